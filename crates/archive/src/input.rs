@@ -154,6 +154,30 @@ impl Archived {
         self.entry.gtid_set().ok()
     }
 
+    /// Whether several readers can divide it among them, each with the runs that begin in its part of the log.
+    ///
+    /// # Errors
+    ///
+    /// Objects that are missing or damaged.
+    pub fn divides(&self) -> io::Result<bool> {
+        Parts::divides(&self.entry, &self.objects()?).map_err(io::Error::other)
+    }
+
+    /// Tells apart how it was packed: after a merge it is another.
+    pub fn packing(&self) -> u32 {
+        let mut hash = crc32fast::Hasher::new();
+        for object in &self.entry.objects {
+            hash.update(object.as_bytes());
+            hash.update(&[0]);
+        }
+        hash.finalize()
+    }
+
+    fn objects(&self) -> io::Result<Vec<Arc<Told>>> {
+        let objects = self.entry.objects.iter().map(|object| self.archive.object(object));
+        objects.collect::<Result<_, _>>().map_err(io::Error::other)
+    }
+
     /// The log as it was, restored while it is read.
     pub fn input(self) -> Input {
         Input::Stream(stream(move |out| {
@@ -171,9 +195,7 @@ impl Archived {
         &self,
         is_wanted: &mut dyn FnMut(&Run<'_>) -> Option<bool>,
     ) -> io::Result<Option<PickedLog>> {
-        let objects = self.entry.objects.iter().map(|object| self.archive.object(object));
-        let objects = objects.collect::<Result<_, _>>().map_err(io::Error::other)?;
-        PickedLog::choose(&self.entry, objects, is_wanted).map_err(io::Error::other)
+        PickedLog::choose(&self.entry, self.objects()?, is_wanted).map_err(io::Error::other)
     }
 
     /// The log without the parts of which nothing is wanted.
@@ -182,9 +204,7 @@ impl Archived {
     ///
     /// Objects that are missing or damaged.
     pub fn input_of(self, is_wanted: &mut dyn FnMut(&Run<'_>) -> bool) -> io::Result<Input> {
-        let objects = self.entry.objects.iter().map(|object| self.archive.object(object));
-        let objects = objects.collect::<Result<_, _>>().map_err(io::Error::other)?;
-        let parts = Parts::choose(&self.entry, objects, is_wanted).map_err(io::Error::other)?;
+        let parts = Parts::choose(&self.entry, self.objects()?, is_wanted).map_err(io::Error::other)?;
         let Some(parts) = parts else { return Ok(self.input()) };
         let gaps = parts.gaps.clone();
         Ok(Input::Sparse { stream: stream(move |out| parts.write(out, WORKERS)), gaps })

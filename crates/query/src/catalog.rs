@@ -12,7 +12,7 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::TableType;
 use futures_util::FutureExt;
 
-use crate::division::Division;
+use crate::division::{Division, Divisions};
 use crate::error::LogError;
 use crate::logs::Logs;
 use crate::table::LogTable;
@@ -46,15 +46,16 @@ struct Found {
 type Answer = Option<Arc<dyn TableProvider>>;
 
 impl Catalog {
-    /// `division`: how a cluster divides the logs, if one reads them.
-    pub(crate) fn new(logs: &Arc<Logs>, workers: usize, division: Option<Arc<Division>>) -> Result<Self> {
+    /// `divisions`: how a cluster divides the logs, if one reads them.
+    pub(crate) fn new(logs: &Arc<Logs>, workers: usize, divisions: Option<Divisions>) -> Result<Self> {
+        let (by_block, by_log) = divisions.map(|both| (both.by_block, both.by_log)).unzip();
         let of_logs = Arc::new(MemorySchemaProvider::new());
-        let readers: [(&str, Arc<dyn Reader>); 3] = [
-            ("transactions", Arc::new(Transactions)),
-            ("changes", Arc::new(Changes::all())),
-            ("events", Arc::new(Events)),
+        let readers: [(&str, Arc<dyn Reader>, _); 3] = [
+            ("transactions", Arc::new(Transactions), &by_block),
+            ("changes", Arc::new(Changes::all()), &by_block),
+            ("events", Arc::new(Events), &by_log),
         ];
-        for (name, reader) in readers {
+        for (name, reader, division) in readers {
             let table = LogTable::new(Arc::clone(logs), reader, Wanted::default(), workers);
             let table = table.divided(division.clone());
             of_logs.register_table(name.to_owned(), Arc::new(table))?;
@@ -62,7 +63,7 @@ impl Catalog {
         let found = Found {
             logs: Arc::clone(logs),
             workers,
-            division,
+            division: by_block,
             names: OnceLock::new(),
             reading_names: Mutex::default(),
             tables: Mutex::default(),

@@ -1,8 +1,9 @@
-//! How a cluster divides logs among its tasks.
+//! How a cluster divides logs among its tasks. Logs of an archive are divided themselves, by their blocks: a block belongs to
+//! the part of the log in which it begins, so the client need not know where that is.
 
 use std::sync::Arc;
 
-use binlogz_archive::storage;
+use binlogz_archive::{input, storage};
 use datafusion::common::Result;
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::physical_plan::ExecutionPlan;
@@ -10,7 +11,33 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::logs::Logs;
-use crate::piece::Piece;
+use crate::piece::{Part, Piece};
+
+/// A smaller part of a log costs more to hand out than to read.
+const PART_SIZE_MIN: u64 = 32 << 10;
+
+/// How a cluster divides the logs for its tables.
+#[derive(Debug, Clone)]
+pub(crate) struct Divisions {
+    /// For rows of transactions.
+    pub(crate) by_block: Arc<Division>,
+    /// For a table that also has rows of what lies between transactions, which every part of a log is given with.
+    pub(crate) by_log: Arc<Division>,
+}
+
+impl Divisions {
+    /// Divides logs into partitions of about this size.
+    pub(crate) fn new(logs: &Logs, partition_size: u64) -> Result<Self, Error> {
+        let (mut parts, mut whole) = (Vec::new(), Vec::new());
+        for index in 0..logs.len() {
+            let log = whole_log(logs, index)?;
+            divide(&log, partition_size.max(PART_SIZE_MIN), &mut parts)?;
+            whole.push((log.clone(), log.size));
+        }
+        let of = |pieces| Arc::new(Division { partitions: fill(pieces, partition_size) });
+        Ok(Divisions { by_block: of(parts), by_log: of(whole) })
+    }
+}
 
 /// How a cluster divides logs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,26 +46,6 @@ pub(crate) struct Division {
 }
 
 impl Division {
-    /// Divides logs into partitions of about this size.
-    pub(crate) fn new(logs: &Logs, partition_size: u64) -> Result<Self, Error> {
-        let mut partitions: Vec<Vec<Piece>> = Vec::new();
-        let mut size = 0;
-        for index in 0..logs.len() {
-            let piece = piece(logs, index)?;
-            match partitions.last_mut() {
-                Some(partition) if size + piece.size <= partition_size => {
-                    size += piece.size;
-                    partition.push(piece);
-                }
-                _ => {
-                    size = piece.size;
-                    partitions.push(vec![piece]);
-                }
-            }
-        }
-        Ok(Division { partitions })
-    }
-
     /// The pieces as rows.
     pub(crate) fn source(&self) -> Result<Arc<dyn ExecutionPlan>> {
         let partitions = self.partitions.iter().map(|pieces| Ok(vec![Piece::rows(pieces)?]));
@@ -47,8 +54,27 @@ impl Division {
     }
 }
 
+/// Puts pieces into partitions of about this size; each piece with the bytes that are read for it.
+fn fill(pieces: Vec<(Piece, u64)>, partition_size: u64) -> Vec<Vec<Piece>> {
+    let mut partitions: Vec<Vec<Piece>> = Vec::new();
+    let mut filled = 0;
+    for (piece, bytes) in pieces {
+        match partitions.last_mut() {
+            Some(partition) if filled + bytes <= partition_size => {
+                filled += bytes;
+                partition.push(piece);
+            }
+            _ => {
+                filled = bytes;
+                partitions.push(vec![piece]);
+            }
+        }
+    }
+    partitions
+}
+
 /// A log as executors find it.
-fn piece(logs: &Logs, index: usize) -> Result<Piece, Error> {
+fn whole_log(logs: &Logs, index: usize) -> Result<Piece, Error> {
     let (path, size) = logs.found(index)?;
     let shown = path.display().to_string();
     let absolute = match storage::in_object_storage(path) {
@@ -56,7 +82,30 @@ fn piece(logs: &Logs, index: usize) -> Result<Piece, Error> {
         None => std::path::absolute(path).map_err(|error| Error::Log(format!("{shown}: {error}")))?,
     };
     match absolute.into_os_string().into_string() {
-        Ok(path) => Ok(Piece { path, size }),
+        Ok(path) => Ok(Piece { path, size, part: None }),
         Err(_) => Err(Error::Log(format!("{shown}: the path is no UTF-8, so it can't be sent to executors"))),
     }
+}
+
+/// Adds the parts of a log, and the bytes of each.
+fn divide(log: &Piece, part_size: u64, parts: &mut Vec<(Piece, u64)>) -> Result<(), Error> {
+    let archived = match log.size > part_size {
+        true => input::find(log.path()).map_err(|error| Error::Log(format!("{}: {error}", log.path)))?,
+        false => None,
+    };
+    let Some(archived) = archived else {
+        parts.push((log.clone(), log.size));
+        return Ok(());
+    };
+    let packing = archived.packing();
+    // What is left joins the last part if it is less than half of one.
+    let count = ((log.size + part_size / 2) / part_size).max(1);
+    for number in 0..count {
+        let start = number * part_size;
+        // The log may be longer as it is packed, without payloads.
+        let end = if number + 1 == count { u64::MAX } else { start + part_size };
+        let part = Some(Part { bytes: start..end, packing });
+        parts.push((Piece { part, ..log.clone() }, end.min(log.size) - start));
+    }
+    Ok(())
 }

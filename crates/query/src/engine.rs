@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 
 use crate::catalog::{CATALOG, Catalog, LOG_SCHEMA};
 use crate::count_rule::CountRule;
-use crate::division::Division;
+use crate::division::Divisions;
 use crate::error::{Error, Result};
 use crate::functions;
 use crate::logs::Logs;
@@ -95,11 +95,11 @@ impl Engine {
     ///
     /// Logs that executors can't open, and as [`Self::new`].
     pub fn distributed(logs: Logs, options: &Options, partition_size: u64, join: Join<'_>) -> Result<Self> {
-        let division = Arc::new(Division::new(&logs, partition_size)?);
-        Self::with(logs, options, Some((division, join)))
+        let divisions = Divisions::new(&logs, partition_size)?;
+        Self::with(logs, options, Some((divisions, join)))
     }
 
-    fn with(logs: Logs, options: &Options, cluster: Option<(Arc<Division>, Join<'_>)>) -> Result<Self> {
+    fn with(logs: Logs, options: &Options, cluster: Option<(Divisions, Join<'_>)>) -> Result<Self> {
         let make = || -> std::result::Result<(SessionContext, Arc<Catalog>), DataFusionError> {
             let runtime = RuntimeEnvBuilder::new()
                 .with_memory_pool(Arc::new(FairSpillPool::new(options.memory)))
@@ -118,12 +118,12 @@ impl Engine {
                 .with_physical_optimizer_rule(Arc::new(CountRule))
                 .build();
             let context = SessionContext::new_with_state(state);
-            let (division, join) = cluster.unzip();
+            let (divisions, join) = cluster.unzip();
             let context = match join {
                 Some(join) => SessionContext::new_with_state(join(context.state())?),
                 None => context,
             };
-            let catalog = Arc::new(Catalog::new(&Arc::new(logs), options.jobs, division)?);
+            let catalog = Arc::new(Catalog::new(&Arc::new(logs), options.jobs, divisions)?);
             context.register_catalog(CATALOG, Arc::clone(&catalog) as _);
             functions::all().into_iter().for_each(|function| context.register_udf(function));
             Ok((context, catalog))

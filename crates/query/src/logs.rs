@@ -4,6 +4,7 @@
 //! kept in a temporary file without a name.
 
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::ops::Range;
@@ -59,6 +60,8 @@ struct Log {
     /// The name of its file: the column `log`.
     name: String,
     source: Source,
+    /// The blocks that are read of an archived log: those that begin in these bytes of it; `None`: all.
+    part: Option<Range<u64>>,
 }
 
 #[derive(Debug)]
@@ -163,6 +166,7 @@ impl Logs {
             path: name.clone(),
             name,
             source: Source::Received(file, gaps),
+            part: None,
         });
         Logs { logs: logs.collect(), ..Logs::default() }
     }
@@ -180,7 +184,7 @@ impl Logs {
                 Log::of_piece(piece)
             })
         });
-        let logs = logs.collect::<Result<_, _>>()?;
+        let logs = logs.filter_map(Result::transpose).collect::<Result<_, _>>()?;
         let keyring = site.keyring.clone();
         let warn = move |line: &str| site.tell(line);
         Ok(Logs { logs, keyring, schema, warn: Box::new(warn), warned: Mutex::default() })
@@ -290,6 +294,12 @@ impl Logs {
         is_wanted: &mut dyn FnMut(&Run<'_>) -> bool,
     ) -> Result<(Input, bool), LogError> {
         let Some(log) = self.logs.get(index) else { return Err(LogError("no such log".to_owned())) };
+        let mut is_left_out = false;
+        let is_wanted = &mut |run: &Run<'_>| {
+            let is_of_part = log.has(run);
+            is_left_out |= !is_of_part;
+            is_of_part && is_wanted(run)
+        };
         let mut open = || -> Result<(Input, bool), EncryptionError> {
             let input = match &log.source {
                 Source::Spooled(file) => Input::Places(Arc::clone(file) as _),
@@ -308,12 +318,19 @@ impl Logs {
                 None => Ok((input, is_whole)),
             }
         };
-        open().map_err(|error| match error {
+        let opened = open().map_err(|error| match error {
             EncryptionError::Format(error) if error.offset().is_some() => {
                 LogError(format!("{} {error}", log.path))
             }
             error => LogError(format!("{}: {error}", log.path)),
-        })
+        })?;
+        match opened {
+            // Another part reads the same rows.
+            (_, true) if is_left_out => {
+                Err(LogError(format!("{}: can't be divided, although its archive said so", log.path)))
+            }
+            opened => Ok(opened),
+        }
     }
 
     /// Opens an archived log for columns of one table; `None`: it has to be read as a log.
@@ -322,9 +339,10 @@ impl Logs {
         index: usize,
         is_wanted: &mut dyn FnMut(&Run<'_>) -> Option<bool>,
     ) -> Result<Option<PickedLog>, LogError> {
-        let Some(Log { path: shown, source: Source::Path(path), .. }) = self.logs.get(index) else {
+        let Some(log @ Log { path: shown, source: Source::Path(path), .. }) = self.logs.get(index) else {
             return Ok(None);
         };
+        let is_wanted = &mut |run: &Run<'_>| if log.has(run) { is_wanted(run) } else { Some(false) };
         let archived = input::find(path).and_then(|archived| match archived {
             Some(archived) => archived.picked(is_wanted),
             None => Ok(None),
@@ -362,23 +380,37 @@ impl Logs {
 }
 
 impl Log {
-    /// The log of a piece: at least what it was when the query was planned.
-    fn of_piece(piece: &Piece) -> Result<Self, LogError> {
+    /// The log of a piece: at least what it was when the query was planned. `None`: the log can't be divided, and its first piece
+    /// reads all of it.
+    fn of_piece(piece: &Piece) -> Result<Option<Self>, LogError> {
         let path = piece.path();
+        let failed = |error: &dyn Display| LogError(format!("{}: {error}", path.display()));
         if !path.is_absolute() && storage::in_object_storage(path).is_none() {
-            return Err(LogError(format!("{}: expected a whole path", path.display())));
+            return Err(failed(&"expected a whole path"));
         }
-        let find = || Ok((Log::new(path.to_owned())?, size_of(path)?));
-        let (log, size) =
-            find().map_err(|error: io::Error| LogError(format!("{}: {error}", path.display())))?;
-        match size < piece.size {
-            true => Err(LogError(format!(
-                "{}: has {size} bytes here, expected the {} that the query was planned with",
-                path.display(),
-                piece.size
-            ))),
-            false => Ok(log),
+        let log = Log::new(path.to_owned()).map_err(|error| failed(&error))?;
+        let size = size_of(path).map_err(|error| failed(&error))?;
+        if size < piece.size {
+            let expected = piece.size;
+            return Err(failed(&format!(
+                "has {size} bytes here, expected the {expected} that the query was planned with"
+            )));
         }
+        let Some(part) = &piece.part else { return Ok(Some(log)) };
+        let archived = input::find(path).map_err(|error| failed(&error))?;
+        let Some(archived) = archived.filter(|archived| archived.packing() == part.packing) else {
+            return Err(failed(&"was packed anew since the query was planned: repeat the query"));
+        };
+        Ok(match archived.divides().map_err(|error| failed(&error))? {
+            true => Some(Log { part: Some(part.bytes.clone()), ..log }),
+            false if part.bytes.start == 0 => Some(log),
+            false => None,
+        })
+    }
+
+    /// Whether these blocks are of the part that is read.
+    fn has(&self, run: &Run<'_>) -> bool {
+        self.part.as_ref().is_none_or(|part| part.contains(&run.start()))
     }
 
     fn new(path: PathBuf) -> io::Result<Self> {
@@ -388,7 +420,7 @@ impl Log {
                 return Err(io::Error::other("is a terminal, expected a binary log"));
             }
             let source = Source::Spooled(spooled(&mut stdin.lock())?);
-            return Ok(Log { path: "standard input".to_owned(), name: "-".to_owned(), source });
+            return Ok(Log { path: "standard input".to_owned(), name: "-".to_owned(), source, part: None });
         }
         let shown = path.display().to_string();
         let name = path.file_name().map_or_else(|| shown.clone(), |name| name.to_string_lossy().into_owned());
@@ -407,7 +439,7 @@ impl Log {
                 None => return Err(error),
             },
         };
-        Ok(Log { path: shown, name, source })
+        Ok(Log { path: shown, name, source, part: None })
     }
 }
 

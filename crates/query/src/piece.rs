@@ -1,49 +1,93 @@
-//! What one task of a cluster reads of the logs: which log, where it is, and how large it was.
+//! What one task of a cluster reads of the logs: which log, where it is, how large it was, and which part of it.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use binlogz_archive::input;
-use datafusion::arrow::array::{AsArray, RecordBatch, StringArray, UInt64Array};
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
+use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray, UInt32Array, UInt64Array};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt32Type, UInt64Type};
 use datafusion::common::{Result, internal_err};
 use serde::{Deserialize, Serialize};
 
-/// A log that is read.
+/// A log that is read, or a part of one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Piece {
     /// The path of a file, `ARCHIVE/LOG` or `s3://BUCKET/ARCHIVE/LOG`.
     pub(crate) path: String,
     /// Bytes that it had when the query was planned.
     pub(crate) size: u64,
+    /// `None`: the whole log.
+    pub(crate) part: Option<Part>,
+}
+
+/// A part of an archived log: the blocks that begin in these bytes of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Part {
+    pub(crate) bytes: Range<u64>,
+    /// How the log was packed when the query was planned. After a merge, blocks begin elsewhere: then no part fits another.
+    pub(crate) packing: u32,
 }
 
 impl Piece {
     pub(crate) fn schema() -> SchemaRef {
-        let path = Field::new("path", DataType::Utf8, false);
-        let size = Field::new("size", DataType::UInt64, false);
-        Arc::new(Schema::new(vec![path, size]))
+        let field = |name: &str, data_type, nullable| Field::new(name, data_type, nullable);
+        Arc::new(Schema::new(vec![
+            field("path", DataType::Utf8, false),
+            field("size", DataType::UInt64, false),
+            field("start", DataType::UInt64, true),
+            field("end", DataType::UInt64, true),
+            field("packing", DataType::UInt32, true),
+        ]))
     }
 
     /// Pieces as rows.
     pub(crate) fn rows(pieces: &[Piece]) -> Result<RecordBatch> {
         let paths: StringArray = pieces.iter().map(|piece| Some(piece.path.as_str())).collect();
         let sizes: UInt64Array = pieces.iter().map(|piece| piece.size).collect::<Vec<_>>().into();
-        Ok(RecordBatch::try_new(Piece::schema(), vec![Arc::new(paths), Arc::new(sizes)])?)
+        let parts = || pieces.iter().map(|piece| piece.part.as_ref());
+        let starts: UInt64Array = parts().map(|part| part.map(|part| part.bytes.start)).collect();
+        let ends: UInt64Array = parts().map(|part| part.map(|part| part.bytes.end)).collect();
+        let packings: UInt32Array = parts().map(|part| part.map(|part| part.packing)).collect();
+        let columns: Vec<ArrayRef> =
+            vec![Arc::new(paths), Arc::new(sizes), Arc::new(starts), Arc::new(ends), Arc::new(packings)];
+        Ok(RecordBatch::try_new(Piece::schema(), columns)?)
     }
 
     pub(crate) fn of_rows(rows: &RecordBatch) -> Result<Vec<Piece>> {
-        let [paths, sizes] = rows.columns() else { return internal_err!("pieces without a size") };
-        let (Some(paths), Some(sizes)) =
-            (paths.as_string_opt::<i32>(), sizes.as_primitive_opt::<UInt64Type>())
-        else {
+        let [paths, sizes, starts, ends, packings] = rows.columns() else {
+            return internal_err!("pieces of {} columns", rows.num_columns());
+        };
+        let (Some(paths), Some(sizes), Some(starts), Some(ends), Some(packings)) = (
+            paths.as_string_opt::<i32>(),
+            sizes.as_primitive_opt::<UInt64Type>(),
+            starts.as_primitive_opt::<UInt64Type>(),
+            ends.as_primitive_opt::<UInt64Type>(),
+            packings.as_primitive_opt::<UInt32Type>(),
+        ) else {
             return internal_err!("pieces of other types");
         };
-        let all = paths.iter().zip(sizes).map(|(path, size)| match (path, size) {
-            (Some(path), Some(size)) => Ok(Piece { path: path.to_owned(), size }),
+        let parts = starts
+            .iter()
+            .zip(ends)
+            .zip(packings)
+            .map(|((start, end), packing)| Some(Part { bytes: start?..end?, packing: packing? }));
+        let all = paths.iter().zip(sizes).zip(parts).map(|((path, size), part)| match (path, size) {
+            (Some(path), Some(size)) => Ok(Piece { path: path.to_owned(), size, part }),
             _ => internal_err!("a piece without a path"),
         });
         all.collect()
+    }
+
+    /// For a line that tells what was read.
+    pub(crate) fn shown(&self) -> String {
+        match &self.part {
+            None => self.path.clone(),
+            Some(Part { bytes, .. }) if bytes.end >= self.size => {
+                format!("{} from {}", self.path, bytes.start)
+            }
+            Some(Part { bytes, .. }) => format!("{} from {} to {}", self.path, bytes.start, bytes.end),
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {

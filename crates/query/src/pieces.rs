@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! PieceScan      opens the logs of the pieces and reads them    rows of the table
-//!   DataSource   path, size: a row for each piece               partitions as planned
+//!   DataSource   path, size, part: a row for each piece               partitions as planned
 //! ```
 
 use std::fmt;
@@ -114,9 +114,9 @@ impl ExecutionPlan for PieceScan {
                     // What was read of an archive before may be out of date: another attempt reads it again.
                     pieces.iter().for_each(Piece::forget);
                 }
-                let paths: Vec<_> = pieces.iter().map(|piece| piece.path.as_str()).collect();
+                let shown: Vec<_> = pieces.iter().map(Piece::shown).collect();
                 let (count, seconds) = (counts.rows(), began.elapsed().as_secs_f64());
-                site.tell(&format!("read {count} rows in {seconds:.3} s from {}", paths.join(" ")));
+                site.tell(&format!("read {count} rows in {seconds:.3} s from {}", shown.join(", ")));
                 read
             };
             let read = tokio::task::spawn_blocking(read).await;

@@ -35,7 +35,7 @@ pub(crate) struct ClusterArgs {
     /// Let the cluster of this scheduler run the statements; its executors open each INPUT themselves
     #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
     cluster: Option<(String, u16)>,
-    /// MiB of logs that a task of the cluster reads; a task reads at least one log
+    /// MiB of logs that a task of the cluster reads; only logs of archives are divided
     #[arg(long, value_name = "MIB", default_value_t = DEFAULT_TASK_SIZE, requires = "cluster")]
     task_size: NonZeroU64,
     /// Partitions of joins and groups in the cluster

@@ -89,6 +89,11 @@ impl Run<'_> {
         self.place.as_ref().unwrap_or(&self.packed)
     }
 
+    /// Where it begins in the log; as it is packed if nothing else is known.
+    pub fn start(&self) -> u64 {
+        self.range().start
+    }
+
     /// How many blocks it has.
     pub fn block_count(&self) -> usize {
         self.blocks.len()
@@ -234,6 +239,21 @@ impl Parts {
             gaps.into_iter().filter(|(gap, packed)| !gap.is_empty() || !packed.is_empty()).unzip();
         let payloads = codec.map(|codec| (codec, packed));
         Ok((!gaps.is_empty()).then_some(Parts { objects, steps, gaps, payloads }))
+    }
+
+    /// Whether any choice of runs is given without the others, so that several readers can divide a log among them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Parts::choose`].
+    pub fn divides(file: &FileEntry, objects: &[Arc<Told>]) -> Result<bool> {
+        let codec = file.payload_level.map(|level| restore::codec_of(file, level)).transpose()?;
+        let head = head_of(file, objects)?;
+        let Some(runs) = runs(file, objects)? else { return Ok(false) };
+        Ok(codec.is_none_or(|codec| {
+            payloads::stays(&head, codec)
+                && runs.iter().all(|run| run.place.is_some() && !run.may_have_loose())
+        }))
     }
 
     /// Writes what is given.

@@ -1,5 +1,6 @@
 //! Statements that a cluster runs: a scheduler and two executors in this process, the real program as the client.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use binlogz_archive::storage::{self, Storage};
 use binlogz_cluster::standalone::Standalone;
 use binlogz_cluster::{Client, LogicalCodec, PhysicalCodec};
 use binlogz_query::engine::statements;
+use binlogz_query::print::{Format, Printer};
 use binlogz_query::{Logs, Options, Site};
 use datafusion::physical_plan::{ExecutionPlan, displayable};
 use datafusion::prelude::SessionContext;
@@ -19,7 +21,7 @@ use datafusion_proto::bytes::{
     physical_plan_from_bytes_with_extension_codec, physical_plan_to_bytes_with_extension_codec,
 };
 
-use crate::common::{Ran, SHAPES, root, schema, sql};
+use crate::common::{Ran, SHAPES, archive_of, root, schema, sql};
 
 /// Some of queries.sql; scripts/soak/cluster.sh runs all of them.
 const QUERIES: &str = r#"
@@ -81,6 +83,53 @@ fn a_cluster_gives_the_same() {
     assert_eq!(run(CLUSTER.sql(), std::slice::from_ref(&SHAPES.archive)), here);
     for told in &CLUSTER.told {
         assert!(told.lock().unwrap().iter().any(|line| line.starts_with("read ")), "{told:?}");
+    }
+}
+
+/// The answers of a cluster whose tasks read parts of logs.
+fn divided(queries: &str, archive: &Path) -> String {
+    let client =
+        Client { scheduler: CLUSTER.standalone.scheduler(), partition_size: 1, shuffle_partitions: 2 };
+    let logs = Logs::new(vec![archive.to_owned()], None, |_| {}).unwrap();
+    let logs = logs.with_schema(std::fs::read_to_string(schema()).unwrap()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { memory: 1 << 30, jobs: 2, temporary: folder.path().to_owned() };
+    let engine = client.engine(logs, &options).unwrap();
+    let mut out = Vec::new();
+    for statement in statements(queries).unwrap() {
+        let mut printer = Printer::new(Format::Csv, &mut out);
+        engine.run(statement, &mut printer).unwrap();
+        printer.finish().unwrap();
+    }
+    engine.close();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn parts_of_logs_give_each_row_once() {
+    let folder = tempfile::tempdir().unwrap();
+    // Counts, limits, a join, a table's own columns.
+    let queries: String = QUERIES.split_inclusive(';').take(4).collect();
+    // Logs with payloads: where their blocks begin has to be told.
+    let payloads = folder.path().join("payloads");
+    archive_of(&SHAPES.compressed, &payloads);
+    for (archive, logs) in [(&SHAPES.archive, &SHAPES.plain), (&payloads, &SHAPES.compressed)] {
+        let mut here = sql(["--format", "csv", "--schema"]);
+        here.arg(schema()).arg(&queries).args(logs);
+        assert_eq!(
+            divided(&queries, archive),
+            Ran::from(here.output().unwrap()).ok(),
+            "{}",
+            archive.display()
+        );
+    }
+    for archive in [&SHAPES.archive, &payloads] {
+        let log = archive.join("binlog.000002").display().to_string();
+        let told = CLUSTER.told.iter().flat_map(|told| told.lock().unwrap().clone());
+        let parts: BTreeSet<_> =
+            told.flat_map(|line| line.split(", ").map(str::to_owned).collect::<Vec<_>>()).collect();
+        let of_log = |line: &&String| line.contains(&format!("{log} from ")) && line.contains(" to ");
+        assert!(parts.iter().filter(of_log).count() > 1, "{log}: {parts:#?}");
     }
 }
 
@@ -161,7 +210,9 @@ fn plans_come_back_equal_and_hold_no_secret() {
         let there = physical_plan_from_bytes_with_extension_codec(&bytes, &task, &codec).unwrap();
         let shown = |plan: &dyn ExecutionPlan| displayable(plan).indent(true).to_string();
         assert_eq!(shown(there.as_ref()), shown(plan.as_ref()));
-        assert!(shown(there.as_ref()).contains("PieceScan: partitions=2"), "{}", shown(there.as_ref()));
+        // The archived log in parts, but not for events, and the other log.
+        let of_whole_logs = shown(there.as_ref()).contains("PieceScan: partitions=2,");
+        assert_eq!(of_whole_logs, bytes.windows(4).any(|at| at == b"info"), "{}", shown(there.as_ref()));
         assert_eq!(physical_plan_to_bytes_with_extension_codec(there, &codec).unwrap(), bytes);
     }
     engine.close();
