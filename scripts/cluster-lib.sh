@@ -60,13 +60,13 @@ start_scheduler() {
     started+=("$scheduler")
     wait_for_port "$scheduler_port"
 }
-# start_executor NAME [OPTION…]: an executor that tells in $work/executor-NAME.log; its number is ${executors[NAME]}.
+# start_executor NAME [OPTION…]: an executor of $executor_jobs tasks at once (2) that tells in $work/executor-NAME.log; its number is ${executors[NAME]}.
 declare -A executors
 start_executor() {
     local name=$1 port
     port=$(free_port)
     env "${s3_settings[@]}" "$BINLOGZ_BIN/binlogz-sql" executor --scheduler "127.0.0.1:$scheduler_port" --port "$port" --task-port "$(free_port)" \
-        --jobs 2 "${@:2}" 2>>"$work/executor-$name.log" &
+        --jobs "${executor_jobs:-2}" "${@:2}" 2>>"$work/executor-$name.log" &
     executors[$name]=$!
     started+=($!)
     wait_for_port "$port"
