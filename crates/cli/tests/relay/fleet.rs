@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use binlogz_testkit::s3::{BUCKET, S3Server};
-use binlogz_testkit::{Tool, require_tool};
+use binlogz_testkit::{Mysql56Sandbox, Tool, require_tool};
 use serde_json::Value;
 
 use crate::common::Folder;
@@ -127,6 +127,91 @@ fn one_table_has_relays_archives_and_what_cannot_be_asked_the_worst_first() {
     assert_only_exported(&exported);
     let page = String::from_utf8(folder.read("fleet.html")).unwrap();
     assert!(page.contains("</i> Unreachable</span>") && page.contains("3 of 5 need somebody"), "{page}");
+}
+
+/// Why real replicas are not served, or stop at what they are served: each cause in words, with a way out.
+#[test]
+fn relay_doctor_says_why_a_replica_was_refused() {
+    let mysql = require_tool!(Tool::Mysql);
+    require_tool!(Tool::Mysql56);
+    let folder = Folder::new();
+    let source = mysql.sandbox().compression(3).readable_by_mariadb().start().unwrap();
+    let insert = "INSERT INTO d.t (body) VALUES (REPEAT('some words ', 500))";
+    source
+        .sql(&format!(
+            "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, body TEXT); FLUSH BINARY LOGS; \
+             PURGE BINARY LOGS TO 'binlog.000002'; {insert}"
+        ))
+        .unwrap();
+    let configuration = Configuration::of([url(&source)])
+        .account("reader", "")
+        .account("thin", "form = \"compressed\"")
+        .account("as_it_is", "form = \"received\"");
+    let mut relay = configuration.start(&folder);
+    relay.has_all_of(&source);
+    let doctor = || folder.run(["relay", "doctor", &relay.http]);
+    let said = doctor();
+    assert_eq!((said.code, said.text()), (Some(0), "nothing is wrong\n"), "{}", said.stderr);
+
+    // It lacks what was purged; then it has more than the source ever had.
+    let replica = mysql.sandbox().start().unwrap();
+    let refused = |of: &str| {
+        let begin = Instant::now();
+        loop {
+            let status = replica.replica_status().unwrap();
+            if status["Last_IO_Error"].contains(of) {
+                return;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(60), "{status:?}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    };
+    let told = |words: &str| {
+        let lines = doctor().text().replace("\n      ", " ");
+        let line = lines.lines().find(|line| line.contains(words));
+        line.unwrap_or_else(|| panic!("{words}: {lines}")).to_owned()
+    };
+    relay.replicates_to(&replica, "reader", "SOURCE_SSL=0, SOURCE_AUTO_POSITION=1");
+    refused("the source purged required binary logs");
+    let line = told("purged required binary logs");
+    assert!(line.starts_with("look  a client was refused ") && line.contains("from 127.0.0.1: "), "{line}");
+    assert!(line.contains("build the replica from a newer backup"), "{line}");
+
+    let uuid = source.server_uuid().unwrap();
+    let ahead = format!("RESET BINARY LOGS AND GTIDS; SET GLOBAL gtid_purged = '{uuid}:1-1000'");
+    replica.sql(&format!("STOP REPLICA; {ahead}; START REPLICA")).unwrap();
+    refused("Replica has more GTIDs than the source has");
+    let line = told("more GTIDs");
+    assert!(line.contains("it has errant transactions, under the source's own GTIDs: compare"), "{line}");
+
+    // A server from before compressed transactions: refused where nobody decided that it may have them; told where somebody did.
+    let old = Mysql56Sandbox::start(&[]).unwrap();
+    let follow = |user: &str, file: &str| {
+        old.sql(&format!(
+            "STOP SLAVE; RESET SLAVE; CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={}, MASTER_USER='{user}', \
+             MASTER_PASSWORD='secret', MASTER_LOG_FILE='{file}', MASTER_LOG_POS=4; START SLAVE",
+            relay.port
+        ))
+        .unwrap();
+    };
+    let wait_for = |words: &str| {
+        let begin = Instant::now();
+        while !doctor().text().replace("\n      ", " ").contains(words) {
+            assert!(begin.elapsed() < Duration::from_secs(60), "{words}: {}", doctor().text());
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        told(words)
+    };
+    follow("reader", "binlog.000002");
+    let line = wait_for("not known to read compressed transactions");
+    assert!(line.contains("binlog-u.000002 has them uncompressed"), "{line}");
+    follow("as_it_is", "binlog.000002");
+    let line = wait_for("is sent what the source compressed as it is, and is not known to read that");
+    assert!(line.starts_with("note  replica "), "{line}");
+    follow("thin", "binlog-z.000002");
+    let line = wait_for("is sent compressed transactions, and is not known to read that");
+    assert!(line.starts_with("look  replica ") && line.contains("form = \"uncompressed\""), "{line}");
+    assert_eq!(doctor().code, Some(1));
 }
 
 /// Asked again and again: what changes shows, what was is remembered, and what can't be reached is told with its cause.

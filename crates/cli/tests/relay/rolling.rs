@@ -78,6 +78,21 @@ impl Reader {
     }
 }
 
+/// Tells the load and the readers that all is over, in a panic too: the scope waits for them before it passes the panic on.
+struct EndAll<'a> {
+    has_ended: &'a AtomicBool,
+    readers: [&'a Reader; 2],
+}
+
+impl Drop for EndAll<'_> {
+    fn drop(&mut self) {
+        self.has_ended.store(true, Ordering::Release);
+        for reader in self.readers {
+            reader.is_over.store(true, Ordering::Release);
+        }
+    }
+}
+
 fn last_number(source: &MysqlSandbox) -> u64 {
     let all = source.gtid_executed().unwrap();
     all.trim().rsplit([':', '-']).next().unwrap().parse().unwrap()
@@ -121,6 +136,7 @@ fn an_earlier_relay_and_this_one_take_turns_and_lose_nothing() {
     let has_ended = AtomicBool::new(false);
     let mut versions = Vec::new();
     thread::scope(|scope| {
+        let _end = EndAll { has_ended: &has_ended, readers: [&received, &expanded] };
         let readers = [(&received, "binlog.000001", 901), (&expanded, "binlog-u.000001", 902)]
             .map(|(reader, first, id)| scope.spawn(move || reader.read(port, first, id)));
         let writing = scope.spawn(|| {
@@ -132,6 +148,7 @@ fn an_earlier_relay_and_this_one_take_turns_and_lose_nothing() {
         let mut turns = |mut relay: Relay| {
             for round in 0..rounds {
                 thread::sleep(Duration::from_secs(4));
+                assert!(!writing.is_finished(), "the load has ended: its cause stands above");
                 for replica in [&by_gtid, &by_position] {
                     is_well(replica);
                 }

@@ -24,6 +24,8 @@ pub(crate) struct Reader {
     pub(crate) lineage: u64,
     /// Whether it acknowledges what it is sent.
     pub(crate) semi_sync: bool,
+    /// Whether it says who it is, and such a client reads compressed transactions.
+    pub(crate) knows_payloads: bool,
 }
 
 /// A dump's progress. Written by its thread, read by others.

@@ -170,6 +170,8 @@ pub struct ReplicaStatus {
     pub server_uuid: String,
     /// The form that it is served.
     pub form: &'static str,
+    /// Whether it says that it is a program of which we know that it reads compressed transactions.
+    pub reads_compressed: bool,
     /// Which log, counted from 1.
     pub lineage: u64,
     /// The position in the stored log up to which it was sent.

@@ -119,6 +119,7 @@ pub(in crate::cmd) struct Replica {
     pub(in crate::cmd) address: String,
     pub(in crate::cmd) server_id: u64,
     pub(in crate::cmd) form: String,
+    pub(in crate::cmd) reads_compressed: Option<bool>,
     pub(in crate::cmd) lag_bytes: u64,
     pub(in crate::cmd) lag_seconds: Option<u64>,
 }

@@ -17,6 +17,19 @@ const FREE_MIN: u64 = 2 << 30;
 const RECENT_SECONDS: u64 = 3600;
 /// The kinds of errors that tell a client why it isn't served.
 const REFUSALS: [&str; 2] = ["refused", "client"];
+/// Words of a refusal, and how to get rid of it where the words don't say that.
+const REMEDIES: [(&str, &str); 2] = [
+    (
+        "Replica has more GTIDs than the source has",
+        "it has errant transactions, under the source's own GTIDs: compare gtid_executed of both, then build the replica anew, or \
+         commit empty transactions with these GTIDs at the source",
+    ),
+    (
+        "the source purged required binary logs",
+        "what it lacks first is neither here nor in an archive of the relay: build the replica from a newer backup; a longer \
+         retention in [store] or an [archive] keeps this from coming again",
+    ),
+];
 /// Kinds of errors that nothing else in the status tells.
 const OF_THE_ARCHIVE: &str = "archive";
 
@@ -79,6 +92,7 @@ pub(in crate::cmd) fn of_source(source: &SourceDocument, now: u64) -> Vec<Findin
     found.extend(source.troubles.iter().map(|trouble| Finding::new(Tone::Bad, trouble)));
     found.extend(receiving(source));
     found.extend(source.replicas.iter().filter_map(|replica| of_replica(replica, source)));
+    found.extend(source.replicas.iter().filter_map(unreadable));
     found.extend(refusals(&source.last_errors, now));
     found.extend(archiving(source, now));
     if let Some(free) = source.disk_free_bytes.filter(|free| *free < FREE_MIN) {
@@ -159,6 +173,23 @@ fn of_replica(replica: &Replica, source: &SourceDocument) -> Option<Finding> {
     Some(Finding::new(Tone::Warning, said))
 }
 
+/// A replica that is sent compressed transactions, and may stop at them or lose their rows: its account or a file's name asked for them.
+fn unreadable(replica: &Replica) -> Option<Finding> {
+    let Replica { server_id, user, address, form, reads_compressed, .. } = replica;
+    let (tone, how) = match form.as_str() {
+        _ if *reads_compressed != Some(false) => return None,
+        "compressed" => (Tone::Warning, "is sent compressed transactions"),
+        // As the source has them: they need not be compressed.
+        "received" => (Tone::Neutral, "is sent what the source compressed as it is"),
+        _ => return None,
+    };
+    let said = format!(
+        "replica {server_id} ({user} from {address}, {form}) {how}, and is not known to read that: MySQL before 8.0.20 and MariaDB \
+         stop there, and some clients lose the rows without an error; form = \"uncompressed\" in its account gives it what all can read"
+    );
+    Some(Finding::new(tone, said))
+}
+
 /// Clients that were told why they are not served, each reason once.
 fn refusals(errors: &[RememberedError], now: u64) -> Vec<Finding> {
     let mut found: Vec<(&RememberedError, String, u64)> = Vec::new();
@@ -175,7 +206,9 @@ fn refusals(errors: &[RememberedError], now: u64) -> Vec<Finding> {
     let finding = |(error, reason, count): (&RememberedError, String, u64)| {
         let ago = duration(now.saturating_sub(error.time));
         let often = if count > 1 { format!(", {count} times of late") } else { String::new() };
-        Finding::new(Tone::Warning, format!("a client was refused {ago} ago{often}: {reason}"))
+        let remedy = REMEDIES.iter().find(|(words, _)| reason.contains(words));
+        let remedy = remedy.map_or(String::new(), |(_, remedy)| format!(": {remedy}"));
+        Finding::new(Tone::Warning, format!("a client was refused {ago} ago{often}: {}{remedy}", reason.trim_end_matches('.')))
     };
     found.into_iter().map(finding).collect()
 }

@@ -355,6 +355,7 @@ impl KnownClient {
             form,
             lineage: kept.number,
             semi_sync: self.server.semi_sync && announced::semi_sync(variables),
+            knows_payloads: knows_payloads(&self.attributes),
         };
         let semi_sync = reader.semi_sync;
         let progress = self.server.dumps.begin(self.connection, reader, file.file);

@@ -163,6 +163,7 @@ fn replica_status(
         server_id: seen.reader.server_id,
         server_uuid: seen.reader.uuid,
         form: seen.reader.form.name(),
+        reads_compressed: seen.reader.knows_payloads,
         lineage: seen.reader.lineage,
         place: place_of(at),
         semi_sync: seen.reader.semi_sync,
