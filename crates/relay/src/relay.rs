@@ -107,7 +107,7 @@ impl Relay {
         };
         let gate = Gate::new(options.limits);
         let listeners = Listeners::new(vec![Arc::clone(listener)])?;
-        let door = Arc::new(Door::new(Arc::clone(&telemetry), listeners, gate, accounts, in_door));
+        let door = Arc::new(Door::new(Arc::clone(&telemetry), listeners, gate, accounts, in_door)?);
         let conversions = Arc::clone(&common.conversions);
         let watch = Arc::new(Watch::new(Arc::clone(&door), conversions, options.http.clone()));
         let sources = Sources::new(common, Arc::clone(listener), Arc::clone(&door), Arc::clone(&watch));
@@ -133,8 +133,17 @@ impl Relay {
             self.take_up(duties::WATCH, |relay| http::watch(&relay.watch))?;
             self.take_up(duties::HTTP, move |relay| http::serve(&relay.watch, &listener))?;
         }
+        self.take_up(duties::DEPARTURES, |relay| relay.notice_departures())?;
         let accepting = self.take_up(duties::ACCEPT, |relay| server::accept(&relay.door))?;
         Ok(Running { relay: self, accepting })
+    }
+
+    /// Notices clients that leave, for ever.
+    fn notice_departures(&self) {
+        let failed = self.door.departures.run();
+        if let Err(error) = failed {
+            complain!(self.telemetry, &error, &error.to_string());
+        }
     }
 
     /// Runs a duty in its own thread.

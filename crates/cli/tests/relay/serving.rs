@@ -3,8 +3,10 @@
 //! `scripts/soak/relay.sh` sets BINLOGZ_RELAY_REPLICAS higher.
 
 use std::fs;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::common::Folder;
 use crate::common::relay::{Configuration, Relay, url};
@@ -125,7 +127,7 @@ fn replicas_in_step_share_and_stay_within_memory() {
                 }
                 reached.fetch_add(1, Ordering::SeqCst);
                 while !end.load(Ordering::SeqCst) {
-                    thread::sleep(std::time::Duration::from_millis(20));
+                    thread::sleep(Duration::from_millis(20));
                 }
             });
         }
@@ -136,12 +138,64 @@ fn replicas_in_step_share_and_stay_within_memory() {
         let connected = relay.status()["replicas"].as_array().unwrap().len();
         assert_eq!(connected, count);
     });
+    is_left_alone_while_idle(&mut relay, &options);
     // Arenas of glibc's would double it.
     let environment = fs::read(format!("/proc/{}/environ", relay.child.id())).unwrap();
     assert!(environment.split(|byte| *byte == 0).any(|set| set == b"MALLOC_ARENA_MAX=1"));
     let most = peak_memory(relay.child.id()).unwrap();
     eprintln!("{count} replicas: {} MiB at most", most >> 10);
     assert!(most <= MEMORY_MAX + MEMORY_PER_REPLICA * count as u64, "{most} KiB");
+}
+
+/// Idle dumps sleep: nothing wakes them but the end of their connection, or another dump of the same replica.
+fn is_left_alone_while_idle(relay: &mut Relay, options: &ConnectOptions) {
+    // Long before one would look for itself.
+    let soon = |begun: Instant| assert!(begun.elapsed() < Duration::from_secs(30), "not noticed");
+    let connected = |relay: &Relay| relay.status()["replicas"].as_array().unwrap().len();
+    let begun = Instant::now();
+    relay.wait_for("departure of all", |relay| (connected(relay) == 0).then_some(()));
+    soon(begun);
+
+    let follow = |server_id: u32| {
+        let start = DumpStart::Position { name: "binlog.000002".into(), position: 4 };
+        let profile = Profile::Mysqlbinlog;
+        let dump = DumpOptions { profile, server_id, start, non_blocking: false, verify_checksums: false };
+        let mut log = RemoteLog::open(options, dump).unwrap();
+        // The dump begins with the first one that is asked for.
+        log.next_piece().unwrap();
+        log
+    };
+    let mut idle: Vec<RemoteLog> = (1..=10).map(follow).collect();
+    relay.wait_for("all", |relay| (connected(relay) == idle.len()).then_some(()));
+    thread::sleep(Duration::from_millis(1500));
+    let before = switches_of_clients(relay);
+    thread::sleep(Duration::from_secs(3));
+    let woken = switches_of_clients(relay) - before;
+    assert!(woken <= 3, "10 idle clients woke {woken} times in 3 s");
+
+    let begun = Instant::now();
+    let _again = follow(1);
+    let ended = loop {
+        match idle[0].next_piece() {
+            Ok(Some(_)) => {}
+            ended => break ended.map(drop),
+        }
+    };
+    soon(begun);
+    assert!(format!("{ended:?}").contains("same server_uuid/server_id"), "{ended:?}");
+}
+
+/// How often the threads of clients were waiting for something.
+fn switches_of_clients(relay: &Relay) -> u64 {
+    let tasks = fs::read_dir(format!("/proc/{}/task", relay.child.id())).unwrap();
+    let of_task = |task: PathBuf| {
+        let status = fs::read_to_string(task.join("status")).unwrap_or_default();
+        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(":\t"));
+        let is_client = field("Name").is_some_and(|name| name.starts_with("client "));
+        let switches = field("voluntary_ctxt_switches").filter(|_| is_client);
+        switches.map_or(0, |switches| switches.parse::<u64>().unwrap())
+    };
+    tasks.map(|task| of_task(task.unwrap().path())).sum()
 }
 
 /// Raises a flag when dropped.

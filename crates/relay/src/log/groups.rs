@@ -286,10 +286,13 @@ impl GroupWalker {
         self.read(missing.saturating_sub(self.buffer.len()).max(READ_SIZE))
     }
 
-    /// Reads this many more bytes, as far as the file goes.
+    /// Reads this many more bytes, as far as the file goes. The buffer has no room for what is not there: a replica at the end of
+    /// the log is sent little at a time.
     fn read(&mut self, more: usize) -> Result<()> {
         let mut size = self.buffer.len();
         let before = size;
+        let readable = self.reader.end()?.saturating_sub(self.buffer_offset + size as u64);
+        let more = usize::try_from(readable).unwrap_or(usize::MAX).min(more);
         self.reader.seek_to(self.buffer_offset + size as u64);
         self.buffer.resize(size + more, 0);
         while let Some(room) = self.buffer.get_mut(size..).filter(|room| !room.is_empty()) {

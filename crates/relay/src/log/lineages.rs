@@ -338,6 +338,13 @@ impl Lineages {
             });
             gone.for_each(|(_, gone)| gone.abandoned.store(true, Ordering::Release));
         }
+        // Dumps that wait there have to notice.
+        kept.iter().for_each(|kept| kept.store.wake());
+    }
+
+    /// Wakes all dumps that wait for something.
+    pub(crate) fn wake(&self) {
+        lock(&self.kept).iter().for_each(|kept| kept.store.wake());
     }
 
     /// Removes all files of a log that another one continues, keeping a record of it. Returns their names.
@@ -352,6 +359,8 @@ impl Lineages {
             *kept = Arc::clone(&new);
         }
         self.retire();
+        // Dumps that wait at the end of it are no longer among those that are woken there.
+        old.store.wake();
         ended.remove_files(&old.storage)
     }
 

@@ -40,17 +40,20 @@ impl Registry {
         self.lock().replicas.values().cloned().collect()
     }
 
-    /// Begins a dump; `key` identifies its replica, if known. The flag is set when the dump must end.
-    pub(crate) fn begin_dump(&self, connection: u32, key: Option<String>) -> Arc<AtomicBool> {
+    /// Begins a dump; `key` identifies its replica, if known. The flag is set when the dump must end. Also says whether another
+    /// one must end now, which may be waiting.
+    pub(crate) fn begin_dump(&self, connection: u32, key: Option<String>) -> (Arc<AtomicBool>, bool) {
         let flag = Arc::new(AtomicBool::new(false));
+        let mut supersedes = false;
         if let Some(key) = key {
             let mut inner = self.lock();
             for (_, older) in inner.dumps.values().filter(|(other, _)| *other == key) {
                 older.store(true, Ordering::Release);
+                supersedes = true;
             }
             inner.dumps.insert(connection, (key, Arc::clone(&flag)));
         }
-        flag
+        (flag, supersedes)
     }
 
     pub(crate) fn leave(&self, connection: u32) {

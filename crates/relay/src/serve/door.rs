@@ -2,9 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
+use crate::error::Result;
 use crate::lock::lock;
 use crate::serve::accounts::Accounts;
 use crate::serve::admission::Gate;
+use crate::serve::departures::Departures;
 use crate::serve::listeners::Listeners;
 use crate::serve::routes::Routes;
 use crate::serve::transport::ServerTls;
@@ -15,6 +17,7 @@ pub(crate) struct Door {
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) listeners: Listeners,
     pub(crate) gate: Gate,
+    pub(crate) departures: Arc<Departures>,
     pub(crate) routes: Routes,
     pub(crate) tls: Option<ServerTls>,
     pub(crate) requires_tls: bool,
@@ -37,18 +40,19 @@ impl Door {
         gate: Gate,
         accounts: Accounts,
         options: DoorOptions,
-    ) -> Door {
+    ) -> Result<Door> {
         let DoorOptions { tls, requires_tls, native_password } = options;
-        Door {
+        Ok(Door {
             telemetry,
             listeners,
             gate,
+            departures: Arc::new(Departures::new()?),
             routes: Routes::default(),
             tls,
             requires_tls,
             native_password,
             accounts: Mutex::new(Arc::new(accounts)),
-        }
+        })
     }
 
     /// The accounts that may log in now.

@@ -5,7 +5,8 @@
 //! the protocol.
 //!
 //! * `door` is what all clients pass, `listeners` where they arrive, `routes` says which source each reads;
-//! * `server` accepts connections and takes commands; `server/dump` resolves a request for the log; `clients` can be sent away;
+//! * `server` accepts connections and takes commands; `server/dump` resolves a request for the log; `clients` can be sent away, and
+//!   `departures` notices when they leave by themselves;
 //! * `admission` limits the number of clients, `accounts` checks logins, `transport` does TLS, `own_certificate` makes what
 //!   it needs;
 //! * `upstream` is a client's own connection to the source, for what the relay does not answer;
@@ -17,6 +18,7 @@
 pub(crate) mod accounts;
 pub(crate) mod admission;
 pub(crate) mod clients;
+pub(crate) mod departures;
 pub(crate) mod door;
 pub(crate) mod last_served;
 pub(crate) mod listeners;

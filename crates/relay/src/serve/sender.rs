@@ -36,6 +36,7 @@ use crate::log::parts::FormFile;
 use crate::receive::intake::Intake;
 use crate::replicas::dumps::DumpProgress;
 use crate::serve::Server;
+use crate::serve::departures::Watch;
 use crate::serve::semi_sync::SemiSync;
 use crate::serve::sink::EventSink;
 use ahead::Ahead;
@@ -66,6 +67,8 @@ pub(crate) struct Dump {
     pub(crate) progress: Arc<DumpProgress>,
     /// Present if the client acknowledges what it is sent.
     pub(crate) semi_sync: Option<SemiSync>,
+    /// Tells when the client has left; `None`: the dump has to look for itself.
+    pub(crate) watch: Option<Watch>,
 }
 
 /// How a file ended.
@@ -228,11 +231,14 @@ impl<'a> Sender<'a> {
     fn send_file(&mut self) -> Result<FileEnd> {
         let mut ahead = Ahead::new();
         let mut durable = None;
+        let mut wakes;
         if self.log.is_in_front() {
             self.leave_out_what_is_had(EventType::PREVIOUS_GTIDS, None)?;
         }
         self.log.put_front()?;
         loop {
+            // A change of what we look at from here on comes with a wake.
+            wakes = self.kept.store.wakes();
             self.check_superseded()?;
             if self.kept.is_abandoned() {
                 // When the client reconnects, we find out what it may have of the other log.
@@ -294,7 +300,7 @@ impl<'a> Sender<'a> {
             if non_blocking || retired {
                 return Ok(FileEnd::Log);
             }
-            self.wait(durable)?;
+            self.wait(durable, wakes)?;
         }
     }
 

@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use binlogz_wire::command::RESET_CONNECTION;
+use binlogz_wire::dump_request::DumpRequest;
 use binlogz_wire::response::ErrPacket;
 use binlogz_wire::session::{ReplicaOptions, ReplicaSession, ReplicaStep, Request};
 use binlogz_wire::statement::Statement;
@@ -107,7 +108,8 @@ fn serve(
             turn_away(stream, 1053, NOTHING_YET);
             return Ok(());
         };
-        let known = KnownClient { server, connection, peer, account: None, attributes: Vec::new() };
+        let socket = Some((Arc::clone(stream), Arc::clone(&door.departures)));
+        let known = KnownClient { server, connection, peer, account: None, attributes: Vec::new(), socket };
         client.insert(Client { door, listener, known, begun, admission }).serve(stream)
     });
     let telemetry = match &client {
@@ -186,6 +188,16 @@ struct Client<'a> {
     admission: Admission<'a>,
 }
 
+/// What a client asks for at the end of its conversation: the log.
+struct Asked {
+    kept: Arc<Lineage>,
+    variables: Variables,
+    request: DumpRequest,
+    /// The number of the first packet of the answer.
+    sequence: u8,
+    transport: Transport,
+}
+
 impl Client<'_> {
     fn serve(&mut self, stream: &Arc<TcpStream>) -> Result<()> {
         stream.set_nodelay(true).map_err(broken)?;
@@ -210,7 +222,7 @@ impl Client<'_> {
             }
         };
         let server_version = head.description.server_version();
-        let mut session = ReplicaSession::new(ReplicaOptions {
+        let session = ReplicaSession::new(ReplicaOptions {
             server_version,
             connection_id: self.known.connection,
             nonce: nonce()?,
@@ -218,15 +230,22 @@ impl Client<'_> {
             accounts: self.door.accounts().at_address(self.known.peer.ip()),
             native_password: self.door.native_password,
         });
-        self.converse(kept, &mut session, stream)
+        // Whatever only a conversation needs is freed before the dump, which may last for months.
+        match self.converse(kept, session, stream)? {
+            None => Ok(()),
+            Some(Asked { kept, variables, request, sequence, transport }) => {
+                self.known.dump(&kept, &variables, &request, sequence, transport)
+            }
+        }
     }
 
     fn converse(
         &mut self,
         mut kept: Arc<Lineage>,
-        session: &mut ReplicaSession,
+        mut session: ReplicaSession,
         stream: &Arc<TcpStream>,
-    ) -> Result<()> {
+    ) -> Result<Option<Asked>> {
+        let session = &mut session;
         let mut transport = Transport::Plain(stream.try_clone().map_err(broken)?);
         let mut variables = Variables::default();
         let mut upstream = None;
@@ -245,7 +264,7 @@ impl Client<'_> {
             let count = match transport.read(&mut buffer) {
                 // The process was stopped and continued, or is traced: the connection is unaffected.
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-                Ok(0) => return Ok(()),
+                Ok(0) => return Ok(None),
                 Ok(count) => count,
                 Err(source) => return Err(Error::of_client("wait for a client", source)),
             };
@@ -311,7 +330,7 @@ impl Client<'_> {
                         transport.send(session.pending()).map_err(broken)?;
                         return Err(Error::Refused(format!("a client without {lacks}")));
                     }
-                    ReplicaStep::Request(Request::Quit) => return Ok(()),
+                    ReplicaStep::Request(Request::Quit) => return Ok(None),
                     ReplicaStep::Request(Request::Kill(connection))
                         if connection == self.known.connection =>
                     {
@@ -320,20 +339,14 @@ impl Client<'_> {
                             sqlstate: Some(*b"70100"),
                             message: "Query execution was interrupted".into(),
                         });
-                        return transport.send(session.pending()).map_err(broken);
+                        return transport.send(session.pending()).map(|()| None).map_err(broken);
                     }
                     ReplicaStep::Request(request) => {
                         // The source's log may have been reset since this client connected.
                         let kept = &self.known.server.lineages.served().unwrap_or_else(|| Arc::clone(&kept));
                         if let Request::Dump(request) = request {
-                            drop(upstream);
-                            return self.known.dump(
-                                kept,
-                                &variables,
-                                &request,
-                                session.next_sequence(),
-                                transport,
-                            );
+                            let (kept, sequence) = (Arc::clone(kept), session.next_sequence());
+                            return Ok(Some(Asked { kept, variables, request, sequence, transport }));
                         }
                         if let Some(upstream) = &mut upstream {
                             let (variables, transport) = (&mut variables, &mut transport);
@@ -341,7 +354,9 @@ impl Client<'_> {
                             match self.forward(upstream, kept, &mut parts, &request)? {
                                 Outcome::Here => {}
                                 Outcome::Answered => continue,
-                                Outcome::Over => return transport.send(session.pending()).map_err(broken),
+                                Outcome::Over => {
+                                    return transport.send(session.pending()).map(|()| None).map_err(broken);
+                                }
                             }
                         }
                         if let Err(error) = self.request(kept, &mut variables, session, request) {

@@ -42,6 +42,8 @@ pub(crate) const WATCH: &str = "watch";
 pub(crate) const HTTP: &str = "http";
 /// Opens sources that could not be opened.
 pub(crate) const OPEN: &str = "open";
+/// Notices replicas that leave.
+pub(crate) const DEPARTURES: &str = "departures";
 /// Accepts replicas.
 pub(crate) const ACCEPT: &str = "accept";
 

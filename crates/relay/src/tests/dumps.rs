@@ -90,7 +90,8 @@ fn dump(relay: &Source, number: u32, set: &str, request: &DumpRequest, connectio
     }
     let peer = "127.0.0.1:1".parse().unwrap();
     let server = Arc::clone(&relay.server);
-    let client = KnownClient { server, connection: number, peer, account: None, attributes: Vec::new() };
+    let (account, attributes, socket) = (None, Vec::new(), None);
+    let client = KnownClient { server, connection: number, peer, account, attributes, socket };
     let lineage = relay.intake.lineages.served().unwrap();
     client.dump(&lineage, &variables, request, SEQUENCE, connection.clone())
 }

@@ -221,7 +221,28 @@ impl BinlogStore {
 
     /// Waits until the log is durable beyond `position`, at most for `patience`.
     pub fn wait_durable_beyond(&self, position: Option<Position>, patience: Duration) -> Option<LogEnds> {
-        self.shared.positions.wait_durable_beyond(position, patience)
+        self.shared.positions.wait_durable_beyond(position, None, patience)
+    }
+
+    /// How often [`BinlogStore::wake`] was called.
+    pub fn wakes(&self) -> u64 {
+        self.shared.positions.wakes()
+    }
+
+    /// Ends all waits in [`BinlogStore::wait_durable_beyond_or_wake`]: something else has changed that their threads look at.
+    pub fn wake(&self) {
+        self.shared.positions.wake();
+    }
+
+    /// The same as [`BinlogStore::wait_durable_beyond`], but not longer than until [`BinlogStore::wakes`] is no longer `wakes`. Read it
+    /// before looking at what may change, so that no wake is missed.
+    pub fn wait_durable_beyond_or_wake(
+        &self,
+        position: Option<Position>,
+        wakes: u64,
+        patience: Duration,
+    ) -> Option<LogEnds> {
+        self.shared.positions.wait_durable_beyond(position, Some(wakes), patience)
     }
 
     /// The log's lineage.

@@ -14,31 +14,50 @@ pub struct LogEnds {
     pub durable: Position,
 }
 
-/// The positions, shared between threads that wait on them. `None` until there is a file.
+/// The positions, shared between threads that wait on them.
 #[derive(Debug, Default)]
 pub(crate) struct SharedPositions {
-    positions: Mutex<Option<LogEnds>>,
+    state: Mutex<State>,
     changed: Condvar,
 }
 
+#[derive(Debug, Default)]
+struct State {
+    /// `None` until there is a file.
+    ends: Option<LogEnds>,
+    /// How often the waiting threads were woken for another reason.
+    wakes: u64,
+}
+
 impl SharedPositions {
-    fn lock(&self) -> MutexGuard<'_, Option<LogEnds>> {
-        self.positions.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn get(&self) -> Option<LogEnds> {
-        *self.lock()
+        self.lock().ends
     }
 
     /// Moves both here: a file was begun or recovered.
     pub(crate) fn set_both(&self, position: Position) {
-        *self.lock() = Some(LogEnds { written: position, durable: position });
+        self.lock().ends = Some(LogEnds { written: position, durable: position });
+        self.changed.notify_all();
+    }
+
+    /// How often waiting threads were woken.
+    pub(crate) fn wakes(&self) -> u64 {
+        self.lock().wakes
+    }
+
+    /// Wakes all threads that wait for something else, too.
+    pub(crate) fn wake(&self) {
+        self.lock().wakes += 1;
         self.changed.notify_all();
     }
 
     /// More was written, in the same file.
     pub(crate) fn set_written(&self, position: Position) {
-        if let Some(positions) = self.lock().as_mut() {
+        if let Some(positions) = self.lock().ends.as_mut() {
             assert!(positions.written <= position, "the written position went back");
             positions.written = position;
         }
@@ -47,7 +66,7 @@ impl SharedPositions {
     /// Everything written up to here is durable. A sync that was overtaken by a rotation changes nothing.
     pub(crate) fn set_durable(&self, position: Position) -> Option<Position> {
         let mut guard = self.lock();
-        let positions = guard.as_mut()?;
+        let positions = guard.ends.as_mut()?;
         positions.durable = positions.durable.max(position);
         assert!(positions.durable <= positions.written, "durable is beyond what was written");
         let durable = positions.durable;
@@ -56,18 +75,20 @@ impl SharedPositions {
         Some(durable)
     }
 
-    /// Waits until the log is durable beyond `position`, at most for the given time.
+    /// Waits until the log is durable beyond `position`, or until there were more wakes than `wakes`, at most for the given time.
     pub(crate) fn wait_durable_beyond(
         &self,
         position: Option<Position>,
+        wakes: Option<u64>,
         patience: Duration,
     ) -> Option<LogEnds> {
         let deadline = Instant::now() + patience;
         let mut guard = self.lock();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            if guard.is_some_and(|now| Some(now.durable) > position) || left.is_zero() {
-                return *guard;
+            let is_woken = wakes.is_some_and(|wakes| wakes != guard.wakes);
+            if guard.ends.is_some_and(|now| Some(now.durable) > position) || is_woken || left.is_zero() {
+                return guard.ends;
             }
             guard = self.changed.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner).0;
         }

@@ -208,7 +208,10 @@ fn refusals(errors: &[RememberedError], now: u64) -> Vec<Finding> {
         let often = if count > 1 { format!(", {count} times of late") } else { String::new() };
         let remedy = REMEDIES.iter().find(|(words, _)| reason.contains(words));
         let remedy = remedy.map_or(String::new(), |(_, remedy)| format!(": {remedy}"));
-        Finding::new(Tone::Warning, format!("a client was refused {ago} ago{often}: {}{remedy}", reason.trim_end_matches('.')))
+        Finding::new(
+            Tone::Warning,
+            format!("a client was refused {ago} ago{often}: {}{remedy}", reason.trim_end_matches('.')),
+        )
     };
     found.into_iter().map(finding).collect()
 }

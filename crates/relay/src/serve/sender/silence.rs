@@ -10,17 +10,26 @@ use binlogz_store::Position;
 use super::{Sender, TICK, broken};
 use crate::error::{Error, Result};
 use crate::forms::artificial_events;
+use crate::serve::departures::Watch;
 use crate::serve::semi_sync::SemiSync;
 use crate::serve::transport::Connection;
 
 /// A dump that was sent nothing for this long is idle.
 const IDLE_AFTER: Duration = Duration::from_secs(1);
-/// How often an idle dump checks that its client is still connected: of a thousand, each costs the processor something.
+/// How often an idle dump checks that its client is still connected, if nothing tells it: of a thousand, each costs the processor
+/// something.
 const IDLE_TICK: Duration = Duration::from_secs(2);
+/// How often it looks round if it is told. It is woken for everything that it would find.
+const WATCHED_TICK: Duration = Duration::from_secs(60);
 
 /// How long to wait for news, and no longer than until the next heartbeat.
-fn pause(silent: Duration, heartbeat_period: Option<Duration>) -> Duration {
-    let tick = if silent < IDLE_AFTER { TICK } else { IDLE_TICK };
+fn pause(silent: Duration, heartbeat_period: Option<Duration>, is_watched: bool) -> Duration {
+    let tick = match is_watched {
+        true if silent < TICK => TICK,
+        true => WATCHED_TICK,
+        false if silent < IDLE_AFTER => TICK,
+        false => IDLE_TICK,
+    };
     match heartbeat_period.map(|period| period.saturating_sub(silent)) {
         // One that can't be sent yet must not make this a busy loop.
         Some(left) => tick.min(left.max(TICK)),
@@ -29,22 +38,30 @@ fn pause(silent: Duration, heartbeat_period: Option<Duration>) -> Duration {
 }
 
 impl Sender<'_> {
-    /// Waits until more is durable, or until the next check is due.
-    pub(super) fn wait(&mut self, durable: Option<Position>) -> Result<()> {
+    /// Waits until more is durable, until there are more than so many wakes, or until the next check is due.
+    pub(super) fn wait(&mut self, durable: Option<Position>, wakes: u64) -> Result<()> {
         let acknowledges = self.dump.semi_sync.as_ref().and_then(SemiSync::patience);
         let patience = match acknowledges {
             Some(patience) => patience,
             None => {
-                let period = self.dump.heartbeat_period;
+                let (period, is_watched) = (self.dump.heartbeat_period, self.dump.watch.is_some());
                 let sink = self.sink()?;
                 // A client that is ahead is waited for, not idle.
-                if sink.position() < sink.from() { TICK } else { pause(sink.sent.elapsed(), period) }
+                if sink.position() < sink.from() {
+                    TICK
+                } else {
+                    pause(sink.sent.elapsed(), period, is_watched)
+                }
             }
         };
-        let now = self.kept.store.wait_durable_beyond(durable, patience);
+        let now = self.kept.store.wait_durable_beyond_or_wake(durable, wakes, patience);
         let has_news = now.map(|now| now.durable) > durable;
+        if self.dump.watch.as_ref().is_some_and(Watch::has_left) {
+            return Err(left());
+        }
         // A client that doesn't acknowledge need not be read from before it is sent the next transaction.
-        if !has_news || self.dump.semi_sync.is_some() {
+        let is_over = !has_news && self.kept.store.wakes() == wakes;
+        if is_over || self.dump.semi_sync.is_some() {
             self.listen()?;
         }
         if has_news {
@@ -68,7 +85,7 @@ impl Sender<'_> {
         self.dump.semi_sync = semi_sync;
         match is_there? {
             true => Ok(()),
-            false => Err(Error::Left(io::ErrorKind::UnexpectedEof.into())),
+            false => Err(left()),
         }
     }
 
@@ -106,6 +123,11 @@ impl Sender<'_> {
     }
 }
 
+/// The client has closed the connection.
+fn left() -> Error {
+    Error::Left(io::ErrorKind::UnexpectedEof.into())
+}
+
 /// Whether the client closed the connection. Anything else it sends is ignored.
 fn has_left(connection: &mut dyn Connection) -> io::Result<bool> {
     let mut said = [0; 1024];
@@ -125,17 +147,19 @@ mod tests {
     #[test]
     fn an_idle_dump_is_looked_at_seldom_but_in_time_for_its_heartbeat() {
         let ms = Duration::from_millis;
-        for (silent, period, expected) in [
-            (0, None, 500),
-            (999, None, 500),
-            (1_000, None, 2_000),
-            (1_000, Some(30_000), 2_000),
-            (29_200, Some(30_000), 800),
-            (29_900, Some(30_000), 500),
-            (40_000, Some(30_000), 500),
-            (1_500, Some(2_000), 500),
+        for (silent, period, alone, watched) in [
+            (0, None, 500, 500),
+            (499, None, 500, 500),
+            (999, None, 500, 60_000),
+            (1_000, None, 2_000, 60_000),
+            (1_000, Some(30_000), 2_000, 29_000),
+            (29_200, Some(30_000), 800, 800),
+            (29_900, Some(30_000), 500, 500),
+            (40_000, Some(30_000), 500, 500),
+            (1_500, Some(2_000), 500, 500),
         ] {
-            assert_eq!(pause(ms(silent), period.map(ms)), ms(expected), "{silent} {period:?}");
+            let pauses = [false, true].map(|is_watched| pause(ms(silent), period.map(ms), is_watched));
+            assert_eq!(pauses, [alone, watched].map(ms), "{silent} {period:?}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A request for the log: resolves it or refuses it, and serves the dump, which ends the connection.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -21,6 +21,7 @@ use crate::log::parts::{FormFile, FoundFile};
 use crate::replicas::dumps::Reader;
 use crate::serve::Server;
 use crate::serve::accounts::Entered;
+use crate::serve::departures::Departures;
 use crate::serve::last_served;
 use crate::serve::older_collations::Older;
 use crate::serve::semi_sync::SemiSync;
@@ -39,6 +40,8 @@ pub(crate) struct KnownClient {
     pub(crate) account: Option<Entered>,
     /// The attributes that it then sent.
     pub(crate) attributes: Vec<(String, String)>,
+    /// Its socket, and what notices when the client closes it; `None`: nothing does.
+    pub(crate) socket: Option<(Arc<TcpStream>, Arc<Departures>)>,
 }
 
 /// A variable that replicas of MariaDB set before they dump.
@@ -363,6 +366,12 @@ impl KnownClient {
             let acknowledgements = Arc::clone(&self.server.acknowledgements);
             SemiSync::new(self.connection, kept.number, acknowledgements, Arc::clone(&progress))
         });
+        let (superseded, supersedes) = self.server.registry.begin_dump(self.connection, key);
+        if supersedes {
+            self.server.lineages.wake();
+        }
+        let socket = self.socket.as_ref();
+        let watch = socket.and_then(|(socket, departures)| departures.watch(self.connection, socket, &kept));
         let dump = Dump {
             progress,
             semi_sync,
@@ -375,7 +384,8 @@ impl KnownClient {
             heartbeat_v2: flags.contains(DumpFlags::HEARTBEAT_V2),
             checksum: announced::checksum(variables),
             lease,
-            superseded: self.server.registry.begin_dump(self.connection, key),
+            superseded,
+            watch,
         };
         Ok((kept, dump))
     }

@@ -28,6 +28,7 @@ fn replica(connection: u32, lag_seconds: Option<u64>) -> ReplicaStatus {
         address: format!("192.0.2.{connection}:51234"),
         server_id: 4_294_967_000 + connection,
         server_uuid: String::new(),
+        reads_compressed: true,
         form: "uncompressed",
         lineage: 1,
         place: at(107_374_182),

@@ -1,0 +1,119 @@
+//! Notices when the clients of dumps leave. One thread waits at all their sockets, so that the threads of idle dumps can sleep: of a
+//! thousand, each that looks for itself costs the processor something.
+//!
+//! ```text
+//! dump begins ── watch ── socket ─┐
+//!                                 ├─ epoll ── the client has closed it ── flag, and a wake of the threads at its log
+//! dump ends ──── drop ─── socket ─┘
+//! ```
+//!
+//! Only the end of a connection is waited for, and told once for each: a client that talks wakes nobody.
+
+use std::collections::BTreeMap;
+use std::net::TcpStream;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+
+use crate::error::{Error, Result};
+use crate::lock::lock;
+use crate::log::lineages::Lineage;
+
+/// How many are told of at a time.
+const EVENTS_MAX: usize = 256;
+/// A wake is one for all that wait at a log. So we collect those who leave, instead of waking a thousand for each of a thousand.
+const COLLECTED_FOR: Duration = Duration::from_millis(50);
+
+/// The connections that are waited at.
+#[derive(Debug)]
+pub(crate) struct Departures {
+    epoll: OwnedFd,
+    watched: Mutex<BTreeMap<u32, Watched>>,
+}
+
+#[derive(Debug)]
+struct Watched {
+    has_left: Arc<AtomicBool>,
+    /// The log at whose end its thread waits.
+    kept: Arc<Lineage>,
+}
+
+/// A connection that is waited at until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    departures: Arc<Departures>,
+    connection: u32,
+    socket: Arc<TcpStream>,
+    has_left: Arc<AtomicBool>,
+}
+
+impl Watch {
+    pub(crate) fn has_left(&self) -> bool {
+        self.has_left.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        // The system forgets it by itself only when the last descriptor is closed.
+        let _ = epoll::delete(&self.departures.epoll, &self.socket);
+        lock(&self.departures.watched).remove(&self.connection);
+    }
+}
+
+impl Departures {
+    pub(crate) fn new() -> Result<Departures> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC);
+        let epoll = epoll.map_err(|error| Error::io("wait at sockets")(error.into()))?;
+        Ok(Departures { epoll, watched: Mutex::default() })
+    }
+
+    /// Waits at a socket from now on. `None` if the system can't: its thread has to look for itself.
+    pub(crate) fn watch(
+        self: &Arc<Self>,
+        connection: u32,
+        socket: &Arc<TcpStream>,
+        kept: &Arc<Lineage>,
+    ) -> Option<Watch> {
+        let has_left = Arc::new(AtomicBool::new(false));
+        let watched = Watched { has_left: Arc::clone(&has_left), kept: Arc::clone(kept) };
+        lock(&self.watched).insert(connection, watched);
+        // From here on it is forgotten when it is dropped.
+        let watch = Watch { departures: Arc::clone(self), connection, socket: Arc::clone(socket), has_left };
+        // ERR and HUP are told without being asked for.
+        let flags = EventFlags::RDHUP | EventFlags::ONESHOT;
+        epoll::add(&self.epoll, &watch.socket, EventData::new_u64(u64::from(connection)), flags).ok()?;
+        Some(watch)
+    }
+
+    /// Waits for clients that leave, for ever.
+    pub(crate) fn run(&self) -> Result<()> {
+        let mut events = Vec::with_capacity(EVENTS_MAX);
+        loop {
+            events.clear();
+            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), None) {
+                Err(rustix::io::Errno::INTR) => continue,
+                waited => waited.map_err(|error| Error::io("wait at sockets")(error.into()))?,
+            };
+            self.note(&events);
+            thread::sleep(COLLECTED_FOR);
+        }
+    }
+
+    fn note(&self, events: &[Event]) {
+        let mut logs = BTreeMap::new();
+        {
+            let watched = lock(&self.watched);
+            let number = |event: &Event| u32::try_from(event.data.u64()).ok();
+            for one in events.iter().filter_map(number).filter_map(|number| watched.get(&number)) {
+                one.has_left.store(true, Ordering::Release);
+                logs.insert(one.kept.id, Arc::clone(&one.kept));
+            }
+        }
+        logs.values().for_each(|kept| kept.store.wake());
+    }
+}
