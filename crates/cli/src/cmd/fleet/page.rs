@@ -275,7 +275,36 @@ mod tests {
         };
         let why = "http://10.1.2.3:3308/: Connection refused (os error 111)".to_owned();
         let dead = Row::unreachable("dead", Kind::Relay, None, why);
-        super::super::row::joined(relays.chain([archive, dead]).collect())
+        let server = |target: &str, tone, state: &str, said: &[&str], cannot| Row {
+            target: target.to_owned(),
+            kind: Kind::Server,
+            reached: true,
+            source: Some(format!("{target}.production.eu-central-1.example.com:3306")),
+            state: state.to_owned(),
+            tone,
+            server: Some("8.0.36-28-debug-log".to_owned()),
+            replicas: Some(12),
+            replicas_uncompressed: Some(cannot),
+            findings: said.iter().map(|&said| said.to_owned()).collect(),
+            ..Row::default()
+        };
+        let cannot = [
+            "a consumer that can't read compressed transactions: maxwell@'10.20.30.40' (server id 4294967295): it loses every row of \
+             a compressed transaction, without an error",
+            EVIL,
+        ];
+        let servers = [
+            server("orders-primary", Tone::Warning, "Consumers can't read compression", &cannot, 11),
+            server(
+                "payments",
+                Tone::Neutral,
+                "Not known",
+                &["who reads is not known: SELECT on performance_schema is denied"],
+                0,
+            ),
+            server("users", Tone::Good, "Can compress", &[], 0),
+        ];
+        super::super::row::joined(relays.chain([archive, dead]).chain(servers).collect())
     }
 
     fn html(rows: &[Row]) -> String {
@@ -288,23 +317,24 @@ mod tests {
     fn the_worst_comes_first_and_no_name_becomes_part_of_the_page() {
         let page = html(&rows());
         assert!(
-            page.contains("<section class=\"lead bad\">") && page.contains("3 of 7 need somebody"),
+            page.contains("<section class=\"lead bad\">") && page.contains("3 of 10 need somebody"),
             "{page}"
         );
         let tones: Vec<_> =
             page.split("<div class=\"row ").skip(1).filter_map(|row| row.split('"').next()).collect();
-        assert_eq!(tones, ["bad", "bad", "bad", "warning", "warning", "neutral", "good"]);
+        assert_eq!(tones, [&["bad"; 3][..], &["warning"; 3], &["neutral"; 2], &["good"; 2]].concat());
         assert!(!page.contains("<script>") && !page.contains("<img"), "{page}");
-        // An archive has no lag.
+        // An archive and a server have no lag.
         assert_eq!(page.matches("class=\"spark\"").count(), 5);
-        let well = html(&rows()[6..]);
-        assert!(well.contains("<section class=\"lead good\">") && well.contains("1 of 1 are well"), "{well}");
+        let well = html(&rows()[8..]);
+        assert!(well.contains("<section class=\"lead good\">") && well.contains("2 of 2 are well"), "{well}");
+        assert!(page.contains("11 can't read") || page.contains("11 can&#39;t read"), "{page}");
     }
 
     #[test]
     fn the_page_can_be_read_on_every_screen() {
         let chromium = require_tool!(Tool::Chromium);
         let rows = rows();
-        assert_readable(chromium, &[("fleet", html(&rows)), ("fleet-well", html(&rows[6..]))]);
+        assert_readable(chromium, &[("fleet", html(&rows)), ("fleet-well", html(&rows[8..]))]);
     }
 }
