@@ -407,6 +407,57 @@ fn exported(texts: &[String]) -> BTreeSet<String> {
     names
 }
 
+/// Labels that panels and alerts show or sum by, each beside its metrics, have to be on the series of a relay with several sources.
+pub(crate) fn assert_labels_exist(metrics: &str) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
+    let dashboard = fs::read_to_string(root.join("grafana/binlogz.json")).unwrap();
+    let mut panels = Vec::new();
+    queries(&serde_json::from_str(&dashboard).unwrap(), &mut panels);
+    let rules = fs::read_to_string(root.join("prometheus/binlogz.rules.yml")).unwrap();
+    panels.extend(rules.split("- alert: ").skip(1).map(str::to_owned));
+    let word = |text: &str| -> String {
+        text.trim_start()
+            .chars()
+            .take_while(|letter| letter.is_ascii_alphanumeric() || *letter == '_')
+            .collect()
+    };
+    let mut checked = 0;
+    for panel in &panels {
+        let shown =
+            panel.split("{{").skip(1).map(|rest| word(rest.trim_start().trim_start_matches("$labels.")));
+        let summed = panel.split(" by (").skip(1).filter_map(|rest| rest.split(')').next());
+        let labels: BTreeSet<String> =
+            shown.chain(summed.flat_map(|list| list.split(',').map(word))).collect();
+        for name in panel.split("binlogz_relay_").skip(1).map(|rest| format!("binlogz_relay_{}", word(rest)))
+        {
+            let series = |line: &&str| line.starts_with(&format!("{name}{{"));
+            let Some(sample) = metrics.lines().find(series) else { continue };
+            // Prometheus adds the first, and the second is no label.
+            for label in labels.iter().filter(|label| !["instance", "", "value"].contains(&label.as_str())) {
+                assert!(sample.contains(&format!("{label}=\"")), "{label} of {panel}\n{sample}");
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked >= 12, "{checked} of {} panels and alerts\n{metrics}", panels.len());
+}
+
+/// What each panel asks for, with the text of its legend.
+fn queries(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            if let (Some(Value::String(query)), Some(Value::String(legend))) =
+                (fields.get("expr"), fields.get("legendFormat"))
+            {
+                found.push(format!("{query} {legend}"));
+            }
+            fields.values().for_each(|value| queries(value, found));
+        }
+        Value::Array(values) => values.iter().for_each(|value| queries(value, found)),
+        _ => {}
+    }
+}
+
 /// Alert rules and the dashboard.
 fn assert_only_exported(exported: &BTreeSet<String>) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");

@@ -101,6 +101,7 @@ fn each_source_has_its_replicas_and_the_others_trouble_is_not_theirs() {
     relay.brings(&orders, &of_orders, &["d"]);
     relay.wait_for("loss", |relay| (of(relay, "payments")["source"]["phase"] != "receiving").then_some(()));
     assert_eq!(of(&relay, "orders")["source"]["phase"], "receiving");
+    crate::fleet::assert_labels_exist(&relay.get("/metrics").1);
     assert_eq!(relay.metric("binlogz_relay_source_up{source=\"orders\"}"), 1.0);
     assert_eq!(relay.metric("binlogz_relay_source_up{source=\"payments\"}"), 0.0);
     let http = format!("--http={}", relay.http);
