@@ -97,6 +97,24 @@ class Log:
             if changes is not None:
                 yield from changes
 
+    def arrow(self, table):
+        """The row changes of a table, "schema.table", as an object with Arrow's C stream, __arrow_c_stream__: pyarrow, Polars and DuckDB
+        take it. The columns are those of `binlogz sql`: gtid, operation, …, and before and after with a field for each column."""
+        schema, dot, name = table.partition(".")
+        if not dot:
+            raise ValueError(f"table is {table!r}, expected schema.table")
+        return _native.arrow_rows(self._stream, schema, name)
+
+    def to_arrow(self, table):
+        """The row changes of a table as a pyarrow.Table."""
+        import pyarrow
+
+        return pyarrow.RecordBatchReader.from_stream(self.arrow(table)).read_all()
+
+    def to_pandas(self, table):
+        """The row changes of a table as a pandas.DataFrame; the columns of images are before.NAME and after.NAME."""
+        return self.to_arrow(table).flatten().to_pandas()
+
     def close(self):
         """Ends the connection to a server."""
         self._stream.close()
@@ -174,7 +192,8 @@ def open(
     position=None,
     options=None,
 ):
-    """Opens logs: a path (a file, an archive, a log in one), a list of paths, or a server as mysql://user:password@host:port.
+    """Opens logs: a path (a file, an archive, a log in one, or s3://bucket/archive), a list of paths, or a server as
+    mysql://user:password@host:port.
 
     start_after: a GTID set; its transactions are left out. A server begins after them.
     Of servers only: follow waits at the end of the log; server_id is ours; log and position say where to begin; options are

@@ -7,6 +7,8 @@
 //! value   the values of columns
 //! rows    the rows of an event
 //! stream  batches as lists of Python tuples
+//! definitions  the columns of a table over all logs                             no interpreter
+//! arrow   row changes of a table as Arrow's C stream
 //! jobs    stats, compress, expand; questions to servers
 //! ```
 //!
@@ -17,6 +19,8 @@
 // PyO3's macros write the unsafe code of the interpreter's C interface; we write none.
 #![allow(unsafe_code)]
 
+mod arrow;
+mod definitions;
 mod feed;
 mod gather;
 mod jobs;
@@ -31,6 +35,8 @@ use pyo3::prelude::*;
 /// The functions and classes of `binlogz._native`.
 #[pymodule(name = "_native")]
 mod native {
+    #[pymodule_export]
+    use super::arrow::{ArrowRows, arrow_rows};
     #[pymodule_export]
     use super::jobs::{ask, compress, expand, stats};
     #[pymodule_export]

@@ -210,7 +210,7 @@ impl Rows {
 }
 
 /// The word for a kind of change.
-fn operation(kind: RowsKind) -> &'static str {
+pub(crate) fn operation(kind: RowsKind) -> &'static str {
     match kind {
         RowsKind::Write => "insert",
         RowsKind::Update | RowsKind::PartialUpdate => "update",

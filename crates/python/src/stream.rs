@@ -30,6 +30,8 @@ const TABLES_MAX: usize = 1024;
 #[pyclass(frozen, module = "binlogz")]
 pub(crate) struct Stream {
     feed: Mutex<Option<Arc<Feed>>>,
+    /// The logs; none: a server sends them.
+    paths: Vec<PathBuf>,
     tables: Mutex<HashMap<usize, Py<Table>>>,
 }
 
@@ -39,7 +41,7 @@ pub(crate) struct Stream {
 pub(crate) fn open_logs(py: Python<'_>, paths: Vec<PathBuf>, start_after: Option<&str>) -> PyResult<Stream> {
     let left_out = gtid_set(start_after)?;
     let paths = py.detach(|| expand(paths)).map_err(broken)?;
-    Ok(Stream::new(Feed::of_logs(paths, left_out)))
+    Ok(Stream::new(Feed::of_logs(paths.clone(), left_out), paths))
 }
 
 /// The events that a server sends. It begins after the transactions of `gtid_set`, or else at a position. With a `uuid` it
@@ -80,7 +82,8 @@ pub(crate) fn open_server(
     };
     let unread = unread.into_iter().map(EventType).collect();
     let dump = DumpOptions { profile, server_id, start, non_blocking: !blocking, verify_checksums: true };
-    Ok(Stream::new(py.detach(|| Feed::of_server(&connect, dump, unread)).map_err(broken)?))
+    let feed = py.detach(|| Feed::of_server(&connect, dump, unread)).map_err(broken)?;
+    Ok(Stream::new(feed, Vec::new()))
 }
 
 /// A connection's options by their names in option files.
@@ -128,8 +131,14 @@ impl Stream {
 }
 
 impl Stream {
-    fn new(feed: Feed) -> Self {
-        Stream { feed: Mutex::new(Some(Arc::new(feed))), tables: Mutex::default() }
+    fn new(feed: Feed, paths: Vec<PathBuf>) -> Self {
+        Stream { feed: Mutex::new(Some(Arc::new(feed))), paths, tables: Mutex::default() }
+    }
+
+    /// The rest of the stream, and its logs, for another reader; `None`: it was closed, or taken before.
+    pub(crate) fn taken(&self) -> Option<(Arc<Feed>, Vec<PathBuf>)> {
+        let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        Some((feed, self.paths.clone()))
     }
 
     fn list<'py>(&self, py: Python<'py>, batch: Vec<Gathered>) -> PyResult<Bound<'py, PyList>> {

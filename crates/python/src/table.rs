@@ -9,6 +9,14 @@ use pyo3::types::{PyDict, PyList, PyString};
 
 use crate::text::members;
 
+/// The name of a column: `@1`, `@2` where the log has none.
+pub(crate) fn column_name(index: usize, column: &ColumnSchema) -> String {
+    match &column.name {
+        Some(name) => String::from_utf8_lossy(name).into_owned(),
+        None => format!("@{}", index + 1),
+    }
+}
+
 /// A table as a log describes it.
 #[pyclass(frozen, module = "binlogz")]
 pub(crate) struct Table {
@@ -37,19 +45,16 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn new(py: Python<'_>, schema: &Arc<TableSchema>) -> PyResult<Self> {
         let text = |bytes: &[u8]| PyString::new(py, &String::from_utf8_lossy(bytes)).unbind();
-        let named = |(index, column): (usize, &ColumnSchema), unnamed: &dyn Fn(usize) -> String| {
-            let name = match &column.name {
-                Some(name) => String::from_utf8_lossy(name).into_owned(),
-                None => unnamed(index),
-            };
-            PyString::intern(py, &name).unbind()
-        };
+        let interned = |name: &str| PyString::intern(py, name).unbind();
         let columns = || schema.columns().iter().enumerate();
         let key = columns().filter(|(_, column)| column.primary_key.is_some());
-        let names: Vec<_> =
-            columns().map(|column| named(column, &|index| format!("@{}", index + 1))).collect();
-        let compat_names: Vec<_> =
-            columns().map(|column| named(column, &|index| format!("UNKNOWN_COL{index}"))).collect();
+        let names = columns().map(|(index, column)| interned(&column_name(index, column)));
+        let names: Vec<_> = names.collect();
+        let compat_names = columns().map(|(index, column)| match &column.name {
+            Some(name) => interned(&String::from_utf8_lossy(name)),
+            None => interned(&format!("UNKNOWN_COL{index}")),
+        });
+        let compat_names: Vec<_> = compat_names.collect();
         Ok(Table {
             schema_of_rows: Arc::clone(schema),
             schema: text(&schema.database),
@@ -59,12 +64,7 @@ impl Table {
             names,
             compat_names,
             members: schema.columns().iter().map(|column| members(py, column)).collect::<PyResult<_>>()?,
-            primary_key: key
-                .map(|(index, column)| match &column.name {
-                    Some(name) => String::from_utf8_lossy(name).into_owned(),
-                    None => format!("@{}", index + 1),
-                })
-                .collect(),
+            primary_key: key.map(|(index, column)| column_name(index, column)).collect(),
         })
     }
 

@@ -5,8 +5,14 @@ import datetime
 import decimal
 import glob
 import io
+import json
 import os
+import pathlib
+import subprocess
+import sys
 import tempfile
+import threading
+import time
 import unittest
 
 import pymysql
@@ -68,6 +74,19 @@ def twin(connection, compressed):
     return log
 
 
+def grown(connection):
+    """A log with a table whose columns change."""
+    connection.query("FLUSH BINARY LOGS")
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW BINARY LOG STATUS")
+        log = cursor.fetchone()[0]
+        cursor.execute("CREATE TABLE grown (id INT PRIMARY KEY, n TINYINT)")
+        cursor.execute("INSERT INTO grown VALUES (1, 7)")
+        cursor.execute("ALTER TABLE grown MODIFY n BIGINT, ADD COLUMN late VARCHAR(9)")
+        cursor.execute("INSERT INTO grown VALUES (2, 7000000000, 'late')")
+    return log
+
+
 def setUpModule():
     with pymysql.connect(unix_socket=os.environ["SOCKET"], user="root", autocommit=True) as connection:
         connection.query("CREATE USER python IDENTIFIED BY 'p:/@s'")
@@ -75,8 +94,12 @@ def setUpModule():
         connection.query("CREATE DATABASE d")
         connection.select_db("d")
         global COMPRESSED, PLAIN
+        other = grown(connection)
         COMPRESSED = twin(connection, "ON")
         PLAIN = twin(connection, "OFF")
+        # For arrow.py, which another interpreter runs.
+        names = {"compressed": COMPRESSED, "plain": PLAIN, "grown": other}
+        pathlib.Path(os.environ["NAMES"]).write_text(json.dumps(names))
 
 
 def events(library, log, **options):
@@ -283,6 +306,185 @@ class Open(unittest.TestCase):
             binlogz.open("binlog.000001", follow=True)
         with self.assertRaises(ValueError):
             binlogz.open("binlog.000001", start_after="no GTID set")
+
+    def test_archives_give_what_their_logs_gave(self):
+        def told(source, **options):
+            for transaction in binlogz.open(source, **options):
+                changes = [(change.operation, change.before, change.after, change.offset) for change in transaction.changes]
+                yield transaction.gtid, transaction.log, transaction.position, transaction.end_position, changes
+
+        log = os.environ["ARCHIVED"]
+        expected = list(told(log))
+        self.assertGreater(sum(len(changes) for *_, changes in expected), 0)
+        archives = [os.environ["ARCHIVE"], os.environ.get("S3_ARCHIVE")]
+        for archive in filter(None, archives):
+            self.assertEqual(list(told(archive)), expected)
+            self.assertEqual(list(told(f"{archive}/{os.path.basename(log)}")), expected)
+            first = expected[0][0]
+            self.assertEqual(list(told(archive, start_after=first)), expected[1:])
+            with self.assertRaisesRegex(OSError, "not in the archive"):
+                list(told(f"{archive}/binlog.999999"))
+
+
+def root():
+    return pymysql.connect(unix_socket=os.environ["SOCKET"], user="root", autocommit=True, database="d")
+
+
+def dumps(connection):
+    """The connections to which the server sends its log: their ids, and how each is connected."""
+    with connection.cursor() as cursor:
+        cursor.execute("""SELECT processlist_id, connection_type FROM performance_schema.threads
+            WHERE processlist_user = 'python' AND processlist_command LIKE 'Binlog Dump%'""")
+        return cursor.fetchall()
+
+
+class Connections(unittest.TestCase):
+    def setUp(self):
+        # A server ends a dump when it next sends something: other tests' may still be there.
+        with root() as connection:
+            for number, _ in dumps(connection):
+                connection.query(f"KILL {number}")
+            self.wait_for_none(connection)
+
+    def wait_for_none(self, connection):
+        for _ in range(300):
+            if not dumps(connection):
+                return
+            time.sleep(0.1)
+        self.fail("the connection is not closed")
+
+    def connected(self, **options):
+        """How a server says that we are connected."""
+        with root() as connection:
+            with binlogz.open(URL, follow=True, log=PLAIN, options=options) as log:
+                self.assertTrue(next(iter(log)).gtid)
+                ((number, kind),) = dumps(connection)
+            connection.query(f"KILL {number}")
+            self.wait_for_none(connection)
+            return kind
+
+    def test_tls(self):
+        ca = os.path.join(DATADIR, "ca.pem")
+        self.assertEqual(self.connected(), "SSL/TLS")
+        self.assertEqual(self.connected(**{"ssl-mode": "VERIFY_CA", "ssl-ca": ca}), "SSL/TLS")
+        self.assertEqual(self.connected(**{"ssl-mode": "DISABLED", "get-server-public-key": 1}), "TCP/IP")
+        # Another authority; and a certificate without the server's name.
+        other = os.path.join(DATADIR, "client-cert.pem")
+        for wrong in ({"ssl-mode": "VERIFY_CA", "ssl-ca": other}, {"ssl-mode": "VERIFY_IDENTITY", "ssl-ca": ca}):
+            with self.subTest(**wrong), self.assertRaisesRegex(OSError, "(?i)certificate"):
+                next(iter(binlogz.open(URL, log=PLAIN, options=wrong)))
+
+    def lost(self, follow):
+        """Rows are written, and the connection is killed between them: all of them, those that `follow` collects, and the kills."""
+        count, kills, ended = 60, [], threading.Event()
+        with root() as connection:
+            connection.query("FLUSH BINARY LOGS")
+            connection.query("DROP TABLE IF EXISTS lost")
+            connection.query("CREATE TABLE lost (id INT PRIMARY KEY)")
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT @@gtid_executed")
+                done = cursor.fetchone()[0].replace("\n", "")
+
+        def write():
+            with root() as connection:
+                for number in range(count):
+                    while number % 20 == 10 and not ended.is_set():
+                        # Once it is there.
+                        killed = [of for of, _ in dumps(connection) if of not in kills]
+                        if killed:
+                            connection.query(f"KILL {killed[0]}")
+                            kills.append(killed[0])
+                            break
+                        time.sleep(0.05)
+                    connection.query(f"INSERT INTO lost VALUES ({number})")
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            return list(range(count)), follow(done, count), kills
+        finally:
+            ended.set()
+            writer.join()
+
+    def test_a_lost_connection_is_an_error_after_which_a_program_goes_on_by_gtid(self):
+        breaks = []
+
+        def follow(done, count):
+            seen = []
+            while len(seen) < count:
+                try:
+                    for transaction in binlogz.open(URL, follow=True, start_after=done):
+                        seen += [change.after["id"] for change in transaction.changes if change.table_name == "lost"]
+                        done += f",{transaction.gtid}"
+                        if len(seen) == count:
+                            break
+                except ConnectionResetError as error:
+                    breaks.append(str(error))
+            return seen
+
+        written, seen, kills = self.lost(follow)
+        self.assertEqual(seen, written)
+        self.assertEqual((len(kills), len(breaks)), (3, 3))
+        self.assertIn(f"127.0.0.1:{PORT}", breaks[0])
+
+    def test_the_drop_in_asks_again_by_itself(self):
+        def follow(done, count):
+            stream = binlogz.compat.BinLogStreamReader(
+                dict(ACCOUNT), 4711, blocking=True, only_events=[binlogz.compat.row_event.WriteRowsEvent],
+                only_tables=["lost"], auto_position=done,
+            )  # fmt: skip
+            seen = []
+            for event in stream:
+                seen += [row["values"]["id"] for row in event.rows if row["values"]["id"] not in seen]
+                if len(seen) == count:
+                    break
+            stream.close()
+            return seen
+
+        written, seen, kills = self.lost(follow)
+        self.assertEqual((seen, len(kills)), (written, 3))
+
+
+class Examples(unittest.TestCase):
+    """Programs for python-mysql-replication, unchanged but for the import."""
+
+    maxDiff = None
+
+    def printed(self, name, module, **variables):
+        program = (pathlib.Path(__file__).parent / "examples" / name).read_text()
+        changed = program.replace("from pymysqlreplication", f"from {module}")
+        self.assertEqual(program.count("from pymysqlreplication"), changed.count(f"from {module}"))
+        # The order in which a set is printed.
+        environment = {**os.environ, "PYTHONHASHSEED": "0", **variables}
+        folder = os.path.dirname(os.environ["NAMES"])
+        ran = subprocess.run([sys.executable, "-c", changed], cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""), name)
+        lines = ran.stdout.splitlines()
+        self.assertTrue(lines, name)
+        return [line for line in lines if not line.startswith("Read bytes")]
+
+    def test_they_print_the_same_and_the_rows_of_compressed_transactions(self):
+        for name, least in [("dump_events.py", ROWS), ("redis_commands.py", ROWS), ("json_lines.py", ROWS), ("threaded.py", 1)]:
+            theirs = self.printed(name, "pymysqlreplication", LOG=PLAIN)
+            self.assertGreaterEqual(len(theirs), least)
+            self.assertEqual(self.printed(name, "binlogz.compat", LOG=PLAIN), theirs, name)
+            compressed = self.printed(name, "binlogz.compat", LOG=COMPRESSED)
+            if name == "dump_events.py":
+                # Positions and GTIDs are others.
+                compressed = [line for line in compressed if line.startswith("*")]
+                theirs = [line for line in theirs if line.startswith("*")]
+            self.assertEqual(compressed, theirs, name)
+        self.assertEqual(theirs, [f"{ROWS} rows, their ids {ROWS * (ROWS - 1) // 2}"])
+
+    def test_one_that_follows_by_gtids(self):
+        gtids = events(binlogz.compat, PLAIN, only_events=[binlogz.compat.event.GtidEvent])
+        last = [event.gtid for event in gtids][-1]
+        source, _, number = last.rpartition(":")
+        # The last transactions of the log that both libraries can read.
+        variables = {"GTIDS": f"{source}:1-{int(number) - 2}", "ROWS": str(2 * ROWS_A_TRANSACTION)}
+        theirs = self.printed("follow_gtids.py", "pymysqlreplication", **variables)
+        self.assertEqual(theirs, [f"{2 * ROWS_A_TRANSACTION} rows, the last of {last}"])
+        self.assertEqual(self.printed("follow_gtids.py", "binlogz.compat", **variables), theirs)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
+use binlogz_archive::create;
+use binlogz_archive::storage::{ObjectStorage, Patience, Storage, at};
+use binlogz_testkit::s3::{BUCKET, S3Server};
 use binlogz_testkit::tool::require;
-use binlogz_testkit::{Installed, MysqlSandbox, Tool};
+use binlogz_testkit::{Installed, MysqlSandbox, Tool, corpus};
 
 /// Where cargo put the module: beside this test's own folder.
 fn module() -> PathBuf {
@@ -29,7 +34,10 @@ fn package(folder: &Path) {
 
 /// Runs a script beside this file with the package, on a server.
 fn run(script: &str, python: &Installed, server: &MysqlSandbox) -> Command {
-    let mut command = python.command("python");
+    run_by(python.command("python"), script, server)
+}
+
+fn run_by(mut command: Command, script: &str, server: &MysqlSandbox) -> Command {
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(script));
     command.env("PYTHONDONTWRITEBYTECODE", "1").env("PORT", server.port().to_string());
     command.env("SOCKET", server.socket()).env("DATADIR", server.datadir());
@@ -42,9 +50,58 @@ fn the_package_reads_what_python_mysql_replication_reads_and_compressed_rows_too
     let server = mysql.sandbox().compression(3).option("binlog_row_metadata", "FULL").start().unwrap();
     let folder = tempfile::tempdir().unwrap();
     package(folder.path());
-    let ran = run("checks.py", cdc, &server).env("PYTHONPATH", folder.path()).output().unwrap();
-    let (out, errors) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
-    assert!(ran.status.success(), "{out}{errors}");
+    let names = folder.path().join("names.json");
+    let archives = archives(folder.path());
+    let check = |mut command: Command| {
+        command.env("PYTHONPATH", folder.path()).env("NAMES", &names).envs(archives.variables());
+        let ran = command.output().unwrap();
+        let (out, errors) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+        assert!(ran.status.success(), "{out}{errors}");
+    };
+    check(run("checks.py", cdc, &server));
+    // An interpreter with pyarrow; scripts/soak/python.sh names one that has pandas too.
+    if let Some(python) = std::env::var_os("PYTHON_WITH_PANDAS") {
+        check(run_by(Command::new(python), "arrow.py", &server));
+    } else if let Some(python) = require(Tool::FlightSql) {
+        check(run("arrow.py", python, &server));
+    }
+}
+
+/// A log in an archive in a folder, and in one in object storage.
+struct Archives {
+    log: PathBuf,
+    folder: PathBuf,
+    bucket: Option<S3Server>,
+}
+
+const KEY: &str = "some/where";
+
+fn archives(folder: &Path) -> Archives {
+    let log = corpus::path("binlog.000005");
+    let add = |storage: &dyn Storage| {
+        create::add(storage, "binlog.000005", Arc::new(File::open(&log).unwrap()), 1).unwrap();
+    };
+    let place = folder.join("archive");
+    add(&at(&place).unwrap());
+    let bucket = S3Server::start();
+    if let Some(server) = &bucket {
+        let place = format!("s3://{BUCKET}/{KEY}");
+        add(&ObjectStorage::new(&place, server.settings(), Patience::default()).unwrap());
+    }
+    Archives { log, folder: place, bucket }
+}
+
+impl Archives {
+    fn variables(&self) -> Vec<(String, String)> {
+        let text = |path: &Path| path.to_str().unwrap().to_owned();
+        let mut variables =
+            vec![("ARCHIVED".to_owned(), text(&self.log)), ("ARCHIVE".to_owned(), text(&self.folder))];
+        if let Some(server) = &self.bucket {
+            variables.extend(server.settings());
+            variables.push(("S3_ARCHIVE".to_owned(), format!("s3://{BUCKET}/{KEY}")));
+        }
+        variables
+    }
 }
 
 #[test]

@@ -1,0 +1,437 @@
+//! Row changes of one table as a stream of Arrow's, by its C stream interface: what pyarrow, pandas, Polars and DuckDB take without a copy.
+//! Names and types of the columns are those of `binlogz sql`.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arrow_array::builder::{StringBuilder, TimestampMicrosecondBuilder, UInt32Builder, UInt64Builder};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, SchemaRef};
+use binlogz_arrow::{Image, Side, TableFields, moment};
+use binlogz_binlog::event::RowsEvent;
+use binlogz_binlog::row::{RowDecoder, TableSchema};
+use binlogz_binlog::{Error as BinlogError, EventType};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use crate::definitions::{self, TableName};
+use crate::feed::{Feed, Next, Trouble};
+use crate::gather::{Content, Gathered, GtidContent, RowsContent};
+use crate::rows::operation;
+use crate::stream::Stream;
+use crate::table::column_name;
+
+/// How often a waiting stream lets Python look for signals.
+const LOOK_PERIOD: Duration = Duration::from_millis(100);
+/// A batch is passed on when it has so many rows,
+const ROWS_MAX: usize = 8192;
+/// or its events so many bytes.
+const BYTES_MAX: usize = 4 << 20;
+
+/// The row changes of a table. They can be taken once.
+#[pyclass(frozen, module = "binlogz")]
+pub(crate) struct ArrowRows(Mutex<Option<Batches>>);
+
+/// The rest of a stream, as the row changes of a table. It waits for the first of them if a server sends the stream.
+#[pyfunction]
+pub(crate) fn arrow_rows(
+    py: Python<'_>,
+    stream: &Stream,
+    database: String,
+    table: String,
+) -> PyResult<ArrowRows> {
+    let (feed, paths) =
+        stream.taken().ok_or_else(|| PyValueError::new_err("the log was closed, or read before"))?;
+    let name = TableName { database, table };
+    let opened = py.detach(|| Batches::open(feed, &paths, name)).map_err(PyValueError::new_err)?;
+    Ok(ArrowRows(Mutex::new(Some(opened))))
+}
+
+#[pymethods]
+impl ArrowRows {
+    /// The stream, as a capsule. Its schema is the one that there is, whatever is asked for.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema);
+        let batches = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let batches = batches.ok_or_else(|| PyValueError::new_err("the row changes were taken before"))?;
+        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), c"arrow_array_stream")
+    }
+}
+
+/// The transaction around rows, as its GTID event tells it.
+#[derive(Default)]
+struct Frame {
+    gtid: Option<String>,
+    position: Option<u64>,
+    committed_at: Option<i64>,
+    applied_at: Option<i64>,
+}
+
+impl Frame {
+    fn new(gtid: GtidContent, position: u64) -> Self {
+        let micros = |time: Option<u64>| i64::try_from(time?).ok();
+        Frame {
+            gtid: gtid.gtid,
+            position: Some(position),
+            committed_at: micros(gtid.original),
+            applied_at: micros(gtid.immediate),
+        }
+    }
+}
+
+/// Columns that are being built.
+struct Columns {
+    log: StringBuilder,
+    position: UInt64Builder,
+    gtid: StringBuilder,
+    committed_at: TimestampMicrosecondBuilder,
+    applied_at: TimestampMicrosecondBuilder,
+    logged_at: TimestampMicrosecondBuilder,
+    server_id: UInt32Builder,
+    offset: UInt64Builder,
+    row: UInt64Builder,
+    operation: StringBuilder,
+    before: Image,
+    after: Image,
+}
+
+impl Columns {
+    fn new(fields: &Fields) -> Self {
+        let moments = || TimestampMicrosecondBuilder::new().with_data_type(moment());
+        Columns {
+            log: StringBuilder::new(),
+            position: UInt64Builder::new(),
+            gtid: StringBuilder::new(),
+            committed_at: moments(),
+            applied_at: moments(),
+            logged_at: moments(),
+            server_id: UInt32Builder::new(),
+            offset: UInt64Builder::new(),
+            row: UInt64Builder::new(),
+            operation: StringBuilder::new(),
+            before: Image::new(fields),
+            after: Image::new(fields),
+        }
+    }
+
+    fn schema(fields: &Fields) -> Schema {
+        let image = || DataType::Struct(fields.clone());
+        let columns = [
+            ("log", DataType::Utf8),
+            ("position", DataType::UInt64),
+            ("gtid", DataType::Utf8),
+            ("committed_at", moment()),
+            ("applied_at", moment()),
+            ("logged_at", moment()),
+            ("server_id", DataType::UInt32),
+            ("offset", DataType::UInt64),
+            ("row", DataType::UInt64),
+            ("operation", DataType::Utf8),
+            ("before", image()),
+            ("after", image()),
+        ];
+        Schema::new(columns.map(|(name, kind)| Field::new(name, kind, true)).to_vec())
+    }
+
+    fn finish(&mut self) -> Result<Vec<ArrayRef>, ArrowError> {
+        Ok(vec![
+            Arc::new(self.log.finish()),
+            Arc::new(self.position.finish()),
+            Arc::new(self.gtid.finish()),
+            Arc::new(self.committed_at.finish()),
+            Arc::new(self.applied_at.finish()),
+            Arc::new(self.logged_at.finish()),
+            Arc::new(self.server_id.finish()),
+            Arc::new(self.offset.finish()),
+            Arc::new(self.row.finish()),
+            Arc::new(self.operation.finish()),
+            self.before.finish()?,
+            self.after.finish()?,
+        ])
+    }
+}
+
+/// Makes batches of what a feed has.
+struct Batches {
+    feed: Arc<Feed>,
+    name: TableName,
+    schema: SchemaRef,
+    fields: Fields,
+    columns: Columns,
+    rows: usize,
+    bytes: usize,
+    frame: Frame,
+    decoder: RowDecoder,
+    scratch: Vec<u8>,
+    /// Tables by the addresses of their definitions, which are held: where each has the columns; `None`: it is another table.
+    places: HashMap<usize, (Arc<TableSchema>, Option<Vec<Option<usize>>>)>,
+    /// Events of the feed's last batch.
+    waiting: std::vec::IntoIter<Gathered>,
+    /// The end of the feed, and why.
+    end: Option<Option<ArrowError>>,
+}
+
+/// Definitions that are remembered.
+const TABLES_MAX: usize = 1024;
+
+impl Batches {
+    fn open(feed: Arc<Feed>, paths: &[std::path::PathBuf], name: TableName) -> Result<Self, String> {
+        let (mut events, mut end) = (Vec::new(), None);
+        let fields = if !paths.is_empty() && definitions::can_be_read_twice(paths) {
+            definitions::of_table(paths, &name)
+        } else {
+            first_definition(&feed, &name, &mut events, &mut end)
+        };
+        if fields.is_empty() {
+            // Reading to the end says whether that is an error.
+            let why = match end {
+                Some(Some(error)) => error,
+                _ => loop {
+                    match feed.next(LOOK_PERIOD) {
+                        Next::Batch(Ok(_)) | Next::NotYet => {}
+                        Next::Batch(Err(trouble)) => break failed(trouble),
+                        Next::End => {
+                            let TableName { database, table } = &name;
+                            return Err(format!("the logs have no row change of {database}.{table}"));
+                        }
+                    }
+                },
+            };
+            return Err(why.to_string());
+        }
+        let fields = fields.fields();
+        Ok(Batches {
+            schema: Arc::new(Columns::schema(&fields)),
+            columns: Columns::new(&fields),
+            fields,
+            feed,
+            name,
+            rows: 0,
+            bytes: 0,
+            frame: Frame::default(),
+            decoder: RowDecoder::new(),
+            scratch: Vec::new(),
+            places: HashMap::new(),
+            waiting: events.into_iter(),
+            end,
+        })
+    }
+
+    /// Takes an event of the feed.
+    fn take(&mut self, event: Gathered) -> Result<(), ArrowError> {
+        match event.content {
+            Content::Gtid(gtid) => self.frame = Frame::new(*gtid, event.offset),
+            Content::Rows(ref rows) => {
+                let rows = rows.clone();
+                self.take_rows(&event, &rows)?;
+            }
+            _ if event.header.event_type == EventType::FORMAT_DESCRIPTION => self.frame = Frame::default(),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn take_rows(&mut self, event: &Gathered, content: &RowsContent) -> Result<(), ArrowError> {
+        let address = Arc::as_ptr(&content.schema) as usize;
+        if !self.places.contains_key(&address) {
+            if self.places.len() == TABLES_MAX {
+                self.places.clear();
+            }
+            let places = self.places_in(event, &content.schema)?;
+            self.places.insert(address, (Arc::clone(&content.schema), places));
+        }
+        let Some((_, Some(places))) = self.places.get(&address) else { return Ok(()) };
+        let before = self.rows;
+        let done = decode(&mut self.decoder, content, |row, number, word| {
+            let columns = &mut self.columns;
+            columns.before.push(&Side { row, is_after: false }, places, &mut self.scratch)?;
+            columns.after.push(&Side { row, is_after: true }, places, &mut self.scratch)?;
+            columns.row.append_value(number);
+            columns.operation.append_value(word);
+            self.rows += 1;
+            Ok(())
+        });
+        done.map_err(|error| {
+            let error = error.at(event.offset, Some(event.header.event_type));
+            ArrowError::ParseError(format!("{} {error}", event.log))
+        })?;
+        // The same for all rows of the event.
+        for _ in before..self.rows {
+            let (columns, frame) = (&mut self.columns, &self.frame);
+            columns.log.append_value(&event.log);
+            columns.position.append_option(frame.position);
+            columns.gtid.append_option(frame.gtid.as_deref());
+            columns.committed_at.append_option(frame.committed_at);
+            columns.applied_at.append_option(frame.applied_at);
+            let logged_at = i64::from(event.header.timestamp) * 1_000_000;
+            columns.logged_at.append_option((logged_at > 0).then_some(logged_at));
+            columns.server_id.append_value(event.header.server_id);
+            columns.offset.append_value(event.offset);
+        }
+        self.bytes += content.body.len();
+        Ok(())
+    }
+
+    /// Where a table has the columns of the stream; `None`: it is another table.
+    fn places_in(
+        &self,
+        event: &Gathered,
+        schema: &TableSchema,
+    ) -> Result<Option<Vec<Option<usize>>>, ArrowError> {
+        if !self.name.is_of(schema) {
+            return Ok(None);
+        }
+        let columns = schema.columns().iter().enumerate();
+        let names: Vec<_> = columns.map(|(index, column)| column_name(index, column)).collect();
+        // Definitions of logs that were read before are all known; a server's are not.
+        for (name, column) in names.iter().zip(schema.columns()) {
+            let mut known = TableFields::default();
+            let Some((_, field)) = self.fields.find(name) else {
+                return Err(self.changed(event, name));
+            };
+            known.add(name.clone(), field.data_type().clone());
+            known.add(name.clone(), binlogz_arrow::of(column));
+            if known.fields().iter().any(|merged| merged.data_type() != field.data_type()) {
+                return Err(self.changed(event, name));
+            }
+        }
+        let place = |field: &Arc<Field>| names.iter().position(|name| name == field.name());
+        Ok(Some(self.fields.iter().map(place).collect()))
+    }
+
+    fn changed(&self, event: &Gathered, column: &str) -> ArrowError {
+        let TableName { database, table } = &self.name;
+        let gtid = self.frame.gtid.as_deref().unwrap_or("an anonymous transaction");
+        ArrowError::SchemaError(format!(
+            "{} at {}: column {column} of {database}.{table} is another one from {gtid} on; begin anew there",
+            event.log, event.offset
+        ))
+    }
+
+    /// The rows so far.
+    fn batch(&mut self) -> Option<Result<RecordBatch, ArrowError>> {
+        self.bytes = 0;
+        if std::mem::take(&mut self.rows) == 0 {
+            return None;
+        }
+        let arrays = self.columns.finish();
+        Some(arrays.and_then(|arrays| RecordBatch::try_new(Arc::clone(&self.schema), arrays)))
+    }
+
+    /// An error stands after the rows before it.
+    fn fail(&mut self, error: ArrowError) {
+        self.waiting = Vec::new().into_iter();
+        self.end = Some(Some(error));
+    }
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            while let Some(event) = self.waiting.next() {
+                if let Err(error) = self.take(event) {
+                    self.fail(error);
+                }
+                if self.rows >= ROWS_MAX || self.bytes >= BYTES_MAX {
+                    return self.batch();
+                }
+            }
+            if self.end.is_some() {
+                let last = self.batch();
+                return last.or_else(|| self.end.as_mut()?.take().map(Err));
+            }
+            match self.feed.next(LOOK_PERIOD) {
+                Next::Batch(Ok(events)) => self.waiting = events.into_iter(),
+                Next::Batch(Err(trouble)) => self.fail(failed(trouble)),
+                Next::End => self.end = Some(None),
+                Next::NotYet => {
+                    if let Err(error) = Python::attach(|py| py.check_signals()) {
+                        self.fail(ArrowError::ExternalError(Box::new(error)));
+                    } else if self.rows > 0 {
+                        // A program that follows a server gets its rows while nothing happens.
+                        return self.batch();
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl RecordBatchReader for Batches {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+/// Goes through the rows of an event.
+fn decode(
+    decoder: &mut RowDecoder,
+    content: &RowsContent,
+    mut each: impl FnMut(&binlogz_binlog::row::Row<'_, '_>, u64, &'static str) -> Result<(), BinlogError>,
+) -> Result<(), BinlogError> {
+    let event = RowsEvent::decode(content.event_type, &content.body, content.post_header_length)?;
+    let word = operation(event.kind());
+    let mut rows = decoder.rows(&content.schema, &event)?;
+    let mut number = 0;
+    while let Some(row) = rows.next_row()? {
+        each(&row, number, word)?;
+        number += 1;
+    }
+    Ok(())
+}
+
+/// The first definition of a table in a stream that can't be read twice; `events` get what was read.
+fn first_definition(
+    feed: &Feed,
+    name: &TableName,
+    events: &mut Vec<Gathered>,
+    end: &mut Option<Option<ArrowError>>,
+) -> TableFields {
+    let mut fields = TableFields::default();
+    while fields.is_empty() && end.is_none() {
+        // Events without rows of the table are needed no more, but for the transaction that they end in.
+        let begun = events.drain(..).rfind(|event| matches!(event.content, Content::Gtid(_)));
+        events.extend(begun);
+        match feed.next(LOOK_PERIOD) {
+            Next::Batch(Ok(batch)) => {
+                for event in &batch {
+                    if let Content::Rows(rows) = &event.content
+                        && fields.is_empty()
+                        && name.is_of(&rows.schema)
+                    {
+                        definitions::add(&mut fields, &rows.schema);
+                    }
+                }
+                events.extend(batch);
+            }
+            Next::Batch(Err(trouble)) => *end = Some(Some(failed(trouble))),
+            Next::End => *end = Some(None),
+            Next::NotYet => {
+                if let Err(error) = Python::attach(|py| py.check_signals()) {
+                    *end = Some(Some(ArrowError::ExternalError(Box::new(error))));
+                }
+            }
+        }
+    }
+    fields
+}
+
+fn failed(trouble: Trouble) -> ArrowError {
+    match trouble {
+        Trouble::Bad(error) => ArrowError::ParseError(error),
+        Trouble::Broken(error) | Trouble::Lost(error) => {
+            ArrowError::IoError(error.clone(), io::Error::other(error))
+        }
+    }
+}
