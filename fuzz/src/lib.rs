@@ -11,7 +11,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use binlogz_archive::block;
-use binlogz_archive::format::{BlockHeader, Index, VERSION, index_anew};
+use binlogz_archive::format::contents::KeyProbe;
+use binlogz_archive::format::{BlockHeader, Contents, Index, Key, VERSION, index_anew};
 use binlogz_archive::segment::Object;
 use binlogz_archive::storage::ReadRange;
 use binlogz_binlog::event::{Event, PostHeaderLengths, RowsEvent, TableMapEvent};
@@ -28,7 +29,7 @@ use binlogz_testkit::builder::{LogBuilder, Release};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 17] = [
+pub const TARGETS: [Target; 18] = [
     ("frame", frame),
     ("event", event),
     ("gtid_set", gtid_set),
@@ -46,6 +47,7 @@ pub const TARGETS: [Target; 17] = [
     ("archive_header", archive_header),
     ("archive_object", archive_object),
     ("archive_manifest", manifest::archive_manifest),
+    ("archive_contents", archive_contents),
 ];
 
 /// A log, event by event: every frame is its own bytes.
@@ -208,6 +210,26 @@ pub fn archive_index(bytes: &[u8]) {
     for version in [1, 2, VERSION] {
         let Ok(index) = Index::decode(bytes, version) else { continue };
         assert_eq!(Index::decode(&index.encode(), VERSION).expect("it was just written"), index);
+    }
+}
+
+/// Contents, unpacked, after the version of their object and the number of its blocks, a byte each: written again they read the same. Their tables
+/// are told or refused, and a key that is looked for is found or not.
+pub fn archive_contents(bytes: &[u8]) {
+    let Some((&[version, blocks], plain)) = bytes.split_first_chunk() else { return };
+    let Ok(contents) = Contents::decode_plain(plain, version.into(), blocks.into()) else { return };
+    let again = Contents::decode_plain(&contents.encode_plain(), VERSION, blocks.into());
+    assert_eq!(again.expect("it was just written"), contents);
+    let probes = [0, 7, i128::from(i64::MAX), i128::MIN].map(|number| KeyProbe {
+        numbers: Some((number, number.saturating_add(100))),
+        text: Some(Key::Text(b"text".to_vec())),
+    });
+    for block in &contents.blocks {
+        for table in &block.tables {
+            let name = contents.tables.get(table.table as usize).expect("a table that is there");
+            let _ = name.schema();
+            block.may_have(name, table, &probes);
+        }
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use binlogz_archive::format::{BlockEntry, HEAD_SIZE};
+use binlogz_archive::format::{BlockEntry, HEAD_SIZE, VERSION};
 use binlogz_archive::log::Cutter;
-use binlogz_archive::segment::Segment;
+use binlogz_archive::segment::{Object, Segment};
 use binlogz_binlog::event::{RowsEvent, RowsFlags};
 use binlogz_binlog::row::CellContent;
 use binlogz_binlog::{EventReader, EventType};
@@ -47,7 +47,7 @@ fn seeds(target: &str, log: &[u8]) -> Vec<Vec<u8>> {
         "json" => return json(log),
         "keyring" => return vec![encrypted()],
         "archive_manifest" => return super::manifest::seeds(),
-        "archive_block" | "archive_index" | "archive_header" | "archive_object" => {
+        "archive_block" | "archive_index" | "archive_header" | "archive_object" | "archive_contents" => {
             return archived(&expanded(log), target);
         }
         _ => {}
@@ -97,6 +97,13 @@ fn archived(log: &[u8], target: &str) -> Vec<Vec<u8>> {
     match target {
         "archive_index" => vec![index.encode()],
         "archive_object" => vec![read(0, size)],
+        "archive_contents" => {
+            let object = Object::open("object", Box::new(super::Part { at: 0, bytes: read(0, size) }));
+            let contents = object.expect("it was just written").contents().expect("they were just written");
+            let contents = contents.expect("its version has them");
+            let front = [VERSION as u8, contents.blocks.len() as u8];
+            vec![[&front[..], &contents.encode_plain()].concat()]
+        }
         "archive_header" => {
             let begins = std::iter::once(HEAD_SIZE).chain(index.blocks.iter().map(end));
             let headers = begins.zip(&index.blocks);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::DataFusionError;
+use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::{SessionState, SessionStateBuilder};
@@ -25,6 +26,7 @@ use crate::logs::Logs;
 use crate::names::Names;
 use crate::permitted::Permitted;
 use crate::queries::Queries;
+use crate::spill::Spills;
 use crate::statements::Statement;
 use crate::tables::ROWS_MAX;
 
@@ -101,9 +103,10 @@ impl Engine {
 
     fn with(logs: Logs, options: &Options, cluster: Option<(Divisions, Join<'_>)>) -> Result<Self> {
         let make = || -> std::result::Result<(SessionContext, Arc<Catalog>), DataFusionError> {
+            let spills = Arc::new(Spills { folder: options.temporary.clone() });
             let runtime = RuntimeEnvBuilder::new()
                 .with_memory_pool(Arc::new(FairSpillPool::new(options.memory)))
-                .with_temp_file_path(&options.temporary)
+                .with_disk_manager_builder(DiskManagerBuilder::default().with_temp_file_factory(spills))
                 .build_arc()?;
             let config = SessionConfig::new()
                 .with_target_partitions(options.jobs)

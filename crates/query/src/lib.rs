@@ -14,7 +14,8 @@
 //! catalog    which tables there are; user tables are found on demand
 //! statements text as statements, and values of their parameters
 //! permitted  which statements are run: those that read
-//! engine     statements in, batches out; memory limit, spill
+//! engine     statements in, batches out; memory limit
+//! spill      what is beyond the limit, in encrypted temporary files   Arrow's bytes ↔ scratch files
 //! queries    the same for many clients at once
 //! names      tables, columns and functions: for listings and completion
 //! print      batches as text, CSV, JSON, Arrow
@@ -40,6 +41,7 @@ pub mod print;
 mod queries;
 mod scan;
 pub mod shipped;
+mod spill;
 pub mod statements;
 mod table;
 mod tables;

@@ -71,21 +71,21 @@ enum Source {
     /// The contents of a pipe.
     Spooled(Arc<Scratch>),
     /// Parts of a log that a server sent.
-    Received(Arc<File>, Vec<Range<u64>>),
+    Received(Arc<Scratch>, Vec<Range<u64>>),
 }
 
 /// Parts of a server's log, with its name there.
 #[derive(Debug)]
 pub(crate) struct Received {
     pub(crate) name: String,
-    pub(crate) file: Arc<File>,
+    pub(crate) file: Arc<Scratch>,
     /// The parts of the log that are not in the file.
     pub(crate) gaps: Vec<Range<u64>>,
 }
 
 /// A file from its beginning on, with an offset of its own.
 struct Whole {
-    file: Arc<File>,
+    file: Arc<Scratch>,
     offset: u64,
 }
 

@@ -8,6 +8,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use aes::Aes256;
 use ctr::Ctr64BE;
@@ -38,7 +39,19 @@ impl Scratch {
     ///
     /// The system gives no file.
     pub fn new() -> io::Result<Scratch> {
-        let file = tempfile::tempfile()?;
+        Scratch::over(tempfile::tempfile()?)
+    }
+
+    /// The same in this folder, in place of the system's.
+    ///
+    /// # Errors
+    ///
+    /// As [`Scratch::new`].
+    pub fn new_in(folder: &Path) -> io::Result<Scratch> {
+        Scratch::over(tempfile::tempfile_in(folder)?)
+    }
+
+    fn over(file: File) -> io::Result<Scratch> {
         let (mut key, mut iv) = ([0; 32], [0; 16]);
         getrandom::fill(&mut key).map_err(io::Error::other)?;
         // The counter is the iv's second half, and begins at 0.

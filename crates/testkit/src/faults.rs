@@ -223,6 +223,12 @@ impl FaultShim {
         Ok(FaultShim { library: folder.join("shim.so") })
     }
 
+    /// The variables for the environment of a process of which all that it writes to files is kept in this folder: a file for each
+    /// path, with `%` for `/`.
+    pub fn keeping(&self, folder: &Path) -> [(&'static str, OsString); 2] {
+        [("LD_PRELOAD", self.library.clone().into()), ("BINLOGZ_WRITTEN", folder.into())]
+    }
+
     /// A control page at this path, without rules. The same seed lets the same calls of a thread fail.
     ///
     /// # Errors

@@ -11,7 +11,8 @@
 //!   them;
 //! * [`mutate`] damages them, from a seed that is printed;
 //! * [`disk`] is a disk that loses, tears and refuses what a store writes to it;
-//! * [`faults`] makes the system calls of a real process fail;
+//! * [`faults`] makes the system calls of a real process fail, and keeps what it writes;
+//! * [`texts`] finds the texts of rows again, in files that should not have them;
 //! * [`setting`](setting()) says how long a test is, [`memory`] what a process took.
 //!
 //! Everything expensive to make is kept in a [`cache`] outside the checkout. A test that needs an unavailable
@@ -32,6 +33,7 @@ pub mod real;
 mod real_binlog;
 pub mod s3;
 mod setting;
+pub mod texts;
 pub mod tool;
 pub mod workload;
 

@@ -121,6 +121,8 @@ pub enum Fault {
     CutAnswer,
     /// Nothing comes, for as long as this.
     Stall(Duration),
+    /// The connection is reset while the request still comes.
+    Reset,
 }
 
 type Plan = dyn Fn(usize, &str) -> Fault + Send + Sync;
@@ -195,8 +197,6 @@ fn serve(
             break;
         }
     }
-    let mut body = vec![0; size];
-    reader.read_exact(&mut body)?;
     let first = String::from_utf8_lossy(&head).lines().next().unwrap_or_default().to_owned();
     heads.lock().unwrap_or_else(PoisonError::into_inner).push(String::from_utf8_lossy(&head).into_owned());
     let number = {
@@ -206,6 +206,12 @@ fn serve(
     };
     let mut to_client = client;
     let fault = plan(number, &first);
+    if fault == Fault::Reset && size > 0 {
+        // The system resets a connection that is closed with bytes nobody has read.
+        return client.set_nonblocking(true);
+    }
+    let mut body = vec![0; size];
+    reader.read_exact(&mut body)?;
     match &fault {
         Fault::Answer(status, body) => {
             let length = body.len();
@@ -220,7 +226,7 @@ fn serve(
             return Ok(());
         }
         Fault::CutUpload => body.truncate(size / 2),
-        Fault::Pass | Fault::LoseAnswer | Fault::CutAnswer => {}
+        Fault::Pass | Fault::LoseAnswer | Fault::CutAnswer | Fault::Reset => {}
     }
     let mut server = TcpStream::connect(("127.0.0.1", upstream))?;
     server.write_all(&head)?;
@@ -231,7 +237,7 @@ fn serve(
     let mut answer = Vec::new();
     server.read_to_end(&mut answer)?;
     match fault {
-        Fault::LoseAnswer => Ok(()),
+        Fault::LoseAnswer | Fault::Reset => Ok(()),
         Fault::CutAnswer => to_client.write_all(&answer[..answer.len() / 2]),
         _ => to_client.write_all(&answer),
     }

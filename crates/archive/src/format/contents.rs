@@ -529,6 +529,15 @@ fn key_column(schema: &TableSchema) -> Option<KeyColumn> {
 impl Contents {
     /// As it is stored.
     pub(crate) fn encode(&self) -> Result<Vec<u8>> {
+        let plain = self.encode_plain();
+        let mut out = Vec::new();
+        varint::put(&mut out, plain.len() as u64);
+        out.extend(zstd::pack(&plain, zstd::Effort::Full)?);
+        Ok(out)
+    }
+
+    /// The same, unpacked.
+    pub fn encode_plain(&self) -> Vec<u8> {
         let mut plain = Vec::new();
         let mut numbers: HashMap<&Definition, u64> = HashMap::new();
         let mut distinct: Vec<&Definition> = Vec::new();
@@ -553,10 +562,7 @@ impl Contents {
             varint::put(&mut plain, number.copied().unwrap_or_default());
         }
         self.blocks.iter().for_each(|block| block.encode(&mut plain));
-        let mut out = Vec::new();
-        varint::put(&mut out, plain.len() as u64);
-        out.extend(zstd::pack(&plain, zstd::Effort::Full)?);
-        Ok(out)
+        plain
     }
 
     /// The reverse, for an object of this version and an index of so many blocks.
@@ -564,7 +570,16 @@ impl Contents {
         let mut front = Taker::new(bytes);
         let size = front.at_most(SIZE_MAX, "size of the contents")?;
         let plain = zstd::unpack(bytes.get(bytes.len() - front.left()..).unwrap_or_default(), size)?;
-        let mut from = Taker::new(&plain);
+        Contents::decode_plain(&plain, version, blocks)
+    }
+
+    /// The same of bytes that are unpacked.
+    ///
+    /// # Errors
+    ///
+    /// Bytes that are no contents of so many blocks.
+    pub fn decode_plain(plain: &[u8], version: u32, blocks: usize) -> Result<Contents> {
+        let mut from = Taker::new(plain);
         let has_definitions = version >= VERSION_DEFINITIONS;
         let mut definitions: Vec<Definition> = Vec::new();
         if has_definitions {

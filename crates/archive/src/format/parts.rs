@@ -7,8 +7,9 @@
 //! objects/manifest-part-HASH-copy.binlogz    the same bytes once more, read where the first are damaged
 //! ```
 //!
-//! Each part has at least [`GROWTH`] times as many logs as the next one, so a few parts hold any number of logs, and a log is written
-//! anew about [`GROWTH`] times for each of them in its life. A reader takes all parts: see [`super::Manifest::read`].
+//! There are at most [`PARTS_MAX`] parts, since a reader takes each by a request of its own: see [`super::Manifest::read`]. New logs go to the
+//! last one. It is joined with the first once it was written so often that this costs as much as writing the first: with N logs
+//! after about sqrt(450 N) new ones, so that a log is written anew about sqrt(N / 110) times in its life.
 
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::ops::Range;
@@ -25,8 +26,10 @@ use crate::storage::Storage;
 pub(super) const TAIL_MAX: usize = 256;
 /// The newest logs, which stay there: the last one may be of a log in use, and is replaced soon.
 const TAIL_MIN: usize = 32;
-/// Each part has at least so many times as many logs as the next.
-const GROWTH: usize = 16;
+/// The logs that leave the manifest at once.
+const BATCH: usize = TAIL_MAX - TAIL_MIN;
+/// The most parts.
+const PARTS_MAX: usize = 2;
 /// The most bytes of entries in a part.
 const SIZE_MAX: u64 = 1 << 30;
 /// Hexadecimal digits of a SHA-256 in a part's name.
@@ -162,16 +165,29 @@ fn found(files: &[FileEntry], from: usize, part: &Part) -> Option<Range<usize>> 
     (hash(files.get(logs.clone())?) == known.hash).then_some(logs)
 }
 
-/// Joins runs until each is [`GROWTH`] times as long as the next.
+/// Joins runs until none costs more than the one before it, and there are at most [`PARTS_MAX`].
 fn leveled(runs: impl Iterator<Item = Run>) -> Vec<Run> {
     let mut leveled: Vec<Run> = Vec::new();
     for mut run in runs {
-        while let Some(before) = leveled.pop_if(|before| before.logs.len() < GROWTH * run.logs.len()) {
-            run = Run { logs: before.logs.start..run.logs.end, stored: None };
+        while let Some(before) = leveled.pop_if(|before| growing_cost(&run) >= before.logs.len()) {
+            run = join(before, run);
         }
         leveled.push(run);
     }
+    while leveled.len() > PARTS_MAX {
+        let Some((last, before)) = leveled.pop().zip(leveled.pop()) else { break };
+        leveled.push(join(before, last));
+    }
     leveled
+}
+
+fn join(before: Run, run: Run) -> Run {
+    Run { logs: before.logs.start..run.logs.end, stored: None }
+}
+
+/// How many logs are written until a part has grown to this one, batch by batch.
+fn growing_cost(run: &Run) -> usize {
+    run.logs.len().saturating_mul(run.logs.len()) / (2 * BATCH)
 }
 
 fn known(files: &[FileEntry]) -> Option<Known> {
@@ -202,25 +218,36 @@ mod tests {
     }
 
     #[test]
-    fn few_parts_hold_any_number_of_logs_and_few_are_written_anew() {
+    fn two_parts_hold_any_number_of_logs_and_few_are_written_anew() {
         assert_eq!(runs(&[(100_000, Some(0)), (300, None)]), [(100_000, Some(0)), (300, None)]);
-        // The second has grown enough to be joined with the first.
-        assert_eq!(runs(&[(4_000, Some(0)), (300, None)]), [(4_300, None)]);
-        assert_eq!(runs(&[(9_000, Some(0)), (500, Some(1)), (40, None)]), [(9_000, Some(0)), (540, None)]);
-        assert_eq!(runs(&[(8_000, Some(0)), (500, Some(1)), (40, None)]), [(8_540, None)]);
+        assert_eq!(
+            runs(&[(100_000, Some(0)), (6_000, Some(1)), (224, None)]),
+            [(100_000, Some(0)), (6_224, None)]
+        );
+        // The second was written so often that writing both costs no more.
+        assert_eq!(runs(&[(100_000, Some(0)), (6_600, Some(1)), (224, None)]), [(106_824, None)]);
+        assert_eq!(runs(&[(200, Some(0)), (300, None)]), [(500, None)]);
         // The beginning was pruned.
         assert_eq!(runs(&[(30_000, None), (1_000, Some(1))]), [(30_000, None), (1_000, Some(1))]);
+        // Earlier programs left a third.
+        assert_eq!(
+            runs(&[(90_000, Some(0)), (5_000, Some(1)), (300, Some(2))]),
+            [(90_000, Some(0)), (5_300, None)]
+        );
+        assert!(written(100_000) < 40 && written(500_000) < 90);
+    }
 
-        let (mut parts, mut written, mut most) = (Vec::new(), 0, 0);
-        let batch = TAIL_MAX - TAIL_MIN;
-        for _ in 0..100_000 / batch {
+    /// How often a log is written if so many come one after the other.
+    fn written(logs: usize) -> usize {
+        let (mut parts, mut written) = (Vec::new(), 0);
+        for _ in 0..logs / BATCH {
             let before: Vec<_> =
                 parts.iter().enumerate().map(|(number, (length, _))| (*length, Some(number))).collect();
-            parts = runs(&[before, vec![(batch, None)]].concat());
+            parts = runs(&[before, vec![(BATCH, None)]].concat());
+            assert!(parts.len() <= PARTS_MAX, "{parts:?}");
             written +=
                 parts.iter().filter(|(_, stored)| stored.is_none()).map(|(length, _)| length).sum::<usize>();
-            most = most.max(parts.len());
         }
-        assert!(most <= 3 && written < 100_000 * 2 * GROWTH, "{most} parts, {written} entries");
+        written / logs
     }
 }

@@ -397,6 +397,7 @@ impl<'a> Creator<'a> {
             for Packed { entry, .. } in self.packed.drain(..) {
                 (self.told)(&Created::Added(entry));
             }
+            // Objects that are locked are left behind, as by a killed run: `prune` finds them.
             remove::collect(self.storage, &replaced)?;
         }
         Ok(object)

@@ -17,7 +17,7 @@ use binlogz_binlog::gtid::Gtid;
 use crate::error::{Error, Result};
 use crate::format::{FileEntry, Manifest, objects};
 use crate::operations::create::seconds;
-use crate::operations::remove::{ORPHAN_AGE, delete_unnamed, orphans_of, refuse_older};
+use crate::operations::remove::{ORPHAN_AGE, Undeleted, collect, orphans_of, refuse_older};
 use crate::storage::{Storage, Stored};
 
 /// Which logs are kept: the newest, and always the last one.
@@ -48,7 +48,7 @@ pub struct Pruned {
     /// Objects that killed runs left behind, and that are deleted now.
     pub orphans: Vec<Stored>,
     /// Objects that can't be deleted, and why.
-    pub undeleted: Vec<(String, Error)>,
+    pub undeleted: Undeleted,
 }
 
 /// How often to read the manifest again while other runs keep replacing it.
@@ -67,7 +67,7 @@ pub fn prune(storage: &dyn Storage, keep: Keep, grace: Duration, now: SystemTime
     let sizes = sizes(&stored);
     let old: Vec<_> =
         pruned.retired.iter().chain(&pruned.orphans).map(|object| object.name.clone()).collect();
-    pruned.undeleted = delete_unnamed(storage, &old)?;
+    pruned.undeleted = collect(storage, &old)?;
     let gone: BTreeSet<String> =
         old.into_iter().filter(|name| !pruned.undeleted.iter().any(|(locked, _)| locked == name)).collect();
     let mut attempts = 1;
@@ -94,7 +94,7 @@ pub fn prune(storage: &dyn Storage, keep: Keep, grace: Duration, now: SystemTime
     };
     pruned.objects.retain(|object| names.contains(&object.name));
     if grace.is_zero() {
-        pruned.undeleted.extend(delete_unnamed(storage, &Vec::from_iter(names))?);
+        pruned.undeleted.extend(collect(storage, &Vec::from_iter(names))?);
     }
     Ok(pruned)
 }

@@ -56,19 +56,26 @@ pub fn plan(manifest: &Manifest, names: &[String]) -> Removal {
     removal
 }
 
+/// Objects that can't be deleted, and why: they may be locked for a time. No log is in them, and `prune` deletes them later.
+pub type Undeleted = Vec<(String, Error)>;
+
 /// Removes the logs of these names, gaps or not.
 ///
 /// # Errors
 ///
 /// An archive that can't be written; [`Error::Changed`] if another run changed it since the manifest was
 /// read: then nothing was removed.
-pub fn remove(storage: &dyn Storage, mut manifest: Manifest, names: &[String]) -> Result<Removal> {
+pub fn remove(
+    storage: &dyn Storage,
+    mut manifest: Manifest,
+    names: &[String],
+) -> Result<(Removal, Undeleted)> {
     refuse_older(&manifest)?;
     let removal = plan(&manifest, names);
     manifest.files.retain(|file| !names.contains(&file.name));
     manifest.write(storage)?;
-    collect(storage, &removal.objects)?;
-    Ok(removal)
+    let undeleted = collect(storage, &removal.objects)?;
+    Ok((removal, undeleted))
 }
 
 /// Objects that were stored before `before` and hold no log, and that no earlier manifest held which readers may still
@@ -98,18 +105,12 @@ pub(crate) fn orphans_of(stored: &[Stored], manifest: &Manifest, before: SystemT
     orphans
 }
 
-/// Deletes those of these objects that hold no log.
+/// Deletes those of these objects that hold no log. Returns those that can't be deleted.
 ///
 /// # Errors
 ///
-/// Storage that fails.
-pub fn collect(storage: &dyn Storage, objects: &[String]) -> Result<()> {
-    delete_unnamed(storage, objects)?.into_iter().try_for_each(|(_, error)| Err(error))
-}
-
-/// Deletes those of these objects that hold no log. Returns those that can't be deleted, and why: they may be locked
-/// for a time.
-pub(crate) fn delete_unnamed(storage: &dyn Storage, objects: &[String]) -> Result<Vec<(String, Error)>> {
+/// A manifest that can't be read.
+pub fn collect(storage: &dyn Storage, objects: &[String]) -> Result<Undeleted> {
     let mut failed = Vec::new();
     if objects.is_empty() {
         return Ok(failed);

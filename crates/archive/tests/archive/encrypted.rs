@@ -13,7 +13,7 @@ use binlogz_archive::{Error, Level, check, copy, restore};
 use binlogz_testkit::random::Random;
 use tempfile::TempDir;
 
-use crate::faults::{create, flip, whole};
+use crate::faults::{create, flip, log, whole};
 
 const NAMES: [&str; 2] = ["binlog.000003", "binlog.000004"];
 const LOGS: [&str; 3] = ["binlog.000003", "binlog.000004", "binlog.000005"];
@@ -120,6 +120,44 @@ fn a_bit_that_flips_anywhere_is_refused() {
         });
     }
     assert_eq!(whole(&archive(&dir, 7)), NAMES[..1]);
+}
+
+/// The same for each bit of each file of a small archive, and nothing but the log itself is ever given back.
+#[test]
+#[ignore = "takes a minute; scripts/soak/archive.sh runs it"]
+fn every_bit_that_flips_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let storage = archive(&dir, 7);
+    create(&storage, &LOGS[..1]).unwrap();
+    let before = manifest(&storage);
+    let mut bits = 0;
+    for path in files(&place(&dir)) {
+        let bytes = fs::read(&path).unwrap();
+        let is_segment = path.file_name().unwrap().to_str().unwrap().starts_with("segment-");
+        for bit in 0..bytes.len() * 8 {
+            let mut bad = bytes.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            fs::write(&path, &bad).unwrap();
+            let what = format!("bit {bit} of {}", path.display());
+            let storage = archive(&dir, 7);
+            let read = manifest(&storage);
+            assert!(read.files == before.files, "{what}");
+            let mut back = Vec::new();
+            let restored = restore::whole(&storage, &read.files[0], &mut back, 1);
+            assert_eq!(restored.is_err(), is_segment, "{what}");
+            // Of a segment nothing is given that is not the log's: chunks are refused as a whole.
+            assert!(log(LOGS[0]).starts_with(&back), "{what}");
+            // To unpack everything each time would take long.
+            if is_segment || bit % 64 == bit / 64 % 64 {
+                let problems = check::check(&storage, &read, 1).unwrap();
+                assert!(!problems.is_empty(), "{what} is not missed");
+            }
+            bits += 1;
+        }
+        fs::write(&path, bytes).unwrap();
+    }
+    println!("{bits} bits, each refused");
+    assert_eq!(whole(&archive(&dir, 7)), LOGS[..1]);
 }
 
 #[test]

@@ -2,10 +2,13 @@
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
+#[cfg(any(feature = "azure", feature = "gcs"))]
+mod clouds;
 mod damage;
 mod damaged_log;
 mod encrypted;
 mod faults;
+mod lies;
 mod life;
 mod mariadb;
 mod part;

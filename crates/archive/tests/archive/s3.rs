@@ -11,7 +11,7 @@ use binlogz_archive::merge::{Options, merge};
 use binlogz_archive::prune::{Keep, prune};
 use binlogz_archive::selection::Selection;
 use binlogz_archive::storage::{Encrypted, Folder, KeySource, ObjectStorage, Patience, Storage};
-use binlogz_archive::{Error, Level, check, copy, restore};
+use binlogz_archive::{Error, Level, check, copy, remove, restore};
 use binlogz_testkit::corpus;
 use binlogz_testkit::random::Random;
 use binlogz_testkit::s3::{BUCKET, Fault, FaultProxy, S3Server};
@@ -193,6 +193,7 @@ fn what_passes_is_waited_for() {
         Fault::LoseAnswer,
         Fault::CutAnswer,
         Fault::Stall(Duration::from_secs(3)),
+        Fault::Reset,
     ]
     .into_iter()
     .enumerate()
@@ -276,6 +277,63 @@ fn what_stays_is_one_clear_line_and_nothing_is_lost() {
     let nowhere = ObjectStorage::new("s3://nowhere/x", server.settings(), PATIENCE).unwrap();
     let error = nowhere.manifest().unwrap_err().to_string();
     assert!(error.contains("NoSuchBucket"), "{error}");
+}
+
+/// As with a policy against it, or an object lock of services without versions. In a bucket with versions a deletion only adds a marker.
+#[test]
+fn objects_that_a_service_does_not_delete_are_named_and_the_archive_is_whole() {
+    let Some(server) = S3Server::start() else { return };
+    let refused = "<Error><Code>AccessDenied</Code><Message>Object is WORM protected.</Message></Error>";
+    let proxy = FaultProxy::start(&server, |_, line| match line.starts_with("POST /bucket?delete") {
+        true => Fault::Answer(403, refused.into()),
+        false => Fault::Pass,
+    })
+    .unwrap();
+    let locked = archive(proxy.settings());
+    // The part of a log in use is replaced; its object stays.
+    let add_part = |storage: &dyn Storage, size: usize| {
+        let mut told = |_: &_| {};
+        let mut creator = create::Creator::new(storage, 1, &mut told).unwrap();
+        let part = log("binlog.000004")[..size].to_vec();
+        creator.add_active("binlog.000004", Arc::new(part), None)?;
+        creator.finish()
+    };
+    add(&locked, "binlog.000003").unwrap();
+    add_part(&locked, log("binlog.000004").len() / 2).unwrap();
+    add(&locked, "binlog.000004").unwrap();
+    holds(&locked, &["binlog.000003", "binlog.000004"]);
+    let now = SystemTime::now();
+    let undeleted = |undeleted: &[(String, Error)], count: usize| {
+        assert_eq!(undeleted.len(), count, "{undeleted:?}");
+        for (object, error) in undeleted {
+            let told = format!("delete s3://bucket/some/where/objects/{object}: 403 ");
+            let error = error.to_string();
+            assert!(
+                error.starts_with(&told) && error.ends_with("AccessDenied: Object is WORM protected."),
+                "{error}"
+            );
+        }
+    };
+    let pruned = prune(&locked, Keep::Bytes(1), Duration::ZERO, now).unwrap();
+    undeleted(&pruned.undeleted, 1);
+    holds(&locked, &["binlog.000004"]);
+    add(&locked, "binlog.000005").unwrap();
+    let options = Options { level: Level::Fast, workers: 1, grace: Duration::ZERO, now };
+    let merged = merge(&locked, options, &mut |_| {}).unwrap();
+    assert_eq!((merged.before.len(), merged.after.len()), (2, 1));
+    undeleted(&merged.swept.undeleted, 2);
+    let (_, left) = remove::remove(&locked, manifest(&locked), &["binlog.000004".to_owned()]).unwrap();
+    undeleted(&left, 0);
+    holds(&locked, &["binlog.000005"]);
+    assert!(
+        check::check(&locked, &manifest(&locked), 1).unwrap().iter().all(|line| line.contains(": gap: "))
+    );
+    // Once they may go, they go: all but the object of the log, and the copy of the manifest.
+    let later = now + 2 * remove::ORPHAN_AGE;
+    let pruned = prune(&archive(server.settings()), Keep::All, Duration::ZERO, later).unwrap();
+    assert_eq!((pruned.orphans.len() + pruned.retired.len(), pruned.undeleted.len()), (4, 0));
+    assert_eq!(locked.stored().unwrap().len(), 2);
+    holds(&locked, &["binlog.000005"]);
 }
 
 /// Every fifth request fails meanwhile.
@@ -418,6 +476,7 @@ fn one_more_log_of_many_costs_few_requests_and_few_bytes() {
     create::add(&archive(proxy.settings()), "many.900000", Arc::new(log("binlog.000005")), 1).unwrap();
     let heads = proxy.heads().split_off(before);
     let parts = heads.iter().filter(|head| head.contains("/manifest-part-")).count();
+    // Of these are the segment, and the same read back. More logs add no request: there are never more parts.
     assert!(parts == 2 && heads.len() <= 9 + parts, "{parts} {heads:#?}");
     let sent = heads.iter().filter(|head| head.contains("/manifest.json ")).filter_map(|head| {
         let size = head

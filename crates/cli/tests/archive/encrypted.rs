@@ -3,6 +3,8 @@
 use std::fs;
 
 use binlogz_testkit::corpus;
+use binlogz_testkit::faults::FaultShim;
+use binlogz_testkit::texts::Texts;
 
 use crate::common::{Folder, Ran};
 
@@ -95,5 +97,66 @@ fn what_was_secret_stays_so_unless_plaintext_is_asked_for() {
     );
     run(&folder, "key", &["archive", "create", "--to", "plain", LOGS[0]]).fails(
         "plain: is not encrypted, though the environment names a key: `archive copy` makes an encrypted copy",
+    );
+}
+
+/// All that commands write, also to files without a name and to those that they delete, is searched for texts of rows. They are only where
+/// the logs themselves are asked for.
+#[test]
+fn no_text_of_a_row_is_in_any_file_that_a_command_writes() {
+    let Some(shim) = FaultShim::require() else { return };
+    let folder = folder();
+    let texts = Texts::of(LOGS.map(|name| folder.read(name)).iter().map(Vec::as_slice));
+    assert!(texts.count() > 1000, "{}", texts.count());
+    for name in ["tmp", "written", "compressed"] {
+        fs::create_dir(folder.path(name)).unwrap();
+    }
+    // With payloads, which are expanded on the way.
+    let packed = format!("compressed/{}", LOGS[1]);
+    folder.put(&packed, crate::common::sample("compressed", LOGS[1]));
+    let written = |args: &[&str]| {
+        let kept = folder.path("written");
+        fs::remove_dir_all(&kept).unwrap();
+        fs::create_dir(&kept).unwrap();
+        let mut command = folder.binlogz(args);
+        command.env(KEY_FILE, folder.path("key")).env("TMPDIR", folder.path("tmp")).envs(shim.keeping(&kept));
+        let ran = Ran::from(command.output().unwrap());
+        // The two logs don't follow one another: they are of two servers.
+        let is_gap = args[1] == "check" && ran.code == Some(1);
+        assert!(ran.code == Some(0) || is_gap, "{args:?}: {}{}", ran.stderr, ran.text());
+        let files: Vec<_> = fs::read_dir(&kept).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let found: Vec<_> = texts.found_in(&kept).unwrap();
+        let found: Vec<_> = found.iter().map(|path| path.file_name().unwrap().to_owned()).collect();
+        (files, found)
+    };
+    let mut count = 0;
+    for args in [
+        &["archive", "create", "--to", "arc", LOGS[0]][..],
+        &["archive", "create", "--to", "arc", &packed],
+        &["archive", "copy", "arc", "copied"],
+        &["archive", "copy", "--to-key-file", "other-key", "arc", "other"],
+        &["archive", "merge", "--grace", "0", "arc"],
+        &["archive", "check", "arc"],
+        &["archive", "cat", "arc"],
+        &["archive", "change-key", "--new-key-file", "key", "arc"],
+        &["dump", "--no-defaults", "-v", "arc"],
+        &["dump", "--no-defaults", "--format", "jsonl", "arc"],
+        &["stats", "--by", "table", "arc"],
+        &["rows", "--table", "sbtest.sbtest1", "arc"],
+        &["undo", "arc"],
+        &["verify", "arc"],
+        &["archive", "prune", "--keep-bytes", "1", "--grace", "0", "arc"],
+    ] {
+        let (files, found) = written(args);
+        assert_eq!(found, Vec::<std::ffi::OsString>::new(), "{args:?}");
+        count += files.len();
+    }
+    assert!(count > 20, "{count} files");
+    assert_eq!(texts.found_in(&folder.path("arc")).unwrap(), Vec::<std::path::PathBuf>::new());
+    // The test finds them where they are.
+    let (_, found) = written(&["archive", "restore", "--to", "back", "copied"]);
+    assert!(
+        !found.is_empty() && found.iter().all(|name| name.to_str().unwrap().contains("%back%")),
+        "{found:?}"
     );
 }

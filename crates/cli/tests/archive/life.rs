@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use binlogz_testkit::mutate::seed;
 use binlogz_testkit::random::Random;
-use binlogz_testkit::s3::{BUCKET, S3Server};
+use binlogz_testkit::s3::{BUCKET, Fault, FaultProxy, S3Server};
 use binlogz_testkit::setting;
 use serde_json::Value;
 
@@ -150,17 +152,65 @@ fn an_archive_is_pruned_merged_and_copied() {
 /// An archive in a folder or in S3, and a copy of it.
 struct Place {
     folder: Folder,
-    server: Option<S3Server>,
+    s3: Option<S3>,
+}
+
+/// The server, and the way to it that is bad at times.
+struct S3 {
+    server: S3Server,
+    bad: FaultProxy,
+    faults: Arc<Faults>,
+}
+
+/// The faults of requests: each has one with a chance of one in so many.
+struct Faults {
+    one_in: usize,
+    random: Mutex<Random>,
+    count: AtomicUsize,
+}
+
+impl Faults {
+    fn next(&self) -> Fault {
+        let mut random = self.random.lock().unwrap();
+        if random.below(self.one_in) > 0 {
+            return Fault::Pass;
+        }
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let code = |code: &str| format!("<Error><Code>{code}</Code><Message>again</Message></Error>");
+        match random.below(8) {
+            0 => Fault::Answer(500, code("InternalError")),
+            1 => Fault::Answer(503, code("SlowDown")),
+            2 => Fault::CutUpload,
+            3 => Fault::CutAnswer,
+            4 => Fault::Reset,
+            5 => Fault::Stall(Duration::from_millis(1500)),
+            // The most hostile one: it was done.
+            _ => Fault::LoseAnswer,
+        }
+    }
+}
+
+impl S3 {
+    fn start(seed: u64) -> Option<S3> {
+        let server = S3Server::start()?;
+        let one_in = setting("BINLOGZ_LIFE_FAULT_IN", 12) as usize;
+        let random = Mutex::new(Random::new(seed));
+        let faults = Arc::new(Faults { one_in, random, count: AtomicUsize::new(0) });
+        let of_proxy = Arc::clone(&faults);
+        let bad = FaultProxy::start(&server, move |_, _| of_proxy.next()).unwrap();
+        Some(S3 { server, bad, faults })
+    }
 }
 
 impl Place {
     fn named(&self, name: &str) -> String {
-        if self.server.is_some() { format!("s3://{BUCKET}/{name}") } else { name.to_owned() }
+        if self.s3.is_some() { format!("s3://{BUCKET}/{name}") } else { name.to_owned() }
     }
 
+    /// On the good way.
     fn command(&self, args: &[&str]) -> Command {
         let mut command = self.folder.binlogz(["archive"]);
-        command.args(args).envs(self.server.iter().flat_map(S3Server::settings));
+        command.args(args).envs(self.s3.iter().flat_map(|s3| s3.server.settings()));
         command
     }
 
@@ -168,8 +218,13 @@ impl Place {
         self.command(args).output().unwrap().into()
     }
 
-    fn spawn(&self, args: &[&str]) -> Child {
-        self.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    /// On the good way, or the bad one if there is one.
+    fn spawn(&self, args: &[&str], is_bad: bool) -> Child {
+        let mut command = self.command(args);
+        if is_bad {
+            command.envs(self.s3.iter().flat_map(|s3| s3.bad.settings())).env("AWS_TIMEOUT", "1 second");
+        }
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
     /// Every block and every SHA-256 is right. The same log comes under several names, and a killed run leaves the manifest
@@ -184,34 +239,65 @@ impl Place {
         assert_eq!(ran.stderr, "", "{what}");
         assert!(ran.text().lines().all(is_known), "{what}: {}", ran.text());
     }
+
+    /// What was restored is what was archived. Gives the number of logs.
+    fn is_same(&self, restored: &str, what: &str) -> usize {
+        let mut count = 0;
+        for entry in fs::read_dir(self.folder.path(restored)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            let back = self.folder.read(&format!("{restored}/{name}"));
+            assert!(back == self.folder.read(&name), "{name}: {what}");
+            count += 1;
+        }
+        count
+    }
 }
 
-/// Runs that create, merge, prune and copy are killed at any moment, while others restore: the archive and its copy are
-/// whole after each, and what is restored is what was archived.
+/// What happened in a life.
+#[derive(Debug, Default)]
+struct Counts {
+    logs: usize,
+    runs: usize,
+    killed: usize,
+    failed: usize,
+    restores: usize,
+    restored: usize,
+}
+
+/// Runs that create, merge, prune and copy are killed at any moment, or meet the faults of networks and of services, while another one
+/// restores: the archive and its copy are whole after each, what is restored is what was archived, and no restore that has begun
+/// is disturbed.
 #[test]
 fn runs_that_are_killed_leave_archives_whole() {
     let seconds = setting("BINLOGZ_LIFE_SECONDS", 4);
-    let mut random = Random::new(seed());
-    let folder = Place { folder: Folder::new(), server: None };
+    let seed = seed();
+    let mut random = Random::new(seed);
+    let folder = Place { folder: Folder::new(), s3: None };
     // S3 in the long version alone.
-    let s3 = (seconds > 60).then(S3Server::start).flatten();
-    let s3 = s3.map(|server| Place { folder: Folder::new(), server: Some(server) });
+    let s3 = (seconds > 60).then(|| S3::start(seed)).flatten();
+    let s3 = s3.map(|s3| Place { folder: Folder::new(), s3: Some(s3) });
     let places: Vec<_> = [Some(folder), s3].into_iter().flatten().collect();
     for place in &places {
         let until = Instant::now() + Duration::from_secs(seconds) / places.len() as u32;
         let (arc, copy) = (place.named("arc"), place.named("copy"));
-        let (mut number, mut kills, mut runs) = (0, 0, 0);
+        let mut counts = Counts::default();
         while Instant::now() < until {
-            number += 1;
+            counts.logs += 1;
             let sample = crate::common::sample(
                 "plain",
                 ["binlog.000008", "binlog.000009", "binlog.000004"][random.below(3)],
             );
-            let name = format!("log.{number:06}");
+            let name = format!("log.{:06}", counts.logs);
             place.folder.put(&name, &sample);
             let keep = (20_000 + random.below(200_000)).to_string();
             let grace = ["0", "1s", "12h"][random.below(3)];
-            let mut told = Vec::new();
+            // In half of the rounds nothing is killed, but all requests are in danger.
+            let is_bad = place.s3.is_some() && random.below(2) == 0;
+            // Objects stay for a restore as long as that grace is.
+            let back = format!("back-{}", counts.logs);
+            let restore = ["restore", "--to", &back, &arc];
+            let reader = (grace == "12h" && counts.logs > 1).then(|| place.spawn(&restore, false));
+            let mut told = vec![format!("round {}, SEED={seed}", counts.logs)];
             for _ in 0..3 {
                 let args: Vec<&str> = match random.below(4) {
                     0 => vec!["create", "--level", "fast", "--to", &arc, &name],
@@ -219,34 +305,49 @@ fn runs_that_are_killed_leave_archives_whole() {
                     2 => vec!["prune", "--keep-bytes", &keep, "--grace", grace, &arc],
                     _ => vec!["copy", &arc, &copy],
                 };
-                let mut child = place.spawn(&args);
-                std::thread::sleep(Duration::from_millis(random.below(120) as u64));
-                runs += 1;
-                if child.try_wait().unwrap().is_none() {
-                    kills += 1;
-                    child.kill().unwrap();
+                let mut child = place.spawn(&args, is_bad);
+                counts.runs += 1;
+                if !is_bad {
+                    std::thread::sleep(Duration::from_millis(random.below(120) as u64));
+                    if child.try_wait().unwrap().is_none() {
+                        counts.killed += 1;
+                        child.kill().unwrap();
+                    }
                 }
-                child.wait().unwrap();
-                told.push(args.join(" "));
+                let ran = Ran::from(child.wait_with_output().unwrap());
+                told.push(format!("{} -> {:?} {}", args.join(" "), ran.code, ran.stderr.trim()));
+                if let (true, Some(1..)) = (is_bad, ran.code) {
+                    counts.failed += 1;
+                    println!("{}", told.last().unwrap());
+                }
             }
             place.run(&["create", "--level", "fast", "--to", &arc, &name]).is_done();
             let what = told.join("; ");
             place.is_whole(&arc, &what);
             place.is_whole(&copy, &what);
+            if let Some(reader) = reader {
+                let ran = Ran::from(reader.wait_with_output().unwrap());
+                let is_empty = ran.stderr.contains("is no archive") || ran.stderr.contains("no such folder");
+                assert!(is_empty || (ran.code, ran.stderr.as_str()) == (Some(0), ""), "{ran:?}: {what}");
+                if !is_empty {
+                    counts.restored += place.is_same(&back, &what);
+                    counts.restores += 1;
+                    fs::remove_dir_all(place.folder.path(&back)).unwrap();
+                }
+            }
         }
         // The last runs aren't killed.
         for args in [&["merge", "--grace", "0", &arc][..], &["copy", &arc, &copy]] {
             let ran = place.run(args);
             assert_eq!(ran.code, Some(0), "{args:?}: {}", ran.stderr);
         }
-        let ran = place.run(&["restore", "--to", "back", &arc]);
-        ran.is_done();
-        let mut restored = 0;
-        for entry in fs::read_dir(place.folder.path("back")).unwrap() {
-            let name = entry.unwrap().file_name().into_string().unwrap();
-            assert!(place.folder.read(&format!("back/{name}")) == place.folder.read(&name), "{name}");
-            restored += 1;
-        }
-        println!("{arc}: {number} logs, {runs} runs, {kills} killed, {restored} logs left");
+        place.run(&["restore", "--to", "back", &arc]).is_done();
+        let left = place.is_same("back", "at the end");
+        let Counts { logs, runs, killed, failed, restores, restored } = counts;
+        let faults = place.s3.as_ref().map_or(0, |s3| s3.faults.count.load(Ordering::Relaxed));
+        println!(
+            "{arc}: {logs} rounds, {runs} runs, {killed} killed, {faults} faults of requests, of which {failed} ended a run, {restores} restores \
+             of {restored} logs meanwhile, {left} logs left, SEED={seed}"
+        );
     }
 }

@@ -3,10 +3,11 @@
 use std::fs;
 use std::sync::atomic::Ordering;
 
-use crate::common::Folder;
 use crate::common::proxy::cutting;
 use crate::common::relay::{Configuration, Relay, is_kept, url};
 use crate::common::small_disk::SmallDisk;
+use crate::common::{Folder, Ran};
+use binlogz_testkit::faults::FaultShim;
 use binlogz_testkit::{Tool, corpus, mutate, require_tool, setting};
 
 /// `scripts/soak/relay.sh` sets more.
@@ -182,10 +183,35 @@ fn a_log_begins_where_it_is_told_to_and_may_be_encrypted() {
     folder.put("key", "07".repeat(32));
     let key = folder.path("key").display().to_string();
     fs::remove_dir_all(folder.path("arc")).unwrap();
-    let mut relay = with_archive.environment([("BINLOGZ_ARCHIVE_KEY_FILE", key.into())]).start(&folder);
-    relay.wait_for("the archive", |_| folder.path("arc/manifest.json").exists().then_some(()));
+    // All that the relay writes to files is kept, and searched for a row.
+    let secret = "words that nobody else should read";
+    source
+        .sql(&format!(
+            "SET binlog_transaction_compression = OFF; CREATE TABLE d.s (words TEXT); INSERT INTO d.s VALUES ('{secret}'); FLUSH BINARY LOGS"
+        ))
+        .unwrap();
+    let written = folder.path("written");
+    fs::create_dir(&written).unwrap();
+    let mut environment = vec![("BINLOGZ_ARCHIVE_KEY_FILE", key.clone().into())];
+    environment.extend(FaultShim::require().iter().flat_map(|shim| shim.keeping(&written)));
+    let mut relay = with_archive.environment(environment).start(&folder);
+    relay.wait_for("the archive", |_| {
+        let mut list = folder.binlogz(["archive", "list", "arc"]);
+        let list = list.env("BINLOGZ_ARCHIVE_KEY_FILE", &key).output().unwrap();
+        String::from_utf8_lossy(&list.stdout).contains("binlog.000005").then_some(())
+    });
     assert!(folder.read("arc/manifest.json").starts_with(b"binlogz encrypted archive 1\n"));
     drop(relay);
+    let mut size = 0;
+    for entry in fs::read_dir(&written).unwrap() {
+        let bytes = fs::read(entry.unwrap().path()).unwrap();
+        assert!(!bytes.windows(secret.len()).any(|bytes| bytes == secret.as_bytes()));
+        size += bytes.len();
+    }
+    assert!(size > 1000 || FaultShim::build().is_err(), "{size}");
+    let mut dump = folder.binlogz(["dump", "-v", "arc"]);
+    let dump = Ran::from(dump.env("BINLOGZ_ARCHIVE_KEY_FILE", &key).output().unwrap());
+    assert!(dump.text().contains(secret), "{}", dump.stderr);
 
     // A damaged seed, a gap between seeds, and acknowledgements that would promise too much are refused.
     let refused = |more: &str, said: &str| {

@@ -3,17 +3,17 @@
 //!
 //! ```text
 //! ask       the server, for all transactions but those of the manifest    connection → events
-//! receive   into a file without a name, at most so much at a time         events → logs with gaps
+//! receive   into an encrypted file without a name, so much at a time      events → logs with gaps
 //! export    as logs of any other kind                                     logs → a run
 //! ```
 //!
 //! Waiting, trying again and signals are the caller's.
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
+use binlogz_archive::Scratch;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::{EventType, MAGIC};
 use binlogz_source::wire::session::{DumpStart, Profile};
@@ -54,7 +54,7 @@ impl From<Error> for FollowError {
 /// A log that is being received.
 struct Log {
     name: String,
-    file: BufWriter<File>,
+    file: BufWriter<Scratch>,
     /// Where the log's bytes end that were received.
     end: u64,
     gaps: Vec<Range<u64>>,
@@ -138,8 +138,7 @@ impl Part {
 
 impl Log {
     fn begin(name: String) -> Result<Self> {
-        let file =
-            tempfile::tempfile().map_err(|error| Error::Log(format!("make a temporary file: {error}")))?;
+        let file = Scratch::new().map_err(|error| Error::Log(format!("make a temporary file: {error}")))?;
         let mut file = BufWriter::with_capacity(1 << 20, file);
         file.write_all(&MAGIC).map_err(full)?;
         Ok(Log { name, file, end: MAGIC.len() as u64, gaps: Vec::new(), has_events: false })

@@ -8,13 +8,16 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, LazyLock};
 
 use binlogz_archive::create::{Created, Creator};
-use binlogz_archive::storage;
+use binlogz_archive::storage::{self, Storage};
 use binlogz_flow::{Input, Rewrite, Rewriter};
 use binlogz_payload::CompressOptions;
 use tempfile::TempDir;
 
 /// Bytes of an archive's blocks here: small, so that there are some to skip.
 const BLOCK_SIZE: usize = 16 << 10;
+
+/// The variable that names the key of an encrypted archive.
+pub(crate) const KEY_FILE: &str = "BINLOGZ_ARCHIVE_KEY_FILE";
 
 /// The output and the end of a run.
 #[derive(Debug)]
@@ -90,9 +93,13 @@ pub(crate) struct Shapes {
 
 /// Archives logs, in small blocks.
 pub(crate) fn archive_of(logs: &[PathBuf], archive: &Path) {
-    let storage = storage::at(archive).unwrap();
+    archive_in(&storage::at(archive).unwrap(), logs);
+}
+
+/// The same in a storage that may encrypt it.
+pub(crate) fn archive_in(storage: &dyn Storage, logs: &[PathBuf]) {
     let mut told = |_: &Created| {};
-    let mut creator = Creator::new(&storage, 2, &mut told).unwrap();
+    let mut creator = Creator::new(storage, 2, &mut told).unwrap();
     creator.block_size(BLOCK_SIZE);
     for path in logs {
         let name = path.file_name().unwrap().to_str().unwrap();

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use binlogz_testkit::faults::FaultShim;
 use binlogz_testkit::s3::S3Server;
 use binlogz_testkit::{Tool, corpus, require_tool};
 
@@ -166,9 +167,14 @@ fn a_followed_server_is_exported_until_a_signal() {
     let folder = tempfile::tempdir().unwrap();
     let (to, errors) = (folder.path().join("lake"), folder.path().join("errors"));
     let server = format!("root@{}", source.socket().display());
+    // All that is written to files, if there is a compiler for that.
+    let written = folder.path().join("written");
+    fs::create_dir(&written).unwrap();
+    let shim = FaultShim::require();
     let follow = || {
         let mut command = sql(["export", "--interval", "1", "--follow", &server, "--to"]);
         command.arg(&to).env("HOME", folder.path());
+        command.envs(shim.iter().flat_map(|shim| shim.keeping(&written)));
         command
             .stdout(Stdio::null())
             .stderr(fs::File::options().create(true).append(true).open(&errors).unwrap());
@@ -215,6 +221,12 @@ fn a_followed_server_is_exported_until_a_signal() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         name == "lock" || name.ends_with(".json")
     }));
+    // Logs are received into encrypted files without a name.
+    for entry in fs::read_dir(&written).unwrap() {
+        let path = entry.unwrap().path();
+        let is_nameless = path.to_str().unwrap().ends_with("(deleted)");
+        assert!(!is_nameless || !fs::read(&path).unwrap().windows(11).any(|bytes| bytes == b"PRIMARY KEY"));
+    }
     // It goes on where it ended, and knows what it has.
     source.sql("DROP TABLE shop.item; CREATE TABLE shop.item (id INT PRIMARY KEY, price INT)").unwrap();
     source.sql("INSERT INTO shop.item VALUES (4, 5)").unwrap();

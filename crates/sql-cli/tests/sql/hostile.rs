@@ -1,12 +1,18 @@
 //! Bad SQL, damaged logs and too little memory are one clear line and exit code 2, and nothing stays behind.
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{Ran, SHAPES, ask, sql};
+use binlogz_archive::storage::{self, KeySource, Manner};
+use binlogz_testkit::faults::FaultShim;
+use binlogz_testkit::texts::Texts;
+
+use crate::common::{KEY_FILE, Ran, SHAPES, archive_in, ask, sql};
 use crate::small_disk::SmallDisk;
 
 #[test]
@@ -105,6 +111,40 @@ fn a_query_beyond_its_memory_spills_or_says_so_and_leaves_nothing() {
     let line = run("SELECT array_agg(after) FROM changes").failure();
     assert!(line.starts_with("the query needs more than the 1 MiB of --memory: "), "{line}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+/// The input in a pipe, sorted rows beyond the memory: all that is written is searched for texts of rows.
+#[test]
+fn no_text_of_a_row_is_in_any_temporary_file() {
+    let Some(shim) = FaultShim::require() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (archive, key) = (folder.path().join("archive"), folder.path().join("key"));
+    fs::write(&key, "07".repeat(32)).unwrap();
+    let storage =
+        storage::with_key(&archive, Some(KeySource::File(key.clone())), &Manner::default()).unwrap();
+    archive_in(&storage, &SHAPES.plain);
+    let logs: Vec<_> = SHAPES.plain.iter().map(|path| fs::read(path).unwrap()).collect();
+    let texts = Texts::of(logs.iter().map(Vec::as_slice));
+    let written = |input: &Path, piped: &[u8]| {
+        let kept = tempfile::tempdir().unwrap();
+        let statement = "SELECT max(n) AS n, max(length(row)) AS size FROM (SELECT row_number() OVER (ORDER BY row) AS n, row FROM \
+                         (SELECT coalesce(after, before) || repeat(' ', 300) AS row FROM changes))";
+        let mut command = sql(["--format", "csv", "--memory", "24", "--jobs", "1", statement]);
+        let command = command.arg(input).envs(shim.keeping(kept.path())).env(KEY_FILE, &key);
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(piped).unwrap();
+        let ran = Ran::from(child.wait_with_output().unwrap());
+        assert!(ran.out.starts_with("n,size\n"), "{ran:?}");
+        let sizes = fs::read_dir(kept.path()).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len());
+        let size: u64 = sizes.sum();
+        assert_eq!(texts.found_in(kept.path()).unwrap(), Vec::<PathBuf>::new());
+        size
+    };
+    let spilled = written(&archive, b"");
+    assert!(spilled > 5 << 20, "nothing was sorted on the disk: {spilled} bytes");
+    let piped = &logs[2];
+    assert!(texts.are_in(piped) && written(Path::new("-"), piped) >= piped.len() as u64);
 }
 
 #[test]

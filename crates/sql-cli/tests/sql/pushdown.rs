@@ -5,9 +5,10 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use binlogz_archive::format::Manifest;
+use binlogz_archive::storage::{KeySource, Manner};
 use binlogz_archive::{restore, storage};
 
-use crate::common::{Ran, SHAPES, archive_of, ask, root, sql};
+use crate::common::{KEY_FILE, Ran, SHAPES, archive_in, archive_of, ask, root, sql};
 
 /// Statements that need nothing but counts.
 const COUNTS: [&str; 11] = [
@@ -166,6 +167,29 @@ fn archives_of_every_version_answer_as_their_logs() {
             assert!(all(&statements, &[today], "2") == expected, "version {version}, archived again");
         }
     }
+}
+
+/// The key comes from the environment, as for every command. The index and its contents are encrypted too.
+#[test]
+fn an_encrypted_archive_tells_counts_as_well() {
+    let folder = tempfile::tempdir().unwrap();
+    let (key, archive) = (folder.path().join("key"), folder.path().join("archive"));
+    fs::write(&key, "07".repeat(32)).unwrap();
+    let with_key = |statement: &str| {
+        let mut command = sql(["--format", "csv", statement]);
+        Ran::from(command.arg(&archive).env(KEY_FILE, &key).output().unwrap())
+    };
+    let storage =
+        storage::with_key(&archive, Some(KeySource::File(key.clone())), &Manner::default()).unwrap();
+    archive_in(&storage, &SHAPES.plain);
+    let without = ask(COUNTS[0], std::slice::from_ref(&archive)).failure();
+    assert!(without.contains("it is encrypted with the key "), "{without}");
+    for statement in [COUNTS[0], COUNTS[3], COUNTS[4], COUNTS[9], ROWS[0], ROWS[2]] {
+        assert_eq!(with_key(statement).ok(), ask(statement, &SHAPES.plain).ok(), "{statement}");
+    }
+    let plan = with_key(&format!("EXPLAIN ANALYZE {}", COUNTS[0])).ok();
+    let (read, told) = (metric(&plan, "blocks_read"), metric(&plan, "blocks_told"));
+    assert!(plan.contains("CountScan") && told > 100 && read < 30, "{plan}");
 }
 
 /// Restores the logs of an archive.

@@ -14,6 +14,10 @@
  * Of the calls that a rule matches it lets AFTER pass, then fails at most COUNT (0: any number), each with a chance of
  * CHANCE in a million. Which of them is decided by the seed, the rule and the call's number alone. ERRNO 0 is a short
  * write of half the bytes; a negative one is a delay of so many milliseconds, after which the call succeeds.
+ *
+ * BINLOGZ_WRITTEN names a folder, in which what is written to files is kept as well: a file for each path, with the bytes in
+ * the order of the calls, also where they replace others or the file is deleted. Copies within the kernel are refused there, so that programs
+ * write themselves.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -28,6 +32,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -59,6 +64,7 @@ struct rule {
 };
 
 static unsigned char *page;
+static const char *written; /* the folder of what is written, or NULL */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t generation; /* of the rules below */
 static uint64_t seed;
@@ -68,6 +74,7 @@ static int wanted[CALLS]; /* by any rule */
 
 __attribute__((constructor)) static void map_page(void) {
     const char *path = getenv("BINLOGZ_FAULT_PAGE");
+    written = getenv("BINLOGZ_WRITTEN");
     if (path == NULL)
         return;
     int (*real_open)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open64");
@@ -278,6 +285,39 @@ ssize_t read(int fd, void *buffer, size_t size) {
 PREAD_AS(pread, off_t)
 PREAD_AS(pread64, off64_t)
 
+static int is_file(int fd) {
+    struct stat is;
+    return fstat(fd, &is) == 0 && S_ISREG(is.st_mode);
+}
+
+/* What was written to a file. A run of which something is missing would prove nothing. */
+static void keep(int fd, const void *buffer, ssize_t size) {
+    if (written == NULL || size <= 0)
+        return;
+    int saved = errno;
+    char link[32], path[PATH_SIZE_MAX], kept[2 * PATH_SIZE_MAX];
+    REAL(ssize_t, write, int, const void *, size_t);
+    int (*real_open)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open64");
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = is_file(fd) ? readlink(link, path, sizeof path - 1) : -1;
+    if (length > 0) {
+        path[length] = 0;
+        for (char *at = path; *at != 0; at++)
+            if (*at == '/')
+                *at = '%';
+        snprintf(kept, sizeof kept, "%s/%.200s", written, path);
+        int to = real_open(kept, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+        if (to < 0 || real(to, buffer, (size_t)size) != size) {
+            fprintf(stderr, "fault shim: can't keep what is written in %s: %s\n", kept, strerror(errno));
+            _exit(99);
+        }
+        close(to);
+    }
+    errno = saved;
+}
+
+static int is_kept(int fd) { return written != NULL && is_file(fd); }
+
 /* A short one still writes something. */
 static size_t shortened(size_t size) { return size > 1 ? size / 2 : size; }
 
@@ -285,7 +325,9 @@ ssize_t write(int fd, const void *buffer, size_t size) {
     REAL(ssize_t, write, int, const void *, size_t);
     int is = fate_of_descriptor(WRITE, fd);
     FAIL_OR_GO_ON(is, -1);
-    return real(fd, buffer, is == SHORT ? shortened(size) : size);
+    ssize_t done = real(fd, buffer, is == SHORT ? shortened(size) : size);
+    keep(fd, buffer, done);
+    return done;
 }
 
 #define PWRITE_AS(name, offset_t)                                                                                      \
@@ -293,7 +335,9 @@ ssize_t write(int fd, const void *buffer, size_t size) {
         REAL(ssize_t, name, int, const void *, size_t, offset_t);                                                      \
         int is = fate_of_descriptor(WRITE, fd);                                                                        \
         FAIL_OR_GO_ON(is, -1);                                                                                         \
-        return real(fd, buffer, is == SHORT ? shortened(size) : size, offset);                                         \
+        ssize_t done = real(fd, buffer, is == SHORT ? shortened(size) : size, offset);                                 \
+        keep(fd, buffer, done);                                                                                        \
+        return done;                                                                                                   \
     }
 PWRITE_AS(pwrite, off_t)
 PWRITE_AS(pwrite64, off64_t)
@@ -302,15 +346,32 @@ ssize_t writev(int fd, const struct iovec *parts, int count) {
     REAL(ssize_t, writev, int, const struct iovec *, int);
     int is = fate_of_descriptor(WRITE, fd);
     FAIL_OR_GO_ON(is, -1);
-    return real(fd, parts, is == SHORT && count > 1 ? count / 2 : count);
+    ssize_t done = real(fd, parts, is == SHORT && count > 1 ? count / 2 : count);
+    ssize_t left = done;
+    for (int at = 0; left > 0; at++) {
+        ssize_t size = left < (ssize_t)parts[at].iov_len ? left : (ssize_t)parts[at].iov_len;
+        keep(fd, parts[at].iov_base, size);
+        left -= size;
+    }
+    return done;
 }
 
 ssize_t copy_file_range(int from, off64_t *from_at, int to, off64_t *to_at, size_t size, unsigned flags) {
     REAL(ssize_t, copy_file_range, int, off64_t *, int, off64_t *, size_t, unsigned);
     int is = fate_of_descriptor(WRITE, to);
     FAIL_OR_GO_ON(is, -1);
+    FAIL_OR_GO_ON(is_kept(to) ? EXDEV : PASS, -1);
     return real(from, from_at, to, to_at, is == SHORT ? shortened(size) : size, flags);
 }
+
+#define SENDFILE_AS(name, offset_t)                                                                                    \
+    ssize_t name(int to, int from, offset_t *offset, size_t size) {                                                    \
+        REAL(ssize_t, name, int, int, offset_t *, size_t);                                                             \
+        FAIL_OR_GO_ON(is_kept(to) ? EINVAL : PASS, -1);                                                                \
+        return real(to, from, offset, size);                                                                           \
+    }
+SENDFILE_AS(sendfile, off_t)
+SENDFILE_AS(sendfile64, off64_t)
 
 int fsync(int fd) {
     REAL(int, fsync, int);

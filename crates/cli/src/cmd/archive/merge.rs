@@ -89,7 +89,7 @@ impl Merge {
             let (before, after) = (in_words(&before, sizes), in_words(&after, sizes));
             print(out, &format!("{} merged: {before} -> {after}", counted(logs as u64, "logs")))?;
         }
-        say_undeleted(&self.archive, &swept);
+        say_undeleted(&self.archive, &swept.undeleted);
         Ok(if failed.is_empty() && swept.undeleted.is_empty() { Exit::Done } else { Exit::Trouble })
     }
 }

@@ -90,7 +90,7 @@ impl Prune {
             pruned => pruned.map_err(failure(&self.archive))?,
         };
         self.say(&pruned, now)?;
-        say_undeleted(&self.archive, &pruned);
+        say_undeleted(&self.archive, &pruned.undeleted);
         Ok(if pruned.undeleted.is_empty() { Exit::Done } else { Exit::Trouble })
     }
 

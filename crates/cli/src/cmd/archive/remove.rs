@@ -8,6 +8,7 @@ use binlogz_archive::Error;
 use binlogz_archive::remove::{self, ORPHAN_AGE, Removal};
 use clap::Args;
 
+use super::upkeep::say_undeleted;
 use super::{failure, open, print};
 use crate::Exit;
 use crate::failure::{Failure, Result};
@@ -49,7 +50,7 @@ impl Remove {
         {
             return Err(Failure::of(&archive, format_args!("holds no log {missing}")));
         }
-        let removal = remove::plan(&manifest, &self.logs);
+        let mut removal = remove::plan(&manifest, &self.logs);
         if let Some([log, before, after]) = removal.gaps.first().filter(|_| !self.force) {
             let gap =
                 format_args!("without {log} there is a gap between {before} and {after}; --force removes it");
@@ -65,13 +66,19 @@ impl Remove {
             say(&removal, &orphans().map_err(failure(&self.archive))?, "would be ")?;
             return Ok(Exit::Done);
         }
+        let mut undeleted = Vec::new();
+        let mut orphans = orphans().map_err(failure(&self.archive))?;
         if !self.logs.is_empty() {
-            remove::remove(&storage, manifest, &self.logs).map_err(failure(&self.archive))?;
+            (_, undeleted) =
+                remove::remove(&storage, manifest, &self.logs).map_err(failure(&self.archive))?;
         }
-        let orphans = orphans().map_err(failure(&self.archive))?;
-        remove::collect(&storage, &orphans).map_err(failure(&self.archive))?;
+        undeleted.extend(remove::collect(&storage, &orphans).map_err(failure(&self.archive))?);
+        let is_gone = |object: &String| !undeleted.iter().any(|(locked, _)| locked == object);
+        removal.objects.retain(is_gone);
+        orphans.retain(is_gone);
         say(&removal, &orphans, "")?;
-        Ok(Exit::Done)
+        say_undeleted(&self.archive, &undeleted);
+        Ok(if undeleted.is_empty() { Exit::Done } else { Exit::Trouble })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use binlogz_archive::prune::Pruned;
+use binlogz_archive::Error;
 use binlogz_archive::storage::Stored;
 use binlogz_figures::counted;
 use clap::Args;
@@ -35,8 +35,8 @@ pub(super) fn in_words(objects: &[Stored], sizes: SizesArg) -> String {
 }
 
 /// Objects may be locked for a time.
-pub(super) fn say_undeleted(archive: &Path, pruned: &Pruned) {
-    for (object, error) in &pruned.undeleted {
+pub(super) fn say_undeleted(archive: &Path, undeleted: &[(String, Error)]) {
+    for (object, error) in undeleted {
         complain(&format!("{}: {object} can't be deleted: {error}", archive.display()));
     }
 }

@@ -1,0 +1,122 @@
+//! Azure Blob Storage, as Azurite emulates it, and Google Cloud Storage, as fake-gcs-server does. `scripts/soak/archive-clouds.sh` starts both
+//! with a container and a bucket `bucket`.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use binlogz_archive::format::Manifest;
+use binlogz_archive::merge::{Options, merge};
+use binlogz_archive::prune::{Keep, prune};
+use binlogz_archive::storage::{Encrypted, KeySource, ObjectStorage, Patience, Storage};
+use binlogz_archive::{Error, Level, check, copy, create, restore};
+
+use crate::faults::log;
+
+const LOGS: [&str; 3] = ["binlog.000003", "binlog.000004", "binlog.000005"];
+
+fn manifest(storage: &dyn Storage) -> Manifest {
+    Manifest::read(storage).unwrap().unwrap_or_default()
+}
+
+#[track_caller]
+fn holds(storage: &dyn Storage, names: &[&str]) {
+    let manifest = manifest(storage);
+    assert_eq!(manifest.files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>(), names);
+    for file in &manifest.files {
+        let mut back = Vec::new();
+        restore::whole(storage, file, &mut back, 1).unwrap();
+        assert!(back == log(&file.name), "{}", file.name);
+    }
+    let problems = check::check(storage, &manifest, 1).unwrap();
+    assert!(problems.iter().all(|problem| problem.contains(": gap: ")), "{problems:?}");
+}
+
+/// The life of an archive, opened anew for each step as by runs of their own.
+fn lives(open: &dyn Fn(&str) -> Box<dyn Storage>) {
+    let stale = manifest(&open("arc"));
+    for name in LOGS {
+        create::add(&open("arc"), name, Arc::new(log(name)), 1).unwrap();
+    }
+    holds(&open("arc"), &LOGS);
+    // Of two runs none loses what the other stored.
+    assert!(matches!({ stale }.write(&open("arc")), Err(Error::Changed)));
+    let mut stale = manifest(&open("arc"));
+    let mut other = stale.clone();
+    stale.files.truncate(2);
+    stale.write(&open("arc")).unwrap();
+    assert!(matches!(other.write(&open("arc")), Err(Error::Changed)));
+    create::add(&open("arc"), LOGS[2], Arc::new(log(LOGS[2])), 1).unwrap();
+
+    // In parts, and by ranges.
+    let bytes: Vec<u8> = (0..20_u32 << 20).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let put = |out: &mut dyn Write| {
+        bytes.chunks(1 << 16).try_for_each(|chunk| out.write_all(chunk)).map_err(Error::writing)
+    };
+    open("arc").put("segment-large.binlogz", &mut { put }).unwrap();
+    let object = open("arc").get("segment-large.binlogz").unwrap();
+    assert_eq!(object.size().unwrap(), bytes.len() as u64);
+    for (offset, size) in
+        [(0, 10), (bytes.len() - 5, 5), (9 << 20, 3 << 20), (bytes.len() - 100_000, 100_000)]
+    {
+        assert!(object.read(offset as u64, size).unwrap() == bytes[offset..][..size], "{offset}");
+    }
+    open("arc").delete("segment-large.binlogz").unwrap();
+    open("arc").delete("segment-large.binlogz").unwrap();
+    assert!(open("arc").get("segment-large.binlogz").is_err());
+
+    let now = SystemTime::now();
+    let options = Options { level: Level::Fast, workers: 1, grace: Duration::ZERO, now };
+    let merged = merge(&open("arc"), options, &mut |_| {}).unwrap();
+    assert_eq!((merged.before.len(), merged.after.len(), merged.swept.undeleted.len()), (3, 1, 0));
+    holds(&open("arc"), &LOGS);
+    let (from, to) = (open("arc"), open("copy"));
+    let copied = copy::plan(&from, &to).unwrap().run(&from, &to, 2, &|_| {}).unwrap();
+    assert_eq!((copied.logs_there, copied.failed.len()), (3, 0));
+    create::add(&open("arc"), "binlog.000006", Arc::new(log("binlog.000006")), 1).unwrap();
+    let pruned = prune(&open("arc"), Keep::Bytes(1), Duration::ZERO, now).unwrap();
+    assert_eq!((pruned.logs.len(), pruned.undeleted.len()), (3, 0));
+    holds(&open("arc"), &["binlog.000006"]);
+    holds(&open("copy"), &LOGS);
+    assert_eq!(open("arc").stored().unwrap().len(), 2, "an object, the copy of the manifest");
+}
+
+fn opener(
+    root: &'static str,
+    settings: Vec<(String, String)>,
+    key: Option<KeySource>,
+) -> impl Fn(&str) -> Box<dyn Storage> {
+    move |name| {
+        let prefix = if key.is_some() { "encrypted" } else { "plain" };
+        let place = format!("{root}bucket/{prefix}/{name}");
+        let storage = ObjectStorage::new(&place, settings.clone(), Patience::default()).unwrap();
+        Box::new(Encrypted::new(storage, key.clone()))
+    }
+}
+
+fn live_in(root: &'static str, settings: &[(&str, &str)]) {
+    let settings: Vec<_> = settings.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+    let key = KeySource::Command(format!("echo {}", "07".repeat(32)));
+    for key in [None, Some(key)] {
+        lives(&opener(root, settings.clone(), key));
+    }
+}
+
+#[cfg(feature = "azure")]
+#[test]
+#[ignore = "needs a running Azurite"]
+fn an_archive_lives_in_azure() {
+    assert!(std::env::var_os("AZURITE_BLOB_STORAGE_URL").is_some(), "it says where Azurite listens");
+    live_in("az://", &[("AZURE_STORAGE_USE_EMULATOR", "true")]);
+}
+
+#[cfg(feature = "gcs")]
+#[test]
+#[ignore = "needs a running fake-gcs-server"]
+fn an_archive_lives_in_google_cloud() {
+    let url = std::env::var("FAKE_GCS_URL").unwrap();
+    let key = format!(
+        "{{\"gcs_base_url\": \"{url}\", \"disable_oauth\": true, \"client_email\": \"\", \"private_key\": \"\", \"private_key_id\": \"\"}}"
+    );
+    live_in("gs://", &[("GOOGLE_SERVICE_ACCOUNT_KEY", &key)]);
+}
