@@ -121,9 +121,9 @@ fn no_text_of_a_row_is_in_any_file_that_a_command_writes() {
         let mut command = folder.binlogz(args);
         command.env(KEY_FILE, folder.path("key")).env("TMPDIR", folder.path("tmp")).envs(shim.keeping(&kept));
         let ran = Ran::from(command.output().unwrap());
-        // The two logs don't follow one another: they are of two servers.
-        let is_gap = args[1] == "check" && ran.code == Some(1);
-        assert!(ran.code == Some(0) || is_gap, "{args:?}: {}{}", ran.stderr, ran.text());
+        // The two logs don't follow one another, and not all can be undone.
+        let is_negative = ran.code == Some(1) && (args[0] == "undo" || args[1] == "check");
+        assert!(ran.code == Some(0) || is_negative, "{args:?}: {}{}", ran.stderr, ran.text());
         let files: Vec<_> = fs::read_dir(&kept).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         let found: Vec<_> = texts.found_in(&kept).unwrap();
         let found: Vec<_> = found.iter().map(|path| path.file_name().unwrap().to_owned()).collect();
@@ -142,8 +142,8 @@ fn no_text_of_a_row_is_in_any_file_that_a_command_writes() {
         &["dump", "--no-defaults", "-v", "arc"],
         &["dump", "--no-defaults", "--format", "jsonl", "arc"],
         &["stats", "--by", "table", "arc"],
-        &["rows", "--table", "sbtest.sbtest1", "arc"],
-        &["undo", "arc"],
+        &["rows", "sbtest.sbtest1", "arc"],
+        &["undo", "arc/binlog.000004"],
         &["verify", "arc"],
         &["archive", "prune", "--keep-bytes", "1", "--grace", "0", "arc"],
     ] {
