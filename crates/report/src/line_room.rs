@@ -3,7 +3,9 @@
 //! which may run past the value's end: the next value overwrites the excess. mysqlbinlog's text and JSON lines are
 //! written so.
 
+use binlogz_binlog::Result;
 use binlogz_binlog::row::text::{EIGHT_DIGITS_MAX, eight_digits, short_digits};
+use binlogz_binlog::row::{Cell, CellContent, RowImage};
 
 /// Text is put away when it is longer than this.
 pub(crate) const CHUNK: usize = 256 << 10;
@@ -17,6 +19,9 @@ const STEP_MAX: usize = 128;
 
 /// Strings up to this length are written here.
 const STRING_MAX: usize = 1 << 10;
+
+/// Values up to this length are written apart and copied, if they have no short cut.
+const APART_MAX: usize = 1 << 10;
 
 /// Bytes checked together.
 const BLOCK: usize = 16;
@@ -259,6 +264,45 @@ impl Lines<'_> {
         self.put(&[quote], 1);
         true
     }
+}
+
+impl Lines<'_> {
+    /// Writes the content of a cell as `push` writes it. On failure, what was written is appended.
+    #[inline(always)]
+    pub(crate) fn put_pushed(
+        &mut self,
+        content: &CellContent<'_>,
+        apart: &mut Vec<u8>,
+        push: impl FnOnce(&mut Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
+        match content {
+            CellContent::Value(bytes) if bytes.len() <= APART_MAX => {
+                apart.clear();
+                let pushed = push(apart);
+                self.put_text(apart);
+                if pushed.is_err() {
+                    self.end();
+                }
+                pushed
+            }
+            _ => push(self.out()),
+        }
+    }
+}
+
+/// Writes a value without a short cut, with the format's own `push_value`. On failure, what was written is appended.
+#[inline(never)]
+pub(crate) fn put_any<'l>(
+    mut lines: Lines<'l>,
+    image: &RowImage<'_, '_>,
+    index: usize,
+    [apart, scratch]: &mut [Vec<u8>; 2],
+    push_value: impl FnOnce(&mut Vec<u8>, &Cell<'_>, &mut Vec<u8>) -> Result<()>,
+) -> Result<Lines<'l>> {
+    let Some(cell) = image.cell(index) else { return Ok(lines) };
+    lines.put_pushed(&cell.content, apart, |out| push_value(out, &cell, scratch))?;
+    lines.step();
+    Ok(lines)
 }
 
 /// Checks every byte without stopping early: that vectorizes well.

@@ -9,15 +9,13 @@ use binlogz_binlog::row::{CellContent, ColumnKind, ColumnSchema, Date, RowImage,
 
 use super::text::{push_bytes_as_text, push_name, push_string, push_text};
 use super::value::{push_member, push_value};
-use crate::line_room::Lines;
+use crate::line_room::{Lines, put_any};
 use crate::selection::Selection;
 
 /// A name up to this length, with its quotes and colon, is copied whole.
 const NAME_MAX: usize = 24;
 /// A date without its digits; the bytes after it are not used.
 const DATE: [u8; 16] = *b"\"\0\0\0\0-\0\0-\0\0\"\0\0\0\0";
-/// Bytes of a value that is written separately and copied, if it has no short cut.
-const APART_MAX: usize = 1 << 10;
 
 /// The text that the lines of a table have in common.
 #[derive(Debug, Default)]
@@ -163,7 +161,7 @@ impl TableText {
                 CellContent::Null => lines.put(b"null", 4),
                 CellContent::Value(bytes) if put_value(&mut lines, column, bytes) => {}
                 // Pass the index: a cell whose address is taken would be written to memory for every value.
-                _ => lines = put_any(lines, image, cell.index, apart)?,
+                _ => lines = put_any(lines, image, cell.index, apart, push_value)?,
             }
         }
         lines.step();
@@ -202,30 +200,6 @@ impl TableText {
         }
         out.push(b']');
     }
-}
-
-/// Writes a value without a short cut.
-#[inline(never)]
-fn put_any<'l>(
-    mut lines: Lines<'l>,
-    image: &RowImage<'_, '_>,
-    index: usize,
-    [apart, scratch]: &mut [Vec<u8>; 2],
-) -> Result<Lines<'l>> {
-    let Some(cell) = image.cell(index) else { return Ok(lines) };
-    match cell.content {
-        CellContent::Value(bytes) if bytes.len() <= APART_MAX => {
-            apart.clear();
-            let pushed = push_value(apart, &cell, scratch);
-            lines.put_text(apart);
-            if let Err(error) = pushed {
-                lines.end();
-                return Err(error);
-            }
-        }
-        _ => push_value(lines.out(), &cell, scratch)?,
-    }
-    Ok(lines)
 }
 
 /// Writes a value, if there is a short cut for it.

@@ -14,8 +14,6 @@ use super::table::{Column, Shortcut, Table};
 use crate::line_room::Lines;
 
 const WHAT: &str = "row";
-/// Bytes of a value that is written apart and copied.
-const APART_MAX: usize = 1 << 10;
 
 /// Writes the value of a cell, whose column is completed, with a short cut where there is one.
 #[inline]
@@ -37,18 +35,7 @@ pub(super) fn put<'l>(
     if is_put {
         return Ok(lines);
     }
-    match cell.content {
-        CellContent::Value(bytes) if bytes.len() <= APART_MAX => {
-            apart.clear();
-            let pushed = push(apart);
-            if let Err(error) = pushed {
-                lines.end();
-                return Err(error);
-            }
-            lines.put_text(apart);
-        }
-        _ => push(lines.out())?,
-    }
+    lines.put_pushed(&cell.content, apart, push)?;
     Ok(lines)
 }
 

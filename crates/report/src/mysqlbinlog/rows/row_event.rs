@@ -15,7 +15,7 @@ use binlogz_binlog::row::{CellContent, ColumnKind, Date, RowDecoder, RowImage, T
 use binlogz_binlog::{Error, Result};
 
 use super::value::{push_comment, push_value};
-use crate::line_room::{LineRoom, Lines};
+use crate::line_room::{LineRoom, Lines, put_any};
 use crate::mysqlbinlog::write::quote::{is_special, push_identifier};
 use crate::number::{push_front, push_unsigned};
 
@@ -24,9 +24,6 @@ const BEFORE_MAX: usize = 16;
 
 /// A date without its digits; the bytes after it are not used.
 const DATE: [u8; 16] = *b"'\0\0\0\0:\0\0:\0\0'\0\0\0\0";
-
-/// Bytes of a value that is written separately and copied, if it has no short cut.
-const APART_MAX: usize = 1 << 10;
 
 /// The level of `-v`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -263,33 +260,8 @@ fn values<'l>(
             CellContent::Null => lines.put(b"NULL", 4),
             CellContent::Value(bytes) if put_value(&mut lines, text.shortcut, bytes) => {}
             // Pass the index: a cell whose address is taken would be written to memory for every value.
-            _ => lines = put_any(lines, image, cell.index, apart)?,
+            _ => lines = put_any(lines, image, cell.index, apart, push_value)?,
         }
-    }
-    Ok(lines)
-}
-
-/// Writes a value without a short cut.
-#[inline(never)]
-fn put_any<'l>(
-    mut lines: Lines<'l>,
-    image: &RowImage<'_, '_>,
-    index: usize,
-    [apart, scratch]: &mut [Vec<u8>; 2],
-) -> Result<Lines<'l>> {
-    let Some(cell) = image.cell(index) else { return Ok(lines) };
-    match cell.content {
-        CellContent::Value(bytes) if bytes.len() <= APART_MAX => {
-            apart.clear();
-            let pushed = push_value(apart, &cell, scratch);
-            lines.put_text(apart);
-            if let Err(error) = pushed {
-                lines.end();
-                return Err(error);
-            }
-            lines.step();
-        }
-        _ => push_value(lines.out(), &cell, scratch)?,
     }
     Ok(lines)
 }
