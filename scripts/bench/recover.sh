@@ -20,14 +20,8 @@ binlogz=$(realpath "$binlogz")
 mysql=$(scripts/get-tool.sh mysql)
 sysbench=$(scripts/get-tool.sh sysbench)
 PATH=$mysql/bin:$mysql/sbin:$sysbench/bin:$PATH
-work=$(mktemp -d)
-running=
-# stop: ends the server that runs.
-stop() {
-    [ -z "$running" ] || { kill "$running" && wait "$running" || true; }
-    running=
-}
-trap 'stop; rm -rf "$work"' EXIT
+. scripts/server-lib.sh
+begin_work
 
 # serve FOLDER: starts a server on a data directory.
 serve() {
@@ -36,12 +30,8 @@ serve() {
         --server-id="$2" --sync-binlog=1 --innodb-flush-log-at-trx-commit=1 --innodb-buffer-pool-size=256M \
         --max-binlog-size=1G --loose-mysqlx=OFF --secure-file-priv= --tmpdir="$work" --user="$(id -un)" &
     running=$!
-    until mysqladmin --no-defaults -uroot -S "$work/sock" --silent ping >/dev/null 2>&1; do
-        kill -0 "$running" || { cat "$work/log.txt" >&2; exit 1; }
-        sleep 0.1
-    done
+    wait_for_server
 }
-sql() { mysql --no-defaults -uroot -S "$work/sock" -BN -e "$1"; }
 bench() {
     sysbench oltp_write_only --mysql-socket="$work/sock" --mysql-user=root --mysql-db=sbtest --tables="$tables" \
         --table-size="$rows" --threads=4 --events="$events" --time=0 "$@" >"$work/sysbench" || { cat "$work/sysbench"; exit 1; }

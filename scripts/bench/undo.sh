@@ -24,14 +24,8 @@ binlogz=$(realpath "$binlogz")
 mysql=$(scripts/get-tool.sh mysql)
 PATH=$mysql/bin:$mysql/sbin:$PATH
 python=$(scripts/get-tool.sh cdc)/bin/python
-work=$(mktemp -d)
-running=
-# stop: ends the server that runs.
-stop() {
-    [ -z "$running" ] || { kill "$running" && wait "$running" || true; }
-    running=
-}
-trap 'stop; rm -rf "$work"' EXIT
+. scripts/server-lib.sh
+begin_work
 
 mysqld --no-defaults --initialize-insecure --secure-file-priv= --datadir="$work/data" --log-error="$work/log.txt" --user="$(id -un)"
 mysqld --no-defaults --datadir="$work/data" --socket="$work/sock" --skip-networking=ON \
@@ -39,11 +33,7 @@ mysqld --no-defaults --datadir="$work/data" --socket="$work/sock" --skip-network
     --binlog-row-metadata=FULL --innodb-buffer-pool-size=512M --max-binlog-size=1G --binlog-transaction-compression-level-zstd=3 \
     --loose-mysqlx=OFF --secure-file-priv= --tmpdir="$work" --user="$(id -un)" &
 running=$!
-until mysqladmin --no-defaults -uroot -S "$work/sock" --silent ping >/dev/null 2>&1; do
-    kill -0 "$running" || { cat "$work/log.txt" >&2; exit 1; }
-    sleep 0.1
-done
-sql() { mysql --no-defaults -uroot -S "$work/sock" -BN -e "$1"; }
+wait_for_server
 sums() { sql 'CHECKSUM TABLE shop.orders'; }
 
 sql "SET cte_max_recursion_depth = $rows; CREATE DATABASE shop; USE shop;
