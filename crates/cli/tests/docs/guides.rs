@@ -6,7 +6,9 @@
 //! ```sh tour       run in one folder after the other blocks; what it prints is the block that follows. UPDATE_DOCS=1 writes it
 //! ````
 
+use std::collections::BTreeSet;
 use std::process::Command;
+use std::time::Instant;
 
 use binlogz_testkit::{MysqlSandbox, Tool, require_tool};
 
@@ -78,12 +80,28 @@ fn toured(page: &str, text: &str) -> String {
     std::iter::once(before.to_owned()).chain(blocks).collect()
 }
 
+/// The commands that a script calls: `stats`, `archive list`.
+fn named(script: &str) -> impl Iterator<Item = String> {
+    script.split("binlogz ").skip(1).map(|rest| {
+        let mut words = rest.split_whitespace();
+        let name = words.next().unwrap_or_default();
+        let below = if name == "archive" { words.next() } else { None };
+        below.map_or(name.to_owned(), |below| format!("{name} {below}"))
+    })
+}
+
 #[test]
 fn the_tour_shows_what_its_commands_print() {
     let page = "docs/tour.md";
     let text = read(page);
     let anew = toured(page, &text);
     assert!(text.matches("```sh tour").count() > 5, "{text}");
+    let shown: BTreeSet<_> =
+        text.split("```").filter_map(|block| block.strip_prefix("sh tour\n")).flat_map(named).collect();
+    assert!(
+        shown.len() == 11 && text.contains("\nEleven commands "),
+        "{page} counts its commands: {shown:?}"
+    );
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(root().join(page), anew).unwrap();
     } else if anew != text {
@@ -154,6 +172,9 @@ binlogz_doctor() { command binlogz doctor "$@" || [ $? -eq 1 ]; }
 binlogz_undo() { command binlogz undo "$@" || [ $? -eq 1 ]; }
 "#;
 
+/// An answer is there in two minutes, the relay's start and a restore among it.
+const ANSWER_SECONDS_MAX: f64 = 120.0;
+
 /// Beside a real source with its replica, a page's commands print all of this.
 #[track_caller]
 fn answers(page: &str, expected: &[&str]) -> Result<(), Box<dyn std::error::Error>> {
@@ -178,7 +199,11 @@ fn answers(page: &str, expected: &[&str]) -> Result<(), Box<dyn std::error::Erro
             .replace("-h db2", &format!("-h 127.0.0.1 -P {}", empty.port()))
             .replace("@db2", &format!("@127.0.0.1:{}", empty.port()));
     }
+    let begun = Instant::now();
     let said = run(&page, &script, &[("MYSQL_PWD", "repl")]);
+    let seconds = begun.elapsed().as_secs_f64();
+    eprintln!("{page}: {seconds:.1} s");
+    assert!(seconds < ANSWER_SECONDS_MAX, "{page}: its commands take {seconds:.0} s");
     for expected in expected {
         assert!(said.contains(expected), "{page}: {expected:?} is not in\n{said}");
     }
