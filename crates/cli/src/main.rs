@@ -5,6 +5,7 @@
 
 mod cmd;
 mod failure;
+mod format;
 mod help;
 mod interrupt;
 mod keyring;

@@ -11,19 +11,10 @@ use binlogz_figures::Format::Table;
 use binlogz_figures::{Cell, Layout, Section};
 use binlogz_flow::{CutEvent, LostRange, Summary};
 use binlogz_payload::Tally;
-use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::failure::{Failure, Result};
-
-/// How a report is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// A table
-    Text,
-    /// One JSON document; its fields are stable
-    Json,
-}
+use crate::format::Format;
 
 /// Which way the logs were rewritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -70,6 +70,9 @@ impl Error {
             }
             DataFusionError::ArrowError(error, _) => Error::Sql(one_line(&error.to_string())),
             DataFusionError::SQL(parser, _) => Error::Sql(one_line(&parser.to_string())),
+            DataFusionError::Plan(what) if let Some(table) = unknown_table(what) => Error::Sql(format!(
+                "there is no table {table}, expected transactions, changes, events, or one that SHOW TABLES lists"
+            )),
             DataFusionError::Plan(what)
             | DataFusionError::NotImplemented(what)
             | DataFusionError::Execution(what)
@@ -100,6 +103,12 @@ fn log_error_in(told: &str) -> Option<String> {
             other => line.push(other),
         }
     }
+}
+
+/// The table that DataFusion did not find, without the catalog's name.
+fn unknown_table(what: &str) -> Option<&str> {
+    let name = what.strip_prefix("table '")?.strip_suffix("' not found")?;
+    Some(name.strip_prefix("binlogz.").unwrap_or(name))
 }
 
 /// Text without line ends; DataFusion's help on many lines is cut.

@@ -14,9 +14,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use binlogz_archive::format::contents::TableName;
 use binlogz_archive::part::{PickedLog, Run};
 use binlogz_archive::{Scratch, input, storage};
-use binlogz_binlog::MAGIC_ENCRYPTED;
+use binlogz_binlog::reader::not_a_log;
 use binlogz_binlog::row::{ColumnSchema, TableSchema};
+use binlogz_binlog::{MAGIC, MAGIC_ENCRYPTED};
 use binlogz_encryption::{Error as EncryptionError, Keyring};
+use binlogz_flow::error::in_log;
 use binlogz_flow::events::ReadSummary;
 use binlogz_flow::{Input, ReadAt};
 use binlogz_recover::{SchemaFile, SchemaFileError};
@@ -202,6 +204,21 @@ impl Logs {
             .map_err(|error| Error::Log(format!("{}: {error}", log.path)))
     }
 
+    /// Looks whether each begins as a log, encrypted or not.
+    ///
+    /// # Errors
+    ///
+    /// The first that doesn't, or can't be read.
+    pub fn check(&self) -> Result<()> {
+        for log in &self.logs {
+            let front = log.front().map_err(|error| Error::Log(format!("{}: {error}", log.path)))?;
+            if let Some(front) = front.filter(|front| *front != MAGIC && *front != MAGIC_ENCRYPTED) {
+                return Err(Error::Log(in_log(&log.path, &not_a_log(&front).into())));
+            }
+        }
+        Ok(())
+    }
+
     /// A log that stands encrypted where it is read: by its server, or in an encrypted archive; its path.
     pub(crate) fn encrypted(&self) -> Result<Option<&str>> {
         for log in &self.logs {
@@ -362,7 +379,7 @@ impl Logs {
         let (binlogz_flow::Error::Input(error) | binlogz_flow::Error::Output(error)) = error else {
             return LogError(format!("{path}: {error}"));
         };
-        LogError(binlogz_flow::error::in_log(&path, error))
+        LogError(in_log(&path, error))
     }
 
     /// Takes note of how a log ended.
@@ -445,18 +462,31 @@ impl Log {
 
 impl Log {
     fn is_encrypted(&self) -> io::Result<bool> {
-        let start = |file: &dyn ReadAt| -> io::Result<bool> {
-            let mut magic = [0; MAGIC_ENCRYPTED.len()];
-            // A shorter file is no log, which is said where it is read.
-            Ok(file.read_at(&mut magic, 0)? == magic.len() && magic == MAGIC_ENCRYPTED)
-        };
         match &self.source {
-            Source::Spooled(file) => start(file.as_ref()),
             // A server sends what it decrypted, and asks for TLS where it wants that.
             Source::Received(..) => Ok(false),
+            Source::Path(path) if let Some(archived) = input::find(path)? => archived.is_encrypted(),
+            // A file without even that is no log, which is said where it is read.
+            Source::Path(_) | Source::Spooled(_) => {
+                Ok(self.front()?.is_some_and(|front| front == MAGIC_ENCRYPTED))
+            }
+        }
+    }
+
+    /// The first bytes of a file, as many as say that it is a log; `None`: it is none.
+    fn front(&self) -> io::Result<Option<Vec<u8>>> {
+        let read = |file: &dyn ReadAt| -> io::Result<Vec<u8>> {
+            let mut front = vec![0; MAGIC.len()];
+            let count = file.read_at(&mut front, 0)?;
+            front.truncate(count);
+            Ok(front)
+        };
+        match &self.source {
+            Source::Spooled(file) => read(file.as_ref()).map(Some),
+            Source::Received(..) => Ok(None),
             Source::Path(path) => match input::find(path)? {
-                Some(archived) => archived.is_encrypted(),
-                None => start(&File::open(path)?),
+                Some(_) => Ok(None),
+                None => read(&File::open(path)?).map(Some),
             },
         }
     }

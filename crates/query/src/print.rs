@@ -19,6 +19,12 @@ use crate::error::{Error, Result};
 /// Rows of a table that are held to find how wide its columns are.
 const HELD_MAX: usize = 1000;
 
+/// Between two columns.
+const COLUMN_GAP: usize = 2;
+
+/// Columns that a value has at least beside its name.
+const VALUE_MIN: usize = 24;
+
 /// The columns of EXPLAIN's answer.
 const PLAN: [&str; 2] = ["plan_type", "plan"];
 
@@ -50,6 +56,8 @@ pub struct Printer<W: Write + Send> {
     format: Format,
     out: Option<W>,
     state: State<W>,
+    /// The columns of the terminal that tables go to.
+    width: Option<usize>,
     /// A Parquet file was begun: there is no second one after it.
     has_file: bool,
 }
@@ -73,6 +81,10 @@ struct Table {
     held: Vec<Vec<String>>,
     widths: Option<Vec<usize>>,
     rows: usize,
+    /// The columns of the terminal.
+    width: Option<usize>,
+    /// Whether a row is wider than that: each column has a line of its own then.
+    is_tall: bool,
 }
 
 impl<W: Write + Send> std::fmt::Debug for Printer<W> {
@@ -84,7 +96,12 @@ impl<W: Write + Send> std::fmt::Debug for Printer<W> {
 impl<W: Write + Send> Printer<W> {
     /// A printer to `out`, which should be buffered.
     pub fn new(format: Format, out: W) -> Self {
-        Printer { format, out: Some(out), state: State::None, has_file: false }
+        Printer { format, out: Some(out), state: State::None, width: None, has_file: false }
+    }
+
+    /// The same for a terminal of this many columns; `None`: lines may have any length.
+    pub fn fit(self, width: Option<usize>) -> Self {
+        Printer { width, ..self }
     }
 
     /// Passes on all bytes.
@@ -113,7 +130,7 @@ impl<W: Write + Send> Output for Printer<W> {
         let names = schema.fields().iter().map(|field| field.name().as_str());
         match self.format {
             Format::Table if names.clone().eq(PLAN) => self.state = State::Plan,
-            Format::Table => self.state = State::Table(Table::new(schema)),
+            Format::Table => self.state = State::Table(Table::new(schema, self.width)),
             Format::Csv => {
                 let line = line(names.map(csv));
                 self.out()?.write_all(line.as_bytes())?;
@@ -245,7 +262,7 @@ fn tsv(cell: &str) -> String {
 }
 
 impl Table {
-    fn new(schema: &SchemaRef) -> Self {
+    fn new(schema: &SchemaRef, width: Option<usize>) -> Self {
         let is_number = |kind: &DataType| kind.is_numeric();
         Table {
             names: schema.fields().iter().map(|field| shown(field.name())).collect(),
@@ -253,6 +270,8 @@ impl Table {
             held: Vec::new(),
             widths: None,
             rows: 0,
+            width,
+            is_tall: false,
         }
     }
 
@@ -260,6 +279,7 @@ impl Table {
         self.rows += 1;
         let row: Vec<_> = row.iter().map(|cell| shown(cell)).collect();
         match &self.widths {
+            Some(_) if self.is_tall => self.write_tall(self.rows, &row, out),
             Some(widths) => self.write(&row, widths, out),
             None => {
                 self.held.push(row);
@@ -277,6 +297,13 @@ impl Table {
             for (width_max, cell) in widths.iter_mut().zip(row) {
                 *width_max = (*width_max).max(width(cell));
             }
+        }
+        let line: usize = widths.iter().map(|width| width + COLUMN_GAP).sum();
+        self.is_tall = self.width.is_some_and(|width| line > width + COLUMN_GAP);
+        if self.is_tall {
+            self.widths = Some(widths);
+            let mut rows = held.iter().enumerate();
+            return rows.try_for_each(|(index, row)| self.write_tall(index + 1, row, out));
         }
         let rules: Vec<_> = widths.iter().map(|&width| "-".repeat(width)).collect();
         self.write(&self.names, &widths, out)?;
@@ -297,12 +324,48 @@ impl Table {
         Ok(writeln!(out, "{}", line.trim_end())?)
     }
 
+    /// Writes a line for each column, and long values on several.
+    fn write_tall(&self, number: usize, row: &[String], out: &mut impl Write) -> Result<()> {
+        let width = self.width.unwrap_or(usize::MAX);
+        writeln!(out, "row {number}")?;
+        let name_width = self.names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+        let indent =
+            if name_width + VALUE_MIN > width { 2 * COLUMN_GAP } else { name_width + 2 * COLUMN_GAP };
+        let room = width.saturating_sub(indent).max(1);
+        for (name, cell) in self.names.iter().zip(row) {
+            let mut head = format!("  {name}");
+            // A name that leaves no room for a value has a line of its own, or several.
+            while head.chars().count() > width {
+                let (line, rest) = split(&head, width);
+                writeln!(out, "{line}")?;
+                head = format!("  {rest}");
+            }
+            if head.chars().count() + COLUMN_GAP > indent {
+                writeln!(out, "{head}")?;
+                head.clear();
+            }
+            let (mut piece, mut rest) = split(cell, room);
+            writeln!(out, "{}", format!("{head:<indent$}{piece}").trim_end())?;
+            while !rest.is_empty() {
+                (piece, rest) = split(rest, room);
+                writeln!(out, "{:indent$}{piece}", "")?;
+            }
+        }
+        Ok(())
+    }
+
     fn end(&mut self, out: &mut impl Write) -> Result<()> {
         if self.widths.is_none() {
             self.write_held(out)?;
         }
         Ok(writeln!(out, "({} {})", self.rows, if self.rows == 1 { "row" } else { "rows" })?)
     }
+}
+
+/// The first `count` characters of a text, and the others.
+fn split(text: &str, count: usize) -> (&str, &str) {
+    let end = text.char_indices().nth(count).map_or(text.len(), |(at, _)| at);
+    text.split_at_checked(end).unwrap_or((text, ""))
 }
 
 /// Text that can't move the cursor of a terminal.

@@ -15,6 +15,7 @@ use signal_hook::low_level::emulate_default_handler;
 use crate::EXAMPLES_FIRST;
 use crate::follow::FollowArgs;
 use crate::inputs::InputArgs;
+use crate::progress::ProgressArgs;
 use crate::told::tell;
 
 const COMMAND: &str = "export";
@@ -54,8 +55,13 @@ pub(crate) struct ExportArgs {
     /// Export logs that their server encrypted, and encrypted archives, too: Parquet files are not encrypted
     #[arg(long)]
     plaintext: bool,
+    /// Show sizes in bytes, not in KiB, MiB and so on
+    #[arg(long)]
+    bytes: bool,
     #[command(flatten)]
     inputs: InputArgs,
+    #[command(flatten)]
+    progress: ProgressArgs,
     #[command(flatten)]
     follow: FollowArgs,
     /// Binary logs, archives, logs in archives; - is standard input
@@ -110,11 +116,13 @@ impl ExportArgs {
             plaintext: self.plaintext,
         };
         if !self.arguments.is_empty() {
+            let progress = self.progress.begin("exporting");
             let exported = export.run(&self.inputs.logs(self.arguments)?)?;
-            tell(&exported, export.is_dry)?;
+            progress.make_way();
+            tell(&exported, export.is_dry, self.bytes)?;
         }
         match self.follow.is_asked() {
-            true => self.follow.run(&export, self.inputs.schema_text()?.as_deref()),
+            true => self.follow.run(&export, self.bytes, self.inputs.schema_text()?.as_deref()),
             false => Ok(()),
         }
     }

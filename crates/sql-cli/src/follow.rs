@@ -57,7 +57,7 @@ impl FollowArgs {
     }
 
     /// Follows the server. A signal ends the process; what was exported until then counts.
-    pub(crate) fn run(&self, export: &Export, schema: Option<&str>) -> Result<(), Error> {
+    pub(crate) fn run(&self, export: &Export, in_bytes: bool, schema: Option<&str>) -> Result<(), Error> {
         let connect = self.connect_options()?;
         let mut exporter = export.begin()?;
         let interval = Duration::from_secs(self.interval);
@@ -65,7 +65,7 @@ impl FollowArgs {
         let mut was_reached = false;
         loop {
             let looked = Instant::now();
-            match self.look(&connect, &mut exporter, schema) {
+            match self.look(&connect, &mut exporter, in_bytes, schema) {
                 Ok(has_more) => {
                     was_reached = true;
                     if let Some(away) = away.take() {
@@ -98,13 +98,14 @@ impl FollowArgs {
         &self,
         connect: &ConnectOptions,
         exporter: &mut Exporter<'_>,
+        in_bytes: bool,
         schema: Option<&str>,
     ) -> Result<bool, FollowError> {
         let part = Part::receive(connect, exporter.gtids()?, self.at_once.saturating_mul(MIB))?;
         let has_more = part.has_more;
         let exported = part.export(exporter, schema)?;
         if exported.run.is_some() {
-            tell(&exported, false)?;
+            tell(&exported, false, in_bytes)?;
         }
         // A part without anything new would be received again and again.
         Ok(has_more && exported.run.is_some())

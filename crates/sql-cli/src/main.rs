@@ -9,10 +9,12 @@ mod export;
 mod follow;
 mod inputs;
 mod parameters;
+mod progress;
 mod prompt;
 #[cfg(feature = "serve")]
 mod serve;
 mod temporary;
+mod terminal;
 mod told;
 
 use std::ffi::OsString;
@@ -32,6 +34,7 @@ use clap::{Parser, ValueEnum};
 use signal_hook::consts::SIGINT;
 
 use inputs::InputArgs;
+use progress::ProgressArgs;
 use prompt::Prompt;
 use temporary::Temporary;
 
@@ -66,6 +69,8 @@ struct Sql {
     cluster: cluster::ClusterArgs,
     #[command(flatten)]
     inputs: InputArgs,
+    #[command(flatten)]
+    progress: ProgressArgs,
     /// The statement, if it isn't elsewhere; then binary logs, archives, logs in archives; - is standard input
     #[arg(value_name = "STATEMENT|INPUT")]
     arguments: Vec<OsString>,
@@ -93,6 +98,7 @@ Exit codes: 0 done, 2 bad usage, bad SQL, bad input or I/O trouble."#;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FormatArg {
     /// A table for people
+    #[value(alias = "text")]
     Table,
     /// Comma-separated values with a heading; NULL is empty
     Csv,
@@ -154,7 +160,7 @@ fn main() -> ExitCode {
 
 /// Tells of trouble. If even standard error is closed, the exit code must do.
 fn complain(line: &str) {
-    let _ = writeln!(io::stderr(), "binlogz-sql: {}", printable(line));
+    let _ = progress::above(|| writeln!(io::stderr(), "binlogz-sql: {}", printable(line)));
 }
 
 /// Where the statements are.
@@ -195,9 +201,10 @@ impl Sql {
                 }
                 parameters::check(&statements, &values)?;
                 let temporary = Temporary::new()?;
+                let progress = self.progress.begin("asking the logs");
                 let engine = self.engine(&temporary)?;
-                let out = BufWriter::with_capacity(BUFFER_SIZE, io::stdout());
-                let mut printer = Printer::new(self.format.into(), out);
+                let out = BufWriter::with_capacity(BUFFER_SIZE, progress.before(io::stdout()));
+                let mut printer = Printer::new(self.format.into(), out).fit(terminal::width());
                 let mut run = |statement: Statement| engine.run(statement.with(values.clone()), &mut printer);
                 let ran = statements.into_iter().try_for_each(&mut run);
                 // Rows before an error are shown.

@@ -134,7 +134,10 @@ impl ServeArgs {
             jobs: self.inputs.jobs(),
             temporary: temporary.path().to_owned(),
         };
-        let engine = Engine::new(self.inputs.logs(self.arguments.clone())?, &options)?;
+        let logs = self.inputs.logs(self.arguments.clone())?;
+        // Now, and not in the answer to each question.
+        logs.check()?;
+        let engine = Engine::new(logs, &options)?;
         let scheme = if tls.is_some() { "grpc+tls" } else { "grpc" };
         let server = Server {
             listen: self.listen,

@@ -2,23 +2,23 @@
 
 use std::io::{self, Write};
 
-use binlogz_figures::counted;
+use binlogz_figures::{counted, human_size};
 use binlogz_query::Error;
 use binlogz_query::export::Exported;
 
 use crate::complain;
 
 /// Tells the result of a run.
-pub(crate) fn tell(exported: &Exported, is_dry: bool) -> Result<(), Error> {
+pub(crate) fn tell(exported: &Exported, is_dry: bool, in_bytes: bool) -> Result<(), Error> {
     if exported.incomplete > 0 {
         let count = counted(exported.incomplete, "transactions");
         complain(&format!("warning: {count} left out: the end is not in the logs"));
     }
-    writeln!(io::stdout(), "{}", told(exported, is_dry)).map_err(Error::from)
+    writeln!(io::stdout(), "{}", told(exported, is_dry, in_bytes)).map_err(Error::from)
 }
 
 /// A run's result, as one line.
-fn told(exported: &Exported, is_dry: bool) -> String {
+fn told(exported: &Exported, is_dry: bool, in_bytes: bool) -> String {
     let transactions = counted(exported.transactions, "transactions");
     let rows = counted(exported.rows, "row changes");
     match exported.run {
@@ -29,7 +29,7 @@ fn told(exported: &Exported, is_dry: bool) -> String {
             "run {run}: {transactions}, {rows} of {}, {}, {}",
             counted(exported.tables as u64, "tables"),
             counted(exported.files as u64, "files"),
-            counted(exported.bytes, "bytes"),
+            if in_bytes { counted(exported.bytes, "bytes") } else { human_size(exported.bytes) },
         ),
     }
 }

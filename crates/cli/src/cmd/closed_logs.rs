@@ -99,6 +99,14 @@ pub(super) fn open(
     }
 }
 
+/// Looks whether files and folders that are named are there, before anything is asked of a server.
+pub(super) fn are_there(paths: &[PathBuf]) -> Result<()> {
+    for path in paths.iter().filter(|path| binlogz_archive::storage::in_object_storage(path).is_none()) {
+        std::fs::metadata(path).map_err(|error| Failure::of(&path.display(), error))?;
+    }
+    Ok(())
+}
+
 /// The archive that is named, or the files.
 fn find(paths: &[PathBuf], keyring: &KeyringArg) -> Result<ClosedLogs> {
     let archive = match paths {

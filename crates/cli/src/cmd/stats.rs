@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use binlogz_encryption::Keyring;
-use binlogz_figures::{Format, Section};
+use binlogz_figures::Section;
 use binlogz_flow::events;
 use binlogz_report::stats::{By, Collector, FileStats, Stats as Figures};
 use clap::{Args, ValueEnum};
@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum};
 use super::workers;
 use crate::Exit;
 use crate::failure::{Failure, Result, complain, warn_cut};
+use crate::format::TableFormat;
 use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, resolve};
 use crate::mariadb;
@@ -33,9 +34,9 @@ pub(crate) struct Stats {
     /// Number of the largest transactions and tables to show [default: 10; all tables with --by table]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     top: Option<u16>,
-    /// Output format
-    #[arg(long, value_enum, default_value_t = FormatArg::Table)]
-    format: FormatArg,
+    /// Output format; csv without --by has the server's rows alone
+    #[arg(long, value_enum, default_value_t = TableFormat::Table)]
+    format: TableFormat,
     /// Decode every value of every row, to find damaged values
     #[arg(long)]
     values: bool,
@@ -63,16 +64,6 @@ enum ByArg {
     Size,
     /// Hours of commit
     Hour,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum FormatArg {
-    /// Tables for people
-    Table,
-    /// One JSON document; its fields are stable
-    Json,
-    /// Comma-separated values; without --by the server's rows alone
-    Csv,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -108,7 +99,7 @@ impl Stats {
         if counted == 0 {
             return Ok(exit);
         }
-        pager::show(|out| self.format().write(&self.sections(&figures), out))?;
+        pager::show(|out| self.format.writer(self.sizes.layout()).write(&self.sections(&figures), out))?;
         Ok(exit)
     }
 
@@ -148,11 +139,11 @@ impl Stats {
     fn sections(&self, figures: &Figures) -> Vec<Section> {
         let Some(by) = self.by else {
             let mut sections = match self.format {
-                FormatArg::Csv => vec![figures.compression()],
-                FormatArg::Table | FormatArg::Json => figures.sections(),
+                TableFormat::Csv => vec![figures.compression()],
+                TableFormat::Table | TableFormat::Json => figures.sections(),
             };
             let tables = sections.iter_mut().filter(|section| section.name == "tables");
-            let shortened = self.top.or((self.format == FormatArg::Table).then_some(TOP));
+            let shortened = self.top.or((self.format == TableFormat::Table).then_some(TOP));
             for (tables, top) in tables.zip(shortened) {
                 tables.rows.truncate(usize::from(top));
             }
@@ -163,14 +154,6 @@ impl Stats {
             section.rows.truncate(usize::from(top));
         }
         vec![section]
-    }
-
-    fn format(&self) -> Format {
-        match self.format {
-            FormatArg::Table => Format::Table(self.sizes.layout()),
-            FormatArg::Json => Format::Json,
-            FormatArg::Csv => Format::Csv,
-        }
     }
 }
 

@@ -8,11 +8,14 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::common::bench::{bench, results, run, server, state};
-use crate::common::{Folder, Ran, wait_for};
+use crate::common::{Folder, Ran, terminal, wait_for};
 use binlogz_testkit::browser::assert_readable;
 use binlogz_testkit::tool::require;
 use binlogz_testkit::{Tool, require_tool};
 use serde_json::Value;
+
+/// Of a terminal that nobody made wider.
+const COLUMNS: usize = 80;
 
 fn rows<'a>(results: &'a Value, table: &str) -> &'a [Value] {
     rows_of(&results["tables"][table])
@@ -23,8 +26,10 @@ fn every_preset_runs_on_a_private_server_and_the_page_shows_what_was_measured() 
     require_tool!(Tool::Mysql);
     require_tool!(Tool::Sysbench);
     let folder = Folder::new();
-    let args = ["bench", "all", "--sandbox", "--scale=0.002", "--repeat=1", "--time=0.5", "--out=out"];
-    folder.run(args.into_iter().chain(["--skip=insert,replicas"])).is_done();
+    let args = "bench all --sandbox --scale=0.002 --repeat=1 --time=0.5 --out=out --skip=insert,replicas";
+    let Some(text) = terminal::shown(&folder, COLUMNS, args, &[]) else { return };
+    let wider = terminal::wider(&text, COLUMNS);
+    assert!(text.contains("Compression saves ") && wider.is_empty(), "{wider:#?}\n{text}");
     let results = results(&folder);
     assert_eq!((&results["partial"], &results["ended_by"]), (&Value::from(false), &Value::Null));
     assert_eq!(results["refused"], Value::Array(vec![]));

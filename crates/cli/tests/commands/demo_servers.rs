@@ -10,10 +10,13 @@ use std::time::{Duration, Instant};
 use binlogz_testkit::{Tool, require_tool};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::common::Folder;
+use crate::common::{Folder, terminal};
 
 /// Two busy cores, and more.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Of a terminal that nobody made wider.
+const COLUMNS: usize = 80;
 
 /// Processes whose command names this folder, as servers, relay and guards do.
 fn processes(folder: &Path) -> Vec<String> {
@@ -52,10 +55,10 @@ fn it_ends_with_a_restored_row_and_leaves_nothing() {
     let folder = Folder::new();
     let temporary = folder.path("tmp");
     fs::create_dir(&temporary).unwrap();
-    let mut command = folder.binlogz(["demo", "--once"]);
-    let output = command.env("TMPDIR", &temporary).output().unwrap();
-    let (text, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{text}\n{error}");
+    let Some(text) = terminal::shown(&folder, COLUMNS, "demo --once", &[("TMPDIR", &temporary)]) else {
+        return;
+    };
+    let text = text.replace('\r', "");
     for expected in [
         "Last_Error: Relay log read failure: Could not parse relay log event entry.",
         "mariadb> SELECT COUNT(*) FROM shop.orders\n  500\n",
@@ -65,8 +68,16 @@ fn it_ends_with_a_restored_row_and_leaves_nothing() {
         "mariadb> SELECT id, customer FROM shop.orders WHERE id = 42\n  42\tcustomer 42\n",
         "binlog.000001 is archived",
     ] {
-        assert!(text.contains(expected), "{expected:?} is not in\n{text}\n{error}");
+        assert!(text.contains(expected), "{expected:?} is not in\n{text}");
     }
+    // Commands and statements to paste are not broken, nor what dump, undo and the relay's log print.
+    const WHOLE: [&str; 6] = ["$ ", "mysql> ", "mariadb> ", "{\"", "INSERT INTO ", "binlogz: "];
+    let is_whole = |line: &String| {
+        let line = line.trim_start();
+        WHOLE.iter().any(|begin| line.starts_with(begin)) || !line.contains(' ')
+    };
+    let wider: Vec<_> = terminal::wider(&text, COLUMNS).into_iter().filter(|line| !is_whole(line)).collect();
+    assert!(wider.is_empty(), "{wider:#?}");
     // At the source after the undo, and in the restored server.
     let order = "mysql> SELECT id, customer FROM shop.orders WHERE id = 42\n  42\tcustomer 42\n";
     assert_eq!(text.matches(order).count(), 2, "{text}");

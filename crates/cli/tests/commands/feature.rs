@@ -577,3 +577,29 @@ fn every_step_of_the_walks_is_a_file_that_is_there() {
         }
     }
 }
+
+#[test]
+fn a_format_for_people_is_called_text_or_table_in_every_command() {
+    let folder = Folder::new();
+    let mut reports = 0;
+    for command in crate::terminal::commands(&folder).iter().filter(|command| *command != "dump") {
+        let with = |args: &[&str]| folder.run(command.split(' ').chain(args.iter().copied()));
+        let help = with(&["--help"]);
+        let is_report = help.text().lines().any(|line| line.contains("- text:") || line.contains("- table:"));
+        if !is_report {
+            continue;
+        }
+        reports += 1;
+        for format in ["text", "table", "json"] {
+            let told = with(&["--format", format, "--help"]);
+            assert!(told.code == Some(0) && told.stderr.is_empty(), "{command} --format {format}: {told:?}");
+        }
+        assert_eq!(with(&["--format", "nonsense", "--help"]).code, Some(2), "{command}");
+    }
+    assert!(reports > 15, "{reports}");
+    folder.sample("plain", "binlog.000009");
+    let [text, table] =
+        ["text", "table"].map(|format| folder.run(["stats", "--format", format, "binlog.000009"]));
+    text.is_done();
+    assert_eq!(text.text(), table.text());
+}

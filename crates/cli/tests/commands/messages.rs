@@ -2,8 +2,9 @@
 
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
+use std::time::Duration;
 
-use crate::common::Folder;
+use crate::common::{Folder, wait_for};
 use crate::terminal::commands;
 
 #[test]
@@ -240,6 +241,62 @@ fn what_is_missing_is_named_with_the_way_to_it() {
         doctor.env("MYSQL_UNIX_PORT", folder.path("none.sock")).output().unwrap().into();
     let last = "binlogz: no server was named: `binlogz doctor HOST` or -h HOST does, and --help has more\n";
     assert!(ran.code == Some(2) && ran.stderr.ends_with(last), "{ran:?}");
+}
+
+#[test]
+fn a_file_that_is_followed_begins_as_a_log() {
+    let folder = Folder::new();
+    folder.put("binlog.index", b"./binlog.000001\n");
+    folder.put("text", b"a\n");
+    for (name, said) in [
+        (
+            "binlog.index",
+            "binlog.index: not a binary log: it begins with 2e 2f 62 69, expected fe 62 69 6e; this is the index, which lists the \
+             logs",
+        ),
+        ("text", "text at 0: ends inside an event: 4 bytes are needed, 2 are left"),
+        ("nowhere", "nowhere: No such file or directory (os error 2)"),
+    ] {
+        let mut dump = folder.spawn(["dump", "--format=jsonl", "--follow", name]);
+        let code = wait_for(&mut dump, Duration::from_secs(60));
+        let ran: crate::common::Ran = dump.wait_with_output().unwrap().into();
+        assert_eq!((code, ran.stderr.as_str()), (Some(1), &*format!("ERROR: {said}\n")), "{name}");
+    }
+}
+
+#[test]
+fn relays_are_named_in_the_same_way_in_status_and_doctor() {
+    let folder = Folder::new();
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let refused = format!(
+        "http://{closed}/: Connection refused (os error 111); a running relay answers where --http, or address of [http] in \
+         its configuration, says"
+    );
+    for place in [format!("localhost:{}", closed.port()), format!("http://{closed}/"), closed.to_string()] {
+        for command in [&["status", "--http", &place][..], &["doctor", &place]] {
+            let ran = folder.run(["relay"].iter().chain(command));
+            // A name may have several addresses.
+            let is_same = ran.stderr == format!("binlogz: {refused}\n") || place.starts_with("localhost");
+            assert!(ran.code == Some(2) && ran.stderr.contains("Connection refused"), "{command:?}: {ran:?}");
+            assert!(is_same, "{command:?}: {ran:?}");
+        }
+    }
+    for command in [&["status", "--http", "relay1"][..], &["doctor", "relay1"]] {
+        folder.run(["relay"].iter().chain(command)).fails("relay1: expected HOST:PORT");
+    }
+}
+
+#[test]
+fn what_a_restore_needs_is_asked_for_before_any_server() {
+    let folder = Folder::new();
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let to = format!("root@{closed}");
+    folder
+        .run(["recover", "--no-defaults", "--from", "nowhere", "--to", &to])
+        .fails("nowhere: No such file or directory (os error 2)");
+    let mut serve = folder.binlogz(["archive", "serve", "--user", "repl", "nowhere"]);
+    let ran: crate::common::Ran = serve.env_remove("MYSQL_PWD").output().unwrap().into();
+    ran.fails("--user: needs a password: --password-file FILE, or MYSQL_PWD in the environment");
 }
 
 #[test]

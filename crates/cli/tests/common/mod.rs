@@ -5,6 +5,7 @@ pub(crate) mod bench;
 pub(crate) mod proxy;
 pub(crate) mod relay;
 pub(crate) mod small_disk;
+pub(crate) mod terminal;
 
 use std::ffi::OsStr;
 use std::fs;

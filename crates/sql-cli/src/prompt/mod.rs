@@ -23,7 +23,7 @@ use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{CompletionType, Config, Editor};
 
-use crate::{BUFFER_SIZE, complain};
+use crate::{BUFFER_SIZE, complain, terminal};
 use commands::Command;
 use completion::Helper;
 
@@ -100,7 +100,7 @@ impl Prompt<'_> {
     }
 
     fn printer(&self) -> Printer<BufWriter<io::Stdout>> {
-        Printer::new(self.format, BufWriter::with_capacity(BUFFER_SIZE, io::stdout()))
+        Printer::new(self.format, BufWriter::with_capacity(BUFFER_SIZE, io::stdout())).fit(terminal::width())
     }
 }
 

@@ -18,4 +18,5 @@ mod serve;
 #[path = "../../../cli/tests/common/small_disk.rs"]
 #[allow(dead_code)] // it stands once, for several programs
 mod small_disk;
+mod terminal;
 mod types;

@@ -19,11 +19,11 @@ use clap::Args;
 
 use crate::Exit;
 use crate::failure::{Failure, Result, complain};
+use crate::format::Format as FormatArg;
 use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, resolve};
 use crate::output::{self, Target};
 use crate::pager;
-use crate::report::Format as FormatArg;
 use crate::server_args::{ServerArgs, with_place};
 use crate::terminal::SizesArg;
 use crate::units;

@@ -16,8 +16,8 @@ use super::{failure, json, open, print};
 use crate::Exit;
 use crate::cmd::workers;
 use crate::failure::{Failure, Result};
+use crate::format::Format;
 use crate::progress::Progress;
-use crate::report::Format;
 
 /// Check every block of an archive, and that its transactions have no gaps
 ///

@@ -10,11 +10,12 @@ use binlogz_archive::storage::{self, Manner};
 use binlogz_binlog::printable;
 use binlogz_figures::Format::Table;
 use binlogz_figures::{Cell, Section, counted, wrapped};
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::{failure, json, open, open_in, prometheus, storage_at};
 use crate::Exit;
 use crate::failure::{Failure, Result, complain};
+use crate::format::WatchedFormat;
 use crate::pager;
 use crate::terminal::{self, SizesArg};
 use crate::time;
@@ -27,8 +28,8 @@ use crate::time;
 #[command(after_help = EXAMPLES)]
 pub(super) struct List {
     /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = WatchedFormat::Text)]
+    format: WatchedFormat,
     /// A row for each archive, also where the place is an archive itself
     #[arg(long)]
     archives: bool,
@@ -43,29 +44,21 @@ const EXAMPLES: &str = "Examples:
   binlogz archive list --format json s3://bucket/db1
   binlogz archive list /backup                  # a row for each archive below it";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// A table
-    Text,
-    /// One JSON document; its fields are stable
-    Json,
-    /// Metrics of each archive, as Prometheus reads them
-    Prometheus,
-}
-
 impl List {
     pub(super) fn run(self) -> Result<Exit> {
         let storage = storage_at(&self.archive)?;
         let manifest = Manifest::read(&storage).map_err(failure(&self.archive))?;
         match manifest {
-            Some(manifest) if !self.archives && self.format != Format::Prometheus => self.one(&manifest),
+            Some(manifest) if !self.archives && self.format != WatchedFormat::Prometheus => {
+                self.one(&manifest)
+            }
             _ => self.all(),
         }
     }
 
     fn one(&self, manifest: &Manifest) -> Result<Exit> {
         let covered = coverage(manifest).map_err(failure(&self.archive))?;
-        if self.format == Format::Json {
+        if self.format == WatchedFormat::Json {
             json::print(&json::Listed::new(&self.archive, manifest, &covered))?;
             return Ok(Exit::Done);
         }
@@ -110,17 +103,17 @@ impl List {
         }
         let exit = if failed.is_empty() { Exit::Done } else { Exit::Trouble };
         match self.format {
-            Format::Json => {
+            WatchedFormat::Json => {
                 let archives =
                     covered.iter().map(|(place, covered)| json::Covered::new(place, covered)).collect();
                 json::print(&json::Overview { archives, failed })?;
             }
-            Format::Prometheus => {
+            WatchedFormat::Prometheus => {
                 let text = prometheus::text(&covered);
                 let written = io::stdout().lock().write_all(text.as_bytes());
                 written.map_err(|error| Failure::writing(&"standard output", &error))?;
             }
-            Format::Text => {
+            WatchedFormat::Text => {
                 let archives = Section {
                     name: "archives",
                     title: "Archives",

@@ -19,9 +19,9 @@ use super::{failure, json, open, print};
 use crate::Exit;
 use crate::cmd::workers;
 use crate::failure::{Failure, Result, complain, warn};
+use crate::format::Format;
 use crate::output::{self, Target};
 use crate::progress::Progress;
-use crate::report::Format;
 use crate::time;
 
 #[derive(Debug, Args)]

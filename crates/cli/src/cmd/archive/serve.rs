@@ -96,9 +96,12 @@ impl Serve {
     }
 
     fn password(&self) -> Result<Password> {
-        let variable = self.password_file.is_none().then_some(PASSWORD_VARIABLE);
+        let has_variable = std::env::var_os(PASSWORD_VARIABLE).is_some();
+        let variable = (self.password_file.is_none() && has_variable).then_some(PASSWORD_VARIABLE);
         let password = secret::password(self.password_file.as_deref(), variable);
         let password = password.map_err(|error| Failure::of(&"--password-file", error))?;
-        password.ok_or_else(|| Failure::of(&"--user", "needs a password: --password-file or MYSQL_PWD"))
+        password.ok_or_else(|| {
+            Failure::of(&"--user", "needs a password: --password-file FILE, or MYSQL_PWD in the environment")
+        })
     }
 }

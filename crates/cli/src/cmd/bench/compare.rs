@@ -4,11 +4,11 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use binlogz_experiments::{Results, compare};
-use binlogz_figures::Format;
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use crate::Exit;
 use crate::failure::{Failure, Result};
+use crate::format::TableFormat;
 use crate::terminal::SizesArg;
 
 /// Compare the results of two runs: other servers, settings or releases
@@ -20,23 +20,13 @@ pub(super) struct Compare {
     /// The folder of the second run
     b: PathBuf,
     /// Output format
-    #[arg(long, value_enum, default_value_t = FormatArg::Table)]
-    format: FormatArg,
+    #[arg(long, value_enum, default_value_t = TableFormat::Table)]
+    format: TableFormat,
 }
 
 const EXAMPLES: &str = "Examples:
   binlogz bench compare before after
   binlogz bench compare --format csv db1 db2 > differences.csv";
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum FormatArg {
-    /// For people
-    Table,
-    /// One JSON document; its fields are stable
-    Json,
-    /// Comma-separated values
-    Csv,
-}
 
 impl Compare {
     pub(super) fn run(self) -> Result<Exit> {
@@ -44,11 +34,7 @@ impl Compare {
         if section.rows.is_empty() {
             return Err(Failure::Line("the two have no experiment in common".to_owned()));
         }
-        let format = match self.format {
-            FormatArg::Table => Format::Table(SizesArg::default().layout()),
-            FormatArg::Json => Format::Json,
-            FormatArg::Csv => Format::Csv,
-        };
+        let format = self.format.writer(SizesArg::default().layout());
         let mut out = BufWriter::new(io::stdout().lock());
         let written = format.write(&[section], &mut out).and_then(|()| out.flush());
         written.map_err(|error| Failure::writing(&"standard output", &error))?;

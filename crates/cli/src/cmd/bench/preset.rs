@@ -19,7 +19,7 @@ use crate::failure::{Failure, Result, complain, warn};
 use crate::interrupt;
 use crate::progress::is_quiet;
 use crate::server_args::{ServerArgs, with_place};
-use crate::terminal::SizesArg;
+use crate::terminal::{self, SizesArg};
 use crate::units;
 
 /// The options that all presets have.
@@ -228,7 +228,9 @@ impl Run {
         let conclusions = write_report(results, &self.out).map_err(|error| line(&error))?;
         let mut out = io::stdout().lock();
         let mut write = || {
-            conclusions.iter().try_for_each(|conclusion| writeln!(out, "{conclusion}"))?;
+            conclusions
+                .iter()
+                .try_for_each(|conclusion| write!(out, "{}", terminal::within_width(conclusion)))?;
             writeln!(out, "{}", self.out.join("report.html").display())?;
             out.flush()
         };

@@ -9,10 +9,12 @@ use std::io::{self, Write};
 use std::thread;
 use std::time::Duration;
 
+use binlogz_figures::wrapped;
 use clap::Args;
 
 use crate::Exit;
 use crate::failure::{Failure, Result};
+use crate::terminal;
 use scene::{Scene, say};
 
 /// See what binlogz does, on private servers: a replica that stops, the relay that heals it, an undo, an archive, a restore
@@ -53,7 +55,7 @@ impl Demo {
         for (step, number) in STEPS.iter().zip(1..) {
             say!("\n== {number} of {}: {}", STEPS.len(), step.title);
             for line in step.words {
-                say!("   {line}");
+                say!("{}", wrapped(line, "   ", "   ", terminal::width()));
             }
             (step.act)(&mut scene)?;
             if !self.once {

@@ -14,11 +14,12 @@ use binlogz_inspect::{
     Answer, Estimate, Knowledge, Report, ServerReport, answered, changes, examine, write_text,
 };
 use binlogz_report::advice::{READERS, Recommendation};
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::advise::{self, BUDGET};
 use crate::Exit;
 use crate::failure::{Failure, Result, complain};
+use crate::format::Format;
 use crate::output;
 use crate::pager;
 use crate::server_args::ServerArgs;
@@ -62,18 +63,10 @@ pub(crate) struct Doctor {
     #[arg(long, value_name = "SIZE", requires = "advise", value_parser = units::size_above_zero)]
     max_rate: Option<u64>,
     /// Output format
-    #[arg(long, value_enum, default_value_t = FormatArg::Text)]
-    format: FormatArg,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
     #[command(flatten)]
     connection: ServerArgs,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum FormatArg {
-    /// For people
-    Text,
-    /// One JSON document; its fields are stable
-    Json,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -160,8 +153,8 @@ impl Doctor {
 
     fn print(&self, report: &Report) -> Result<()> {
         pager::show(|out| match self.format {
-            FormatArg::Text => write_text(report, terminal::width(), out),
-            FormatArg::Json => write_json(report, out),
+            Format::Text => write_text(report, terminal::width(), out),
+            Format::Json => write_json(report, out),
         })
     }
 }

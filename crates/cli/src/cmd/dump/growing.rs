@@ -2,11 +2,16 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use binlogz_binlog::reader::not_a_log;
+use binlogz_binlog::{MAGIC, MAGIC_ENCRYPTED};
 use binlogz_flow::Live;
+
+use crate::failure::{Failure, Result};
 
 /// How often a log that has no more is looked at: no one waits much longer for a change.
 const POLL: Duration = Duration::from_millis(50);
@@ -19,13 +24,19 @@ pub(super) struct GrowingLog {
 }
 
 impl GrowingLog {
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
-        if !file.metadata()?.is_file() {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "is no file, which --follow could read on",
-            ));
+    /// Opens a log. A file that begins as none would never become one.
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let name = path.display();
+        let failed = |error: io::Error| Failure::of(&name, error);
+        let file = File::open(path).map_err(failed)?;
+        if !file.metadata().map_err(failed)?.is_file() {
+            return Err(Failure::of(&name, "is no file, which --follow could read on"));
+        }
+        let mut front = [0; MAGIC.len()];
+        let count = file.read_at(&mut front, 0).map_err(failed)?;
+        let front = front.get(..count).unwrap_or_default();
+        if !MAGIC.starts_with(front) && !MAGIC_ENCRYPTED.starts_with(front) {
+            return Err(Failure::in_log(&name, &not_a_log(front).into()));
         }
         Ok(GrowingLog { file, path: path.to_owned(), offset: 0 })
     }
@@ -96,10 +107,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("b.000001");
         let mut writer = File::create(&path).unwrap();
-        writer.write_all(b"one").unwrap();
-        let mut log = GrowingLog::open(&path).unwrap();
+        writer.write_all(&MAGIC).unwrap();
+        let Ok(mut log) = GrowingLog::open(&path) else { panic!("a log is opened") };
         let mut buffer = [0; 16];
-        assert_eq!(log.read(&mut buffer).unwrap(), 3);
+        assert_eq!(log.read(&mut buffer).unwrap(), MAGIC.len());
         assert!(log.is_drained());
         let reader = thread::spawn(move || {
             let mut rest = Vec::new();

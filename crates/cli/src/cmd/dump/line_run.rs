@@ -164,7 +164,7 @@ impl<P: LinePrinter, N: Fn(&str, Positions, usize) -> P + Sync> Run<'_, P, N> {
         let mut next = Some(log.to_owned());
         while let Some(path) = next {
             let name = path.display().to_string();
-            let input = GrowingLog::open(&path).map_err(|error| Failure::of(&name, error))?;
+            let input = GrowingLog::open(&path)?;
             if self.log(&name, Input::Live(Box::new(input)), positions)? == Flow::Ends {
                 return Ok(Flow::Ends);
             }

@@ -15,6 +15,7 @@ use crate::terminal;
 /// How rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum RowFormat {
+    #[value(alias = "text")]
     Table,
     Tsv,
     Json,

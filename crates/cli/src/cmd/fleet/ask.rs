@@ -151,7 +151,7 @@ pub(super) fn why(failure: Failure) -> String {
 fn relay(place: &str, limit: Duration) -> Result<RelayDocument, String> {
     let until = Instant::now() + limit;
     let mut failed = String::new();
-    for address in http::addresses(place).map_err(|error| error.to_string())? {
+    for address in http::addresses(place).map_err(|error| format!("{place}: {error}"))? {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             break;

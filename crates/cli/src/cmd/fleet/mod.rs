@@ -22,12 +22,13 @@ use std::time::Duration;
 use binlogz_binlog::printable;
 use binlogz_figures::Format::Table;
 use binlogz_figures::{Tone, wrapped};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Serialize;
 
 use super::archive::json;
 use crate::Exit;
 use crate::failure::{Failure, Result};
+use crate::format::WatchedFormat;
 use crate::output;
 use crate::pager;
 use crate::terminal::{self, SizesArg};
@@ -50,8 +51,8 @@ pub(crate) struct Fleet {
     #[arg(long, value_name = "TIME", default_value = LIMIT, value_parser = units::duration_or_seconds)]
     timeout: Duration,
     /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = WatchedFormat::Text)]
+    format: WatchedFormat,
     /// Also write a page for a browser
     #[arg(long, value_name = "FLEET.html")]
     html: Option<PathBuf>,
@@ -69,16 +70,6 @@ pub(crate) struct Fleet {
     host: Vec<String>,
     #[command(flatten)]
     sizes: SizesArg,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// A table
-    Text,
-    /// One JSON document; its fields are stable
-    Json,
-    /// Metrics of each row, as Prometheus reads them
-    Prometheus,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -119,7 +110,7 @@ impl Fleet {
             written.map_err(|error| Failure::writing(page, &error))?.finish()?;
         }
         match self.format {
-            Format::Text => {
+            WatchedFormat::Text => {
                 let table = page::text_table(&rows);
                 pager::show(|out| {
                     Table(self.sizes.layout()).write(&[table], out)?;
@@ -132,8 +123,8 @@ impl Fleet {
                     })
                 })?;
             }
-            Format::Json => json::print(&Document { healthy: is_healthy, rows: &rows })?,
-            Format::Prometheus => {
+            WatchedFormat::Json => json::print(&Document { healthy: is_healthy, rows: &rows })?,
+            WatchedFormat::Prometheus => {
                 let written = io::stdout().lock().write_all(prometheus::text(&rows).as_bytes());
                 written.map_err(|error| Failure::writing(&"standard output", &error))?;
             }

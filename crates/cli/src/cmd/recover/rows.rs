@@ -56,6 +56,7 @@ Exit codes: 0 there are such changes, 1 there are none, 2 trouble.";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FormatArg {
     /// A paragraph for each change
+    #[value(alias = "table")]
     Text,
     /// One object a line for each change; its fields are stable
     Json,

@@ -5,16 +5,17 @@ use std::path::PathBuf;
 
 use binlogz_binlog::printable;
 use binlogz_figures::{Tone, wrapped};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Serialize;
 
 use super::document::RelayDocument;
 use super::findings::{self, Finding};
 use super::http;
-use super::status::{PATIENCE, address_in};
+use super::status::PATIENCE;
 use crate::Exit;
 use crate::cmd::archive::json;
 use crate::failure::{Failure, Result};
+use crate::format::Format;
 use crate::terminal;
 
 /// Say why a replica lags or was refused, and what else is wrong with a running relay
@@ -38,14 +39,6 @@ const EXAMPLES: &str = "Examples:
   binlogz relay doctor --config /etc/binlogz/relay.toml
   binlogz relay doctor 127.0.0.1:3308";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// A line for each finding
-    Text,
-    /// One JSON document; its fields are stable
-    Json,
-}
-
 #[derive(Debug, Serialize)]
 struct Report {
     findings: Vec<Told>,
@@ -64,20 +57,9 @@ struct Told {
 
 impl Doctor {
     pub(super) fn run(self) -> Result<Exit> {
-        let addresses = match &self.relay {
-            Some(place) => http::addresses(place).map_err(|error| Failure::of(place, error))?,
-            None => vec![address_in(&self.config)?],
-        };
-        let mut asked = Err(Failure::Line("there is no address".to_owned()));
-        for address in addresses {
-            let answer = http::status(address, "", PATIENCE);
-            asked = answer.map_err(|error| http::unreachable(address, &error));
-            if asked.is_ok() {
-                break;
-            }
-        }
+        let (_, body) = http::ask(self.relay.as_deref(), &self.config, "", PATIENCE)?;
         let failed = |error| Failure::of(&self.relay.as_deref().unwrap_or("the relay"), error);
-        let relay = RelayDocument::read(&asked?).map_err(failed)?;
+        let relay = RelayDocument::read(&body).map_err(failed)?;
         let told = told(&relay, findings::now());
         let is_well = told.iter().all(|told| told.tone <= Tone::Neutral);
         match self.format {

@@ -2,9 +2,11 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::failure::Failure;
+use super::config::Config;
+use crate::failure::{Failure, Result};
 
 /// More than any status.
 const ANSWER_SIZE_MAX: usize = 64 << 20;
@@ -39,9 +41,38 @@ pub(super) fn unreachable(address: SocketAddr, error: &io::Error) -> Failure {
     Failure::of(&format_args!("http://{address}/"), format_args!("{error}{hint}"))
 }
 
+/// Asks the relay at `HOST:PORT`, or else at the address in its configuration: where it answered, and its document.
+pub(super) fn ask(
+    place: Option<&str>,
+    config: &Path,
+    query: &str,
+    limit: Duration,
+) -> Result<(SocketAddr, String)> {
+    let addresses = match place {
+        Some(place) => addresses(place).map_err(|error| Failure::of(&place, error))?,
+        None => vec![address_in(config)?],
+    };
+    let mut asked = Err(Failure::Line("there is no address".to_owned()));
+    for address in addresses {
+        let answer = status(address, query, limit);
+        asked = answer.map(|body| (address, body)).map_err(|error| unreachable(address, &error));
+        if asked.is_ok() {
+            break;
+        }
+    }
+    asked
+}
+
+/// Where the relay of this configuration can be asked.
+fn address_in(config: &Path) -> Result<SocketAddr> {
+    let http = Config::read(config)?.http;
+    let nowhere = "has no http address: the relay can't be asked";
+    Ok(http.ok_or_else(|| Failure::of(&config.display(), nowhere))?.address)
+}
+
 /// The addresses of `HOST:PORT` or `http://HOST:PORT/`.
 pub(in crate::cmd) fn addresses(place: &str) -> io::Result<Vec<SocketAddr>> {
-    let expected = || io::Error::new(ErrorKind::InvalidInput, format!("{place:?}, expected HOST:PORT"));
+    let expected = || io::Error::new(ErrorKind::InvalidInput, "expected HOST:PORT");
     let host = place.strip_prefix("http://").unwrap_or(place).trim_end_matches('/');
     if host.contains('/') || !host.contains(':') {
         return Err(expected());

@@ -1,19 +1,18 @@
 //! `relay status`: asks a running relay over its HTTP port.
 
 use std::io::{self, Write};
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use binlogz_binlog::printable;
 use binlogz_figures::{counted, wrapped};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::Value;
 
-use super::config::Config;
 use super::http;
 use crate::Exit;
 use crate::failure::{Failure, Result};
+use crate::format::Format;
 use crate::terminal::{self, SizesArg};
 
 /// As wide as the words at the head of the lines.
@@ -30,8 +29,8 @@ pub(super) struct Status {
     #[arg(long, value_name = "FILE", default_value = "relay.toml")]
     config: PathBuf,
     /// Ask this address instead.
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    http: Option<SocketAddr>,
+    #[arg(long, value_name = "HOST:PORT")]
+    http: Option<String>,
     /// Of a relay with several sources: show this one alone.
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
@@ -46,24 +45,11 @@ const EXAMPLES: &str = "Examples:
   binlogz relay status --config /etc/binlogz/relay.toml
   binlogz relay status --http 127.0.0.1:3308 --format json";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people.
-    Text,
-    /// The document of /status.json.
-    Json,
-}
-
 impl Status {
     pub(super) fn run(self) -> Result<Exit> {
-        let address = match self.http {
-            Some(address) => address,
-            None => address_in(&self.config)?,
-        };
-        let failed = |error: &dyn std::fmt::Display| Failure::of(&format_args!("http://{address}/"), error);
         let query = self.source.as_ref().map_or(String::new(), |source| format!("?source={source}"));
-        let body = http::status(address, &query, PATIENCE);
-        let body = body.map_err(|error| http::unreachable(address, &error))?;
+        let (address, body) = http::ask(self.http.as_deref(), &self.config, &query, PATIENCE)?;
+        let failed = |error: &dyn std::fmt::Display| Failure::of(&format_args!("http://{address}/"), error);
         let document: Value = serde_json::from_str(&body).map_err(|error| failed(&error))?;
         let shown = match self.format {
             Format::Json => body,
@@ -79,13 +65,6 @@ impl Status {
         let is_cut_off = is_cut_off(&document) || sources.is_some_and(|all| all.iter().any(is_cut_off));
         Ok(if is_healthy && !is_cut_off { Exit::Done } else { Exit::Negative })
     }
-}
-
-/// Where the relay of this configuration can be asked.
-pub(super) fn address_in(config: &Path) -> Result<SocketAddr> {
-    let http = Config::read(config)?.http;
-    let nowhere = "has no http address: the relay can't be asked";
-    Ok(http.ok_or_else(|| Failure::of(&config.display(), nowhere))?.address)
 }
 
 /// Whether the relay has no connection to its source, and was not told to stop.

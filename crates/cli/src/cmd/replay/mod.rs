@@ -32,9 +32,9 @@ use clap::{Args, ValueEnum};
 use super::closed_logs::{self, DiskArgs, StopArgs};
 use crate::Exit;
 use crate::failure::{Failure, Result, complain, warn};
+use crate::format::Format;
 use crate::interrupt;
 use crate::keyring::KeyringArg;
-use crate::report::Format;
 use crate::server_args::{ServerArgs, with_place};
 use crate::terminal;
 use channel::{Applying, Before, CHANNEL};
@@ -155,6 +155,7 @@ impl Recover {
         let say = |line: &str| if self.format == Format::Json { Ok(()) } else { say(line) };
         let stop = self.stop.stop()?;
         let filters = self.filters.clauses()?;
+        closed_logs::are_there(&self.from)?;
         let mut target = Target::connect(server)?;
         target.lock()?;
         let folder = self.disk.folder()?;

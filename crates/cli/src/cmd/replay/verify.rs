@@ -22,7 +22,7 @@ use super::{PROGRAM_NAME, Recover, say};
 use crate::Exit;
 use crate::cmd::archive::json;
 use crate::failure::{Failure, Result, complain};
-use crate::report::Format;
+use crate::format::Format;
 use crate::server_args::with_place;
 
 /// How long the private server may take for what it fetches from the source.

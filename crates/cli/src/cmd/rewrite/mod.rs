@@ -17,12 +17,13 @@ use positions::Positions;
 use super::workers;
 use crate::Exit;
 use crate::failure::{Failure, Result, complain, warn, warn_cut};
+use crate::format::Format;
 use crate::keyring::{EncryptArg, KeyringArg};
 use crate::log_path::{LogPath, resolve};
 use crate::mariadb;
 use crate::output::{Destination, Target};
 use crate::progress::Progress;
-use crate::report::{Format, Report, Verb};
+use crate::report::{Report, Verb};
 use crate::terminal::SizesArg;
 use crate::units;
 

@@ -17,10 +17,11 @@ use serde::Serialize;
 use super::workers;
 use crate::Exit;
 use crate::failure::{Failure, Result, complain, warn_cut};
+use crate::format::Format;
 use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, resolve};
 use crate::progress::Progress;
-use crate::report::{CutReport, Format};
+use crate::report::CutReport;
 use crate::terminal::SizesArg;
 use crate::units;
 

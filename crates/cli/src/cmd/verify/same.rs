@@ -13,9 +13,9 @@ use serde::Serialize;
 use super::print;
 use crate::Exit;
 use crate::failure::{Failure, Result, warn_cut};
+use crate::format::Format;
 use crate::log_path::{LogPath, check_stdin_once};
 use crate::progress::Progress;
-use crate::report::Format;
 
 /// Compares the logs of both sides and prints the first difference.
 pub(super) fn run(sides: [&[LogPath]; 2], keyring: Option<&Keyring>, format: Format) -> Result<Exit> {

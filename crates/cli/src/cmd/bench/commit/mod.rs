@@ -11,12 +11,13 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use binlogz_figures::{Cell as Figure, Format, Section};
+use binlogz_figures::{Cell as Figure, Section};
 use binlogz_payload::CompressionLevel;
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use crate::Exit;
 use crate::failure::{Failure, Result};
+use crate::format::TableFormat;
 use crate::terminal::SizesArg;
 use crate::units;
 use measure::{Cell, Measured};
@@ -51,8 +52,8 @@ pub(crate) struct Commit {
     #[arg(long, value_name = "TIME", default_value = TIME, value_parser = time)]
     time: Duration,
     /// Output format
-    #[arg(long, value_enum, default_value_t = FormatArg::Table)]
-    format: FormatArg,
+    #[arg(long, value_enum, default_value_t = TableFormat::Table)]
+    format: TableFormat,
 }
 
 /// Those of the published study of inserts, and 5,000.
@@ -69,16 +70,6 @@ const EXAMPLES: &str = "Examples:
   binlogz bench commit --committers 1,200 --policies 1 --time 5 --format json
 
 The log is made in a temporary folder in --dir and removed again.";
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum FormatArg {
-    /// A table and the curves, for people
-    Table,
-    /// One JSON document; its fields are stable
-    Json,
-    /// Comma-separated values
-    Csv,
-}
 
 /// A level, or none.
 #[derive(Debug, Clone, Copy)]
@@ -125,13 +116,10 @@ impl Commit {
 
     fn tell(&self, bare: &Measured, rows: &[(Cell, Measured)], out: &mut impl Write) -> io::Result<()> {
         let section = section(bare, rows);
+        self.format.writer(SizesArg::default().layout()).write(&[section], out)?;
         match self.format {
-            FormatArg::Json => Format::Json.write(&[section], out),
-            FormatArg::Csv => Format::Csv.write(&[section], out),
-            FormatArg::Table => {
-                Format::Table(SizesArg::default().layout()).write(&[section], out)?;
-                plot::write(rows, out)
-            }
+            TableFormat::Table => plot::write(rows, out),
+            TableFormat::Json | TableFormat::Csv => Ok(()),
         }
     }
 }

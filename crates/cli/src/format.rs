@@ -1,0 +1,49 @@
+//! `--format`, by one rule for all commands: `text` and `table` are the same, for people; `json` is for machines and stable.
+
+use binlogz_figures::Layout;
+use clap::ValueEnum;
+
+/// A report for people or for machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    #[value(alias = "table")]
+    Text,
+    /// One JSON document; its fields are stable
+    Json,
+}
+
+/// A report that is also watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WatchedFormat {
+    /// For people
+    #[value(alias = "table")]
+    Text,
+    /// One JSON document; its fields are stable
+    Json,
+    /// Metrics, as Prometheus reads them
+    Prometheus,
+}
+
+/// Tables, for spreadsheets too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TableFormat {
+    /// For people
+    #[value(alias = "text")]
+    Table,
+    /// One JSON document; its fields are stable
+    Json,
+    /// Comma-separated values
+    Csv,
+}
+
+impl TableFormat {
+    /// The writer of it; people get this layout.
+    pub(crate) fn writer(self, layout: Layout) -> binlogz_figures::Format {
+        match self {
+            TableFormat::Table => binlogz_figures::Format::Table(layout),
+            TableFormat::Json => binlogz_figures::Format::Json,
+            TableFormat::Csv => binlogz_figures::Format::Csv,
+        }
+    }
+}
