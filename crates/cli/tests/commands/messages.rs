@@ -254,7 +254,7 @@ fn a_file_that_is_followed_begins_as_a_log() {
             "binlog.index: not a binary log: it begins with 2e 2f 62 69, expected fe 62 69 6e; this is the index, which lists the \
              logs",
         ),
-        ("text", "text at 0: ends inside an event: 4 bytes are needed, 2 are left"),
+        ("text", "text at 0: the log ends inside an event: 4 bytes expected, 2 are there"),
         ("nowhere", "nowhere: No such file or directory (os error 2)"),
     ] {
         let mut dump = folder.spawn(["dump", "--format=jsonl", "--follow", name]);
