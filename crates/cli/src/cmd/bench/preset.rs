@@ -264,7 +264,7 @@ struct Bar(ProgressBar);
 
 impl Bar {
     fn new() -> Bar {
-        let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg}");
+        let style = ProgressStyle::with_template("{bar:16} {pos}/{len} {wide_msg}");
         let bar = if is_quiet() { ProgressBar::hidden() } else { ProgressBar::new(0) };
         Bar(bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())))
     }
