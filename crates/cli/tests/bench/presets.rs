@@ -29,7 +29,7 @@ fn every_preset_runs_on_a_private_server_and_the_page_shows_what_was_measured() 
     let args = "bench all --sandbox --scale=0.002 --repeat=1 --time=0.5 --out=out --skip=insert,replicas";
     let Some(text) = terminal::shown(&folder, COLUMNS, args, &[]) else { return };
     let wider = terminal::wider(&text, COLUMNS);
-    assert!(text.contains("Compression saves ") && wider.is_empty(), "{wider:#?}\n{text}");
+    assert!(text.contains("Published figures: ") && wider.is_empty(), "{wider:#?}\n{text}");
     let results = results(&folder);
     assert_eq!((&results["partial"], &results["ended_by"]), (&Value::from(false), &Value::Null));
     assert_eq!(results["refused"], Value::Array(vec![]));

@@ -72,7 +72,7 @@ fn it_ends_with_a_restored_row_and_leaves_nothing() {
         assert!(text.contains(expected), "{expected:?} is not in\n{text}");
     }
     // Commands and statements to paste are not broken, nor what dump, undo and the relay's log print.
-    const WHOLE: [&str; 6] = ["$ ", "mysql> ", "mariadb> ", "{\"", "INSERT INTO ", "binlogz: "];
+    const WHOLE: [&str; 7] = ["$ ", "mysql> ", "mariadb> ", "-- ", "{\"", "INSERT INTO ", "binlogz: "];
     let is_whole = |line: &String| {
         let line = line.trim_start();
         WHOLE.iter().any(|begin| line.starts_with(begin)) || !line.contains(' ')
