@@ -97,7 +97,8 @@ class Arrow(unittest.TestCase):
         self.assertGreater(len(batches), 1)
         self.assertEqual(sum(batch.num_rows for batch in batches), 16_000)
         ids = [number for batch in batches for number in batch.column("after").field("id").to_pylist()]
-        self.assertEqual(ids, list(range(16_000)))
+        # A comparison of so many that fails would be drawn for minutes.
+        self.assertTrue(ids == list(range(16_000)))
 
     def test_archives(self):
         archived = os.environ["ARCHIVED"]
