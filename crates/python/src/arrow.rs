@@ -172,13 +172,16 @@ struct Batches {
     frame: Frame,
     decoder: RowDecoder,
     scratch: Vec<u8>,
-    /// Tables by the addresses of their definitions, which are held: where each has the columns; `None`: it is another table.
-    places: HashMap<usize, (Arc<TableSchema>, Option<Vec<Option<usize>>>)>,
+    /// Tables by the addresses of their definitions, which are held.
+    places: HashMap<usize, (Arc<TableSchema>, Places)>,
     /// Events of the feed's last batch.
     waiting: std::vec::IntoIter<Gathered>,
     /// The end of the feed, and why.
     end: Option<Option<ArrowError>>,
 }
+
+/// Where a definition has each of the columns, if it does; `None`: it is another table's.
+type Places = Option<Vec<Option<usize>>>;
 
 /// Definitions that are remembered.
 const TABLES_MAX: usize = 1024;
@@ -282,11 +285,7 @@ impl Batches {
     }
 
     /// Where a table has the columns of the stream; `None`: it is another table.
-    fn places_in(
-        &self,
-        event: &Gathered,
-        schema: &TableSchema,
-    ) -> Result<Option<Vec<Option<usize>>>, ArrowError> {
+    fn places_in(&self, event: &Gathered, schema: &TableSchema) -> Result<Places, ArrowError> {
         if !self.name.is_of(schema) {
             return Ok(None);
         }

@@ -53,7 +53,7 @@ impl SpillFile for Spill {
             let read = read.await.map_err(|error| DataFusionError::External(Box::new(error)))?;
             let (chunk, file) = read.map_err(DataFusionError::IoError)?;
             let next = offset + chunk.len() as u64;
-            Ok((!chunk.is_empty()).then(|| (chunk, (file, next))))
+            Ok((!chunk.is_empty()).then_some((chunk, (file, next))))
         })))
     }
 
