@@ -181,7 +181,7 @@ impl Manifest {
         }
         self.files.extend(newest);
         self.sort();
-        Ok(())
+        check_sizes(&self.files)
     }
 
     fn read_copy(storage: &dyn Storage) -> Result<Manifest> {
@@ -243,6 +243,7 @@ impl Manifest {
             _ => {}
         }
         sort_by_name(&mut manifest.files, |file| &file.name);
+        check_sizes(&manifest.files)?;
         manifest.version_read = manifest.version;
         Ok(manifest)
     }
@@ -416,6 +417,23 @@ fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
         bytes.extend_from_slice(part);
     }
     bytes
+}
+
+/// Sizes lie: those of all logs can be added, so that nobody who adds some of them has to ask.
+fn check_sizes(files: &[FileEntry]) -> Result<()> {
+    let (mut size, mut packed_size) = (0u64, 0u64);
+    for file in files {
+        for (total, more) in [(&mut size, file.size), (&mut packed_size, file.packed_size)] {
+            *total = total.checked_add(more).ok_or_else(|| {
+                Error::unexpected(
+                    format!("manifest: size of {}", file.name),
+                    more,
+                    "less than 2^64 for all logs",
+                )
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// The objects that hold these logs, some of them several times.

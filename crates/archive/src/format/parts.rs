@@ -168,17 +168,22 @@ fn found(files: &[FileEntry], from: usize, part: &Part) -> Option<Range<usize>> 
 /// Joins runs until none costs more than the one before it, and there are at most [`PARTS_MAX`].
 fn leveled(runs: impl Iterator<Item = Run>) -> Vec<Run> {
     let mut leveled: Vec<Run> = Vec::new();
-    for mut run in runs {
-        while let Some(before) = leveled.pop_if(|before| growing_cost(&run) >= before.logs.len()) {
-            run = join(before, run);
-        }
-        leveled.push(run);
+    for run in runs {
+        add(&mut leveled, run);
     }
     while leveled.len() > PARTS_MAX {
         let Some((last, before)) = leveled.pop().zip(leveled.pop()) else { break };
-        leveled.push(join(before, last));
+        add(&mut leveled, join(before, last));
     }
     leveled
+}
+
+/// Adds a run, joined with those before it that cost no more.
+fn add(leveled: &mut Vec<Run>, mut run: Run) {
+    while let Some(before) = leveled.pop_if(|before| growing_cost(&run) >= before.logs.len()) {
+        run = join(before, run);
+    }
+    leveled.push(run);
 }
 
 fn join(before: Run, run: Run) -> Run {
