@@ -25,7 +25,8 @@ use binlogz_testkit::workload::sysbench;
 use binlogz_testkit::{MysqlSandbox, Tool};
 use relay_process::Relay;
 
-/// How much later transactions of a quiet source may come beside a noisy one, at p99.
+/// How much later transactions of a quiet source may come beside a noisy one, at p99: beyond what a client of the source itself has
+/// to wait longer, since all servers share this machine.
 const NOISE_MAX: f64 = 2.0;
 /// The account's password at the servers.
 const PASSWORD: &str = "repl";
@@ -105,24 +106,24 @@ fn main() -> Result<(), Failure> {
     let relay = Relay::start(&binlogz, folder.path(), &dir, &config)?;
     relay.has(&ends(real + simulated)?)?;
     println!("\nreal0 at 50 transactions a second, milliseconds after commit  p50  p95  p99  largest");
-    let (mut alone, mut beside_noise) = (Vec::new(), Vec::new());
+    let (mut alone, mut beside_noise) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
     for noisy in [false, true, false, true] {
         let (direct, relayed) = quiet(&servers, relay.port, seconds, noisy)?;
         let beside = if noisy { "real1 noisy" } else { "alone" };
         let p99s = if noisy { &mut beside_noise } else { &mut alone };
-        p99s.push(p99(&relayed));
+        let [of_source, of_relay] = p99s;
+        of_source.push(p99(&direct));
+        of_relay.push(p99(&relayed));
         report(&format!("{beside}, from the source"), direct.into_iter());
         report(&format!("{beside}, through the relay"), relayed.into_iter());
     }
     let mean = |p99s: &[f64]| p99s.iter().sum::<f64>() / p99s.len() as f64;
-    let ratio = mean(&beside_noise) / mean(&alone);
-    println!("p99 through the relay beside a noisy source: {ratio:.2} times that of alone (target: 2)");
-    if ratio > NOISE_MAX {
-        return Err(format!(
-            "a noisy source delays a quiet one: {ratio:.2} times at p99, allowed {NOISE_MAX}"
-        )
-        .into());
-    }
+    let ([source_alone, relay_alone], [source_beside, relay_beside]) = (&alone, &beside_noise);
+    let at_source = mean(source_beside) / mean(source_alone);
+    let at_relay = mean(relay_beside) / mean(relay_alone);
+    println!(
+        "p99 beside a noisy source: {at_source:.2} times that of alone from the source, {at_relay:.2} times through the relay"
+    );
     drop(relay);
 
     killed(
@@ -146,6 +147,11 @@ fn main() -> Result<(), Failure> {
         "{kills} kills: the logs of {real} servers are here byte for byte, and those of {simulated} simulated sources whole"
     );
     drop(feeder);
+    if at_relay > NOISE_MAX * at_source.max(1.0) {
+        let what =
+            format!("{at_relay:.2} times at p99 through the relay, {at_source:.2} times from the source");
+        return Err(format!("a noisy source delays a quiet one: {what}").into());
+    }
     Ok(())
 }
 
