@@ -98,7 +98,7 @@ fn divide(log: &Piece, part_size: u64, parts: &mut Vec<(Piece, u64)>) -> Result<
         return Ok(());
     };
     let packing = archived.packing();
-    // What is left joins the last part if it is less than half of one.
+    // A remainder of less than half a part joins the last one.
     let count = ((log.size + part_size / 2) / part_size).max(1);
     for number in 0..count {
         let start = number * part_size;

@@ -72,7 +72,7 @@ fn with_checksum(text: &[u8]) -> Vec<u8> {
     format!("{before},\n  \"crc32\": {crc32}\n}}\n").into_bytes()
 }
 
-/// What is done with a manifest before anything else is read.
+/// Everything that reads a manifest and nothing else.
 fn is_used(folder: &Folder, at: &Path, what: &str) {
     let Ok(Some(mut manifest)) = Manifest::read(folder) else { return };
     let files = manifest.files.clone();

@@ -240,7 +240,7 @@ impl Place {
         assert!(ran.text().lines().all(is_known), "{what}: {}", ran.text());
     }
 
-    /// What was restored is what was archived. Gives the number of logs.
+    /// The restored logs are the archived ones. Gives their number.
     fn is_same(&self, restored: &str, what: &str) -> usize {
         let mut count = 0;
         for entry in fs::read_dir(self.folder.path(restored)).unwrap() {

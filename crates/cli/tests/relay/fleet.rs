@@ -442,7 +442,7 @@ pub(crate) fn assert_labels_exist(metrics: &str) {
     assert!(checked >= 12, "{checked} of {} panels and alerts\n{metrics}", panels.len());
 }
 
-/// What each panel asks for, with the text of its legend.
+/// The query of each panel, with the text of its legend.
 fn queries(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {

@@ -188,7 +188,7 @@ struct Client<'a> {
     admission: Admission<'a>,
 }
 
-/// What a client asks for at the end of its conversation: the log.
+/// The log that a client asks for at the end of its conversation.
 struct Asked {
     kept: Arc<Lineage>,
     variables: Variables,
