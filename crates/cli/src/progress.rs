@@ -8,10 +8,11 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use binlogz_binlog::printable;
 use binlogz_figures::human_size;
+use binlogz_figures::progress::{OF_SIZE, OF_UNKNOWN_TIME, TICK};
 use binlogz_flow::{Input, ReadAt};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -58,12 +59,7 @@ pub(crate) struct Progress {
     started: Instant,
 }
 
-/// How often a sign of life moves.
-const TICK: Duration = Duration::from_millis(200);
-
-const OF_SIZE: &str = "{prefix} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec}, {eta} left";
 const OF_ANY_SIZE: &str = "{prefix} {spinner} {bytes} {bytes_per_sec}";
-const OF_UNKNOWN_TIME: &str = "{prefix} {spinner} {elapsed}";
 const OF_TIME: &str = "{prefix} {wide_bar} {msg}, at most {eta} left";
 
 impl Progress {

@@ -10,6 +10,7 @@
 
 mod grouped;
 mod page;
+pub mod progress;
 mod quantiles;
 mod section;
 mod size;

@@ -47,6 +47,7 @@ mod table;
 mod tables;
 mod wanted;
 
+pub use binlogz_flow::Meter;
 pub use engine::{Engine, Options, Stopper};
 pub use error::{Error, Result};
 pub use functions::all as functions;

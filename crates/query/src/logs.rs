@@ -20,6 +20,7 @@ use binlogz_binlog::{MAGIC, MAGIC_ENCRYPTED};
 use binlogz_encryption::{Error as EncryptionError, Keyring};
 use binlogz_flow::error::in_log;
 use binlogz_flow::events::ReadSummary;
+use binlogz_flow::read::meter::{Meter, Pass, Reading};
 use binlogz_flow::{Input, ReadAt};
 use binlogz_recover::{SchemaFile, SchemaFileError};
 
@@ -37,6 +38,7 @@ pub struct Logs {
     warn: Tell,
     /// The logs whose end was told.
     warned: Mutex<HashSet<usize>>,
+    meter: Option<Arc<Meter>>,
 }
 
 /// CREATE TABLE statements, which name columns.
@@ -70,8 +72,8 @@ struct Log {
 enum Source {
     /// A file, or a log in an archive.
     Path(PathBuf),
-    /// The contents of a pipe.
-    Spooled(Arc<Scratch>),
+    /// The contents of a pipe, and how many bytes they are.
+    Spooled(Arc<Scratch>, u64),
     /// Parts of a log that a server sent.
     Received(Arc<Scratch>, Vec<Range<u64>>),
 }
@@ -114,6 +116,7 @@ impl Default for Logs {
             schema: None,
             warn: Box::new(|_| {}),
             warned: Mutex::default(),
+            meter: None,
         }
     }
 }
@@ -159,7 +162,7 @@ impl Logs {
         });
         let logs = logs.collect::<Result<_>>()?;
         let keyring = keyring.map(Arc::new);
-        Ok(Logs { logs, keyring, schema: None, warn: Box::new(warn), warned: Mutex::default() })
+        Ok(Logs { logs, keyring, warn: Box::new(warn), ..Logs::default() })
     }
 
     /// Logs that a server sent.
@@ -189,7 +192,7 @@ impl Logs {
         let logs = logs.filter_map(Result::transpose).collect::<Result<_, _>>()?;
         let keyring = site.keyring.clone();
         let warn = move |line: &str| site.tell(line);
-        Ok(Logs { logs, keyring, schema, warn: Box::new(warn), warned: Mutex::default() })
+        Ok(Logs { logs, keyring, schema, warn: Box::new(warn), ..Logs::default() })
     }
 
     /// Where a log is, and its bytes: for other machines, which can't read what a pipe gave.
@@ -239,6 +242,24 @@ impl Logs {
     pub fn with_schema(self, text: String) -> Result<Self, SchemaFileError> {
         let file = SchemaFile::parse(&text)?;
         Ok(Logs { schema: Some(Arc::new(Schema { file, text })), ..self })
+    }
+
+    /// Counts on this meter what is read.
+    pub fn metered(self, meter: Arc<Meter>) -> Self {
+        Logs { meter: Some(meter), ..self }
+    }
+
+    /// Begins a pass through the logs that are wanted, for the meter if there is one.
+    pub(crate) fn pass(&self, is_wanted: impl Fn(usize) -> bool) -> Option<Pass> {
+        let meter = self.meter.as_ref()?;
+        let wanted = self.logs.iter().enumerate().filter(|(index, _)| is_wanted(*index));
+        Some(meter.pass(wanted.map(|(_, log)| log.size()).sum()))
+    }
+
+    /// A log that is read by other means than [`Logs::open`], for the meter if there is one.
+    pub(crate) fn reading(&self, index: usize) -> Option<Reading> {
+        let meter = self.meter.as_ref()?;
+        self.logs.get(index).map(|log| Reading::new(Arc::clone(meter), log.size()))
     }
 
     pub(crate) fn schema(&self) -> Option<Arc<Schema>> {
@@ -319,7 +340,7 @@ impl Logs {
         };
         let mut open = || -> Result<(Input, bool), EncryptionError> {
             let input = match &log.source {
-                Source::Spooled(file) => Input::Places(Arc::clone(file) as _),
+                Source::Spooled(file, _) => Input::Places(Arc::clone(file) as _),
                 Source::Received(file, gaps) => Input::Sparse {
                     stream: Box::new(Whole { file: Arc::clone(file), offset: 0 }),
                     gaps: gaps.clone(),
@@ -330,6 +351,10 @@ impl Logs {
                 },
             };
             let is_whole = !matches!(input, Input::Sparse { .. });
+            let input = match self.reading(index) {
+                Some(reading) => reading.watch(input),
+                None => input,
+            };
             match &self.keyring {
                 Some(keyring) => input.decrypted(keyring).map(|input| (input, is_whole)),
                 None => Ok((input, is_whole)),
@@ -436,7 +461,7 @@ impl Log {
             if stdin.is_terminal() {
                 return Err(io::Error::other("is a terminal, expected a binary log"));
             }
-            let source = Source::Spooled(spooled(&mut stdin.lock())?);
+            let source = spooled(&mut stdin.lock())?;
             return Ok(Log { path: "standard input".to_owned(), name: "-".to_owned(), source, part: None });
         }
         let shown = path.display().to_string();
@@ -449,7 +474,7 @@ impl Log {
                 );
                 return Err(io::Error::new(io::ErrorKind::IsADirectory, what));
             }
-            Ok(metadata) if !metadata.is_file() => Source::Spooled(spooled(&mut File::open(&path)?)?),
+            Ok(metadata) if !metadata.is_file() => spooled(&mut File::open(&path)?)?,
             Ok(_) => Source::Path(path),
             Err(error) => match input::find(&path)? {
                 Some(_) => Source::Path(path),
@@ -461,13 +486,22 @@ impl Log {
 }
 
 impl Log {
+    /// Its bytes; 0: they can't be told.
+    fn size(&self) -> u64 {
+        match &self.source {
+            Source::Path(path) => size_of(path).unwrap_or_default(),
+            Source::Spooled(_, size) => *size,
+            Source::Received(..) => 0,
+        }
+    }
+
     fn is_encrypted(&self) -> io::Result<bool> {
         match &self.source {
             // A server sends what it decrypted, and asks for TLS where it wants that.
             Source::Received(..) => Ok(false),
             Source::Path(path) if let Some(archived) = input::find(path)? => archived.is_encrypted(),
             // A file without even that is no log, which is said where it is read.
-            Source::Path(_) | Source::Spooled(_) => {
+            Source::Path(_) | Source::Spooled(..) => {
                 Ok(self.front()?.is_some_and(|front| front == MAGIC_ENCRYPTED))
             }
         }
@@ -482,7 +516,7 @@ impl Log {
             Ok(front)
         };
         match &self.source {
-            Source::Spooled(file) => read(file.as_ref()).map(Some),
+            Source::Spooled(file, _) => read(file.as_ref()).map(Some),
             Source::Received(..) => Ok(None),
             Source::Path(path) => match input::find(path)? {
                 Some(_) => Ok(None),
@@ -501,8 +535,8 @@ fn size_of(path: &Path) -> io::Result<u64> {
 }
 
 /// All bytes of a pipe.
-fn spooled(pipe: &mut dyn Read) -> io::Result<Arc<Scratch>> {
+fn spooled(pipe: &mut dyn Read) -> io::Result<Source> {
     let mut file = Scratch::new()?;
-    io::copy(pipe, &mut file)?;
-    Ok(Arc::new(file))
+    let size = io::copy(pipe, &mut file)?;
+    Ok(Source::Spooled(Arc::new(file), size))
 }

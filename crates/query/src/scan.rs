@@ -194,6 +194,7 @@ impl Scan {
 
     /// Reads the logs, one after the other, until they end or nobody wants more.
     pub(crate) fn run(&self, rows: &Sender<Result<RecordBatch>>, counts: &Counts) -> Result<()> {
+        let _pass = self.logs.pass(|index| self.wanted.has_log(self.logs.name(index)));
         let mut left = self.limit.unwrap_or(usize::MAX);
         for index in 0..self.logs.len() {
             if !self.wanted.has_log(self.logs.name(index)) {
@@ -217,6 +218,7 @@ impl Scan {
                 workers: self.workers,
             };
             if let Some(part) = self.reader.open_picked((&self.logs, index), &self.wanted, &self.outputs)? {
+                let _reading = self.logs.reading(index);
                 counts.blocks_read.add(part.blocks_read);
                 counts.blocks_skipped.add(part.blocks_skipped);
                 counts.blocks_picked.add(part.blocks_read);

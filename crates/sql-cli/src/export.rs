@@ -117,7 +117,8 @@ impl ExportArgs {
         };
         if !self.arguments.is_empty() {
             let progress = self.progress.begin("exporting");
-            let exported = export.run(&self.inputs.logs(self.arguments)?)?;
+            let logs = self.inputs.logs(self.arguments)?.metered(progress.meter());
+            let exported = export.run(&logs)?;
             progress.make_way();
             tell(&exported, export.is_dry, self.bytes)?;
         }

@@ -29,7 +29,7 @@ use std::thread;
 use binlogz_binlog::printable;
 use binlogz_query::engine::{STACK_SIZE, statements};
 use binlogz_query::print::{Format, Printer};
-use binlogz_query::{Engine, Error, Options, Statement, Stopper};
+use binlogz_query::{Engine, Error, Meter, Options, Statement, Stopper};
 use clap::{Parser, ValueEnum};
 use signal_hook::consts::SIGINT;
 
@@ -185,7 +185,7 @@ impl Sql {
                         true
                     })
                 })?;
-                let engine = self.engine(&temporary)?;
+                let engine = self.engine(&temporary, Arc::default())?;
                 let _ = stopper.set(engine.stopper());
                 let format = self.format.into();
                 let ended = Prompt { engine: &engine, values, format, is_timing: false }.run();
@@ -202,7 +202,7 @@ impl Sql {
                 parameters::check(&statements, &values)?;
                 let temporary = Temporary::new()?;
                 let progress = self.progress.begin("asking the logs");
-                let engine = self.engine(&temporary)?;
+                let engine = self.engine(&temporary, progress.meter())?;
                 let out = BufWriter::with_capacity(BUFFER_SIZE, progress.before(io::stdout()));
                 let mut printer = Printer::new(self.format.into(), out).fit(terminal::width());
                 let mut run = |statement: Statement| engine.run(statement.with(values.clone()), &mut printer);
@@ -215,9 +215,9 @@ impl Sql {
         }
     }
 
-    fn engine(&mut self, temporary: &Temporary) -> Result<Engine, Error> {
+    fn engine(&mut self, temporary: &Temporary, meter: Arc<Meter>) -> Result<Engine, Error> {
         let paths = std::mem::take(&mut self.arguments);
-        let logs = self.inputs.logs(paths)?;
+        let logs = self.inputs.logs(paths)?.metered(meter);
         let options = Options {
             memory: self.memory.get().saturating_mul(MIB),
             jobs: self.inputs.jobs(),

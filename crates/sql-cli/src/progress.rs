@@ -1,19 +1,22 @@
-//! A sign of life on standard error while nothing is printed, and what a run took: `--quiet` and `--verbose`, as in binlogz.
+//! Progress on standard error while nothing is printed, and what a run took: `--quiet` and `--verbose`, as in binlogz.
+//!
+//! While logs are read it is a bar with the bytes of this pass through them, else, as while rows are sorted, a sign of life.
 
 use std::io::{self, Write};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
 
+use binlogz_figures::human_size;
+use binlogz_figures::progress::{OF_SIZE, OF_UNKNOWN_TIME, TICK};
+use binlogz_query::Meter;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// How often it moves.
-const TICK: Duration = Duration::from_millis(200);
-
-/// What is shown: lines of trouble go above it.
+/// The bar on the terminal: lines of trouble go above it.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-/// Prints something above the sign of life, if there is one.
+/// Prints something above the bar, if there is one.
 pub(crate) fn above<R>(print: impl FnOnce() -> R) -> R {
     let shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).clone();
     match shown {
@@ -27,7 +30,7 @@ pub(crate) struct ProgressArgs {
     /// Show no progress; there is none where standard error is no terminal
     #[arg(long)]
     quiet: bool,
-    /// Say on standard error how long it took
+    /// Say on standard error how much was read, and how long it took
     #[arg(long, short)]
     verbose: bool,
 }
@@ -36,6 +39,7 @@ pub(crate) struct ProgressArgs {
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
+    meter: Arc<Meter>,
     name: &'static str,
     is_verbose: bool,
     begun: Instant,
@@ -45,18 +49,52 @@ impl ProgressArgs {
     /// Begins work of this name.
     pub(crate) fn begin(&self, name: &'static str) -> Progress {
         let bar = if self.quiet { ProgressBar::hidden() } else { ProgressBar::no_length() };
-        let style = ProgressStyle::with_template("{prefix} {spinner} {elapsed}");
-        let bar =
-            bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner())).with_prefix(name);
+        let bar = bar.with_style(style(OF_UNKNOWN_TIME)).with_prefix(name);
+        let meter = Arc::<Meter>::default();
         if !bar.is_hidden() {
-            bar.enable_steady_tick(TICK);
             *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
+            let (bar, meter) = (bar.clone(), Arc::clone(&meter));
+            thread::spawn(move || follow(&bar, &meter));
         }
-        Progress { bar, name, is_verbose: self.verbose, begun: Instant::now() }
+        Progress { bar, meter, name, is_verbose: self.verbose, begun: Instant::now() }
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+/// Draws what the meter tells, until the bar is finished.
+fn follow(bar: &ProgressBar, meter: &Meter) {
+    let mut shown = None;
+    while !bar.is_finished() {
+        // Logs whose sizes can't be told have none.
+        let passed = meter.passed().filter(|(_, all)| *all > 0);
+        match passed {
+            Some((done, all)) => {
+                if shown.is_none_or(|before| done < before) {
+                    bar.set_style(style(OF_SIZE));
+                    bar.set_position(done);
+                    bar.reset_eta();
+                }
+                bar.set_length(all);
+                bar.set_position(done.min(all));
+            }
+            None if shown.is_some() => bar.set_style(style(OF_UNKNOWN_TIME)),
+            None => {}
+        }
+        shown = passed.map(|(done, _)| done);
+        bar.tick();
+        thread::sleep(TICK);
     }
 }
 
 impl Progress {
+    /// What it follows.
+    pub(crate) fn meter(&self) -> Arc<Meter> {
+        Arc::clone(&self.meter)
+    }
+
     /// Before anything else is printed: both may be one terminal.
     pub(crate) fn make_way(&self) {
         if !self.bar.is_finished() {
@@ -74,18 +112,19 @@ impl Drop for Progress {
     fn drop(&mut self) {
         self.make_way();
         if self.is_verbose {
+            let (bytes, seconds) = (self.meter.sum(), self.begun.elapsed().as_secs_f64());
+            let rate = (bytes as f64 / seconds.max(0.001)) as u64;
+            let size = match bytes {
+                0 => String::new(),
+                bytes => format!("{}, {}/s, ", human_size(bytes), human_size(rate)),
+            };
             // If even that is closed, there is nobody to tell.
-            let _ = writeln!(
-                io::stderr(),
-                "binlogz-sql: {}: {:.1} s",
-                self.name,
-                self.begun.elapsed().as_secs_f64()
-            );
+            let _ = writeln!(io::stderr(), "binlogz-sql: {}: {size}{seconds:.1} s", self.name);
         }
     }
 }
 
-/// A writer that ends the sign of life first.
+/// A writer that ends the bar first.
 #[derive(Debug)]
 pub(crate) struct After<W> {
     bar: ProgressBar,

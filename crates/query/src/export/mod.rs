@@ -248,6 +248,7 @@ impl Exporter<'_> {
             let keys: Vec<_> = columns.keys().map(str::to_owned).collect();
             sets.push(writers.add(folder, &schema, &keys));
         }
+        let _pass = logs.pass(|index| fresh.has(index));
         let mut counts = vec![0; sets.len()];
         for index in (0..logs.len()).filter(|&index| fresh.has(index)) {
             let input = logs.open(index, &mut |run| is_wanted(index, Some(run))).map_err(failed)?;

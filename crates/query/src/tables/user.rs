@@ -161,6 +161,7 @@ fn each_log<C: Default + Send>(
     collect: impl Fn(&mut C, &TableSchema) + Sync,
     mut sink: impl FnMut(C),
 ) -> Result<(), LogError> {
+    let _pass = logs.pass(|index| is_wanted(index, None));
     for index in 0..logs.len() {
         if !is_wanted(index, None) {
             continue;

@@ -1,4 +1,4 @@
-//! Answers on a terminal: no wider than it is, with all that they have without one; a sign of life there alone.
+//! Answers on a terminal: no wider than it is, with all that they have without one; progress there alone.
 
 use std::path::Path;
 use std::process::Command;
@@ -103,7 +103,29 @@ fn a_sign_of_life_is_on_a_terminal_alone() {
         let (out, told) = (String::from_utf8(ran.stdout).unwrap(), String::from_utf8(ran.stderr).unwrap());
         assert!(out.starts_with("run 1: ") && out.ends_with(size), "{out}");
         assert!(told.starts_with("binlogz-sql: exporting: ") && told.ends_with(" s\n"), "{told:?}");
+        assert!(told.contains("iB, ") && told.contains("iB/s, "), "{told:?}");
         assert_eq!(told.lines().count(), 1, "{told}");
+    }
+}
+
+#[test]
+fn progress_tells_how_far_it_is_and_how_much_longer_it_takes() {
+    let folder = tempfile::tempdir().unwrap();
+    // Often enough for several drawings.
+    let logs = format!("'{}' ", SHAPES.plain.first().unwrap().display()).repeat(400);
+    let counted = format!("\"SELECT count(*) FROM changes WHERE before LIKE '%a%b%c%'\" {logs}");
+    let exported = format!("export --to {} {logs}", folder.path().display());
+    for (arguments, name) in [(counted, "asking the logs "), (exported, "exporting ")] {
+        let Some(text) = shown(100, &arguments) else { return };
+        let is_bar = |line: &&String| {
+            line.starts_with(name)
+                && line.contains("iB/")
+                && line.contains("iB/s, ")
+                && line.ends_with(" left")
+        };
+        let lines = lines(&text);
+        assert!(lines.iter().filter(is_bar).count() > 1, "{arguments}: {text}");
+        assert!(lines.iter().all(|line| line.chars().count() <= 100), "{text}");
     }
 }
 
