@@ -17,6 +17,7 @@
 //! engine     statements in, batches out; memory limit
 //! spill      what is beyond the limit, in encrypted temporary files   Arrow's bytes ↔ scratch files
 //! queries    the same for many clients at once
+//! shared     what those hold, of types that compile fast
 //! names      tables, columns and functions: for listings and completion
 //! print      batches as text, CSV, JSON, Arrow
 //! export     tables as Parquet data sets, run after run            RecordBatch → files
@@ -40,6 +41,7 @@ mod pieces;
 pub mod print;
 mod queries;
 mod scan;
+mod shared;
 pub mod shipped;
 mod spill;
 pub mod statements;

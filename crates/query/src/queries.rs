@@ -21,21 +21,22 @@ use crate::error::{Error, Result};
 use crate::names::Names;
 use crate::permitted::Permitted;
 use crate::scan::BATCHES_WAITING;
+use crate::shared::{Shared, held, shared};
 use crate::statements::{self, Values};
 
 /// Plans and runs queries.
 #[derive(Clone)]
 pub struct Queries {
-    context: SessionContext,
+    context: Shared<SessionContext>,
     threads: Handle,
-    names: Names,
+    names: Shared<Names>,
     memory: usize,
 }
 
 /// A query that was planned.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Query {
-    plan: LogicalPlan,
+    plan: Shared<LogicalPlan>,
     parameters: Vec<(String, Option<DataType>)>,
 }
 
@@ -55,14 +56,20 @@ impl std::fmt::Debug for Queries {
     }
 }
 
+impl std::fmt::Debug for Query {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Query").field("plan", held::<LogicalPlan>(&self.plan)).finish_non_exhaustive()
+    }
+}
+
 impl Queries {
     pub(crate) fn new(context: SessionContext, threads: Handle, names: Names, memory: usize) -> Self {
-        Queries { context, threads, names, memory }
+        Queries { context: shared(context), threads, names: shared(names), memory }
     }
 
     /// The names of tables and columns.
     pub fn names(&self) -> &Names {
-        &self.names
+        held(&self.names)
     }
 
     /// Does something that may read logs, without keeping the caller's thread.
@@ -74,8 +81,8 @@ impl Queries {
         &self,
         work: impl FnOnce(&Names) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let names = self.names.clone();
-        let done = self.threads.spawn_blocking(move || work(&names)).await;
+        let names = Arc::clone(&self.names);
+        let done = self.threads.spawn_blocking(move || work(held(&names))).await;
         done.unwrap_or_else(|_| Err(Error::Stopped))
     }
 
@@ -91,7 +98,7 @@ impl Queries {
             return Err(Error::Sql(format!("there are {} statements, expected one", all.len() + 1)));
         }
         let names = statement.parameters().to_vec();
-        let (context, memory) = (self.context.clone(), self.memory);
+        let (context, memory) = (held(&self.context).clone(), self.memory);
         let planned = self.threads.spawn(async move {
             let failed = |error: DataFusionError| Error::of(&error, memory);
             let plan = context.state().statement_to_plan(statement.parsed).await.map_err(failed)?;
@@ -102,7 +109,7 @@ impl Queries {
                 let kind = types.remove(&name).flatten();
                 (name, kind)
             });
-            Ok(Query { parameters: parameters.collect(), plan })
+            Ok(Query { parameters: parameters.collect(), plan: shared(plan) })
         });
         Task(planned).join().await?
     }
@@ -114,8 +121,8 @@ impl Queries {
     /// A parameter without a value, a query that can't begin.
     pub async fn run(&self, query: Query, values: &Values, patience: Duration) -> Result<Rows> {
         let query = query.with(values)?;
-        let (schema, plan) = (query.schema(), query.plan);
-        let (context, memory) = (self.context.clone(), self.memory);
+        let (schema, plan) = (query.schema(), held(&query.plan).clone());
+        let (context, memory) = (held(&self.context).clone(), self.memory);
         let failed = move |error: DataFusionError| Error::of(&error, memory);
         let started = self.threads.spawn(async move {
             let frame = context.execute_logical_plan(plan).await?;
@@ -144,7 +151,7 @@ impl Query {
     /// The columns of its rows. Clients compare them with those of the rows themselves, so all may be NULL: whether one can be is
     /// known better once the plan is optimized.
     pub fn schema(&self) -> SchemaRef {
-        let fields = self.plan.schema().fields().iter();
+        let fields = held(&self.plan).schema().fields().iter();
         let fields: Vec<_> = fields.map(|field| field.as_ref().clone().with_nullable(true)).collect();
         Arc::new(Schema::new(fields))
     }
@@ -155,7 +162,7 @@ impl Query {
     ///
     /// A parameter without a value, or with one that doesn't fit.
     pub fn with(self, values: &Values) -> Result<Self> {
-        Ok(Query { plan: values.bind(self.plan)?, parameters: self.parameters })
+        Ok(Query { plan: shared(values.bind(held(&self.plan).clone())?), parameters: self.parameters })
     }
 
     /// Its parameters, in their order: a field for each. One whose type the statement doesn't tell is a text.

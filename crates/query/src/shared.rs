@@ -1,0 +1,27 @@
+//! Values that asynchronous callers hold.
+//!
+//! Threads share them, and the compiler has to prove that they may: from all of DataFusion's types, once more for each
+//! asynchronous method that holds one. `flight`, which has fifty, took a minute. A trait object says it once.
+
+use std::sync::Arc;
+
+/// A value that threads share, of a type that the compiler looks at only here.
+pub(crate) type Shared<T> = Arc<dyn AsRef<T> + Send + Sync>;
+
+struct Held<T>(T);
+
+impl<T> AsRef<T> for Held<T> {
+    fn as_ref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// Shares a value.
+pub(crate) fn shared<T: Send + Sync + 'static>(value: T) -> Shared<T> {
+    Arc::new(Held(value))
+}
+
+/// The value.
+pub(crate) fn held<T>(shared: &Shared<T>) -> &T {
+    AsRef::<T>::as_ref(&**shared)
+}
