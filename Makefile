@@ -16,8 +16,14 @@ demo: ## the whole product on private servers, in five minutes: a replica that s
 	cargo build --profile quick --no-default-features --package binlogz
 	@exec "$${CARGO_TARGET_DIR:-target}/quick/binlogz" demo
 
-test: servers ## every test; installs the private servers it needs
-	cargo test --workspace
+# Servers are fetched while the tests compile. Many tests wait for servers, so there are twice as many at once as cores.
+test: ## every test; installs the private servers it needs
+	@$(MAKE) --no-print-directory --jobs=2 servers test-programs
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$((2 * $$(nproc)))} cargo test --workspace
+
+.PHONY: test-programs
+test-programs:
+	cargo test --workspace --no-run
 
 lint: ## formatting, clippy and docs without warnings, scripts, imports (Python 3), links of the pages
 	cargo fmt --all --check
