@@ -172,7 +172,10 @@ mod tests {
         assert_eq!(meter.passed(), Some((100, 150)));
         // A second one at the same time.
         let other = meter.pass(50);
-        let sparse = Input::Sparse { stream: Box::new(io::repeat(7).take(20)), gaps: vec![4..34] };
+        let sparse = Input::Sparse {
+            stream: Box::new(io::repeat(7).take(20)),
+            gaps: std::iter::once(4..34).collect(),
+        };
         let log = Reading::new(Arc::clone(&meter), 50).watch(sparse);
         assert_eq!(meter.passed(), Some((130, 200)));
         let Input::Sparse { mut stream, .. } = log else { panic!("{log:?}") };
