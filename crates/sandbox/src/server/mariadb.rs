@@ -85,7 +85,7 @@ impl MariadbSandbox {
     /// Waits until it has applied its source's log up to there, or fails with the replication error.
     pub fn wait_for_position(&self, file: &str, offset: u64) -> Result<()> {
         let probe = format!("SELECT MASTER_POS_WAIT('{file}', {offset}, 1) >= 0");
-        self.wait_until(|| Ok(self.sql(&probe)?.trim() == "1"))
+        self.catches_up(&probe)
     }
 }
 

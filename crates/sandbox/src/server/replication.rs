@@ -12,6 +12,10 @@ use crate::{Error, IoContext, Result};
 /// Applying the largest file that tests feed takes tens of seconds on two busy cores.
 const CATCH_UP_MAX: Duration = Duration::from_secs(600);
 const POLL: Duration = Duration::from_millis(50);
+/// A replica that tries again each second is connected long before, once its source is there.
+const CONNECT_MAX: Duration = Duration::from_secs(60);
+/// What a client says of a source that isn't there, or has gone: no connection by socket or by TCP, gone away, and lost.
+const ERRORS_NOT_THERE: [&str; 4] = ["2002", "2003", "2006", "2013"];
 
 /// Where a replica begins to read its source's log.
 #[derive(Clone, Debug)]
@@ -53,7 +57,25 @@ impl MysqlSandbox {
         .map(drop)
     }
 
-    /// Waits until it has applied all that `source` has written, or fails with the replication error.
+    /// Waits until it receives and applies; a source that starts again meanwhile is waited for.
+    ///
+    /// # Errors
+    ///
+    /// A thread has stopped or met an error that trying again doesn't mend, or it isn't connected after a minute.
+    pub fn wait_for_connection(&self) -> Result<()> {
+        self.wait_until(CONNECT_MAX, "is not connected", |status| {
+            let threads = ["Replica_IO_Running", "Replica_SQL_Running"];
+            let [receives, applies] = threads.map(|thread| status.get(thread).map(String::as_str));
+            match (receives, applies) {
+                (Some("Yes"), Some("Yes")) => Ok(true),
+                (Some("Connecting"), Some("Yes")) => Ok(false),
+                _ => Err(Error::Failed(format!("replica: a thread has stopped: {status:?}"))),
+            }
+        })
+    }
+
+    /// Waits until it has applied all that `source` has written, or fails with the replication error. A source that starts again
+    /// meanwhile is waited for.
     pub fn wait_for_source(&self, source: &MysqlSandbox) -> Result<()> {
         let caught_up = if source.sql("SELECT @@gtid_mode")?.trim() == "ON" {
             let executed = source.gtid_executed()?;
@@ -62,7 +84,7 @@ impl MysqlSandbox {
             let (file, offset) = source.position()?;
             format!("SELECT SOURCE_POS_WAIT('{file}', {offset}, 1) >= 0")
         };
-        self.wait_until(|| Ok(self.sql(&caught_up)?.trim() == "1"))
+        self.catches_up(&caught_up)
     }
 
     /// Applies files as its relay logs, in this order, and waits until it has. It must not follow a source;
@@ -95,8 +117,9 @@ impl MysqlSandbox {
             relay_log_name(1),
             relay_log_name(files.len())
         ))?;
-        let stopped = |status: BTreeMap<_, _>| status.get("Replica_SQL_Running").is_some_and(|on| on == "No");
-        self.wait_until(|| self.replica_status().map(stopped))
+        self.wait_until(CATCH_UP_MAX, "has not applied its relay logs", |status| {
+            Ok(status.get("Replica_SQL_Running").is_some_and(|on| on == "No"))
+        })
     }
 }
 
@@ -112,27 +135,77 @@ impl Server {
         Ok(fields.map(|(field, value)| (field.trim().to_owned(), value.to_owned())).collect())
     }
 
-    pub(super) fn wait_until(&self, done: impl Fn() -> Result<bool>) -> Result<()> {
-        let deadline = Instant::now() + CATCH_UP_MAX;
+    /// Waits until it answers 1, as it does once it has all.
+    pub(super) fn catches_up(&self, probe: &str) -> Result<()> {
+        self.wait_until(CATCH_UP_MAX, "has not caught up", |_| Ok(self.sql(probe)?.trim() == "1"))
+    }
+
+    /// Waits until a status is the one that is waited for.
+    fn wait_until(
+        &self,
+        patience: Duration,
+        unmet: &str,
+        done: impl Fn(&BTreeMap<String, String>) -> Result<bool>,
+    ) -> Result<()> {
+        let deadline = Instant::now() + patience;
         loop {
-            let finished = done()?;
             let status = self.replica_status()?;
-            for error in ["Last_IO_Error", "Last_SQL_Error"] {
-                if let Some(error) = status.get(error).filter(|error| !error.is_empty()) {
-                    return Err(Error::Failed(format!("replica: {error}")));
-                }
+            if let Some(error) = lasting_error(&status) {
+                return Err(Error::Failed(format!("replica: {error}")));
             }
-            if finished {
+            if done(&status)? {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                return Err(Error::Failed(format!("replica has not caught up: {status:?}")));
+                return Err(Error::Failed(format!("replica {unmet}: {status:?}")));
             }
             sleep(POLL);
         }
     }
 }
 
+/// The error of a replica's threads. That its source isn't there is none as long as it tries again.
+fn lasting_error(status: &BTreeMap<String, String>) -> Option<&str> {
+    let of = |field: &str| status.get(field).map(String::as_str).filter(|text| !text.is_empty());
+    let receives = of("Replica_IO_Running").or_else(|| of("Slave_IO_Running"));
+    let tries_again = receives == Some("Connecting")
+        && of("Last_IO_Errno").is_some_and(|number| ERRORS_NOT_THERE.contains(&number));
+    of("Last_SQL_Error").or_else(|| of("Last_IO_Error").filter(|_| !tries_again))
+}
+
 fn relay_log_name(number: usize) -> String {
     format!("relay.{number:06}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_source_that_is_not_there_is_waited_for() {
+        let error = |running: &str, number: &str, sql: &str| {
+            let status = [
+                ("Replica_IO_Running", running),
+                ("Last_IO_Errno", number),
+                ("Last_IO_Error", if number == "0" { "" } else { "of the connection" }),
+                ("Last_SQL_Error", sql),
+            ];
+            let status = status.map(|(field, value)| (field.to_owned(), value.to_owned()));
+            lasting_error(&status.into_iter().collect()).map(str::to_owned)
+        };
+        let (connection, row) = (Some("of the connection".to_owned()), Some("no such row".to_owned()));
+        for (running, number, sql, expected) in [
+            ("Yes", "0", "", &None),
+            ("Connecting", "2003", "", &None),
+            ("Connecting", "2013", "", &None),
+            // It gave up; its account is refused; what it asks for is purged.
+            ("No", "2003", "", &connection),
+            ("Connecting", "1045", "", &connection),
+            ("No", "13114", "", &connection),
+            ("Connecting", "2003", "no such row", &row),
+            ("Yes", "0", "no such row", &row),
+        ] {
+            assert_eq!(error(running, number, sql), *expected, "{running} {number} {sql}");
+        }
+    }
 }
