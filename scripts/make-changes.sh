@@ -60,10 +60,11 @@ debezium() {
 }
 debezium debezium.txt
 debezium debezium-modes.txt decimal.handling.mode=string bigint.unsigned.handling.mode=precise tombstones.on.delete=false
+debezium debezium-transactions.txt provide.transaction.metadata=true
 record canal.jsonl "$canal/bin/record" $port binlog.000001
 for _ in $(seq 600); do
     followers=$(client -N -e "SELECT COUNT(*) FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'" 2>/dev/null)
-    [ "$followers" -lt 3 ] || break
+    [ "$followers" -lt ${#records[@]} ] || break
     sleep 0.1
 done
 client <"$workload"

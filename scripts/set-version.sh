@@ -21,7 +21,7 @@ for lock in $(git ls-files '*Cargo.lock'); do
         sed -i "/^name = \"$crate\"\$/{n;s/^version = \"$dots\"\$/version = \"$new\"/}" "$lock"
     done
 done
-sed -i "s/^## Unreleased\$/## $new, $(date --utc +%F)/; s/^What changed for users\. binlogz has not been released yet.*/What changed for users./" CHANGELOG.md
+sed -i "s/^## Unreleased\$/## $new ($(date --utc +%F))/; s/^What changed for users\. binlogz has not been released yet.*/What changed for users./" CHANGELOG.md
 
 cargo metadata --locked --offline --format-version 1 >/dev/null
 git diff --stat

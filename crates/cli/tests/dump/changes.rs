@@ -90,6 +90,71 @@ fn debezium_has_its_handling_modes() {
     compare(&ours, &recorded("debezium-modes.txt"));
 }
 
+/// With what depends on a hash table's history in the order of names.
+fn comparable_metadata(line: &str) -> String {
+    let line = comparable(line);
+    let Some((front, back)) = line.split_once("\"data_collections\":[") else { return line };
+    let mut tables: Vec<_> = back.trim_end_matches(']').split("},").map(|table| table.trim_end_matches('}')).collect();
+    tables.sort_unstable();
+    format!("{front}\"data_collections\":{tables:?}")
+}
+
+#[test]
+fn debezium_numbers_the_rows_of_transactions() {
+    let folder = Folder::new();
+    let ours = changes(&folder, "debezium", &["--with-key", "--provide-transaction-metadata"]);
+    // Of the update in part, which Debezium passes over, it has messages of a transaction without rows.
+    let partial = ours.lines().find(|line| line.contains("\\\"a\\\":3,")).unwrap();
+    let value: Value = serde_json::from_str(partial.split_once('\t').unwrap().1).unwrap();
+    let id = value["transaction"]["id"].as_str().unwrap();
+    let of_partial = |line: &str| line.contains(id);
+    assert_eq!(ours.lines().filter(|line| of_partial(line)).count(), 3);
+    let lines = |text: &str| -> Vec<String> {
+        text.lines().filter(|line| !of_partial(line)).map(comparable_metadata).collect()
+    };
+    let theirs: Vec<_> = recorded("debezium-transactions.txt")
+        .lines()
+        .map(|line| line.split_once('\t').unwrap().1.to_owned())
+        .collect();
+    let (ours, theirs) = (lines(&ours), lines(&theirs.join("\n")));
+    for (number, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
+        assert_eq!(ours, theirs, "line {number}");
+    }
+    // The recording ends with the last row.
+    assert_eq!(ours.len(), theirs.len() + 1);
+    assert!(ours.iter().filter(|line| line.contains("\"status\":\"END\"")).count() > 20);
+}
+
+#[test]
+fn without_metadata_of_transactions_the_rows_are_the_same() {
+    let folder = Folder::new();
+    let plain = changes(&folder, "debezium", &[]);
+    for jobs in ["--jobs=1", "--jobs=4"] {
+        let numbered = changes(&folder, "debezium", &["--provide-transaction-metadata", jobs]);
+        let rows: Vec<Value> = numbered
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap())
+            .filter(|line| line["status"].is_null())
+            .map(|mut line| {
+                line["transaction"] = Value::Null;
+                line
+            })
+            .collect();
+        let plain: Vec<Value> = plain.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(rows, plain);
+    }
+    // Rows that aren't asked for have no numbers, and their transactions no messages.
+    let one = changes(&folder, "debezium", &["--provide-transaction-metadata", "--table=shop.orders"]);
+    let ends: Vec<Value> = one
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|line: &Value| line["status"] == "END")
+        .map(|line| line["data_collections"].clone())
+        .collect();
+    let orders = |rows: u64| json!([{"data_collection": "shop.orders", "event_count": rows}]);
+    assert_eq!(ends, [orders(5), orders(3)]);
+}
+
 #[test]
 fn without_keys_there_are_no_tombstones() {
     let folder = Folder::new();
@@ -305,6 +370,7 @@ fn options_of_row_changes_need_them() {
         (&["--format=jsonl", "--offsets=o", "x"], "--offsets needs --format=debezium, maxwell or canal"),
         (&["--format=canal", "--with-key", "x"], "its messages have no keys"),
         (&["--follow", "x"], "--follow needs --format=jsonl, debezium, maxwell or canal"),
+        (&["--format=maxwell", "--provide-transaction-metadata", "x"], "--provide-transaction-metadata needs --format=debezium"),
         (&["--format=canal", "--offsets-delay=3", "x"], "--offsets-delay needs --offsets"),
     ] {
         let ran: Ran = command(&folder, arguments).output().unwrap().into();

@@ -8,7 +8,8 @@
 //! TRUNCATE TABLE      t                      no key (skipped.operations=none)
 //! ```
 //!
-//! A tombstone, a message with a key and without a value, is only written where lines have keys.
+//! A tombstone, a message with a key and without a value, is only written where lines have keys. The metadata of transactions
+//! is completed by `resolver/orders.rs`.
 
 use std::io::Write as _;
 
@@ -16,6 +17,7 @@ use binlogz_binlog::Result;
 use binlogz_binlog::row::{CellContent, Row, RowImage};
 
 use super::java::{Escapes, push_string};
+use super::resolver::{MARK, orders};
 use super::settings::Settings;
 use super::table::Table;
 use super::value::{self, debezium as values};
@@ -30,6 +32,8 @@ pub(super) struct Origin<'e> {
     pub(super) server_id: u32,
     pub(super) gtid: Option<String>,
     pub(super) thread_id: Option<u32>,
+    /// The transaction's id, where its metadata is asked for. XA transactions have none.
+    pub(super) transaction: Option<String>,
     /// The commit, in microseconds since 1970.
     pub(super) time: u64,
 }
@@ -49,8 +53,19 @@ pub(super) struct Envelope {
 const VERSION: &str = concat!("binlogz-", env!("CARGO_PKG_VERSION"));
 
 impl Envelope {
-    pub(super) fn prepare(&mut self, origin: &Origin<'_>, table: &Table, settings: &Settings<'_>) {
-        self.write(origin, (&table.database, &table.name), settings);
+    /// Prepares for rows of a table, which are announced where they have numbers.
+    pub(super) fn prepare(
+        &mut self,
+        out: &mut Vec<u8>,
+        origin: &Origin<'_>,
+        table: &Table,
+        settings: &Settings<'_>,
+    ) {
+        let names = (table.database.as_str(), table.name.as_str());
+        if let Some(id) = &origin.transaction {
+            orders::push_rows(out, id, origin.time / 1000, names);
+        }
+        self.write(origin, names, settings);
     }
 
     fn write(&mut self, origin: &Origin<'_>, (database, table): (&str, &str), settings: &Settings<'_>) {
@@ -81,7 +96,12 @@ impl Envelope {
             }
             None => rest.extend_from_slice(b"null"),
         }
-        rest.extend_from_slice(b",\"query\":null},\"transaction\":null,\"op\":\"");
+        rest.extend_from_slice(b",\"query\":null},\"transaction\":");
+        match &origin.transaction {
+            Some(_) => rest.push(MARK),
+            None => rest.extend_from_slice(b"null"),
+        }
+        rest.extend_from_slice(b",\"op\":\"");
         let _ = writeln!(end, "\",\"ts_ms\":{ms},\"ts_us\":{us},\"ts_ns\":{us}000}}");
     }
 
@@ -94,8 +114,9 @@ impl Envelope {
         settings: &Settings<'_>,
     ) {
         // It takes this time from elsewhere, in milliseconds.
+        let time = origin.time / 1000 * 1000;
         let origin =
-            Origin { time: origin.time / 1000 * 1000, thread_id: None, gtid: origin.gtid.clone(), ..*origin };
+            Origin { time, thread_id: None, transaction: None, gtid: origin.gtid.clone(), ..*origin };
         self.write(&origin, table, settings);
         if settings.with_key {
             out.extend_from_slice(b"null\t");

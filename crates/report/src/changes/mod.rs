@@ -8,7 +8,7 @@
 //!                      ├─ maxwell.rs      a row's line
 //!                      ├─ canal.rs        one message for the rows of an event; statements: statement.rs
 //!                      └─ java.rs         numbers, strings and documents as Java's libraries write them
-//! resolver.rs            what only the end of a transaction tells: Maxwell's xid and commit
+//! resolver/              what no worker knows alone: Maxwell's xid and commit, Debezium's order in a transaction
 //! ```
 //!
 //! Lines depend on nothing but the log: where those programs write the time at which they run, the time of the commit

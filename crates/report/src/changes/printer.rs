@@ -12,7 +12,9 @@ use binlogz_flow::events::{Event, EventBatch, EventList, Item, TableEvent, Table
 use super::canal::{self, Rows};
 use super::debezium::{Envelope, Origin};
 use super::maxwell::Head;
-use super::resolver::{END, resolve};
+use super::resolver::END;
+use super::resolver::orders::push_end;
+use super::resolver::xids::resolve;
 use super::settings::{Format, Settings};
 use super::state::State;
 use super::statement::{Kind, Statement};
@@ -110,7 +112,7 @@ impl<'o> Printer<'o> {
         if let Item::Event(event) = &item
             && event.header.event_type.is_gtid()
         {
-            self.end_transaction(None, out);
+            self.end_transaction(Ending::default(), out);
             self.finished.has_anonymous |= event.header.event_type == EventType::ANONYMOUS_GTID;
         }
         let Some(event) = state.pass(item, self.positions).map_err(Failed::Event)? else { return Ok(()) };
@@ -144,14 +146,17 @@ impl<'o> Printer<'o> {
     ) -> BinlogResult<()> {
         match event.header.event_type {
             EventType::XID => {
-                let xid = XidEvent::decode(event.body)?.xid;
-                self.end_transaction(Some(xid), out);
+                let xid = Some(XidEvent::decode(event.body)?.xid);
+                self.end_transaction(Ending { xid, time: Some(commit_time(event, state)) }, out);
             }
-            EventType::XA_PREPARE => self.end_transaction(None, out),
+            EventType::XA_PREPARE => self.end_transaction(Ending::default(), out),
             EventType::QUERY => {
                 let query = QueryEvent::decode(event.body)?;
                 match StatementKind::of(query.statement) {
-                    StatementKind::Commit | StatementKind::Rollback => self.end_transaction(None, out),
+                    StatementKind::Commit | StatementKind::Rollback => {
+                        let time = Some(commit_time(event, state));
+                        self.end_transaction(Ending { xid: None, time }, out);
+                    }
                     StatementKind::Other if is_selected => self.statement(event, &query, state, out),
                     _ => {}
                 }
@@ -198,8 +203,18 @@ impl<'o> Printer<'o> {
             gtid: state.log.gtid().map(|gtid| gtid.to_string()),
             // Debezium takes it from BEGIN.
             thread_id: state.log.thread_id().filter(|_| !state.log.is_xa()),
+            transaction: self.transaction_id(state),
             time: commit_time(event, state),
         }
+    }
+
+    /// Debezium's id of a transaction, where its metadata is asked for. It needs a BEGIN.
+    fn transaction_id(&self, state: &State) -> Option<String> {
+        let begin = state.log.begin_position().filter(|_| self.settings.transaction_metadata)?;
+        Some(match state.log.gtid() {
+            Some(gtid) => gtid.to_string(),
+            None => format!("file={},pos={begin}", self.file),
+        })
     }
 
     fn rows_event<E>(
@@ -232,7 +247,7 @@ impl<'o> Printer<'o> {
             }
             Format::Debezium => {
                 let mut envelope = std::mem::take(&mut self.envelope);
-                envelope.prepare(&self.origin(event, state), table, settings);
+                envelope.prepare(out, &self.origin(event, state), table, settings);
                 self.envelope = envelope;
             }
             Format::Maxwell => self.head.prepare(table, kind, event.header.timestamp),
@@ -269,8 +284,13 @@ impl<'o> Printer<'o> {
     }
 
     /// Ends the open transaction: its number is known now.
-    fn end_transaction(&mut self, xid: Option<u64>, out: &mut Vec<u8>) {
+    fn end_transaction(&mut self, Ending { xid, time }: Ending, out: &mut Vec<u8>) {
         if self.settings.format != Format::Maxwell {
+            if self.settings.transaction_metadata
+                && let Some(time) = time
+            {
+                push_end(out, time / 1000);
+            }
             return;
         }
         let xid = xid.map(|xid| xid.to_string()).unwrap_or_default();
@@ -285,6 +305,14 @@ impl<'o> Printer<'o> {
         }
         self.open.from = out.len();
     }
+}
+
+/// How a transaction ends.
+#[derive(Debug, Default)]
+struct Ending {
+    xid: Option<u64>,
+    /// When, in microseconds since 1970; `None` where the log cuts it off, or it is only prepared.
+    time: Option<u64>,
 }
 
 /// The time of the commit in microseconds since 1970; before 8.0.1, of the statement.

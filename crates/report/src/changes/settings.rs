@@ -45,6 +45,8 @@ pub struct Settings<'s> {
     pub decimals: Decimals,
     /// Debezium's BIGINT UNSIGNED.
     pub bigint_unsigned: BigintUnsigned,
+    /// Debezium's metadata of transactions (`provide.transaction.metadata`).
+    pub transaction_metadata: bool,
     /// Each line begins with the message's key and a tab.
     pub with_key: bool,
     /// Facts about tables that the log may lack.

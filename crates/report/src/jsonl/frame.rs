@@ -26,6 +26,8 @@ pub(super) struct Frame {
     pub(super) thread_id: Option<u32>,
     /// It began with XA START.
     pub(super) is_xa: bool,
+    /// Where its BEGIN stands; in a payload, where that stands.
+    pub(super) begin_position: Option<u64>,
     /// When it was committed first, in microseconds since 1970.
     pub(super) commit_time: Option<u64>,
     /// Where it begins.
@@ -50,7 +52,9 @@ impl Frame {
             EventType::QUERY if self.is_open && self.thread_id.is_none() => {
                 let query = QueryEvent::decode(event.body)?;
                 self.thread_id = Some(query.thread_id);
-                self.is_xa = StatementKind::of(query.statement) == StatementKind::XaStart;
+                let kind = StatementKind::of(query.statement);
+                self.is_xa = kind == StatementKind::XaStart;
+                self.begin_position = (kind == StatementKind::Begin).then_some(position);
                 self.text.clear();
             }
             EventType::ROWS_QUERY => {

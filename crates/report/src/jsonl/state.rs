@@ -84,6 +84,11 @@ impl State {
         self.frame.is_xa
     }
 
+    /// Where the transaction's BEGIN stands, if it has one; in a payload, where that stands.
+    pub(crate) fn begin_position(&self) -> Option<u64> {
+        self.frame.begin_position
+    }
+
     /// When the transaction was committed first, in microseconds since 1970.
     pub(crate) fn commit_time(&self) -> Option<u64> {
         self.frame.commit_time

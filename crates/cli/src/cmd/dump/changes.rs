@@ -34,14 +34,13 @@ pub(super) fn run(options: &Options) -> Result<u8> {
         topic_prefix: options.topic_prefix.clone(),
         decimals: options.decimal_handling_mode,
         bigint_unsigned: options.bigint_unsigned_handling_mode,
+        transaction_metadata: options.provide_transaction_metadata,
         with_key: options.with_key,
         schema: schema.as_ref().map(|told| told as &dyn SchemaTold),
     };
     let asked = print_options(options).selection;
     let mut out = Out::open(options.result_file.as_deref())?;
-    if options.format == Format::Maxwell {
-        out.resolver = Some(Resolver::default());
-    }
+    out.resolver = Resolver::new(&settings);
     let mut options = options.clone();
     let offsets = match options.offsets.take() {
         None => None,

@@ -71,6 +71,9 @@ fn check_changes(options: &Options) -> Result<(), String> {
             return Err(format!("--{name} needs --format=debezium, maxwell or canal"));
         }
     }
+    if options.provide_transaction_metadata && options.format != Format::Debezium {
+        return Err("--provide-transaction-metadata needs --format=debezium".into());
+    }
     if options.follow && (options.format == Format::Sql || options.raw) {
         return Err(
             "--follow needs --format=jsonl, debezium, maxwell or canal; with -R there is --stop-never".into(),

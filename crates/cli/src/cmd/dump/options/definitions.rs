@@ -470,6 +470,11 @@ pub(super) const OPTIONS: &[Definition] = &[
         "For debezium: BIGINT UNSIGNED as long, which is negative from 2^63 on, or as precise bytes in base64",
     ),
     Definition::switch(
+        "provide-transaction-metadata",
+        |options| &mut options.provide_transaction_metadata,
+        "For debezium: each row's number in its transaction, and messages where a transaction begins and ends",
+    ),
+    Definition::switch(
         "follow",
         |options| &mut options.follow,
         "For lines: do not end, wait for what a server writes next, also into files that it writes",

@@ -108,6 +108,7 @@ pub(crate) struct Options {
     pub(crate) topic_prefix: String,
     pub(crate) decimal_handling_mode: Decimals,
     pub(crate) bigint_unsigned_handling_mode: BigintUnsigned,
+    pub(crate) provide_transaction_metadata: bool,
     pub(crate) with_key: bool,
 
     /// The file to write, or, with `--raw`, the prefix of the file names.
@@ -178,6 +179,7 @@ impl Default for Options {
             topic_prefix: TOPIC_PREFIX.into(),
             decimal_handling_mode: Decimals::default(),
             bigint_unsigned_handling_mode: BigintUnsigned::default(),
+            provide_transaction_metadata: false,
             with_key: false,
             result_file: None,
             connection: Vec::new(),

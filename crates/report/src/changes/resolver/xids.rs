@@ -1,21 +1,17 @@
-//! Fills in what only the end of a transaction tells: Maxwell writes the transaction's number into all of its rows, and
-//! marks the last.
+//! Maxwell writes a transaction's number, which only its end tells, into all of its rows, and marks the last.
 //!
 //! ```text
 //! …"ts":1,\0"data":{…}      a row: the mark stands where `"xid":N,` or `"xid":N,"commit":true,` belongs
 //! \x01N\n                   the transaction's end and its number, if it has one
 //! ```
 //!
-//! JSON has neither byte. A worker resolves transactions that it has whole. The rest comes here, in order: lines of an
+//! A worker resolves transactions that it has whole. The rest comes here, in order: lines of an
 //! open transaction wait in memory, and beyond a limit in a temporary file.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-/// Stands in a row's line.
-pub(super) const MARK: u8 = 0;
-/// Begins the line that ends a transaction.
-pub(super) const END: u8 = 1;
+use super::{END, MARK};
 
 /// Bytes of lines that wait in memory.
 const WAITING_MAX: usize = 8 << 20;
@@ -24,20 +20,16 @@ const READ_SIZE: usize = 256 << 10;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct Resolver {
+pub(super) struct Xids {
     waiting: Vec<u8>,
     spilled: Option<File>,
     /// The marks that wait.
     marks: u64,
 }
 
-impl Resolver {
+impl Xids {
     /// Takes whole lines; writes those of transactions that have ended.
-    ///
-    /// # Errors
-    ///
-    /// An output that can't be written, a temporary file that can't.
-    pub fn take(&mut self, lines: &[u8], out: &mut impl Write) -> io::Result<()> {
+    pub(super) fn take(&mut self, lines: &[u8], out: &mut impl Write) -> io::Result<()> {
         let mut rest = lines;
         while !rest.is_empty() {
             let mark = rest.iter().position(|&byte| byte <= END);
@@ -69,11 +61,6 @@ impl Resolver {
             }
         }
         Ok(())
-    }
-
-    /// Whether lines wait for the end of their transaction.
-    pub fn is_waiting(&self) -> bool {
-        self.marks > 0
     }
 
     fn wait(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -113,7 +100,7 @@ impl Resolver {
 }
 
 /// Appends lines with their marks replaced; `left`: the marks that remain, the last of which commits.
-pub(super) fn resolve(lines: &[u8], xid: &[u8], left: &mut u64, out: &mut Vec<u8>) {
+pub(in super::super) fn resolve(lines: &[u8], xid: &[u8], left: &mut u64, out: &mut Vec<u8>) {
     let mut rest = lines;
     while let Some(at) = rest.iter().position(|&byte| byte == MARK) {
         let (before, after) = rest.split_at(at);
@@ -145,11 +132,11 @@ mod tests {
         let cuts = lines.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
         for cut in cuts {
             let mut out = Vec::new();
-            let mut resolver = Resolver::default();
+            let mut xids = Xids::default();
             let (front, back) = lines.split_at(cut);
-            resolver.take(front, &mut out).unwrap();
-            resolver.take(back, &mut out).unwrap();
-            assert!(resolver.is_waiting());
+            xids.take(front, &mut out).unwrap();
+            xids.take(back, &mut out).unwrap();
+            assert!(xids.marks > 0);
             assert_eq!(String::from_utf8(out).unwrap(), expected, "cut at {cut}");
         }
     }
@@ -157,17 +144,17 @@ mod tests {
     #[test]
     fn more_lines_than_fit_in_memory_wait_in_a_file() {
         let line = [&b"{"[..], &[b'x'; 100_000], b",\0}\n"].concat();
-        let mut resolver = Resolver::default();
+        let mut xids = Xids::default();
         let mut out = Vec::new();
         for _ in 0..200 {
-            resolver.take(&line, &mut out).unwrap();
-            assert!(resolver.waiting.len() <= WAITING_MAX + line.len());
+            xids.take(&line, &mut out).unwrap();
+            assert!(xids.waiting.len() <= WAITING_MAX + line.len());
         }
-        assert!(resolver.spilled.is_some());
-        resolver.take(b"\x0142\n", &mut out).unwrap();
+        assert!(xids.spilled.is_some());
+        xids.take(b"\x0142\n", &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text.matches("\"xid\":42,").count(), 200);
         assert_eq!(text.matches("\"commit\":true").count(), 1);
-        assert!(text.ends_with(",\"xid\":42,\"commit\":true,}\n") && !resolver.is_waiting());
+        assert!(text.ends_with(",\"xid\":42,\"commit\":true,}\n") && xids.marks == 0);
     }
 }

@@ -1,0 +1,59 @@
+//! Completes lines of which a worker can't know everything: Maxwell's need the number that ends their transaction, and
+//! Debezium's blocks of a transaction count all of its rows, whichever worker wrote them.
+//!
+//! ```text
+//! lines with marks, in order → Resolver ── xids.rs     Maxwell: the transaction's number
+//!                                       └─ orders.rs   Debezium: the rows' numbers, BEGIN and END
+//! ```
+//!
+//! Workers write bytes that JSON can't have: [`MARK`] stands in a row's line where text is missing, [`END`] and [`ROWS`]
+//! begin lines of their own, which are no output.
+
+pub(super) mod orders;
+pub(super) mod xids;
+
+use std::io::{self, Write};
+
+use super::settings::{Format, Settings};
+
+/// Stands in a row's line.
+pub(super) const MARK: u8 = 0;
+/// Begins the line that ends a transaction.
+pub(super) const END: u8 = 1;
+/// Begins the line before rows of a table.
+pub(super) const ROWS: u8 = 2;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Resolver(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Xids(xids::Xids),
+    Orders(orders::Orders),
+}
+
+impl Resolver {
+    /// The resolver for lines with these settings, if they need one.
+    pub fn new(settings: &Settings<'_>) -> Option<Self> {
+        match settings.format {
+            Format::Maxwell => Some(Resolver(Kind::Xids(xids::Xids::default()))),
+            Format::Debezium if settings.transaction_metadata => {
+                Some(Resolver(Kind::Orders(orders::Orders::new(settings.with_key))))
+            }
+            Format::Debezium | Format::Canal => None,
+        }
+    }
+
+    /// Takes whole lines; writes those that are complete.
+    ///
+    /// # Errors
+    ///
+    /// An output that can't be written, a temporary file that can't.
+    pub fn take(&mut self, lines: &[u8], out: &mut impl Write) -> io::Result<()> {
+        match &mut self.0 {
+            Kind::Xids(xids) => xids.take(lines, out),
+            Kind::Orders(orders) => orders.take(lines, out),
+        }
+    }
+}
