@@ -105,6 +105,31 @@ pub(super) fn push_float(out: &mut Vec<u8>, number: impl LowerExp) {
     }
 }
 
+/// Appends a number as `BigDecimal.toString` does: one that is less than a millionth, zeros among them, with an exponent.
+pub(super) fn push_decimal(out: &mut Vec<u8>, plain: &[u8]) {
+    let (sign, digits) = match plain.strip_prefix(b"-") {
+        Some(digits) => (b"-".as_slice(), digits),
+        None => (b"".as_slice(), plain),
+    };
+    let point = digits.iter().position(|&byte| byte == b'.').unwrap_or(digits.len());
+    let is_leading = |&byte: &u8| byte == b'0' || byte == b'.';
+    // A zero has one digit.
+    let first = digits.iter().position(|byte| !is_leading(byte)).unwrap_or(digits.len().saturating_sub(1));
+    if first <= point + 6 {
+        out.extend_from_slice(plain);
+        return;
+    }
+    out.extend_from_slice(sign);
+    let (front, back) = digits.get(first..).unwrap_or_default().split_at(1);
+    out.extend_from_slice(front);
+    if !back.is_empty() {
+        out.push(b'.');
+        out.extend_from_slice(back);
+    }
+    // Writing to a vector can't fail.
+    let _ = write!(out, "E-{}", first - point);
+}
+
 fn push_or_zero(out: &mut Vec<u8>, digits: &[u8]) {
     out.extend_from_slice(if digits.is_empty() { b"0" } else { digits });
 }
@@ -244,6 +269,28 @@ mod tests {
         let mut out = Vec::new();
         push_float(&mut out, number);
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn decimals_are_javas() {
+        // Read off BigDecimal.toString of OpenJDK 17.
+        for (plain, expected) in [
+            ("0", "0"),
+            ("-12.50", "-12.50"),
+            ("0.00", "0.00"),
+            ("0.000001", "0.000001"),
+            ("0.000000", "0.000000"),
+            ("0.0000000", "0E-7"),
+            ("0.0000001", "1E-7"),
+            ("-0.00000128", "-0.00000128"),
+            ("-0.000000128", "-1.28E-7"),
+            ("0.00000001200", "1.200E-8"),
+            ("0.000000000000000000000000000000", "0E-30"),
+        ] {
+            let mut out = Vec::new();
+            push_decimal(&mut out, plain.as_bytes());
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
     }
 
     #[test]

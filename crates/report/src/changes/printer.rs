@@ -14,7 +14,7 @@ use super::debezium::{Envelope, Origin};
 use super::maxwell::Head;
 use super::resolver::END;
 use super::resolver::orders::push_end;
-use super::resolver::xids::resolve;
+use super::resolver::xids::{Marks, resolve};
 use super::settings::{Format, Settings};
 use super::state::State;
 use super::statement::{Kind, Statement};
@@ -294,14 +294,14 @@ impl<'o> Printer<'o> {
             return;
         }
         let xid = xid.map(|xid| xid.to_string()).unwrap_or_default();
-        let mut marks = std::mem::take(&mut self.open.marks);
+        let marks = std::mem::take(&mut self.open.marks);
         if std::mem::take(&mut self.open.is_split) {
             out.push(END);
             out.extend_from_slice(xid.as_bytes());
             out.push(b'\n');
         } else if marks > 0 {
             let lines = out.split_off(self.open.from.min(out.len()));
-            resolve(&lines, xid.as_bytes(), &mut marks, out);
+            resolve(&lines, xid.as_bytes(), &mut Marks::new(marks), out);
         }
         self.open.from = out.len();
     }

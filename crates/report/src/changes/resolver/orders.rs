@@ -44,7 +44,12 @@ struct Table {
 }
 
 /// Appends the line before rows of a table.
-pub(in super::super) fn push_rows(out: &mut Vec<u8>, id: &str, time_ms: u64, (database, table): (&str, &str)) {
+pub(in super::super) fn push_rows(
+    out: &mut Vec<u8>,
+    id: &str,
+    time_ms: u64,
+    (database, table): (&str, &str),
+) {
     out.push(ROWS);
     push_string(out, id, Escapes::Jackson);
     // Writing to a vector can't fail.
@@ -79,7 +84,11 @@ impl Orders {
             }
             let end = after.iter().position(|&byte| byte == b'\n').unwrap_or(after.len());
             let (line, after) = after.split_at(end);
-            if kind == END { self.end(line) } else { self.rows(line) }
+            if kind == END {
+                self.end(line)
+            } else {
+                self.rows(line)
+            }
             rest = after.get(1..).unwrap_or_default();
         }
         self.text.extend_from_slice(rest);
@@ -89,11 +98,16 @@ impl Orders {
     /// Rows of a table follow.
     fn rows(&mut self, line: &[u8]) {
         let mut fields = line.split(|&byte| byte == b'\t');
-        let (Some(id), Some(time), Some(table)) = (fields.next(), fields.next(), fields.next()) else { return };
+        let (Some(id), Some(time), Some(table)) = (fields.next(), fields.next(), fields.next()) else {
+            return;
+        };
         if self.open.as_ref().is_none_or(|open| open.id != id) {
             self.push_key(id);
             push_all(&mut self.text, &[b"{\"status\":\"BEGIN\",\"id\":", id]);
-            push_all(&mut self.text, &[b",\"event_count\":null,\"data_collections\":null,\"ts_ms\":", time, b"}\n"]);
+            push_all(
+                &mut self.text,
+                &[b",\"event_count\":null,\"data_collections\":null,\"ts_ms\":", time, b"}\n"],
+            );
             self.open = Some(Transaction {
                 id: id.to_vec(),
                 rows: 0,
@@ -116,11 +130,8 @@ impl Orders {
         open.rows += 1;
         table.rows += 1;
         push_all(&mut self.text, &[b"{\"id\":", &open.id]);
-        let _ = write!(
-            self.text,
-            ",\"total_order\":{},\"data_collection_order\":{}}}",
-            open.rows, table.rows
-        );
+        let _ =
+            write!(self.text, ",\"total_order\":{},\"data_collection_order\":{}}}", open.rows, table.rows);
     }
 
     fn end(&mut self, time: &[u8]) {

@@ -1,7 +1,7 @@
-//! Maxwell writes a transaction's number, which only its end tells, into all of its rows, and marks the last.
+//! Maxwell writes a transaction's number, which only its end tells, into all of its rows, counts them from 0, and marks the last.
 //!
 //! ```text
-//! …"ts":1,\0"data":{…}      a row: the mark stands where `"xid":N,` or `"xid":N,"commit":true,` belongs
+//! …"ts":1,\0"data":{…}      a row: the mark stands where `"xid":N,"xoffset":0,` or `"xid":N,"commit":true,` belongs
 //! \x01N\n                   the transaction's end and its number, if it has one
 //! ```
 //!
@@ -77,7 +77,7 @@ impl Xids {
     }
 
     fn end(&mut self, xid: &[u8], out: &mut impl Write) -> io::Result<()> {
-        let mut left = std::mem::take(&mut self.marks);
+        let mut marks = Marks::new(std::mem::take(&mut self.marks));
         let mut text = Vec::new();
         if let Some(mut file) = self.spilled.take() {
             file.seek(SeekFrom::Start(0))?;
@@ -88,19 +88,32 @@ impl Xids {
                     break;
                 }
                 text.clear();
-                resolve(buffer.get(..size).unwrap_or_default(), xid, &mut left, &mut text);
+                resolve(buffer.get(..size).unwrap_or_default(), xid, &mut marks, &mut text);
                 out.write_all(&text)?;
             }
         }
         text.clear();
-        resolve(&self.waiting, xid, &mut left, &mut text);
+        resolve(&self.waiting, xid, &mut marks, &mut text);
         self.waiting.clear();
         out.write_all(&text)
     }
 }
 
-/// Appends lines with their marks replaced; `left`: the marks that remain, the last of which commits.
-pub(in super::super) fn resolve(lines: &[u8], xid: &[u8], left: &mut u64, out: &mut Vec<u8>) {
+/// The marks of a transaction.
+#[derive(Debug)]
+pub(in super::super) struct Marks {
+    all: u64,
+    replaced: u64,
+}
+
+impl Marks {
+    pub(in super::super) fn new(all: u64) -> Self {
+        Marks { all, replaced: 0 }
+    }
+}
+
+/// Appends lines with their marks replaced, the last of which commits.
+pub(in super::super) fn resolve(lines: &[u8], xid: &[u8], marks: &mut Marks, out: &mut Vec<u8>) {
     let mut rest = lines;
     while let Some(at) = rest.iter().position(|&byte| byte == MARK) {
         let (before, after) = rest.split_at(at);
@@ -110,10 +123,13 @@ pub(in super::super) fn resolve(lines: &[u8], xid: &[u8], left: &mut u64, out: &
             out.extend_from_slice(xid);
             out.push(b',');
         }
-        *left = left.saturating_sub(1);
-        if *left == 0 {
+        if marks.replaced + 1 == marks.all {
             out.extend_from_slice(b"\"commit\":true,");
+        } else {
+            // Writing to a vector can't fail.
+            let _ = write!(out, "\"xoffset\":{},", marks.replaced);
         }
+        marks.replaced += 1;
         rest = after.get(1..).unwrap_or_default();
     }
     out.extend_from_slice(rest);
@@ -126,8 +142,7 @@ mod tests {
     #[test]
     fn rows_wait_for_the_end_of_their_transaction() {
         let lines = b"{a,\0b}\n{c,\0d}\n\x017\n{e,\0f}\n\x01\n{\"no\":1}\n{g,\0h}\n";
-        let expected =
-            "{a,\"xid\":7,b}\n{c,\"xid\":7,\"commit\":true,d}\n{e,\"commit\":true,f}\n{\"no\":1}\n";
+        let expected = "{a,\"xid\":7,\"xoffset\":0,b}\n{c,\"xid\":7,\"commit\":true,d}\n{e,\"commit\":true,f}\n{\"no\":1}\n";
         // However whole lines are cut.
         let cuts = lines.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
         for cut in cuts {

@@ -1,4 +1,4 @@
-//! Values as Maxwell's documentation describes them ("dataformat"): numbers and exact numbers as numbers, times as the server
+//! Values as Maxwell prints them: numbers and exact numbers as numbers, times as the server
 //! writes them, binary strings in base64, SET as an array, JSON as a part of the line, GEOMETRY as well-known text.
 
 use std::io::Write as _;
@@ -6,7 +6,7 @@ use std::io::Write as _;
 use binlogz_binlog::row::{Cell, Value};
 use binlogz_binlog::{Error, Result};
 
-use super::super::java::{push_base64, push_document, push_float, push_string};
+use super::super::java::{push_base64, push_decimal, push_document, push_float, push_string};
 use super::super::table::Column;
 use super::canal::push_local;
 use super::{JACKSON, WHAT, enum_member, padded, text, unknown, without_spaces};
@@ -25,11 +25,13 @@ pub(in super::super) fn push(out: &mut Vec<u8>, cell: &Cell<'_>, column: &Column
         Value::Year(year) => push_unsigned(out, u64::from(*year)),
         Value::Float(number) => push_float(out, *number),
         Value::Double(number) => push_float(out, *number),
-        Value::Decimal(decimal) => out.extend_from_slice(decimal.text().as_bytes()),
+        Value::Decimal(decimal) => push_decimal(out, decimal.text().as_bytes()),
         Value::Date(date) => quoted(out, date.text().as_bytes()),
         Value::Time(time) => quoted(out, time.text().as_bytes()),
         Value::DateTime(datetime) => quoted(out, datetime.text().as_bytes()),
         Value::Timestamp(timestamp) => push_local(out, *timestamp),
+        // What the column couldn't take.
+        Value::Enum(0) => out.extend_from_slice(b"null"),
         Value::Enum(number) => push_string(out, &enum_member(column, *number)?, JACKSON),
         Value::Set(bits) => {
             out.push(b'[');
