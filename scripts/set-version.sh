@@ -23,5 +23,5 @@ for lock in $(git ls-files '*Cargo.lock'); do
 done
 sed -i "s/^## Unreleased\$/## $new ($(date --utc +%F))/; s/^What changed for users\. binlogz has not been released yet.*/What changed for users./" CHANGELOG.md
 
-cargo metadata --locked --offline --format-version 1 >/dev/null
+cargo metadata --locked --format-version 1 >/dev/null
 git diff --stat

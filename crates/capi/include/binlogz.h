@@ -126,7 +126,7 @@ extern "C" {
 // fails.
 const char *binlogz_last_error(void);
 
-// The version of this library, as in "0.1.0".
+// The version of this library, as in "0.2.0".
 const char *binlogz_version(void);
 
 // Opens a Transaction_payload event: event_length bytes from its header on. With checksum, its last four bytes are a CRC-32,

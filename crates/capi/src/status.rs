@@ -96,7 +96,7 @@ pub extern "C" fn binlogz_last_error() -> *const c_char {
     MESSAGE.with_borrow(|message| message.as_ptr())
 }
 
-/// The version of this library, as in "0.1.0".
+/// The version of this library, as in "0.2.0".
 #[unsafe(no_mangle)]
 pub extern "C" fn binlogz_version() -> *const c_char {
     const VERSION: &CStr =
