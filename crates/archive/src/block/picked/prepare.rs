@@ -1,0 +1,144 @@
+//! The first step: takes the streams of a block that are needed, and notes its rows events of the table in order.
+
+use std::collections::{BTreeSet, HashMap};
+
+use binlogz_binlog::EventType;
+use binlogz_binlog::event::RowsKind;
+
+use super::maps::Maps;
+use super::streams::{Numbers, TableStreams, Texts};
+use super::{Pick, PickedTable};
+use crate::block::former::Unpacked;
+use crate::block::layout::{BODY, KNOWN, TYPE};
+use crate::block::packed::{self, Front};
+use crate::block::streams::{Column, SparseStreams};
+use crate::block::walk::{Order, number_of};
+use crate::error::{Error, Result};
+
+/// A block's first step.
+#[derive(Debug)]
+pub(crate) enum Prepared {
+    /// Its streams.
+    Columns(Box<Columns>),
+    /// It was unpacked: it isn't packed by columns. With the table maps that it begins with.
+    Unpacked(Box<Unpacked>, Vec<Vec<u8>>),
+    /// It has to be unpacked, with the blocks that it refers to: it has events of unknown layout.
+    Whole(Vec<Vec<u8>>),
+}
+
+/// Streams of the events, and of the table.
+#[derive(Debug)]
+pub(crate) struct Columns {
+    pub(super) patterns: Vec<Pattern>,
+    /// Rows events of the table, in order: which pattern each has.
+    pub(super) steps: Vec<usize>,
+    pub(super) tables: Vec<(PickedTable, TableStreams)>,
+    pub(super) maps: Vec<Vec<u8>>,
+    pub(super) size: usize,
+}
+
+/// Rows events that are alike: most of a table's are.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    pub(super) table: usize,
+    pub(super) kind: RowsKind,
+    /// The columns of each image.
+    pub(super) bitmaps: [Vec<u8>; 2],
+}
+
+/// Takes the streams of a block of `size` bytes.
+pub(crate) fn prepare(packed: &[u8], size: usize, pick: &Pick<'_>) -> Result<Prepared> {
+    let Front { maps, count, mut from } = match packed::front(packed, size)? {
+        (_, Some(front)) => front,
+        (maps, None) => {
+            let unpacked = packed::open(packed, size)?.gather(0, Vec::new())?;
+            return Ok(Prepared::Unpacked(Box::new(unpacked), maps));
+        }
+    };
+    let mut streams = SparseStreams::find(&mut from, size)?;
+    from.bytes()?;
+    if from.left() > 0 {
+        let found = format!("{} bytes after its last event", from.left());
+        return Err(Error::damaged("block", found, "none"));
+    }
+    let types = streams.numbers(TYPE)?;
+    if types.len() != count {
+        return Err(Error::damaged("block", format!("{} event types", types.len()), "one for each event"));
+    }
+    let of_type = |event_type: EventType, slot: usize| Column::new(usize::from(event_type.0), slot);
+    let mut rows_types = HashMap::new();
+    for event_type in types.iter().copied().collect::<BTreeSet<_>>() {
+        let Ok(code) = u8::try_from(event_type) else { continue };
+        let event_type = EventType(code);
+        if event_type != EventType::TABLE_MAP && !event_type.is_rows() {
+            continue;
+        }
+        let known = streams.numbers(of_type(event_type, KNOWN))?;
+        let Some(kind) = kind_of(event_type).filter(|_| known.iter().all(|&known| known == 1)) else {
+            if event_type == EventType::TABLE_MAP && known.iter().all(|&known| known == 1) {
+                continue;
+            }
+            return Ok(Prepared::Whole(maps));
+        };
+        let ids = Numbers(streams.numbers(of_type(event_type, BODY))?, 0);
+        let first = streams.strings(of_type(event_type, BODY + 5))?;
+        let second = streams.strings(of_type(event_type, BODY + 6))?;
+        rows_types.insert(event_type, (kind, ids, Texts(first, 0), Texts(second, 0)));
+    }
+    let mut map_ids = Numbers(streams.numbers(of_type(EventType::TABLE_MAP, BODY))?, 0);
+    let mut map_bodies = Texts(streams.strings(of_type(EventType::TABLE_MAP, BODY + 1))?, 0);
+    let mut maps_seen = Maps::default();
+    for map in &maps {
+        if let Some((id, rest)) = map.split_at_checked(6) {
+            maps_seen.note(number_of(id, Order::Low), rest, pick)?;
+        }
+    }
+    let (mut steps, mut patterns) = (Vec::new(), Vec::<Pattern>::new());
+    // The last pattern of each table and kind.
+    let mut latest: HashMap<(usize, EventType), usize> = HashMap::new();
+    let mut last_id = 0i64;
+    for event_type in types {
+        let Some(event_type) = u8::try_from(event_type).ok().map(EventType) else { continue };
+        if event_type == EventType::TABLE_MAP {
+            last_id = map_ids.next()?.wrapping_add(last_id);
+            maps_seen.note(last_id, map_bodies.next()?, pick)?;
+        } else if let Some((kind, ids, first, second)) = rows_types.get_mut(&event_type) {
+            last_id = ids.next()?.wrapping_add(last_id);
+            let table = maps_seen.ids.get(&last_id).and_then(|number| maps_seen.picked.get(number));
+            let two = matches!(kind, RowsKind::Update | RowsKind::PartialUpdate);
+            let bitmaps = [first.next()?, if two { second.next()? } else { &[] }];
+            let Some(&table) = table else { continue };
+            let is_same =
+                |number: &&usize| patterns.get(**number).is_some_and(|known| known.bitmaps == bitmaps);
+            let number = match latest.get(&(table, event_type)).filter(is_same) {
+                Some(&number) => number,
+                None => {
+                    latest.insert((table, event_type), patterns.len());
+                    patterns.push(Pattern { table, kind: *kind, bitmaps: bitmaps.map(<[u8]>::to_vec) });
+                    patterns.len() - 1
+                }
+            };
+            steps.push(number);
+        }
+    }
+    if maps_seen.is_unfit {
+        return Ok(Prepared::Whole(maps));
+    }
+    let maps = maps_seen.in_force();
+    let tables = maps_seen.tables.into_iter().map(|(number, table)| {
+        let group = Column::TABLES + number;
+        TableStreams::take(&mut streams, group, &table).map(|streams| (table, streams))
+    });
+    let tables = tables.collect::<Result<_>>()?;
+    Ok(Prepared::Columns(Box::new(Columns { patterns, steps, tables, maps, size })))
+}
+
+fn kind_of(event_type: EventType) -> Option<RowsKind> {
+    match event_type {
+        EventType::WRITE_ROWS | EventType::WRITE_ROWS_V1 => Some(RowsKind::Write),
+        EventType::DELETE_ROWS | EventType::DELETE_ROWS_V1 => Some(RowsKind::Delete),
+        EventType::UPDATE_ROWS | EventType::UPDATE_ROWS_V1 => Some(RowsKind::Update),
+        EventType::PARTIAL_UPDATE_ROWS => Some(RowsKind::PartialUpdate),
+        _ => None,
+    }
+}

@@ -1,0 +1,102 @@
+//! The streams of a table's rows, which are taken value by value.
+
+use super::PickedTable;
+use crate::block::rows::{MORE, NULLS, NUMBER, OPTIONS, PARTIAL, Role, SOURCE, VALUES};
+use crate::block::streams::{Column, SparseStreams};
+use crate::codec::strings::Strings;
+use crate::error::{Error, Result};
+
+/// Numbers that are taken one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Numbers(pub(super) Vec<i64>, pub(super) usize);
+
+impl Numbers {
+    #[inline]
+    pub(super) fn next(&mut self) -> Result<i64> {
+        let next = self.0.get(self.1).copied();
+        self.1 += 1;
+        next.ok_or_else(|| Error::damaged("column of numbers", "its end", "another number"))
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Texts(pub(super) Strings, pub(super) usize);
+
+impl Texts {
+    #[inline]
+    pub(super) fn next(&mut self) -> Result<&[u8]> {
+        self.1 += 1;
+        self.0.get(self.1 - 1).ok_or_else(|| Error::damaged("column of strings", "its end", "another string"))
+    }
+}
+
+/// The streams of a table's rows.
+#[derive(Debug)]
+pub(super) struct TableStreams {
+    pub(super) more: Numbers,
+    pub(super) nulls: [(Numbers, Texts); ROLES],
+    pub(super) sources: [(Numbers, Numbers); ROLES],
+    pub(super) options: Numbers,
+    pub(super) partial: Texts,
+    /// For each picked column and role: values, and how they relate to older ones.
+    pub(super) values: Vec<[Values; ROLES]>,
+    pub(super) next: Vec<i64>,
+    pub(super) json: usize,
+}
+
+pub(super) const ROLES: usize = crate::block::rows::ROLES;
+
+#[derive(Debug, Default)]
+pub(super) struct Values {
+    pub(super) numbers: Numbers,
+    pub(super) texts: Texts,
+    pub(super) relations: Numbers,
+    pub(super) differences: Texts,
+}
+
+impl TableStreams {
+    pub(super) fn take(streams: &mut SparseStreams<'_>, group: usize, table: &PickedTable) -> Result<Self> {
+        let at = |slot: usize| Column::new(group, slot);
+        let mut numbers = |slot: usize| streams.numbers(at(slot)).map(|numbers| Numbers(numbers, 0));
+        let more = numbers(MORE)?;
+        let options = numbers(OPTIONS)?;
+        let mut sources: [(Numbers, Numbers); ROLES] = Default::default();
+        for role in [Role::Deleted as usize, Role::Before as usize] {
+            if let Some(place) = sources.get_mut(role) {
+                *place = (numbers(SOURCE + role)?, numbers(NUMBER + role)?);
+            }
+        }
+        let partial = Texts(streams.strings(at(PARTIAL))?, 0);
+        let mut nulls: [(Numbers, Texts); ROLES] = Default::default();
+        for (role, place) in nulls.iter_mut().enumerate() {
+            let slot = at(NULLS + role);
+            *place = (Numbers(streams.numbers(slot)?, 0), Texts(streams.strings(slot)?, 0));
+        }
+        let mut values = Vec::with_capacity(table.columns.len());
+        for column in &table.columns {
+            let mut of_roles: [Values; ROLES] = Default::default();
+            for (role, place) in of_roles.iter_mut().enumerate() {
+                let slot = at(VALUES + 8 * column + 2 * role);
+                let relation = at(VALUES + 8 * column + 2 * role + 1);
+                *place = Values {
+                    numbers: Numbers(streams.numbers(slot)?, 0),
+                    texts: Texts(streams.strings(slot)?, 0),
+                    relations: Numbers(streams.numbers(relation)?, 0),
+                    differences: Texts(streams.strings(relation)?, 0),
+                };
+            }
+            values.push(of_roles);
+        }
+        let columns = table.schema.columns();
+        Ok(TableStreams {
+            more,
+            nulls,
+            sources,
+            options,
+            partial,
+            values,
+            next: Vec::new(),
+            json: columns.iter().filter(|column| column.is_json()).count(),
+        })
+    }
+}

@@ -1,0 +1,115 @@
+//! The values of a picked column, by image, one after the other.
+
+use std::ops::Range;
+
+use super::{no_row, too_many};
+use crate::block::form::Form;
+use crate::error::{Error, Result};
+
+/// A column's values, by image.
+#[derive(Debug)]
+pub(super) struct Cells {
+    pub(super) form: Form,
+    pub(super) states: Vec<State>,
+    pub(super) bytes: Vec<u8>,
+    /// Where each value ends, if it isn't of a fixed size.
+    pub(super) ends: Vec<u32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Absent,
+    Null,
+    Value,
+}
+
+/// A value, or why there is none.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Content<'a> {
+    None(State),
+    Value(&'a [u8]),
+}
+
+impl Cells {
+    pub(super) fn new(form: Form) -> Self {
+        Cells { form, states: Vec::new(), bytes: Vec::new(), ends: Vec::new() }
+    }
+
+    /// The bytes of each value, if they are as many.
+    pub(super) fn stride(&self) -> Option<usize> {
+        match self.form {
+            Form::Number { size, .. } | Form::Fixed { size } => Some(size),
+            Form::Prefixed { .. } => None,
+        }
+    }
+
+    /// Where the bytes of a value are, or why there are none.
+    #[inline]
+    pub(super) fn range(&self, image: usize) -> Result<Range<usize>, State> {
+        match self.states.get(image).copied().unwrap_or(State::Absent) {
+            State::Value => {}
+            state => return Err(state),
+        }
+        Ok(match self.stride() {
+            Some(stride) => image * stride..(image + 1) * stride,
+            None => {
+                let start = image.checked_sub(1).and_then(|before| self.ends.get(before)).copied();
+                let end = self.ends.get(image).copied().unwrap_or_default();
+                start.unwrap_or_default() as usize..end as usize
+            }
+        })
+    }
+
+    #[inline]
+    pub(super) fn get(&self, image: usize) -> Content<'_> {
+        match self.range(image) {
+            Ok(range) => Content::Value(self.bytes.get(range).unwrap_or_default()),
+            Err(state) => Content::None(state),
+        }
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, content: Content<'_>) -> Result<()> {
+        let (state, value) = match content {
+            Content::None(state) => (state, None),
+            Content::Value(value) => (State::Value, Some(value)),
+        };
+        match (self.stride(), value) {
+            (Some(stride), Some(value)) if value.len() == stride => self.bytes.extend_from_slice(value),
+            (Some(_), Some(value)) => {
+                return Err(Error::damaged(
+                    "value",
+                    format!("{} bytes", value.len()),
+                    "as many as its type has",
+                ));
+            }
+            (Some(stride), None) => self.bytes.resize(self.bytes.len() + stride, 0),
+            (None, value) => {
+                self.bytes.extend_from_slice(value.unwrap_or_default());
+                self.ends.push(u32::try_from(self.bytes.len()).map_err(|_| too_many())?);
+            }
+        }
+        self.states.push(state);
+        Ok(())
+    }
+
+    /// The same value as that of an image here.
+    pub(super) fn push_again(&mut self, image: usize) -> Result<()> {
+        match self.range(image) {
+            Err(state) => self.push(Content::None(state)),
+            Ok(range) if range.end > self.bytes.len() => Err(no_row()),
+            Ok(range) => {
+                self.bytes.extend_from_within(range);
+                if self.stride().is_none() {
+                    self.ends.push(u32::try_from(self.bytes.len()).map_err(|_| too_many())?);
+                }
+                self.states.push(State::Value);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.states.len() + self.bytes.len() + self.ends.len() * 4
+    }
+}
