@@ -185,6 +185,11 @@ pub fn with_key(
 
 fn unencrypted(place: &Path, manner: &Manner) -> Result<Box<dyn Storage>> {
     match in_object_storage(place) {
+        Some(place) if manner.is_of_service() && !is_in_s3(place) => Err(Error::unexpected(
+            "place",
+            format!("{place}, where neither storage classes nor a service's encryption can be asked for"),
+            "s3://BUCKET/PREFIX",
+        )),
         Some(place) => in_service(place, manner),
         None if manner.is_of_service() => Err(Error::unexpected(
             "place",
@@ -193,6 +198,10 @@ fn unencrypted(place: &Path, manner: &Manner) -> Result<Box<dyn Storage>> {
         )),
         None => Ok(Box::new(Folder::new(place))),
     }
+}
+
+fn is_in_s3(place: &str) -> bool {
+    Place::of(place).is_some_and(|place| place.service == Service::S3)
 }
 
 /// How deep below a place archives are looked for: `s3://BUCKET/REGION/CLUSTER/SERVER/lineage-2`.
@@ -254,4 +263,19 @@ fn without_services(place: &str) -> Error {
 /// [`Error::Changed`] if it may not.
 pub(crate) fn unchanged(there: Option<&[u8]>, replaces: Option<&[u8]>) -> Result<()> {
     if there == replaces { Ok(()) } else { Err(Error::Changed) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn storage_classes_are_refused_where_there_are_none() {
+        let manner = Manner { storage_class: Some("STANDARD_IA".into()), ..Manner::default() };
+        for place in ["az://container/archive", "gs://bucket/archive", "folder"] {
+            let refused = with_key(Path::new(place), None, &manner).err().map(|error| error.to_string());
+            let refused = refused.unwrap_or_default();
+            assert!(refused.contains("storage classes") && refused.contains("expected s3://"), "{refused}");
+        }
+    }
 }

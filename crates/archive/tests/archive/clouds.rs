@@ -5,30 +5,20 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use binlogz_archive::format::Manifest;
 use binlogz_archive::merge::{Options, merge};
 use binlogz_archive::prune::{Keep, prune};
 use binlogz_archive::storage::{Encrypted, KeySource, ObjectStorage, Patience, Storage};
-use binlogz_archive::{Error, Level, check, copy, create, restore};
+use binlogz_archive::{Error, Level, check, copy, create};
 
 use crate::faults::log;
+use crate::stored::{holds, manifest};
 
 const LOGS: [&str; 3] = ["binlog.000003", "binlog.000004", "binlog.000005"];
 
-fn manifest(storage: &dyn Storage) -> Manifest {
-    Manifest::read(storage).unwrap().unwrap_or_default()
-}
-
 #[track_caller]
-fn holds(storage: &dyn Storage, names: &[&str]) {
-    let manifest = manifest(storage);
-    assert_eq!(manifest.files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>(), names);
-    for file in &manifest.files {
-        let mut back = Vec::new();
-        restore::whole(storage, file, &mut back, 1).unwrap();
-        assert!(back == log(&file.name), "{}", file.name);
-    }
-    let problems = check::check(storage, &manifest, 1).unwrap();
+fn is_whole(storage: &dyn Storage, names: &[&str]) {
+    holds(storage, names);
+    let problems = check::check(storage, &manifest(storage), 1).unwrap();
     assert!(problems.iter().all(|problem| problem.contains(": gap: ")), "{problems:?}");
 }
 
@@ -38,7 +28,7 @@ fn lives(open: &dyn Fn(&str) -> Box<dyn Storage>) {
     for name in LOGS {
         create::add(&open("arc"), name, Arc::new(log(name)), 1).unwrap();
     }
-    holds(&open("arc"), &LOGS);
+    is_whole(&open("arc"), &LOGS);
     // Of two runs none loses what the other stored.
     assert!(matches!({ stale }.write(&open("arc")), Err(Error::Changed)));
     let mut stale = manifest(&open("arc"));
@@ -69,15 +59,15 @@ fn lives(open: &dyn Fn(&str) -> Box<dyn Storage>) {
     let options = Options { level: Level::Fast, workers: 1, grace: Duration::ZERO, now };
     let merged = merge(&open("arc"), options, &mut |_| {}).unwrap();
     assert_eq!((merged.before.len(), merged.after.len(), merged.swept.undeleted.len()), (3, 1, 0));
-    holds(&open("arc"), &LOGS);
+    is_whole(&open("arc"), &LOGS);
     let (from, to) = (open("arc"), open("copy"));
     let copied = copy::plan(&from, &to).unwrap().run(&from, &to, 2, &|_| {}).unwrap();
     assert_eq!((copied.logs_there, copied.failed.len()), (3, 0));
     create::add(&open("arc"), "binlog.000006", Arc::new(log("binlog.000006")), 1).unwrap();
     let pruned = prune(&open("arc"), Keep::Bytes(1), Duration::ZERO, now).unwrap();
     assert_eq!((pruned.logs.len(), pruned.undeleted.len()), (3, 0));
-    holds(&open("arc"), &["binlog.000006"]);
-    holds(&open("copy"), &LOGS);
+    is_whole(&open("arc"), &["binlog.000006"]);
+    is_whole(&open("copy"), &LOGS);
     assert_eq!(open("arc").stored().unwrap().len(), 2, "an object, the copy of the manifest");
 }
 

@@ -18,4 +18,6 @@ mod restore;
 #[cfg(feature = "s3")]
 mod s3;
 mod shapes;
+#[cfg(feature = "s3")]
+mod stored;
 mod trust;

@@ -6,15 +6,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use binlogz_archive::create::{self, Created};
-use binlogz_archive::format::Manifest;
 use binlogz_archive::merge::{Options, merge};
 use binlogz_archive::prune::{Keep, prune};
 use binlogz_archive::selection::Selection;
 use binlogz_archive::storage::{Encrypted, Folder, KeySource, ObjectStorage, Patience, Storage};
 use binlogz_archive::{Error, Level, check, copy, remove, restore};
-use binlogz_testkit::corpus;
 use binlogz_testkit::random::Random;
 use binlogz_testkit::s3::{BUCKET, Fault, FaultProxy, S3Server};
+
+use crate::faults::log;
+use crate::stored::{holds, manifest};
 
 const PATIENCE: Patience = Patience {
     retries: 4,
@@ -28,28 +29,8 @@ fn archive(settings: Vec<(String, String)>) -> ObjectStorage {
     ObjectStorage::new(&format!("s3://{BUCKET}/some/where"), settings, PATIENCE).unwrap()
 }
 
-fn log(name: &str) -> Vec<u8> {
-    std::fs::read(corpus::path(name)).unwrap()
-}
-
 fn add(storage: &dyn Storage, name: &str) -> Result<Created, Error> {
     create::add(storage, name, Arc::new(log(name)), 1)
-}
-
-fn manifest(storage: &dyn Storage) -> Manifest {
-    Manifest::read(storage).unwrap().unwrap_or_default()
-}
-
-/// All its logs are there, whole.
-#[track_caller]
-fn holds(storage: &dyn Storage, names: &[&str]) {
-    let manifest = manifest(storage);
-    assert_eq!(manifest.files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>(), names);
-    for file in &manifest.files {
-        let mut back = Vec::new();
-        restore::whole(storage, file, &mut back, 1).unwrap();
-        assert!(back == log(&file.name), "{}", file.name);
-    }
 }
 
 #[test]

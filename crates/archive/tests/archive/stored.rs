@@ -1,0 +1,23 @@
+//! What tests of every kind of storage ask it: its manifest, and whether its logs come back.
+
+use binlogz_archive::format::Manifest;
+use binlogz_archive::restore;
+use binlogz_archive::storage::Storage;
+
+use crate::faults::log;
+
+pub(crate) fn manifest(storage: &dyn Storage) -> Manifest {
+    Manifest::read(storage).unwrap().unwrap_or_default()
+}
+
+/// All its logs are there, whole.
+#[track_caller]
+pub(crate) fn holds(storage: &dyn Storage, names: &[&str]) {
+    let manifest = manifest(storage);
+    assert_eq!(manifest.files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>(), names);
+    for file in &manifest.files {
+        let mut back = Vec::new();
+        restore::whole(storage, file, &mut back, 1).unwrap();
+        assert!(back == log(&file.name), "{}", file.name);
+    }
+}
