@@ -28,7 +28,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::failure::{Failure, Result, complain};
 
 /// Our own targets begin with it; a level without a target is theirs.
-const OWN: &str = "binlogz";
+pub(crate) const OWN: &str = "binlogz";
 /// Other crates that log are heard from this level on, unless they are named.
 const OTHERS: LevelFilter = LevelFilter::WARN;
 /// The fields that each JSON line has.
@@ -104,11 +104,13 @@ pub(crate) fn levels(text: &str) -> Result<Targets, String> {
 ///
 /// # Errors
 ///
-/// Something listens to them already.
+/// Something listens to them already; variables for traces that make no sense.
 pub(crate) fn install(settings: &Settings) -> Result<Levels> {
     let (levels, handle) = reload::Layer::new(settings.levels.clone());
     let lines = Lines { format: settings.format }.with_filter(levels);
     let registry = tracing_subscriber::registry().with(lines);
+    #[cfg(feature = "otel")]
+    let registry = registry.with(crate::traces::layer()?);
     let failed = |error| Failure::Line(format!("begin the log: {error}"));
     registry.try_init().map_err(failed)?;
     Ok(Levels(handle))
@@ -212,8 +214,19 @@ fn fields_of<S: Subscriber + for<'a> LookupSpan<'a>>(event: &Event<'_>, context:
             of_span.named.iter().for_each(|(name, value)| fields.put(name, value.clone()));
         }
     }
-    event.record(&mut fields);
+    let mut own = Fields::default();
+    event.record(&mut own);
+    // Some libraries say in fields alone what happened.
+    fields.message = match own.message.is_empty() {
+        true => own.named.iter().map(|(_, value)| words(value)).collect::<Vec<_>>().join(": "),
+        false => own.message,
+    };
+    own.named.into_iter().for_each(|(name, value)| fields.put(name, value));
     fields
+}
+
+fn words(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn now() -> f64 {
@@ -298,9 +311,11 @@ mod tests {
             tracing::info!("alone");
             let client =
                 tracing::error_span!("client", client = 7_u32, user = tracing::field::Empty, source = "all");
-            let _entered = client.enter();
+            let entered = client.enter();
             client.record("user", "repl");
             tracing::warn!(source = "orders", kind = "refused", "{}", "purged");
+            drop(entered);
+            tracing::warn!(name = "Exporter.Failed", error = "refused", count = 3_u64);
         });
         let kept = kept.lock().unwrap();
         let expected = |level: &str, message: &str, client: Value, source: Value| {
@@ -312,5 +327,7 @@ mod tests {
         line["user"] = json!("repl");
         line["kind"] = json!("refused");
         assert_eq!(kept[1], ("source orders: purged".to_owned(), line));
+        assert_eq!(kept[2].0, "Exporter.Failed: refused: 3");
+        assert_eq!(kept[2].1["message"], "Exporter.Failed: refused: 3");
     }
 }

@@ -20,6 +20,8 @@ mod report;
 mod server_args;
 mod terminal;
 mod time;
+#[cfg(feature = "otel")]
+mod traces;
 mod units;
 
 use std::process::ExitCode;

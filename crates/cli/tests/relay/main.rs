@@ -36,5 +36,7 @@ mod several;
 mod sources;
 mod statements;
 mod tls;
+#[cfg(feature = "otel")]
+mod traces;
 mod unit;
 mod variables;

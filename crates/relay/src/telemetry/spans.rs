@@ -1,4 +1,4 @@
-//! Spans of `tracing`: the fields of the log lines inside them. The last four, of level debug, also say how long work takes to a
+//! Spans of `tracing`: the fields of the log lines inside them. The last five, of level debug, also say how long work takes to a
 //! program that listens to spans.
 //!
 //! ```text
@@ -7,6 +7,7 @@
 //! session     a replica's dump, from the request to the end
 //! conversion  a block of the log made in another form, within the session that asked first
 //! receive     a connection to a source
+//! store       a batch of transactions that is written to the log, outside every other span: a connection has any number of them
 //! archive     a round that archives closed files
 //! ```
 
@@ -40,6 +41,11 @@ pub(crate) fn conversion(form: Form) -> Span {
 /// A connection to a source.
 pub(crate) fn receive(telemetry: &Telemetry) -> Span {
     debug_span!("receive", source = telemetry.source(), server = field::Empty)
+}
+
+/// A batch of transactions that is written to the log.
+pub(crate) fn store(telemetry: &Telemetry, transactions: usize) -> Span {
+    debug_span!(parent: None, "store", source = telemetry.source(), transactions, bytes = field::Empty)
 }
 
 /// A round of archiving.

@@ -14,6 +14,7 @@ use crate::log::checkpoints::{Checkpoints, Noting, SeenTransaction};
 use crate::log::lineages::Lineage;
 use crate::receive::intake::Intake;
 use crate::telemetry::meters::Meters;
+use crate::telemetry::spans;
 
 pub(super) fn write(intake: &Intake, kept: &Lineage, progress: &StoreProgress, ready: Ready) -> Result<()> {
     let Ready { batch, mut rewritten } = ready;
@@ -21,6 +22,7 @@ pub(super) fn write(intake: &Intake, kept: &Lineage, progress: &StoreProgress, r
         return Ok(());
     }
     let Batch { spool, offset, generation, gtids, transactions, .. } = batch;
+    let span = spans::store(&intake.telemetry, transactions.len()).entered();
     let writer = kept.store.writer()?;
     let Some(begin) = writer.position() else {
         return Err(Error::Gap {
@@ -32,7 +34,7 @@ pub(super) fn write(intake: &Intake, kept: &Lineage, progress: &StoreProgress, r
             expected: "the next file: this one was closed".into(),
         });
     };
-    let mut append = Append { writer, meters: &intake.telemetry.meters, error: None };
+    let mut append = Append { writer, meters: &intake.telemetry.meters, size: 0, error: None };
     let mut placed = Vec::new();
     let mut out = PositionWriter::resume(&mut append, begin.offset, true);
     let mut input = Received(spool);
@@ -42,6 +44,7 @@ pub(super) fn write(intake: &Intake, kept: &Lineage, progress: &StoreProgress, r
         return Err(error.into());
     }
     written?;
+    span.record("bytes", append.size);
     // Published only now: no reader sees part of a batch, and an error above leaves none.
     append.writer.publish()?;
     drop(append);
@@ -96,6 +99,8 @@ fn note(
 struct Append<'a> {
     writer: StoreWriter<'a>,
     meters: &'a Meters,
+    /// Bytes so far.
+    size: u64,
     /// Why the last write failed.
     error: Option<binlogz_store::Error>,
 }
@@ -105,6 +110,7 @@ impl Write for Append<'_> {
         match self.writer.extend(bytes) {
             Ok(_) => {
                 self.meters.stored(bytes.len() as u64);
+                self.size += bytes.len() as u64;
                 Ok(bytes.len())
             }
             Err(error) => {

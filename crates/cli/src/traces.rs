@@ -1,0 +1,86 @@
+//! The relay's spans as OpenTelemetry traces: sent by OTLP (protobuf over HTTP) to the collector that the standard variables name. Which
+//! spans there are is the relay's; here we decide which of them are sent.
+
+use opentelemetry::KeyValue;
+use opentelemetry::trace::TracerProvider;
+use opentelemetry_otlp::SpanExporter;
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::resource::EnvResourceDetector;
+use opentelemetry_sdk::resource::ResourceDetector;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use tracing::{Level, Metadata, Subscriber};
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::Layer;
+use tracing_subscriber::registry::LookupSpan;
+
+use crate::failure::{Failure, Result};
+use crate::log::OWN;
+
+/// Either says where a collector is; without both nothing is sent.
+const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+/// Either says how it is spoken to.
+const PROTOCOLS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
+/// The only way that is built in.
+const PROTOCOL: &str = "http/protobuf";
+/// Says that nothing is sent, whatever the others say.
+const DISABLED: &str = "OTEL_SDK_DISABLED";
+const SERVICE_NAME: &str = "OTEL_SERVICE_NAME";
+/// The service's name where no variable gives one.
+const DEFAULT_SERVICE: &str = "binlogz-relay";
+/// Spans of threads that never end: they would never be sent.
+const ENDLESS: &str = "duty";
+
+/// Sends spans, if the environment says where to. Spans that end are collected and sent by a thread of its own, every five seconds or
+/// when there are 512; it is a line of the log if that fails.
+///
+/// # Errors
+///
+/// Variables that make no sense.
+pub(crate) fn layer<S>() -> Result<Option<impl Layer<S>>>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    if set(&[DISABLED]).is_some_and(|(_, value)| value.eq_ignore_ascii_case("true"))
+        || set(&ENDPOINTS).is_none()
+    {
+        return Ok(None);
+    }
+    if let Some((name, value)) = set(&PROTOCOLS).filter(|(_, value)| value != PROTOCOL) {
+        return Err(Failure::Line(format!("{name}: {value:?}, expected {PROTOCOL}")));
+    }
+    // The provider is process-wide; an existing one works as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let exporter = SpanExporter::builder().with_http().build();
+    let exporter = exporter.map_err(|error| Failure::Line(format!("begin to send traces: {error}")))?;
+    let provider =
+        SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource()).build();
+    let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer(OWN)).with_threads(false);
+    Ok(Some(layer.with_filter(filter_fn(is_sent))))
+}
+
+/// The first of these variables that isn't empty.
+fn set(names: &[&'static str]) -> Option<(&'static str, String)> {
+    let value =
+        |name: &&'static str| Some((*name, std::env::var(name).ok()?)).filter(|(_, value)| !value.is_empty());
+    names.iter().find_map(value)
+}
+
+/// The sender, by its name and version.
+fn resource() -> Resource {
+    let named = EnvResourceDetector::new().detect().get(&"service.name".into()).is_some();
+    let builder =
+        Resource::builder().with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")));
+    match named || set(&[SERVICE_NAME]).is_some() {
+        true => builder.build(),
+        false => builder.with_service_name(DEFAULT_SERVICE).build(),
+    }
+}
+
+/// Our spans, and the warnings and errors inside them.
+fn is_sent(metadata: &Metadata<'_>) -> bool {
+    let is_of_weight = match metadata.is_span() {
+        true => metadata.name() != ENDLESS,
+        false => *metadata.level() <= Level::WARN,
+    };
+    is_of_weight && metadata.target().starts_with(OWN)
+}
