@@ -24,6 +24,8 @@
 //! In version 1 an object held one log: `head` took the place of `logs`, and blocks had neither `log` nor
 //! `references`.
 
+use std::ops::Range;
+
 use binlogz_binlog::EventHeader;
 use binlogz_binlog::gtid::GtidSet;
 
@@ -201,6 +203,11 @@ pub(crate) fn join_times(one: Option<(u32, u32)>, other: Option<(u32, u32)>) -> 
 }
 
 impl BlockEntry {
+    /// Where its packed bytes are in the object.
+    pub(crate) fn place(&self) -> Range<u64> {
+        self.at..self.at.saturating_add(self.packed_size)
+    }
+
     /// The block's place in the log, and its transactions.
     pub(crate) fn describe(&self) -> String {
         let gtids = match self.gtids.is_empty() {

@@ -1,7 +1,6 @@
 //! Takes logs out of an archive. The manifest changes first, then the objects that hold none of its logs are
 //! deleted. If a run is killed in between, its objects are orphans, which the next run finds.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use binlogz_atomic_file::is_temporary;
@@ -14,9 +13,6 @@ use crate::storage::{Storage, Stored};
 /// How old an object is at least that no log is in before it counts as left behind: no run takes as long from storing
 /// its first object to naming it, since objects are of 512 MiB of logs.
 pub const ORPHAN_AGE: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// Objects that are deleted at once: object storage answers after some time.
-const DELETED_AT_ONCE: usize = 8;
 
 /// The prefix of temporary files in earlier builds.
 const OLDER_TEMPORARY: &str = ".new-";
@@ -121,21 +117,8 @@ pub fn collect(storage: &dyn Storage, objects: &[String]) -> Result<Undeleted> {
         let manifest = Manifest::read(storage)?.unwrap_or_default();
         refuse_older(&manifest)?;
         let named = manifest.named();
-        let unnamed = Mutex::new(objects.iter().filter(|object| !named.contains(object.as_str())));
-        let next = || unnamed.lock().unwrap_or_else(PoisonError::into_inner).next();
-        let trouble = Mutex::new(&mut failed);
-        std::thread::scope(|scope| {
-            for _ in 0..DELETED_AT_ONCE.min(objects.len()) {
-                scope.spawn(|| {
-                    while let Some(object) = next() {
-                        if let Err(error) = storage.delete(object) {
-                            let mut trouble = trouble.lock().unwrap_or_else(PoisonError::into_inner);
-                            trouble.push((object.clone(), error));
-                        }
-                    }
-                });
-            }
-        });
+        let unnamed = objects.iter().map(String::as_str).filter(|object| !named.contains(*object));
+        failed = storage.delete_all(&unnamed.collect::<Vec<_>>());
         Ok(())
     })?;
     Ok(failed)

@@ -237,12 +237,29 @@ pub fn chosen(
     workers: usize,
     out: &mut dyn FnMut() -> Result<Box<dyn Write>>,
 ) -> Result<Restored> {
-    let chosen = chosen_of(storage, file, selection, workers, out);
+    chosen_after(storage, &LastObject::default(), file, selection, workers, out)
+}
+
+/// The same for one of several logs, in their order.
+///
+/// # Errors
+///
+/// As [`whole`].
+pub fn chosen_after(
+    storage: &dyn Storage,
+    last: &LastObject,
+    file: &FileEntry,
+    selection: &Selection,
+    workers: usize,
+    out: &mut dyn FnMut() -> Result<Box<dyn Write>>,
+) -> Result<Restored> {
+    let chosen = chosen_of(storage, last, file, selection, workers, out);
     chosen.map_err(|error| gone(storage, objects(slice::from_ref(file)), error))
 }
 
 fn chosen_of(
     storage: &dyn Storage,
+    last: &LastObject,
     file: &FileEntry,
     selection: &Selection,
     workers: usize,
@@ -257,7 +274,7 @@ fn chosen_of(
     let mut writer = None;
     let (mut made_anew, mut known) = (false, GtidSet::default());
     for object in &file.objects {
-        let object = open(storage, object)?;
+        let object = last.open(storage, object)?;
         made_anew |= object.made_anew;
         let (log, numbers) = object.log(&file.name)?;
         let gtids = index::gtids(object.index.blocks.iter().filter(|block| block.log == log));

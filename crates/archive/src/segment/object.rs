@@ -1,5 +1,6 @@
 //! Reads an object: its index, then the blocks that are wanted. The byte table is that of [`crate::format::ends`].
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::block::Unpacked;
@@ -10,7 +11,7 @@ use crate::format::index::ContentsEntry;
 use crate::format::{BlockEntry, Contents, Index};
 use crate::format::{BlockHeader, index_anew};
 use crate::log::{BLOCK_SIZE_MAX, Piece, events};
-use crate::segment::unpacker::{self, Kept};
+use crate::segment::unpacker::{self, Kept, Packed};
 use crate::storage::ReadRange;
 
 /// An object that is read.
@@ -195,8 +196,8 @@ impl Object {
     /// A block that can't be read or is damaged; the error names it with its transactions.
     pub fn block(&self, number: u32, workers: usize) -> Result<Arc<Unpacked>> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        unpacker::one(&self.index.blocks, &|entry| self.read(entry), &mut kept, number, workers)
-            .map_err(|error| self.name_it(number, error))
+        let block = unpacker::one(&self.index.blocks, self, &mut kept, number, workers);
+        block.map_err(|error| self.name_it(number, error))
     }
 
     /// Unpacks blocks one after the other.
@@ -211,7 +212,7 @@ impl Object {
         sink: &mut dyn FnMut(&BlockEntry, &Unpacked) -> Result<()>,
     ) -> Result<()> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        unpacker::each(&self.index.blocks, &|entry| self.read(entry), &mut kept, numbers, workers, sink)
+        unpacker::each(&self.index.blocks, self, &mut kept, numbers, workers, sink)
     }
 
     /// Reads every block and compares its checksum.
@@ -219,8 +220,18 @@ impl Object {
         self.index.blocks.iter().try_for_each(|entry| self.read(entry).map(drop))
     }
 
-    /// A block's packed bytes, checked.
-    pub(crate) fn read(&self, entry: &BlockEntry) -> Result<Vec<u8>> {
+    /// Names the object, if the error does not.
+    pub(crate) fn name_it(&self, number: u32, error: Error) -> Error {
+        let at = self.index.blocks.get(number as usize).map_or(0, |entry| entry.at);
+        match error {
+            error @ Error::In { .. } => error,
+            error => in_object(&self.name, at, error),
+        }
+    }
+}
+
+impl Packed for Object {
+    fn read(&self, entry: &BlockEntry) -> Result<Vec<u8>> {
         if entry.is_lost() {
             return Err(in_object(
                 &self.name,
@@ -246,13 +257,8 @@ impl Object {
         read().map_err(|error| in_object(&self.name, entry.at, error))
     }
 
-    /// Names the object, if the error does not.
-    pub(crate) fn name_it(&self, number: u32, error: Error) -> Error {
-        let at = self.index.blocks.get(number as usize).map_or(0, |entry| entry.at);
-        match error {
-            error @ Error::In { .. } => error,
-            error => in_object(&self.name, at, error),
-        }
+    fn expect(&self, ranges: &[Range<u64>]) {
+        self.bytes.expect(ranges);
     }
 }
 

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::format::index::BlockEntry;
 use crate::log::events;
 use crate::segment::Object;
-use crate::segment::unpacker::CLOSURE_READ_MAX;
+use crate::segment::unpacker::{CLOSURE_READ_MAX, Packed};
 
 /// Memory of what is kept of blocks that others refer to.
 const KEPT_MAX: usize = 64 << 20;

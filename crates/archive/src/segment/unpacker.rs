@@ -4,6 +4,7 @@
 //! for a while, so that a whole log is restored without unpacking much twice.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use binlogz_flow::ordered;
@@ -26,8 +27,19 @@ const OPENED_MAX: usize = 160 << 20;
 /// each.
 const OPENED_FACTOR: usize = 6;
 
-/// Reads the packed bytes of a block, checked.
-pub(crate) type Read<'a> = dyn Fn(&BlockEntry) -> Result<Vec<u8>> + Sync + 'a;
+/// Where packed blocks are.
+pub(crate) trait Packed: Sync {
+    /// The packed bytes of a block, checked.
+    fn read(&self, entry: &BlockEntry) -> Result<Vec<u8>>;
+    /// Tells where the blocks are that will be read next.
+    fn expect(&self, _: &[Range<u64>]) {}
+}
+
+impl<F: Fn(&BlockEntry) -> Result<Vec<u8>> + Sync> Packed for F {
+    fn read(&self, entry: &BlockEntry) -> Result<Vec<u8>> {
+        self(entry)
+    }
+}
 
 /// The most recently used unpacked blocks.
 #[derive(Debug, Default)]
@@ -59,7 +71,7 @@ impl Kept {
 /// The block of this number.
 pub(crate) fn one(
     entries: &[BlockEntry],
-    read: &Read<'_>,
+    packed: &dyn Packed,
     kept: &mut Kept,
     number: u32,
     workers: usize,
@@ -68,6 +80,8 @@ pub(crate) fn one(
         return Ok(block);
     }
     let (mut at_hand, wanted) = needed(entries, kept, number)?;
+    let places = wanted.iter().filter_map(|&wanted| Some(entries.get(wanted as usize)?.place()));
+    packed.expect(&places.collect::<Vec<_>>());
     let mut jobs = wanted.into_iter();
     let budget = Budget::new(OPENED_MAX);
     ordered::run(
@@ -75,7 +89,7 @@ pub(crate) fn one(
         || jobs.next().filter(|&wanted| begin(entries, wanted, &budget)).map(Ok::<_, Error>),
         budget.until_dropped(),
         || Ok(()),
-        |(), wanted| Ok((wanted, open(entries, read, wanted).map_err(needed_by(entries, wanted, number))?)),
+        |(), wanted| Ok((wanted, open(entries, packed, wanted).map_err(needed_by(entries, wanted, number))?)),
         |(wanted, opened)| {
             let entry = entry(entries, wanted)?;
             let sources = entry.references.iter().filter_map(|reference| at_hand.get(reference).cloned());
@@ -99,7 +113,7 @@ pub(crate) fn one(
 /// Gives blocks to `sink` in the order of `numbers`.
 pub(crate) fn each(
     entries: &[BlockEntry],
-    read: &Read<'_>,
+    packed: &dyn Packed,
     kept: &mut Kept,
     numbers: &[u32],
     workers: usize,
@@ -113,11 +127,11 @@ pub(crate) fn each(
         || jobs.next().filter(|&number| begin(entries, number, &budget)).map(Ok),
         budget.until_dropped(),
         || Ok(()),
-        |(), number| Ok((number, open(entries, read, number)?)),
+        |(), number| Ok((number, open(entries, packed, number)?)),
         |(number, opened)| {
             let entry = entry(entries, number)?;
             let sources = entry.references.iter().map(|&reference| {
-                one(entries, read, kept, reference, workers).map_err(needed_by(entries, reference, number))
+                one(entries, packed, kept, reference, workers).map_err(needed_by(entries, reference, number))
             });
             let sources = sources.collect::<Result<_>>()?;
             let block = Arc::new(opened.gather(entry.offset, sources)?);
@@ -148,9 +162,9 @@ fn entry(entries: &[BlockEntry], number: u32) -> Result<&BlockEntry> {
         .ok_or_else(|| Error::damaged("index", format!("a reference to block {number}"), "one of its blocks"))
 }
 
-fn open(entries: &[BlockEntry], read: &Read<'_>, number: u32) -> Result<block::Opened> {
+fn open(entries: &[BlockEntry], packed: &dyn Packed, number: u32) -> Result<block::Opened> {
     let entry = entry(entries, number)?;
-    block::open(&read(entry)?, entry.size as usize)
+    block::open(&packed.read(entry)?, entry.size as usize)
 }
 
 /// If the block `wanted` fails, `number`, which needs it, can't be unpacked either.

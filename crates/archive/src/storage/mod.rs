@@ -15,8 +15,10 @@ mod object_storage;
 mod place;
 
 use std::io::Write;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, SystemTime};
 
 use crate::error::{Error, Result};
@@ -46,6 +48,10 @@ pub trait Storage: Send + Sync {
     fn get(&self, name: &str) -> Result<Box<dyn ReadRange>>;
     /// Deletes an object. It is no error if the object does not exist.
     fn delete(&self, name: &str) -> Result<()>;
+    /// Deletes objects, several at once. Returns those that can't be deleted.
+    fn delete_all(&self, names: &[&str]) -> Vec<(String, Error)> {
+        delete_each(self, names)
+    }
     /// All objects and unfinished uploads or files.
     fn stored(&self) -> Result<Vec<Stored>>;
     /// The manifest; `None` if there is no archive yet.
@@ -96,6 +102,30 @@ pub trait ReadRange: Send + Sync {
     fn size(&self) -> Result<u64>;
     /// Reads exactly these bytes.
     fn read(&self, offset: u64, size: usize) -> Result<Vec<u8>>;
+    /// Tells which ranges will be read next, in ascending order: those near each other may come together.
+    fn expect(&self, _: &[Range<u64>]) {}
+}
+
+/// Objects that are deleted at once: object storage answers after some time.
+const DELETED_AT_ONCE: usize = 8;
+
+/// Deletes objects by a call each. Returns those that can't be deleted.
+fn delete_each<S: Storage + ?Sized>(storage: &S, names: &[&str]) -> Vec<(String, Error)> {
+    let (left, failed) = (Mutex::new(names.iter()), Mutex::new(Vec::new()));
+    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+    thread::scope(|scope| {
+        for _ in 0..DELETED_AT_ONCE.min(names.len()) {
+            scope.spawn(|| {
+                while let Some(name) = next() {
+                    if let Err(error) = storage.delete(name) {
+                        let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                        failed.push(((*name).to_owned(), error));
+                    }
+                }
+            });
+        }
+    });
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<S: Storage + ?Sized> Storage for Box<S> {
@@ -109,6 +139,10 @@ impl<S: Storage + ?Sized> Storage for Box<S> {
 
     fn delete(&self, name: &str) -> Result<()> {
         (**self).delete(name)
+    }
+
+    fn delete_all(&self, names: &[&str]) -> Vec<(String, Error)> {
+        (**self).delete_all(names)
     }
 
     fn stored(&self) -> Result<Vec<Stored>> {

@@ -1,6 +1,7 @@
 //! Archives in a real S3 server: logs come back, nothing is uploaded twice, one transaction costs a few
 //! requests, and faults of networks and services lose nothing.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
@@ -8,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use binlogz_archive::create::{self, Created};
 use binlogz_archive::merge::{Options, merge};
 use binlogz_archive::prune::{Keep, prune};
+use binlogz_archive::restore::LastObject;
 use binlogz_archive::selection::Selection;
 use binlogz_archive::storage::{Encrypted, Folder, KeySource, ObjectStorage, Patience, Storage};
 use binlogz_archive::{Error, Level, check, copy, remove, restore};
@@ -364,6 +366,75 @@ fn an_archive_is_merged_pruned_and_copied_in_s3_and_needs_fewer_requests_then() 
     assert!(
         check::check(&reader, &manifest(&reader), 1).unwrap().iter().all(|line| line.contains(": gap: "))
     );
+}
+
+/// The seven logs of a server that is written to, as hourly runs archive them: an object each, then one for all.
+#[test]
+fn logs_that_share_an_object_cost_fewer_requests_than_logs_and_one_transaction_costs_three() {
+    let Some(server) = S3Server::start() else { return };
+    let names: Vec<_> = (1..=7).map(|number| format!("binlog.{number:06}")).collect();
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/plain");
+    let bytes: Vec<_> = names.iter().map(|name| std::fs::read(samples.join(name)).unwrap()).collect();
+    let dir = tempfile::tempdir().unwrap();
+    let key = dir.path().join("key");
+    std::fs::write(&key, "07".repeat(32)).unwrap();
+    for key in [None, Some(KeySource::File(key))] {
+        let place = format!("s3://{BUCKET}/{}", if key.is_some() { "encrypted" } else { "plain" });
+        let proxy = FaultProxy::start(&server, |_, _| Fault::Pass).unwrap();
+        let open =
+            || Encrypted::new(ObjectStorage::new(&place, proxy.settings(), PATIENCE).unwrap(), key.clone());
+        for (name, bytes) in names.iter().zip(&bytes) {
+            create::add(&open(), name, Arc::new(bytes.clone()), 1).unwrap();
+        }
+        let requests = |work: &dyn Fn(&dyn Storage)| {
+            let before = proxy.requests().len();
+            work(&open());
+            proxy.requests().split_off(before)
+        };
+        // Several workers take blocks in turn.
+        let all = |workers: usize| {
+            requests(&|storage| {
+                let last = LastObject::default();
+                for (file, bytes) in manifest(storage).files.iter().zip(&bytes) {
+                    let mut back = Vec::new();
+                    restore::whole_after(storage, &last, file, &mut back, workers).unwrap();
+                    assert!(back == *bytes, "{}", file.name);
+                }
+            })
+        };
+        let one = |number: usize| {
+            requests(&|storage| {
+                let file = &manifest(storage).files[number];
+                let gtids = file.gtid_set().unwrap();
+                let (tsid, list) = gtids.iter().next().unwrap();
+                let gtids = Some(format!("{tsid}:{}", list.last().unwrap().start()).parse().unwrap());
+                let selection = Selection { gtids, ..Selection::default() };
+                let mut out = || Ok(Box::new(std::io::sink()) as Box<dyn std::io::Write>);
+                let restored = restore::chosen(storage, file, &selection, 1, &mut out).unwrap();
+                assert_eq!(restored.transactions, 1);
+            })
+        };
+        let before = (all(2).len(), one(3).len());
+        assert!(before.0 <= 10 && before.1 <= 3, "{before:?}");
+        let options =
+            Options { level: Level::Fast, workers: 1, grace: Duration::ZERO, now: SystemTime::now() };
+        let merging = requests(&|storage| drop(merge(storage, options, &mut |_| {}).unwrap()));
+        let objects: Vec<_> = manifest(&open()).files.into_iter().flat_map(|file| file.objects).collect();
+        assert!(objects.len() == 7 && objects.iter().all(|object| *object == objects[0]), "{objects:?}");
+        let (whole, transaction) = (all(2), one(3));
+        println!(
+            "{place}: all {} requests, one transaction {}; merged in {}: {}, {}",
+            before.0,
+            before.1,
+            merging.len(),
+            whole.len(),
+            transaction.len()
+        );
+        assert!(whole.len() <= 5, "{whole:#?}");
+        assert!(transaction.len() <= 3, "{transaction:#?}");
+        let is_batch = |line: &&String| line.starts_with("POST ") && line.contains("?delete");
+        assert_eq!(merging.iter().filter(is_batch).count(), 1, "seven objects go at once: {merging:#?}");
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@
 //! objects can't be swapped either.
 
 use std::io::{self, Write};
+use std::ops::Range;
 
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 
@@ -154,6 +155,12 @@ impl Opened {
         let cipher = Cipher::new(data_key, salt, name)?;
         Ok(Opened { sealed, cipher, body })
     }
+
+    /// The chunks that a range of the plaintext is in, which is no longer than that.
+    fn sealed(&self, plain: &Range<u64>) -> Range<u64> {
+        let (first, end) = (plain.start / CHUNK as u64, plain.end.div_ceil(CHUNK as u64));
+        first * SEALED as u64..(end * SEALED as u64).min(self.body)
+    }
 }
 
 impl ReadRange for Opened {
@@ -170,10 +177,9 @@ impl ReadRange for Opened {
         if size == 0 {
             return Ok(Vec::new());
         }
-        let (first, end) = (offset / CHUNK as u64, (offset + size as u64).div_ceil(CHUNK as u64));
-        let from = first * SEALED as u64;
-        let to = (end * SEALED as u64).min(self.body);
-        let mut sealed = self.sealed.read(from, (to - from) as usize)?;
+        let first = offset / CHUNK as u64;
+        let range = self.sealed(&(offset..offset + size as u64));
+        let mut sealed = self.sealed.read(range.start, (range.end - range.start) as usize)?;
         let mut plain = Vec::with_capacity(sealed.len());
         let last = chunks(self.body) - 1;
         for (number, chunk) in (first..).zip(sealed.chunks_mut(SEALED)) {
@@ -182,5 +188,11 @@ impl ReadRange for Opened {
         plain.drain(..(offset - first * CHUNK as u64) as usize);
         plain.truncate(size);
         Ok(plain)
+    }
+
+    fn expect(&self, ranges: &[Range<u64>]) {
+        let size = self.size().unwrap_or_default();
+        let within = ranges.iter().filter(|range| range.end <= size);
+        self.sealed.expect(&within.map(|range| self.sealed(range)).collect::<Vec<_>>());
     }
 }

@@ -212,6 +212,10 @@ impl<S: Storage> Storage for Encrypted<S> {
         self.inner.delete(name)
     }
 
+    fn delete_all(&self, names: &[&str]) -> Vec<(String, Error)> {
+        self.inner.delete_all(names)
+    }
+
     fn stored(&self) -> Result<Vec<Stored>> {
         let mut stored = self.inner.stored()?;
         if self.key()?.is_some() {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use binlogz_archive::format::Manifest;
 use binlogz_archive::storage::{self, ManifestBytes, ReadRange, Storage, Stored};
-use binlogz_archive::{Result as ArchiveResult, check};
+use binlogz_archive::{Error, Result as ArchiveResult, check};
 use binlogz_figures::grouped;
 use clap::Args;
 
@@ -145,6 +145,10 @@ impl Storage for Watched<'_> {
         self.storage.delete(name)
     }
 
+    fn delete_all(&self, names: &[&str]) -> Vec<(String, Error)> {
+        self.storage.delete_all(names)
+    }
+
     fn stored(&self) -> ArchiveResult<Vec<Stored>> {
         self.storage.stored()
     }
@@ -191,6 +195,10 @@ impl ReadRange for WatchedObject {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         self.progress.add(read.add(&self.name, offset..offset + bytes.len() as u64));
         Ok(bytes)
+    }
+
+    fn expect(&self, ranges: &[Range<u64>]) {
+        self.object.expect(ranges);
     }
 }
 

@@ -175,7 +175,7 @@ impl Chosen {
                     Ok((false, None))
                 })
             } else {
-                restore::chosen(storage, file, &selection, workers, &mut begin)
+                restore::chosen_after(storage, &last, file, &selection, workers, &mut begin)
                     .map(|restored| (restored.ended, Some(restored.transactions)))
             };
             let done = match (restored, refused) {
