@@ -218,8 +218,7 @@ impl Values {
             }),
             Builder::F64(builder) => builder.append_option(double(&value)),
             Builder::D128(builder, scale) => {
-                builder
-                    .append_option(unscaled(&value, *scale).and_then(|digits| digits.parse::<i128>().ok()));
+                builder.append_option(unscaled128(&value, *scale));
             }
             Builder::D256(builder, scale) => {
                 builder.append_option(unscaled(&value, *scale).and_then(|digits| i256::from_string(&digits)));
@@ -309,6 +308,28 @@ fn double(value: &Value<'_>) -> Option<f64> {
         Value::Decimal(number) => number.text().as_str().parse().ok(),
         value => integer(value).map(|number| number as f64),
     }
+}
+
+/// A number of so many digits after the point, without the point; `None`: it has more of them, or takes more than 128 bits.
+fn unscaled128(value: &Value<'_>, scale: i8) -> Option<i128> {
+    let scale = u32::try_from(scale).ok()?;
+    let Value::Decimal(number) = value else {
+        return integer(value)?.checked_mul(10i128.checked_pow(scale)?);
+    };
+    let text = number.text();
+    let (mut digits, mut after, mut has_point) = (0i128, 0, false);
+    for &byte in text.as_str().as_bytes() {
+        match byte {
+            b'.' => has_point = true,
+            b'0'..=b'9' => {
+                digits = digits.checked_mul(10)?.checked_add(i128::from(byte - b'0'))?;
+                after += u32::from(has_point);
+            }
+            _ => {}
+        }
+    }
+    let digits = digits.checked_mul(10i128.checked_pow(scale.checked_sub(after)?)?)?;
+    Some(if number.is_negative() { -digits } else { digits })
 }
 
 /// The digits of a number with so many after the point, without the point.

@@ -14,6 +14,7 @@ use binlogz_scratch_file::Scratch;
 use crate::block::picked::{Pick, Picked};
 use crate::error::{Error, Result};
 use crate::format::contents::{BlockContents, Contents, KeyProbe, TableContents, TableName};
+use crate::format::index::BlockEntry;
 use crate::format::{FileEntry, index};
 use crate::log::payloads::{self, Codec};
 use crate::operations::restore::{self, LastObject};
@@ -330,20 +331,23 @@ impl PickedLog {
         Ok(Some(PickedLog { objects, steps }))
     }
 
-    /// Gives what is picked of each block to `sink`, with the bytes of the block.
+    /// Has workers `make` something of what is picked of each block, and gives it to `sink` in the log's order, with the bytes
+    /// of the block.
     ///
     /// # Errors
     ///
-    /// Damaged blocks, and those of `sink`.
-    pub fn each(
+    /// Damaged blocks, and those of `make` and `sink`.
+    pub fn each<T: Send>(
         &self,
         pick: &Pick<'_>,
         workers: usize,
-        sink: &mut dyn FnMut(u64, &Picked) -> Result<()>,
+        make: &(dyn Fn(&Picked) -> Result<T> + Sync),
+        sink: &mut dyn FnMut(u64, T) -> Result<()>,
     ) -> Result<()> {
         for (object, numbers) in &self.steps {
             let Some(told) = self.objects.get(*object) else { continue };
-            told.object.pick(numbers, pick, workers, &mut |entry, picked| sink(entry.packed_size, picked))?;
+            let sink = &mut |entry: &BlockEntry, made| sink(entry.packed_size, made);
+            told.object.pick(numbers, pick, workers, make, sink)?;
         }
         Ok(())
     }

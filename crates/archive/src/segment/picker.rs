@@ -1,8 +1,9 @@
 //! Picks columns of one table out of blocks of an object: what [`crate::block::picked`] does, with the earlier blocks that it
-//! needs. Streams are taken for several blocks at once; rows are gathered in order.
+//! needs. Workers do all of it, several blocks at once; a block that needs an earlier one waits until that is gathered. Only
+//! what continues from the block before it is gathered in order: [`Made::Later`].
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use binlogz_flow::ordered;
 
@@ -48,43 +49,154 @@ impl Kept {
     }
 }
 
+/// What workers share: earlier blocks, and which of them are being picked.
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// A block was picked, or given up.
+    ended: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    kept: Kept,
+    /// The blocks that are being picked, with the turn of the job that does it.
+    under_way: BTreeMap<u32, u64>,
+}
+
+/// A block that is being picked, until this is dropped: also by an error, or if its result isn't wanted any more.
+struct UnderWay<'s> {
+    shared: &'s Shared,
+    number: u32,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, number: u32, turn: u64) -> UnderWay<'_> {
+        self.lock().under_way.insert(number, turn);
+        UnderWay { shared: self, number }
+    }
+
+    /// What was picked out of an earlier block, by the job of this turn or by another. `None`: nobody has it. A job waits only
+    /// for those whose turn was before, and these have begun: so no two wait for each other.
+    fn earlier(&self, number: u32, turn: u64) -> Option<Arc<Picked>> {
+        let mut state = self.lock();
+        loop {
+            if let Some(picked) = state.kept.get(number) {
+                return Some(picked);
+            }
+            if state.under_way.get(&number).is_none_or(|&other| other >= turn) {
+                return None;
+            }
+            state = self.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn keep(&self, number: u32, picked: &Arc<Picked>) {
+        self.lock().kept.put(number, picked);
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.shared.lock().under_way.remove(&self.number);
+        self.shared.ended.notify_all();
+    }
+}
+
+/// One block to pick from.
+struct Job<'s> {
+    number: u32,
+    turn: u64,
+    /// Other blocks refer to it, and may wait for it.
+    under_way: Option<UnderWay<'s>>,
+}
+
+/// What a worker made of a block.
+enum Made<'s, T> {
+    /// What the caller makes of it, and the table maps in force where it ends.
+    Whole(u32, T, Vec<Vec<u8>>),
+    /// It is gathered when it is its turn: it was packed as bytes, which don't tell the table maps in force where it begins.
+    Later(Job<'s>, Prepared),
+}
+
 impl Object {
-    /// Gives what is picked out of blocks to `sink`, in their order.
+    /// Has workers `make` something of what is picked out of each block, and gives it to `sink` in the order of the blocks.
     ///
     /// # Errors
     ///
-    /// As for [`Object::block`], and those of `sink`.
-    pub fn pick(
+    /// As for [`Object::block`], and those of `make` and `sink`.
+    pub fn pick<T: Send>(
         &self,
         numbers: &[u32],
         pick: &Pick<'_>,
         workers: usize,
-        sink: &mut dyn FnMut(&BlockEntry, &Picked) -> Result<()>,
+        make: &(dyn Fn(&Picked) -> Result<T> + Sync),
+        sink: &mut dyn FnMut(&BlockEntry, T) -> Result<()>,
     ) -> Result<()> {
         let referred: BTreeSet<u32> =
             self.index.blocks.iter().flat_map(|entry| &entry.references).copied().collect();
-        let mut jobs = numbers.iter().copied();
-        let mut kept = Kept::default();
-        // A block packed as bytes doesn't tell the table maps in force where it begins.
-        let mut last: Option<Arc<Picked>> = None;
-        ordered::run(
-            workers,
-            || jobs.next().map(Ok),
-            || {},
-            || Ok(()),
-            |(), number| Ok((number, self.prepare(number, pick)?)),
-            |(number, prepared)| {
-                let before = last.take();
-                let picked = self.picked(number, prepared, pick, before.as_deref(), &mut kept);
-                let picked = picked.map_err(|error| self.name_it(number, error))?;
-                if referred.contains(&number) {
-                    kept.put(number, &picked);
+        let shared = Shared::default();
+        let mut turns = numbers.iter().copied().zip(0..);
+        let jobs = || {
+            let (number, turn) = turns.next()?;
+            let under_way = referred.contains(&number).then(|| shared.begin(number, turn));
+            Some(Ok(Job { number, turn, under_way }))
+        };
+        let mut last = Vec::new();
+        let sink = |made: Made<'_, T>| {
+            let (number, made) = match made {
+                Made::Whole(number, made, maps) => {
+                    last = maps;
+                    (number, made)
                 }
-                sink(self.entry(number)?, &picked)?;
-                last = Some(picked);
-                Ok(())
-            },
-        )
+                Made::Later(job, prepared) => {
+                    let picked = self.picked_by(&job, prepared, pick, &last, &shared)?;
+                    last.clone_from(&picked.maps);
+                    (job.number, make(&picked)?)
+                }
+            };
+            sink(self.entry(number)?, made)
+        };
+        ordered::run(workers, jobs, (), || Ok(()), |(), job| self.work(job, pick, make, &shared), sink)
+    }
+
+    /// A worker's part.
+    fn work<'s, T>(
+        &self,
+        mut job: Job<'s>,
+        pick: &Pick<'_>,
+        make: &(dyn Fn(&Picked) -> Result<T> + Sync),
+        shared: &'s Shared,
+    ) -> Result<Made<'s, T>> {
+        let prepared = self.prepare(job.number, pick)?;
+        if prepared.lacks_maps() && self.entry(job.number)?.continues {
+            return Ok(Made::Later(job, prepared));
+        }
+        let picked = self.picked_by(&job, prepared, pick, &[], shared)?;
+        // A block that needs it doesn't wait for what is made of it.
+        job.under_way = None;
+        Ok(Made::Whole(job.number, make(&picked)?, picked.maps.clone()))
+    }
+
+    /// What a job picks out of its block; kept, if other blocks refer to it.
+    fn picked_by(
+        &self,
+        job: &Job<'_>,
+        prepared: Prepared,
+        pick: &Pick<'_>,
+        maps: &[Vec<u8>],
+        shared: &Shared,
+    ) -> Result<Arc<Picked>> {
+        let picked = self.picked(job, prepared, pick, maps, shared);
+        let picked = picked.map_err(|error| self.name_it(job.number, error))?;
+        if job.under_way.is_some() {
+            shared.keep(job.number, &picked);
+        }
+        Ok(picked)
     }
 
     fn entry(&self, number: u32) -> Result<&BlockEntry> {
@@ -100,14 +212,15 @@ impl Object {
         picked::prepare(&packed, entry.size as usize, pick).map_err(|error| self.name_it(number, error))
     }
 
-    /// Picks out of a block, and before that out of those that it needs.
+    /// Picks out of a block, and before that out of those that it needs. `before`: the table maps in force where it begins, if it
+    /// continues from a block before it.
     fn picked(
         &self,
-        number: u32,
+        &Job { number, turn, .. }: &Job<'_>,
         prepared: Prepared,
         pick: &Pick<'_>,
-        before: Option<&Picked>,
-        kept: &mut Kept,
+        before: &[Vec<u8>],
+        shared: &Shared,
     ) -> Result<Arc<Picked>> {
         let mut open = vec![(number, prepared)];
         let mut at_hand: BTreeMap<u32, Arc<Picked>> = BTreeMap::new();
@@ -128,7 +241,9 @@ impl Object {
                 else {
                     continue;
                 };
-                if let Some(picked) = at_hand.get(&reference).cloned().or_else(|| kept.get(reference)) {
+                if let Some(picked) =
+                    at_hand.get(&reference).cloned().or_else(|| shared.earlier(reference, turn))
+                {
                     at_hand.insert(reference, Arc::clone(&picked));
                     *source = Some(picked);
                 } else if reference >= *top {
@@ -151,10 +266,10 @@ impl Object {
                 continue;
             }
             let Some((top, prepared)) = open.pop() else { continue };
-            let before = before.filter(|_| top == number && entry.continues);
+            let before = if top == number { before } else { &[] };
             let picked = Arc::new(self.gather(top, prepared, &sources, pick, before)?);
             if top != number {
-                kept.put(top, &picked);
+                shared.keep(top, &picked);
             }
             at_hand.insert(top, picked);
         }
@@ -166,7 +281,7 @@ impl Object {
         prepared: Prepared,
         sources: &[Option<Arc<Picked>>],
         pick: &Pick<'_>,
-        before: Option<&Picked>,
+        before: &[Vec<u8>],
     ) -> Result<Picked> {
         let entry = self.entry(number)?;
         let head = self.index.logs.get(entry.log as usize).map(|log| log.head.as_slice()).unwrap_or_default();
@@ -176,7 +291,7 @@ impl Object {
             Prepared::Whole(maps) => (self.block(number, 1)?, maps),
         };
         if maps.is_empty() {
-            maps = before.map(|before| before.maps.clone()).unwrap_or_default();
+            maps = before.to_vec();
         }
         let lengths = events::lengths(head);
         let lengths =

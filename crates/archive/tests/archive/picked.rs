@@ -75,24 +75,34 @@ fn picked(folder: &Folder, names: impl Iterator<Item = (Vec<u8>, Vec<u8>)>) -> R
             let object = restore::open(folder, object).unwrap();
             let (_, numbers) = object.log(&file.name).unwrap();
             object
-                .pick(&numbers, &pick, 2, &mut |_, picked| {
-                    for (table, of_kind, run) in &picked.runs {
-                        let table = &picked.tables[*table];
-                        for row in run.clone() {
-                            let images = [false, true].map(|is_after| {
-                                table.has_image(row, is_after).then(|| {
-                                    let cells = table.columns.iter().enumerate();
-                                    let cells = cells.map(|(place, index)| {
-                                        shown(*index, table.cell(row, is_after, place))
-                                    });
-                                    cells.collect::<String>()
-                                })
-                            });
-                            all.push(format!("{:?} {images:?}", kind(*of_kind)));
+                .pick(
+                    &numbers,
+                    &pick,
+                    2,
+                    &|picked| {
+                        let mut all = Vec::new();
+                        for (table, of_kind, run) in &picked.runs {
+                            let table = &picked.tables[*table];
+                            for row in run.clone() {
+                                let images = [false, true].map(|is_after| {
+                                    table.has_image(row, is_after).then(|| {
+                                        let cells = table.columns.iter().enumerate();
+                                        let cells = cells.map(|(place, index)| {
+                                            shown(*index, table.cell(row, is_after, place))
+                                        });
+                                        cells.collect::<String>()
+                                    })
+                                });
+                                all.push(format!("{:?} {images:?}", kind(*of_kind)));
+                            }
                         }
-                    }
-                    Ok(())
-                })
+                        Ok(all)
+                    },
+                    &mut |_, rows| {
+                        all.extend(rows);
+                        Ok(())
+                    },
+                )
                 .unwrap();
         }
         rows.insert(name, all);

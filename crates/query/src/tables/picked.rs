@@ -5,12 +5,13 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use binlogz_archive::block::picked::{Pick, PickedTable};
+use binlogz_archive::block::picked::{Pick, Picked, PickedTable};
 use binlogz_archive::part::PickedLog;
 use binlogz_binlog::event::RowsKind;
 use binlogz_binlog::row::{Cell, CellContent, TableSchema};
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::Fields;
+use datafusion::arrow::compute::concat_batches;
+use datafusion::arrow::datatypes::{Fields, SchemaRef};
 use datafusion::common::Result;
 use datafusion::error::DataFusionError;
 
@@ -60,21 +61,19 @@ pub(super) fn places(
     Some(places)
 }
 
-/// Makes batches of what is picked.
-pub(super) struct PickedMaker<'a> {
+/// Makes batches of a log's blocks, each for itself: workers do it, several blocks at once.
+pub(super) struct PickedRows<'a> {
     pub(super) job: &'a Job<'a>,
     pub(super) fields: &'a Fields,
     pub(super) needed: &'a BTreeSet<usize>,
-    pub(super) columns: Vec<Column>,
-    pub(super) rows: usize,
-    pub(super) bytes: usize,
-    pub(super) scratch: Vec<u8>,
+    /// Empty columns.
+    pub(super) columns: &'a (dyn Fn() -> Vec<Column> + Sync),
 }
 
-impl PickedMaker<'_> {
+impl PickedRows<'_> {
     /// Goes through a log; returns the bytes that were read of its archive.
     pub(super) fn read(
-        &mut self,
+        &self,
         log: &PickedLog,
         (database, table): (&str, &str),
         sink: &mut dyn FnMut(RecordBatch) -> bool,
@@ -83,26 +82,100 @@ impl PickedMaker<'_> {
         let columns = |schema: &TableSchema| places(schema, logs, needed, fields);
         let pick = Pick { database: database.as_bytes(), table: table.as_bytes(), columns: &columns };
         let mut bytes_read = 0;
-        log.each(&pick, self.job.workers, &mut |bytes, picked| {
+        let mut few = Few { schema: self.job.schema, batches: Vec::new(), rows: 0, bytes: 0 };
+        log.each(&pick, self.job.workers, &|picked| self.batches(picked), &mut |bytes, batches| {
             bytes_read += bytes;
-            for (number, kind, rows) in &picked.runs {
-                let Some(table) = picked.tables.get(*number) else { continue };
-                if self.job.wanted.has_kind(*kind) {
-                    self.rows(table, *kind, rows.clone(), sink)?;
-                }
-            }
-            Ok(())
+            batches.into_iter().try_for_each(|batch| few.add(batch, sink))
         })?;
-        self.pass_on(sink)?;
+        few.pass_on(sink)?;
         Ok(bytes_read)
     }
 
+    /// The rows of a block.
+    fn batches(&self, picked: &Picked) -> binlogz_archive::Result<Vec<RecordBatch>> {
+        let mut maker = BlockMaker {
+            job: self.job,
+            fields: self.fields,
+            columns: (self.columns)(),
+            rows: 0,
+            bytes: 0,
+            done: Vec::new(),
+            scratch: Vec::new(),
+        };
+        for (number, kind, rows) in &picked.runs {
+            let Some(table) = picked.tables.get(*number) else { continue };
+            if self.job.wanted.has_kind(*kind) {
+                maker.rows(table, *kind, rows.clone())?;
+            }
+        }
+        maker.pass_on()?;
+        Ok(maker.done)
+    }
+}
+
+/// Batches that are joined before they are passed on: a block may have few rows of a table.
+struct Few<'a> {
+    schema: &'a SchemaRef,
+    batches: Vec<RecordBatch>,
+    rows: usize,
+    bytes: usize,
+}
+
+impl Few<'_> {
+    fn add(
+        &mut self,
+        batch: RecordBatch,
+        sink: &mut dyn FnMut(RecordBatch) -> bool,
+    ) -> binlogz_archive::Result<()> {
+        if self.rows + batch.num_rows() > ROWS_MAX || self.bytes > BYTES_MAX {
+            self.pass_on(sink)?;
+        }
+        self.rows += batch.num_rows();
+        self.bytes += batch.get_array_memory_size();
+        self.batches.push(batch);
+        Ok(())
+    }
+
+    fn pass_on(&mut self, sink: &mut dyn FnMut(RecordBatch) -> bool) -> binlogz_archive::Result<()> {
+        (self.rows, self.bytes) = (0, 0);
+        let mut batches = std::mem::take(&mut self.batches);
+        let batch = match (batches.pop(), batches.is_empty()) {
+            (None, _) => return Ok(()),
+            (Some(only), true) => only,
+            (Some(last), false) => {
+                batches.push(last);
+                concat_batches(self.schema, &batches).map_err(failed)?
+            }
+        };
+        match sink(batch) {
+            true => Ok(()),
+            // A way out.
+            false => Err(binlogz_archive::Error::writing(std::io::ErrorKind::BrokenPipe.into())),
+        }
+    }
+}
+
+fn failed(error: impl std::fmt::Display) -> binlogz_archive::Error {
+    binlogz_archive::Error::writing(std::io::Error::other(error.to_string()))
+}
+
+/// Makes batches of a block.
+struct BlockMaker<'a> {
+    job: &'a Job<'a>,
+    fields: &'a Fields,
+    columns: Vec<Column>,
+    rows: usize,
+    bytes: usize,
+    done: Vec<RecordBatch>,
+    scratch: Vec<u8>,
+}
+
+impl BlockMaker<'_> {
     fn rows(
         &mut self,
         table: &PickedTable,
         kind: RowsKind,
         rows: Range<usize>,
-        sink: &mut dyn FnMut(RecordBatch) -> bool,
     ) -> binlogz_archive::Result<()> {
         let (names, _) = self.job.logs.columns(&table.schema);
         // Which of the picked columns each field is.
@@ -115,7 +188,7 @@ impl PickedMaker<'_> {
             self.row(table, kind, row, &picks)?;
             self.rows += 1;
             if self.rows == ROWS_MAX || self.bytes > BYTES_MAX {
-                self.pass_on(sink)?;
+                self.pass_on()?;
             }
         }
         Ok(())
@@ -160,19 +233,14 @@ impl PickedMaker<'_> {
         Ok(())
     }
 
-    fn pass_on(&mut self, sink: &mut dyn FnMut(RecordBatch) -> bool) -> binlogz_archive::Result<()> {
+    fn pass_on(&mut self) -> binlogz_archive::Result<()> {
         self.bytes = 0;
         let rows = std::mem::take(&mut self.rows);
-        if rows == 0 {
-            return Ok(());
+        if rows > 0 {
+            let batch = batch_of(&mut self.columns, self.job.schema, rows).map_err(failed)?;
+            self.done.push(batch);
         }
-        let batch = batch_of(&mut self.columns, self.job.schema, rows)
-            .map_err(|error| binlogz_archive::Error::writing(std::io::Error::other(error.to_string())))?;
-        match sink(batch) {
-            true => Ok(()),
-            // A way out.
-            false => Err(binlogz_archive::Error::writing(std::io::ErrorKind::BrokenPipe.into())),
-        }
+        Ok(())
     }
 }
 

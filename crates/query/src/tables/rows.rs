@@ -14,7 +14,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 
 use super::columns::{Builder, Kind, Value};
 use super::frame::Frame;
-use super::picked::{self, PickedMaker};
+use super::picked::{self, PickedRows};
 use super::user::Columns;
 use super::{CountedColumn, Job, Output, PickedPart, ROWS_MAX, Reader, Shape, Sink, arrow_error};
 use crate::logs::Logs;
@@ -197,16 +197,9 @@ impl Reader for Changes {
         sink: &mut dyn FnMut(RecordBatch) -> bool,
     ) -> binlogz_archive::Result<u64> {
         let Some(table) = job.wanted.one_table() else { return Ok(0) };
-        let mut maker = PickedMaker {
-            job,
-            fields: &self.fields,
-            needed: &part.needed,
-            columns: self.columns(job.outputs.iter().copied()),
-            rows: 0,
-            bytes: 0,
-            scratch: Vec::new(),
-        };
-        maker.read(&part.log, table, sink)
+        let columns = || self.columns(job.outputs.iter().copied());
+        let rows = PickedRows { job, fields: &self.fields, needed: &part.needed, columns: &columns };
+        rows.read(&part.log, table, sink)
     }
 
     fn read(&self, job: Job<'_>, input: Input, sink: Sink<'_>) -> Result<ReadSummary, Error> {

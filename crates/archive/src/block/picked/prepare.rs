@@ -26,6 +26,16 @@ pub(crate) enum Prepared {
     Whole(Vec<Vec<u8>>),
 }
 
+impl Prepared {
+    /// Whether the table maps in force where the block begins are those of the block before it, if it continues from one.
+    pub(crate) fn lacks_maps(&self) -> bool {
+        match self {
+            Prepared::Columns(_) => false,
+            Prepared::Unpacked(_, maps) | Prepared::Whole(maps) => maps.is_empty(),
+        }
+    }
+}
+
 /// Streams of the events, and of the table.
 #[derive(Debug)]
 pub(crate) struct Columns {
