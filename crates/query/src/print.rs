@@ -32,7 +32,7 @@ const PLAN: [&str; 2] = ["plan_type", "plan"];
 pub(crate) const ROW_GROUP_MAX: usize = 256 << 10;
 pub(crate) const ROW_GROUP_BYTES_MAX: usize = 64 << 20;
 /// The level of zstd in Parquet files: the library's default.
-pub(crate) const PARQUET_LEVEL: i32 = 3;
+pub const PARQUET_LEVEL: i32 = 3;
 
 /// How rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use std::thread;
 
 use binlogz_atomic_file::remove_unfinished;
 use binlogz_query::Error;
-use binlogz_query::export::{Export, Partition};
-use clap::{Parser, ValueEnum};
+use binlogz_query::export::{Export, LEVEL_DEFAULT, Partition};
+use clap::{Parser, ValueEnum, value_parser};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
@@ -49,6 +49,12 @@ pub(crate) struct ExportArgs {
     /// Export only rows of this table; may be repeated [default: as before, or all]
     #[arg(long, value_name = "DB.TABLE", value_parser = table)]
     table: Vec<(String, String)>,
+    /// zstd level of the files, 1 (fast) to 22 (small)
+    ///
+    /// Text takes an eighth less at level 9, for six times the time of compressing, and a quarter less at 19, for a hundred times. Numbers
+    /// hardly gain.
+    #[arg(long, default_value_t = LEVEL_DEFAULT, value_parser = value_parser!(i32).range(1..=22))]
+    level: i32,
     /// Only tell how much is new
     #[arg(long)]
     dry_run: bool,
@@ -114,6 +120,7 @@ impl ExportArgs {
             jobs: self.inputs.jobs(),
             is_dry: self.dry_run,
             plaintext: self.plaintext,
+            level: self.level,
         };
         if !self.arguments.is_empty() {
             let progress = self.progress.begin("exporting");

@@ -15,9 +15,11 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::compute::concat;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
-use parquet::basic::Encoding;
+use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
+
+use crate::print::PARQUET_LEVEL;
 
 /// Rows that are tried.
 const ROWS_TRIED: usize = 16 << 10;
@@ -35,8 +37,11 @@ pub(super) struct Choice {
     pub(super) encoding: Encoding,
 }
 
-/// Tries the encodings of all columns on rows of a file; `base`: how it is written but for them.
-pub(super) fn choose(batches: &[RecordBatch], base: &WriterProperties) -> Vec<Choice> {
+/// Tries the encodings of all columns on rows of a file. The level of zstd is the default for that, whatever the file's is: which
+/// is smallest hardly depends on it, and the highest level takes a hundred times as long.
+pub(super) fn choose(batches: &[RecordBatch]) -> Vec<Choice> {
+    let level = ZstdLevel::try_new(PARQUET_LEVEL).unwrap_or_default();
+    let base = &WriterProperties::builder().set_compression(Compression::ZSTD(level)).build();
     let Some(first) = batches.first() else { return Vec::new() };
     let mut choices = Vec::new();
     for (index, field) in first.schema().fields().iter().enumerate() {

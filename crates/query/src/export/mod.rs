@@ -25,14 +25,18 @@ mod writers;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use binlogz_archive::part::Run;
+use binlogz_arrow::moment;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_flow::Error as FlowError;
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, FieldRef, Fields};
+use parquet::basic::ZstdLevel;
 
 use crate::error::{Error, Result};
 use crate::logs::Logs;
+pub use crate::print::PARQUET_LEVEL as LEVEL_DEFAULT;
 use crate::tables::EveryTable;
 use crate::tables::user::{self, Columns};
 
@@ -60,6 +64,8 @@ pub struct Export {
     pub is_dry: bool,
     /// Also write what stood encrypted where it was read.
     pub plaintext: bool,
+    /// The level of zstd in its files, 1 to 22.
+    pub level: i32,
 }
 
 /// The result of a run.
@@ -179,7 +185,9 @@ impl Exporter<'_> {
         let jobs = self.export.jobs;
         let run = self.before.run + 1;
         let staging = self.target.begin()?;
-        let mut writers = Writers::new(staging.path(), self.target.file_prefix(run), self.partition);
+        let level = ZstdLevel::try_new(self.export.level);
+        let level = level.map_err(|error| Error::Target(format!("level of zstd: {error}")))?;
+        let mut writers = Writers::new(staging.path(), self.target.file_prefix(run), self.partition, level);
 
         let mut fresh = Fresh::after(&self.before)?;
         let transactions = writers.add(TRANSACTIONS.to_owned(), &fresh::schema(), &[]);
@@ -241,7 +249,7 @@ impl Exporter<'_> {
                 && let Ok(field) = schema.field_with_name("after")
                 && let DataType::Struct(fields) = field.data_type()
             {
-                columns.after(fields);
+                columns.after(&with_our_zone(fields));
             }
             every.add(&database, &table, &columns);
             let Some(schema) = every.schema(sets.len()) else { continue };
@@ -272,6 +280,15 @@ impl Exporter<'_> {
         }
         Ok(counts)
     }
+}
+
+/// The columns of a file as tables have them. Parquet tells of a moment that it is in UTC, but not how the zone is written.
+fn with_our_zone(fields: &Fields) -> Fields {
+    let field = |field: &FieldRef| match field.data_type() {
+        DataType::Timestamp(_, Some(_)) => Arc::new(field.as_ref().clone().with_data_type(moment())),
+        _ => Arc::clone(field),
+    };
+    fields.iter().map(field).collect()
 }
 
 /// Ends the reading of a log because of an error that isn't the log's.

@@ -12,6 +12,7 @@ use datafusion::arrow::array::{RecordBatch, TimestampMicrosecondArray};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::{Date32Type, SchemaRef};
 use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
@@ -20,7 +21,7 @@ use super::encodings;
 use super::fresh::{column, value};
 use super::manifest::{Partition, Written};
 use crate::error::{Error, Result};
-use crate::print::{PARQUET_LEVEL, ROW_GROUP_BYTES_MAX, ROW_GROUP_MAX};
+use crate::print::{ROW_GROUP_BYTES_MAX, ROW_GROUP_MAX};
 
 /// Files that are open at once.
 const OPEN_MAX: usize = 512;
@@ -50,6 +51,7 @@ pub(super) struct Writers {
     /// How names begin: with the number of the run.
     prefix: String,
     partition: Partition,
+    level: ZstdLevel,
     sets: Vec<Set>,
     open: HashMap<(usize, String), Open>,
     /// Bytes of all rows that are not written yet.
@@ -122,14 +124,17 @@ impl Output {
     fn create(
         place: PathBuf,
         file: Written,
-        set: &Set,
+        (set, level): (&Set, ZstdLevel),
         rows: Option<usize>,
         first: &[RecordBatch],
     ) -> Result<Self> {
         let failed = |error: &dyn std::fmt::Display| Error::Target(format!("{}: {error}", place.display()));
         let output = File::create_new(&place).map_err(|error| failed(&error))?;
-        let properties = properties(set, rows, first);
-        let writer = ArrowWriter::try_new(output, Arc::clone(&set.schema), Some(properties));
+        // Parquet's own types tell all of the schema, and Arrow's would be half of the footer of a small file.
+        let options = ArrowWriterOptions::new()
+            .with_properties(properties(set, level, rows, first))
+            .with_skip_arrow_metadata(true);
+        let writer = ArrowWriter::try_new_with_options(output, Arc::clone(&set.schema), options);
         let writer = writer.map_err(|error| failed(&error))?;
         Ok(Output { writer, file, place })
     }
@@ -164,11 +169,12 @@ impl Output {
 }
 
 impl Writers {
-    pub(super) fn new(folder: &Path, prefix: String, partition: Partition) -> Self {
+    pub(super) fn new(folder: &Path, prefix: String, partition: Partition, level: ZstdLevel) -> Self {
         Writers {
             folder: folder.to_owned(),
             prefix,
             partition,
+            level,
             sets: Vec::new(),
             open: HashMap::new(),
             memory: 0,
@@ -254,7 +260,7 @@ impl Writers {
             let (Some(open), Some(set)) = (self.open.get_mut(key), self.sets.get(key.0)) else {
                 return Ok(());
             };
-            open.file = Some(Output::create(place, file, set, None, &open.waiting.batches)?);
+            open.file = Some(Output::create(place, file, (set, self.level), None, &open.waiting.batches)?);
             self.files_open += 1;
         }
         let Some(open) = self.open.get_mut(key) else { return Ok(()) };
@@ -300,7 +306,7 @@ impl Writers {
             let name = open.file.is_none().then(|| self.new_file(&key));
             left.push((key.0, name, open));
         }
-        let sets = &self.sets;
+        let (sets, level) = (&self.sets, self.level);
         let left = Mutex::new(left);
         let files = Mutex::new(Ok(std::mem::take(&mut self.files)));
         let work = || {
@@ -308,6 +314,7 @@ impl Writers {
                 let mut file = match (open.file.take(), name, sets.get(set)) {
                     (Some(file), ..) => file,
                     (None, Some((place, file)), Some(set)) if open.waiting.rows() > 0 => {
+                        let set = (set, level);
                         Output::create(place, file, set, Some(open.waiting.rows()), &open.waiting.batches)?
                     }
                     _ => return Ok(None),
@@ -347,8 +354,7 @@ fn failed(place: &Path) -> impl Fn(parquet::errors::ParquetError) -> Error + use
 
 /// How a file is written; `rows`: those that it will have, if that is known. The encodings are those that are best for the first
 /// rows.
-fn properties(set: &Set, rows: Option<usize>, first: &[RecordBatch]) -> WriterProperties {
-    let level = ZstdLevel::try_new(PARQUET_LEVEL).unwrap_or_default();
+fn properties(set: &Set, level: ZstdLevel, rows: Option<usize>, first: &[RecordBatch]) -> WriterProperties {
     let mut builder = WriterProperties::builder()
         .set_compression(Compression::ZSTD(level))
         .set_data_page_size_limit(PAGE_SIZE_MAX)
@@ -358,7 +364,7 @@ fn properties(set: &Set, rows: Option<usize>, first: &[RecordBatch]) -> WriterPr
     if rows.is_some_and(|rows| rows < INDEXED_MIN) {
         builder = builder.set_statistics_enabled(EnabledStatistics::Chunk).set_offset_index_disabled(true);
     }
-    for choice in encodings::choose(first, &builder.clone().build()) {
+    for choice in encodings::choose(first) {
         builder = builder
             .set_column_dictionary_enabled(choice.path.clone(), choice.has_dictionary)
             .set_column_encoding(choice.path, choice.encoding);
