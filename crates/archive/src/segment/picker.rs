@@ -62,7 +62,12 @@ struct State {
     kept: Kept,
     /// The blocks that are being picked, with the turn of the job that does it.
     under_way: BTreeMap<u32, u64>,
+    /// Nothing is wanted any more: what the caller would have gathered in order never will be.
+    is_over: bool,
 }
+
+/// Ends all waiting when it is dropped.
+struct End<'s>(&'s Shared);
 
 /// A block that is being picked, until this is dropped: also by an error, or if its result isn't wanted any more.
 struct UnderWay<'s> {
@@ -88,7 +93,7 @@ impl Shared {
             if let Some(picked) = state.kept.get(number) {
                 return Some(picked);
             }
-            if state.under_way.get(&number).is_none_or(|&other| other >= turn) {
+            if state.is_over || state.under_way.get(&number).is_none_or(|&other| other >= turn) {
                 return None;
             }
             state = self.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -97,6 +102,13 @@ impl Shared {
 
     fn keep(&self, number: u32, picked: &Arc<Picked>) {
         self.lock().kept.put(number, picked);
+    }
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.lock().is_over = true;
+        self.0.ended.notify_all();
     }
 }
 
@@ -161,7 +173,8 @@ impl Object {
             };
             sink(self.entry(number)?, made)
         };
-        ordered::run(workers, jobs, (), || Ok(()), |(), job| self.work(job, pick, make, &shared), sink)
+        let work = |(): &mut (), job| self.work(job, pick, make, &shared);
+        ordered::run(workers, jobs, End(&shared), || Ok(()), work, sink)
     }
 
     /// A worker's part.
@@ -297,5 +310,40 @@ impl Object {
         let lengths =
             lengths.ok_or_else(|| Error::damaged("head of the log", "no format description", "one"))?;
         Picked::of_unpacked(&unpacked, &maps, &lengths, entry.offset, pick)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)] // a test may panic
+
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Has a job of turn 5 ask for block 7, and does something while it waits.
+    fn waits_until(shared: &Shared, done: impl FnOnce()) {
+        thread::scope(|scope| {
+            let asking = scope.spawn(|| shared.earlier(7, 5));
+            thread::sleep(Duration::from_millis(50));
+            assert!(!asking.is_finished());
+            done();
+            assert!(asking.join().unwrap().is_none());
+        });
+    }
+
+    #[test]
+    fn a_job_waits_for_those_before_it_until_they_give_up_or_nothing_is_wanted() {
+        let shared = Shared::default();
+        assert!(shared.earlier(7, 5).is_none(), "nobody picks it");
+        let later = shared.begin(7, 9);
+        assert!(shared.earlier(7, 5).is_none(), "that one might wait for this");
+        drop(later);
+        let before = shared.begin(7, 1);
+        waits_until(&shared, || drop(before));
+        // A result that nobody takes is never dropped while workers wait.
+        let _untaken = shared.begin(7, 1);
+        waits_until(&shared, || drop(End(&shared)));
     }
 }
