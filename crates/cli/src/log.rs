@@ -28,7 +28,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::failure::{Failure, Result, complain};
 
 /// Our own targets begin with it; a level without a target is theirs.
-pub(crate) const OWN: &str = "binlogz";
+const OWN: &str = "binlogz";
 /// Other crates that log are heard from this level on, unless they are named.
 const OTHERS: LevelFilter = LevelFilter::WARN;
 /// The fields that each JSON line has.
@@ -110,7 +110,7 @@ pub(crate) fn install(settings: &Settings) -> Result<Levels> {
     let lines = Lines { format: settings.format }.with_filter(levels);
     let registry = tracing_subscriber::registry().with(lines);
     #[cfg(feature = "otel")]
-    let registry = registry.with(crate::traces::layer()?);
+    let registry = registry.with(crate::traces::layer(OWN)?);
     let failed = |error| Failure::Line(format!("begin the log: {error}"));
     registry.try_init().map_err(failed)?;
     Ok(Levels(handle))

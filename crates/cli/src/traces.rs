@@ -14,7 +14,6 @@ use tracing_subscriber::layer::Layer;
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::failure::{Failure, Result};
-use crate::log::OWN;
 
 /// Either says where a collector is; without both nothing is sent.
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
@@ -30,13 +29,13 @@ const DEFAULT_SERVICE: &str = "binlogz-relay";
 /// Spans of threads that never end: they would never be sent.
 const ENDLESS: &str = "duty";
 
-/// Sends spans, if the environment says where to. Spans that end are collected and sent by a thread of its own, every five seconds or
-/// when there are 512; it is a line of the log if that fails.
+/// Sends spans whose target begins with `own`, if the environment says where to. Those that have ended are sent by a thread of
+/// their own, every five seconds or when there are 512; it is a line of the log if that fails.
 ///
 /// # Errors
 ///
 /// Variables that make no sense.
-pub(crate) fn layer<S>() -> Result<Option<impl Layer<S>>>
+pub(crate) fn layer<S>(own: &'static str) -> Result<Option<impl Layer<S>>>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
@@ -54,8 +53,10 @@ where
     let exporter = exporter.map_err(|error| Failure::Line(format!("begin to send traces: {error}")))?;
     let provider =
         SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource()).build();
-    let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer(OWN)).with_threads(false);
-    Ok(Some(layer.with_filter(filter_fn(is_sent))))
+    let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer(own)).with_threads(false);
+    Ok(Some(
+        layer.with_filter(filter_fn(move |metadata| metadata.target().starts_with(own) && is_sent(metadata))),
+    ))
 }
 
 /// The first of these variables that isn't empty.
@@ -76,11 +77,10 @@ fn resource() -> Resource {
     }
 }
 
-/// Our spans, and the warnings and errors inside them.
+/// Spans, and the warnings and errors inside them.
 fn is_sent(metadata: &Metadata<'_>) -> bool {
-    let is_of_weight = match metadata.is_span() {
+    match metadata.is_span() {
         true => metadata.name() != ENDLESS,
         false => *metadata.level() <= Level::WARN,
-    };
-    is_of_weight && metadata.target().starts_with(OWN)
+    }
 }
