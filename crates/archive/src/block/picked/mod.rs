@@ -3,7 +3,7 @@
 //! where it was before, and a value from the older one that it differs from; but columns that aren't picked are never
 //! looked at.
 //!
-//! In two steps, as unpacking: [`prepare`] takes the streams, for several blocks at once, and `gather` goes through
+//! In two steps, as unpacking: [`prepare()`] takes the streams, for several blocks at once, and `gather` goes through
 //! the events in order.
 //!
 //! - `prepare`: the streams of a block, and the rows events in it; `maps`: its table maps; `streams`: what is taken of a table
