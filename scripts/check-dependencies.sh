@@ -17,6 +17,8 @@ elif ! command -v cargo-deny >/dev/null; then
     exit 0
 fi
 
+# Those that no build here needs as well: cargo-deny asks for all that Cargo.lock has.
+cargo fetch --locked --quiet
 cargo deny --log-level error --offline check licenses bans sources
 if ! told=$(cargo deny --log-level error check advisories 2>&1); then
     if [[ ${BINLOGZ_REQUIRE_ADVISORIES:-} = 1 || $told != *"failed to fetch advisory database"* ]]; then
