@@ -9,7 +9,7 @@ use std::thread;
 use binlogz_testkit::{Tool, require_tool};
 
 use crate::common::Folder;
-use crate::common::relay::{Configuration, name, url};
+use crate::common::relay::{Configuration, url};
 
 /// A collector: it takes every request and keeps its first line, its headers and its body.
 #[derive(Clone, Default)]
@@ -92,7 +92,7 @@ fn spans_of_a_relay_arrive_at_a_collector() {
     let mut relay = configuration.start(&folder);
     relay.has_all_of(&source);
     relay
-        .fetch(mysql, "reader", &folder.path("fetched"), &["--ssl-mode=DISABLED"], &[&name("binlog-u", 1)])
+        .fetch(mysql, "reader", &folder.path("fetched"), &["--ssl-mode=DISABLED"], &["binlog-u.000001"])
         .unwrap();
     for span in ["store", "archive", "client", "session"] {
         relay.wait_for(span, |_| collector.has_span(span).then_some(()));
