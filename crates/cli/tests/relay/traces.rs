@@ -125,6 +125,7 @@ fn a_collector_that_is_not_there_is_a_line_of_the_log_and_a_way_that_is_not_buil
     };
     let mut relay = started(&[("OTEL_EXPORTER_OTLP_ENDPOINT", nobody), ("OTEL_BSP_SCHEDULE_DELAY", "100")])
         .start(&folder);
+    source.sql("CREATE DATABASE told").unwrap();
     relay.has_all_of(&source);
     relay.wait_for("line", |relay| relay.said().contains("BatchSpanProcessor.ExportError: ").then_some(()));
     source.sql("CREATE DATABASE d").unwrap();
