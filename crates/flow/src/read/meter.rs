@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::read::input::{Input, ReadAt};
 
-/// Counts the bytes that passes are through with: read, or left out since nothing is wanted of them.
+/// Counts the bytes that passes have read, or left out since nothing is wanted of them.
 #[derive(Debug, Default)]
 pub struct Meter(Mutex<Counted>);
 
@@ -22,7 +22,7 @@ struct Counted {
 }
 
 impl Meter {
-    /// Bytes that the passes of this moment are through with, and those that they have in all; `None`: none goes on.
+    /// How many bytes the running passes have counted, and how many there are; `None`: no pass is running.
     pub fn passed(&self) -> Option<(u64, u64)> {
         self.with(|counted| (counted.passes > 0).then_some((counted.done, counted.all)))
     }
@@ -56,7 +56,7 @@ impl Meter {
     }
 }
 
-/// A pass that goes on.
+/// A running pass.
 #[derive(Debug)]
 pub struct Pass(Arc<Meter>);
 
@@ -66,7 +66,7 @@ impl Drop for Pass {
     }
 }
 
-/// A log that a pass reads. When it is dropped, the pass is through with all of the log.
+/// A log that a pass reads. Dropping it counts the rest of the log.
 #[derive(Debug)]
 pub struct Reading {
     meter: Arc<Meter>,
@@ -80,7 +80,7 @@ impl Reading {
         Reading { meter, size, reached: AtomicU64::new(0) }
     }
 
-    /// It is through with the log up to this offset, or was further already.
+    /// Counts the log up to this offset, unless it was read further already.
     fn reach(&self, offset: u64) {
         let offset = offset.min(self.size);
         let before = self.reached.fetch_max(offset, Ordering::Relaxed);
@@ -138,7 +138,7 @@ impl ReadAt for WatchedPlaces {
 /// A stream that does.
 struct WatchedStream {
     stream: Box<dyn Read + Send>,
-    /// What it is through with, gaps included.
+    /// The offset that was reached, counting the gaps.
     at: u64,
     reading: Reading,
 }

@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(ahead.plan(&(100..200), end), None);
         ahead.put(Window { at: 100, bytes: vec![1; 100] });
         assert_eq!(ahead.plan(&(5 << 20..6 << 20), end), None);
-        // What another worker reads between is in it, too.
+        // The range also covers what another worker reads in between.
         assert_eq!(ahead.plan(&(300..400), end), Some(200..200 + AHEAD_MIN));
         assert_eq!(ahead.plan(&(300..400), end), Some(200..200 + 2 * AHEAD_MIN));
         for _ in 0..5 {
