@@ -9,6 +9,7 @@
 //!
 //! What has too many values for a dictionary goes on in the best of the others.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
@@ -19,12 +20,15 @@ use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
+use super::output::at_once;
 use crate::print::PARQUET_LEVEL;
 
 /// Rows that are tried.
-const ROWS_TRIED: usize = 16 << 10;
+pub(super) const ROWS_TRIED: usize = 16 << 10;
 /// A file of fewer rows is too small for a difference.
-const ROWS_MIN: usize = 64;
+pub(super) const ROWS_MIN: usize = 64;
+/// A column of fewer bytes is not compressed in a file of fewer rows than [`ROWS_MIN`].
+const COMPRESSED_MIN: usize = 256;
 /// A dictionary has to be smaller by this share: with more rows it may become too large.
 const DICTIONARY_PERCENT: usize = 98;
 
@@ -37,33 +41,50 @@ pub(super) struct Choice {
     pub(super) encoding: Encoding,
 }
 
-/// Tries the encodings of all columns on rows of a file. The level of zstd is the default for that, whatever the file's is: which
-/// is smallest hardly depends on it, and the highest level takes a hundred times as long.
-pub(super) fn choose(batches: &[RecordBatch]) -> Vec<Choice> {
+/// Tries the encodings of all columns on rows of a file, `jobs` columns at once. The level of zstd is the default for that, whatever
+/// the file's is: which is smallest hardly depends on it, and the highest level takes a hundred times as long.
+pub(super) fn choose(batches: &[RecordBatch], jobs: usize) -> Vec<Choice> {
     let level = ZstdLevel::try_new(PARQUET_LEVEL).unwrap_or_default();
     let base = &WriterProperties::builder().set_compression(Compression::ZSTD(level)).build();
+    let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+    let jobs = if rows < ROWS_MIN { 1 } else { jobs };
+    let tried = |(path, column): (Vec<String>, Vec<ArrayRef>)| -> Result<_, Infallible> {
+        Ok(best(path, &column, base))
+    };
+    at_once(jobs, columns(batches), tried)
+        .unwrap_or_else(|never| match never {})
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// The columns whose values take so few bytes that a zstd frame would be larger than what is in it.
+pub(super) fn small(batches: &[RecordBatch]) -> impl Iterator<Item = ColumnPath> {
+    let bytes = |parts: &[ArrayRef]| -> usize {
+        parts.iter().filter_map(|part| part.to_data().get_slice_memory_size().ok()).sum()
+    };
+    let small = columns(batches).into_iter().filter(move |(_, parts)| bytes(parts) < COMPRESSED_MIN);
+    small.map(|(path, _)| ColumnPath::new(path))
+}
+
+/// The columns of a file by their paths, those of structs each by itself.
+fn columns(batches: &[RecordBatch]) -> Vec<(Vec<String>, Vec<ArrayRef>)> {
     let Some(first) = batches.first() else { return Vec::new() };
-    let mut choices = Vec::new();
+    let mut columns = Vec::new();
     for (index, field) in first.schema().fields().iter().enumerate() {
-        let whole: Vec<_> = batches.iter().map(|batch| batch.column(index)).collect();
-        match field.data_type() {
-            DataType::Struct(fields) => {
-                for (inner, part) in fields.iter().enumerate() {
-                    let of = |column: &&ArrayRef| {
-                        column.as_struct_opt().map(|images| Arc::clone(images.column(inner)))
-                    };
-                    let columns: Vec<_> = whole.iter().filter_map(of).collect();
-                    let path = vec![field.name().clone(), part.name().clone()];
-                    choices.extend(best(path, &columns, base));
-                }
-            }
-            _ => {
-                let columns: Vec<_> = whole.into_iter().map(Arc::clone).collect();
-                choices.extend(best(vec![field.name().clone()], &columns, base));
-            }
+        let whole: Vec<_> = batches.iter().map(|batch| Arc::clone(batch.column(index))).collect();
+        let DataType::Struct(parts) = field.data_type() else {
+            columns.push((vec![field.name().clone()], whole));
+            continue;
+        };
+        for (inner, part) in parts.iter().enumerate() {
+            let of =
+                |column: &ArrayRef| column.as_struct_opt().map(|images| Arc::clone(images.column(inner)));
+            let path = vec![field.name().clone(), part.name().clone()];
+            columns.push((path, whole.iter().filter_map(of).collect()));
         }
     }
-    choices
+    columns
 }
 
 /// The smallest of the encodings of a column.

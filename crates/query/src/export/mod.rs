@@ -5,7 +5,8 @@
 //! fresh      which transactions are complete and not exported yet       log → ranges of positions, rows of _transactions
 //! (tables)   their rows, all tables in one reading                      log → batches by table
 //! encodings  how each column of a file is encoded: tried on its first rows
-//! writers    a file for each table and partition, in a hidden folder    batches → Parquet
+//! writers    a file for each table and partition, in a hidden folder    batches of each file
+//! output     its columns, several at once                               batches → Parquet
 //! target     the run's manifest is written: the run counts │ its files get their names
 //! views      views.sql for DuckDB                                       folders → statements
 //! ```
@@ -18,6 +19,7 @@ mod encodings;
 pub mod follow;
 mod fresh;
 mod manifest;
+mod output;
 mod target;
 mod views;
 mod writers;
@@ -187,7 +189,8 @@ impl Exporter<'_> {
         let staging = self.target.begin()?;
         let level = ZstdLevel::try_new(self.export.level);
         let level = level.map_err(|error| Error::Target(format!("level of zstd: {error}")))?;
-        let mut writers = Writers::new(staging.path(), self.target.file_prefix(run), self.partition, level);
+        let mut writers =
+            Writers::new(staging.path(), self.target.file_prefix(run), self.partition, level, jobs);
 
         let mut fresh = Fresh::after(&self.before)?;
         let transactions = writers.add(TRANSACTIONS.to_owned(), &fresh::schema(), &[]);
@@ -205,7 +208,7 @@ impl Exporter<'_> {
                 exported.rows
             )));
         }
-        let files = writers.finish(jobs)?;
+        let files = writers.finish()?;
         exported.rows = rows.iter().sum();
         exported.tables = rows.iter().filter(|rows| **rows > 0).count();
         exported.files = files.len();

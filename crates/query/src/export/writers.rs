@@ -3,32 +3,30 @@
 //! few rows take little; what takes most is written first when all together are too much.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 
 use datafusion::arrow::array::{RecordBatch, TimestampMicrosecondArray};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::{Date32Type, SchemaRef};
-use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
-use super::encodings;
+use super::encodings::{self, Choice};
 use super::fresh::{column, value};
 use super::manifest::{Partition, Written};
+use super::output::{Output, SHARED_MIN, at_once};
 use crate::error::{Error, Result};
-use crate::print::{ROW_GROUP_BYTES_MAX, ROW_GROUP_MAX};
+use crate::print::ROW_GROUP_MAX;
 
 /// Files that are open at once.
 const OPEN_MAX: usize = 512;
 /// Bytes that all rows take which are not written yet.
 const MEMORY_MAX: usize = 160 << 20;
-/// Rows of a file that take less than this wait.
+/// Rows wait while they take less than this: of a file that is not begun, and of one that is.
 const WAITING_MAX: usize = 4 << 20;
+const WAITING_OPEN_MAX: usize = 1 << 20;
 /// How often a bloom filter says that a key may be there which isn't.
 const FALSE_POSITIVES: f64 = 0.01;
 /// A file of fewer rows has no index of its pages: it has one or two for a column.
@@ -52,6 +50,8 @@ pub(super) struct Writers {
     prefix: String,
     partition: Partition,
     level: ZstdLevel,
+    /// Threads that encode at once.
+    jobs: usize,
     sets: Vec<Set>,
     open: HashMap<(usize, String), Open>,
     /// Bytes of all rows that are not written yet.
@@ -74,6 +74,15 @@ struct Set {
     keys: Vec<String>,
     /// Files begun of it.
     begun: u64,
+    tried: Mutex<Tried>,
+}
+
+/// The encodings of a data set's columns.
+#[derive(Default)]
+struct Tried {
+    /// The rows that they were tried on.
+    rows: usize,
+    choices: Arc<[Choice]>,
 }
 
 /// Rows of a partition.
@@ -94,11 +103,10 @@ struct Waiting {
     bytes: usize,
 }
 
-/// A file that is open.
-struct Output {
-    writer: ArrowWriter<File>,
-    file: Written,
-    place: PathBuf,
+/// A file that is to be ended: one that is open, or one that is still to be begun, at this place.
+enum Unended {
+    Begun(Output),
+    New((PathBuf, Written)),
 }
 
 impl Waiting {
@@ -115,66 +123,29 @@ impl Waiting {
         Ok(())
     }
 
+    fn take(&mut self) -> Vec<RecordBatch> {
+        std::mem::take(self).batches
+    }
+
     fn rows(&self) -> usize {
         self.batches.iter().map(RecordBatch::num_rows).sum()
     }
 }
 
-impl Output {
-    fn create(
-        place: PathBuf,
-        file: Written,
-        (set, level): (&Set, ZstdLevel),
-        rows: Option<usize>,
-        first: &[RecordBatch],
-    ) -> Result<Self> {
-        let failed = |error: &dyn std::fmt::Display| Error::Target(format!("{}: {error}", place.display()));
-        let output = File::create_new(&place).map_err(|error| failed(&error))?;
-        // Parquet's own types tell all of the schema, and Arrow's would be half of the footer of a small file.
-        let options = ArrowWriterOptions::new()
-            .with_properties(properties(set, level, rows, first))
-            .with_skip_arrow_metadata(true);
-        let writer = ArrowWriter::try_new_with_options(output, Arc::clone(&set.schema), options);
-        let writer = writer.map_err(|error| failed(&error))?;
-        Ok(Output { writer, file, place })
-    }
-
-    fn write(&mut self, waiting: &mut Waiting) -> Result<()> {
-        let Waiting { batches, .. } = std::mem::take(waiting);
-        for batch in batches {
-            self.writer.write(&batch).map_err(failed(&self.place))?;
-            self.file.rows += batch.num_rows() as u64;
-            if self.writer.in_progress_size() > ROW_GROUP_BYTES_MAX {
-                self.end_group()?;
-            }
-        }
-        Ok(())
-    }
-
-    fn end_group(&mut self) -> Result<()> {
-        self.writer.flush().map_err(failed(&self.place))
-    }
-
-    fn close(self) -> Result<Written> {
-        let Output { writer, mut file, place } = self;
-        let output = writer.into_inner().map_err(failed(&place))?;
-        let mut end = || -> std::io::Result<()> {
-            output.sync_all()?;
-            file.bytes = output.metadata()?.len();
-            Ok(())
-        };
-        end().map_err(|error| Error::Target(format!("{}: {error}", place.display())))?;
-        Ok(file)
-    }
-}
-
 impl Writers {
-    pub(super) fn new(folder: &Path, prefix: String, partition: Partition, level: ZstdLevel) -> Self {
+    pub(super) fn new(
+        folder: &Path,
+        prefix: String,
+        partition: Partition,
+        level: ZstdLevel,
+        jobs: usize,
+    ) -> Self {
         Writers {
             folder: folder.to_owned(),
             prefix,
             partition,
             level,
+            jobs,
             sets: Vec::new(),
             open: HashMap::new(),
             memory: 0,
@@ -187,7 +158,8 @@ impl Writers {
 
     /// Adds a data set; `keys` are the columns of a table's primary key.
     pub(super) fn add(&mut self, path: String, schema: &SchemaRef, keys: &[String]) -> usize {
-        self.sets.push(Set { path, schema: Arc::clone(schema), keys: keys.to_vec(), begun: 0 });
+        let (schema, keys, tried) = (Arc::clone(schema), keys.to_vec(), Mutex::default());
+        self.sets.push(Set { path, schema, keys, begun: 0, tried });
         self.sets.len() - 1
     }
 
@@ -228,8 +200,8 @@ impl Writers {
         let open = self.open.entry(key.clone()).or_default();
         open.used = self.clock;
         open.waiting.add(batch)?;
-        let waits = open.file.is_none() && open.waiting.bytes <= WAITING_MAX;
-        if !waits {
+        let waiting_max = if open.file.is_none() { WAITING_MAX } else { WAITING_OPEN_MAX };
+        if open.waiting.bytes > waiting_max {
             self.encode(&key)?;
         }
         self.count_memory(&key);
@@ -238,7 +210,7 @@ impl Writers {
             let Some(largest) = largest.map(|(key, _)| key.clone()) else { break };
             self.encode(&largest)?;
             if let Some(file) = self.open.get_mut(&largest).and_then(|open| open.file.as_mut()) {
-                file.end_group()?;
+                file.end_group(self.jobs)?;
             }
             self.count_memory(&largest);
         }
@@ -247,7 +219,7 @@ impl Writers {
 
     fn count_memory(&mut self, key: &(usize, String)) {
         let Some(open) = self.open.get_mut(key) else { return };
-        let encoded = open.file.as_ref().map_or(0, |file| file.writer.memory_size());
+        let encoded = open.file.as_ref().map_or(0, Output::memory);
         let before = std::mem::replace(&mut open.memory, open.waiting.bytes + encoded);
         self.memory = self.memory - before + open.memory;
     }
@@ -260,13 +232,13 @@ impl Writers {
             let (Some(open), Some(set)) = (self.open.get_mut(key), self.sets.get(key.0)) else {
                 return Ok(());
             };
-            open.file = Some(Output::create(place, file, (set, self.level), None, &open.waiting.batches)?);
+            let properties = set.properties(self.level, None, &open.waiting.batches, self.jobs);
+            open.file = Some(Output::create(place, file, &set.schema, properties)?);
             self.files_open += 1;
         }
-        let Some(open) = self.open.get_mut(key) else { return Ok(()) };
-        match &mut open.file {
-            Some(file) => file.write(&mut open.waiting),
-            None => Ok(()),
+        match self.open.get_mut(key) {
+            Some(Open { file: Some(file), waiting, .. }) => file.write(waiting.take(), self.jobs),
+            _ => Ok(()),
         }
     }
 
@@ -279,7 +251,7 @@ impl Writers {
         let Some((key, oldest)) = open.min_by_key(|(_, open)| open.used) else { return Ok(()) };
         let (key, file) = (key.clone(), oldest.file.take());
         self.files_open -= 1;
-        self.files.extend(file.map(Output::close).transpose()?);
+        self.files.extend(file.map(|file| file.close(self.jobs)).transpose()?);
         self.count_memory(&key);
         Ok(())
     }
@@ -297,88 +269,99 @@ impl Writers {
         (self.folder.join(&staged), Written { path, staged, rows: 0, bytes: 0 })
     }
 
-    /// Ends all files, `jobs` at once, and tells where they go.
-    pub(super) fn finish(mut self, jobs: usize) -> Result<Vec<Written>> {
-        let mut open: Vec<_> = std::mem::take(&mut self.open).into_iter().collect();
-        open.sort_by(|(one, _), (other, _)| other.cmp(one));
-        let mut left = Vec::new();
-        for (key, open) in open.into_iter().rev() {
-            let name = open.file.is_none().then(|| self.new_file(&key));
-            left.push((key.0, name, open));
-        }
-        let (sets, level) = (&self.sets, self.level);
-        let left = Mutex::new(left);
-        let files = Mutex::new(Ok(std::mem::take(&mut self.files)));
-        let work = || {
-            let end = |(set, name, mut open): (usize, Option<(PathBuf, Written)>, Open)| -> Result<Option<Written>> {
-                let mut file = match (open.file.take(), name, sets.get(set)) {
-                    (Some(file), ..) => file,
-                    (None, Some((place, file)), Some(set)) if open.waiting.rows() > 0 => {
-                        let set = (set, level);
-                        Output::create(place, file, set, Some(open.waiting.rows()), &open.waiting.batches)?
-                    }
-                    _ => return Ok(None),
-                };
-                file.write(&mut open.waiting)?;
-                file.close().map(Some)
+    /// Ends all files and tells where they go.
+    pub(super) fn finish(mut self) -> Result<Vec<Written>> {
+        let mut left: Vec<_> = std::mem::take(&mut self.open).into_iter().collect();
+        left.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let mut ends = Vec::new();
+        for (key, open) in left {
+            let file = match open.file {
+                Some(file) => Unended::Begun(file),
+                None => Unended::New(self.new_file(&key)),
             };
-            while let Some(next) = locked(&left).pop() {
-                let ended = end(next);
-                let mut files = locked(&files);
-                match (ended, files.as_mut()) {
-                    (Ok(file), Ok(files)) => files.extend(file),
-                    (Err(error), Ok(_)) => *files = Err(error),
-                    (_, Err(_)) => return,
-                }
-            }
+            ends.push((key.0, file, open.waiting));
+        }
+        let (sets, level, jobs) = (&self.sets, self.level, self.jobs);
+        let end = |(set, file, waiting): (usize, Unended, Waiting), jobs| -> Result<Option<Written>> {
+            let (rows, batches) = (waiting.rows(), waiting.batches);
+            let mut file = match (file, sets.get(set)) {
+                (Unended::Begun(file), _) => file,
+                (Unended::New((place, file)), Some(set)) if rows > 0 => Output::create(
+                    place,
+                    file,
+                    &set.schema,
+                    set.properties(level, Some(rows), &batches, jobs),
+                )?,
+                _ => return Ok(None),
+            };
+            file.write(batches, jobs)?;
+            file.close(jobs).map(Some)
         };
-        thread::scope(|scope| {
-            let others: Vec<_> = (1..jobs).map(|_| scope.spawn(work)).collect();
-            work();
-            drop(others);
-        });
-        let mut files: Vec<Written> = files.into_inner().unwrap_or_else(PoisonError::into_inner)?;
+        // Columns of a large file at once, and small files at once.
+        let is_large = |(_, file, waiting): &(usize, Unended, Waiting)| {
+            matches!(file, Unended::Begun(_)) || waiting.bytes >= SHARED_MIN
+        };
+        let (large, small): (Vec<_>, Vec<_>) = ends.into_iter().partition(is_large);
+        let mut files = std::mem::take(&mut self.files);
+        for file in large {
+            files.extend(end(file, jobs)?);
+        }
+        files.extend(at_once(jobs, small, |file| end(file, 1))?.into_iter().flatten());
         files.sort();
         Ok(files)
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+impl Set {
+    /// How a file is written; `rows`: those that it will have, if that is known. The encodings are those that are best for the
+    /// first rows, of this file or of one before.
+    fn properties(
+        &self,
+        level: ZstdLevel,
+        rows: Option<usize>,
+        first: &[RecordBatch],
+        jobs: usize,
+    ) -> WriterProperties {
+        let mut builder = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(level))
+            .set_data_page_size_limit(PAGE_SIZE_MAX)
+            .set_data_page_row_count_limit(PAGE_ROWS_MAX);
+        let keys_max = rows.unwrap_or(ROW_GROUP_MAX).min(ROW_GROUP_MAX) as u64;
+        for choice in self.choices(first, jobs).iter().cloned() {
+            builder = builder
+                .set_column_dictionary_enabled(choice.path.clone(), choice.has_dictionary)
+                .set_column_encoding(choice.path, choice.encoding);
+        }
+        if rows.is_some_and(|rows| rows < encodings::ROWS_MIN) {
+            for column in encodings::small(first) {
+                builder = builder.set_column_compression(column, Compression::UNCOMPRESSED);
+            }
+            // So few values are read as fast as their statistics.
+            let builder = builder.set_statistics_enabled(EnabledStatistics::None);
+            return builder.set_offset_index_disabled(true).build();
+        }
+        // In a file of one page for a column, reading the page is as fast as asking an index or a filter.
+        if rows.is_some_and(|rows| rows < INDEXED_MIN) {
+            let builder = builder.set_statistics_enabled(EnabledStatistics::Chunk);
+            return builder.set_offset_index_disabled(true).build();
+        }
+        for (image, key) in IMAGES.iter().flat_map(|image| self.keys.iter().map(move |key| (image, key))) {
+            let path = ColumnPath::new(vec![(*image).to_owned(), key.clone()]);
+            builder = builder
+                .set_column_bloom_filter_enabled(path.clone(), true)
+                .set_column_bloom_filter_fpp(path.clone(), FALSE_POSITIVES)
+                .set_column_bloom_filter_max_ndv(path, keys_max);
+        }
+        builder.build()
+    }
 
-fn failed(place: &Path) -> impl Fn(parquet::errors::ParquetError) -> Error + use<> {
-    let place = place.to_owned();
-    move |error| Error::Target(format!("{}: {error}", place.display()))
-}
-
-/// How a file is written; `rows`: those that it will have, if that is known. The encodings are those that are best for the first
-/// rows.
-fn properties(set: &Set, level: ZstdLevel, rows: Option<usize>, first: &[RecordBatch]) -> WriterProperties {
-    let mut builder = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(level))
-        .set_data_page_size_limit(PAGE_SIZE_MAX)
-        .set_data_page_row_count_limit(PAGE_ROWS_MAX)
-        .set_max_row_group_row_count(Some(ROW_GROUP_MAX));
-    let keys_max = rows.unwrap_or(ROW_GROUP_MAX).min(ROW_GROUP_MAX) as u64;
-    if rows.is_some_and(|rows| rows < INDEXED_MIN) {
-        builder = builder.set_statistics_enabled(EnabledStatistics::Chunk).set_offset_index_disabled(true);
+    /// The encodings of the columns. What was tried on half as many rows is good enough.
+    fn choices(&self, first: &[RecordBatch], jobs: usize) -> Arc<[Choice]> {
+        let rows = first.iter().map(RecordBatch::num_rows).sum::<usize>().min(encodings::ROWS_TRIED);
+        let mut tried = self.tried.lock().unwrap_or_else(PoisonError::into_inner);
+        if tried.rows * 2 < rows || tried.rows == 0 {
+            *tried = Tried { rows, choices: encodings::choose(first, jobs).into() };
+        }
+        Arc::clone(&tried.choices)
     }
-    for choice in encodings::choose(first) {
-        builder = builder
-            .set_column_dictionary_enabled(choice.path.clone(), choice.has_dictionary)
-            .set_column_encoding(choice.path, choice.encoding);
-    }
-    // In a file of one page for a column, reading the page is as fast as asking a filter.
-    if rows.is_some_and(|rows| rows < INDEXED_MIN) {
-        return builder.build();
-    }
-    for (image, key) in IMAGES.iter().flat_map(|image| set.keys.iter().map(move |key| (image, key))) {
-        let path = ColumnPath::new(vec![(*image).to_owned(), key.clone()]);
-        builder = builder
-            .set_column_bloom_filter_enabled(path.clone(), true)
-            .set_column_bloom_filter_fpp(path.clone(), FALSE_POSITIVES)
-            .set_column_bloom_filter_max_ndv(path, keys_max);
-    }
-    builder.build()
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use binlogz_testkit::builder::{LogBuilder, Release};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::Compression;
 use tempfile::TempDir;
 
 use crate::common::{Ran, SHAPES, archive_of, schema, sql};
@@ -121,6 +122,44 @@ fn levels_change_the_size_alone() {
         let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&file).unwrap()).unwrap();
         assert!(reader.metadata().file_metadata().key_value_metadata().is_none(), "{file:?}");
     }
+}
+
+/// One thread encodes the columns of a file, or several do.
+#[test]
+fn any_number_of_jobs_writes_the_same_rows() {
+    let log = std::slice::from_ref(&SHAPES.plain[1]);
+    let folder = tempfile::tempdir().unwrap();
+    let [one, four] = ["1", "4"].map(|jobs| {
+        let to = folder.path().join(jobs);
+        export(&to, &["--jobs", jobs], log).ok();
+        files(&to)
+    });
+    let largest = one.iter().map(|file| fs::metadata(file).unwrap().len()).max().unwrap();
+    assert!(largest > 20_000, "{largest} bytes: one thread encodes all of it");
+    assert!(rows(&one) == rows(&four));
+}
+
+/// A column of few rows and bytes would grow if it were compressed.
+#[test]
+fn small_columns_alone_are_not_compressed() {
+    let folder = tempfile::tempdir().unwrap();
+    export(folder.path(), &[], &SHAPES.plain).ok();
+    let (mut small, mut other) = (0, 0);
+    for path in files(folder.path()) {
+        let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&path).unwrap()).unwrap();
+        let metadata = reader.metadata();
+        for column in metadata.row_groups().iter().flat_map(|group| group.columns()) {
+            let is_plain = column.compression() == Compression::UNCOMPRESSED;
+            let told = (metadata.file_metadata().num_rows(), column.uncompressed_size(), is_plain);
+            match told {
+                (64.., _, true) | (..64, 2000.., true) => panic!("{path:?}: {column:?}"),
+                (..64, _, true) => small += 1,
+                _ => other += 1,
+            }
+            assert_eq!(column.statistics().is_some(), told.0 >= 64, "{path:?}: {column:?}");
+        }
+    }
+    assert!(small > 100 && other > 100, "{small} and {other}");
 }
 
 #[test]
