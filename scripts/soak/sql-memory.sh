@@ -3,7 +3,10 @@
 # stays below what the page on SQL says, the bound and what reading takes. Logs are those of `workloads --of more-shapes`, kept
 # in the cache.
 #
-# usage: sql-memory.sh [SCALE [MEMORY_MIB [READING_MIB]]]      (by default 1, 1024 and 400); BINLOGZ_SQL names a program that is built
+# usage: sql-memory.sh [SCALE [MEMORY_MIB [READING_MIB]]]      (by default 1, 1024 and 400)
+#   BINLOGZ_SQL=PROGRAM   one that is built
+#   LOGS="LOG…"           logs of your own, as scripts/bench/large-logs.sh makes them
+#   SECONDS_MAX=N         a statement that takes longer is ended, and its peak until then counts
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -29,17 +32,19 @@ SELECT count(*) FROM (SELECT log, "offset", inside, "row", after FROM changes OR
 SELECT count(*) FROM (SELECT after, count(*) AS rows FROM changes GROUP BY after);
 SELECT count(*) FROM changes a JOIN transactions t ON a.gtid = t.gtid AND a.log = t.log;
 END
-failed=0 passed=0 peak_max=0
+failed=0 passed=0 ended=0 peak_max=0
 # run STATEMENT: over the logs. Tables of the samples are not in these: "no such table" is an answer too.
 run() {
     local code=0 peak
-    /usr/bin/time -f %M -o "$work/time" "$BINLOGZ_SQL" --format csv --memory "$memory" --schema crates/sql-cli/tests/sql/samples.sql \
+    /usr/bin/time -f %M -o "$work/time" timeout "${SECONDS_MAX:-0}" "$BINLOGZ_SQL" --format csv --memory "$memory" --schema crates/sql-cli/tests/sql/samples.sql \
         "$1" "${logs[@]}" >"$work/out" 2>"$work/error" || code=$?
     peak=$(($(tail -n 1 "$work/time") / 1024))
     [ "$peak" -le "$peak_max" ] || peak_max=$peak
     if [ "$peak" -gt $((memory + reading)) ]; then
         echo "sql-memory.sh: $peak MiB, above $memory + $reading: $1" >&2
         failed=$((failed + 1))
+    elif [ "$code" = 124 ]; then
+        ended=$((ended + 1))
     elif [ "$code" != 0 ] && ! grep -qi 'not found\|no table\|table .* not\|No field named' "$work/error"; then
         echo "sql-memory.sh: ended with $code: $1: $(cat "$work/error")" >&2
         failed=$((failed + 1))
@@ -55,5 +60,5 @@ while IFS= read -r line; do
         *) run "$line" ;;
     esac
 done < <(cat crates/sql-cli/tests/sql/queries.sql "$work/large.sql")
-echo "$passed statements passed, $failed failed; the largest process took $peak_max MiB"
+echo "$passed statements passed, $ended were ended, $failed failed; the largest process took $peak_max MiB"
 [ "$failed" = 0 ]
