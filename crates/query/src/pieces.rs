@@ -15,7 +15,6 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_err};
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::projection::ProjectionExec;
@@ -42,7 +41,7 @@ pub(crate) struct PieceScan {
 impl PieceScan {
     pub(crate) fn new(scan: Scan, pieces: Arc<dyn ExecutionPlan>, site: Arc<Site>) -> Self {
         let properties = PlanProperties::new(
-            EquivalenceProperties::new(Arc::clone(&scan.schema)),
+            scan.equivalences(),
             Partitioning::UnknownPartitioning(pieces.properties().output_partitioning().partition_count()),
             EmissionType::Incremental,
             Boundedness::Bounded,

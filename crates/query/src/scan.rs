@@ -55,7 +55,7 @@ pub(crate) struct LogScan {
 impl LogScan {
     pub(crate) fn new(scan: Scan) -> Self {
         let properties = PlanProperties::new(
-            EquivalenceProperties::new(Arc::clone(&scan.schema)),
+            scan.equivalences(),
             Partitioning::UnknownPartitioning(1),
             EmissionType::Incremental,
             Boundedness::Bounded,
@@ -170,6 +170,21 @@ impl Scan {
         let schema = self.reader.schema();
         let DataType::Struct(fields) = schema.fields().get(column)?.data_type() else { return None };
         Some(Output::Field(column, fields.iter().position(|field| field.name() == name)?))
+    }
+
+    /// Which of its columns are equal: a field that a query needs for a join and for a group is there twice, and rows that are
+    /// divided by the one are divided by the other.
+    pub(crate) fn equivalences(&self) -> EquivalenceProperties {
+        let mut equal = EquivalenceProperties::new(Arc::clone(&self.schema));
+        let column = |index: usize| Arc::new(Column::new(self.schema.field(index).name(), index)) as _;
+        for (index, output) in self.outputs.iter().enumerate() {
+            let first = self.outputs.iter().position(|other| other == output);
+            if let Some(first) = first.filter(|first| *first < index) {
+                // Only an order could contradict, and there is none.
+                let _ = equal.add_equal_conditions(column(first), column(index));
+            }
+        }
+        equal
     }
 
     /// The same with the outputs of a projection; `None`: it computes something.

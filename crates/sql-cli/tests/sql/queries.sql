@@ -107,6 +107,9 @@ SELECT c.schema, c."table", count(DISTINCT t.gtid) AS transactions, sum(t.insert
 SELECT count(*) AS rows, count(c.gtid) AS with_changes FROM transactions t LEFT JOIN (SELECT DISTINCT gtid FROM changes WHERE "table" = 'titles') c ON t.gtid = c.gtid;
 -- Two tables by their keys.
 SELECT e.after.emp_no, e.after.last_name, count(*) AS salaries, max(s.after.salary) AS highest FROM employees.employees e JOIN employees.salaries s ON e.after.emp_no = s.after.emp_no WHERE e.operation = 'insert' AND s.operation = 'insert' GROUP BY 1, 2 ORDER BY 1 LIMIT 8;
+-- A join by a field that is also the group.
+SELECT e.after.emp_no, count(*) AS rows FROM employees.employees e JOIN employees.salaries s ON e.after.emp_no = s.after.emp_no GROUP BY 1 ORDER BY 1 LIMIT 5;
+SELECT e.after.emp_no, count(t.operation) AS titles FROM employees.employees e LEFT JOIN employees.titles t ON e.after.emp_no = t.after.emp_no GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 5;
 -- A key with several columns, a key that a transaction changed, one that nothing has.
 SELECT operation, after.title, after.from_date, after.to_date FROM employees.titles WHERE after.emp_no = 10005 ORDER BY 3, 1, 2;
 SELECT count(*) FROM employees.salaries WHERE after.emp_no = -1;
