@@ -45,7 +45,8 @@ NOT_EXPORTED = [
     (r"arrow_typeof", "types of Arrow"),
 ]
 # What an engine of ours can't do, by its name: told, and not counted as passed.
-KNOWN = [(r"^cluster", r'mix\."čaj', "a name that needs quotes doesn't survive the way to the scheduler (DataFusion 55.2)")]
+# (engine, what is asked, why)
+KNOWN = []
 
 
 def queries():

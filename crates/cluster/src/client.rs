@@ -10,6 +10,7 @@ use datafusion::common::Result;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 
 use crate::codec::{LogicalCodec, PhysicalCodec};
+use crate::quoted::QuotedPlanner;
 
 /// Bytes of logs that a task reads: some seconds of work.
 pub const DEFAULT_PARTITION_SIZE: u64 = 64 << 20;
@@ -54,6 +55,8 @@ impl Client {
             state.optimizers().iter().filter(|rule| !NOT_SENT.contains(&rule.name())).cloned().collect();
         let state = SessionStateBuilder::new_from_existing(state).with_config(config);
         let state = state.with_optimizer_rules(rules).build();
-        state.upgrade_for_ballista(format!("http://{}", self.scheduler))
+        let state = state.upgrade_for_ballista(format!("http://{}", self.scheduler))?;
+        let planner = Arc::new(QuotedPlanner(Arc::clone(state.query_planner())));
+        Ok(SessionStateBuilder::new_from_existing(state).with_query_planner(planner).build())
     }
 }

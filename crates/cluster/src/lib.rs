@@ -4,6 +4,7 @@
 //! client      plans a statement, sends it                logical plan → scheduler
 //! scheduler   divides it into stages, hands out tasks    physical plans → executors
 //! executor    reads logs with its own credentials        rows → other executors, client
+//! quoted      names of tables in that plan, which DataFusion sends without quotes
 //! codec       our tables and scans in those plans        query::shipped
 //! session     what scheduler and executors have in common
 //! standalone  all of them in one process: for tests
@@ -16,6 +17,7 @@
 mod client;
 mod codec;
 pub mod executor;
+mod quoted;
 pub mod scheduler;
 mod session;
 pub mod standalone;
@@ -23,6 +25,7 @@ pub mod tell;
 
 pub use client::{Client, DEFAULT_PARTITION_SIZE, DEFAULT_SHUFFLE_PARTITIONS};
 pub use codec::{LogicalCodec, PhysicalCodec};
+pub use quoted::quoted;
 
 /// Why a part of a cluster ended.
 #[derive(Debug, thiserror::Error)]
