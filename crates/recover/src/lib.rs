@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! digest   digests of keys and values
-//! table    what is known of a table: its map in the log, a schema file
+//! table    what is known of a table: its map in the log, a schema file, a server
 //! choose   which transactions and rows
 //! sql      a row's images as a statement, values as literals
 //! pass     one pass over logs on all cores: chosen rows, in order, with their transactions
@@ -37,4 +37,7 @@ pub use past::{
     DumpPlace, DumpedTable, Forward, LiveTable, Moment, PastError, PastFormat, Touched, TouchedKeys,
 };
 pub use script::{Applied, ApplyOptions, Form, Script, Summary, TableSummary};
-pub use table::{DescribedColumn, DescribedTable, SchemaFile, SchemaFileError};
+pub use table::{
+    DescribedColumn, DescribedTable, SchemaFile, SchemaFileError, ServerSchemaError, ServerTables, is_server,
+    server_schema,
+};

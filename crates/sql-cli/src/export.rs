@@ -122,15 +122,17 @@ impl ExportArgs {
             plaintext: self.plaintext,
             level: self.level,
         };
+        let schema = self.inputs.schema.open(self.follow.is_asked())?;
         if !self.arguments.is_empty() {
             let progress = self.progress.begin("exporting");
-            let logs = self.inputs.logs(self.arguments)?.metered(progress.meter());
+            let logs = self.inputs.logs_with(self.arguments, schema.as_ref(), export.tables.as_deref())?;
+            let logs = logs.metered(progress.meter());
             let exported = export.run(&logs)?;
             progress.make_way();
             tell(&exported, export.is_dry, self.bytes)?;
         }
         match self.follow.is_asked() {
-            true => self.follow.run(&export, self.bytes, self.inputs.schema_text()?.as_deref()),
+            true => self.follow.run(&export, self.bytes, &self.inputs.schema.server, schema.as_ref()),
             false => Ok(()),
         }
     }

@@ -1,24 +1,22 @@
 //! `binlogz export --follow`: a server's new transactions are exported every so often, until a signal ends it. A server that
 //! goes away is asked again, with growing pauses, and that is told once.
 
-use std::path::PathBuf;
+use std::borrow::Cow;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use binlogz_query::Error;
 use binlogz_query::export::follow::{FollowError, Part, RECEIVED_MAX};
 use binlogz_query::export::{Export, Exporter};
+use binlogz_recover::ServerSchemaError;
 use binlogz_source::ConnectOptions;
-use binlogz_source::option_files::OptionFiles;
 use clap::Args;
 
 use crate::complain;
+use crate::schema::Schema;
+use crate::server::ServerArgs;
 use crate::told::tell;
 
-/// The groups of option files that are read.
-const GROUPS: [&str; 2] = ["client", "binlogz"];
-/// The name that this program has at the server.
-const PROGRAM: &str = "binlogz-sql";
 /// The default of --interval.
 const INTERVAL_SECONDS: u64 = 60;
 /// The first pause before a server is asked again that went away, and the longest.
@@ -40,15 +38,6 @@ pub(crate) struct FollowArgs {
     /// MiB that are received of a followed server before they are exported; a transaction is never divided
     #[arg(long, value_name = "MIB", default_value_t = RECEIVED_MAX / MIB, requires = "follow")]
     at_once: u64,
-    /// Read only this option file
-    #[arg(long, value_name = "FILE", requires = "follow")]
-    defaults_file: Option<PathBuf>,
-    /// Read this option file after the global ones
-    #[arg(long, value_name = "FILE", requires = "follow")]
-    defaults_extra_file: Option<PathBuf>,
-    /// The login path of mysql_config_editor to use
-    #[arg(long, value_name = "NAME", requires = "follow")]
-    login_path: Option<String>,
 }
 
 impl FollowArgs {
@@ -57,8 +46,14 @@ impl FollowArgs {
     }
 
     /// Follows the server. A signal ends the process; what was exported until then counts.
-    pub(crate) fn run(&self, export: &Export, in_bytes: bool, schema: Option<&str>) -> Result<(), Error> {
-        let connect = self.connect_options()?;
+    pub(crate) fn run(
+        &self,
+        export: &Export,
+        in_bytes: bool,
+        server: &ServerArgs,
+        schema: Option<&Schema>,
+    ) -> Result<(), Error> {
+        let connect = server.connect_options(self.follow.as_deref().unwrap_or_default())?;
         let mut exporter = export.begin()?;
         let interval = Duration::from_secs(self.interval);
         let mut away: Option<Away> = None;
@@ -99,35 +94,34 @@ impl FollowArgs {
         connect: &ConnectOptions,
         exporter: &mut Exporter<'_>,
         in_bytes: bool,
-        schema: Option<&str>,
+        schema: Option<&Schema>,
     ) -> Result<bool, FollowError> {
         let part = Part::receive(connect, exporter.gtids()?, self.at_once.saturating_mul(MIB))?;
         let has_more = part.has_more;
-        let exported = part.export(exporter, schema)?;
+        // After the transactions: it has the tables that they made.
+        let schema = match schema.filter(|_| !part.is_empty()) {
+            Some(schema) => described(schema, exporter.tables())?,
+            None => None,
+        };
+        let exported = part.export(exporter, schema.as_deref())?;
         if exported.run.is_some() {
             tell(&exported, false, in_bytes)?;
         }
         // A part without anything new would be received again and again.
         Ok(has_more && exported.run.is_some())
     }
+}
 
-    fn connect_options(&self) -> Result<ConnectOptions, Error> {
-        let failed = |error: binlogz_source::Error| Error::Log(error.to_string());
-        let mut options = ConnectOptions::new(PROGRAM);
-        let files = OptionFiles {
-            defaults_file: self.defaults_file.clone(),
-            defaults_extra_file: self.defaults_extra_file.clone(),
-            login_path: self.login_path.clone(),
-            ..OptionFiles::default()
-        };
-        let defaults = files.read(&GROUPS).map_err(failed)?;
-        for warning in &defaults.warnings {
-            complain(&format!("warning: {warning}"));
-        }
-        defaults.apply(&mut options).map_err(failed)?;
-        options.set_server(self.follow.as_deref().unwrap_or_default()).map_err(failed)?;
-        options.ask_password().map_err(failed)?;
-        Ok(options)
+/// What --schema tells of these tables, or of all; `None`: its server has none of them yet.
+fn described<'s>(
+    schema: &'s Schema,
+    tables: Option<&[(String, String)]>,
+) -> Result<Option<Cow<'s, str>>, FollowError> {
+    match schema.text(tables) {
+        Ok(text) => Ok(Some(text)),
+        Err(ServerSchemaError::NoTables { .. }) => Ok(None),
+        Err(ServerSchemaError::Source(error)) => Err(FollowError::Source(error)),
+        Err(error) => Err(Error::Log(error.to_string()).into()),
     }
 }
 

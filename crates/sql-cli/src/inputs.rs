@@ -1,17 +1,16 @@
 //! How logs are read: what `sql` and `export` have in common.
 
 use std::ffi::OsString;
-use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::thread;
 
 use binlogz_encryption::Keyring;
 use binlogz_query::{Error, Logs};
-use binlogz_recover::{SchemaFile, SchemaFileError};
 use clap::Args;
 
 use crate::complain;
+use crate::schema::{Schema, SchemaArgs};
 
 #[derive(Debug, Args)]
 pub(crate) struct InputArgs {
@@ -21,11 +20,8 @@ pub(crate) struct InputArgs {
     /// Read encrypted logs with the keys of this keyring file
     #[arg(long, value_name = "FILE")]
     keyring: Option<PathBuf>,
-    /// Take column names and keys, where the logs lack them, from this file of CREATE TABLE statements
-    ///
-    /// As mysqldump --no-data --databases writes it. Without it such columns are "@1", "@2".
-    #[arg(long, value_name = "FILE.sql")]
-    schema: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) schema: SchemaArgs,
 }
 
 /// Reads a number that is not zero, with the words of binlogz.
@@ -38,33 +34,28 @@ impl InputArgs {
         self.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
     }
 
-    /// The logs at these paths.
+    /// The logs at these paths, with what --schema tells of their tables now.
     pub(crate) fn logs(&self, paths: Vec<OsString>) -> Result<Logs, Error> {
+        self.logs_with(paths, self.schema.open(false)?.as_ref(), None)
+    }
+
+    /// The same with an open schema, of which only these tables matter.
+    pub(crate) fn logs_with(
+        &self,
+        paths: Vec<OsString>,
+        schema: Option<&Schema>,
+        tables: Option<&[(String, String)]>,
+    ) -> Result<Logs, Error> {
         let keyring = self.keyring.as_deref().map(open_keyring).transpose()?;
         let paths = paths.into_iter().map(PathBuf::from).collect();
         let logs = Logs::new(paths, keyring, |line| complain(&format!("warning: {line}")))?;
-        Ok(match (&self.schema, self.schema_text()?) {
-            (Some(path), Some(text)) => logs.with_schema(text).map_err(|error| trouble(path, &error))?,
-            _ => logs,
-        })
-    }
-
-    /// The text of --schema.
-    pub(crate) fn schema_text(&self) -> Result<Option<String>, Error> {
-        let Some(path) = &self.schema else { return Ok(None) };
-        let size = fs::metadata(path).map_err(|error| trouble(path, &error))?.len();
-        if size > SchemaFile::SIZE_MAX {
-            return Err(trouble(path, &SchemaFileError::TooLarge(size)));
-        }
-        let bytes = fs::read(path).map_err(|error| trouble(path, &error))?;
-        Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+        let Some(schema) = schema else { return Ok(logs) };
+        let text = schema.text(tables).map_err(|error| Error::Log(error.to_string()))?;
+        let logs = logs.with_schema(text.into_owned());
+        logs.map_err(|error| Error::Log(format!("{}: {error}", schema.place())))
     }
 }
 
 pub(crate) fn open_keyring(path: &Path) -> Result<Keyring, Error> {
     Keyring::open(path).map_err(|error| Error::Log(format!("{}: {error}", path.display())))
-}
-
-fn trouble(path: &Path, error: &dyn std::fmt::Display) -> Error {
-    Error::Log(format!("{}: {error}", path.display()))
 }

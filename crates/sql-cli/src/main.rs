@@ -11,8 +11,10 @@ mod inputs;
 mod parameters;
 mod progress;
 mod prompt;
+mod schema;
 #[cfg(feature = "serve")]
 mod serve;
+mod server;
 mod temporary;
 mod terminal;
 mod told;

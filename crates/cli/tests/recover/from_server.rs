@@ -46,6 +46,12 @@ fn a_servers_logs_are_read_as_its_files_are() -> Result<()> {
         assert!(ran.text().contains("shop"), "{command:?}: {}", ran.stderr);
         assert_eq!((ran.code, ran.stdout, ran.stderr), (expected.code, expected.stdout, expected.stderr));
     }
+    // The server is named once.
+    server.sql("CREATE VIEW shop.seen AS SELECT * FROM shop.orders")?;
+    of_files(&["rows", "shop.seen"], &paths)
+        .fails(&format!("{place}: `shop`.`seen` is a view there, expected a table"));
+    from(&["undo", "--schema", "127.0.0.1:1"], &paths)
+        .fails("connect to 127.0.0.1:1: Connection refused (os error 111)");
     // By name, and by the options that other commands have.
     let command = ["rows", "shop.orders", "--stop-position", "200"];
     let (expected, ran) = (of_files(&command, &paths[1..2]), of_server(&command, &names[1..2]));

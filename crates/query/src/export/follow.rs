@@ -121,6 +121,11 @@ impl Part {
         Ok(Part { logs, has_more })
     }
 
+    /// Whether the server had nothing new.
+    pub fn is_empty(&self) -> bool {
+        self.logs.is_empty()
+    }
+
     /// Exports what was received. `schema`: CREATE TABLE statements for columns that the log doesn't name.
     ///
     /// # Errors

@@ -172,6 +172,11 @@ impl Exporter<'_> {
         fresh::gtids(&self.before)
     }
 
+    /// The tables whose rows are exported; `None`: all.
+    pub fn tables(&self) -> Option<&[(String, String)]> {
+        (!self.tables.is_empty()).then_some(&self.tables)
+    }
+
     /// Exports what is new in the logs.
     ///
     /// # Errors

@@ -1,10 +1,11 @@
 //! Knowledge of a table: from its table map in the log, and from a schema file where the log doesn't tell.
 //!
 //! A log tells columns' names and the primary key only with `binlog_row_metadata=FULL`, and never which columns are
-//! generated: [`SchemaFile`] does.
+//! generated: [`SchemaFile`] does, and a server can write its text.
 
 mod foreign_key;
 mod schema_file;
+mod server_schema;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use binlogz_report::mysqlbinlog::push_identifier;
 pub(crate) use foreign_key::{ForeignKey, Rule};
 use schema_file::FileTable;
 pub use schema_file::{DescribedColumn, DescribedTable, SchemaFile, SchemaFileError};
+pub use server_schema::{ServerSchemaError, ServerTables, is_server, server_schema};
 
 /// A table whose rows are written.
 #[derive(Debug)]

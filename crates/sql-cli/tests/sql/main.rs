@@ -15,6 +15,7 @@ mod pushdown;
 mod queries;
 #[cfg(feature = "serve")]
 mod serve;
+mod server_schema;
 #[path = "../../../cli/tests/common/small_disk.rs"]
 #[allow(dead_code)] // it stands once, for several programs
 mod small_disk;

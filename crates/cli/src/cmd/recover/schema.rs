@@ -1,11 +1,12 @@
 //! Where columns' names, keys and what else the log lacks come from: a file of CREATE TABLE statements, or a server.
 
 use std::fs;
-use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use binlogz_recover::{SchemaFile, SchemaFileError};
-use binlogz_source::{ConnectOptions, Connection};
+use binlogz_recover::{
+    SchemaFile, SchemaFileError, ServerSchemaError, ServerTables, is_server, server_schema,
+};
+use binlogz_source::ConnectOptions;
 use clap::Args;
 
 use crate::failure::{Failure, Result};
@@ -45,7 +46,10 @@ impl CascadesArg {
     ) -> Result<Option<(SchemaFile, String)>> {
         let Some(place) = &self.cascades else { return Ok(None) };
         let schema = match is_server(place) {
-            true => of_server(&with_place(&options()?, place).map_err(Failure::Line)?, &[], &FAMILIES)?,
+            true => {
+                let connect = with_place(&options()?, place).map_err(Failure::Line)?;
+                of_server(&connect, ServerTables::Families)?
+            }
             false => of_file(place.as_ref())?,
         };
         Ok(Some((schema, place.clone())))
@@ -66,13 +70,14 @@ impl SchemaArg {
         options: &impl Fn() -> Result<ConnectOptions>,
         (apply_to, log_server): (Option<&ConnectOptions>, Option<&ConnectOptions>),
     ) -> Result<Option<SchemaFile>> {
+        let meant = if tables.is_empty() { ServerTables::All } else { ServerTables::Named(tables) };
         match (&self.schema, apply_to, log_server) {
             (Some(place), ..) if is_server(place) => {
                 let connect = with_place(&options()?, place).map_err(Failure::Line)?;
-                of_server(&connect, tables, &TABLES).map(Some)
+                of_server(&connect, meant).map(Some)
             }
             (Some(path), ..) => of_file(path.as_ref()).map(Some),
-            (None, Some(connect), _) => of_server(connect, tables, &TABLES).map(Some),
+            (None, Some(connect), _) => of_server(connect, meant).map(Some),
             (None, None, Some(connect)) => of_log_server(connect, tables),
             (None, None, None) => Ok(None),
         }
@@ -90,16 +95,11 @@ pub(in crate::cmd) fn read_schema(
     options: &dyn Fn() -> Result<ConnectOptions>,
 ) -> Result<SchemaFile> {
     match is_server(place) {
-        true => of_server(&with_place(&options()?, place).map_err(Failure::Line)?, &[], &TABLES),
+        true => {
+            let connect = with_place(&options()?, place).map_err(Failure::Line)?;
+            of_server(&connect, ServerTables::All)
+        }
         false => of_file(place.as_ref()),
-    }
-}
-
-/// A socket, or what has a port or a user and is no file.
-fn is_server(place: &str) -> bool {
-    match fs::metadata(place) {
-        Ok(metadata) => metadata.file_type().is_socket(),
-        Err(_) => !place.ends_with(".sql") && place.contains([':', '@']),
     }
 }
 
@@ -113,67 +113,23 @@ fn of_file(path: &Path) -> Result<SchemaFile> {
     SchemaFile::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| trouble(&error))
 }
 
-/// Which tables of a server are meant, and how it is said that there are none.
-struct Listing {
-    query: &'static str,
-    none: &'static str,
-}
-
-const TABLES: Listing = Listing {
-    query: "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE' AND table_schema NOT \
-            IN ('mysql', 'information_schema', 'performance_schema', 'sys')",
-    none: "has no tables that this account may see",
-};
-
-/// Both sides of foreign keys that change rows.
-const FAMILIES: Listing = Listing {
-    query: "SELECT constraint_schema, table_name FROM information_schema.referential_constraints WHERE delete_rule IN \
-            ('CASCADE', 'SET NULL') OR update_rule IN ('CASCADE', 'SET NULL') UNION SELECT unique_constraint_schema, \
-            referenced_table_name FROM information_schema.referential_constraints WHERE delete_rule IN ('CASCADE', 'SET \
-            NULL') OR update_rule IN ('CASCADE', 'SET NULL')",
-    none: "has no foreign key with CASCADE or SET NULL that this account may see",
-};
-
 /// Of a server whose logs are read: a table that it has no more, or that the account may not see, is as its log tells it.
 fn of_log_server(connect: &ConnectOptions, tables: &[(String, String)]) -> Result<Option<SchemaFile>> {
-    let listed = Connection::open(connect).and_then(|mut connection| listed(&mut connection, &TABLES));
-    let mut there = listed.map_err(|error| Failure::of(&connect.server(), error))?;
-    there.retain(|table| tables.is_empty() || tables.contains(table));
-    if there.is_empty() { Ok(None) } else { of_server(connect, &there, &TABLES).map(Some) }
-}
-
-/// The tables that are meant, by database and name.
-fn listed(
-    connection: &mut Connection,
-    listing: &Listing,
-) -> Result<Vec<(String, String)>, binlogz_source::Error> {
-    let rows = connection.query(listing.query)?;
-    Ok(rows.iter().map(|row| (text(row.first()), text(row.get(1)))).collect())
-}
-
-fn text(value: Option<&Option<Vec<u8>>>) -> String {
-    String::from_utf8_lossy(value.and_then(Option::as_deref).unwrap_or_default()).into_owned()
-}
-
-fn of_server(connect: &ConnectOptions, tables: &[(String, String)], all: &Listing) -> Result<SchemaFile> {
-    let trouble = |error: binlogz_source::Error| Failure::of(&connect.server(), error);
-    let mut connection = Connection::open(connect).map_err(trouble)?;
-    for setting in ["SET NAMES utf8mb4", "SET SESSION sql_mode = '', SESSION sql_quote_show_create = 1"] {
-        connection.query(setting).map_err(trouble)?;
+    let meant = if tables.is_empty() { ServerTables::All } else { ServerTables::Among(tables) };
+    match server_schema(connect, meant) {
+        Err(ServerSchemaError::NoTables { .. }) => Ok(None),
+        described => parsed(connect, described).map(Some),
     }
-    let meant = match tables {
-        [] => listed(&mut connection, all).map_err(trouble)?,
-        tables => tables.to_vec(),
-    };
-    let mut statements = String::new();
-    for (database, table) in meant {
-        let [database, table] = [database, table].map(|name| format!("`{}`", name.replace('`', "``")));
-        let rows = connection.query(&format!("SHOW CREATE TABLE {database}.{table}")).map_err(trouble)?;
-        let statement = text(rows.first().and_then(|row| row.get(1)));
-        statements += &format!("USE {database};\n{statement};\n");
-    }
-    SchemaFile::parse(&statements).map_err(|error| match error {
-        SchemaFileError::NoTables => Failure::of(&connect.server(), all.none),
-        error => Failure::of(&connect.server(), error),
-    })
+}
+
+fn of_server(connect: &ConnectOptions, tables: ServerTables<'_>) -> Result<SchemaFile> {
+    parsed(connect, server_schema(connect, tables))
+}
+
+fn parsed(
+    connect: &ConnectOptions,
+    described: std::result::Result<String, ServerSchemaError>,
+) -> Result<SchemaFile> {
+    let statements = described.map_err(|error| Failure::Line(error.to_string()))?;
+    SchemaFile::parse(&statements).map_err(|error| Failure::of(&connect.server(), error))
 }

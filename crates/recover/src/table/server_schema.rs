@@ -1,0 +1,163 @@
+//! CREATE TABLE statements of the tables that a server has, as text for [`SchemaFile`].
+
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+
+use binlogz_source::{ConnectOptions, Connection};
+
+use super::schema_file::SchemaFile;
+
+/// Which tables of a server are meant, each by database and name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerTables<'t> {
+    /// All that the account may see, without the server's own.
+    All,
+    /// These; each has to be there.
+    Named(&'t [(String, String)]),
+    /// Those of these that are there and that the account may see.
+    Among(&'t [(String, String)]),
+    /// Both sides of foreign keys that change rows.
+    Families,
+}
+
+/// Why a server's tables can't be described.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerSchemaError {
+    /// It can't be reached, or refuses.
+    #[error(transparent)]
+    Source(#[from] binlogz_source::Error),
+    /// It has none of these tables.
+    #[error("{server}: has no {what} that this account may see")]
+    NoTables {
+        /// Host and port, or the socket.
+        server: String,
+        /// The thing that it has none of.
+        what: &'static str,
+    },
+    /// A table that the account may not see.
+    #[error("{server}: {refusal}; expected an account with SELECT on {table}")]
+    Denied {
+        /// Host and port, or the socket.
+        server: String,
+        /// The table, in backticks.
+        table: String,
+        /// The server's words.
+        refusal: String,
+    },
+    /// A view, which has no rows in a log.
+    #[error("{server}: {table} is a view there, expected a table")]
+    View {
+        /// Host and port, or the socket.
+        server: String,
+        /// The table, in backticks.
+        table: String,
+    },
+    /// More than a schema file may have.
+    #[error("{server}: has more than {} MiB of CREATE TABLE statements", SchemaFile::SIZE_MAX >> 20)]
+    TooLarge {
+        /// Host and port, or the socket.
+        server: String,
+    },
+}
+
+/// Names come in UTF-8 and in backticks; options and keys are shown, a generated invisible primary key too, which is in the log.
+const SETTINGS: [&str; 2] = [
+    "SET NAMES utf8mb4",
+    "SET SESSION sql_mode = '', SESSION sql_quote_show_create = 1 \
+     /*!80030 , SESSION show_gipk_in_create_table_and_information_schema = 1 */",
+];
+const TABLES: &str = "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE' AND \
+                      table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')";
+const FAMILIES: &str = "SELECT constraint_schema, table_name FROM information_schema.referential_constraints WHERE delete_rule \
+                        IN ('CASCADE', 'SET NULL') OR update_rule IN ('CASCADE', 'SET NULL') UNION SELECT \
+                        unique_constraint_schema, referenced_table_name FROM information_schema.referential_constraints WHERE \
+                        delete_rule IN ('CASCADE', 'SET NULL') OR update_rule IN ('CASCADE', 'SET NULL')";
+
+/// The server's errors of a statement that is not allowed on a table, and of a table that isn't there.
+const TABLE_ACCESS_DENIED: u16 = 1142;
+const NO_SUCH_TABLE: u16 = 1146;
+
+/// Whether the place of a schema is a server: a socket, or what has a port or a user and is no file.
+pub fn is_server(place: &str) -> bool {
+    match fs::metadata(place) {
+        Ok(metadata) => metadata.file_type().is_socket(),
+        Err(_) => !place.ends_with(".sql") && place.contains([':', '@']),
+    }
+}
+
+/// The CREATE TABLE statements of a server's tables, after USE statements for their databases.
+///
+/// # Errors
+///
+/// A server that can't be reached, tables that aren't there or that the account may not see, more than
+/// [`SchemaFile::SIZE_MAX`] bytes.
+pub fn server_schema(
+    connect: &ConnectOptions,
+    tables: ServerTables<'_>,
+) -> Result<String, ServerSchemaError> {
+    let server = || connect.server();
+    let mut connection = Connection::open(connect)?;
+    for setting in SETTINGS {
+        connection.query(setting)?;
+    }
+    let meant = match tables {
+        ServerTables::Named(tables) => tables.to_vec(),
+        ServerTables::All => listed(&mut connection, TABLES)?,
+        ServerTables::Among(tables) => {
+            let mut there = listed(&mut connection, TABLES)?;
+            there.retain(|table| tables.contains(table));
+            there
+        }
+        ServerTables::Families => listed(&mut connection, FAMILIES)?,
+    };
+    // What is not named may be gone, or a view, since it was listed.
+    let is_named = matches!(tables, ServerTables::Named(_));
+    let mut statements = String::new();
+    for (database, table) in meant {
+        let database = quoted(&database);
+        let table = format!("{database}.{}", quoted(&table));
+        match connection.query(&format!("SHOW CREATE TABLE {table}")) {
+            Ok(rows) => {
+                let statement = text(rows.first().and_then(|row| row.get(1)));
+                if statement.starts_with("CREATE TABLE") {
+                    statements += &format!("USE {database};\n{statement};\n");
+                } else if is_named {
+                    return Err(ServerSchemaError::View { server: server(), table });
+                }
+            }
+            Err(error) => match error.server_error() {
+                Some(refusal) if refusal.code == NO_SUCH_TABLE && !is_named => {}
+                Some(refusal) if refusal.code == TABLE_ACCESS_DENIED => {
+                    let refusal = refusal.to_string();
+                    return Err(ServerSchemaError::Denied { server: server(), table, refusal });
+                }
+                _ => return Err(error.into()),
+            },
+        }
+        if statements.len() as u64 > SchemaFile::SIZE_MAX {
+            return Err(ServerSchemaError::TooLarge { server: server() });
+        }
+    }
+    let what = match tables {
+        ServerTables::Families => "foreign key with CASCADE or SET NULL",
+        ServerTables::Among(_) => "such tables",
+        _ => "tables",
+    };
+    match statements.is_empty() {
+        true => Err(ServerSchemaError::NoTables { server: server(), what }),
+        false => Ok(statements),
+    }
+}
+
+fn listed(connection: &mut Connection, query: &str) -> Result<Vec<(String, String)>, binlogz_source::Error> {
+    let rows = connection.query(query)?;
+    Ok(rows.iter().map(|row| (text(row.first()), text(row.get(1)))).collect())
+}
+
+fn text(value: Option<&Option<Vec<u8>>>) -> String {
+    String::from_utf8_lossy(value.and_then(Option::as_deref).unwrap_or_default()).into_owned()
+}
+
+fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}

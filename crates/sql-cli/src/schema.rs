@@ -1,0 +1,93 @@
+//! `--schema`: the names of columns and the keys that logs lack, from a file of CREATE TABLE statements or from a server.
+
+use std::borrow::Cow;
+use std::fs;
+use std::path::Path;
+
+use binlogz_query::Error;
+use binlogz_recover::{
+    SchemaFile, SchemaFileError, ServerSchemaError, ServerTables, is_server, server_schema,
+};
+use binlogz_source::ConnectOptions;
+use clap::Args;
+
+use crate::server::ServerArgs;
+
+#[derive(Debug, Args)]
+pub(crate) struct SchemaArgs {
+    /// Take column names and keys, where the logs lack them, from a file of CREATE TABLE statements or from a server
+    ///
+    /// As mysqldump --no-data --databases writes it. A server is USER@HOST:PORT, a socket or mysql://…; option files of MySQL's programs
+    /// say more: groups client and binlogz. Without it such columns are "@1", "@2".
+    #[arg(long, value_name = "FILE.sql|SERVER")]
+    schema: Option<String>,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+/// A place of CREATE TABLE statements.
+#[derive(Debug)]
+pub(crate) enum Schema {
+    /// Its name and its text.
+    File(String, String),
+    /// Read when it is asked for.
+    Server(Box<ConnectOptions>),
+}
+
+impl SchemaArgs {
+    /// Reads a file; of a server, how to reach it. `follows`: another option names a server.
+    pub(crate) fn open(&self, follows: bool) -> Result<Option<Schema>, Error> {
+        let place = self.schema.as_deref();
+        match (place.filter(|place| is_server(place)), self.server.given()) {
+            (Some(place), _) => {
+                let connect = self.server.connect_options(place)?;
+                Ok(Some(Schema::Server(Box::new(connect))))
+            }
+            (None, Some(option)) if !follows => Err(Error::Sql(format!(
+                "{option} is for servers, but none is named, expected --schema SERVER"
+            ))),
+            (None, _) => {
+                let read = |place: &str| Ok(Schema::File(place.to_owned(), text_of(place.as_ref())?));
+                place.map(read).transpose()
+            }
+        }
+    }
+}
+
+impl Schema {
+    /// The place, as errors name it.
+    pub(crate) fn place(&self) -> String {
+        match self {
+            Schema::File(path, _) => path.clone(),
+            Schema::Server(connect) => connect.server(),
+        }
+    }
+
+    /// The statements; of a server all that it has now, or those of these tables.
+    ///
+    /// # Errors
+    ///
+    /// A server that can't be reached or has no such tables, and what the account may not see.
+    pub(crate) fn text(
+        &self,
+        tables: Option<&[(String, String)]>,
+    ) -> Result<Cow<'_, str>, ServerSchemaError> {
+        match self {
+            Schema::File(_, text) => Ok(Cow::Borrowed(text)),
+            Schema::Server(connect) => {
+                let tables = tables.map_or(ServerTables::All, ServerTables::Among);
+                server_schema(connect, tables).map(Cow::Owned)
+            }
+        }
+    }
+}
+
+fn text_of(path: &Path) -> Result<String, Error> {
+    let failed = |error: &dyn std::fmt::Display| Error::Log(format!("{}: {error}", path.display()));
+    let size = fs::metadata(path).map_err(|error| failed(&error))?.len();
+    if size > SchemaFile::SIZE_MAX {
+        return Err(failed(&SchemaFileError::TooLarge(size)));
+    }
+    let bytes = fs::read(path).map_err(|error| failed(&error))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

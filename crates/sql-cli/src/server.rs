@@ -1,0 +1,60 @@
+//! MySQL servers that a command line names: option files say what its name doesn't.
+
+use std::path::PathBuf;
+
+use binlogz_query::Error;
+use binlogz_source::ConnectOptions;
+use binlogz_source::option_files::OptionFiles;
+use clap::Args;
+
+use crate::complain;
+
+/// The groups of option files that are read.
+const GROUPS: [&str; 2] = ["client", "binlogz"];
+/// The name that this program has at the server.
+const PROGRAM: &str = "binlogz-sql";
+
+#[derive(Debug, Args)]
+pub(crate) struct ServerArgs {
+    /// Of a server, read only this option file
+    #[arg(long, value_name = "FILE")]
+    defaults_file: Option<PathBuf>,
+    /// Of a server, read this option file after the global ones
+    #[arg(long, value_name = "FILE")]
+    defaults_extra_file: Option<PathBuf>,
+    /// Of a server, the login path of mysql_config_editor to use
+    #[arg(long, value_name = "NAME")]
+    login_path: Option<String>,
+}
+
+impl ServerArgs {
+    /// The option that was given, if one was.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let given = [
+            (self.defaults_file.is_some(), "--defaults-file"),
+            (self.defaults_extra_file.is_some(), "--defaults-extra-file"),
+            (self.login_path.is_some(), "--login-path"),
+        ];
+        given.into_iter().find_map(|(is_given, name)| is_given.then_some(name))
+    }
+
+    /// How to reach a server. Asks for the password if option files say so.
+    pub(crate) fn connect_options(&self, server: &str) -> Result<ConnectOptions, Error> {
+        let failed = |error: binlogz_source::Error| Error::Log(error.to_string());
+        let mut options = ConnectOptions::new(PROGRAM);
+        let files = OptionFiles {
+            defaults_file: self.defaults_file.clone(),
+            defaults_extra_file: self.defaults_extra_file.clone(),
+            login_path: self.login_path.clone(),
+            ..OptionFiles::default()
+        };
+        let defaults = files.read(&GROUPS).map_err(failed)?;
+        for warning in &defaults.warnings {
+            complain(&format!("warning: {warning}"));
+        }
+        defaults.apply(&mut options).map_err(failed)?;
+        options.set_server(server).map_err(failed)?;
+        options.ask_password().map_err(failed)?;
+        Ok(options)
+    }
+}
