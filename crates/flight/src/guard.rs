@@ -11,7 +11,7 @@ use tonic::body::Body;
 use tonic::codegen::{Service, http};
 use tonic::server::NamedService;
 
-use crate::sessions::Sessions;
+use crate::sessions::{SESSION_ENDED, Sessions};
 
 const LOGIN: &str = "/arrow.flight.protocol.FlightService/Handshake";
 const BEARER: &str = "bearer ";
@@ -57,7 +57,7 @@ where
         });
         let Some(session) = self.sessions.find(token) else {
             let what = match token {
-                Some(_) => "the session has ended: log in again",
+                Some(_) => SESSION_ENDED,
                 None => "log in first, with user and password",
             };
             return Either::Right(ready(Ok(Status::unauthenticated(what).into_http())));

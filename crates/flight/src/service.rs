@@ -1,6 +1,7 @@
 //! The protocol's requests as queries. A plain statement travels in its ticket, so the server keeps nothing for it between planning
 //! and fetching; a prepared one is its session's.
 
+use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +29,8 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::arrow::ipc::writer::IpcWriteOptions;
 use datafusion::common::ScalarValue;
-use futures_util::{Stream, StreamExt, TryStreamExt, stream};
+use futures_util::future::{AbortHandle, Abortable, ready};
+use futures_util::{Stream, TryStreamExt, stream};
 use prost::Message;
 use tokio::sync::Semaphore;
 use tonic::metadata::MetadataValue;
@@ -74,25 +76,30 @@ impl Service {
         Service { queries, sessions, tell, slots, denials, idle }
     }
 
-    /// Runs a query and sends its rows. It ends if the client goes, is stopped, or doesn't take rows for long.
+    /// Runs a query and sends its rows. It ends if the client goes, is stopped, or doesn't take rows for long; a prepared one has
+    /// its statement's name.
     async fn rows(
         &self,
-        query: Query,
+        planned: impl Future<Output = Result<Query, Status>>,
         values: &Values,
         session: Arc<Session>,
-        ticket: Vec<u8>,
+        (ticket, statement): (Vec<u8>, Option<Vec<u8>>),
     ) -> Answer<DataStream> {
-        let slot = Arc::clone(&self.slots).acquire_owned().await;
-        let slot = slot.map_err(|_| Status::unavailable("the server ends"))?;
-        let rows = self.queries.run(query, values, self.idle).await.map_err(status)?;
-        let entry = session.runs(ticket, rows.stopper());
+        let (stopper, stopped) = AbortHandle::new_pair();
+        let entry = Arc::new(session.begins(ticket, statement, stopper)?);
+        // Both are given back when the query ends, not when its client notices.
+        let held = Arc::clone(&entry);
+        let begins = async {
+            let query = planned.await?;
+            let slot = Arc::clone(&self.slots).acquire_owned().await;
+            let slot = slot.map_err(|_| Status::unavailable("the server ends"))?;
+            self.queries.run(query, values, self.idle, (held, slot)).await.map_err(status)
+        };
+        let begun = Abortable::new(begins, stopped).await;
+        let rows = begun.map_err(|_| status(Error::Stopped))??;
+        entry.has_begun(rows.stopper());
         let schema = rows.schema();
         let rows = rows.map_err(|error| FlightError::Tonic(Box::new(status(error))));
-        // Both are given back with the last row, or when the client goes.
-        let rows = rows.map(move |batch| {
-            let _held = (&slot, &entry);
-            batch
-        });
         Ok(Response::new(encoded(schema, rows)))
     }
 
@@ -253,8 +260,8 @@ impl FlightSqlService for Service {
         let handle = String::from_utf8(ticket.statement_handle.to_vec()).ok();
         let sql = handle.as_deref().and_then(|handle| handle.split_once('\0')).map(|(_, sql)| sql);
         let sql = sql.ok_or_else(|| Status::invalid_argument("the ticket is none of this server's"))?;
-        let query = self.queries.plan(sql).await.map_err(status)?;
-        self.rows(query, &Values::default(), session, request.into_inner().ticket.to_vec()).await
+        let planned = async { self.queries.plan(sql).await.map_err(status) };
+        self.rows(planned, &Values::default(), session, (request.into_inner().ticket.to_vec(), None)).await
     }
 
     // Prepared statements.
@@ -307,7 +314,8 @@ impl FlightSqlService for Service {
     ) -> Answer<DataStream> {
         let session = session(&request)?;
         let prepared = session.prepared(&command.prepared_statement_handle)?;
-        self.rows(prepared.query, &prepared.values, session, request.into_inner().ticket.to_vec()).await
+        let query = (request.into_inner().ticket.to_vec(), Some(command.prepared_statement_handle.to_vec()));
+        self.rows(ready(Ok(prepared.query)), &prepared.values, session, query).await
     }
 
     async fn do_action_close_prepared_statement(

@@ -1,11 +1,12 @@
 //! Sessions: who logged in, what they prepared, and which of their queries run. A token of 32 random bytes stands for a session.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use binlogz_query::{Query, Values};
+use futures_util::future::AbortHandle as BeginningStopper;
 use tokio::task::AbortHandle;
 use tonic::Status;
 
@@ -15,6 +16,8 @@ use crate::accounts::Accounts;
 const SESSIONS_MAX: usize = 10_000;
 /// Statements that a session has prepared and not closed.
 const STATEMENTS_MAX: usize = 1000;
+/// What a client is told whose session is gone.
+pub(crate) const SESSION_ENDED: &str = "the session has ended: log in again";
 /// Of tokens, and of the names of prepared statements.
 const SECRET_SIZE: usize = 32;
 
@@ -31,8 +34,16 @@ pub(crate) struct Sessions {
 pub(crate) struct Session {
     used: Mutex<Instant>,
     statements: Mutex<HashMap<Vec<u8>, Prepared>>,
-    running: Mutex<HashMap<u64, Running>>,
+    running: Mutex<RunningQueries>,
     next: AtomicU64,
+}
+
+/// The queries of a session.
+#[derive(Default)]
+struct RunningQueries {
+    all: HashMap<u64, Running>,
+    /// No more may begin.
+    has_ended: bool,
 }
 
 /// A prepared statement and the values that were bound last.
@@ -43,15 +54,26 @@ pub(crate) struct Prepared {
     used: Instant,
 }
 
+/// A query that waits for its turn, is planned, or runs.
 struct Running {
     ticket: Vec<u8>,
-    stopper: AbortHandle,
+    /// The prepared statement that it is.
+    statement: Option<Vec<u8>>,
+    stopper: Stopper,
+}
+
+/// Stops a query. Not to be called with a lock that the query's end needs.
+#[derive(Clone)]
+struct Stopper {
+    beginning: BeginningStopper,
+    rows: Option<AbortHandle>,
 }
 
 /// A query in the list of those that run, until it is dropped.
 pub(crate) struct Entry {
     session: Arc<Session>,
     number: u64,
+    statement: Option<Vec<u8>>,
 }
 
 /// A secret that can't be guessed, in hexadecimal.
@@ -104,13 +126,14 @@ impl Sessions {
     /// Ends sessions and statements that were idle for too long.
     pub(crate) fn sweep(&self) {
         let is_idle = |used: Instant| used.elapsed() > self.idle;
-        locked(&self.all).retain(|_, session| {
-            let is_idle = is_idle(*locked(&session.used)) && locked(&session.running).is_empty();
+        let mut all = locked(&self.all);
+        all.retain(|_, session| {
+            let is_idle = is_idle(*locked(&session.used)) && locked(&session.running).all.is_empty();
             !is_idle
         });
-        if let Some(open) = &self.open {
-            locked(&open.statements).retain(|_, statement| !is_idle(statement.used));
-        }
+        let sessions: Vec<_> = all.values().chain(&self.open).cloned().collect();
+        drop(all);
+        sessions.iter().for_each(|session| session.sweep(is_idle));
     }
 
     /// Stops all queries.
@@ -133,8 +156,19 @@ impl Session {
     }
 
     fn end(&self) {
-        locked(&self.running).values().for_each(|running| running.stopper.abort());
+        let mut running = locked(&self.running);
+        running.has_ended = true;
+        let stoppers: Vec<_> = running.all.values().map(|running| running.stopper.clone()).collect();
+        drop(running);
+        stoppers.iter().for_each(Stopper::stop);
         locked(&self.statements).clear();
+    }
+
+    /// Forgets statements that were idle for too long; one that runs isn't idle.
+    fn sweep(&self, is_idle: impl Fn(Instant) -> bool) {
+        let running: HashSet<_> =
+            locked(&self.running).all.values().filter_map(|running| running.statement.clone()).collect();
+        locked(&self.statements).retain(|name, statement| !is_idle(statement.used) || running.contains(name));
     }
 
     /// Keeps a prepared statement; its name.
@@ -174,26 +208,68 @@ impl Session {
         locked(&self.statements).remove(name);
     }
 
-    /// Notes that a query runs.
-    pub(crate) fn runs(self: &Arc<Self>, ticket: Vec<u8>, stopper: AbortHandle) -> Entry {
+    /// Notes a query that begins; a prepared one by its statement's name.
+    pub(crate) fn begins(
+        self: &Arc<Self>,
+        ticket: Vec<u8>,
+        statement: Option<Vec<u8>>,
+        beginning: BeginningStopper,
+    ) -> Result<Entry, Status> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        locked(&self.running).insert(number, Running { ticket, stopper });
-        Entry { session: Arc::clone(self), number }
+        let mut running = locked(&self.running);
+        if running.has_ended {
+            return Err(Status::unauthenticated(SESSION_ENDED));
+        }
+        let query =
+            Running { ticket, statement: statement.clone(), stopper: Stopper { beginning, rows: None } };
+        running.all.insert(number, query);
+        Ok(Entry { session: Arc::clone(self), number, statement })
     }
 
     /// Stops the queries that this ticket began; whether there was one.
     pub(crate) fn stop(&self, ticket: &[u8]) -> bool {
         let running = locked(&self.running);
-        let mut asked = running.values().filter(|running| running.ticket == ticket).peekable();
-        let is_there = asked.peek().is_some();
-        asked.for_each(|running| running.stopper.abort());
-        is_there
+        let asked = running.all.values().filter(|running| running.ticket == ticket);
+        let stoppers: Vec<_> = asked.map(|running| running.stopper.clone()).collect();
+        drop(running);
+        stoppers.iter().for_each(Stopper::stop);
+        !stoppers.is_empty()
+    }
+}
+
+impl Stopper {
+    fn stop(&self) {
+        self.beginning.abort();
+        if let Some(rows) = &self.rows {
+            rows.abort();
+        }
+    }
+}
+
+impl Entry {
+    /// Notes how the rows of the query are stopped, and stops them if it was stopped meanwhile.
+    pub(crate) fn has_begun(&self, rows: AbortHandle) {
+        let mut running = locked(&self.session.running);
+        let Some(query) = running.all.get_mut(&self.number) else { return };
+        query.stopper.rows = Some(rows);
+        let stopper = query.stopper.clone();
+        drop(running);
+        if stopper.beginning.is_aborted() {
+            stopper.stop();
+        }
     }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        locked(&self.session.running).remove(&self.number);
-        *locked(&self.session.used) = Instant::now();
+        let now = Instant::now();
+        *locked(&self.session.used) = now;
+        if let Some(name) = &self.statement
+            && let Some(statement) = locked(&self.session.statements).get_mut(name)
+        {
+            statement.used = now;
+        }
+        // At last, so that the session never looks idle.
+        locked(&self.session.running).all.remove(&self.number);
     }
 }

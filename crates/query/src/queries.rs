@@ -114,12 +114,19 @@ impl Queries {
         Task(planned).join().await?
     }
 
-    /// Runs a query. It ends if nobody takes its rows for `patience`.
+    /// Runs a query. It ends if nobody takes its rows for `patience`. `kept` is dropped when it ends, also if its last rows are never
+    /// taken.
     ///
     /// # Errors
     ///
     /// A parameter without a value, a query that can't begin.
-    pub async fn run(&self, query: Query, values: &Values, patience: Duration) -> Result<Rows> {
+    pub async fn run(
+        &self,
+        query: Query,
+        values: &Values,
+        patience: Duration,
+        kept: impl Send + 'static,
+    ) -> Result<Rows> {
         let query = query.with(values)?;
         let (schema, plan) = (query.schema(), held(&query.plan).clone());
         let (context, memory) = (held(&self.context).clone(), self.memory);
@@ -132,6 +139,7 @@ impl Queries {
         let declared = Arc::clone(&schema);
         let (sender, batches) = channel(BATCHES_WAITING);
         let task = self.threads.spawn(async move {
+            let _kept = kept;
             loop {
                 let batch = rows.next().await.transpose().map_err(failed);
                 let batch =

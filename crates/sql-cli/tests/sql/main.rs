@@ -8,6 +8,8 @@ mod common;
 mod docs;
 mod export;
 mod export_to;
+#[cfg(feature = "serve")]
+mod flight;
 mod hostile;
 mod input;
 mod prompt;

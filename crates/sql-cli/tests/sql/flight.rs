@@ -1,0 +1,332 @@
+//! Sessions, prepared statements and queries of a server in this process: when they end, and how they are stopped.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use arrow_flight::decode::FlightRecordBatchStream;
+use arrow_flight::error::FlightError;
+use arrow_flight::sql::client::FlightSqlServiceClient;
+use arrow_flight::sql::{ActionCancelQueryRequest, ActionCancelQueryResult, Any, ProstMessageExt};
+use arrow_flight::{
+    Action, CancelFlightInfoRequest, CancelFlightInfoResult, CancelStatus, FlightInfo, Ticket,
+};
+use binlogz_flight::{Accounts, Server};
+use binlogz_query::{Engine, Logs, Options};
+use datafusion::arrow::array::RecordBatch;
+use futures_util::StreamExt;
+use prost::Message;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
+use tonic::transport::{Channel, Endpoint};
+
+use crate::common::SHAPES;
+
+type Client = FlightSqlServiceClient<Channel>;
+
+/// What a session may be idle for here.
+const IDLE: Duration = Duration::from_millis(1500);
+/// An answer that takes longer doesn't come.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Pauses of one that isn't idle.
+const PAUSE: Duration = Duration::from_millis(150);
+const PASSWORD: &str = "s3cret of reader";
+
+/// Queries without an end: one gives no row, the other one rows as long as somebody takes them.
+const SILENT: &str = "SELECT count(*) FROM generate_series(1, 10000000) a, generate_series(1, 10000000) b \
+                      WHERE a.value + b.value = 1";
+const TALKING: &str =
+    "SELECT repeat('x', 100) FROM generate_series(1, 10000000) a, generate_series(1, 10000000) b";
+
+/// A server, ended with the test.
+struct Serving {
+    address: SocketAddr,
+    told: Arc<Mutex<Vec<String>>>,
+    runtime: Option<Runtime>,
+    engine: Option<Engine>,
+    _end: oneshot::Sender<()>,
+    _temporary: tempfile::TempDir,
+}
+
+impl Serving {
+    /// With so many queries at once. `has_accounts`: clients log in, as `reader`.
+    fn start(has_accounts: bool, idle: Duration, queries_max: usize) -> Self {
+        let temporary = tempfile::tempdir().unwrap();
+        let options = Options { memory: 1 << 28, jobs: 2, temporary: temporary.path().to_owned() };
+        let engine = Engine::new(Logs::new(SHAPES.plain.clone(), None, |_| {}).unwrap(), &options).unwrap();
+        let mut accounts = Accounts::default();
+        assert!(!has_accounts || accounts.add("reader", PASSWORD));
+        let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        let server = Server { listen, tls: None, accounts, queries_max, idle };
+        let told: Arc<Mutex<Vec<String>>> = Arc::default();
+        let teller = Arc::clone(&told);
+        let tell = Arc::new(move |line: &str| teller.lock().unwrap().push(line.to_owned()));
+        let (end, ended) = oneshot::channel::<()>();
+        let (heard, listening) = oneshot::channel();
+        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let queries = engine.queries();
+        runtime.spawn(async move {
+            let listening = |address| heard.send(address).unwrap();
+            server.run(queries, tell, listening, async { drop(ended.await) }).await.unwrap();
+        });
+        let address = runtime.block_on(listening).unwrap();
+        Serving {
+            address,
+            told,
+            runtime: Some(runtime),
+            engine: Some(engine),
+            _end: end,
+            _temporary: temporary,
+        }
+    }
+
+    /// Runs a test's requests.
+    fn run(&self, test: impl Future<Output = ()>) {
+        self.runtime.as_ref().unwrap().block_on(test);
+    }
+
+    /// A client that hasn't logged in.
+    async fn client(&self) -> Client {
+        let endpoint = Endpoint::from_shared(format!("http://{}", self.address)).unwrap();
+        FlightSqlServiceClient::new(endpoint.connect().await.unwrap())
+    }
+
+    /// A client with a session of its own.
+    async fn session(&self) -> Client {
+        let mut client = self.client().await;
+        client.handshake("reader", PASSWORD).await.unwrap();
+        client
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.runtime.take().unwrap().shutdown_background();
+        self.engine.take().unwrap().close();
+    }
+}
+
+fn ticket(info: &FlightInfo) -> Ticket {
+    info.endpoint[0].ticket.clone().unwrap()
+}
+
+/// Begins a query.
+async fn begin(client: &mut Client, query: &str) -> (FlightInfo, FlightRecordBatchStream) {
+    let info = client.execute(query.to_owned(), None).await.unwrap();
+    let rows = client.do_get(ticket(&info)).await.unwrap();
+    (info, rows)
+}
+
+async fn rows(rows: FlightRecordBatchStream) -> Result<usize, FlightError> {
+    let batches: Vec<_> = rows.collect().await;
+    batches.into_iter().map(|batch| batch.map(|batch: RecordBatch| batch.num_rows())).sum()
+}
+
+/// A query that needs no time, and a slot.
+async fn one_row(client: &mut Client) -> usize {
+    let asked = async {
+        let (_, found) = begin(client, "SELECT 1").await;
+        rows(found).await.unwrap()
+    };
+    tokio::time::timeout(PATIENCE, asked).await.expect("there is no slot")
+}
+
+/// All that an error tells.
+fn trouble(error: impl std::fmt::Display + std::fmt::Debug) -> String {
+    format!("{error}; {error:?}")
+}
+
+/// The body of an action's one answer; none if it was refused.
+async fn act(client: &mut Client, kind: &str, body: Vec<u8>) -> Result<Vec<u8>, FlightError> {
+    let action = Action { r#type: kind.to_owned(), body: body.into() };
+    let mut answers = client.do_action(action).await?;
+    Ok(answers.message().await?.unwrap().body.to_vec())
+}
+
+/// Stops a query in the older way, and in the newer one; whether it was there.
+async fn cancel(client: &mut Client, info: &FlightInfo, is_newer: bool) -> bool {
+    let is_missing = |error: FlightError| {
+        let error = trouble(error);
+        assert!(error.contains("no such query runs"), "{error}");
+        false
+    };
+    if is_newer {
+        let body = CancelFlightInfoRequest { info: Some(info.clone()) }.encode_to_vec();
+        match act(client, "CancelFlightInfo", body).await {
+            Ok(body) => CancelFlightInfoResult::decode(&*body).unwrap().status() == CancelStatus::Cancelled,
+            Err(error) => is_missing(error),
+        }
+    } else {
+        let body = ActionCancelQueryRequest { info: info.encode_to_vec().into() }.as_any().encode_to_vec();
+        match act(client, "CancelQuery", body).await {
+            Ok(body) => {
+                let answer: ActionCancelQueryResult = Any::decode(&*body).unwrap().unpack().unwrap().unwrap();
+                answer.result == 1
+            }
+            Err(error) => is_missing(error),
+        }
+    }
+}
+
+#[test]
+fn idle_sessions_and_statements_end_but_none_whose_query_runs() {
+    let serving = Serving::start(true, IDLE, 8);
+    serving.run(async {
+        let mut idle = serving.session().await;
+        let (mut busy, mut asking) = (serving.session().await, serving.session().await);
+        let mut running = busy.prepare(TALKING.to_owned(), None).await.unwrap();
+        let info = running.execute().await.unwrap();
+        let mut stream = busy.do_get(ticket(&info)).await.unwrap();
+        let mut unused = asking.prepare("SELECT 2".to_owned(), None).await.unwrap();
+        let mut used = asking.prepare("SELECT 3".to_owned(), None).await.unwrap();
+        let begun = Instant::now();
+        while begun.elapsed() < 4 * IDLE {
+            // Neither of the sessions is used, but one has a query whose rows are taken.
+            stream.next().await.unwrap().unwrap();
+            used.execute().await.unwrap();
+            tokio::time::sleep(PAUSE).await;
+        }
+        let error = trouble(idle.execute("SELECT 1".to_owned(), None).await.unwrap_err());
+        assert!(error.contains("the session has ended: log in again"), "{error}");
+        let error = trouble(unused.execute().await.unwrap_err());
+        assert!(error.contains("there is no such prepared statement"), "{error}");
+        assert_eq!(one_row(&mut asking).await, 1);
+        assert!(cancel(&mut busy, &info, true).await);
+        drop(stream);
+        assert_eq!(one_row(&mut busy).await, 1);
+        running.execute().await.unwrap();
+    });
+}
+
+#[test]
+fn without_accounts_idle_statements_end_but_none_whose_query_runs() {
+    let serving = Serving::start(false, IDLE, 8);
+    serving.run(async {
+        let mut client = serving.client().await;
+        let mut unused = client.prepare("SELECT 2".to_owned(), None).await.unwrap();
+        let mut running = client.prepare(TALKING.to_owned(), None).await.unwrap();
+        let info = running.execute().await.unwrap();
+        let mut stream = client.do_get(ticket(&info)).await.unwrap();
+        let begun = Instant::now();
+        while begun.elapsed() < 4 * IDLE {
+            stream.next().await.unwrap().unwrap();
+            tokio::time::sleep(PAUSE).await;
+        }
+        let error = trouble(unused.execute().await.unwrap_err());
+        assert!(error.contains("there is no such prepared statement"), "{error}");
+        drop(stream);
+        running.execute().await.unwrap();
+        assert_eq!(one_row(&mut client).await, 1);
+    });
+}
+
+/// Its connection lives, but it never reads: the query ends, and another one gets its slot.
+#[test]
+fn a_query_whose_rows_nobody_takes_gives_its_slot_back() {
+    let serving = Serving::start(false, IDLE, 1);
+    serving.run(async {
+        let mut client = serving.client().await;
+        let (_, mut stream) = begin(&mut client, TALKING).await;
+        stream.next().await.unwrap().unwrap();
+        let mut other = serving.client().await;
+        assert_eq!(one_row(&mut other).await, 1);
+        assert!(rows(stream).await.is_err(), "it was ended");
+    });
+}
+
+#[test]
+fn a_query_is_stopped_wherever_it_is() {
+    let serving = Serving::start(true, PATIENCE, 1);
+    serving.run(async {
+        let mut client = serving.session().await;
+        for (query, is_newer) in [(SILENT, false), (SILENT, true), (TALKING, false), (TALKING, true)] {
+            let (info, stream) = begin(&mut client, query).await;
+            // Another one waits for the slot, and can be stopped there.
+            let mut patient = client.clone();
+            let waits = patient.execute("SELECT 1".to_owned(), None).await.unwrap();
+            let wanted = ticket(&waits);
+            let waiting = tokio::spawn(async move { patient.do_get(wanted).await.map(drop) });
+            let begun = Instant::now();
+            while !cancel(&mut client, &waits, is_newer).await {
+                assert!(begun.elapsed() < PATIENCE, "a query that waits can't be stopped");
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            let error = trouble(waiting.await.unwrap().unwrap_err());
+            assert!(error.contains("stopped") || error.contains("cancelled"), "{error}");
+            // Nobody else can.
+            assert!(!cancel(&mut serving.session().await, &info, is_newer).await);
+            assert!(cancel(&mut client, &info, is_newer).await, "{query}");
+            // Also if nobody reads its end.
+            assert_eq!(one_row(&mut client).await, 1, "{query}");
+            assert!(!cancel(&mut client, &info, is_newer).await);
+            let error = trouble(tokio::time::timeout(PATIENCE, rows(stream)).await.unwrap().unwrap_err());
+            assert!(error.contains("stopped") || error.contains("cancelled"), "{error}");
+        }
+    });
+}
+
+#[test]
+fn a_closed_session_ends_its_queries_and_no_others() {
+    let serving = Serving::start(true, PATIENCE, 2);
+    serving.run(async {
+        let (mut client, mut other) = (serving.session().await, serving.session().await);
+        let (_, stream) = begin(&mut client, SILENT).await;
+        let (_, mut others) = begin(&mut other, TALKING).await;
+        // "Closed", as the protocol has it.
+        assert_eq!(act(&mut client, "CloseSession", Vec::new()).await.unwrap(), [8, 1]);
+        let error = trouble(tokio::time::timeout(PATIENCE, rows(stream)).await.unwrap().unwrap_err());
+        assert!(error.contains("stopped") || error.contains("cancelled"), "{error}");
+        let error = trouble(client.execute("SELECT 1".to_owned(), None).await.unwrap_err());
+        assert!(error.contains("the session has ended: log in again"), "{error}");
+        assert_eq!(one_row(&mut other).await, 1, "its slot is free");
+        others.next().await.unwrap().unwrap();
+    });
+}
+
+/// Denials take a second each, eight at once; those who know the password don't wait for them.
+#[test]
+fn guessing_is_slow_and_others_log_in_meanwhile() {
+    const GUESSES: usize = 24;
+    let serving = Serving::start(true, PATIENCE, 1);
+    serving.run(async {
+        let begun = Instant::now();
+        let mut guesses = tokio::task::JoinSet::new();
+        let answered = Arc::new(AtomicUsize::new(0));
+        for guess in 0..GUESSES {
+            let mut client = serving.client().await;
+            let (user, password) = match guess % 3 {
+                0 => ("reader".to_owned(), format!("guess {guess}")),
+                1 => (format!("reader{guess}"), PASSWORD.to_owned()),
+                _ => ("reader".to_owned(), String::new()),
+            };
+            let answered = Arc::clone(&answered);
+            guesses.spawn(async move {
+                let error = trouble(client.handshake(&user, &password).await.unwrap_err());
+                answered.fetch_add(1, Ordering::Relaxed);
+                error
+            });
+        }
+        let is_told = || serving.told.lock().unwrap().len() == GUESSES;
+        while !is_told() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(one_row(&mut serving.session().await).await, 1);
+        assert!(answered.load(Ordering::Relaxed) < GUESSES, "it waited for the others");
+        while let Some(error) = guesses.join_next().await {
+            let error = error.unwrap();
+            assert!(error.contains("wrong user or password"), "{error}");
+        }
+        assert!(begun.elapsed() > Duration::from_millis(2900), "{:?}", begun.elapsed());
+        let told = serving.told.lock().unwrap().join("\n");
+        assert!(told.lines().all(|line| line.ends_with(": login denied")), "{told}");
+
+        let mut stranger = serving.client().await;
+        let error = trouble(stranger.execute("SELECT 1".to_owned(), None).await.unwrap_err());
+        assert!(error.contains("log in first, with user and password"), "{error}");
+        stranger.set_token("0".repeat(64));
+        let error = trouble(stranger.execute("SELECT 1".to_owned(), None).await.unwrap_err());
+        assert!(error.contains("the session has ended"), "{error}");
+    });
+}
