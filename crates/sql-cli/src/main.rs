@@ -187,10 +187,13 @@ impl Sql {
                         true
                     })
                 })?;
-                let engine = self.engine(&temporary, Arc::default())?;
+                let meter = Arc::<Meter>::default();
+                let engine = self.engine(&temporary, Arc::clone(&meter))?;
                 let _ = stopper.set(engine.stopper());
-                let format = self.format.into();
-                let ended = Prompt { engine: &engine, values, format, is_timing: false }.run();
+                let (format, progress) = (self.format.into(), &self.progress);
+                let mut prompt =
+                    Prompt { engine: &engine, values, format, is_timing: false, progress, meter };
+                let ended = prompt.run();
                 engine.close();
                 ended
             }

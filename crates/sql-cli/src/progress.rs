@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use binlogz_figures::human_size;
 use binlogz_figures::progress::{OF_SIZE, OF_UNKNOWN_TIME, TICK};
@@ -43,20 +43,30 @@ pub(crate) struct Progress {
     name: &'static str,
     is_verbose: bool,
     begun: Instant,
+    /// Bytes that were read before.
+    bytes_before: u64,
 }
 
 impl ProgressArgs {
     /// Begins work of this name.
     pub(crate) fn begin(&self, name: &'static str) -> Progress {
+        self.begin_again(name, Arc::default(), Duration::ZERO)
+    }
+
+    /// Begins one work of several that this meter follows. What takes less than `unseen` shows nothing.
+    pub(crate) fn begin_again(&self, name: &'static str, meter: Arc<Meter>, unseen: Duration) -> Progress {
         let bar = if self.quiet { ProgressBar::hidden() } else { ProgressBar::no_length() };
         let bar = bar.with_style(style(OF_UNKNOWN_TIME)).with_prefix(name);
-        let meter = Arc::<Meter>::default();
         if !bar.is_hidden() {
             *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
             let (bar, meter) = (bar.clone(), Arc::clone(&meter));
-            thread::spawn(move || follow(&bar, &meter));
+            thread::spawn(move || {
+                thread::sleep(unseen);
+                follow(&bar, &meter);
+            });
         }
-        Progress { bar, meter, name, is_verbose: self.verbose, begun: Instant::now() }
+        let bytes_before = meter.sum();
+        Progress { bar, meter, name, is_verbose: self.verbose, begun: Instant::now(), bytes_before }
     }
 }
 
@@ -112,7 +122,8 @@ impl Drop for Progress {
     fn drop(&mut self) {
         self.make_way();
         if self.is_verbose {
-            let (bytes, seconds) = (self.meter.sum(), self.begun.elapsed().as_secs_f64());
+            let seconds = self.begun.elapsed().as_secs_f64();
+            let bytes = self.meter.sum() - self.bytes_before;
             let rate = (bytes as f64 / seconds.max(0.001)) as u64;
             let size = match bytes {
                 0 => String::new(),

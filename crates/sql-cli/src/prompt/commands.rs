@@ -83,12 +83,17 @@ impl Prompt<'_> {
                 writeln!(out, "Format: {}", name(format))?;
             }
             Command::Tables => {
-                let (schemas, tables) = names.tables()?.into_iter().unzip();
+                let progress = self.begin("looking for tables");
+                let tables = names.tables();
+                drop(progress);
+                let (schemas, tables) = tables?.into_iter().unzip();
                 self.show(["schema", "table"], [schemas, tables])?;
             }
             Command::Columns(schema, table) => {
-                let columns = names.columns(&schema, &table)?;
-                let columns = columns.ok_or_else(|| {
+                let progress = self.begin("looking for columns");
+                let columns = names.columns(&schema, &table);
+                drop(progress);
+                let columns = columns?.ok_or_else(|| {
                     let names = completion::written(&(schema.clone(), table.clone()));
                     Error::Sql(format!("there is no table {names}: \\d lists them"))
                 })?;
@@ -118,7 +123,7 @@ impl Prompt<'_> {
         let columns = columns.map(|texts| -> ArrayRef { Arc::new(StringArray::from(texts)) });
         let batch = RecordBatch::try_new(Arc::new(Schema::new(fields.to_vec())), columns.to_vec());
         let batch = batch.map_err(|error| Error::Sql(error.to_string()))?;
-        let mut printer = self.printer();
+        let mut printer = self.printer(io::stdout());
         printer.begin(&batch.schema())?;
         printer.batch(&batch)?;
         printer.end()?;

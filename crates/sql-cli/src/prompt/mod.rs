@@ -12,17 +12,19 @@ mod completion;
 mod history;
 
 use std::io::{self, BufWriter, Write};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use binlogz_figures::progress::TICK;
 use binlogz_query::print::{Format, Printer};
 use binlogz_query::statements::statements;
-use binlogz_query::{Engine, Error, Names, Values};
+use binlogz_query::{Engine, Error, Meter, Names, Values};
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{CompletionType, Config, Editor};
 
+use crate::progress::{Progress, ProgressArgs};
 use crate::{BUFFER_SIZE, complain, terminal};
 use commands::Command;
 use completion::Helper;
@@ -39,6 +41,9 @@ pub(crate) struct Prompt<'a> {
     pub(crate) values: Values,
     pub(crate) format: Format,
     pub(crate) is_timing: bool,
+    pub(crate) progress: &'a ProgressArgs,
+    /// What the engine has read.
+    pub(crate) meter: Arc<Meter>,
 }
 
 impl Prompt<'_> {
@@ -88,9 +93,12 @@ impl Prompt<'_> {
         }
         for statement in statements(text)? {
             let begun = Instant::now();
-            let mut printer = self.printer();
+            let progress = self.begin("asking the logs");
+            let mut printer = self.printer(progress.before(io::stdout()));
             let ran = self.engine.run(statement.with(self.values.clone()), &mut printer);
             let written = printer.finish();
+            // Before the error, the time and the next prompt.
+            drop(progress);
             ran.and(written)?;
             if self.is_timing {
                 writeln!(io::stdout(), "Time: {:.3} s", begun.elapsed().as_secs_f64())?;
@@ -99,8 +107,13 @@ impl Prompt<'_> {
         Ok(true)
     }
 
-    fn printer(&self) -> Printer<BufWriter<io::Stdout>> {
-        Printer::new(self.format, BufWriter::with_capacity(BUFFER_SIZE, io::stdout())).fit(terminal::width())
+    /// Progress of what may read logs.
+    fn begin(&self, name: &'static str) -> Progress {
+        self.progress.begin_again(name, Arc::clone(&self.meter), TICK)
+    }
+
+    fn printer<W: Write + Send>(&self, out: W) -> Printer<BufWriter<W>> {
+        Printer::new(self.format, BufWriter::with_capacity(BUFFER_SIZE, out)).fit(terminal::width())
     }
 }
 

@@ -42,7 +42,7 @@ fn a_prompt_runs_statements_until_it_ends() {
         // Ctrl-C drops what is written; on another line it stops what runs.
         "SELECT 'never", "\u{3}", prompt,
         "SELECT count(*) FROM generate_series(1, 10000000) a, generate_series(1, 10000000) b WHERE a.value + b.value = 1;\n",
-        {"wait": "\n"}, "\u{3}", {"wait": "stopped"}, prompt, "SELECT 'still here';\n", {"wait": "still here"}, prompt,
+        {"wait": "asking the logs"}, "\u{3}", {"wait": "stopped"}, prompt, "SELECT 'still here';\n", {"wait": "still here"}, prompt,
         "\\nonsense\n", {"wait": "there is no command"}, prompt, "\u{4}"
     ]);
     let Some(out) = typed(state.path(), &[], &steps) else { return };
@@ -65,11 +65,15 @@ fn a_prompt_runs_statements_until_it_ends() {
 
 #[test]
 fn a_prompt_does_without_a_history() {
-    let steps = json!([{"wait": "binlogz> "}, "SELECT $n + 1 AS next;\n", {"wait": "42"}, {"wait": "binlogz> "}, "exit;\n"]);
+    let steps = json!([
+        {"wait": "binlogz> "}, "SELECT $n + 1 AS next;\n", {"wait": "42"}, {"wait": "binlogz> "},
+        "SELECT count(*) FROM generate_series(1, 3000) a, generate_series(1, 10000) b WHERE a.value + b.value = $n;\n",
+        {"wait": "(1 row)"}, {"wait": "binlogz> "}, "exit;\n"
+    ]);
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("binlogz"), "a file where the folder would be").unwrap();
-    let Some(out) = typed(folder.path(), &["--param", "n=41"], &steps) else { return };
-    assert!(out.ends_with("exit 0\n"), "{out}");
+    let Some(out) = typed(folder.path(), &["--param", "n=41", "--quiet"], &steps) else { return };
+    assert!(out.ends_with("exit 0\n") && !out.contains("asking the logs"), "{out}");
 }
 
 #[test]
