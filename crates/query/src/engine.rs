@@ -209,7 +209,7 @@ impl Engine {
         })
     }
 
-    /// The plan of a query, as a cluster is sent it.
+    /// The plan of a query. A cluster is sent it with quoted names.
     ///
     /// # Errors
     ///
