@@ -17,6 +17,8 @@ mod picked;
 mod restore;
 #[cfg(feature = "s3")]
 mod s3;
+#[cfg(feature = "s3")]
+mod s3_ranges;
 mod shapes;
 #[cfg(feature = "s3")]
 mod stored;

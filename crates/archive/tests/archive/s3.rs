@@ -19,7 +19,7 @@ use binlogz_testkit::s3::{BUCKET, Fault, FaultProxy, S3Server};
 use crate::faults::log;
 use crate::stored::{holds, manifest};
 
-const PATIENCE: Patience = Patience {
+pub(crate) const PATIENCE: Patience = Patience {
     retries: 4,
     first_pause: Duration::from_millis(5),
     pause_max: Duration::from_millis(20),
@@ -27,7 +27,7 @@ const PATIENCE: Patience = Patience {
     request: Duration::from_secs(20),
 };
 
-fn archive(settings: Vec<(String, String)>) -> ObjectStorage {
+pub(crate) fn archive(settings: Vec<(String, String)>) -> ObjectStorage {
     ObjectStorage::new(&format!("s3://{BUCKET}/some/where"), settings, PATIENCE).unwrap()
 }
 

@@ -8,6 +8,7 @@
 //! retried, with growing pauses. Reading an object takes one request for its end, which holds the index, and
 //! few for ranges near each other ([`object`]). Objects are deleted in batches, where the service can.
 
+mod ahead;
 mod files;
 mod object;
 mod process;
