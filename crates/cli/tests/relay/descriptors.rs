@@ -1,15 +1,18 @@
 //! A relay whose descriptors clients try to use up, on real servers: the log goes on, and is served afterwards.
 
+use std::io::Read;
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::common::Folder;
-use crate::common::relay::{Configuration, is_kept, url};
+use crate::common::relay::{Configuration, Running, is_kept, url};
 use binlogz_testkit::{Tool, require_tool};
 
 const DESCRIPTORS_MAX: u32 = 256;
 const CONNECTIONS: usize = 300;
 const ROTATIONS: usize = 8;
+/// Clients whose descriptors are counted.
+const FEW: usize = 10;
 
 #[test]
 fn connections_never_take_the_descriptors_of_the_log() {
@@ -64,6 +67,62 @@ fn connections_never_take_the_descriptors_of_the_log() {
     source.sql("INSERT INTO d.t (n) VALUES (4711)").unwrap();
     relay.brings(&source, &replica, &["d"]);
     assert_eq!(relay.phase(), "receiving");
+}
+
+/// What the limits count with (`DESCRIPTORS_LOGGING_IN`, `DESCRIPTORS_LOGGED_IN`).
+#[test]
+fn a_connection_has_one_descriptor_and_a_dump_two_more() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source = mysql.sandbox().start().unwrap();
+    source.sql("CREATE DATABASE d").unwrap();
+    let mut relay = Configuration::of([url(&source)]).account("reader", "").start(&folder);
+    relay.has_all_of(&source);
+    let process = format!("/proc/{}/fd", relay.child.id());
+    let open = || std::fs::read_dir(&process).unwrap().count();
+    let before = open();
+    let greeted: Vec<_> = (0..FEW)
+        .map(|_| {
+            let mut client = TcpStream::connect(("127.0.0.1", relay.port)).unwrap();
+            // From here on its thread waits for an answer.
+            assert!(client.read(&mut [0; 256]).unwrap() > 0);
+            client
+        })
+        .collect();
+    let now = open();
+    assert!(now <= before + FEW, "{FEW} clients that log in: {before}, then {now} descriptors");
+    drop(greeted);
+    relay.wait_for("end of all clients", |_| (open() <= before).then_some(()));
+
+    // With TLS and without it: they wait at the log's end.
+    for mode in ["--ssl-mode=REQUIRED", "--ssl-mode=DISABLED"] {
+        let readers: Vec<_> = (0..FEW)
+            .map(|number| {
+                let mut reader = relay.mysqlbinlog(mysql, "reader");
+                reader.args([
+                    mode,
+                    "--stop-never",
+                    "--raw",
+                    &format!("--result-file={number}-"),
+                    "binlog.000001",
+                ]);
+                reader.arg(format!("--connection-server-id={}", 100 + number)).current_dir(folder.path(""));
+                Running(reader.spawn().unwrap())
+            })
+            .collect();
+        let has_come = |number: usize| {
+            std::fs::metadata(folder.path(&format!("{number}-binlog.000001")))
+                .is_ok_and(|file| file.len() > 100)
+        };
+        relay.wait_for("log at each reader", |_| (0..FEW).all(has_come).then_some(()));
+        let now = open();
+        assert!(now <= before + 3 * FEW, "{FEW} readers: {before}, then {now} descriptors");
+        drop(readers);
+        (0..FEW).for_each(|number| {
+            std::fs::remove_file(folder.path(&format!("{number}-binlog.000001"))).unwrap()
+        });
+        relay.wait_for("end of all readers", |_| (open() <= before).then_some(()));
+    }
 }
 
 /// Ends the connections also when the test fails.

@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Descriptors of a client that is logging in: two for its connection, one for the log's head.
-const DESCRIPTORS_LOGGING_IN: usize = 3;
-/// Descriptors of a logged-in client: two for its connection, two for the stored file being sent, one for lookups in
+/// Descriptors of a client that is logging in: its connection, the log's head.
+const DESCRIPTORS_LOGGING_IN: usize = 2;
+/// Descriptors of a logged-in client: one for its connection, two for the stored file being sent, one for lookups in
 /// the meantime, one for a temporary file.
-const DESCRIPTORS_LOGGED_IN: usize = 6;
+const DESCRIPTORS_LOGGED_IN: usize = 5;
 /// Evicted connections whose threads have not ended yet.
 const LEAVING_MAX: usize = 8;
 /// The relay's own descriptors: the log (directory, lock, file, index), the source's connection, listeners, HTTP

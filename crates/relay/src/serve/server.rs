@@ -246,7 +246,7 @@ impl Client<'_> {
         stream: &Arc<TcpStream>,
     ) -> Result<Option<Asked>> {
         let session = &mut session;
-        let mut transport = Transport::Plain(stream.try_clone().map_err(broken)?);
+        let mut transport = Transport::Plain(Arc::clone(stream));
         let mut variables = Variables::default();
         let mut upstream = None;
         let mut buffer = vec![0; 16 << 10];

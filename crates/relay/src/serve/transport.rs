@@ -29,8 +29,9 @@ pub(crate) trait Connection {
 /// Bytes of compressed packets to read at a time.
 const READ_SIZE: usize = 16 << 10;
 
+/// The socket is the one that others may shut down: shared, so that a connection has one descriptor.
 pub(crate) enum Transport {
-    Plain(TcpStream),
+    Plain(Arc<TcpStream>),
     Tls(Box<StreamOwned<ServerConnection, Behind>>),
     /// Compressed packets over one of the others.
     Compressed(Box<Compressed>),
@@ -196,7 +197,7 @@ impl Connection for Transport {
 
     fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
-            Transport::Plain(stream) => stream.write_all(bytes),
+            Transport::Plain(stream) => (&**stream).write_all(bytes),
             Transport::Tls(tls) => tls.write_all(bytes).and_then(|()| tls.flush()),
             Transport::Compressed(compressed) => compressed.send(bytes),
         }
@@ -212,7 +213,7 @@ impl Connection for Transport {
 impl Read for Transport {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         match self {
-            Transport::Plain(stream) => stream.read(bytes),
+            Transport::Plain(stream) => (&**stream).read(bytes),
             Transport::Tls(tls) => match tls.read(bytes) {
                 // Clients often close without a TLS shutdown.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
@@ -226,13 +227,13 @@ impl Read for Transport {
 /// A connection of which some bytes were read too early.
 pub(crate) struct Behind {
     read: Vec<u8>,
-    stream: TcpStream,
+    stream: Arc<TcpStream>,
 }
 
 impl Read for Behind {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         if self.read.is_empty() {
-            return self.stream.read(bytes);
+            return (&*self.stream).read(bytes);
         }
         let count = self.read.as_slice().read(bytes)?;
         self.read.drain(..count);
@@ -242,10 +243,10 @@ impl Read for Behind {
 
 impl Write for Behind {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.stream.write(bytes)
+        (&*self.stream).write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.stream.flush()
+        (&*self.stream).flush()
     }
 }
