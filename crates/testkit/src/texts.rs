@@ -1,4 +1,5 @@
-//! The texts of a log's rows, and where they are found again: in files that should not have them.
+//! The texts of a log's rows, and what they become when they are packed; and where these are found again: in files that should not have
+//! them.
 
 use std::collections::HashSet;
 use std::fs;
@@ -9,34 +10,51 @@ use crate::{IoContext, Result};
 /// Characters of a text: no name of a file, a table or an option is as long.
 const SIZE: usize = 18;
 
+/// Different bytes of a piece of other bytes: what repeats itself, such as zeros, is anywhere.
+const DIFFERENT_MIN: usize = 12;
+
 /// What is printable in some bytes, if it is long enough.
 fn runs(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let is_printable = |byte: &u8| byte.is_ascii_graphic() || *byte == b' ';
     bytes.split(move |byte| !is_printable(byte)).filter(|run| run.len() >= SIZE)
 }
 
-/// Texts of rows: pieces of everything printable in them.
+/// Texts of rows: pieces of everything printable in them. And pieces of other bytes, if there are any.
 #[derive(Debug, Default)]
-pub struct Texts(HashSet<[u8; SIZE]>);
+pub struct Texts {
+    texts: HashSet<[u8; SIZE]>,
+    others: HashSet<[u8; SIZE]>,
+}
 
 impl Texts {
     /// Those of some logs.
     pub fn of<'l>(logs: impl IntoIterator<Item = &'l [u8]>) -> Texts {
         let mut texts = Texts::default();
         for run in logs.into_iter().flat_map(runs) {
-            texts.0.extend(run.as_chunks().0);
+            texts.texts.extend(run.as_chunks().0);
         }
         texts
     }
 
-    /// How many there are.
+    /// The same, and other bytes: those of rows that are packed, where no text can be read.
+    #[must_use]
+    pub fn and_bytes<'b>(mut self, all: impl IntoIterator<Item = &'b [u8]>) -> Texts {
+        let is_its_own = |piece: &&[u8; SIZE]| piece.iter().collect::<HashSet<_>>().len() >= DIFFERENT_MIN;
+        for bytes in all {
+            self.others.extend(bytes.as_chunks().0.iter().filter(is_its_own));
+        }
+        self
+    }
+
+    /// How many texts there are.
     pub fn count(&self) -> usize {
-        self.0.len()
+        self.texts.len()
     }
 
     /// Whether one of them is in these bytes, at any place.
     pub fn are_in(&self, bytes: &[u8]) -> bool {
-        runs(bytes).flat_map(|run| run.windows(SIZE)).any(|window| self.0.contains(window))
+        runs(bytes).flat_map(|run| run.windows(SIZE)).any(|window| self.texts.contains(window))
+            || !self.others.is_empty() && bytes.windows(SIZE).any(|window| self.others.contains(window))
     }
 
     /// The files in a folder, and in folders below it, that have one of them.

@@ -100,20 +100,38 @@ fn what_was_secret_stays_so_unless_plaintext_is_asked_for() {
     );
 }
 
-/// All that commands write, also to files without a name and to those that they delete, is searched for texts of rows. They are only where
-/// the logs themselves are asked for.
+/// The objects of an archive of the same logs without a key, before and after they are merged: what is packed is the same for the
+/// same input.
+fn packed_without_key(folder: &Folder, logs: [&str; 2]) -> Vec<Vec<u8>> {
+    let mut objects = Vec::new();
+    let mut add_objects = || {
+        let entries = fs::read_dir(folder.path("plain/objects")).unwrap();
+        objects.extend(entries.map(|entry| fs::read(entry.unwrap().path()).unwrap()));
+    };
+    logs.iter().for_each(|log| folder.run(["archive", "create", "--to", "plain", log]).is_done());
+    add_objects();
+    folder.run(["archive", "merge", "--grace", "0", "plain"]).is_done();
+    add_objects();
+    objects
+}
+
+/// All that commands write, also to files without a name and to those that they delete, is searched for texts of rows and for rows as an
+/// archive packs them. They are only where the logs themselves are asked for.
 #[test]
 fn no_text_of_a_row_is_in_any_file_that_a_command_writes() {
     let Some(shim) = FaultShim::require() else { return };
     let folder = folder();
-    let texts = Texts::of(LOGS.map(|name| folder.read(name)).iter().map(Vec::as_slice));
-    assert!(texts.count() > 1000, "{}", texts.count());
     for name in ["tmp", "written", "compressed"] {
         fs::create_dir(folder.path(name)).unwrap();
     }
     // With payloads, which are expanded on the way.
     let packed = format!("compressed/{}", LOGS[1]);
     folder.put(&packed, crate::common::sample("compressed", LOGS[1]));
+    let texts = Texts::of(LOGS.map(|name| folder.read(name)).iter().map(Vec::as_slice));
+    assert!(texts.count() > 1000, "{}", texts.count());
+    let objects = packed_without_key(&folder, [LOGS[0], &packed]);
+    let texts = texts.and_bytes(objects.iter().map(Vec::as_slice));
+    assert!(objects.iter().all(|object| texts.are_in(object)));
     let written = |args: &[&str]| {
         let kept = folder.path("written");
         fs::remove_dir_all(&kept).unwrap();
@@ -129,7 +147,7 @@ fn no_text_of_a_row_is_in_any_file_that_a_command_writes() {
         let found: Vec<_> = found.iter().map(|path| path.file_name().unwrap().to_owned()).collect();
         (files, found)
     };
-    let mut count = 0;
+    let (mut count, mut readable) = (0, Vec::new());
     for args in [
         &["archive", "create", "--to", "arc", LOGS[0]][..],
         &["archive", "create", "--to", "arc", &packed],
@@ -148,15 +166,21 @@ fn no_text_of_a_row_is_in_any_file_that_a_command_writes() {
         &["archive", "prune", "--keep-bytes", "1", "--grace", "0", "arc"],
     ] {
         let (files, found) = written(args);
-        assert_eq!(found, Vec::<std::ffi::OsString>::new(), "{args:?}");
+        if !found.is_empty() {
+            readable.push((args, found));
+        }
         count += files.len();
     }
+    assert!(readable.is_empty(), "rows can be read in {readable:#?}");
     assert!(count > 20, "{count} files");
     assert_eq!(texts.found_in(&folder.path("arc")).unwrap(), Vec::<std::path::PathBuf>::new());
     // The test finds them where they are.
-    let (_, found) = written(&["archive", "restore", "--to", "back", "copied"]);
-    assert!(
-        !found.is_empty() && found.iter().all(|name| name.to_str().unwrap().contains("%back%")),
-        "{found:?}"
-    );
+    for (args, place) in [
+        (["archive", "restore", "--to", "back", "copied"], "%back%"),
+        (["archive", "copy", "--plaintext", "copied", "readable"], "%readable%objects%"),
+    ] {
+        let (_, found) = written(&args);
+        let is_there = |name: &std::ffi::OsString| name.to_str().unwrap().contains(place);
+        assert!(!found.is_empty() && found.iter().all(is_there), "{args:?}: {found:?}");
+    }
 }
