@@ -12,6 +12,7 @@ use binlogz_flow::error::in_log;
 use binlogz_payload::Error as PayloadError;
 
 use crate::progress;
+use crate::terminal;
 
 /// Why a command, or its work on one file, ended.
 #[derive(Debug)]
@@ -79,6 +80,12 @@ impl Failure {
 /// Reports trouble on stderr. If even that is closed, the exit code must do.
 pub(crate) fn complain(line: &str) {
     let _ = progress::above(|| writeln!(io::stderr(), "binlogz: {}", printable(line)));
+}
+
+/// Says what a command that runs until it is stopped does. Where standard error is a terminal, lines are broken between words.
+pub(crate) fn say(line: &str) {
+    let line = format!("binlogz: {}", printable(line));
+    let _ = progress::above(|| writeln!(io::stderr(), "{}", terminal::within_width_of(&io::stderr(), &line)));
 }
 
 /// Reports something that is not an error, but should be known.

@@ -25,7 +25,7 @@ use tracing_subscriber::registry::{LookupSpan, Registry};
 use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::failure::{Failure, Result, complain};
+use crate::failure::{Failure, Result, say};
 
 /// Our own targets begin with it; a level without a target is theirs.
 const OWN: &str = "binlogz";
@@ -196,7 +196,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
         let fields = fields_of(event, &context);
         let metadata = event.metadata();
         match self.format {
-            Format::Text => complain(&text(&fields)),
+            Format::Text => say(&text(&fields)),
             Format::Json => {
                 let line = object(metadata.level(), metadata.target(), now(), fields);
                 // If even that fails, there is nowhere to report it.

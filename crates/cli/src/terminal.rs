@@ -49,7 +49,12 @@ pub(crate) fn within_width(text: &str) -> String {
     text.lines().map(|line| wrapped(line, "", "  ", width()) + "\n").collect()
 }
 
-/// The same of another stream.
+/// A line, broken where it is wider than the terminal that this stream is: what goes on is indented.
+pub(crate) fn within_width_of(stream: &(impl IsTerminal + AsFd), line: &str) -> String {
+    wrapped(line, "", "  ", width_of(stream))
+}
+
+/// Columns of the terminal that this stream is.
 fn width_of(stream: &(impl IsTerminal + AsFd)) -> Option<usize> {
     if !stream.is_terminal() {
         return None;

@@ -25,3 +25,4 @@ mod sql;
 mod stats;
 mod terminal;
 mod terminal_servers;
+mod terminal_serving;

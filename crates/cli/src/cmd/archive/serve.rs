@@ -11,7 +11,7 @@ use crate::Exit;
 use crate::cmd::closed_logs::{self, DiskArgs, StopArgs};
 use crate::cmd::relay::listener_tls::ListenerTlsArgs;
 use crate::cmd::relay::{FormName, descriptors, secret};
-use crate::failure::{Failure, Result, complain};
+use crate::failure::{Failure, Result, say};
 use crate::keyring::KeyringArg;
 use crate::log::{self, Format, Settings};
 use crate::memory;
@@ -73,7 +73,7 @@ impl Serve {
             return Ok(Exit::Negative);
         };
         let (first, last) = ended.logs().range();
-        complain(&format!("{first} to {last}, up to {}", closed_logs::reach(&ended)));
+        say(&format!("{first} to {last}, up to {}", closed_logs::reach(&ended)));
         log::install(&Settings { format: Format::Text, levels: log::default_levels() })?;
         let options = ServeOptions {
             served: ServedLogs {
