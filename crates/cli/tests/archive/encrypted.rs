@@ -167,7 +167,7 @@ fn no_text_of_a_row_is_in_any_file_that_a_command_writes() {
     ] {
         let (files, found) = written(args);
         if !found.is_empty() {
-            readable.push((args, found));
+            readable.push((args.join(" "), found));
         }
         count += files.len();
     }
