@@ -105,7 +105,7 @@ struct Waiting {
 
 /// A file that is to be ended: one that is open, or one that is still to be begun, at this place.
 enum Unended {
-    Begun(Output),
+    Begun(Box<Output>),
     New((PathBuf, Written)),
 }
 
@@ -276,7 +276,7 @@ impl Writers {
         let mut ends = Vec::new();
         for (key, open) in left {
             let file = match open.file {
-                Some(file) => Unended::Begun(file),
+                Some(file) => Unended::Begun(Box::new(file)),
                 None => Unended::New(self.new_file(&key)),
             };
             ends.push((key.0, file, open.waiting));
@@ -285,7 +285,7 @@ impl Writers {
         let end = |(set, file, waiting): (usize, Unended, Waiting), jobs| -> Result<Option<Written>> {
             let (rows, batches) = (waiting.rows(), waiting.batches);
             let mut file = match (file, sets.get(set)) {
-                (Unended::Begun(file), _) => file,
+                (Unended::Begun(file), _) => *file,
                 (Unended::New((place, file)), Some(set)) if rows > 0 => Output::create(
                     place,
                     file,
