@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::{panic, thread};
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -14,7 +13,7 @@ use futures_util::FutureExt;
 
 use crate::division::{Division, Divisions};
 use crate::error::LogError;
-use crate::logs::Logs;
+use crate::logs::{Logs, apart};
 use crate::table::LogTable;
 use crate::tables::{Changes, Events, Reader, Transactions, user};
 use crate::wanted::Wanted;
@@ -187,9 +186,4 @@ impl Found {
         tables.insert(name, found.clone());
         Ok(found)
     }
-}
-
-/// Runs work that waits for object storage on a thread of its own: DataFusion plans on threads that must not wait.
-fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    thread::scope(|scope| scope.spawn(work).join().unwrap_or_else(|panic| panic::resume_unwind(panic)))
 }

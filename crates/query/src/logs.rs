@@ -9,7 +9,8 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::{panic, thread};
 
 use binlogz_archive::format::contents::TableName;
 use binlogz_archive::part::{PickedLog, Run};
@@ -39,6 +40,8 @@ pub struct Logs {
     /// The logs whose end was told.
     warned: Mutex<HashSet<usize>>,
     meter: Option<Arc<Meter>>,
+    /// Bytes of all of them, once they were counted.
+    size: OnceLock<Option<u64>>,
 }
 
 /// CREATE TABLE statements, which name columns.
@@ -117,6 +120,7 @@ impl Default for Logs {
             warn: Box::new(|_| {}),
             warned: Mutex::default(),
             meter: None,
+            size: OnceLock::new(),
         }
     }
 }
@@ -205,6 +209,12 @@ impl Logs {
         size_of(path)
             .map(|size| (path.as_path(), size))
             .map_err(|error| Error::Log(format!("{}: {error}", log.path)))
+    }
+
+    /// Bytes of all logs, of those in archives unpacked; `None`: one's can't be told.
+    pub(crate) fn size(&self) -> Option<u64> {
+        let sizes = || self.logs.iter().map(|log| Some(log.size()).filter(|size| *size > 0)).sum();
+        *self.size.get_or_init(|| apart(sizes))
     }
 
     /// Looks whether each begins as a log, encrypted or not.
@@ -532,6 +542,11 @@ fn size_of(path: &Path) -> io::Result<u64> {
         Some(archived) => Ok(archived.size()),
         None => Ok(std::fs::metadata(path)?.len()),
     }
+}
+
+/// Runs work that waits for object storage on a thread of its own: DataFusion plans on threads that must not wait.
+pub(crate) fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| scope.spawn(work).join().unwrap_or_else(|panic| panic::resume_unwind(panic)))
 }
 
 /// All bytes of a pipe.

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use binlogz_flow::Error as FlowError;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::{Result, ScalarValue, Statistics};
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::{Column, Literal};
@@ -19,6 +20,7 @@ use datafusion::physical_plan::metrics::{
     BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
 };
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
@@ -119,6 +121,10 @@ impl ExecutionPlan for LogScan {
     fn metrics(&self) -> Option<MetricsSet> {
         Some(self.metrics.clone_inner())
     }
+
+    fn statistics_from_inputs(&self, _: &[Arc<Statistics>], _: &StatisticsArgs) -> Result<Arc<Statistics>> {
+        Ok(Arc::new(self.scan.statistics()))
+    }
 }
 
 /// The counts that EXPLAIN ANALYZE shows.
@@ -170,6 +176,14 @@ impl Scan {
         let schema = self.reader.schema();
         let DataType::Struct(fields) = schema.fields().get(column)?.data_type() else { return None };
         Some(Output::Field(column, fields.iter().position(|field| field.name() == name)?))
+    }
+
+    /// About how many rows the table has. A join holds the side with fewer rows in memory: `transactions` rather than `changes`,
+    /// whichever a query names first.
+    fn statistics(&self) -> Statistics {
+        let rows = self.logs.size().map(|size| usize::try_from(size / self.reader.row_size()));
+        let num_rows = rows.map_or(Precision::Absent, |rows| Precision::Inexact(rows.unwrap_or(usize::MAX)));
+        Statistics { num_rows, ..Statistics::new_unknown(&self.schema) }
     }
 
     /// Which of its columns are equal: a field that a query needs for a join and for a group is there twice, and rows that are

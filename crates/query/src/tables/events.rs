@@ -58,6 +58,10 @@ impl Reader for Events {
         Arc::new(Schema::new(fields))
     }
 
+    fn row_size(&self) -> u64 {
+        60
+    }
+
     fn is_of_rows(&self) -> bool {
         false
     }

@@ -117,6 +117,9 @@ pub(crate) trait Reader: Debug + Send + Sync {
     /// All of its columns.
     fn schema(&self) -> SchemaRef;
 
+    /// Bytes of a log that a row of it takes, about and at least: a table of larger rows has fewer.
+    fn row_size(&self) -> u64;
+
     /// Whether it has only rows of row events: other parts of an archive need not be read.
     fn is_of_rows(&self) -> bool;
 

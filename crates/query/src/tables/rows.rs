@@ -155,6 +155,10 @@ impl Reader for Changes {
         Arc::clone(&self.schema)
     }
 
+    fn row_size(&self) -> u64 {
+        30
+    }
+
     fn is_of_rows(&self) -> bool {
         true
     }

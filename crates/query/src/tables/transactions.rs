@@ -83,6 +83,10 @@ impl Reader for Transactions {
         Arc::new(Schema::new(fields))
     }
 
+    fn row_size(&self) -> u64 {
+        300
+    }
+
     fn is_of_rows(&self) -> bool {
         false
     }
