@@ -36,7 +36,7 @@ failed=0 passed=0 ended=0 peak_max=0
 # run STATEMENT: over the logs. Tables of the samples are not in these: "no such table" is an answer too.
 run() {
     local code=0 peak
-    /usr/bin/time -f %M -o "$work/time" timeout "${SECONDS_MAX:-0}" "$BINLOGZ_SQL" --format csv --memory "$memory" --schema crates/sql-cli/tests/sql/samples.sql \
+    /usr/bin/time -f %M -o "$work/time" timeout --foreground "${SECONDS_MAX:-0}" "$BINLOGZ_SQL" --format csv --memory "$memory" --schema crates/sql-cli/tests/sql/samples.sql \
         "$1" "${logs[@]}" >"$work/out" 2>"$work/error" || code=$?
     peak=$(($(tail -n 1 "$work/time") / 1024))
     [ "$peak" -le "$peak_max" ] || peak_max=$peak

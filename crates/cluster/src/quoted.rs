@@ -29,7 +29,7 @@ impl QueryPlanner for QuotedPlanner {
         plan: &LogicalPlan,
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        // What tables there are is told here.
+        // The list of tables is known here.
         if scans_only_information_schema(plan)? {
             return self.0.create_physical_plan(plan, session).await;
         }

@@ -16,7 +16,7 @@ use crate::accounts::Accounts;
 const SESSIONS_MAX: usize = 10_000;
 /// Statements that a session has prepared and not closed.
 const STATEMENTS_MAX: usize = 1000;
-/// What a client is told whose session is gone.
+/// The message for a client whose session has ended.
 pub(crate) const SESSION_ENDED: &str = "the session has ended: log in again";
 /// Of tokens, and of the names of prepared statements.
 const SECRET_SIZE: usize = 32;

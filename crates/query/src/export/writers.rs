@@ -355,7 +355,7 @@ impl Set {
         builder.build()
     }
 
-    /// The encodings of the columns. What was tried on half as many rows is good enough.
+    /// The encodings of the columns. They are not tried again unless this file has more than twice as many rows as were tried.
     fn choices(&self, first: &[RecordBatch], jobs: usize) -> Arc<[Choice]> {
         let rows = first.iter().map(RecordBatch::num_rows).sum::<usize>().min(encodings::ROWS_TRIED);
         let mut tried = self.tried.lock().unwrap_or_else(PoisonError::into_inner);

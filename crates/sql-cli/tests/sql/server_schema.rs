@@ -34,7 +34,7 @@ fn by_socket(server: &Server) -> String {
 }
 
 fn mysql_with_tables(mysql: &'static Installed) -> MysqlSandbox {
-    // What a server hides of a table is in its log all the same.
+    // The log has columns that the server hides.
     let server = mysql.sandbox().option("show-gipk-in-create-table-and-information-schema", "OFF").start();
     let server = server.unwrap();
     server.sql(TABLES).unwrap();
