@@ -32,7 +32,7 @@ impl Divisions {
         for index in 0..logs.len() {
             let log = whole_log(logs, index)?;
             divide(&log, partition_size.max(PART_SIZE_MIN), &mut parts)?;
-            whole.push((log.clone(), log.size));
+            whole.push(log);
         }
         let of = |pieces| Arc::new(Division { partitions: fill(pieces, partition_size) });
         Ok(Divisions { by_block: of(parts), by_log: of(whole) })
@@ -46,6 +46,11 @@ pub(crate) struct Division {
 }
 
 impl Division {
+    /// Bytes of all logs.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.partitions.iter().flatten().map(Piece::bytes).fold(0, u64::saturating_add)
+    }
+
     /// The pieces as rows.
     pub(crate) fn source(&self) -> Result<Arc<dyn ExecutionPlan>> {
         let partitions = self.partitions.iter().map(|pieces| Ok(vec![Piece::rows(pieces)?]));
@@ -54,13 +59,14 @@ impl Division {
     }
 }
 
-/// Puts pieces into partitions of about this size; each piece with the bytes that are read for it.
-fn fill(pieces: Vec<(Piece, u64)>, partition_size: u64) -> Vec<Vec<Piece>> {
+/// Puts pieces into partitions of about this size.
+fn fill(pieces: Vec<Piece>, partition_size: u64) -> Vec<Vec<Piece>> {
     let mut partitions: Vec<Vec<Piece>> = Vec::new();
     let mut filled = 0;
-    for (piece, bytes) in pieces {
+    for piece in pieces {
+        let bytes = piece.bytes();
         match partitions.last_mut() {
-            Some(partition) if filled + bytes <= partition_size => {
+            Some(partition) if bytes <= partition_size.saturating_sub(filled) => {
                 filled += bytes;
                 partition.push(piece);
             }
@@ -87,14 +93,14 @@ fn whole_log(logs: &Logs, index: usize) -> Result<Piece, Error> {
     }
 }
 
-/// Adds the parts of a log, and the bytes of each.
-fn divide(log: &Piece, part_size: u64, parts: &mut Vec<(Piece, u64)>) -> Result<(), Error> {
+/// Adds the parts of a log.
+fn divide(log: &Piece, part_size: u64, parts: &mut Vec<Piece>) -> Result<(), Error> {
     let archived = match log.size > part_size {
         true => input::find(log.path()).map_err(|error| Error::Log(format!("{}: {error}", log.path)))?,
         false => None,
     };
     let Some(archived) = archived else {
-        parts.push((log.clone(), log.size));
+        parts.push(log.clone());
         return Ok(());
     };
     let packing = archived.packing();
@@ -105,7 +111,7 @@ fn divide(log: &Piece, part_size: u64, parts: &mut Vec<(Piece, u64)>) -> Result<
         // The log may be longer as it is packed, without payloads.
         let end = if number + 1 == count { u64::MAX } else { start + part_size };
         let part = Some(Part { bytes: start..end, packing });
-        parts.push((Piece { part, ..log.clone() }, end.min(log.size) - start));
+        parts.push(Piece { part, ..log.clone() });
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::DataFusionError;
+use datafusion::config::ConfigOptions;
 use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
@@ -22,6 +23,7 @@ use crate::count_rule::CountRule;
 use crate::division::Divisions;
 use crate::error::{Error, Result};
 use crate::functions;
+use crate::joins;
 use crate::logs::Logs;
 use crate::names::Names;
 use crate::permitted::Permitted;
@@ -34,6 +36,9 @@ pub use crate::statements::statements;
 
 /// Stack of each thread. A long expression is a deep tree, and nothing else bounds how deep it is.
 pub const STACK_SIZE: usize = 256 << 20;
+
+/// Sorts that can merge within the limit of memory at once.
+const SORTS_MAX: usize = 16;
 
 /// Limits of a query, and where it puts temporary files.
 #[derive(Debug, Clone)]
@@ -108,7 +113,11 @@ impl Engine {
                 .with_memory_pool(Arc::new(FairSpillPool::new(options.memory)))
                 .with_disk_manager_builder(DiskManagerBuilder::default().with_temp_file_factory(spills))
                 .build_arc()?;
+            // Each sort of each partition holds it, also where memory is small.
+            let merging =
+                (options.memory / SORTS_MAX).min(ConfigOptions::new().execution.sort_spill_reservation_bytes);
             let config = SessionConfig::new()
+                .with_sort_spill_reservation_bytes(merging)
                 .with_target_partitions(options.jobs)
                 .with_batch_size(ROWS_MAX)
                 .with_information_schema(true)
@@ -188,8 +197,7 @@ impl Engine {
             };
             let (plan, values) = planned.map_err(|_| Error::Stopped)?.map_err(failed)?;
             let plan = values.bind(plan)?;
-            let frame = self.context.execute_logical_plan(plan).await.map_err(failed)?;
-            let mut rows = frame.execute_stream().await.map_err(failed)?;
+            let mut rows = joins::execute(&self.context, plan).await.map_err(failed)?;
             let mut has_begun = false;
             loop {
                 let next = match select(stop.as_mut(), rows.next()).await {

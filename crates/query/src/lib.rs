@@ -15,6 +15,7 @@
 //! statements text as statements, and values of their parameters
 //! permitted  which statements are run: those that read
 //! engine     statements in, batches out; memory limit
+//! joins      a query once more, if a table that a join holds is beyond the limit
 //! spill      what is beyond the limit, in encrypted temporary files   Arrow's bytes ↔ scratch files
 //! queries    the same for many clients at once
 //! shared     what those hold, of types that compile fast
@@ -33,6 +34,7 @@ pub mod engine;
 pub mod error;
 pub mod export;
 mod functions;
+mod joins;
 pub mod logs;
 mod names;
 mod permitted;

@@ -79,6 +79,12 @@ impl Piece {
         all.collect()
     }
 
+    /// Bytes of the log that it is about.
+    pub(crate) fn bytes(&self) -> u64 {
+        let Some(Part { bytes, .. }) = &self.part else { return self.size };
+        bytes.end.min(self.size).saturating_sub(bytes.start)
+    }
+
     /// For a line that tells what was read.
     pub(crate) fn shown(&self) -> String {
         match &self.part {

@@ -44,6 +44,8 @@ pub(crate) struct Scan {
     pub(crate) schema: SchemaRef,
     pub(crate) limit: Option<usize>,
     pub(crate) workers: usize,
+    /// Bytes of the logs, of those in archives unpacked; `None`: they can't be told.
+    pub(crate) bytes: Option<u64>,
 }
 
 /// The plan that reads it.
@@ -180,8 +182,8 @@ impl Scan {
 
     /// About how many rows the table has. A join holds the side with fewer rows in memory: `transactions` rather than `changes`,
     /// whichever a query names first.
-    fn statistics(&self) -> Statistics {
-        let rows = self.logs.size().map(|size| usize::try_from(size / self.reader.row_size()));
+    pub(crate) fn statistics(&self) -> Statistics {
+        let rows = self.bytes.map(|bytes| usize::try_from(bytes / self.reader.row_size()));
         let num_rows = rows.map_or(Precision::Absent, |rows| Precision::Inexact(rows.unwrap_or(usize::MAX)));
         Statistics { num_rows, ..Statistics::new_unknown(&self.schema) }
     }

@@ -133,6 +133,8 @@ pub fn decode_scan(
         schema,
         limit: scan.limit,
         workers: WORKERS,
+        // Nothing is planned any more.
+        bytes: None,
     };
     Ok(Some(Arc::new(PieceScan::new(scan, Arc::clone(pieces), Arc::clone(site)))))
 }

@@ -85,6 +85,10 @@ impl TableProvider for LogTable {
             schema,
             limit,
             workers: self.workers,
+            bytes: match &self.division {
+                Some(division) => Some(division.bytes()),
+                None => self.logs.size(),
+            },
         };
         Ok(match &self.division {
             Some(division) => Arc::new(PieceScan::new(scan, division.source()?, Arc::default())),

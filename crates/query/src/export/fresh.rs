@@ -1,11 +1,15 @@
 //! Which transactions of the logs are new: complete, and not exported by a run before or by this one from another log. A
 //! transaction is known by its GTID, one without by its log and position.
+//!
+//! Each log is read once. Whether a transaction is complete is known at its end, so the rows of one that goes on are held until then.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::str::FromStr;
 
 use binlogz_archive::part::Run;
 use binlogz_binlog::gtid::{Gtid, GtidSet};
+use binlogz_flow::Error as FlowError;
 use binlogz_payload::Ineligible;
 use datafusion::arrow::array::{
     Array, AsArray, BooleanArray, PrimitiveArray, RecordBatch, StringArray, TimestampMicrosecondArray,
@@ -14,12 +18,12 @@ use datafusion::arrow::array::{
 use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::{ArrowPrimitiveType, SchemaRef, TimestampMicrosecondType, UInt64Type};
 
+use super::Exported;
+use super::held::Held;
 use super::manifest::Manifest;
-use super::{Exported, stop};
 use crate::error::{Error, Result};
 use crate::logs::Logs;
-use crate::tables::{Job, Output, Reader, Transactions};
-use crate::wanted::Wanted;
+use crate::tables::{EveryPart, EveryTable, Reader, Transactions};
 
 /// New transactions.
 #[derive(Debug)]
@@ -28,10 +32,18 @@ pub(super) struct Fresh {
     before: GtidSet,
     gtids: GtidSet,
     logs: BTreeMap<String, u64>,
-    /// Those of each log, in order.
-    ranges: Vec<Vec<Range>>,
     pub(super) counts: Exported,
 }
+
+/// What is new, in the order of the logs.
+pub(super) enum New {
+    Transactions(RecordBatch),
+    /// Rows of a table, by its number.
+    Rows(usize, RecordBatch),
+}
+
+/// Takes what is new.
+pub(super) type Sink<'a> = &'a mut dyn FnMut(New) -> Result<()>;
 
 /// Transactions of a log that follow one another.
 #[derive(Debug, Clone, Copy)]
@@ -58,13 +70,7 @@ impl Fresh {
     /// Nothing is found yet.
     pub(super) fn after(manifest: &Manifest) -> Result<Self> {
         let before = gtids(manifest)?;
-        Ok(Fresh {
-            gtids: before.clone(),
-            before,
-            logs: manifest.logs.clone(),
-            ranges: Vec::new(),
-            counts: Exported::default(),
-        })
+        Ok(Fresh { gtids: before.clone(), before, logs: manifest.logs.clone(), counts: Exported::default() })
     }
 
     /// The transactions that are exported after this run.
@@ -72,9 +78,9 @@ impl Fresh {
         (self.gtids.to_string().replace('\n', ""), self.logs.clone())
     }
 
-    /// Whether a log has new transactions.
-    pub(super) fn has(&self, index: usize) -> bool {
-        self.ranges.get(index).is_some_and(|ranges| !ranges.is_empty())
+    /// The tables whose rows are found: none yet.
+    pub(super) fn tables(&self) -> EveryTable {
+        EveryTable::new(self.before.clone())
     }
 
     /// Whether a part of an archived log may have new ones. It has whole transactions, or a part of a single one. Those
@@ -83,43 +89,53 @@ impl Fresh {
         run.gtids.is_empty() || run.may_lack_gtids() || !run.gtids.is_subset(&self.before)
     }
 
-    /// Finds the new transactions; `sink` takes their rows.
+    /// Finds the new transactions, and the rows of theirs in these tables.
     pub(super) fn find(
         &mut self,
         logs: &Logs,
+        every: &EveryTable,
         workers: usize,
-        sink: &mut dyn FnMut(RecordBatch) -> Result<()>,
+        sink: Sink<'_>,
     ) -> Result<()> {
         let _pass = logs.pass(|_| true);
-        let schema = schema();
-        let outputs: Vec<_> = (0..schema.fields().len()).map(Output::Column).collect();
         for index in 0..logs.len() {
             let input = logs.open(index, &mut |run| self.may_be_in(run));
             let input = input.map_err(|error| Error::Log(error.to_string()))?;
-            let mut log = Log { name: logs.name(index), key: None, ranges: Vec::new(), is_open: false };
+            let mut log = Log { name: logs.name(index), ..Log::default() };
             let mut trouble = None;
-            let wanted = Wanted::default();
-            let job = Job {
-                logs,
-                log: logs.name(index),
-                wanted: &wanted,
-                outputs: &outputs,
-                schema: &schema,
-                workers,
-            };
-            let summary = Transactions.read(job, input, &mut |batch| {
-                let mut take = || match self.take(&mut log, &batch)? {
-                    Some(batch) => sink(batch),
-                    None => Ok(()),
-                };
-                take().map_err(|error| stop(&mut trouble, error))
+            let summary = every.read(input, logs, logs.name(index), workers, &mut |part| {
+                self.part(&mut log, part, sink).map_err(|error| stop(&mut trouble, error))
             });
             if let Some(error) = trouble {
                 return Err(error);
             }
             let summary = summary.map_err(|error| Error::Log(logs.error(index, &error).to_string()))?;
             logs.ended(index, &summary);
-            self.ranges.push(log.ranges);
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, log: &mut Log<'_>, part: EveryPart, sink: Sink<'_>) -> Result<()> {
+        for batch in &part.transactions {
+            if let Some(batch) = self.take(log, batch)? {
+                sink(New::Transactions(batch))?;
+            }
+        }
+        let mut pass_on = |ranges: &[Range], table, batch| match of_rows(ranges, batch)? {
+            Some(batch) => sink(New::Rows(table, batch)),
+            None => Ok(()),
+        };
+        if part.open_from != log.open_from {
+            log.open_from = part.open_from;
+            let ranges = &log.ranges;
+            log.held.release(&mut |table, batch| pass_on(ranges, table, batch))?;
+        }
+        for (table, batch) in part.rows {
+            let ended = log.ended(&batch)?;
+            pass_on(&log.ranges, table, batch.slice(0, ended))?;
+            if ended < batch.num_rows() {
+                log.held.add(table, batch.slice(ended, batch.num_rows() - ended))?;
+            }
         }
         Ok(())
     }
@@ -159,39 +175,70 @@ impl Fresh {
         log.add(position, position + value(columns.bytes, row).unwrap_or_default());
         true
     }
+}
 
-    /// Those rows of a table that are of new transactions.
-    pub(super) fn of_rows(&self, index: usize, batch: RecordBatch) -> Result<Option<RecordBatch>> {
-        let ranges = self.ranges.get(index).map(Vec::as_slice).unwrap_or_default();
-        let position: &UInt64Array = column(&batch, "position")?;
-        let offset: &UInt64Array = column(&batch, "offset")?;
-        let place = |row: usize| {
-            let (position, offset) = (value(position, row), value(offset, row).unwrap_or_default());
-            let begin = position.unwrap_or(offset);
-            let number = ranges.partition_point(|range| range.first <= begin).checked_sub(1)?;
-            let range = ranges.get(number)?;
-            // Without a GTID event only the event's own place is known.
-            let is_in = if position.is_some() { begin <= range.last } else { offset < range.end };
-            is_in.then_some(number)
-        };
-        let rows = batch.num_rows();
-        // Rows are in order: if the first and the last one are in a range, all are.
-        if rows > 0 && place(0).is_some_and(|number| place(rows - 1) == Some(number)) {
-            return Ok(Some(batch));
-        }
-        let mask = (0..rows).map(|row| place(row).is_some()).collect();
-        filtered(batch, mask)
+/// Ends the reading of a log because of an error that isn't the log's.
+fn stop(trouble: &mut Option<Error>, error: Error) -> FlowError {
+    *trouble = Some(error);
+    FlowError::Output(io::Error::from(io::ErrorKind::BrokenPipe).into())
+}
+
+/// Where rows of a table stand.
+struct Places<'a> {
+    position: &'a UInt64Array,
+    offset: &'a UInt64Array,
+}
+
+impl<'a> Places<'a> {
+    fn of(batch: &'a RecordBatch) -> Result<Self> {
+        Ok(Places { position: column(batch, "position")?, offset: column(batch, "offset")? })
+    }
+
+    /// Where the row's transaction begins. Without a GTID event only the event's own place is known.
+    fn begin(&self, row: usize) -> u64 {
+        value(self.position, row).unwrap_or_else(|| self.offset(row))
+    }
+
+    fn offset(&self, row: usize) -> u64 {
+        value(self.offset, row).unwrap_or_default()
     }
 }
 
-/// A log while its transactions are read.
+/// Those rows of a table that are of new transactions.
+fn of_rows(ranges: &[Range], batch: RecordBatch) -> Result<Option<RecordBatch>> {
+    let places = Places::of(&batch)?;
+    let place = |row: usize| {
+        let begin = places.begin(row);
+        let number = ranges.partition_point(|range| range.first <= begin).checked_sub(1)?;
+        let range = ranges.get(number)?;
+        let is_in = match places.position.is_valid(row) {
+            true => begin <= range.last,
+            false => places.offset(row) < range.end,
+        };
+        is_in.then_some(number)
+    };
+    let rows = batch.num_rows();
+    // Rows are in order: if the first and the last one are in a range, all are.
+    if rows > 0 && place(0).is_some_and(|number| place(rows - 1) == Some(number)) {
+        return Ok(Some(batch));
+    }
+    let mask = (0..rows).map(|row| place(row).is_some()).collect();
+    filtered(batch, mask)
+}
+
+/// A log while it is read.
+#[derive(Default)]
 struct Log<'a> {
     name: &'a str,
     /// Its name, and when its first transaction without GTID was logged: names come again after RESET.
     key: Option<String>,
+    /// Its new transactions, in order.
     ranges: Vec<Range>,
     /// Whether the next transaction follows the last range.
     is_open: bool,
+    /// Where the transaction begins that goes on, and its rows until now.
+    open_from: Option<u64>,
+    held: Held,
 }
 
 impl Log<'_> {
@@ -206,6 +253,18 @@ impl Log<'_> {
             None => self.ranges.push(Range { first: position, last: position, end }),
         }
         self.is_open = true;
+    }
+
+    /// The rows of a batch, from its first one on, whose transactions have ended.
+    fn ended(&self, batch: &RecordBatch) -> Result<usize> {
+        let (Some(open_from), rows) = (self.open_from, batch.num_rows()) else { return Ok(batch.num_rows()) };
+        let places = Places::of(batch)?;
+        // Rows are in order, and most batches have none of it.
+        let goes_on = |row: usize| places.begin(row) >= open_from;
+        if rows == 0 || !goes_on(rows - 1) {
+            return Ok(rows);
+        }
+        Ok((0..rows).find(|&row| goes_on(row)).unwrap_or(rows))
     }
 }
 

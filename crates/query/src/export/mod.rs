@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! follow     what a server has that is new                              server → logs
-//! fresh      which transactions are complete and not exported yet       log → ranges of positions, rows of _transactions
-//! (tables)   their rows, all tables in one reading                      log → batches by table
+//! (tables)   transactions and rows, all tables in one reading           log → batches by table
+//! fresh      those of transactions that are complete and not exported   batches → batches
+//! held       rows of a transaction whose end was not read yet           batches, in memory or a temporary file
 //! encodings  how each column of a file is encoded: tried on its first rows
 //! writers    a file for each table and partition, in a hidden folder    batches of each file
 //! output     its columns, several at once                               batches → Parquet
@@ -18,21 +19,19 @@
 mod encodings;
 pub mod follow;
 mod fresh;
+mod held;
 mod manifest;
 mod output;
 mod target;
 mod views;
 mod writers;
 
-use std::collections::BTreeMap;
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use binlogz_archive::part::Run;
 use binlogz_arrow::moment;
 use binlogz_binlog::gtid::GtidSet;
-use binlogz_flow::Error as FlowError;
 use datafusion::arrow::datatypes::{DataType, FieldRef, Fields};
 use parquet::basic::ZstdLevel;
 
@@ -40,9 +39,9 @@ use crate::error::{Error, Result};
 use crate::logs::Logs;
 pub use crate::print::PARQUET_LEVEL as LEVEL_DEFAULT;
 use crate::tables::EveryTable;
-use crate::tables::user::{self, Columns};
+use crate::tables::user;
 
-use fresh::Fresh;
+use fresh::{Fresh, New};
 pub use manifest::Partition;
 use manifest::{FORMAT, Manifest};
 use target::Target;
@@ -100,7 +99,7 @@ impl Export {
             let before = Target::last(&self.to)?.unwrap_or_default();
             self.choice(&before)?;
             let mut fresh = Fresh::after(&before)?;
-            fresh.find(logs, self.jobs, &mut |_| Ok(()))?;
+            fresh.find(logs, &fresh.tables(), self.jobs, &mut |_| Ok(()))?;
             return Ok(fresh.counts);
         }
         self.begin()?.run(logs)
@@ -199,12 +198,20 @@ impl Exporter<'_> {
 
         let mut fresh = Fresh::after(&self.before)?;
         let transactions = writers.add(TRANSACTIONS.to_owned(), &fresh::schema(), &[]);
-        fresh.find(logs, jobs, &mut |batch| writers.write(transactions, &batch))?;
+        let (every, sets) = self.every_table(logs, &fresh, &mut writers)?;
+        let mut rows = vec![0; sets.len()];
+        fresh.find(logs, &every, jobs, &mut |new| match new {
+            New::Transactions(batch) => writers.write(transactions, &batch),
+            New::Rows(table, batch) => {
+                let (Some(&set), Some(count)) = (sets.get(table), rows.get_mut(table)) else { return Ok(()) };
+                *count += batch.num_rows() as u64;
+                writers.write(set, &batch)
+            }
+        })?;
         let mut exported = fresh.counts;
         if exported.transactions == 0 {
             return Ok(exported);
         }
-        let rows = self.rows(logs, &fresh, &mut writers)?;
         if self.tables.is_empty() && rows.iter().sum::<u64>() != exported.rows {
             return Err(Error::Target(format!(
                 "{}: {} rows were read, but the transactions have {}; were the logs replaced meanwhile?",
@@ -237,19 +244,23 @@ impl Exporter<'_> {
         Ok(exported)
     }
 
-    /// Writes the rows of the new transactions, and counts them by table.
-    fn rows(&self, logs: &Logs, fresh: &Fresh, writers: &mut Writers) -> Result<Vec<u64>> {
-        let (tables, jobs) = (&self.tables, self.export.jobs);
-        let failed = |error: crate::error::LogError| Error::Log(error.to_string());
-        let is_wanted = |index: usize, run: Option<&Run<'_>>| {
-            fresh.has(index) && run.is_none_or(|run| fresh.may_be_in(run) && run.may_have_rows(&|_| true))
+    /// The tables whose rows are exported, and the data set of each.
+    fn every_table(
+        &self,
+        logs: &Logs,
+        fresh: &Fresh,
+        writers: &mut Writers,
+    ) -> Result<(EveryTable, Vec<usize>)> {
+        let may_be_in = |_: usize, run: Option<&Run<'_>>| {
+            run.is_none_or(|run| fresh.may_be_in(run) && run.may_have_rows(&|_| true))
         };
         let has_table = |database: &str, table: &str| {
-            tables.is_empty() || tables.iter().any(|(schema, name)| schema == database && name == table)
+            let mut tables = self.tables.iter();
+            self.tables.is_empty() || tables.any(|(schema, name)| schema == database && name == table)
         };
-        let found: BTreeMap<_, Columns> = user::tables(logs, jobs, &is_wanted, &has_table).map_err(failed)?;
-        let mut every = EveryTable::default();
-        let mut sets = Vec::new();
+        let found = user::tables(logs, self.export.jobs, &may_be_in, &has_table);
+        let found = found.map_err(|error| Error::Log(error.to_string()))?;
+        let (mut every, mut sets) = (fresh.tables(), Vec::new());
         for ((database, table), mut columns) in found {
             let folder = target::data_set(&database, &table);
             // A table's newest file has all columns that the table ever had.
@@ -264,29 +275,7 @@ impl Exporter<'_> {
             let keys: Vec<_> = columns.keys().map(str::to_owned).collect();
             sets.push(writers.add(folder, &schema, &keys));
         }
-        let _pass = logs.pass(|index| fresh.has(index));
-        let mut counts = vec![0; sets.len()];
-        for index in (0..logs.len()).filter(|&index| fresh.has(index)) {
-            let input = logs.open(index, &mut |run| is_wanted(index, Some(run))).map_err(failed)?;
-            let mut trouble = None;
-            let mut sink = |number: usize, batch| {
-                let write = || -> Result<()> {
-                    let Some(batch) = fresh.of_rows(index, batch)? else { return Ok(()) };
-                    if let (Some(&set), Some(count)) = (sets.get(number), counts.get_mut(number)) {
-                        *count += batch.num_rows() as u64;
-                        writers.write(set, &batch)?;
-                    }
-                    Ok(())
-                };
-                write().map_err(|error| stop(&mut trouble, error))
-            };
-            let summary = every.read(input, logs, logs.name(index), jobs, &mut sink);
-            if let Some(error) = trouble {
-                return Err(error);
-            }
-            summary.map_err(|error| failed(logs.error(index, &error)))?;
-        }
-        Ok(counts)
+        Ok((every, sets))
     }
 }
 
@@ -297,10 +286,4 @@ fn with_our_zone(fields: &Fields) -> Fields {
         _ => Arc::clone(field),
     };
     fields.iter().map(field).collect()
-}
-
-/// Ends the reading of a log because of an error that isn't the log's.
-fn stop(trouble: &mut Option<Error>, error: Error) -> FlowError {
-    *trouble = Some(error);
-    FlowError::Output(io::Error::from(io::ErrorKind::BrokenPipe).into())
 }

@@ -1,18 +1,22 @@
-//! The rows of many user tables in one reading of a log: each table has batches of its own, in the log's order.
+//! The transactions and the rows of many user tables in one reading of a log: each table has batches of its own, in the log's
+//! order.
 
 use std::collections::HashMap;
+use std::str::FromStr;
 use std::sync::Arc;
 
+use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::row::TableSchema;
 use binlogz_flow::events::{self, EventBatch, Item, ReadSummary, TableEvent, Tables};
 use binlogz_flow::{Error, Input};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 
-use super::Reader;
 use super::frame::Frame;
 use super::rows::{Changes, Maker};
+use super::transactions::{Part, Parts, Rows, Transactions};
 use super::user::Columns;
+use super::{Output, Reader};
 use crate::logs::Logs;
 use crate::wanted::Wanted;
 
@@ -23,9 +27,27 @@ pub(crate) struct EveryTable {
     /// By the names as the log has them.
     numbers: HashMap<(String, String), usize>,
     wanted: Wanted,
+    /// Rows of these transactions are not made.
+    without: GtidSet,
+}
+
+/// What was read, in the log's order.
+#[derive(Debug, Default)]
+pub(crate) struct EveryPart {
+    /// Transactions that have ended.
+    pub(crate) transactions: Vec<RecordBatch>,
+    /// Where the one begins that goes on; `None`: none does.
+    pub(crate) open_from: Option<u64>,
+    /// Rows, with the numbers of their tables: of transactions that have ended, and of the one that goes on.
+    pub(crate) rows: Vec<(usize, RecordBatch)>,
 }
 
 impl EveryTable {
+    /// No table. Of transactions in `without`, no rows will be made.
+    pub(crate) fn new(without: GtidSet) -> Self {
+        EveryTable { without, ..EveryTable::default() }
+    }
+
     /// Adds a table; its batches have its number.
     pub(crate) fn add(&mut self, database: &str, table: &str, columns: &Columns) {
         self.numbers.insert((database.to_owned(), table.to_owned()), self.tables.len());
@@ -37,31 +59,47 @@ impl EveryTable {
         self.tables.get(number).map(Reader::schema)
     }
 
-    /// Reads a log; `sink` takes the number of a table with each batch.
+    /// Reads a log.
     pub(crate) fn read(
         &self,
         input: Input,
         logs: &Logs,
         log: &str,
         workers: usize,
-        sink: &mut dyn FnMut(usize, RecordBatch) -> Result<(), Error>,
+        sink: &mut dyn FnMut(EveryPart) -> Result<(), Error>,
     ) -> Result<ReadSummary, Error> {
+        let schema = Transactions.schema();
+        let outputs: Vec<_> = (0..schema.fields().len()).map(Output::Column).collect();
+        let mut transactions = Rows::new(log, &outputs, &schema);
+        let parts = transactions.parts();
         let new_worker = || {
             Ok(Worker {
                 every: self,
                 logs,
                 log,
                 tables: Tables::one_of(workers),
+                parts: parts.clone(),
                 makers: self.tables.iter().map(|_| None).collect(),
                 last: None,
                 used: Vec::new(),
+                is_left_out: None,
             })
         };
         let work = |worker: &mut Worker<'_>, batch: &mut EventBatch<'_>| Ok(worker.batch(batch));
-        let sink = |made: Vec<(usize, RecordBatch)>| {
-            made.into_iter().try_for_each(|(number, batch)| sink(number, batch))
+        let take = |(part, rows)| {
+            let mut ended = Vec::new();
+            let mut keep = |batch| {
+                ended.push(batch);
+                Ok(())
+            };
+            transactions.take(part, &mut keep)?;
+            transactions.pass_on(&mut keep)?;
+            sink(EveryPart { transactions: ended, open_from: transactions.open_from(), rows })
         };
-        events::run(input, workers, new_worker, work, sink, &mut |_| {})
+        let summary = events::run(input, workers, new_worker, work, take, &mut |_| {})?;
+        transactions
+            .end(&mut |batch| sink(EveryPart { transactions: vec![batch], ..EveryPart::default() }))?;
+        Ok(summary)
     }
 }
 
@@ -70,41 +108,67 @@ struct Worker<'a> {
     logs: &'a Logs,
     log: &'a str,
     tables: Tables,
+    parts: Parts,
     makers: Vec<Option<Maker<'a>>>,
     /// The table of the last rows, and its number; `None`: its rows are not read.
     last: Option<(Arc<TableSchema>, Option<usize>)>,
     /// The tables with rows in this batch.
     used: Vec<usize>,
+    /// Whether rows are not made of the transaction that begins here.
+    is_left_out: Option<(u64, bool)>,
 }
 
 impl Worker<'_> {
-    fn batch(&mut self, batch: &mut EventBatch<'_>) -> Vec<(usize, RecordBatch)> {
-        let mut made = Vec::new();
-        if let Err(error) = self.events(batch).and_then(|()| self.finish(&mut made)) {
+    fn batch(&mut self, batch: &mut EventBatch<'_>) -> (Part, Vec<(usize, RecordBatch)>) {
+        let (mut part, mut made) = (Part::of(batch), Vec::new());
+        if let Err(error) = self.events(batch, &mut part).and_then(|()| self.finish(&mut made)) {
             batch.fail(error);
         }
-        made
+        (part, made)
     }
 
-    fn events(&mut self, batch: &mut EventBatch<'_>) -> Result<(), Error> {
+    fn events(&mut self, batch: &mut EventBatch<'_>, part: &mut Part) -> Result<(), Error> {
         self.tables.begin(batch)?;
+        self.is_left_out = None;
         let mut frame = Frame::begin(batch)?;
         while let Some(item) = batch.next_item() {
-            let Item::Event(event) = item else { continue };
-            frame.pass(&event).map_err(|error| event.error(error))?;
-            let Some(TableEvent::Rows(schema, rows)) = self.tables.event(&event)? else { continue };
-            let Some(number) = self.number(&schema) else { continue };
-            let (Some(changes), Some(maker)) = (self.every.tables.get(number), self.makers.get_mut(number))
-            else {
-                continue;
-            };
-            let new = || Maker::new(changes, self.logs, self.log, &self.every.wanted);
-            maker.get_or_insert_with(new).take(&frame, &event, schema, &rows)?;
-            if !self.used.contains(&number) {
-                self.used.push(number);
+            let mut table_event = None;
+            if let Item::Event(event) = &item {
+                frame.pass(event).map_err(|error| event.error(error))?;
+                table_event = self.tables.event(event)?;
+            }
+            let end = self.parts.take(&item, table_event.as_ref(), part)?;
+            if let (Item::Event(event), Some(TableEvent::Rows(schema, rows))) = (&item, table_event)
+                && !self.leaves_out(&frame)
+                && let Some(number) = self.number(&schema)
+                && let Some(changes) = self.every.tables.get(number)
+                && let Some(maker) = self.makers.get_mut(number)
+            {
+                let new = || Maker::new(changes, self.logs, self.log, &self.every.wanted);
+                maker.get_or_insert_with(new).take(&frame, event, schema, &rows)?;
+                if !self.used.contains(&number) {
+                    self.used.push(number);
+                }
+            }
+            if let Some(end) = end {
+                part.end(batch, end);
             }
         }
         Ok(())
+    }
+
+    /// Whether no rows are made of a transaction.
+    fn leaves_out(&mut self, frame: &Frame) -> bool {
+        let (Some(position), Some(gtid)) = (frame.position, &frame.gtid) else { return false };
+        match self.is_left_out {
+            Some((known, is_left_out)) if known == position => is_left_out,
+            _ => {
+                let is_in = |gtid: Gtid| self.every.without.contains(&gtid);
+                let is_left_out = Gtid::from_str(gtid).is_ok_and(is_in);
+                self.is_left_out = Some((position, is_left_out));
+                is_left_out
+            }
+        }
     }
 
     fn number(&mut self, schema: &Arc<TableSchema>) -> Option<usize> {

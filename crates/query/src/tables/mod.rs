@@ -4,7 +4,7 @@
 //! changes, "db"."table"   rows          a row for each row change
 //! transactions            transactions  a row for each transaction
 //! events                  events        a row for each event
-//! all user tables at once every         batches for each: what export writes
+//! all of them at once     every         transactions, and batches for each user table: what export writes
 //! columns of a user table picked        those alone, from an archive
 //! counts of rows          counts        rows by table and operation, which are not made
 //! ```
@@ -38,7 +38,7 @@ use crate::wanted::Wanted;
 
 pub(crate) use counts::{RowCount, RowCounts};
 pub(crate) use events::Events;
-pub(crate) use every::EveryTable;
+pub(crate) use every::{EveryPart, EveryTable};
 pub(crate) use rows::Changes;
 pub(crate) use transactions::Transactions;
 

@@ -19,7 +19,7 @@ use datafusion::arrow::datatypes::{Fields, Schema, SchemaRef};
 
 use super::columns::{Builder, Kind, Value};
 use super::frame::Frame;
-use super::{Job, ROWS_MAX, Reader, Shape, Sink, arrow_error};
+use super::{Job, Output, ROWS_MAX, Reader, Shape, Sink, arrow_error};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
@@ -93,19 +93,24 @@ impl Reader for Transactions {
 
     fn read(&self, job: Job<'_>, input: Input, sink: Sink<'_>) -> Result<ReadSummary, Error> {
         let Job { log, outputs, schema, workers, .. } = job;
-        let chosen: Vec<_> = outputs.iter().filter_map(|output| COLUMNS.get(output.column())).collect();
-        let has = |sources: &[Source]| chosen.iter().any(|(_, _, source)| sources.contains(source));
-        let counts_rows = has(&[Source::Inserted, Source::Updated, Source::Deleted]);
-        let looks_inside = counts_rows || has(&[Source::Tables, Source::Statement, Source::ThreadId]);
-        let new_worker =
-            || Ok(Worker { tables: Tables::one_of(workers), table: None, counts_rows, looks_inside });
+        let mut rows = Rows::new(log, outputs, schema);
+        let parts = rows.parts();
+        let new_worker = || Ok(Worker { tables: Tables::one_of(workers), parts: parts.clone() });
         let work = |worker: &mut Worker, batch: &mut EventBatch<'_>| Ok(worker.batch(batch));
-        let columns = chosen.iter().map(|&&(_, kind, source)| (source, kind.builder())).collect();
-        let mut rows = Rows { log, schema: Arc::clone(schema), columns, rows: 0, open: None, sink };
-        let summary = events::run(input, workers, new_worker, work, |part| rows.take(part), &mut |_| {})?;
-        rows.end()?;
+        let take = |part| rows.take(part, sink);
+        let summary = events::run(input, workers, new_worker, work, take, &mut |_| {})?;
+        rows.end(sink)?;
         Ok(summary)
     }
+}
+
+/// Makes parts of transactions of the events of a batch.
+#[derive(Debug, Clone)]
+pub(super) struct Parts {
+    /// The table of the last rows, and its name.
+    table: Option<(Arc<TableSchema>, String)>,
+    counts_rows: bool,
+    looks_inside: bool,
 }
 
 /// A transaction, or the part of it in one batch.
@@ -131,7 +136,7 @@ struct Transaction {
 
 /// The transactions of a batch.
 #[derive(Debug, Default)]
-struct Part {
+pub(super) struct Part {
     log: u64,
     /// Those that are there, in order. The first may have begun earlier, the last may end later.
     transactions: Vec<Transaction>,
@@ -141,14 +146,12 @@ struct Part {
 
 struct Worker {
     tables: Tables,
-    table: Option<(Arc<TableSchema>, String)>,
-    counts_rows: bool,
-    looks_inside: bool,
+    parts: Parts,
 }
 
 impl Worker {
     fn batch(&mut self, batch: &mut EventBatch<'_>) -> Part {
-        let mut part = Part { log: batch.log().number, ..Part::default() };
+        let mut part = Part::of(batch);
         if let Err(error) = self.events(batch, &mut part) {
             batch.fail(error);
         }
@@ -158,24 +161,33 @@ impl Worker {
     fn events(&mut self, batch: &mut EventBatch<'_>, part: &mut Part) -> Result<(), Error> {
         self.tables.begin(batch)?;
         while let Some(item) = batch.next_item() {
-            let end = match item {
-                Item::PayloadEnd(end) => {
-                    part.open().payload = Some(end.sizes);
-                    Some(EventType::TRANSACTION_PAYLOAD)
-                }
-                Item::Event(event) => self.event(&event, part)?,
+            let table_event = match &item {
+                Item::Event(event) if self.parts.looks_inside => self.tables.event(event)?,
+                _ => None,
             };
-            if let Some(end) = end {
-                let content = *batch.transaction().content();
-                part.open().end = Some(reason(&content, end));
-                part.is_open = false;
+            if let Some(end) = self.parts.take(&item, table_event.as_ref(), part)? {
+                part.end(batch, end);
             }
         }
         Ok(())
     }
+}
 
-    /// Takes an event, and returns its type if it ends a transaction.
-    fn event(&mut self, event: &Event<'_>, part: &mut Part) -> Result<Option<EventType>, Error> {
+impl Parts {
+    /// Takes an item, with its rows if it has some, and returns the type of its event if it ends a transaction.
+    pub(super) fn take(
+        &mut self,
+        item: &Item<'_>,
+        table_event: Option<&TableEvent<'_>>,
+        part: &mut Part,
+    ) -> Result<Option<EventType>, Error> {
+        let event = match item {
+            Item::PayloadEnd(end) => {
+                part.open().payload = Some(end.sizes);
+                return Ok(Some(EventType::TRANSACTION_PAYLOAD));
+            }
+            Item::Event(event) => event,
+        };
         let bad = |error: BinlogError| event.error(error);
         let event_type = event.header.event_type;
         let boundary = event.placement.boundary;
@@ -202,17 +214,21 @@ impl Worker {
             return Ok(None);
         }
         if self.looks_inside {
-            self.look_inside(event, transaction)?;
+            self.look_inside(event, table_event, transaction).map_err(bad)?;
         }
         let ends = !event.is_inside_payload() && matches!(boundary, Boundary::End | Boundary::Single);
         Ok(ends.then_some(event_type))
     }
 
-    fn look_inside(&mut self, event: &Event<'_>, transaction: &mut Transaction) -> Result<(), Error> {
-        let bad = |error: BinlogError| event.error(error);
+    fn look_inside(
+        &mut self,
+        event: &Event<'_>,
+        table_event: Option<&TableEvent<'_>>,
+        transaction: &mut Transaction,
+    ) -> Result<(), BinlogError> {
         match event.header.event_type {
             EventType::QUERY => {
-                let query = QueryEvent::decode(event.body).map_err(bad)?;
+                let query = QueryEvent::decode(event.body)?;
                 transaction.thread_id.get_or_insert(query.thread_id);
                 if transaction.statement.is_none()
                     && StatementKind::of(query.statement) == StatementKind::Other
@@ -221,18 +237,18 @@ impl Worker {
                 }
             }
             EventType::ROWS_QUERY if transaction.statement.is_none() => {
-                let statement = RowsQueryEvent::decode(event.body).map_err(bad)?.statement;
+                let statement = RowsQueryEvent::decode(event.body)?.statement;
                 transaction.statement = Some(String::from_utf8_lossy(statement).into_owned());
             }
             _ => {}
         }
-        let Some(TableEvent::Rows(schema, rows)) = self.tables.event(event)? else { return Ok(()) };
+        let Some(TableEvent::Rows(schema, rows)) = table_event else { return Ok(()) };
         let name = match &self.table {
-            Some((known, name)) if Arc::ptr_eq(known, &schema) => name,
+            Some((known, name)) if Arc::ptr_eq(known, schema) => name,
             _ => {
                 let [database, table] =
                     [&schema.database, &schema.table].map(|name| String::from_utf8_lossy(name));
-                &self.table.insert((Arc::clone(&schema), format!("{database}.{table}"))).1
+                &self.table.insert((Arc::clone(schema), format!("{database}.{table}"))).1
             }
         };
         transaction.add_table(name);
@@ -242,7 +258,7 @@ impl Worker {
                 RowsKind::Update | RowsKind::PartialUpdate => 1,
                 RowsKind::Delete => 2,
             };
-            let count = count_rows(&schema, &rows).map_err(bad)?;
+            let count = count_rows(schema, rows)?;
             if let Some(known) = transaction.rows.get_mut(place) {
                 *known += count;
             }
@@ -261,6 +277,17 @@ fn reason(content: &TransactionContent, end: EventType) -> &'static str {
 }
 
 impl Part {
+    /// That of a batch, before its events.
+    pub(super) fn of(batch: &EventBatch<'_>) -> Self {
+        Part { log: batch.log().number, ..Part::default() }
+    }
+
+    /// Ends the open transaction: the batch stands behind its last event.
+    pub(super) fn end(&mut self, batch: &EventBatch<'_>, end: EventType) {
+        self.open().end = Some(reason(batch.transaction().content(), end));
+        self.is_open = false;
+    }
+
     /// The open transaction: one that began before the batch, if none began in it.
     fn open(&mut self) -> &mut Transaction {
         if !self.is_open || self.transactions.is_empty() {
@@ -320,18 +347,38 @@ impl Transaction {
 }
 
 /// Makes rows of transactions, in the order of the log.
-struct Rows<'a, 's> {
+pub(super) struct Rows<'a> {
     log: &'a str,
     schema: SchemaRef,
     columns: Vec<(Source, Builder)>,
     rows: usize,
     /// The one that goes on in the next batch, and its log.
     open: Option<(u64, Transaction)>,
-    sink: Sink<'s>,
 }
 
-impl Rows<'_, '_> {
-    fn take(&mut self, part: Part) -> Result<(), Error> {
+impl<'a> Rows<'a> {
+    /// None yet, with these columns.
+    pub(super) fn new(log: &'a str, outputs: &[Output], schema: &SchemaRef) -> Self {
+        let chosen = outputs.iter().filter_map(|output| COLUMNS.get(output.column()));
+        let columns = chosen.map(|&(_, kind, source)| (source, kind.builder())).collect();
+        Rows { log, schema: Arc::clone(schema), columns, rows: 0, open: None }
+    }
+
+    /// What makes the parts that these columns need.
+    pub(super) fn parts(&self) -> Parts {
+        let has = |sources: &[Source]| self.columns.iter().any(|(source, _)| sources.contains(source));
+        let counts_rows = has(&[Source::Inserted, Source::Updated, Source::Deleted]);
+        let looks_inside = counts_rows || has(&[Source::Tables, Source::Statement, Source::ThreadId]);
+        Parts { table: None, counts_rows, looks_inside }
+    }
+
+    /// Where the transaction begins that goes on; `None`: none does. One that began before the log begins at its start.
+    pub(super) fn open_from(&self) -> Option<u64> {
+        self.open.as_ref().map(|(_, open)| open.frame.position.unwrap_or_default())
+    }
+
+    /// Takes the next part.
+    pub(super) fn take(&mut self, part: Part, sink: Sink<'_>) -> Result<(), Error> {
         let Part { log, transactions, is_open } = part;
         let count = transactions.len();
         for (transaction, number) in transactions.into_iter().zip(1..) {
@@ -342,7 +389,7 @@ impl Rows<'_, '_> {
                 }
                 before => {
                     if let Some((_, before)) = before {
-                        self.push(&before)?;
+                        self.push(&before, sink)?;
                     }
                     transaction
                 }
@@ -352,19 +399,20 @@ impl Rows<'_, '_> {
                 continue;
             }
             whole.end.get_or_insert(Ineligible::Incomplete.name());
-            self.push(&whole)?;
+            self.push(&whole, sink)?;
         }
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), Error> {
+    /// Passes on all: the log has ended.
+    pub(super) fn end(&mut self, sink: Sink<'_>) -> Result<(), Error> {
         if let Some((_, open)) = self.open.take() {
-            self.push(&open)?;
+            self.push(&open, sink)?;
         }
-        self.pass_on()
+        self.pass_on(sink)
     }
 
-    fn push(&mut self, transaction: &Transaction) -> Result<(), Error> {
+    fn push(&mut self, transaction: &Transaction, sink: Sink<'_>) -> Result<(), Error> {
         let Transaction { frame, payload, rows: [inserted, updated, deleted], .. } = transaction;
         let compression = transaction.compression.map(|compression| compression.to_string());
         for (source, builder) in &mut self.columns {
@@ -398,10 +446,11 @@ impl Rows<'_, '_> {
             });
         }
         self.rows += 1;
-        if self.rows == ROWS_MAX { self.pass_on() } else { Ok(()) }
+        if self.rows == ROWS_MAX { self.pass_on(sink) } else { Ok(()) }
     }
 
-    fn pass_on(&mut self) -> Result<(), Error> {
+    /// Passes on the rows that are there.
+    pub(super) fn pass_on(&mut self, sink: Sink<'_>) -> Result<(), Error> {
         let rows = std::mem::take(&mut self.rows);
         if rows == 0 {
             return Ok(());
@@ -409,6 +458,6 @@ impl Rows<'_, '_> {
         let arrays = self.columns.iter_mut().map(|(_, builder)| builder.finish()).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options);
-        (self.sink)(batch.map_err(arrow_error)?)
+        sink(batch.map_err(arrow_error)?)
     }
 }

@@ -317,6 +317,28 @@ fn plans_come_back_equal_and_hold_no_secret() {
     engine.close();
 }
 
+/// As in one process: a scheduler plans with what it was sent.
+#[test]
+fn a_join_holds_the_table_with_fewer_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = divided(&SHAPES.archive, folder.path());
+    let session = SessionContext::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    for tables in ["changes c JOIN transactions t", "transactions t JOIN changes c"] {
+        let join = format!("SELECT count(t.thread_id), count(c.key) FROM {tables} ON t.gtid = c.gtid");
+        let plan = engine.plan(statements(&join).unwrap().remove(0)).unwrap();
+        let codec = LogicalCodec::default();
+        let bytes = logical_plan_to_bytes_with_extension_codec(&plan, &codec).unwrap();
+        let there =
+            logical_plan_from_bytes_with_extension_codec(&bytes, &session.task_ctx(), &codec).unwrap();
+        let plan = runtime.block_on(session.state().create_physical_plan(&there)).unwrap();
+        let shown = displayable(plan.as_ref()).indent(true).to_string();
+        let held = shown.split("PieceScan").nth(1).unwrap().lines().next().unwrap();
+        assert!(held.contains("thread_id") && shown.contains("HashJoinExec"), "{shown}");
+    }
+    engine.close();
+}
+
 const PLANS: &str = r#"
 SELECT key, after FROM changes WHERE "table" = 'salaries' AND operation IN ('insert', 'update') LIMIT 7;
 SELECT gtid FROM transactions WHERE gtid_in('7ea9cd1f-0000-11ef-8d33-0242ac110002:1-5', gtid)

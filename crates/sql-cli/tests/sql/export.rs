@@ -9,7 +9,7 @@ use parquet::basic::Compression;
 use tempfile::TempDir;
 
 use crate::common::{Ran, SHAPES, archive_of, schema, sql};
-use crate::types::{insert, versions};
+use crate::types::{Version, insert, versions};
 
 pub(crate) fn export(to: &Path, options: &[&str], inputs: &[PathBuf]) -> Ran {
     let mut command = sql(["export", "--schema"]);
@@ -245,6 +245,44 @@ fn transactions_without_gtid_or_end_are_exported_once_and_whole() {
     assert_eq!(told(run(0)), "run 2: 1 transaction, 1 row change of 1 table, 2 files");
     assert_eq!(told(run(0)), "nothing is new");
     assert_eq!(count(&files(&to.join("shop"))), 3);
+}
+
+/// Its rows are more than an export holds in memory until it knows that they are to be exported.
+#[test]
+fn a_large_transaction_is_exported_if_its_end_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let [_, second, _] = versions();
+    let note = [&[0x80, 0x3e][..], &[b'x'; 16_000]].concat();
+    let front = second.row.len() - b"\x03tea".len();
+    let version =
+        Version { row: [&second.row[..front], &note].concat(), metadata: vec![0, 0x80, 0x3e], ..second };
+    let mut log = LogBuilder::new(Release::MYSQL_9_7);
+    log.transaction_of(&insert(&version));
+    let [begin, map, rows, end] = <[_; 4]>::try_from(insert(&version)).unwrap();
+    log.event(begin.0, &begin.1);
+    for _ in 0..2_200 {
+        log.event(map.0, &map.1);
+        log.event(rows.0, &rows.1);
+    }
+    let without_end = log.bytes().len();
+    log.event(end.0, &end.1);
+    let path = folder.path().join("binlog.000001");
+    let archive = folder.path().join("archive");
+    for (size, expected) in [
+        (without_end, "run 1: 1 transaction, 1 row change of 1 table"),
+        (log.bytes().len(), "run 1: 2 transactions, 2,201 row changes of 1 table"),
+    ] {
+        fs::write(&path, &log.bytes()[..size]).unwrap();
+        archive_of(std::slice::from_ref(&path), &archive);
+        for (input, name) in [(&path, "plain"), (&archive, "archived")] {
+            let to = folder.path().join(format!("{name}-{size}"));
+            let ran = export(&to, &[], std::slice::from_ref(input));
+            assert!(ran.code == Some(0) && ran.out.starts_with(expected), "{ran:?}");
+            let rows = if size == without_end { 1 } else { 2201 };
+            assert_eq!(count(&files(&to.join("shop"))), rows);
+        }
+        fs::remove_dir_all(&archive).unwrap();
+    }
 }
 
 #[test]

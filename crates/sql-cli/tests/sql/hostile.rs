@@ -113,6 +113,21 @@ fn a_query_beyond_its_memory_spills_or_says_so_and_leaves_nothing() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
+/// Neither of two tables fits into memory: they are sorted, in temporary files.
+#[test]
+fn a_join_of_two_tables_beyond_its_memory_spills() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |memory: &str| -> Ran {
+        let statement = "WITH many AS (SELECT n, log, \"offset\", row, after FROM changes, (SELECT unnest(range(16)) AS n)) \
+             SELECT count(a.after), count(DISTINCT b.after) FROM many a \
+             JOIN many b ON a.n = b.n AND a.\"offset\" = b.\"offset\" AND a.row = b.row AND a.log = b.log";
+        let mut command = sql(["--format", "csv", "--memory", memory, "--jobs", "1", statement]);
+        command.env("TMPDIR", folder.path()).args(&SHAPES.plain).output().unwrap().into()
+    };
+    assert_eq!(run("48").ok(), run("1024").ok());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
 /// The input in a pipe, sorted rows beyond the memory: all that is written is searched for texts of rows.
 #[test]
 fn no_text_of_a_row_is_in_any_temporary_file() {
@@ -129,7 +144,7 @@ fn no_text_of_a_row_is_in_any_temporary_file() {
         let kept = tempfile::tempdir().unwrap();
         let statement = "SELECT max(n) AS n, max(length(row)) AS size FROM (SELECT row_number() OVER (ORDER BY row) AS n, row FROM \
                          (SELECT coalesce(after, before) || repeat(' ', 300) AS row FROM changes))";
-        let mut command = sql(["--format", "csv", "--memory", "24", "--jobs", "1", statement]);
+        let mut command = sql(["--format", "csv", "--memory", "16", "--jobs", "1", statement]);
         let command = command.arg(input).envs(shim.keeping(kept.path())).env(KEY_FILE, &key);
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();

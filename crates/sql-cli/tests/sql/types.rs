@@ -17,10 +17,10 @@ fn every_type_has_its_column_and_its_values() {
 
 /// A row that a version of the table has: its columns' types and metadata, their names, and the bytes of a row.
 pub(crate) struct Version {
-    types: Vec<u8>,
-    metadata: Vec<u8>,
-    names: Vec<&'static str>,
-    row: Vec<u8>,
+    pub(crate) types: Vec<u8>,
+    pub(crate) metadata: Vec<u8>,
+    pub(crate) names: Vec<&'static str>,
+    pub(crate) row: Vec<u8>,
 }
 
 /// The events of a transaction that inserts a row.
