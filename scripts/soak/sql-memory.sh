@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# All of queries.sql, and three statements that have to spill, over large logs with a bound for --memory: the peak of each process
+# All of queries.sql, and four statements that have to spill, over large logs with a bound for --memory: the peak of each process
 # stays below what the page on SQL says, the bound and what reading takes. Logs are those of `workloads --of more-shapes`, kept
 # in the cache.
 #
 # usage: sql-memory.sh [SCALE [MEMORY_MIB [READING_MIB]]]      (by default 1, 1024 and 400)
 #   BINLOGZ_SQL=PROGRAM   one that is built
 #   LOGS="LOG…"           logs of your own, as scripts/bench/large-logs.sh makes them
+#   VERBOSE=1             a line for each statement
 #   SECONDS_MAX=N         a statement that takes longer is ended, and its peak until then counts
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -26,19 +27,21 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 echo "$(cat "${logs[@]}" | wc -c) bytes of logs, --memory $memory"
-# The statements that no bound of memory holds as they are: a sort, a join and groups of all rows.
+# The statements that no bound of memory holds as they are: a sort, groups of all rows, and joins with a small and with a large table.
 cat >"$work/large.sql" <<'END'
 SELECT count(*) FROM (SELECT log, "offset", inside, "row", after FROM changes ORDER BY after, key LIMIT 100000000);
 SELECT count(*) FROM (SELECT after, count(*) AS rows FROM changes GROUP BY after);
 SELECT count(*) FROM changes a JOIN transactions t ON a.gtid = t.gtid AND a.log = t.log;
+SELECT count(*) FROM changes a JOIN changes b ON a.log = b.log AND a."offset" = b."offset" AND a.row = b.row;
 END
 failed=0 passed=0 ended=0 peak_max=0
 # run STATEMENT: over the logs. Tables of the samples are not in these: "no such table" is an answer too.
 run() {
-    local code=0 peak
+    local code=0 peak begin=$SECONDS
     /usr/bin/time -f %M -o "$work/time" timeout --foreground "${SECONDS_MAX:-0}" "$BINLOGZ_SQL" --format csv --memory "$memory" --schema crates/sql-cli/tests/sql/samples.sql \
         "$1" "${logs[@]}" >"$work/out" 2>"$work/error" || code=$?
     peak=$(($(tail -n 1 "$work/time") / 1024))
+    [ -z "${VERBOSE:-}" ] || echo "$((SECONDS - begin)) s, $peak MiB, code $code: ${1:0:120}"
     [ "$peak" -le "$peak_max" ] || peak_max=$peak
     if [ "$peak" -gt $((memory + reading)) ]; then
         echo "sql-memory.sh: $peak MiB, above $memory + $reading: $1" >&2

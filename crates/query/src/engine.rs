@@ -23,11 +23,11 @@ use crate::count_rule::CountRule;
 use crate::division::Divisions;
 use crate::error::{Error, Result};
 use crate::functions;
-use crate::joins;
 use crate::logs::Logs;
 use crate::names::Names;
 use crate::permitted::Permitted;
 use crate::queries::Queries;
+use crate::retry;
 use crate::spill::Spills;
 use crate::statements::Statement;
 use crate::tables::ROWS_MAX;
@@ -197,7 +197,7 @@ impl Engine {
             };
             let (plan, values) = planned.map_err(|_| Error::Stopped)?.map_err(failed)?;
             let plan = values.bind(plan)?;
-            let mut rows = joins::execute(&self.context, plan).await.map_err(failed)?;
+            let mut rows = retry::execute(&self.context, plan).await.map_err(failed)?;
             let mut has_begun = false;
             loop {
                 let next = match select(stop.as_mut(), rows.next()).await {

@@ -15,7 +15,7 @@
 //! statements text as statements, and values of their parameters
 //! permitted  which statements are run: those that read
 //! engine     statements in, batches out; memory limit
-//! joins      a query once more, if a table that a join holds is beyond the limit
+//! retry      a query once more with a plan that spills, if its first one is beyond the limit
 //! spill      what is beyond the limit, in encrypted temporary files   Arrow's bytes ↔ scratch files
 //! queries    the same for many clients at once
 //! shared     what those hold, of types that compile fast
@@ -34,7 +34,6 @@ pub mod engine;
 pub mod error;
 pub mod export;
 mod functions;
-mod joins;
 pub mod logs;
 mod names;
 mod permitted;
@@ -42,6 +41,7 @@ mod piece;
 mod pieces;
 pub mod print;
 mod queries;
+mod retry;
 mod scan;
 mod shared;
 pub mod shipped;

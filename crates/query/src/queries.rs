@@ -18,9 +18,9 @@ use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::error::{Error, Result};
-use crate::joins;
 use crate::names::Names;
 use crate::permitted::Permitted;
+use crate::retry;
 use crate::scan::BATCHES_WAITING;
 use crate::shared::{Shared, held, shared};
 use crate::statements::{self, Values};
@@ -132,7 +132,7 @@ impl Queries {
         let (schema, plan) = (query.schema(), held(&query.plan).clone());
         let (context, memory) = (held(&self.context).clone(), self.memory);
         let failed = move |error: DataFusionError| Error::of(&error, memory);
-        let started = self.threads.spawn(async move { joins::execute(&context, plan).await });
+        let started = self.threads.spawn(async move { retry::execute(&context, plan).await });
         let mut rows = Task(started).join().await?.map_err(failed)?;
         let declared = Arc::clone(&schema);
         let (sender, batches) = channel(BATCHES_WAITING);

@@ -113,18 +113,23 @@ fn a_query_beyond_its_memory_spills_or_says_so_and_leaves_nothing() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// Neither of two tables fits into memory: they are sorted, in temporary files.
+/// A join of which neither table fits into memory, and a sort of whose limit the same is true.
 #[test]
-fn a_join_of_two_tables_beyond_its_memory_spills() {
+fn what_a_join_or_a_limit_holds_beyond_its_memory_is_sorted_on_the_disk() {
     let folder = tempfile::tempdir().unwrap();
-    let run = |memory: &str| -> Ran {
-        let statement = "WITH many AS (SELECT n, log, \"offset\", row, after FROM changes, (SELECT unnest(range(16)) AS n)) \
-             SELECT count(a.after), count(DISTINCT b.after) FROM many a \
-             JOIN many b ON a.n = b.n AND a.\"offset\" = b.\"offset\" AND a.row = b.row AND a.log = b.log";
-        let mut command = sql(["--format", "csv", "--memory", memory, "--jobs", "1", statement]);
+    let run = |memory: &str, statement: &str| -> Ran {
+        let many = |rows: usize| format!("changes, (SELECT unnest(range({rows})) AS n)");
+        let statement = statement.replace("many16", &many(16)).replace("many10", &many(10));
+        let mut command = sql(["--format", "csv", "--memory", memory, "--jobs", "1", &statement]);
         command.env("TMPDIR", folder.path()).args(&SHAPES.plain).output().unwrap().into()
     };
-    assert_eq!(run("48").ok(), run("1024").ok());
+    let join = "WITH many AS (SELECT n, log, \"offset\", row, after FROM many16) \
+         SELECT count(a.after), count(DISTINCT b.after) FROM many a \
+         JOIN many b ON a.n = b.n AND a.\"offset\" = b.\"offset\" AND a.row = b.row AND a.log = b.log";
+    assert_eq!(run("48", join).ok(), run("1024", join).ok());
+    let limit =
+        "SELECT count(*), max(n) FROM (SELECT n, row, after FROM many10 ORDER BY n, row LIMIT 200000)";
+    assert_eq!(run("12", limit).ok(), "count(*),max(n)\n200000,8\n");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
