@@ -57,7 +57,7 @@ with_rpm() {
 
 with_tar() {
     mkdir "$work/tar"
-    tar --extract --gzip --file target/dist/binlogz-*-"$machine"-linux.tar.gz --directory "$work/tar" --strip-components=1
+    tar --extract --gzip --file target/dist/binlogz-[0-9]*-"$machine"-linux.tar.gz --directory "$work/tar" --strip-components=1
     (cd "$work/tar" && ./binlogz stats "$log")
 }
 
