@@ -64,8 +64,7 @@ with_tar() {
 with_wheel() {
     python3 -m venv "$work/wheel"
     "$work/wheel/bin/pip" --quiet --disable-pip-version-check install --no-index "$work"/dist/binlogz-*.whl
-    cd "$work/wheel"
-    bin/python -c '
+    "$work/wheel/bin/python" -c '
 import sys, binlogz
 changes = list(binlogz.open(sys.argv[1]).changes())
 print(len(changes), "row changes, the first:", changes[0])
@@ -89,8 +88,7 @@ new_crate() {
 }
 
 with_crate() {
-    cd "$work/newcomer"
-    cat >src/main.rs <<'END'
+    cat >"$work/newcomer/src/main.rs" <<'END'
 use binlogz_flow::{Input, RowChanges};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -100,7 +98,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 END
-    CARGO_TARGET_DIR=$work/newcomer/target cargo run --quiet -- "$log"
+    CARGO_TARGET_DIR=$work/newcomer/target cargo run --quiet --manifest-path "$work/newcomer/Cargo.toml" -- "$log"
 }
 
 for way in "${ways[@]}"; do
