@@ -5,6 +5,7 @@
 #   1. counts by table, over the archive and over one log as it is, beside `stats` and `mysqlbinlog -vvv | perl`
 #   2. one key
 #   3. one column of each table: MB of plain log a second, of all logs and of the table's share
+#   4. queries over the archive beside DuckDB's over the exported Parquet (DIR/lake, unless it is there), without DuckDB's start
 #
 # usage: sql-large.sh DIR [RUNS]      (3 runs, the fastest of each); BIN=DIR: programs that are built already
 set -euo pipefail
@@ -73,3 +74,36 @@ for column in visits.took visits.page orders.total items.pieces items.price; do
     awk -v bytes="$bytes" -v s="$seconds" 'BEGIN { printf " %8.0f MB/s of all logs ", bytes / 1e6 / s }'
     read_of "$statement"; echo
 done
+
+if [[ ! -d $1/lake ]]; then
+    runs=1 measured 'export of the archive' "$bin/binlogz-sql" export --quiet --to "$1/lake" "$archive"
+    awk -v bytes="$bytes" -v s="$seconds" 'BEGIN { printf " %8.0f MB/s\n", bytes / 1e6 / s }'
+fi
+"$(scripts/get-tool.sh lake)/bin/python" - "$bin/binlogz-sql" "$archive" "$1/lake" "$runs" <<'END'
+import subprocess, sys, time
+import duckdb
+
+program, archive, lake, runs = sys.argv[1:]
+duckdb.sql("SET TimeZone = 'UTC'")
+
+def fastest(run):
+    best = 1e9
+    for _ in range(int(runs)):
+        begin = time.perf_counter()
+        run()
+        best = min(best, time.perf_counter() - begin)
+    return best
+
+print(f"{'':60} {'sql':>8} {'DuckDB':>8} {'x':>6}")
+for table, columns in [
+    ("visits", "sum(after.took)"), ("visits", "max(after.page)"), ("visits", "operation, avg(after.took)"),
+    ("orders", "sum(after.total)"), ("orders", "CAST(date_part('hour', committed_at) AS BIGINT), sum(after.total)"),
+    ("items", "sum(after.pieces)"), ("items", "count(*) FILTER (WHERE after.pieces > 3)"),
+]:
+    query = f"SELECT {columns} FROM {{}}" + (" GROUP BY 1" if ", " in columns and "FILTER" not in columns else "")
+    ours = query.format(f"shop.{table}")
+    theirs = query.format(f"read_parquet('{lake}/shop/{table}/**/*.parquet', union_by_name = true)")
+    sql = fastest(lambda: subprocess.run([program, "--quiet", "--format", "csv", ours, archive], check=True, capture_output=True))
+    duck = fastest(lambda: duckdb.sql(theirs).fetchall())
+    print(f"{table + ': ' + columns:60} {sql:8.3f} {duck:8.3f} {duck / sql:6.2f}")
+END

@@ -49,7 +49,7 @@ async fn first_or_again(
 ) -> Result<SendableRecordBatchStream> {
     match rows.next().await {
         Some(Err(error)) if is_of_memory(&error) => {
-            // What it holds until then is given back.
+            // Frees its memory first.
             drop(rows);
             Ok(begin(&spilling(&context), plan).await?.1)
         }

@@ -282,7 +282,7 @@ impl Part {
         Part { log: batch.log().number, ..Part::default() }
     }
 
-    /// Ends the open transaction: the batch stands behind its last event.
+    /// Ends the open transaction. Its last event is the one that the batch has just passed.
     pub(super) fn end(&mut self, batch: &EventBatch<'_>, end: EventType) {
         self.open().end = Some(reason(batch.transaction().content(), end));
         self.is_open = false;
