@@ -104,7 +104,7 @@ impl Spilled {
 }
 
 fn failed(error: ArrowError) -> Error {
-    Error::Target(format!("a temporary file for the rows of a large transaction: {error}"))
+    Error::Temporary(error.to_string())
 }
 
 #[cfg(test)]
