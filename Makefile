@@ -46,7 +46,7 @@ soak: servers ## the long versions of what `make test` does briefly: hours; SEED
 	@scripts/run-all.sh scripts/soak
 
 .PHONY: dist
-dist: ## the packages of a release in target/dist: static programs, .tar.gz, .deb, .rpm, checksums; a quarter of an hour
+dist: ## the packages of a release in target/dist: static programs, .tar.gz, .deb, .rpm, checksums; three quarters of an hour
 	@scripts/dist.sh
 
 .PHONY: compat
