@@ -30,15 +30,27 @@ use crate::log::events::{TABLE_MAP_POST_HEADER, has_checksum};
 pub(super) const TYPE: Column = Column::new(0, 0);
 pub(super) const KNOWN: usize = 1;
 const CHECKSUM: usize = 2;
-const TIMESTAMP: usize = 3;
-const SERVER_ID: usize = 4;
-const FLAGS: usize = 5;
+pub(super) const TIMESTAMP: usize = 3;
+pub(super) const SERVER_ID: usize = 4;
+pub(super) const FLAGS: usize = 5;
 const END_LOG_POS: usize = 6;
 pub(super) const BODY: usize = 8;
-const UNKNOWN_BODY: usize = 40;
+pub(super) const UNKNOWN_BODY: usize = 40;
 
+// Fields of the bodies of GTID events and queries.
+pub(super) const UUID: usize = 1;
+pub(super) const GNO: usize = 2;
+pub(super) const CLOCK_TYPE: usize = 3;
+pub(super) const COMMIT_TIMESTAMP: usize = 6;
+pub(super) const ORIGINAL_COMMIT_TIMESTAMP: usize = 7;
+pub(super) const STATEMENT: usize = 7;
+
+/// The type of the clock that a GTID event has; of others the commit timestamps are none.
+pub(super) const LOGICAL_CLOCK: i64 = 2;
 /// Flag in a GTID event's commit timestamp: the original commit's timestamp follows.
-const ORIGINAL_TIMESTAMP: i64 = 1 << 55;
+pub(super) const ORIGINAL_TIMESTAMP: i64 = 1 << 55;
+/// The bits of a commit timestamp.
+pub(super) const TIMESTAMP_MAX: u64 = (1 << 56) - 1;
 /// Flag in a GTID event's server version: the original server's version follows.
 const ORIGINAL_VERSION: i64 = 1 << 31;
 /// The most tables of a block.
@@ -168,7 +180,7 @@ impl<'a> Layout<'a> {
                 let status = walk.number(slot(4), 2, low, 0)? as usize & 0xffff;
                 walk.fixed(slot(5), status)?;
                 walk.fixed(slot(6), database + 1)?;
-                walk.rest(slot(7)).map(drop)
+                walk.rest(slot(STATEMENT)).map(drop)
             }
             EventType::TABLE_MAP => {
                 last.table_id = walk.number(slot(0), 6, low, last.table_id)?;
@@ -262,16 +274,17 @@ impl<'a> Layout<'a> {
 fn gtid(walk: &mut impl Walk, last: &mut Last, slot: impl Fn(usize) -> Column) -> Result<()> {
     let low = Order::Low;
     walk.number(slot(0), 1, low, 0)?;
-    walk.fixed(slot(1), 16)?;
-    last.gno = walk.number(slot(2), 8, low, last.gno)?;
-    walk.number(slot(3), 1, low, 0)?;
+    walk.fixed(slot(UUID), 16)?;
+    last.gno = walk.number(slot(GNO), 8, low, last.gno)?;
+    walk.number(slot(CLOCK_TYPE), 1, low, 0)?;
     // last_committed is near the sequence number of the previous transaction.
     walk.number(slot(4), 8, low, last.sequence_number)?;
     last.sequence_number = walk.number(slot(5), 8, low, last.sequence_number)?;
-    let timestamp = walk.number(slot(6), 7, low, last.commit_timestamp)?;
+    let timestamp = walk.number(slot(COMMIT_TIMESTAMP), 7, low, last.commit_timestamp)?;
     last.commit_timestamp = timestamp;
     if timestamp & ORIGINAL_TIMESTAMP != 0 {
-        walk.number(slot(7), 7, low, timestamp & (ORIGINAL_TIMESTAMP - 1))?;
+        let base = timestamp & (ORIGINAL_TIMESTAMP - 1);
+        walk.number(slot(ORIGINAL_COMMIT_TIMESTAMP), 7, low, base)?;
     }
     walk.packed(slot(8), 0)?;
     let version = walk.number(slot(9), 4, low, 0)?;

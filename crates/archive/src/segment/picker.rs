@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use binlogz_flow::ordered;
 
-use crate::block::picked::{self, Pick, Picked, Prepared};
+use crate::block::picked::{self, Bound, Pick, Picked, Prepared};
 use crate::error::{Error, Result};
 use crate::format::index::BlockEntry;
 use crate::log::events;
@@ -129,9 +129,9 @@ struct Job<'s> {
 
 /// What a worker made of a block.
 enum Made<'s, T> {
-    /// What the caller makes of it, and the table maps in force where it ends.
-    Whole(u32, T, Vec<Vec<u8>>),
-    /// It is gathered when it is its turn: it was packed as bytes, which don't tell the table maps in force where it begins.
+    /// What the caller makes of it, and what is known where it ends.
+    Whole(u32, T, Bound),
+    /// It is gathered when it is its turn: it needs what is known where the block before it ends.
     Later(Job<'s>, Prepared),
 }
 
@@ -158,16 +158,16 @@ impl Object {
             let under_way = referred.contains(&number).then(|| shared.begin(number, turn));
             Some(Ok(Job { number, turn, under_way }))
         };
-        let mut last = Vec::new();
+        let mut last = Bound::default();
         let sink = |made: Made<'_, T>| {
             let (number, made) = match made {
-                Made::Whole(number, made, maps) => {
-                    last = maps;
+                Made::Whole(number, made, end) => {
+                    last = end;
                     (number, made)
                 }
                 Made::Later(job, prepared) => {
                     let picked = self.picked_by(&job, prepared, pick, &last, &shared)?;
-                    last.clone_from(&picked.maps);
+                    last.clone_from(&picked.end);
                     (job.number, make(&picked)?)
                 }
             };
@@ -186,13 +186,13 @@ impl Object {
         shared: &'s Shared,
     ) -> Result<Made<'s, T>> {
         let prepared = self.prepare(job.number, pick)?;
-        if prepared.lacks_maps() && self.entry(job.number)?.continues {
+        if prepared.needs_bound(pick) && self.entry(job.number)?.continues {
             return Ok(Made::Later(job, prepared));
         }
-        let picked = self.picked_by(&job, prepared, pick, &[], shared)?;
+        let picked = self.picked_by(&job, prepared, pick, &Bound::default(), shared)?;
         // A block that needs it doesn't wait for what is made of it.
         job.under_way = None;
-        Ok(Made::Whole(job.number, make(&picked)?, picked.maps.clone()))
+        Ok(Made::Whole(job.number, make(&picked)?, picked.end.clone()))
     }
 
     /// What a job picks out of its block; kept, if other blocks refer to it.
@@ -201,10 +201,10 @@ impl Object {
         job: &Job<'_>,
         prepared: Prepared,
         pick: &Pick<'_>,
-        maps: &[Vec<u8>],
+        before: &Bound,
         shared: &Shared,
     ) -> Result<Arc<Picked>> {
-        let picked = self.picked(job, prepared, pick, maps, shared);
+        let picked = self.picked(job, prepared, pick, before, shared);
         let picked = picked.map_err(|error| self.name_it(job.number, error))?;
         if job.under_way.is_some() {
             shared.keep(job.number, &picked);
@@ -225,14 +225,14 @@ impl Object {
         picked::prepare(&packed, entry.size as usize, pick).map_err(|error| self.name_it(number, error))
     }
 
-    /// Picks out of a block, and before that out of those that it needs. `before`: the table maps in force where it begins, if it
+    /// Picks out of a block, and before that out of those that it needs. `before`: what is known where it begins, if it
     /// continues from a block before it.
     fn picked(
         &self,
         &Job { number, turn, .. }: &Job<'_>,
         prepared: Prepared,
         pick: &Pick<'_>,
-        before: &[Vec<u8>],
+        before: &Bound,
         shared: &Shared,
     ) -> Result<Arc<Picked>> {
         let mut open = vec![(number, prepared)];
@@ -275,12 +275,15 @@ impl Object {
                     let found = format!("references to {size} bytes");
                     return Err(Error::damaged("block", found, "no more than blocks may refer to"));
                 }
-                open.push((missing, self.prepare(missing, pick)?));
+                open.push((missing, self.prepare(missing, &pick.of_references())?));
                 continue;
             }
             let Some((top, prepared)) = open.pop() else { continue };
-            let before = if top == number { before } else { &[] };
-            let picked = Arc::new(self.gather(top, prepared, &sources, pick, before)?);
+            let picked = match top == number {
+                true => self.gather(top, prepared, &sources, pick, before)?,
+                false => self.gather(top, prepared, &sources, &pick.of_references(), &Bound::default())?,
+            };
+            let picked = Arc::new(picked);
             if top != number {
                 shared.keep(top, &picked);
             }
@@ -294,22 +297,23 @@ impl Object {
         prepared: Prepared,
         sources: &[Option<Arc<Picked>>],
         pick: &Pick<'_>,
-        before: &[Vec<u8>],
+        before: &Bound,
     ) -> Result<Picked> {
         let entry = self.entry(number)?;
         let head = self.index.logs.get(entry.log as usize).map(|log| log.head.as_slice()).unwrap_or_default();
-        let (unpacked, mut maps) = match prepared {
-            Prepared::Columns(columns) => return columns.gather(sources),
+        let (unpacked, maps) = match prepared {
+            Prepared::Columns(columns) => return columns.gather(sources, before),
             Prepared::Unpacked(unpacked, maps) => (Arc::new(*unpacked), maps),
             Prepared::Whole(maps) => (self.block(number, 1)?, maps),
         };
-        if maps.is_empty() {
-            maps = before.to_vec();
+        let mut before = before.clone();
+        if !maps.is_empty() {
+            before.maps = maps;
         }
         let lengths = events::lengths(head);
         let lengths =
             lengths.ok_or_else(|| Error::damaged("head of the log", "no format description", "one"))?;
-        Picked::of_unpacked(&unpacked, &maps, &lengths, entry.offset, pick)
+        Picked::of_unpacked(&unpacked, &before, &lengths, entry.offset, pick)
     }
 }
 

@@ -1,4 +1,5 @@
-//! Columns of a table, picked out of blocks without putting their events together, are those of its rows.
+//! Columns of a table, picked out of blocks without putting their events together, are those of its rows, and so is what is
+//! around them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,7 +50,8 @@ fn expected(log: &[u8]) -> Rows {
             })
         });
         let name = (table.database.to_vec(), table.table.to_vec());
-        rows.entry(name).or_default().push(format!("{:?} {images:?}", kind(change.kind)));
+        let around = (change.gtid.as_ref().map(ToString::to_string), change.timestamp);
+        rows.entry(name).or_default().push(format!("{around:?} {:?} {images:?}", kind(change.kind)));
     }
     rows
 }
@@ -69,7 +71,7 @@ fn picked(folder: &Folder, names: impl Iterator<Item = (Vec<u8>, Vec<u8>)>) -> R
     let mut rows = Rows::new();
     for name in names {
         let choose = |schema: &TableSchema| Some(columns(schema));
-        let pick = Pick { database: &name.0, table: &name.1, columns: &choose };
+        let pick = Pick { database: &name.0, table: &name.1, columns: &choose, with_around: true };
         let mut all = Vec::new();
         for object in &file.objects {
             let object = restore::open(folder, object).unwrap();
@@ -81,19 +83,25 @@ fn picked(folder: &Folder, names: impl Iterator<Item = (Vec<u8>, Vec<u8>)>) -> R
                     2,
                     &|picked| {
                         let mut all = Vec::new();
-                        for (table, of_kind, run) in &picked.runs {
-                            let table = &picked.tables[*table];
-                            for row in run.clone() {
+                        for run in &picked.runs {
+                            let table = &picked.tables[run.table];
+                            let around = run.around.as_ref().unwrap();
+                            let gtid = around.transaction.as_ref().and_then(|of| of.gtid.as_ref());
+                            let around = (gtid.map(ToString::to_string), around.timestamp);
+                            for row in run.rows.clone() {
                                 let images = [false, true].map(|is_after| {
                                     table.has_image(row, is_after).then(|| {
                                         let cells = table.columns.iter().enumerate();
                                         let cells = cells.map(|(place, index)| {
-                                            shown(*index, table.cell(row, is_after, place))
+                                            shown(
+                                                *index,
+                                                table.values(row..row + 1, is_after, place).next().unwrap(),
+                                            )
                                         });
                                         cells.collect::<String>()
                                     })
                                 });
-                                all.push(format!("{:?} {images:?}", kind(*of_kind)));
+                                all.push(format!("{around:?} {:?} {images:?}", kind(run.kind)));
                             }
                         }
                         Ok(all)

@@ -108,6 +108,14 @@ impl<'a> Decimal<'a> {
         self.format
     }
 
+    /// The number without its point: 12.34 is 1234; `None`: it takes more than 128 bits.
+    pub fn unscaled(self) -> Option<i128> {
+        let digits = self.groups().try_fold(0i128, |number, (digits, value)| {
+            number.checked_mul(i128::from(10u32.pow(u32::from(digits))))?.checked_add(i128::from(value))
+        })?;
+        Some(if self.is_negative() { -digits } else { digits })
+    }
+
     /// The number as the server prints it: all digits after the point, no leading zeros.
     pub fn text(self) -> ShortText<DECIMAL_TEXT_MAX> {
         let mut text = ShortText::new();
@@ -208,6 +216,18 @@ mod tests {
         assert_eq!(text(2, 2, &[0x80 | 7]), "0.07");
         assert_eq!(text(2, 2, &[0x7f]), "-0.00");
         assert_eq!(text(19, 0, &[0x80 | 1, 0, 0, 0, 0, 0, 0, 0, 2]), "1000000000000000002");
+    }
+
+    #[test]
+    fn numbers_without_their_point() {
+        let unscaled = |precision: u8, scale: u8, bytes: &[u8]| {
+            Decimal::new(bytes, DecimalFormat::new(precision, scale).unwrap()).unwrap().unscaled()
+        };
+        let positive = [0x81, 0x0d, 0xfb, 0x38, 0xd2, 0x04, 0xd2];
+        assert_eq!(unscaled(14, 4, &positive), Some(12_345_678_901_234));
+        assert_eq!(unscaled(14, 4, &positive.map(|byte| !byte)), Some(-12_345_678_901_234));
+        assert_eq!(unscaled(2, 2, &[0x7f]), Some(0));
+        assert_eq!(unscaled(38, 0, &[0x80; 17]), None, "no decimal has this group");
     }
 
     #[test]

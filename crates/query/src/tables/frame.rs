@@ -1,7 +1,7 @@
 //! The transaction around an event, as its GTID event tells it. A batch of events carries that event from before it, so the
 //! same is known of each row with any number of threads.
 
-use binlogz_binlog::event::AnyGtidEvent;
+use binlogz_binlog::event::{AnyGtidEvent, CommitTimestamps};
 use binlogz_binlog::{Boundary, Error as BinlogError};
 use binlogz_flow::Error;
 use binlogz_flow::events::{Event, EventBatch};
@@ -53,8 +53,12 @@ impl Frame {
     fn take(&mut self, event: &AnyGtidEvent<'_>, offset: u64) {
         self.gtid = event.gtid().map(|gtid| gtid.to_string());
         self.position = Some(offset);
+        self.take_times(event.commit_timestamps());
+    }
+
+    /// Takes the times that a GTID event has.
+    pub(super) fn take_times(&mut self, times: Option<CommitTimestamps>) {
         let micros = |time: u64| i64::try_from(time).ok();
-        let times = event.commit_timestamps();
         self.applied_at = times.and_then(|times| micros(times.immediate));
         self.committed_at = times.and_then(|times| micros(times.original.unwrap_or(times.immediate)));
     }

@@ -22,7 +22,6 @@ mod rows;
 mod transactions;
 pub(crate) mod user;
 
-use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -156,8 +155,7 @@ pub(crate) trait Reader: Debug + Send + Sync {
 #[derive(Debug)]
 pub(crate) struct PickedPart {
     log: PickedLog,
-    /// The fields of images that are needed.
-    needed: BTreeSet<usize>,
+    needed: picked::Needed,
     pub(crate) blocks_read: usize,
     pub(crate) blocks_skipped: usize,
 }

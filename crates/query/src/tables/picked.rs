@@ -1,14 +1,15 @@
 //! Columns of a user table as an archive keeps them: rows are made of the streams of those columns, and events are not put
-//! together. So it is where a query asks for nothing that only an event tells, and not for documents, which may be logged in
-//! part.
+//! together. So it is where a query asks for nothing but columns of images and of their transaction, and not for documents,
+//! which may be logged in part.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
 
-use binlogz_archive::block::picked::{Pick, Picked, PickedTable};
+use binlogz_archive::block::picked::{Pick, Picked, PickedTable, RowRun, Transaction};
 use binlogz_archive::part::PickedLog;
-use binlogz_binlog::event::RowsKind;
-use binlogz_binlog::row::{Cell, CellContent, TableSchema};
+use binlogz_arrow::Values;
+use binlogz_binlog::row::{Cell, TableSchema};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::{Fields, SchemaRef};
@@ -16,6 +17,7 @@ use datafusion::common::Result;
 use datafusion::error::DataFusionError;
 
 use super::columns::Value;
+use super::frame::Frame;
 use super::rows::{Column, Source, Target, batch_of};
 use super::{Job, Output, ROWS_MAX};
 use crate::logs::Logs;
@@ -24,48 +26,63 @@ use crate::wanted::{Wanted, operation};
 /// Bytes of values after which a batch is passed on.
 const BYTES_MAX: usize = 4 << 20;
 
-/// The fields of images that outputs need, by their numbers; `None`: they need more than images.
-pub(super) fn fields(
-    outputs: &[Output],
-    sources: impl Fn(Output) -> Option<Source>,
-    all: &Fields,
-) -> Option<BTreeSet<usize>> {
-    let mut needed = BTreeSet::new();
-    for &output in outputs {
-        match (sources(output)?, output) {
-            (Source::Log | Source::Operation, _) => {}
-            (Source::Before | Source::After, Output::Field(_, field)) => drop(needed.insert(field)),
-            (Source::Before | Source::After, Output::Column(_)) => needed.extend(0..all.len()),
-            _ => return None,
-        }
-    }
-    Some(needed)
+/// What is needed for the outputs of a query.
+#[derive(Debug, Default)]
+pub(super) struct Needed {
+    /// Fields of images, by their numbers.
+    fields: BTreeSet<usize>,
+    /// What is around rows: their transaction, and their event's header.
+    around: bool,
 }
 
-/// The places of these fields in a table; `None`: one of them is a document.
-pub(super) fn places(
-    schema: &TableSchema,
-    logs: &Logs,
-    needed: &BTreeSet<usize>,
-    all: &Fields,
-) -> Option<Vec<usize>> {
-    let (names, _) = logs.columns(schema);
-    let mut places = Vec::with_capacity(needed.len());
-    for field in needed.iter().filter_map(|field| all.get(*field)) {
-        let Some(place) = names.iter().position(|name| name == field.name()) else { continue };
-        if schema.columns().get(place).is_none_or(|column| column.is_json()) {
-            return None;
+impl Needed {
+    /// `None`: events are needed.
+    pub(super) fn of(
+        outputs: &[Output],
+        sources: impl Fn(Output) -> Option<Source>,
+        all: &Fields,
+    ) -> Option<Self> {
+        let mut needed = Needed::default();
+        for &output in outputs {
+            match (sources(output)?, output) {
+                (Source::Log | Source::Operation, _) => {}
+                (source, _) if is_around(source) => needed.around = true,
+                (Source::Before | Source::After, Output::Field(_, field)) => {
+                    needed.fields.insert(field);
+                }
+                (Source::Before | Source::After, Output::Column(_)) => needed.fields.extend(0..all.len()),
+                _ => return None,
+            }
         }
-        places.push(place);
+        Some(needed)
     }
-    Some(places)
+
+    /// The places of its fields in a table; `None`: one of them is a document.
+    pub(super) fn places(&self, schema: &TableSchema, logs: &Logs, all: &Fields) -> Option<Vec<usize>> {
+        let (names, _) = logs.columns(schema);
+        let mut places = Vec::with_capacity(self.fields.len());
+        for field in self.fields.iter().filter_map(|field| all.get(*field)) {
+            let Some(place) = names.iter().position(|name| name == field.name()) else { continue };
+            if schema.columns().get(place).is_none_or(|column| column.is_json()) {
+                return None;
+            }
+            places.push(place);
+        }
+        Some(places)
+    }
+}
+
+/// Whether a column is the same for all rows of an event, and not told by where the event stands.
+fn is_around(source: Source) -> bool {
+    use Source::{AppliedAt, CommittedAt, Gtid, LoggedAt, ServerId};
+    matches!(source, Gtid | CommittedAt | AppliedAt | LoggedAt | ServerId)
 }
 
 /// Makes batches of a log's blocks, each for itself: workers do it, several blocks at once.
 pub(super) struct PickedRows<'a> {
     pub(super) job: &'a Job<'a>,
     pub(super) fields: &'a Fields,
-    pub(super) needed: &'a BTreeSet<usize>,
+    pub(super) needed: &'a Needed,
     /// Empty columns.
     pub(super) columns: &'a (dyn Fn() -> Vec<Column> + Sync),
 }
@@ -79,8 +96,13 @@ impl PickedRows<'_> {
         sink: &mut dyn FnMut(RecordBatch) -> bool,
     ) -> binlogz_archive::Result<u64> {
         let (logs, fields, needed) = (self.job.logs, self.fields, self.needed);
-        let columns = |schema: &TableSchema| places(schema, logs, needed, fields);
-        let pick = Pick { database: database.as_bytes(), table: table.as_bytes(), columns: &columns };
+        let columns = |schema: &TableSchema| needed.places(schema, logs, fields);
+        let pick = Pick {
+            database: database.as_bytes(),
+            table: table.as_bytes(),
+            columns: &columns,
+            with_around: needed.around,
+        };
         let mut bytes_read = 0;
         let mut few = Few { schema: self.job.schema, batches: Vec::new(), rows: 0, bytes: 0 };
         log.each(&pick, self.job.workers, &|picked| self.batches(picked), &mut |bytes, batches| {
@@ -97,15 +119,17 @@ impl PickedRows<'_> {
             job: self.job,
             fields: self.fields,
             columns: (self.columns)(),
+            transaction: None,
+            frame: Frame::default(),
             rows: 0,
             bytes: 0,
             done: Vec::new(),
             scratch: Vec::new(),
         };
-        for (number, kind, rows) in &picked.runs {
-            let Some(table) = picked.tables.get(*number) else { continue };
-            if self.job.wanted.has_kind(*kind) {
-                maker.rows(table, *kind, rows.clone())?;
+        for run in &picked.runs {
+            let Some(table) = picked.tables.get(run.table) else { continue };
+            if self.job.wanted.has_kind(run.kind) {
+                maker.take(table, run)?;
             }
         }
         maker.pass_on()?;
@@ -164,6 +188,9 @@ struct BlockMaker<'a> {
     job: &'a Job<'a>,
     fields: &'a Fields,
     columns: Vec<Column>,
+    /// The transaction of the last rows, and what columns have of it.
+    transaction: Option<Arc<Transaction>>,
+    frame: Frame,
     rows: usize,
     bytes: usize,
     done: Vec<RecordBatch>,
@@ -171,12 +198,10 @@ struct BlockMaker<'a> {
 }
 
 impl BlockMaker<'_> {
-    fn rows(
-        &mut self,
-        table: &PickedTable,
-        kind: RowsKind,
-        rows: Range<usize>,
-    ) -> binlogz_archive::Result<()> {
+    fn take(&mut self, table: &PickedTable, run: &RowRun) -> binlogz_archive::Result<()> {
+        if let Some(around) = &run.around {
+            self.take_transaction(around.transaction.as_ref());
+        }
         let (names, _) = self.job.logs.columns(&table.schema);
         // Which of the picked columns each field is.
         let picks = self.fields.iter().map(|field| {
@@ -184,48 +209,85 @@ impl BlockMaker<'_> {
             table.columns.iter().position(|column| *column == place)
         });
         let picks: Vec<Option<usize>> = picks.collect();
-        for row in rows {
-            self.row(table, kind, row, &picks)?;
-            self.rows += 1;
-            if self.rows == ROWS_MAX || self.bytes > BYTES_MAX {
+        let mut left = run.rows.clone();
+        while !left.is_empty() {
+            let rows = left.start..self.end_of_batch(table, left.clone());
+            left.start = rows.end;
+            self.rows += rows.len();
+            self.rows(table, run, rows, &picks)?;
+            if self.rows >= ROWS_MAX || self.bytes > BYTES_MAX {
                 self.pass_on()?;
             }
         }
         Ok(())
     }
 
-    fn row(
+    /// Where the rows end that the batch has room for: at least one has.
+    fn end_of_batch(&mut self, table: &PickedTable, rows: Range<usize>) -> usize {
+        let end_max = rows.end.min(rows.start + ROWS_MAX - self.rows);
+        if !table.has_lengths() {
+            return end_max;
+        }
+        let is_full = |&row: &usize| {
+            self.bytes += table.size(row);
+            self.bytes > BYTES_MAX
+        };
+        (rows.start..end_max).find(is_full).map_or(end_max, |last| last + 1)
+    }
+
+    fn take_transaction(&mut self, transaction: Option<&Arc<Transaction>>) {
+        if self.transaction.as_ref().map(Arc::as_ptr) == transaction.map(Arc::as_ptr) {
+            return;
+        }
+        self.transaction = transaction.cloned();
+        self.frame = Frame::default();
+        let Some(transaction) = transaction else { return };
+        self.frame.take_times(transaction.commit_timestamps);
+        if self.columns.iter().any(|column| column.source == Source::Gtid) {
+            self.frame.gtid = transaction.gtid.as_ref().map(ToString::to_string);
+        }
+    }
+
+    fn rows(
         &mut self,
         table: &PickedTable,
-        kind: RowsKind,
-        row: usize,
+        run: &RowRun,
+        rows: Range<usize>,
         picks: &[Option<usize>],
     ) -> binlogz_archive::Result<()> {
-        let (scratch, bytes) = (&mut self.scratch, &mut self.bytes);
-        let mut cell = |is_after: bool, field: usize| {
-            let pick = picks.get(field).copied().flatten()?;
-            let index = *table.columns.get(pick)?;
-            let content = table.cell(row, is_after, pick)?;
-            if let CellContent::Value(value) = content {
-                *bytes += value.len();
-            }
-            Some(Cell { index, column: table.schema.columns().get(index)?, content })
+        let scratch = &mut self.scratch;
+        let mut extend = |values: &mut Values, is_after: bool, field: usize| {
+            let pick = picks.get(field).copied().flatten();
+            let place = pick.and_then(|pick| Some((pick, *table.columns.get(pick)?)));
+            let column = place.and_then(|(_, index)| table.schema.columns().get(index));
+            let (Some((pick, index)), Some(column)) = (place, column) else {
+                return rows.clone().try_for_each(|_| values.push(None, None, scratch));
+            };
+            let contents = table.values(rows.clone(), is_after, pick);
+            let cells = contents.map(|content| Some(Cell { index, column, content: content? }));
+            values.extend(column.kind, cells, scratch)
         };
         for Column { source, target } in &mut self.columns {
             let is_after = *source == Source::After;
             match target {
-                Target::Plain(builder) => builder.push(match source {
-                    Source::Log => Value::Text(self.job.log),
-                    Source::Operation => Value::Text(operation(kind)),
-                    _ => Value::Null,
-                }),
-                Target::Field(values, field) => {
-                    values.push(cell(is_after, *field).as_ref(), None, scratch)?
+                Target::Plain(builder) => {
+                    let value = match (*source, &run.around) {
+                        (Source::Log, _) => Value::Text(self.job.log),
+                        (Source::Operation, _) => Value::Text(operation(run.kind)),
+                        (Source::LoggedAt, Some(around)) => Value::seconds(around.timestamp),
+                        (Source::ServerId, Some(around)) => Value::Number(around.server_id.into()),
+                        (Source::Gtid, _) => Value::text(self.frame.gtid.as_deref()),
+                        (Source::CommittedAt, _) => Value::moment(self.frame.committed_at),
+                        (Source::AppliedAt, _) => Value::moment(self.frame.applied_at),
+                        _ => Value::Null,
+                    };
+                    rows.clone().for_each(|_| builder.push(value));
                 }
+                Target::Field(values, field) => extend(values, is_after, *field)?,
                 Target::Image(image) => {
-                    image.is_there.push(table.has_image(row, is_after));
+                    image.is_there.extend(rows.clone().map(|row| table.has_image(row, is_after)));
                     for (field, values) in image.values.iter_mut().enumerate() {
-                        values.push(cell(is_after, field).as_ref(), None, scratch)?;
+                        extend(values, is_after, field)?;
                     }
                 }
             }

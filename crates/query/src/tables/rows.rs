@@ -14,7 +14,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 
 use super::columns::{Builder, Kind, Value};
 use super::frame::Frame;
-use super::picked::{self, PickedRows};
+use super::picked::{self, Needed, PickedRows};
 use super::user::Columns;
 use super::{CountedColumn, Job, Output, PickedPart, ROWS_MAX, Reader, Shape, Sink, arrow_error};
 use crate::logs::Logs;
@@ -181,10 +181,9 @@ impl Reader for Changes {
         outputs: &[Output],
     ) -> datafusion::common::Result<Option<PickedPart>> {
         let source = |output: Output| self.sources.get(output.column()).map(|(source, _)| *source);
-        let needed =
-            (!self.fields.is_empty()).then(|| picked::fields(outputs, source, &self.fields)).flatten();
+        let needed = (!self.fields.is_empty()).then(|| Needed::of(outputs, source, &self.fields)).flatten();
         let (Some(needed), Some(_)) = (needed, wanted.one_table()) else { return Ok(None) };
-        let is_fit = |schema: &TableSchema| picked::places(schema, logs, &needed, &self.fields).is_some();
+        let is_fit = |schema: &TableSchema| needed.places(schema, logs, &self.fields).is_some();
         let opened = picked::open(logs, index, wanted, &is_fit)?;
         Ok(opened.map(|(log, [blocks_read, blocks_skipped])| PickedPart {
             log,

@@ -115,7 +115,9 @@ fn columns_of_tables(inputs: &[PathBuf]) -> Vec<String> {
     let tables = tables.lines().skip(1).map(|line| line.split_once(',').unwrap());
     let statements = tables.map(|(schema, table)| {
         let name = format!("\"{schema}\".\"{table}\"");
-        format!("SELECT '{name}' AS name, log, operation, before, after FROM {name}")
+        format!(
+            "SELECT '{name}' AS name, log, gtid, committed_at, applied_at, logged_at, server_id, operation, before, after FROM {name}"
+        )
     });
     statements.collect()
 }
@@ -142,6 +144,8 @@ fn columns_of_one_table_are_the_same_and_alone_are_unpacked() {
         "SELECT sum(after.emp_no), min(before.emp_no), count(*) FROM employees.salaries",
         "SELECT operation, sum(after.salary - before.salary) FROM employees.salaries WHERE operation = 'update' GROUP BY 1",
         "SELECT after.emp_no FROM employees.salaries WHERE after.salary > 60000 LIMIT 5",
+        "SELECT date_trunc('second', committed_at), sum(after.salary) FROM employees.salaries GROUP BY 1 ORDER BY 1",
+        "SELECT gtid, count(*) FROM employees.salaries WHERE logged_at > '2000-01-01' GROUP BY 1 ORDER BY 1",
         "SELECT before['id'], after['c'] FROM sbtest.sbtest1 WHERE after['id'] > 100 AND operation <> 'insert'",
     ] {
         let with_names = |inputs: &[PathBuf]| {
@@ -151,7 +155,7 @@ fn columns_of_one_table_are_the_same_and_alone_are_unpacked() {
         assert_eq!(with_names(archive), with_names(&SHAPES.plain), "{statement}");
     }
     // What only an event tells needs the events.
-    let plan = "EXPLAIN ANALYZE SELECT gtid, after FROM employees.salaries";
+    let plan = "EXPLAIN ANALYZE SELECT \"offset\", after FROM employees.salaries";
     assert_eq!(metric(&ask(plan, archive).ok(), "blocks_picked"), 0);
 }
 

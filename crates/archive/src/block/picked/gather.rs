@@ -1,21 +1,17 @@
-//! The second step: goes through the rows events in order, finds each image, and takes its values.
+//! The second step: goes through the rows events in order and finds each image; its values are taken after that, column by
+//! column ([`super::fill`]).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use binlogz_binlog::event::RowsKind;
 
-use super::prepare::{Columns, Pattern};
-use super::streams::{Numbers, ROLES, TableStreams, Texts, Values};
-use super::values::{Content, State};
-use super::{Picked, PickedTable, no_row, too_many};
+use super::prepare::{Columns, Pattern, Step};
+use super::streams::{Numbers, ROLES, TableStreams, Texts};
+use super::{Bound, Picked, PickedTable, RowRun, no_row, too_many};
 use crate::block::cells::bit;
-use crate::block::form::Form;
-use crate::block::rows::{DIFFERENCE, DIFFERS, PARTIAL_JSON, REFERENCES_MAX, Role, SAME};
-use crate::block::walk::{Order, number_of};
-use crate::codec::delta;
+use crate::block::rows::{DIFFERS, PARTIAL_JSON, REFERENCES_MAX, Role};
 use crate::error::{Error, Result};
-use crate::log::BLOCK_SIZE_MAX;
 
 impl Columns {
     /// The blocks that it needs, by their places among those that it refers to.
@@ -28,16 +24,18 @@ impl Columns {
     }
 
     /// Goes through the rows. `sources`: what was picked out of the blocks that it refers to, as far as it needs them.
-    pub(crate) fn gather(self, sources: &[Option<Arc<Picked>>]) -> Result<Picked> {
-        let Columns { patterns, steps, tables, maps, size } = self;
-        let mut picked = Picked { maps, ..Picked::default() };
-        let mut streams = Vec::with_capacity(tables.len());
+    /// `before`: what is known where the block begins.
+    pub(crate) fn gather(self, sources: &[Option<Arc<Picked>>], before: &Bound) -> Result<Picked> {
+        let Columns { patterns, steps, mut events, tables, maps, size } = self;
+        let mut picked = Picked::default();
+        let mut transactions = before.transactions.clone();
+        let mut gathered = Vec::with_capacity(tables.len());
         for (table, of_table) in tables {
             // The same table in the other blocks.
             let elsewhere = sources.iter().map(|source| {
                 source.as_ref().and_then(|source| source.tables.iter().find(|other| other.name == table.name))
             });
-            streams.push((of_table, elsewhere.collect::<Vec<_>>()));
+            gathered.push((of_table, elsewhere.collect::<Vec<_>>(), Vec::new()));
             picked.tables.push(table);
         }
         // More than any block of its size has: a row takes at least a byte, and an image takes these bytes here.
@@ -47,28 +45,39 @@ impl Columns {
             table.map(|table| pattern.sides(table)).unwrap_or_default()
         });
         let sides: Vec<Vec<Side>> = sides.collect();
-        for step in steps {
-            let Some((&Pattern { table: number, kind, .. }, sides)) = patterns.get(step).zip(sides.get(step))
+        for Step { event, pattern } in steps {
+            let Some((&Pattern { table: number, kind, .. }, sides)) =
+                patterns.get(pattern).zip(sides.get(pattern))
             else {
                 continue;
             };
-            let (Some(table), Some((streams, elsewhere))) =
-                (picked.tables.get_mut(number), streams.get_mut(number))
+            let around =
+                events.as_mut().map(|events| events.pass_to(event, &mut transactions)).transpose()?;
+            let (Some(table), Some((streams, elsewhere, made))) =
+                (picked.tables.get_mut(number), gathered.get_mut(number))
             else {
                 continue;
             };
             let start = table.rows.len();
-            let mut gatherer = Gatherer { table, streams, elsewhere };
+            let mut gatherer = Gatherer { table, streams, elsewhere, made };
             gatherer.event(kind == RowsKind::PartialUpdate, sides, memory_max)?;
             let end = gatherer.table.rows.len();
-            picked.add_run(number, kind, start..end);
+            picked.add_run(RowRun { table: number, kind, rows: start..end, around });
         }
+        if let Some(events) = &mut events {
+            events.pass_all(&mut transactions)?;
+        }
+        for (table, (streams, elsewhere, made)) in picked.tables.iter_mut().zip(gathered) {
+            table.fill(streams, &elsewhere, &made)?;
+        }
+        picked.end = Bound { maps, transactions };
         Ok(picked)
     }
 }
 
-/// Memory of what is picked for each plain byte of a block, at most, and what a small block may take besides.
-const MEMORY_FACTOR: usize = 48;
+/// Memory of what is picked for each plain byte of a block, at most, and what a small block may take besides. A row of many
+/// columns that are NULL has a byte for eight of them, which take nine bytes each here.
+const MEMORY_FACTOR: usize = 96;
 const MEMORY_SMALL: usize = 1 << 20;
 
 /// Gathers the rows of a table.
@@ -76,6 +85,18 @@ struct Gatherer<'g, 's> {
     table: &'g mut PickedTable,
     streams: &'g mut TableStreams,
     elsewhere: &'g [Option<&'s PickedTable>],
+    made: &'g mut Vec<Made<'s>>,
+}
+
+/// New images, and where their values come from.
+#[derive(Debug)]
+pub(super) enum Made<'s> {
+    /// So many that have values in all picked columns of their side, and differ from no others.
+    Fresh { side: &'s Side, count: usize },
+    /// One whose values may be NULL, or differences from another's.
+    One { side: &'s Side, nulls: Nulls, base: Option<Base> },
+    /// One of another block again.
+    Again { source: usize, image: usize },
 }
 
 impl Pattern {
@@ -92,13 +113,16 @@ impl Pattern {
 }
 
 /// One side of an event's rows.
-struct Side {
-    role: Role,
+#[derive(Debug)]
+pub(super) struct Side {
+    pub(super) role: Role,
     is_whole: bool,
     /// How many columns its images have.
     width: usize,
     /// Of each picked column: its place among those of the image.
-    places: Vec<Option<usize>>,
+    pub(super) places: Vec<Option<usize>>,
+    /// Those places, as bits that say which values are NULL.
+    null_mask: u64,
 }
 
 impl Side {
@@ -107,11 +131,14 @@ impl Side {
             bit(bitmap, column).then(|| (0..column).filter(|&before| bit(bitmap, before)).count())
         };
         let count = (0..width).filter(|&column| bit(bitmap, column)).count();
+        let places: Vec<Option<usize>> = table.columns.iter().map(place).collect();
+        let bits = places.iter().flatten().map(|&place| 1u64.checked_shl(place as u32).unwrap_or_default());
         Side {
             role,
             is_whole: count == width,
             width: count,
-            places: table.columns.iter().map(place).collect(),
+            null_mask: bits.fold(0, |mask, bit| mask | bit),
+            places,
         }
     }
 }
@@ -127,11 +154,18 @@ enum Former {
 
 /// The image that one differs from: in which block, and its number.
 #[derive(Debug, Clone, Copy)]
-struct Base(Option<usize>, usize);
+pub(super) struct Base(pub(super) Option<usize>, pub(super) usize);
 
-impl Gatherer<'_, '_> {
-    fn event(&mut self, partial: bool, sides: &[Side], memory_max: usize) -> Result<()> {
-        let cost = 24 + 9 * self.table.columns.len();
+impl<'s> Gatherer<'_, 's> {
+    fn event(&mut self, partial: bool, sides: &'s [Side], memory_max: usize) -> Result<()> {
+        let of_others = sides.len().saturating_sub(1) * size_of::<Made<'_>>();
+        let of_row = 24 + of_others + 9 * self.table.columns.len();
+        let rows_max = memory_max / of_row;
+        if let [side] = sides
+            && side.role == Role::Inserted
+        {
+            self.fresh_rows(side, rows_max)?;
+        }
         while self.streams.more.next()? == 1 {
             let mut row = [None; 2];
             for side in sides {
@@ -143,15 +177,50 @@ impl Gatherer<'_, '_> {
                 }
             }
             self.table.rows.push(row);
-            if self.table.rows.len().saturating_mul(cost) > memory_max {
+            if self.table.rows.len() > rows_max {
                 return Err(too_many());
             }
         }
         Ok(())
     }
 
+    /// Takes rows that are inserted, as long as they have no NULL in a picked column.
+    fn fresh_rows(&mut self, side: &'s Side, rows_max: usize) -> Result<()> {
+        let Some((nulls, _)) = self.streams.nulls.get_mut(side.role as usize) else { return Ok(()) };
+        let rows = self.streams.more.left().iter().take_while(|&&more| more == 1).count();
+        let rows = match side.width.div_ceil(8) {
+            0 => rows,
+            1..=8 => {
+                let nulls = nulls.left().iter().take(rows);
+                nulls.take_while(|&&nulls| nulls as u64 & side.null_mask == 0).count()
+            }
+            _ => return Ok(()),
+        };
+        if rows == 0 {
+            return Ok(());
+        }
+        if rows > rows_max {
+            return Err(too_many());
+        }
+        if side.width > 0 {
+            nulls.take(rows)?;
+        }
+        self.streams.more.take(rows)?;
+        let first = self.table.new_images(rows, side.is_whole)?;
+        self.table.rows.extend((first..first + rows as u32).map(|image| [None, Some(image)]));
+        self.made_fresh(side, rows);
+        Ok(())
+    }
+
+    fn made_fresh(&mut self, side: &'s Side, rows: usize) {
+        match self.made.last_mut() {
+            Some(Made::Fresh { side: last, count }) if std::ptr::eq(*last, side) => *count += rows,
+            _ => self.made.push(Made::Fresh { side, count: rows }),
+        }
+    }
+
     /// Takes an image, and returns its number.
-    fn image(&mut self, side: &Side, partial: bool, before: Option<u32>) -> Result<u32> {
+    fn image(&mut self, side: &'s Side, partial: bool, before: Option<u32>) -> Result<u32> {
         let role = side.role;
         let old = matches!(role, Role::Deleted | Role::Before);
         let leaves = side.is_whole && if partial { role == Role::Before } else { !old };
@@ -165,12 +234,8 @@ impl Gatherer<'_, '_> {
                 return Ok(image);
             }
             Former::Same(Some(source), image) => {
-                let number = self.table.new_image(leaves)?;
-                let other = self.elsewhere.get(source).copied().flatten().ok_or_else(no_row)?;
-                for (cells, others) in self.table.cells.iter_mut().zip(&other.cells) {
-                    cells.push(others.get(image))?;
-                }
-                return Ok(number);
+                self.made.push(Made::Again { source, image });
+                return self.table.new_image(leaves);
             }
             Former::Differs(source, image) => Some(Base(source, image)),
             Former::Unknown => before.map(|before| Base(None, before as usize)),
@@ -182,21 +247,8 @@ impl Gatherer<'_, '_> {
             }
         }
         let nulls = self.nulls(role, side.width)?;
-        let number = self.table.new_image(leaves)?;
-        for (picked, place) in side.places.iter().enumerate() {
-            match place {
-                None => self.push(picked, Content::None(State::Absent))?,
-                Some(place) if bit(nulls.bytes(&self.streams.nulls), *place) => {
-                    self.push(picked, Content::None(State::Null))?;
-                }
-                Some(_) => self.value(picked, role, base)?,
-            }
-        }
-        Ok(number)
-    }
-
-    fn push(&mut self, picked: usize, content: Content<'_>) -> Result<()> {
-        self.table.cells.get_mut(picked).map_or(Ok(()), |cells| cells.push(content))
+        self.made.push(Made::One { side, nulls, base });
+        self.table.new_image(leaves)
     }
 
     /// Where a whole image was before.
@@ -244,63 +296,17 @@ impl Gatherer<'_, '_> {
             },
         }
     }
-
-    /// Takes a value that is there.
-    fn value(&mut self, picked: usize, role: Role, base: Option<Base>) -> Result<()> {
-        let Some(cells) = self.table.cells.get_mut(picked) else { return Ok(()) };
-        let form = cells.form;
-        let values = self.streams.values.get_mut(picked).and_then(|values| values.get_mut(role as usize));
-        let Values { numbers, texts, relations, differences } = values.ok_or_else(no_row)?;
-        if matches!(form, Form::Number { size: 0, .. } | Form::Fixed { size: 0 }) {
-            return cells.push(Content::Value(&[]));
-        }
-        let other = match base {
-            Some(Base(Some(source), _)) => {
-                let other = self.elsewhere.get(source).copied().flatten().ok_or_else(no_row)?;
-                Some(other.cells.get(picked).ok_or_else(no_row)?)
-            }
-            _ => None,
-        };
-        if let Form::Number { size, order } = form {
-            let older = match base {
-                Some(Base(_, image)) => match other.unwrap_or(&*cells).get(image) {
-                    Content::Value(bytes) => number_of(bytes, order),
-                    Content::None(_) => 0,
-                },
-                None => 0,
-            };
-            let number = numbers.next()?.wrapping_add(older) as u64;
-            let eight = match order {
-                Order::Low => number,
-                Order::High => number.checked_shl(64 - 8 * size as u32).unwrap_or_default().swap_bytes(),
-            };
-            return cells.push(Content::Value(eight.to_le_bytes().get(..size).unwrap_or_default()));
-        }
-        let older =
-            base.filter(|Base(_, image)| matches!(other.unwrap_or(&*cells).get(*image), Content::Value(_)));
-        let Some(Base(_, image)) = older else { return cells.push(Content::Value(texts.next()?)) };
-        match (relations.next()?, form, other) {
-            (SAME, _, None) => cells.push_again(image),
-            (SAME, _, Some(other)) => cells.push(other.get(image)),
-            (DIFFERENCE, Form::Prefixed { prefix }, _) => {
-                let size_max = u32::MAX as usize >> (32 - 8 * prefix.clamp(1, 4));
-                let Content::Value(old) = other.unwrap_or(&*cells).get(image) else { return Err(no_row()) };
-                let new = delta::apply(old, differences.next()?, size_max.min(BLOCK_SIZE_MAX))?;
-                cells.push(Content::Value(&new))
-            }
-            _ => cells.push(Content::Value(texts.next()?)),
-        }
-    }
 }
 
 /// Null bits: few, or which of a role's texts.
-enum Nulls {
+#[derive(Debug)]
+pub(super) enum Nulls {
     Number([u8; 8]),
     Text(usize, usize),
 }
 
 impl Nulls {
-    fn bytes<'n>(&'n self, nulls: &'n [(Numbers, Texts); ROLES]) -> &'n [u8] {
+    pub(super) fn bytes<'n>(&'n self, nulls: &'n [(Numbers, Texts); ROLES]) -> &'n [u8] {
         match self {
             Nulls::Number(bytes) => bytes,
             Nulls::Text(role, text) => {

@@ -3,13 +3,16 @@
 //! where it was before, and a value from the older one that it differs from; but columns that aren't picked are never
 //! looked at.
 //!
-//! In two steps, as unpacking: [`prepare()`] takes the streams, for several blocks at once, and `gather` goes through
-//! the events in order.
+//! [`prepare()`] takes the streams, `gather` goes through the events in order and finds the images, and `fill` takes the values
+//! of each column: loops over the same kind of thing are what makes it fast.
 //!
 //! - `prepare`: the streams of a block, and the rows events in it; `maps`: its table maps; `streams`: what is taken of a table
-//! - `gather`: goes through the events; `whole`: the same for a block that was unpacked as a whole
+//! - `around`: the transactions of a block, and the headers of its events
+//! - `gather`: goes through the events; `fill`: takes the values; `whole`: the same for a block that was unpacked as a whole
 //! - `values`: the values of a column, by image
 
+mod around;
+mod fill;
 mod gather;
 mod maps;
 mod prepare;
@@ -27,6 +30,8 @@ use crate::block::cells::is_set;
 use crate::block::form::Form;
 use crate::error::{Error, Result};
 
+pub(crate) use around::Transactions;
+pub use around::{Around, Transaction};
 pub(crate) use prepare::{Prepared, prepare};
 use values::{Cells, Content, State};
 
@@ -41,6 +46,15 @@ pub struct Pick<'a> {
     pub table: &'a [u8],
     /// Its columns. No documents: of those that were changed in part the rest would be missing.
     pub columns: &'a Choose<'a>,
+    /// Whether it is told what is around rows: their transaction, and their event's header.
+    pub with_around: bool,
+}
+
+impl Pick<'_> {
+    /// The same of blocks that others refer to: only their values count.
+    pub(crate) fn of_references(&self) -> Pick<'_> {
+        Pick { with_around: false, ..*self }
+    }
 }
 
 impl std::fmt::Debug for Pick<'_> {
@@ -54,10 +68,32 @@ impl std::fmt::Debug for Pick<'_> {
 pub struct Picked {
     /// The table, once for each of its definitions.
     pub tables: Vec<PickedTable>,
-    /// Rows that follow each other: the table's number, their kind, and which of its rows they are.
-    pub runs: Vec<(usize, RowsKind, Range<usize>)>,
-    /// The table's maps in force where the block ends.
+    /// All rows, in the log's order.
+    pub runs: Vec<RowRun>,
+    /// What is known where the block ends.
+    pub(crate) end: Bound,
+}
+
+/// Rows of one table and kind that follow each other, with the same around them.
+#[derive(Debug)]
+pub struct RowRun {
+    /// Which of the tables.
+    pub table: usize,
+    /// Their kind.
+    pub kind: RowsKind,
+    /// Which of its rows.
+    pub rows: Range<usize>,
+    /// What is around them, if that is picked.
+    pub around: Option<Around>,
+}
+
+/// What is known between two blocks, where a transaction goes on.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Bound {
+    /// The table's maps in force.
     pub(crate) maps: Vec<Vec<u8>>,
+    /// The transaction.
+    pub(crate) transactions: Transactions,
 }
 
 /// Rows of a table.
@@ -98,14 +134,36 @@ impl PickedTable {
         self.image(row, is_after).is_some()
     }
 
-    /// The value of one of the picked columns, before or after the change; `None`: it isn't there.
-    #[inline]
-    pub fn cell(&self, row: usize, is_after: bool, picked: usize) -> Option<CellContent<'_>> {
-        match self.cells.get(picked)?.get(self.image(row, is_after)? as usize) {
-            Content::None(State::Null) => Some(CellContent::Null),
-            Content::None(_) => None,
-            Content::Value(bytes) => Some(CellContent::Value(bytes)),
-        }
+    /// The values of one of the picked columns in these rows, before or after the change; `None`: it isn't there.
+    pub fn values(
+        &self,
+        rows: Range<usize>,
+        is_after: bool,
+        picked: usize,
+    ) -> impl Iterator<Item = Option<CellContent<'_>>> {
+        let cells = self.cells.get(picked);
+        self.rows.get(rows).unwrap_or_default().iter().map(move |&[before, after]| {
+            let image = if is_after { after } else { before };
+            match cells?.get(image? as usize) {
+                Content::None(State::Null) => Some(CellContent::Null),
+                Content::None(_) => None,
+                Content::Value(bytes) => Some(CellContent::Value(bytes)),
+            }
+        })
+    }
+
+    /// Whether the length of a row's values depends on the row.
+    pub fn has_lengths(&self) -> bool {
+        self.cells.iter().any(|cells| cells.stride().is_none())
+    }
+
+    /// Bytes of a row's values, before and after the change.
+    pub fn size(&self, row: usize) -> usize {
+        let images = [false, true].into_iter().filter_map(|is_after| self.image(row, is_after));
+        let of_image = |image: u32| -> usize {
+            self.cells.iter().map(|cells| cells.range(image as usize).map_or(0, |range| range.len())).sum()
+        };
+        images.map(of_image).sum()
     }
 
     /// Takes a whole image, to which later blocks may refer.
@@ -139,20 +197,28 @@ impl PickedTable {
 
     /// The number of a new image, whose values follow.
     fn new_image(&mut self, leaves: bool) -> Result<u32> {
-        let number = u32::try_from(self.image_count).map_err(|_| too_many())?;
-        self.image_count += 1;
+        self.new_images(1, leaves)
+    }
+
+    /// The number of the first of so many new images.
+    fn new_images(&mut self, count: usize, leaves: bool) -> Result<u32> {
+        let first = u32::try_from(self.image_count).map_err(|_| too_many())?;
+        self.image_count += count;
+        let end = u32::try_from(self.image_count).map_err(|_| too_many())?;
         if leaves {
-            self.images.push(number);
+            self.images.extend(first..end);
         }
-        Ok(number)
+        Ok(first)
     }
 }
 
 impl Picked {
-    fn add_run(&mut self, table: usize, kind: RowsKind, rows: Range<usize>) {
+    fn add_run(&mut self, run: RowRun) {
         match self.runs.last_mut() {
-            Some((last, last_kind, run)) if *last == table && *last_kind == kind => run.end = rows.end,
-            _ => self.runs.push((table, kind, rows)),
+            Some(last) if (last.table, last.kind) == (run.table, run.kind) && last.around == run.around => {
+                last.rows.end = run.rows.end;
+            }
+            _ => self.runs.push(run),
         }
     }
 
@@ -162,7 +228,7 @@ impl Picked {
             let cells: usize = table.cells.iter().map(Cells::memory).sum();
             cells + table.rows.len() * 16 + table.images.len() * 4 + table.name.len()
         };
-        self.tables.iter().map(of).sum::<usize>() + self.runs.len() * 40
+        self.tables.iter().map(of).sum::<usize>() + self.runs.len() * size_of::<RowRun>()
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use binlogz_binlog::EventType;
 use binlogz_binlog::event::RowsKind;
 
+use super::around::Events;
 use super::maps::Maps;
 use super::streams::{Numbers, TableStreams, Texts};
 use super::{Pick, PickedTable};
@@ -27,12 +28,14 @@ pub(crate) enum Prepared {
 }
 
 impl Prepared {
-    /// Whether the table maps in force where the block begins are those of the block before it, if it continues from one.
-    pub(crate) fn lacks_maps(&self) -> bool {
-        match self {
-            Prepared::Columns(_) => false,
-            Prepared::Unpacked(_, maps) | Prepared::Whole(maps) => maps.is_empty(),
-        }
+    /// Whether something is needed of the block before it, if it continues from one: the transaction, or the table maps in
+    /// force.
+    pub(crate) fn needs_bound(&self, pick: &Pick<'_>) -> bool {
+        pick.with_around
+            || match self {
+                Prepared::Columns(_) => false,
+                Prepared::Unpacked(_, maps) | Prepared::Whole(maps) => maps.is_empty(),
+            }
     }
 }
 
@@ -40,11 +43,22 @@ impl Prepared {
 #[derive(Debug)]
 pub(crate) struct Columns {
     pub(super) patterns: Vec<Pattern>,
-    /// Rows events of the table, in order: which pattern each has.
-    pub(super) steps: Vec<usize>,
+    /// Rows events of the table, in order.
+    pub(super) steps: Vec<Step>,
+    /// If it is picked what is around rows.
+    pub(super) events: Option<Events>,
     pub(super) tables: Vec<(PickedTable, TableStreams)>,
     pub(super) maps: Vec<Vec<u8>>,
     pub(super) size: usize,
+}
+
+/// A rows event of the table.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Step {
+    /// Its number in the block.
+    pub(super) event: usize,
+    /// Which pattern it has.
+    pub(super) pattern: usize,
 }
 
 /// Rows events that are alike: most of a table's are.
@@ -107,8 +121,8 @@ pub(crate) fn prepare(packed: &[u8], size: usize, pick: &Pick<'_>) -> Result<Pre
     // The last pattern of each table and kind.
     let mut latest: HashMap<(usize, EventType), usize> = HashMap::new();
     let mut last_id = 0i64;
-    for event_type in types {
-        let Some(event_type) = u8::try_from(event_type).ok().map(EventType) else { continue };
+    for (event, event_type) in types.iter().enumerate() {
+        let Some(event_type) = u8::try_from(*event_type).ok().map(EventType) else { continue };
         if event_type == EventType::TABLE_MAP {
             last_id = map_ids.next()?.wrapping_add(last_id);
             maps_seen.note(last_id, map_bodies.next()?, pick)?;
@@ -128,19 +142,20 @@ pub(crate) fn prepare(packed: &[u8], size: usize, pick: &Pick<'_>) -> Result<Pre
                     patterns.len() - 1
                 }
             };
-            steps.push(number);
+            steps.push(Step { event, pattern: number });
         }
     }
     if maps_seen.is_unfit {
         return Ok(Prepared::Whole(maps));
     }
     let maps = maps_seen.in_force();
+    let events = pick.with_around.then(|| Events::take(&mut streams, types)).transpose()?;
     let tables = maps_seen.tables.into_iter().map(|(number, table)| {
         let group = Column::TABLES + number;
         TableStreams::take(&mut streams, group, &table).map(|streams| (table, streams))
     });
     let tables = tables.collect::<Result<_>>()?;
-    Ok(Prepared::Columns(Box::new(Columns { patterns, steps, tables, maps, size })))
+    Ok(Prepared::Columns(Box::new(Columns { patterns, steps, events, tables, maps, size })))
 }
 
 fn kind_of(event_type: EventType) -> Option<RowsKind> {

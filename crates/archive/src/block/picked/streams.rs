@@ -15,8 +15,24 @@ impl Numbers {
     pub(super) fn next(&mut self) -> Result<i64> {
         let next = self.0.get(self.1).copied();
         self.1 += 1;
-        next.ok_or_else(|| Error::damaged("column of numbers", "its end", "another number"))
+        next.ok_or_else(ended)
     }
+
+    /// The next numbers, so many.
+    pub(super) fn take(&mut self, count: usize) -> Result<&[i64]> {
+        let from = self.1;
+        self.1 += count;
+        self.0.get(from..self.1).ok_or_else(ended)
+    }
+
+    /// Those that were not taken yet.
+    pub(super) fn left(&self) -> &[i64] {
+        self.0.get(self.1..).unwrap_or_default()
+    }
+}
+
+fn ended() -> Error {
+    Error::damaged("column of numbers", "its end", "another number")
 }
 
 #[derive(Debug, Default)]

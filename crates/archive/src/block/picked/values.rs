@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::{no_row, too_many};
 use crate::block::form::Form;
+use crate::block::walk::Order;
 use crate::error::{Error, Result};
 
 /// A column's values, by image.
@@ -91,6 +92,46 @@ impl Cells {
         }
         self.states.push(state);
         Ok(())
+    }
+
+    /// Appends images without a value.
+    pub(super) fn push_none(&mut self, state: State, count: usize) {
+        match self.stride() {
+            Some(stride) => self.bytes.resize(self.bytes.len() + stride * count, 0),
+            None => {
+                let end = self.ends.last().copied().unwrap_or_default();
+                self.ends.resize(self.ends.len() + count, end);
+            }
+        }
+        self.states.resize(self.states.len() + count, state);
+    }
+
+    /// Appends numbers of `size` bytes each: the column's.
+    pub(super) fn push_numbers(&mut self, numbers: &[i64], size: usize, order: Order) {
+        match (order, size) {
+            (Order::Low, 1) => self.push_low::<1>(numbers),
+            (Order::Low, 2) => self.push_low::<2>(numbers),
+            (Order::Low, 4) => self.push_low::<4>(numbers),
+            (Order::Low, 8) => self.push_low::<8>(numbers),
+            (Order::Low, _) => {
+                numbers.iter().for_each(|number| self.bytes.extend(number.to_le_bytes().iter().take(size)));
+            }
+            (Order::High, _) => {
+                let before = 8usize.saturating_sub(size);
+                numbers.iter().for_each(|number| {
+                    self.bytes.extend_from_slice(number.to_be_bytes().get(before..).unwrap_or_default());
+                });
+            }
+        }
+        self.states.resize(self.states.len() + numbers.len(), State::Value);
+    }
+
+    fn push_low<const SIZE: usize>(&mut self, numbers: &[i64]) {
+        self.bytes.reserve(numbers.len() * SIZE);
+        for number in numbers {
+            let bytes = number.to_le_bytes();
+            self.bytes.extend_from_slice(bytes.first_chunk::<SIZE>().map_or(&[], <[u8; SIZE]>::as_slice));
+        }
     }
 
     /// The same value as that of an image here.

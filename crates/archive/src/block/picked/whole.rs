@@ -8,37 +8,47 @@ use binlogz_binlog::event::{PostHeaderLengths, RowsEvent, TableId, TableMapEvent
 use binlogz_binlog::row::{CellContent, RowDecoder, TableSchema};
 
 use super::values::{Content, State};
-use super::{Pick, Picked, PickedTable, no_row};
+use super::{Around, Bound, Pick, Picked, PickedTable, RowRun, no_row};
 use crate::block::former::Unpacked;
 use crate::error::{Error, Result};
 use crate::log::events;
 
 impl Picked {
-    /// Picks out of a block that was unpacked as a whole. `maps`: the table maps in force where it begins.
+    /// Picks out of a block that was unpacked as a whole. `before`: what is known where it begins.
     pub(crate) fn of_unpacked(
         block: &Unpacked,
-        maps: &[Vec<u8>],
+        before: &Bound,
         lengths: &PostHeaderLengths,
         offset: u64,
         pick: &Pick<'_>,
     ) -> Result<Picked> {
         let mut whole = OfWhole { pick, picked: Picked::default(), by_id: HashMap::new() };
+        let mut transactions = before.transactions.clone();
         let map_length = lengths.of(EventType::TABLE_MAP);
-        maps.iter().try_for_each(|map| whole.map(map, map_length))?;
+        before.maps.iter().try_for_each(|map| whole.map(map, map_length))?;
         let mut decoder = RowDecoder::new();
         for event in events::events(&block.log, offset) {
             let Some(frame) = events::frame(event) else { continue };
             let event_type = frame.event_type();
+            if pick.with_around {
+                transactions.pass(frame.header(), frame.body())?;
+            }
             if event_type == EventType::TABLE_MAP {
                 whole.map(frame.body(), map_length)?;
             } else if event_type.is_rows() {
                 let rows = RowsEvent::decode(event_type, frame.body(), lengths.of(event_type))?;
-                whole.rows(&rows, &mut decoder)?;
+                let around = pick.with_around.then(|| Around {
+                    transaction: transactions.open.clone(),
+                    timestamp: frame.header().timestamp,
+                    server_id: frame.header().server_id,
+                });
+                whole.rows(&rows, around, &mut decoder)?;
             }
         }
         let mut picked = whole.picked;
         let maps = whole.by_id.into_iter();
-        picked.maps = maps.filter_map(|(_, known)| known.map(|(_, body)| body)).collect();
+        let maps = maps.filter_map(|(_, known)| known.map(|(_, body)| body)).collect();
+        picked.end = Bound { maps, transactions };
         for table in &mut picked.tables {
             let images = block.tables.get(&table.name).and_then(|number| block.images.get(*number));
             for place in images.into_iter().flatten() {
@@ -78,7 +88,7 @@ impl OfWhole<'_> {
         Ok(())
     }
 
-    fn rows(&mut self, rows: &RowsEvent<'_>, decoder: &mut RowDecoder) -> Result<()> {
+    fn rows(&mut self, rows: &RowsEvent<'_>, around: Option<Around>, decoder: &mut RowDecoder) -> Result<()> {
         let Some(&Some((number, _))) = self.by_id.get(&rows.table_id) else { return Ok(()) };
         let Some(table) = self.picked.tables.get_mut(number) else { return Ok(()) };
         let schema = Arc::clone(&table.schema);
@@ -102,7 +112,7 @@ impl OfWhole<'_> {
             table.rows.push(images);
         }
         let end = table.rows.len();
-        self.picked.add_run(number, rows.kind(), start..end);
+        self.picked.add_run(RowRun { table: number, kind: rows.kind(), rows: start..end, around });
         Ok(())
     }
 }

@@ -1,0 +1,273 @@
+//! What is around rows: the transaction that they belong to, and the header of their event. Taken from the streams of the
+//! events that begin and end transactions, which are few and small; no event is put together.
+//!
+//! ```text
+//! event                        what is taken
+//! GTID, of the known layout    its type's group: uuid, gno, clock type, commit timestamps
+//! GTID, of another             its body
+//! query                        its statement: BEGIN, COMMIT, ...
+//! others                       their type and flags
+//! all                          timestamp and server id, each as its difference from the event's before it
+//! ```
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use binlogz_binlog::event::{AnyGtidEvent, CommitTimestamps, QueryEvent, StatusVariables};
+use binlogz_binlog::gtid::{Gtid, ServerUuid};
+use binlogz_binlog::header::HeaderFlags;
+use binlogz_binlog::{Boundary, EventHeader, EventType, TransactionBoundaryParser};
+
+use super::streams::{Numbers, Texts};
+use crate::block::layout::{
+    self, BODY, FLAGS, KNOWN, LOGICAL_CLOCK, ORIGINAL_TIMESTAMP, SERVER_ID, TIMESTAMP, TIMESTAMP_MAX,
+    UNKNOWN_BODY,
+};
+use crate::block::streams::{Column, SparseStreams};
+use crate::error::{Error, Result};
+
+/// What is around the rows of an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Around {
+    /// Their transaction; `None`: no GTID event begins it.
+    pub transaction: Option<Arc<Transaction>>,
+    /// The event's timestamp, in seconds since 1970; 0: none.
+    pub timestamp: u32,
+    /// The server that wrote the event.
+    pub server_id: u32,
+}
+
+/// A transaction as its GTID event tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transaction {
+    /// `None`: it is anonymous.
+    pub gtid: Option<Gtid>,
+    /// When it was committed, since MySQL 8.0.1.
+    pub commit_timestamps: Option<CommitTimestamps>,
+}
+
+impl Transaction {
+    fn of(event: &AnyGtidEvent<'_>) -> Self {
+        Transaction { gtid: event.gtid(), commit_timestamps: event.commit_timestamps() }
+    }
+}
+
+/// Which transaction events belong to: as [`Boundary`] says, from the begin of a log's part.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Transactions {
+    parser: TransactionBoundaryParser,
+    pub(super) open: Option<Arc<Transaction>>,
+}
+
+impl Transactions {
+    /// Takes the next event.
+    pub(super) fn pass(&mut self, header: &EventHeader, body: &[u8]) -> Result<()> {
+        if self.stays(header, body) {
+            return Ok(());
+        }
+        let begins = AnyGtidEvent::decode(body, header.event_type)?;
+        self.open = begins.map(|event| Arc::new(Transaction::of(&event)));
+        Ok(())
+    }
+
+    /// Whether the next event belongs to the transaction before it.
+    fn stays(&mut self, header: &EventHeader, body: &[u8]) -> bool {
+        matches!(self.parser.feed(header, body).boundary, Boundary::Inside | Boundary::End)
+    }
+}
+
+/// The streams of a block's events that tell what is around rows.
+#[derive(Debug)]
+pub(super) struct Events {
+    /// The types of all events, in order; how many were passed.
+    types: Numbers,
+    /// By type.
+    streams: HashMap<EventType, OfType>,
+    last: Last,
+    /// The body of a query that has the last statement.
+    query: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+/// The fields that an event's are differences from.
+#[derive(Debug, Default)]
+struct Last {
+    timestamp: i64,
+    server_id: i64,
+    gno: i64,
+    commit_timestamp: i64,
+}
+
+/// The streams of an event type. Those that nobody needs are empty.
+#[derive(Debug)]
+struct OfType {
+    timestamps: Numbers,
+    server_ids: Numbers,
+    flags: Numbers,
+    body: Body,
+}
+
+#[derive(Debug)]
+enum Body {
+    /// Nothing depends on it.
+    Any,
+    Gtid {
+        known: Numbers,
+        gtids: Box<Gtids>,
+        unknown: Texts,
+    },
+    Query {
+        known: Numbers,
+        statements: Texts,
+        unknown: Texts,
+    },
+}
+
+#[derive(Debug)]
+struct Gtids {
+    uuids: Texts,
+    gnos: Numbers,
+    clock_types: Numbers,
+    immediate: Numbers,
+    original: Numbers,
+}
+
+impl Events {
+    /// Takes the streams of a block that has events of these types.
+    pub(super) fn take(streams: &mut SparseStreams<'_>, types: Vec<i64>) -> Result<Self> {
+        let distinct: BTreeSet<i64> = types.iter().copied().collect();
+        let mut by_type = HashMap::new();
+        for event_type in distinct {
+            let event_type = type_of(event_type)?;
+            by_type.insert(event_type, OfType::take(streams, event_type)?);
+        }
+        Ok(Events { types: Numbers(types, 0), streams: by_type, last: Last::default(), query: None })
+    }
+
+    /// Goes through the events up to one, by its number in the block, and returns what is around that.
+    pub(super) fn pass_to(&mut self, event: usize, transactions: &mut Transactions) -> Result<Around> {
+        while self.types.1 <= event {
+            self.pass(transactions)?;
+        }
+        Ok(Around {
+            transaction: transactions.open.clone(),
+            timestamp: self.last.timestamp as u32,
+            server_id: self.last.server_id as u32,
+        })
+    }
+
+    /// Goes through the rest of the events.
+    pub(super) fn pass_all(&mut self, transactions: &mut Transactions) -> Result<()> {
+        while self.types.1 < self.types.0.len() {
+            self.pass(transactions)?;
+        }
+        Ok(())
+    }
+
+    fn pass(&mut self, transactions: &mut Transactions) -> Result<()> {
+        let event_type = type_of(self.types.next()?)?;
+        let Some(streams) = self.streams.get_mut(&event_type) else { return Ok(()) };
+        let last = &mut self.last;
+        last.timestamp = last.timestamp.wrapping_add(streams.timestamps.next()?);
+        last.server_id = last.server_id.wrapping_add(streams.server_ids.next()?);
+        let mut header = EventHeader {
+            timestamp: last.timestamp as u32,
+            event_type,
+            server_id: last.server_id as u32,
+            event_size: 0,
+            end_log_pos: 0,
+            flags: HeaderFlags::default(),
+        };
+        match &mut streams.body {
+            Body::Any => {
+                header.flags = HeaderFlags(streams.flags.next()? as u16);
+                transactions.pass(&header, &[])
+            }
+            Body::Gtid { known, gtids, unknown } => match known.next()? {
+                1 => {
+                    let begins = gtids.next(event_type, last)?;
+                    // Of such an event only the type counts.
+                    if !transactions.stays(&header, &[]) {
+                        transactions.open = Some(Arc::new(begins));
+                    }
+                    Ok(())
+                }
+                _ => transactions.pass(&header, unknown.next()?),
+            },
+            Body::Query { known, statements, unknown } => match known.next()? {
+                1 => transactions.pass(&header, body_of(&mut self.query, statements.next()?)?),
+                _ => transactions.pass(&header, unknown.next()?),
+            },
+        }
+    }
+}
+
+/// The body of a query: most have the same statement as the one before them.
+fn body_of<'q>(last: &'q mut Option<(Vec<u8>, Vec<u8>)>, statement: &[u8]) -> Result<&'q [u8]> {
+    if last.as_ref().is_none_or(|(known, _)| known != statement) {
+        let query = QueryEvent {
+            thread_id: 0,
+            exec_time: 0,
+            error_code: 0,
+            status_variables: StatusVariables::default(),
+            database: b"",
+            statement,
+        };
+        *last = Some((statement.to_vec(), query.encode()?));
+    }
+    Ok(last.as_ref().map(|(_, body)| body.as_slice()).unwrap_or_default())
+}
+
+impl OfType {
+    fn take(streams: &mut SparseStreams<'_>, event_type: EventType) -> Result<Self> {
+        let at = |slot: usize| Column::new(usize::from(event_type.0), slot);
+        let mut numbers = |slot: usize| streams.numbers(at(slot)).map(|numbers| Numbers(numbers, 0));
+        let (timestamps, server_ids) = (numbers(TIMESTAMP)?, numbers(SERVER_ID)?);
+        let is_gtid = event_type.is_gtid() || event_type == EventType::MARIADB_GTID;
+        if !is_gtid && event_type != EventType::QUERY {
+            return Ok(OfType { timestamps, server_ids, flags: numbers(FLAGS)?, body: Body::Any });
+        }
+        let known = numbers(KNOWN)?;
+        let body = if is_gtid {
+            let gnos = numbers(BODY + layout::GNO)?;
+            let clock_types = numbers(BODY + layout::CLOCK_TYPE)?;
+            let immediate = numbers(BODY + layout::COMMIT_TIMESTAMP)?;
+            let original = numbers(BODY + layout::ORIGINAL_COMMIT_TIMESTAMP)?;
+            let uuids = Texts(streams.strings(at(BODY + layout::UUID))?, 0);
+            let gtids = Box::new(Gtids { uuids, gnos, clock_types, immediate, original });
+            Body::Gtid { known, gtids, unknown: Texts(streams.strings(at(UNKNOWN_BODY))?, 0) }
+        } else {
+            let statements = Texts(streams.strings(at(BODY + layout::STATEMENT))?, 0);
+            Body::Query { known, statements, unknown: Texts(streams.strings(at(UNKNOWN_BODY))?, 0) }
+        };
+        Ok(OfType { timestamps, server_ids, flags: Numbers::default(), body })
+    }
+}
+
+impl Gtids {
+    /// The transaction that the next event begins.
+    fn next(&mut self, event_type: EventType, last: &mut Last) -> Result<Transaction> {
+        last.gno = last.gno.wrapping_add(self.gnos.next()?);
+        let immediate = last.commit_timestamp.wrapping_add(self.immediate.next()?);
+        last.commit_timestamp = immediate;
+        let time = (immediate & (ORIGINAL_TIMESTAMP - 1)) as u64;
+        let original = match immediate & ORIGINAL_TIMESTAMP {
+            0 => None,
+            _ => Some((time.wrapping_add(self.original.next()? as u64)) & TIMESTAMP_MAX),
+        };
+        let uuid = self.uuids.next()?.first_chunk().copied();
+        let uuid = uuid.ok_or_else(|| Error::damaged("GTID event", "a short uuid", "16 bytes"))?;
+        let gno = last.gno as u64;
+        let gtid = match event_type {
+            EventType::ANONYMOUS_GTID => None,
+            _ => Some(Gtid::new(ServerUuid(uuid).into(), gno)?),
+        };
+        let has_times = self.clock_types.next()? == LOGICAL_CLOCK;
+        let commit_timestamps = has_times.then_some(CommitTimestamps { immediate: time, original });
+        Ok(Transaction { gtid, commit_timestamps })
+    }
+}
+
+fn type_of(number: i64) -> Result<EventType> {
+    let event_type = u8::try_from(number).map(EventType);
+    event_type.map_err(|_| Error::damaged("event type", number.to_string(), "0 to 255"))
+}

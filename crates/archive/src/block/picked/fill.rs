@@ -1,0 +1,129 @@
+//! The third step: takes the values of the images that were found, column by column.
+
+use super::gather::{Base, Made, Side};
+use super::streams::{ROLES, TableStreams, Values};
+use super::values::{Cells, Content, State};
+use super::{PickedTable, no_row};
+use crate::block::cells::bit;
+use crate::block::form::Form;
+use crate::block::rows::{DIFFERENCE, Role, SAME};
+use crate::block::walk::number_of;
+use crate::codec::delta;
+use crate::error::Result;
+use crate::log::BLOCK_SIZE_MAX;
+
+impl PickedTable {
+    /// Takes the values of images. `elsewhere`: the same table in the blocks that this one refers to.
+    pub(super) fn fill(
+        &mut self,
+        streams: TableStreams,
+        elsewhere: &[Option<&PickedTable>],
+        made: &[Made<'_>],
+    ) -> Result<()> {
+        let TableStreams { nulls, values, .. } = streams;
+        for (pick, (cells, values)) in self.cells.iter_mut().zip(values).enumerate() {
+            let others = elsewhere.iter().map(|other| other.and_then(|other| other.cells.get(pick)));
+            let others: Vec<Option<&Cells>> = others.collect();
+            let mut column = Column { cells, values, others: &others };
+            for made in made {
+                match made {
+                    Made::Fresh { side, count } if side.has(pick) => column.fresh(side.role, *count)?,
+                    Made::Fresh { count, .. } => column.cells.push_none(State::Absent, *count),
+                    Made::Again { source, image } => column.again(*source, *image)?,
+                    Made::One { side, nulls: of_one, base } => match side.place(pick) {
+                        None => column.cells.push_none(State::Absent, 1),
+                        Some(place) if bit(of_one.bytes(&nulls), place) => {
+                            column.cells.push_none(State::Null, 1);
+                        }
+                        Some(_) => column.one(side.role, *base)?,
+                    },
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Side {
+    /// The place of a picked column among those of the side's images.
+    fn place(&self, pick: usize) -> Option<usize> {
+        self.places.get(pick).copied().flatten()
+    }
+
+    fn has(&self, pick: usize) -> bool {
+        self.place(pick).is_some()
+    }
+}
+
+/// A picked column.
+struct Column<'c> {
+    cells: &'c mut Cells,
+    values: [Values; ROLES],
+    /// The same column in the blocks that this one refers to.
+    others: &'c [Option<&'c Cells>],
+}
+
+impl Column<'_> {
+    /// Takes values that differ from no others.
+    fn fresh(&mut self, role: Role, count: usize) -> Result<()> {
+        let Values { numbers, texts, .. } = self.values.get_mut(role as usize).ok_or_else(no_row)?;
+        match self.cells.form {
+            Form::Number { size: 0, .. } | Form::Fixed { size: 0 } => {
+                (0..count).try_for_each(|_| self.cells.push(Content::Value(&[])))
+            }
+            Form::Number { size, order } => {
+                self.cells.push_numbers(numbers.take(count)?, size, order);
+                Ok(())
+            }
+            _ => (0..count).try_for_each(|_| self.cells.push(Content::Value(texts.next()?))),
+        }
+    }
+
+    /// Takes the value of an image of another block.
+    fn again(&mut self, source: usize, image: usize) -> Result<()> {
+        let other = self.others.get(source).copied().flatten().ok_or_else(no_row)?;
+        self.cells.push(other.get(image))
+    }
+
+    /// Takes a value that may be a difference.
+    fn one(&mut self, role: Role, base: Option<Base>) -> Result<()> {
+        let cells = &mut *self.cells;
+        let form = cells.form;
+        let values = self.values.get_mut(role as usize).ok_or_else(no_row)?;
+        let Values { numbers, texts, relations, differences } = values;
+        if matches!(form, Form::Number { size: 0, .. } | Form::Fixed { size: 0 }) {
+            return cells.push(Content::Value(&[]));
+        }
+        let other = match base {
+            Some(Base(Some(source), _)) => {
+                Some(self.others.get(source).copied().flatten().ok_or_else(no_row)?)
+            }
+            _ => None,
+        };
+        if let Form::Number { size, order } = form {
+            let older = match base {
+                Some(Base(_, image)) => match other.unwrap_or(&*cells).get(image) {
+                    Content::Value(bytes) => number_of(bytes, order),
+                    Content::None(_) => 0,
+                },
+                None => 0,
+            };
+            cells.push_numbers(&[numbers.next()?.wrapping_add(older)], size, order);
+            return Ok(());
+        }
+        let older =
+            base.filter(|Base(_, image)| matches!(other.unwrap_or(&*cells).get(*image), Content::Value(_)));
+        let Some(Base(_, image)) = older else { return cells.push(Content::Value(texts.next()?)) };
+        match (relations.next()?, form, other) {
+            (SAME, _, None) => cells.push_again(image),
+            (SAME, _, Some(other)) => cells.push(other.get(image)),
+            (DIFFERENCE, Form::Prefixed { prefix }, _) => {
+                let size_max = u32::MAX as usize >> (32 - 8 * prefix.clamp(1, 4));
+                let Content::Value(old) = other.unwrap_or(&*cells).get(image) else { return Err(no_row()) };
+                let new = delta::apply(old, differences.next()?, size_max.min(BLOCK_SIZE_MAX))?;
+                cells.push(Content::Value(&new))
+            }
+            _ => cells.push(Content::Value(texts.next()?)),
+        }
+    }
+}
