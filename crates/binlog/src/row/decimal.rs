@@ -227,7 +227,13 @@ mod tests {
         assert_eq!(unscaled(14, 4, &positive), Some(12_345_678_901_234));
         assert_eq!(unscaled(14, 4, &positive.map(|byte| !byte)), Some(-12_345_678_901_234));
         assert_eq!(unscaled(2, 2, &[0x7f]), Some(0));
-        assert_eq!(unscaled(38, 0, &[0x80; 17]), None, "no decimal has this group");
+
+        // 38 nines are the most of one length that 128 bits hold.
+        let nine = b"\x3b\x9a\xc9\xff";
+        let widest = [&[0x80 | 99][..], nine, nine, nine, nine].concat();
+        assert_eq!(unscaled(38, 0, &widest), Some(10i128.pow(38) - 1));
+        let wider = [&b"\x83\xe7"[..], nine, nine, nine, nine].concat();
+        assert_eq!(unscaled(39, 0, &wider), None);
     }
 
     #[test]
