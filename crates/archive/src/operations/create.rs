@@ -22,7 +22,7 @@ use crate::log::events;
 use crate::log::payloads::{self, Codec, Expanded, Payloads};
 use crate::operations::digest::{Hasher, Reader, digest, of_object};
 use crate::operations::remove;
-use crate::segment::Segment;
+use crate::segment::{PLAIN_MAX, Segment};
 use crate::storage::{SEGMENT, Storage};
 
 /// Plain bytes of a block: restoring one transaction unpacks one block and those that it refers to.
@@ -59,6 +59,7 @@ pub struct Creator<'a> {
     canonical_payloads: bool,
     level: Level,
     block_size: usize,
+    segment_size: u64,
     /// The codec of the last log that had payloads: the next log very likely has it too.
     codec: Codec,
     /// Called for each log once the archive holds it durably.
@@ -119,6 +120,7 @@ impl<'a> Creator<'a> {
             canonical_payloads,
             level: Level::default(),
             block_size: BLOCK_SIZE,
+            segment_size: PLAIN_MAX,
             codec: Codec::DEFAULT,
             told,
             manifest,
@@ -141,6 +143,11 @@ impl<'a> Creator<'a> {
     /// Plain bytes of a block, if transactions are not larger: 8 MiB unless this says less.
     pub fn block_size(&mut self, size: usize) {
         self.block_size = size.min(BLOCK_SIZE);
+    }
+
+    /// The most plain bytes of a segment, if it has more than one block; at most [`PLAIN_MAX`].
+    pub fn segment_size(&mut self, size: u64) {
+        self.segment_size = size.min(PLAIN_MAX);
     }
 
     /// Packs a log. The archive holds it once `told` was called with it, at the latest when
@@ -328,7 +335,7 @@ impl<'a> Creator<'a> {
         loop {
             let segment = match &mut self.segment {
                 Some(segment) => segment,
-                None => self.segment.insert(Segment::new(self.level)?),
+                None => self.segment.insert(Segment::new(self.level, self.segment_size)?),
             };
             let mark = segment.mark();
             let number = segment.begin(&entry.name, &head);

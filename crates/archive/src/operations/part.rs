@@ -11,10 +11,9 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_flow::Input;
 use binlogz_scratch_file::Scratch;
 
-use crate::block::picked::{Pick, Picked};
+use crate::block::picked::{Bound, Pick, Picked};
 use crate::error::{Error, Result};
 use crate::format::contents::{BlockContents, Contents, KeyProbe, TableContents, TableName};
-use crate::format::index::BlockEntry;
 use crate::format::{FileEntry, index};
 use crate::log::payloads::{self, Codec};
 use crate::operations::restore::{self, LastObject};
@@ -331,8 +330,8 @@ impl PickedLog {
         Ok(Some(PickedLog { objects, steps }))
     }
 
-    /// Has workers `make` something of what is picked of each block, and gives it to `sink` in the log's order, with the bytes
-    /// of the block.
+    /// Has workers `make` something of what is picked of each block, and gives it to `sink` in the log's order, as
+    /// [`Object::pick`] does.
     ///
     /// # Errors
     ///
@@ -344,10 +343,11 @@ impl PickedLog {
         make: &(dyn Fn(&Picked) -> Result<T> + Sync),
         sink: &mut dyn FnMut(u64, T) -> Result<()>,
     ) -> Result<()> {
+        // A transaction may reach over several objects.
+        let mut bound = Bound::default();
         for (object, numbers) in &self.steps {
             let Some(told) = self.objects.get(*object) else { continue };
-            let sink = &mut |entry: &BlockEntry, made| sink(entry.packed_size, made);
-            told.object.pick(numbers, pick, workers, make, sink)?;
+            told.object.pick(numbers, pick, workers, &mut bound, make, sink)?;
         }
         Ok(())
     }

@@ -50,8 +50,9 @@ const GAIN: u64 = 64;
 pub struct Segment {
     file: Scratch,
     index: Index,
-    /// Plain bytes.
+    /// Plain bytes, and how many there may be.
     plain: u64,
+    plain_max: u64,
     /// Bytes written, plus the most that blocks in progress can take.
     packed: AtomicU64,
     history: History,
@@ -95,12 +96,12 @@ struct Coded {
 }
 
 impl Segment {
-    /// An empty segment.
+    /// An empty segment, for so many plain bytes; a single block may have more.
     ///
     /// # Errors
     ///
     /// No temporary file could be made.
-    pub fn new(level: Level) -> Result<Self> {
+    pub fn new(level: Level, plain_max: u64) -> Result<Self> {
         let mut file = Scratch::new().map_err(Error::io("make a temporary file"))?;
         let head = [MAGIC.as_slice(), &VERSION.to_le_bytes()].concat();
         file.write_all(&head).map_err(Error::io("write a temporary file"))?;
@@ -108,6 +109,7 @@ impl Segment {
             file,
             index: Index::default(),
             plain: 0,
+            plain_max,
             packed: AtomicU64::new(HEAD_SIZE),
             history: History::default(),
             kept: Kept::default(),
@@ -128,7 +130,7 @@ impl Segment {
         let packed = self.packed.load(Ordering::Acquire) + stored_size_max(piece.log.len(), header_max);
         let empty = self.index.blocks.is_empty();
         let plain = self.plain + piece.log.len() as u64;
-        empty || (plain <= PLAIN_MAX && packed <= PACKED_MAX - INDEX_ROOM)
+        empty || (plain <= self.plain_max && packed <= PACKED_MAX - INDEX_ROOM)
     }
 
     /// Frees the blocks that are kept unpacked; they are unpacked again when needed.
@@ -185,8 +187,8 @@ impl Segment {
         workers: usize,
         held: &mut Option<Piece>,
     ) -> Result<()> {
-        let Segment { file, index, plain, packed, history, kept, level, contents, tables } = self;
-        let level = *level;
+        let Segment { file, index, plain, plain_max, packed, history, kept, level, contents, tables } = self;
+        let (level, plain_max) = (*level, *plain_max);
         let packed = &*packed;
         let entry_of_log = index.logs.get(log as usize).cloned();
         let entry_of_log = entry_of_log
@@ -204,7 +206,7 @@ impl Segment {
             };
             let size = stored_size_max(piece.log.len(), header_max);
             let all = packed.load(Ordering::Acquire) + size;
-            let fits = *plain + piece.log.len() as u64 <= PLAIN_MAX && all <= PACKED_MAX - INDEX_ROOM;
+            let fits = *plain + piece.log.len() as u64 <= plain_max && all <= PACKED_MAX - INDEX_ROOM;
             if !fits && !history.sizes.is_empty() {
                 *held = Some(piece);
                 return None;

@@ -1,13 +1,15 @@
 //! Picks columns of one table out of blocks of an object: what [`crate::block::picked`] does, with the earlier blocks that it
 //! needs. Workers do all of it, several blocks at once; a block that needs an earlier one waits until that is gathered. Only
-//! what continues from the block before it is gathered in order: [`Made::Later`].
+//! what continues from the block before it is gathered in order: [`Made::Later`]; and so is a block whose values are too many to
+//! be held at once: [`Made::Parts`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use binlogz_flow::ordered;
 
-use crate::block::picked::{self, Bound, Pick, Picked, Prepared};
+use crate::block::former::Unpacked;
+use crate::block::picked::{self, Bound, Pick, Picked, Prepared, Whole};
 use crate::error::{Error, Result};
 use crate::format::index::BlockEntry;
 use crate::log::events;
@@ -16,6 +18,8 @@ use crate::segment::unpacker::{CLOSURE_READ_MAX, Packed};
 
 /// Memory of what is kept of blocks that others refer to.
 const KEPT_MAX: usize = 64 << 20;
+/// Memory of a part of a block with very many values.
+const PART_MEMORY_MAX: usize = 16 << 20;
 
 /// What was picked out of earlier blocks.
 #[derive(Debug, Default)]
@@ -133,10 +137,21 @@ enum Made<'s, T> {
     Whole(u32, T, Bound),
     /// It is gathered when it is its turn: it needs what is known where the block before it ends.
     Later(Job<'s>, Prepared),
+    /// It is picked in parts when it is its turn. With the table maps that it begins with.
+    Parts(Job<'s>, Vec<Vec<u8>>),
+}
+
+/// What a block gives.
+enum Outcome {
+    Whole(Arc<Picked>),
+    /// More than may be held at once. With the table maps that it begins with.
+    Parts(Vec<Vec<u8>>),
 }
 
 impl Object {
-    /// Has workers `make` something of what is picked out of each block, and gives it to `sink` in the order of the blocks.
+    /// Has workers `make` something of what is picked out of each block, and gives it to `sink` in the order of the blocks, with
+    /// the bytes of the block. Of a block with very many values there are several parts, and its bytes come with the first.
+    /// `bound`: what is known where the blocks begin, and then where they end.
     ///
     /// # Errors
     ///
@@ -146,8 +161,9 @@ impl Object {
         numbers: &[u32],
         pick: &Pick<'_>,
         workers: usize,
+        bound: &mut Bound,
         make: &(dyn Fn(&Picked) -> Result<T> + Sync),
-        sink: &mut dyn FnMut(&BlockEntry, T) -> Result<()>,
+        sink: &mut dyn FnMut(u64, T) -> Result<()>,
     ) -> Result<()> {
         let referred: BTreeSet<u32> =
             self.index.blocks.iter().flat_map(|entry| &entry.references).copied().collect();
@@ -158,20 +174,27 @@ impl Object {
             let under_way = referred.contains(&number).then(|| shared.begin(number, turn));
             Some(Ok(Job { number, turn, under_way }))
         };
-        let mut last = Bound::default();
         let sink = |made: Made<'_, T>| {
-            let (number, made) = match made {
+            let (number, maps) = match made {
                 Made::Whole(number, made, end) => {
-                    last = end;
-                    (number, made)
+                    *bound = end;
+                    return sink(self.entry(number)?.packed_size, made);
                 }
-                Made::Later(job, prepared) => {
-                    let picked = self.picked_by(&job, prepared, pick, &last, &shared)?;
-                    last.clone_from(&picked.end);
-                    (job.number, make(&picked)?)
+                Made::Later(job, prepared) => match self.picked_by(&job, prepared, pick, bound, &shared)? {
+                    Outcome::Whole(picked) => {
+                        bound.clone_from(&picked.end);
+                        return sink(self.entry(job.number)?.packed_size, make(&picked)?);
+                    }
+                    Outcome::Parts(maps) => (job.number, maps),
+                },
+                Made::Parts(job, maps) => {
+                    *bound = Bound::default();
+                    (job.number, maps)
                 }
             };
-            sink(self.entry(number)?, made)
+            bound.begin(maps);
+            *bound = self.in_parts(number, pick, bound, make, &mut *sink)?;
+            Ok(())
         };
         let work = |(): &mut (), job| self.work(job, pick, make, &shared);
         ordered::run(workers, jobs, End(&shared), || Ok(()), work, sink)
@@ -189,10 +212,42 @@ impl Object {
         if prepared.needs_bound(pick) && self.entry(job.number)?.continues {
             return Ok(Made::Later(job, prepared));
         }
-        let picked = self.picked_by(&job, prepared, pick, &Bound::default(), shared)?;
-        // A block that needs it doesn't wait for what is made of it.
-        job.under_way = None;
-        Ok(Made::Whole(job.number, make(&picked)?, picked.end.clone()))
+        match self.picked_by(&job, prepared, pick, &Bound::default(), shared)? {
+            Outcome::Whole(picked) => {
+                // A block that needs it doesn't wait for what is made of it.
+                job.under_way = None;
+                Ok(Made::Whole(job.number, make(&picked)?, picked.end.clone()))
+            }
+            Outcome::Parts(maps) => {
+                job.under_way = None;
+                Ok(Made::Parts(job, maps))
+            }
+        }
+    }
+
+    /// Picks out of a block in parts; returns what is known where it ends.
+    fn in_parts<T>(
+        &self,
+        number: u32,
+        pick: &Pick<'_>,
+        before: &Bound,
+        make: &(dyn Fn(&Picked) -> Result<T> + Sync),
+        mut sink: impl FnMut(u64, T) -> Result<()>,
+    ) -> Result<Bound> {
+        let mut bytes = self.entry(number)?.packed_size;
+        let mut sink = |picked: &Picked| sink(std::mem::take(&mut bytes), make(picked)?);
+        let mut sunk = Ok(());
+        let block = self.block(number, 1)?;
+        let last = self.of_whole(number, &block, before, |whole| {
+            whole.rows(pick, PART_MEMORY_MAX, &mut |part| {
+                sunk = sink(&part);
+                sunk.is_ok()
+            })
+        });
+        sunk?;
+        let last = last?;
+        sink(&last)?;
+        Ok(last.end)
     }
 
     /// What a job picks out of its block; kept, if other blocks refer to it.
@@ -203,13 +258,13 @@ impl Object {
         pick: &Pick<'_>,
         before: &Bound,
         shared: &Shared,
-    ) -> Result<Arc<Picked>> {
-        let picked = self.picked(job, prepared, pick, before, shared);
-        let picked = picked.map_err(|error| self.name_it(job.number, error))?;
-        if job.under_way.is_some() {
-            shared.keep(job.number, &picked);
+    ) -> Result<Outcome> {
+        let outcome = self.picked(job, prepared, pick, before, shared);
+        let outcome = outcome.map_err(|error| self.name_it(job.number, error))?;
+        if let (Some(_), Outcome::Whole(picked)) = (&job.under_way, &outcome) {
+            shared.keep(job.number, picked);
         }
-        Ok(picked)
+        Ok(outcome)
     }
 
     fn entry(&self, number: u32) -> Result<&BlockEntry> {
@@ -234,15 +289,16 @@ impl Object {
         pick: &Pick<'_>,
         before: &Bound,
         shared: &Shared,
-    ) -> Result<Arc<Picked>> {
+    ) -> Result<Outcome> {
         let mut open = vec![(number, prepared)];
         let mut at_hand: BTreeMap<u32, Arc<Picked>> = BTreeMap::new();
         let mut size = 0;
         loop {
             let Some((top, prepared)) = open.last() else {
-                return at_hand.remove(&number).ok_or_else(|| {
+                let picked = at_hand.remove(&number).ok_or_else(|| {
                     Error::damaged("block", format!("no block {number}"), "one that was read")
                 });
+                return picked.map(Outcome::Whole);
             };
             let entry = self.entry(*top)?;
             let needs =
@@ -279,18 +335,16 @@ impl Object {
                 continue;
             }
             let Some((top, prepared)) = open.pop() else { continue };
-            let picked = match top == number {
-                true => self.gather(top, prepared, &sources, pick, before)?,
-                false => self.gather(top, prepared, &sources, &pick.of_references(), &Bound::default())?,
-            };
-            let picked = Arc::new(picked);
-            if top != number {
-                shared.keep(top, &picked);
+            if top == number {
+                return self.gather(top, prepared, &sources, pick, before);
             }
+            let picked = Arc::new(self.gather_images(top, prepared, &sources, &pick.of_references())?);
+            shared.keep(top, &picked);
             at_hand.insert(top, picked);
         }
     }
 
+    /// Picks the rows of a block, and the images that others may refer to.
     fn gather(
         &self,
         number: u32,
@@ -298,22 +352,60 @@ impl Object {
         sources: &[Option<Arc<Picked>>],
         pick: &Pick<'_>,
         before: &Bound,
-    ) -> Result<Picked> {
-        let entry = self.entry(number)?;
-        let head = self.index.logs.get(entry.log as usize).map(|log| log.head.as_slice()).unwrap_or_default();
+    ) -> Result<Outcome> {
         let (unpacked, maps) = match prepared {
-            Prepared::Columns(columns) => return columns.gather(sources, before),
+            Prepared::Columns(columns) => {
+                return Ok(Outcome::Whole(Arc::new(columns.gather(sources, before)?)));
+            }
+            Prepared::Whole(maps) => return Ok(Outcome::Parts(maps)),
+            Prepared::Unpacked(unpacked, maps) => (unpacked, maps),
+        };
+        let mut before = before.clone();
+        before.begin(maps.clone());
+        let mut is_whole = true;
+        let picked = self.of_whole(number, &unpacked, &before, |whole| {
+            let mut picked = whole.rows(pick, picked::memory_max(unpacked.log.len()), &mut |_| {
+                is_whole = false;
+                false
+            })?;
+            whole.leave(&mut picked)?;
+            Ok(picked)
+        })?;
+        Ok(if is_whole { Outcome::Whole(Arc::new(picked)) } else { Outcome::Parts(maps) })
+    }
+
+    /// Picks the images of a block that others may refer to.
+    fn gather_images(
+        &self,
+        number: u32,
+        prepared: Prepared,
+        sources: &[Option<Arc<Picked>>],
+        pick: &Pick<'_>,
+    ) -> Result<Picked> {
+        let (unpacked, maps) = match prepared {
+            Prepared::Columns(columns) => return columns.gather(sources, &Bound::default()),
             Prepared::Unpacked(unpacked, maps) => (Arc::new(*unpacked), maps),
             Prepared::Whole(maps) => (self.block(number, 1)?, maps),
         };
-        let mut before = before.clone();
-        if !maps.is_empty() {
-            before.maps = maps;
-        }
-        let lengths = events::lengths(head);
-        let lengths =
-            lengths.ok_or_else(|| Error::damaged("head of the log", "no format description", "one"))?;
-        Picked::of_unpacked(&unpacked, &before, &lengths, entry.offset, pick)
+        let mut before = Bound::default();
+        before.begin(maps);
+        self.of_whole(number, &unpacked, &before, |whole| whole.images(pick))
+    }
+
+    /// Makes something of a block that was unpacked as a whole.
+    fn of_whole<T>(
+        &self,
+        number: u32,
+        block: &Unpacked,
+        before: &Bound,
+        make: impl FnOnce(Whole<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let entry = self.entry(number)?;
+        let head = self.index.logs.get(entry.log as usize).map(|log| log.head.as_slice()).unwrap_or_default();
+        let made = events::lengths(head)
+            .ok_or_else(|| Error::damaged("head of the log", "no format description", "one"))
+            .and_then(|lengths| make(Whole { block, offset: entry.offset, lengths: &lengths, before }));
+        made.map_err(|error| self.name_it(number, error))
     }
 }
 

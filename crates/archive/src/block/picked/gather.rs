@@ -30,7 +30,10 @@ impl Columns {
         let mut picked = Picked::default();
         let mut transactions = before.transactions.clone();
         let mut gathered = Vec::with_capacity(tables.len());
-        for (table, of_table) in tables {
+        for (mut table, of_table) in tables {
+            // Each value is in the block's rows, too.
+            let texts_max = u32::try_from(size).unwrap_or(u32::MAX);
+            table.cells.iter_mut().for_each(|cells| cells.texts_max = texts_max);
             // The same table in the other blocks.
             let elsewhere = sources.iter().map(|source| {
                 source.as_ref().and_then(|source| source.tables.iter().find(|other| other.name == table.name))
@@ -38,8 +41,6 @@ impl Columns {
             gathered.push((of_table, elsewhere.collect::<Vec<_>>(), Vec::new()));
             picked.tables.push(table);
         }
-        // More than any block of its size has: a row takes at least a byte, and an image takes these bytes here.
-        let memory_max = size.saturating_mul(MEMORY_FACTOR).saturating_add(MEMORY_SMALL);
         let sides = patterns.iter().map(|pattern| {
             let table = picked.tables.get(pattern.table);
             table.map(|table| pattern.sides(table)).unwrap_or_default()
@@ -60,7 +61,7 @@ impl Columns {
             };
             let start = table.rows.len();
             let mut gatherer = Gatherer { table, streams, elsewhere, made };
-            gatherer.event(kind == RowsKind::PartialUpdate, sides, memory_max)?;
+            gatherer.event(kind == RowsKind::PartialUpdate, sides)?;
             let end = gatherer.table.rows.len();
             picked.add_run(RowRun { table: number, kind, rows: start..end, around });
         }
@@ -74,11 +75,6 @@ impl Columns {
         Ok(picked)
     }
 }
-
-/// Memory of what is picked for each plain byte of a block, at most, and what a small block may take besides. A row of many
-/// columns that are NULL has a byte for eight of them, which take nine bytes each here.
-const MEMORY_FACTOR: usize = 96;
-const MEMORY_SMALL: usize = 1 << 20;
 
 /// Gathers the rows of a table.
 struct Gatherer<'g, 's> {
@@ -157,14 +153,11 @@ enum Former {
 pub(super) struct Base(pub(super) Option<usize>, pub(super) usize);
 
 impl<'s> Gatherer<'_, 's> {
-    fn event(&mut self, partial: bool, sides: &'s [Side], memory_max: usize) -> Result<()> {
-        let of_others = sides.len().saturating_sub(1) * size_of::<Made<'_>>();
-        let of_row = 24 + of_others + 9 * self.table.columns.len();
-        let rows_max = memory_max / of_row;
+    fn event(&mut self, partial: bool, sides: &'s [Side]) -> Result<()> {
         if let [side] = sides
             && side.role == Role::Inserted
         {
-            self.fresh_rows(side, rows_max)?;
+            self.fresh_rows(side)?;
         }
         while self.streams.more.next()? == 1 {
             let mut row = [None; 2];
@@ -177,15 +170,12 @@ impl<'s> Gatherer<'_, 's> {
                 }
             }
             self.table.rows.push(row);
-            if self.table.rows.len() > rows_max {
-                return Err(too_many());
-            }
         }
         Ok(())
     }
 
     /// Takes rows that are inserted, as long as they have no NULL in a picked column.
-    fn fresh_rows(&mut self, side: &'s Side, rows_max: usize) -> Result<()> {
+    fn fresh_rows(&mut self, side: &'s Side) -> Result<()> {
         let Some((nulls, _)) = self.streams.nulls.get_mut(side.role as usize) else { return Ok(()) };
         let rows = self.streams.more.left().iter().take_while(|&&more| more == 1).count();
         let rows = match side.width.div_ceil(8) {
@@ -198,9 +188,6 @@ impl<'s> Gatherer<'_, 's> {
         };
         if rows == 0 {
             return Ok(());
-        }
-        if rows > rows_max {
-            return Err(too_many());
         }
         if side.width > 0 {
             nulls.take(rows)?;

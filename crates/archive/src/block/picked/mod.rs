@@ -8,7 +8,8 @@
 //!
 //! - `prepare`: the streams of a block, and the rows events in it; `maps`: its table maps; `streams`: what is taken of a table
 //! - `around`: the transactions of a block, and the headers of its events
-//! - `gather`: goes through the events; `fill`: takes the values; `whole`: the same for a block that was unpacked as a whole
+//! - `gather`: goes through the events; `fill`: takes the values
+//! - `whole`: the same for a block that was unpacked as a whole; its rows are given in parts, if they are too many
 //! - `values`: the values of a column, by image
 
 mod around;
@@ -34,6 +35,7 @@ pub(crate) use around::Transactions;
 pub use around::{Around, Transaction};
 pub(crate) use prepare::{Prepared, prepare};
 use values::{Cells, Content, State};
+pub(crate) use whole::Whole;
 
 /// Chooses columns of a table, by their places; `None`: they can't be picked.
 pub type Choose<'a> = dyn Fn(&TableSchema) -> Option<Vec<usize>> + Sync + 'a;
@@ -63,12 +65,12 @@ impl std::fmt::Debug for Pick<'_> {
     }
 }
 
-/// What was picked out of a block.
+/// What was picked out of a block, or of a part of its rows.
 #[derive(Debug, Default)]
 pub struct Picked {
     /// The table, once for each of its definitions.
     pub tables: Vec<PickedTable>,
-    /// All rows, in the log's order.
+    /// The rows, in the log's order.
     pub runs: Vec<RowRun>,
     /// What is known where the block ends.
     pub(crate) end: Bound,
@@ -87,13 +89,22 @@ pub struct RowRun {
     pub around: Option<Around>,
 }
 
-/// What is known between two blocks, where a transaction goes on.
+/// What is known between two blocks, where a transaction goes on; nothing is where a log begins.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Bound {
+pub struct Bound {
     /// The table's maps in force.
     pub(crate) maps: Vec<Vec<u8>>,
     /// The transaction.
     pub(crate) transactions: Transactions,
+}
+
+impl Bound {
+    /// A block begins that has these table maps; none: it doesn't say.
+    pub(crate) fn begin(&mut self, maps: Vec<Vec<u8>>) {
+        if !maps.is_empty() {
+            self.maps = maps;
+        }
+    }
 }
 
 /// Rows of a table.
@@ -114,12 +125,34 @@ pub struct PickedTable {
     image_count: usize,
 }
 
+/// Memory of a row besides its images.
+const ROW_MEMORY: usize = size_of::<[Option<u32>; 2]>();
+
+/// Memory that the values of a block may take for each of its plain bytes, and what those of a small block may take besides.
+/// A row of many columns that are NULL, or of which few were logged, takes more: it has less than a bit for each.
+const MEMORY_FACTOR: usize = 32;
+const MEMORY_SMALL: usize = 1 << 20;
+
+/// Memory that the values of a block of so many plain bytes may take all at once.
+pub(crate) fn memory_max(size: usize) -> usize {
+    size.saturating_mul(MEMORY_FACTOR).saturating_add(MEMORY_SMALL)
+}
+
 impl PickedTable {
     fn new(name: &[u8], schema: TableSchema, columns: Vec<usize>) -> Self {
+        PickedTable::of(name, Arc::new(schema), columns)
+    }
+
+    /// The same table without its rows.
+    fn anew(&self) -> Self {
+        PickedTable::of(&self.name, Arc::clone(&self.schema), self.columns.clone())
+    }
+
+    fn of(name: &[u8], schema: Arc<TableSchema>, columns: Vec<usize>) -> Self {
         let form = |&column: &usize| schema.columns().get(column).map(|column| Form::of(column.kind));
         let cells = columns.iter().filter_map(form).map(Cells::new).collect();
         PickedTable {
-            schema: Arc::new(schema),
+            schema,
             columns,
             name: name.to_vec(),
             cells,
@@ -155,6 +188,11 @@ impl PickedTable {
     /// Whether the length of a row's values depends on the row.
     pub fn has_lengths(&self) -> bool {
         self.cells.iter().any(|cells| cells.stride().is_none())
+    }
+
+    /// Memory of an image, besides its texts: their bytes are in the block, too.
+    fn memory_of_image(&self) -> usize {
+        self.cells.iter().map(|cells| 1 + cells.stride().unwrap_or(size_of::<u32>())).sum()
     }
 
     /// Bytes of a row's values, before and after the change.

@@ -6,9 +6,10 @@ use binlogz_binlog::EventType;
 use binlogz_binlog::event::RowsKind;
 
 use super::around::Events;
+use super::gather::Made;
 use super::maps::Maps;
 use super::streams::{Numbers, TableStreams, Texts};
-use super::{Pick, PickedTable};
+use super::{Pick, PickedTable, ROW_MEMORY, memory_max};
 use crate::block::former::Unpacked;
 use crate::block::layout::{BODY, KNOWN, TYPE};
 use crate::block::packed::{self, Front};
@@ -23,7 +24,8 @@ pub(crate) enum Prepared {
     Columns(Box<Columns>),
     /// It was unpacked: it isn't packed by columns. With the table maps that it begins with.
     Unpacked(Box<Unpacked>, Vec<Vec<u8>>),
-    /// It has to be unpacked, with the blocks that it refers to: it has events of unknown layout.
+    /// It has to be unpacked, with the blocks that it refers to: it has events of unknown layout, or more values than may be
+    /// held at once.
     Whole(Vec<Vec<u8>>),
 }
 
@@ -48,7 +50,9 @@ pub(crate) struct Columns {
     /// If it is picked what is around rows.
     pub(super) events: Option<Events>,
     pub(super) tables: Vec<(PickedTable, TableStreams)>,
+    /// Those in force at its end.
     pub(super) maps: Vec<Vec<u8>>,
+    /// Its plain bytes.
     pub(super) size: usize,
 }
 
@@ -68,6 +72,16 @@ pub(super) struct Pattern {
     pub(super) kind: RowsKind,
     /// The columns of each image.
     pub(super) bitmaps: [Vec<u8>; 2],
+}
+
+impl Pattern {
+    /// How many images a row has.
+    fn images(&self) -> usize {
+        match self.kind {
+            RowsKind::Write | RowsKind::Delete => 1,
+            RowsKind::Update | RowsKind::PartialUpdate => 2,
+        }
+    }
 }
 
 /// Takes the streams of a block of `size` bytes.
@@ -148,14 +162,22 @@ pub(crate) fn prepare(packed: &[u8], size: usize, pick: &Pick<'_>) -> Result<Pre
     if maps_seen.is_unfit {
         return Ok(Prepared::Whole(maps));
     }
-    let maps = maps_seen.in_force();
+    let in_force = maps_seen.in_force();
     let events = pick.with_around.then(|| Events::take(&mut streams, types)).transpose()?;
     let tables = maps_seen.tables.into_iter().map(|(number, table)| {
         let group = Column::TABLES + number;
         TableStreams::take(&mut streams, group, &table).map(|streams| (table, streams))
     });
-    let tables = tables.collect::<Result<_>>()?;
-    Ok(Prepared::Columns(Box::new(Columns { patterns, steps, events, tables, maps, size })))
+    let tables = tables.collect::<Result<Vec<_>>>()?;
+    let memory = tables.iter().enumerate().map(|(place, (table, streams))| {
+        let of_table = patterns.iter().filter(|pattern| pattern.table == place);
+        let images = of_table.map(Pattern::images).max().unwrap_or_default();
+        streams.rows().saturating_mul(ROW_MEMORY + images * (table.memory_of_image() + size_of::<Made<'_>>()))
+    });
+    if memory.fold(0, usize::saturating_add) > memory_max(size) {
+        return Ok(Prepared::Whole(maps));
+    }
+    Ok(Prepared::Columns(Box::new(Columns { patterns, steps, events, tables, maps: in_force, size })))
 }
 
 fn kind_of(event_type: EventType) -> Option<RowsKind> {

@@ -71,6 +71,11 @@ pub(super) struct Values {
 }
 
 impl TableStreams {
+    /// How many rows there are.
+    pub(super) fn rows(&self) -> usize {
+        self.more.left().iter().filter(|&&more| more == 1).count()
+    }
+
     pub(super) fn take(streams: &mut SparseStreams<'_>, group: usize, table: &PickedTable) -> Result<Self> {
         let at = |slot: usize| Column::new(group, slot);
         let mut numbers = |slot: usize| streams.numbers(at(slot)).map(|numbers| Numbers(numbers, 0));

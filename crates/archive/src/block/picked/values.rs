@@ -15,6 +15,8 @@ pub(super) struct Cells {
     pub(super) bytes: Vec<u8>,
     /// Where each value ends, if it isn't of a fixed size.
     pub(super) ends: Vec<u32>,
+    /// The most bytes that they have together, then.
+    pub(super) texts_max: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +35,7 @@ pub(super) enum Content<'a> {
 
 impl Cells {
     pub(super) fn new(form: Form) -> Self {
-        Cells { form, states: Vec::new(), bytes: Vec::new(), ends: Vec::new() }
+        Cells { form, states: Vec::new(), bytes: Vec::new(), ends: Vec::new(), texts_max: u32::MAX }
     }
 
     /// The bytes of each value, if they are as many.
@@ -87,7 +89,7 @@ impl Cells {
             (Some(stride), None) => self.bytes.resize(self.bytes.len() + stride, 0),
             (None, value) => {
                 self.bytes.extend_from_slice(value.unwrap_or_default());
-                self.ends.push(u32::try_from(self.bytes.len()).map_err(|_| too_many())?);
+                self.end_text()?;
             }
         }
         self.states.push(state);
@@ -142,7 +144,7 @@ impl Cells {
             Ok(range) => {
                 self.bytes.extend_from_within(range);
                 if self.stride().is_none() {
-                    self.ends.push(u32::try_from(self.bytes.len()).map_err(|_| too_many())?);
+                    self.end_text()?;
                 }
                 self.states.push(State::Value);
                 Ok(())
@@ -150,7 +152,31 @@ impl Cells {
         }
     }
 
+    fn end_text(&mut self) -> Result<()> {
+        let end = u32::try_from(self.bytes.len()).ok().filter(|&end| end <= self.texts_max);
+        self.ends.push(end.ok_or_else(too_many)?);
+        Ok(())
+    }
+
     pub(super) fn memory(&self) -> usize {
         self.states.len() + self.bytes.len() + self.ends.len() * 4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)] // a test may panic
+
+    use super::*;
+
+    #[test]
+    fn texts_take_no_more_than_their_blocks_bytes() {
+        let mut cells = Cells::new(Form::Prefixed { prefix: 1 });
+        cells.texts_max = 15;
+        cells.push(Content::Value(b"again")).unwrap();
+        cells.push_again(0).unwrap();
+        cells.push_again(0).unwrap();
+        assert!(cells.push_again(0).is_err());
+        assert!(cells.push(Content::Value(b"new")).is_err());
     }
 }

@@ -1,4 +1,5 @@
-//! Picks out of a block that was unpacked as a whole: one that is not packed by columns, or has events of unknown layout.
+//! Picks out of a block that was unpacked as a whole: one that is not packed by columns, has events of unknown layout, or has
+//! so many values that they are not held all at once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,21 +9,34 @@ use binlogz_binlog::event::{PostHeaderLengths, RowsEvent, TableId, TableMapEvent
 use binlogz_binlog::row::{CellContent, RowDecoder, TableSchema};
 
 use super::values::{Content, State};
-use super::{Around, Bound, Pick, Picked, PickedTable, RowRun, no_row};
+use super::{Around, Bound, Pick, Picked, PickedTable, ROW_MEMORY, RowRun, no_row};
 use crate::block::former::Unpacked;
 use crate::error::{Error, Result};
 use crate::log::events;
 
-impl Picked {
-    /// Picks out of a block that was unpacked as a whole. `before`: what is known where it begins.
-    pub(crate) fn of_unpacked(
-        block: &Unpacked,
-        before: &Bound,
-        lengths: &PostHeaderLengths,
-        offset: u64,
+/// A block that was unpacked as a whole.
+#[derive(Debug)]
+pub(crate) struct Whole<'w> {
+    pub(crate) block: &'w Unpacked,
+    /// Where it begins in its log.
+    pub(crate) offset: u64,
+    /// Of the log's events.
+    pub(crate) lengths: &'w PostHeaderLengths,
+    /// What is known where it begins.
+    pub(crate) before: &'w Bound,
+}
+
+impl Whole<'_> {
+    /// Picks its rows. When they take so much memory, `part` is given what there is, and says whether to go on with the rest.
+    /// Returns the last part.
+    pub(crate) fn rows(
+        &self,
         pick: &Pick<'_>,
+        memory_max: usize,
+        part: &mut dyn FnMut(Picked) -> bool,
     ) -> Result<Picked> {
-        let mut whole = OfWhole { pick, picked: Picked::default(), by_id: HashMap::new() };
+        let Whole { block, offset, lengths, before } = *self;
+        let mut whole = OfWhole::new(pick, memory_max, part);
         let mut transactions = before.transactions.clone();
         let map_length = lengths.of(EventType::TABLE_MAP);
         before.maps.iter().try_for_each(|map| whole.map(map, map_length))?;
@@ -42,13 +56,40 @@ impl Picked {
                     timestamp: frame.header().timestamp,
                     server_id: frame.header().server_id,
                 });
-                whole.rows(&rows, around, &mut decoder)?;
+                whole.rows(&rows, around.as_ref(), &mut decoder)?;
+                if whole.is_over {
+                    break;
+                }
             }
         }
         let mut picked = whole.picked;
         let maps = whole.by_id.into_iter();
         let maps = maps.filter_map(|(_, known)| known.map(|(_, body)| body)).collect();
         picked.end = Bound { maps, transactions };
+        Ok(picked)
+    }
+
+    /// Picks only the images to which later blocks may refer.
+    pub(crate) fn images(&self, pick: &Pick<'_>) -> Result<Picked> {
+        let mut no_part = |_| false;
+        let mut tables = OfWhole::new(pick, 0, &mut no_part);
+        let map_length = self.lengths.of(EventType::TABLE_MAP);
+        self.before.maps.iter().try_for_each(|map| tables.map(map, map_length))?;
+        for event in events::events(&self.block.log, self.offset) {
+            if let Some(frame) = events::frame(event)
+                && frame.event_type() == EventType::TABLE_MAP
+            {
+                tables.map(frame.body(), map_length)?;
+            }
+        }
+        let mut picked = tables.picked;
+        self.leave(&mut picked)?;
+        Ok(picked)
+    }
+
+    /// Takes the images to which later blocks may refer.
+    pub(crate) fn leave(&self, picked: &mut Picked) -> Result<()> {
+        let block = self.block;
         for table in &mut picked.tables {
             let images = block.tables.get(&table.name).and_then(|number| block.images.get(*number));
             for place in images.into_iter().flatten() {
@@ -56,7 +97,7 @@ impl Picked {
                 table.leave(bytes)?;
             }
         }
-        Ok(picked)
+        Ok(())
     }
 }
 
@@ -65,9 +106,20 @@ struct OfWhole<'w> {
     pick: &'w Pick<'w>,
     picked: Picked,
     by_id: HashMap<TableId, Option<(usize, Vec<u8>)>>,
+    /// What the rows take so far, and may.
+    memory: usize,
+    memory_max: usize,
+    part: &'w mut dyn FnMut(Picked) -> bool,
+    /// No more is wanted.
+    is_over: bool,
 }
 
-impl OfWhole<'_> {
+impl<'w> OfWhole<'w> {
+    fn new(pick: &'w Pick<'w>, memory_max: usize, part: &'w mut dyn FnMut(Picked) -> bool) -> Self {
+        let (picked, by_id) = (Picked::default(), HashMap::new());
+        OfWhole { pick, picked, by_id, memory: 0, memory_max, part, is_over: false }
+    }
+
     fn map(&mut self, body: &[u8], post_header_length: u8) -> Result<()> {
         let map = TableMapEvent::decode(body, post_header_length)?;
         let name = body.get(6..).unwrap_or_default();
@@ -88,13 +140,29 @@ impl OfWhole<'_> {
         Ok(())
     }
 
-    fn rows(&mut self, rows: &RowsEvent<'_>, around: Option<Around>, decoder: &mut RowDecoder) -> Result<()> {
+    fn rows(
+        &mut self,
+        rows: &RowsEvent<'_>,
+        around: Option<&Around>,
+        decoder: &mut RowDecoder,
+    ) -> Result<()> {
         let Some(&Some((number, _))) = self.by_id.get(&rows.table_id) else { return Ok(()) };
-        let Some(table) = self.picked.tables.get_mut(number) else { return Ok(()) };
-        let schema = Arc::clone(&table.schema);
-        let start = table.rows.len();
+        let Some(table) = self.picked.tables.get(number) else { return Ok(()) };
+        let (schema, of_image) = (Arc::clone(&table.schema), table.memory_of_image());
+        let mut start = table.rows.len();
         let mut read = decoder.rows(&schema, rows)?;
         while let Some(row) = read.next_row()? {
+            let images = [row.before, row.after].into_iter().flatten().count();
+            self.memory += ROW_MEMORY + images * of_image;
+            if self.memory > self.memory_max {
+                self.memory = 0;
+                self.end_run(number, rows, start, around);
+                if !self.pass_on() {
+                    return Ok(());
+                }
+                start = 0;
+            }
+            let Some(table) = self.picked.tables.get_mut(number) else { return Ok(()) };
             let mut images = [None; 2];
             for (place, image) in images.iter_mut().zip([row.before, row.after]) {
                 let Some(image) = image else { continue };
@@ -111,8 +179,23 @@ impl OfWhole<'_> {
             }
             table.rows.push(images);
         }
-        let end = table.rows.len();
-        self.picked.add_run(RowRun { table: number, kind: rows.kind(), rows: start..end, around });
+        self.end_run(number, rows, start, around);
         Ok(())
+    }
+
+    fn end_run(&mut self, table: usize, rows: &RowsEvent<'_>, start: usize, around: Option<&Around>) {
+        let end = self.picked.tables.get(table).map_or(start, |table| table.rows.len());
+        if end > start {
+            let around = around.cloned();
+            self.picked.add_run(RowRun { table, kind: rows.kind(), rows: start..end, around });
+        }
+    }
+
+    /// Passes on what there is, and begins anew with the same tables.
+    fn pass_on(&mut self) -> bool {
+        let tables = self.picked.tables.iter().map(PickedTable::anew).collect();
+        let picked = std::mem::replace(&mut self.picked, Picked { tables, ..Picked::default() });
+        self.is_over = !(self.part)(picked);
+        !self.is_over
     }
 }
