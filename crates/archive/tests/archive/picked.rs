@@ -183,7 +183,7 @@ fn wide() -> Vec<u8> {
     let mut first = vec![event(EventType::WRITE_ROWS, &all, None, &rows(0..100))];
     first.extend((1..60).map(|column| {
         let change = |id: u32| {
-            let null = u8::from(id % 7 == 0);
+            let null = u8::from(id.is_multiple_of(7));
             let value = (null == 0).then_some((id ^ column as u32).to_le_bytes());
             [&[0][..], &id.to_le_bytes(), &[null], value.as_ref().map_or(&[][..], |value| value)].concat()
         };

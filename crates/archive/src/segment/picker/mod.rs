@@ -3,10 +3,13 @@
 //! what continues from the block before it is gathered in order: [`Made::Later`]; and so is a block whose values are too many to
 //! be held at once: [`Made::Parts`].
 
+mod shared;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use binlogz_flow::ordered;
+use shared::{End, Shared, UnderWay};
 
 use crate::block::former::Unpacked;
 use crate::block::picked::{self, Bound, Pick, Picked, Prepared, Whole};
@@ -16,112 +19,8 @@ use crate::log::events;
 use crate::segment::Object;
 use crate::segment::unpacker::{CLOSURE_READ_MAX, Packed};
 
-/// Memory of what is kept of blocks that others refer to.
-const KEPT_MAX: usize = 64 << 20;
 /// Memory of a part of a block with very many values.
 const PART_MEMORY_MAX: usize = 16 << 20;
-
-/// What was picked out of earlier blocks.
-#[derive(Debug, Default)]
-struct Kept {
-    blocks: BTreeMap<u32, (u64, Arc<Picked>)>,
-    memory: usize,
-    clock: u64,
-}
-
-impl Kept {
-    fn get(&mut self, number: u32) -> Option<Arc<Picked>> {
-        self.clock += 1;
-        let (used, picked) = self.blocks.get_mut(&number)?;
-        *used = self.clock;
-        Some(Arc::clone(picked))
-    }
-
-    fn put(&mut self, number: u32, picked: &Arc<Picked>) {
-        self.clock += 1;
-        self.memory += picked.memory();
-        if let Some((_, before)) = self.blocks.insert(number, (self.clock, Arc::clone(picked))) {
-            self.memory -= before.memory();
-        }
-        while self.memory > KEPT_MAX {
-            let oldest = self.blocks.iter().min_by_key(|(_, (used, _))| *used).map(|(number, _)| *number);
-            let Some(oldest) = oldest.filter(|&oldest| oldest != number) else { return };
-            if let Some((_, picked)) = self.blocks.remove(&oldest) {
-                self.memory -= picked.memory();
-            }
-        }
-    }
-}
-
-/// What workers share: earlier blocks, and which of them are being picked.
-#[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
-    /// A block was picked, or given up.
-    ended: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    kept: Kept,
-    /// The blocks that are being picked, with the turn of the job that does it.
-    under_way: BTreeMap<u32, u64>,
-    /// Nothing is wanted any more: what the caller would have gathered in order never will be.
-    is_over: bool,
-}
-
-/// Ends all waiting when it is dropped.
-struct End<'s>(&'s Shared);
-
-/// A block that is being picked, until this is dropped: also by an error, or if its result isn't wanted any more.
-struct UnderWay<'s> {
-    shared: &'s Shared,
-    number: u32,
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn begin(&self, number: u32, turn: u64) -> UnderWay<'_> {
-        self.lock().under_way.insert(number, turn);
-        UnderWay { shared: self, number }
-    }
-
-    /// What was picked out of an earlier block, by the job of this turn or by another. `None`: nobody has it. A job waits only
-    /// for those whose turn was before, and these have begun: so no two wait for each other.
-    fn earlier(&self, number: u32, turn: u64) -> Option<Arc<Picked>> {
-        let mut state = self.lock();
-        loop {
-            if let Some(picked) = state.kept.get(number) {
-                return Some(picked);
-            }
-            if state.is_over || state.under_way.get(&number).is_none_or(|&other| other >= turn) {
-                return None;
-            }
-            state = self.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn keep(&self, number: u32, picked: &Arc<Picked>) {
-        self.lock().kept.put(number, picked);
-    }
-}
-
-impl Drop for End<'_> {
-    fn drop(&mut self) {
-        self.0.lock().is_over = true;
-        self.0.ended.notify_all();
-    }
-}
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        self.shared.lock().under_way.remove(&self.number);
-        self.shared.ended.notify_all();
-    }
-}
 
 /// One block to pick from.
 struct Job<'s> {
@@ -406,40 +305,5 @@ impl Object {
             .ok_or_else(|| Error::damaged("head of the log", "no format description", "one"))
             .and_then(|lengths| make(Whole { block, offset: entry.offset, lengths: &lengths, before }));
         made.map_err(|error| self.name_it(number, error))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)] // a test may panic
-
-    use std::thread;
-    use std::time::Duration;
-
-    use super::*;
-
-    /// Has a job of turn 5 ask for block 7, and does something while it waits.
-    fn waits_until(shared: &Shared, done: impl FnOnce()) {
-        thread::scope(|scope| {
-            let asking = scope.spawn(|| shared.earlier(7, 5));
-            thread::sleep(Duration::from_millis(50));
-            assert!(!asking.is_finished());
-            done();
-            assert!(asking.join().unwrap().is_none());
-        });
-    }
-
-    #[test]
-    fn a_job_waits_for_those_before_it_until_they_give_up_or_nothing_is_wanted() {
-        let shared = Shared::default();
-        assert!(shared.earlier(7, 5).is_none(), "nobody picks it");
-        let later = shared.begin(7, 9);
-        assert!(shared.earlier(7, 5).is_none(), "that one might wait for this");
-        drop(later);
-        let before = shared.begin(7, 1);
-        waits_until(&shared, || drop(before));
-        // A result that nobody takes is never dropped while workers wait.
-        let _untaken = shared.begin(7, 1);
-        waits_until(&shared, || drop(End(&shared)));
     }
 }

@@ -1,0 +1,146 @@
+//! What workers share: earlier blocks that others refer to, each picked by one of them while the others wait.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::block::picked::Picked;
+
+/// Memory of what is kept of blocks that others refer to.
+const KEPT_MAX: usize = 64 << 20;
+
+/// What was picked out of earlier blocks.
+#[derive(Debug, Default)]
+struct Kept {
+    blocks: BTreeMap<u32, (u64, Arc<Picked>)>,
+    memory: usize,
+    clock: u64,
+}
+
+impl Kept {
+    fn get(&mut self, number: u32) -> Option<Arc<Picked>> {
+        self.clock += 1;
+        let (used, picked) = self.blocks.get_mut(&number)?;
+        *used = self.clock;
+        Some(Arc::clone(picked))
+    }
+
+    fn put(&mut self, number: u32, picked: &Arc<Picked>) {
+        self.clock += 1;
+        self.memory += picked.memory();
+        if let Some((_, before)) = self.blocks.insert(number, (self.clock, Arc::clone(picked))) {
+            self.memory -= before.memory();
+        }
+        while self.memory > KEPT_MAX {
+            let oldest = self.blocks.iter().min_by_key(|(_, (used, _))| *used).map(|(number, _)| *number);
+            let Some(oldest) = oldest.filter(|&oldest| oldest != number) else { return };
+            if let Some((_, picked)) = self.blocks.remove(&oldest) {
+                self.memory -= picked.memory();
+            }
+        }
+    }
+}
+
+/// What workers share: earlier blocks, and which of them are being picked.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    state: Mutex<State>,
+    /// A block was picked, or given up.
+    ended: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    kept: Kept,
+    /// The blocks that are being picked, with the turn of the job that does it.
+    under_way: BTreeMap<u32, u64>,
+    /// Nothing is wanted any more: what the caller would have gathered in order never will be.
+    is_over: bool,
+}
+
+/// Ends all waiting when it is dropped.
+pub(super) struct End<'s>(pub(super) &'s Shared);
+
+/// A block that is being picked, until this is dropped: also by an error, or if its result isn't wanted any more.
+pub(super) struct UnderWay<'s> {
+    shared: &'s Shared,
+    number: u32,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn begin(&self, number: u32, turn: u64) -> UnderWay<'_> {
+        self.lock().under_way.insert(number, turn);
+        UnderWay { shared: self, number }
+    }
+
+    /// What was picked out of an earlier block, by the job of this turn or by another. `None`: nobody has it. A job waits only
+    /// for those whose turn was before, and these have begun: so no two wait for each other.
+    pub(super) fn earlier(&self, number: u32, turn: u64) -> Option<Arc<Picked>> {
+        let mut state = self.lock();
+        loop {
+            if let Some(picked) = state.kept.get(number) {
+                return Some(picked);
+            }
+            if state.is_over || state.under_way.get(&number).is_none_or(|&other| other >= turn) {
+                return None;
+            }
+            state = self.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    pub(super) fn keep(&self, number: u32, picked: &Arc<Picked>) {
+        self.lock().kept.put(number, picked);
+    }
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.lock().is_over = true;
+        self.0.ended.notify_all();
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.shared.lock().under_way.remove(&self.number);
+        self.shared.ended.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)] // a test may panic
+
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Has a job of turn 5 ask for block 7, and does something while it waits.
+    fn waits_until(shared: &Shared, done: impl FnOnce()) {
+        thread::scope(|scope| {
+            let asking = scope.spawn(|| shared.earlier(7, 5));
+            thread::sleep(Duration::from_millis(50));
+            assert!(!asking.is_finished());
+            done();
+            assert!(asking.join().unwrap().is_none());
+        });
+    }
+
+    #[test]
+    fn a_job_waits_for_those_before_it_until_they_give_up_or_nothing_is_wanted() {
+        let shared = Shared::default();
+        assert!(shared.earlier(7, 5).is_none(), "nobody picks it");
+        let later = shared.begin(7, 9);
+        assert!(shared.earlier(7, 5).is_none(), "that one might wait for this");
+        drop(later);
+        let before = shared.begin(7, 1);
+        waits_until(&shared, || drop(before));
+        // A result that nobody takes is never dropped while workers wait.
+        let _untaken = shared.begin(7, 1);
+        waits_until(&shared, || drop(End(&shared)));
+    }
+}
