@@ -335,7 +335,7 @@ impl<'a> Creator<'a> {
         loop {
             let segment = match &mut self.segment {
                 Some(segment) => segment,
-                None => self.segment.insert(Segment::new(self.level, self.segment_size)?),
+                None => self.segment.insert(Segment::with_size(self.level, self.segment_size)?),
             };
             let mark = segment.mark();
             let number = segment.begin(&entry.name, &head);

@@ -96,12 +96,21 @@ struct Coded {
 }
 
 impl Segment {
-    /// An empty segment, for so many plain bytes; a single block may have more.
+    /// An empty segment for [`PLAIN_MAX`] bytes.
     ///
     /// # Errors
     ///
     /// No temporary file could be made.
-    pub fn new(level: Level, plain_max: u64) -> Result<Self> {
+    pub fn new(level: Level) -> Result<Self> {
+        Segment::with_size(level, PLAIN_MAX)
+    }
+
+    /// An empty segment for so many plain bytes; a single block may have more.
+    ///
+    /// # Errors
+    ///
+    /// No temporary file could be made.
+    pub fn with_size(level: Level, plain_max: u64) -> Result<Self> {
         let mut file = Scratch::new().map_err(Error::io("make a temporary file"))?;
         let head = [MAGIC.as_slice(), &VERSION.to_le_bytes()].concat();
         file.write_all(&head).map_err(Error::io("write a temporary file"))?;

@@ -11,7 +11,7 @@ use binlogz_archive::block::Unpacked;
 use binlogz_archive::create::{self, Created, Creator};
 use binlogz_archive::format::{BlockEntry, FileEntry, Manifest};
 use binlogz_archive::log::Cutter;
-use binlogz_archive::segment::{Object, PLAIN_MAX, Segment};
+use binlogz_archive::segment::{Object, Segment};
 use binlogz_archive::storage::Folder;
 use binlogz_archive::storage::{ReadRange, Storage};
 use binlogz_archive::{Result, check, restore};
@@ -42,7 +42,7 @@ impl ReadRange for Bytes {
 
 /// Packs logs and returns the content of the object.
 fn packed_together(logs: &[&[u8]], block_size: usize, workers: usize) -> Vec<u8> {
-    let mut segment = Segment::new(Level::default(), PLAIN_MAX).unwrap();
+    let mut segment = Segment::new(Level::default()).unwrap();
     for (index, log) in logs.iter().enumerate() {
         let mut cutter = Cutter::with_size(*log, block_size);
         let number = segment.begin(&format!("log {index}"), &[]);
