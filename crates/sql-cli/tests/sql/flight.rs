@@ -26,8 +26,8 @@ use crate::common::SHAPES;
 
 type Client = FlightSqlServiceClient<Channel>;
 
-/// What a session may be idle for here.
-const IDLE: Duration = Duration::from_millis(1500);
+/// What a session may be idle for here: a busy machine pauses a program for seconds.
+const IDLE: Duration = Duration::from_secs(4);
 /// An answer that takes longer doesn't come.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Pauses of one that isn't idle.
@@ -182,7 +182,7 @@ fn idle_sessions_and_statements_end_but_none_whose_query_runs() {
         let mut unused = asking.prepare("SELECT 2".to_owned(), None).await.unwrap();
         let mut used = asking.prepare("SELECT 3".to_owned(), None).await.unwrap();
         let begun = Instant::now();
-        while begun.elapsed() < 4 * IDLE {
+        while begun.elapsed() < 2 * IDLE {
             // Neither of the sessions is used, but one has a query whose rows are taken.
             stream.next().await.unwrap().unwrap();
             used.execute().await.unwrap();
@@ -210,7 +210,7 @@ fn without_accounts_idle_statements_end_but_none_whose_query_runs() {
         let info = running.execute().await.unwrap();
         let mut stream = client.do_get(ticket(&info)).await.unwrap();
         let begun = Instant::now();
-        while begun.elapsed() < 4 * IDLE {
+        while begun.elapsed() < 2 * IDLE {
             stream.next().await.unwrap().unwrap();
             tokio::time::sleep(PAUSE).await;
         }
