@@ -13,21 +13,23 @@
 //! A zero date and any date that is in no calendar is NULL. Where a column changed its type in the logs, [`merged`] has all of
 //! its values.
 
+mod many;
+
 use std::borrow::Cow;
 use std::fmt::Write;
 use std::sync::Arc;
 
+use arrow_array::ArrayRef;
 use arrow_array::builder::{
     BinaryBuilder, Date32Builder, Decimal128Builder, Decimal256Builder, Float32Builder, Float64Builder,
-    Int8Builder, Int16Builder, Int32Builder, Int64Builder, ListBuilder, PrimitiveBuilder, StringBuilder,
+    Int8Builder, Int16Builder, Int32Builder, Int64Builder, ListBuilder, StringBuilder,
     TimestampMicrosecondBuilder, UInt8Builder, UInt16Builder, UInt32Builder, UInt64Builder,
 };
-use arrow_array::{ArrayRef, ArrowPrimitiveType};
 use arrow_buffer::i256;
 use arrow_schema::{DataType, Field, TimeUnit};
 use binlogz_binlog::Result;
 use binlogz_binlog::charset::Charset;
-use binlogz_binlog::row::{Cell, CellContent, ColumnKind, ColumnSchema, Date, DateTime, Value};
+use binlogz_binlog::row::{Cell, ColumnKind, ColumnSchema, Date, DateTime, Value};
 
 const DATETIME: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 const DECIMAL128_DIGITS: u8 = 38;
@@ -263,41 +265,6 @@ impl Values {
         Ok(())
     }
 
-    /// Appends cells of one column, each as [`Values::push`] does.
-    ///
-    /// # Errors
-    ///
-    /// Bytes that are no value of the column's type.
-    pub fn extend<'a>(
-        &mut self,
-        kind: ColumnKind,
-        cells: impl Iterator<Item = Option<Cell<'a>>>,
-        scratch: &mut Vec<u8>,
-    ) -> Result<()> {
-        use ColumnKind::{BigInt, Date as Day, Double, Float, Int, SmallInt, TinyInt};
-        match (&mut self.0, kind) {
-            (Builder::I8(builder), TinyInt { unsigned: false }) => fixed(builder, cells, i8::from_le_bytes),
-            (Builder::U8(builder), TinyInt { unsigned: true }) => fixed(builder, cells, u8::from_le_bytes),
-            (Builder::I16(builder), SmallInt { unsigned: false }) => {
-                fixed(builder, cells, i16::from_le_bytes)
-            }
-            (Builder::U16(builder), SmallInt { unsigned: true }) => fixed(builder, cells, u16::from_le_bytes),
-            (Builder::I32(builder), Int { unsigned: false }) => fixed(builder, cells, i32::from_le_bytes),
-            (Builder::U32(builder), Int { unsigned: true }) => fixed(builder, cells, u32::from_le_bytes),
-            (Builder::I64(builder), BigInt { unsigned: false }) => fixed(builder, cells, i64::from_le_bytes),
-            (Builder::U64(builder), BigInt { unsigned: true }) => fixed(builder, cells, u64::from_le_bytes),
-            (Builder::F32(builder), Float) => fixed(builder, cells, f32::from_le_bytes),
-            (Builder::F64(builder), Double) => fixed(builder, cells, f64::from_le_bytes),
-            (Builder::Date(builder), Day) => {
-                fixed_or_null(builder, cells, |bytes| days(Date::from_bytes(bytes)))
-            }
-            _ => {
-                let mut cells = cells;
-                cells.try_for_each(|cell| self.push(cell.as_ref(), None, scratch))
-            }
-        }
-    }
-
     /// The values so far; the column is empty after that.
     pub fn finish(&mut self) -> ArrayRef {
         match &mut self.0 {
@@ -320,37 +287,6 @@ impl Values {
             Builder::Text(builder) => Arc::new(builder.finish()),
         }
     }
-}
-
-/// Appends values of so many bytes.
-fn fixed<'a, T: ArrowPrimitiveType, const SIZE: usize>(
-    builder: &mut PrimitiveBuilder<T>,
-    cells: impl Iterator<Item = Option<Cell<'a>>>,
-    value: impl Fn([u8; SIZE]) -> T::Native,
-) -> Result<()> {
-    fixed_or_null(builder, cells, |bytes| Some(value(bytes)))
-}
-
-fn fixed_or_null<'a, T: ArrowPrimitiveType, const SIZE: usize>(
-    builder: &mut PrimitiveBuilder<T>,
-    cells: impl Iterator<Item = Option<Cell<'a>>>,
-    value: impl Fn([u8; SIZE]) -> Option<T::Native>,
-) -> Result<()> {
-    for cell in cells {
-        let Some(cell) = cell else {
-            builder.append_null();
-            continue;
-        };
-        match cell.content {
-            CellContent::Value(bytes) => match bytes.try_into() {
-                Ok(bytes) => builder.append_option(value(bytes)),
-                // Says what is wrong with it.
-                Err(_) => return cell.value().map(drop),
-            },
-            _ => builder.append_null(),
-        }
-    }
-    Ok(())
 }
 
 /// A whole number of a type that has room for it.

@@ -205,8 +205,14 @@ fn unpack_pco(from: &mut Taker<'_>, before: &[&[i64]], count: usize) -> Result<V
         let column = column.ok_or_else(|| {
             Error::damaged("partner", "a column of another length", "as many numbers as this column has")
         })?;
-        for (index, number) in numbers.iter_mut().enumerate() {
-            *number = number.wrapping_add(shifted(column, index, shift));
+        // As `shifted` says, without looking at each place.
+        let (first, column) = match shift {
+            -1 => (1, column),
+            0 => (0, column),
+            _ => (0, column.get(1..).unwrap_or_default()),
+        };
+        for (number, partner) in numbers.iter_mut().skip(first).zip(column) {
+            *number = number.wrapping_add(*partner);
         }
     }
     Ok(numbers)
@@ -227,19 +233,31 @@ fn unpco<T: Number>(packed: &[u8], mut numbers: Vec<T>) -> Result<Vec<T>> {
 }
 
 fn unpack_zstd(from: &mut Taker<'_>, count: usize) -> Result<Vec<i64>> {
-    let width = usize::from(from.byte()?);
-    if !(1..=8).contains(&width) {
-        return Err(Error::damaged("width", width.to_string(), "1 to 8"));
-    }
+    let width = from.byte()?;
+    let numbers = match width {
+        1 => above::<1>,
+        2 => above::<2>,
+        3 => above::<3>,
+        4 => above::<4>,
+        5 => above::<5>,
+        6 => above::<6>,
+        7 => above::<7>,
+        8 => above::<8>,
+        _ => return Err(Error::damaged("width", width.to_string(), "1 to 8")),
+    };
     let smallest = from.signed()?;
-    let bytes = zstd::unpack(from.bytes()?, count.saturating_mul(width))?;
-    Ok(bytes
-        .chunks_exact(width)
-        .map(|chunk| {
-            let number = chunk.iter().rev().fold(0u64, |number, &byte| number << 8 | u64::from(byte));
-            smallest.wrapping_add(number as i64)
-        })
-        .collect())
+    let bytes = zstd::unpack(from.bytes()?, count.saturating_mul(usize::from(width)))?;
+    Ok(numbers(&bytes, smallest))
+}
+
+/// Numbers above the smallest, of so many bytes each.
+fn above<const WIDTH: usize>(bytes: &[u8], smallest: i64) -> Vec<i64> {
+    let (numbers, _) = bytes.as_chunks::<WIDTH>();
+    let number = |bytes: &[u8; WIDTH]| {
+        let number = bytes.iter().rev().fold(0u64, |number, &byte| number << 8 | u64::from(byte));
+        smallest.wrapping_add(number as i64)
+    };
+    numbers.iter().map(number).collect()
 }
 
 fn zstd_code(numbers: &[i64], effort: zstd::Effort) -> Result<Vec<u8>> {
@@ -373,6 +391,13 @@ mod tests {
         round(&[i64::MIN, i64::MAX, 0, -1, 1], &[]);
         let repeated: Vec<i64> = (0..3000).map(|index| [5, 900, 2, 70_000][index % 4]).collect();
         assert!(round(&repeated, &[]) < 60);
+        for bits in [8, 16, 24, 32, 40, 48, 56, 64] {
+            let most = (u64::MAX >> (64 - bits)) as i64;
+            let repeated: Vec<i64> =
+                (0..3000).map(|index| [-7, most.wrapping_sub(7), 2, 0][index % 4]).collect();
+            let size = round(&repeated, &[]);
+            assert!(size < 70, "{size} for {bits} bits");
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! zstd for bytes that have no better code: a long window, and a level that depends on their number.
 
+use std::cell::RefCell;
+
 use zstd_safe::{CCtx, CParameter, DCtx, DParameter};
 
 use crate::error::{Error, Result};
@@ -48,14 +50,20 @@ pub(crate) fn pack(bytes: &[u8], effort: Effort) -> Result<Vec<u8>> {
     Ok(out)
 }
 
+thread_local! {
+    /// A block has hundreds of small frames, and a context takes longer to make than such a frame to unpack.
+    static CONTEXT: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
+}
+
 /// Unpacks bytes whose unpacked size is known.
 pub(crate) fn unpack(packed: &[u8], size: usize) -> Result<Vec<u8>> {
-    let mut context = DCtx::create();
-    context.set_parameter(DParameter::WindowLogMax(WINDOW_LOG)).map_err(failed)?;
     let mut out = Vec::new();
     out.try_reserve_exact(size)
         .map_err(|_| Error::damaged("size", format!("{size} bytes"), "a size that there is memory for"))?;
-    context.decompress(&mut out, packed).map_err(failed)?;
+    CONTEXT.with_borrow_mut(|context| {
+        context.set_parameter(DParameter::WindowLogMax(WINDOW_LOG)).map_err(failed)?;
+        context.decompress(&mut out, packed).map_err(failed)
+    })?;
     match out.len() == size {
         true => Ok(out),
         false => Err(Error::unexpected("size of a zstd frame", out.len(), size)),

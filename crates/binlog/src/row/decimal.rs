@@ -171,6 +171,60 @@ impl<'a> Decimal<'a> {
     }
 }
 
+/// Reads many numbers of a format without their point.
+#[derive(Debug, Clone)]
+pub struct UnscaledDecimals {
+    format: DecimalFormat,
+    groups: Vec<Group>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Group {
+    size: usize,
+    /// 1 more than its largest value.
+    end: u32,
+}
+
+impl UnscaledDecimals {
+    /// For values of a format.
+    pub fn new(format: DecimalFormat) -> Self {
+        let group = |digits| Group { size: usize::from(group_size(digits)), end: 10u32.pow(digits.into()) };
+        UnscaledDecimals { format, groups: format.groups().map(group).collect() }
+    }
+
+    /// The number of a value, as [`Decimal::new`] and [`Decimal::unscaled`] tell it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Decimal::new`].
+    pub fn read(&self, bytes: &[u8]) -> Result<Option<i128>> {
+        let unscaled = match *bytes {
+            // At most 8 bytes are at most 18 digits.
+            [first, ..] if bytes.len() <= 8 && bytes.len() == usize::from(self.format.size()) => {
+                let inverted = if first & 0x80 == 0 { 0xff } else { 0 };
+                let mut sign = 0x80;
+                let mut rest = bytes;
+                let mut unscaled = 0i64;
+                let is_fit = self.groups.iter().all(|group| {
+                    let (of_group, after) = rest.split_at_checked(group.size).unwrap_or((rest, &[]));
+                    rest = after;
+                    let value = of_group.iter().fold(0, |value, &byte| {
+                        value << 8 | u32::from(byte ^ inverted ^ std::mem::take(&mut sign))
+                    });
+                    unscaled = unscaled * i64::from(group.end) + i64::from(value);
+                    value < group.end
+                });
+                is_fit.then_some(if inverted == 0 { unscaled } else { -unscaled })
+            }
+            _ => None,
+        };
+        match unscaled {
+            Some(unscaled) => Ok(Some(unscaled.into())),
+            None => Ok(Decimal::new(bytes, self.format)?.unscaled()),
+        }
+    }
+}
+
 impl fmt::Display for Decimal<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.text(), f)
@@ -234,6 +288,32 @@ mod tests {
         assert_eq!(unscaled(38, 0, &widest), Some(10i128.pow(38) - 1));
         let wider = [&b"\x83\xe7"[..], nine, nine, nine, nine].concat();
         assert_eq!(unscaled(39, 0, &wider), None);
+    }
+
+    #[test]
+    fn many_numbers_are_read_as_one_is() {
+        let mut state = 7u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state >> 33
+        };
+        for (precision, scale) in
+            [(1, 0), (2, 2), (10, 2), (9, 9), (18, 0), (18, 9), (17, 5), (20, 4), (40, 10)]
+        {
+            let format = DecimalFormat::new(precision, scale).unwrap();
+            let many = UnscaledDecimals::new(format);
+            let mut good = 0;
+            for round in 0..2000 {
+                // Small groups, so that many are numbers.
+                let byte = |_| if round % 2 == 0 { next() as u8 } else { next() as u8 & next() as u8 & 0x83 };
+                let bytes: Vec<u8> = (0..usize::from(format.size())).map(byte).collect();
+                let one = Decimal::new(&bytes, format).map(Decimal::unscaled);
+                good += usize::from(one.is_ok());
+                assert_eq!(many.read(&bytes).ok(), one.ok(), "{precision},{scale} {bytes:?}");
+            }
+            assert!(good > 20, "{good} of {precision},{scale}");
+            assert!(many.read(&[]).is_err());
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use binlogz_archive::block::picked::{Pick, Picked, PickedTable, RowRun, Transaction};
 use binlogz_archive::part::PickedLog;
 use binlogz_arrow::Values;
+use binlogz_binlog::event::RowsKind;
 use binlogz_binlog::row::{Cell, TableSchema};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::concat_batches;
@@ -33,6 +34,8 @@ pub(super) struct Needed {
     fields: BTreeSet<usize>,
     /// What is around rows: their transaction, and their event's header.
     around: bool,
+    /// Images before the change.
+    before: bool,
 }
 
 impl Needed {
@@ -44,6 +47,7 @@ impl Needed {
     ) -> Option<Self> {
         let mut needed = Needed::default();
         for &output in outputs {
+            needed.before |= sources(output) == Some(Source::Before);
             match (sources(output)?, output) {
                 (Source::Log | Source::Operation, _) => {}
                 (source, _) if is_around(source) => needed.around = true,
@@ -102,6 +106,7 @@ impl PickedRows<'_> {
             table: table.as_bytes(),
             columns: &columns,
             with_around: needed.around,
+            with_before: needed.before,
         };
         let mut bytes_read = 0;
         let mut few = Few { schema: self.job.schema, batches: Vec::new(), rows: 0, bytes: 0 };
@@ -261,8 +266,18 @@ impl BlockMaker<'_> {
             let place = pick.and_then(|pick| Some((pick, *table.columns.get(pick)?)));
             let column = place.and_then(|(_, index)| table.schema.columns().get(index));
             let (Some((pick, index)), Some(column)) = (place, column) else {
-                return rows.clone().try_for_each(|_| values.push(None, None, scratch));
+                values.extend_nulls(rows.len());
+                return Ok(());
             };
+            if run.kind == if is_after { RowsKind::Delete } else { RowsKind::Write } {
+                values.extend_nulls(rows.len());
+                return Ok(());
+            }
+            if let Some(bytes) = table.fixed_values(rows.clone(), is_after, pick)
+                && values.extend_fixed(column.kind, bytes)?
+            {
+                return Ok(());
+            }
             let contents = table.values(rows.clone(), is_after, pick);
             let cells = contents.map(|content| Some(Cell { index, column, content: content? }));
             values.extend(column.kind, cells, scratch)

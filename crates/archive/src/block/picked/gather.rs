@@ -26,7 +26,7 @@ impl Columns {
     /// Goes through the rows. `sources`: what was picked out of the blocks that it refers to, as far as it needs them.
     /// `before`: what is known where the block begins.
     pub(crate) fn gather(self, sources: &[Option<Arc<Picked>>], before: &Bound) -> Result<Picked> {
-        let Columns { patterns, steps, mut events, tables, maps, size } = self;
+        let Columns { patterns, steps, mut events, tables, with_deleted, maps, size } = self;
         let mut picked = Picked::default();
         let mut transactions = before.transactions.clone();
         let mut gathered = Vec::with_capacity(tables.len());
@@ -61,6 +61,9 @@ impl Columns {
             };
             let start = table.rows.len();
             let mut gatherer = Gatherer { table, streams, elsewhere, made };
+            if let (RowsKind::Delete, false, [side]) = (kind, with_deleted, sides.as_slice()) {
+                gatherer.deleted_rows(side)?;
+            }
             gatherer.event(kind == RowsKind::PartialUpdate, sides)?;
             let end = gatherer.table.rows.len();
             picked.add_run(RowRun { table: number, kind, rows: start..end, around });
@@ -171,6 +174,18 @@ impl<'s> Gatherer<'_, 's> {
             }
             self.table.rows.push(row);
         }
+        Ok(())
+    }
+
+    /// Takes rows that are deleted, without their images.
+    fn deleted_rows(&mut self, side: &Side) -> Result<()> {
+        let rows = self.streams.more.left().iter().take_while(|&&more| more == 1).count();
+        self.streams.more.take(rows)?;
+        let has_sources = self.streams.sources.get(side.role as usize);
+        if side.is_whole && has_sources.is_some_and(|(sources, _)| !sources.left().is_empty()) {
+            (0..rows).try_for_each(|_| self.former(side.role).map(drop))?;
+        }
+        self.table.rows.resize(self.table.rows.len() + rows, [None; 2]);
         Ok(())
     }
 

@@ -50,6 +50,8 @@ pub struct Pick<'a> {
     pub columns: &'a Choose<'a>,
     /// Whether it is told what is around rows: their transaction, and their event's header.
     pub with_around: bool,
+    /// Whether values before the change are asked for. If not, rows may have them or not.
+    pub with_before: bool,
 }
 
 impl Pick<'_> {
@@ -183,6 +185,21 @@ impl PickedTable {
                 Content::Value(bytes) => Some(CellContent::Value(bytes)),
             }
         })
+    }
+
+    /// The same one after the other, if they are of one size and each row has one.
+    pub fn fixed_values(&self, rows: Range<usize>, is_after: bool, picked: usize) -> Option<&[u8]> {
+        let cells = self.cells.get(picked)?;
+        let stride = cells.stride()?;
+        let rows = self.rows.get(rows)?;
+        let image_of = |&[before, after]: &[Option<u32>; 2]| if is_after { after } else { before };
+        let first = image_of(rows.first()?)?;
+        if !rows.iter().zip(first..).all(|(row, image)| image_of(row) == Some(image)) {
+            return None;
+        }
+        let images = first as usize..first as usize + rows.len();
+        let has_all = cells.states.get(images.clone())?.iter().all(|&state| state == State::Value);
+        has_all.then(|| cells.bytes.get(images.start * stride..images.end * stride))?
     }
 
     /// Whether the length of a row's values depends on the row.

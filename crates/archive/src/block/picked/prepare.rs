@@ -50,6 +50,8 @@ pub(crate) struct Columns {
     /// If it is picked what is around rows.
     pub(super) events: Option<Events>,
     pub(super) tables: Vec<(PickedTable, TableStreams)>,
+    /// Whether rows that are deleted have an image.
+    pub(super) with_deleted: bool,
     /// Those in force at its end.
     pub(super) maps: Vec<Vec<u8>>,
     /// Its plain bytes.
@@ -166,7 +168,7 @@ pub(crate) fn prepare(packed: &[u8], size: usize, pick: &Pick<'_>) -> Result<Pre
     let events = pick.with_around.then(|| Events::take(&mut streams, types)).transpose()?;
     let tables = maps_seen.tables.into_iter().map(|(number, table)| {
         let group = Column::TABLES + number;
-        TableStreams::take(&mut streams, group, &table).map(|streams| (table, streams))
+        TableStreams::take(&mut streams, group, &table, pick.with_before).map(|streams| (table, streams))
     });
     let tables = tables.collect::<Result<Vec<_>>>()?;
     let memory = tables.iter().enumerate().map(|(place, (table, streams))| {
@@ -177,7 +179,9 @@ pub(crate) fn prepare(packed: &[u8], size: usize, pick: &Pick<'_>) -> Result<Pre
     if memory.fold(0, usize::saturating_add) > memory_max(size) {
         return Ok(Prepared::Whole(maps));
     }
-    Ok(Prepared::Columns(Box::new(Columns { patterns, steps, events, tables, maps: in_force, size })))
+    let with_deleted = pick.with_before;
+    let columns = Columns { patterns, steps, events, tables, with_deleted, maps: in_force, size };
+    Ok(Prepared::Columns(Box::new(columns)))
 }
 
 fn kind_of(event_type: EventType) -> Option<RowsKind> {

@@ -76,27 +76,39 @@ impl TableStreams {
         self.more.left().iter().filter(|&&more| more == 1).count()
     }
 
-    pub(super) fn take(streams: &mut SparseStreams<'_>, group: usize, table: &PickedTable) -> Result<Self> {
+    /// Those of a table. `with_deleted`: also those of rows that are deleted, to which no others refer.
+    pub(super) fn take(
+        streams: &mut SparseStreams<'_>,
+        group: usize,
+        table: &PickedTable,
+        with_deleted: bool,
+    ) -> Result<Self> {
         let at = |slot: usize| Column::new(group, slot);
+        let is_taken = |role: &usize| with_deleted || *role != Role::Deleted as usize;
         let mut numbers = |slot: usize| streams.numbers(at(slot)).map(|numbers| Numbers(numbers, 0));
         let more = numbers(MORE)?;
         let options = numbers(OPTIONS)?;
         let mut sources: [(Numbers, Numbers); ROLES] = Default::default();
-        for role in [Role::Deleted as usize, Role::Before as usize] {
-            if let Some(place) = sources.get_mut(role) {
-                *place = (numbers(SOURCE + role)?, numbers(NUMBER + role)?);
+        // Numbers of images are told from those before them, of both roles: without updates those of deleted rows say nothing.
+        let mut has_others = with_deleted;
+        for role in [Role::Before as usize, Role::Deleted as usize] {
+            if let Some((sources, images)) = sources.get_mut(role)
+                && (role == Role::Before as usize || has_others)
+            {
+                (*sources, *images) = (numbers(SOURCE + role)?, numbers(NUMBER + role)?);
+                has_others |= !sources.left().is_empty();
             }
         }
         let partial = Texts(streams.strings(at(PARTIAL))?, 0);
         let mut nulls: [(Numbers, Texts); ROLES] = Default::default();
-        for (role, place) in nulls.iter_mut().enumerate() {
+        for (role, place) in nulls.iter_mut().enumerate().filter(|(role, _)| is_taken(role)) {
             let slot = at(NULLS + role);
             *place = (Numbers(streams.numbers(slot)?, 0), Texts(streams.strings(slot)?, 0));
         }
         let mut values = Vec::with_capacity(table.columns.len());
         for column in &table.columns {
             let mut of_roles: [Values; ROLES] = Default::default();
-            for (role, place) in of_roles.iter_mut().enumerate() {
+            for (role, place) in of_roles.iter_mut().enumerate().filter(|(role, _)| is_taken(role)) {
                 let slot = at(VALUES + 8 * column + 2 * role);
                 let relation = at(VALUES + 8 * column + 2 * role + 1);
                 *place = Values {

@@ -164,7 +164,8 @@ impl<'w> OfWhole<'w> {
             }
             let Some(table) = self.picked.tables.get_mut(number) else { return Ok(()) };
             let mut images = [None; 2];
-            for (place, image) in images.iter_mut().zip([row.before, row.after]) {
+            let before = row.before.filter(|_| self.pick.with_before);
+            for (place, image) in images.iter_mut().zip([before, row.after]) {
                 let Some(image) = image else { continue };
                 *place = Some(table.new_image(false)?);
                 for (cells, column) in table.cells.iter_mut().zip(&table.columns) {
