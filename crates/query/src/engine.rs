@@ -40,10 +40,20 @@ pub const STACK_SIZE: usize = 256 << 20;
 /// Sorts that can merge within the limit of memory at once.
 const SORTS_MAX: usize = 16;
 
+/// Memory that reading and the allocator take beside what is counted: of a limit that is large enough for it, it's a part.
+const UNCOUNTED: usize = 384 << 20;
+/// What may always be counted up to, if the limit is that large.
+const COUNTED_MIN: usize = 512 << 20;
+
+/// What sorts, joins and groups may hold within a limit of the process's memory.
+fn counted(memory: usize) -> usize {
+    memory.saturating_sub(UNCOUNTED).max(memory.min(COUNTED_MIN))
+}
+
 /// Limits of a query, and where it puts temporary files.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Bytes for what it holds; beyond that it writes temporary files.
+    /// Bytes of memory. Of more than 512 MiB up to 384 are for reading; what it holds beyond the rest goes to temporary files.
     pub memory: usize,
     /// Threads that work at once.
     pub jobs: usize,
@@ -108,14 +118,15 @@ impl Engine {
 
     fn with(logs: Logs, options: &Options, cluster: Option<(Divisions, Join<'_>)>) -> Result<Self> {
         let make = || -> std::result::Result<(SessionContext, Arc<Catalog>), DataFusionError> {
+            let memory = counted(options.memory);
             let spills = Arc::new(Spills { folder: options.temporary.clone() });
             let runtime = RuntimeEnvBuilder::new()
-                .with_memory_pool(Arc::new(FairSpillPool::new(options.memory)))
+                .with_memory_pool(Arc::new(FairSpillPool::new(memory)))
                 .with_disk_manager_builder(DiskManagerBuilder::default().with_temp_file_factory(spills))
                 .build_arc()?;
             // Each sort of each partition holds it, also where memory is small.
             let merging =
-                (options.memory / SORTS_MAX).min(ConfigOptions::new().execution.sort_spill_reservation_bytes);
+                (memory / SORTS_MAX).min(ConfigOptions::new().execution.sort_spill_reservation_bytes);
             let config = SessionConfig::new()
                 .with_sort_spill_reservation_bytes(merging)
                 .with_target_partitions(options.jobs)
@@ -238,5 +249,20 @@ impl Stopper {
     /// Stops it; without a statement nothing happens.
     pub fn stop(&self) {
         self.0.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_limit_is_counted_whole_and_a_large_one_has_room_for_reading() {
+        let counted = |mib: usize| counted(mib << 20) >> 20;
+        for (limit, expected) in
+            [(1, 1), (64, 64), (512, 512), (513, 512), (896, 512), (1024, 640), (4096, 3712)]
+        {
+            assert_eq!(counted(limit), expected, "{limit} MiB");
+        }
     }
 }

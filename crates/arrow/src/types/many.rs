@@ -70,8 +70,10 @@ impl Values {
                 if u8::try_from(*scale) == Ok(format.scale()) =>
             {
                 let decimals = UnscaledDecimals::new(format);
-                for bytes in bytes.chunks(usize::from(format.size())) {
-                    builder.append_option(decimals.read(bytes)?);
+                let numbers = bytes.chunks(usize::from(format.size())).map(|bytes| decimals.read(bytes));
+                match numbers.collect::<Result<Option<Vec<_>>>>()? {
+                    Some(numbers) => builder.append_slice(&numbers),
+                    None => return Ok(false),
                 }
             }
             _ => return Ok(false),

@@ -22,6 +22,7 @@ impl PickedTable {
     ) -> Result<()> {
         let TableStreams { nulls, values, .. } = streams;
         for (pick, (cells, values)) in self.cells.iter_mut().zip(values).enumerate() {
+            cells.reserve(self.image_count);
             let others = elsewhere.iter().map(|other| other.and_then(|other| other.cells.get(pick)));
             let others: Vec<Option<&Cells>> = others.collect();
             let mut column = Column { cells, values, others: &others };

@@ -8,7 +8,7 @@ use binlogz_binlog::event::RowsKind;
 
 use super::prepare::{Columns, Pattern, Step};
 use super::streams::{Numbers, ROLES, TableStreams, Texts};
-use super::{Bound, Picked, PickedTable, RowRun, no_row, too_many};
+use super::{Bound, Picked, PickedTable, RowImage, RowRun, no_row, too_many};
 use crate::block::cells::bit;
 use crate::block::rows::{DIFFERS, PARTIAL_JSON, REFERENCES_MAX, Role};
 use crate::error::{Error, Result};
@@ -34,6 +34,7 @@ impl Columns {
             // Each value is in the block's rows, too.
             let texts_max = u32::try_from(size).unwrap_or(u32::MAX);
             table.cells.iter_mut().for_each(|cells| cells.texts_max = texts_max);
+            table.rows.reserve_exact(of_table.rows());
             // The same table in the other blocks.
             let elsewhere = sources.iter().map(|source| {
                 source.as_ref().and_then(|source| source.tables.iter().find(|other| other.name == table.name))
@@ -163,13 +164,14 @@ impl<'s> Gatherer<'_, 's> {
             self.fresh_rows(side)?;
         }
         while self.streams.more.next()? == 1 {
-            let mut row = [None; 2];
+            let mut row = [RowImage::NONE; 2];
             for side in sides {
                 let is_after = matches!(side.role, Role::Inserted | Role::After);
-                let before = if side.role == Role::After { row.first().copied().flatten() } else { None };
+                let before =
+                    if side.role == Role::After { row.first().and_then(|row| row.number()) } else { None };
                 let image = self.image(side, partial, before)?;
                 if let Some(place) = row.get_mut(usize::from(is_after)) {
-                    *place = Some(image);
+                    *place = RowImage(image);
                 }
             }
             self.table.rows.push(row);
@@ -185,7 +187,7 @@ impl<'s> Gatherer<'_, 's> {
         if side.is_whole && has_sources.is_some_and(|(sources, _)| !sources.left().is_empty()) {
             (0..rows).try_for_each(|_| self.former(side.role).map(drop))?;
         }
-        self.table.rows.resize(self.table.rows.len() + rows, [None; 2]);
+        self.table.rows.resize(self.table.rows.len() + rows, [RowImage::NONE; 2]);
         Ok(())
     }
 
@@ -209,7 +211,7 @@ impl<'s> Gatherer<'_, 's> {
         }
         self.streams.more.take(rows)?;
         let first = self.table.new_images(rows, side.is_whole)?;
-        self.table.rows.extend((first..first + rows as u32).map(|image| [None, Some(image)]));
+        self.table.rows.extend((first..first + rows as u32).map(|image| [RowImage::NONE, RowImage(image)]));
         self.made_fresh(side, rows);
         Ok(())
     }

@@ -119,16 +119,29 @@ pub struct PickedTable {
     /// Its table map without the table's id.
     name: Vec<u8>,
     cells: Vec<Cells>,
-    /// The images of each row before and after the change, by their numbers in `cells`.
-    rows: Vec<[Option<u32>; 2]>,
+    /// The images of each row before and after the change.
+    rows: Vec<[RowImage; 2]>,
     /// The images that later blocks may refer to.
     images: Vec<u32>,
     /// Images so far: there may be no columns.
     image_count: usize,
 }
 
+/// A row's image, by its number in `cells`; there may be none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct RowImage(u32);
+
+impl RowImage {
+    const NONE: RowImage = RowImage(u32::MAX);
+
+    #[inline]
+    fn number(self) -> Option<u32> {
+        (self != RowImage::NONE).then_some(self.0)
+    }
+}
+
 /// Memory of a row besides its images.
-const ROW_MEMORY: usize = size_of::<[Option<u32>; 2]>();
+const ROW_MEMORY: usize = size_of::<[RowImage; 2]>();
 
 /// Memory that the values of a block may take for each of its plain bytes, and what those of a small block may take besides.
 /// A row of many columns that are NULL, or of which few were logged, takes more: it has less than a bit for each.
@@ -179,7 +192,7 @@ impl PickedTable {
         let cells = self.cells.get(picked);
         self.rows.get(rows).unwrap_or_default().iter().map(move |&[before, after]| {
             let image = if is_after { after } else { before };
-            match cells?.get(image? as usize) {
+            match cells?.get(image.number()? as usize) {
                 Content::None(State::Null) => Some(CellContent::Null),
                 Content::None(_) => None,
                 Content::Value(bytes) => Some(CellContent::Value(bytes)),
@@ -192,9 +205,9 @@ impl PickedTable {
         let cells = self.cells.get(picked)?;
         let stride = cells.stride()?;
         let rows = self.rows.get(rows)?;
-        let image_of = |&[before, after]: &[Option<u32>; 2]| if is_after { after } else { before };
-        let first = image_of(rows.first()?)?;
-        if !rows.iter().zip(first..).all(|(row, image)| image_of(row) == Some(image)) {
+        let image_of = |&[before, after]: &[RowImage; 2]| if is_after { after } else { before };
+        let first = image_of(rows.first()?).number()?;
+        if !rows.iter().zip(first..).all(|(row, image)| image_of(row) == RowImage(image)) {
             return None;
         }
         let images = first as usize..first as usize + rows.len();
@@ -247,7 +260,7 @@ impl PickedTable {
 
     #[inline]
     fn image(&self, row: usize, is_after: bool) -> Option<u32> {
-        *self.rows.get(row)?.get(usize::from(is_after))?
+        self.rows.get(row)?.get(usize::from(is_after))?.number()
     }
 
     /// The number of a new image, whose values follow.
@@ -259,6 +272,7 @@ impl PickedTable {
     fn new_images(&mut self, count: usize, leaves: bool) -> Result<u32> {
         let first = u32::try_from(self.image_count).map_err(|_| too_many())?;
         self.image_count += count;
+        // The last number is that of no image.
         let end = u32::try_from(self.image_count).map_err(|_| too_many())?;
         if leaves {
             self.images.extend(first..end);
@@ -281,7 +295,7 @@ impl Picked {
     pub(crate) fn memory(&self) -> usize {
         let of = |table: &PickedTable| {
             let cells: usize = table.cells.iter().map(Cells::memory).sum();
-            cells + table.rows.len() * 16 + table.images.len() * 4 + table.name.len()
+            cells + table.rows.len() * ROW_MEMORY + table.images.len() * 4 + table.name.len()
         };
         self.tables.iter().map(of).sum::<usize>() + self.runs.len() * size_of::<RowRun>()
     }

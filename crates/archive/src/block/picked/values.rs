@@ -38,6 +38,15 @@ impl Cells {
         Cells { form, states: Vec::new(), bytes: Vec::new(), ends: Vec::new(), texts_max: u32::MAX }
     }
 
+    /// Makes room for so many images.
+    pub(super) fn reserve(&mut self, images: usize) {
+        self.states.reserve_exact(images);
+        match self.stride() {
+            Some(stride) => self.bytes.reserve_exact(images * stride),
+            None => self.ends.reserve_exact(images),
+        }
+    }
+
     /// The bytes of each value, if they are as many.
     pub(super) fn stride(&self) -> Option<usize> {
         match self.form {

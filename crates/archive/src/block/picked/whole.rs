@@ -9,7 +9,7 @@ use binlogz_binlog::event::{PostHeaderLengths, RowsEvent, TableId, TableMapEvent
 use binlogz_binlog::row::{CellContent, RowDecoder, TableSchema};
 
 use super::values::{Content, State};
-use super::{Around, Bound, Pick, Picked, PickedTable, ROW_MEMORY, RowRun, no_row};
+use super::{Around, Bound, Pick, Picked, PickedTable, ROW_MEMORY, RowImage, RowRun, no_row};
 use crate::block::former::Unpacked;
 use crate::error::{Error, Result};
 use crate::log::events;
@@ -163,11 +163,11 @@ impl<'w> OfWhole<'w> {
                 start = 0;
             }
             let Some(table) = self.picked.tables.get_mut(number) else { return Ok(()) };
-            let mut images = [None; 2];
+            let mut images = [RowImage::NONE; 2];
             let before = row.before.filter(|_| self.pick.with_before);
             for (place, image) in images.iter_mut().zip([before, row.after]) {
                 let Some(image) = image else { continue };
-                *place = Some(table.new_image(false)?);
+                *place = RowImage(table.new_image(false)?);
                 for (cells, column) in table.cells.iter_mut().zip(&table.columns) {
                     cells.push(match image.cell(*column).map(|cell| cell.content) {
                         None => Content::None(State::Absent),
