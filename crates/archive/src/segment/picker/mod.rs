@@ -193,11 +193,9 @@ impl Object {
         let mut at_hand: BTreeMap<u32, Arc<Picked>> = BTreeMap::new();
         let mut size = 0;
         loop {
+            // The block itself is the first of them, and the last that is taken.
             let Some((top, prepared)) = open.last() else {
-                let picked = at_hand.remove(&number).ok_or_else(|| {
-                    Error::damaged("block", format!("no block {number}"), "one that was read")
-                });
-                return picked.map(Outcome::Whole);
+                return Err(Error::damaged("block", format!("no block {number}"), "one that was read"));
             };
             let entry = self.entry(*top)?;
             let needs =
