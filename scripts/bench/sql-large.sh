@@ -6,6 +6,8 @@
 #   2. one key
 #   3. one column of each table: MB of plain log a second, of all logs and of the table's share
 #   4. queries over the archive beside DuckDB's over the exported Parquet (DIR/lake, unless it is there), without DuckDB's start
+#   5. where `perf` is: their processor time, and how much of it is decoding; the program must have its symbols
+#      (CARGO_PROFILE_RELEASE_STRIP=none)
 #
 # usage: sql-large.sh DIR [RUNS]      (3 runs, the fastest of each); BIN=DIR: programs that are built already
 set -euo pipefail
@@ -80,7 +82,7 @@ if [[ ! -d $1/lake ]]; then
     awk -v bytes="$bytes" -v s="$seconds" 'BEGIN { printf " %8.0f MB/s\n", bytes / 1e6 / s }'
 fi
 "$(scripts/get-tool.sh lake)/bin/python" - "$bin/binlogz-sql" "$archive" "$1/lake" "$runs" <<'END'
-import subprocess, sys, time
+import re, shutil, subprocess, sys, tempfile, time
 import duckdb
 
 program, archive, lake, runs = sys.argv[1:]
@@ -94,7 +96,20 @@ def fastest(run):
         best = min(best, time.perf_counter() - begin)
     return best
 
-print(f"{'':60} {'sql':>8} {'DuckDB':>8} {'x':>6}")
+DECODING = re.compile(r"pco|ppmd|PPM|ZSTD|HUF|FSE|crc32|codec::(numbers|strings|text)")
+
+def decoding(command):
+    """Milliseconds of the processor, and the percent of it that perf finds in decoding."""
+    told = subprocess.run(["perf", "stat", "-x,", "-e", "task-clock", *command], check=True, capture_output=True, text=True).stderr
+    clock = next(float(line.split(",")[0]) for line in told.splitlines() if "task-clock" in line)
+    with tempfile.NamedTemporaryFile() as data:
+        subprocess.run(["perf", "record", "-q", "-o", data.name, "-F", "4000", *command], check=True, capture_output=True)
+        report = ["perf", "report", "-i", data.name, "--no-children", "--stdio"]
+        told = subprocess.run(report, check=True, capture_output=True, text=True).stdout
+    shares = re.findall(r"^\s+([\d.]+)%.*\[\.\] +(.*)$", told, re.M)
+    return clock, sum(float(share) for share, name in shares if DECODING.search(name))
+
+print(f"{'':60} {'sql':>8} {'DuckDB':>8} {'x':>6} {'cpu, ms':>8} {'decoding':>8}")
 for table, columns in [
     ("visits", "sum(after.took)"), ("visits", "max(after.page)"), ("visits", "operation, avg(after.took)"),
     ("orders", "sum(after.total)"), ("orders", "CAST(date_part('hour', committed_at) AS BIGINT), sum(after.total)"),
@@ -103,7 +118,9 @@ for table, columns in [
     query = f"SELECT {columns} FROM {{}}" + (" GROUP BY 1" if ", " in columns and "FILTER" not in columns else "")
     ours = query.format(f"shop.{table}")
     theirs = query.format(f"read_parquet('{lake}/shop/{table}/**/*.parquet', union_by_name = true)")
-    sql = fastest(lambda: subprocess.run([program, "--quiet", "--format", "csv", ours, archive], check=True, capture_output=True))
+    command = [program, "--quiet", "--format", "csv", ours, archive]
+    sql = fastest(lambda: subprocess.run(command, check=True, capture_output=True))
     duck = fastest(lambda: duckdb.sql(theirs).fetchall())
-    print(f"{table + ': ' + columns:60} {sql:8.3f} {duck:8.3f} {duck / sql:6.2f}")
+    clock, share = decoding(command) if shutil.which("perf") else (0, 0)
+    print(f"{table + ': ' + columns:60} {sql:8.3f} {duck:8.3f} {duck / sql:6.2f} {clock:8.0f} {share:7.1f}%")
 END
