@@ -26,7 +26,7 @@ use crate::common::SHAPES;
 
 type Client = FlightSqlServiceClient<Channel>;
 
-/// What a session may be idle for here: a busy machine pauses a program for seconds.
+/// How long a session may be idle here. On a busy machine a program may stand still for more than a second.
 const IDLE: Duration = Duration::from_secs(4);
 /// An answer that takes longer doesn't come.
 const PATIENCE: Duration = Duration::from_secs(60);

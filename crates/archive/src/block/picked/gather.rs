@@ -183,8 +183,9 @@ impl<'s> Gatherer<'_, 's> {
     fn deleted_rows(&mut self, side: &Side) -> Result<()> {
         let rows = self.streams.more.left().iter().take_while(|&&more| more == 1).count();
         self.streams.more.take(rows)?;
-        let has_sources = self.streams.sources.get(side.role as usize);
-        if side.is_whole && has_sources.is_some_and(|(sources, _)| !sources.left().is_empty()) {
+        let sources = self.streams.sources.get(side.role as usize);
+        // Images that are updated are numbered from these on.
+        if side.is_whole && sources.is_some_and(|(sources, _)| !sources.left().is_empty()) {
             (0..rows).try_for_each(|_| self.former(side.role).map(drop))?;
         }
         self.table.rows.resize(self.table.rows.len() + rows, [RowImage::NONE; 2]);
