@@ -20,10 +20,12 @@ use datafusion::error::DataFusionError;
 use super::columns::Value;
 use super::frame::Frame;
 use super::rows::{Column, Source, Target, batch_of};
-use super::{Job, Output, ROWS_MAX};
+use super::{Job, Output};
 use crate::logs::Logs;
 use crate::wanted::{Wanted, operation};
 
+/// Rows of a batch: more than of those made from events, which take longer; to pass one on takes as long whatever its size.
+const ROWS_MAX: usize = 32 << 10;
 /// Bytes of values after which a batch is passed on.
 const BYTES_MAX: usize = 4 << 20;
 
