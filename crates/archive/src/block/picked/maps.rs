@@ -1,6 +1,6 @@
 //! The table maps of a block.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use binlogz_binlog::event::TableMapEvent;
 use binlogz_binlog::row::TableSchema;
@@ -13,11 +13,11 @@ use crate::log::events::TABLE_MAP_POST_HEADER;
 /// The table maps of a block, numbered as its layout numbers them.
 #[derive(Debug, Default)]
 pub(super) struct Maps {
-    pub(super) numbers: HashMap<Vec<u8>, usize>,
+    pub(super) numbers: BTreeMap<Vec<u8>, usize>,
     /// The table of each table id.
-    pub(super) ids: HashMap<i64, usize>,
+    pub(super) ids: BTreeMap<i64, usize>,
     /// By number: which of `tables` it is.
-    pub(super) picked: HashMap<usize, usize>,
+    pub(super) picked: BTreeMap<usize, usize>,
     pub(super) tables: Vec<(usize, PickedTable)>,
     /// A table map of the table can't be understood.
     pub(super) is_unfit: bool,

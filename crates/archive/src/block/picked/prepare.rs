@@ -1,6 +1,6 @@
 //! The first step: takes the streams of a block that are needed, and notes its rows events of the table in order.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use binlogz_binlog::EventType;
 use binlogz_binlog::event::RowsKind;
@@ -106,7 +106,7 @@ pub(crate) fn prepare(packed: &[u8], size: usize, pick: &Pick<'_>) -> Result<Pre
         return Err(Error::damaged("block", format!("{} event types", types.len()), "one for each event"));
     }
     let of_type = |event_type: EventType, slot: usize| Column::new(usize::from(event_type.0), slot);
-    let mut rows_types = HashMap::new();
+    let mut rows_types = BTreeMap::new();
     for event_type in types.iter().copied().collect::<BTreeSet<_>>() {
         let Ok(code) = u8::try_from(event_type) else { continue };
         let event_type = EventType(code);
@@ -135,7 +135,7 @@ pub(crate) fn prepare(packed: &[u8], size: usize, pick: &Pick<'_>) -> Result<Pre
     }
     let (mut steps, mut patterns) = (Vec::new(), Vec::<Pattern>::new());
     // The last pattern of each table and kind.
-    let mut latest: HashMap<(usize, EventType), usize> = HashMap::new();
+    let mut latest: BTreeMap<(usize, EventType), usize> = BTreeMap::new();
     let mut last_id = 0i64;
     for (event, event_type) in types.iter().enumerate() {
         let Some(event_type) = u8::try_from(*event_type).ok().map(EventType) else { continue };
