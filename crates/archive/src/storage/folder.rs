@@ -3,7 +3,6 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -156,10 +155,18 @@ impl ReadRange for ObjectFile {
                 format!("{size} bytes"),
             ));
         }
-        let mut bytes = vec![0; size];
-        self.file
-            .read_exact_at(&mut bytes, offset)
-            .map_err(Error::io(format!("read {} at {offset}", self.path.display())))?;
+        let doing = || Error::io(format!("read {} at {offset}", self.path.display()));
+        // Not cleared first: a scan reads much of an archive this way.
+        let mut bytes = Vec::with_capacity(size);
+        while bytes.len() < size {
+            let at = offset + bytes.len() as u64;
+            match rustix::io::pread(&self.file, rustix::buffer::spare_capacity(&mut bytes), at) {
+                Ok(0) => return Err(doing()(io::ErrorKind::UnexpectedEof.into())),
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(doing()(error.into())),
+            }
+        }
+        bytes.truncate(size);
         Ok(bytes)
     }
 }
