@@ -7,6 +7,8 @@
 //! 2     the range coder's bytes, with an end marker
 //! ```
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::io::{Read, Write};
 
 use ppmd_rust::{Ppmd7Decoder, Ppmd7Encoder};
@@ -24,6 +26,16 @@ const MEMORY_LOG_MAX: u8 = 24;
 /// The memory of a model for each byte of text, as a power of two.
 const MEMORY_FACTOR_LOG: u32 = 4;
 
+/// Codes of at most so many bytes are remembered, of as many as a thread came across last: bitmaps and table maps are the same in
+/// block after block, and to begin a model takes far longer than to unpack them.
+const REMEMBERED_SIZE_MAX: usize = 256;
+const REMEMBERED_COUNT_MAX: usize = 32;
+
+thread_local! {
+    /// Codes, and what they are of.
+    static REMEMBERED: RefCell<VecDeque<(Vec<u8>, Vec<u8>)>> = const { RefCell::new(VecDeque::new()) };
+}
+
 /// Packs bytes.
 pub(crate) fn pack(bytes: &[u8], order: u8) -> Result<Vec<u8>> {
     let memory_log = (bytes.len().max(1).ilog2() + 1 + MEMORY_FACTOR_LOG) as u8;
@@ -35,6 +47,24 @@ pub(crate) fn pack(bytes: &[u8], order: u8) -> Result<Vec<u8>> {
 
 /// Unpacks bytes whose unpacked size is known.
 pub(crate) fn unpack(packed: &[u8], size: usize) -> Result<Vec<u8>> {
+    if packed.len().max(size) > REMEMBERED_SIZE_MAX {
+        return unpack_anew(packed, size);
+    }
+    REMEMBERED.with_borrow_mut(|remembered| {
+        let known = remembered.iter().find(|(code, bytes)| code == packed && bytes.len() == size);
+        if let Some((_, bytes)) = known {
+            return Ok(bytes.clone());
+        }
+        let bytes = unpack_anew(packed, size)?;
+        if remembered.len() == REMEMBERED_COUNT_MAX {
+            remembered.pop_back();
+        }
+        remembered.push_front((packed.to_vec(), bytes.clone()));
+        Ok(bytes)
+    })
+}
+
+fn unpack_anew(packed: &[u8], size: usize) -> Result<Vec<u8>> {
     let Some((&[order, memory_log], coded)) = packed.split_first_chunk() else {
         return Err(Error::damaged("PPMd model", "its end", "its order and memory"));
     };
@@ -77,6 +107,20 @@ mod tests {
         }
         out.truncate(size);
         out
+    }
+
+    #[test]
+    fn small_codes_that_are_remembered_give_the_same_and_of_another_size_an_error() {
+        let texts: Vec<Vec<u8>> = (1..2 * REMEMBERED_COUNT_MAX).map(text).collect();
+        let packed: Vec<Vec<u8>> = texts.iter().map(|text| pack(text, ORDER).unwrap()).collect();
+        for (text, packed) in texts.iter().zip(&packed).chain(texts.iter().zip(&packed).rev()) {
+            for _ in 0..2 {
+                assert!(unpack(packed, text.len()).unwrap() == *text);
+                assert!(unpack(packed, text.len() + 1).is_err());
+                assert!(unpack(packed, text.len() - 1).is_err());
+            }
+        }
+        REMEMBERED.with_borrow(|remembered| assert_eq!(remembered.len(), REMEMBERED_COUNT_MAX));
     }
 
     #[test]
