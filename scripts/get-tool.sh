@@ -8,7 +8,7 @@
 #   ${BINLOGZ_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/binlogz}
 # and run through their own loader and libraries, so neither root nor the system's release matters.
 # MYSQL_BASEDIR names a MySQL of your own: it is used as it is, with its bin/ and sbin/. So is a chromium or openssl on PATH.
-# cdc, a change-data-capture client, is a Python package instead, in a virtual environment of its own; so are lake (DuckDB,
+# cdc, a change-data-capture client, is a Python package instead, in a virtual environment of its own; so are lake (DuckDB and its program,
 # pyarrow and pandas, which read Parquet; 420 MB), spark (500 MB; it needs java), flight-sql (ADBC's client of Flight SQL and pyarrow), cargo-deny (13 MB), maturin (wheels) and zigbuild, the compiler and linker of the static programs of
 # `make dist`; versitygw,
 # an S3 server over a folder, is built by Go from its sources (two minutes of a core), mdbook, which builds the book of
@@ -60,7 +60,7 @@ case $tool in
     mtr) suite=sid packages='mysql-testsuite patchelf' ;;
     chromium) suite=bookworm packages='chromium-headless-shell fontconfig-config fonts-dejavu-core' ;;
     cdc) packages='mysql-replication==1.0.17' ;;
-    lake) packages='duckdb==2.0.0 pyarrow==26.0.1 pandas==3.1.1' ;;
+    lake) packages='duckdb==2.0.0 duckdb-cli==1.5.6 pyarrow==26.0.1 pandas==3.1.1' ;;
     spark) packages='pyspark==4.3.0' ;;
     flight-sql) packages='adbc-driver-flightsql==1.13.0 adbc-driver-manager==1.13.0 pyarrow==26.0.1' ;;
     zigbuild) packages='cargo-zigbuild==0.24.0 ziglang==0.17.1' ;;

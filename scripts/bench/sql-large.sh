@@ -5,7 +5,8 @@
 #   1. counts by table, over the archive and over one log as it is, beside `stats` and `mysqlbinlog -vvv | perl`
 #   2. one key
 #   3. one column of each table: MB of plain log a second, of all logs and of the table's share
-#   4. queries over the archive beside DuckDB's over the exported Parquet (DIR/lake, unless it is there), without DuckDB's start
+#   4. queries over the archive beside DuckDB's over the exported Parquet (DIR/lake, unless it is there): both as programs, and
+#      DuckDB's query alone, in a process that runs already
 #   5. where `perf` is: their processor time, and how much of it is decoding; the program must have its symbols
 #      (CARGO_PROFILE_RELEASE_STRIP=none)
 #
@@ -82,10 +83,11 @@ if [[ ! -d $1/lake ]]; then
     awk -v bytes="$bytes" -v s="$seconds" 'BEGIN { printf " %8.0f MB/s\n", bytes / 1e6 / s }'
 fi
 "$(scripts/get-tool.sh lake)/bin/python" - "$bin/binlogz-sql" "$archive" "$1/lake" "$runs" <<'END'
-import re, shutil, subprocess, sys, tempfile, time
+import os, re, shutil, subprocess, sys, tempfile, time
 import duckdb
 
 program, archive, lake, runs = sys.argv[1:]
+duckdb_program = os.path.join(os.path.dirname(sys.executable), "duckdb")
 duckdb.sql("SET TimeZone = 'UTC'")
 
 def fastest(run):
@@ -109,7 +111,7 @@ def decoding(command):
     shares = re.findall(r"^\s+([\d.]+)%.*\[\.\] +(.*)$", told, re.M)
     return clock, sum(float(share) for share, name in shares if DECODING.search(name))
 
-print(f"{'':60} {'sql':>8} {'DuckDB':>8} {'x':>6} {'cpu, ms':>8} {'decoding':>8}")
+print(f"{'':60} {'sql':>8} {'DuckDB':>8} {'x':>6} {'query':>8} {'x':>6} {'cpu, ms':>8} {'decoding':>8}")
 for table, columns in [
     ("visits", "sum(after.took)"), ("visits", "max(after.page)"), ("visits", "operation, avg(after.took)"),
     ("orders", "sum(after.total)"), ("orders", "CAST(date_part('hour', committed_at) AS BIGINT), sum(after.total)"),
@@ -120,7 +122,10 @@ for table, columns in [
     theirs = query.format(f"read_parquet('{lake}/shop/{table}/**/*.parquet', union_by_name = true)")
     command = [program, "--quiet", "--format", "csv", ours, archive]
     sql = fastest(lambda: subprocess.run(command, check=True, capture_output=True))
-    duck = fastest(lambda: duckdb.sql(theirs).fetchall())
+    begun = [duckdb_program, "-csv", "-c", f"SET TimeZone = 'UTC'; {theirs}"]
+    whole = fastest(lambda: subprocess.run(begun, check=True, capture_output=True))
+    query = fastest(lambda: duckdb.sql(theirs).fetchall())
     clock, share = decoding(command) if shutil.which("perf") else (0, 0)
-    print(f"{table + ': ' + columns:60} {sql:8.3f} {duck:8.3f} {duck / sql:6.2f} {clock:8.0f} {share:7.1f}%")
+    print(f"{table + ': ' + columns:60} {sql:8.3f} {whole:8.3f} {whole / sql:6.2f} {query:8.3f} {query / sql:6.2f} "
+          f"{clock:8.0f} {share:7.1f}%")
 END

@@ -3,9 +3,9 @@
 use arrow_array::ArrowPrimitiveType;
 use arrow_array::builder::PrimitiveBuilder;
 use binlogz_binlog::Result;
-use binlogz_binlog::row::{Cell, CellContent, ColumnKind, Date, UnscaledDecimals};
+use binlogz_binlog::row::{Cell, CellContent, ColumnKind, Date, Decimal};
 
-use super::{Builder, Values, days};
+use super::{Builder, Values, days, decoded};
 
 impl Values {
     /// Appends cells of one column, each as [`Values::push`] does.
@@ -19,7 +19,7 @@ impl Values {
         cells: impl Iterator<Item = Option<Cell<'a>>>,
         scratch: &mut Vec<u8>,
     ) -> Result<()> {
-        use ColumnKind::{BigInt, Date as Day, Double, Float, Int, SmallInt, TinyInt};
+        use ColumnKind::{BigInt, Blob, Char, Date as Day, Double, Float, Int, SmallInt, TinyInt, Varchar};
         match (&mut self.0, kind) {
             (Builder::I8(builder), TinyInt { unsigned: false }) => fixed(builder, cells, i8::from_le_bytes),
             (Builder::U8(builder), TinyInt { unsigned: true }) => fixed(builder, cells, u8::from_le_bytes),
@@ -35,6 +35,15 @@ impl Values {
             (Builder::F64(builder), Double) => fixed(builder, cells, f64::from_le_bytes),
             (Builder::Date(builder), Day) => {
                 fixed_or_null(builder, cells, |bytes| days(Date::from_bytes(bytes)))
+            }
+            (Builder::Text(builder), Char { .. } | Varchar { .. } | Blob { .. }) => {
+                cells.for_each(|cell| match cell {
+                    Some(Cell { column, content: CellContent::Value(bytes), .. }) => {
+                        builder.append_value(decoded(column, bytes));
+                    }
+                    _ => builder.append_null(),
+                });
+                Ok(())
             }
             _ => {
                 let mut cells = cells;
@@ -69,9 +78,7 @@ impl Values {
             (Builder::D128(builder, scale), ColumnKind::Decimal(format))
                 if u8::try_from(*scale) == Ok(format.scale()) =>
             {
-                let decimals = UnscaledDecimals::new(format);
-                let numbers = bytes.chunks(usize::from(format.size())).map(|bytes| decimals.read(bytes));
-                match numbers.collect::<Result<Option<Vec<_>>>>()? {
+                match Decimal::unscaled_each(bytes, format)? {
                     Some(numbers) => builder.append_slice(&numbers),
                     None => return Ok(false),
                 }

@@ -116,6 +116,30 @@ impl<'a> Decimal<'a> {
         Some(if self.is_negative() { -digits } else { digits })
     }
 
+    /// The numbers of values that stand one after the other, without their points; `None`: one takes more than 128 bits.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Decimal::new`].
+    pub fn unscaled_each(values: &'a [u8], format: DecimalFormat) -> Result<Option<Vec<i128>>> {
+        let size = usize::from(format.size());
+        let small = Small::new(format);
+        let mut numbers = Vec::with_capacity(values.len() / size);
+        let mut left = values;
+        while !left.is_empty() {
+            let (bytes, after) = left.split_at_checked(size).unwrap_or((left, &[]));
+            match small.as_ref().and_then(|small| small.unscaled(left)) {
+                Some(number) => numbers.push(number.into()),
+                None => match Decimal::new(bytes, format)?.unscaled() {
+                    Some(number) => numbers.push(number),
+                    None => return Ok(None),
+                },
+            }
+            left = after;
+        }
+        Ok(Some(numbers))
+    }
+
     /// The number as the server prints it: all digits after the point, no leading zeros.
     pub fn text(self) -> ShortText<DECIMAL_TEXT_MAX> {
         let mut text = ShortText::new();
@@ -171,57 +195,55 @@ impl<'a> Decimal<'a> {
     }
 }
 
-/// Reads many numbers of a format without their point.
-#[derive(Debug, Clone)]
-pub struct UnscaledDecimals {
-    format: DecimalFormat,
+/// A format of at most 8 bytes, which are at most 18 digits: its values are taken as numbers of 64 bits.
+#[derive(Debug)]
+struct Small {
+    size: usize,
     groups: Vec<Group>,
 }
 
-#[derive(Debug, Clone, Copy)]
+/// A group of digits, as bits of such a number.
+#[derive(Debug)]
 struct Group {
-    size: usize,
+    /// Bits after it.
+    shift: u32,
+    mask: u64,
     /// 1 more than its largest value.
-    end: u32,
+    end: u64,
 }
 
-impl UnscaledDecimals {
-    /// For values of a format.
-    pub fn new(format: DecimalFormat) -> Self {
-        let group = |digits| Group { size: usize::from(group_size(digits)), end: 10u32.pow(digits.into()) };
-        UnscaledDecimals { format, groups: format.groups().map(group).collect() }
+impl Small {
+    fn new(format: DecimalFormat) -> Option<Self> {
+        let size = usize::from(format.size());
+        let mut shift = 8 * u32::from(format.size());
+        let groups = format.groups().map(|digits| {
+            let bits = 8 * u32::from(group_size(digits));
+            shift -= bits;
+            Group { shift, mask: (1 << bits) - 1, end: 10u64.pow(digits.into()) }
+        });
+        (size <= size_of::<u64>()).then(|| Small { size, groups: groups.collect() })
     }
 
-    /// The number of a value, as [`Decimal::new`] and [`Decimal::unscaled`] tell it.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Decimal::new`].
-    pub fn read(&self, bytes: &[u8]) -> Result<Option<i128>> {
-        let unscaled = match *bytes {
-            // At most 8 bytes are at most 18 digits.
-            [first, ..] if bytes.len() <= 8 && bytes.len() == usize::from(self.format.size()) => {
-                let inverted = if first & 0x80 == 0 { 0xff } else { 0 };
-                let mut sign = 0x80;
-                let mut rest = bytes;
-                let mut unscaled = 0i64;
-                let is_fit = self.groups.iter().all(|group| {
-                    let (of_group, after) = rest.split_at_checked(group.size).unwrap_or((rest, &[]));
-                    rest = after;
-                    let value = of_group.iter().fold(0, |value, &byte| {
-                        value << 8 | u32::from(byte ^ inverted ^ std::mem::take(&mut sign))
-                    });
-                    unscaled = unscaled * i64::from(group.end) + i64::from(value);
-                    value < group.end
-                });
-                is_fit.then_some(if inverted == 0 { unscaled } else { -unscaled })
-            }
-            _ => None,
+    /// The number of the value with which these bytes begin; `None`: they are too few, or it has a group of too many digits.
+    #[inline]
+    fn unscaled(&self, bytes: &[u8]) -> Option<i64> {
+        let bits = 8 * self.size as u32;
+        let value = match bytes.first_chunk() {
+            Some(bytes) => u64::from_le_bytes(*bytes).swap_bytes() >> (u64::BITS - bits),
+            None => bytes.get(..self.size)?.iter().fold(0, |value, &byte| value << 8 | u64::from(byte)),
         };
-        match unscaled {
-            Some(unscaled) => Ok(Some(unscaled.into())),
-            None => Ok(Decimal::new(bytes, self.format)?.unscaled()),
+        let sign = 1 << (bits - 1);
+        let is_negative = value & sign == 0;
+        let value = if is_negative { !value } else { value } ^ sign;
+        let mut number = 0;
+        for group in &self.groups {
+            let of_group = value >> group.shift & group.mask;
+            if of_group >= group.end {
+                return None;
+            }
+            number = number * group.end as i64 + of_group as i64;
         }
+        Some(if is_negative { -number } else { number })
     }
 }
 
@@ -301,18 +323,25 @@ mod tests {
             [(1, 0), (2, 2), (10, 2), (9, 9), (18, 0), (18, 9), (17, 5), (20, 4), (40, 10)]
         {
             let format = DecimalFormat::new(precision, scale).unwrap();
-            let many = UnscaledDecimals::new(format);
-            let mut good = 0;
+            let (mut good, mut all) = (0, (Vec::new(), Vec::new()));
             for round in 0..2000 {
                 // Small groups, so that many are numbers.
                 let byte = |_| if round % 2 == 0 { next() as u8 } else { next() as u8 & next() as u8 & 0x83 };
                 let bytes: Vec<u8> = (0..usize::from(format.size())).map(byte).collect();
                 let one = Decimal::new(&bytes, format).map(Decimal::unscaled);
-                good += usize::from(one.is_ok());
-                assert_eq!(many.read(&bytes).ok(), one.ok(), "{precision},{scale} {bytes:?}");
+                let each = Decimal::unscaled_each(&bytes, format);
+                assert_eq!(each.ok(), one.as_ref().ok().map(|one| one.map(|one| vec![one])), "{bytes:?}");
+                if let Ok(Some(one)) = one {
+                    good += 1;
+                    all.0.extend(bytes);
+                    all.1.push(one);
+                }
             }
             assert!(good > 20, "{good} of {precision},{scale}");
-            assert!(many.read(&[]).is_err());
+            assert_eq!(Decimal::unscaled_each(&all.0, format).unwrap(), Some(all.1));
+            all.0.pop();
+            let is_cut = format.size() > 1;
+            assert_eq!(Decimal::unscaled_each(&all.0, format).is_err(), is_cut, "{precision},{scale}");
         }
     }
 

@@ -62,7 +62,7 @@ mod schema;
 mod value;
 mod vector;
 
-pub use decimal::{Decimal, DecimalFormat, UnscaledDecimals};
+pub use decimal::{Decimal, DecimalFormat};
 pub use image::{Cell, CellContent, Row, RowImage};
 pub use kind::ColumnKind;
 pub use owned::OwnedRow;

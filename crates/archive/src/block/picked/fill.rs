@@ -109,7 +109,7 @@ impl Column<'_> {
                 },
                 None => 0,
             };
-            cells.push_numbers(&[numbers.next()?.wrapping_add(older)], size, order);
+            cells.push_number(numbers.next()?.wrapping_add(older), size, order);
             return Ok(());
         }
         let older =

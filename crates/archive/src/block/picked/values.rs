@@ -42,7 +42,8 @@ impl Cells {
     pub(super) fn reserve(&mut self, images: usize) {
         self.states.reserve_exact(images);
         match self.stride() {
-            Some(stride) => self.bytes.reserve_exact(images * stride),
+            // A number is written with 8 bytes first.
+            Some(stride) => self.bytes.reserve_exact(images * stride + size_of::<i64>()),
             None => self.ends.reserve_exact(images),
         }
     }
@@ -117,31 +118,43 @@ impl Cells {
         self.states.resize(self.states.len() + count, state);
     }
 
-    /// Appends numbers of `size` bytes each: the column's.
+    /// Appends a number of `size` bytes, 1 to 8: the column's.
+    #[inline]
+    pub(super) fn push_number(&mut self, number: i64, size: usize, order: Order) {
+        let bytes = match order {
+            Order::Low => number.to_le_bytes(),
+            Order::High => (number << (u64::BITS - 8 * size as u32)).swap_bytes().to_le_bytes(),
+        };
+        let end = self.bytes.len() + size;
+        self.bytes.extend(bytes);
+        self.bytes.truncate(end);
+        self.states.push(State::Value);
+    }
+
+    /// Appends numbers of `size` bytes each, 8 at most: the column's.
     pub(super) fn push_numbers(&mut self, numbers: &[i64], size: usize, order: Order) {
-        match (order, size) {
-            (Order::Low, 1) => self.push_low::<1>(numbers),
-            (Order::Low, 2) => self.push_low::<2>(numbers),
-            (Order::Low, 4) => self.push_low::<4>(numbers),
-            (Order::Low, 8) => self.push_low::<8>(numbers),
-            (Order::Low, _) => {
-                numbers.iter().for_each(|number| self.bytes.extend(number.to_le_bytes().iter().take(size)));
-            }
-            (Order::High, _) => {
-                let before = 8usize.saturating_sub(size);
-                numbers.iter().for_each(|number| {
-                    self.bytes.extend_from_slice(number.to_be_bytes().get(before..).unwrap_or_default());
-                });
-            }
+        match size {
+            0 => {}
+            1 => self.push_sized::<1>(numbers, order),
+            2 => self.push_sized::<2>(numbers, order),
+            3 => self.push_sized::<3>(numbers, order),
+            4 => self.push_sized::<4>(numbers, order),
+            5 => self.push_sized::<5>(numbers, order),
+            6 => self.push_sized::<6>(numbers, order),
+            7 => self.push_sized::<7>(numbers, order),
+            _ => self.push_sized::<8>(numbers, order),
         }
         self.states.resize(self.states.len() + numbers.len(), State::Value);
     }
 
-    fn push_low<const SIZE: usize>(&mut self, numbers: &[i64]) {
-        self.bytes.reserve(numbers.len() * SIZE);
-        for number in numbers {
-            let bytes = number.to_le_bytes();
-            self.bytes.extend_from_slice(bytes.first_chunk::<SIZE>().map_or(&[], <[u8; SIZE]>::as_slice));
+    fn push_sized<const SIZE: usize>(&mut self, numbers: &[i64], order: Order) {
+        let start = self.bytes.len();
+        self.bytes.resize(start + numbers.len() * SIZE, 0);
+        let (places, _) = self.bytes.get_mut(start..).unwrap_or_default().as_chunks_mut::<SIZE>();
+        for (place, number) in places.iter_mut().zip(numbers) {
+            let (low, high) = (number.to_le_bytes(), number.swap_bytes().to_le_bytes());
+            let bytes = if order == Order::Low { low.first_chunk() } else { high.last_chunk() };
+            *place = bytes.copied().unwrap_or([0; SIZE]);
         }
     }
 
