@@ -3,6 +3,7 @@
 //! ```text
 //! client      plans a statement, sends it                logical plan → scheduler
 //! scheduler   divides it into stages, hands out tasks    physical plans → executors
+//! losses      ends queries when an executor is lost
 //! executor    reads logs with its own credentials        rows → other executors, client
 //! quoted      names of tables in that plan, which DataFusion sends without quotes
 //! codec       our tables and scans in those plans        query::shipped
@@ -17,6 +18,7 @@
 mod client;
 mod codec;
 pub mod executor;
+mod losses;
 mod quoted;
 pub mod scheduler;
 mod session;

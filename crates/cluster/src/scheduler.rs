@@ -8,16 +8,16 @@ use ballista_core::utils::default_config_producer;
 use ballista_scheduler::cluster::BallistaCluster;
 use ballista_scheduler::config::{SchedulerConfig, TaskDistributionPolicy};
 use ballista_scheduler::scheduler_process::{create_scheduler, start_grpc_service_with_listener};
-use datafusion_proto::protobuf::{LogicalPlanNode, PhysicalPlanNode};
 use tokio::net::TcpListener;
 
 use crate::Error;
 use crate::codec::{LogicalCodec, PhysicalCodec};
+use crate::losses::{Losses, STAGE_ATTEMPTS_MAX, Server};
 use crate::session::{self, HEARTBEAT_SECONDS};
 
 /// Where a scheduler listens by default.
 pub const DEFAULT_PORT: u16 = 50050;
-/// An executor that wasn't heard of for so long is dead, and its tasks are given to others.
+/// An executor that wasn't heard of for so long is dead, and the queries end.
 const EXECUTOR_TIMEOUT_SECONDS: u64 = 4 * HEARTBEAT_SECONDS;
 
 /// A scheduler.
@@ -48,8 +48,10 @@ impl Scheduler {
 pub(crate) async fn serve(listener: TcpListener, config: SchedulerConfig) -> Result<(), Error> {
     let failed = |error: ballista_core::error::BallistaError| Error::of("scheduler", &error);
     let cluster = BallistaCluster::new_from_config(&config).await.map_err(failed)?;
-    let server = create_scheduler::<LogicalPlanNode, PhysicalPlanNode>(cluster, Arc::new(config));
-    start_grpc_service_with_listener(listener, server.await.map_err(failed)?).await.map_err(failed)
+    let (losses, cluster) = Losses::of(&cluster);
+    let server: Server = create_scheduler(cluster, Arc::new(config)).await.map_err(failed)?;
+    losses.end_jobs_by(server.clone());
+    start_grpc_service_with_listener(listener, server).await.map_err(failed)
 }
 
 pub(crate) fn config(host: String, port: u16, policy: TaskSchedulingPolicy) -> SchedulerConfig {
@@ -62,6 +64,7 @@ pub(crate) fn config(host: String, port: u16, policy: TaskSchedulingPolicy) -> S
         executor_timeout_seconds: EXECUTOR_TIMEOUT_SECONDS,
         expire_dead_executor_interval_seconds: HEARTBEAT_SECONDS,
         no_executors_grace_period_seconds: EXECUTOR_TIMEOUT_SECONDS,
+        stage_max_failures: STAGE_ATTEMPTS_MAX,
         override_config_producer: Some(Arc::new(default_config_producer)),
         override_session_builder: Some(Arc::new(session::new)),
         override_logical_codec: Some(Arc::new(LogicalCodec::default())),

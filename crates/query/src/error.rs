@@ -64,6 +64,7 @@ impl Error {
             DataFusionError::Execution(what) if log_error_in(what).is_some() => {
                 Error::Log(one_line(&log_error_in(what).unwrap_or_default()))
             }
+            DataFusionError::Execution(what) if lost_executor(what) => Error::Log(LOST_EXECUTOR.to_owned()),
             DataFusionError::IoError(error) => Error::Temporary(one_line(&error.to_string())),
             DataFusionError::ArrowError(error, _) if let ArrowError::IoError(_, error) = error.as_ref() => {
                 Error::Temporary(one_line(&error.to_string()))
@@ -103,6 +104,15 @@ fn log_error_in(told: &str) -> Option<String> {
             other => line.push(other),
         }
     }
+}
+
+/// What a cluster's client says when the scheduler ended the query.
+const LOST_EXECUTOR: &str =
+    "the cluster lost an executor, and with it a part of the answer: repeat the query";
+
+/// Whether Ballista says that the job was cancelled, or that a result is gone with the executor that had it.
+fn lost_executor(what: &str) -> bool {
+    what.starts_with("Job ") && (what.ends_with("failed: Cancelled") || what.contains("FetchFailed"))
 }
 
 /// The table that DataFusion did not find, without the catalog's name.

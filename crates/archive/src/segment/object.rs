@@ -230,8 +230,9 @@ impl Object {
     }
 }
 
-impl Packed for Object {
-    fn read(&self, entry: &BlockEntry) -> Result<Vec<u8>> {
+impl Object {
+    /// Reads a packed block in place of what `into` holds, and compares its checksum.
+    pub(super) fn read_into(&self, entry: &BlockEntry, into: &mut Vec<u8>) -> Result<()> {
         if entry.is_lost() {
             return Err(in_object(
                 &self.name,
@@ -239,7 +240,7 @@ impl Packed for Object {
                 Error::damaged("block", "neither the block nor its header", "the block"),
             ));
         }
-        let read = || {
+        let mut read = || {
             let packed_size = usize::try_from(entry.packed_size).unwrap_or(usize::MAX);
             if packed_size > 2 * BLOCK_SIZE_MAX {
                 return Err(Error::unexpected(
@@ -248,13 +249,21 @@ impl Packed for Object {
                     format_args!("at most {}", 2 * BLOCK_SIZE_MAX),
                 ));
             }
-            let packed = self.bytes.read(entry.at, packed_size)?;
-            if packed.len() != packed_size || crc32fast::hash(&packed) != entry.crc32 {
+            self.bytes.read_into(entry.at, packed_size, into)?;
+            if into.len() != packed_size || crc32fast::hash(into) != entry.crc32 {
                 return Err(Error::Block { block: entry.describe() });
             }
-            Ok(packed)
+            Ok(())
         };
         read().map_err(|error| in_object(&self.name, entry.at, error))
+    }
+}
+
+impl Packed for Object {
+    fn read(&self, entry: &BlockEntry) -> Result<Vec<u8>> {
+        let mut packed = Vec::new();
+        self.read_into(entry, &mut packed)?;
+        Ok(packed)
     }
 
     fn expect(&self, ranges: &[Range<u64>]) {

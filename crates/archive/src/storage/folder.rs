@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -147,6 +148,12 @@ impl ReadRange for ObjectFile {
     }
 
     fn read(&self, offset: u64, size: usize) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.read_into(offset, size, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn read_into(&self, offset: u64, size: usize, into: &mut Vec<u8>) -> Result<()> {
         let left = self.size()?.saturating_sub(offset);
         if size as u64 > left {
             return Err(Error::unexpected(
@@ -155,18 +162,10 @@ impl ReadRange for ObjectFile {
                 format!("{size} bytes"),
             ));
         }
-        let doing = || Error::io(format!("read {} at {offset}", self.path.display()));
-        // Not cleared first: a scan reads much of an archive this way.
-        let mut bytes = Vec::with_capacity(size);
-        while bytes.len() < size {
-            let at = offset + bytes.len() as u64;
-            match rustix::io::pread(&self.file, rustix::buffer::spare_capacity(&mut bytes), at) {
-                Ok(0) => return Err(doing()(io::ErrorKind::UnexpectedEof.into())),
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(doing()(error.into())),
-            }
-        }
-        bytes.truncate(size);
-        Ok(bytes)
+        // What it holds is not cleared first.
+        into.resize(size, 0);
+        self.file
+            .read_exact_at(into, offset)
+            .map_err(Error::io(format!("read {} at {offset}", self.path.display())))
     }
 }

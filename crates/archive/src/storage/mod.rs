@@ -102,6 +102,11 @@ pub trait ReadRange: Send + Sync {
     fn size(&self) -> Result<u64>;
     /// Reads exactly these bytes.
     fn read(&self, offset: u64, size: usize) -> Result<Vec<u8>>;
+    /// Reads them in place of what `into` holds: whoever reads much needs no new memory each time.
+    fn read_into(&self, offset: u64, size: usize, into: &mut Vec<u8>) -> Result<()> {
+        *into = self.read(offset, size)?;
+        Ok(())
+    }
     /// Tells which ranges will be read next, in ascending order: those near each other may come together.
     fn expect(&self, _: &[Range<u64>]) {}
 }

@@ -4,6 +4,7 @@
 
 #[cfg(feature = "cluster")]
 mod cluster;
+mod cluster_loss;
 mod common;
 mod docs;
 mod export;

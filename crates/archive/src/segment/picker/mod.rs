@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::format::index::BlockEntry;
 use crate::log::events;
 use crate::segment::Object;
-use crate::segment::unpacker::{CLOSURE_READ_MAX, Packed};
+use crate::segment::unpacker::CLOSURE_READ_MAX;
 
 /// Memory of a part of a block with very many values.
 const PART_MEMORY_MAX: usize = 16 << 20;
@@ -95,19 +95,21 @@ impl Object {
             *bound = self.in_parts(number, pick, bound, make, &mut *sink)?;
             Ok(())
         };
-        let work = |(): &mut (), job| self.work(job, pick, make, &shared);
-        ordered::run(workers, jobs, End(&shared), || Ok(()), work, sink)
+        // Each worker reads its blocks into the same memory.
+        let work = |packed: &mut Vec<u8>, job| self.work(job, packed, pick, make, &shared);
+        ordered::run(workers, jobs, End(&shared), || Ok(Vec::new()), work, sink)
     }
 
     /// A worker's part.
     fn work<'s, T>(
         &self,
         mut job: Job<'s>,
+        packed: &mut Vec<u8>,
         pick: &Pick<'_>,
         make: &(dyn Fn(&Picked) -> Result<T> + Sync),
         shared: &'s Shared,
     ) -> Result<Made<'s, T>> {
-        let prepared = self.prepare(job.number, pick)?;
+        let prepared = self.prepare(job.number, packed, pick)?;
         if prepared.needs_bound(pick) && self.entry(job.number)?.continues {
             return Ok(Made::Later(job, prepared));
         }
@@ -173,10 +175,11 @@ impl Object {
         })
     }
 
-    fn prepare(&self, number: u32, pick: &Pick<'_>) -> Result<Prepared> {
+    /// Reads a block in place of what `packed` holds, and takes its streams.
+    fn prepare(&self, number: u32, packed: &mut Vec<u8>, pick: &Pick<'_>) -> Result<Prepared> {
         let entry = self.entry(number)?;
-        let packed = self.read(entry)?;
-        picked::prepare(&packed, entry.size as usize, pick).map_err(|error| self.name_it(number, error))
+        self.read_into(entry, packed)?;
+        picked::prepare(packed, entry.size as usize, pick).map_err(|error| self.name_it(number, error))
     }
 
     /// Picks out of a block, and before that out of those that it needs. `before`: what is known where it begins, if it
@@ -228,7 +231,7 @@ impl Object {
                     let found = format!("references to {size} bytes");
                     return Err(Error::damaged("block", found, "no more than blocks may refer to"));
                 }
-                open.push((missing, self.prepare(missing, &pick.of_references())?));
+                open.push((missing, self.prepare(missing, &mut Vec::new(), &pick.of_references())?));
                 continue;
             }
             let Some((top, prepared)) = open.pop() else { continue };
