@@ -1,6 +1,6 @@
 //! Ends the queries that run when an executor is lost. Ballista would go on: it repeats the stage whose inputs are gone, but keeps
 //! what tasks of that stage have already passed on to the next, so their rows are counted twice (55.0,
-//! `ExecutionGraph::rollback_running_stage`). No answer is better than a wrong one, and the query can be repeated.
+//! `ExecutionGraph::rollback_running_stage`). The client begins such a query anew (`query::retry`).
 //!
 //! All ways in which the scheduler loses an executor go through [`ClusterState::remove_executor`], and only then does it begin to
 //! repeat: what is posted here comes before that in its queue. A result that can't be fetched is the other way to the same

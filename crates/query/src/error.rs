@@ -57,6 +57,7 @@ impl Error {
     pub(crate) fn of(error: &DataFusionError, memory: usize) -> Self {
         let root = error.find_root();
         match root {
+            _ if is_of_lost_executor(error) => Error::Log(LOST_EXECUTOR.to_owned()),
             DataFusionError::External(other) => Error::Log(one_line(&other.to_string())),
             DataFusionError::ResourcesExhausted(what) => {
                 Error::Memory { limit: memory >> 20, what: one_line(what) }
@@ -64,7 +65,6 @@ impl Error {
             DataFusionError::Execution(what) if log_error_in(what).is_some() => {
                 Error::Log(one_line(&log_error_in(what).unwrap_or_default()))
             }
-            DataFusionError::Execution(what) if lost_executor(what) => Error::Log(LOST_EXECUTOR.to_owned()),
             DataFusionError::IoError(error) => Error::Temporary(one_line(&error.to_string())),
             DataFusionError::ArrowError(error, _) if let ArrowError::IoError(_, error) = error.as_ref() => {
                 Error::Temporary(one_line(&error.to_string()))
@@ -106,13 +106,21 @@ fn log_error_in(told: &str) -> Option<String> {
     }
 }
 
-/// What a cluster's client says when the scheduler ended the query.
+/// What a cluster's client says when executors were lost too often, or after the first rows.
 const LOST_EXECUTOR: &str =
-    "the cluster lost an executor, and with it a part of the answer: repeat the query";
+    "the cluster lost executors, and with them a part of the answer: repeat the query";
+/// How Ballista begins to say that a result can't be fetched.
+const FETCH_FAILED: &str = "Shuffle fetch partition error from Executor";
 
-/// Whether Ballista says that the job was cancelled, or that a result is gone with the executor that had it.
-fn lost_executor(what: &str) -> bool {
-    what.starts_with("Job ") && (what.ends_with("failed: Cancelled") || what.contains("FetchFailed"))
+/// Whether Ballista says that the scheduler ended the query, or that a result is gone with the executor that had it.
+pub(crate) fn is_of_lost_executor(error: &DataFusionError) -> bool {
+    match error.find_root() {
+        DataFusionError::Execution(what) if what.starts_with("Job ") => {
+            what.ends_with("failed: Cancelled") || what.contains(FETCH_FAILED)
+        }
+        DataFusionError::External(other) => other.to_string().contains(FETCH_FAILED),
+        _ => false,
+    }
 }
 
 /// The table that DataFusion did not find, without the catalog's name.

@@ -15,7 +15,7 @@
 //! statements text as statements, and values of their parameters
 //! permitted  which statements are run: those that read
 //! engine     statements in, batches out; memory limit
-//! retry      a query once more with a plan that spills, if its first one is beyond the limit
+//! retry      a query once more: with a plan that spills, if its first one is beyond the limit; or after the loss of an executor
 //! spill      what is beyond the limit, in encrypted temporary files   Arrow's bytes ↔ scratch files
 //! queries    the same for many clients at once
 //! shared     what those hold, of types that compile fast

@@ -1,6 +1,8 @@
-//! Queries beyond the limit of memory. DataFusion's fastest join holds one of the tables, and a sort with a limit holds as many rows;
-//! both end if that doesn't fit. Nothing was passed on then, so the query begins anew: joins sort both tables, and
-//! all rows are sorted, in temporary files if they have to.
+//! Queries that begin anew, as long as nothing was passed on.
+//!
+//! - Beyond the limit of memory: DataFusion's fastest join holds one of the tables, and a sort with a limit holds as many rows; both
+//!   end if that doesn't fit. Then joins sort both tables, and all rows are sorted, in temporary files if they have to.
+//! - Without an executor that a cluster had when they began: the scheduler ends them, and the next attempt does without it.
 
 use std::sync::Arc;
 
@@ -18,6 +20,10 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
+use crate::error::is_of_lost_executor;
+
+/// How often a query begins anew after the loss of an executor: several may be lost at once, and each is missed by itself.
+const LOSSES_MAX: usize = 3;
 /// Rows of a batch: the sorts of both tables in all partitions have several at once.
 const ROWS_SORTED: usize = 1024;
 
@@ -33,30 +39,37 @@ pub(crate) async fn execute(
     let (physical, rows) = begin(context, plan.clone()).await?;
     let holds =
         |node: &Arc<dyn ExecutionPlan>| Ok(node.is::<HashJoinExec>() || limit_of_sort(node).is_some());
-    if !physical.exists(holds)? {
-        return Ok(rows);
-    }
+    let can_spill = physical.exists(holds)?;
     let schema = rows.schema();
-    let rows = stream::once(first_or_again(rows, context.clone(), plan)).try_flatten();
+    let rows = stream::once(first_or_again(rows, context.clone(), plan, can_spill)).try_flatten();
     Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
 }
 
-/// The rows; those of a plan that spills, if the first of them can't be made within the limit.
+/// The rows; those of a plan that spills, if the first of them can't be made within the limit; those of another attempt, if it went
+/// with an executor.
 async fn first_or_again(
     mut rows: SendableRecordBatchStream,
     context: SessionContext,
     plan: LogicalPlan,
+    can_spill: bool,
 ) -> Result<SendableRecordBatchStream> {
-    match rows.next().await {
-        Some(Err(error)) if is_of_memory(&error) => {
-            // Frees its memory first.
-            drop(rows);
-            Ok(begin(&spilling(&context), plan).await?.1)
-        }
-        first => {
-            let schema = rows.schema();
-            let rows = stream::iter(first).chain(rows);
-            Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+    let mut losses = 0;
+    loop {
+        match rows.next().await {
+            Some(Err(error)) if can_spill && is_of_memory(&error) => {
+                // Frees its memory first.
+                drop(rows);
+                return Ok(begin(&spilling(&context), plan).await?.1);
+            }
+            Some(Err(error)) if is_of_lost_executor(&error) && losses < LOSSES_MAX => {
+                losses += 1;
+                rows = begin(&context, plan.clone()).await?.1;
+            }
+            first => {
+                let schema = rows.schema();
+                let rows = stream::iter(first).chain(rows);
+                return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)));
+            }
         }
     }
 }
