@@ -162,7 +162,7 @@ impl ReadRange for ObjectFile {
                 format!("{size} bytes"),
             ));
         }
-        // What it holds is not cleared first.
+        // The old contents are overwritten: clearing them first would take as long as reading.
         into.resize(size, 0);
         self.file
             .read_exact_at(into, offset)
