@@ -1,6 +1,7 @@
 //! `recover`: a dump and an archive bring a fresh server to a chosen moment, whatever is killed meanwhile.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(180);
 /// Settings that a recovery may change, and has to give back.
 const SETTINGS: &str = "SELECT @@GLOBAL.server_id, @@GLOBAL.replica_parallel_workers, \
                         @@GLOBAL.replica_preserve_commit_order, @@GLOBAL.skip_replica_start";
+
+/// How many transactions wait for a row.
+const LOCK_WAITS: &str = "SELECT COUNT(*) FROM performance_schema.data_lock_waits";
 
 pub(crate) type Checksums = Vec<(String, String)>;
 
@@ -237,25 +241,36 @@ fn filters_leave_out_and_rewrite() {
     is_free(&server, &settings);
 }
 
-/// Stops the applier amid what it has to do, by a lock on a row that it needs; until dropped.
+/// Stops the applier amid what it has to do, by a lock on a row that it needs; until dropped or committed.
 struct Held {
-    _client: Running,
+    client: Running,
 }
 
 impl Held {
+    /// The row is not there yet: nobody else may insert it.
     fn new(server: &MysqlSandbox, id: u64) -> Held {
+        Held::by(server, &format!("INSERT INTO shop.orders VALUES ({id}, 0, 'held')"))
+    }
+
+    fn by(server: &MysqlSandbox, statement: &str) -> Held {
         let mut client = server.client();
-        // The row is not there yet: nobody else may insert it.
-        let sql = format!(
-            "SET sql_log_bin = 0; BEGIN; INSERT INTO shop.orders VALUES ({id}, 0, 'held'); SELECT 'held'; SELECT SLEEP(1000)"
-        );
-        client.args(["--unbuffered", "--execute", &sql]).stdout(Stdio::piped()).stderr(Stdio::null());
+        let sql = format!("SET sql_log_bin = 0; BEGIN; {statement}; SELECT 'held';\n");
+        client.arg("--unbuffered").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = client.spawn().unwrap();
+        child.stdin.as_mut().unwrap().write_all(sql.as_bytes()).unwrap();
         let mut line = String::new();
         std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.take().unwrap()), &mut line)
             .unwrap();
         assert_eq!(line, "held\n");
-        Held { _client: Running(child) }
+        Held { client: Running(child) }
+    }
+
+    /// The row stays.
+    fn commit(mut self) {
+        let client = &mut self.client.0;
+        // It ends where its input does.
+        client.stdin.take().unwrap().write_all(b"COMMIT;\n").unwrap();
+        assert!(client.wait().unwrap().success());
     }
 }
 
@@ -281,8 +296,7 @@ fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
 
 /// Waits until the applier waits for the held row.
 fn is_stuck(server: &MysqlSandbox) {
-    let waiting = "SELECT COUNT(*) FROM performance_schema.data_lock_waits";
-    wait_until("the applier waits", || server.sql(waiting).is_ok_and(|count| count.trim() != "0"));
+    wait_until("the applier waits", || server.sql(LOCK_WAITS).is_ok_and(|count| count.trim() != "0"));
 }
 
 #[test]
@@ -385,16 +399,26 @@ fn what_does_not_fit_is_told_before_anything_is_changed() {
     is_free(&server, &settings);
     assert_eq!(story.folder.names(), ["arc", "dump.sql"]);
 
-    // A row that is there already: the transaction, the table and the key are named, and the server is free again.
-    let id = 250;
-    server.sql(&format!("SET sql_log_bin = 0; INSERT INTO shop.orders VALUES ({id}, 0, 'mine')")).unwrap();
-    let conflict = ran(story.recover(&server, &[]));
-    assert_eq!(conflict.code, Some(2), "{conflict:?}");
-    for told in [&story.uuid, "shop.orders", "Duplicate entry '250'", "error 1062"] {
-        assert!(conflict.stderr.contains(told), "{told}: {conflict:?}");
+    // A row that is there already: the transaction, the table and the key are named, and the server is free again. The other
+    // worker, amid the next transaction, ends with an error that only says that one before it did. It is one time the first of
+    // the two, one time the second.
+    for id in [250, 270] {
+        let held = Held::new(&server, id);
+        let next =
+            Held::by(&server, &format!("DO (SELECT id FROM shop.orders WHERE id = {} FOR UPDATE)", id / 2));
+        let mut run = started(story.recover(&server, &["--workers", "2"]));
+        wait_until("two workers wait", || server.sql(LOCK_WAITS).unwrap().trim() == "2");
+        held.commit();
+        wait_until("the first has ended", || server.sql(LOCK_WAITS).unwrap().trim() == "1");
+        drop(next);
+        assert_eq!(wait_for(&mut run, PATIENCE), Some(2));
+        let said = said(&mut run);
+        for told in [&story.uuid, "shop.orders", &format!("Duplicate entry '{id}'"), "error 1062"] {
+            assert!(said.contains(told), "{told}: {said}");
+        }
+        is_free(&server, &settings);
+        server.sql(&format!("SET sql_log_bin = 0; DELETE FROM shop.orders WHERE id = {id}")).unwrap();
     }
-    is_free(&server, &settings);
-    server.sql(&format!("SET sql_log_bin = 0; DELETE FROM shop.orders WHERE id = {id}")).unwrap();
     ran(story.recover(&server, &[])).is_done();
     assert_eq!(checksums(&server), story.end);
 

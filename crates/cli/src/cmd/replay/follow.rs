@@ -6,6 +6,7 @@ use std::time::Duration;
 use binlogz_binlog::gtid::GtidSet;
 
 use super::channel::{self, Applying, Before, CHANNEL, Source};
+use super::errors;
 use super::target::{Target, Trouble};
 use crate::failure::{Failure, Result};
 use crate::progress::Progress;
@@ -59,7 +60,7 @@ fn look(target: &mut Target, goal: &Goal<'_>, is_paused: &mut bool) -> Result<u6
     if lacks == 0 {
         return Ok(0);
     }
-    if let Some(error) = errors(target)? {
+    if let Some(error) = errors::of(target, CHANNEL)? {
         return Err(Trouble::Final(Failure::of(&target.name, error)));
     }
     let replica = target.words.replica();
@@ -74,24 +75,4 @@ fn look(target: &mut Target, goal: &Goal<'_>, is_paused: &mut bool) -> Result<u6
         *is_paused = false;
     }
     Ok(lacks)
-}
-
-/// Why the channel can't go on, in the server's words.
-fn errors(target: &mut Target) -> Result<Option<String>, binlogz_source::Error> {
-    for (table, what) in [
-        // The worker's message names the transaction, the table and the row's key; the coordinator's refers to it.
-        ("replication_applier_status_by_worker", "applying ended"),
-        ("replication_applier_status_by_coordinator", "applying ended"),
-        ("replication_connection_status", "receiving ended"),
-    ] {
-        let asked = target.ask(&format!(
-            "SELECT LAST_ERROR_NUMBER, LAST_ERROR_MESSAGE FROM performance_schema.{table} \
-             WHERE CHANNEL_NAME = '{CHANNEL}' AND LAST_ERROR_NUMBER <> 0 AND SERVICE_STATE = 'OFF'"
-        ))?;
-        if let Some([number, message]) = asked.first().map(Vec::as_slice) {
-            let message = message.trim_end_matches(|end: char| end == '.' || end.is_whitespace());
-            return Ok(Some(format!("{what}: {message} (error {number})")));
-        }
-    }
-    Ok(None)
 }

@@ -8,10 +8,12 @@
 //! * `embedded` is the source inside this process, which ends where recovery is to end;
 //! * `channel` attaches the server to it, and detaches it again with its settings as they were;
 //! * `follow` watches until it has everything;
+//! * `errors` are those that ended the server's threads;
 //! * `verify` makes a drill of it, on a private server.
 
 mod channel;
 mod embedded;
+mod errors;
 mod follow;
 mod target;
 mod verify;

@@ -17,6 +17,7 @@ use binlogz_sandbox::{MysqlSandbox, Tool};
 use binlogz_source::ConnectOptions;
 use serde::Serialize;
 
+use super::errors;
 use super::target::{Target, line, quoted};
 use super::{PROGRAM_NAME, Recover, say};
 use crate::Exit;
@@ -27,6 +28,8 @@ use crate::server_args::with_place;
 
 /// How long the private server may take for what it fetches from the source.
 const CATCH_UP_S: u32 = 3600;
+/// The channel of a replication that names none.
+const DEFAULT_CHANNEL: &str = "";
 /// Schemas that each server has of its own.
 const OWN_SCHEMAS: &str = "'mysql', 'sys', 'information_schema', 'performance_schema'";
 
@@ -194,14 +197,7 @@ fn catch_up(sandbox: &mut Target, source: &mut Target, gtids: &GtidSet) -> Resul
             sandbox.ask("STOP REPLICA").map_err(line)?;
             return Ok(());
         }
-        let errors = sandbox
-            .ask(
-                "SELECT LAST_ERROR_MESSAGE FROM performance_schema.replication_connection_status WHERE LAST_ERROR_NUMBER <> 0 \
-                 UNION SELECT LAST_ERROR_MESSAGE FROM performance_schema.replication_applier_status_by_worker \
-                 WHERE LAST_ERROR_NUMBER <> 0",
-            )
-            .map_err(line)?;
-        if let Some(error) = errors.into_iter().flatten().next() {
+        if let Some(error) = errors::of(sandbox, DEFAULT_CHANNEL).map_err(line)? {
             return Err(Failure::of(&source.name, format_args!("follow it for what the logs lack: {error}")));
         }
         if begun.elapsed().as_secs() > CATCH_UP_S.into() {
