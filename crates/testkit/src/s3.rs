@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use crate::server::free_port;
 use crate::{Error, IoContext, Result, Tool};
 
 const ACCESS_KEY: &str = "tester";
@@ -99,11 +100,6 @@ impl Drop for S3Server {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
-}
-
-fn free_port() -> Result<u16> {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
-    listener.map(|address| address.port()).map_err(|error| Error::Io("find a free port".into(), error))
 }
 
 /// The fate of a request.

@@ -39,6 +39,7 @@ use std::time::{Duration, Instant};
 pub use mariadb::MariadbSandbox;
 pub use mysql::{MysqlBuilder, MysqlSandbox};
 pub use mysql56::Mysql56Sandbox;
+pub use process::free_port;
 use process::{Guard, Process};
 pub use replication::StartAt;
 
@@ -99,7 +100,7 @@ impl Server {
     pub fn start(&mut self) -> Result<()> {
         // The port is chosen before the server binds it: another program may be faster.
         for _ in 0..5 {
-            let port = process::free_port()?;
+            let port = free_port()?;
             let mut command = self.installed.command(self.program);
             command.arg("--no-defaults").args(&self.options);
             command
@@ -125,7 +126,7 @@ impl Server {
     /// Sets the options that every sandbox of this server starts with.
     fn set_own_options<const COUNT: usize>(&mut self, own: [&str; COUNT]) -> Result<()> {
         // Any id will do as long as a source and its replicas differ.
-        self.options.push(format!("--server-id={}", process::free_port()?));
+        self.options.push(format!("--server-id={}", free_port()?));
         self.options.extend(own.map(str::to_owned));
         self.options.extend(mysql::run_as_root());
         Ok(())

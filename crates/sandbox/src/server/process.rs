@@ -148,7 +148,11 @@ impl Drop for Process {
 }
 
 /// A port on 127.0.0.1 that is free now.
-pub(super) fn free_port() -> Result<u16> {
+///
+/// # Errors
+///
+/// There is none.
+pub fn free_port() -> Result<u16> {
     TcpListener::bind(("127.0.0.1", 0))
         .and_then(|listener| listener.local_addr())
         .map(|address| address.port())

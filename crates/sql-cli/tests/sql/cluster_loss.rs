@@ -1,7 +1,7 @@
 //! A cluster of real processes that loses an executor while it runs a query.
 
 use std::fs::{self, File};
-use std::net::TcpListener;
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::thread;
@@ -52,12 +52,12 @@ impl Drop for Process {
 }
 
 fn free_port() -> String {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string()
+    binlogz_testkit::server::free_port().unwrap().to_string()
 }
 
 fn await_port(port: &str) {
     let begin = Instant::now();
-    while std::net::TcpStream::connect(format!("127.0.0.1:{port}")).is_err() {
+    while TcpStream::connect(format!("127.0.0.1:{port}")).is_err() {
         assert!(begin.elapsed() < PATIENCE, "nothing listens on {port}");
         thread::sleep(Duration::from_millis(20));
     }
