@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # All of queries.sql, and four statements that have to spill, over large logs with a bound for --memory: the peak of each process
-# stays below what the page on SQL says, the bound and what reading takes. Logs are those of `workloads --of more-shapes`, kept
-# in the cache.
+# stays below it, as the page on SQL says of the default; of a smaller one below it and what reading takes. Logs are those of
+# `workloads --of more-shapes`, kept in the cache.
 #
-# usage: sql-memory.sh [SCALE [MEMORY_MIB [READING_MIB]]]      (by default 1, 1024 and 400)
+# usage: sql-memory.sh [SCALE [MEMORY_MIB [READING_MIB]]]      (by default 1, 1024 and 0)
 #   BINLOGZ_SQL=PROGRAM   one that is built
 #   LOGS="LOG…"           logs of your own, as scripts/bench/large-logs.sh makes them
 #   VERBOSE=1             a line for each statement
@@ -13,7 +13,7 @@ cd "$(dirname "$0")/../.."
 
 scale=${1:-1}
 memory=${2:-1024}
-reading=${3:-400}
+reading=${3:-0}
 if [ -z "${BINLOGZ_SQL:-}" ]; then
     cargo build --quiet --release --package binlogz-sql
     BINLOGZ_SQL=$(realpath -m "${CARGO_TARGET_DIR:-target}")/release/binlogz-sql

@@ -41,7 +41,7 @@ pub const STACK_SIZE: usize = 256 << 20;
 const SORTS_MAX: usize = 16;
 
 /// Memory that reading and the allocator take beside what is counted: of a limit that is large enough for it, it's a part.
-const UNCOUNTED: usize = 384 << 20;
+const UNCOUNTED: usize = 448 << 20;
 /// What may always be counted up to, if the limit is that large.
 const COUNTED_MIN: usize = 512 << 20;
 
@@ -53,7 +53,7 @@ fn counted(memory: usize) -> usize {
 /// Limits of a query, and where it puts temporary files.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Bytes of memory. Of more than 512 MiB up to 384 are for reading; what it holds beyond the rest goes to temporary files.
+    /// Bytes of memory. Of more than 512 MiB up to 448 are for reading; what it holds beyond the rest goes to temporary files.
     pub memory: usize,
     /// Threads that work at once.
     pub jobs: usize,

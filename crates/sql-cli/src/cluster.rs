@@ -98,7 +98,7 @@ pub(crate) struct ExecutorArgs {
     /// Tasks that work at once [default: one for each core]
     #[arg(long, short, value_name = "N", value_parser = above_zero)]
     jobs: Option<NonZeroUsize>,
-    /// Memory for sorts, joins and groups of all tasks, in MiB; what doesn't fit goes to temporary files
+    /// Memory for reading, sorts, joins and groups of all tasks, in MiB; what doesn't fit goes to temporary files
     #[arg(long, value_name = "MIB", default_value_t = MEMORY, value_parser = above_zero)]
     memory: NonZeroUsize,
     /// Folder of results and temporary files [default: one of its own, which goes with the process]

@@ -60,7 +60,7 @@ struct Sql {
     /// Output format
     #[arg(long, value_enum, default_value_t = FormatArg::Table)]
     format: FormatArg,
-    /// Memory for sorts, joins and groups, in MiB; what doesn't fit goes to temporary files
+    /// Memory for reading, sorts, joins and groups, in MiB; what doesn't fit goes to temporary files
     #[arg(long, value_name = "MIB", default_value_t = MEMORY, value_parser = inputs::above_zero)]
     memory: NonZeroUsize,
     /// Value of a parameter, $NAME in the statement ($1, or ? for the next number); may be repeated

@@ -76,7 +76,7 @@ pub(crate) struct ServeArgs {
     /// Listen beyond this machine without TLS or without passwords
     #[arg(long)]
     insecure: bool,
-    /// Memory for sorts, joins and groups of all queries, in MiB; what doesn't fit goes to temporary files
+    /// Memory for reading, sorts, joins and groups of all queries, in MiB; what doesn't fit goes to temporary files
     #[arg(long, value_name = "MIB", default_value_t = MEMORY, value_parser = above_zero)]
     memory: NonZeroUsize,
     /// Queries that run at once; others wait
