@@ -13,6 +13,8 @@ use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 const TABLE: &str = "TABLE";
+/// The same in information_schema: what Grafana's data source asks for.
+const BASE_TABLE: &str = "BASE TABLE";
 
 fn failed(error: impl std::fmt::Display) -> Error {
     Error::Sql(error.to_string())
@@ -34,7 +36,10 @@ pub(crate) fn schemas(query: CommandGetDbSchemas, names: &Names) -> Result<Recor
 }
 
 /// Tables; their columns are looked for only of those that are asked for, since that reads logs.
-pub(crate) fn tables(query: CommandGetTables, names: &Names) -> Result<RecordBatch> {
+pub(crate) fn tables(mut query: CommandGetTables, names: &Names) -> Result<RecordBatch> {
+    if query.table_types.iter().any(|kind| kind == BASE_TABLE) {
+        query.table_types.push(TABLE.to_owned());
+    }
     let mut listing = CommandGetTables { include_schema: false, ..query.clone() }.into_builder();
     let none = Schema::empty();
     for (schema, table) in names.tables()? {

@@ -40,6 +40,9 @@ if what == "all":
             for schema in catalog["catalog_db_schemas"]:
                 tables = sorted(table["table_name"] for table in schema["db_schema_tables"])
                 print(catalog["catalog_name"], schema["db_schema_name"], tables)
+        for kind in ["TABLE", "BASE TABLE", "VIEW"]:
+            objects = connection.adbc_get_objects(depth="tables", table_types_filter=[kind]).read_all().to_pylist()
+            print(kind, sum(len(schema["db_schema_tables"]) for catalog in objects for schema in catalog["catalog_db_schemas"]))
         schema = connection.adbc_get_table_schema("salaries", db_schema_filter="employees")
         print(schema.field("after").type.field(1))
         cursor.execute("SELECT operation, count(*) FROM changes GROUP BY 1 ORDER BY 1")
