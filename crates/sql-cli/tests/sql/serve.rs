@@ -87,8 +87,12 @@ fn a_client_asks_over_tls() {
     assert!(lines.contains(&"binlogz binlog ['changes', 'events', 'transactions']"), "{out}");
     assert!(out.contains("'salaries'"), "{out}");
     // Tools ask for tables by one name or the other.
-    let listed = |kind: &str| lines.iter().find_map(|line| line.strip_prefix(kind)?.parse::<u32>().ok()).unwrap();
-    assert!(listed("TABLE ") > 3 && listed("TABLE ") == listed("BASE TABLE ") && listed("VIEW ") == 0, "{out}");
+    let listed =
+        |kind: &str| lines.iter().find_map(|line| line.strip_prefix(kind)?.parse::<u32>().ok()).unwrap();
+    assert!(
+        listed("TABLE ") > 3 && listed("TABLE ") == listed("BASE TABLE ") && listed("VIEW ") == 0,
+        "{out}"
+    );
     assert!(lines.contains(&"pyarrow.Field<salary: int32>"), "{out}");
     let updates = count("SELECT count(*) FROM changes WHERE operation = 'update'");
     assert!(lines.contains(&format!("[({updates},)]").as_str()), "{updates}: {out}");
