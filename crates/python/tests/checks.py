@@ -338,12 +338,23 @@ def dumps(connection):
         return cursor.fetchall()
 
 
+def kill(connection, number):
+    """Ends a connection; whether it was still there."""
+    try:
+        connection.query(f"KILL {number}")
+        return True
+    except pymysql.err.OperationalError as error:
+        if error.args[0] != pymysql.constants.ER.NO_SUCH_THREAD:
+            raise
+        return False
+
+
 class Connections(unittest.TestCase):
     def setUp(self):
         # A server ends a dump when it next sends something: other tests' may still be there.
         with root() as connection:
             for number, _ in dumps(connection):
-                connection.query(f"KILL {number}")
+                kill(connection, number)
             self.wait_for_none(connection)
 
     def wait_for_none(self, connection):
@@ -359,7 +370,7 @@ class Connections(unittest.TestCase):
             with binlogz.open(URL, follow=True, log=PLAIN, options=options) as log:
                 self.assertTrue(next(iter(log)).gtid)
                 ((number, kind),) = dumps(connection)
-            connection.query(f"KILL {number}")
+            kill(connection, number)
             self.wait_for_none(connection)
             return kind
 
@@ -391,8 +402,7 @@ class Connections(unittest.TestCase):
                     while number % 20 == 10 and not ended.is_set():
                         # Once it is there.
                         killed = [of for of, _ in dumps(connection) if of not in kills]
-                        if killed:
-                            connection.query(f"KILL {killed[0]}")
+                        if killed and kill(connection, killed[0]):
                             kills.append(killed[0])
                             break
                         time.sleep(0.05)
