@@ -260,7 +260,7 @@ mod tests {
     fn a_small_limit_is_counted_whole_and_a_large_one_has_room_for_reading() {
         let counted = |mib: usize| counted(mib << 20) >> 20;
         for (limit, expected) in
-            [(1, 1), (64, 64), (512, 512), (513, 512), (896, 512), (1024, 640), (4096, 3712)]
+            [(1, 1), (64, 64), (512, 512), (513, 512), (960, 512), (1024, 576), (4096, 3648)]
         {
             assert_eq!(counted(limit), expected, "{limit} MiB");
         }
