@@ -400,8 +400,8 @@ fn what_does_not_fit_is_told_before_anything_is_changed() {
     assert_eq!(story.folder.names(), ["arc", "dump.sql"]);
 
     // A row that is there already: the transaction, the table and the key are named, and the server is free again. The other
-    // worker, amid the next transaction, ends with an error that only says that one before it did. It is one time the first of
-    // the two, one time the second.
+    // worker, amid the next transaction, ends with an error that only says that one before it did. Which of the two is listed
+    // first is the server's choice.
     for id in [250, 270] {
         let held = Held::new(&server, id);
         let next =
