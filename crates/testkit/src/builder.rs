@@ -28,6 +28,7 @@ pub const UUID: ServerUuid = ServerUuid(*b"a server's uuid!");
 /// Post-header lengths of the events of a transaction: those of 5.6 and everything since.
 const TABLE_MAP_LENGTH: u8 = 8;
 const ROWS_LENGTH: u8 = 10;
+const ROWS_V1_LENGTH: u8 = 8;
 
 /// A release, as far as its logs differ from those of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +53,10 @@ pub enum GtidForm {
 }
 
 impl Release {
+    /// MySQL 5.5: rows of version 1, no GTIDs, no checksums.
+    pub const MYSQL_5_5: Release = Release::new("5.5.62-log", 27, GtidForm::Mysql56);
+    /// MariaDB 10.11: rows of version 1, GTIDs of its own. (Post-header lengths of its own event types are 0 here.)
+    pub const MARIADB_10_11: Release = Release::new("10.11.6-MariaDB-log", 171, GtidForm::Mysql56);
     /// MySQL 5.6.
     pub const MYSQL_5_6: Release = Release::new("5.6.51-log", 35, GtidForm::Mysql56);
     /// MySQL 5.7.
@@ -62,6 +67,11 @@ impl Release {
     pub const MYSQL_8_0_20: Release = Release::new("8.0.20", 40, GtidForm::Mysql80);
     /// The release that the corpus comes from.
     pub const MYSQL_9_7: Release = Release::new("9.7.4", 42, GtidForm::Mysql80);
+
+    /// Whether rows are of version 1.
+    fn writes_rows_v1(self) -> bool {
+        [Release::MYSQL_5_5, Release::MARIADB_10_11].contains(&self)
+    }
 
     const fn new(version: &'static str, types: usize, gtid: GtidForm) -> Release {
         Release { version, types, gtid }
@@ -142,12 +152,18 @@ impl LogBuilder {
     pub fn format_description(&mut self, release: Release) -> &mut LogBuilder {
         let mut server_version = [0; SERVER_VERSION_SIZE];
         server_version[..release.version.len()].copy_from_slice(release.version.as_bytes());
+        let mut post_header_lengths = POST_HEADER_LENGTHS.to_vec();
+        post_header_lengths.resize(release.types, 0);
+        if release.writes_rows_v1() {
+            let v1 = usize::from(EventType::WRITE_ROWS_V1.0) - 1..usize::from(EventType::DELETE_ROWS_V1.0);
+            post_header_lengths[v1].fill(ROWS_V1_LENGTH);
+        }
         let body = FormatDescription {
             binlog_version: 4,
             server_version,
             created: 0,
             header_length: 19,
-            post_header_lengths: POST_HEADER_LENGTHS[..release.types].to_vec(),
+            post_header_lengths,
             checksum_algorithm: self.checksum,
         }
         .encode();
@@ -194,6 +210,28 @@ impl LogBuilder {
             self.event(*event_type, body);
         }
         self
+    }
+
+    /// A transaction of statements or rows as the release writes it without MySQL's GTIDs: after BEGIN, or in MariaDB
+    /// after its own GTID event, whose flags mean BEGIN. The events are those after BEGIN.
+    pub fn transaction_without_gtid(&mut self, events: &[(EventType, Vec<u8>)]) -> &mut LogBuilder {
+        if self.release == Release::MARIADB_10_11 {
+            self.gno += 1;
+            let mut body = self.gno.to_le_bytes().to_vec();
+            body.extend([0; 4 + 1 + 6]); // domain, flags: transactional rows, unused
+            self.event(EventType::MARIADB_GTID, &body);
+        } else {
+            self.event(EventType::QUERY, &query("BEGIN"));
+        }
+        for (event_type, body) in events {
+            self.event(*event_type, body);
+        }
+        self
+    }
+
+    /// The type of events with inserted rows in logs of the release.
+    pub fn write_rows(&self) -> EventType {
+        if self.release.writes_rows_v1() { EventType::WRITE_ROWS_V1 } else { EventType::WRITE_ROWS }
     }
 
     /// A transaction in a payload, honest or not.
@@ -274,11 +312,27 @@ pub fn change_events(event_type: EventType, values: &[&[u8]]) -> Vec<(EventType,
     transaction_with([(event_type, rows(event_type, values))])
 }
 
+/// The events of one INSERT, without BEGIN: a table map, then events of this type with one row each, the last of which
+/// ends the statement.
+pub fn insert_events(event_type: EventType, values: &[&[u8]]) -> Vec<(EventType, Vec<u8>)> {
+    let mut events = vec![(EventType::TABLE_MAP, table_map())];
+    for (index, value) in values.iter().enumerate() {
+        let flags = if index + 1 == values.len() { RowsFlags::STMT_END } else { RowsFlags::default() };
+        events.push((event_type, rows_with(event_type, flags, &[value])));
+    }
+    events
+}
+
+/// The end of a transaction.
+pub fn xid() -> (EventType, Vec<u8>) {
+    (EventType::XID, XidEvent { xid: 1 }.encode())
+}
+
 /// The events after a GTID event, around those of rows.
 fn transaction_with(rows: impl IntoIterator<Item = (EventType, Vec<u8>)>) -> Vec<(EventType, Vec<u8>)> {
     let mut events = vec![(EventType::QUERY, query("BEGIN")), (EventType::TABLE_MAP, table_map())];
     events.extend(rows);
-    events.push((EventType::XID, XidEvent { xid: 1 }.encode()));
+    events.push(xid());
     events
 }
 
@@ -320,6 +374,10 @@ fn table_map() -> Vec<u8> {
 }
 
 fn rows(event_type: EventType, values: &[&[u8]]) -> Vec<u8> {
+    rows_with(event_type, RowsFlags::default(), values)
+}
+
+fn rows_with(event_type: EventType, flags: RowsFlags, values: &[&[u8]]) -> Vec<u8> {
     let mut rows = Vec::new();
     for value in values {
         rows.push(0); // no NULL
@@ -329,14 +387,15 @@ fn rows(event_type: EventType, values: &[&[u8]]) -> Vec<u8> {
     let event = RowsEvent {
         event_type,
         table_id: TABLE_ID,
-        flags: RowsFlags::default(),
+        flags,
         extra_data: &[],
         width: 1,
         columns: Bitmap(&[1]),
         columns_after: (event_type == EventType::UPDATE_ROWS).then_some(Bitmap(&[1])),
         rows: &rows,
     };
-    event.encode(ROWS_LENGTH).expect("a post-header of 10 bytes")
+    let is_v1 = (EventType::WRITE_ROWS_V1..=EventType::DELETE_ROWS_V1).contains(&event_type);
+    event.encode(if is_v1 { ROWS_V1_LENGTH } else { ROWS_LENGTH }).expect("a post-header of 8 or 10 bytes")
 }
 
 /// The body of a transaction payload event. `None` leaves a field out; nothing has to be true.

@@ -5,13 +5,13 @@
 //!
 //! ```text
 //! Start   a log begins: its format description
-//! Batch   whole events, in memory; a transaction (all from one GTID event to the next) is never split
+//! Batch   whole events, in memory; a transaction is never split
 //! Large   one transaction, or one event, that is too large for a batch: where its bytes can be read
 //! Cut     the end of a log in use: the first bytes of an event that is still being written
 //! ```
 //!
-//! While no GTID event has been seen (servers before 5.6, MariaDB), any place between two events
-//! may end a batch: nothing of such a log is compressed.
+//! A transaction is all from one GTID event to the next. While no GTID event has been seen (servers before 5.6, 5.6
+//! without GTIDs), the boundary parser says where transactions begin: it reads the first bytes of query events.
 
 mod large;
 mod start;
@@ -23,6 +23,8 @@ use std::sync::Arc;
 use binlogz_binlog::event::PostHeaderLengths;
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::reader::{LOG_START_SIZE, begins_log};
+use binlogz_binlog::statement::QUERY_PREFIX_SIZE_MAX;
+use binlogz_binlog::transaction::{Boundary, Malformed, TransactionBoundaryParser};
 use binlogz_binlog::{Error, EventHeader, EventType, Framing};
 use binlogz_payload::LogContext;
 
@@ -69,6 +71,11 @@ pub struct Batcher {
     context: Option<LogContext>,
     in_use: bool,
     gtid_seen: bool,
+    /// Where transactions end, as long as no GTID event was seen.
+    transactions: TransactionBoundaryParser,
+    /// Whether the processed events end inside a transaction, or after rows of one whose beginning is in an
+    /// earlier relay log: their table maps belong to what follows.
+    inside: bool,
     /// Parts of the log to skip, in order.
     lost: VecDeque<Range<u64>>,
     /// Whether the input doesn't have them anyway.
@@ -103,6 +110,8 @@ impl Batcher {
             context: None,
             in_use: false,
             gtid_seen: false,
+            transactions: TransactionBoundaryParser::new(),
+            inside: false,
             lost,
             is_sparse,
             ending: None,
@@ -260,7 +269,7 @@ impl Batcher {
             self.starts.push(self.walked as u32);
         }
         self.has_payloads |= header.event_type == EventType::TRANSACTION_PAYLOAD;
-        self.gtid_seen |= header.event_type.is_gtid();
+        self.follow(header);
         self.walked += header.event_size as usize;
     }
 
@@ -299,7 +308,34 @@ impl Batcher {
 
     /// Whether an event begins a unit of its own.
     fn begins_unit(&self, header: &EventHeader) -> bool {
-        self.unit == BatchUnit::Event || !self.gtid_seen || header.event_type.is_gtid()
+        self.unit == BatchUnit::Event || is_any_gtid(header.event_type) || !(self.gtid_seen || self.inside)
+    }
+
+    /// Notes where transactions end: the event lies ahead, with at least as much as [`Batcher::follow_size`].
+    #[inline]
+    fn follow(&mut self, header: &EventHeader) {
+        if self.gtid_seen || self.unit == BatchUnit::Event {
+            return;
+        }
+        self.gtid_seen = is_any_gtid(header.event_type);
+        let checksum_size = self.context().framing.checksum().size();
+        let event = self.pending.get(self.walked..).unwrap_or_default();
+        let body_end = (header.event_size as usize).saturating_sub(checksum_size).min(event.len());
+        let body = event.get(HEADER_SIZE..body_end).unwrap_or_default();
+        let placement = self.transactions.feed(header, body);
+        self.inside = match placement.boundary {
+            Boundary::Begin | Boundary::BeginAgain | Boundary::Inside => true,
+            Boundary::End | Boundary::Single => false,
+            Boundary::Outside => placement.malformed == Some(Malformed::UnexpectedRows),
+        };
+    }
+
+    /// Bytes of an event that [`Batcher::follow`] reads.
+    fn follow_size(&self, header: &EventHeader) -> usize {
+        if self.gtid_seen || self.unit == BatchUnit::Event {
+            return HEADER_SIZE;
+        }
+        (header.event_size as usize).min(HEADER_SIZE + QUERY_PREFIX_SIZE_MAX)
     }
 
     /// The log ends inside an event: an error, unless it is still being written.
@@ -383,4 +419,9 @@ impl Batcher {
         }
         Ok(self.ahead().len())
     }
+}
+
+/// MySQL's GTID events, and MariaDB's: a transaction begins with each.
+fn is_any_gtid(event_type: EventType) -> bool {
+    event_type.is_gtid() || event_type == EventType::MARIADB_GTID
 }

@@ -16,7 +16,7 @@ use binlogz_binlog::checksum::{CHECKSUM_SIZE, Crc32, crc32};
 use binlogz_binlog::frame::set_end_log_pos;
 use binlogz_binlog::header::{END_LOG_POS_OFFSET, HEADER_SIZE};
 use binlogz_binlog::{
-    Error as BinlogError, EventHeader, EventParser, EventType, EventVisitor, MAGIC, StoredChecksum,
+    Error as BinlogError, EventHeader, EventParser, EventType, EventVisitor, Framing, MAGIC, StoredChecksum,
 };
 
 use crate::error::{Error, Result};
@@ -213,11 +213,12 @@ impl<W: Write> PositionWriter<W> {
     ) -> Result<()> {
         let mut left = size;
         let mut buffer = vec![0; COPY_SIZE.min(usize::try_from(size).unwrap_or(COPY_SIZE))];
-        let parsed_from = match origin {
-            Origin::Input { offset } => offset,
-            Origin::Made(_) => self.offset,
+        let (parsed_from, framing) = match origin {
+            Origin::Input { offset } => (offset, context.framing),
+            // The format description of an old server's log announces payloads only as it is written.
+            Origin::Made(_) => (self.offset, Framing::with_checksum(context.framing.checksum())),
         };
-        let mut parser = EventParser::unverified(context.framing, parsed_from);
+        let mut parser = EventParser::unverified(framing, parsed_from);
         let place = SpanCursor { origin, offset: self.offset, begun: 0 };
         let mut visitor = Placer { writer: self, place, context, event: None };
         while left > 0 {

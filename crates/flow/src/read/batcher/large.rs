@@ -55,7 +55,8 @@ impl Batcher {
             if ends && !first {
                 break begin;
             }
-            self.gtid_seen |= header.event_type.is_gtid();
+            self.fill(self.follow_size(&header))?;
+            self.follow(&header);
             first = false;
             if !self.pass_event(&header, &mut source)? {
                 break begin;

@@ -3,6 +3,7 @@
 use binlogz_binlog::event::{FormatDescription, PostHeaderLengths};
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::reader::not_a_log;
+use binlogz_binlog::transaction::TransactionBoundaryParser;
 use binlogz_binlog::{Error, EventHeader, EventType, Framing, HeaderFlags, MAGIC};
 use binlogz_payload::LogContext;
 
@@ -20,6 +21,8 @@ impl Batcher {
         self.pending.drain(..MAGIC.len());
         self.in_use = false;
         self.gtid_seen = false;
+        self.transactions = TransactionBoundaryParser::new();
+        self.inside = false;
         self.context = None;
         self.fill(HEADER_SIZE)?;
         let offset = self.offset_of(0);

@@ -7,6 +7,7 @@ mod cuts;
 mod damage;
 mod deterministic;
 mod disorder;
+mod generations;
 mod inverse;
 mod lies;
 mod meaning;
