@@ -215,7 +215,8 @@ impl Intake {
                     self.control.wait_until_wanted();
                 }
                 Err(error) => {
-                    // The receiver recovers, because it knows what is on its way to the complain!(store.self.telemetry, &error, &format!("{error}; what is durable is served"));
+                    // The receiver recovers, because it knows what is on its way to the store.
+                    complain!(self.telemetry, &error, &format!("{error}; what is durable is served"));
                     self.control.fail_for_now(&error.to_string());
                 }
             }

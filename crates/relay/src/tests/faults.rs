@@ -13,6 +13,7 @@ use binlogz_testkit::random::Random;
 use binlogz_testkit::{mutate, setting};
 
 use super::crashes::{Known, OneDisk, compare, open, options, put_all_back, receive, tail};
+use super::heard::Heard;
 use super::open_source;
 use super::simulated::{SourceLog, gtids};
 use crate::error::Error;
@@ -187,9 +188,16 @@ fn a_sync_that_failed_is_told_until_something_is_durable_again() {
     println!("SEED={seed}");
     let random = &mut Random::new(seed);
     disk.trouble_at(disk.calls(), Fault::Eio, false);
-    let its = Arc::clone(&relay);
-    std::thread::spawn(move || its.intake.sync_for_ever());
+    let (its, heard) = (Arc::clone(&relay), Heard::default());
+    let listens = heard.clone();
+    std::thread::spawn(move || listens.during(|| its.intake.sync_for_ever()));
     wait_for("failure", || relay.intake.control.seen().phase == Phase::Failed);
+    // The line comes before the phase, and is counted with it.
+    let (errors, last) = relay.telemetry.meters.errors();
+    assert!(errors.get("store").is_some_and(|count| *count > 0), "a sync that failed is counted: {errors:?}");
+    let (lines, first) = (heard.lines(), &last.last().unwrap().text);
+    assert!(first.ends_with("; what is durable is served"), "{first}");
+    assert!(lines.contains(&format!("ERROR {first}")), "{lines:?} {first}");
     assert!(relay.intake.control.is_wanted(), "it is tried again");
     assert!(relay.intake.lineages.last().unwrap().store.refuses_since().is_some());
     check(&relay, &source, &known, "after a failed sync");

@@ -5,6 +5,7 @@ mod damage;
 mod dumps;
 mod duties;
 mod faults;
+mod heard;
 mod renewed;
 mod retained;
 mod simulated;
