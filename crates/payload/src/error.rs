@@ -25,6 +25,14 @@ pub enum Error {
     /// libzstd failed for a reason that has nothing to do with the input.
     #[error("zstd: {0}")]
     Zstd(&'static str),
+    /// A helper program, which has another libzstd, has ended, does not answer, or gives no sensible answer.
+    #[error("{program} {wrong}")]
+    Helper {
+        /// The program.
+        program: String,
+        /// What is wrong with it.
+        wrong: String,
+    },
     /// Reading or writing failed.
     #[error(transparent)]
     Io(#[from] io::Error),

@@ -6,6 +6,7 @@
 //! PLACE/objects/NAME      whole or absent
 //! ```
 
+mod command;
 pub mod encrypted;
 mod folder;
 #[cfg(not(feature = "s3"))]

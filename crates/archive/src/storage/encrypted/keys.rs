@@ -4,7 +4,6 @@
 use std::fmt;
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use ring::hkdf;
@@ -12,6 +11,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
+use crate::storage::command;
 
 /// Bytes of a key.
 pub(super) const KEY_SIZE: usize = 32;
@@ -78,8 +78,7 @@ impl fmt::Display for KeySource {
 /// The output of a command.
 fn printed(command: &str) -> Result<String> {
     let failed = |found: String| Error::unexpected("the key command", found, "it to print the key");
-    let output = Command::new("sh").args(["-c", command]).stdin(Stdio::null()).output();
-    let output = output.map_err(Error::io("start the key command"))?;
+    let output = command::output(command, command::PATIENCE).map_err(Error::io("run the key command"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         return Err(failed(format!("{}: {}", output.status, said.trim())));

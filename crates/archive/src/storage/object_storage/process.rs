@@ -4,7 +4,6 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -12,6 +11,8 @@ use jiff::Timestamp;
 use object_store::CredentialProvider;
 use object_store::aws::AwsCredential;
 use serde::Deserialize;
+
+use crate::storage::command;
 
 /// Credentials are not used this shortly before they expire.
 const SPARE: Duration = Duration::from_secs(300);
@@ -68,7 +69,8 @@ impl Process {
     }
 
     fn printed(&self) -> io::Result<Printed> {
-        let output = Command::new("sh").args(["-c", &self.command]).stdin(Stdio::null()).output()?;
+        let output = command::output(&self.command, command::PATIENCE)
+            .map_err(|error| self.failed(&error.to_string()))?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
             return Err(self.failed(&format!("{}: {}", output.status, said.trim())));

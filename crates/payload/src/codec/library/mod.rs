@@ -4,9 +4,13 @@
 //! `codecs/` has the helpers' source; [`protocol`] is what they exchange over the pipes.
 
 mod helper;
+mod pipe;
 mod protocol;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use std::{env, fmt};
 
 pub(crate) use helper::Helper;
@@ -51,10 +55,31 @@ impl Library {
         }
     }
 
-    /// Whether it is linked, or its program is there.
+    /// Whether it is linked, or its program is there and works.
     pub fn is_available(self) -> bool {
-        self.program().is_none_or(|program| find(&program).is_some())
+        self.program().is_none_or(|program| self.given_up().is_none() && find(&program).is_some())
     }
+
+    /// Why its program was given up: it has ended, or did not answer. After ten minutes it is tried again.
+    pub fn given_up(self) -> Option<String> {
+        let given_up = given_up();
+        let (_, why) = given_up.get(self.version()).filter(|(at, _)| at.elapsed() < GIVEN_UP)?;
+        Some(why.clone())
+    }
+
+    fn give_up(self, why: &str) {
+        given_up().insert(self.version(), (Instant::now(), why.to_owned()));
+    }
+}
+
+/// How long a program that does not work is not started: whatever tries many codecs would wait for it each time.
+const GIVEN_UP: Duration = Duration::from_secs(600);
+
+/// By version: when a program was given up, and why.
+static PROGRAMS_GIVEN_UP: Mutex<BTreeMap<&str, (Instant, String)>> = Mutex::new(BTreeMap::new());
+
+fn given_up() -> MutexGuard<'static, BTreeMap<&'static str, (Instant, String)>> {
+    PROGRAMS_GIVEN_UP.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl fmt::Display for Library {
