@@ -48,7 +48,7 @@ impl LogReader {
 impl io::Read for LogReader {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let mut end = self.end().map_err(io::Error::other)?;
-        if let Some(damage) = self.shared.damage().filter(|damage| damage.file == self.number) {
+        if let Some(damage) = self.shared.damage_of(self.number) {
             if let Some(hole) = damage.hole_at(self.offset) {
                 let damage = damage.tell(hole);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, Error::Unreadable { damage }));

@@ -6,6 +6,9 @@
 //!
 //! After a crash at any point the file is as damaged as before, or less: nothing counts as whole unless
 //! recovery found it whole. The new bytes replace the old ones in place, so all positions stay the same.
+//!
+//! The last file is checked when the log is opened. A closed file is checked when somebody asks ([`BinlogStore::examine`]);
+//! bytes of it that are found damaged are not read any more until they are repaired.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -13,10 +16,12 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::files::copies;
 use crate::files::log_file::LogFile;
+use crate::files::names::FileNumber;
 use crate::lock::lock;
 use crate::open::store::BinlogStore;
-use crate::recovery::damage::{Damage, Hole};
+use crate::recovery::damage::{self, Damage, Hole};
 use crate::recovery::recover::{RecoveryReport, recover_last};
+use crate::recovery::scan::{self, Demands, Pace, Scan};
 
 const CHUNK_SIZE: usize = 256 << 10;
 
@@ -70,9 +75,103 @@ impl BinlogStore {
                 active.resume(shared, log, end);
             }
         }
-        *lock(&shared.damage) = report.damage.clone().map(Arc::new);
+        lock(&shared.damages).last = report.damage.clone().map(Arc::new);
         Ok(Repaired { kept_as, report })
     }
+
+    /// Reads a file through, up to its durable end, and notes which bytes of it are damaged. `pace` is called with the number of
+    /// bytes that are read next; an error of it ends the reading, and nothing is noted. Returns the bytes that were read, and the
+    /// damage.
+    ///
+    /// # Errors
+    ///
+    /// The file is not in the log (any more); the disk or `pace` fails.
+    pub fn examine(
+        &self,
+        number: FileNumber,
+        pace: &mut dyn FnMut(usize) -> io::Result<()>,
+    ) -> Result<(u64, Option<Arc<Damage>>)> {
+        let shared = &self.shared;
+        let log = self.open_log(number)?;
+        let durable = shared.positions.get().map(|now| now.durable);
+        let is_closed = durable.is_none_or(|durable| number < durable.file);
+        let (size, demands) = match durable.filter(|_| !is_closed) {
+            Some(durable) => (durable.offset, Demands::WholeTransactions),
+            None => (log.size()?, Demands::Events),
+        };
+        let found = damage_in(&log, number, size, demands, pace)?;
+        let mut damages = lock(&shared.damages);
+        match (is_closed, &found) {
+            // What is known of the last file is only ever taken back by its repair.
+            (false, Some(damage)) => drop(damages.last.get_or_insert_with(|| Arc::clone(damage))),
+            (false, None) => {}
+            (true, Some(damage)) => drop(damages.closed.insert(number, Arc::clone(damage))),
+            (true, None) => drop(damages.closed.remove(&number)),
+        }
+        Ok((size, found))
+    }
+
+    /// Writes these bytes, which must be exactly as many as the hole has, into the first hole of a closed file that is damaged.
+    /// Returns the name of the copy of the damaged file, and the damage that remains in it.
+    ///
+    /// # Errors
+    ///
+    /// The file has no known damage; the bytes are not as many, or don't close the hole; the disk fails.
+    pub fn repair_closed(
+        &self,
+        number: FileNumber,
+        bytes: &mut dyn Read,
+    ) -> Result<(String, Option<Arc<Damage>>)> {
+        let shared = &self.shared;
+        let damage = lock(&shared.damages).closed.get(&number).cloned();
+        let Some((damage, hole)) = damage.as_ref().and_then(|damage| Some((damage, damage.holes.first()?)))
+        else {
+            return Err(Error::Misuse {
+                what: "repair of a closed file",
+                found: "no damage".into(),
+                expected: "a file that was found damaged",
+            });
+        };
+        let log = self.open_log(number)?;
+        let storage = shared.place.storage.as_ref();
+        let kept_as = copies::keep_damaged(storage, &log, hole.from)
+            .map_err(Error::io("keep a copy of the damaged", &log.name))?;
+        fill(&log, hole, bytes)?;
+        let found = damage_in(&log, damage.file, log.size()?, Demands::Events, &mut |_| Ok(()))?;
+        let still = found.as_ref().filter(|found| found.hole_at(hole.from).is_some()).cloned();
+        match &found {
+            Some(found) => drop(lock(&shared.damages).closed.insert(number, Arc::clone(found))),
+            None => drop(lock(&shared.damages).closed.remove(&number)),
+        }
+        if !lock(&shared.files).contains(&number) {
+            // It was purged meanwhile, and its copies with it.
+            storage.remove(&kept_as).map_err(Error::io("remove", &kept_as))?;
+        }
+        match still {
+            Some(still) => {
+                Err(Error::unfit(&log.name, still.to_string(), "a file that the repair made whole"))
+            }
+            None => Ok((kept_as, found)),
+        }
+    }
+}
+
+/// Finds the damage of a file in its first `size` bytes.
+fn damage_in(
+    log: &LogFile,
+    file: FileNumber,
+    size: u64,
+    demands: Demands,
+    pace: Pace<'_>,
+) -> Result<Option<Arc<Damage>>> {
+    let scan = match scan::scan_at_pace(log, size, demands, pace)? {
+        Ok(scan) if scan.valid >= size => return Ok(None),
+        Ok(scan) => scan,
+        Err(error) => Scan::without_head(error),
+    };
+    let holes = damage::look_around(log, &scan, size, size, demands)?.holes;
+    let found = Damage { file, name: log.name.clone(), holes };
+    Ok((!found.holes.is_empty()).then(|| Arc::new(found)))
 }
 
 fn fill(log: &LogFile, hole: &Hole, bytes: &mut dyn Read) -> Result<()> {

@@ -1,5 +1,6 @@
 //! The store: files, positions, reopening. `writer.rs` writes, [`crate::recovery`] recovers.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::files::copies;
 use crate::files::index::{self, NewIndex};
 use crate::files::log_file::LogFile;
-use crate::recovery::damage::Damage;
+use crate::recovery::damage::{Damage, Damages};
 use crate::state::latch::Latch;
 
 use crate::files::meta::{self, Lineage};
@@ -97,7 +98,10 @@ impl BinlogStore {
             lent: Mutex::default(),
             unsynced: Mutex::new(None),
             watermark,
-            damage: Mutex::new(report.damage.clone().map(Arc::new)),
+            damages: Mutex::new(Damages {
+                last: report.damage.clone().map(Arc::new),
+                closed: BTreeMap::new(),
+            }),
             syncing: Mutex::new(()),
             latch: Latch::default(),
         };
@@ -145,7 +149,7 @@ impl BinlogStore {
         }
         *files = recovered.files;
         shared.watermark.becomes(recovered.watermark);
-        *lock(&shared.damage) = recovered.report.damage.clone().map(Arc::new);
+        lock(&shared.damages).last = recovered.report.damage.clone().map(Arc::new);
         *active = Active::default();
         *lock(&shared.unsynced) = None;
         if let Some(end) = recovered.report.end {
@@ -208,10 +212,21 @@ impl BinlogStore {
         Ok(self.shared.positions.set_durable(to))
     }
 
-    /// The damage in bytes that were durable: they can't be read, and nothing is written until they are
-    /// repaired.
+    /// The damage of the last file, in bytes that were durable: they can't be read, and nothing is written until
+    /// they are repaired.
     pub fn damage(&self) -> Option<Arc<Damage>> {
         self.shared.damage()
+    }
+
+    /// All known damage in bytes that were durable, the oldest file first. Closed files are as they were when they were
+    /// last examined ([`BinlogStore::examine`]).
+    pub fn damages(&self) -> Vec<Arc<Damage>> {
+        lock(&self.shared.damages).all().cloned().collect()
+    }
+
+    /// The known damage of a file.
+    pub fn damage_of(&self, file: FileNumber) -> Option<Arc<Damage>> {
+        self.shared.damage_of(file)
     }
 
     /// Both ends of the log; `None` while it has no file.
@@ -343,6 +358,7 @@ impl BinlogStore {
             let all: Vec<_> = std::iter::once(number).chain(files.iter().copied()).collect();
             index.replace(storage, &all)?;
             *files = all;
+            lock(&self.shared.damages).closed.remove(&number);
             Ok(())
         })
     }
@@ -368,6 +384,7 @@ impl BinlogStore {
             // The index comes first: a file that it lists must exist.
             index.replace(place.storage.as_ref(), &kept)?;
             *files = kept;
+            lock(&self.shared.damages).closed.retain(|file, _| *file >= number);
             let names: Vec<_> = purged.into_iter().map(|file| place.names.log(file)).collect();
             let present = place.storage.list().map_err(Error::io("list", "the directory"))?;
             for name in &names {

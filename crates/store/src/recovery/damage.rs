@@ -8,17 +8,19 @@
 //! A hole begins and ends between transactions. We know which transactions were in it if the sequence numbers
 //! around it account for exactly the missing GTIDs; nothing is guessed.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use binlogz_binlog::gtid::{GtidInterval, GtidSet};
 
 use crate::error::Result;
 use crate::files::log_file::LogFile;
 use crate::files::names::FileNumber;
-use crate::recovery::scan::{self, Scan};
+use crate::recovery::scan::{self, Demands, Scan};
 
-/// A log file with damage in bytes that were durable. The log is not written to until it is repaired
-/// ([`crate::BinlogStore::repair`]).
+/// A log file with damage in bytes that were durable. They can't be read until they are repaired
+/// ([`crate::BinlogStore::repair`]); while the last file is damaged, the log is not written to either.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     /// The file's number.
@@ -76,6 +78,26 @@ impl fmt::Display for Damage {
     }
 }
 
+/// The known damage of a log.
+#[derive(Debug, Default)]
+pub(crate) struct Damages {
+    /// Of the last file: nothing is written while there is any.
+    pub(crate) last: Option<Arc<Damage>>,
+    /// Of closed files, as far as they were examined.
+    pub(crate) closed: BTreeMap<FileNumber, Arc<Damage>>,
+}
+
+impl Damages {
+    pub(crate) fn of(&self, file: FileNumber) -> Option<&Arc<Damage>> {
+        self.last.as_ref().filter(|damage| damage.file == file).or_else(|| self.closed.get(&file))
+    }
+
+    /// All of it, the oldest file first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Damage>> {
+        self.closed.values().chain(&self.last)
+    }
+}
+
 /// The bytes after the first unreadable place of a file.
 pub(crate) struct Around {
     pub(crate) holes: Vec<Hole>,
@@ -88,7 +110,13 @@ pub(crate) struct Around {
 
 /// Looks for whole transactions after the place where a scan ended. A torn tail at or after `floor` is not
 /// damage.
-pub(crate) fn look_around(log: &LogFile, scan: &Scan, floor: u64, size: u64) -> Result<Around> {
+pub(crate) fn look_around(
+    log: &LogFile,
+    scan: &Scan,
+    floor: u64,
+    size: u64,
+    demands: Demands,
+) -> Result<Around> {
     let mut around = Around {
         holes: Vec::new(),
         end: scan.whole,
@@ -104,7 +132,7 @@ pub(crate) fn look_around(log: &LogFile, scan: &Scan, floor: u64, size: u64) -> 
     let mut number = scan.numbers.1;
     let mut from = scan.valid + 1;
     while let Some(at) = scan::next_gtid_event(log, scan.framing, from, size)? {
-        let next = scan::scan_from(log, scan.framing, at, size)?;
+        let next = scan::scan_from(log, scan.framing, at, size, demands, &mut |_| Ok(()))?;
         readable_in(&next, &mut readable);
         if next.whole == at {
             from = at + 1;

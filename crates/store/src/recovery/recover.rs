@@ -32,7 +32,7 @@ use crate::files::log_file::LogFile;
 use crate::files::names::FileNumber;
 use crate::files::watermark::{Floor, Watermark};
 use crate::recovery::damage::{self, Damage};
-use crate::recovery::scan::{self, Scan};
+use crate::recovery::scan::{self, Demands, Scan};
 use crate::storage::NEW_SUFFIX;
 
 /// Bytes written again at once.
@@ -269,7 +269,7 @@ fn cut(
     report: &mut RecoveryReport,
 ) -> Result<()> {
     let whole = scan.whole;
-    let behind = damage::look_around(log, scan, 0, size)?;
+    let behind = damage::look_around(log, scan, 0, size, Demands::WholeTransactions)?;
     let transactions = behind.transactions - scan.transactions;
     let kept = copies::keep_tail(place.storage.as_ref(), &place.names, log, whole, transactions > 0);
     let kept_as = match kept {
@@ -292,7 +292,7 @@ fn damaged(
     size: u64,
     report: &mut RecoveryReport,
 ) -> Result<()> {
-    let around = damage::look_around(log, scan, floor, size)?;
+    let around = damage::look_around(log, scan, floor, size, Demands::WholeTransactions)?;
     report.end = Some(Position { file: last, offset: around.end });
     (report.gtids, report.transactions) = (around.gtids, around.transactions);
     report.damage = Some(Damage { file: last, name: log.name.clone(), holes: around.holes });

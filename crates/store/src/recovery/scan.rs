@@ -4,6 +4,8 @@
 //! Holds no event whole, except those whose bodies it must read: GTID events, the first bytes of statements,
 //! the previous GTIDs.
 
+use std::io;
+
 use binlogz_binlog::event::{AnyGtidEvent, FormatDescription, PreviousGtidsEvent};
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::header::HEADER_SIZE;
@@ -28,6 +30,18 @@ const PREVIOUS_GTIDS_SIZE_MAX: u32 = 64 << 20;
 
 /// The largest GTID event; 9.7 writes at most 150 bytes.
 const GTID_EVENT_SIZE_MAX: u32 = 64 << 10;
+
+/// What a file's contents must be, besides undamaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Demands {
+    /// Whole transactions, as the store writes them.
+    WholeTransactions,
+    /// Any events: a server that crashed left a transaction without its end.
+    Events,
+}
+
+/// Called with the number of bytes that are read next. An error ends the scan.
+pub(crate) type Pace<'a> = &'a mut dyn FnMut(usize) -> io::Result<()>;
 
 /// A file's contents.
 #[derive(Debug)]
@@ -106,21 +120,39 @@ fn decode_head(start: &[u8]) -> Result<(Framing, bool, u64), BinlogError> {
 
 /// Reads through a file. The inner error means that its head is not valid.
 pub(crate) fn scan(log: &LogFile, size: u64) -> Result<Result<Scan, BinlogError>> {
+    scan_at_pace(log, size, Demands::WholeTransactions, &mut |_| Ok(()))
+}
+
+/// The same at a pace.
+pub(crate) fn scan_at_pace(
+    log: &LogFile,
+    size: u64,
+    demands: Demands,
+    pace: Pace<'_>,
+) -> Result<Result<Scan, BinlogError>> {
     let (framing, in_use, start) = match head(log)? {
         Ok(head) => head,
         Err(error) => return Ok(Err(error)),
     };
-    Ok(Ok(Scan { in_use, ..scan_from(log, framing, start, size)? }))
+    Ok(Ok(Scan { in_use, ..scan_from(log, framing, start, size, demands, pace)? }))
 }
 
 /// Reads on from the start of a transaction.
-pub(crate) fn scan_from(log: &LogFile, framing: Framing, start: u64, size: u64) -> Result<Scan> {
+pub(crate) fn scan_from(
+    log: &LogFile,
+    framing: Framing,
+    start: u64,
+    size: u64,
+    demands: Demands,
+    pace: Pace<'_>,
+) -> Result<Scan> {
     let mut parser = EventParser::new(framing, start);
-    let mut visitor = Visitor::new(framing, start);
+    let mut visitor = Visitor { demands, ..Visitor::new(framing, start) };
     let mut chunk = vec![0; CHUNK_SIZE];
     let mut offset = start;
     let torn = loop {
         let room = usize::try_from(size.saturating_sub(offset)).unwrap_or(CHUNK_SIZE).min(CHUNK_SIZE);
+        pace(room).map_err(Error::io("read", &log.name))?;
         let count = log.read_at(offset, chunk.get_mut(..room).unwrap_or_default())?;
         if count == 0 {
             break parser.finish().err();
@@ -219,6 +251,7 @@ pub(crate) fn previous_gtids(log: &LogFile) -> Result<GtidSet> {
 
 struct Visitor {
     framing: Framing,
+    demands: Demands,
     assembler: TransactionBoundaryParser,
     whole: u64,
     gtids: GtidSet,
@@ -242,6 +275,7 @@ impl Visitor {
     fn new(framing: Framing, whole: u64) -> Self {
         Visitor {
             framing,
+            demands: Demands::WholeTransactions,
             assembler: TransactionBoundaryParser::new(),
             whole,
             gtids: GtidSet::new(),
@@ -262,7 +296,8 @@ impl Visitor {
     fn take(&mut self, header: EventHeader) -> Result<(), BinlogError> {
         let was_open = self.assembler.is_open();
         let placement = self.assembler.feed(&header, self.event.get(HEADER_SIZE..).unwrap_or_default());
-        if placement.malformed == Some(Malformed::UnexpectedGtid) {
+        let is_whole_wanted = self.demands == Demands::WholeTransactions;
+        if is_whole_wanted && placement.malformed == Some(Malformed::UnexpectedGtid) {
             return Err(BinlogError::invalid(
                 "transaction",
                 "its last event",

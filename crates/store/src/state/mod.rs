@@ -12,7 +12,7 @@ use crate::files::names::FileNumber;
 use crate::files::watermark::Watermark;
 use crate::files::{Position, StorePlace};
 use crate::lock::lock;
-use crate::recovery::damage::Damage;
+use crate::recovery::damage::{Damage, Damages};
 use crate::storage::Storage;
 use ends::SharedPositions;
 use latch::Latch;
@@ -28,16 +28,21 @@ pub(crate) struct Shared {
     /// The file that a sync would sync, and up to where.
     pub(crate) unsynced: Mutex<Option<(Arc<LogFile>, Position)>>,
     pub(crate) watermark: Watermark,
-    /// The damage; nothing is written while there is any.
-    pub(crate) damage: Mutex<Option<Arc<Damage>>>,
+    pub(crate) damages: Mutex<Damages>,
     /// Held during a sync: if two syncs run at once, the system reports a failure to only one of them.
     pub(crate) syncing: Mutex<()>,
     pub(crate) latch: Latch,
 }
 
 impl Shared {
+    /// The damage of the last file.
     pub(crate) fn damage(&self) -> Option<Arc<Damage>> {
-        lock(&self.damage).clone()
+        lock(&self.damages).last.clone()
+    }
+
+    /// The known damage of a file.
+    pub(crate) fn damage_of(&self, file: FileNumber) -> Option<Arc<Damage>> {
+        lock(&self.damages).of(file).cloned()
     }
 
     /// The log is durable up to here, but this has not been announced yet.
