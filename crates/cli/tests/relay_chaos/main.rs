@@ -11,6 +11,8 @@
 mod common;
 mod world;
 
+use std::ffi::OsString;
+
 use binlogz_testkit::faults::FaultShim;
 use binlogz_testkit::random::Random;
 use binlogz_testkit::workload::sysbench;
@@ -70,8 +72,12 @@ fn no_fault_loses_alters_or_hides_anything() {
     let configuration = Configuration::of([url(&source)])
         .source("semi_sync = true")
         .account("reader", "")
+        .archive()
+        .archive_keys("overdue = \"5s\"")
         .ports(ports.0, ports.1)
-        .environment(faults_page.env());
+        .environment(
+            faults_page.env().into_iter().chain([("BINLOGZ_ARCHIVE_KEY_COMMAND", key_command(&folder))]),
+        );
     let mut relay = configuration.start(&folder);
     relay.has_all_of(&source);
 
@@ -124,6 +130,12 @@ fn no_fault_loses_alters_or_hides_anything() {
     });
     let World { trouble, .. } = world;
     assert!(trouble.is_empty(), "{} of {rounds} rounds:\n{}", trouble.len(), trouble.join("\n"));
+}
+
+/// A command that prints the archive's key, and hangs while a file is there.
+fn key_command(folder: &Folder) -> OsString {
+    let key = "5f".repeat(32);
+    format!("while test -e '{}'; do sleep 0.1; done; echo {key}", folder.path(world::HANG).display()).into()
 }
 
 fn require(tool: Tool) -> Option<()> {

@@ -33,6 +33,12 @@ pub(crate) enum Fault {
     FlipWhileDown,
     /// A bit flips in a stored file that the relay has open.
     FlipWhileUp,
+    /// A bit flips in a closed file.
+    BitRot,
+    /// Nothing can be put where the archive is.
+    ArchiveTarget,
+    /// The command that prints the archive's key hangs.
+    KeyCommand,
     /// 200 connections that mean no good.
     Hostile,
     /// The process does not run for a while.
@@ -40,7 +46,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    pub(crate) const ALL: [Fault; 13] = [
+    pub(crate) const ALL: [Fault; 16] = [
         Fault::Transient,
         Fault::Burst,
         Fault::DiskFull,
@@ -52,6 +58,9 @@ impl Fault {
         Fault::KillInBurst,
         Fault::FlipWhileDown,
         Fault::FlipWhileUp,
+        Fault::BitRot,
+        Fault::ArchiveTarget,
+        Fault::KeyCommand,
         Fault::Hostile,
         Fault::Stopped,
     ];
@@ -63,7 +72,12 @@ impl Fault {
 
     /// Whether stored bytes change.
     pub(crate) fn damages(self) -> bool {
-        matches!(self, Fault::FlipWhileDown | Fault::FlipWhileUp)
+        matches!(self, Fault::FlipWhileDown | Fault::FlipWhileUp | Fault::BitRot)
+    }
+
+    /// Whether closed files can't be archived meanwhile.
+    pub(crate) fn hinders_archiving(self) -> bool {
+        matches!(self, Fault::ArchiveTarget | Fault::KeyCommand)
     }
 
     /// The calls that fail meanwhile, below the relay's folder.

@@ -39,8 +39,13 @@ use watch::{PATIENCE, durable, written};
 
 /// The time by which everything should have happened, on two busy cores.
 const LIMIT: Duration = Duration::from_secs(120);
+/// What closes files that are not archived within so long, or fails for so long, is to be red: twice `overdue` in `main`, and what
+/// a busy machine adds.
+const OVERDUE: Duration = Duration::from_secs(40);
 /// A relay that has not gone on by itself for so long waits for somebody: twice its longest wait between two attempts.
 const BY_ITSELF: Duration = Duration::from_secs(60);
+/// While this file is in the folder, the key command hangs.
+pub(crate) const HANG: &str = "hang";
 /// Hostile connections at a time.
 const HOSTILE: usize = 200;
 /// Lines of the relay's log that are shown with what went wrong.
@@ -123,11 +128,15 @@ impl World<'_> {
             if !matches!(fault, Fault::Kill | Fault::FlipWhileDown) {
                 sleep(Duration::from_millis(1000 + random.below(1500) as u64));
             }
+            if fault.hinders_archiving() {
+                self.archiving_is_red(fault);
+            }
             self.faults.clear().unwrap();
             if let Some(limit) = &wound.descriptor_limit {
                 set_limit(self.relay.child.id(), limit);
             }
             match wound.flip {
+                Some(flip) if fault == Fault::BitRot => self.heals_itself(&flip),
                 Some(flip) => self.heal(&flip, &mut random),
                 None => self.settle(fault, &mut random),
             }
@@ -189,12 +198,60 @@ impl World<'_> {
                 sleep(Duration::from_millis(1000 + random.below(4000) as u64));
                 signal(pid, "CONT");
             }
-            Fault::FlipWhileDown | Fault::FlipWhileUp => {
-                wound.flip = self.flip(fault == Fault::FlipWhileDown, random);
+            Fault::FlipWhileDown | Fault::FlipWhileUp | Fault::BitRot => {
+                wound.flip = self.flip(fault, random);
+            }
+            Fault::ArchiveTarget => {
+                let archive = self.folder.path("arc");
+                let _ = std::fs::rename(&archive, self.folder.path("arc-away"));
+                std::fs::write(&archive, "in its place").unwrap();
+                self.source.sql("FLUSH BINARY LOGS").unwrap();
+            }
+            Fault::KeyCommand => {
+                std::fs::write(self.folder.path(HANG), "").unwrap();
+                self.source.sql("FLUSH BINARY LOGS").unwrap();
             }
             _ => {}
         }
         wound
+    }
+
+    /// Closed files that can't be archived make health red, by name; then they can be again.
+    fn archiving_is_red(&mut self, fault: Fault) {
+        let deadline = Instant::now() + OVERDUE;
+        let is_told = |(code, why): (u16, String)| code == 503 && why.contains("archiving to ");
+        while !self.health().is_some_and(is_told) {
+            if Instant::now() > deadline {
+                self.wrong(&format!("nothing can be archived, and health says {:?}", self.health()));
+                break;
+            }
+            sleep(Duration::from_millis(100));
+        }
+        match fault {
+            Fault::ArchiveTarget => {
+                let archive = self.folder.path("arc");
+                std::fs::remove_file(&archive).unwrap();
+                let _ = std::fs::rename(self.folder.path("arc-away"), &archive);
+            }
+            _ => std::fs::remove_file(self.folder.path(HANG)).unwrap(),
+        }
+    }
+
+    /// A closed file with a damaged byte: no client gets it, and the source repairs it while everything goes on.
+    fn heals_itself(&mut self, flip: &Flip) {
+        self.nobody_gets_damage(&flip.file);
+        if !self.wait_until(|| !flip.is_there()) {
+            self.wrong("a closed file that is damaged is not repaired");
+        }
+        let file = flip.file.file_name().unwrap().to_str().unwrap();
+        if !self.relay.said().contains(&format!("{file} was repaired from ")) {
+            self.wrong(&format!("nothing is said of the repair of {file}"));
+        }
+        let target = written(self.source);
+        let settled = self.wait_for(&target, BY_ITSELF);
+        if settled != Settled::Level {
+            self.wrong(&format!("after a repair it does not get on: {settled:?}"));
+        }
     }
 
     /// Ends the relay's connection to the source, as a network would.
@@ -293,9 +350,19 @@ impl World<'_> {
     }
 
     /// A bit flips in one of the last files, closed or in use.
-    fn flip(&mut self, while_down: bool, random: &mut Random) -> Option<Flip> {
+    fn flip(&mut self, fault: Fault, random: &mut Random) -> Option<Flip> {
+        let while_down = fault == Fault::FlipWhileDown;
+        if fault == Fault::BitRot {
+            self.source.sql("FLUSH BINARY LOGS").unwrap();
+            let kept = self.kept();
+            self.wait_until(|| stored::files(&kept).len() > 1);
+        }
         let files = stored::files(&self.kept());
-        let back = if random.below(2) == 0 { 0 } else { random.below(files.len().min(3)) };
+        let back = match fault {
+            Fault::BitRot => 1 + random.below((files.len() - 1).min(3)),
+            _ if random.below(2) == 0 => 0,
+            _ => random.below(files.len().min(3)),
+        };
         let file = files[files.len() - 1 - back].clone();
         // The replica will be sent exactly the transactions that it lacks.
         let _ = self.replica.sql("STOP REPLICA IO_THREAD");
@@ -307,6 +374,8 @@ impl World<'_> {
         let offset = match random.below(size.max(2)) {
             // No checksum covers the flag that says whether the file is in use.
             stored::FLAGS_AT => stored::FLAGS_AT + 1,
+            // Only a reader of the whole file looks at its first bytes, which are sent to nobody.
+            offset if fault == Fault::BitRot => offset.max(stored::MAGIC_SIZE),
             offset => offset,
         };
         if while_down {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use binlogz_binlog::gtid::{Gtid, GtidSet, ServerUuid, Tsid, UUID_SIZE};
 
-const MAGIC_SIZE: usize = 4;
+pub(crate) const MAGIC_SIZE: usize = 4;
 const HEADER_SIZE: usize = 19;
 const EVENT_TYPE_AT: usize = 4;
 const EVENT_SIZE_AT: usize = 9;
@@ -123,10 +123,15 @@ impl Flip {
         Flip { file: file.to_owned(), offset, original, around }
     }
 
+    /// Whether the file still is damaged there.
+    pub(crate) fn is_there(&self) -> bool {
+        let bytes = fs::read(&self.file).unwrap_or_default();
+        bytes.get(Self::range(self.offset, bytes.len())) == Some(&self.around[..])
+    }
+
     /// As a backup would bring it back, where it still is damaged. The relay must not run.
     pub(crate) fn undo(&self) -> bool {
-        let bytes = fs::read(&self.file).unwrap_or_default();
-        let is_damaged = bytes.get(Self::range(self.offset, bytes.len())) == Some(&self.around[..]);
+        let is_damaged = self.is_there();
         if is_damaged {
             write_byte(&self.file, self.offset, self.original);
         }
