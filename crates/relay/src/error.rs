@@ -106,6 +106,9 @@ pub enum Error {
     /// A client's request can't be served; the client gets the reason.
     #[error("{0}")]
     Refused(String),
+    /// The source does not give its log, or gives another one: no client is to blame.
+    #[error("{0}")]
+    OfSource(String),
     /// Logs don't have what was asked for.
     #[error("{0}")]
     Unmet(String),
@@ -139,6 +142,9 @@ pub enum Error {
     /// A task that must run for ever has ended: a bug of ours.
     #[error("{0} ended by itself, which it never should")]
     Ended(&'static str),
+    /// A clock has jumped.
+    #[error("{0}")]
+    Clock(String),
     /// An error of the archive at this location.
     #[error("archive {0}: {1}")]
     Archive(String, binlogz_archive::Error),
@@ -216,6 +222,17 @@ impl Error {
         }
     }
 
+    /// The stored file of which bytes are bad.
+    pub(crate) fn stored_file(&self) -> Option<&str> {
+        match self {
+            Error::Stored { file, .. } | Error::Store(binlogz_store::Error::Damaged { file, .. }) => {
+                Some(file)
+            }
+            Error::Conversion(error) => error.stored_file(),
+            _ => None,
+        }
+    }
+
     fn is_bad_bytes(&self) -> bool {
         match self {
             Error::Binlog(error) => error.offset().is_some(),
@@ -228,7 +245,7 @@ impl Error {
     /// The error's category, for metrics.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
-            Error::Source(_) => "source",
+            Error::Source(_) | Error::OfSource(_) | Error::Unfollowable(_) => "source",
             Error::Store(_) => "store",
             Error::Damaged { .. } | Error::DamagedLog(_) | Error::Version { .. } => "damaged",
             Error::Lineage(_) => "lineage",
@@ -238,11 +255,12 @@ impl Error {
             Error::Conversion(error) => error.kind(),
             Error::Stored { source, .. } => source.kind(),
             Error::Client(_) | Error::Left(_) | Error::Connection { .. } | Error::Slow { .. } => "client",
-            Error::Refused(_) | Error::Unmet(_) | Error::Ahead(_) | Error::Unfollowable(_) => "refused",
+            Error::Refused(_) | Error::Unmet(_) | Error::Ahead(_) => "refused",
             Error::Unacknowledged { .. } => "replicas",
             Error::Thread { .. } => "thread",
             Error::Panicked { .. } | Error::Ended(_) => "panic",
             Error::Archive(..) => "archive",
+            Error::Clock(_) => "clock",
             Error::Io { .. } => "io",
         }
     }

@@ -53,6 +53,7 @@ pub use error::{Error, Result};
 pub use form::{Form, FormPolicy};
 pub use housekeeping::archiving::ArchiveOptions;
 pub use housekeeping::retention::Retention;
+pub use housekeeping::scrub::{ScrubOptions, ScrubStatus};
 pub use log::brought_back::BringBack;
 pub use log::syncing::SyncPolicy;
 pub use options::{ListenTls, RelayOptions, ServeOptions, ServedLogs, SourceOptions};

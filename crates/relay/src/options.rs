@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::form::FormPolicy;
 use crate::housekeeping::archiving::ArchiveOptions;
 use crate::housekeeping::retention::Retention;
+use crate::housekeeping::scrub::ScrubOptions;
 use crate::log::brought_back::BringBack;
 use crate::log::syncing::SyncPolicy;
 use crate::rates::Rates;
@@ -97,6 +98,8 @@ pub struct SourceOptions {
     pub wait_for_replicas: WaitForReplicas,
     /// Bytes a second of this source.
     pub rates: Rates,
+    /// How fast closed files are read to find damage.
+    pub scrub: ScrubOptions,
 }
 
 /// Closed logs that are served without a source.
@@ -227,6 +230,7 @@ impl SourceOptions {
             semi_sync: false,
             wait_for_replicas: WaitForReplicas::default(),
             rates: Rates::default(),
+            scrub: ScrubOptions::default(),
         }
     }
 }
@@ -335,7 +339,7 @@ impl SourceOptions {
             && (self.keyring.is_some(), key(self)) == (other.keyring.is_some(), key(other))
             && (self.retention, &self.archive) == (other.retention, &other.archive)
             && (self.server_id, self.semi_sync) == (other.server_id, other.semi_sync)
-            && self.wait_for_replicas == other.wait_for_replicas
+            && (self.wait_for_replicas, self.scrub) == (other.wait_for_replicas, other.scrub)
     }
 
     fn check(&self, listen_semi_sync: bool) -> Result<()> {

@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 use crate::error::{Error, Result};
 use crate::forms::conversions::Conversions;
 use crate::housekeeping::retention::Retention;
-use crate::housekeeping::{Housekeeping, archiving, retention};
+use crate::housekeeping::scrub::Scrub;
+use crate::housekeeping::{Housekeeping, archiving, retention, scrub};
 use crate::lock::lock;
 use crate::log::brought_back::BroughtBack;
 use crate::log::disk::Disk;
-use crate::log::lineages::Lineages;
+use crate::log::lineages::{Lineage, Lineages};
 use crate::log::syncing::Unsynced;
 use crate::options::SourceOptions;
 use crate::rates::{Rates, SharedRates, Throttles};
@@ -24,7 +25,7 @@ use crate::receive::control::Control;
 use crate::receive::intake::Intake;
 use crate::receive::servers::Servers;
 use crate::receive::source_variables::KnownVariables;
-use crate::receive::{identity, product, receiver, seed};
+use crate::receive::{identity, product, receiver, repair, seed};
 use crate::replicas::acknowledgements::Acknowledgements;
 use crate::replicas::dumps::Dumps;
 use crate::replicas::registry::Registry;
@@ -38,6 +39,7 @@ use crate::telemetry::{Telemetry, complain, duties, report};
 use crate::watch::SourceWatch;
 use crate::watch::http::History;
 
+use binlogz_store::Damage;
 use binlogz_variables::CompressionVariables;
 
 /// Longer than a client's thread needs to notice that its connection is closed.
@@ -143,6 +145,8 @@ impl Source {
             directory: options.directory.clone(),
             keyring: options.keyring.clone(),
             throttles,
+            scrub: Scrub::new(options.scrub),
+            ages: Mutex::default(),
         });
         let statements = Statements {
             intake: Arc::clone(&intake),
@@ -202,6 +206,13 @@ impl Source {
         self.take_up(duties::RECEIVE, |source| receiver::run(&source.intake))?;
         if self.options.retention != Retention::default() {
             self.take_up(duties::RETAIN, |source| retention::watch(&source.housekeeping))?;
+        }
+        self.take_up(duties::REPAIR, |source| {
+            let fetch = |kept: &Lineage, damage: &Damage| repair::fetch_closed(&source.intake, kept, damage);
+            scrub::watch_damage(&source.housekeeping, &fetch);
+        })?;
+        if self.options.scrub.rate.is_some() {
+            self.take_up(duties::SCRUB, |source| scrub::watch(&source.housekeeping))?;
         }
         if let Some(archive) = self.options.archive.clone() {
             self.take_up(duties::ARCHIVE, move |source| archiving::watch(&source.housekeeping, &archive))?;

@@ -1,5 +1,5 @@
-//! A bit of what was durable flips while the relay is down: nothing is cut, health is red, what is whole is served, and the
-//! source is asked again for the rest.
+//! A bit of what was durable flips while the relay is down, or in a closed file while it runs: nothing is cut, health is red, what is
+//! whole is served, and the source or the archive is asked for the rest.
 
 use std::fs;
 use std::io;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use crate::common::Folder;
-use crate::common::relay::{Configuration, Relay, is_kept};
+use crate::common::relay::{Configuration, Relay, is_kept, url};
 use binlogz_binlog::{EventHeader, MAGIC};
 use binlogz_testkit::{MysqlSandbox, Tool, require_tool};
 
@@ -272,4 +272,99 @@ fn a_source_that_lacks_the_file_repairs_nothing() {
     let (code, why) = run.relay.get("/healthz");
     assert!(code == 503 && why.contains(&told), "{code} {why}");
     run.is_untouched(&damaged);
+}
+
+/// Two closed files, and the bytes of the first.
+fn closed_files(source: &MysqlSandbox, relay: &mut Relay, folder: &Folder) -> (PathBuf, Vec<u8>) {
+    source.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, body TEXT)").unwrap();
+    for ids in [1..=20, 21..=40] {
+        source.sql(&rows(ids)).unwrap();
+        source.sql("FLUSH BINARY LOGS").unwrap();
+    }
+    source.sql(&rows(41..=45)).unwrap();
+    relay.has_gtids_of(source);
+    let log = folder.path("kept/binlog.000001");
+    let whole = fs::read(&log).unwrap();
+    (log, whole)
+}
+
+/// Flips a bit in place: the relay has the file open.
+fn flip_in_place(log: &std::path::Path, at: usize) {
+    use std::os::unix::fs::FileExt;
+    let byte = fs::read(log).unwrap()[at] ^ 4;
+    fs::File::options().write(true).open(log).unwrap().write_all_at(&[byte], at as u64).unwrap();
+}
+
+#[test]
+fn damage_of_a_closed_file_is_refused_told_and_repaired_by_the_source_while_everything_goes_on() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source = mysql.sandbox().start().unwrap();
+    let replica = mysql.sandbox().start().unwrap();
+    let door = Door::new(&source);
+    let configuration = Configuration::of([format!("mysql://repl@127.0.0.1:{}", door.port)])
+        .account("reader", "form = \"received\"");
+    let mut relay = configuration.start(&folder);
+    let (log, whole) = closed_files(&source, &mut relay, &folder);
+    let begins = transactions(&whole);
+    let (from, to) = (begins[8], begins[9]);
+    // The source can't be asked at first.
+    door.to.store(1, Ordering::SeqCst);
+    let dumps = source
+        .sql("SELECT id FROM performance_schema.processlist WHERE command LIKE 'Binlog Dump%'")
+        .unwrap();
+    dumps.split_whitespace().for_each(|id| drop(source.sql(&format!("KILL {id}"))));
+    flip_in_place(&log, from + 120);
+    relay.replicates_to(&replica, "reader", "SOURCE_SSL=0, SOURCE_AUTO_POSITION=1");
+    let refused = refusal(&mut relay, &replica);
+    assert!(refused.contains("1236") && refused.contains("binlog.000001 at "), "{refused}");
+    let told = format!("binlog.000001 is damaged from {from} to {to}, which held ");
+    relay.wait_for("red health", |relay| {
+        let (code, why) = relay.get("/healthz");
+        (code == 503 && why.contains(&told)).then_some(())
+    });
+    assert!(relay.get("/metrics").1.contains("binlogz_relay_damaged_stretches 1"));
+    // What is before it was served, and is as at the source.
+    assert_eq!(replica.sql("SELECT COUNT(*) FROM d.t").unwrap().trim(), "6");
+    door.leads_to(&source);
+    relay.wait_for("repair", |relay| (relay.get("/healthz").0 == 200).then_some(()));
+    assert!(fs::read(&log).unwrap() == whole);
+    assert_eq!(beside(&folder), [format!("binlog.000001.damaged-{from}")]);
+    replica.sql("STOP REPLICA; START REPLICA").unwrap();
+    relay.brings(&source, &replica, &["d"]);
+    assert!(relay.get("/metrics").1.contains("binlogz_relay_repaired_stretches_total 1"));
+    is_kept(&source, &folder.path("kept"));
+}
+
+#[test]
+fn the_scrub_finds_damage_and_the_archive_repairs_it_also_if_the_source_has_purged_the_file() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source = mysql.sandbox().start().unwrap();
+    let configuration = Configuration::of([url(&source)])
+        .account("reader", "form = \"received\"")
+        .store("store = \"compressed\"")
+        .archive();
+    let mut relay = configuration.start(&folder);
+    let (log, whole) = closed_files(&source, &mut relay, &folder);
+    relay.wait_for("archive", |relay| {
+        (relay.status()["archive"]["last_file"].as_str() == Some("binlog.000002")).then_some(())
+    });
+    source.sql("PURGE BINARY LOGS TO 'binlog.000003'").unwrap();
+    relay.kill();
+    // Nobody reads the file but the scrub, which begins again.
+    let begins = transactions(&whole);
+    let mut damaged = whole.clone();
+    for (transaction, behind) in [(2, 30), (9, 120)] {
+        damaged[begins[transaction] + behind] ^= 1;
+    }
+    fs::write(&log, &damaged).unwrap();
+    let _ = fs::remove_file(folder.path("kept/relay.scrub"));
+    let mut relay = configuration.start(&folder);
+    relay.wait_for("repair", |_| (fs::read(&log).unwrap() == whole).then_some(()));
+    relay.wait_for("green health", |relay| (relay.get("/healthz").0 == 200).then_some(()));
+    let said = relay.said();
+    assert!(said.contains("it was found by reading closed files"), "{said}");
+    assert_eq!(said.matches("with what the archive has of it").count(), 2, "{said}");
+    assert_eq!(relay.status()["scrub"]["repaired"], 2);
 }

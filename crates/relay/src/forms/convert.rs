@@ -7,7 +7,7 @@
 use std::io::{self, Read, Write};
 use std::ops::Range;
 
-use binlogz_binlog::{EventType, Framing};
+use binlogz_binlog::{Error as BinlogError, EventType};
 use binlogz_payload::{
     CompressOptions, CompressionLevel, Library, PieceBytes, PieceContext, PositionWriter, Provenance, Recipe,
     Rewritten, RewrittenSpan, Spool, SpoolMemory, TransactionCompressor, TransactionExpander,
@@ -16,7 +16,7 @@ use binlogz_store::{BinlogStore, FileNumber, LogReader};
 
 use crate::error::{Error, Result};
 use crate::form::Form;
-use crate::forms::clock;
+use crate::forms::{checked, clock};
 use crate::log::groups::{Group, GroupWalker};
 use crate::log::parts::verified;
 use crate::log::stored_format::Head;
@@ -108,10 +108,9 @@ impl Converter {
         let mut rewritten = self.rewrite(group, change, held, &mut stored, spool)?;
         if change == Change::Expand && group.expanded_size > rewritten.tally.uncompressed_bytes {
             let found = rewritten.tally.uncompressed_bytes;
-            return Err(Error::DamagedLog(format!(
-                "the payload at {} of a stored file declares {} bytes, expected the {found} that it holds",
-                group.begin, group.expanded_size
-            )));
+            let declared = format!("{} bytes, and it holds {found}", group.expanded_size);
+            let error = BinlogError::invalid("payload", "declared size", declared, "the size of its events");
+            return Err(error.at(group.begin, Some(EventType::TRANSACTION_PAYLOAD)).into());
         }
         if stored.clock > 0 && group.first.event_type.is_gtid() {
             let event = self.first_event(group, held, &mut stored)?;
@@ -180,7 +179,7 @@ impl Converter {
             Change::None | Change::Name => {
                 // The position writer verifies bytes that aren't held, when it reads them.
                 if held {
-                    verify(&self.buffer, stored.head.framing(), group.begin)?;
+                    checked::verify(&self.buffer, stored.head.framing(), group.begin)?;
                 }
                 let mut plain = Rewritten::new(group.begin, context, spool, false);
                 plain.spans.push(RewrittenSpan::Plain(0..group.size()));
@@ -198,7 +197,7 @@ impl Converter {
         let mut event = Vec::new();
         stored.bodies.seek_to(group.begin);
         let reader = stored.bodies.by_ref().take(size as u64);
-        { reader }.read_to_end(&mut event).map_err(Error::io("read a stored log"))?;
+        { reader }.read_to_end(&mut event).map_err(Error::of_stored)?;
         Ok(event)
     }
 
@@ -211,19 +210,8 @@ impl Converter {
         }
         self.buffer.resize(group.size() as usize, 0);
         stored.bodies.seek_to(group.begin);
-        stored.bodies.read_exact(&mut self.buffer).map_err(Error::io("read a stored log"))
+        stored.bodies.read_exact(&mut self.buffer).map_err(Error::of_stored)
     }
-}
-
-/// Verifies the checksums of whole events.
-fn verify(mut events: &[u8], framing: Framing, mut offset: u64) -> Result<()> {
-    while !events.is_empty() {
-        let frame = verified(events, framing, offset)?;
-        let size = frame.bytes().len();
-        events = events.get(size..).unwrap_or_default();
-        offset += size as u64;
-    }
-    Ok(())
 }
 
 /// A transaction that is not held in memory.

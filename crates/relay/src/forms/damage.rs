@@ -22,8 +22,8 @@ pub(crate) fn behind_damage(
     part: &Arc<FilePart>,
     has: &GtidSet,
 ) -> Result<Option<StartOffsets>> {
-    let damage = forms.kept.store.damage();
-    let Some(damage) = damage.filter(|damage| damage.file == part.of.file && part.of.part == 0) else {
+    let damage = forms.kept.store.damage_of(part.of.file);
+    let Some(damage) = damage.filter(|_| part.of.part == 0) else {
         return Ok(None);
     };
     let is_had = |hole: &&Hole| {

@@ -9,32 +9,29 @@
 //! ```
 //!
 //! A file of the uncompressed form may be a part of a stored file (`parts`): it ends with a rotate of its own.
-//! Positions, lengths and checksums are those of the form. A damaged byte goes out with its mismatching checksum if
-//! the transaction is sent unchanged, and is an error if anything in it changes. The caller supplies the sink: a
+//! Positions, lengths and checksums are those of the form. Each event is compared with its checksum before anything of it goes
+//! out, in a transaction that is sent unchanged too (`checked`): a damaged byte is an error. The caller supplies the sink: a
 //! client, or nothing if only positions are needed.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use binlogz_binlog::gtid::GtidSet;
-use binlogz_binlog::{EventHeader, EventType, HeaderFlags, Verified};
+use binlogz_binlog::{Error as BinlogError, EventHeader, EventType, HeaderFlags, Verified};
 use binlogz_payload::PositionWriter;
 use binlogz_store::{FileNumber, LogReader};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::form::Form;
 use crate::forms::block::{Block, Placed};
 use crate::forms::conversions::{BlockKey, Shared};
 use crate::forms::convert::{Change, StoredGroup};
-use crate::forms::{Forms, artificial_events};
+use crate::forms::{Forms, artificial_events, checked};
 use crate::log::checkpoints::{Checkpoints, Noting, SeenTransaction, StartOffsets, in_part};
 use crate::log::groups::{Group, GroupWalker};
 use crate::log::lineages::Lineage;
 use crate::log::parts::{FilePart, FormFile, verified};
 use crate::log::stored_format::Head;
-
-/// Bytes to copy at a time.
-const COPY_SIZE: usize = 32 << 10;
 
 /// The sink that a form is written to.
 pub(crate) trait FormSink: Write {
@@ -239,8 +236,11 @@ impl<'a, W: FormSink> Translator<'a, W> {
             flags: HeaderFlags::default(),
             ..group.first
         };
-        let not_gtid =
-            || Error::DamagedLog(format!("a file is cut at {}, where no GTID event stands", group.begin));
+        let not_gtid = || {
+            let found = group.first.event_type;
+            let error = BinlogError::invalid("file that is cut", "event at the cut", found, "a GTID event");
+            error.at(group.begin, Some(found))
+        };
         let event = self.rotate(&header, group.verified.ok_or_else(not_gtid)?);
         Ok(self.out.as_is(&event)?)
     }
@@ -333,8 +333,11 @@ impl<'a, W: FormSink> Translator<'a, W> {
         match self.change(group) {
             Change::Name => {
                 let framing = self.part.head.framing();
-                let too_large =
-                    || Error::DamagedLog(format!("the rotate event at {} is too large", group.begin));
+                let too_large = || {
+                    let (found, size) = (group.first.event_type, group.size());
+                    let error = BinlogError::invalid("rotate event", "event size", size, "at most 64 KiB");
+                    error.at(group.begin, Some(found))
+                };
                 let event = self.walker.bytes(group)?.ok_or_else(too_large)?;
                 let frame = verified(event, framing, group.begin)?;
                 let (header, proof) = (*frame.header(), frame.proof());
@@ -363,21 +366,15 @@ impl<'a, W: FormSink> Translator<'a, W> {
         Change::of(group, self.form, &self.part.head)
     }
 
+    /// Writes a transaction as it is stored, if none of its events is damaged.
     fn copy(&mut self, group: &Group) -> Result<()> {
-        if let Some(bytes) = self.walker.bytes(group)? {
-            return Ok(self.out.as_is(bytes)?);
+        let framing = self.part.head.framing();
+        let Translator { walker, bodies, buffer, out, .. } = self;
+        if let Some(bytes) = walker.bytes(group)? {
+            checked::verify(bytes, framing, group.begin)?;
+            return Ok(out.as_is(bytes)?);
         }
-        self.bodies.seek_to(group.begin);
-        let mut left = group.size();
-        self.buffer.resize(COPY_SIZE, 0);
-        while left > 0 {
-            let room = usize::try_from(left).unwrap_or(COPY_SIZE).min(COPY_SIZE);
-            let chunk = self.buffer.get_mut(..room).unwrap_or_default();
-            self.bodies.read_exact(chunk).map_err(Error::io("read a stored log"))?;
-            self.out.as_is(chunk)?;
-            left -= room as u64;
-        }
-        Ok(())
+        checked::copy(bodies, group.begin..group.end, framing, buffer, |bytes| Ok(out.as_is(bytes)?))
     }
 }
 

@@ -1,14 +1,15 @@
 //! Archives closed files, which are purged only once they are in the archive: packed, stored, read back and compared
 //! (`binlogz-archive`). If another log follows a log, all files of that log are closed, even the last one. If the
-//! archive can't be reached, files can't be purged; everything else goes on. A replica that needs purged files reads
+//! archive can't be reached, files can't be purged; everything else goes on, and health says so after a while. A replica that needs purged files reads
 //! them restored from the archive, one by one (`brought_back`).
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use binlogz_archive::create::{Created, Creator};
 use binlogz_archive::storage::encrypted::KEY_FILE;
@@ -16,7 +17,8 @@ use binlogz_archive::storage::{self, Storage};
 use binlogz_binlog::MAGIC_ENCRYPTED;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_flow::{Input, ReadAt};
-use binlogz_store::FileNumber;
+use binlogz_payload::Library;
+use binlogz_store::{FileNumber, StoredLog};
 
 use crate::closed::{ClosedLog, ClosedLogs};
 use crate::error::{Error, Result};
@@ -42,9 +44,20 @@ pub struct ArchiveOptions {
     pub plaintext: bool,
     /// How much may be brought back from there.
     pub bring_back: BringBack,
+    /// Closed files that wait for so long, and none is archived meanwhile, are a trouble. A large file has more time: see
+    /// [`ArchiveOptions::SPEED_MIN`].
+    pub overdue: Duration,
 }
 
+/// Archiving that has failed for this long is a trouble.
+const FAILING_MAX: Duration = Duration::from_secs(60);
+
 impl ArchiveOptions {
+    /// Longer than an object storage that is being restarted, and than a pause of its network.
+    pub const OVERDUE: Duration = Duration::from_secs(15 * 60);
+    /// Bytes a second at which a file is archived at least, unless `archive_rate` is lower: a core packs several times as much.
+    pub const SPEED_MIN: u64 = 1 << 20;
+
     /// The log's folder in the archive: another server's files may have the same names.
     pub(crate) fn place_of(&self, kept: &Lineage) -> PathBuf {
         kept.folder.as_ref().map_or_else(|| self.to.clone(), |folder| self.to.join(folder))
@@ -52,12 +65,15 @@ impl ArchiveOptions {
 }
 
 pub(crate) fn watch(house: &Housekeeping, options: &ArchiveOptions) {
+    let mut told = BTreeMap::new();
     duties::rounds(&house.telemetry, duties::ARCHIVE, INTERVAL, "it is tried again", || {
+        tell_given_up(house, &mut told);
         // An error in one log does not hold up the others.
         for kept in house.lineages.all() {
             if let Err(error) = archive(house, &kept, options)
                 && !house.telemetry.ending.has_begun()
             {
+                kept.archived.failed(&error.to_string(), Instant::now());
                 complain!(
                     house.telemetry,
                     &error,
@@ -67,6 +83,23 @@ pub(crate) fn watch(house: &Housekeeping, options: &ArchiveOptions) {
         }
         house.brought_back.sweep(&house.lineages)
     });
+}
+
+/// Tells once of each helper that does not work: payloads that only it could make again are kept as they are.
+fn tell_given_up(house: &Housekeeping, told: &mut BTreeMap<&'static str, String>) {
+    for library in Library::ALL {
+        let Some(why) = library.given_up() else {
+            told.remove(library.version());
+            continue;
+        };
+        if told.get(library.version()) != Some(&why) {
+            let program = library.program().unwrap_or_default();
+            let error = Error::Payload(binlogz_payload::Error::Helper { program, wrong: why.clone() });
+            let line = format!("{error}; payloads that {library} made are archived as they are meanwhile");
+            complain!(house.telemetry, &error, &line);
+            told.insert(library.version(), why);
+        }
+    }
 }
 
 /// Removes files that were brought back and are no longer read; for logs without a source.
@@ -87,15 +120,45 @@ fn is_final(kept: &Lineage) -> bool {
     kept.is_retired() && kept.store.positions().is_some_and(|now| now.written == now.durable)
 }
 
-/// Archives files closed since the last run.
-fn archive(house: &Housekeeping, kept: &Lineage, options: &ArchiveOptions) -> Result<()> {
+/// The closed files of a log that are not archived yet.
+pub(crate) fn waiting(kept: &Lineage) -> Result<Vec<StoredLog>> {
     let last = kept.archived.last();
     let mut closed = kept.store.logs()?;
     if !is_final(kept) {
         closed.pop();
     }
     closed.retain(|log| Some(log.number) > last);
+    Ok(closed)
+}
+
+/// What is wrong with archiving a log, if these files wait for it.
+pub(crate) fn trouble(house: &Housekeeping, kept: &Lineage, waiting: &[StoredLog]) -> Option<String> {
+    let (options, first) = (house.archive.as_ref()?, waiting.first()?);
+    let now = Instant::now();
+    let to = options.place_of(kept).display().to_string();
+    let files = match waiting.len() {
+        1 => "a closed file waits".to_owned(),
+        count => format!("{count} closed files wait"),
+    };
+    let rate = house.throttles.archive.status().lowest().unwrap_or(u64::MAX);
+    let time = Duration::from_secs(first.size / rate.clamp(1, ArchiveOptions::SPEED_MIN));
+    match (kept.archived.failing(now), kept.archived.still(now)) {
+        (Some((long, why)), _) if long >= FAILING_MAX.min(options.overdue) => {
+            Some(format!("archiving to {to} has failed for {} s, and {files}: {why}", long.as_secs()))
+        }
+        (_, still) if still >= options.overdue + time => {
+            let still = still.as_secs();
+            Some(format!("archiving to {to} is overdue: {files}, and none was archived for {still} s"))
+        }
+        _ => None,
+    }
+}
+
+/// Archives files closed since the last run.
+fn archive(house: &Housekeeping, kept: &Lineage, options: &ArchiveOptions) -> Result<()> {
+    let closed = waiting(kept)?;
     if closed.is_empty() {
+        kept.archived.idle(Instant::now());
         return Ok(());
     }
     let span = spans::archive(&house.telemetry);
@@ -107,7 +170,7 @@ fn archive(house: &Housekeeping, kept: &Lineage, options: &ArchiveOptions) -> Re
     let mut told = |created: &Created| {
         let (Created::Added(file) | Created::Known(file)) = created;
         if let Some(log) = closed.iter().find(|log| log.name == file.name) {
-            kept.archived.advance(log.number);
+            kept.archived.advance(log.number, Instant::now());
         }
         if matches!(created, Created::Added(_)) {
             say!(

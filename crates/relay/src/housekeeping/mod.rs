@@ -5,13 +5,17 @@
 //! makes a restored file readable.
 //!
 //! * `archiving` puts closed files into the archive, and finds there what was purged;
-//! * `retention` removes files, by the rules of the configuration or when a statement asks for it.
+//! * `scrub` reads closed files to find damage, and repairs it;
+//! * `retention` removes files, by the rules of the configuration or when a statement asks for it;
+//! * `ages` tells how old files are, whatever clocks say.
 
+pub(crate) mod ages;
 pub(crate) mod archiving;
 pub(crate) mod retention;
+pub(crate) mod scrub;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use binlogz_encryption::Keyring;
 
@@ -21,8 +25,10 @@ use crate::log::lineages::Lineages;
 use crate::rates::Throttles;
 use crate::replicas::dumps::Dumps;
 use crate::telemetry::Telemetry;
+use ages::Ages;
 use archiving::ArchiveOptions;
 use retention::Retention;
+use scrub::Scrub;
 
 #[derive(Debug)]
 pub(crate) struct Housekeeping {
@@ -38,4 +44,7 @@ pub(crate) struct Housekeeping {
     pub(crate) directory: PathBuf,
     pub(crate) keyring: Option<Arc<Keyring>>,
     pub(crate) throttles: Arc<Throttles>,
+    pub(crate) scrub: Scrub,
+    /// `None` until retention first needs them.
+    pub(crate) ages: Mutex<Option<Ages>>,
 }

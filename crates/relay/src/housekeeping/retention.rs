@@ -1,7 +1,8 @@
 //! Which files are kept: the newest ones, by age and size, and whatever a connected replica still reads.
 //!
 //! ```text
-//! max_age     a file is removed when its last event is older: when the next file, which begins then, is
+//! max_age     a file is removed when its last event is older: when the next file, which begins then, is. By the source's clock, and
+//!             by what was seen to pass (`ages`): no jump of a clock removes files
 //! max_bytes   the oldest files are removed until the rest is no larger
 //! ```
 //!
@@ -13,18 +14,19 @@
 //! (`brought_back`) count towards the size, and have removal rules of their own.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use binlogz_store::{BinlogStore, FileNumber};
 
 use crate::error::{Error, Result};
 use crate::housekeeping::Housekeeping;
+use crate::housekeeping::ages::{Ages, Clocks};
 use crate::housekeeping::archiving;
+use crate::lock::lock;
 use crate::log::lineages::Lineage;
 use crate::log::parts::FoundFile;
 use crate::log::stored_format::Head;
 use crate::telemetry::{complain, duties, say};
-use crate::time::now;
 
 /// How often the rules are applied.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(10);
@@ -42,8 +44,8 @@ pub struct Retention {
 
 impl Retention {
     /// The first file to keep. `size`: of everything newer; on return, including this log.
-    fn first_kept(&self, store: &BinlogStore, size: &mut u64) -> Result<Option<FileNumber>> {
-        let logs = store.logs()?;
+    fn first_kept(&self, kept: &Lineage, ages: &mut Ages, size: &mut u64) -> Result<Option<FileNumber>> {
+        let logs = kept.store.logs()?;
         let Some((last, closed)) = logs.split_last() else { return Ok(None) };
         let mut first = logs.first().map(|log| log.number);
         *size += last.size;
@@ -59,24 +61,42 @@ impl Retention {
             first = first.max(Some(kept));
         }
         if let Some(max_age) = self.max_age {
-            let before = now().saturating_sub(max_age.as_secs());
-            first = first.max(first_after(store, before)?);
+            let ends = ends(kept, ages)?;
+            let is_old = |end: &&(FileNumber, u64)| ages.is_older(kept.number, **end, max_age);
+            let old = ends.iter().take_while(is_old).count();
+            // Only what the size does not remove anyway has to be shared out.
+            let by_size = ends.iter().take_while(|(file, _)| Some(*file) < first).count();
+            let share = match old > by_size {
+                true => ages.share(old, ends.len()),
+                false => old,
+            };
+            first = first.max(logs.get(share).map(|log| log.number));
         }
         Ok(first)
     }
 
     /// Whether even the last file of an old log should be removed. `size`: of that file and everything newer.
-    fn wants_none(&self, newer: &Lineage, size: u64) -> Result<bool> {
+    fn wants_none(&self, newer: &Lineage, ages: &mut Ages, size: u64) -> Result<bool> {
         if self.max_bytes.is_some_and(|max_bytes| size > max_bytes) {
             return Ok(true);
         }
         // The newer log begins with the file that has everything the older one lacks. So the older log's contents are
         // no younger than that file, which ends where the second one begins.
-        let (Some(max_age), logs) = (self.max_age, newer.store.logs()?) else { return Ok(false) };
-        let Some(second) = logs.get(1) else { return Ok(false) };
-        let began = u64::from(Head::read(&newer.store, second.number)?.header.timestamp);
-        Ok(began < now().saturating_sub(max_age.as_secs()))
+        let Some(max_age) = self.max_age else { return Ok(false) };
+        let first = ends(newer, ages)?.first().copied();
+        Ok(first.is_some_and(|first| ages.is_older(newer.number, first, max_age)))
     }
+}
+
+/// The closed files of a log, and when each ended: when the next one began, in seconds since 1970.
+fn ends(kept: &Lineage, ages: &mut Ages) -> Result<Vec<(FileNumber, u64)>> {
+    let logs = kept.store.logs()?;
+    let mut ends = Vec::new();
+    for (log, next) in logs.iter().zip(logs.iter().skip(1)) {
+        let begins = || Ok(u64::from(Head::read(&kept.store, next.number)?.header.timestamp));
+        ends.push((log.number, ages.end_of(kept.number, log.number, begins)?));
+    }
+    Ok(ends)
 }
 
 /// The first file that has events of this time or later, in seconds since 1970; at least the last one has.
@@ -93,16 +113,27 @@ fn first_after(store: &BinlogStore, time: u64) -> Result<Option<FileNumber>> {
 /// Applies the rules now; returns the names of removed files. Logs what it can't purge, continues with the other
 /// logs, and tries again next time.
 pub(crate) fn apply(house: &Housekeeping) -> Vec<String> {
+    apply_at(house, &Clocks::read(&house.telemetry))
+}
+
+/// The same when the clocks say this.
+pub(crate) fn apply_at(house: &Housekeeping, clocks: &Clocks) -> Vec<String> {
     let retention = house.retention;
     let mut purged = Vec::new();
     if retention.max_age.is_none() && retention.max_bytes.is_none() {
         return purged;
     }
+    let mut ages = lock(&house.ages);
+    if retention.max_age.is_some()
+        && let Err(error) = advance(house, &mut ages, clocks)
+    {
+        complain!(house.telemetry, &error, &format!("{error}; nothing is purged by age"));
+    }
     // Files brought back from the archive take room too.
     let mut size = house.brought_back.bytes();
     let mut newer: Option<Arc<Lineage>> = None;
     for kept in house.lineages.all().into_iter().rev() {
-        let done = apply_to(house, &kept, newer.as_deref(), &mut size);
+        let done = apply_to(house, &kept, newer.as_deref(), &mut ages, &mut size);
         newer = Some(kept);
         match done {
             Ok(names) => purged.extend(names),
@@ -119,20 +150,52 @@ pub(crate) fn apply(house: &Housekeeping) -> Vec<String> {
     purged
 }
 
+/// Notes what has passed, and which files were closed.
+fn advance(house: &Housekeeping, ages: &mut Option<Ages>, clocks: &Clocks) -> Result<()> {
+    let storage = house.lineages.own();
+    let ages = match ages {
+        Some(ages) => ages,
+        none => none.insert(Ages::read(storage.as_ref())?),
+    };
+    let jumped = ages.advance(clocks);
+    for kept in house.lineages.all() {
+        match ends(&kept, ages) {
+            Ok(ends) => ages.note(kept.number, &ends, jumped.is_some()),
+            Err(error) => {
+                complain!(house.telemetry, &error, &format!("{error}; nothing of it is purged by age"))
+            }
+        }
+    }
+    if let Some(told) = jumped {
+        let error = Error::Clock(told);
+        complain!(house.telemetry, &error, &error.to_string());
+    }
+    ages.save(storage)
+}
+
+/// The jump of a clock that is shown.
+pub(crate) fn trouble(house: &Housekeeping) -> Option<String> {
+    lock(&house.ages).as_ref().and_then(|ages| ages.trouble(Instant::now()))
+}
+
 /// The same for one log. `newer`: the log that follows it; `size`: of everything newer; on return, including this
 /// one.
 fn apply_to(
     house: &Housekeeping,
     kept: &Arc<Lineage>,
     newer: Option<&Lineage>,
+    ages: &mut Option<Ages>,
     size: &mut u64,
 ) -> Result<Vec<String>> {
     let retention = house.retention;
+    // Without them nothing is old.
+    let mut none = Ages::default();
+    let ages = ages.as_mut().unwrap_or(&mut none);
     let last_size = kept.store.logs()?.last().map_or(0, |last| last.size);
     let with_last = *size + last_size;
-    let Some(first) = retention.first_kept(&kept.store, size)? else { return Ok(Vec::new()) };
+    let Some(first) = retention.first_kept(kept, ages, size)? else { return Ok(Vec::new()) };
     if let Some(newer) = newer
-        && retention.wants_none(newer, with_last)?
+        && retention.wants_none(newer, ages, with_last)?
         && let Some(names) = purge_whole(house, kept, retention.force)?
     {
         return Ok(names);

@@ -16,6 +16,7 @@
 //! everything the server has, and does not continue the previous one. The previous one is no longer served, and a
 //! client that has more than the new one is refused.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -69,6 +70,8 @@ pub(crate) struct Lineage {
     pub(crate) is_root: bool,
     retired: AtomicBool,
     abandoned: AtomicBool,
+    /// Files of which a reader found bytes damaged, and what it found, until they are examined.
+    suspects: Mutex<BTreeMap<FileNumber, String>>,
 }
 
 #[derive(Debug, Default)]
@@ -128,6 +131,35 @@ impl Lineage {
         }
         *lock(&self.gtids) = Gtids { written: report.gtids.clone(), durable: report.gtids.clone() };
         Ok(Some(report))
+    }
+
+    /// A reader ended with this error: if damaged bytes are the cause, the file is to be examined.
+    pub(crate) fn suspect(&self, error: &Error) {
+        let Some(number) = error.stored_file().and_then(|file| self.store.names().number(file)) else {
+            return;
+        };
+        if self.store.damage_of(number).is_none() {
+            lock(&self.suspects).entry(number).or_insert_with(|| error.to_string());
+        }
+    }
+
+    /// The files to examine.
+    pub(crate) fn suspects(&self) -> Vec<FileNumber> {
+        lock(&self.suspects).keys().copied().collect()
+    }
+
+    /// The file was examined: its damage is known, or there is none.
+    pub(crate) fn clear_suspect(&self, file: FileNumber) {
+        lock(&self.suspects).remove(&file);
+    }
+
+    /// What of it is damaged, as far as that is known.
+    fn damage(&self) -> Vec<String> {
+        let known = self.store.damages();
+        let suspects = lock(&self.suspects);
+        let unknown = suspects.iter().filter(|(file, _)| known.iter().all(|damage| damage.file != **file));
+        let unknown = unknown.map(|(_, found)| found.clone());
+        known.iter().map(|damage| damage.to_string()).chain(unknown).collect()
     }
 
     /// Whether another log continues where this one ends.
@@ -223,7 +255,7 @@ impl Lineages {
     /// The damage in the logs that are served.
     pub(crate) fn damage(&self) -> Vec<String> {
         let served = self.all().into_iter().filter(|kept| !kept.is_abandoned());
-        served.filter_map(|kept| kept.store.damage()).map(|damage| damage.to_string()).collect()
+        served.flat_map(|kept| kept.damage()).collect()
     }
 
     /// The log that it continues.
@@ -460,6 +492,7 @@ impl Lineages {
             is_root,
             retired: AtomicBool::new(false),
             abandoned: AtomicBool::new(false),
+            suspects: Mutex::default(),
         })
     }
 }

@@ -23,6 +23,10 @@ pub(crate) struct Head {
 
 impl Head {
     pub(crate) fn read(store: &BinlogStore, number: FileNumber) -> Result<Head> {
+        Head::read_from(store, number).map_err(|error| error.in_stored(|| store.names().log(number)))
+    }
+
+    fn read_from(store: &BinlogStore, number: FileNumber) -> Result<Head> {
         let mut event = Vec::new();
         let reader = store.reader(number, MAGIC.len() as u64)?;
         if let Err(error) = reader.take(HEAD_SIZE_MAX).read_to_end(&mut event) {

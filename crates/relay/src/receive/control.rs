@@ -75,7 +75,7 @@ pub(crate) struct ControlState {
     pub(crate) failure: Option<String>,
     /// Why it can't continue.
     pub(crate) hindrance: Option<(Hindrance, String)>,
-    /// For how long it has not been receiving.
+    /// For how long it has not been receiving: since the first failure, whatever was tried since.
     pub(crate) without: Duration,
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn check(servers: &Servers, server: &ConnectOptions, connection: &mut
     };
     let others = servers.all().filter(|other| other.server() != server.server());
     match others.into_iter().find(|other| is_online(other)) {
-        Some(other) => Err(Error::Refused(format!(
+        Some(other) => Err(Error::OfSource(format!(
             "the server {} has left its group ({state}), and {} is in it",
             server.server(),
             other.server()

@@ -48,9 +48,11 @@ const RETRY_UNFOLLOWABLE: Duration = Duration::from_secs(300);
 const FAILOVER_AFTER: Duration = Duration::from_secs(5);
 /// A connection that lasted this long counts as good; so does one that brought a transaction.
 const GOOD_AFTER: Duration = Duration::from_secs(60);
-/// The source's heartbeat period, well within the silence that [`binlogz_wire::session::Timeouts`] bears. After a
-/// heartbeat we check that its log is still the same.
-const HEARTBEAT_PERIOD: Duration = Duration::from_secs(10);
+/// The source's heartbeat period: an idle source that lives says so within the time that counts as no lag
+/// ([`crate::telemetry::lag`]).
+const HEARTBEAT_PERIOD: Duration = Duration::from_secs(1);
+/// After a heartbeat we check that the source's log is still the same, once in this time.
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// While more input is ready, progress is recorded once per this many pieces: some arrive within a microsecond.
 const PIECES_PER_LOOK: u64 = 256;
@@ -86,7 +88,7 @@ pub(crate) fn run(intake: &Intake) {
             continue;
         }
         let error = match received {
-            Ok(()) => Error::Refused("the source ended its log".into()),
+            Ok(()) => Error::OfSource("the source ended its log".into()),
             Err(error) if error.is_final() => {
                 intake.fail(&error);
                 continue;
@@ -149,9 +151,9 @@ fn receive(intake: &Intake) -> Result<()> {
     if let Some(warning) = intake.servers.warning(server, &connection) {
         say!(intake.telemetry, &warning);
     }
-    if let Some(time) = source_time(&mut connection)? {
-        intake.telemetry.lag.clocks(time, now());
-    }
+    // A source that doesn't say has ours.
+    let time = source_time(&mut connection)?.unwrap_or_else(now);
+    intake.telemetry.lag.clocks(time, now(), Instant::now());
     intake.set_source_has_gtids(source.has_gtids);
     intake.ask_variables(&mut connection)?;
     let may_change = source.has_gtids && intake.servers.are_several();
@@ -257,6 +259,7 @@ pub(crate) fn receive_all(
     let mut told = false;
     let mut pieces = 0_u64;
     let mut drained = true;
+    let mut checked = Instant::now();
     let ended = loop {
         let piece = match log.next_piece() {
             Ok(Some(piece)) => piece,
@@ -266,12 +269,14 @@ pub(crate) fn receive_all(
         let first = (!std::mem::replace(&mut told, true))
             .then(|| format!("{} from {}", String::from_utf8_lossy(piece.name), piece.offset));
         let is_heartbeat = is_heartbeat(&piece);
-        if is_heartbeat {
+        let is_check_due = is_heartbeat && checked.elapsed() >= CHECK_INTERVAL;
+        if is_check_due {
+            checked = Instant::now();
             receiving.check_disk()?;
         }
-        if is_heartbeat && let Some(Followed { server, is_of_group }) = followed {
+        if is_check_due && let Some(Followed { server, is_of_group }) = followed {
             if let Some(change) = receiving.change(&mut tail, server)? {
-                break Err(Error::Refused(format!("the source's log was reset or put back: {change}")));
+                break Err(Error::OfSource(format!("the source's log was reset or put back: {change}")));
             }
             if is_of_group {
                 group_member::check(&intake.servers, server, &mut Connection::open(server)?)?;
@@ -354,7 +359,7 @@ fn ask(server: &ConnectOptions) -> Result<(Source, Connection)> {
     let (uuid, gtid_mode, basename) = (next(), next(), next());
     let base = basename.rsplit('/').next().unwrap_or_default().to_owned();
     if base.is_empty() {
-        return Err(Error::Refused("the source has no binary log (log_bin is OFF)".into()));
+        return Err(Error::OfSource("the source has no binary log (log_bin is OFF)".into()));
     }
     Ok((Source { uuid: uuid.parse()?, has_gtids: gtid_mode == "ON", base }, connection))
 }

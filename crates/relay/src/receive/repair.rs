@@ -1,4 +1,4 @@
-//! Fetches damaged parts of the stored log from the source again, and works around the damage until then.
+//! Fetches damaged parts of the stored log from the source again.
 //!
 //! ```text
 //! damage (binlogz-store) ─ where the hole begins in the source's file ─ its transactions, a dump from there on
@@ -12,7 +12,7 @@
 
 use std::io::{self, Read, Write};
 
-use binlogz_binlog::gtid::{Gtid, GtidSet};
+use binlogz_binlog::gtid::{Gtid, GtidSet, ServerUuid};
 use binlogz_binlog::header::{FLAGS_OFFSET, HEADER_SIZE};
 use binlogz_binlog::statement::QUERY_PREFIX_SIZE_MAX;
 use binlogz_binlog::{EventType, HeaderFlags, MAGIC, TransactionBoundaryParser};
@@ -30,13 +30,14 @@ use crate::log::lineages::Lineage;
 use crate::log::parts::FormFile;
 use crate::log::stored_format::Head;
 use crate::receive::intake::Intake;
+use crate::receive::product;
 use crate::receive::storing::{self, Batch, Compressing};
 use crate::telemetry::say;
 
 /// How many fetched bytes are held in memory; the rest goes to temporary files.
 const SPOOL_SIZE: usize = 16 << 20;
 
-/// Repairs a log's damage with what its source still has.
+/// Repairs the damage of a log's last file with what its source still has.
 ///
 /// # Errors
 ///
@@ -46,7 +47,8 @@ pub(crate) fn repair(intake: &Intake, kept: &Lineage, server: &ConnectOptions) -
         let Some(hole) = damage.holes.first() else { break };
         let name = server.server();
         say!(intake.telemetry, &format!("{damage}; {name} is asked for it"));
-        let asking = Asking { intake, kept, server, damage: &damage, hole };
+        let end = kept.store.positions().map_or(0, |now| now.durable.offset);
+        let asking = Asking { intake, kept, server, damage: &damage, hole, end, is_closed: false };
         let bytes = match asking.fetch() {
             Ok(Fetched::Bytes(bytes)) => bytes,
             Ok(Fetched::Another(change)) => return Ok(Some(change)),
@@ -68,6 +70,50 @@ pub(crate) fn repair(intake: &Intake, kept: &Lineage, server: &ConnectOptions) -
     Ok(None)
 }
 
+/// The bytes for the first hole of a closed file, from a server that still has the file.
+///
+/// # Errors
+///
+/// No server can be reached that has this log, or what it has does not fit.
+pub(crate) fn fetch_closed(intake: &Intake, kept: &Lineage, damage: &Damage) -> Result<Spool> {
+    let mut failed = None;
+    for server in intake.servers.all() {
+        match fetch_closed_from(intake, kept, damage, server) {
+            Ok(bytes) => return Ok(bytes),
+            Err(error) => drop(failed.get_or_insert((server.server(), error))),
+        }
+    }
+    Err(match failed {
+        Some((name, error)) => Error::DamagedLog(format!("{name} did not repair it: {error}")),
+        None => Error::Refused("there is no source to ask for it".into()),
+    })
+}
+
+fn fetch_closed_from(
+    intake: &Intake,
+    kept: &Lineage,
+    damage: &Damage,
+    server: &ConnectOptions,
+) -> Result<Spool> {
+    let whole = || Error::Refused("nothing is damaged".into());
+    let hole = damage.holes.first().ok_or_else(whole)?;
+    let uuid = uuid_of(server)?;
+    if uuid != kept.source {
+        return Err(Error::Refused(format!("it is {uuid}, and the log is that of {}", kept.source)));
+    }
+    let end = kept.store.reader(damage.file, 0)?.end()?;
+    match (Asking { intake, kept, server, damage, hole, end, is_closed: true }).fetch()? {
+        Fetched::Bytes(bytes) => Ok(bytes),
+        Fetched::Another(change) => Err(Error::Refused(change)),
+    }
+}
+
+fn uuid_of(server: &ConnectOptions) -> Result<ServerUuid> {
+    let rows = product::connect(server)?.query("SELECT @@GLOBAL.server_uuid")?;
+    let uuid = rows.into_iter().flatten().flatten().next().unwrap_or_default();
+    Ok(String::from_utf8_lossy(&uuid).parse()?)
+}
+
 enum Fetched {
     /// The bytes for the hole.
     Bytes(Spool),
@@ -81,6 +127,9 @@ struct Asking<'a> {
     server: &'a ConnectOptions,
     damage: &'a Damage,
     hole: &'a Hole,
+    /// Where the file ends for readers.
+    end: u64,
+    is_closed: bool,
 }
 
 /// The contents of the hole at one compression level.
@@ -144,7 +193,7 @@ impl Asking<'_> {
                 }
                 if hole.from == 0 && !is_described {
                     for attempt in &mut attempts {
-                        attempt.put(&front(piece.bytes))?;
+                        attempt.put(&front(piece.bytes, self.is_closed))?;
                     }
                     begin = MAGIC.len() as u64 + piece.bytes.len() as u64;
                 }
@@ -199,8 +248,7 @@ impl Asking<'_> {
     /// Whether the source's next transaction is the one we store after the hole.
     fn follows(&self, at: u64) -> Result<bool> {
         let Asking { kept, damage, hole, .. } = *self;
-        let durable = kept.store.positions().map_or(0, |now| now.durable.offset);
-        if hole.to >= durable || hole.from == 0 {
+        if hole.to >= self.end || hole.from == 0 {
             return Ok(true);
         }
         let framing = Head::read(&kept.store, damage.file)?.framing();
@@ -286,11 +334,12 @@ impl Write for Into<'_> {
     }
 }
 
-/// The beginning of a stored file that is in use.
-fn front(description: &[u8]) -> Vec<u8> {
+/// The beginning of a stored file. The flag that says whether it is in use counts in no checksum.
+fn front(description: &[u8], is_closed: bool) -> Vec<u8> {
     let mut front = [&MAGIC, description].concat();
     if let Some(flags) = front.get_mut(MAGIC.len() + FLAGS_OFFSET) {
-        *flags |= HeaderFlags::IN_USE.0 as u8;
+        *flags &= !(HeaderFlags::IN_USE.0 as u8);
+        *flags |= if is_closed { 0 } else { HeaderFlags::IN_USE.0 as u8 };
     }
     front
 }

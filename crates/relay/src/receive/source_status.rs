@@ -18,6 +18,8 @@ pub struct SourceStatus {
     pub phase: Phase,
     /// Seconds since the phase began.
     pub phase_seconds: u64,
+    /// Seconds since something was last received, or since it was first tried; none while receiving, and if a user stopped it.
+    pub down_seconds: Option<u64>,
     /// Why it has failed, or why it can't continue at present.
     pub error: Option<String>,
     /// How far the stored log lags behind the source, by the source's clock; unknown until something was received.
@@ -35,6 +37,10 @@ impl Intake {
         SourceStatus {
             server: seen.server,
             phase: seen.phase,
+            down_seconds: match seen.phase {
+                Phase::Connecting | Phase::Waiting | Phase::Failed => Some(seen.without.as_secs()),
+                Phase::Receiving | Phase::Stopped => None,
+            },
             error: seen.failure.or_else(|| seen.hindrance.map(|(_, why)| why)),
             lag_seconds: self.telemetry.lag.lag(Instant::now(), now(), is_kept),
             phase_seconds: seen.since.as_secs(),

@@ -70,12 +70,12 @@ pub(crate) fn check_server(intake: &Intake, connection: &mut Connection) -> Resu
     let rows = connection.query(&asked)?;
     let mut answers = rows.iter().flatten().map(|cell| cell.as_deref() == Some(b"1"));
     if answers.next() == Some(false) {
-        return Err(Error::Refused(
+        return Err(Error::OfSource(
             "the server lacks transactions that are kept here: it is behind, or another source's".into(),
         ));
     }
     if answers.next() == Some(false) {
-        return Err(Error::Refused("the server has purged transactions that are not kept here yet".into()));
+        return Err(Error::OfSource("the server has purged transactions that are not kept here yet".into()));
     }
     Ok(true)
 }

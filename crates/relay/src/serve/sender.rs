@@ -278,11 +278,13 @@ impl<'a> Sender<'a> {
                 let walker = self.log.walker();
                 let (offset, end) = (walker.offset(), walker.end()?);
                 if offset != end {
-                    let name = self.kept.store.names().log(self.log.file());
-                    return Err(Error::DamagedLog(format!(
-                        "binlog truncated in the middle of event: {name} at {offset}, {} bytes are left",
-                        end.saturating_sub(offset)
-                    )));
+                    let left = end.saturating_sub(offset);
+                    return Err(Error::Stored {
+                        file: self.kept.store.names().log(self.log.file()),
+                        source: Box::new(Error::DamagedLog(format!(
+                            "at {offset}: binlog truncated in the middle of event, {left} bytes are left"
+                        ))),
+                    });
                 }
                 if let Some(left) = self.log.walker().left() {
                     self.group(&left)?;

@@ -36,6 +36,10 @@ pub(crate) const STORE: &str = "store";
 pub(crate) const RETAIN: &str = "retain";
 /// Archives closed files.
 pub(crate) const ARCHIVE: &str = "archive";
+/// Reads closed files to find damage.
+pub(crate) const SCRUB: &str = "scrub";
+/// Repairs damaged files.
+pub(crate) const REPAIR: &str = "repair";
 /// Takes samples for the page.
 pub(crate) const WATCH: &str = "watch";
 /// Answers over HTTP.

@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! level: 0               connected, nothing more is at hand, and that this is all is shown by a heartbeat, an event that the
-//!                        source wrote just then, or silence after it; and the source was heard of lately
+//!                        source wrote just then, or silence after it; and the source was heard of just now
 //! else, the smaller of   the source's time now − the timestamp of the last event that came
-//!                        now − the last moment at which we were level
+//!                        now − the last moment at which we were level, or heard that the source lives
 //! neither is known       unknown: never 0
 //! ```
 //!
-//! Silence alone proves nothing. Data that isn't durable yet doesn't count as stored. Times are passed in as
+//! Silence alone proves nothing: a source that was asked for a heartbeat each second, and is silent for longer, may have new data
+//! and be unable to send it. Data that isn't durable yet doesn't count as stored. Times are passed in as
 //! arguments; `status` calls [`Lag::lag`] and [`Lag::standstill`].
 
 use std::sync::Mutex;
@@ -20,8 +21,8 @@ use crate::lock::lock;
 const LIVE: u64 = 2;
 /// A source that has sent nothing for this long after an older event has no more at present.
 const QUIET: Duration = Duration::from_secs(5);
-/// After this long without a word, the source may have new data: more than two heartbeats.
-const SILENCE_MAX: Duration = Duration::from_secs(25);
+/// A source that was heard of this long ago counts as heard of just now: two heartbeats and what a busy machine adds.
+const HEARD_JUST_NOW: Duration = Duration::from_secs(3);
 /// Receiving that made no progress for this long, though there is more, has stalled.
 pub(crate) const STANDSTILL: Duration = Duration::from_secs(60);
 
@@ -32,6 +33,8 @@ pub(crate) struct Lag(Mutex<State>);
 struct State {
     /// How many seconds the source's clock is ahead of ours.
     clock_ahead: i64,
+    /// What the source's clock said when it was last asked, in seconds since 1970.
+    clock: Option<(u64, Instant)>,
     /// Timestamp of the last event received, in seconds since 1970 by the source's clock; 0 if none.
     timestamp: u32,
     connected: bool,
@@ -63,9 +66,17 @@ impl State {
 
 impl Lag {
     /// Both clocks were read, in seconds since 1970.
-    pub(crate) fn clocks(&self, source: u64, ours: u64) {
+    pub(crate) fn clocks(&self, source: u64, ours: u64, now: Instant) {
         let ahead = i64::try_from(source).ok().zip(i64::try_from(ours).ok());
-        lock(&self.0).clock_ahead = ahead.map_or(0, |(source, ours)| source.saturating_sub(ours));
+        let mut state = lock(&self.0);
+        state.clock_ahead = ahead.map_or(0, |(source, ours)| source.saturating_sub(ours));
+        state.clock = Some((source, now));
+    }
+
+    /// What the source's clock said when it was last asked, in seconds since 1970, and when that was; `None`: it was not asked
+    /// since the start.
+    pub(crate) fn source_clock(&self) -> Option<(u64, Instant)> {
+        lock(&self.0).clock
     }
 
     /// The time by the source's clock when it is this by ours.
@@ -121,7 +132,7 @@ impl Lag {
     pub(crate) fn lag(&self, now: Instant, ours: u64, is_kept: bool) -> Option<u64> {
         let state = lock(&self.0);
         let quiet = state.is_quiet(now);
-        if state.connected && is_kept && quiet.is_some_and(|quiet| quiet <= SILENCE_MAX) {
+        if state.connected && is_kept && quiet.is_some_and(|quiet| quiet < HEARD_JUST_NOW) {
             return Some(0);
         }
         let level = if quiet.is_some() { state.level.max(state.heard) } else { state.level };
@@ -152,7 +163,7 @@ mod tests {
     impl At {
         fn new() -> At {
             let at = At(Instant::now(), Lag::default());
-            at.1.clocks(OURS + 100, OURS);
+            at.1.clocks(OURS + 100, OURS, at.0);
             at
         }
 
@@ -189,7 +200,8 @@ mod tests {
         // All is here: the source is silent.
         at.event(3602, 3602, true);
         assert_eq!(at.lag(3602), Some(0));
-        assert_eq!(at.lag(3610), Some(0));
+        at.heartbeat(3603);
+        assert_eq!(at.lag(3605), Some(0));
         at.heartbeat(3612);
         assert_eq!(at.lag(3612), Some(0));
         // It came but is not durable.
@@ -206,9 +218,11 @@ mod tests {
         let at = At::new();
         at.event(10, 10, true);
         at.heartbeat(20);
-        // The receiver is gone without a word, or the line is dead.
-        assert_eq!(at.lag(45), Some(0));
-        assert_eq!(at.lag(46), Some(26));
+        // The receiver is gone without a word, or the line is dead: the last proof of life counts, from the beginning.
+        assert_eq!(at.lag(22), Some(0));
+        for silent in 3..100 {
+            assert_eq!(at.lag(20 + silent), Some(silent));
+        }
         assert_eq!(at.lag(1000), Some(980));
         // The connection is down: counted from the moment at which it was level.
         at.1.disconnected(at.now(30));
@@ -223,9 +237,11 @@ mod tests {
         // The relay begins at the end of a log that was written an hour ago.
         at.event(3600, 0, true);
         assert_eq!(at.lag(3604), Some(3604), "more may follow");
-        assert_eq!(at.lag(3605), Some(0));
+        assert_eq!(at.lag(3605), Some(5), "nothing did, and nothing else was heard since");
+        at.heartbeat(3606);
+        assert_eq!(at.lag(3606), Some(0));
         at.1.disconnected(at.now(3700));
-        assert_eq!(at.lag(3701), Some(101));
+        assert_eq!(at.lag(3701), Some(95));
     }
 
     #[test]

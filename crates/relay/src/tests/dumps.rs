@@ -38,7 +38,7 @@ const SEQUENCE: u8 = 1;
 
 /// A connection whose client takes everything, and leaves when it is told to.
 #[derive(Debug, Clone, Default)]
-struct InMemory {
+pub(super) struct InMemory {
     sent: Arc<Mutex<Vec<u8>>>,
     has_left: Arc<AtomicBool>,
 }
@@ -55,7 +55,7 @@ impl Connection for InMemory {
 }
 
 impl InMemory {
-    fn messages(&self) -> Vec<Vec<u8>> {
+    pub(super) fn messages(&self) -> Vec<Vec<u8>> {
         let (sent, mut packets, mut reader) =
             (lock(&self.sent), PacketReader::default(), MessageReader::default());
         packets.expect_sequence(SEQUENCE);
@@ -81,7 +81,13 @@ fn relay(source: &SourceLog, form: FormPolicy) -> Source {
 }
 
 /// Asks for the log, as a connection of this number that has made these settings.
-fn dump(relay: &Source, number: u32, set: &str, request: &DumpRequest, connection: &InMemory) -> Result<()> {
+pub(super) fn dump(
+    relay: &Source,
+    number: u32,
+    set: &str,
+    request: &DumpRequest,
+    connection: &InMemory,
+) -> Result<()> {
     let mut variables = Variables::default();
     if let Some(Statement::Set(assignments)) = Statement::parse(set) {
         let compression = &mut CompressionVariables::new(None);
@@ -96,7 +102,7 @@ fn dump(relay: &Source, number: u32, set: &str, request: &DumpRequest, connectio
     client.dump(&lineage, &variables, request, SEQUENCE, connection.clone())
 }
 
-fn by_position(name: &str, position: u32) -> DumpRequest {
+pub(super) fn by_position(name: &str, position: u32) -> DumpRequest {
     DumpRequest::ByPosition { flags: DumpFlags::NON_BLOCK, server_id: 9, name: name.into(), position }
 }
 

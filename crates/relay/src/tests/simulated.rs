@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use binlogz_binlog::checksum::crc32;
 use binlogz_binlog::event::RotateEvent;
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::header::HEADER_SIZE;
@@ -80,6 +81,35 @@ impl SourceLog {
             files.push(SourceFile { name: name(number), bytes: log.take(), ends });
         }
         SourceLog { files }
+    }
+
+    /// Files with a transaction each that begin at this time, in seconds since 1970, and then one a step.
+    pub(super) fn hourly(count: usize, began: u64, step: u64) -> SourceLog {
+        let name = |number: usize| format!("{BASE}.{number:06}");
+        let file = |number: usize| {
+            let (before, gno) = (gtids(number as u64 - 1), number as u64);
+            let mut log = LogBuilder::new(Release::MYSQL_9_7);
+            let mut previous = Vec::new();
+            before.encode(before.format(), &mut previous);
+            log.event(EventType::PREVIOUS_GTIDS, &previous).behind_gno(gno - 1).transaction(&[b"one"]);
+            let ends = vec![(log.offset() as usize, gno)];
+            if number < count {
+                let next = name(number + 1);
+                log.event(EventType::ROTATE, &RotateEvent { position: 4, name: next.as_bytes() }.encode());
+            }
+            let mut bytes = log.take();
+            let time = (began + (gno - 1) * step) as u32;
+            let mut at = MAGIC.len();
+            while at < bytes.len() {
+                let end = at + EventHeader::decode(&bytes[at..]).unwrap().event_size as usize;
+                bytes[at..at + 4].copy_from_slice(&time.to_le_bytes());
+                let checksum = crc32(&bytes[at..end - 4]);
+                bytes[end - 4..end].copy_from_slice(&checksum.to_le_bytes());
+                at = end;
+            }
+            SourceFile { name: name(number), bytes, ends }
+        };
+        SourceLog { files: (1..=count).map(file).collect() }
     }
 
     /// A small file with transactions that the source compressed and others, and one after it.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::housekeeping::scrub::ScrubStatus;
 use crate::rates::RatesStatus;
 use crate::receive::source_status::SourceStatus;
 use crate::telemetry::duties::{ACCEPT, DutyStatus};
@@ -32,6 +33,8 @@ pub struct Status {
     pub lineages: Vec<LineageStatus>,
     /// Where closed files go, if anywhere.
     pub archive: Option<ArchiveStatus>,
+    /// How far closed files were read to find damage.
+    pub scrub: ScrubStatus,
     /// Limits on bytes a second.
     pub rates: RatesStatus,
     /// Free room on the disk that has the log.
@@ -129,6 +132,10 @@ pub struct ArchiveStatus {
     pub last_file: Option<String>,
     /// Closed files that are not there yet.
     pub waiting_files: usize,
+    /// How long none was archived though some wait; 0 if none does.
+    pub still_seconds: u64,
+    /// How long it has been failing; none if it isn't.
+    pub failing_seconds: Option<u64>,
 }
 
 /// A place in the log.

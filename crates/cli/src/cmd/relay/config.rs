@@ -139,6 +139,7 @@ pub(super) struct Store {
     pub(super) max_bytes: Option<String>,
     #[serde(default)]
     pub(super) purge_needed: bool,
+    pub(super) scrub_rate: Option<String>,
 }
 
 /// `[listen]`: where replicas connect.
@@ -189,6 +190,7 @@ pub(super) struct Archive {
     pub(super) plaintext: bool,
     pub(super) bring_back_max_bytes: Option<String>,
     pub(super) free_space_min: Option<String>,
+    pub(super) overdue: Option<String>,
 }
 
 /// `[http]`: where status and metrics can be asked for.

@@ -65,6 +65,8 @@ pub(in crate::cmd) struct Receiving {
     pub(in crate::cmd) server: String,
     pub(in crate::cmd) phase: String,
     pub(in crate::cmd) phase_seconds: u64,
+    /// Since the first failure; a phase may be that of the last attempt.
+    pub(in crate::cmd) down_seconds: Option<u64>,
     pub(in crate::cmd) error: Option<String>,
     pub(in crate::cmd) lag_seconds: Option<u64>,
 }

@@ -30,6 +30,8 @@ const REMEDIES: [(&str, &str); 2] = [
          retention in [store] or an [archive] keeps this from coming again",
     ),
 ];
+/// How the relay's own word about archiving begins.
+const ARCHIVING: &str = "archiving to ";
 /// Kinds of errors that nothing else in the status tells.
 const OF_THE_ARCHIVE: &str = "archive";
 
@@ -127,7 +129,8 @@ fn duration(seconds: u64) -> String {
 fn receiving(source: &SourceDocument) -> Option<Finding> {
     let receiving = &source.source;
     let why = receiving.error.as_ref().map_or(String::new(), |why| format!(": {why}"));
-    let (server, since) = (&receiving.server, duration(receiving.phase_seconds));
+    let since = duration(receiving.down_seconds.unwrap_or(receiving.phase_seconds));
+    let server = &receiving.server;
     let said = match (receiving.phase.as_str(), receiving.lag_seconds) {
         ("waiting", _) => return Some(Finding::new(Tone::Bad, format!("{server} is down for {since}{why}"))),
         ("connecting", _) => format!("connecting to {server} for {since}{why}"),
@@ -230,6 +233,10 @@ fn without_port(text: &str) -> String {
 
 fn archiving(source: &SourceDocument, now: u64) -> Option<Finding> {
     let archive = source.archive.as_ref()?;
+    if source.troubles.iter().any(|trouble| trouble.starts_with(ARCHIVING)) {
+        // It is told already.
+        return None;
+    }
     let waiting = archive.waiting_files;
     let is_recent = |error: &&RememberedError| now.saturating_sub(error.time) <= RECENT_SECONDS;
     let mut errors = source.last_errors.iter().filter(|error| error.kind == OF_THE_ARCHIVE);
@@ -321,7 +328,32 @@ mod tests {
         let down = source(
             r#"{"source": {"server": "db1:3306", "phase": "waiting", "phase_seconds": 9, "error": "refused"}}"#,
         );
-        assert_eq!(down, ["wrong db1:3306 is down for 9 s: refused"]);
+        assert_eq!(down, ["wrong db1:3306 is down for 9 s: refused"], "of an earlier version");
+        // The phase is that of the last attempt.
+        let down = source(
+            r#"{"source": {"server": "db1:3306", "phase": "waiting", "phase_seconds": 20, "down_seconds": 76, "error": "refused"}}"#,
+        );
+        assert_eq!(down, ["wrong db1:3306 is down for 76 s: refused"]);
+        let connecting = source(
+            r#"{"source": {"server": "db1:3306", "phase": "connecting", "phase_seconds": 0, "down_seconds": 76}}"#,
+        );
+        assert_eq!(connecting, ["look connecting to db1:3306 for 76 s"]);
+        // The source's reset refuses no client.
+        let reset = source(
+            r#"{"source": {"server": "db1:3306", "phase": "receiving", "lag_seconds": 0},
+                "last_errors": [{"time": 9990, "kind": "source", "text": "the source's log was reset or put back: it is shorter"}]}"#,
+        );
+        assert_eq!(reset, [""; 0]);
+        let overdue = source(
+            r#"{"source": {"server": "db1:3306", "phase": "receiving", "lag_seconds": 0},
+                "troubles": ["archiving to arc is overdue: 3 closed files wait, and none was archived for 901 s"],
+                "archive": {"to": "arc", "waiting_files": 3},
+                "last_errors": [{"time": 9970, "kind": "archive", "text": "archive arc: no route to host"}]}"#,
+        );
+        assert_eq!(
+            overdue,
+            ["wrong archiving to arc is overdue: 3 closed files wait, and none was archived for 901 s"]
+        );
         let turned_away =
             r#"{"sources": [], "clients": {"turned_away": 1}, "duties": [{"name": "accept", "up": false}]}"#;
         let found = of_relay(&RelayDocument::read(turned_away).unwrap(), 10_000);

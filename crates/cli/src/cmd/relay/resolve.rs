@@ -9,7 +9,7 @@ use binlogz_encryption::{Keyring, MasterKey};
 use binlogz_payload::CompressionLevel;
 use binlogz_relay::{
     AccountOptions, ArchiveOptions, BringBack, ForwardOptions, HttpOptions, Limits, ListenTls, Rates,
-    RelayOptions, Retention, SourceOptions, StartAt, Storing, SyncPolicy, WaitForReplicas,
+    RelayOptions, Retention, ScrubOptions, SourceOptions, StartAt, Storing, SyncPolicy, WaitForReplicas,
 };
 use binlogz_source::{ConnectOptions, PasswordOption, option_files};
 
@@ -113,6 +113,7 @@ impl Source {
             sync: store.sync(),
             seed: store.seed.clone(),
             retention: store.retention()?,
+            scrub: store.scrub()?,
             archive: archive.map(Archive::resolve).transpose()?,
             closed: None,
             storing: store.storing()?,
@@ -278,6 +279,20 @@ impl Store {
         }
     }
 
+    /// How fast closed files are read to find damage.
+    fn scrub(&self) -> Result<ScrubOptions> {
+        let failed = |error: String| Failure::of(&"store", format_args!("scrub_rate: {error}"));
+        let Some(text) = &self.scrub_rate else { return Ok(ScrubOptions::default()) };
+        match units::size(text).map_err(failed)? {
+            0 => Ok(ScrubOptions { rate: None }),
+            rate if rate < Rates::MIN => {
+                let least = Rates::MIN >> 10;
+                Err(failed(format!("{text:?}, expected at least {least}K a second, or 0 for none")))
+            }
+            rate => Ok(ScrubOptions { rate: NonZeroU64::new(rate) }),
+        }
+    }
+
     fn retention(&self) -> Result<Retention> {
         let failed =
             |name: &'static str| move |error: String| Failure::of(&"store", format_args!("{name}: {error}"));
@@ -306,7 +321,10 @@ impl Archive {
             )?,
             free_min: bytes("free_space_min", self.free_space_min.as_deref(), BringBack::FREE_MIN)?,
         };
-        Ok(ArchiveOptions { to: self.to, plaintext: self.plaintext, bring_back })
+        let overdue = self.overdue.as_deref().map(units::duration).transpose();
+        let overdue = overdue.map_err(|error| Failure::of(&"archive", format_args!("overdue: {error}")))?;
+        let overdue = overdue.unwrap_or(ArchiveOptions::OVERDUE);
+        Ok(ArchiveOptions { to: self.to, plaintext: self.plaintext, bring_back, overdue })
     }
 }
 

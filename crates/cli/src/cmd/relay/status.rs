@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use binlogz_binlog::printable;
-use binlogz_figures::{counted, wrapped};
+use binlogz_figures::{Unit, counted, wrapped};
 use clap::Args;
 use serde_json::Value;
 
@@ -132,6 +132,26 @@ fn rates(status: &Value, sizes: SizesArg) -> Option<String> {
     (!said.is_empty()).then(|| format!("rates     {}", said.join("; ")))
 }
 
+fn archive(status: &Value) -> Option<String> {
+    let archive = &status["archive"];
+    let to = archive["to"].as_str()?;
+    let last = archive["last_file"].as_str().unwrap_or("nothing since the start");
+    let waiting = counted(archive["waiting_files"].as_u64().unwrap_or_default(), "closed files");
+    let failing = archive["failing_seconds"].as_u64();
+    let failing = failing.map_or(String::new(), |long| format!(", failing for {long} s"));
+    Some(format!("archive   {to}: the last is {last}, {waiting} not there yet{failing}"))
+}
+
+/// How closed files are read to find damage.
+fn scrub(status: &Value, sizes: SizesArg) -> Option<String> {
+    let scrub = &status["scrub"];
+    let rate = sizes.in_words(scrub["rate"].as_u64()?);
+    let age = Unit::Seconds.text(scrub["age_seconds"].as_u64()? as f64);
+    Some(format!(
+        "scrub     at most {rate} a second; all closed files were read, or are new, since {age} ago"
+    ))
+}
+
 fn fingerprint(status: &Value) -> Option<String> {
     status["tls_fingerprint"].as_str().map(|fingerprint| format!("tls       SHA-256 {fingerprint}"))
 }
@@ -158,7 +178,7 @@ fn text(status: &Value, sizes: SizesArg) -> Vec<String> {
         plain(&source["server"]),
         if is_cut_off(status) { " is down:" } else { "" },
         plain(&source["phase"]),
-        source["phase_seconds"],
+        source["down_seconds"].as_u64().map_or_else(|| source["phase_seconds"].clone(), Value::from),
         lag(&source["lag_seconds"])
     )];
     for trouble in status["troubles"].as_array().into_iter().flatten() {
@@ -184,6 +204,8 @@ fn text(status: &Value, sizes: SizesArg) -> Vec<String> {
         size(&bytes["stored"]),
         size(&bytes["served"])
     ));
+    lines.extend(archive(status));
+    lines.extend(scrub(status, sizes));
     lines.extend(rates(status, sizes));
     lines.push(clients(status));
     lines.extend(fingerprint(status));

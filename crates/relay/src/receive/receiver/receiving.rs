@@ -187,7 +187,7 @@ impl<'a> Receiving<'a> {
                 if stored.is_of_the_same_file(&sent) {
                     return Ok(());
                 }
-                return Err(Error::Refused(format!(
+                return Err(Error::OfSource(format!(
                     "{name} of the source is another file than the one that is kept: its log was reset"
                 )));
             }

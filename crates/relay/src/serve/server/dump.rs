@@ -66,6 +66,9 @@ impl KnownClient {
             let opened = OpenedFile::new(&kept, dump.form, dump.file)?;
             Ok((kept, dump, opened))
         });
+        if let Err(error) = &prepared {
+            kept.suspect(error);
+        }
         let (kept, dump, opened) = match prepared {
             Ok(prepared) => prepared,
             Err(error @ (Error::Left(_) | Error::Connection { .. } | Error::Slow { .. })) => {
@@ -87,7 +90,11 @@ impl KnownClient {
         let telemetry = &self.server.telemetry;
         let _session = spans::session(telemetry, dump.form, self.connection, self.user()).entered();
         let mut sender = Sender::new(&self.server, self.server.conversions.of(&kept), dump, opened, sink);
-        match sender.run() {
+        let ran = sender.run();
+        if let Err(error) = &ran {
+            kept.suspect(error);
+        }
+        match ran {
             Ok(()) => sender.sink()?.message(|out| EofPacket::default().encode(out)).map_err(broken),
             // If it could not be sent to, it can't be sent an error either.
             Err(
@@ -197,7 +204,7 @@ impl KnownClient {
                     Ok(has) if has.is_relay => "the relay that is followed lacks them too".to_owned(),
                     Ok(has) => format!("{} is followed at present, which lacks them", has.server),
                     // Transactions that can't be read here are missing too, and the client may have them from here.
-                    Err(_) if kept.store.damage().is_some() => return Ok(()),
+                    Err(_) if !kept.store.damages().is_empty() => return Ok(()),
                     Err(why) => format!("the source can't be asked: {why}"),
                 };
             }
@@ -407,7 +414,11 @@ fn last_with(kept: &Lineage, gtid_set: &GtidSet) -> Result<Option<FileNumber>> {
             Err(error) => return Err(error.into()),
         }
     }
-    damaged.map_or(Ok(None), |error| Err(Error::DamagedLog(error.to_string())))
+    damaged.map_or(Ok(None), |error| {
+        let said = error.to_string();
+        kept.suspect(&error.into());
+        Err(Error::DamagedLog(said))
+    })
 }
 
 /// The GTIDs of a set that come from one server.

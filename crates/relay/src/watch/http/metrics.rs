@@ -68,6 +68,27 @@ impl Collector for Snapshot {
         out.seconds("archive_rate_waited_seconds", "Time that archiving waited for its rate", |s| {
             s.rates.archive.waited_seconds
         })?;
+        out.gauge("archive_waiting_files", "Closed files that are not archived yet", |s| {
+            Some(s.archive.as_ref()?.waiting_files as u64)
+        })?;
+        out.gauge("archive_still_seconds", "How long no file was archived though some wait", |s| {
+            Some(s.archive.as_ref()?.still_seconds)
+        })?;
+        out.gauge("archive_failing_seconds", "How long archiving has been failing", |s| {
+            Some(s.archive.as_ref()?.failing_seconds.unwrap_or(0))
+        })?;
+        out.gauge("damaged_stretches", "Stretches of stored files that are damaged and not repaired", |s| {
+            Some(s.damage.len() as u64)
+        })?;
+        out.counter("repaired_stretches", "Stretches of closed files that were repaired", |s| {
+            s.scrub.repaired
+        })?;
+        out.counter("scrubbed_bytes", "Bytes of closed files read to find damage", |s| s.scrub.read_bytes)?;
+        out.gauge(
+            "scrub_age_seconds",
+            "How long ago those closed bytes were read that were not for longest",
+            |s| s.scrub.rate.map(|_| s.scrub.age_seconds),
+        )?;
         out.float("stored_ratio", "Bytes stored for each that was received", Status::ratio)?;
         out.value("uptime_seconds", "Since the start", self.relay.uptime_seconds)?;
         out.gauge(

@@ -12,6 +12,7 @@ use super::{
     Shared, Status,
 };
 use crate::error::Result;
+use crate::housekeeping::{archiving, retention};
 use crate::log::lineages::Lineage;
 use crate::time::now;
 use crate::watch::SourceWatch;
@@ -29,6 +30,7 @@ impl SourceWatch {
         let damage = self.server.lineages.damage();
         let troubles = troubles(&Signs {
             damage: &damage,
+            housekeeping: &self.housekeeping_troubles()?,
             control: &control,
             duties: &duties,
             standstill: self.telemetry.lag.standstill(Instant::now()),
@@ -44,6 +46,7 @@ impl SourceWatch {
             log: self.log_status()?,
             lineages: logs.iter().map(|(logs, kept)| lineage_status(kept, logs)).collect(),
             archive: self.archive_status()?,
+            scrub: self.server.housekeeping.scrub.status(),
             rates: self.intake.throttles.status(),
             disk_free_bytes: self.server.lineages.free_space().ok().flatten(),
             damage,
@@ -70,16 +73,27 @@ impl SourceWatch {
     fn archive_status(&self) -> Result<Option<ArchiveStatus>> {
         let options = self.server.housekeeping.archive.as_ref();
         let (Some(options), Some(kept)) = (options, self.server.lineages.last()) else { return Ok(None) };
-        let logs = kept.store.logs()?;
-        // The last one is still written.
-        let closed = logs.len().saturating_sub(1);
-        let last = kept.archived.last();
-        let archived = logs.iter().take(closed).filter(|log| Some(log.number) <= last).count();
+        let (waiting_files, now) = (archiving::waiting(&kept)?.len(), Instant::now());
         Ok(Some(ArchiveStatus {
             to: options.place_of(&kept).display().to_string(),
-            last_file: last.map(|number| kept.store.names().log(number)),
-            waiting_files: closed - archived,
+            last_file: kept.archived.last().map(|number| kept.store.names().log(number)),
+            waiting_files,
+            still_seconds: if waiting_files > 0 { kept.archived.still(now).as_secs() } else { 0 },
+            failing_seconds: kept.archived.failing(now).map(|(long, _)| long.as_secs()),
         }))
+    }
+
+    /// What is wrong with archiving and purging.
+    fn housekeeping_troubles(&self) -> Result<Vec<String>> {
+        let house = &self.server.housekeeping;
+        let mut troubles = Vec::new();
+        if house.archive.is_some() {
+            for kept in self.server.lineages.all() {
+                troubles.extend(archiving::trouble(house, &kept, &archiving::waiting(&kept)?));
+            }
+        }
+        troubles.extend(retention::trouble(house));
+        Ok(troubles)
     }
 
     fn log_status(&self) -> Result<Option<LogStatus>> {

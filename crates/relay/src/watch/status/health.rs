@@ -1,9 +1,10 @@
 //! The troubles of a relay, for people at 3 a.m. and for supervisors that restart processes or call people.
 //!
 //! ```text
-//! red at once        what is kept is damaged · receiving has failed · a duty has ended or panicked · this machine gives no threads, descriptors or memory
+//! red at once        what is kept is damaged · a clock has jumped · receiving has failed · a duty has ended or panicked · this machine gives no threads, descriptors or memory
 //! red after 60 s     receiving makes no progress though the source has more · the source refuses to give its log · a sync that
-//!                    does not end
+//!                    does not end · archiving fails
+//! red after longer   closed files wait, and none is archived (`overdue` of `[archive]`)
 //! not red            a source that can't be reached (the lag tells), receiving that a user stopped
 //! ```
 
@@ -19,6 +20,8 @@ use crate::telemetry::lag::STANDSTILL;
 pub(super) struct Signs<'a> {
     /// Of the logs that are kept.
     pub(super) damage: &'a [String],
+    /// Of archiving and purging.
+    pub(super) housekeeping: &'a [String],
     pub(super) control: &'a ControlState,
     pub(super) duties: &'a [DutyStatus],
     /// How long receiving has made no progress though there is more.
@@ -29,7 +32,7 @@ pub(super) struct Signs<'a> {
 
 /// Problems that a person must look at, the gravest first; empty if all is well.
 pub(super) fn troubles(known: &Signs<'_>) -> Vec<String> {
-    let Signs { damage, control, duties, standstill, syncing } = known;
+    let Signs { damage, housekeeping, control, duties, standstill, syncing } = known;
     let mut troubles = damage.to_vec();
     if control.phase == Phase::Failed {
         let why = control.failure.as_deref().unwrap_or("no reason is known");
@@ -55,6 +58,7 @@ pub(super) fn troubles(known: &Signs<'_>) -> Vec<String> {
     if let Some(long) = syncing.filter(|long| *long >= STANDSTILL) {
         troubles.push(format!("the disk has not ended a sync for {} s", long.as_secs()));
     }
+    troubles.extend_from_slice(housekeeping);
     troubles
 }
 
@@ -76,7 +80,7 @@ mod tests {
     #[track_caller]
     fn told(control: &ControlState, duties: &[DutyStatus], standstill: Option<u64>) -> Vec<String> {
         let standstill = standstill.map(Duration::from_secs);
-        troubles(&Signs { damage: &[], control, duties, standstill, syncing: None })
+        troubles(&Signs { damage: &[], housekeeping: &[], control, duties, standstill, syncing: None })
     }
 
     #[test]
@@ -97,6 +101,7 @@ mod tests {
         assert_eq!(still, ["receiving has stood still for 61 s though the source has more"]);
         let long = Signs {
             damage: &[],
+            housekeeping: &[],
             control: &seen(Phase::Receiving, 0),
             duties: &[],
             standstill: None,

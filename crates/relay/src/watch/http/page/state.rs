@@ -18,7 +18,9 @@ pub(super) struct State {
 }
 
 pub(super) fn of(status: &Status) -> State {
-    let (source, since) = (&status.source, duration(status.source.phase_seconds));
+    let source = &status.source;
+    // The phase changes with each attempt.
+    let since = duration(source.down_seconds.unwrap_or(source.phase_seconds));
     let server = &source.server;
     let (tone, word) = condition::of(status);
     let lead = match source.phase {
@@ -68,8 +70,8 @@ fn steps(status: &Status) -> Vec<Step> {
     let mut steps = Vec::new();
     if !status.damage.is_empty() {
         steps.push(step(
-            "A stored file is damaged. The relay asks the source for what is damaged: keep the source reachable and its old \
-             files in place. What precedes the damage is served.",
+            "A stored file is damaged. The relay takes what is damaged from the archive or the source: keep the source reachable and \
+             its old files in place. What precedes the damage is served.",
             "",
         ));
     }

@@ -6,6 +6,7 @@ use binlogz_testkit::browser::assert_readable;
 use binlogz_testkit::{Tool, require_tool};
 
 use super::*;
+use crate::housekeeping::scrub::ScrubStatus;
 use crate::rates::RatesStatus;
 use crate::receive::control::Phase;
 use crate::receive::source_status::SourceStatus;
@@ -52,7 +53,9 @@ fn status(phase: Phase, lag_seconds: Option<u64>) -> Status {
         source: SourceStatus {
             server: "db1.example.com:3306".to_owned(),
             phase,
-            phase_seconds: 754,
+            // The phase changes with each attempt.
+            phase_seconds: if phase == Phase::Waiting { 9 } else { 754 },
+            down_seconds: matches!(phase, Phase::Waiting).then_some(754),
             error: None,
             lag_seconds,
             replicas_waited_for: 0,
@@ -69,6 +72,7 @@ fn status(phase: Phase, lag_seconds: Option<u64>) -> Status {
         }),
         lineages: Vec::new(),
         archive: None,
+        scrub: ScrubStatus::default(),
         rates: RatesStatus::default(),
         disk_free_bytes: None,
         damage: Vec::new(),
