@@ -9,7 +9,7 @@ use crate::common::{Folder, Ran};
 use crate::table_at::number;
 
 /// Three generations, one table without a key, one that refers to itself.
-const FAMILY: &str = "CREATE DATABASE shop; USE shop;
+pub(crate) const FAMILY: &str = "CREATE DATABASE shop; USE shop;
     CREATE TABLE parent (id INT PRIMARY KEY, name VARCHAR(10));
     CREATE TABLE child (id INT PRIMARY KEY, parent INT, mate INT, text VARCHAR(10),
       CONSTRAINT one FOREIGN KEY (parent) REFERENCES parent (id) ON DELETE CASCADE ON UPDATE CASCADE,
@@ -50,7 +50,7 @@ fn changes(seed: u64, count: usize) -> String {
 }
 
 /// Every row of every table, as the client shows it.
-fn rows(server: &Server) -> Result<Vec<String>> {
+pub(crate) fn rows(server: &Server) -> Result<Vec<String>> {
     let mut rows = Vec::new();
     for table in ["parent", "child", "grandchild", "note", "node"] {
         let text = server.sql(&format!("SELECT '{table}', t.* FROM shop.{table} t"))?;
@@ -97,7 +97,7 @@ fn children_come_back_on_mariadb_and_with_minimal_images() -> Result<()> {
     Ok(())
 }
 
-const CHANGES: &str =
+pub(crate) const CHANGES: &str =
     "USE shop; DELETE FROM parent WHERE id IN (1, 2, 3); UPDATE parent SET id = id + 100 WHERE id IN (4, 5);
     DELETE FROM node WHERE id = 1; INSERT INTO child VALUES (1000, 104, 104, 'later');";
 

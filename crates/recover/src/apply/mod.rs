@@ -3,6 +3,7 @@
 
 mod committed;
 pub(crate) mod journal;
+pub(crate) mod referrers;
 mod server_logs;
 pub(crate) mod session;
 pub(crate) mod tables;
@@ -33,6 +34,12 @@ pub enum ApplyError {
     /// The server's tables don't take the changes.
     #[error("{0}; nothing is applied")]
     Unfit(String),
+    /// Rows would be left without those that their foreign keys refer to.
+    #[error(
+        "{0} of tables with foreign keys would be left without the rows that they refer to; the batch is rolled back, those \
+         before it stay"
+    )]
+    Orphans(String),
     /// The journal.
     #[error("journal: {0}")]
     Journal(String),

@@ -442,7 +442,9 @@ impl<R: Renderer> Listener for Families<'_, R> {
             operation if operation == Operation::Delete as u8 => (Some(first), None),
             _ => (Some(first), second),
         };
-        if let Some(before) = before.as_ref().filter(|_| !row.flags.has(RowFlags::NO_FOREIGN_KEYS)) {
+        let is_below =
+            !row.flags.has(RowFlags::NO_FOREIGN_KEYS) && !row.flags.has(RowFlags::SQL_FOREIGN_KEYS);
+        if let Some(before) = before.as_ref().filter(|_| is_below) {
             self.reach((Place::of(transaction, row), layout), before, after.as_ref(), 0)?;
         }
         self.follow(layout, before.as_ref(), after.as_ref())

@@ -89,14 +89,13 @@ impl<'o> LogWriter<'o> {
         Ok(writer)
     }
 
-    /// A row of a table. `map` is the body of its map, `number` tells maps apart.
+    /// A row of a table. `map` is the body of its map, `number` tells maps apart; `flags` are those of foreign keys.
     pub(crate) fn row(
         &mut self,
         (number, map): (usize, &[u8]),
         row: &Images<'_>,
-        checks_foreign_keys: bool,
+        RowsFlags(flags): RowsFlags,
     ) -> io::Result<()> {
-        let flags = if checks_foreign_keys { 0 } else { RowsFlags::NO_FOREIGN_KEY_CHECKS.0 };
         let fits = self.group.as_ref().is_some_and(|group| group.takes(number, flags, row));
         let is_full =
             self.group.as_ref().is_some_and(|group| group.rows.len() + row.images.len() > ROWS_SIZE_MAX);

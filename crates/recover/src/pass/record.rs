@@ -83,9 +83,26 @@ impl RowFlags {
     pub(crate) const LENIENT: u8 = 2;
     /// There is no statement: the text says why.
     pub(crate) const MISSING: u8 = 4;
+    /// The SQL layer kept the foreign keys, as since 9.6: rows that they changed are in the log themselves.
+    pub(crate) const SQL_FOREIGN_KEYS: u8 = 8;
+    /// Its event is the last of its statement.
+    pub(crate) const ENDS_STATEMENT: u8 = 16;
+    /// It was an UPDATE.
+    pub(crate) const UPDATE: u8 = 32;
 
     pub(crate) fn has(self, flag: u8) -> bool {
         self.0 & flag != 0
+    }
+
+    /// Foreign keys weren't checked for it, either because its session had switched that off or because a foreign key
+    /// itself changed it: since 9.6 the log doesn't tell which.
+    pub(crate) fn may_be_cascaded(self) -> bool {
+        self.has(Self::NO_FOREIGN_KEYS) && self.has(Self::SQL_FOREIGN_KEYS)
+    }
+
+    /// A foreign key changed it on account of the row that comes after it in the same statement.
+    pub(crate) fn is_cascaded(self) -> bool {
+        self.may_be_cascaded() && !self.has(Self::ENDS_STATEMENT)
     }
 }
 

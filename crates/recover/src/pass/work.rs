@@ -196,10 +196,13 @@ impl<'o, R: Renderer> Worker<'o, R> {
             self.table = Some(Table::new(schema, self.schema));
         }
         let Some(table) = &self.table else { return Ok(()) };
-        // With the second flag children's changes are in the log themselves: they must not be made twice.
-        let unchecked = [RowsFlags::NO_FOREIGN_KEY_CHECKS, RowsFlags::USE_SQL_FOREIGN_KEY];
-        let no_foreign_keys = unchecked.into_iter().any(|flag| rows.flags.contains(flag));
-        let common = if no_foreign_keys { RowFlags::NO_FOREIGN_KEYS } else { 0 };
+        let common = [
+            (rows.flags.contains(RowsFlags::NO_FOREIGN_KEY_CHECKS), RowFlags::NO_FOREIGN_KEYS),
+            (rows.flags.contains(RowsFlags::USE_SQL_FOREIGN_KEY), RowFlags::SQL_FOREIGN_KEYS),
+            (rows.flags.contains(RowsFlags::STMT_END), RowFlags::ENDS_STATEMENT),
+            (operation == Operation::Update, RowFlags::UPDATE),
+        ];
+        let common = common.into_iter().filter(|(is, _)| *is).fold(0, |flags, (_, flag)| flags | flag);
         let unreadable = |error| Error::Log(event.error(error));
         let mut decoded = self.decoder.rows(schema, rows).map_err(unreadable)?;
         let mut number = 0;

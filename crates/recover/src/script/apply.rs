@@ -16,17 +16,18 @@ use std::time::{Duration, Instant};
 use binlogz_binlog::checksum::Crc32;
 use binlogz_source::{ConnectOptions, Error as ServerError};
 
-use super::Summary;
 use super::change::Change;
 use super::collect::{Collected, shortened};
 use super::log::Report;
 use super::replay::{KeptRow, Sink, Skip, replay};
 use super::session::Session as Settings;
+use super::{Summary, orphans};
 use crate::apply::journal::Journal;
+use crate::apply::referrers::{ParentChange, Referrers};
 use crate::apply::session::{Place, Session};
 use crate::apply::{ApplyError, BATCH_TAKEN_BACK, BATCH_UNKNOWN, NOTHING_YET, committed, tables};
 use crate::choose::Direction;
-use crate::pass::broken;
+use crate::pass::{RowFlags, broken};
 
 /// How changes are applied.
 #[derive(Debug)]
@@ -93,8 +94,11 @@ pub(super) fn apply(
     let mut session = Session::open(options.connect)?;
     let tables: Vec<_> = collected.tables.iter().map(|table| (&*table.database, &*table.table)).collect();
     tables::check(&mut session, &tables)?;
+    let referrers = Referrers::of(&mut session, &tables)?;
     let settings = Settings::default();
-    for statement in settings.begin() {
+    let unchecked = collected.unchecked_tables();
+    let counting = if unchecked.is_empty() { Vec::new() } else { orphans::begin(&unchecked) };
+    for statement in settings.begin().into_iter().chain(counting) {
         session
             .run(statement.as_bytes())
             .map_err(|error| ApplyError::server("setting up", error, NOTHING_YET))?;
@@ -107,6 +111,9 @@ pub(super) fn apply(
     let mut sink = ApplySink {
         session,
         settings,
+        referrers,
+        direction,
+        is_unchecked: false,
         batch: options.batch,
         overwrite: options.overwrite,
         execute: options.execute,
@@ -186,6 +193,10 @@ fn checksum(collected: &Collected, batch: u64) -> io::Result<u32> {
 struct ApplySink<'o> {
     session: Session,
     settings: Settings,
+    referrers: Referrers,
+    direction: Direction,
+    /// Whether the batch has a row that foreign keys may have changed, and that was changed again unchecked.
+    is_unchecked: bool,
     batch: u64,
     overwrite: bool,
     execute: bool,
@@ -226,14 +237,19 @@ impl Sink for ApplySink<'_> {
         for statement in self.settings.change_for(row.flags) {
             self.run(statement.as_bytes(), "setting up a row")?;
         }
-        let came = self.change(&change)?;
+        self.is_unchecked |= row.flags.may_be_cascaded();
+        let came = match self.foreign_keys_would(&change, row.flags, change.condition())? {
+            Some(why) => Came::Conflict(why),
+            None => self.change(&change, row.flags)?,
+        };
         self.count(&change, &came);
         if let Came::Conflict(why) = came {
             self.report.line(&format!("conflict: {}: {why}", change.name))?;
         }
         let count = self.in_batch.unwrap_or(0) + 1;
         self.in_batch = Some(count);
-        if self.execute && count >= self.batch { self.commit() } else { Ok(()) }
+        // Rows that foreign keys changed belong together with the row that they refer to.
+        if self.execute && count >= self.batch && !self.is_unchecked { self.commit() } else { Ok(()) }
     }
 
     fn left(&mut self, row: KeptRow<'_>, why: &str) -> Result<(), ApplyError> {
@@ -250,7 +266,10 @@ impl Sink for ApplySink<'_> {
     }
 
     fn end(&mut self) -> Result<(), ApplyError> {
-        Ok(())
+        match self.in_batch {
+            Some(count) if self.execute && count >= self.batch => self.commit(),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -259,7 +278,41 @@ impl ApplySink<'_> {
         self.session.run(statement).map_err(|error| ApplyError::server(doing, error, BATCH_TAKEN_BACK))
     }
 
-    fn change(&mut self, change: &Change<'_>) -> Result<Came, ApplyError> {
+    /// Why foreign keys would change rows that nobody asked about, if they would. Where the log has what they changed, all of
+    /// that was changed before; where it doesn't, they are to make it again.
+    fn foreign_keys_would(
+        &mut self,
+        change: &Change<'_>,
+        flags: RowFlags,
+        condition: &str,
+    ) -> Result<Option<String>, ApplyError> {
+        let is_logged = flags.has(RowFlags::SQL_FOREIGN_KEYS);
+        let parent_change = match change.statement.first() {
+            _ if flags.has(RowFlags::NO_FOREIGN_KEYS) => return Ok(None),
+            Some(b'D') if is_logged || self.direction == Direction::Undo => ParentChange::Deleted,
+            Some(b'U') if is_logged => ParentChange::Updated(change.assignments()),
+            _ => return Ok(None),
+        };
+        self.would_change(change, condition, parent_change)
+    }
+
+    fn would_change(
+        &mut self,
+        change: &Change<'_>,
+        condition: &str,
+        parent_change: ParentChange<'_>,
+    ) -> Result<Option<String>, ApplyError> {
+        let quoted_table = change.quoted_table();
+        let asked = self.referrers.would_change(
+            &mut self.session,
+            (&change.table, &quoted_table),
+            condition,
+            parent_change,
+        );
+        asked.map_err(|error| ApplyError::server(&*change.name, error, BATCH_TAKEN_BACK))
+    }
+
+    fn change(&mut self, change: &Change<'_>, flags: RowFlags) -> Result<Came, ApplyError> {
         let why = match self.attempt(change.statement, change)? {
             None => return Ok(Came::Done),
             Some(why) => why,
@@ -268,6 +321,19 @@ impl ApplySink<'_> {
             let now = self.now(change)?;
             return Ok(Came::Conflict(format!("{}{now}{why}", change.expected())));
         };
+        if let Some(key) = change.key() {
+            let would = match change.is_insert() {
+                // It is deleted before it comes again.
+                true if !flags.has(RowFlags::NO_FOREIGN_KEYS) => {
+                    self.would_change(change, &key, ParentChange::Deleted)?
+                }
+                true => None,
+                false => self.foreign_keys_would(change, flags, &key)?,
+            };
+            if let Some(would) = would {
+                return Ok(Came::Conflict(format!("{}; it isn't overwritten: {would}", change.expected())));
+            }
+        }
         self.run(b"SAVEPOINT binlogz", "before overwriting")?;
         let mut came_of_it = None;
         for statement in by_key {
@@ -333,7 +399,26 @@ impl ApplySink<'_> {
         *count += 1;
     }
 
+    /// No row may be left without those that its foreign keys refer to.
+    fn check_unchecked(&mut self) -> Result<(), ApplyError> {
+        if !std::mem::take(&mut self.is_unchecked) {
+            return Ok(());
+        }
+        self.run(orphans::COUNT.as_bytes(), "counting rows without those that they refer to")?;
+        let rows = self.session.rows(orphans::MORE);
+        let rows = rows.map_err(|error| ApplyError::server("counting rows", error, BATCH_TAKEN_BACK))?;
+        let count = rows.first().and_then(|row| row.first()?.as_deref());
+        match count {
+            Some(b"0") => Ok(()),
+            count => Err(ApplyError::Orphans(format!(
+                "{} rows",
+                count.map_or("some".into(), String::from_utf8_lossy)
+            ))),
+        }
+    }
+
     fn commit(&mut self) -> Result<(), ApplyError> {
+        self.check_unchecked()?;
         if let Some(journal) = &mut self.journal {
             let place = self.session.place().ok_or_else(|| {
                 ApplyError::Journal(format!("the server's binary log can't be asked for; {BATCH_TAKEN_BACK}"))
@@ -354,7 +439,10 @@ impl ApplySink<'_> {
         match self.in_batch {
             None => Ok(()),
             Some(_) if self.execute => self.commit(),
-            Some(_) => self.run(b"ROLLBACK", "rolling the dry run back").map(drop),
+            Some(_) => {
+                self.check_unchecked()?;
+                self.run(b"ROLLBACK", "rolling the dry run back").map(drop)
+            }
         }
     }
 }

@@ -86,7 +86,17 @@ impl<'b> Change<'b> {
         (!self.key.is_empty()).then(|| String::from_utf8_lossy(self.key))
     }
 
-    fn is_insert(&self) -> bool {
+    /// The condition that finds the row as the log left it; of an INSERT nothing.
+    pub(super) fn condition(&self) -> &'b str {
+        text(self.statement.get(self.where_offset..))
+    }
+
+    /// What the statement sets, in front of its condition.
+    pub(super) fn assignments(&self) -> &'b str {
+        text(self.statement.get(..self.where_offset))
+    }
+
+    pub(super) fn is_insert(&self) -> bool {
         self.statement.first() == Some(&b'I')
     }
 
@@ -111,6 +121,11 @@ impl<'b> Change<'b> {
         }
         Some(vec![[self.statement.get(..self.where_offset)?, self.key].concat()])
     }
+}
+
+/// Statements have other bytes than UTF-8 in hexadecimal.
+fn text(bytes: Option<&[u8]>) -> &str {
+    bytes.and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default()
 }
 
 fn sized(bytes: &[u8]) -> Option<(&[u8], &[u8])> {

@@ -35,6 +35,8 @@ pub(super) struct SeenTable {
     /// The statements that changed it, in order: a row of epoch n is older than all but the first n.
     pub(super) borders: Vec<String>,
 }
+    /// Whether it has rows that foreign keys may have changed, which are changed again unchecked.
+    pub(super) may_be_cascaded: bool,
 
 /// All that was kept.
 pub(super) struct Collected {
@@ -45,6 +47,16 @@ pub(super) struct Collected {
     /// By number of transaction.
     pub(super) skipped: HashMap<u64, Skipped>,
 }
+    /// How many transactions have rows that foreign keys may have changed.
+    pub(super) cascading: u64,
+}
+
+impl Collected {
+    /// The tables with rows that are changed unchecked, by database and name.
+    pub(super) fn unchecked_tables(&self) -> Vec<(&str, &str)> {
+        let tables = self.tables.iter().filter(|table| table.may_be_cascaded);
+        tables.map(|table| (&*table.database, &*table.table)).collect()
+    }
 
 /// See the module.
 pub(super) struct Collector<'o> {
@@ -62,6 +74,12 @@ pub(super) struct Collector<'o> {
     /// Prepared transactions by their identifier.
     prepared: HashMap<String, u64>,
     /// The effects of foreign keys below the log.
+    /// Transactions that were read, and all before them.
+    pub(super) seen: GtidSet,
+    /// Whether all that was asked for was read, and only later statements count.
+    pub(super) is_after: bool,
+    /// The last transaction with rows that foreign keys may have changed.
+    cascading: Option<u64>,
     pub(super) cascades: Option<Cascades>,
 }
 
@@ -71,7 +89,16 @@ impl<'o> Collector<'o> {
         Collector {
             selection,
             direction,
-            collected: Collected { kept, tables: Vec::new(), maps: Vec::new(), skipped: HashMap::new() },
+            collected: Collected {
+                kept,
+                tables: Vec::new(),
+                maps: Vec::new(),
+                skipped: HashMap::new(),
+                cascading: 0,
+            },
+            cascading: None,
+            seen: GtidSet::new(),
+            is_after: false,
             numbers: HashMap::new(),
             table: 0,
             map_numbers: HashMap::new(),
@@ -150,6 +177,14 @@ impl<'o> Collector<'o> {
         let mut by = None;
         cascades.at(Place::of(transaction, row), &mut |child| {
             if by.as_ref().is_some_and(|by| *by != child.constraint) {
+        if row.flags.may_be_cascaded() {
+            if self.cascading.replace(transaction.number) != Some(transaction.number) {
+                self.collected.cascading += 1;
+            }
+            if let Some(table) = self.collected.tables.get_mut(self.table) {
+                table.may_be_cascaded = true;
+            }
+        }
                 self.by_constraint(by.take())?;
             }
             by = Some(child.constraint.clone());
@@ -199,7 +234,8 @@ impl Listener for Collector<'_> {
         let [database, table] = [database, table].map(|name| String::from_utf8_lossy(name).into_owned());
         let tables = &mut self.collected.tables;
         let number = *self.numbers.entry((database.clone(), table.clone())).or_insert_with(|| {
-            tables.push(SeenTable { database, table, structure, borders: Vec::new() });
+            let borders = Vec::new();
+            tables.push(SeenTable { database, table, structure, borders, may_be_cascaded: false });
             tables.len() - 1
         });
         if let Some(seen) = tables.get_mut(number) {

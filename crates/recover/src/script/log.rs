@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use binlogz_binlog::event::RowsFlags;
+
 use super::Summary;
 use super::collect::Collected;
 use super::named::Named;
@@ -41,8 +43,13 @@ impl Sink for LogSink<'_> {
         let map = self.collected.maps.get(row.map).ok_or_else(broken)?;
         let named = Named::read(row.content).ok_or_else(broken)?;
         let images = Images::read(named.content).ok_or_else(broken)?;
-        let checks_foreign_keys = !row.flags.has(RowFlags::NO_FOREIGN_KEYS);
-        self.writer.row((row.map, map), &images, checks_foreign_keys)
+        let flags = [
+            (RowFlags::NO_FOREIGN_KEYS, RowsFlags::NO_FOREIGN_KEY_CHECKS),
+            (RowFlags::SQL_FOREIGN_KEYS, RowsFlags::USE_SQL_FOREIGN_KEY),
+        ];
+        let flags = flags.iter().filter(|(own, _)| row.flags.has(*own));
+        let flags = flags.fold(0, |flags, (_, logged)| flags | logged.0);
+        self.writer.row((row.map, map), &images, RowsFlags(flags))
     }
 
     fn left(&mut self, row: KeptRow<'_>, why: &str) -> io::Result<()> {

@@ -13,6 +13,7 @@ mod collect;
 mod kept;
 mod log;
 mod named;
+mod orphans;
 mod replay;
 mod session;
 mod write;

@@ -18,6 +18,9 @@ pub(super) struct KeptRow<'c> {
     pub(super) content: &'c [u8],
 }
 
+/// Where a kept row has its flags.
+const ROW_FLAGS: usize = 12;
+
 /// Why nothing of a transaction is written.
 pub(super) struct Skip {
     pub(super) why: String,
@@ -64,11 +67,19 @@ pub(super) fn replay<S: Sink>(
         skipped: None,
         is_open: false,
         has_begun: false,
+        waiting: None,
     };
     let mut reader = Reader::new(&collected.kept, direction == Direction::Undo);
     while let Some((kind, content)) = reader.next()? {
-        replay.record(kind, content)?;
+        match kind {
+            Kind::Row if direction == Direction::Undo => replay.row_backwards(content)?,
+            _ => {
+                replay.waited()?;
+                replay.record(kind, content)?;
+            }
+        }
     }
+    replay.waited()?;
     replay.end()?;
     Ok(replay.summary)
 }
@@ -89,6 +100,8 @@ struct Replay<'c, S> {
     is_open: bool,
     /// Whether the current transaction has a row.
     has_begun: bool,
+    /// The change of a row that waits for those that its foreign keys made in front of it.
+    waiting: Option<Vec<u8>>,
 }
 
 impl<S: Sink> Replay<'_, S> {
@@ -129,6 +142,32 @@ impl<S: Sink> Replay<'_, S> {
     /// Changes that XA ROLLBACK took back need nothing more.
     fn count_left(&mut self) {
         self.summary.rows_left += u64::from(self.skipped != Some(Skipped::XaRolledBack));
+    }
+
+    /// A row of changes that are taken back. Where foreign keys of the SQL layer changed rows with an updated one, these stand
+    /// in front of it in the log. They go back first, unchecked, as they were made: a session that took the updated one back
+    /// would change them once more by itself.
+    fn row_backwards(&mut self, content: &[u8]) -> Result<(), S::Error> {
+        let flags = RowFlags(*content.get(ROW_FLAGS).ok_or_else(broken)?);
+        if self.waiting.is_some() {
+            if flags.is_cascaded() {
+                return self.row(content);
+            }
+            self.waited()?;
+        }
+        let is_parent =
+            flags.has(RowFlags::SQL_FOREIGN_KEYS) && !flags.may_be_cascaded() && flags.has(RowFlags::UPDATE);
+        match is_parent {
+            true => {
+                self.waiting = Some(content.to_vec());
+                Ok(())
+            }
+            false => self.row(content),
+        }
+    }
+
+    fn waited(&mut self) -> Result<(), S::Error> {
+        self.waiting.take().map_or(Ok(()), |content| self.row(&content))
     }
 
     fn row(&mut self, content: &[u8]) -> Result<(), S::Error> {

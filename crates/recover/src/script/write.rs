@@ -4,10 +4,10 @@ use std::io::{self, Write};
 
 use binlogz_figures::counted;
 
-use super::Summary;
 use super::collect::Collected;
 use super::replay::{KeptRow, Sink, Skip, replay, verb};
 use super::session::Session;
+use super::{Summary, orphans};
 use crate::choose::Direction;
 
 pub(super) fn write(
@@ -16,10 +16,17 @@ pub(super) fn write(
     across_ddl: bool,
     out: &mut dyn Write,
 ) -> io::Result<Summary> {
-    let mut writer = Writer { out, has_begun: false, session: Session::default() };
-    writer.begin_script(direction)?;
+    let unchecked = collected.unchecked_tables();
+    let mut writer = Writer {
+        out,
+        has_begun: false,
+        session: Session::default(),
+        checks_each: collected.cascading <= CHECKS_MAX,
+        is_unchecked: false,
+    };
+    writer.begin_script(direction, &unchecked)?;
     let summary = replay(collected, direction, across_ddl, &mut writer)?;
-    writer.end_script(direction, &summary)?;
+    writer.end_script(direction, &summary, !unchecked.is_empty())?;
     Ok(summary)
 }
 
@@ -29,23 +36,49 @@ struct Writer<'o> {
     has_begun: bool,
     session: Session,
 }
+    /// Whether each transaction with unchecked rows ends with a check; otherwise there is one at the end.
+    checks_each: bool,
+    /// Whether the current transaction has a row that foreign keys may have changed.
+    is_unchecked: bool,
 
 impl Writer<'_> {
-    fn begin_script(&mut self, direction: Direction) -> io::Result<()> {
+/// A check reads whole tables: so many transactions may have one.
+const CHECKS_MAX: u64 = 16;
+/// The variables that are set back.
+const SAVED: [&str; 3] = ["time_zone", "sql_mode", "foreign_key_checks"];
+/// One more where rows are changed unchecked.
+const SAVED_UNCHECKED: &str = "group_concat_max_len";
+
+    fn begin_script(&mut self, direction: Direction, unchecked: &[(&str, &str)]) -> io::Result<()> {
         let what = match direction {
             Direction::Undo => "binlogz undo: takes changes back, the last one first",
             Direction::Redo => "binlogz redo: makes changes again, in their order",
         };
-        let names = ["time_zone", "sql_mode", "foreign_key_checks"];
         writeln!(self.out, "-- {what}")?;
         let saved: Vec<_> = names.iter().map(|name| format!("@binlogz_{name} = @@session.{name}")).collect();
         let [charset, settings] = self.session.begin();
         writeln!(self.out, "{charset};")?;
         writeln!(self.out, "SET {};", saved.join(", "))?;
-        writeln!(self.out, "{settings};")
+        writeln!(self.out, "{settings};")?;
+        if unchecked.is_empty() {
+            return Ok(());
+        }
+        self.note("rows that foreign keys changed are changed again unchecked; none may be left without what it refers to")?;
+        self.statements(orphans::begin(unchecked))
     }
 
-    fn end_script(&mut self, direction: Direction, summary: &Summary) -> io::Result<()> {
+    fn statements(&mut self, statements: Vec<String>) -> io::Result<()> {
+        statements.iter().try_for_each(|statement| writeln!(self.out, "{statement};"))
+    }
+
+    fn end_script(&mut self, direction: Direction, summary: &Summary, has_unchecked: bool) -> io::Result<()> {
+        if has_unchecked {
+            writeln!(self.out)?;
+            if !self.checks_each {
+                self.statements(orphans::check())?;
+            }
+            writeln!(self.out, "SET {SAVED_UNCHECKED} = @binlogz_{SAVED_UNCHECKED};")?;
+        }
         writeln!(
             self.out,
             "\nSET time_zone = @binlogz_time_zone, sql_mode = @binlogz_sql_mode, foreign_key_checks = \
@@ -86,6 +119,7 @@ impl Sink for Writer<'_> {
         self.out.write_all(row.content)?;
         self.out.write_all(b";\n")
     }
+        self.is_unchecked |= row.flags.may_be_cascaded();
 
     /// A statement that isn't to run: whole, so that a person may let it run.
     fn left(&mut self, row: KeptRow<'_>, why: &str) -> io::Result<()> {
@@ -107,6 +141,9 @@ impl Sink for Writer<'_> {
     fn end(&mut self) -> io::Result<()> {
         if std::mem::take(&mut self.has_begun) {
             writeln!(self.out, "COMMIT;")?;
+        }
+        if std::mem::take(&mut self.is_unchecked) && self.checks_each {
+            self.statements(orphans::check())?;
         }
         Ok(())
     }

@@ -42,13 +42,15 @@ pub struct RowsFlags(pub u16);
 impl RowsFlags {
     /// The last row event of its statement.
     pub const STMT_END: Self = RowsFlags(0x01);
-    /// `foreign_key_checks` was off.
+    /// `foreign_key_checks` was off; beside [`USE_SQL_FOREIGN_KEY`](Self::USE_SQL_FOREIGN_KEY) also: a foreign key changed
+    /// the row.
     pub const NO_FOREIGN_KEY_CHECKS: Self = RowsFlags(0x02);
     /// `unique_checks` was off.
     pub const RELAXED_UNIQUE_CHECKS: Self = RowsFlags(0x04);
     /// Every column is in the images.
     pub const COMPLETE_ROWS: Self = RowsFlags(0x08);
-    /// Foreign keys are checked by the SQL layer, since 9.7.
+    /// The SQL layer keeps the foreign keys, as since 9.6 by default: rows that they change are in the log, in front of the
+    /// row on whose account they were changed. It doesn't say that checks were off.
     pub const USE_SQL_FOREIGN_KEY: Self = RowsFlags(0x10);
 
     /// Whether all bits of `other` are set.

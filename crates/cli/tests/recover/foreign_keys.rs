@@ -1,0 +1,136 @@
+//! Foreign keys of the SQL layer (9.6 and later), whose changes are in the log: nothing is left without the row that it
+//! refers to, no cascade is made twice, and none takes rows that others added.
+
+use std::fs::File;
+
+use binlogz_testkit::{MysqlSandbox, Result, Tool, require_tool};
+
+use crate::cascades::{CHANGES, FAMILY, rows};
+use crate::common::{Folder, Ran};
+use crate::round_trip::{place_of, through_mysqlbinlog};
+
+/// Runs a script; the mysql client's error, or nothing.
+fn apply(server: &MysqlSandbox, folder: &Folder, script: &Ran) -> String {
+    let path = folder.put("script.sql", &script.stdout);
+    let ran = server.client().stdin(File::open(path).unwrap()).output().unwrap();
+    assert_eq!(ran.status.success(), ran.stderr.is_empty());
+    String::from_utf8_lossy(&ran.stderr).into_owned()
+}
+
+#[test]
+fn a_cascade_is_taken_back_whole_and_made_once() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().option("binlog_row_metadata", "FULL").start()?;
+    let folder = Folder::new();
+    server.sql(FAMILY)?;
+    server.flush_binary_logs()?;
+    let before = rows(&server)?;
+    server.sql(CHANGES)?;
+    server.sql("UPDATE shop.node SET up = NULL WHERE id = 7; DELETE FROM shop.child WHERE id = 4")?;
+    let log = server.flush_binary_logs()?;
+    let after = rows(&server)?;
+    let log = log.to_str().unwrap();
+    let place = place_of(&server);
+    for (verb, state) in [("undo", &before), ("redo", &after)] {
+        let script = folder.run([verb, log]);
+        script.is_done();
+        assert_eq!(apply(&server, &folder, &script), "", "{}", script.text());
+        assert_eq!(&rows(&server)?, state, "{verb} as SQL: {}", script.text());
+    }
+    for (verb, state) in [("undo", &before), ("redo", &after)] {
+        let ran = folder.run([
+            verb,
+            "--no-defaults",
+            "--user=root",
+            "--apply",
+            &place,
+            "--execute",
+            "--batch",
+            "2",
+            log,
+        ]);
+        ran.is_done();
+        assert_eq!(&rows(&server)?, state, "{verb} applied: {}", ran.text());
+    }
+    for (verb, state) in [("undo", &before), ("redo", &after)] {
+        folder.run([verb, "--format", "binlog", "--output", verb, log]).is_done();
+        through_mysqlbinlog(&server, &folder.path(verb))?;
+        assert_eq!(&rows(&server)?, state, "{verb} as a log");
+    }
+    Ok(())
+}
+
+#[test]
+fn no_row_comes_back_without_the_one_it_refers_to() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().option("binlog_row_metadata", "FULL").start()?;
+    let folder = Folder::new();
+    server.sql(FAMILY)?;
+    server.sql(
+        "USE shop; CREATE TABLE wage (id INT PRIMARY KEY); CREATE TABLE pay (id INT PRIMARY KEY, wage INT, FOREIGN KEY (wage) \
+         REFERENCES wage (id)); INSERT INTO wage VALUES (1); INSERT INTO pay VALUES (10, 1)",
+    )?;
+    server.flush_binary_logs()?;
+    // Row by row, and by a cascade.
+    server.sql("USE shop; DELETE FROM pay; DELETE FROM wage; DELETE FROM parent WHERE id = 1")?;
+    let log = server.flush_binary_logs()?;
+    let log = log.to_str().unwrap();
+    let place = place_of(&server);
+    let after = rows(&server)?;
+    for (table, error) in [
+        ("shop.pay", "a foreign key constraint fails"),
+        ("shop.child", "rows came back without the rows that their foreign keys refer to"),
+    ] {
+        let script = folder.run(["undo", "--table", table, log]);
+        script.is_done();
+        let told = apply(&server, &folder, &script);
+        assert!(told.contains(error), "{table}: {told}{}", script.text());
+        assert_eq!(rows(&server)?, after, "{table}");
+        assert_eq!(server.sql("SELECT COUNT(*) FROM shop.pay")?.trim(), "0");
+        for execute in [&[][..], &["--execute"]] {
+            let front = ["undo", "--no-defaults", "--user=root", "--table", table, "--apply", &place];
+            let ran = folder.run(front.iter().chain(execute).chain(&[log]));
+            assert_ne!(ran.code, Some(0), "{table}: {}", ran.text());
+            assert_eq!(rows(&server)?, after, "{table}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn no_cascade_takes_rows_that_others_added() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().option("binlog_row_metadata", "FULL").start()?;
+    let folder = Folder::new();
+    server.sql(FAMILY)?;
+    server.flush_binary_logs()?;
+    server.sql(
+        "USE shop; INSERT INTO parent VALUES (50, 'new'); UPDATE parent SET id = 204 WHERE id = 4;
+         DELETE FROM parent WHERE id = 5",
+    )?;
+    let log = server.flush_binary_logs()?;
+    let log = log.to_str().unwrap();
+    // 5 is taken by somebody else's row, which has a child: it isn't overwritten.
+    server.sql(
+        "USE shop; INSERT INTO parent VALUES (5, 'mine'); INSERT INTO child VALUES (500, 50, NULL, 'mine'), (501, 204, 204, 'mine'),
+         (502, 5, NULL, 'mine')",
+    )?;
+    let now = rows(&server)?;
+    let place = place_of(&server);
+    let table = ["--table", "shop.parent"];
+    for more in [&[][..], &["--execute"], &["--execute", "--on-conflict", "overwrite"]] {
+        let front = ["undo", "--no-defaults", "--user=root", "--apply", &place];
+        let ran = folder.run(front.iter().chain(&table).chain(more).chain(&[log]));
+        assert_eq!(ran.code, Some(1), "{more:?}: {}{}", ran.text(), ran.stderr);
+        assert_eq!(rows(&server)?, now, "{more:?}: {}", ran.text());
+        assert!(
+            ran.text().contains(
+                "rows of shop.child refer to it: 1, which foreign key one (ON DELETE CASCADE) would delete"
+            ),
+            "{}",
+            ran.text()
+        );
+        assert!(ran.text().contains("(ON UPDATE "), "{}", ran.text());
+    }
+    Ok(())
+}
