@@ -14,6 +14,7 @@
 
 use std::io::{self, Write};
 
+use crate::sql::CLIENT_CHARSET;
 use crate::sql::literal::{push, push_hex, push_quoted};
 
 /// How rows are written.
@@ -121,7 +122,7 @@ impl<'o> RowWriter<'o> {
         match self.format {
             PastFormat::Sql => {
                 writeln!(self.out, "-- {}", title.replace('\n', " "))?;
-                writeln!(self.out, "SET NAMES utf8mb4;")?;
+                writeln!(self.out, "{CLIENT_CHARSET}")?;
                 let names = ["time_zone", "sql_mode", "foreign_key_checks"];
                 let saved = names.map(|name| format!("@binlogz_{name} = @@session.{name}"));
                 writeln!(self.out, "SET {};", saved.join(", "))?;
@@ -260,9 +261,12 @@ mod tests {
         };
         assert_eq!(written(PastFormat::Csv), "id,\"a,b\",g,x\n1,\"it's \"\"x\"\"\n\",g,0x00ff\n2,\"\",,0x\n");
         let sql = written(PastFormat::Sql);
-        let expected = "INSERT INTO `t` (`id`, `a,b`, `g`, `x`) VALUES\n(1, 'it\\'s \"x\"\\n', X'67', X'00ff'),\n\
+        let expected = "INSERT INTO `t` (`id`, `a,b`, `g`, `x`) VALUES\n(1, 'it''s \"x\"\\n', X'67', X'00ff'),\n\
                         (2, '', NULL, X'');\n";
-        assert!(sql.starts_with("-- title\nSET NAMES utf8mb4;\n") && sql.contains(expected), "{sql}");
+        assert!(
+            sql.starts_with("-- title\n/*!\\C utf8mb4 */;\nSET NAMES utf8mb4;\n") && sql.contains(expected),
+            "{sql}"
+        );
         assert!(sql.ends_with("-- 2 rows\n"), "{sql}");
     }
 }

@@ -9,6 +9,7 @@ use super::replay::{KeptRow, Sink, Skip, replay, verb};
 use super::session::Session;
 use super::{Summary, orphans};
 use crate::choose::Direction;
+use crate::sql::CLIENT_CHARSET;
 
 pub(super) fn write(
     collected: &Collected,
@@ -35,13 +36,12 @@ struct Writer<'o> {
     /// Whether the current transaction has a statement.
     has_begun: bool,
     session: Session,
-}
     /// Whether each transaction with unchecked rows ends with a check; otherwise there is one at the end.
     checks_each: bool,
     /// Whether the current transaction has a row that foreign keys may have changed.
     is_unchecked: bool,
+}
 
-impl Writer<'_> {
 /// A check reads whole tables: so many transactions may have one.
 const CHECKS_MAX: u64 = 16;
 /// The variables that are set back.
@@ -49,15 +49,18 @@ const SAVED: [&str; 3] = ["time_zone", "sql_mode", "foreign_key_checks"];
 /// One more where rows are changed unchecked.
 const SAVED_UNCHECKED: &str = "group_concat_max_len";
 
+impl Writer<'_> {
     fn begin_script(&mut self, direction: Direction, unchecked: &[(&str, &str)]) -> io::Result<()> {
         let what = match direction {
             Direction::Undo => "binlogz undo: takes changes back, the last one first",
             Direction::Redo => "binlogz redo: makes changes again, in their order",
         };
         writeln!(self.out, "-- {what}")?;
-        let saved: Vec<_> = names.iter().map(|name| format!("@binlogz_{name} = @@session.{name}")).collect();
-        let [charset, settings] = self.session.begin();
-        writeln!(self.out, "{charset};")?;
+        let more = [SAVED_UNCHECKED];
+        let names = SAVED.iter().chain(more.iter().filter(|_| !unchecked.is_empty()));
+        let saved: Vec<_> = names.map(|name| format!("@binlogz_{name} = @@session.{name}")).collect();
+        let [_, settings] = self.session.begin();
+        writeln!(self.out, "{CLIENT_CHARSET}")?;
         writeln!(self.out, "SET {};", saved.join(", "))?;
         writeln!(self.out, "{settings};")?;
         if unchecked.is_empty() {
@@ -116,10 +119,10 @@ impl Sink for Writer<'_> {
         for change in self.session.change_for(row.flags) {
             writeln!(self.out, "{change};")?;
         }
+        self.is_unchecked |= row.flags.may_be_cascaded();
         self.out.write_all(row.content)?;
         self.out.write_all(b";\n")
     }
-        self.is_unchecked |= row.flags.may_be_cascaded();
 
     /// A statement that isn't to run: whole, so that a person may let it run.
     fn left(&mut self, row: KeptRow<'_>, why: &str) -> io::Result<()> {
@@ -139,11 +142,11 @@ impl Sink for Writer<'_> {
     }
 
     fn end(&mut self) -> io::Result<()> {
-        if std::mem::take(&mut self.has_begun) {
-            writeln!(self.out, "COMMIT;")?;
-        }
         if std::mem::take(&mut self.is_unchecked) && self.checks_each {
             self.statements(orphans::check())?;
+        }
+        if std::mem::take(&mut self.has_begun) {
+            writeln!(self.out, "COMMIT;")?;
         }
         Ok(())
     }

@@ -163,23 +163,60 @@ fn text(charset: Option<Charset>, bytes: &[u8]) -> Option<&[u8]> {
 }
 
 /// Appends a string literal. (mysqlbinlog's own quotes show control characters in a way that no server reads back.)
+///
+/// A client may take bytes beyond ASCII for the first half of a character of gbk, sjis or big5, and a backslash after them for
+/// the second: beside such bytes there is none, and before a quote there is never one.
 pub(crate) fn push_quoted(out: &mut Vec<u8>, text: &[u8]) {
+    let needs_escape = |byte: &u8| matches!(byte, b'\\' | b'\0' | b'\n' | b'\r' | b'\x1a');
+    if !text.is_ascii() && text.iter().any(needs_escape) {
+        out.extend_from_slice(b"_utf8mb4 ");
+        return push_hex(out, text);
+    }
+    push_shown(out, text);
+}
+
+/// The same for people, who read no hexadecimal digits.
+pub(crate) fn push_shown(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'\'');
     for &byte in text {
-        let letter = match byte {
-            b'\'' | b'\\' => byte,
-            b'\0' => b'0',
-            b'\n' => b'n',
-            b'\r' => b'r',
-            b'\x1a' => b'Z',
-            _ => {
-                out.push(byte);
-                continue;
-            }
+        let escaped: &[u8] = match byte {
+            b'\'' => b"''",
+            b'\\' => br"\\",
+            b'\0' => br"\0",
+            b'\n' => br"\n",
+            b'\r' => br"\r",
+            b'\x1a' => br"\Z",
+            _ => std::slice::from_ref(&byte),
         };
-        out.extend([b'\\', letter]);
+        out.extend_from_slice(escaped);
     }
     out.push(b'\'');
+}
+
+/// Appends a value for people: of a long one only its front, of at least so many bytes.
+pub(crate) fn push_front(
+    out: &mut Vec<u8>,
+    column: &TableColumn,
+    cell: &Cell<'_>,
+    size_max: usize,
+) -> Result<(), Unwritable> {
+    let front = |bytes| <[u8]>::get(bytes, ..size_max).unwrap_or(bytes);
+    match value(column, cell)? {
+        Value::Bytes(bytes) => match text(column_charset(cell), bytes) {
+            Some(text) => {
+                // A character isn't cut: bytes that go on with one begin with 10.
+                let rest = text.get(size_max..).unwrap_or_default();
+                let more = rest.iter().take_while(|byte| **byte & 0xc0 == 0x80).count();
+                push_shown(out, text.get(..size_max + more).unwrap_or(text));
+            }
+            None if bytes.len() <= size_max => push_bytes(out, column_charset(cell), bytes)?,
+            None => push_hex(out, front(bytes)),
+        },
+        Value::Geometry(bytes) => push_hex(out, front(bytes)),
+        Value::Vector(vector) => push_hex(out, front(vector.as_bytes())),
+        _ => push_stored(out, column, cell)?,
+    }
+    Ok(())
 }
 
 fn push_set(out: &mut Vec<u8>, cell: &Cell<'_>, bits: u64) {
@@ -227,4 +264,22 @@ pub(crate) fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
 pub(crate) fn push(out: &mut Vec<u8>, shown: impl std::fmt::Display) {
     // Nothing fails that writes to memory.
     let _ = std::io::Write::write_fmt(out, format_args!("{shown}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_backslash_stands_beside_bytes_that_a_client_may_misread() {
+        let quoted = |text: &str| {
+            let mut out = Vec::new();
+            push_quoted(&mut out, text.as_bytes());
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(quoted("it's \\ a\nb\0"), r"'it''s \\ a\nb\0'");
+        assert_eq!(quoted("日本's"), "'日本''s'");
+        assert_eq!(quoted("、\\"), "_utf8mb4 X'e380815c'");
+        assert_eq!(quoted("é\n'; DROP"), "_utf8mb4 X'c3a90a273b2044524f50'");
+    }
 }

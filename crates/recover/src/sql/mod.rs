@@ -3,3 +3,7 @@
 pub(crate) mod json;
 pub(crate) mod literal;
 pub(crate) mod statement;
+
+/// The first lines of a script, after its title. The mysql client splits statements by its own character set, which only the
+/// first line changes, as in mysqlbinlog's output.
+pub(crate) const CLIENT_CHARSET: &str = "/*!\\C utf8mb4 */;\nSET NAMES utf8mb4;";
