@@ -30,7 +30,9 @@ mod table;
 
 pub use apply::{ApplyError, LogBytes, ServerLogs};
 pub use cascade::FamilyError;
-pub use choose::{Condition, ConditionError, Direction, KeySpan, Operation, Range, Selection, WantedKeys};
+pub use choose::{
+    Condition, ConditionError, Direction, Doubt, KeySpan, Operation, Range, Selection, WantedKeys,
+};
 pub use life::{Life, LifeFormat};
 pub use pass::Error;
 pub use past::{

@@ -6,14 +6,15 @@
 
 use std::borrow::Cow;
 
-use binlogz_binlog::row::{Row, RowImage};
+use binlogz_binlog::row::{ColumnKind, Row, RowImage};
 use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value as Literal};
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::Parser;
-use sqlparser::tokenizer::Token;
+use sqlparser::tokenizer::{Token, Tokenizer};
 
+use super::proof::{Doubt, bounded, compared, liked};
 use super::scalar::{Scalar, is_like};
-use crate::table::Table;
+use crate::table::{Table, TableColumn};
 
 /// A condition that was read, and that has only what a row can be asked for.
 #[derive(Debug, Clone)]
@@ -35,6 +36,24 @@ pub enum ConditionError {
         table: String,
         /// The column.
         column: String,
+    },
+    /// A value is not in the log.
+    #[error("--where: {table}: {column}: {why}")]
+    NotLogged {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+        /// The reason.
+        why: &'static str,
+    },
+    /// A server may answer otherwise.
+    #[error("--where: {expression}: {doubt}; a server might choose other rows")]
+    Doubtful {
+        /// The part of the condition.
+        expression: String,
+        /// The reason.
+        doubt: Doubt,
     },
     /// The names of a table's columns are not known.
     #[error(
@@ -61,13 +80,12 @@ impl Condition {
             let text = error.to_string();
             ConditionError::Text(text.strip_prefix("sql parser error: ").unwrap_or(&text).to_owned())
         };
-        let mut parser = Parser::new(&MySqlDialect {})
-            .with_recursion_limit(DEPTH_MAX)
-            .try_with_sql(text)
-            .map_err(no_sql)?;
+        let mut parser =
+            Parser::new(&MySqlDialect {}).with_recursion_limit(DEPTH_MAX).with_tokens(tokens(text)?);
         let expr = parser.parse_expr().map_err(no_sql)?;
         if let Token::EOF = parser.peek_token().token {
             check(&expr)?;
+            check_operands(&expr, Beside::Nothing)?;
             return Ok(Condition(expr));
         }
         Err(ConditionError::Text(format!(
@@ -86,6 +104,127 @@ impl Condition {
             }
         }
         Ok(is_met)
+    }
+}
+
+/// Operators that the parser ranks otherwise than MySQL, and what to write instead.
+const OTHERWISE_RANKED: [(Token, &str); 3] =
+    [(Token::Overlap, "AND"), (Token::StringConcat, "OR"), (Token::ExclamationMark, "NOT")];
+
+/// The words of a condition, with literals as MySQL reads them.
+fn tokens(text: &str) -> Result<Vec<Token>, ConditionError> {
+    let mut tokenizer = Tokenizer::new(&MySqlDialect {}, text).with_unescape(false);
+    let mut tokens = tokenizer.tokenize().map_err(|error| ConditionError::Text(error.to_string()))?;
+    for token in &mut tokens {
+        if let Some((_, word)) = OTHERWISE_RANKED.iter().find(|(other, _)| other == token) {
+            return Err(ConditionError::Unknown(format!("{token} (write {word})")));
+        }
+        match token {
+            Token::SingleQuotedString(text) => *text = unescaped(text, '\''),
+            Token::DoubleQuotedString(text) => *text = unescaped(text, '"'),
+            _ => {}
+        }
+    }
+    Ok(tokens)
+}
+
+/// A literal's text: doubled quotes are one, and a backslash has its meaning in MySQL.
+fn unescaped(text: &str, quote: char) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        if letter == quote {
+            letters.next_if_eq(&quote);
+        }
+        if letter != '\\' {
+            out.push(letter);
+            continue;
+        }
+        match letters.next() {
+            Some('0') => out.push('\0'),
+            Some('b') => out.push('\u{8}'),
+            Some('n') => out.push('\n'),
+            Some('r') => out.push('\r'),
+            Some('t') => out.push('\t'),
+            Some('Z') => out.push('\u{1a}'),
+            // For LIKE they keep it.
+            Some(wildcard @ ('%' | '_')) => out.extend(['\\', wildcard]),
+            Some(other) => out.push(other),
+            None => out.push('\\'),
+        }
+    }
+    out
+}
+
+/// What an expression stands beside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Beside {
+    /// Parentheses, or nothing at all.
+    Nothing,
+    /// AND, OR, NOT.
+    Logic,
+    /// A comparison, IN, BETWEEN, LIKE, IS.
+    Comparison,
+    Xor,
+}
+
+/// Refuses conditions in which the parser's ranks of operators count: some are not MySQL's. In MySQL `a = b IN (1)` is
+/// `a = (b IN (1))`, and XOR binds less than a comparison.
+fn check_operands(expr: &Expr, beside: Beside) -> Result<(), ConditionError> {
+    let all = |parts: &[&Expr], beside| parts.iter().try_for_each(|part| check_operands(part, beside));
+    let needs = |is_clear: bool, what: &str| match is_clear {
+        true => Ok(()),
+        false => Err(ConditionError::Unknown(format!("{what} without parentheses around it: {expr}"))),
+    };
+    let is_clear = matches!(beside, Beside::Nothing | Beside::Logic);
+    match expr {
+        Expr::Nested(expr) => check_operands(expr, Beside::Nothing),
+        Expr::BinaryOp { left, op: BinaryOperator::And | BinaryOperator::Or, right } => {
+            needs(is_clear, "AND or OR beside another operator")?;
+            all(&[left, right], Beside::Logic)
+        }
+        Expr::BinaryOp { left, op: BinaryOperator::Xor, right } => {
+            needs(beside == Beside::Nothing, "XOR beside another operator")?;
+            all(&[left, right], Beside::Xor)
+        }
+        Expr::BinaryOp { left, right, .. } => {
+            needs(is_clear, "a comparison beside another operator")?;
+            all(&[left, right], Beside::Comparison)
+        }
+        Expr::UnaryOp { op: UnaryOperator::Not, expr: inner } => {
+            needs(is_clear, "NOT beside another operator")?;
+            check_operands(inner, Beside::Logic)
+        }
+        Expr::UnaryOp { expr: inner, .. } => match is_number(inner) {
+            true => Ok(()),
+            false => Err(ConditionError::Unknown(format!("a sign before anything but a number: {expr}"))),
+        },
+        Expr::IsNull(inner) | Expr::IsNotNull(inner) | Expr::IsTrue(inner) | Expr::IsFalse(inner) => {
+            needs(is_clear, "IS beside another operator")?;
+            check_operands(inner, Beside::Comparison)
+        }
+        Expr::InList { expr: inner, list, .. } => {
+            needs(is_clear, "IN beside another operator")?;
+            check_operands(inner, Beside::Comparison)?;
+            list.iter().try_for_each(|item| check_operands(item, Beside::Nothing))
+        }
+        Expr::Between { expr: inner, low, high, .. } => {
+            needs(is_clear, "BETWEEN beside another operator")?;
+            all(&[inner, low, high], Beside::Comparison)
+        }
+        Expr::Like { expr: inner, pattern, .. } => {
+            needs(is_clear, "LIKE beside another operator")?;
+            all(&[inner, pattern], Beside::Comparison)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_number(expr: &Expr) -> bool {
+    match expr {
+        Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr } => is_number(expr),
+        Expr::Value(value) => matches!(value.value, Literal::Number(..)),
+        _ => false,
     }
 }
 
@@ -192,7 +331,9 @@ impl<'a> Images<'_, 'a> {
                 let value = self.scalar(expr)?;
                 let mut found = Some(false);
                 for item in list {
-                    match value.compare(&self.scalar(item)?) {
+                    let item_value = self.scalar(item)?;
+                    self.prove((expr, &value), (item, &item_value), false)?;
+                    match value.compare(&item_value) {
                         Some(order) if order.is_eq() => {
                             found = Some(true);
                             break;
@@ -205,8 +346,12 @@ impl<'a> Images<'_, 'a> {
             }
             Expr::Between { expr, negated, low, high } => {
                 let value = self.scalar(expr)?;
-                let low = value.compare(&self.scalar(low)?).map(|order| order.is_ge());
-                let high = value.compare(&self.scalar(high)?).map(|order| order.is_le());
+                let bounds = (self.scalar(low)?, self.scalar(high)?);
+                bounded(&bounds.0, &bounds.1).map_err(|doubt| doubtful(low, doubt))?;
+                self.prove((expr, &value), (low, &bounds.0), true)?;
+                self.prove((expr, &value), (high, &bounds.1), true)?;
+                let low = value.compare(&bounds.0).map(|order| order.is_ge());
+                let high = value.compare(&bounds.1).map(|order| order.is_le());
                 match (low, high) {
                     (Some(false), _) | (_, Some(false)) => Some(*negated),
                     (Some(true), Some(true)) => Some(!negated),
@@ -219,6 +364,7 @@ impl<'a> Images<'_, 'a> {
                     Some(literal_value) => literal_text(literal_value).and_then(|text| text.chars().next()),
                     None => Some('\\'),
                 };
+                liked(&value, &pattern, escape).map_err(|doubt| doubtful(expr, doubt))?;
                 let both = value.text().zip(pattern.text());
                 both.map(|((text, has_case), (pattern, _))| {
                     is_like(&text, &pattern, escape, has_case) != *negated
@@ -226,7 +372,12 @@ impl<'a> Images<'_, 'a> {
             }
             // A value alone: true unless it is 0.
             other => {
-                self.scalar(other)?.compare(&Scalar::Number(Cow::Borrowed("0"))).map(|order| order.is_ne())
+                let value = self.scalar(other)?;
+                let zero = Scalar::Number(Cow::Borrowed("0"));
+                if let Scalar::Clock(_) | Scalar::Moment(..) = value {
+                    return Err(doubtful(other, Doubt::Clock));
+                }
+                value.compare(&zero).map(|order| order.is_ne())
             }
         })
     }
@@ -237,7 +388,13 @@ impl<'a> Images<'_, 'a> {
         op: &BinaryOperator,
         right: &Expr,
     ) -> Result<Option<bool>, ConditionError> {
+        let (left_expr, right_expr) = (left, right);
         let (left, right) = (self.scalar(left)?, self.scalar(right)?);
+        let is_order = matches!(
+            op,
+            BinaryOperator::Lt | BinaryOperator::LtEq | BinaryOperator::Gt | BinaryOperator::GtEq
+        );
+        self.prove((left_expr, &left), (right_expr, &right), is_order)?;
         if *op == BinaryOperator::Spaceship {
             let are_null = left == Scalar::Null && right == Scalar::Null;
             return Ok(Some(are_null || left.compare(&right).is_some_and(|order| order.is_eq())));
@@ -250,6 +407,40 @@ impl<'a> Images<'_, 'a> {
             BinaryOperator::Gt => order.is_gt(),
             _ => order.is_ge(),
         }))
+    }
+
+    /// Refuses a comparison that a server may make otherwise.
+    fn prove(
+        &self,
+        (one, value): (&Expr, &Scalar<'_>),
+        (two, other): (&Expr, &Scalar<'_>),
+        is_order: bool,
+    ) -> Result<(), ConditionError> {
+        let kinds = [one, two].map(|expr| self.kind(expr));
+        let are_known = *value != Scalar::Null && *other != Scalar::Null;
+        let doubt = match kinds {
+            _ if !are_known => None,
+            [Some(ColumnKind::Json { .. }), _] | [_, Some(ColumnKind::Json { .. })] => Some(Doubt::Json),
+            [Some(ColumnKind::Year), None] if is_two_digits(other) => Some(Doubt::Year),
+            [None, Some(ColumnKind::Year)] if is_two_digits(value) => Some(Doubt::Year),
+            _ if is_hex(one) != is_hex(two) && ![value, other].into_iter().all(Scalar::is_text) => {
+                Some(Doubt::Hex)
+            }
+            _ => compared(value, other, is_order).err(),
+        };
+        doubt.map_or(Ok(()), |doubt| Err(doubtful(one, doubt)))
+    }
+
+    /// The type of a column; `None`: it is none.
+    fn kind(&self, expr: &Expr) -> Option<ColumnKind> {
+        let name = match expr {
+            Expr::Nested(expr) => return self.kind(expr),
+            Expr::Identifier(name) => &*name.value,
+            Expr::CompoundIdentifier(parts) => side_of(parts)?.1,
+            _ => return None,
+        };
+        let index = self.index(name).ok()?;
+        self.table.schema.columns().get(index).map(|column| column.kind)
     }
 
     fn scalar<'s>(&'s self, expr: &'s Expr) -> Result<Scalar<'s>, ConditionError> {
@@ -277,7 +468,8 @@ impl<'a> Images<'_, 'a> {
         })
     }
 
-    fn column(&self, name: &str, side: Option<Side>) -> Result<Scalar<'a>, ConditionError> {
+    /// The place of a column.
+    fn index(&self, name: &str) -> Result<usize, ConditionError> {
         let columns = &self.table.columns;
         let is_it = |own: &[u8]| String::from_utf8_lossy(own).to_lowercase() == name.to_lowercase();
         let by_number = || {
@@ -288,13 +480,18 @@ impl<'a> Images<'_, 'a> {
                 .filter(|index| *index < columns.len())
         };
         let named = columns.iter().position(|column| column.name.as_deref().is_some_and(is_it));
-        let Some(index) = named.or_else(by_number) else {
+        named.or_else(by_number).ok_or_else(|| {
             let table = self.table.shown();
-            return Err(match self.table.has_names || name.starts_with('@') {
+            match self.table.has_names || name.starts_with('@') {
                 true => ConditionError::NoColumn { table, column: name.to_owned() },
                 false => ConditionError::NoNames { table },
-            });
-        };
+            }
+        })
+    }
+
+    fn column(&self, name: &str, side: Option<Side>) -> Result<Scalar<'a>, ConditionError> {
+        let columns = &self.table.columns;
+        let index = self.index(name)?;
         let cell = match side {
             None => self.image.cell(index).or_else(|| self.other.and_then(|other| other.cell(index))),
             // An update's image lacks what it left alone.
@@ -305,8 +502,47 @@ impl<'a> Images<'_, 'a> {
                 after.cell(index).or_else(|| self.row.before.and_then(|before| before.cell(index)))
             }),
         };
+        let has_image = match side {
+            None => true,
+            Some(Side::Before) => self.row.before.is_some(),
+            Some(Side::After) => self.row.after.is_some(),
+        };
+        let not_logged = |why| ConditionError::NotLogged {
+            table: self.table.shown(),
+            column: columns.get(index).map(TableColumn::shown).unwrap_or_default(),
+            why,
+        };
         let unsigned = columns.get(index).and_then(|column| column.unsigned);
-        Ok(cell.and_then(|cell| Scalar::of(&cell, unsigned)).unwrap_or(Scalar::Null))
+        match cell {
+            Some(cell) => Scalar::of(&cell, unsigned).ok_or_else(|| {
+                not_logged("its value can't be told, as of a JSON document that changed in part")
+            }),
+            None if has_image => Err(not_logged(
+                "the image lacks it (binlog_row_image=FULL writes all columns), so it can't be told",
+            )),
+            None => Ok(Scalar::Null),
+        }
+    }
+}
+
+fn doubtful(expr: &Expr, doubt: Doubt) -> ConditionError {
+    ConditionError::Doubtful { expression: expr.to_string(), doubt }
+}
+
+/// Whether it is a hexadecimal literal, which is a text or a number by what it meets.
+fn is_hex(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(expr) => is_hex(expr),
+        Expr::Value(value) => matches!(value.value, Literal::HexStringLiteral(_)),
+        _ => false,
+    }
+}
+
+/// Whether a number may be a year in short.
+fn is_two_digits(value: &Scalar<'_>) -> bool {
+    match value {
+        Scalar::Number(text) => text.parse::<f64>().is_ok_and(|number| (0.0..100.0).contains(&number)),
+        _ => true,
     }
 }
 
@@ -320,7 +556,8 @@ fn literal_text(value: &Literal) -> Option<&str> {
 /// `None`: a literal that MySQL doesn't have.
 pub(super) fn literal(value: &Literal) -> Option<Scalar<'_>> {
     Some(match value {
-        Literal::Number(text, _) => match text.contains(['e', 'E']) {
+        Literal::Number(_, true) => return None,
+        Literal::Number(text, false) => match text.contains(['e', 'E']) {
             true => Scalar::Double(text.parse().ok()?),
             false => Scalar::Number(Cow::Borrowed(text)),
         },
@@ -343,6 +580,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn literals_are_read_as_mysql_reads_them() {
+        for (text, quote, read) in [
+            ("it''s", '\'', "it's"),
+            ("a\"\"b", '"', "a\"b"),
+            ("a\"\"b", '\'', "a\"\"b"),
+            (r"\a\f\n\0\Z\'\\", '\'', "af\n\0\u{1a}'\\"),
+            (r"50\%\_", '\'', r"50\%\_"),
+        ] {
+            assert_eq!(unescaped(text, quote), read, "{text}");
+        }
+    }
+
+    #[test]
     fn what_a_row_cannot_be_asked_is_refused_at_once() {
         for (text, part) in [
             ("id = ", "--where: Expected"),
@@ -351,6 +601,20 @@ mod tests {
             ("now() > 1", "now()"),
             ("shop.id = 1", "shop.id (a column is x, before.x or after.x)"),
             ("id IN (SELECT 1)", "is not known here"),
+            ("id = 1 && a = 2", "&& (write AND)"),
+            ("id = 1 || a = 2", "|| (write OR)"),
+            ("!a = 2", "! (write NOT)"),
+            ("a = 1 XOR b = 2", "without parentheses"),
+            ("a = 1 AND (b) XOR (c)", "XOR beside another operator"),
+            ("a = b IN (1, 2)", "without parentheses"),
+            ("a = b LIKE 'c'", "without parentheses"),
+            ("a LIKE b = 1", "without parentheses"),
+            ("a = b BETWEEN 1 AND 2", "without parentheses"),
+            ("a = NOT b", "without parentheses"),
+            ("1 < a < 3", "without parentheses"),
+            ("a = b IS NULL", "without parentheses"),
+            ("-a = 1", "a sign before anything but a number"),
+            ("a = -'5'", "a sign before anything but a number"),
         ] {
             let error = Condition::parse(text).unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");
@@ -360,6 +624,10 @@ mod tests {
             "@1 = 5",
             "NOT before.x <=> after.x",
             "x LIKE 'a%'",
+            "(a = 1) XOR (b = 2)",
+            "(a = b) IN (1, 2) OR NOT a IN (1, -2)",
+            "(a = 1 OR b = 2) IS TRUE",
+            "NOT a = 1 AND b IS NULL",
         ] {
             Condition::parse(text).unwrap();
         }

@@ -2,6 +2,7 @@
 
 mod condition;
 mod keys;
+mod proof;
 mod scalar;
 
 use binlogz_binlog::event::RowsKind;
@@ -10,6 +11,7 @@ use binlogz_binlog::row::Row;
 
 pub use condition::{Condition, ConditionError};
 pub use keys::{KeySpan, WantedKeys};
+pub use proof::Doubt;
 
 use crate::table::Table;
 

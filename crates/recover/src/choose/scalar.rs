@@ -49,7 +49,8 @@ impl<'a> Scalar<'a> {
             Value::Uint(value) | Value::Bit(value) => number(value.to_string()),
             Value::Year(value) => number(value.to_string()),
             Value::Decimal(value) => number(value.to_string()),
-            Value::Float(value) => Scalar::Double(value.to_string().parse().unwrap_or(f64::from(value))),
+            // As the double that it is: 0.1 is a little more than 0.1, for the server too.
+            Value::Float(value) => Scalar::Double(f64::from(value)),
             Value::Double(value) => Scalar::Double(value),
             Value::Date(value) => Scalar::Clock(Cow::Owned(value.to_string())),
             Value::Time(value) => Scalar::Clock(Cow::Owned(value.to_string())),
@@ -76,6 +77,11 @@ impl<'a> Scalar<'a> {
             Value::Null => Scalar::Null,
             _ => return None,
         })
+    }
+
+    /// Whether it is a text or bytes.
+    pub(super) fn is_text(&self) -> bool {
+        matches!(self, Scalar::Text { .. } | Scalar::Bytes(_))
     }
 
     /// How it compares; `None`: unknown, as with NULL.

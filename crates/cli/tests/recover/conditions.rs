@@ -1,0 +1,180 @@
+//! `--where` against a server's own WHERE: generated conditions choose the same rows, or are refused.
+//!
+//! `SEED=N` begins at N, `BINLOGZ_CONDITIONS` says how many conditions there are.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+
+use binlogz_testkit::random::Random;
+use binlogz_testkit::{Result, Tool, require_tool};
+
+use crate::common::Folder;
+use crate::table_at::number;
+
+/// Definition, and literals that its values are made of.
+const COLUMNS: [(&str, &[&str]); 15] = [
+    ("n INT", &["0", "1", "-1", "7", "12", "NULL"]),
+    ("u BIGINT UNSIGNED", &["0", "1", "18446744073709551615", "9223372036854775807", "NULL"]),
+    ("p DECIMAL(8,2)", &["0", "1.50", "-1.5", "12", "99999.99"]),
+    ("f FLOAT", &["0", "0.1", "1.5", "-2", "1e20"]),
+    ("g DOUBLE", &["0", "0.1", "1.5", "1e300", "-7"]),
+    ("e ENUM('a','B','it''s')", &["'a'", "'b'", "'it''s'", "NULL"]),
+    ("s SET('x','y','z')", &["''", "'x'", "'x,z'", "'x,y,z'"]),
+    (
+        "v VARCHAR(20)",
+        &["'paid'", "'PAID'", "'pai_d'", "'José'", "'jose'", "''", "'12abc'", "'a '", "'日本'"],
+    ),
+    ("b VARCHAR(20) COLLATE utf8mb4_bin", &["'paid'", "'PAID'", "'José'", "'7'", "'50%'", "'a\\\\b'"]),
+    ("dt DATETIME(3)", &["'2026-01-02 03:04:05.000'", "'2026-01-02 03:04:05.500'", "'2025-12-31 00:00:00'"]),
+    ("dd DATE", &["'2026-01-02'", "'2025-12-31'", "NULL"]),
+    ("t TIME", &["'10:00:00'", "'-10:00:00'", "'100:00:00'", "'00:00:00'"]),
+    ("y YEAR", &["2026", "1999", "0"]),
+    ("bits BIT(8)", &["0", "1", "7", "255"]),
+    ("bb VARBINARY(8)", &["'paid'", "X'00ff'", "'7'"]),
+];
+/// What is said in conditions beside the values themselves.
+const LITERALS: [&str; 16] = [
+    "0",
+    "1",
+    "2",
+    "7",
+    "1.5",
+    "0.1",
+    "1e0",
+    "'a'",
+    "'b'",
+    "'x,z'",
+    "\"paid\"",
+    "'2026-01-02'",
+    "'2026-01-02 03:04:05'",
+    "'10:00:00'",
+    "26",
+    "X'37'",
+];
+const PATTERNS: [&str; 8] =
+    ["'p%'", "'%AI%'", "'pai\\_d'", "'_aid'", "'jose'", "'50\\%'", "'%'", "'a\\\\\\\\%'"];
+
+fn pick<'t>(random: &mut Random, texts: &[&'t str]) -> &'t str {
+    texts[random.below(texts.len())]
+}
+
+fn name(column: usize) -> &'static str {
+    COLUMNS[column].0.split_once(' ').unwrap().0
+}
+
+fn literal(random: &mut Random, column: usize) -> String {
+    match random.below(4) {
+        0 => pick(random, &LITERALS).to_owned(),
+        1 if random.below(8) == 0 => format!("-{}", random.below(10)),
+        _ => pick(random, COLUMNS[column].1).to_owned(),
+    }
+}
+
+/// A condition without AND and OR.
+fn simple(random: &mut Random) -> String {
+    let column = random.below(COLUMNS.len());
+    let own = name(column);
+    let operand = match random.below(12) {
+        0 => name(random.below(COLUMNS.len())).to_owned(),
+        _ => literal(random, column),
+    };
+    let not = pick(random, &["", "NOT "]);
+    match random.below(14) {
+        0..=6 => format!("{own} {} {operand}", pick(random, &["=", "<>", "!=", "<", "<=", ">", ">=", "<=>"])),
+        7 => format!("{operand} = {own}"),
+        8 => format!("{own} {not}IN ({operand}, {})", literal(random, column)),
+        9 => format!("{own} {not}BETWEEN {} AND {operand}", literal(random, column)),
+        10 => format!("{own} {not}LIKE {}", pick(random, &PATTERNS)),
+        11 => format!("{own} IS {not}NULL"),
+        12 => own.to_owned(),
+        _ => format!("({}) IS {}", simple(random), pick(random, &["TRUE", "FALSE"])),
+    }
+}
+
+fn condition(random: &mut Random, depth: usize) -> String {
+    if depth == 0 {
+        return simple(random);
+    }
+    let one = condition(random, depth - 1);
+    let other_depth = random.below(depth);
+    let other = condition(random, other_depth);
+    match random.below(14) {
+        0..=2 => format!("{one} AND {other}"),
+        3..=5 => format!("{one} OR {other}"),
+        6 => format!("NOT {one}"),
+        7 => format!("NOT ({one})"),
+        8 => format!("({one}) AND ({other})"),
+        9 => format!("({one}) XOR ({other})"),
+        10 => format!("{one} XOR {other}"),
+        11 => format!("{one} {} {other}", pick(random, &["&&", "||"])),
+        12 => format!("{one} = {other}"),
+        _ => format!("!({one})"),
+    }
+}
+
+#[test]
+fn conditions_choose_what_a_server_chooses_or_are_refused() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().option("binlog_row_metadata", "FULL").start()?;
+    let folder = Folder::new();
+    let seed = number("SEED").unwrap_or(1);
+    println!("SEED={seed}");
+    let mut random = Random::new(seed);
+    let columns: Vec<&str> = COLUMNS.iter().map(|(definition, _)| *definition).collect();
+    server
+        .sql(&format!("CREATE DATABASE w; CREATE TABLE w.t (id INT PRIMARY KEY, {})", columns.join(", ")))?;
+    server.flush_binary_logs()?;
+    let rows: Vec<String> = (0..40)
+        .map(|id| {
+            let values: Vec<&str> = COLUMNS.iter().map(|(_, values)| pick(&mut random, values)).collect();
+            format!("({id}, {})", values.join(", "))
+        })
+        .collect();
+    server.sql(&format!("INSERT INTO w.t VALUES {}", rows.join(", ")))?;
+    let log = server.flush_binary_logs()?;
+    let count = number("BINLOGZ_CONDITIONS").unwrap_or(250);
+    let conditions: Vec<String> =
+        (0..count).map(|number| condition(&mut random, [0, 0, 1, 2][number as usize % 4])).collect();
+    let script: String = conditions
+        .iter()
+        .enumerate()
+        .map(|(number, condition)| {
+            format!("SELECT {number}, -1;\nSELECT {number}, id FROM w.t WHERE {condition};\n")
+        })
+        .collect();
+    let path = folder.put("conditions.sql", script);
+    let ran = server
+        .client()
+        .args(["--force", "--skip-column-names"])
+        .stdin(File::open(path).unwrap())
+        .output()
+        .unwrap();
+    let mut chosen: BTreeMap<usize, BTreeSet<i64>> = BTreeMap::new();
+    for line in String::from_utf8(ran.stdout).unwrap().lines() {
+        let (number, id) = line.split_once('\t').unwrap();
+        chosen.entry(number.parse().unwrap()).or_default().insert(id.parse().unwrap());
+    }
+    let (mut refused, mut differ) = (0, Vec::new());
+    for (number, condition) in conditions.iter().enumerate() {
+        let condition_option = format!("--where={condition}");
+        let arguments = ["rows", "w.t", "--format", "json", &condition_option];
+        let ran = folder.run(arguments.map(AsRef::as_ref).into_iter().chain([log.as_os_str()]));
+        if ran.code == Some(2) {
+            assert!(ran.stderr.contains("--where: "), "{condition}: {}", ran.stderr);
+            refused += 1;
+            continue;
+        }
+        let ids = ran.text().lines().map(|line| {
+            let row: serde_json::Value = serde_json::from_str(line).unwrap();
+            row["after"]["id"].as_i64().unwrap()
+        });
+        let ids: BTreeSet<i64> = ids.chain([-1]).collect();
+        if ids != chosen[&number] {
+            differ.push(format!("{condition}: {ids:?}, the server {:?}", chosen[&number]));
+        }
+    }
+    println!("{count} conditions, {refused} refused");
+    assert!(differ.is_empty(), "SEED={seed}: {} of {count} differ:\n{}", differ.len(), differ.join("\n"));
+    assert!(refused * 3 < count * 2, "{refused} of {count} are refused");
+    Ok(())
+}

@@ -1,0 +1,312 @@
+//! Whether a comparison gives here what it gives on a server: where that isn't certain, it is refused.
+//!
+//! ```text
+//! text with text     equal letters are equal everywhere; letters beyond ASCII may equal others (é = e, ß = ss), as the
+//!                    collation has it; so may a text with spaces after it; order is certain for letters, digits and spaces
+//! dates with text    a text in the form in which the server writes dates
+//! ENUM, SET          by name only where names are known
+//! ```
+
+use std::fmt;
+
+use super::scalar::Scalar;
+
+/// Why a comparison isn't certain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubt {
+    /// Letters beyond ASCII.
+    Letters,
+    /// Spaces at the end of one of two equal texts.
+    Spaces,
+    /// The order of texts.
+    Order,
+    /// A text that is no date or time as the server writes it.
+    Clock,
+    /// A member of an ENUM or SET whose name isn't known.
+    Member,
+    /// A year of two digits.
+    Year,
+    /// A JSON document.
+    Json,
+    /// A hexadecimal literal beside a number.
+    Hex,
+    /// The text of a number or a TIMESTAMP.
+    Shown,
+    /// Bounds of different types.
+    Bounds,
+    /// A number of many digits beside a text.
+    Digits,
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Doubt::Letters => "whether letters beyond ASCII are equal is for the column's collation to say",
+            Doubt::Spaces => "whether spaces at the end count is for the column's collation to say",
+            Doubt::Order => "the order of these texts is for the column's collation to say",
+            Doubt::Clock => "expected a date or a time as YYYY-MM-DD hh:mm:ss",
+            Doubt::Member => {
+                "the names of its members are not known (binlog_row_metadata=FULL writes them): compare the number, as @3 = 1"
+            }
+            Doubt::Year => "a year of two digits, expected four",
+            Doubt::Json => "JSON documents are not compared",
+            Doubt::Hex => "a hexadecimal literal beside a number, expected the number",
+            Doubt::Bounds => "the bounds are of different types",
+            Doubt::Digits => "a number of many digits beside a text, expected a number",
+            Doubt::Shown => "LIKE is not for numbers with exponents and TIMESTAMP",
+        })
+    }
+}
+
+/// The most digits of a number, sign and point counted, that is compared with a text.
+const DIGITS_MAX: usize = 15;
+
+/// Whether [`Scalar::compare`] answers as a server. `is_order`: it is asked which is greater.
+pub(super) fn compared(one: &Scalar<'_>, two: &Scalar<'_>, is_order: bool) -> Result<(), Doubt> {
+    use Scalar::{Bytes, Clock, Double, Member, Moment, Null, Number, Text};
+    match (one, two) {
+        (Null, _) | (_, Null) => Ok(()),
+        (Text { text: one, has_case }, Text { text: two, has_case: other_case }) => {
+            match *has_case || *other_case {
+                // Byte by byte, or nearly so.
+                true => texts_by_bytes(one, two),
+                false => texts(one, two, is_order),
+            }
+        }
+        (Member(_, None), Text { .. }) | (Text { .. }, Member(_, None)) => Err(Doubt::Member),
+        (Member(_, Some(name)), Text { text, .. }) | (Text { text, .. }, Member(_, Some(name))) => {
+            match is_order {
+                true => Err(Doubt::Order),
+                false => texts(name, text, false),
+            }
+        }
+        (Clock(clock), Text { text, .. }) | (Text { text, .. }, Clock(clock))
+            if is_canonical_clock(text) && is_date(text) == is_date(clock) =>
+        {
+            Ok(())
+        }
+        (Moment(..), Text { text, .. }) | (Text { text, .. }, Moment(..))
+            if is_canonical_clock(text) && is_date(text) =>
+        {
+            Ok(())
+        }
+        (Clock(_) | Moment(..), Text { .. }) | (Text { .. }, Clock(_) | Moment(..)) => Err(Doubt::Clock),
+        (Clock(one), Clock(two)) if is_date(one) != is_date(two) => Err(Doubt::Clock),
+        (Clock(_) | Moment(..), Number(_) | Double(_) | Bytes(_) | Member(..))
+        | (Number(_) | Double(_) | Bytes(_) | Member(..), Clock(_) | Moment(..)) => Err(Doubt::Clock),
+        (Moment(..), Clock(_)) | (Clock(_), Moment(..)) => Err(Doubt::Clock),
+        (Member(..), Bytes(_)) | (Bytes(_), Member(..)) => Err(Doubt::Member),
+        // As doubles, which hold so many digits.
+        (Number(number), Text { .. } | Bytes(_)) | (Text { .. } | Bytes(_), Number(number))
+            if number.len() > DIGITS_MAX =>
+        {
+            Err(Doubt::Digits)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether BETWEEN compares with both bounds in the same way.
+pub(super) fn bounded(low: &Scalar<'_>, high: &Scalar<'_>) -> Result<(), Doubt> {
+    use Scalar::{Double, Null, Number};
+    match (low, high) {
+        (Null, _) | (_, Null) | (Number(_) | Double(_), Number(_) | Double(_)) => Ok(()),
+        _ if std::mem::discriminant(low) == std::mem::discriminant(high) => Ok(()),
+        _ => Err(Doubt::Bounds),
+    }
+}
+
+/// Whether LIKE answers as a server.
+pub(super) fn liked(value: &Scalar<'_>, pattern: &Scalar<'_>, escape: Option<char>) -> Result<(), Doubt> {
+    match (value, pattern) {
+        (Scalar::Null, _) | (_, Scalar::Null) => return Ok(()),
+        (Scalar::Double(_) | Scalar::Moment(..), _) | (_, Scalar::Double(_) | Scalar::Moment(..)) => {
+            return Err(Doubt::Shown);
+        }
+        (Scalar::Member(_, None), _) | (_, Scalar::Member(_, None)) => return Err(Doubt::Member),
+        _ => {}
+    }
+    let Some(((text, has_case), (pattern, _))) = value.text().zip(pattern.text()) else { return Ok(()) };
+    let is_certain = has_case
+        || text.is_ascii() && pattern.is_ascii()
+        || super::scalar::is_like(&text, &pattern, escape, false)
+        || !may_match(&loose(&text.to_lowercase(), None), &pattern_of(&pattern.to_lowercase(), escape));
+    if is_certain { Ok(()) } else { Err(Doubt::Letters) }
+}
+
+fn texts_by_bytes(one: &str, two: &str) -> Result<(), Doubt> {
+    match one != two && one.trim_end_matches(' ') == two.trim_end_matches(' ') {
+        true => Err(Doubt::Spaces),
+        false => Ok(()),
+    }
+}
+
+fn texts(one: &str, two: &str, is_order: bool) -> Result<(), Doubt> {
+    let (lower, other) = (one.to_lowercase(), two.to_lowercase());
+    if lower == other {
+        return Ok(());
+    }
+    let (lower, other) = (&lower, &other);
+    let [bare, other_bare] = [lower, other].map(|text| text.trim_end_matches(' '));
+    if bare == other_bare {
+        return Err(Doubt::Spaces);
+    }
+    let is_simple = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b' ');
+    match is_order {
+        true if is_simple(one) && is_simple(two) => Ok(()),
+        true => Err(Doubt::Order),
+        false if one.is_ascii() && two.is_ascii() => Ok(()),
+        false if may_match(&loose(bare, None), &loose(other_bare, None)) => Err(Doubt::Letters),
+        false => Ok(()),
+    }
+}
+
+/// A letter of a text or a pattern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Letter {
+    /// In small letters: it equals itself alone.
+    Exact(char),
+    /// It may equal some others, or none.
+    Loose,
+    /// Any one.
+    One,
+    /// Any number of any.
+    Many,
+}
+
+/// Whether a small letter beyond ASCII has a weight of its own in every collation: ideographs, syllables of Hangul, the plain
+/// letters of Russian and Greek.
+fn is_distinct(letter: char) -> bool {
+    matches!(letter, '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' | 'а'..='и' | 'к'..='я' | 'α'..='ρ' | 'τ'..='ω')
+}
+
+fn loose(text: &str, wildcards: Option<char>) -> Vec<Letter> {
+    let letter = |letter: char| match letter {
+        _ if is_distinct(letter) => Letter::Exact(letter),
+        _ if !letter.is_ascii() => Letter::Loose,
+        // A character that can't be seen may not count.
+        _ if letter.is_ascii_control() => Letter::Loose,
+        '%' if wildcards.is_some() => Letter::Many,
+        '_' if wildcards.is_some() => Letter::One,
+        _ => Letter::Exact(letter.to_ascii_lowercase()),
+    };
+    text.chars().map(letter).collect()
+}
+
+fn pattern_of(pattern: &str, escape: Option<char>) -> Vec<Letter> {
+    let mut letters = Vec::new();
+    let mut rest = pattern.chars();
+    while let Some(letter) = rest.next() {
+        match Some(letter) == escape {
+            true => letters.extend(loose(&rest.next().unwrap_or(letter).to_string(), None)),
+            false => letters.extend(loose(&letter.to_string(), Some('%'))),
+        }
+    }
+    letters
+}
+
+/// Whether two could be equal under some collation.
+fn may_match(one: &[Letter], two: &[Letter]) -> bool {
+    // Which places of `two` are reached after so many letters of `one`.
+    let free = |letter: Option<&Letter>| matches!(letter, Some(Letter::Loose | Letter::Many));
+    let close = |reached: &mut Vec<bool>| {
+        for place in 0..two.len() {
+            if reached.get(place) == Some(&true)
+                && free(two.get(place))
+                && let Some(next) = reached.get_mut(place + 1)
+            {
+                *next = true;
+            }
+        }
+    };
+    let mut reached = vec![false; two.len() + 1];
+    if let Some(first) = reached.first_mut() {
+        *first = true;
+    }
+    close(&mut reached);
+    for letter in one {
+        let mut next = vec![false; two.len() + 1];
+        let mut mark = |place: usize| {
+            if let Some(is) = next.get_mut(place) {
+                *is = true;
+            }
+        };
+        for (place, _) in reached.iter().enumerate().filter(|(_, is)| **is) {
+            match (letter, two.get(place)) {
+                // It may stand for nothing, or for up to three.
+                (Letter::Loose | Letter::Many, _) => (0..=3).for_each(|count| mark(place + count)),
+                (_, Some(Letter::Loose | Letter::Many)) => [place, place + 1].into_iter().for_each(&mut mark),
+                (_, Some(Letter::One)) => mark(place + 1),
+                (Letter::Exact(own), Some(Letter::Exact(other))) if own == other => mark(place + 1),
+                _ => {}
+            }
+        }
+        close(&mut next);
+        reached = next;
+    }
+    reached.last() == Some(&true)
+}
+
+fn is_date(text: &str) -> bool {
+    text.get(1..).is_some_and(|rest| rest.contains('-'))
+}
+
+/// `YYYY-MM-DD`, with a time after it or not, or a time alone.
+fn is_canonical_clock(text: &str) -> bool {
+    let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    let (whole, fraction) = shape.split_once('.').unwrap_or((&shape, ""));
+    let is_fraction = fraction.len() <= 6 && fraction.bytes().all(|byte| byte == b'0');
+    let time = whole.strip_prefix('-').unwrap_or(whole);
+    is_fraction
+        && (["0000-00-00 00:00:00", "0000-00-00T00:00:00", "00:00:00", "000:00:00"].contains(&time)
+            || whole == "0000-00-00" && fraction.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Scalar<'_> {
+        Scalar::Text { text: text.into(), has_case: false }
+    }
+
+    #[test]
+    fn what_a_collation_decides_is_refused() {
+        for (one, two, is_order, expected) in [
+            ("paid", "PAID", false, Ok(())),
+            ("José", "josÉ", false, Ok(())),
+            ("José", "jose", false, Err(Doubt::Letters)),
+            ("José", "bob", false, Ok(())),
+            ("Straße", "strasse", false, Err(Doubt::Letters)),
+            ("日本", "東京", false, Ok(())),
+            ("Москва", "Самара", false, Ok(())),
+            ("Мойва", "Моива", false, Err(Doubt::Letters)),
+            ("🍣", "🍺", false, Err(Doubt::Letters)),
+            ("a", "a ", false, Err(Doubt::Spaces)),
+            ("a", "b", true, Ok(())),
+            ("a_b", "ab", true, Err(Doubt::Order)),
+            ("é", "f", true, Err(Doubt::Order)),
+        ] {
+            assert_eq!(compared(&text(one), &text(two), is_order), expected, "{one} {two}");
+        }
+        for (value, pattern, expected) in [
+            ("José", "jos_", Ok(())),
+            ("José", "%jose%", Err(Doubt::Letters)),
+            ("José", "%paid%", Ok(())),
+            ("plain", "é%", Err(Doubt::Letters)),
+            ("plain", "x\\%é", Ok(())),
+        ] {
+            assert_eq!(liked(&text(value), &text(pattern), Some('\\')), expected, "{value} {pattern}");
+        }
+        for clock in ["2026-11-22", "2026-11-22 01:02:03.5", "2026-11-22T01:02:03", "-10:00:00", "838:59:59"]
+        {
+            assert!(is_canonical_clock(clock), "{clock}");
+        }
+        for clock in ["2026-1-2", "26-11-22", "20261122", "10:00", "1 10:00:00", "x", ""] {
+            assert!(!is_canonical_clock(clock), "{clock}");
+        }
+        let member = Scalar::Member(1, None);
+        assert_eq!(compared(&member, &text("a"), false), Err(Doubt::Member));
+        assert_eq!(compared(&member, &Scalar::Number("1".into()), false), Ok(()));
+    }
+}
