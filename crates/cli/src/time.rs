@@ -5,12 +5,12 @@
 //! with separators      year SEP month SEP day SEP hour [SEP minute [SEP second [. fraction]]]
 //! without              YYYYMMDDHHMM[SS]    YYMMDDHHMM[SS]      a T may follow the day
 //! then                 nothing: local time; Z: UTC; +hh:mm, +hhmm, +hh: that far east of Greenwich
-//! otherwise            @SECONDS since 1970
+//! otherwise            @SECONDS[.fraction] since 1970
 //! ```
 //!
 //! Any punctuation separates; years of two digits are 1970 to 2069. A date without a time is refused, as
-//! mysqlbinlog refuses it; so is a date that does not exist, which mysqlbinlog takes for another one. Fractions are
-//! read and dropped.
+//! mysqlbinlog refuses it; so is a date that does not exist, which mysqlbinlog takes for another one. No fraction is
+//! dropped: where only whole seconds are known, one that isn't zero is refused.
 
 use std::fmt;
 
@@ -35,6 +35,10 @@ pub(crate) enum NoTime {
     Text,
     /// There is no such date.
     Date { year: u32, month: u32, day: u32 },
+    /// It has a fraction of a second where only whole ones are known.
+    Fraction,
+    /// It is finer than microseconds.
+    TooFine,
 }
 
 impl fmt::Display for NoTime {
@@ -43,26 +47,61 @@ impl fmt::Display for NoTime {
             NoTime::Text => {
                 write!(f, "expected YYYY-MM-DD hh:mm:ss, local time, or with Z or an offset, as +01:00")
             }
+            NoTime::Fraction => {
+                write!(
+                    f,
+                    "expected whole seconds, which are all that is known here: a fraction would be dropped"
+                )
+            }
+            NoTime::TooFine => write!(f, "expected at most six digits after the second"),
             NoTime::Date { year, month, day } => write!(f, "there is no {year:04}-{month:02}-{day:02}"),
         }
     }
 }
 
-/// The moment that a user wrote, in seconds since 1970.
+/// Microseconds in a second.
+const MICROSECONDS: i64 = 1_000_000;
+
+/// The moment that a user wrote, in microseconds since 1970.
 pub(crate) fn parse(text: &str) -> Result<i64, NoTime> {
+    let (seconds, micros) = parts(text)?;
+    Ok(seconds.saturating_mul(MICROSECONDS).saturating_add(micros))
+}
+
+/// The moment that a user wrote, in seconds since 1970, for what is known by the second only.
+pub(crate) fn parse_seconds(text: &str) -> Result<i64, NoTime> {
+    match parts(text)? {
+        (seconds, 0) => Ok(seconds),
+        _ => Err(NoTime::Fraction),
+    }
+}
+
+/// Seconds since 1970, and microseconds.
+fn parts(text: &str) -> Result<(i64, i64), NoTime> {
     let text = text.trim_ascii();
-    if let Some(seconds) = text.strip_prefix('@') {
-        let is_number = !seconds.is_empty() && is_fraction(seconds);
-        return seconds.parse().ok().filter(|_| is_number).ok_or(NoTime::Text);
+    if let Some(text) = text.strip_prefix('@') {
+        let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
+        let is_number = !seconds.is_empty() && is_fraction(seconds) && is_fraction(fraction);
+        let seconds = seconds.parse().ok().filter(|_| is_number).ok_or(NoTime::Text)?;
+        return Ok((seconds, microseconds(fraction)?));
     }
     let (text, offset) = split_offset(text);
-    let time = civil(text)?;
+    let (time, micros) = civil(text)?;
     let seconds = match offset {
         None => Zone::of_process().seconds(time),
         Some(offset) => offset.to_timestamp(time).ok().map(Timestamp::as_second),
     };
     // No timestamp is so late; no log either.
-    Ok(seconds.unwrap_or(i64::MAX))
+    Ok((seconds.unwrap_or(i64::MAX), micros))
+}
+
+/// The digits after the point.
+fn microseconds(fraction: &str) -> Result<i64, NoTime> {
+    let (kept, finer) = fraction.split_at_checked(6).unwrap_or((fraction, ""));
+    if finer.bytes().any(|byte| byte != b'0') {
+        return Err(NoTime::TooFine);
+    }
+    format!("{kept:0<6}").parse().map_err(|_| NoTime::Text)
 }
 
 /// Seconds since 1970 as local time: what [`parse`] takes.
@@ -107,27 +146,30 @@ fn parse_offset(text: &str) -> Option<Offset> {
     Offset::from_seconds(if text.starts_with('-') { -seconds } else { seconds }).ok()
 }
 
-/// Date and time of day as written.
-fn civil(text: &str) -> Result<DateTime, NoTime> {
-    let fields = fields(text).ok_or(NoTime::Text)?;
+/// Date and time of day as written, and microseconds.
+fn civil(text: &str) -> Result<(DateTime, i64), NoTime> {
+    let (fields, fraction) = fields(text).ok_or(NoTime::Text)?;
     let field = |index: usize| fields.get(index).copied().unwrap_or(0);
     let (year, month, day) = (field(0), field(1), field(2));
     let date = Date::new(year as i16, month as i8, day as i8).ok().filter(|_| year > 0);
     let date = date.ok_or(NoTime::Date { year, month, day })?;
-    Ok(date.at(field(HOUR) as i8, field(HOUR + 1) as i8, field(HOUR + 2) as i8, 0))
+    let time = date.at(field(HOUR) as i8, field(HOUR + 1) as i8, field(HOUR + 2) as i8, 0);
+    Ok((time, microseconds(fraction)?))
 }
 
-/// Year, month, day, hour and what follows, each at most its maximum.
-fn fields(text: &str) -> Option<Vec<u32>> {
+/// Year, month, day, hour and what follows, each at most its maximum; and the digits after the point.
+fn fields(text: &str) -> Option<(Vec<u32>, &str)> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != 'T').unwrap_or(text.len());
     let separated = text.get(digits..).is_some_and(|rest| !rest.is_empty() && !rest.starts_with('.'));
     let (fields, rest) = if separated { with_separators(text) } else { without_separators(text)? };
-    if !matches!(rest.strip_prefix('.'), Some(fraction) if is_fraction(fraction)) && !rest.is_empty() {
-        return None;
-    }
+    let fraction = match rest.strip_prefix('.') {
+        Some(fraction) if is_fraction(fraction) => fraction,
+        _ if rest.is_empty() => "",
+        _ => return None,
+    };
     // A date without a time is not enough.
     let is_time = fields.len() > HOUR && fields.iter().zip(MAXIMA).all(|(field, maximum)| *field <= maximum);
-    is_time.then_some(fields)
+    is_time.then_some((fields, fraction))
 }
 
 fn is_fraction(text: &str) -> bool {
@@ -191,7 +233,7 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> Option<String> {
-        Some(civil(text.trim_ascii()).ok()?.strftime("%Y-%-m-%-d %-H:%-M:%-S").to_string())
+        Some(civil(text.trim_ascii()).ok()?.0.strftime("%Y-%-m-%-d %-H:%-M:%-S").to_string())
     }
 
     #[test]
@@ -208,7 +250,8 @@ mod tests {
             ("200203040506", "2020-2-3 4:5:6"),
             ("990203040506", "1999-2-3 4:5:6"),
             ("20200203T040506", "2020-2-3 4:5:6"),
-            ("2020-01-01 00:00:00.1234567", "2020-1-1 0:0:0"),
+            ("2020-01-01 00:00:00.1234560", "2020-1-1 0:0:0"),
+            ("2020-02-03 04.05.06", "2020-2-3 4:5:6"),
             ("2020-01-01 00:00:00.", "2020-1-1 0:0:0"),
             ("2020--001-1 :1:", "2020-1-1 1:0:0"),
             ("1-1-1 1", "0001-1-1 1:0:0"),
@@ -269,9 +312,11 @@ mod tests {
             "20261122T010203Z",
             "@1795309323",
         ] {
-            assert_eq!(parse(text), Ok(1_795_309_323), "{text}");
+            let text = text.replace("03.5", "03.0");
+            assert_eq!(parse_seconds(&text), Ok(1_795_309_323), "{text}");
+            assert_eq!(parse(&text), Ok(1_795_309_323_000_000), "{text}");
         }
-        assert_eq!(parse("2026-11-22 02:02+01:00"), Ok(1_795_309_320));
+        assert_eq!(parse_seconds("2026-11-22 02:02+01:00"), Ok(1_795_309_320));
         for text in [
             "2026-11-22 01:02:03+15:00",
             "2026-11-22 01:02:03+1",
@@ -285,5 +330,25 @@ mod tests {
         }
         // Later than any log.
         assert_eq!(parse("9999-12-31 23:59:59"), Ok(i64::MAX));
+    }
+
+    #[test]
+    fn no_fraction_of_a_second_is_dropped() {
+        for (text, micros) in [
+            ("2026-11-22 01:02:03.5Z", 500_000),
+            ("2026-11-22T01:02:03.000001 Z", 1),
+            ("20261122010203.25+00:00", 250_000),
+            ("@1795309323.999999", 999_999),
+            ("2026-11-22 01:02:03.1234560Z", 123_456),
+            ("2026-11-22 01.02.03Z", 0),
+        ] {
+            assert_eq!(parse(text), Ok(1_795_309_323_000_000 + micros), "{text}");
+            let whole = if micros == 0 { Ok(1_795_309_323) } else { Err(NoTime::Fraction) };
+            assert_eq!(parse_seconds(text), whole, "{text}");
+        }
+        for text in ["2026-11-22 01:02:03.1234567Z", "@1.0000001"] {
+            assert_eq!(parse(text), Err(NoTime::TooFine), "{text}");
+        }
+        assert_eq!(parse("@1.x"), Err(NoTime::Text));
     }
 }

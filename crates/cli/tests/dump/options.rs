@@ -105,7 +105,7 @@ const TAKEN: &[&[&str]] = &[
     &["--base64_output=decode-r"],
     &["--password=x", "-py"],
     &["--skip-password"],
-    &["--start-datetime=2020-01-01T00:00:00.5", "--stop-datetime=20300101000000"],
+    &["--start-datetime=2020-01-01T00:00:00.0", "--stop-datetime=20300101000000"],
     &["--get-server-public-key=1", "--ssl-session-data-continue-on-failed-reuse"],
     &["--compression-algorithms=zlib,foo", "--compress", "--zstd-compression-level=7"],
     &["--require-row-format", "--skip-gtids", "--verify-binlog-checksum"],

@@ -59,7 +59,7 @@ impl Operation {
 pub struct Selection {
     /// Only these transactions.
     pub gtids: Option<GtidSet>,
-    /// Only transactions committed at this time or later, in seconds since 1970.
+    /// Only transactions committed at this time or later, in microseconds since 1970.
     pub start_time: Option<i64>,
     /// Only transactions committed before this time.
     pub stop_time: Option<i64>,

@@ -227,10 +227,11 @@ impl<L: Listener> Follower<L> {
         if event.offset >= self.range.stop || gtid.is_some() && gtid == selection.stop_before_gtid {
             return Err(Error::Io(io::Error::other(Ended)));
         }
-        let seconds = i64::try_from(time / 1_000_000).unwrap_or(i64::MAX);
-        let may_be_chosen = event.offset >= self.range.start
-            && selection.start_time.is_none_or(|start| seconds >= start)
-            && selection.stop_time.is_none_or(|stop| seconds < stop)
+        let committed = i64::try_from(time).unwrap_or(i64::MAX);
+        let may_be_chosen = !self.is_over
+            && event.offset >= self.range.start
+            && selection.start_time.is_none_or(|start| committed >= start)
+            && selection.stop_time.is_none_or(|stop| committed < stop)
             && selection
                 .gtids
                 .as_ref()

@@ -320,7 +320,7 @@ impl Listener for LastChanges<'_> {
     fn begin(&mut self, gtid: Option<&Gtid>, time: u64) {
         self.has_rows = false;
         let is_late = match self.moment {
-            Moment::Before(end) => i64::try_from(time / 1_000_000).unwrap_or(i64::MAX) >= end,
+            Moment::Before(end) => i64::try_from(time).unwrap_or(i64::MAX) >= end,
             Moment::After(_) => self.has_last,
         };
         let is_dumped = self.is_dumped(gtid);

@@ -42,7 +42,8 @@ const KEYS_MEMORY: usize = 8 << 20;
 pub enum Moment {
     /// After this transaction, before the next one in the log.
     After(Gtid),
-    /// Before the first transaction, in the log's order, that was committed at this time or later, in seconds since 1970.
+    /// Before the first transaction, in the log's order, that was committed at this time or later, in microseconds since
+    /// 1970.
     Before(i64),
 }
 
@@ -248,9 +249,7 @@ impl Listener for FirstTouches {
         self.now = match (self.now, self.moment) {
             (Now::AtLast | Now::After, _) => Now::After,
             (Now::Before, Moment::After(last)) if gtid == Some(&last) => Now::AtLast,
-            (Now::Before, Moment::Before(end))
-                if i64::try_from(time / 1_000_000).unwrap_or(i64::MAX) >= end =>
-            {
+            (Now::Before, Moment::Before(end)) if i64::try_from(time).unwrap_or(i64::MAX) >= end => {
                 Now::After
             }
             (Now::Before, _) => Now::Before,

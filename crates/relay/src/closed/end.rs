@@ -30,7 +30,7 @@ pub enum StopAt {
     After(Gtid),
     /// Before this transaction.
     Before(Gtid),
-    /// Before the first transaction that was committed at this time or later, in seconds since 1970.
+    /// Before the first transaction that was committed at this time or later, in microseconds since 1970.
     Time(u64),
 }
 
@@ -45,7 +45,7 @@ impl StopAt {
     fn is_before(&self, group: &Group) -> bool {
         match self {
             StopAt::Before(gtid) => group.gtid == Some(*gtid),
-            StopAt::Time(time) => committed(group) >= time.saturating_mul(MICROSECONDS),
+            StopAt::Time(time) => committed(group) >= *time,
             StopAt::End | StopAt::After(_) => false,
         }
     }
@@ -179,11 +179,12 @@ impl ClosedLogs {
                         !self.previous(log)?.contains(gtid) && is_next.is_none_or(|next| next.contains(gtid))
                     }
                 },
-                // A log's last event, and the first of the next one, come after each of its commits.
+                // A log's last event, and the first of the next one, come after each of its commits: within that second.
                 StopAt::Time(time) => {
                     let ended = log.ended().map(u64::from);
                     let begun = next(number).and_then(|(_, next)| next.begun()).map(u64::from);
-                    ended.max(begun).is_none_or(|end| end >= *time) || Some(*number) == last
+                    ended.max(begun).is_none_or(|end| end * MICROSECONDS + (MICROSECONDS - 1) >= *time)
+                        || Some(*number) == last
                 }
             };
             if may {

@@ -316,6 +316,6 @@ fn seconds(text: &str) -> Result<u32, String> {
     if let Ok(seconds) = text.parse() {
         return Ok(seconds);
     }
-    let seconds = time::parse(text).map_err(|no_time| format!("{no_time}, or seconds since 1970"))?;
+    let seconds = time::parse_seconds(text).map_err(|no_time| format!("{no_time}, or seconds since 1970"))?;
     Ok(u32::try_from(seconds.max(0)).unwrap_or(u32::MAX))
 }

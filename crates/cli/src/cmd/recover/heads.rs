@@ -30,8 +30,8 @@ impl Head {
     pub(super) fn is_before(&self, moment: Moment) -> bool {
         match moment {
             Moment::After(gtid) => !self.previous.contains(&gtid),
-            // A transaction of the same second may be in the log before it.
-            Moment::Before(end) => i64::from(self.created) < end,
+            // A transaction of the second in which it was created may be in the log before it.
+            Moment::Before(end) => (i64::from(self.created) + 1) * 1_000_000 <= end,
         }
     }
 

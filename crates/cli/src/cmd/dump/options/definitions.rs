@@ -512,9 +512,11 @@ fn set_gtids(_: &mut Options, _: &'static str, _: &OsStr) -> Result<(), String> 
 
 fn datetime(value: &OsStr) -> Result<i64, String> {
     let text = value.to_string_lossy();
-    time::parse(&text).map_err(|no_time| match no_time {
+    time::parse_seconds(&text).map_err(|no_time| match no_time {
         NoTime::Text => format!("ERROR: Incorrect date and time argument: {text}"),
-        NoTime::Date { .. } => format!("ERROR: Incorrect date and time argument: {text}: {no_time}"),
+        NoTime::Date { .. } | NoTime::Fraction | NoTime::TooFine => {
+            format!("ERROR: Incorrect date and time argument: {text}: {no_time}")
+        }
     })
 }
 

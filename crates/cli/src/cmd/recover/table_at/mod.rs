@@ -107,7 +107,7 @@ struct At {
 fn moment(text: &str) -> Result<At, String> {
     let moment = match (text.parse::<Gtid>(), time::parse(text)) {
         (Ok(gtid), _) => Moment::After(gtid),
-        (_, Ok(seconds)) => Moment::Before(seconds),
+        (_, Ok(micros)) => Moment::Before(micros),
         (_, Err(error)) => return Err(format!("{error}; or a GTID, as UUID:23")),
     };
     Ok(At { text: text.to_owned(), moment })
@@ -146,7 +146,7 @@ impl TableAt {
     }
 
     fn check_time(&self) -> Result<()> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
         match self.at.moment {
             Moment::Before(end) if end > i64::try_from(now).unwrap_or(i64::MAX) => {
                 Err(Failure::of(&"--at", format_args!("{}: is in the future", self.at.text)))
