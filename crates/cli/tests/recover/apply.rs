@@ -196,7 +196,7 @@ fn an_undo_is_undone_by_what_it_tells() -> Result<()> {
 #[test]
 fn what_the_server_does_not_take_is_refused_before_anything_is_changed() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);
-    let server = mysql.sandbox().start()?;
+    let server = mysql.sandbox().option("binlog_row_metadata", "FULL").start()?;
     let folder = Folder::new();
     server.sql(TABLES)?;
     server.sql("INSERT INTO shop.orders (id, state) VALUES (1, 'a'), (2, 'b')")?;
@@ -239,5 +239,32 @@ fn what_the_server_does_not_take_is_refused_before_anything_is_changed() -> Resu
     ] {
         folder.run(options).fails(line);
     }
+    Ok(())
+}
+
+#[test]
+fn a_redo_compares_only_what_was_logged() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql
+        .sandbox()
+        .option("binlog_row_metadata", "FULL")
+        .option("binlog_row_image", "MINIMAL")
+        .start()?;
+    let folder = Folder::new();
+    server.sql(TABLES)?;
+    server.flush_binary_logs()?;
+    server.sql(
+        "USE shop; INSERT INTO orders (id, state) VALUES (1, 'a'), (2, 'b'), (3, 'c'); UPDATE orders SET state = 'x' WHERE id = 1;
+         UPDATE orders SET id = 9, note = 'n' WHERE id = 2; DELETE FROM orders WHERE id = 3",
+    )?;
+    let log = server.flush_binary_logs()?;
+    let after = server.checksum_tables("shop")?;
+    server.sql("DELETE FROM shop.orders")?;
+    let mut args = undo(&server, &["--execute"], &log);
+    args[0] = "redo".to_owned();
+    let ran = folder.run(args);
+    assert_eq!(conflicts(&ran), Vec::<String>::new());
+    ran.is_done();
+    assert_eq!(server.checksum_tables("shop")?, after);
     Ok(())
 }

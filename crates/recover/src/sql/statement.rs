@@ -271,7 +271,7 @@ impl<'a> Sides<'_, 'a> {
     /// A column as it is before the statement: what an image leaves out, the change left alone.
     fn current(&self, index: usize) -> Option<Cell<'a>> {
         let of = |image: Option<RowImage<'_, 'a>>| image.and_then(|image| image.cell(index));
-        of(self.from).or_else(|| of(self.to))
+        of(self.from).or_else(|| of(self.to).filter(|_| !self.is_redo))
     }
 
     fn push_cell(&self, out: &mut Vec<u8>, column: &TableColumn, cell: &Cell<'a>) -> Result<(), Unwritable> {
