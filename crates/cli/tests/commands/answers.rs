@@ -403,12 +403,19 @@ fn undo_and_redo_do_nothing_where_a_request_is_not_met() {
     let folder = Folder::new();
     folder.sample("compressed", "binlog.000005");
     let size = fs::metadata(folder.path("binlog.000005")).unwrap().len();
+    let columns = "(id INT PRIMARY KEY, k INT, c CHAR(120), pad CHAR(60))";
+    let table = |number: usize| format!("CREATE TABLE sbtest{number} {columns};\n");
+    let schema =
+        folder.put("schema.sql", format!("USE sbtest;\n{}", (1..=20).map(table).collect::<String>()));
+    let schema = format!("--schema={}", schema.display());
     for direction in ["undo", "redo"] {
-        let run = |arguments: &[&str]| {
-            folder.run([direction, "--operation=delete"].iter().chain(arguments).chain(&["binlog.000005"]))
-        };
-        // To make deletes again, names of columns are needed, which this log does not have.
+        // Names of columns are needed, which this log does not have.
         let is_undo = direction == "undo";
+        let schema = if is_undo { vec![&*schema] } else { Vec::new() };
+        let run = |arguments: &[&str]| {
+            let front = [direction, "--operation=delete"];
+            folder.run(front.iter().chain(&schema).chain(arguments).chain(&["binlog.000005"]))
+        };
         assert_eq!(run(&[]).code, Some(if is_undo { 0 } else { 1 }));
         for (option, value, why) in [
             ("--stop-before-gtid", format!("{UUID}:99999"), "this transaction is not there".to_owned()),

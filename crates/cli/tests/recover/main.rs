@@ -4,9 +4,14 @@
 
 mod apply;
 mod cascades;
+mod client_charsets;
 #[path = "../common/mod.rs"]
 mod common;
+mod conditions;
+mod foreign_keys;
 mod from_server;
+mod moments;
+mod moved_columns;
 mod options;
 mod round_trip;
 mod rows;

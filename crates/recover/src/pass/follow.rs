@@ -34,7 +34,7 @@ pub(crate) struct Transaction {
     pub(crate) statements: u64,
     /// The identifier of a transaction that is prepared, not committed, as the server spells it.
     pub(crate) prepared: Option<String>,
-    id: Option<Gtid>,
+    pub(crate) id: Option<Gtid>,
     is_chosen: bool,
     /// Whether it is chosen if its session is, which its first statement tells.
     may_be_chosen: bool,
@@ -80,6 +80,11 @@ pub(crate) trait Listener {
         Ok(())
     }
 
+    /// Whether statements are to be told that come after the end of what was asked for.
+    fn wants_statements_after(&self) -> bool {
+        false
+    }
+
     /// A log tells all transactions before it.
     fn follows(&mut self, _previous: &GtidSet) {}
 
@@ -121,6 +126,8 @@ pub(crate) struct Follower<L> {
     order: Order,
     open: Option<Transaction>,
     count: u64,
+    /// Nothing more is chosen.
+    pub(crate) is_over: bool,
     /// Whether a transaction was chosen at all.
     pub(crate) has_chosen: bool,
     /// Which of the tables that were named had rows in chosen transactions, by place.
@@ -139,6 +146,7 @@ impl<L: Listener> Follower<L> {
             order: Order::default(),
             open: None,
             count: 0,
+            is_over: false,
             has_chosen: false,
             tables_met: Vec::new(),
             table: None,
@@ -155,6 +163,13 @@ impl<L: Listener> Follower<L> {
     /// Transactions that the coming log holds, though they may not be seen.
     pub(crate) fn pass_over(&mut self, gtids: &GtidSet) {
         self.order.pass_over(gtids);
+    }
+
+    /// Logs that come from here on needn't follow those before, and nothing of them is chosen.
+    pub(crate) fn read_only_statements(&mut self) -> io::Result<()> {
+        self.is_over = true;
+        self.order = Order::default();
+        self.finish()
     }
 
     /// Nothing more comes.
@@ -225,7 +240,10 @@ impl<L: Listener> Follower<L> {
         let time = committed.map(|times| times.original.unwrap_or(times.immediate)).filter(|time| *time > 0);
         let time = time.unwrap_or(u64::from(event.timestamp) * 1_000_000);
         if event.offset >= self.range.stop || gtid.is_some() && gtid == selection.stop_before_gtid {
-            return Err(Error::Io(io::Error::other(Ended)));
+            if !self.listener.wants_statements_after() {
+                return Err(Error::Io(io::Error::other(Ended)));
+            }
+            self.is_over = true;
         }
         let committed = i64::try_from(time).unwrap_or(i64::MAX);
         let may_be_chosen = !self.is_over

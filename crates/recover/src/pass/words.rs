@@ -78,6 +78,16 @@ impl Words {
             || self.is_of_database() && has(&database.to_lowercase())
     }
 
+    /// Whether after it the table may have other columns, or another table its name; run in the database `current`. A statement
+    /// that only mentions the table doesn't count, as LIKE, REFERENCES, CREATE VIEW, TRIGGER or INDEX.
+    pub(crate) fn redefines(&self, current: &str, database: &str, table: &str) -> bool {
+        // There it is, or another statement dropped it.
+        let is_conditional = self.at(0) == "create" && self.words.iter().any(|word| word.text == "exists");
+        self.is_ddl()
+            && !(is_conditional && self.at(1) == "table")
+            && self.may_change(current, database, table)
+    }
+
     /// Whether it may have changed the rows or the columns of a table, run in the database `current`.
     pub(crate) fn may_change(&self, current: &str, database: &str, table: &str) -> bool {
         let [current, database, table] = [current, database, table].map(str::to_lowercase);
@@ -101,11 +111,38 @@ impl Words {
                 let not_names = ["if", "not", "exists", &database];
                 let target = self.words.iter().skip(object + 1);
                 target.take_while(|word| not_names.contains(&word.text.as_str()) || names(word)).any(names)
+                    || self.at(0) == "alter" && self.others(object).iter().any(|word| names(word))
             }
             // Views, indexes, triggers, routines.
             ("create" | "alter" | "drop", None) => false,
             _ => self.words.iter().any(names),
         }
+    }
+
+    /// The names that ALTER TABLE gives its table, and those of the tables with which it exchanges a partition.
+    fn others(&self, object: usize) -> Vec<&Word> {
+        let after = |place: usize, fillers: &[&str]| {
+            let mut words = self.words.iter().skip(place).skip_while(|word| fillers.contains(&&*word.text));
+            let first = words.next();
+            // A name with its database.
+            match words.next() {
+                Some(next) if next.qualifier.is_some() => Some(next),
+                _ => first,
+            }
+        };
+        let verbs = self.words.iter().enumerate().skip(object + 1);
+        verbs
+            .filter_map(|(place, word)| match word.text.as_str() {
+                "rename" if !["column", "index", "key"].contains(&self.at(place + 1)) => {
+                    after(place + 1, &["to", "as"])
+                }
+                "exchange" => {
+                    let with = (place..place + 4).find(|place| self.at(*place) == "with")?;
+                    after(with + 1, &["table"])
+                }
+                _ => None,
+            })
+            .collect()
     }
 
     fn is_of_database(&self) -> bool {
@@ -116,6 +153,45 @@ impl Words {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_gives_a_name_another_meaning_is_told_from_what_mentions_it() {
+        for (text, redefines) in [
+            ("ALTER TABLE orders MODIFY owed INT AFTER id", true),
+            ("ALTER TABLE shop.orders DROP COLUMN x", true),
+            ("ALTER TABLE orders_new RENAME TO orders", true),
+            ("ALTER TABLE orders_new RENAME orders", true),
+            ("ALTER TABLE orders_new ADD x INT, RENAME AS `shop`.`orders`", true),
+            ("ALTER TABLE elsewhere.new RENAME TO shop.orders", true),
+            ("ALTER TABLE new RENAME TO elsewhere.orders", false),
+            ("ALTER TABLE new RENAME COLUMN a TO orders", false),
+            ("ALTER TABLE new RENAME INDEX a TO orders", false),
+            ("ALTER TABLE parts EXCHANGE PARTITION p0 WITH TABLE orders", true),
+            ("ALTER TABLE parts EXCHANGE PARTITION p0 WITH TABLE shop.orders WITHOUT VALIDATION", true),
+            ("ALTER TABLE orders EXCHANGE PARTITION p0 WITH TABLE other", true),
+            ("ALTER TABLE parts EXCHANGE PARTITION orders WITH TABLE other", false),
+            ("RENAME TABLE orders TO _orders_old, _orders_new TO orders", true),
+            ("RENAME TABLE shop._orders_gho TO shop.orders", true),
+            ("CREATE OR REPLACE TABLE orders (id INT)", true),
+            ("CREATE TABLE orders (id INT)", true),
+            ("CREATE TABLE IF NOT EXISTS orders (id INT)", false),
+            ("DROP TABLE IF EXISTS orders", true),
+            ("DROP TABLE elsewhere.orders, orders", true),
+            ("TRUNCATE orders", true),
+            ("DROP SCHEMA shop", true),
+            ("CREATE TABLE copy LIKE orders", false),
+            ("CREATE TABLE copy AS SELECT * FROM orders", false),
+            ("CREATE VIEW v AS SELECT * FROM orders", false),
+            ("CREATE DEFINER=`root`@`%` TRIGGER t BEFORE INSERT ON orders FOR EACH ROW SET NEW.a = 1", false),
+            ("CREATE INDEX i ON orders (a)", false),
+            ("DROP INDEX i ON orders", false),
+            ("ALTER TABLE other ADD FOREIGN KEY (a) REFERENCES orders (id)", false),
+            ("CREATE TEMPORARY TABLE orders (id INT)", false),
+            ("UPDATE orders SET x = 1", false),
+        ] {
+            assert_eq!(Words::of(text).redefines("shop", "shop", "orders"), redefines, "{text}");
+        }
+    }
 
     #[test]
     fn statements_are_told_apart_by_their_words() {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 
+use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::printable;
 use binlogz_payload::{Spool, SpoolMemory};
 
@@ -34,9 +35,9 @@ pub(super) struct SeenTable {
     structure: Structure,
     /// The statements that changed it, in order: a row of epoch n is older than all but the first n.
     pub(super) borders: Vec<String>,
-}
     /// Whether it has rows that foreign keys may have changed, which are changed again unchecked.
     pub(super) may_be_cascaded: bool,
+}
 
 /// All that was kept.
 pub(super) struct Collected {
@@ -46,7 +47,6 @@ pub(super) struct Collected {
     pub(super) maps: Vec<Vec<u8>>,
     /// By number of transaction.
     pub(super) skipped: HashMap<u64, Skipped>,
-}
     /// How many transactions have rows that foreign keys may have changed.
     pub(super) cascading: u64,
 }
@@ -57,6 +57,7 @@ impl Collected {
         let tables = self.tables.iter().filter(|table| table.may_be_cascaded);
         tables.map(|table| (&*table.database, &*table.table)).collect()
     }
+}
 
 /// See the module.
 pub(super) struct Collector<'o> {
@@ -73,13 +74,13 @@ pub(super) struct Collector<'o> {
     statement: Option<(u64, Vec<u8>)>,
     /// Prepared transactions by their identifier.
     prepared: HashMap<String, u64>,
-    /// The effects of foreign keys below the log.
     /// Transactions that were read, and all before them.
     pub(super) seen: GtidSet,
     /// Whether all that was asked for was read, and only later statements count.
     pub(super) is_after: bool,
     /// The last transaction with rows that foreign keys may have changed.
     cascading: Option<u64>,
+    /// The effects of foreign keys below the log.
     pub(super) cascades: Option<Cascades>,
 }
 
@@ -114,6 +115,17 @@ impl<'o> Collector<'o> {
         let open = self.prepared.into_values().map(|number| (number, Skipped::XaPrepared));
         self.collected.skipped.extend(open);
         self.collected
+    }
+
+    pub(super) fn unnamed_tables(&self) -> Vec<String> {
+        let unnamed = self.collected.tables.iter().filter(|table| !table.structure.has_names());
+        unnamed.map(|table| format!("{}.{}", table.database, table.table)).collect()
+    }
+
+    pub(super) fn columns_unknown(&mut self, why: &str) {
+        for table in self.collected.tables.iter_mut().filter(|table| !table.structure.has_names()) {
+            table.borders.push(why.to_owned());
+        }
     }
 
     /// A record of this transaction follows.
@@ -165,6 +177,14 @@ impl<'o> Collector<'o> {
             let place = format!("{} at {}{inside}#{}: ", transaction.log, row.offset, row.row);
             return put(&mut self.collected.kept, Kind::Missing, &[place.as_bytes(), row.text]);
         }
+        if row.flags.may_be_cascaded() {
+            if self.cascading.replace(transaction.number) != Some(transaction.number) {
+                self.collected.cascading += 1;
+            }
+            if let Some(table) = self.collected.tables.get_mut(self.table) {
+                table.may_be_cascaded = true;
+            }
+        }
         let epoch = self.collected.tables.get(self.table).map_or(0, |table| table.borders.len());
         let numbers = [self.table, epoch, self.map].map(|number| (number as u32).to_le_bytes());
         put(&mut self.collected.kept, Kind::Row, &[numbers.as_flattened(), &[row.flags.0], row.text])
@@ -177,14 +197,6 @@ impl<'o> Collector<'o> {
         let mut by = None;
         cascades.at(Place::of(transaction, row), &mut |child| {
             if by.as_ref().is_some_and(|by| *by != child.constraint) {
-        if row.flags.may_be_cascaded() {
-            if self.cascading.replace(transaction.number) != Some(transaction.number) {
-                self.collected.cascading += 1;
-            }
-            if let Some(table) = self.collected.tables.get_mut(self.table) {
-                table.may_be_cascaded = true;
-            }
-        }
                 self.by_constraint(by.take())?;
             }
             by = Some(child.constraint.clone());
@@ -213,9 +225,9 @@ impl<'o> Collector<'o> {
         }
     }
 
-    fn change_tables(&mut self, statement: &str, words: &Words) {
+    fn change_tables(&mut self, statement: &str, current: &str, words: &Words) {
         for table in &mut self.collected.tables {
-            if words.mention(&table.database, &table.table) {
+            if words.redefines(current, &table.database, &table.table) {
                 table.borders.push(statement.to_owned());
             }
         }
@@ -223,6 +235,23 @@ impl<'o> Collector<'o> {
 }
 
 impl Listener for Collector<'_> {
+    /// A statement after the chosen part of the logs may have changed the tables of its rows.
+    fn wants_statements_after(&self) -> bool {
+        true
+    }
+
+    fn follows(&mut self, previous: &GtidSet) {
+        if !self.is_after {
+            self.seen.union(previous);
+        }
+    }
+
+    fn begin(&mut self, gtid: Option<&Gtid>, _: u64) {
+        if !self.is_after {
+            gtid.into_iter().for_each(|gtid| self.seen.add(*gtid));
+        }
+    }
+
     /// A missing transaction may have changed the same rows, unless it is known that none of it was chosen.
     fn breaks(&mut self, logs: &Break) -> Result<(), Error> {
         let is_irrelevant = !logs.missing.is_empty()
@@ -275,22 +304,29 @@ impl Listener for Collector<'_> {
         statement: &StatementAt<'_>,
         is_chosen: bool,
     ) -> io::Result<()> {
+        if self.is_after && transaction.id.as_ref().is_some_and(|gtid| self.seen.contains(gtid)) {
+            return Ok(());
+        }
         let text = String::from_utf8_lossy(statement.text);
         let words = Words::of(&text);
         if words.leaves_rows_alone() {
             return Ok(());
         }
         let shown = shortened(&text);
+        let database = String::from_utf8_lossy(statement.database);
         if words.is_ddl() {
             let by = transaction.gtid.as_deref().unwrap_or("a transaction without GTID");
-            self.change_tables(&format!("{by}: {shown}"), &words);
+            let Transaction { log, offset, .. } = transaction;
+            self.change_tables(&format!("{by}, {log} at {offset}: {shown}"), &database, &words);
         }
-        let is_meant = self.selection.tables.is_empty()
-            || self.selection.tables.iter().any(|(database, table)| words.mention(database, table));
+        let is_about = |(own, table): &(String, String)| match words.is_ddl() {
+            true => words.redefines(&database, own, table),
+            false => words.mention(own, table),
+        };
+        let is_meant = self.selection.tables.is_empty() || self.selection.tables.iter().any(is_about);
         if is_chosen && is_meant {
             self.begin(transaction)?;
             self.end_statement()?;
-            let database = String::from_utf8_lossy(statement.database);
             let context = if database.is_empty() { String::new() } else { format!(" (in {database})") };
             put(&mut self.collected.kept, Kind::Border, &[shown.as_bytes(), context.as_bytes()])?;
         }

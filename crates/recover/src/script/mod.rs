@@ -75,6 +75,8 @@ pub struct Script<'o> {
     across_ddl: bool,
     follower: Follower<Collector<'o>>,
     finder: Option<Finder<'o, Rows>>,
+    /// The last log and where it ended.
+    last_read: Option<(String, u64)>,
 }
 
 impl<'o> Script<'o> {
@@ -86,7 +88,7 @@ impl<'o> Script<'o> {
         across_ddl: bool,
     ) -> Self {
         let follower = Follower::new(Collector::new(selection, direction));
-        Script { selection, schema, direction, form, across_ddl, follower, finder: None }
+        Script { selection, schema, direction, form, across_ddl, follower, finder: None, last_read: None }
     }
 
     /// Takes back as well what these foreign keys did below the log. All logs are then read ahead first.
@@ -123,7 +125,8 @@ impl<'o> Script<'o> {
         self.follower.listener.cascades.as_ref().map(Cascades::notes).unwrap_or_default()
     }
 
-    /// Reads a log, in the order of the logs. `false`: nothing after it is asked for.
+    /// Reads a log, in the order of the logs. `false`: nothing after it is asked for, but logs that are read nevertheless tell
+    /// whether statements changed the tables since.
     ///
     /// # Errors
     ///
@@ -141,11 +144,57 @@ impl<'o> Script<'o> {
         }
         let renderer = Rows { direction: self.direction, form: self.form };
         let search = Search { selection: self.selection, schema: self.schema, renderer: &renderer, workers };
-        read_log(input, (name, range), &search, &mut self.follower, progress)
+        let (summary, goes_on) = read_log(input, (name, range), &search, &mut self.follower, progress)?;
+        self.last_read = Some((name.to_owned(), summary.bytes_read));
+        Ok((summary, goes_on && !self.follower.is_over))
+    }
+
+    /// The tables with chosen rows whose columns' names aren't in the logs, as `database.table`: theirs come from elsewhere.
+    pub fn unnamed_tables(&self) -> Vec<String> {
+        self.follower.listener.unnamed_tables()
+    }
+
+    /// The log that was read last, and the offset where it ended.
+    pub fn last_read(&self) -> Option<(&str, u64)> {
+        self.last_read.as_ref().map(|(name, end)| (&**name, *end))
+    }
+
+    /// The transactions that were read or passed over, and all before them.
+    pub fn transactions_read(&self) -> &GtidSet {
+        &self.follower.listener.seen
+    }
+
+    /// Reads a log for the sake of statements that changed tables after all that was read: of transactions that were read
+    /// before, nothing is taken.
+    ///
+    /// # Errors
+    ///
+    /// A log that can't be read.
+    pub fn read_after(
+        &mut self,
+        input: Input,
+        name: &str,
+        workers: usize,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<ReadSummary, Error> {
+        self.follower.read_only_statements()?;
+        self.follower.listener.is_after = true;
+        let renderer = Rows { direction: self.direction, form: self.form };
+        // No table has this name: no row is looked at.
+        let nothing = Selection { tables: vec![(String::new(), String::new())], ..Selection::default() };
+        let search = Search { selection: &nothing, schema: None, renderer: &renderer, workers };
+        let whole = Range { start: 0, stop: u64::MAX };
+        read_log(input, (name, whole), &search, &mut self.follower, progress).map(|(summary, _)| summary)
+    }
+
+    /// Whether the tables whose columns' names aren't in the logs were changed since can't be told: why.
+    pub fn columns_unknown(&mut self, why: &str) {
+        self.follower.listener.columns_unknown(why);
     }
 
     /// The coming log holds these transactions, though parts of it may be left out of what is read.
     pub fn pass_over(&mut self, gtids: &GtidSet) {
+        self.follower.listener.seen.union(gtids);
         self.follower.pass_over(gtids);
     }
 

@@ -93,7 +93,8 @@ pub(crate) fn push_statement(
         Direction::Redo => (before, after),
     };
     let sides = Sides { from, to, before, after, is_redo: direction == Direction::Redo, matching };
-    if !table.has_names && from.is_some() {
+    // By their places alone values come into other columns if the table's were moved since.
+    if !table.has_names {
         return Outcome::Missing(
             "the log has no column names (binlog_row_metadata=FULL writes them): --schema tells them"
                 .to_owned(),
@@ -268,7 +269,8 @@ impl<'a> Sides<'_, 'a> {
         }
     }
 
-    /// A column as it is before the statement: what an image leaves out, the change left alone.
+    /// A column as it is before the statement. What the image after a change leaves out, the change left alone; what the one
+    /// before it leaves out may have been anything.
     fn current(&self, index: usize) -> Option<Cell<'a>> {
         let of = |image: Option<RowImage<'_, 'a>>| image.and_then(|image| image.cell(index));
         of(self.from).or_else(|| of(self.to).filter(|_| !self.is_redo))

@@ -136,6 +136,11 @@ impl Structure {
         Structure { kinds: kinds.finish(), names: are_named.then(|| names.finish()) }
     }
 
+    /// Whether the log tells the columns' names.
+    pub(crate) fn has_names(self) -> bool {
+        self.names.is_some()
+    }
+
     /// Whether both can be of one structure.
     pub(crate) fn fits(self, other: Structure) -> bool {
         let differ = matches!((self.names, other.names), (Some(one), Some(two)) if one != two);

@@ -40,6 +40,11 @@ impl Head {
         !self.previous.is_disjoint(gtids)
     }
 
+    /// Whether all that came before it is among these transactions.
+    pub(super) fn follows_only(&self, gtids: &GtidSet) -> bool {
+        self.previous.is_subset(gtids)
+    }
+
     /// Whether nothing came before it.
     pub(super) fn is_first(&self) -> bool {
         self.previous.is_empty()

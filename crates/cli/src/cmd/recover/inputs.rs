@@ -252,6 +252,7 @@ impl Pass<'_> {
     ) -> Result<Vec<Unmet>> {
         let count = self.logs.len();
         let mut unmet = Vec::new();
+        let mut is_over = false;
         for (number, log) in self.logs.iter().enumerate() {
             let range = self.choose.range(number, count);
             let mut looked_for = LookedFor::new(self.selection, self.schema, range, self.statements);
@@ -270,12 +271,17 @@ impl Pass<'_> {
             if let Some(cut) = summary.cut {
                 warn_cut(log, cut, "; they are left out");
             }
-            if !goes_on {
-                return Ok(unmet);
+            is_over |= !goes_on;
+            match (is_over, self.statements) {
+                (false, _) => {}
+                // A later statement may have changed the tables.
+                (true, true) => continue,
+                (true, false) => return Ok(unmet),
             }
             unmet.extend(self.choose.unmet_positions((number, count), summary.bytes_read));
         }
-        unmet.extend(self.selection.stop_before_gtid.map(|gtid| Unmet::stop_before_gtid(&gtid)));
+        let stop = self.selection.stop_before_gtid.filter(|_| !is_over);
+        unmet.extend(stop.map(|gtid| Unmet::stop_before_gtid(&gtid)));
         Ok(unmet)
     }
 }

@@ -5,6 +5,7 @@ mod apply;
 mod choose;
 mod heads;
 mod inputs;
+mod later;
 mod looked_for;
 mod output;
 mod rows;
@@ -178,6 +179,9 @@ impl ScriptArgs {
         if !unmet.is_empty() {
             unmet.iter().for_each(|unmet| complain(&unmet.line));
             return Ok(Exit::Negative);
+        }
+        if let Some(connect) = self.schema.server(&options, (apply_to.as_ref(), log_server.as_ref()))? {
+            later::look(&mut script, &connect, workers(self.jobs))?;
         }
         let tables = selection.tables.iter().map(|(database, table)| (database.as_bytes(), table.as_bytes()));
         let without_rows = Unmet::tables(tables, |place| script.has_met_table(place));

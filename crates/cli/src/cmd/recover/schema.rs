@@ -83,6 +83,21 @@ impl SchemaArg {
         }
     }
 
+    /// The server that tells what a log lacks, if it is one: as [`read`](Self::read) finds it.
+    pub(super) fn server(
+        &self,
+        options: &impl Fn() -> Result<ConnectOptions>,
+        (apply_to, log_server): (Option<&ConnectOptions>, Option<&ConnectOptions>),
+    ) -> Result<Option<ConnectOptions>> {
+        match &self.schema {
+            Some(place) if is_server(place) => {
+                with_place(&options()?, place).map(Some).map_err(Failure::Line)
+            }
+            Some(_) => Ok(None),
+            None => Ok(apply_to.or(log_server).cloned()),
+        }
+    }
+
     /// Whether it names a server.
     pub(super) fn is_server(&self) -> bool {
         self.schema.as_deref().is_some_and(is_server)

@@ -1,0 +1,67 @@
+//! Columns' names that a log lacks are those that a server has now: whether they were the same when the rows were logged, its
+//! logs since then tell.
+
+use binlogz_flow::Input;
+use binlogz_recover::{Script, ServerLogs};
+use binlogz_source::ConnectOptions;
+
+use super::{failure, heads};
+use crate::failure::{Failure, Result};
+use crate::log_path::LogPath;
+use crate::progress::Progress;
+
+/// Reads the server's logs after those that were read. If it hasn't all of them, rows of tables without names are left.
+pub(super) fn look(script: &mut Script<'_>, connect: &ConnectOptions, workers: usize) -> Result<()> {
+    if script.unnamed_tables().is_empty() {
+        return Ok(());
+    }
+    match since(script, connect) {
+        Ok(logs) => read(script, &logs, connect, workers),
+        Err(why) => {
+            let server = connect.server();
+            script.columns_unknown(&format!(
+                "the log has no column names, and whether they were always those that {server} has now can't be told: {why}"
+            ));
+            Ok(())
+        }
+    }
+}
+
+/// The server's logs from the first on that may have what wasn't read.
+fn since(script: &Script<'_>, connect: &ConnectOptions) -> std::result::Result<ServerLogs, String> {
+    let listed = heads::list(connect).map_err(line_of)?;
+    let names: Vec<String> = listed.into_iter().map(|(name, _)| name).collect();
+    let seen = script.transactions_read();
+    let (first, offset) = if seen.is_empty() {
+        // Without GTIDs a log is known by its name.
+        let last = script.last_read().filter(|(last, _)| names.iter().any(|name| name == last));
+        let (last, end) = last.ok_or("it doesn't have the log")?;
+        (last.to_owned(), end)
+    } else {
+        let found = heads::from_last(names, connect, &|head| head.follows_only(seen));
+        let (names, head) = found.map_err(line_of)?.ok_or("it has no binary log")?;
+        if !head.follows_only(seen) {
+            return Err("its logs begin later than those that were read end".to_owned());
+        }
+        (names.into_iter().next().unwrap_or_default(), heads::LOG_BEGIN)
+    };
+    ServerLogs::open(connect, &first, offset).map_err(|error| error.to_string())
+}
+
+fn line_of(failure: Failure) -> String {
+    match failure {
+        Failure::Line(line) => line,
+        Failure::ClosedPipe => "it can't be asked".to_owned(),
+    }
+}
+
+fn read(script: &mut Script<'_>, logs: &ServerLogs, connect: &ConnectOptions, workers: usize) -> Result<()> {
+    let trouble = |error: binlogz_source::Error| Failure::of(&connect.server(), error);
+    while let Some((name, bytes)) = logs.next_log().map_err(trouble)? {
+        let progress = Progress::new(&name, None);
+        let input = Input::Stream(bytes);
+        let read = script.read_after(input, &name, workers, &mut |bytes| progress.at(bytes));
+        read.map_err(|error| failure(&LogPath::File(name.clone().into()), error))?;
+    }
+    Ok(())
+}

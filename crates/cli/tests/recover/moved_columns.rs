@@ -1,0 +1,129 @@
+//! Rows that were logged before their table got other columns, or another table got its name: they are left, and the statement
+//! is named.
+
+use std::path::PathBuf;
+
+use binlogz_testkit::{MysqlSandbox, Result, Tool, require_tool};
+
+use crate::common::{Folder, Ran};
+use crate::round_trip::place_of;
+
+/// A table of default metadata, of which a row is deleted in a log of its own.
+fn deleted(server: &MysqlSandbox) -> Result<PathBuf> {
+    server.sql(
+        "DROP DATABASE IF EXISTS shop; CREATE DATABASE shop; USE shop;
+         CREATE TABLE orders (id INT PRIMARY KEY, paid INT, owed INT); INSERT INTO orders VALUES (1, 100, 5), (2, 7, 8);
+         CREATE TABLE other (id INT PRIMARY KEY, paid INT, owed INT); INSERT INTO other VALUES (1, 100, 5);
+         CREATE TABLE parts (id INT PRIMARY KEY, paid INT, owed INT) PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (100))",
+    )?;
+    server.flush_binary_logs()?;
+    server.sql("DELETE FROM shop.orders WHERE id = 1")?;
+    server.flush_binary_logs()
+}
+
+fn undo(folder: &Folder, more: &[&str], log: &PathBuf) -> Ran {
+    let front = ["undo", "--no-defaults", "--user=root", "--table", "shop.orders"];
+    folder.run(front.iter().chain(more).map(AsRef::as_ref).chain([log.as_os_str()]))
+}
+
+#[test]
+fn rows_from_before_their_table_was_changed_are_left_and_the_statement_is_named() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let folder = Folder::new();
+    let place = place_of(&server);
+    for (statement, is_left) in [
+        ("ALTER TABLE orders MODIFY owed INT AFTER id", true),
+        ("ALTER TABLE orders DROP COLUMN paid, ADD COLUMN paid INT", true),
+        ("ALTER TABLE orders ADD COLUMN more INT FIRST, DROP COLUMN owed", true),
+        ("ALTER TABLE orders RENAME COLUMN paid TO x, RENAME COLUMN owed TO paid", true),
+        ("RENAME TABLE orders TO old, other TO orders", true),
+        ("RENAME TABLE orders TO old; ALTER TABLE other RENAME TO orders", true),
+        ("ALTER TABLE parts EXCHANGE PARTITION p WITH TABLE orders", true),
+        ("DROP TABLE orders; CREATE TABLE orders (id INT PRIMARY KEY, owed INT, paid INT)", true),
+        (
+            "CREATE TABLE copy LIKE orders; CREATE VIEW v AS SELECT * FROM orders; CREATE INDEX i ON orders (paid)",
+            false,
+        ),
+        ("CREATE TRIGGER t BEFORE DELETE ON orders FOR EACH ROW SET @x = 1", false),
+    ] {
+        let log = deleted(&server)?;
+        server.sql(&format!("USE shop; {statement}"))?;
+        server.flush_binary_logs()?;
+        let ran = undo(&folder, &["--schema", &place], &log);
+        let expected = if is_left { 1 } else { 0 };
+        assert_eq!(ran.code, Some(expected), "{statement}: {}{}", ran.text(), ran.stderr);
+        assert_eq!(ran.text().contains("\nINSERT INTO"), !is_left, "{statement}: {}", ran.text());
+        if is_left {
+            let names = ran.text().contains("not undone, its table was changed after it (")
+                && ran.text().contains(", binlog.0000")
+                && ran.text().contains(" at ");
+            assert!(names, "{statement}: {}", ran.text());
+            let before = server.checksum_tables("shop")?;
+            let applied = undo(&folder, &["--apply", &place, "--execute"], &log);
+            assert_eq!(applied.code, Some(1), "{statement}: {}{}", applied.text(), applied.stderr);
+            assert_eq!(server.checksum_tables("shop")?, before, "{statement}");
+        }
+        // Without names, values have only their places.
+        let blind = undo(&folder, &[], &log);
+        assert_eq!(blind.code, Some(1), "{}", blind.text());
+        assert!(blind.text().contains("the log has no column names"), "{}", blind.text());
+    }
+    Ok(())
+}
+
+#[test]
+fn a_stop_does_not_hide_what_changed_the_table_later() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().option("binlog_row_metadata", "FULL").start()?;
+    let folder = Folder::new();
+    deleted(&server)?;
+    server.sql("DELETE FROM shop.orders WHERE id = 2")?;
+    let gtid = server.sql("SELECT @@GLOBAL.gtid_executed")?;
+    let (uuid, last) = gtid.trim().rsplit_once(['-', ':']).unwrap();
+    let uuid = uuid.split(':').next().unwrap();
+    server.sql("ALTER TABLE shop.orders MODIFY owed BIGINT AFTER id")?;
+    let log = server.flush_binary_logs()?;
+    let next: u64 = last.parse::<u64>().unwrap() + 1;
+    for stop in [
+        ["--stop-before-gtid".to_owned(), format!("{uuid}:{next}")],
+        ["--gtids".to_owned(), format!("{uuid}:{last}")],
+    ] {
+        let ran = undo(&folder, &stop.each_ref().map(String::as_str), &log);
+        assert_eq!(ran.code, Some(1), "{stop:?}: {}{}", ran.text(), ran.stderr);
+        assert!(ran.text().contains("ALTER TABLE shop.orders MODIFY owed"), "{stop:?}: {}", ran.text());
+    }
+    Ok(())
+}
+
+#[test]
+fn a_table_that_took_the_name_of_another_is_not_shown_as_it() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let folder = Folder::new();
+    let place = place_of(&server);
+    for statement in [
+        "ALTER TABLE parts EXCHANGE PARTITION p WITH TABLE orders",
+        "RENAME TABLE orders TO old; ALTER TABLE other RENAME TO orders",
+        "RENAME TABLE orders TO old; ALTER TABLE other RENAME shop.orders",
+    ] {
+        deleted(&server)?;
+        let gtid = server.sql("SELECT @@GLOBAL.gtid_executed")?;
+        let (uuid, last) = gtid.trim().rsplit_once(['-', ':']).unwrap();
+        let at = format!("{}:{last}", uuid.split(':').next().unwrap());
+        server.sql(&format!("USE shop; {statement}"))?;
+        let ran = folder.run([
+            "table-at",
+            "--no-defaults",
+            "--user=root",
+            "shop.orders",
+            "--at",
+            &at,
+            "--server",
+            &place,
+        ]);
+        assert_eq!(ran.code, Some(2), "{statement}: {}", ran.text());
+        assert!(ran.stderr.contains("a statement changed the table"), "{statement}: {}", ran.stderr);
+    }
+    Ok(())
+}
