@@ -136,6 +136,26 @@ fn one_event_of_half_a_gigabyte_in_a_few_kilobytes() {
     let with_event = MEMORY_MAX + WINDOW + (INSIDE >> 10);
     within("stats", with_event, folder.binlogz(["stats", "--jobs=16", "bomb"]));
     within("stats --values", with_event, folder.binlogz(["stats", "--jobs=16", "--values", "bomb"]));
+    for command in [&["rows", "shop.item", "bomb"][..], &["undo", "bomb"]] {
+        let mut command = folder.binlogz(command);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let memory = peak_of(child);
+        println!("{command:?}: {} MiB", memory >> 10);
+        assert!(
+            memory > 1 << 10 && memory <= with_event,
+            "{command:?} took {memory} KiB, expected at most {with_event}"
+        );
+    }
+}
+
+/// The most memory that a process took, in KiB, whatever it answers.
+fn peak_of(mut child: Child) -> u64 {
+    let mut most = 0;
+    while child.try_wait().unwrap().is_none() {
+        most = most.max(peak_memory(child.id()).unwrap_or(0));
+        thread::sleep(LOOK_EVERY);
+    }
+    most
 }
 
 /// Bytes of the rows of one large statement: their text is longer still.

@@ -167,11 +167,18 @@ impl Listener for Writer<'_> {
             reader.read_exact(sizes.as_flattened_mut())?;
             let [place_size, text_size] = sizes.map(u32::from_le_bytes);
             place.resize(place_size as usize, 0);
-            text.resize(text_size as usize, 0);
             reader.read_exact(&mut place)?;
-            reader.read_exact(&mut text)?;
             left = left.saturating_sub(8 + u64::from(place_size) + u64::from(text_size));
-            self.change(transaction, outcome, &place, &text)?;
+            if self.format == LifeFormat::Json {
+                // A value may be larger than all the rest: it is not held.
+                self.begin_line(transaction, outcome.0, &place)?;
+                io::copy(&mut (&mut reader).take(text_size.into()), &mut self.out)?;
+                self.out.write_all(b"}\n")?;
+            } else {
+                text.resize(text_size as usize, 0);
+                reader.read_exact(&mut text)?;
+                self.change(transaction, outcome, &place, &text)?;
+            }
             self.count += 1;
         }
         Ok(())
@@ -194,6 +201,24 @@ fn outcome(transaction: &Transaction, ending: Ending) -> (&'static str, &'static
 }
 
 impl Writer<'_> {
+    /// The front of a line, up to what its row tells.
+    fn begin_line(&mut self, transaction: &Transaction, ending: &str, place: &[u8]) -> io::Result<()> {
+        let mut line = b"{\"time\":".to_vec();
+        push_string(&mut line, &utc(transaction.time));
+        line.extend_from_slice(b",\"gtid\":");
+        match &transaction.gtid {
+            Some(gtid) => push_string(&mut line, gtid),
+            None => line.extend_from_slice(b"null"),
+        }
+        let thread = transaction.thread_id.map_or("null".to_owned(), |id| id.to_string());
+        line.extend_from_slice(format!(",\"thread_id\":{thread},\"log\":").as_bytes());
+        push_string(&mut line, &transaction.log);
+        line.push(b',');
+        line.extend_from_slice(place);
+        line.extend_from_slice(format!(",\"ending\":\"{ending}\",").as_bytes());
+        self.out.write_all(&line)
+    }
+
     fn change(
         &mut self,
         transaction: &Transaction,
@@ -222,22 +247,9 @@ impl Writer<'_> {
                 out.write_all(columns)
             }
             LifeFormat::Json => {
-                let mut line = b"{\"time\":".to_vec();
-                push_string(&mut line, &utc(transaction.time));
-                line.extend_from_slice(b",\"gtid\":");
-                match gtid {
-                    Some(gtid) => push_string(&mut line, gtid),
-                    None => line.extend_from_slice(b"null"),
-                }
-                let thread = transaction.thread_id.map_or("null".to_owned(), |id| id.to_string());
-                line.extend_from_slice(format!(",\"thread_id\":{thread},\"log\":").as_bytes());
-                push_string(&mut line, &transaction.log);
-                line.push(b',');
-                line.extend_from_slice(place);
-                line.extend_from_slice(format!(",\"ending\":\"{ending}\",").as_bytes());
-                line.extend_from_slice(text);
-                line.extend_from_slice(b"}\n");
-                out.write_all(&line)
+                self.begin_line(transaction, ending, place)?;
+                self.out.write_all(text)?;
+                self.out.write_all(b"}\n")
             }
             LifeFormat::Csv => {
                 let mut front = Vec::new();

@@ -7,11 +7,13 @@ use binlogz_report::jsonl::{push_string, push_value};
 use super::LifeFormat;
 use crate::choose::Operation;
 use crate::pass::{Rendered, Renderer};
-use crate::sql::literal::{push, push_hex, push_quoted, push_stored};
+use crate::sql::literal::{push, push_front, push_hex, push_shown};
 use crate::table::{Table, TableColumn};
 
 /// The most characters of a value in text.
 const VALUE_LENGTH_MAX: usize = 200;
+/// Bytes of a value that have so many characters.
+const VALUE_SIZE_MAX: usize = 4 * VALUE_LENGTH_MAX + 4;
 /// The widest name that values are lined up behind.
 const NAME_WIDTH_MAX: usize = 30;
 
@@ -39,38 +41,51 @@ struct Change<'t> {
     is_changed: bool,
 }
 
-/// The columns of which the log has a value, as SQL writes them.
-fn changes<'t>(table: &'t Table, row: &Row<'_, '_>) -> Vec<Change<'t>> {
+/// The columns of which the log has a value, as SQL writes them; of long ones at least so many bytes.
+fn changes<'t>(table: &'t Table, row: &Row<'_, '_>, size_max: usize) -> Vec<Change<'t>> {
     let shown = |image: Option<RowImage<'_, '_>>, column: &TableColumn| {
         let cell = image?.cell(column.index)?;
-        Some(value(column, row, &cell))
+        Some(value(column, row, &cell, size_max))
     };
-    let columns = table.columns.iter().map(|column| {
-        let (before, after) = (shown(row.before, column), shown(row.after, column));
-        // An update left alone the columns that its image lacks.
-        let is_changed = after.is_some() && before != after;
-        Change { column, before, after, is_changed }
+    let columns = table.columns.iter().map(|column| Change {
+        column,
+        before: shown(row.before, column),
+        after: shown(row.after, column),
+        is_changed: is_changed(column, row),
     });
     columns.filter(|change| change.before.is_some() || change.after.is_some()).collect()
 }
 
-fn value(column: &TableColumn, row: &Row<'_, '_>, cell: &Cell<'_>) -> Vec<u8> {
+/// Whether an update gave a column another value; it left alone those that its image lacks.
+fn is_changed(column: &TableColumn, row: &Row<'_, '_>) -> bool {
+    let [before, after] =
+        [row.before, row.after].map(|image| image.and_then(|image| image.cell(column.index)));
+    match (before.map(|cell| cell.content), after.map(|cell| cell.content)) {
+        (_, None) => false,
+        (Some(_), Some(CellContent::JsonDiffs(diffs))) => !diffs.is_empty(),
+        (before, after) => before != after,
+    }
+}
+
+fn value(column: &TableColumn, row: &Row<'_, '_>, cell: &Cell<'_>, size_max: usize) -> Vec<u8> {
     let mut out = Vec::new();
     if matches!(cell.content, CellContent::JsonDiffs(_)) {
         let mut document = Vec::new();
         if let Ok(Some(tree)) = row.json_after(cell.index)
             && tree.write_text(&mut document).is_ok()
         {
-            push_quoted(&mut out, &document);
+            push_shown(&mut out, &document);
             return out;
         }
     }
-    if push_stored(&mut out, column, cell).is_err() {
+    if push_front(&mut out, column, cell, size_max).is_err() {
         out.clear();
         match (cell.value(), cell.content) {
             // Whether it has a sign is not logged.
             (Ok(binlogz_binlog::row::Value::Int(number)), _) => push(&mut out, number),
-            (_, CellContent::Value(bytes) | CellContent::JsonDiffs(bytes)) => push_hex(&mut out, bytes),
+            (_, CellContent::Value(bytes) | CellContent::JsonDiffs(bytes)) => {
+                push_hex(&mut out, bytes.get(..size_max).unwrap_or(bytes));
+            }
             (_, CellContent::Null) => push(&mut out, "NULL"),
         }
     }
@@ -79,7 +94,7 @@ fn value(column: &TableColumn, row: &Row<'_, '_>, cell: &Cell<'_>) -> Vec<u8> {
 
 fn text(table: &Table, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) {
     push(out, format_args!("{} {}\n", operation.name(), printable(&table.shown())));
-    let changes = changes(table, row);
+    let changes = changes(table, row, VALUE_SIZE_MAX);
     let width = |change: &Change<'_>| change.column.shown().chars().count();
     let width = changes.iter().map(width).max().unwrap_or(0).min(NAME_WIDTH_MAX);
     for change in &changes {
@@ -134,20 +149,20 @@ fn json(table: &Table, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8
         out.push(b'}');
     }
     push(out, ",\"changed\":[");
-    let changed = changes(table, row);
-    let changed = changed.iter().filter(|change| operation == Operation::Update && change.is_changed);
-    for (number, change) in changed.enumerate() {
+    let changed =
+        table.columns.iter().filter(|column| operation == Operation::Update && is_changed(column, row));
+    for (number, column) in changed.enumerate() {
         if number > 0 {
             out.push(b',');
         }
-        push_string(out, &change.column.shown());
+        push_string(out, &column.shown());
     }
     out.push(b']');
 }
 
 /// A line for each column.
 fn csv(table: &Table, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) {
-    for change in changes(table, row) {
+    for change in changes(table, row, usize::MAX) {
         push_csv(out, &table.schema.database);
         out.push(b',');
         push_csv(out, &table.schema.table);
