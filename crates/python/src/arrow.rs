@@ -78,7 +78,8 @@ struct Frame {
 
 impl Frame {
     fn new(gtid: GtidContent, position: u64) -> Self {
-        let micros = |time: Option<u64>| i64::try_from(time?).ok();
+        // 0 is unknown: a server before 8.0.1 committed it first.
+        let micros = |time: Option<u64>| i64::try_from(time?).ok().filter(|time| *time > 0);
         Frame {
             gtid: gtid.gtid,
             position: Some(position),

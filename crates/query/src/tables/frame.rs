@@ -13,7 +13,8 @@ pub(super) struct Frame {
     pub(super) gtid: Option<String>,
     /// Where its GTID event begins.
     pub(super) position: Option<u64>,
-    /// When it was committed first, in microseconds since 1970: what an archive knows of its blocks.
+    /// When it was committed first, in microseconds since 1970: what an archive knows of its blocks. Where that is unknown it is
+    /// `None` and nothing else, so that a block which is left out never has a row that meets the condition.
     pub(super) committed_at: Option<i64>,
     /// When it was committed on the server that wrote the log.
     pub(super) applied_at: Option<i64>,
@@ -58,7 +59,8 @@ impl Frame {
 
     /// Takes the times that a GTID event has.
     pub(super) fn take_times(&mut self, times: Option<CommitTimestamps>) {
-        let micros = |time: u64| i64::try_from(time).ok();
+        // 0 is unknown: a server before 8.0.1 committed it first, and told no time.
+        let micros = |time: u64| i64::try_from(time).ok().filter(|time| *time > 0);
         self.applied_at = times.and_then(|times| micros(times.immediate));
         self.committed_at = times.and_then(|times| micros(times.original.unwrap_or(times.immediate)));
     }

@@ -2,11 +2,13 @@
 
 use binlogz_binlog::EventType;
 use binlogz_binlog::event::{
-    Bitmap, OptionalMetadata, RowsEvent, RowsFlags, TableId, TableMapEvent, TableMapFlags, XidEvent,
+    Bitmap, CommitTimestamps, GtidEvent, GtidFlags, LogicalClock, OptionalMetadata, RowsEvent, RowsFlags,
+    TableId, TableMapEvent, TableMapFlags, XidEvent,
 };
+use binlogz_binlog::gtid::ServerUuid;
 use binlogz_testkit::builder::{LogBuilder, Release, query};
 
-use crate::common::{SHAPES, ask};
+use crate::common::{SHAPES, archive_of, ask};
 
 #[test]
 fn every_type_has_its_column_and_its_values() {
@@ -122,4 +124,40 @@ fn over_ddl_a_table_has_all_columns_in_types_for_all_values() {
     let expected =
         rows(["2020-02-29", "9999-12-31 23:59:59"]) + "\"{\"\"id\"\":3}\",3,,never,\nn,day\nInt64,Utf8\n";
     assert_eq!(three.split_once('\n').unwrap().1, expected);
+}
+
+/// A server before 8.0.1 committed it first: the original commit timestamp is 0.
+#[test]
+fn a_first_commit_whose_time_nobody_knows_is_null_and_not_1970() {
+    let mut log = LogBuilder::new(Release::MYSQL_9_7);
+    for (gno, original) in [(1, Some(0)), (2, None)] {
+        let gtid = GtidEvent {
+            flags: GtidFlags::default(),
+            uuid: ServerUuid([7; 16]),
+            gno,
+            logical_clock: Some(LogicalClock { last_committed: gno as i64 - 1, sequence_number: gno as i64 }),
+            commit_timestamps: Some(CommitTimestamps { immediate: 1_700_000_000_000_000, original }),
+            transaction_length: None,
+            server_versions: None,
+            commit_group_ticket: None,
+            trailing: &[],
+        };
+        log.event(EventType::GTID, &gtid.encode().unwrap());
+        for (event_type, body) in insert(&versions()[0]) {
+            log.event(event_type, &body);
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (path, archive) = (folder.path().join("binlog.000001"), folder.path().join("archive"));
+    std::fs::write(&path, log.bytes()).unwrap();
+    archive_of(std::slice::from_ref(&path), &archive);
+    let statement = "SELECT committed_at IS NULL AS unknown, applied_at FROM changes ORDER BY 1 DESC; \
+                     SELECT count(*) AS n FROM changes WHERE committed_at > '1970-01-02'; \
+                     SELECT count(*) AS n FROM transactions WHERE committed_at < '1970-01-02'; \
+                     SELECT count(committed_at) AS n FROM shop.item WHERE after.id = 1";
+    let time = "2023-11-14T22:13:20Z";
+    let expected = format!("unknown,applied_at\ntrue,{time}\nfalse,{time}\nn\n1\nn\n0\nn\n1\n");
+    for input in [path, archive] {
+        assert_eq!(ask(statement, &[input]).ok(), expected);
+    }
 }
