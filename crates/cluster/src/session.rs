@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ballista_core::registry::BallistaFunctionRegistry;
 use ballista_core::utils::{default_config_producer, default_session_builder};
-use binlogz_query::functions;
+use binlogz_query::{aggregates, functions};
 use datafusion::common::Result;
 use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion::prelude::SessionConfig;
@@ -18,6 +18,9 @@ pub(crate) fn new(config: SessionConfig) -> Result<SessionState> {
     let mut state = default_session_builder(config)?;
     for function in functions() {
         state.register_udf(Arc::new(function))?;
+    }
+    for function in aggregates() {
+        state.register_udaf(Arc::new(function))?;
     }
     Ok(state)
 }

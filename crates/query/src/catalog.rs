@@ -1,11 +1,15 @@
 //! Which tables there are: `transactions`, `changes`, `events`, and a schema for each database in the logs. User tables are
 //! looked for when a query names one, so a query that doesn't reads the logs once.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::Cursor;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
+use datafusion::arrow::error::ArrowError;
+use datafusion::arrow::ipc::reader::StreamReader;
+use datafusion::arrow::ipc::writer::StreamWriter;
 use datafusion::catalog::{CatalogProvider, MemorySchemaProvider, SchemaProvider, TableProvider};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::TableType;
@@ -31,7 +35,6 @@ pub(crate) struct Catalog {
 }
 
 /// The user tables that were looked for.
-#[derive(Debug)]
 struct Found {
     logs: Arc<Logs>,
     workers: usize,
@@ -39,14 +42,38 @@ struct Found {
     names: OnceLock<BTreeSet<(String, String)>>,
     reading_names: Mutex<()>,
     tables: Mutex<HashMap<(String, String), Answer>>,
+    /// All tables with their columns, once somebody needed them.
+    all: OnceLock<AllTables>,
+    /// Who tells them instead of the logs.
+    asked: Option<AskTables>,
 }
+
+impl std::fmt::Debug for Found {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Found").field("logs", &self.logs).finish_non_exhaustive()
+    }
+}
+
+/// The columns of all user tables, by database and name.
+type AllTables = BTreeMap<(String, String), Fields>;
+
+/// Asks for all user tables, as [`Catalog::all_tables`] tells them.
+pub type AskTables = Arc<dyn Fn() -> std::result::Result<Vec<u8>, String> + Send + Sync>;
+
+/// The name under which a table's field has its database.
+const DATABASE: &str = "database";
 
 /// A table that was looked for; `None`: there is none.
 type Answer = Option<Arc<dyn TableProvider>>;
 
 impl Catalog {
     /// `divisions`: how a cluster divides the logs, if one reads them.
-    pub(crate) fn new(logs: &Arc<Logs>, workers: usize, divisions: Option<Divisions>) -> Result<Self> {
+    pub(crate) fn new(
+        logs: &Arc<Logs>,
+        workers: usize,
+        divisions: Option<Divisions>,
+        asked: Option<AskTables>,
+    ) -> Result<Self> {
         let (by_block, by_log) = divisions.map(|both| (both.by_block, both.by_log)).unzip();
         let of_logs = Arc::new(MemorySchemaProvider::new());
         let readers: [(&str, Arc<dyn Reader>, _); 3] = [
@@ -66,6 +93,8 @@ impl Catalog {
             names: OnceLock::new(),
             reading_names: Mutex::default(),
             tables: Mutex::default(),
+            all: OnceLock::new(),
+            asked,
         };
         Ok(Catalog { of_logs, found: Arc::new(found) })
     }
@@ -73,6 +102,18 @@ impl Catalog {
     /// All user tables.
     pub(crate) fn user_tables(&self) -> Result<&BTreeSet<(String, String)>, LogError> {
         self.found.all_names()
+    }
+
+    /// All user tables with their columns, as Arrow's IPC stream: a field for each.
+    pub(crate) fn all_tables(&self) -> Result<Vec<u8>, LogError> {
+        let fields = self.found.all_tables()?.iter().map(|((database, table), fields)| {
+            let metadata = HashMap::from([(DATABASE.to_owned(), database.clone())]);
+            Field::new(table, DataType::Struct(fields.clone()), true).with_metadata(metadata)
+        });
+        let schema = Schema::new(fields.collect::<Vec<_>>());
+        let failed = |error: ArrowError| LogError(error.to_string());
+        let stream = StreamWriter::try_new(Vec::new(), &schema).map_err(failed)?;
+        stream.into_inner().map_err(failed)
     }
 
     /// All user tables, if they were looked for.
@@ -166,23 +207,58 @@ impl Found {
         if let Some(known) = self.names.get() {
             return Ok(known);
         }
+        if self.asked.is_some() || self.all.get().is_some() {
+            let names = self.all_tables()?.keys().cloned().collect();
+            return Ok(self.names.get_or_init(|| names));
+        }
         let names = apart(|| user::names(&self.logs, self.workers))?;
         Ok(self.names.get_or_init(|| names))
     }
 
+    /// All tables with their columns: as who is asked tells them, else from the logs, in one pass.
+    fn all_tables(&self) -> Result<&AllTables, LogError> {
+        if let Some(known) = self.all.get() {
+            return Ok(known);
+        }
+        let all = match &self.asked {
+            Some(ask) => {
+                let failed = |error: ArrowError| LogError(error.to_string());
+                let stream = StreamReader::try_new(Cursor::new(ask().map_err(LogError)?), None);
+                let fields = stream.map_err(failed)?.schema().fields().clone();
+                let tables = fields.iter().filter_map(|field| {
+                    let database = field.metadata().get(DATABASE)?.clone();
+                    let DataType::Struct(columns) = field.data_type() else { return None };
+                    Some(((database, field.name().clone()), columns.clone()))
+                });
+                tables.collect()
+            }
+            None => {
+                let found = apart(|| user::tables(&self.logs, self.workers, &|_, _| true, &|_, _| true))?;
+                found.into_iter().map(|(name, columns)| (name, columns.fields())).collect()
+            }
+        };
+        Ok(self.all.get_or_init(|| all))
+    }
+
+    fn of_fields(&self, (database, table): (&str, &str), fields: Fields) -> Arc<dyn TableProvider> {
+        let reader = Arc::new(Changes::of_fields(fields));
+        let all = Wanted::of_table(database, table);
+        let table = LogTable::new(Arc::clone(&self.logs), reader, all, self.workers);
+        Arc::new(table.divided(self.division.clone()))
+    }
+
     fn table(&self, database: &str, table: &str) -> Result<Answer, LogError> {
         let name = (database.to_owned(), table.to_owned());
+        if self.asked.is_some() || self.all.get().is_some() {
+            let fields = self.all_tables()?.get(&name).cloned();
+            return Ok(fields.map(|fields| self.of_fields((database, table), fields)));
+        }
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = tables.get(&name) {
             return Ok(known.clone());
         }
         let columns = apart(|| user::columns(&self.logs, database, table, self.workers))?;
-        let found = columns.map(|columns| -> Arc<dyn TableProvider> {
-            let reader = Arc::new(Changes::of_table(&columns));
-            let all = Wanted::of_table(database, table);
-            let table = LogTable::new(Arc::clone(&self.logs), reader, all, self.workers);
-            Arc::new(table.divided(self.division.clone()))
-        });
+        let found = columns.map(|columns| self.of_fields((database, table), columns.fields()));
         tables.insert(name, found.clone());
         Ok(found)
     }

@@ -1,6 +1,7 @@
 //! Runs statements over logs: plans them, bounds their memory, passes their batches on.
 
-use std::path::PathBuf;
+use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
@@ -9,21 +10,23 @@ use datafusion::common::DataFusionError;
 use datafusion::config::ConfigOptions;
 use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::memory_pool::FairSpillPool;
-use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use futures_util::StreamExt;
 use futures_util::future::{Either, select};
+use futures_util::{FutureExt, StreamExt};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 
-use crate::catalog::{CATALOG, Catalog, LOG_SCHEMA};
+use crate::catalog::{AskTables, CATALOG, Catalog, LOG_SCHEMA};
+use crate::checked;
 use crate::count_rule::CountRule;
 use crate::division::Divisions;
 use crate::error::{Error, Result};
 use crate::functions;
 use crate::logs::Logs;
+use crate::memory::counted;
 use crate::names::Names;
 use crate::permitted::Permitted;
 use crate::queries::Queries;
@@ -34,21 +37,11 @@ use crate::tables::ROWS_MAX;
 
 pub use crate::statements::statements;
 
-/// Stack of each thread. A long expression is a deep tree, and nothing else bounds how deep it is.
+/// Stack of each thread: an expression is a tree as deep as [`crate::depth`] lets it be.
 pub const STACK_SIZE: usize = 256 << 20;
 
 /// Sorts that can merge within the limit of memory at once.
 const SORTS_MAX: usize = 16;
-
-/// Memory that reading and the allocator take beside what is counted: of a limit that is large enough for it, it's a part.
-const UNCOUNTED: usize = 448 << 20;
-/// What may always be counted up to, if the limit is that large.
-const COUNTED_MIN: usize = 512 << 20;
-
-/// What sorts, joins and groups may hold within a limit of the process's memory.
-fn counted(memory: usize) -> usize {
-    memory.saturating_sub(UNCOUNTED).max(memory.min(COUNTED_MIN))
-}
 
 /// Limits of a query, and where it puts temporary files.
 #[derive(Debug, Clone)]
@@ -61,12 +54,25 @@ pub struct Options {
     pub temporary: PathBuf,
 }
 
+/// Where queries may hold so many bytes beside what reading takes, and put others.
+pub(crate) fn runtime_env(
+    counted: usize,
+    temporary: &Path,
+) -> std::result::Result<Arc<RuntimeEnv>, DataFusionError> {
+    let spills = Arc::new(Spills { folder: temporary.to_owned() });
+    RuntimeEnvBuilder::new()
+        .with_memory_pool(Arc::new(FairSpillPool::new(counted)))
+        .with_disk_manager_builder(DiskManagerBuilder::default().with_temp_file_factory(spills))
+        .build_arc()
+}
+
 /// Runs statements.
 pub struct Engine {
     runtime: Runtime,
     context: SessionContext,
     names: Names,
     memory: usize,
+    temporary: PathBuf,
     stop: Arc<Notify>,
 }
 
@@ -102,7 +108,16 @@ impl Engine {
     ///
     /// A folder for temporary files that can't be used.
     pub fn new(logs: Logs, options: &Options) -> Result<Self> {
-        Self::with(logs, options, None)
+        Self::with(logs, options, None, None)
+    }
+
+    /// The same, but somebody else tells which user tables there are.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::new`].
+    pub fn asking(logs: Logs, options: &Options, ask: AskTables) -> Result<Self> {
+        Self::with(logs, options, None, Some(ask))
     }
 
     /// The same, but a cluster reads the logs, each of its tasks about `partition_size` bytes of them. `join` makes a session
@@ -113,17 +128,18 @@ impl Engine {
     /// Logs that executors can't open, and as [`Self::new`].
     pub fn distributed(logs: Logs, options: &Options, partition_size: u64, join: Join<'_>) -> Result<Self> {
         let divisions = Divisions::new(&logs, partition_size)?;
-        Self::with(logs, options, Some((divisions, join)))
+        Self::with(logs, options, Some((divisions, join)), None)
     }
 
-    fn with(logs: Logs, options: &Options, cluster: Option<(Divisions, Join<'_>)>) -> Result<Self> {
-        let make = || -> std::result::Result<(SessionContext, Arc<Catalog>), DataFusionError> {
+    fn with(
+        logs: Logs,
+        options: &Options,
+        cluster: Option<(Divisions, Join<'_>)>,
+        asked: Option<AskTables>,
+    ) -> Result<Self> {
+        let make = move || -> std::result::Result<(SessionContext, Arc<Catalog>), DataFusionError> {
             let memory = counted(options.memory);
-            let spills = Arc::new(Spills { folder: options.temporary.clone() });
-            let runtime = RuntimeEnvBuilder::new()
-                .with_memory_pool(Arc::new(FairSpillPool::new(memory)))
-                .with_disk_manager_builder(DiskManagerBuilder::default().with_temp_file_factory(spills))
-                .build_arc()?;
+            let runtime = runtime_env(memory, &options.temporary)?;
             // Each sort of each partition holds it, also where memory is small.
             let merging =
                 (memory / SORTS_MAX).min(ConfigOptions::new().execution.sort_spill_reservation_bytes);
@@ -138,6 +154,7 @@ impl Engine {
                 .with_config(config)
                 .with_runtime_env(runtime)
                 .with_default_features()
+                .with_analyzer_rules(checked::rules())
                 .with_physical_optimizer_rule(Arc::new(CountRule))
                 .build();
             let context = SessionContext::new_with_state(state);
@@ -146,9 +163,10 @@ impl Engine {
                 Some(join) => SessionContext::new_with_state(join(context.state())?),
                 None => context,
             };
-            let catalog = Arc::new(Catalog::new(&Arc::new(logs), options.jobs, divisions)?);
+            let catalog = Arc::new(Catalog::new(&Arc::new(logs), options.jobs, divisions, asked)?);
             context.register_catalog(CATALOG, Arc::clone(&catalog) as _);
             functions::all().into_iter().for_each(|function| context.register_udf(function));
+            checked::aggregates().into_iter().for_each(|function| context.register_udaf(function));
             Ok((context, catalog))
         };
         let (context, catalog) = make().map_err(|error| Error::of(&error, options.memory))?;
@@ -164,7 +182,8 @@ impl Engine {
             .enable_all()
             .build()
             .map_err(|error| Error::Log(format!("start threads: {error}")))?;
-        Ok(Engine { runtime, context, names, memory: options.memory, stop: Arc::default() })
+        let temporary = options.temporary.clone();
+        Ok(Engine { runtime, context, names, memory: options.memory, temporary, stop: Arc::default() })
     }
 
     /// The names that statements may have.
@@ -180,7 +199,8 @@ impl Engine {
     /// For many clients: they can only ask.
     pub fn queries(&self) -> Queries {
         let context = self.context.clone();
-        Queries::new(context, self.runtime.handle().clone(), self.names.clone(), self.memory)
+        let threads = self.runtime.handle().clone();
+        Queries::new(context, threads, self.names.clone(), self.memory, self.temporary.clone())
     }
 
     /// Runs a statement and passes on its rows as they come.
@@ -191,7 +211,7 @@ impl Engine {
     /// that were passed on.
     pub fn run(&self, statement: Statement, output: &mut dyn Output) -> Result<()> {
         let failed = |error: DataFusionError| Error::of(&error, self.memory);
-        self.runtime.block_on(async {
+        let ran = AssertUnwindSafe(async {
             let stop = std::pin::pin!(self.stop.notified());
             let mut stop = stop;
             stop.as_mut().enable();
@@ -206,7 +226,7 @@ impl Engine {
                 Either::Left((planned, _)) => planned,
                 Either::Right(_) => return Err(Error::Stopped),
             };
-            let (plan, values) = planned.map_err(|_| Error::Stopped)?.map_err(failed)?;
+            let (plan, values) = planned.map_err(Error::of_task)?.map_err(failed)?;
             let plan = values.bind(plan)?;
             let mut rows = retry::execute(&self.context, plan).await.map_err(failed)?;
             let mut has_begun = false;
@@ -225,7 +245,9 @@ impl Engine {
                     None => return output.end(),
                 }
             }
-        })
+        });
+        // What panics is a fault of DataFusion's, or ours; it ends the statement and not the prompt.
+        self.runtime.block_on(ran.catch_unwind()).unwrap_or_else(|panic| Err(Error::of_panic(panic.as_ref())))
     }
 
     /// The plan of a query. A cluster is sent it with quoted names.
@@ -249,20 +271,5 @@ impl Stopper {
     /// Stops it; without a statement nothing happens.
     pub fn stop(&self) {
         self.0.notify_waiters();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_small_limit_is_counted_whole_and_a_large_one_has_room_for_reading() {
-        let counted = |mib: usize| counted(mib << 20) >> 20;
-        for (limit, expected) in
-            [(1, 1), (64, 64), (512, 512), (513, 512), (960, 512), (1024, 576), (4096, 3648)]
-        {
-            assert_eq!(counted(limit), expected, "{limit} MiB");
-        }
     }
 }

@@ -1,7 +1,10 @@
 //! Why a query ended, as one line for people.
 
+use std::any::Any;
+
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
+use tokio::task::JoinError;
 
 /// Why a query ended.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +30,9 @@ pub enum Error {
         /// The operator that asked for more.
         what: String,
     },
+    /// A fault of this program or of its libraries.
+    #[error("a fault in the program, which ended the query: {0}")]
+    Fault(String),
     /// It was asked to stop.
     #[error("the query was stopped")]
     Stopped,
@@ -53,6 +59,19 @@ impl From<LogError> for DataFusionError {
 }
 
 impl Error {
+    /// Why a task has no result.
+    pub(crate) fn of_task(error: JoinError) -> Self {
+        match error.try_into_panic() {
+            Ok(panic) => Error::of_panic(panic.as_ref()),
+            Err(_) => Error::Stopped,
+        }
+    }
+
+    /// The error of a panic.
+    pub(crate) fn of_panic(panic: &(dyn Any + Send)) -> Self {
+        Error::Fault(one_line(panic_text(panic)))
+    }
+
     /// The error that DataFusion ended with; `memory` is the limit it had, in bytes.
     pub(crate) fn of(error: &DataFusionError, memory: usize) -> Self {
         let root = error.find_root();
@@ -64,6 +83,9 @@ impl Error {
             }
             DataFusionError::Execution(what) if log_error_in(what).is_some() => {
                 Error::Log(one_line(&log_error_in(what).unwrap_or_default()))
+            }
+            DataFusionError::ExecutionJoin(error) if error.is_panic() => {
+                Error::Fault(one_line(&error.to_string()))
             }
             DataFusionError::IoError(error) => Error::Temporary(one_line(&error.to_string())),
             DataFusionError::ArrowError(error, _) if let ArrowError::IoError(_, error) = error.as_ref() => {
@@ -81,6 +103,12 @@ impl Error {
             other => Error::Sql(one_line(&other.to_string())),
         }
     }
+}
+
+/// What a panic said.
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic")
 }
 
 impl From<std::io::Error> for Error {

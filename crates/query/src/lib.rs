@@ -13,9 +13,12 @@
 //! shipped    tables and scans as bytes, on their way to those
 //! catalog    which tables there are; user tables are found on demand
 //! statements text as statements, and values of their parameters
+//! depth      how deep and how large a statement may be, before it is parsed
+//! checked    whole numbers that don't wrap
 //! permitted  which statements are run: those that read
 //! engine     statements in, batches out; memory limit
 //! retry      a query once more: with a plan that spills, if its first one is beyond the limit; or after the loss of an executor
+//! memory     what a process may hold, and what it holds
 //! spill      what is beyond the limit, in encrypted temporary files   Arrow's bytes ↔ scratch files
 //! queries    the same for many clients at once
 //! shared     what those hold, of types that compile fast
@@ -27,14 +30,17 @@
 //! DataFusion plans, joins, sorts and aggregates. This crate only reads logs, as `flow` does, and archives, by their index.
 
 mod catalog;
+mod checked;
 mod count_rule;
 mod count_scan;
+mod depth;
 mod division;
 pub mod engine;
 pub mod error;
 pub mod export;
 mod functions;
 pub mod logs;
+pub mod memory;
 mod names;
 mod permitted;
 mod piece;
@@ -52,6 +58,9 @@ mod tables;
 mod wanted;
 
 pub use binlogz_flow::Meter;
+pub use catalog::AskTables;
+pub use checked::aggregates;
+pub use depth::STATEMENT_SIZE_MAX;
 pub use engine::{Engine, Options, Stopper};
 pub use error::{Error, Result};
 pub use functions::all as functions;

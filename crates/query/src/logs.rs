@@ -8,6 +8,7 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::ops::Range;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::{panic, thread};
@@ -276,8 +277,24 @@ impl Logs {
         self.schema.clone()
     }
 
+    /// Looks whether each is a file or in an archive, which another process can read too.
+    ///
+    /// # Errors
+    ///
+    /// The first that came through a pipe.
+    pub fn can_be_read_again(&self) -> Result<()> {
+        let piped = self.logs.iter().find(|log| !matches!(log.source, Source::Path(_)));
+        match piped {
+            Some(log) => {
+                let path = &log.path;
+                Err(Error::Log(format!("{path}: a pipe, expected a file, an archive, or a log in one")))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// The text of its CREATE TABLE statements.
-    pub(crate) fn schema_text(&self) -> Option<&str> {
+    pub fn schema_text(&self) -> Option<&str> {
         self.schema.as_ref().map(|schema| schema.text.as_str())
     }
 
@@ -484,6 +501,11 @@ impl Log {
                 );
                 return Err(io::Error::new(io::ErrorKind::IsADirectory, what));
             }
+            // Opening it would wait for somebody who writes, for ever if nobody does. The shell's own pipes are open already.
+            Ok(metadata) if metadata.file_type().is_fifo() && !is_open(&path) => {
+                let what = "is a named pipe, expected a binary log; cat gives its bytes to standard input: -";
+                return Err(io::Error::other(what));
+            }
             Ok(metadata) if !metadata.is_file() => spooled(&mut File::open(&path)?)?,
             Ok(_) => Source::Path(path),
             Err(error) => match input::find(&path)? {
@@ -547,6 +569,11 @@ fn size_of(path: &Path) -> io::Result<u64> {
 /// Runs work that waits for object storage on a thread of its own: DataFusion plans on threads that must not wait.
 pub(crate) fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| scope.spawn(work).join().unwrap_or_else(|panic| panic::resume_unwind(panic)))
+}
+
+/// Whether a path is a file that this process has open, as the shell gives them: `<(…)`.
+fn is_open(path: &Path) -> bool {
+    ["/dev/fd/", "/dev/stdin", "/proc/self/fd/"].iter().any(|open| path.to_string_lossy().starts_with(open))
 }
 
 /// All bytes of a pipe.

@@ -47,6 +47,15 @@ impl Names {
         Ok(of_logs.chain(users.iter().cloned()).collect())
     }
 
+    /// All user tables with their columns, for [`crate::Engine::asking`].
+    ///
+    /// # Errors
+    ///
+    /// Logs that can't be read.
+    pub fn all_columns(&self) -> Result<Vec<u8>> {
+        self.catalog.all_tables().map_err(|error| Error::Log(error.to_string()))
+    }
+
     /// The user tables, if they were looked for.
     pub fn known_tables(&self) -> Option<&BTreeSet<TableName>> {
         self.catalog.known_user_tables()

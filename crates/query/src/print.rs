@@ -316,10 +316,14 @@ impl Table {
     fn write(&self, row: &[String], widths: &[usize], out: &mut impl Write) -> Result<()> {
         let mut line = String::new();
         for ((cell, &width), right) in row.iter().zip(widths).zip(&self.right) {
+            // A format's width has 16 bits; a cell may be longer.
+            let missing = width.saturating_sub(cell.chars().count());
+            let space = std::iter::repeat_n(' ', missing);
             match right {
-                true => line.push_str(&format!("{cell:>width$}  ")),
-                false => line.push_str(&format!("{cell:<width$}  ")),
+                true => line.extend(space.chain(cell.chars())),
+                false => line.extend(cell.chars().chain(space)),
             }
+            line.push_str("  ");
         }
         Ok(writeln!(out, "{}", line.trim_end())?)
     }
@@ -345,10 +349,12 @@ impl Table {
                 head.clear();
             }
             let (mut piece, mut rest) = split(cell, room);
-            writeln!(out, "{}", format!("{head:<indent$}{piece}").trim_end())?;
+            let space = " ".repeat(indent.saturating_sub(head.chars().count()));
+            writeln!(out, "{}", format!("{head}{space}{piece}").trim_end())?;
+            let space = " ".repeat(indent);
             while !rest.is_empty() {
                 (piece, rest) = split(rest, room);
-                writeln!(out, "{:indent$}{piece}", "")?;
+                writeln!(out, "{space}{piece}")?;
             }
         }
         Ok(())

@@ -1,15 +1,16 @@
 //! Queries of many clients: planned and run on the engine's threads, for callers that wait for them asynchronously. They share
 //! its memory limit and its tables, and can change neither.
 
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
-use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::DataFusionError;
+use datafusion::execution::SessionStateBuilder;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::SessionContext;
 use futures_util::{Stream, StreamExt};
@@ -17,6 +18,9 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::{AbortHandle, JoinHandle};
 
+use crate::checked::strict;
+use crate::depth::STATEMENT_SIZE_MAX;
+use crate::engine::runtime_env;
 use crate::error::{Error, Result};
 use crate::names::Names;
 use crate::permitted::Permitted;
@@ -32,12 +36,15 @@ pub struct Queries {
     threads: Handle,
     names: Shared<Names>,
     memory: usize,
+    temporary: PathBuf,
 }
 
 /// A query that was planned.
 #[derive(Clone)]
 pub struct Query {
     plan: Shared<LogicalPlan>,
+    /// Its columns once types are known that the text doesn't tell.
+    schema: SchemaRef,
     parameters: Vec<(String, Option<DataType>)>,
 }
 
@@ -64,8 +71,38 @@ impl std::fmt::Debug for Query {
 }
 
 impl Queries {
-    pub(crate) fn new(context: SessionContext, threads: Handle, names: Names, memory: usize) -> Self {
-        Queries { context: shared(context), threads, names: shared(names), memory }
+    pub(crate) fn new(
+        context: SessionContext,
+        threads: Handle,
+        names: Names,
+        memory: usize,
+        temporary: PathBuf,
+    ) -> Self {
+        Queries { context: shared(context), threads, names: shared(names), memory, temporary }
+    }
+
+    /// The same with so many bytes of its own for sorts, joins and groups.
+    ///
+    /// # Errors
+    ///
+    /// None that an input causes.
+    pub fn within(&self, counted: usize) -> Result<Self> {
+        let failed = |error: DataFusionError| Error::of(&error, self.memory);
+        let runtime = runtime_env(counted, &self.temporary).map_err(failed)?;
+        let state = SessionStateBuilder::new_from_existing(held(&self.context).state());
+        let context = SessionContext::new_with_state(state.with_runtime_env(runtime).build());
+        Ok(Queries { context: shared(context), ..self.clone() })
+    }
+
+    /// A query with values in the places of its parameters.
+    ///
+    /// # Errors
+    ///
+    /// A parameter without a value, or with one that doesn't fit.
+    pub async fn bound(&self, query: Query, values: Values) -> Result<Query> {
+        let context = held(&self.context).clone();
+        let bound = self.threads.spawn(async move { query.with(&values, &context) });
+        Task(bound).join().await?
     }
 
     /// The names of tables and columns.
@@ -84,7 +121,7 @@ impl Queries {
     ) -> Result<T> {
         let names = Arc::clone(&self.names);
         let done = self.threads.spawn_blocking(move || work(held(&names))).await;
-        done.unwrap_or_else(|_| Err(Error::Stopped))
+        done.unwrap_or_else(|error| Err(Error::of_task(error)))
     }
 
     /// Plans the one query of a text.
@@ -93,14 +130,24 @@ impl Queries {
     ///
     /// A text that is something else, or can't be planned.
     pub async fn plan(&self, sql: &str) -> Result<Query> {
-        let mut all = statements::statements(sql)?;
-        let Some(statement) = all.pop() else { return Err(Error::Sql("there is no statement".to_owned())) };
-        if !all.is_empty() {
-            return Err(Error::Sql(format!("there are {} statements, expected one", all.len() + 1)));
+        if sql.len() > STATEMENT_SIZE_MAX {
+            return Err(Error::Sql(format!(
+                "the statement has {} bytes, expected at most {STATEMENT_SIZE_MAX}; a parameter may have a longer value",
+                sql.len()
+            )));
         }
-        let names = statement.parameters().to_vec();
+        let sql = sql.to_owned();
         let (context, memory) = (held(&self.context).clone(), self.memory);
+        // Parsing too, on a stack that has room for it.
         let planned = self.threads.spawn(async move {
+            let mut all = statements::statements(&sql)?;
+            let Some(statement) = all.pop() else {
+                return Err(Error::Sql("there is no statement".to_owned()));
+            };
+            if !all.is_empty() {
+                return Err(Error::Sql(format!("there are {} statements, expected one", all.len() + 1)));
+            }
+            let names = statement.parameters().to_vec();
             let failed = |error: DataFusionError| Error::of(&error, memory);
             let plan = context.state().statement_to_plan(statement.parsed).await.map_err(failed)?;
             Permitted::Queries.check(&plan).map_err(failed)?;
@@ -110,7 +157,8 @@ impl Queries {
                 let kind = types.remove(&name).flatten();
                 (name, kind)
             });
-            Ok(Query { parameters: parameters.collect(), plan: shared(plan) })
+            let parameters = parameters.collect();
+            Ok(Query { parameters, schema: columns(&plan, &context), plan: shared(plan) })
         });
         Task(planned).join().await?
     }
@@ -128,12 +176,16 @@ impl Queries {
         patience: Duration,
         kept: impl Send + 'static,
     ) -> Result<Rows> {
-        let query = query.with(values)?;
-        let (schema, plan) = (query.schema(), held(&query.plan).clone());
         let (context, memory) = (held(&self.context).clone(), self.memory);
         let failed = move |error: DataFusionError| Error::of(&error, memory);
-        let started = self.threads.spawn(async move { retry::execute(&context, plan).await });
-        let mut rows = Task(started).join().await?.map_err(failed)?;
+        let values = values.clone();
+        let started = self.threads.spawn(async move {
+            let query = query.with(&values, &context)?;
+            let plan = held(&query.plan).clone();
+            let rows = retry::execute(&context, plan).await.map_err(failed)?;
+            Ok::<_, Error>((query.schema(), rows))
+        });
+        let (schema, mut rows) = Task(started).join().await??;
         let declared = Arc::clone(&schema);
         let (sender, batches) = channel(BATCHES_WAITING);
         let task = self.threads.spawn(async move {
@@ -157,18 +209,16 @@ impl Query {
     /// The columns of its rows. Clients compare them with those of the rows themselves, so all may be NULL: whether one can be is
     /// known better once the plan is optimized.
     pub fn schema(&self) -> SchemaRef {
-        let fields = held(&self.plan).schema().fields().iter();
-        let fields: Vec<_> = fields.map(|field| field.as_ref().clone().with_nullable(true)).collect();
-        Arc::new(Schema::new(fields))
+        Arc::clone(&self.schema)
     }
 
     /// The same with values in the places of its parameters.
-    ///
-    /// # Errors
-    ///
-    /// A parameter without a value, or with one that doesn't fit.
-    pub fn with(self, values: &Values) -> Result<Self> {
-        Ok(Query { plan: shared(values.bind(held(&self.plan).clone())?), parameters: self.parameters })
+    fn with(self, values: &Values, context: &SessionContext) -> Result<Self> {
+        if self.parameters.is_empty() {
+            return Ok(self);
+        }
+        let plan = values.bind(held(&self.plan).clone())?;
+        Ok(Query { schema: columns(&plan, context), plan: shared(plan), parameters: self.parameters })
     }
 
     /// Its parameters, in their order: a field for each. One whose type the statement doesn't tell is a text.
@@ -179,6 +229,17 @@ impl Query {
             .map(|(name, kind)| Field::new(name, kind.clone().unwrap_or(DataType::Utf8), true));
         Schema::new(fields.collect::<Vec<_>>())
     }
+}
+
+/// The columns of a plan's rows. Arithmetic may have a wider type than the plan says before it is analyzed; with parameters that
+/// have no values yet it can't be.
+fn columns(plan: &LogicalPlan, context: &SessionContext) -> SchemaRef {
+    let state = context.state();
+    let analyzed = state.analyzer().execute_and_check(plan.clone(), state.config_options(), |_, _| {});
+    let analyzed = analyzed.as_ref().unwrap_or(plan);
+    let fields = analyzed.schema().fields().iter();
+    let fields: Vec<_> = fields.map(|field| field.as_ref().clone().with_nullable(true)).collect();
+    Arc::new(Schema::new(fields))
 }
 
 impl Rows {
@@ -201,8 +262,13 @@ impl Stream for Rows {
             return Poll::Ready(None);
         }
         let Poll::Ready(next) = self.batches.poll_recv(context) else { return Poll::Pending };
-        // An end that the query didn't tell of is none: it was stopped, or failed.
-        let next = next.unwrap_or(Err(Error::Stopped)).transpose();
+        // An end that the query didn't tell of is none: it was stopped, or it panicked.
+        let Some(next) = next else {
+            let Poll::Ready(ended) = Pin::new(&mut self.task.0).poll(context) else { return Poll::Pending };
+            self.is_over = true;
+            return Poll::Ready(Some(Err(ended.err().map_or(Error::Stopped, Error::of_task))));
+        };
+        let next = next.transpose();
         self.is_over = !matches!(next, Some(Ok(_)));
         Poll::Ready(next)
     }
@@ -210,12 +276,11 @@ impl Stream for Rows {
 
 /// Rows in the columns that were told before.
 fn conformed(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
-    let columns =
-        batch.columns().iter().zip(schema.fields()).map(|(column, field)| cast(column, field.data_type()));
+    let columns = batch.columns().iter().zip(schema.fields());
+    let columns = columns.map(|(column, field)| strict(column, field.data_type()));
+    let columns = columns.collect::<std::result::Result<_, _>>().map_err(|error| Error::of(&error, 0))?;
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    let conformed = columns
-        .collect::<std::result::Result<_, _>>()
-        .and_then(|columns| RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options));
+    let conformed = RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options);
     conformed.map_err(|error| Error::Sql(error.to_string()))
 }
 
@@ -225,7 +290,7 @@ struct Task<T>(JoinHandle<T>);
 
 impl<T> Task<T> {
     async fn join(mut self) -> Result<T> {
-        (&mut self.0).await.map_err(|_| Error::Stopped)
+        (&mut self.0).await.map_err(Error::of_task)
     }
 }
 

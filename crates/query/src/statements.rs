@@ -15,6 +15,7 @@ use datafusion::sql::parser::{DFParserBuilder, Statement as Parsed};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, TokenizerError};
 
+use crate::depth;
 use crate::error::{Error, Result};
 
 /// A statement that was read, but not planned.
@@ -33,11 +34,12 @@ pub struct Values(BTreeMap<String, ScalarValue>);
 ///
 /// # Errors
 ///
-/// A text that is no SQL, or has no statement.
+/// A text that is no SQL, has no statement, or one that is too deep or too large.
 pub fn statements(sql: &str) -> Result<Vec<Statement>> {
     let tokens = tokens(sql).map_err(|error| Error::Sql(error.to_string()))?;
     let mut statements = Vec::new();
     for tokens in tokens.split(|token| token.token == Token::SemiColon) {
+        depth::check(tokens)?;
         let mut tokens = tokens.to_vec();
         let parameters = name_parameters(&mut tokens);
         let parser = DFParserBuilder::new(tokens).build();

@@ -24,14 +24,15 @@ use std::fs;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{self, ExitCode};
 use std::sync::{Arc, OnceLock};
 use std::thread;
+use std::time::Duration;
 
 use binlogz_binlog::printable;
 use binlogz_query::engine::{STACK_SIZE, statements};
 use binlogz_query::print::{Format, Printer};
-use binlogz_query::{Engine, Error, Meter, Options, Statement, Stopper};
+use binlogz_query::{Engine, Error, Meter, Options, Statement, Stopper, memory};
 use clap::{Parser, ValueEnum};
 use signal_hook::consts::SIGINT;
 
@@ -85,6 +86,8 @@ const EXAMPLES_FIRST: &str =
 /// The default of --memory.
 const MEMORY: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 const MIB: usize = 1 << 20;
+/// How often it is looked how much memory is held.
+const MEMORY_PAUSE: Duration = Duration::from_millis(10);
 /// Bytes written at a time.
 const BUFFER_SIZE: usize = 64 << 10;
 
@@ -221,6 +224,7 @@ impl Sql {
     }
 
     fn engine(&mut self, temporary: &Temporary, meter: Arc<Meter>) -> Result<Engine, Error> {
+        watch_memory(self.memory.get(), temporary.path().to_owned());
         let paths = std::mem::take(&mut self.arguments);
         let logs = self.inputs.logs(paths)?.metered(meter);
         let options = Options {
@@ -274,6 +278,23 @@ impl Sql {
         stdin.read_to_string(&mut text).map_err(|error| read(&"standard input", error))?;
         Ok(Asked::Text(text))
     }
+}
+
+/// Ends the run if it holds more than it may: not all of it is counted where it is made.
+fn watch_memory(mib: usize, temporary: PathBuf) {
+    let held_max = memory::held_max(mib.saturating_mul(MIB));
+    thread::spawn(move || {
+        // A system that doesn't tell it won't later.
+        while let Some(held) = memory::held_by(None) {
+            if held > held_max {
+                let what = "the process is ended".to_owned();
+                complain(&Error::Memory { limit: mib, what }.to_string());
+                let _ = fs::remove_dir_all(&temporary);
+                process::exit(TROUBLE.into());
+            }
+            thread::sleep(MEMORY_PAUSE);
+        }
+    });
 }
 
 /// Whether an argument is a place rather than a statement: something that is there, or one word.

@@ -58,6 +58,62 @@ fn bad_usage_is_one_line() {
 }
 
 #[test]
+fn a_cell_of_any_width_is_a_cell_of_a_table() {
+    let log = &SHAPES.plain[7];
+    for statement in ["SELECT repeat('x', 70000) AS x, 1 AS n", "SELECT 12 AS n, repeat('x', 1000000) AS x"] {
+        let out = Ran::from(sql([statement]).arg(log).output().unwrap()).ok();
+        assert!(out.len() > 3 * 65_536 && out.ends_with("(1 row)\n"), "{}", out.len());
+        Ran::from(sql([statement]).arg(log).env("COLUMNS", "70000").output().unwrap()).ok();
+    }
+}
+
+/// What functions make isn't counted where they make it.
+#[test]
+fn a_query_that_holds_more_than_it_may_is_ended_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = sql([
+        "--memory",
+        "64",
+        "SELECT sum(length(repeat('x', 200000 + value))) FROM generate_series(1, 1000000)",
+    ]);
+    let ran = Ran::from(command.env("TMPDIR", folder.path()).args(&SHAPES.plain).output().unwrap());
+    let line = ran.failure();
+    assert!(line.starts_with("the query needs more than the 64 MiB of --memory: "), "{line}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_named_pipe_in_the_place_of_a_log_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("binlog.000001");
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let line = ask("SELECT count(*) FROM changes", &[path]).failure();
+    assert!(
+        line.ends_with("is a named pipe, expected a binary log; cat gives its bytes to standard input: -"),
+        "{line}"
+    );
+}
+
+#[test]
+fn folders_of_runs_that_were_killed_go_with_the_next_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let old = |name: &str| {
+        let path = folder.path().join(name);
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("rest"), "x").unwrap();
+        let status = Command::new("touch").args(["-d", "2020-01-01"]).arg(&path).status().unwrap();
+        assert!(status.success());
+        path
+    };
+    let (left, running, other) = (old("binlogz-sql-left"), old("binlogz-sql-running"), old("other"));
+    let lock = fs::File::open(&running).unwrap();
+    lock.try_lock().unwrap();
+    let mut command = sql(["SELECT 1"]);
+    Ran::from(command.arg(&SHAPES.plain[7]).env("TMPDIR", folder.path()).output().unwrap()).ok();
+    assert_eq!([left.exists(), running.exists(), other.exists()], [false, true, true]);
+}
+
+#[test]
 fn damage_is_told_with_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let mut bytes = fs::read(&SHAPES.plain[1]).unwrap();
