@@ -40,6 +40,11 @@ impl Accounts {
         self.0.is_empty()
     }
 
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
     /// Whether one of them has this name and password.
     pub(crate) fn has(&self, user: &str, password: &str) -> bool {
         let (user, password) = (digest_of(user.as_bytes()), digest_of(password.as_bytes()));

@@ -11,6 +11,7 @@ use tonic::body::Body;
 use tonic::codegen::{Service, http};
 use tonic::server::NamedService;
 
+use crate::connections::Connection;
 use crate::sessions::{SESSION_ENDED, Sessions};
 
 const LOGIN: &str = "/arrow.flight.protocol.FlightService/Handshake";
@@ -62,6 +63,9 @@ where
             };
             return Either::Right(ready(Ok(Status::unauthenticated(what).into_http())));
         };
+        if let Some(connection) = request.extensions().get::<Arc<Connection>>() {
+            connection.is_known_now();
+        }
         request.extensions_mut().insert(session);
         Either::Left(self.inner.call(request))
     }

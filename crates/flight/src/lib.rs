@@ -1,22 +1,33 @@
 //! SQL over binary logs for other programs, by Apache Arrow Flight SQL: JDBC and ADBC tools connect to it.
 //!
 //! ```text
-//! accounts   names and passwords                           Basic → yes or no
-//! sessions   who logged in, what they prepared and run     token → session, until it is idle for too long
-//! guard      lets requests pass that belong to a session   HTTP request → service
-//! service    the protocol's requests as queries            commands → query::Queries → batches
-//! listings   catalogs, tables, types, what the server is   names → batches
-//! tls        the certificate, given or made here
+//! connections  how many, and how long one may be without a session
+//! accounts     names and passwords                           Basic → yes or no
+//! logins       how fast passwords can be guessed             account, address → when it is compared
+//! sessions     who logged in, what they prepared and run     token → session, until it is idle for too long
+//! guard        lets requests pass that belong to a session   HTTP request → service
+//! service      the protocol's requests as queries            commands → workers → messages
+//! workers      processes that plan and run statements, each ended with its own
+//! frames       what they say to each other                   requests, replies ↔ bytes
+//! worker       such a process                                statement → query::Queries → messages
+//! listings     catalogs, tables, types, what the server is   names → batches
+//! tls          the certificate, given or made here
 //! ```
 //!
-//! Clients can only ask: `query` plans nothing else for them. They share one memory limit.
+//! Clients can only ask: `query` plans nothing else for them. No statement is parsed, planned or run in the process that serves: what one
+//! does to its process it does to nobody else. All share one limit of memory.
 
 mod accounts;
+mod connections;
+mod frames;
 mod guard;
 mod listings;
+mod logins;
 mod service;
 mod sessions;
 mod tls;
+mod worker;
+mod workers;
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -25,14 +36,18 @@ use std::time::Duration;
 
 use arrow_flight::flight_service_server::FlightServiceServer;
 use binlogz_query::Queries;
-use tonic::transport::server::TcpIncoming;
+use tonic::Status;
 
 pub use accounts::Accounts;
 pub use tls::Tls;
+pub use worker::{Questions, questions, work};
+pub use workers::{Limits, WorkerCommand};
 
+use connections::Listener;
 use guard::Guard;
 use service::Service;
 use sessions::Sessions;
+use workers::Workers;
 
 /// Where it listens by default: the port of other servers of this protocol.
 pub const DEFAULT_PORT: u16 = 31337;
@@ -41,9 +56,11 @@ pub const DEFAULT_PORT: u16 = 31337;
 const KEEPALIVE: Duration = Duration::from_secs(30);
 const KEEPALIVE_ANSWER: Duration = Duration::from_secs(20);
 /// Requests of a connection at once.
-const REQUESTS_MAX: usize = 64;
+const REQUESTS_MAX: usize = 32;
 /// Bytes of a request: a statement, or values of its parameters.
 const REQUEST_SIZE_MAX: usize = 16 << 20;
+/// Bytes of a request's headers.
+const HEADERS_SIZE_MAX: u32 = 32 << 10;
 /// Idle sessions are looked for so many times in the time that makes one idle.
 const SWEEPS: u32 = 10;
 
@@ -56,8 +73,10 @@ pub struct Server {
     pub tls: Option<Tls>,
     /// Those who may log in; without any everybody may ask.
     pub accounts: Accounts,
-    /// Queries that run at once; others wait.
-    pub queries_max: usize,
+    /// Where statements are planned and run.
+    pub worker: WorkerCommand,
+    /// What they may take.
+    pub limits: Limits,
     /// A session, a statement or a query that nobody uses for so long ends.
     pub idle: Duration,
 }
@@ -90,20 +109,23 @@ impl Server {
         end: impl Future<Output = ()>,
     ) -> Result<(), Error> {
         let at = |error: &dyn std::fmt::Display| Error::of(&self.listen, error);
+        let listener = Listener::bind(self.listen, Arc::clone(&tell)).map_err(|error| at(&error))?;
         let sessions = Arc::new(Sessions::new(self.accounts, self.idle));
-        let service = Service::new(queries, Arc::clone(&sessions), tell, self.queries_max, self.idle);
+        let workers = Workers::new(self.worker, self.limits, queries.clone(), Arc::clone(&tell));
+        workers.begin().await.map_err(|status| Error(status.message().to_owned()))?;
+        let service = Service::new(queries, Arc::clone(&sessions), tell, Arc::clone(&workers), self.idle);
         let service = FlightServiceServer::new(service).max_decoding_message_size(REQUEST_SIZE_MAX);
         let mut server = tonic::transport::Server::builder()
             .http2_keepalive_interval(Some(KEEPALIVE))
             .http2_keepalive_timeout(Some(KEEPALIVE_ANSWER))
+            .max_concurrent_streams(Some(2 * REQUESTS_MAX as u32))
+            .http2_max_header_list_size(HEADERS_SIZE_MAX)
             .concurrency_limit_per_connection(REQUESTS_MAX);
         if let Some(tls) = &self.tls {
             let config = server.tls_config(tls.config());
             server = config.map_err(|error| Error(format!("certificate: {}", root(&error))))?;
         }
-        let incoming = TcpIncoming::bind(self.listen).map_err(|error| at(&error))?;
-        let incoming = incoming.with_nodelay(Some(true)).with_keepalive(Some(KEEPALIVE));
-        listening(incoming.local_addr().map_err(|error| at(&error))?);
+        listening(listener.address().map_err(|error| at(&error))?);
         let sweeping = sessions.clone();
         let sweep = async move {
             loop {
@@ -111,15 +133,29 @@ impl Server {
                 sweeping.sweep();
             }
         };
-        let serve =
-            server.add_service(Guard::new(service, Arc::clone(&sessions))).serve_with_incoming(incoming);
+        let server = server.add_service(Guard::new(service, Arc::clone(&sessions)));
+        let serve = server.serve_with_incoming(Box::pin(listener.accepted()));
         tokio::select! {
             served = serve => served.map_err(|error| at(&root(&error)))?,
             () = sweep => {}
             () = end => {}
         }
         sessions.end_all();
+        workers.end();
         Ok(())
+    }
+}
+
+/// An error as gRPC has it, sorted by blame.
+fn status(error: binlogz_query::Error) -> Status {
+    use binlogz_query::Error;
+    let line = error.to_string();
+    match error {
+        Error::Sql(_) => Status::invalid_argument(line),
+        Error::Memory { .. } | Error::Temporary(_) => Status::resource_exhausted(line),
+        Error::Log(_) => Status::data_loss(line),
+        Error::Stopped => Status::cancelled(line),
+        _ => Status::internal(line),
     }
 }
 

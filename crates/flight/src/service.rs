@@ -1,7 +1,7 @@
 //! The protocol's requests as queries. A plain statement travels in its ticket, so the server keeps nothing for it between planning
 //! and fetching; a prepared one is its session's.
 
-use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,28 +22,30 @@ use arrow_flight::sql::{
 };
 use arrow_flight::{
     Action, CancelFlightInfoRequest, CancelFlightInfoResult, CancelStatus, FlightDescriptor, FlightEndpoint,
-    FlightInfo, HandshakeRequest, HandshakeResponse, IpcMessage, SchemaAsIpc, Ticket,
+    FlightInfo, HandshakeRequest, HandshakeResponse, Ticket,
 };
-use binlogz_query::{Error, Names, Queries, Query, Values};
+use binlogz_query::{Error, Names, Queries};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
-use datafusion::arrow::ipc::writer::IpcWriteOptions;
-use datafusion::common::ScalarValue;
-use futures_util::future::{AbortHandle, Abortable, ready};
+use datafusion::arrow::ipc::writer::StreamWriter;
+use futures_util::future::{AbortHandle, Abortable};
 use futures_util::{Stream, TryStreamExt, stream};
 use prost::Message;
-use tokio::sync::Semaphore;
+use prost::bytes::Bytes;
+use tokio::time::Instant;
 use tonic::metadata::MetadataValue;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::Tell;
+use crate::connections::Connection;
 use crate::listings;
+use crate::logins::Logins;
 use crate::sessions::{Session, Sessions};
+use crate::status;
+use crate::workers::Workers;
 
-/// Before a login is denied: guessing is slow.
+/// Before a login is denied, however many came before.
 const DENIAL: Duration = Duration::from_secs(1);
-/// Logins that are denied at once; more wait, so that guessing isn't quicker in parallel.
-const DENIALS_MAX: usize = 8;
 /// The method that logs in.
 const BASIC: &str = "basic ";
 
@@ -59,8 +61,8 @@ pub(crate) struct Service {
     queries: Queries,
     sessions: Arc<Sessions>,
     tell: Tell,
-    slots: Arc<Semaphore>,
-    denials: Arc<Semaphore>,
+    workers: Arc<Workers>,
+    logins: Arc<Logins>,
     idle: Duration,
 }
 
@@ -69,38 +71,29 @@ impl Service {
         queries: Queries,
         sessions: Arc<Sessions>,
         tell: Tell,
-        queries_max: usize,
+        workers: Arc<Workers>,
         idle: Duration,
     ) -> Self {
-        let (slots, denials) = (Arc::new(Semaphore::new(queries_max)), Arc::new(Semaphore::new(DENIALS_MAX)));
-        Service { queries, sessions, tell, slots, denials, idle }
+        Service { queries, sessions, tell, workers, logins: Arc::default(), idle }
     }
 
     /// Runs a query and sends its rows. It ends if the client goes, is stopped, or doesn't take rows for long; a prepared one has
     /// its statement's name.
     async fn rows(
         &self,
-        planned: impl Future<Output = Result<Query, Status>>,
-        values: &Values,
+        (query, values): (String, Bytes),
         session: Arc<Session>,
         (ticket, statement): (Vec<u8>, Option<Vec<u8>>),
     ) -> Answer<DataStream> {
         let (stopper, stopped) = AbortHandle::new_pair();
         let entry = Arc::new(session.begins(ticket, statement, stopper)?);
-        // Both are given back when the query ends, not when its client notices.
+        // It is given back when the query ends, not when its client notices.
         let held = Arc::clone(&entry);
-        let begins = async {
-            let query = planned.await?;
-            let slot = Arc::clone(&self.slots).acquire_owned().await;
-            let slot = slot.map_err(|_| Status::unavailable("the server ends"))?;
-            self.queries.run(query, values, self.idle, (held, slot)).await.map_err(status)
-        };
+        let begins = self.workers.run(&session.account, (query, values), self.idle, held);
         let begun = Abortable::new(begins, stopped).await;
         let rows = begun.map_err(|_| status(Error::Stopped))??;
         entry.has_begun(rows.stopper());
-        let schema = rows.schema();
-        let rows = rows.map_err(|error| FlightError::Tonic(Box::new(status(error))));
-        Ok(Response::new(encoded(schema, rows)))
+        Ok(Response::new(Box::pin(rows)))
     }
 
     /// A listing that may read logs.
@@ -122,18 +115,6 @@ impl Service {
 fn session<T>(request: &Request<T>) -> Result<Arc<Session>, Status> {
     let session = request.extensions().get::<Arc<Session>>();
     session.cloned().ok_or_else(|| Status::unauthenticated("log in first"))
-}
-
-/// An error as gRPC has it, sorted by blame.
-fn status(error: Error) -> Status {
-    let line = error.to_string();
-    match error {
-        Error::Sql(_) => Status::invalid_argument(line),
-        Error::Memory { .. } | Error::Temporary(_) => Status::resource_exhausted(line),
-        Error::Log(_) => Status::data_loss(line),
-        Error::Stopped => Status::cancelled(line),
-        _ => Status::internal(line),
-    }
 }
 
 fn encoded(
@@ -168,17 +149,23 @@ fn listing_info(
     info(&batch.map_err(status)?.schema(), ticket, request.into_inner())
 }
 
-fn schema_bytes(schema: &Schema) -> Result<prost::bytes::Bytes, Status> {
-    let message = IpcMessage::try_from(SchemaAsIpc::new(schema, &IpcWriteOptions::default()));
-    message.map(|message| message.0).map_err(|error| Status::internal(error.to_string()))
+/// The same of a query: a worker has told its schema as bytes.
+fn query_info(
+    columns: Bytes,
+    ticket: &impl ProstMessageExt,
+    descriptor: FlightDescriptor,
+) -> Answer<FlightInfo> {
+    let endpoint = FlightEndpoint::new().with_ticket(Ticket::new(ticket.as_any().encode_to_vec()));
+    let info = FlightInfo { schema: columns, ..FlightInfo::new() };
+    Ok(Response::new(info.with_endpoint(endpoint).with_descriptor(descriptor)))
 }
 
 fn only_reads() -> Status {
     Status::invalid_argument("statements can only read")
 }
 
-/// The values of parameters: one row with a column for each, in their order.
-async fn values(request: Request<PeekableFlightDataStream>, parameters: &Schema) -> Result<Values, Status> {
+/// The values of parameters: one row with a column for each, in their order. As Arrow's IPC stream, with their names.
+async fn values(request: Request<PeekableFlightDataStream>, parameters: &Schema) -> Result<Bytes, Status> {
     let data = request.into_inner().into_peekable().map_err(|status| FlightError::Tonic(Box::new(status)));
     let batches: Vec<RecordBatch> = FlightRecordBatchStream::new_from_flight_data(data)
         .try_collect()
@@ -194,12 +181,17 @@ async fn values(request: Request<PeekableFlightDataStream>, parameters: &Schema)
         let what = format!("there are {given} parameters, the statement has {expected}");
         return Err(Status::invalid_argument(what));
     }
-    let mut values = Values::default();
-    for (field, column) in parameters.fields().iter().zip(batch.columns()) {
-        let value = ScalarValue::try_from_array(column, 0);
-        values.set(field.name(), value.map_err(|error| Status::invalid_argument(error.to_string()))?);
-    }
-    Ok(values)
+    let schema = batch.schema();
+    let named = parameters.fields().iter().zip(schema.fields());
+    let named = named.map(|(parameter, given)| given.as_ref().clone().with_name(parameter.name()));
+    let schema: SchemaRef = Arc::new(Schema::new(named.collect::<Vec<_>>()));
+    let write = || {
+        let batch = RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec())?;
+        let mut stream = StreamWriter::try_new(Vec::new(), &schema)?;
+        stream.write(&batch)?;
+        stream.into_inner()
+    };
+    write().map(Bytes::from).map_err(|error| Status::invalid_argument(error.to_string()))
 }
 
 #[tonic::async_trait]
@@ -218,16 +210,26 @@ impl FlightSqlService for Service {
             let text = String::from_utf8(bytes).ok()?;
             text.split_once(':').map(|(user, password)| (user.to_owned(), password.to_owned()))
         });
-        let from = request.remote_addr().map_or_else(|| "?".to_owned(), |address| address.to_string());
+        let connection = request.extensions().get::<Arc<Connection>>();
+        let from = connection.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |connection| connection.address());
         let Some((user, password)) = login else {
             return Err(Status::unauthenticated("log in with user and password (Basic)"));
         };
+        let Some(turn) = self.logins.turn(&user, from, Instant::now()) else {
+            return Err(Status::resource_exhausted("too many logins: try again later"));
+        };
+        tokio::time::sleep_until(turn).await;
         let Some(token) = self.sessions.log_in(&user, &password)? else {
-            (self.tell)(&format!("{from}: login denied"));
-            let _turn = self.denials.acquire().await;
+            if let Some(line) = self.logins.denied(from, Instant::now()) {
+                (self.tell)(&line);
+            }
             tokio::time::sleep(DENIAL).await;
             return Err(Status::unauthenticated("wrong user or password"));
         };
+        self.logins.accepted(&user, from, Instant::now());
+        if let Some(connection) = connection {
+            connection.is_known_now();
+        }
         let answer = HandshakeResponse { protocol_version: 0, payload: token.clone().into() };
         let answers: Pin<Box<dyn Stream<Item = _> + Send>> = Box::pin(stream::iter([Ok(answer)]));
         let mut response = Response::new(answers);
@@ -244,11 +246,12 @@ impl FlightSqlService for Service {
         command: CommandStatementQuery,
         request: Request<FlightDescriptor>,
     ) -> Answer<FlightInfo> {
-        let query = self.queries.plan(&command.query).await.map_err(status)?;
+        let session = session(&request)?;
+        let planned = self.workers.plan(&session.account, command.query.clone(), Bytes::new()).await?;
         // Two runs of one statement are told apart when one is stopped.
         let handle = format!("{}\0{}", crate::sessions::secret()?, command.query);
         let ticket = TicketStatementQuery { statement_handle: handle.into() };
-        info(&query.schema(), &ticket, request.into_inner())
+        query_info(planned.columns, &ticket, request.into_inner())
     }
 
     async fn do_get_statement(
@@ -258,10 +261,9 @@ impl FlightSqlService for Service {
     ) -> Answer<DataStream> {
         let session = session(&request)?;
         let handle = String::from_utf8(ticket.statement_handle.to_vec()).ok();
-        let sql = handle.as_deref().and_then(|handle| handle.split_once('\0')).map(|(_, sql)| sql);
+        let sql = handle.as_deref().and_then(|handle| handle.split_once('\0')).map(|(_, sql)| sql.to_owned());
         let sql = sql.ok_or_else(|| Status::invalid_argument("the ticket is none of this server's"))?;
-        let planned = async { self.queries.plan(sql).await.map_err(status) };
-        self.rows(planned, &Values::default(), session, (request.into_inner().ticket.to_vec(), None)).await
+        self.rows((sql, Bytes::new()), session, (request.into_inner().ticket.to_vec(), None)).await
     }
 
     // Prepared statements.
@@ -272,10 +274,9 @@ impl FlightSqlService for Service {
         request: Request<Action>,
     ) -> Result<ActionCreatePreparedStatementResult, Status> {
         let session = session(&request)?;
-        let query = self.queries.plan(&command.query).await.map_err(status)?;
-        let (dataset_schema, parameter_schema) =
-            (schema_bytes(&query.schema())?, schema_bytes(&query.parameters())?);
-        let prepared_statement_handle = session.prepare(query)?.into();
+        let planned = self.workers.plan(&session.account, command.query.clone(), Bytes::new()).await?;
+        let (dataset_schema, parameter_schema) = (planned.columns.clone(), planned.parameters.clone());
+        let prepared_statement_handle = session.prepare(command.query, planned)?.into();
         Ok(ActionCreatePreparedStatementResult {
             prepared_statement_handle,
             dataset_schema,
@@ -291,7 +292,7 @@ impl FlightSqlService for Service {
         let session = session(&request)?;
         let handle = command.prepared_statement_handle;
         let prepared = session.prepared(&handle)?;
-        let values = values(request, &prepared.query.parameters()).await?;
+        let values = values(request, &prepared.parameters).await?;
         session.bind(&handle, values)?;
         Ok(DoPutPreparedStatementResult { prepared_statement_handle: Some(handle) })
     }
@@ -301,10 +302,20 @@ impl FlightSqlService for Service {
         command: CommandPreparedStatementQuery,
         request: Request<FlightDescriptor>,
     ) -> Answer<FlightInfo> {
-        let prepared = session(&request)?.prepared(&command.prepared_statement_handle)?;
+        let session = session(&request)?;
+        let prepared = session.prepared(&command.prepared_statement_handle)?;
         // A column may have the type of a value.
-        let query = prepared.query.with(&prepared.values).map_err(status)?;
-        info(&query.schema(), &command, request.into_inner())
+        let columns = if let Some(parameter) = prepared.parameters.fields().first() {
+            if prepared.values.is_empty() {
+                let line = format!("parameter ${} has no value", parameter.name());
+                return Err(Status::invalid_argument(line));
+            }
+            let statement = prepared.statement.to_string();
+            self.workers.plan(&session.account, statement, prepared.values).await?.columns
+        } else {
+            prepared.planned.columns
+        };
+        query_info(columns, &command, request.into_inner())
     }
 
     async fn do_get_prepared_statement(
@@ -315,7 +326,7 @@ impl FlightSqlService for Service {
         let session = session(&request)?;
         let prepared = session.prepared(&command.prepared_statement_handle)?;
         let query = (request.into_inner().ticket.to_vec(), Some(command.prepared_statement_handle.to_vec()));
-        self.rows(ready(Ok(prepared.query)), &prepared.values, session, query).await
+        self.rows((prepared.statement.to_string(), prepared.values), session, query).await
     }
 
     async fn do_action_close_prepared_statement(

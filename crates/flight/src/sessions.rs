@@ -1,21 +1,30 @@
 //! Sessions: who logged in, what they prepared, and which of their queries run. A token of 32 random bytes stands for a session.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use binlogz_query::{Query, Values};
+use datafusion::arrow::datatypes::Schema;
 use futures_util::future::AbortHandle as BeginningStopper;
+use prost::bytes::Bytes;
 use tokio::task::AbortHandle;
 use tonic::Status;
 
 use crate::accounts::Accounts;
+use crate::workers::Planned;
 
 /// Sessions at once; more are refused.
 const SESSIONS_MAX: usize = 10_000;
+/// Of them, those of one account.
+const SESSIONS_OF_ACCOUNT_MAX: usize = 1000;
 /// Statements that a session has prepared and not closed.
 const STATEMENTS_MAX: usize = 1000;
+/// Bytes of prepared statements, with their values: those of an account, and all.
+const PREPARED_OF_ACCOUNT_MAX: usize = 16 << 20;
+const PREPARED_MAX: usize = 64 << 20;
+/// Queries that a session has asked for at once, with those that wait.
+const RUNNING_MAX: usize = 256;
 /// The message for a client whose session has ended.
 pub(crate) const SESSION_ENDED: &str = "the session has ended: log in again";
 /// Of tokens, and of the names of prepared statements.
@@ -28,10 +37,17 @@ pub(crate) struct Sessions {
     all: Mutex<HashMap<String, Arc<Session>>>,
     /// The one of all clients where nobody needs to log in.
     open: Option<Arc<Session>>,
+    /// Bytes of prepared statements.
+    prepared: Arc<Charge>,
+    /// The same of each account that has a session.
+    of_accounts: Mutex<HashMap<String, Weak<Charge>>>,
 }
 
 /// A session.
 pub(crate) struct Session {
+    /// The name of its account; empty if nobody needs one.
+    pub(crate) account: String,
+    charge: Arc<Charge>,
     used: Mutex<Instant>,
     statements: Mutex<HashMap<Vec<u8>, Prepared>>,
     running: Mutex<RunningQueries>,
@@ -49,9 +65,69 @@ struct RunningQueries {
 /// A prepared statement and the values that were bound last.
 #[derive(Clone)]
 pub(crate) struct Prepared {
-    pub(crate) query: Query,
-    pub(crate) values: Values,
+    pub(crate) statement: Arc<str>,
+    pub(crate) planned: Planned,
+    pub(crate) parameters: Arc<Schema>,
+    /// One row, as Arrow's IPC stream; empty: none.
+    pub(crate) values: Bytes,
+    _charged: Arc<Charged>,
+    _values_charged: Option<Arc<Charged>>,
     used: Instant,
+}
+
+/// Bytes that are held, up to a limit; those of an account also count for all.
+struct Charge {
+    held: AtomicUsize,
+    max: usize,
+    all: Option<Arc<Charge>>,
+}
+
+/// Bytes that count until it is dropped.
+struct Charged {
+    bytes: usize,
+    of: Arc<Charge>,
+}
+
+impl Charge {
+    fn new(max: usize, all: Option<&Arc<Charge>>) -> Arc<Self> {
+        Arc::new(Charge { held: AtomicUsize::new(0), max, all: all.cloned() })
+    }
+
+    fn add(&self, bytes: usize) -> bool {
+        let added = self.held.fetch_update(Ordering::AcqRel, Ordering::Acquire, |held| {
+            held.checked_add(bytes).filter(|held| *held <= self.max)
+        });
+        if added.is_err() {
+            return false;
+        }
+        if self.all.as_ref().is_none_or(|all| all.add(bytes)) {
+            return true;
+        }
+        self.held.fetch_sub(bytes, Ordering::AcqRel);
+        false
+    }
+
+    fn sub(&self, bytes: usize) {
+        self.held.fetch_sub(bytes, Ordering::AcqRel);
+        if let Some(all) = &self.all {
+            all.sub(bytes);
+        }
+    }
+
+    fn charged(self: &Arc<Self>, bytes: usize) -> Result<Arc<Charged>, Status> {
+        match self.add(bytes) {
+            true => Ok(Arc::new(Charged { bytes, of: Arc::clone(self) })),
+            false => Err(Status::resource_exhausted(
+                "prepared statements and their values have too many bytes: close some",
+            )),
+        }
+    }
+}
+
+impl Drop for Charged {
+    fn drop(&mut self) {
+        self.of.sub(self.bytes);
+    }
 }
 
 /// A query that waits for its turn, is planned, or runs.
@@ -89,8 +165,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Sessions {
     pub(crate) fn new(accounts: Accounts, idle: Duration) -> Self {
-        let open = accounts.is_empty().then(|| Arc::new(Session::new()));
-        Sessions { accounts, idle, all: Mutex::default(), open }
+        let prepared = Charge::new(PREPARED_MAX, None);
+        let of_open = || Charge::new(PREPARED_MAX, Some(&prepared));
+        let open = accounts.is_empty().then(|| Arc::new(Session::new(String::new(), of_open())));
+        let (all, of_accounts) = (Mutex::default(), Mutex::default());
+        Sessions { accounts, idle, all, open, prepared, of_accounts }
     }
 
     /// The token of a new session; `None`: wrong name or password.
@@ -99,12 +178,27 @@ impl Sessions {
             return Ok(None);
         }
         let token = secret()?;
+        // Without accounts a name is nobody's.
+        let account = if self.open.is_some() { "" } else { user };
+        let charge = self.charge_of(account);
         let mut all = locked(&self.all);
-        if all.len() >= SESSIONS_MAX {
+        let of_account = all.values().filter(|session| session.account == account).count();
+        if all.len() >= SESSIONS_MAX || of_account >= SESSIONS_OF_ACCOUNT_MAX {
             return Err(Status::resource_exhausted("there are too many sessions"));
         }
-        all.insert(token.clone(), Arc::new(Session::new()));
+        all.insert(token.clone(), Arc::new(Session::new(account.to_owned(), charge)));
         Ok(Some(token))
+    }
+
+    /// What the statements of an account are counted by.
+    fn charge_of(&self, account: &str) -> Arc<Charge> {
+        let mut charges = locked(&self.of_accounts);
+        if let Some(charge) = charges.get(account).and_then(Weak::upgrade) {
+            return charge;
+        }
+        let charge = Charge::new(PREPARED_OF_ACCOUNT_MAX, Some(&self.prepared));
+        charges.insert(account.to_owned(), Arc::downgrade(&charge));
+        charge
     }
 
     /// The session of a token, used now.
@@ -146,8 +240,10 @@ impl Sessions {
 }
 
 impl Session {
-    fn new() -> Self {
+    fn new(account: String, charge: Arc<Charge>) -> Self {
         Session {
+            account,
+            charge,
             used: Mutex::new(Instant::now()),
             statements: Mutex::default(),
             running: Mutex::default(),
@@ -172,13 +268,22 @@ impl Session {
     }
 
     /// Keeps a prepared statement; its name.
-    pub(crate) fn prepare(&self, query: Query) -> Result<String, Status> {
+    pub(crate) fn prepare(&self, statement: String, planned: Planned) -> Result<String, Status> {
         let name = secret()?;
+        let charged = self.charge.charged(statement.len() + planned.size())?;
         let mut statements = locked(&self.statements);
         if statements.len() >= STATEMENTS_MAX {
             return Err(Status::resource_exhausted("there are too many prepared statements, close some"));
         }
-        let prepared = Prepared { query, values: Values::default(), used: Instant::now() };
+        let prepared = Prepared {
+            statement: statement.into(),
+            parameters: Arc::new(planned.parameters()?),
+            planned,
+            values: Bytes::new(),
+            _charged: charged,
+            _values_charged: None,
+            used: Instant::now(),
+        };
         statements.insert(name.clone().into_bytes(), prepared);
         Ok(name)
     }
@@ -196,10 +301,11 @@ impl Session {
     }
 
     /// Binds values to a prepared statement.
-    pub(crate) fn bind(&self, name: &[u8], values: Values) -> Result<(), Status> {
+    pub(crate) fn bind(&self, name: &[u8], values: Bytes) -> Result<(), Status> {
         self.prepared(name)?;
+        let charged = self.charge.charged(values.len())?;
         if let Some(prepared) = locked(&self.statements).get_mut(name) {
-            prepared.values = values;
+            (prepared.values, prepared._values_charged) = (values, Some(charged));
         }
         Ok(())
     }
@@ -219,6 +325,9 @@ impl Session {
         let mut running = locked(&self.running);
         if running.has_ended {
             return Err(Status::unauthenticated(SESSION_ENDED));
+        }
+        if running.all.len() >= RUNNING_MAX {
+            return Err(Status::resource_exhausted("there are too many queries"));
         }
         let query =
             Running { ticket, statement: statement.clone(), stopper: Stopper { beginning, rows: None } };

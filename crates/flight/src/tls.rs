@@ -9,6 +9,7 @@
 
 use std::io::ErrorKind;
 use std::path::Path;
+use std::time::Duration;
 use std::{fs, io};
 
 use binlogz_atomic_file::{self as atomic_file, Existing};
@@ -22,6 +23,9 @@ const CERTIFICATE: &str = "sql-cert.pem";
 /// Anybody who has the key can pretend to be the server.
 const KEY_MODE: u32 = 0o600;
 const CERTIFICATE_MODE: u32 = 0o644;
+
+/// How long a client may take to agree on TLS.
+const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 
 /// A certificate and its key.
 pub struct Tls {
@@ -62,7 +66,8 @@ impl Tls {
     }
 
     pub(crate) fn config(&self) -> ServerTlsConfig {
-        ServerTlsConfig::new().identity(Identity::from_pem(&self.certificate, &self.key))
+        let identity = Identity::from_pem(&self.certificate, &self.key);
+        ServerTlsConfig::new().identity(identity).timeout(HANDSHAKE_TIME)
     }
 }
 

@@ -7,12 +7,15 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::os::unix::fs::PermissionsExt;
+use std::panic;
 use std::path::{Path, PathBuf};
+use std::process;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use binlogz_flight::{Accounts, DEFAULT_PORT, Server, Tls};
-use binlogz_query::{Engine, Error, Options};
+use binlogz_flight::{Accounts, DEFAULT_PORT, Limits, Server, Tls, WorkerCommand, questions, work};
+use binlogz_query::engine::STACK_SIZE;
+use binlogz_query::{Engine, Error, Logs, Options};
 use clap::Parser;
 use serde::Deserialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -21,7 +24,7 @@ use tokio::sync::oneshot;
 
 use crate::inputs::{InputArgs, above_zero};
 use crate::temporary::Temporary;
-use crate::{EXAMPLES_FIRST, MEMORY, MIB, Run, complain};
+use crate::{EXAMPLES_FIRST, MEMORY, MIB, Run, TROUBLE, complain};
 
 const COMMAND: &str = "serve";
 const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), DEFAULT_PORT);
@@ -29,12 +32,21 @@ const PASSWORD: &str = "BINLOGZ_SQL_PASSWORD";
 /// Each reads logs with some 100 MiB of its own.
 const QUERIES: NonZeroUsize = NonZeroUsize::new(8).unwrap();
 const IDLE_MINUTES: NonZeroU64 = NonZeroU64::new(30).unwrap();
+/// Ten minutes.
+const TIMEOUT_SECONDS: NonZeroU64 = NonZeroU64::new(600).unwrap();
+const PLANNING_TIME: Duration = Duration::from_secs(10);
+/// Of a worker: the folder of its server's temporary files. Its value says that the process is one.
+const WORKER: &str = "BINLOGZ_SQL_WORKER";
+/// Of a worker: the file with CREATE TABLE statements that its server read.
+const WORKER_SCHEMA: &str = "BINLOGZ_SQL_WORKER_SCHEMA";
 /// Threads for connections; queries have their own.
 const CONNECTION_THREADS: usize = 2;
 /// More than any file with a password or accounts.
 const SIZE_MAX: u64 = 1 << 20;
 /// Reading or writing by users other than the owner and the group.
 const OTHERS: u32 = 0o006;
+/// Writing by them.
+const OTHERS_WRITE: u32 = 0o002;
 
 const EXAMPLES: &str = "Examples:
   binlogz sql serve /var/lib/mysql/binlog.0*
@@ -76,18 +88,21 @@ pub(crate) struct ServeArgs {
     /// Listen beyond this machine without TLS or without passwords
     #[arg(long)]
     insecure: bool,
-    /// Memory for reading, sorts, joins and groups of all queries, in MiB; what doesn't fit goes to temporary files
+    /// Memory of all queries, in MiB; what sorts, joins and groups can't hold goes to temporary files, and a query beyond that ends
     #[arg(long, value_name = "MIB", default_value_t = MEMORY, value_parser = above_zero)]
     memory: NonZeroUsize,
     /// Queries that run at once; others wait
     #[arg(long, value_name = "N", default_value_t = QUERIES, value_parser = above_zero)]
     queries: NonZeroUsize,
+    /// Seconds after which a query is ended
+    #[arg(long, value_name = "SECONDS", default_value_t = TIMEOUT_SECONDS)]
+    timeout: NonZeroU64,
     /// Minutes after which a session, or a query whose rows nobody takes, ends
     #[arg(long, value_name = "MINUTES", default_value_t = IDLE_MINUTES)]
     idle: NonZeroU64,
     #[command(flatten)]
     inputs: InputArgs,
-    /// Binary logs, archives, logs in archives; - is standard input
+    /// Binary logs, archives, logs in archives
     #[arg(value_name = "INPUT", required = true)]
     arguments: Vec<OsString>,
 }
@@ -119,6 +134,9 @@ pub(crate) fn asked_for(mut command_line: impl Iterator<Item = OsString>) -> Opt
 
 impl ServeArgs {
     fn run(self) -> Result<(), Error> {
+        if let Some(folder) = env::var_os(WORKER) {
+            return self.work(folder.into());
+        }
         let accounts = self.accounts()?;
         self.check(&accounts)?;
         let tls = self.tls()?;
@@ -137,13 +155,26 @@ impl ServeArgs {
         let logs = self.inputs.logs(self.arguments.clone())?;
         // Now, and not in the answer to each question.
         logs.check()?;
+        logs.can_be_read_again()?;
+        let worker = worker(&logs, temporary.path())?;
         let engine = Engine::new(logs, &options)?;
         let scheme = if tls.is_some() { "grpc+tls" } else { "grpc" };
         let server = Server {
             listen: self.listen,
             tls,
+            limits: Limits {
+                memory: options.memory,
+                queries: self.queries.get(),
+                // Whoever asks alone has all; of several, none can keep the others out.
+                queries_of_account: match accounts.count() {
+                    0 | 1 => self.queries.get(),
+                    _ => self.queries.get().div_ceil(2),
+                },
+                time: Duration::from_secs(self.timeout.get()),
+                planning_time: PLANNING_TIME,
+            },
+            worker,
             accounts,
-            queries_max: self.queries.get(),
             idle: Duration::from_secs(self.idle.get().saturating_mul(60)),
         };
         let runtime = Builder::new_multi_thread().worker_threads(CONNECTION_THREADS).enable_all().build();
@@ -159,6 +190,37 @@ impl ServeArgs {
         runtime.shutdown_background();
         engine.close();
         served.map_err(|error| Error::Log(error.to_string()))
+    }
+
+    /// Plans and runs statements for a server, which is told on standard output.
+    fn work(self, folder: PathBuf) -> Result<(), Error> {
+        let options = Options {
+            memory: self.memory.get().saturating_mul(MIB),
+            jobs: self.inputs.jobs(),
+            temporary: folder,
+        };
+        let mut logs = self.inputs.logs_with(self.arguments, None, None)?;
+        if let Some(path) = env::var_os(WORKER_SCHEMA).map(PathBuf::from) {
+            let at = |error: &dyn std::fmt::Display| Error::Log(format!("{}: {error}", path.display()));
+            let text = fs::read_to_string(&path).map_err(|error| at(&error))?;
+            logs = logs.with_schema(text).map_err(|error| at(&error))?;
+        }
+        // A fault of a statement is its client's to read.
+        panic::set_hook(Box::new(|_| {}));
+        let (ask, questions) = questions();
+        let engine = Engine::asking(logs, &options, ask)?;
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(CONNECTION_THREADS)
+            .thread_stack_size(STACK_SIZE)
+            .enable_all()
+            .build();
+        let runtime = runtime.map_err(|error| Error::Log(format!("start threads: {error}")))?;
+        let worked = runtime.block_on(work(engine.queries(), questions));
+        // Whatever still runs is of no use to anybody.
+        process::exit(match worked {
+            Ok(()) => 0,
+            Err(_) => i32::from(TROUBLE),
+        })
     }
 
     /// Refuses to be open to a network by mistake.
@@ -182,7 +244,10 @@ impl ServeArgs {
 
     fn tls(&self) -> Result<Option<Tls>, Error> {
         let tls = match (&self.tls_cert, &self.tls_key, &self.tls_dir) {
-            (Some(certificate), Some(key), _) => Tls::read(certificate, key),
+            (Some(certificate), Some(key), _) => {
+                private(key)?;
+                Tls::read(certificate, key)
+            }
             (_, _, Some(folder)) => {
                 let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
                 if !self.listen.ip().is_unspecified() && !self.listen.ip().is_loopback() {
@@ -206,8 +271,14 @@ impl ServeArgs {
         };
         if let Some(path) = &self.accounts {
             let at = |error: &dyn std::fmt::Display| Error::Log(format!("{}: {error}", path.display()));
+            if mode(path)? & OTHERS_WRITE != 0 {
+                return Err(at(&"others may write it: chmod o-w"));
+            }
             let text = read_text(path).map_err(|error| at(&error))?;
             let file: AccountsFile = toml::from_str(&text).map_err(|error| at(&error.message()))?;
+            if file.account.is_empty() {
+                return Err(at(&"has no account, so everybody could ask"));
+            }
             let folder = path.parent().unwrap_or(Path::new(""));
             for account in file.account {
                 let password = match (&account.password_file, &account.password_env) {
@@ -224,6 +295,10 @@ impl ServeArgs {
                 };
                 add(&account.user, &password)?;
             }
+        }
+        if self.user.is_none() && self.accounts.is_none() && env::var_os(PASSWORD).is_some() {
+            let what = format!("{PASSWORD} has a password, but whose? Expected --user, or --accounts");
+            return Err(Error::Sql(what));
         }
         if let Some(user) = &self.user {
             let password = match (&self.password_file, env::var(PASSWORD)) {
@@ -250,17 +325,50 @@ fn read_text(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
+/// Who may do what with a file.
+fn mode(path: &Path) -> Result<u32, Error> {
+    let metadata = fs::metadata(path);
+    let metadata = metadata.map_err(|error| Error::Log(format!("{}: {error}", path.display())))?;
+    Ok(metadata.permissions().mode())
+}
+
+/// Refuses a secret that others may read or write.
+fn private(path: &Path) -> Result<(), Error> {
+    match mode(path)? & OTHERS {
+        0 => Ok(()),
+        _ => Err(Error::Log(format!("{}: others may read or write it: chmod o-rw", path.display()))),
+    }
+}
+
 /// A password: the one line of a file that others can't read.
 fn secret(path: &Path) -> Result<String, Error> {
     let at = |error: &dyn std::fmt::Display| Error::Log(format!("{}: {error}", path.display()));
-    let mode = fs::metadata(path).map_err(|error| at(&error))?.permissions().mode();
-    if mode & OTHERS != 0 {
-        return Err(at(&"others may read or write it: chmod o-rw"));
-    }
+    private(path)?;
     let text = read_text(path).map_err(|error| at(&error))?;
     let line = text.strip_suffix('\n').unwrap_or(&text);
-    match line.is_empty() || line.contains('\n') {
+    // As an editor of Windows ends a line.
+    let line = line.strip_suffix('\r').unwrap_or(line);
+    match line.is_empty() || line.contains(['\n', '\r']) {
         true => Err(at(&"expected one line with a password")),
         false => Ok(line.to_owned()),
     }
+}
+
+/// How a worker is started: this program, with the same arguments.
+fn worker(logs: &Logs, folder: &Path) -> Result<WorkerCommand, Error> {
+    let at = |path: &Path, error: &dyn std::fmt::Display| Error::Log(format!("{}: {error}", path.display()));
+    // Also if the file of the program was replaced since.
+    let own = Path::new("/proc/self/exe");
+    let program = match own.exists() {
+        true => own.to_owned(),
+        false => env::current_exe().map_err(|error| at(Path::new("binlogz-sql"), &error))?,
+    };
+    let mut environment = vec![(WORKER.into(), folder.as_os_str().to_owned())];
+    if let Some(text) = logs.schema_text() {
+        // A server that tells it isn't asked again, and may want a password.
+        let path = folder.join("schema.sql");
+        fs::write(&path, text).map_err(|error| at(&path, &error))?;
+        environment.push((WORKER_SCHEMA.into(), path.into_os_string()));
+    }
+    Ok(WorkerCommand { program, arguments: env::args_os().skip(1).collect(), environment })
 }

@@ -108,7 +108,7 @@ fn a_client_asks_over_tls() {
         "SET is not possible",
         "VIEW is not possible",
         "only read",
-        "recursion limit",
+        "one in the other",
     ] {
         assert!(out.to_lowercase().contains(&expected.to_lowercase()), "{expected}: {out}");
     }
@@ -152,4 +152,32 @@ fn it_is_not_open_to_a_network_by_mistake() {
     fs::write(&accounts, "[[account]]\nuser = \"a\"\npassword = \"in the open\"\n").unwrap();
     let line = run(&["serve", "--accounts", accounts.to_str().unwrap(), log]);
     assert!(line.contains("accounts.toml") && line.contains("password"), "{line}");
+    fs::write(&accounts, "account = []\n").unwrap();
+    let line = run(&["serve", "--accounts", accounts.to_str().unwrap(), log]);
+    assert!(line.ends_with("has no account, so everybody could ask"), "{line}");
+    fs::set_permissions(&accounts, fs::Permissions::from_mode(0o646)).unwrap();
+    let line = run(&["serve", "--accounts", accounts.to_str().unwrap(), log]);
+    assert!(line.ends_with("others may write it: chmod o-w"), "{line}");
+    let ran = Ran::from(sql(["serve", log]).env("BINLOGZ_SQL_PASSWORD", "s3cret").output().unwrap());
+    assert!(ran.failure().ends_with("Expected --user, or --accounts"));
+    let (certificate, key) = (folder.path().join("sql-cert.pem"), folder.path().join("sql-key.pem"));
+    for path in [&certificate, &key] {
+        fs::write(path, "none").unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    let [certificate, key] = [certificate, key].map(|path| path.to_str().unwrap().to_owned());
+    let line = run(&["serve", "--tls-cert", &certificate, "--tls-key", &key, log]);
+    assert!(line.ends_with("others may read or write it: chmod o-rw"), "{line}");
+}
+
+/// Its password file was written on Windows.
+#[test]
+fn a_password_has_no_end_of_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let (secret, log) = (folder.path().join("secret"), SHAPES.plain[0].to_str().unwrap());
+    fs::write(&secret, "s3\rcret\r\n").unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    let run = |args: &[&str]| Ran::from(sql(args).output().unwrap()).failure();
+    let line = run(&["serve", "--user", "reader", "--password-file", secret.to_str().unwrap(), log]);
+    assert!(line.ends_with("expected one line with a password"), "{line}");
 }

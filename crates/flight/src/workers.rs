@@ -1,0 +1,544 @@
+//! The processes in which statements are planned and run. Each has one statement at a time; it is ended with its statement: when the client
+//! goes, when its time is over, or when all of them together hold more than their memory.
+//!
+//! ```text
+//! idle ── take ──> planning, running ── its statement has ended ──> idle
+//!                        │ stopped, too long, too large, or it ended by itself
+//!                        └──────> killed; another one is started
+//! ```
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll};
+use std::thread;
+use std::time::Duration;
+
+use arrow_flight::{FlightData, IpcMessage};
+use binlogz_query::memory::{counted, held_by, held_max};
+use binlogz_query::{Names, Queries};
+use datafusion::arrow::datatypes::Schema;
+use futures_util::Stream;
+use prost::Message;
+use prost::bytes::{Buf, Bytes};
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::mpsc::{Receiver, channel};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::task::{AbortHandle, JoinHandle};
+use tokio::time::Instant;
+use tonic::{Code, Status};
+
+use crate::Tell;
+use crate::frames::{Asked, FrameKind, Frames, frame, sized};
+
+/// A worker opens the logs first.
+const START_TIME_MAX: Duration = Duration::from_secs(120);
+/// How often it is looked how much workers hold.
+const WATCH_PAUSE: Duration = Duration::from_millis(10);
+/// What a worker may have kept of its last statement; one that has more is ended.
+const KEPT_MAX: u64 = 64 << 20;
+/// Messages that wait for a client.
+const MESSAGES_WAITING: usize = 2;
+/// Statements that are planned at once.
+const PLANS_MAX: usize = 4;
+/// The least memory of a statement's sorts, joins and groups.
+const BUDGET_MIN: usize = 64 << 10;
+
+/// How a worker is started. It calls [`crate::work`].
+#[derive(Debug, Clone)]
+pub struct WorkerCommand {
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// What its environment has beside the server's.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+/// What statements may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Bytes of memory of all workers: [`binlogz_query::Options`].
+    pub memory: usize,
+    /// Queries that run at once; others wait.
+    pub queries: usize,
+    /// Of them, those of one account.
+    pub queries_of_account: usize,
+    /// How long a query may run.
+    pub time: Duration,
+    /// How long it may be planned.
+    pub planning_time: Duration,
+}
+
+/// All workers.
+pub(crate) struct Workers {
+    command: WorkerCommand,
+    limits: Limits,
+    /// What workers ask for.
+    queries: Queries,
+    tell: Tell,
+    idle: Mutex<Vec<Worker>>,
+    /// Whether one is started that nobody waits for.
+    is_starting: AtomicBool,
+    seats: Arc<Seats>,
+    turns: Turns,
+    /// Bytes that running queries were given.
+    given: AtomicUsize,
+}
+
+type Seats = Mutex<Vec<Weak<Seat>>>;
+
+/// What is known of a worker while it lives.
+struct Seat {
+    process: u32,
+    /// Bytes that it held when it was new.
+    base: AtomicU64,
+    /// Bytes that it holds beyond that.
+    held: AtomicU64,
+    is_busy: AtomicBool,
+    /// It is to end because of its memory.
+    is_too_large: AtomicBool,
+    end: Notify,
+}
+
+struct Worker {
+    child: Child,
+    input: ChildStdin,
+    frames: Frames<ChildStdout>,
+    seat: Arc<Seat>,
+}
+
+/// A worker with a statement. Dropped before the statement has ended, it is killed.
+struct Taken {
+    worker: Option<Worker>,
+    workers: Arc<Workers>,
+}
+
+/// A statement that was planned.
+#[derive(Debug, Clone)]
+pub(crate) struct Planned {
+    /// The schema of its rows, as Arrow's IPC has it.
+    pub(crate) columns: Bytes,
+    /// The same of its parameters.
+    pub(crate) parameters: Bytes,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Who has a turn to plan or to run: so many at once, and so many of each account.
+struct Turns {
+    plans: Arc<Semaphore>,
+    queries: Arc<Semaphore>,
+    of_account: usize,
+    accounts: Mutex<HashMap<String, (Arc<Semaphore>, Arc<Semaphore>)>>,
+}
+
+/// A turn, until it is dropped.
+pub(crate) struct Turn {
+    _all: OwnedSemaphorePermit,
+    _account: OwnedSemaphorePermit,
+}
+
+impl Turns {
+    fn of(&self, account: &str) -> (Arc<Semaphore>, Arc<Semaphore>) {
+        let mut accounts = locked(&self.accounts);
+        let plans = || Arc::new(Semaphore::new(PLANS_MAX.min(self.of_account.max(1)).div_ceil(2).max(1)));
+        let queries = || Arc::new(Semaphore::new(self.of_account.max(1)));
+        accounts.entry(account.to_owned()).or_insert_with(|| (plans(), queries())).clone()
+    }
+
+    async fn turn(all: &Arc<Semaphore>, of_account: Arc<Semaphore>) -> Result<Turn, Status> {
+        let ends = |_| Status::unavailable("the server ends");
+        // First among one's own, so that one account doesn't wait in all places.
+        let _account = of_account.acquire_owned().await.map_err(ends)?;
+        let _all = Arc::clone(all).acquire_owned().await.map_err(ends)?;
+        Ok(Turn { _all, _account })
+    }
+}
+
+impl Workers {
+    pub(crate) fn new(command: WorkerCommand, limits: Limits, queries: Queries, tell: Tell) -> Arc<Self> {
+        let seats: Arc<Seats> = Arc::default();
+        let watched = Arc::downgrade(&seats);
+        let held_max = held_max(limits.memory);
+        thread::spawn(move || {
+            while let Some(seats) = watched.upgrade() {
+                watch(&seats, held_max);
+                drop(seats);
+                thread::sleep(WATCH_PAUSE);
+            }
+        });
+        let turns = Turns {
+            plans: Arc::new(Semaphore::new(PLANS_MAX)),
+            queries: Arc::new(Semaphore::new(limits.queries)),
+            of_account: limits.queries_of_account,
+            accounts: Mutex::default(),
+        };
+        let (idle, is_starting, given) = (Mutex::default(), AtomicBool::new(false), AtomicUsize::new(0));
+        Arc::new(Workers { command, limits, queries, tell, idle, is_starting, seats, turns, given })
+    }
+
+    /// Starts the first one.
+    pub(crate) async fn begin(self: &Arc<Self>) -> Result<(), Status> {
+        let worker = self.start().await?;
+        locked(&self.idle).push(worker);
+        Ok(())
+    }
+
+    /// Ends all that are idle; the others end with their statements.
+    pub(crate) fn end(&self) {
+        locked(&self.idle).clear();
+        self.turns.plans.close();
+        self.turns.queries.close();
+    }
+
+    async fn start(&self) -> Result<Worker, Status> {
+        let failed = |what: &dyn std::fmt::Display| {
+            let line = format!("a worker can't be started: {what}");
+            (self.tell)(&line);
+            Status::unavailable(line)
+        };
+        let WorkerCommand { program, arguments, environment } = &self.command;
+        let mut command = Command::new(program);
+        command.args(arguments).envs(environment.iter().cloned());
+        // A Ctrl-C at the terminal is the server's.
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).process_group(0);
+        let mut child = command.spawn().map_err(|error| failed(&error))?;
+        let (Some(input), Some(output), Some(process)) =
+            (child.stdin.take(), child.stdout.take(), child.id())
+        else {
+            return Err(failed(&"it has no pipes"));
+        };
+        let mut frames = Frames::new(output);
+        match tokio::time::timeout(START_TIME_MAX, frames.next()).await {
+            Ok(Ok(Some((FrameKind::Ready, _)))) => {}
+            Ok(Ok(_)) => return Err(failed(&"it ended")),
+            Ok(Err(error)) => return Err(failed(&error)),
+            Err(_) => return Err(failed(&"it isn't ready after two minutes")),
+        }
+        let seat = Arc::new(Seat {
+            process,
+            base: AtomicU64::new(held_by(Some(process)).unwrap_or_default()),
+            held: AtomicU64::new(0),
+            is_busy: AtomicBool::new(false),
+            is_too_large: AtomicBool::new(false),
+            end: Notify::new(),
+        });
+        let mut seats = locked(&self.seats);
+        seats.retain(|seat| seat.strong_count() > 0);
+        seats.push(Arc::downgrade(&seat));
+        Ok(Worker { child, input, frames, seat })
+    }
+
+    async fn take(self: &Arc<Self>) -> Result<Taken, Status> {
+        let idle = loop {
+            let Some(mut worker) = locked(&self.idle).pop() else { break None };
+            // It may have ended while it was idle.
+            if matches!(worker.child.try_wait(), Ok(None)) {
+                break Some(worker);
+            }
+        };
+        let worker = match idle {
+            Some(worker) => worker,
+            None => self.start().await?,
+        };
+        self.start_spare();
+        worker.seat.is_busy.store(true, Ordering::Release);
+        Ok(Taken { worker: Some(worker), workers: Arc::clone(self) })
+    }
+
+    /// Starts one for the next statement, if none is idle.
+    fn start_spare(self: &Arc<Self>) {
+        if !locked(&self.idle).is_empty() || self.is_starting.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let workers = Arc::clone(self);
+        tokio::spawn(async move {
+            let started = workers.start().await;
+            workers.is_starting.store(false, Ordering::Release);
+            if let Ok(worker) = started
+                && !workers.turns.plans.is_closed()
+            {
+                locked(&workers.idle).push(worker);
+            }
+        });
+    }
+
+    /// Plans a statement.
+    pub(crate) async fn plan(
+        self: &Arc<Self>,
+        account: &str,
+        statement: String,
+        values: Bytes,
+    ) -> Result<Planned, Status> {
+        let _turn = Turns::turn(&self.turns.plans, self.turns.of(account).0).await?;
+        let memory = (counted(self.limits.memory) / PLANS_MAX / 4).max(BUDGET_MIN) as u64;
+        let mut taken = self.take().await?;
+        taken.ask(FrameKind::Plan, &Asked { memory, statement, values }).await?;
+        let planned = taken.planned().await?;
+        taken.give_back();
+        Ok(planned)
+    }
+
+    /// Plans a statement and runs it. `kept` is dropped when it has ended, also if its last rows are never taken.
+    pub(crate) async fn run(
+        self: &Arc<Self>,
+        account: &str,
+        (statement, values): (String, Bytes),
+        patience: Duration,
+        kept: impl Send + 'static,
+    ) -> Result<Rows, Status> {
+        let turn = Turns::turn(&self.turns.queries, self.turns.of(account).1).await?;
+        let budget = Budget::new(self);
+        let mut taken = self.take().await?;
+        taken.ask(FrameKind::Run, &Asked { memory: budget.bytes as u64, statement, values }).await?;
+        let begun = Instant::now();
+        taken.planned().await?;
+        let time = self.limits.time;
+        let (sender, messages) = channel(MESSAGES_WAITING);
+        let task = tokio::spawn(async move {
+            let _kept = kept;
+            let mut turn = Some((turn, budget));
+            loop {
+                let next = match tokio::time::timeout_at(begun + time, taken.reply()).await {
+                    Ok(Ok((FrameKind::Rows, body))) => FlightData::decode(body)
+                        .map(Some)
+                        .map_err(|error| Status::internal(format!("rows: {error}"))),
+                    Ok(Ok((FrameKind::End, _))) => Ok(None),
+                    Ok(Ok((FrameKind::AskTables, _))) => match taken.tell_tables().await {
+                        Ok(()) => continue,
+                        Err(status) => Err(status),
+                    },
+                    Ok(Ok(_)) => Err(Status::internal("a worker said something else")),
+                    Ok(Err(status)) => Err(status),
+                    Err(_) => Err(Status::deadline_exceeded(format!(
+                        "the query took longer than the {} of --timeout",
+                        seconds(time)
+                    ))),
+                };
+                let is_last = !matches!(next, Ok(Some(_)));
+                if matches!(next, Ok(None)) {
+                    taken.give_back();
+                }
+                if is_last {
+                    // Whether its client takes the end or not: first the process has ended, then its turn.
+                    drop(taken.worker.take());
+                    drop(turn.take());
+                }
+                let sent = tokio::time::timeout(patience, sender.send(next)).await;
+                if is_last || !matches!(sent, Ok(Ok(()))) {
+                    return;
+                }
+            }
+        });
+        Ok(Rows { messages, task, is_over: false })
+    }
+}
+
+/// A duration for people.
+fn seconds(time: Duration) -> String {
+    format!("{} s", time.as_secs_f64())
+}
+
+/// A share of the memory, given back when it is dropped.
+struct Budget {
+    workers: Arc<Workers>,
+    bytes: usize,
+}
+
+impl Budget {
+    /// Half of what is left, so that there is always some for the next.
+    fn new(workers: &Arc<Workers>) -> Self {
+        let all = counted(workers.limits.memory);
+        let mut bytes = 0;
+        let _ = workers.given.fetch_update(Ordering::AcqRel, Ordering::Acquire, |given| {
+            let left = all.saturating_sub(given);
+            bytes = if workers.limits.queries == 1 { left } else { left / 2 }.max(BUDGET_MIN);
+            Some(given + bytes)
+        });
+        Budget { workers: Arc::clone(workers), bytes }
+    }
+}
+
+impl Drop for Budget {
+    fn drop(&mut self) {
+        self.workers.given.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
+}
+
+impl Taken {
+    async fn ask(&mut self, kind: FrameKind, asked: &Asked) -> Result<(), Status> {
+        let frame = asked.frame(kind).map_err(|error| Status::invalid_argument(error.to_string()))?;
+        let Some(worker) = &mut self.worker else { return Err(Status::internal("no worker")) };
+        match worker.input.write_all(&frame).await {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.ended().await),
+        }
+    }
+
+    /// The answer that a statement was planned.
+    async fn planned(&mut self) -> Result<Planned, Status> {
+        let time = self.workers.limits.planning_time;
+        let mut body = loop {
+            let Ok(reply) = tokio::time::timeout(time, self.reply()).await else {
+                let line = format!("planning the statement took longer than {}", seconds(time));
+                return Err(Status::deadline_exceeded(line));
+            };
+            match reply? {
+                (FrameKind::Planned, body) => break body,
+                // Reading the logs for that has no limit: it is done once.
+                (FrameKind::AskTables, _) => self.tell_tables().await?,
+                _ => return Err(Status::internal("a worker said something else")),
+            }
+        };
+        let parts = sized(&mut body).and_then(|columns| Some((columns, sized(&mut body)?)));
+        let (columns, parameters) = parts.ok_or_else(|| Status::internal("a schema that ends early"))?;
+        Ok(Planned { columns, parameters })
+    }
+
+    /// Tells which user tables there are.
+    async fn tell_tables(&mut self) -> Result<(), Status> {
+        let told = self.workers.queries.apart(Names::all_columns).await;
+        let frame = match told {
+            Ok(tables) => frame(FrameKind::Tables, &[&tables]),
+            Err(error) => frame(FrameKind::NoTables, &[error.to_string().as_bytes()]),
+        };
+        let frame = frame.map_err(|error| Status::internal(error.to_string()))?;
+        let Some(worker) = &mut self.worker else { return Err(Status::internal("no worker")) };
+        match worker.input.write_all(&frame).await {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.ended().await),
+        }
+    }
+
+    /// The next frame. A statement that failed leaves the worker as it was.
+    async fn reply(&mut self) -> Result<(FrameKind, Bytes), Status> {
+        let Some(worker) = &mut self.worker else { return Err(Status::internal("no worker")) };
+        let next = tokio::select! {
+            next = worker.frames.next() => next,
+            () = worker.seat.end.notified() => return Err(self.ended().await),
+        };
+        match next {
+            Ok(Some((FrameKind::Failed, mut body))) => {
+                let code = body.try_get_u8().map_or(Code::Internal, |code| Code::from(i32::from(code)));
+                let line = String::from_utf8_lossy(&body).into_owned();
+                self.give_back();
+                Err(Status::new(code, line))
+            }
+            Ok(Some(reply)) => Ok(reply),
+            Ok(None) | Err(_) => Err(self.ended().await),
+        }
+    }
+
+    /// Why the worker has ended, which is killed if it hasn't.
+    async fn ended(&mut self) -> Status {
+        let Some(mut worker) = self.worker.take() else { return Status::internal("no worker") };
+        let is_too_large = worker.seat.is_too_large.load(Ordering::Acquire);
+        if is_too_large {
+            let _ = worker.child.start_kill();
+        }
+        let status = worker.child.wait().await;
+        if is_too_large {
+            let limit = self.workers.limits.memory >> 20;
+            return Status::resource_exhausted(format!(
+                "the query needs more than the {limit} MiB of --memory: its process was ended"
+            ));
+        }
+        let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
+        (self.workers.tell)(&format!("a statement ended its process: {how}"));
+        Status::internal(format!("the statement ended its process ({how}); the server goes on"))
+    }
+
+    fn give_back(&mut self) {
+        let Some(worker) = self.worker.take() else { return };
+        worker.seat.is_busy.store(false, Ordering::Release);
+        let held = held_by(Some(worker.seat.process)).unwrap_or_default();
+        if held.saturating_sub(worker.seat.base.load(Ordering::Acquire)) > KEPT_MAX
+            || worker.seat.is_too_large.load(Ordering::Acquire)
+        {
+            // Dropped, it is killed.
+            drop(worker);
+            self.workers.start_spare();
+        } else if !self.workers.turns.plans.is_closed() {
+            locked(&self.workers.idle).push(worker);
+        }
+    }
+}
+
+/// Ends the worker that holds most, if all of them hold too much.
+fn watch(seats: &Seats, held_max: u64) {
+    let seats: Vec<_> = locked(seats).iter().filter_map(Weak::upgrade).collect();
+    let mut all = 0;
+    for seat in &seats {
+        if seat.is_busy.load(Ordering::Acquire) {
+            let held = held_by(Some(seat.process)).unwrap_or_default();
+            seat.held.store(held.saturating_sub(seat.base.load(Ordering::Acquire)), Ordering::Release);
+        }
+        all += seat.held.load(Ordering::Acquire);
+    }
+    if all <= held_max {
+        return;
+    }
+    let busy = seats.iter().filter(|seat| seat.is_busy.load(Ordering::Acquire));
+    if let Some(largest) = busy.max_by_key(|seat| seat.held.load(Ordering::Acquire)) {
+        largest.is_too_large.store(true, Ordering::Release);
+        largest.end.notify_one();
+    }
+}
+
+impl Planned {
+    /// The columns of its parameters.
+    pub(crate) fn parameters(&self) -> Result<Schema, Status> {
+        let schema = Schema::try_from(IpcMessage(self.parameters.clone()));
+        schema.map_err(|error| Status::internal(error.to_string()))
+    }
+
+    /// Bytes that it takes.
+    pub(crate) fn size(&self) -> usize {
+        self.columns.len() + self.parameters.len()
+    }
+}
+
+/// The rows of a query as they come, as messages. Without it the query ends.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    /// `None`: there are no more.
+    messages: Receiver<Result<Option<FlightData>, Status>>,
+    task: JoinHandle<()>,
+    is_over: bool,
+}
+
+impl Rows {
+    /// Ends the query when it is called; its rows end with an error then.
+    pub(crate) fn stopper(&self) -> AbortHandle {
+        self.task.abort_handle()
+    }
+}
+
+impl Drop for Rows {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Stream for Rows {
+    type Item = Result<FlightData, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        let Poll::Ready(next) = self.messages.poll_recv(context) else { return Poll::Pending };
+        // An end that the query didn't tell of is none: it was stopped.
+        let next = next.unwrap_or_else(|| Err(Status::cancelled("the query was stopped"))).transpose();
+        self.is_over = !matches!(next, Some(Ok(_)));
+        Poll::Ready(next)
+    }
+}
