@@ -61,8 +61,13 @@ pub async fn work(queries: Queries, mut questions: Questions) -> Result<(), Erro
     let output = Output::new(tokio::io::stdout());
     let failed = |error: &dyn std::fmt::Display| Error::of(&"server", error);
     send(&output, FrameKind::Ready, &[]).await?;
+    // A request that came before the last answer was all written: the server has read it already.
+    let mut early = None;
     loop {
-        let next = frames.next().await.map_err(|error| failed(&error))?;
+        let next = match early.take() {
+            Some(early) => Some(early),
+            None => frames.next().await.map_err(|error| failed(&error))?,
+        };
         let Some((kind, body)) = next else { return Ok(()) };
         let asked = Asked::of(body).ok_or_else(|| failed(&"a request that is none"))?;
         let mut answered = pin!(answer(&queries, kind, asked, &output));
@@ -74,12 +79,16 @@ pub async fn work(queries: Queries, mut questions: Questions) -> Result<(), Erro
                     waiting.push(waits);
                     send(&output, FrameKind::AskTables, &[]).await?;
                 }
-                told = frames.next() => {
+                told = frames.next(), if early.is_none() => {
                     let told = match told {
                         Ok(Some((FrameKind::Tables, body))) => Ok(body.to_vec()),
                         Ok(Some((FrameKind::NoTables, body))) => Err(String::from_utf8_lossy(&body).into_owned()),
-                        // The server has ended, or has no more use for it.
-                        _ => process::exit(0),
+                        Ok(Some(request)) => {
+                            early = Some(request);
+                            continue;
+                        }
+                        // The server has ended.
+                        Ok(None) | Err(_) => process::exit(0),
                     };
                     if let Some(waits) = waiting.pop() {
                         // Whoever asked may have been stopped.

@@ -76,8 +76,8 @@ const PRODUCTIONS: &[Production] = &[
         format!("SELECT 1 FROM {}", each(n + 1, ", ", |number| format!("(SELECT 1 AS a) t{number}")))
     }),
     ("joins", |n| {
-        let joins = each(n, "", |number| format!(" JOIN (SELECT 1 AS a) t{} USING (a)", number + 1));
-        format!("SELECT a FROM (SELECT 1 AS a) t0{joins}")
+        let joins = each(n, "", |number| format!(" JOIN (SELECT 1 AS a) t{0} ON t0.a = t{0}.a", number + 1));
+        format!("SELECT t0.a FROM (SELECT 1 AS a) t0{joins}")
     }),
     ("windows", |n| {
         let windows =
