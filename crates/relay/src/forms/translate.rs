@@ -366,6 +366,14 @@ impl<'a, W: FormSink> Translator<'a, W> {
         Change::of(group, self.form, &self.part.head)
     }
 
+    /// Where a file's events don't follow each other, an earlier one may be to blame: the first damaged event of the transaction
+    /// whose end was not found, as an error.
+    pub(crate) fn check_open(&mut self) -> Result<()> {
+        let Some(begin) = self.walker.open_begin() else { return Ok(()) };
+        let (range, framing) = (begin..self.walker.offset(), self.part.head.framing());
+        checked::copy(&mut self.bodies, range, framing, &mut self.buffer, |_| Ok(()))
+    }
+
     /// Writes a transaction as it is stored, if none of its events is damaged.
     fn copy(&mut self, group: &Group) -> Result<()> {
         let framing = self.part.head.framing();

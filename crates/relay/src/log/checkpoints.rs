@@ -418,9 +418,11 @@ mod tests {
         let whole = storage::read_all(file.as_ref(), SIZE_MAX).unwrap();
         for cut in 0..whole.len() {
             assert!(decode(&whole[..cut], head_crc(HEAD)).is_none(), "cut at {cut}");
-            let mut flipped = whole.clone();
-            flipped[cut] ^= 1;
-            assert!(decode(&flipped, head_crc(HEAD)).is_none(), "flipped at {cut}");
+            for bit in 0..8 {
+                let mut flipped = whole.clone();
+                flipped[cut] ^= 1 << bit;
+                assert!(decode(&flipped, head_crc(HEAD)).is_none(), "bit {bit} flipped at {cut}");
+            }
         }
         // Even with a matching checksum.
         let longer = |mut bytes: Vec<u8>| {

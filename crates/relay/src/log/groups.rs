@@ -14,7 +14,7 @@ use binlogz_binlog::statement::QUERY_PREFIX_SIZE_MAX;
 use binlogz_binlog::{
     Error as BinlogError, EventHeader, EventType, Framing, TransactionBoundaryParser, Verified,
 };
-use binlogz_payload::{Provenance, provenance};
+use binlogz_payload::{Error as PayloadError, Provenance, provenance};
 use binlogz_store::LogReader;
 
 use crate::error::{Error, Result};
@@ -148,15 +148,21 @@ impl GroupWalker {
         let end = (event_size as usize).saturating_sub(checksum_size).min(event.len());
         let body = event.get(HEADER_SIZE..end).unwrap_or_default();
         let mut seen = Seen::default();
+        let at = |error: BinlogError| error.at(offset, Some(header.event_type));
+        let payload_at = |error| match error {
+            PayloadError::Binlog(error) => PayloadError::Binlog(at(error)),
+            other => other,
+        };
         match header.event_type {
             EventType::QUERY => seen.body = body.to_vec(),
             EventType::TRANSACTION_PAYLOAD => {
                 let body_size = u64::from(event_size) - HEADER_SIZE as u64;
-                let mut told = provenance(body, body_size)?;
+                let mut told = provenance(body, body_size).map_err(payload_at)?;
                 if told.is_none() {
                     let all = event_size.min((HEADER_SIZE + HEADER_SIZE_LIMIT) as u32 + PAYLOAD_FRONT_SIZE);
                     let event = self.peek(all as usize)?.unwrap_or_default();
-                    told = provenance(event.get(HEADER_SIZE..).unwrap_or_default(), body_size)?;
+                    told = provenance(event.get(HEADER_SIZE..).unwrap_or_default(), body_size)
+                        .map_err(payload_at)?;
                 }
                 if let Some((maker, fields)) = told {
                     seen.payload = Some(maker);
@@ -164,7 +170,6 @@ impl GroupWalker {
                 }
             }
             _ => {
-                let at = |error: BinlogError| error.at(offset, Some(header.event_type));
                 if event_size > GTID_EVENT_SIZE_MAX {
                     let error =
                         BinlogError::invalid("event header", "event size", event_size, "at most 64 KiB");
@@ -186,6 +191,11 @@ impl GroupWalker {
     /// The offset of the next event; the file is complete if it ends there.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
+    }
+
+    /// Where the transaction begins whose end was not found yet.
+    pub(crate) fn open_begin(&self) -> Option<u64> {
+        self.open.map(|group| group.begin)
     }
 
     /// A transaction that the source never ended, at the end of its file.

@@ -252,7 +252,11 @@ impl<'a> Sender<'a> {
                 }
                 continue;
             }
-            if let Some(group) = self.log.walker().next()? {
+            let next = self.log.walker().next();
+            if next.is_err() {
+                self.log.check_open()?;
+            }
+            if let Some(group) = next? {
                 if self.log.is_cut(&group)? {
                     self.leave_out_what_is_had(EventType::ROTATE, None)?;
                     self.log.put_end(&group)?;
@@ -278,6 +282,7 @@ impl<'a> Sender<'a> {
                 let walker = self.log.walker();
                 let (offset, end) = (walker.offset(), walker.end()?);
                 if offset != end {
+                    self.log.check_open()?;
                     let left = end.saturating_sub(offset);
                     return Err(Error::Stored {
                         file: self.kept.store.names().log(self.log.file()),

@@ -305,8 +305,7 @@ fn a_dump_over_damage_ends_with_1236_that_says_where_also_for_clients_without_ch
                 assert!(said.starts_with(&format!("{name} at ")), "{what}: {said}");
                 assert_eq!(said, error, "{what}");
                 let offset: u64 = said[name.len() + 4..].split([':', ' ']).next().unwrap().parse().unwrap();
-                // Of a damaged length: where the next event would be, if there is any place.
-                assert!(offset <= at || at < head || said.contains("event header"), "{what}: {said}");
+                assert!(offset <= at || at < head, "{what}: {said}");
                 assert!(troubles(&relay).contains(&error), "{what}: {:?}", troubles(&relay));
             }
             flip(&disk, &name, at, bit);

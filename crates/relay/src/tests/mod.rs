@@ -1,5 +1,6 @@
 //! Tests of the relay as a whole, on a simulated disk and against a simulated source.
 
+mod archiving;
 pub(crate) mod crashes;
 mod damage;
 mod dumps;
