@@ -4,20 +4,20 @@
 //! (`information_schema.COLLATIONS.ID`, MySQL 9.7.4); [`Charset::of_collation`] knows its character
 //! set. Rows hold the bytes as they are; nothing is converted until [`Charset::decode`] is called.
 //!
-//! The single-byte character sets are the server's own tables (`single_byte.rs`). The East Asian multi-byte
-//! ones come from `encoding_rs`, whose tables are those of the web. They agree with the server's in cp932,
-//! gbk and euckr, and nearly so in gb2312 (2 characters differ), sjis (7) and gb18030 (19). big5 differs in
-//! 267 kana and symbols, ujis and eucjpms in the 1,900 user-defined characters. `tests/charsets.rs` counts
-//! them.
+//! The single-byte character sets are the server's own tables (`single_byte.rs`). The East Asian multi-byte ones are
+//! `encoding_rs`'s, whose tables are those of the web, and what the server does otherwise (`multi_byte.rs`,
+//! `differences.rs`). `tests/charsets.rs` compares every code with a server.
 
 mod collation;
+mod differences;
+mod multi_byte;
 mod single_byte;
 
 use std::borrow::Cow;
 
 pub use collation::collation_name;
-use encoding_rs::Encoding;
 
+use multi_byte::MultiByte;
 use single_byte::{SWE7, UpperHalf};
 
 macro_rules! charsets {
@@ -139,7 +139,7 @@ enum Scheme {
     Ascii,
     Swe7,
     SingleByte(&'static UpperHalf),
-    Web(&'static Encoding),
+    MultiByte(&'static MultiByte),
     Utf8,
     Utf16 { big_endian: bool },
     Utf32,
@@ -161,7 +161,7 @@ impl Charset {
             Scheme::SingleByte(upper) => {
                 bytes.iter().map(|&byte| single_byte(upper, byte)).collect::<Option<_>>().map(Cow::Owned)
             }
-            Scheme::Web(encoding) => encoding.decode_without_bom_handling_and_without_replacement(bytes),
+            Scheme::MultiByte(table) => table.decode(bytes),
         }
     }
 
@@ -175,12 +175,15 @@ impl Charset {
             Charset::Ucs2 | Charset::Utf16 => Scheme::Utf16 { big_endian: true },
             Charset::Utf16le => Scheme::Utf16 { big_endian: false },
             Charset::Utf32 => Scheme::Utf32,
-            Charset::Big5 => Scheme::Web(encoding_rs::BIG5),
-            Charset::Sjis | Charset::Cp932 => Scheme::Web(encoding_rs::SHIFT_JIS),
-            Charset::Ujis | Charset::Eucjpms => Scheme::Web(encoding_rs::EUC_JP),
-            Charset::Euckr => Scheme::Web(encoding_rs::EUC_KR),
-            Charset::Gb2312 | Charset::Gbk => Scheme::Web(encoding_rs::GBK),
-            Charset::Gb18030 => Scheme::Web(encoding_rs::GB18030),
+            Charset::Big5 => Scheme::MultiByte(&multi_byte::BIG5),
+            Charset::Sjis => Scheme::MultiByte(&multi_byte::SJIS),
+            Charset::Cp932 => Scheme::MultiByte(&multi_byte::CP932),
+            Charset::Ujis => Scheme::MultiByte(&multi_byte::UJIS),
+            Charset::Eucjpms => Scheme::MultiByte(&multi_byte::EUCJPMS),
+            Charset::Euckr => Scheme::MultiByte(&multi_byte::EUCKR),
+            Charset::Gb2312 => Scheme::MultiByte(&multi_byte::GB2312),
+            Charset::Gbk => Scheme::MultiByte(&multi_byte::GBK),
+            Charset::Gb18030 => Scheme::MultiByte(&multi_byte::GB18030),
             Charset::Armscii8 => Scheme::SingleByte(&table::ARMSCII8),
             Charset::Cp1250 => Scheme::SingleByte(&table::CP1250),
             Charset::Cp1251 => Scheme::SingleByte(&table::CP1251),
