@@ -243,7 +243,10 @@ impl Values {
                 _ => None,
             }),
             Builder::Bytes(builder) => builder.append_option(match value {
-                Value::Bytes(bytes) | Value::Geometry(bytes) => Some(bytes),
+                Value::Bytes(bytes) => {
+                    Some(cell.map_or(Cow::Borrowed(bytes), |cell| cell.column.padded(bytes)))
+                }
+                Value::Geometry(bytes) => Some(Cow::Borrowed(bytes)),
                 _ => None,
             }),
             Builder::Vector(builder) => match value {
@@ -421,7 +424,12 @@ fn text<'a>(
 fn decoded<'a>(column: &ColumnSchema, bytes: &'a [u8]) -> Cow<'a, str> {
     let text = match column.charset() {
         Some(charset) if charset != Charset::Binary => charset.decode(bytes),
-        _ => std::str::from_utf8(bytes).ok().map(Cow::Borrowed),
+        _ => match column.padded(bytes) {
+            Cow::Borrowed(bytes) => std::str::from_utf8(bytes).ok().map(Cow::Borrowed),
+            Cow::Owned(bytes) => {
+                Some(String::from_utf8(bytes).map_or_else(|no| hex(no.as_bytes()), |text| text).into())
+            }
+        },
     };
     text.unwrap_or_else(|| hex(bytes).into())
 }

@@ -123,7 +123,7 @@ pub(crate) fn value(row: &Row<'_, '_>, cell: Option<Cell<'_>>, kept: &mut Kept) 
             None if cell.column.collation.is_none() && std::str::from_utf8(bytes).is_ok() => {
                 kept.keep(BINLOGZ_TEXT, bytes)
             }
-            None => kept.keep(BINLOGZ_BYTES, bytes),
+            None => kept.keep(BINLOGZ_BYTES, cell.column.padded(bytes)),
         },
         Value::Geometry(bytes) => kept.keep(BINLOGZ_BYTES, bytes),
         Value::Vector(vector) => kept.keep(BINLOGZ_BYTES, vector.as_bytes()),

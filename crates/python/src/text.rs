@@ -14,7 +14,7 @@ pub(crate) fn text<'py>(py: Python<'py>, column: &ColumnSchema, bytes: &[u8]) ->
         (_, Some(charset)) => charset.decode(bytes).map(|text| PyString::new(py, &text)),
         (Some(_), None) => None,
     };
-    Ok(decoded.map_or_else(|| PyBytes::new(py, bytes).into_any(), Bound::into_any))
+    Ok(decoded.map_or_else(|| PyBytes::new(py, &column.padded(bytes)).into_any(), Bound::into_any))
 }
 
 /// The values of an ENUM column's members; none for other columns.

@@ -38,6 +38,11 @@ pub fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/mysql-9.7.4").join(name)
 }
 
+/// A small log that was read wrongly once; `corpus/README.md` says what is in each.
+pub fn case(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/cases").join(name)
+}
+
 /// The files of `samples/`, plain and compressed.
 ///
 /// # Panics

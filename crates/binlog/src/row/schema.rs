@@ -4,6 +4,7 @@
 //! [`TableSchemas`] keeps the table maps in force and avoids recompiling repeated ones: each transaction
 //! brings its own.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -160,6 +161,22 @@ impl ColumnSchema {
     /// MySQL 9.7 knows it.
     pub fn charset(&self) -> Option<Charset> {
         self.collation.and_then(Charset::of_collation)
+    }
+
+    /// The bytes of a string as its column has them. A log leaves out the zeros at the end of a BINARY(n) (the server's
+    /// `Field_string::pack`), and its column has all n bytes. Strings of other columns are as in the log, also those of
+    /// which the map names no collation: whether they are BINARY isn't known.
+    pub fn padded<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        match self.kind {
+            ColumnKind::Char { length_max }
+                if bytes.len() < usize::from(length_max) && self.charset() == Some(Charset::Binary) =>
+            {
+                let mut padded = bytes.to_vec();
+                padded.resize(length_max.into(), 0);
+                Cow::Owned(padded)
+            }
+            _ => Cow::Borrowed(bytes),
+        }
     }
 
     /// A member of an ENUM by its number from 1.
@@ -331,6 +348,28 @@ mod tests {
         assert_eq!((member.member(0), member.member(3), varchar.member(1)), (None, None, None));
         assert_eq!(member.set_members(0b110).collect::<Vec<_>>(), [b"b"]);
         assert_eq!(varchar.set_members(u64::MAX).count(), 0);
+    }
+
+    #[test]
+    fn a_binary_string_has_the_zeros_that_the_log_leaves_out() {
+        let map = TableMapEvent {
+            // BINARY(4), CHAR(4), VARBINARY(4)
+            column_types: &[254, 254, 15],
+            column_metadata: &[254, 4, 254, 4, 4, 0],
+            optional_metadata: OptionalMetadata(b"\x03\x03\x3f\x08\x3f"),
+            ..event(&[])
+        };
+        let schema = TableSchema::new(&map).unwrap();
+        let [binary, text, varying] = schema.columns() else { panic!("three columns") };
+        assert_eq!(&*binary.padded(b"a\0b"), b"a\0b\0");
+        assert_eq!(&*binary.padded(b""), b"\0\0\0\0");
+        assert!(matches!(binary.padded(b"abcd"), Cow::Borrowed(b"abcd")));
+        for other in [text, varying] {
+            assert!(matches!(other.padded(b"a"), Cow::Borrowed(b"a")));
+        }
+        let unknown = TableMapEvent { optional_metadata: OptionalMetadata(b""), ..map };
+        let unknown = TableSchema::new(&unknown).unwrap();
+        assert!(unknown.columns().iter().all(|column| &*column.padded(b"a") == b"a"));
     }
 
     #[test]

@@ -41,7 +41,8 @@ pub enum Value<'a> {
     Enum(u16),
     /// SET: a bit for each member, the first the lowest.
     Set(u64),
-    /// CHAR, VARCHAR, TEXT, BINARY, VARBINARY, BLOB: the bytes in the column's character set.
+    /// CHAR, VARCHAR, TEXT, BINARY, VARBINARY, BLOB: the bytes in the column's character set. Of a BINARY(n) the log
+    /// leaves out the zeros at its end: [`super::ColumnSchema::padded`] puts them back.
     Bytes(&'a [u8]),
     /// JSON.
     Json(JsonDocument<'a>),

@@ -143,10 +143,9 @@ fn characters(server: &MysqlSandbox, charset: &str) -> Result<BTreeMap<u32, char
     Ok(characters)
 }
 
-/// The bytes of a code.
+/// The bytes of a code, the first of which is never 0.
 fn bytes_of(code: u32) -> Vec<u8> {
-    let bytes = code.to_be_bytes();
-    bytes[(code.leading_zeros() as usize / 8).min(3)..].to_vec()
+    (0..4).rev().map(|place| (code >> (8 * place)) as u8).skip_while(|byte| *byte == 0).collect()
 }
 
 /// Every code that [`characters`] asks for.

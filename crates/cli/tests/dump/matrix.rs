@@ -12,7 +12,7 @@ use crate::common::Folder;
 use binlogz_binlog::EventType;
 use binlogz_binlog::event::{QueryEvent, StatusVariables};
 use binlogz_testkit::builder::{LogBuilder, Positions, Release};
-use binlogz_testkit::{Installed, Tool, corpus, mutate, real, require_tool};
+use binlogz_testkit::{Installed, Tool, corpus, mutate, real, require_tool, tool};
 
 /// Sets of options; every option that matters for files is in one of them.
 const OPTION_SETS: &[&[&str]] = &[
@@ -340,6 +340,32 @@ fn large_statements_replay_and_print_as_mysqlbinlog_prints_them() -> binlogz_tes
         assert_eq!(replay.checksum_tables("shop")?, source.checksum_tables("shop")?);
     }
     Ok(())
+}
+
+/// The columns that mysqlbinlog 9.7.4 prints: members after NOT NULL, the character set of a binary ENUM, INVISIBLE last.
+#[test]
+fn table_metadata_is_what_mysqlbinlog_prints() {
+    let folder = Folder::new();
+    let log = corpus::case("printmeta.binlog");
+    let log = log.to_str().unwrap();
+    let ran =
+        folder.run(["dump", "--no-defaults", "--base64-output=decode-rows", "--print-table-metadata", log]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    for line in [
+        "# Columns(`e` ENUM NOT NULL('x', 'y') CHARSET utf8mb4 COLLATE utf8mb4_0900_ai_ci,",
+        "#         `s` SET NOT NULL('p', 'q') CHARSET utf8mb4 COLLATE utf8mb4_0900_ai_ci,",
+        "#         `f` ENUM('x') CHARSET binary COLLATE binary)",
+        "#         `v` BIGINT UNSIGNED INVISIBLE,",
+    ] {
+        assert!(ran.text().lines().any(|found| found == line), "{line}: {}", ran.text());
+    }
+    if let Some(mysql) = tool::require(Tool::Mysql) {
+        let cases = [
+            &["--print-table-metadata"][..],
+            &["-vv", "--base64-output=decode-rows", "--print-table-metadata"],
+        ];
+        compare_all(mysql, &cases.map(|options| (options.to_vec(), vec![Path::new(log)])));
+    }
 }
 
 #[test]

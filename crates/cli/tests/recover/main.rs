@@ -18,4 +18,5 @@ mod rows;
 mod table_at;
 mod table_at_dump;
 mod trouble;
+mod values;
 mod workload;

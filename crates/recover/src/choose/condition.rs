@@ -512,9 +512,8 @@ impl<'a> Images<'_, 'a> {
             column: columns.get(index).map(TableColumn::shown).unwrap_or_default(),
             why,
         };
-        let unsigned = columns.get(index).and_then(|column| column.unsigned);
         match cell {
-            Some(cell) => Scalar::of(&cell, unsigned).ok_or_else(|| {
+            Some(cell) => Scalar::of(&cell, columns.get(index)).ok_or_else(|| {
                 not_logged("its value can't be told, as of a JSON document that changed in part")
             }),
             None if has_image => Err(not_logged(

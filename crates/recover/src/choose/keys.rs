@@ -86,7 +86,7 @@ fn spans(expr: &Expr, is_key: &dyn Fn(&str) -> bool) -> Option<Vec<KeySpan>> {
             let low = |value| Some(KeySpan { numbers: Some((bound(value)?.0, i128::MAX)), text: None });
             let high = |value| Some(KeySpan { numbers: Some((i128::MIN, bound(value)?.1)), text: None });
             let span = match (op, turned) {
-                (BinaryOperator::Eq | BinaryOperator::Spaceship, _) => equal(value)?,
+                (BinaryOperator::Eq | BinaryOperator::Spaceship, _) => return equal(value),
                 (BinaryOperator::Gt | BinaryOperator::GtEq, false)
                 | (BinaryOperator::Lt | BinaryOperator::LtEq, true) => low(value)?,
                 (BinaryOperator::Lt | BinaryOperator::LtEq, false)
@@ -95,7 +95,10 @@ fn spans(expr: &Expr, is_key: &dyn Fn(&str) -> bool) -> Option<Vec<KeySpan>> {
             };
             Some(vec![span])
         }
-        Expr::InList { expr, list, negated: false } if column(expr) => list.iter().map(equal).collect(),
+        Expr::InList { expr, list, negated: false } if column(expr) => {
+            let spans: Option<Vec<_>> = list.iter().map(equal).collect();
+            Some(spans?.concat())
+        }
         Expr::Between { expr, negated: false, low, high } if column(expr) => {
             Some(vec![KeySpan { numbers: Some((bound(low)?.0, bound(high)?.1)), text: None }])
         }
@@ -113,12 +116,12 @@ fn is_column(expr: &Expr, is_key: &dyn Fn(&str) -> bool) -> bool {
 }
 
 /// The keys that equal a value; `None`: that can't be told.
-fn equal(expr: &Expr) -> Option<KeySpan> {
+fn equal(expr: &Expr) -> Option<Vec<KeySpan>> {
     if let Some((low, high)) = bound(expr) {
         // A number with a fraction lies between two whole ones, and equals none.
         let is_whole = low + 1 == high - 1;
         let numbers = if is_whole { (low + 1, low + 1) } else { (1, 0) };
-        return Some(KeySpan { numbers: Some(numbers), text: None });
+        return Some(vec![KeySpan { numbers: Some(numbers), text: None }]);
     }
     let Expr::Value(value) = expr else { return None };
     match literal(&value.value)? {
@@ -128,11 +131,29 @@ fn equal(expr: &Expr) -> Option<KeySpan> {
                 (1..=DIGITS_MAX).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
             let number = text.parse::<i128>().ok().filter(|_| is_number);
             let text = text.into_owned().into_bytes();
-            Some(KeySpan { numbers: number.map(|number| (number, number)), text: Some(text) })
+            let numbers = number.map(|number| (number, number));
+            let logged = without_zeros(&text);
+            Some([KeySpan { numbers, text: Some(text) }].into_iter().chain(logged).collect())
         }
-        Scalar::Bytes(bytes) => Some(KeySpan { numbers: None, text: Some(bytes.into_owned()) }),
+        Scalar::Bytes(bytes) => {
+            let logged = without_zeros(&bytes);
+            Some(
+                [KeySpan { numbers: None, text: Some(bytes.into_owned()) }]
+                    .into_iter()
+                    .chain(logged)
+                    .collect(),
+            )
+        }
         _ => None,
     }
+}
+
+/// The key of a BINARY as a log has it, where that differs: without the zeros at its end. What reads logs alone, as the
+/// index of an archive, has it in that form.
+fn without_zeros(bytes: &[u8]) -> Option<KeySpan> {
+    let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    let logged = bytes.get(..end).filter(|logged| logged.len() < bytes.len())?;
+    Some(KeySpan { numbers: None, text: Some(logged.to_vec()) })
 }
 
 /// Whole numbers just below and just above a number as it is written; `None`: it is none.
@@ -178,6 +199,12 @@ mod tests {
         assert_eq!(numbers("@1 >= 10.5"), [(10, i128::MAX)]);
         let text = told("id = 'Ab'").unwrap();
         assert_eq!(text, [KeySpan { numbers: None, text: Some(b"Ab".to_vec()) }]);
+        // A BINARY(4) that ends in zeros: with them as its column has it, without as the log has it.
+        let texts = |condition| {
+            told(condition).unwrap().into_iter().map(|span| span.text.unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(texts("id = X'61000000'"), [b"a\0\0\0".to_vec(), b"a".to_vec()]);
+        assert_eq!(texts("id IN (X'6100', X'62')"), [b"a\0".to_vec(), b"a".to_vec(), b"b".to_vec()]);
     }
 
     #[test]

@@ -16,6 +16,8 @@ use binlogz_binlog::row::{Cell, Value};
 use binlogz_report::zone::Zone;
 use jiff::civil::DateTime;
 
+use crate::table::TableColumn;
+
 /// A value that is compared.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Scalar<'a> {
@@ -39,8 +41,9 @@ pub(super) enum Scalar<'a> {
 
 impl<'a> Scalar<'a> {
     /// The value of a column. `None`: bytes that can't be read.
-    pub(super) fn of(cell: &Cell<'a>, unsigned: Option<bool>) -> Option<Self> {
+    pub(super) fn of(cell: &Cell<'a>, column: Option<&TableColumn>) -> Option<Self> {
         let number = |text: String| Scalar::Number(Cow::Owned(text));
+        let unsigned = column.and_then(|column| column.unsigned);
         Some(match cell.value().ok()? {
             Value::Int(value) if unsigned == Some(true) && cell.column.unsigned.is_none() => {
                 number((value as u64).to_string())
@@ -66,7 +69,10 @@ impl<'a> Scalar<'a> {
                 let is_known = cell.column.members.is_some();
                 Scalar::Member(bits, is_known.then(|| Cow::Owned(names.join(","))))
             }
-            Value::Bytes(bytes) => bytes_of(cell, bytes),
+            Value::Bytes(bytes) => match column {
+                Some(column) => bytes_of(cell, column.padded(cell, bytes)),
+                None => bytes_of(cell, cell.column.padded(bytes)),
+            },
             Value::Geometry(bytes) => Scalar::Bytes(Cow::Borrowed(bytes)),
             Value::Vector(vector) => Scalar::Bytes(Cow::Borrowed(vector.as_bytes())),
             Value::Json(document) => {
@@ -153,7 +159,9 @@ fn text_of<'a>(cell: &Cell<'_>, bytes: &'a [u8]) -> Cow<'a, str> {
     charset.and_then(|charset| charset.decode(bytes)).unwrap_or_else(|| String::from_utf8_lossy(bytes))
 }
 
-fn bytes_of<'a>(cell: &Cell<'a>, bytes: &'a [u8]) -> Scalar<'a> {
+fn bytes_of<'a>(cell: &Cell<'_>, bytes: Cow<'a, [u8]>) -> Scalar<'a> {
+    // Only a BINARY is filled up.
+    let Cow::Borrowed(bytes) = bytes else { return Scalar::Bytes(bytes) };
     let Some(collation) = cell.column.collation else {
         return match std::str::from_utf8(bytes) {
             Ok(text) => Scalar::Text { text: Cow::Borrowed(text), has_case: true },

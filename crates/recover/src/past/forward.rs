@@ -17,7 +17,7 @@ use std::io::{self, BufRead, Read, Write};
 use binlogz_binlog::charset::Charset;
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::put::Put;
-use binlogz_binlog::row::{Cell, ColumnKind, Row, RowImage, Value};
+use binlogz_binlog::row::{Cell, Row, RowImage, Value};
 use binlogz_flow::Input;
 use binlogz_flow::events::ReadSummary;
 use binlogz_payload::{Spool, SpoolMemory};
@@ -507,12 +507,7 @@ fn as_dumped(cell: &Cell<'_>, bytes: &[u8]) -> Option<Vec<u8>> {
         "latin1" => bytes.is_ascii(),
         _ => charset == Charset::Binary,
     };
-    let mut value = bytes.to_vec();
-    // The log leaves the zeros out that fill a BINARY.
-    if let (ColumnKind::Char { length_max }, Charset::Binary) = (cell.column.kind, charset) {
-        value.resize(usize::from(length_max).max(bytes.len()), 0);
-    }
-    is_same.then_some(value)
+    is_same.then(|| cell.column.padded(bytes).into_owned())
 }
 
 fn push_row(out: &mut Vec<u8>, table: &Table, images: Images<'_, '_>) -> Result<(), String> {

@@ -7,6 +7,7 @@ use super::literal::{Unwritable, push, push_quoted};
 
 /// Containers within containers that are followed: the server has no deeper ones.
 const DEPTH_MAX: usize = 100;
+const TOO_DEEP: &str = "a JSON document that is too deep";
 /// The server reads integers in a text from here on as unsigned.
 const UNSIGNED_FROM: u64 = 1 << 32;
 
@@ -23,6 +24,43 @@ pub(crate) fn push_document(out: &mut Vec<u8>, document: &JsonDocument<'_>) -> R
         return Ok(());
     }
     push_value(out, &value, true)
+}
+
+/// Whether a document has numbers: the server compares 2 and 2.0 as equal, and 0 and -0.0.
+pub(crate) fn has_numbers(document: &JsonDocument<'_>) -> Result<bool, Unwritable> {
+    of_numbers(&document.value().map_err(text_of)?, 0)
+}
+
+fn of_numbers(value: &JsonValue<'_>, depth: usize) -> Result<bool, Unwritable> {
+    if depth > DEPTH_MAX {
+        return Err(TOO_DEEP.to_owned());
+    }
+    Ok(match value {
+        JsonValue::Array(array) => {
+            for element in array.iter() {
+                if of_numbers(&element.map_err(text_of)?, depth + 1)? {
+                    return Ok(true);
+                }
+            }
+            false
+        }
+        JsonValue::Object(object) => {
+            for member in object.iter() {
+                if of_numbers(&member.map_err(text_of)?.1, depth + 1)? {
+                    return Ok(true);
+                }
+            }
+            false
+        }
+        JsonValue::Int(_) | JsonValue::Uint(_) | JsonValue::Double(_) | JsonValue::Decimal(_) => true,
+        JsonValue::Null
+        | JsonValue::Bool(_)
+        | JsonValue::String(_)
+        | JsonValue::Date(_)
+        | JsonValue::Time(_)
+        | JsonValue::DateTime(_)
+        | JsonValue::Opaque { .. } => false,
+    })
 }
 
 /// Appends the document that differences make of `base`.
@@ -56,7 +94,7 @@ fn text_of(error: binlogz_binlog::Error) -> Unwritable {
 /// Whether the value's text is read back as the same value.
 fn is_text(value: &JsonValue<'_>, depth: usize) -> Result<bool, Unwritable> {
     if depth > DEPTH_MAX {
-        return Err("a JSON document that is too deep".to_owned());
+        return Err(TOO_DEEP.to_owned());
     }
     Ok(match value {
         JsonValue::Array(array) => {

@@ -4,7 +4,7 @@
 //! ```text
 //! integers, YEAR         number              FLOAT, DOUBLE   1.5e0: a float as the double that it is, to compare it too
 //! DECIMAL                number with a point DATE … TIMESTAMP  '2026-11-22 01:02:03'
-//! ENUM, SET              'member' to store, number to compare
+//! ENUM, SET              'member' to store, number to compare (of a SET with its 64th member: column | 0)
 //! BIT                    b'101' to store, number to compare
 //! CHAR, VARCHAR, TEXT    'text' where these bytes mean the same in the column's character set and in utf8mb4, else X'…':
 //!                        bytes that are stored as they are
@@ -39,7 +39,7 @@ pub(crate) fn push_stored(
         }
         Value::Set(bits) => push_set(out, cell, bits),
         Value::Bit(bits) => push(out, format_args!("b'{bits:b}'")),
-        Value::Bytes(bytes) => push_bytes(out, column_charset(cell), bytes)?,
+        Value::Bytes(bytes) => push_bytes(out, column_charset(cell), &column.padded(cell, bytes))?,
         other => push_other(out, other)?,
     }
     Ok(())
@@ -65,22 +65,44 @@ pub(crate) fn push_equal(
         push(out, " IS NULL");
         return Ok(());
     }
+    if matches!(value, Value::Set(bits) if bits > i64::MAX as u64) {
+        // A SET is a signed number for the server (`Field_set`), so its 64th member makes it negative; what an operator for
+        // bits gives has no sign.
+        push(out, " | 0");
+    }
     push(out, " = ");
+    let start = out.len();
     match value {
         Value::Enum(number) => push(out, number),
         Value::Set(bits) | Value::Bit(bits) => push(out, bits),
-        Value::Bytes(bytes) => match cell.column.kind {
-            // The log leaves the zeros out that fill a BINARY.
-            ColumnKind::Char { length_max } if column_charset(cell) == Some(Charset::Binary) => {
-                let mut padded = bytes.to_vec();
-                padded.resize(usize::from(length_max).max(bytes.len()), 0);
-                push_hex(out, &padded);
-            }
-            _ => push_bytes(out, column_charset(cell), bytes)?,
-        },
+        Value::Bytes(bytes) => push_bytes(out, column_charset(cell), &column.padded(cell, bytes))?,
         other => push_other(out, other)?,
     }
+    if exactly && has_equals(&value)? {
+        let written = out.get(start..).unwrap_or_default().to_vec();
+        push_same_text(out, column, &written);
+    }
     Ok(())
+}
+
+/// Appends a further condition: that the column's text is the text of an expression. Numbers that are equal for the server have
+/// texts of their own: 2 and 2.0 in a document, 0 and -0 anywhere.
+pub(crate) fn push_same_text(out: &mut Vec<u8>, column: &TableColumn, expression: &[u8]) {
+    push(out, " AND CAST(");
+    column.push_name(out);
+    push(out, " AS BINARY) = CAST(");
+    out.extend_from_slice(expression);
+    push(out, " AS BINARY)");
+}
+
+/// Whether the server compares other values as equal to this one.
+fn has_equals(value: &Value<'_>) -> Result<bool, Unwritable> {
+    Ok(match value {
+        Value::Float(number) => *number == 0.0,
+        Value::Double(number) => *number == 0.0,
+        Value::Json(document) => json::has_numbers(document)?,
+        _ => false,
+    })
 }
 
 /// Values that are stored and compared in the same way.

@@ -10,7 +10,7 @@
 use binlogz_binlog::row::{Cell, CellContent, ColumnKind, Row, RowImage, Value};
 
 use super::json::push_changed;
-use super::literal::{Unwritable, needs_leniency, push, push_equal, push_stored};
+use super::literal::{Unwritable, needs_leniency, push, push_equal, push_same_text, push_stored};
 use crate::choose::Direction;
 use crate::table::{Table, TableColumn, lacks};
 
@@ -246,7 +246,10 @@ fn push_columns(
             Ok(Value::JsonDiffs(_)) => {
                 column.push_name(out);
                 push(out, " = ");
+                let changed = out.len();
                 sides.push_changed(out, column, &cell)?;
+                let written = out.get(changed..).unwrap_or_default().to_vec();
+                push_same_text(out, column, &written);
             }
             _ => push_equal(out, column, &cell, true).map_err(|why| of_column(column, &why))?,
         }

@@ -7,10 +7,11 @@ mod foreign_key;
 mod schema_file;
 mod server_schema;
 
+use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use binlogz_binlog::row::{ColumnSchema, TableSchema};
+use binlogz_binlog::row::{Cell, ColumnKind, ColumnSchema, TableSchema};
 use binlogz_report::mysqlbinlog::push_identifier;
 
 pub(crate) use foreign_key::{ForeignKey, Rule};
@@ -42,6 +43,8 @@ pub(crate) struct TableColumn {
     pub(crate) is_generated: bool,
     /// Whether it is unsigned, as the schema file says.
     pub(crate) unsigned: Option<bool>,
+    /// Its type in capitals, as the schema file says.
+    pub(crate) type_name: Option<String>,
 }
 
 impl TableColumn {
@@ -51,6 +54,24 @@ impl TableColumn {
             Some(name) => push_identifier(out, name),
             None => out.extend_from_slice(format!("@{}", self.index + 1).as_bytes()),
         }
+    }
+
+    /// The bytes of a string as the column has them: of a BINARY(n) the log leaves out the zeros at its end. Where the log
+    /// names no collation (before 8.0, MariaDB), the schema file tells which column is one.
+    pub(crate) fn padded<'a>(&self, cell: &Cell<'_>, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        match cell.column.kind {
+            ColumnKind::Char { length_max } if cell.column.collation.is_none() && self.is_fixed_binary() => {
+                let mut padded = bytes.to_vec();
+                padded.resize(usize::from(length_max).max(bytes.len()), 0);
+                Cow::Owned(padded)
+            }
+            _ => cell.column.padded(bytes),
+        }
+    }
+
+    /// Whether the schema file says that its strings are bytes, filled up with zeros.
+    fn is_fixed_binary(&self) -> bool {
+        matches!(self.type_name.as_deref(), Some("BINARY" | "UUID" | "INET6" | "INET4"))
     }
 
     /// Its name, or its number, for messages.
@@ -98,6 +119,7 @@ impl Table {
             column.name.get_or_insert_with(|| told.name.clone().into_bytes());
             column.is_generated = told.is_generated;
             column.unsigned = Some(told.is_unsigned);
+            column.type_name = Some(told.type_name.clone());
         }
         let schema = &self.schema;
         let never_null = |key: &&Vec<usize>| {

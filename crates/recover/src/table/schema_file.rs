@@ -1,14 +1,18 @@
-//! Tables from a file of CREATE TABLE statements, as mysqldump --no-data and SHOW CREATE TABLE write them.
+//! Tables from a file of CREATE TABLE statements, as mysqldump --no-data and SHOW CREATE TABLE write them, or people: with
+//! LIKE, and with ALTER TABLE and RENAME TABLE after them (`alter.rs`).
 //!
 //! Only what the log may lack is read: names, keys, which columns are generated or unsigned. So the statements are walked
-//! as tokens; whatever else they hold is skipped, in the syntax of any version.
+//! as tokens; whatever else they hold is skipped, in the syntax of any version. A table whose columns can't be told (CREATE
+//! TABLE … SELECT, an ALTER TABLE that is not understood) is as good as not there.
+
+mod alter;
 
 use std::collections::HashMap;
 
 use binlogz_binlog::row::{ColumnKind, ColumnSchema, TableSchema};
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, Tokenizer};
+use sqlparser::tokenizer::{Token, Tokenizer, Word};
 
 use super::foreign_key::ForeignKey;
 use super::unfit;
@@ -42,6 +46,8 @@ pub(super) struct FileTable {
     /// The primary key, then the unique ones.
     pub(super) keys: Vec<Vec<usize>>,
     pub(super) foreign_keys: Vec<ForeignKey>,
+    /// The keys as they are defined.
+    defined: Vec<Key>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,15 +154,54 @@ impl SchemaFile {
         while reader.next < reader.tokens.len() {
             if reader.takes(Keyword::USE) {
                 database = reader.name();
-            } else if reader.takes_create_table()
-                && let Some((own_database, name, table)) = reader.create_table()
-            {
-                let database = own_database.or_else(|| database.clone());
-                file.tables.entry(name.to_lowercase()).or_default().push((database, table));
+            } else if reader.takes_create_table() {
+                file.create(&mut reader, database.as_deref());
+            } else if reader.takes(Keyword::ALTER) {
+                alter::alter(&mut file, &mut reader, database.as_deref());
+            } else if reader.takes(Keyword::RENAME) {
+                alter::rename(&mut file, &mut reader, database.as_deref());
             }
             reader.skip_statement();
         }
         if file.tables.is_empty() { Err(SchemaFileError::NoTables) } else { Ok(file) }
+    }
+
+    /// Takes a table after CREATE TABLE.
+    fn create(&mut self, reader: &mut Reader, database: Option<&str>) {
+        if reader.takes(Keyword::IF) {
+            reader.takes(Keyword::NOT);
+            reader.takes(Keyword::EXISTS);
+        }
+        let Some((own, name)) = reader.table_name() else { return };
+        let own = own.or_else(|| database.map(str::to_owned));
+        let in_parentheses = reader.peek() == Some(&Token::LParen);
+        if in_parentheses
+            && matches!(reader.peek_after(), Some(Token::Word(word)) if word.keyword == Keyword::LIKE)
+        {
+            reader.next += 1;
+        }
+        let table = if reader.takes(Keyword::LIKE) {
+            let Some((of, like)) = reader.table_name() else { return };
+            let of = of.or_else(|| database.map(str::to_owned));
+            // Foreign keys aren't copied.
+            self.place(of.as_deref(), &like)
+                .and_then(|(key, index)| self.tables.get(&key)?.get(index))
+                .map(|(_, table)| FileTable { name: name.clone(), foreign_keys: Vec::new(), ..table.clone() })
+        } else {
+            reader.create_table(&name)
+        };
+        if let Some(table) = table {
+            self.tables.entry(name.to_lowercase()).or_default().push((own, table));
+        }
+    }
+
+    /// Where the newest definition of a table stands: in this database, else where the file names none.
+    fn place(&self, database: Option<&str>, table: &str) -> Option<(String, usize)> {
+        let key = table.to_lowercase();
+        let defined = self.tables.get(&key)?;
+        let index = defined.iter().rposition(|(own, _)| own.as_deref() == database);
+        let index = index.or_else(|| defined.iter().rposition(|(own, _)| own.is_none()))?;
+        Some((key, index))
     }
 
     /// The columns of a table.
@@ -300,41 +345,60 @@ impl Reader {
         item
     }
 
-    /// A table after CREATE TABLE; `None`: one without columns, as LIKE makes it.
-    fn create_table(&mut self) -> Option<(Option<String>, String, FileTable)> {
-        if self.takes(Keyword::IF) {
-            self.takes(Keyword::NOT);
-            self.takes(Keyword::EXISTS);
-        }
+    fn peek_after(&self) -> Option<&Token> {
+        self.tokens.get(self.next + 1)
+    }
+
+    /// A table's name, with its database where it is named.
+    fn table_name(&mut self) -> Option<(Option<String>, String)> {
         let mut name = self.name()?;
         let mut database = None;
         if self.peek() == Some(&Token::Period) {
             self.next += 1;
             database = Some(std::mem::replace(&mut name, self.name()?));
         }
+        Some((database, name))
+    }
+
+    /// The columns and keys of a table after its name; `None`: it has none there, or more columns than those.
+    fn create_table(&mut self, name: &str) -> Option<FileTable> {
         if self.peek() != Some(&Token::LParen) {
             return None;
         }
-        let mut table = FileTable { name: name.clone(), ..FileTable::default() };
-        let mut keys = Vec::new();
+        let mut table = FileTable { name: name.to_owned(), ..FileTable::default() };
         while matches!(self.peek(), Some(Token::LParen | Token::Comma)) {
             self.next += 1;
             let item = self.item();
             table.foreign_keys.extend(ForeignKey::of(&item));
             match Key::of(&item) {
-                Some(key) => keys.push(key),
-                None => table.take_column(&item, &mut keys),
+                Some(key) => table.defined.push(key),
+                None => {
+                    let place = table.columns.len();
+                    table.take_column(&item, place);
+                }
             }
         }
-        keys.sort_by_key(|key| !key.is_primary);
-        table.keys = keys.iter().filter_map(|key| table.key(key)).collect();
-        (!table.columns.is_empty()).then_some((database, name, table))
+        table.find_keys();
+        // The columns of a query come after them, or are them.
+        let mut is_made_by_query = false;
+        while let Some(token) = self.peek().filter(|token| **token != Token::SemiColon) {
+            is_made_by_query |= matches!(
+                token,
+                Token::Word(word) if word.quote_style.is_none()
+                    && word.keyword == Keyword::SELECT
+            );
+            self.next += 1;
+        }
+        (!table.columns.is_empty() && !is_made_by_query).then_some(table)
     }
 }
 
 /// A primary or unique key, or another definition that is no column.
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Key {
     is_primary: bool,
+    /// As ALTER TABLE … DROP INDEX calls it, where it is named.
+    name: Option<String>,
     /// Empty: no key that tells rows apart.
     columns: Vec<String>,
 }
@@ -354,13 +418,25 @@ impl Key {
         match first.as_str() {
             "PRIMARY" | "UNIQUE" | "CONSTRAINT" => {}
             "KEY" | "INDEX" | "FULLTEXT" | "SPATIAL" | "FOREIGN" | "CHECK" => {
-                return Some(Key { is_primary: false, columns: Vec::new() });
+                return Some(Key { is_primary: false, name: None, columns: Vec::new() });
             }
             _ => return None,
         }
         let columns = if is_primary || has("UNIQUE") { key_columns(item) } else { Vec::new() };
-        Some(Key { is_primary, columns })
+        Some(Key { is_primary, name: key_name(item), columns })
     }
+}
+
+/// The name of a key: the last word before its columns that is none of the syntax's.
+fn key_name(item: &[Token]) -> Option<String> {
+    let front = item.iter().take_while(|token| **token != Token::LParen);
+    let names = front.filter_map(|token| match token {
+        Token::Word(word) => Some(word),
+        _ => None,
+    });
+    let syntax = ["CONSTRAINT", "PRIMARY", "UNIQUE", "KEY", "INDEX", "USING", "BTREE", "HASH"];
+    let is_name = |word: &&Word| word.quote_style.is_some() || !syntax.contains(&&*word.value.to_uppercase());
+    names.filter(is_name).last().map(|word| word.value.clone())
 }
 
 /// The columns of a key; none if one is an expression.
@@ -394,8 +470,9 @@ fn key_columns(item: &[Token]) -> Vec<String> {
 }
 
 impl FileTable {
-    fn take_column(&mut self, item: &[Token], keys: &mut Vec<Key>) {
-        let [Token::Word(name), Token::Word(type_name), rest @ ..] = item else { return };
+    /// Takes a column's definition, to stand at `place`. `None`: it is none.
+    fn take_column(&mut self, item: &[Token], place: usize) -> Option<()> {
+        let [Token::Word(name), Token::Word(type_name), rest @ ..] = item else { return None };
         let mut depth = 0_usize;
         // Words at the column's own level: not those of an expression or a list of members.
         let mut words = Vec::new();
@@ -417,25 +494,43 @@ impl FileTable {
             _ => None,
         });
         let members = if matches!(&*type_name, "ENUM" | "SET") { members.collect() } else { Vec::new() };
-        self.columns.push(FileColumn {
+        // SERIAL is BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE, SERIAL DEFAULT VALUE all of it but the type. KEY alone
+        // is PRIMARY KEY.
+        let is_serial = type_name == "SERIAL" || has("SERIAL");
+        let is_unique = is_serial || has("UNIQUE");
+        let is_primary = has("PRIMARY") || (has("KEY") && !has("UNIQUE"));
+        if place > self.columns.len() {
+            return None;
+        }
+        let column = FileColumn {
             name: name.value.clone(),
             // AS alone makes a column generated too.
             is_generated: has("AS"),
             is_unsigned: has("UNSIGNED") || has("ZEROFILL") || type_name == "SERIAL",
             type_name,
             members,
-        });
-        let is_primary = has("PRIMARY");
-        if is_primary || has("UNIQUE") {
-            keys.push(Key { is_primary, columns: vec![name.value.clone()] });
+        };
+        self.columns.insert(place, column);
+        for is_primary in [is_primary.then_some(true), is_unique.then_some(false)].into_iter().flatten() {
+            let key = Key { is_primary, name: Some(name.value.clone()), columns: vec![name.value.clone()] };
+            self.defined.push(key);
         }
+        Some(())
+    }
+
+    /// Finds the columns of the keys that are defined.
+    fn find_keys(&mut self) {
+        self.defined.sort_by_key(|key| !key.is_primary);
+        self.keys = self.defined.iter().filter_map(|key| self.key(key)).collect();
+    }
+
+    fn position(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name.eq_ignore_ascii_case(name))
     }
 
     /// The key as indexes of columns.
     fn key(&self, key: &Key) -> Option<Vec<usize>> {
-        let index =
-            |name: &String| self.columns.iter().position(|column| column.name.eq_ignore_ascii_case(name));
-        let indexes: Option<Vec<usize>> = key.columns.iter().map(index).collect();
+        let indexes: Option<Vec<usize>> = key.columns.iter().map(|name| self.position(name)).collect();
         indexes.filter(|indexes| !indexes.is_empty())
     }
 }
@@ -478,6 +573,55 @@ CREATE TABLE `archive`.`orders` (a INT PRIMARY KEY, b VARCHAR(10) UNIQUE);
         assert_eq!(orders.keys, [vec![0], vec![1, 4]]);
         assert_eq!(file.table(b"archive", b"orders").unwrap().keys, [vec![0], vec![1]]);
         assert_eq!(file.table(b"other", b"orders"), None);
+    }
+
+    /// What people write: shared/cases of issue 42.
+    #[test]
+    fn keys_are_told_however_they_are_written() {
+        let file = SchemaFile::parse(include_str!("schema_file/keys.sql")).unwrap();
+        let keys = |table: &str| file.table(b"k", table.as_bytes()).map(|table| table.keys.clone());
+        for table in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+            assert_eq!(keys(table), Some(vec![vec![0]]), "{table}");
+        }
+        assert!(file.table(b"k", b"b").unwrap().columns[0].is_unsigned);
+        // Its columns are those of a query.
+        assert_eq!(keys("i"), None);
+    }
+
+    #[test]
+    fn an_alter_in_the_file_changes_its_table() {
+        let file = SchemaFile::parse(
+            "USE shop; CREATE TABLE t (a INT, b INT, c INT UNSIGNED); CREATE TABLE u (a INT); CREATE TABLE v (a INT);
+             CREATE TABLE w (a INT PRIMARY KEY); CREATE TABLE x (a INT);
+             ALTER TABLE t ADD PRIMARY KEY (a), ADD UNIQUE KEY k (b), ENGINE=InnoDB, AUTO_INCREMENT = 7;
+             ALTER TABLE shop.t ADD COLUMN (d INT, e INT), ADD f INT FIRST, ADD COLUMN g INT AFTER a, DROP COLUMN b;
+             ALTER TABLE t MODIFY c BIGINT NOT NULL FIRST, CHANGE d dd INT UNSIGNED, RENAME COLUMN e TO ee, DROP KEY k,
+                 ADD CONSTRAINT fk FOREIGN KEY (a) REFERENCES u (a), ADD INDEX (c);
+             ALTER TABLE u RENAME TO uu; RENAME TABLE v TO vv;
+             ALTER TABLE w DROP PRIMARY KEY, ALTER COLUMN a SET DEFAULT 3, COMMENT 'x', ALGORITHM=INPLACE;
+             ALTER TABLE x EXCHANGE PARTITION p WITH TABLE y;",
+        )
+        .unwrap();
+        let table = |name: &str| file.table(b"shop", name.as_bytes());
+        let t = table("t").unwrap();
+        let columns: Vec<_> =
+            t.columns.iter().map(|column| (&*column.name, &*column.type_name, column.is_unsigned)).collect();
+        let expected = [
+            ("c", "BIGINT", false),
+            ("f", "INT", false),
+            ("a", "INT", false),
+            ("g", "INT", false),
+            ("dd", "INT", true),
+            ("ee", "INT", false),
+        ];
+        assert_eq!(columns, expected);
+        assert_eq!(t.keys, [vec![2]]);
+        assert_eq!(t.foreign_keys.len(), 1);
+        assert!(table("u").is_none() && table("uu").is_some());
+        assert!(table("v").is_none() && table("vv").is_some());
+        assert_eq!(table("w").unwrap().keys, Vec::<Vec<usize>>::new());
+        // It isn't known what it has now.
+        assert!(table("x").is_none());
     }
 
     #[test]

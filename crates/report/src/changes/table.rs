@@ -102,8 +102,10 @@ impl Table {
         };
         let told = match settings.schema.map(|told| told.told(schema)) {
             Some(Ok(told)) => told,
+            // A log that names all columns knows better than a schema of another day.
             Some(Err(problem)) => {
-                table.problem = Some(problem);
+                let is_named = schema.columns().iter().all(|column| column.name.is_some());
+                table.problem = Some(problem).filter(|_| !is_named);
                 None
             }
             None => None,

@@ -45,7 +45,7 @@ pub fn push_value(out: &mut Vec<u8>, cell: &Cell<'_>, scratch: &mut Vec<u8>) -> 
         Value::Timestamp(timestamp) => push_plain(out, timestamp.text().as_bytes()),
         Value::Enum(number) => push_enum(out, cell.column, number),
         Value::Set(bits) => push_set(out, cell.column, bits),
-        Value::Bytes(bytes) => push_text_or_bytes(out, text(cell.column, bytes), bytes),
+        Value::Bytes(bytes) => push_text_or_bytes(out, text(cell.column, bytes), &cell.column.padded(bytes)),
         Value::Geometry(bytes) => push_base64(out, bytes),
         Value::Json(document) => {
             scratch.clear();

@@ -41,7 +41,7 @@ pub(in super::super) fn push(out: &mut Vec<u8>, cell: &Cell<'_>, column: &Column
         Value::Time(time) => quote(out, &|out| out.extend_from_slice(time.text().as_bytes())),
         Value::DateTime(datetime) => quote(out, &|out| out.extend_from_slice(datetime.text().as_bytes())),
         Value::Timestamp(timestamp) => push_local(out, *timestamp),
-        Value::Bytes(bytes) if column.is_binary => push_latin1(out, bytes),
+        Value::Bytes(bytes) if column.is_binary => push_latin1(out, &column.schema.padded(bytes)),
         Value::Bytes(bytes) => push_string(out, &text(column, bytes), FASTJSON),
         Value::Geometry(bytes) => push_latin1(out, bytes),
         Value::Vector(vector) => push_latin1(out, vector.as_bytes()),

@@ -23,7 +23,7 @@ use super::super::java::{push_base64, push_document, push_float, push_string};
 use super::super::settings::{BigintUnsigned, Decimals, Settings};
 use super::super::table::{Column, is_point};
 use super::{
-    JACKSON, WHAT, datetime_microseconds, enum_member, lossy, padded, text, time_microseconds, unknown,
+    JACKSON, WHAT, datetime_microseconds, enum_member, lossy, text, time_microseconds, unknown,
     without_spaces,
 };
 use crate::number::{push_signed, push_unsigned};
@@ -95,7 +95,7 @@ pub(in super::super) fn push(
                 column.schema.set_members(*bits).map(|member| text(column, member)).collect();
             push_string(out, &members.join(","), JACKSON);
         }
-        Value::Bytes(bytes) if column.is_binary => push_base64(out, &padded(column, bytes)),
+        Value::Bytes(bytes) if column.is_binary => push_base64(out, &column.schema.padded(bytes)),
         Value::Bytes(bytes) => push_string(out, &text(column, bytes), JACKSON),
         Value::Json(document) => {
             let mut text = Vec::new();

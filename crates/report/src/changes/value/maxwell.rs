@@ -9,7 +9,7 @@ use binlogz_binlog::{Error, Result};
 use super::super::java::{push_base64, push_decimal, push_document, push_float, push_string};
 use super::super::table::Column;
 use super::canal::push_local;
-use super::{JACKSON, WHAT, enum_member, padded, text, unknown, without_spaces};
+use super::{JACKSON, WHAT, enum_member, text, unknown, without_spaces};
 use crate::number::{push_signed, push_unsigned};
 
 /// Levels of collections in a geometry.
@@ -43,7 +43,7 @@ pub(in super::super) fn push(out: &mut Vec<u8>, cell: &Cell<'_>, column: &Column
             }
             out.push(b']');
         }
-        Value::Bytes(bytes) if column.is_binary => push_base64(out, &padded(column, bytes)),
+        Value::Bytes(bytes) if column.is_binary => push_base64(out, &column.schema.padded(bytes)),
         Value::Bytes(bytes) => push_string(out, &text(column, bytes), JACKSON),
         Value::Json(document) => push_document(out, document)?,
         Value::Geometry(bytes) => {

@@ -108,18 +108,6 @@ fn text<'a>(column: &Column, bytes: &'a [u8]) -> Cow<'a, str> {
     decoded.unwrap_or_else(|| String::from_utf8_lossy(bytes))
 }
 
-/// The bytes of a binary string. The log has those of a BINARY column without the zeros at its end.
-fn padded<'a>(column: &Column, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-    match column.schema.kind {
-        binlogz_binlog::row::ColumnKind::Char { length_max } if bytes.len() < usize::from(length_max) => {
-            let mut padded = bytes.to_vec();
-            padded.resize(length_max.into(), 0);
-            Cow::Owned(padded)
-        }
-        _ => Cow::Borrowed(bytes),
-    }
-}
-
 /// The text of a member of an ENUM; empty for the value of an invalid one.
 fn enum_member(column: &Column, number: u16) -> Result<Cow<'_, str>> {
     match column.schema.member(number) {

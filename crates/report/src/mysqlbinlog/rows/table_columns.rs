@@ -38,12 +38,13 @@ pub(crate) fn push_columns(out: &mut Vec<u8>, schema: &TableSchema, has_generate
         if !column.nullable {
             out.extend_from_slice(b" NOT NULL");
         }
+        push_members(out, column);
+        push_collation(out, column);
         if generated {
             out.extend_from_slice(b" INVISIBLE AUTO_INCREMENT");
         } else if column.visible == Some(false) {
             out.extend_from_slice(b" INVISIBLE");
         }
-        push_collation(out, column);
     }
     out.extend_from_slice(b")\n");
     if has_generated_key {
@@ -85,8 +86,9 @@ fn push_primary_key(out: &mut Vec<u8>, schema: &TableSchema) {
 }
 
 fn push_collation(out: &mut Vec<u8>, column: &ColumnSchema) {
-    let Some(id) = column.collation.filter(|&id| id != BINARY) else { return };
-    if matches!(column.kind, ColumnKind::Vector { .. }) {
+    let Some(id) = column.collation else { return };
+    let has_members = matches!(column.kind, ColumnKind::Enum { .. } | ColumnKind::Set { .. });
+    if (id == BINARY && !has_members) || matches!(column.kind, ColumnKind::Vector { .. }) {
         return;
     }
     if let (Some(charset), Some(collation)) = (Charset::of_collation(id), collation_name(id)) {
@@ -120,8 +122,8 @@ fn push_type(out: &mut Vec<u8>, column: &ColumnSchema) {
         ColumnKind::OldTime => ("TIME", [None; 2]),
         ColumnKind::OldDateTime => ("DATETIME", [None; 2]),
         ColumnKind::OldTimestamp => ("TIMESTAMP", [None; 2]),
-        ColumnKind::Enum { .. } => return push_members(out, "ENUM", column),
-        ColumnKind::Set { .. } => return push_members(out, "SET", column),
+        ColumnKind::Enum { .. } => ("ENUM", [None; 2]),
+        ColumnKind::Set { .. } => ("SET", [None; 2]),
         ColumnKind::Char { length_max } if is_binary => ("BINARY", [Some(length_max.into()), None]),
         ColumnKind::Char { length_max } => ("CHAR", [Some(characters(length_max.into())), None]),
         ColumnKind::Varchar { length_max } if is_binary => ("VARBINARY", [Some(length_max.into()), None]),
@@ -146,8 +148,8 @@ fn fraction(digits: u8) -> Option<u64> {
     (digits > 0).then_some(digits.into())
 }
 
-fn push_members(out: &mut Vec<u8>, name: &str, column: &ColumnSchema) {
-    out.extend_from_slice(name.as_bytes());
+/// Appends the members of an ENUM or SET, which stand after everything but its character set.
+fn push_members(out: &mut Vec<u8>, column: &ColumnSchema) {
     let Some(members) = &column.members else { return };
     out.push(b'(');
     for (index, member) in members.iter().enumerate() {
