@@ -37,10 +37,10 @@ fn each(count: usize, between: &str, part: impl Fn(usize) -> String) -> String {
 }
 
 /// A way to make a statement that is as deep or as long as is asked for.
-type Production = (&'static str, fn(usize) -> String);
+pub(crate) type Production = (&'static str, fn(usize) -> String);
 
 /// Those that are answered as long as they are short.
-const PRODUCTIONS: &[Production] = &[
+pub(crate) const PRODUCTIONS: &[Production] = &[
     ("sum", |n| format!("SELECT 1{}", "+1".repeat(n))),
     ("sum to the right", |n| format!("SELECT {}", nested("1+(", "1", ")", n))),
     ("texts", |n| format!("SELECT 'a'{}", "||'a'".repeat(n))),
@@ -91,7 +91,7 @@ const PRODUCTIONS: &[Production] = &[
 ];
 
 /// Those that not everything answers.
-const OTHERS: &[Production] = &[
+pub(crate) const OTHERS: &[Production] = &[
     ("exists", |n| format!("SELECT 1 WHERE {}", nested("EXISTS (SELECT 1 WHERE ", "true", ")", n))),
     ("intervals", |n| format!("SELECT {} '1' DAY", "INTERVAL ".repeat(n + 1))),
     ("explains", |n| format!("{}SELECT 1", "EXPLAIN ".repeat(n + 2))),

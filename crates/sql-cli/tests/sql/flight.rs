@@ -14,7 +14,7 @@ use arrow_flight::{
     Action, CancelFlightInfoRequest, CancelFlightInfoResult, CancelStatus, FlightInfo, Ticket,
 };
 use binlogz_flight::{Accounts, Limits, Server, WorkerCommand};
-use binlogz_query::{Engine, Logs, Options};
+use binlogz_query::{Engine, Logs, Options, memory};
 use datafusion::arrow::array::RecordBatch;
 use futures_util::StreamExt;
 use prost::Message;
@@ -24,6 +24,7 @@ use tokio::sync::oneshot;
 use tonic::transport::{Channel, Endpoint};
 
 use crate::common::SHAPES;
+use crate::depth::{OTHERS, PRODUCTIONS};
 
 type Client = FlightSqlServiceClient<Channel>;
 
@@ -79,7 +80,7 @@ impl Serving {
         };
         let engine = Engine::new(Logs::new(SHAPES.plain.clone(), None, |_| {}).unwrap(), &options).unwrap();
         let mut accounts = Accounts::default();
-        assert!(!has_accounts || accounts.add("reader", PASSWORD));
+        assert!(!has_accounts || accounts.add("reader", PASSWORD) && accounts.add("guest", PASSWORD));
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
         let server = Server { listen, tls: None, accounts, worker, limits: *limits, idle };
         let told: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -388,6 +389,112 @@ fn idle_connections_keep_nobody_out() {
         let ended = tokio::time::timeout(PATIENCE, idle[0].read_to_end(&mut greeting)).await;
         assert!(ended.is_ok(), "it is still open");
     });
+}
+
+/// Seconds that hostile clients have here; in soak an hour.
+const HOSTILE_SECONDS: u64 = 10;
+
+/// What a hostile client asks, by a seed.
+fn hostile(next: &mut impl FnMut(usize) -> usize) -> String {
+    let bombs = [
+        "SELECT sum(length(repeat('x', 1000000 + value))) FROM generate_series(1, 100000)",
+        "SELECT rpad('x', 2000000000, 'y')",
+        "SELECT max(a) FROM (SELECT array_repeat(value, 1000000) AS a FROM generate_series(1, 100000))",
+        "WITH RECURSIVE r AS (SELECT 'x' AS t UNION ALL SELECT t || t FROM r) SELECT max(length(t)) FROM r",
+        SILENT,
+        TALKING,
+    ];
+    let productions: Vec<_> = PRODUCTIONS.iter().chain(OTHERS).collect();
+    match next(3) {
+        0 => bombs[next(bombs.len())].to_owned(),
+        _ => productions[next(productions.len())].1([12, 60, 900, 20_000][next(4)]),
+    }
+}
+
+/// Among clients that ask for whatever ends, fills or keeps busy a process, leave without waiting, keep statements and guess passwords, an
+/// honest one is answered. `SEED` repeats a run, `SQL_SOAK_SECONDS` makes it longer; only there it is also timed and weighed.
+#[test]
+fn an_honest_client_is_answered_among_hostile_ones() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let (seed, soak) = (number("SEED").unwrap_or(42), number("SQL_SOAK_SECONDS"));
+    println!("SEED={seed}");
+    let limits = Limits { queries_of_account: 2, planning_time: Duration::from_secs(10), ..limits(4) };
+    let serving = Serving::with(true, PATIENCE, &limits);
+    serving.run(async {
+        let mut honest = serving.session().await;
+        let end = Instant::now() + Duration::from_secs(soak.unwrap_or(HOSTILE_SECONDS));
+        let mut clients = tokio::task::JoinSet::new();
+        for client in 0..6_u64 {
+            let mut attacker = serving.client_from([127, 0, 0, 3]).await;
+            let mut guesser = serving.client_from([127, 0, 0, 4]).await;
+            attacker.handshake("guest", PASSWORD).await.unwrap();
+            let mut state = seed.wrapping_mul(31).wrapping_add(client);
+            clients.spawn(async move {
+                let mut next = move |below: usize| {
+                    state =
+                        state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    (state >> 33) as usize % below
+                };
+                let (mut asked, mut kept) = (0_u64, Vec::new());
+                while Instant::now() < end {
+                    let query = hostile(&mut next);
+                    let patience = Duration::from_millis([20, 300, 3000][next(3)]);
+                    // Whoever is not answered by then leaves.
+                    let attack = async {
+                        match next(8) {
+                            0 => drop(guesser.handshake("reader", "guess").await),
+                            1 => kept.extend(attacker.prepare(query, None).await),
+                            _ => {
+                                let Ok(info) = attacker.execute(query, None).await else { return };
+                                let Ok(found) = attacker.do_get(ticket(&info)).await else { return };
+                                drop(rows(found).await);
+                            }
+                        }
+                    };
+                    drop(tokio::time::timeout(patience, attack).await);
+                    asked += 1;
+                }
+                asked
+            });
+        }
+        let (mut slowest, mut heaviest) = (Duration::ZERO, 0);
+        let mut answers = 0;
+        while Instant::now() < end {
+            let begun = Instant::now();
+            assert_eq!(one_row(&mut honest).await, 1);
+            slowest = slowest.max(begun.elapsed());
+            heaviest = heaviest.max(held_by_workers());
+            answers += 1;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let mut asked = 0;
+        while let Some(client) = clients.join_next().await {
+            asked += client.unwrap();
+        }
+        println!(
+            "{answers} answers among {asked} attacks, the slowest after {slowest:?}, workers held {} MiB",
+            heaviest >> 20
+        );
+        assert!(answers > 0 && asked > 0);
+        if soak.is_some() {
+            assert!(slowest < Duration::from_secs(1), "{slowest:?}");
+            // Those that wait hold something as well, and a process is ended some moments after it has grown.
+            assert!(heaviest < memory::held_max(limits.memory) + (512 << 20), "{heaviest}");
+        }
+    });
+}
+
+/// Bytes of all processes that this one has started.
+fn held_by_workers() -> u64 {
+    let own = std::process::id().to_string();
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let children = processes.filter_map(|entry| {
+        let number: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+        let parent = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.to_owned();
+        (parent == own).then(|| memory::held_by(Some(number))).flatten()
+    });
+    children.sum()
 }
 
 /// What ends a process ends the one of its statement.
