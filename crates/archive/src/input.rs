@@ -65,8 +65,9 @@ impl Archive {
     }
 }
 
-/// The archives that were opened, by their places.
-static OPENED: Mutex<Vec<(PathBuf, Arc<Archive>)>> = Mutex::new(Vec::new());
+/// The archives that were opened, by their places. Locked for as long as a place is looked up: an archive that takes long to open
+/// holds up those who want that one.
+static OPENED: Mutex<Vec<(PathBuf, Arc<Mutex<Option<Arc<Archive>>>>)>> = Mutex::new(Vec::new());
 
 /// Replaces archives by their logs, in the order they were archived; `-` and files stay.
 ///
@@ -122,15 +123,26 @@ fn may_be_archive(path: &Path) -> bool {
 }
 
 fn open(path: &Path) -> Result<Option<Arc<Archive>>, Error> {
-    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, archive)) = opened.iter().find(|(there, _)| there == path) {
+    let place = {
+        let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+        match opened.iter().find(|(there, _)| there == path) {
+            Some((_, place)) => Arc::clone(place),
+            None => {
+                let place = Arc::default();
+                opened.push((path.to_owned(), Arc::clone(&place)));
+                place
+            }
+        }
+    };
+    let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(archive) = place.as_ref() {
         return Ok(Some(Arc::clone(archive)));
     }
     let storage = storage::at(path)?;
     let Some(manifest) = Manifest::read(&storage)? else { return Ok(None) };
     let archive =
         Arc::new(Archive { storage, manifest, last: Mutex::new(None), last_object: LastObject::default() });
-    opened.push((path.to_owned(), Arc::clone(&archive)));
+    *place = Some(Arc::clone(&archive));
     Ok(Some(archive))
 }
 

@@ -1,7 +1,7 @@
 //! Reads an object: its index, then the blocks that are wanted. The byte table is that of [`crate::format::ends`].
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::block::Unpacked;
 use crate::error::{Error, Result};
@@ -11,7 +11,7 @@ use crate::format::index::ContentsEntry;
 use crate::format::{BlockEntry, Contents, Index};
 use crate::format::{BlockHeader, index_anew};
 use crate::log::{BLOCK_SIZE_MAX, Piece, events};
-use crate::segment::unpacker::{self, Kept, Packed};
+use crate::segment::unpacker::{self, Packed, UnpackedBlocks};
 use crate::storage::ReadRange;
 
 /// An object that is read.
@@ -19,7 +19,7 @@ pub struct Object {
     /// The object's name, for errors.
     name: String,
     bytes: Box<dyn ReadRange>,
-    kept: Mutex<Kept>,
+    kept: UnpackedBlocks,
     /// The object's index.
     pub index: Index,
     version: u32,
@@ -52,7 +52,7 @@ impl Object {
             },
         };
         let (index, version, made_anew) = read().map_err(|error| in_object(name, 0, error))?;
-        Ok(Object { name: name.into(), bytes, kept: Mutex::default(), index, version, made_anew })
+        Ok(Object { name: name.into(), bytes, kept: UnpackedBlocks::default(), index, version, made_anew })
     }
 
     /// Damage other than to the blocks themselves, as far as it concerns a log: everything needed is stored a
@@ -195,12 +195,11 @@ impl Object {
     ///
     /// A block that can't be read or is damaged; the error names it with its transactions.
     pub fn block(&self, number: u32, workers: usize) -> Result<Arc<Unpacked>> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let block = unpacker::one(&self.index.blocks, self, &mut kept, number, workers);
+        let block = unpacker::one(&self.index.blocks, self, &self.kept, number, workers);
         block.map_err(|error| self.name_it(number, error))
     }
 
-    /// Unpacks blocks one after the other.
+    /// Unpacks blocks one after the other. Other readers of the object go on while `sink` waits.
     ///
     /// # Errors
     ///
@@ -211,8 +210,7 @@ impl Object {
         workers: usize,
         sink: &mut dyn FnMut(&BlockEntry, &Unpacked) -> Result<()>,
     ) -> Result<()> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        unpacker::each(&self.index.blocks, self, &mut kept, numbers, workers, sink)
+        unpacker::each(&self.index.blocks, self, &self.kept, numbers, workers, sink)
     }
 
     /// Reads every block and compares its checksum.

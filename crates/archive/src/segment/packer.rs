@@ -28,7 +28,7 @@ use crate::format::index::ContentsEntry;
 use crate::format::{BlockEntry, Index, LogEntry};
 use crate::log::{BLOCK_SIZE_MAX, Piece, events};
 use crate::segment::budget::Budget;
-use crate::segment::unpacker::{self, CLOSURE_MAX, Kept};
+use crate::segment::unpacker::{self, CLOSURE_MAX, UnpackedBlocks};
 
 /// The most plain bytes of a segment.
 pub const PLAIN_MAX: u64 = 512 << 20;
@@ -56,7 +56,7 @@ pub struct Segment {
     /// Bytes written, plus the most that blocks in progress can take.
     packed: AtomicU64,
     history: History,
-    kept: Kept,
+    kept: UnpackedBlocks,
     level: Level,
     /// Contents of the blocks, and the numbers of their tables.
     contents: Vec<BlockContents>,
@@ -121,7 +121,7 @@ impl Segment {
             plain_max,
             packed: AtomicU64::new(HEAD_SIZE),
             history: History::default(),
-            kept: Kept::default(),
+            kept: UnpackedBlocks::default(),
             level,
             contents: Vec::new(),
             tables: Numbers::default(),
@@ -144,7 +144,7 @@ impl Segment {
 
     /// Frees the blocks that are kept unpacked; they are unpacked again when needed.
     pub(crate) fn slim(&mut self) {
-        self.kept = Kept::default();
+        self.kept = UnpackedBlocks::default();
     }
 
     /// Begins a log, or continues one; returns its number here.
@@ -295,7 +295,7 @@ fn stored_size_max(size: usize, header_max: u64) -> u64 {
 fn check(
     file: &Scratch,
     entries: &[BlockEntry],
-    kept: &mut Kept,
+    kept: &UnpackedBlocks,
     coded: Coded,
     workers: usize,
 ) -> Result<(Vec<u8>, BlockEntry, Found)> {
@@ -305,7 +305,7 @@ fn check(
         file.read_exact_at(&mut bytes, entry.at).map_err(Error::io("read a temporary file"))?;
         Ok(bytes)
     };
-    let unpack = |packed: &[u8], kept: &mut Kept| {
+    let unpack = |packed: &[u8]| {
         let opened = block::open(packed, piece.log.len())?;
         let sources = entry.references.iter();
         let sources = sources.map(|&reference| unpacker::one(entries, &read, kept, reference, workers));
@@ -314,7 +314,7 @@ fn check(
     let number = entries.len() as u32;
     let size_max = block::packed_size_max(piece.log.len());
     let packed = packed.ok().filter(|packed| packed.len() <= size_max).and_then(|packed| {
-        let unpacked = unpack(&packed, kept).ok().filter(|unpacked| unpacked.log == piece.log)?;
+        let unpacked = unpack(&packed).ok().filter(|unpacked| unpacked.log == piece.log)?;
         kept.put(number, Arc::new(unpacked));
         Some(packed)
     });

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use binlogz_flow::ordered;
 
@@ -41,14 +41,30 @@ impl<F: Fn(&BlockEntry) -> Result<Vec<u8>> + Sync> Packed for F {
     }
 }
 
-/// The most recently used unpacked blocks.
+/// The most recently used unpacked blocks, which all readers of an object share. It is locked for as long as a block is
+/// looked up or put in, never while one is read, unpacked or given to a sink: a reader that waits for its client hinders
+/// no other.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct UnpackedBlocks(Mutex<RecentBlocks>);
+
+#[derive(Debug, Default)]
+struct RecentBlocks {
     blocks: BTreeMap<u32, (u64, Arc<Unpacked>)>,
     clock: u64,
 }
 
-impl Kept {
+impl UnpackedBlocks {
+    fn get(&self, number: u32) -> Option<Arc<Unpacked>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(number)
+    }
+
+    /// Keeps a block, and drops the least recently used ones.
+    pub(crate) fn put(&self, number: u32, block: Arc<Unpacked>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).put(number, block);
+    }
+}
+
+impl RecentBlocks {
     fn get(&mut self, number: u32) -> Option<Arc<Unpacked>> {
         self.clock += 1;
         let (used, block) = self.blocks.get_mut(&number)?;
@@ -56,8 +72,7 @@ impl Kept {
         Some(Arc::clone(block))
     }
 
-    /// Keeps a block, and drops the least recently used ones.
-    pub(crate) fn put(&mut self, number: u32, block: Arc<Unpacked>) {
+    fn put(&mut self, number: u32, block: Arc<Unpacked>) {
         self.clock += 1;
         self.blocks.insert(number, (self.clock, block));
         while self.blocks.values().map(|(_, block)| block.memory()).sum::<usize>() > KEPT_MAX {
@@ -72,7 +87,7 @@ impl Kept {
 pub(crate) fn one(
     entries: &[BlockEntry],
     packed: &dyn Packed,
-    kept: &mut Kept,
+    kept: &UnpackedBlocks,
     number: u32,
     workers: usize,
 ) -> Result<Arc<Unpacked>> {
@@ -114,7 +129,7 @@ pub(crate) fn one(
 pub(crate) fn each(
     entries: &[BlockEntry],
     packed: &dyn Packed,
-    kept: &mut Kept,
+    kept: &UnpackedBlocks,
     numbers: &[u32],
     workers: usize,
     sink: &mut dyn FnMut(&BlockEntry, &Unpacked) -> Result<()>,
@@ -179,7 +194,7 @@ fn needed_by(entries: &[BlockEntry], wanted: u32, number: u32) -> impl FnOnce(Er
 /// The blocks that are available, and those to be unpacked, in order, to get this one.
 type Needed = (BTreeMap<u32, Arc<Unpacked>>, BTreeSet<u32>);
 
-fn needed(entries: &[BlockEntry], kept: &mut Kept, number: u32) -> Result<Needed> {
+fn needed(entries: &[BlockEntry], kept: &UnpackedBlocks, number: u32) -> Result<Needed> {
     let (mut at_hand, mut wanted) = (BTreeMap::new(), BTreeSet::new());
     let mut size = 0;
     let mut open = vec![number];

@@ -14,6 +14,7 @@ mod mariadb;
 mod part;
 mod parts;
 mod picked;
+mod readers;
 mod restore;
 #[cfg(feature = "s3")]
 mod s3;
