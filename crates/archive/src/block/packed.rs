@@ -139,7 +139,7 @@ impl Dealt {
         self.streams.pack(&self.forms, level, &mut packed)?;
         drop(self.streams);
         varint::put_bytes(&mut packed, &self.tail);
-        if is_worth_trying(log, packed.len(), level)? {
+        if is_worth_trying(log, packed.len(), self.tail.len(), level)? {
             let text = as_text(&self.maps, log, level)?;
             if text.len() < packed.len() {
                 return Ok(text);
@@ -156,10 +156,12 @@ fn as_text(maps: &[u8], log: &[u8], level: Level) -> Result<Vec<u8>> {
     Ok([&[TEXT], maps, &[coder], &code].concat())
 }
 
-/// Whether a block of this log might take less as text than in this many bytes.
-fn is_worth_trying(log: &[u8], columns: usize, level: Level) -> Result<bool> {
+/// Whether a block of this log might take less as text than in this many bytes, so many of which are in no column: they stand there as
+/// they are.
+fn is_worth_trying(log: &[u8], columns: usize, tail: usize, level: Level) -> Result<bool> {
     match level {
-        Level::Fast => Ok(false),
+        // Of an event that is larger than a block nothing is in columns.
+        Level::Fast => Ok(tail > columns / 2),
         Level::Default if columns < log.len() / COLUMNS_GOOD => Ok(false),
         Level::Default => {
             Ok(zstd::pack(log, zstd::Effort::Sample)?.len() < columns.saturating_mul(TEXT_EIGHTHS) / 8)
