@@ -1,7 +1,8 @@
 //! Encrypted archives give logs back byte for byte to the owner of the key. Storage sees no row and can change nothing
 //! unseen.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -18,10 +19,16 @@ use crate::faults::{create, flip, log, whole};
 const NAMES: [&str; 2] = ["binlog.000003", "binlog.000004"];
 const LOGS: [&str; 3] = ["binlog.000003", "binlog.000004", "binlog.000005"];
 
+/// Writes a file that only its owner may read.
+pub(crate) fn write_secret(path: &Path, text: &str) {
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
+}
+
 /// A key of 32 bytes that all have this value, in a file.
 fn key(dir: &TempDir, value: u8) -> KeySource {
     let path = dir.path().join(format!("key-{value}"));
-    fs::write(&path, format!("{}\n", format!("{value:02x}").repeat(32))).unwrap();
+    write_secret(&path, &format!("{}\n", format!("{value:02x}").repeat(32)));
     KeySource::File(path)
 }
 
@@ -66,7 +73,7 @@ fn logs_come_back_to_the_owner_of_the_key_alone() {
     );
     let none = KeySource::File(dir.path().join("none"));
     assert!(error(&Encrypted::new(Folder::new(place(&dir)), Some(none))).contains("none: No such file"));
-    fs::write(dir.path().join("key-9"), "too short").unwrap();
+    write_secret(&dir.path().join("key-9"), "too short");
     let short = KeySource::File(dir.path().join("key-9"));
     let line = error(&Encrypted::new(Folder::new(place(&dir)), Some(short)));
     assert!(line.contains("key-9 is 9 characters, expected 32 bytes"), "{line}");
@@ -265,4 +272,103 @@ fn an_encrypted_archive_is_copied_merged_and_pruned_as_any() {
     let pruned = prune(&other, Keep::Bytes(1), Duration::ZERO, SystemTime::now()).unwrap();
     assert!(!pruned.logs.is_empty());
     assert_eq!(whole(&other).last().unwrap(), LOGS[2]);
+}
+
+/// An archive at a place that is known: what was seen of it is kept beside the key, too.
+fn archive_at(dir: &TempDir, value: u8) -> Encrypted<Folder> {
+    archive(dir, value).at(place(dir).to_string_lossy())
+}
+
+/// The manifest and its copy.
+fn manifests(place: &Path) -> [Vec<u8>; 2] {
+    ["manifest.json", "objects/manifest-copy.json"].map(|name| fs::read(place.join(name)).unwrap())
+}
+
+fn put_back(place: &Path, [manifest, copy]: &[Vec<u8>; 2]) {
+    fs::write(place.join("manifest.json"), manifest).unwrap();
+    fs::write(place.join("objects/manifest-copy.json"), copy).unwrap();
+}
+
+#[test]
+fn an_older_manifest_that_is_put_back_is_noticed() {
+    let dir = tempfile::tempdir().unwrap();
+    let generation = place(&dir).join("objects/manifest-generation");
+    create(&archive_at(&dir, 7), &LOGS[..1]).unwrap();
+    let (older, generation_then) = (manifests(&place(&dir)), fs::read(&generation).unwrap());
+    create(&archive_at(&dir, 7), &LOGS[..2]).unwrap();
+    let newer = manifests(&place(&dir));
+    assert_eq!(whole(&archive_at(&dir, 7)), LOGS[..2]);
+    // The one, the other, both.
+    for manifest in [[&older[0], &newer[1]], [&older[0], &older[1]]] {
+        put_back(&place(&dir), &manifest.map(Clone::clone));
+        for storage in [archive_at(&dir, 7), archive(&dir, 7)] {
+            let line = error(&storage);
+            assert!(line.contains("1: an older manifest was put back, expected 2 or later"), "{line}");
+            assert!(matches!(create(&storage, &LOGS), Err(Error::Unexpected { .. })));
+        }
+    }
+    // A damaged manifest and an older copy are no way around it.
+    put_back(&place(&dir), &[b"damaged".to_vec(), older[1].clone()]);
+    assert!(Manifest::read(&archive_at(&dir, 7)).is_err());
+    // All of the archive is put back: what is beside the key knows better; another reader can't.
+    put_back(&place(&dir), &older);
+    fs::write(&generation, &generation_then).unwrap();
+    let line = error(&archive_at(&dir, 7));
+    assert!(
+        line.contains("if it was put back on purpose, remove ") && line.contains("key-7.generation-"),
+        "{line}"
+    );
+    assert_eq!(whole(&archive(&dir, 7)), LOGS[..1]);
+    // As it was, it is read, and goes on.
+    put_back(&place(&dir), &newer);
+    create(&archive_at(&dir, 7), &LOGS).unwrap();
+    assert_eq!(whole(&archive_at(&dir, 7)), LOGS);
+    // The generation is authenticated: it can't be written over.
+    let text = String::from_utf8_lossy(&newer[0]).into_owned();
+    let at = text.find("\"generation\":2").unwrap();
+    let mut forged = newer[0].clone();
+    forged[at + 13] = b'9';
+    put_back(&place(&dir), &[forged.clone(), forged]);
+    assert!(Manifest::read(&archive_at(&dir, 7)).is_err());
+}
+
+#[test]
+fn another_key_and_a_copy_of_the_folder_are_no_older_manifests() {
+    let dir = tempfile::tempdir().unwrap();
+    create(&archive_at(&dir, 7), &LOGS[..1]).unwrap();
+    archive_at(&dir, 7).change_key(&key(&dir, 8)).unwrap();
+    assert_eq!(whole(&archive_at(&dir, 8)), LOGS[..1]);
+    // A copy of the folder, made with cp, that falls behind.
+    let other = dir.path().join("other");
+    fs::create_dir_all(other.join("objects")).unwrap();
+    for file in files(&place(&dir)) {
+        let to = if file.ends_with("manifest.json") { other.clone() } else { other.join("objects") };
+        fs::copy(&file, to.join(file.file_name().unwrap())).unwrap();
+    }
+    create(&archive_at(&dir, 8), &LOGS).unwrap();
+    let other = Encrypted::new(Folder::new(&other), Some(key(&dir, 8))).at(other.to_string_lossy());
+    assert_eq!(whole(&other), LOGS[..1]);
+    assert_eq!(whole(&archive_at(&dir, 8)), LOGS);
+}
+
+#[test]
+fn a_key_file_that_others_may_use_is_no_key() {
+    let dir = tempfile::tempdir().unwrap();
+    create(&archive(&dir, 7), &LOGS[..1]).unwrap();
+    let path = dir.path().join("key-7");
+    let source = Some(KeySource::File(path.clone()));
+    for (mode, is_refused) in
+        [(0o644, true), (0o640, true), (0o620, true), (0o601, true), (0o600, false), (0o400, false)]
+    {
+        fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        let read = Manifest::read(&Encrypted::new(Folder::new(place(&dir)), source.clone()));
+        assert_eq!(read.is_err(), is_refused, "{mode:o}");
+        if let Err(error) = read {
+            let line = error.to_string();
+            assert!(
+                line.contains(&format!("is {mode:04o}: others may use it, expected 0600: chmod 600 ")),
+                "{line}"
+            );
+        }
+    }
 }

@@ -19,7 +19,7 @@ const MANY: usize = 2_000;
 /// So many entries like this one, after one another.
 pub(crate) fn entries(model: &FileEntry, count: usize) -> Vec<FileEntry> {
     let one = |number: usize| FileEntry {
-        name: format!("many.{number:06}"),
+        name: format!("many.{number:06}").try_into().unwrap(),
         gtids: format!("11111111-2222-3333-4444-555555555555:{number}"),
         sha256: format!("{number:064x}"),
         ..model.clone()
@@ -274,7 +274,7 @@ fn a_reader_whose_parts_are_replaced_meanwhile_reads_those_of_now() {
 fn parts_of_an_encrypted_archive_are_encrypted() {
     let dir = tempfile::tempdir().unwrap();
     let key = |value: &str| {
-        fs::write(dir.path().join(value), value.repeat(32)).unwrap();
+        crate::encrypted::write_secret(&dir.path().join(value), &value.repeat(32));
         KeySource::File(dir.path().join(value))
     };
     let open = |value: &str| Encrypted::new(folder(&dir), Some(key(value)));
@@ -299,7 +299,7 @@ fn parts_of_an_encrypted_archive_are_encrypted() {
 fn the_manifest_of_version_10_is_read() {
     let fixture = Folder::new(format!("{}/tests/fixtures/version-10", env!("CARGO_MANIFEST_DIR")));
     let manifest = read(&fixture);
-    let names = manifest.files.iter().map(|file| file.name.clone());
+    let names = manifest.files.iter().map(|file| file.name.to_string());
     assert!(names.eq((1..=290).map(|number| format!("binlog.{number:06}"))));
     assert!(manifest.files.iter().all(|file| file.size == 7361 && file.objects.len() == 1));
     let text = String::from_utf8(fixture.manifest().unwrap().unwrap().to_vec()).unwrap();

@@ -53,7 +53,7 @@ fn reading_on_reads_ahead_so_logs_beside_each_other_cost_few_requests() {
         (0..LOGS).map(|number| (format!("binlog.{:06}", number + 1), noisy_log(number))).collect();
     let dir = tempfile::tempdir().unwrap();
     let key = dir.path().join("key");
-    std::fs::write(&key, "07".repeat(32)).unwrap();
+    crate::encrypted::write_secret(&key, &"07".repeat(32));
     for key in [None, Some(KeySource::File(key))] {
         let place = format!("s3://{BUCKET}/{}", if key.is_some() { "encrypted" } else { "plain" });
         let proxy = FaultProxy::start(&server, |_, _| Fault::Pass).unwrap();

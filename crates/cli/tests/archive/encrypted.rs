@@ -15,8 +15,8 @@ const LOGS: [&str; 2] = ["binlog.000004", "binlog.000005"];
 fn folder() -> Folder {
     let folder = Folder::new();
     LOGS.iter().for_each(|name| drop(folder.sample("plain", name)));
-    folder.put("key", "07".repeat(32));
-    folder.put("other-key", "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwg=\n");
+    folder.put_secret("key", "07".repeat(32));
+    folder.put_secret("other-key", "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwg=\n");
     folder
 }
 

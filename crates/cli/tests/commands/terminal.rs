@@ -175,8 +175,8 @@ fn everything(folder: &Folder) -> String {
 /// What the runs need beside logs.
 fn put_inputs(folder: &Folder) {
     folder.put("binlog.index", "./binlog.000001\n");
-    folder.put("old.key", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n");
-    folder.put("new.key", "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=\n");
+    folder.put_secret("old.key", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n");
+    folder.put_secret("new.key", "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=\n");
     folder.put(
         "fleet.toml",
         "[[archive]]\nto = \"kept\"\n[[relay]]\nname = \"the relay of the orders\"\nhttp = \"127.0.0.1:1\"\n",

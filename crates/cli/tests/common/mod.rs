@@ -10,6 +10,7 @@ pub(crate) mod terminal;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -37,6 +38,13 @@ impl Folder {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    /// Writes a file that only its owner may read, as keys are.
+    pub(crate) fn put_secret(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.put(name, bytes);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         path
     }
 

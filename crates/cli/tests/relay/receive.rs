@@ -180,7 +180,7 @@ fn a_log_begins_where_it_is_told_to_and_may_be_encrypted() {
     });
     drop(relay);
     folder.run(["archive", "check", "arc"]).is(0, "3 logs are whole and follow one another\n", "");
-    folder.put("key", "07".repeat(32));
+    folder.put_secret("key", "07".repeat(32));
     let key = folder.path("key").display().to_string();
     fs::remove_dir_all(folder.path("arc")).unwrap();
     // All that the relay writes to files is kept, and searched for a row.

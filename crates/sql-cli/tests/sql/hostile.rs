@@ -196,6 +196,7 @@ fn no_text_of_a_row_is_in_any_temporary_file() {
     let folder = tempfile::tempdir().unwrap();
     let (archive, key) = (folder.path().join("archive"), folder.path().join("key"));
     fs::write(&key, "07".repeat(32)).unwrap();
+    fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let storage =
         storage::with_key(&archive, Some(KeySource::File(key.clone())), &Manner::default()).unwrap();
     archive_in(&storage, &SHAPES.plain);

@@ -192,6 +192,7 @@ fn an_encrypted_archive_tells_counts_as_well() {
     let folder = tempfile::tempdir().unwrap();
     let (key, archive) = (folder.path().join("key"), folder.path().join("archive"));
     fs::write(&key, "07".repeat(32)).unwrap();
+    fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let with_key = |statement: &str| {
         let mut command = sql(["--format", "csv", statement]);
         Ran::from(command.arg(&archive).env(KEY_FILE, &key).output().unwrap())

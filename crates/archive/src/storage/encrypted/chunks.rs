@@ -156,6 +156,11 @@ impl Opened {
         Ok(Opened { sealed, cipher, body })
     }
 
+    /// Bytes of the plaintext.
+    pub(super) fn plain_bytes(&self) -> u64 {
+        self.body - chunks(self.body) * TAG as u64
+    }
+
     /// The chunks that a range of the plaintext is in, which is no longer than that.
     fn sealed(&self, plain: &Range<u64>) -> Range<u64> {
         let (first, end) = (plain.start / CHUNK as u64, plain.end.div_ceil(CHUNK as u64));
@@ -165,7 +170,7 @@ impl Opened {
 
 impl ReadRange for Opened {
     fn size(&self) -> Result<u64> {
-        Ok(self.body - chunks(self.body) * TAG as u64)
+        Ok(self.plain_bytes())
     }
 
     fn read(&self, offset: u64, size: usize) -> Result<Vec<u8>> {

@@ -4,27 +4,32 @@
 //! The manifest says whether an archive is encrypted. A plain archive is read and written unchanged, so every archive is
 //! opened through this storage.
 //!
-//! Names, sizes and times of objects stay visible.
+//! Names, sizes and times of objects stay visible. [`generation`] notices an older manifest that was put back.
 
 mod chunks;
+mod generation;
 mod header;
 mod keys;
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use keys::{KEY_COMMAND, KEY_FILE, KeySource};
 
 use self::chunks::{Opened, Sealer, plain_size};
+use self::generation::Generations;
 use self::header::{Header, is_encrypted};
 use self::keys::{DataKey, OwnersKey};
 use crate::error::{Error, Result};
-use crate::storage::{COPY, MANIFEST, ManifestBytes, ReadRange, Storage, Stored};
+use crate::storage::{COPY, ManifestBytes, ReadRange, Storage, Stored};
 
 /// A storage, and the key of what is in it.
 pub struct Encrypted<S> {
     inner: S,
     source: Option<KeySource>,
+    /// Where the archive is, if that is known.
+    place: Option<String>,
     state: Mutex<State>,
 }
 
@@ -55,7 +60,22 @@ enum Known {
 impl<S: Storage> Encrypted<S> {
     /// The archive in `inner`; a new one is encrypted if there is a key.
     pub fn new(inner: S, source: Option<KeySource>) -> Self {
-        Encrypted { inner, source, state: Mutex::default() }
+        Encrypted { inner, source, place: None, state: Mutex::default() }
+    }
+
+    /// The same at this place: how often its manifest was replaced is kept beside the key, too.
+    #[must_use]
+    pub fn at(self, place: impl Into<String>) -> Self {
+        Encrypted { place: Some(place.into()), ..self }
+    }
+
+    /// What is known of generations of the manifest.
+    fn generations<'a>(&'a self, data_key: &'a DataKey) -> Result<Generations<'a>> {
+        let beside_key: Option<PathBuf> = match (&self.source, &self.place) {
+            (Some(KeySource::File(path)), Some(place)) => Some(generation::beside(path, data_key, place)?),
+            _ => None,
+        };
+        Ok(Generations { inner: &self.inner, data_key, beside_key })
     }
 
     /// Has another owner's key open the archive from now on, and the former one no longer. Objects stay as they are. A
@@ -69,12 +89,13 @@ impl<S: Storage> Encrypted<S> {
             return Err(Error::unexpected("manifest", "none", "an encrypted archive"));
         };
         let plain = self.open(&before)?;
-        let Known::Key(_, data_key) = self.state().known.clone() else {
+        let Known::Key(former, data_key) = self.state().known.clone() else {
             return Err(Error::unexpected("archive", "not encrypted", "an encrypted one"));
         };
-        let header = Header::new(&to.key()?, &data_key)?;
+        let header = Header::new(&to.key()?, &data_key)?.after(former.generation());
         let anew = Arc::new(sealed(&header, &data_key, &plain)?);
         self.inner.put_manifest(&anew, Some(&before))?;
+        self.generations(&data_key)?.note(header.generation())?;
         self.put_copy(&header, &data_key, &plain)?;
         let mut state = self.state();
         state.owner = None;
@@ -132,8 +153,11 @@ impl<S: Storage> Encrypted<S> {
             // Another run made the archive meanwhile, with another key: what this run has stored can't be in it.
             return Err(Error::Changed);
         }
-        self.state().known = Known::Key(header, key.clone());
-        read_whole(&Opened::new(&key, MANIFEST, Box::new(Bytes(sealed.to_vec())))?)
+        let name = header.sealed_name();
+        let plain = read_whole(&Opened::new(&key, &name, Box::new(Bytes(sealed.to_vec())))?)?;
+        self.generations(&key)?.check(header.generation())?;
+        self.state().known = Known::Key(header, key);
+        Ok(plain)
     }
 
     /// Notes that the archive is not encrypted.
@@ -153,7 +177,7 @@ impl<S: Storage> Encrypted<S> {
 
     fn data_key(&self, header: &Header) -> Result<DataKey> {
         if let Known::Key(known, key) = &self.state().known
-            && known == header
+            && known.has_keys_of(header)
         {
             return Ok(key.clone());
         }
@@ -175,7 +199,7 @@ impl<S: Storage> Encrypted<S> {
 /// An encrypted manifest.
 fn sealed(header: &Header, key: &DataKey, plain: &[u8]) -> Result<Vec<u8>> {
     let mut bytes = header.bytes()?;
-    let mut sealer = Sealer::new(key, MANIFEST, &mut bytes)?;
+    let mut sealer = Sealer::new(key, &header.sealed_name(), &mut bytes)?;
     sealer.write_all(plain).map_err(Error::writing)?;
     sealer.finish()?;
     Ok(bytes)
@@ -259,8 +283,12 @@ impl<S: Storage> Storage for Encrypted<S> {
                 _ => return Err(Error::Changed),
             },
         };
+        // The generation of the one that is replaced, which need not be the one that was read last.
+        let replaced = before.as_ref().and_then(|before| Some(Header::split(before).ok()?.0.generation()));
+        let header = header.after(replaced.unwrap_or(header.generation()));
         let stored = Arc::new(sealed(&header, &key, manifest)?);
         self.inner.put_manifest(&stored, before.as_ref().map(|before| before.as_slice()))?;
+        self.generations(&key)?.note(header.generation())?;
         let mut state = self.state();
         state.known = Known::Key(header, key);
         state.read = Some((Arc::clone(manifest), stored));
