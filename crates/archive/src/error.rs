@@ -105,6 +105,9 @@ pub enum Error {
         /// The transaction.
         gtid: String,
     },
+    /// A closed log that doesn't end with an event.
+    #[error("{0}: it was cut, or is damaged, so it is not archived as a whole log")]
+    Torn(binlogz_binlog::Error),
     /// A log that can't be read.
     #[error(transparent)]
     Binlog(#[from] binlogz_binlog::Error),
@@ -145,6 +148,23 @@ impl Error {
     /// Whether the same may succeed a moment later: reading failed, and what is read is not missing.
     pub fn may_pass(&self) -> bool {
         matches!(self, Error::Io { source, .. } if source.kind() != io::ErrorKind::NotFound)
+    }
+
+    /// Whether it says that something isn't there.
+    pub(crate) fn is_not_found(&self) -> bool {
+        match self {
+            Error::In { source, .. } | Error::Needs { source, .. } => source.is_not_found(),
+            error => matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound),
+        }
+    }
+
+    /// Whether nothing is known: reading failed otherwise than by something that isn't there, or there is no key.
+    pub(crate) fn is_trouble(&self) -> bool {
+        match self {
+            Error::In { source, .. } | Error::Needs { source, .. } => source.is_trouble(),
+            Error::Locked { .. } | Error::Changed => true,
+            error => error.may_pass(),
+        }
     }
 
     /// Whether storage failed, perhaps since an object is missing.

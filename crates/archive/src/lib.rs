@@ -49,4 +49,6 @@ pub mod storage;
 pub use binlogz_scratch_file::Scratch;
 pub use codec::Level;
 pub use error::{Error, Result};
-pub use operations::{check, copy, coverage, create, merge, part, prune, remove, restore, selection};
+pub use operations::{
+    check, copy, coverage, create, last_check, merge, part, presence, prune, remove, restore, selection,
+};

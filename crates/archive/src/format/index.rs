@@ -36,6 +36,7 @@ use crate::error::{Error, Result};
 use crate::format::ends::VERSION_CONTENTS;
 use crate::log::events::{events, gtid_of};
 use crate::log::{BLOCK_SIZE_MAX, Piece};
+use crate::storage::LogName;
 
 /// The most blocks of an object: more than a log of 1 TiB has.
 const BLOCKS_MAX: u64 = 1 << 20;
@@ -134,6 +135,9 @@ impl Index {
             let name = if several { from.bytes()? } else { &[] };
             let name = str::from_utf8(name)
                 .map_err(|_| Error::damaged("name of a log", "bytes that are not UTF-8", "UTF-8"))?;
+            if several {
+                LogName::new(name)?;
+            }
             logs.push(LogEntry { name: name.into(), head: from.bytes()?.to_vec() });
         }
         let count = from.at_most(BLOCKS_MAX.min(bytes.len() as u64), "count of blocks")?;

@@ -1,6 +1,6 @@
 //! An archive's contents as JSON, so that an archive explains itself to anyone who finds it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::parts::{self, Part};
 use crate::error::{Error, Result};
 use crate::log::sort_by_name;
-use crate::storage::{COPY, ManifestBytes, Storage};
+use crate::storage::{COPY, LogName, ManifestBytes, ObjectName, Storage};
 
 const FORMAT: &str = "binlogz archive";
 /// The version written, whose objects may be of version 9. We can also read version 1, which had one object for each log,
@@ -76,7 +76,7 @@ struct AsStored<'a> {
 #[serde(deny_unknown_fields)]
 pub struct Retired {
     /// Its name.
-    pub object: String,
+    pub object: ObjectName,
     /// When the manifest stopped naming it, in seconds since 1970.
     pub since: u64,
 }
@@ -86,10 +86,10 @@ pub struct Retired {
 #[serde(deny_unknown_fields)]
 pub struct FileEntry {
     /// Its file name.
-    pub name: String,
+    pub name: LogName,
     /// The objects that hold it, in the order of its parts.
     #[serde(alias = "object", deserialize_with = "one_or_several")]
-    pub objects: Vec<String>,
+    pub objects: Vec<ObjectName>,
     /// Its bytes.
     pub size: u64,
     /// The SHA-256 of its bytes, in hexadecimal.
@@ -181,7 +181,7 @@ impl Manifest {
         }
         self.files.extend(newest);
         self.sort();
-        check_sizes(&self.files)
+        check_entries(&self.files)
     }
 
     fn read_copy(storage: &dyn Storage) -> Result<Manifest> {
@@ -243,7 +243,7 @@ impl Manifest {
             _ => {}
         }
         sort_by_name(&mut manifest.files, |file| &file.name);
-        check_sizes(&manifest.files)?;
+        check_entries(&manifest.files)?;
         manifest.version_read = manifest.version;
         Ok(manifest)
     }
@@ -290,7 +290,7 @@ impl Manifest {
 
     /// Stores the parts that aren't there yet. Returns the number of the first log that is in none, and objects of parts that were replaced
     /// long ago.
-    fn write_parts(&mut self, storage: &dyn Storage, now: u64) -> Result<(usize, Vec<String>)> {
+    fn write_parts(&mut self, storage: &dyn Storage, now: u64) -> Result<(usize, Vec<ObjectName>)> {
         let (runs, tail) = parts::arrange(&self.files, &self.parts);
         let before = std::mem::take(&mut self.parts);
         let mut has_new = false;
@@ -319,9 +319,9 @@ impl Manifest {
     }
 
     /// The objects that hold its logs, and its own parts.
-    pub(crate) fn named(&self) -> BTreeSet<String> {
+    pub(crate) fn named(&self) -> BTreeSet<ObjectName> {
         let parts = self.parts.iter().flat_map(Part::objects);
-        self.objects().into_iter().map(ToOwned::to_owned).chain(parts).collect()
+        self.files.iter().flat_map(|file| &file.objects).cloned().chain(parts).collect()
     }
 
     /// The objects that hold its logs.
@@ -335,8 +335,8 @@ impl Manifest {
     }
 
     /// Notes that nothing is in these objects any more. Those that a log is in are left out when it is written.
-    pub(crate) fn retire(&mut self, objects: impl IntoIterator<Item = String>, since: u64) {
-        let objects: BTreeSet<String> = objects.into_iter().collect();
+    pub(crate) fn retire(&mut self, objects: impl IntoIterator<Item = ObjectName>, since: u64) {
+        let objects: BTreeSet<ObjectName> = objects.into_iter().collect();
         self.retired.retain(|retired| !objects.contains(&retired.object));
         self.retired.extend(objects.into_iter().map(|object| Retired { object, since }));
     }
@@ -419,10 +419,19 @@ fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Sizes lie: those of all logs can be added, so that nobody who adds some of them has to ask.
-fn check_sizes(files: &[FileEntry]) -> Result<()> {
+/// Names and sizes lie: each log is there once, and the sizes of all can be added, so that nobody who looks for one or adds some
+/// has to ask.
+fn check_entries(files: &[FileEntry]) -> Result<()> {
     let (mut size, mut packed_size) = (0u64, 0u64);
+    let mut names = HashSet::with_capacity(files.len());
     for file in files {
+        if !names.insert(file.name.as_str()) {
+            return Err(Error::unexpected(
+                "manifest: log",
+                format_args!("{} twice", file.name),
+                "each log once",
+            ));
+        }
         for (total, more) in [(&mut size, file.size), (&mut packed_size, file.packed_size)] {
             *total = total.checked_add(more).ok_or_else(|| {
                 Error::unexpected(
@@ -438,7 +447,7 @@ fn check_sizes(files: &[FileEntry]) -> Result<()> {
 
 /// The objects that hold these logs, some of them several times.
 pub(crate) fn objects(files: &[FileEntry]) -> impl Iterator<Item = &str> {
-    files.iter().flat_map(|file| &file.objects).map(String::as_str)
+    files.iter().flat_map(|file| &file.objects).map(ObjectName::as_str)
 }
 
 /// Whether these are the bytes of a whole manifest of a version that has a copy.
@@ -489,17 +498,19 @@ impl FileEntry {
 }
 
 /// Version 1 named one object, as a string.
-fn one_or_several<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+fn one_or_several<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<ObjectName>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Objects {
         One(String),
         Several(Vec<String>),
     }
-    Ok(match Objects::deserialize(from)? {
+    // Checked after serde has chosen between the two: an error of its choice would not tell the name.
+    let objects = match Objects::deserialize(from)? {
         Objects::One(object) => vec![object],
         Objects::Several(objects) => objects,
-    })
+    };
+    objects.into_iter().map(|object| ObjectName::new(object).map_err(serde::de::Error::custom)).collect()
 }
 
 fn parse(text: &str) -> Result<GtidSet> {
@@ -522,8 +533,10 @@ mod tests {
         assert_eq!(decoded(&text).unwrap(), Manifest::default());
         let spaced = text.replace('\n', "\n ");
         assert_eq!(decoded(&spaced).unwrap(), Manifest::default());
-        let changed =
-            text.replace("\"files\": []", "\"files\": [], \"retired\": [{\"object\": \"a\", \"since\": 1}]");
+        let changed = text.replace(
+            "\"files\": []",
+            "\"files\": [], \"retired\": [{\"object\": \"a.binlogz\", \"since\": 1}]",
+        );
         let error = |text: &str| decoded(text).unwrap_err().to_string();
         assert!(
             !has_copy(changed.as_bytes()) && error(&changed).contains("another checksum"),

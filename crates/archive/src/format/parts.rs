@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 use super::FileEntry;
 use crate::codec::zstd::{self, Effort};
 use crate::error::{Error, Result};
-use crate::storage::Storage;
+use crate::storage::{ObjectName, Storage};
 
 /// The most logs that stand in the manifest itself: a few hundred bytes each, written by every run.
 pub(super) const TAIL_MAX: usize = 256;
@@ -42,7 +42,7 @@ const SUFFIX: &str = ".binlogz";
 #[serde(deny_unknown_fields)]
 pub(super) struct Part {
     /// The name of its object.
-    object: String,
+    object: ObjectName,
     /// How many logs it has.
     logs: usize,
     /// Bytes of their entries as JSON.
@@ -76,7 +76,8 @@ impl Part {
         let size = plain.len() as u64;
         let packed = zstd::pack(&plain, Effort::Quick)?;
         let sha256 = sha256(&packed);
-        let object = format!("{PREFIX}{}{SUFFIX}", sha256.get(..NAME_DIGITS).unwrap_or_default());
+        let object =
+            ObjectName::new(format!("{PREFIX}{}{SUFFIX}", sha256.get(..NAME_DIGITS).unwrap_or_default()))?;
         let part = Part { object, logs: files.len(), size, sha256, known: known(files) };
         for name in part.objects() {
             storage.put(&name, &mut |out| out.write_all(&packed).map_err(Error::writing))?;
@@ -86,9 +87,8 @@ impl Part {
     }
 
     /// Its two objects.
-    pub(super) fn objects(&self) -> [String; 2] {
-        let stem = self.object.strip_suffix(SUFFIX).unwrap_or(&self.object);
-        [self.object.clone(), format!("{stem}-copy{SUFFIX}")]
+    pub(super) fn objects(&self) -> [ObjectName; 2] {
+        [self.object.clone(), self.object.copy()]
     }
 
     /// Its entries, from whichever object is whole.
@@ -196,7 +196,7 @@ fn growing_cost(run: &Run) -> usize {
 }
 
 fn known(files: &[FileEntry]) -> Option<Known> {
-    Some(Known { first: files.first()?.name.clone(), hash: hash(files) })
+    Some(Known { first: files.first()?.name.to_string(), hash: hash(files) })
 }
 
 fn hash(files: &[FileEntry]) -> u64 {

@@ -7,11 +7,13 @@
 //! - `events`: where events begin and end, their GTIDs and checksums
 //! - `payloads`: expands transaction payloads, and compresses them to the server's bytes again
 //! - `active`: the whole part of a log that is still being written
+//! - `framing`: whether a log ends with an event
 //! - `order`: the order of logs by their names
 
 pub(crate) mod active;
 mod cut;
 pub(crate) mod events;
+pub(crate) mod framing;
 pub(crate) mod order;
 pub(crate) mod payloads;
 

@@ -7,21 +7,47 @@ use binlogz_binlog::gtid::GtidSet;
 use crate::error::Result;
 use crate::format::{FileEntry, Manifest};
 use crate::operations::coverage;
+use crate::operations::presence::{CheckDepth, Inspector};
 use crate::operations::restore::{self, LastObject};
 use crate::storage::Storage;
 
-/// Checks every log of an archive and reports what is wrong, one line each.
+/// Checks every log of an archive and reports what is wrong, one line each: damage, then gaps.
 ///
 /// # Errors
 ///
 /// A manifest that can't be read.
 pub fn check(storage: &dyn Storage, manifest: &Manifest, workers: usize) -> Result<Vec<String>> {
+    let mut problems = damage(storage, manifest, CheckDepth::Content, workers)?;
+    problems.extend(chain(manifest)?);
+    Ok(problems)
+}
+
+/// Looks for what is damaged or missing, one line each, as deep as is asked for; [`last_check::note`](super::last_check::note) writes
+/// down how much was found.
+///
+/// # Errors
+///
+/// Storage that can't be asked, where only its objects are looked at.
+pub fn damage(
+    storage: &dyn Storage,
+    manifest: &Manifest,
+    depth: CheckDepth,
+    workers: usize,
+) -> Result<Vec<String>> {
     let mut problems = manifest.problems(storage);
     let last = LastObject::default();
+    let mut inspector = Inspector::new(storage, depth);
     for file in &manifest.files {
-        problems.extend(check_file(storage, &last, file, workers));
+        match depth {
+            CheckDepth::Content => problems.extend(check_file(storage, &last, file, workers)),
+            CheckDepth::Presence | CheckDepth::Hash => {
+                let problem = inspector.problem(file)?;
+                problems.extend(
+                    problem.map(|problem| format!("{}: {problem}; it held {}", file.name, file.gtids)),
+                );
+            }
+        }
     }
-    problems.extend(check_chain(manifest)?);
     Ok(problems)
 }
 
@@ -98,7 +124,11 @@ pub fn between(archives: &[(&str, &Manifest)]) -> Result<Vec<String>> {
 }
 
 /// Gaps and overlaps between logs, found from the previous GTIDs of each.
-fn check_chain(manifest: &Manifest) -> Result<Vec<String>> {
+///
+/// # Errors
+///
+/// A manifest that was changed by hand.
+pub fn chain(manifest: &Manifest) -> Result<Vec<String>> {
     let mut problems = Vec::new();
     let mut known: Option<GtidSet> = None;
     let mut gaps = coverage::gaps(manifest)?.into_iter().peekable();

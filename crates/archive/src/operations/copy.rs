@@ -120,8 +120,9 @@ impl Plan {
         if let Some(error) = stopped {
             return Err(error);
         }
-        let is_there =
-            |file: &&FileEntry| !failed.iter().any(|(object, _): &(String, _)| file.objects.contains(object));
+        let is_there = |file: &&FileEntry| {
+            !failed.iter().any(|(failed, _): &(String, _)| file.objects.iter().any(|object| object == failed))
+        };
         let files: Vec<_> = self.source.files.iter().filter(is_there).cloned().collect();
         let (logs, logs_there) = name(to, &files)?;
         // A run that removed the same logs from the other archive may have deleted what was passed over.

@@ -103,7 +103,7 @@ fn begin(files: &[FileEntry]) -> Result<Option<Moment>> {
     let gtids = first_set(files.iter())?;
     let lowest = gtids.iter().filter_map(|(tsid, list)| Gtid::new(*tsid, list.first()?.start()).ok());
     Ok(Some(Moment {
-        log: first.name.clone(),
+        log: first.name.to_string(),
         time: first.times.map(|times| times.0),
         gtids: lowest.collect(),
     }))
@@ -115,7 +115,7 @@ fn end(files: &[FileEntry]) -> Result<Option<Moment>> {
     let gtids = first_set(files.iter().rev())?;
     let highest = gtids.iter().filter_map(|(tsid, list)| Gtid::new(*tsid, list.last()?.last()).ok());
     Ok(Some(Moment {
-        log: last.name.clone(),
+        log: last.name.to_string(),
         time: last.times.map(|times| times.1),
         gtids: highest.collect(),
     }))
@@ -145,7 +145,7 @@ pub fn gaps(manifest: &Manifest) -> Result<Vec<Gap>> {
                 false => Some(Missing::Gtids(gtids)),
                 true => missing_logs(before, file),
             };
-            let gap = |missing| Gap { log: file.name.clone(), after: before.name.clone(), missing };
+            let gap = |missing| Gap { log: file.name.to_string(), after: before.name.to_string(), missing };
             gaps.extend(missing.map(gap));
         }
         known.union(&previous);

@@ -19,11 +19,13 @@ use crate::format::{FileEntry, Manifest};
 use crate::log::Cutter;
 use crate::log::active::ActivePart;
 use crate::log::events;
+use crate::log::framing::Framing;
 use crate::log::payloads::{self, Codec, Expanded, Payloads};
-use crate::operations::digest::{Hasher, Reader, digest, of_object};
+use crate::operations::digest::{Hasher, Reader, digest, digest_to, of_object};
+use crate::operations::presence::{CheckDepth, Inspector};
 use crate::operations::remove;
 use crate::segment::{PLAIN_MAX, Segment};
-use crate::storage::{SEGMENT, Storage};
+use crate::storage::{LogName, ObjectName, SEGMENT, Storage};
 
 /// Plain bytes of a block: restoring one transaction unpacks one block and those that it refers to.
 const BLOCK_SIZE: usize = 8 << 20;
@@ -33,8 +35,10 @@ const BLOCK_SIZE: usize = 8 << 20;
 pub enum Created {
     /// It is in the archive now.
     Added(FileEntry),
-    /// It was there already.
+    /// It was there already, and so are its objects.
     Known(FileEntry),
+    /// The manifest named it, but its objects were missing or damaged: it was stored again, and read back. With what was wrong.
+    StoredAgain(FileEntry, String),
 }
 
 /// Puts a log under `name` into an archive. When this returns, the archive holds it durably and has given it
@@ -65,6 +69,8 @@ pub struct Creator<'a> {
     /// Called for each log once the archive holds it durably.
     told: &'a mut dyn FnMut(&Created),
     manifest: Manifest,
+    /// Sees whether what the manifest names is there.
+    inspector: Inspector<'a>,
     segment: Option<Segment>,
     /// Packed logs, which are stored except for the open segment.
     packed: Vec<Packed>,
@@ -84,7 +90,9 @@ enum Replaces {
     /// The archived part of it with this SHA-256.
     Part(String),
     /// The same log in these objects: it is packed anew.
-    Packed(Vec<String>),
+    Packed(Vec<ObjectName>),
+    /// The same log in these objects, which don't give it back, and why.
+    Broken(Vec<ObjectName>, String),
 }
 
 /// The state of a log's name in an archive.
@@ -124,6 +132,7 @@ impl<'a> Creator<'a> {
             codec: Codec::DEFAULT,
             told,
             manifest,
+            inspector: Inspector::new(storage, CheckDepth::Presence),
             segment: None,
             packed: Vec::new(),
         })
@@ -133,6 +142,12 @@ impl<'a> Creator<'a> {
     /// are.
     pub fn canonical_payloads(&mut self, canonical: bool) {
         self.canonical_payloads = canonical;
+    }
+
+    /// How closely the objects of logs are looked at that are in the archive already: what is missing or damaged is stored again.
+    /// Their presence, if nothing is said.
+    pub fn depth(&mut self, depth: CheckDepth) {
+        self.inspector.depth(depth);
     }
 
     /// How small, and how fast.
@@ -161,16 +176,23 @@ impl<'a> Creator<'a> {
         self.add_file(name, log, None)
     }
 
-    /// The same for a log file with this mode, as for chmod.
+    /// The same for a closed log file with this mode, as for chmod. One that doesn't end with an event is refused, as every
+    /// reader of it will: more of it was there, or will be.
     ///
     /// # Errors
     ///
-    /// As [`Creator::add`].
+    /// As [`Creator::add`]; a log that is torn ([`Error::Torn`]), of which nothing was added: others can be, and so can its whole
+    /// transactions ([`Creator::add_active`]).
     pub fn add_file(&mut self, name: &str, log: Arc<dyn ReadAt>, mode: Option<u32>) -> Result<()> {
-        self.add_part(name, log, mode, None)
+        let mut framing = Framing::default();
+        let digest = digest_to(&mut Reader::new(log.as_ref()), &mut framing)?;
+        match framing.torn() {
+            Some(torn) => Err(Error::Torn(torn)),
+            None => self.add_digested(name, log, mode, None, digest),
+        }
     }
 
-    /// Packs the whole transactions of a log that its server is still writing. They are replaced when the log
+    /// Packs the whole transactions of a log that its server is still writing, or that is torn. They are replaced when the log
     /// is given again, longer or closed.
     ///
     /// # Errors
@@ -189,18 +211,32 @@ impl<'a> Creator<'a> {
         mode: Option<u32>,
         active_size: Option<u64>,
     ) -> Result<()> {
-        let (sha256, size, crc32) = digest(&mut Reader::new(log.as_ref()))?;
+        let digest = digest(&mut Reader::new(log.as_ref()))?;
+        self.add_digested(name, log, mode, active_size, digest)
+    }
+
+    /// Adds a log with this SHA-256, size and CRC-32.
+    fn add_digested(
+        &mut self,
+        name: &str,
+        log: Arc<dyn ReadAt>,
+        mode: Option<u32>,
+        active_size: Option<u64>,
+        (sha256, size, crc32): (String, u64, u32),
+    ) -> Result<()> {
         let replaces = match self.standing(name, &log, &sha256, size, active_size)? {
             Standing::Nothing => Replaces::Nothing,
             Standing::Part(sha256) => Replaces::Part(sha256),
-            Standing::Same(known) => {
-                let known = *known;
-                (self.told)(&Created::Known(known));
-                return Ok(());
-            }
+            Standing::Same(known) => match self.problem(&known)? {
+                Some(why) => Replaces::Broken(known.objects, why),
+                None => {
+                    (self.told)(&Created::Known(*known));
+                    return Ok(());
+                }
+            },
         };
         let entry = FileEntry {
-            name: name.into(),
+            name: LogName::new(name)?,
             objects: Vec::new(),
             size,
             sha256,
@@ -216,6 +252,15 @@ impl<'a> Creator<'a> {
             active_size,
         };
         self.pack_entry(entry, &log, crc32, replaces)
+    }
+
+    /// What is wrong with the objects of a log that the archive is said to have.
+    fn problem(&mut self, known: &FileEntry) -> Result<Option<String>> {
+        // This run packs it: what it stores it reads back.
+        match self.packed.iter().any(|packed| packed.entry.name == known.name) {
+            true => Ok(None),
+            false => self.inspector.problem(known),
+        }
     }
 
     /// Packs a log of the archive once more; `log` was restored from it. Its former objects are retired.
@@ -367,7 +412,7 @@ impl<'a> Creator<'a> {
             }
             held = rest;
             let object = self.store()?;
-            entry.objects.push(object);
+            entry.objects.extend(object);
         }
         entry.gtids = gtids.to_string();
         Ok(hasher.finalize())
@@ -375,11 +420,11 @@ impl<'a> Creator<'a> {
 
     /// Stores the open segment, reads it back and compares it; then the manifest names the logs that it
     /// completes. Returns its name.
-    fn store(&mut self) -> Result<String> {
-        let Some(segment) = self.segment.take() else { return Ok(String::new()) };
+    fn store(&mut self) -> Result<Option<ObjectName>> {
+        let Some(segment) = self.segment.take() else { return Ok(None) };
         let (file, size, _) = segment.finish()?;
         let (sha256, _, _) = digest(&mut Reader::new(&file).up_to(size))?;
-        let object = name_of(&sha256);
+        let object = name_of(&sha256)?;
         let storage = self.storage;
         let put = |object: &str| {
             storage.put(object, &mut |out| {
@@ -401,13 +446,16 @@ impl<'a> Creator<'a> {
             if storage.get(&object).is_err() {
                 put(&object)?;
             }
-            for Packed { entry, .. } in self.packed.drain(..) {
-                (self.told)(&Created::Added(entry));
+            for Packed { entry, replaces } in self.packed.drain(..) {
+                (self.told)(&match replaces {
+                    Replaces::Broken(_, why) => Created::StoredAgain(entry, why),
+                    _ => Created::Added(entry),
+                });
             }
             // Objects that are locked are left behind, as by a killed run: `prune` finds them.
             remove::collect(self.storage, &replaced)?;
         }
-        Ok(object)
+        Ok(Some(object))
     }
 
     /// Names what is packed in the manifest, or in that of a run that was faster. Returns the objects of
@@ -426,8 +474,10 @@ impl<'a> Creator<'a> {
                 let before = std::mem::replace(file, packed.entry.clone());
                 match packed.replaces {
                     // Readers may have begun to restore it from there.
-                    Replaces::Packed(_) => retired.extend(before.objects),
-                    _ => replaced.extend(before.objects),
+                    Replaces::Packed(_) | Replaces::Broken(..) => retired.extend(before.objects),
+                    Replaces::Nothing | Replaces::Part(_) => {
+                        replaced.extend(before.objects.into_iter().map(String::from))
+                    }
                 }
             }
             let is_new = |packed: &&Packed| new.contains_key(packed.entry.name.as_str());
@@ -450,6 +500,15 @@ impl<'a> Creator<'a> {
                     // Another run may have removed it, or packed it anew.
                     if there.is_some_and(|file| file.sha256 == entry.sha256 && file.objects == *objects) {
                         self.packed.push(packed);
+                    }
+                    continue;
+                }
+                if let Replaces::Broken(objects, _) = replaces {
+                    match there.is_some_and(|file| {
+                        file.source_sha256() == entry.source_sha256() && file.objects == *objects
+                    }) {
+                        true => self.packed.push(packed),
+                        false => return Err(Error::Changed),
                     }
                     continue;
                 }
@@ -486,8 +545,8 @@ impl<'a> Creator<'a> {
 }
 
 /// The name of an object, which tells the begin of its SHA-256.
-fn name_of(sha256: &str) -> String {
-    format!("{SEGMENT}{}.binlogz", sha256.get(..NAME_DIGITS).unwrap_or_default())
+fn name_of(sha256: &str) -> Result<ObjectName> {
+    ObjectName::new(format!("{SEGMENT}{}.binlogz", sha256.get(..NAME_DIGITS).unwrap_or_default()))
 }
 
 /// Hexadecimal digits of a SHA-256 in an object's name.

@@ -10,6 +10,11 @@ use crate::storage::{ReadRange, Storage};
 
 /// SHA-256 in hexadecimal, size, and CRC-32.
 pub(crate) fn digest(log: &mut impl Read) -> Result<(String, u64, u32)> {
+    digest_to(log, &mut io::sink())
+}
+
+/// The same, with the bytes passed on to `also`.
+pub(crate) fn digest_to(log: &mut impl Read, also: &mut dyn Write) -> Result<(String, u64, u32)> {
     let (mut hasher, mut crc32) = (Hasher::default(), crc32fast::Hasher::new());
     let mut buffer = vec![0; 1 << 18];
     loop {
@@ -20,6 +25,7 @@ pub(crate) fn digest(log: &mut impl Read) -> Result<(String, u64, u32)> {
         }
         hasher.write_all(part).map_err(Error::writing)?;
         crc32.update(part);
+        also.write_all(part).map_err(Error::writing)?;
     }
     let (sha256, size) = hasher.finish();
     Ok((sha256, size, crc32.finalize()))

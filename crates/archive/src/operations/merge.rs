@@ -22,7 +22,7 @@ use crate::operations::create::Creator;
 use crate::operations::prune::{Keep, Pruned, prune};
 use crate::operations::restore;
 use crate::segment::{PACKED_MAX, PLAIN_MAX};
-use crate::storage::{Storage, Stored};
+use crate::storage::{LogName, ObjectName, Storage, Stored};
 
 /// The result of a merge.
 #[derive(Debug, Default)]
@@ -77,7 +77,7 @@ pub fn merge(storage: &dyn Storage, options: Options, told: &mut dyn FnMut(&File
     let mut merged = Merged { swept: prune(storage, Keep::All, grace, now)?, ..Merged::default() };
     let runs = plan(&Manifest::read(storage)?.unwrap_or_default());
     let stored = storage.stored()?;
-    let names: BTreeSet<String> = runs.iter().flatten().map(|file| file.name.clone()).collect();
+    let names: BTreeSet<LogName> = runs.iter().flatten().map(|file| file.name.clone()).collect();
     for run in &runs {
         let mut ignored = |_: &_| {};
         let mut creator = Creator::new(storage, workers, &mut ignored)?;
@@ -87,7 +87,7 @@ pub fn merge(storage: &dyn Storage, options: Options, told: &mut dyn FnMut(&File
             match restored(storage, file, workers) {
                 Ok(log) => creator.repack(file, log),
                 Err(error) => {
-                    merged.failed.push((file.name.clone(), error));
+                    merged.failed.push((file.name.to_string(), error));
                     Ok(())
                 }
             }
@@ -152,7 +152,7 @@ fn groups(files: &[FileEntry]) -> Vec<Group<'_>> {
         };
         let mut count = 0;
         while let Some(file) = rest.get(count).filter(|file| shares(file, &names)) {
-            names.extend(file.objects.iter().map(String::as_str));
+            names.extend(file.objects.iter().map(ObjectName::as_str));
             count += 1;
         }
         let (files, after) = rest.split_at(count.max(1));
@@ -190,13 +190,13 @@ mod tests {
         let mut manifest = Manifest::default();
         for (number, (size, object)) in (1..).zip(logs) {
             let file = json!({
-                "name": format!("binlog.{number}"), "objects": [object], "size": size << 20, "sha256": "",
+                "name": format!("binlog.{number}"), "objects": [format!("{object}.binlogz")], "size": size << 20, "sha256": "",
                 "packed_size": size << 20, "payload_level": null, "payloads_kept": 0, "gtids": "", "previous_gtids": "",
                 "times": null,
             });
             manifest.files.push(serde_json::from_value(file).unwrap());
         }
-        let names = |run: Vec<FileEntry>| run.into_iter().map(|file| file.name).collect();
+        let names = |run: Vec<FileEntry>| run.into_iter().map(|file| file.name.into()).collect();
         plan(&manifest).into_iter().map(names).collect()
     }
 

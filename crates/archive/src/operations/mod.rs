@@ -11,7 +11,8 @@
 //! - `digest`: what a log is compared by
 //! - `copy`: copies an archive into another storage
 //! - `merge`: packs the logs of many small segments into few large ones
-//! - `check`: reads everything, and looks for gaps
+//! - `check`: reads everything, and looks for gaps; `last_check`: when that was done, and what was found
+//! - `presence`: whether the objects of logs are there, before anything relies on them
 //! - `coverage`: from when to when an archive reaches, and where it has gaps
 
 pub mod check;
@@ -19,8 +20,10 @@ pub mod copy;
 pub mod coverage;
 pub mod create;
 mod digest;
+pub mod last_check;
 pub mod merge;
 pub mod part;
+pub mod presence;
 pub mod prune;
 pub mod remove;
 pub mod restore;

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::format::{FileEntry, Manifest, objects};
 use crate::operations::create::seconds;
 use crate::operations::remove::{ORPHAN_AGE, Undeleted, collect, orphans_of, refuse_older};
-use crate::storage::{Storage, Stored};
+use crate::storage::{ObjectName, Storage, Stored};
 
 /// Which logs are kept: the newest, and always the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub fn prune(storage: &dyn Storage, keep: Keep, grace: Duration, now: SystemTime
         let mut manifest = read(storage)?;
         let Pruning { logs, objects, .. } = choose(&manifest, keep, &sizes)?;
         let before = manifest.retired.len();
-        manifest.retired.retain(|retired| !gone.contains(&retired.object));
+        manifest.retired.retain(|retired| !gone.contains(retired.object.as_str()));
         if logs == 0 && manifest.retired.len() == before {
             break BTreeSet::new();
         }
@@ -92,9 +92,9 @@ pub fn prune(storage: &dyn Storage, keep: Keep, grace: Duration, now: SystemTime
             Err(error) => return Err(error),
         }
     };
-    pruned.objects.retain(|object| names.contains(&object.name));
+    pruned.objects.retain(|object| names.contains(object.name.as_str()));
     if grace.is_zero() {
-        pruned.undeleted.extend(collect(storage, &Vec::from_iter(names))?);
+        pruned.undeleted.extend(collect(storage, &Vec::from_iter(names.into_iter().map(String::from)))?);
     }
     Ok(pruned)
 }
@@ -153,7 +153,7 @@ fn sizes(stored: &[Stored]) -> Sizes<'_> {
 /// The deletions: so many of the first logs, and the objects that hold none of the others.
 struct Pruning {
     logs: usize,
-    objects: BTreeSet<String>,
+    objects: BTreeSet<ObjectName>,
 }
 
 fn choose(manifest: &Manifest, keep: Keep, sizes: &Sizes<'_>) -> Result<Pruning> {
@@ -174,8 +174,9 @@ fn choose(manifest: &Manifest, keep: Keep, sizes: &Sizes<'_>) -> Result<Pruning>
     while first > 0 && files.get(first - 1).is_some_and(is_free) {
         first -= 1;
     }
-    let gone = objects(files.get(..first).unwrap_or_default()).filter(|object| !kept.contains(object));
-    Ok(Pruning { logs: first, objects: gone.map(str::to_owned).collect() })
+    let gone = files.get(..first).unwrap_or_default().iter().flat_map(|file| &file.objects);
+    let gone = gone.filter(|object| !kept.contains(object.as_str()));
+    Ok(Pruning { logs: first, objects: gone.cloned().collect() })
 }
 
 /// The log with this transaction; the first, if it is older than all.
@@ -212,11 +213,13 @@ mod tests {
 
     /// Logs with these objects, one a minute from the minute 10 on, each of one transaction.
     fn manifest(objects: &[&[&str]]) -> Manifest {
+        let named =
+            |objects: &[&str]| objects.iter().map(|name| format!("{name}.binlogz")).collect::<Vec<_>>();
         let mut manifest = Manifest::default();
         for (number, objects) in (1..).zip(objects) {
             let uuid = "00000000-0000-0000-0000-000000000001";
             let file = json!({
-                "name": format!("binlog.{number:06}"), "objects": objects, "size": 100, "sha256": "", "packed_size": 10,
+                "name": format!("binlog.{number:06}"), "objects": named(objects), "size": 100, "sha256": "", "packed_size": 10,
                 "payload_level": null, "payloads_kept": 0, "gtids": format!("{uuid}:{}", number + 4),
                 "previous_gtids": format!("{uuid}:1-{}", number + 3),
                 "times": [(number + 9) * 60, (number + 9) * 60 + 59],
@@ -228,9 +231,13 @@ mod tests {
 
     #[track_caller]
     fn goes(objects: &[&[&str]], keep: Keep, logs: usize, gone: &[&str]) {
-        let sizes = objects.iter().copied().flatten().map(|object| (*object, 10)).collect();
-        let pruning = choose(&manifest(objects), keep, &sizes).unwrap();
-        assert_eq!((pruning.logs, pruning.objects), (logs, gone.iter().map(ToString::to_string).collect()));
+        let manifest = manifest(objects);
+        let named = manifest.objects();
+        let sizes = named.iter().map(|object| (*object, 10)).collect();
+        let pruning = choose(&manifest, keep, &sizes).unwrap();
+        let found: Vec<_> =
+            pruning.objects.iter().map(|object| object.strip_suffix(".binlogz").unwrap()).collect();
+        assert_eq!((pruning.logs, found.as_slice()), (logs, gone));
     }
 
     #[test]

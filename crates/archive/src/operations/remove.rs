@@ -8,7 +8,7 @@ use binlogz_atomic_file::is_temporary;
 use crate::error::{Error, Result};
 use crate::format::{FileEntry, Manifest};
 use crate::log::order::base;
-use crate::storage::{Storage, Stored};
+use crate::storage::{ObjectName, Storage, Stored};
 
 /// How old an object is at least that no log is in before it counts as left behind: no run takes as long from storing
 /// its first object to naming it, since objects are of 512 MiB of logs.
@@ -32,23 +32,25 @@ pub struct Removal {
 
 /// Plans the removal of the logs of these names. Names that are not in the manifest are ignored.
 pub fn plan(manifest: &Manifest, names: &[String]) -> Removal {
-    let goes = |file: &FileEntry| names.contains(&file.name);
+    let goes = |file: &FileEntry| names.iter().any(|name| file.name == *name);
     let mut removal = Removal::default();
     for (at, file) in manifest.files.iter().enumerate().filter(|(_, file)| goes(file)) {
         let stays = |other: &&FileEntry| base(&other.name) == base(&file.name) && !goes(other);
         let before = manifest.files.iter().take(at).rfind(stays);
         let after = manifest.files.iter().skip(at).find(stays);
         if let (Some(before), Some(after)) = (before, after) {
-            removal.gaps.push([file.name.clone(), before.name.clone(), after.name.clone()]);
+            removal.gaps.push([file, before, after].map(|file| file.name.to_string()));
         }
         removal.logs.push(file.clone());
     }
-    let kept: Vec<&String> =
+    let kept: Vec<&ObjectName> =
         manifest.files.iter().filter(|file| !goes(file)).flat_map(|file| &file.objects).collect();
-    let mut objects: Vec<String> = removal.logs.iter().flat_map(|file| file.objects.clone()).collect();
+    let mut objects: Vec<ObjectName> = removal.logs.iter().flat_map(|file| file.objects.clone()).collect();
     objects.sort();
     objects.dedup();
-    (removal.shared, removal.objects) = objects.into_iter().partition(|object| kept.contains(&object));
+    let (shared, gone): (Vec<_>, Vec<_>) = objects.into_iter().partition(|object| kept.contains(&object));
+    removal.shared = shared.into_iter().map(String::from).collect();
+    removal.objects = gone.into_iter().map(String::from).collect();
     removal
 }
 
@@ -68,7 +70,7 @@ pub fn remove(
 ) -> Result<(Removal, Undeleted)> {
     refuse_older(&manifest)?;
     let removal = plan(&manifest, names);
-    manifest.files.retain(|file| !names.contains(&file.name));
+    manifest.files.retain(|file| !names.iter().any(|name| file.name == *name));
     manifest.write(storage)?;
     let undeleted = collect(storage, &removal.objects)?;
     Ok((removal, undeleted))

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use binlogz_atomic_file::{AtomicFile, Existing, sync_folder};
 
 use crate::error::{Error, Result};
+use crate::storage::names::is_plain;
 use crate::storage::{DEPTH_MAX, MANIFEST, ManifestBytes, OBJECTS, ReadRange, Storage, Stored, unchanged};
 
 /// Objects hold rows, which are not for everyone to read.
@@ -28,6 +29,14 @@ impl Folder {
     /// The archive in `path`, which may or may not exist.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Folder { path: path.into() }
+    }
+
+    /// The file of an object. Nothing but names of files in the folder gets here: this is the last that could know.
+    fn object(&self, name: &str) -> Result<PathBuf> {
+        match is_plain(name) {
+            true => Ok(self.path.join(OBJECTS).join(name)),
+            false => Err(Error::unexpected("name of an object", format_args!("{name:?}"), "a file's name")),
+        }
     }
 
     /// No other run replaces the manifest until the returned file is dropped.
@@ -55,17 +64,17 @@ impl Folder {
 
 impl Storage for Folder {
     fn put(&self, name: &str, write: &mut dyn FnMut(&mut dyn Write) -> Result<()>) -> Result<()> {
-        self.store(&self.path.join(OBJECTS).join(name), write)
+        self.store(&self.object(name)?, write)
     }
 
     fn get(&self, name: &str) -> Result<Box<dyn ReadRange>> {
-        let path = self.path.join(OBJECTS).join(name);
+        let path = self.object(name)?;
         let file = File::open(&path).map_err(Error::io(format!("open {}", path.display())))?;
         Ok(Box::new(ObjectFile { file, path }))
     }
 
     fn delete(&self, name: &str) -> Result<()> {
-        let path = self.path.join(OBJECTS).join(name);
+        let path = self.object(name)?;
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(Error::io(format!("delete {}", path.display()))(error))

@@ -3,12 +3,13 @@
 //!
 //! ```text
 //! PLACE/manifest.json     what the archive holds; replaced last, and only if it is still the expected one
-//! PLACE/objects/NAME      whole or absent
+//! PLACE/objects/NAME      whole or absent; NAME ends with .binlogz, but for the manifest's copy and the record of checks
 //! ```
 
 mod command;
 pub mod encrypted;
 mod folder;
+mod names;
 #[cfg(not(feature = "s3"))]
 mod no_s3;
 #[cfg(feature = "s3")]
@@ -26,11 +27,12 @@ use crate::error::{Error, Result};
 
 pub use encrypted::{Encrypted, KeySource};
 pub use folder::Folder;
+pub use names::{LogName, ObjectName};
 #[cfg(not(feature = "s3"))]
 pub use no_s3::S3Files;
 #[cfg(feature = "s3")]
 pub use object_storage::{ObjectStorage, Patience, S3Files};
-pub use place::{Place, Service};
+pub use place::{Place, Service, refuse_addresses};
 
 /// The manifest's name.
 pub(crate) const MANIFEST: &str = "manifest.json";
@@ -38,6 +40,8 @@ pub(crate) const MANIFEST: &str = "manifest.json";
 pub(crate) const COPY: &str = "manifest-copy.json";
 /// The first part of objects' names.
 pub(crate) const OBJECTS: &str = "objects";
+/// What the last checks of the archive found, stored beside the objects.
+pub(crate) const LAST_CHECK: &str = "last-check.json";
 /// How the names of segments begin.
 pub(crate) const SEGMENT: &str = "segment-";
 
@@ -220,7 +224,16 @@ pub fn with_key(
     key: Option<KeySource>,
     manner: &Manner,
 ) -> Result<Encrypted<Box<dyn Storage>>> {
-    Ok(Encrypted::new(unencrypted(place, manner)?, key))
+    let inner = unencrypted(place, manner)?;
+    let whole = match in_object_storage(place) {
+        Some(text) => text.trim_end_matches('/').to_owned(),
+        // A folder that isn't there yet has no other name.
+        None => std::fs::canonicalize(place).or_else(|_| std::path::absolute(place)).map_or_else(
+            |_| place.to_string_lossy().into_owned(),
+            |path| path.to_string_lossy().into_owned(),
+        ),
+    };
+    Ok(Encrypted::new(inner, key).at(whole))
 }
 
 fn unencrypted(place: &Path, manner: &Manner) -> Result<Box<dyn Storage>> {
@@ -236,7 +249,10 @@ fn unencrypted(place: &Path, manner: &Manner) -> Result<Box<dyn Storage>> {
             "a folder, which has neither storage classes nor encryption by a service",
             "s3://BUCKET/PREFIX",
         )),
-        None => Ok(Box::new(Folder::new(place))),
+        None => {
+            refuse_addresses(&place.to_string_lossy())?;
+            Ok(Box::new(Folder::new(place)))
+        }
     }
 }
 
@@ -255,7 +271,10 @@ const DEPTH_MAX: usize = 4;
 pub fn archives(place: &Path, limit: Option<Duration>) -> Result<Vec<PathBuf>> {
     let mut archives = match in_object_storage(place) {
         Some(there) => archives_in_service(there, limit)?,
-        None => folder::archives(place)?,
+        None => {
+            refuse_addresses(&place.to_string_lossy())?;
+            folder::archives(place)?
+        }
     };
     archives.sort();
     Ok(archives)

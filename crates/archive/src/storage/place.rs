@@ -2,7 +2,6 @@
 //! `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX`. A service that a program was built without is a place all the same, and refused by
 //! name: it is no folder.
 
-#[cfg(any(feature = "s3", test))]
 use crate::error::{Error, Result};
 
 /// Who keeps objects.
@@ -64,9 +63,99 @@ impl<'a> Place<'a> {
     }
 }
 
+/// Schemes of other programs for the same services, and ours.
+const OTHER_SCHEMES: [(&str, &str); 9] = [
+    ("s3a", "s3"),
+    ("s3n", "s3"),
+    ("s3", "s3"),
+    ("gs", "gs"),
+    ("gcs", "gs"),
+    ("az", "az"),
+    ("azure", "az"),
+    ("abfs", "abfs"),
+    ("abfss", "abfss"),
+];
+
+/// Checks that a text which is no place in object storage was not meant as one, or as an address: as a folder it would be made where
+/// nobody looks for it, on the very disk that is to be backed up.
+///
+/// # Errors
+///
+/// `s3:/b/x`, `S3://b/x`, `file:///x`, `https://x` and others like them, with what was probably meant.
+pub fn refuse_addresses(text: &str) -> Result<()> {
+    if Place::of(text).is_some() {
+        return Ok(());
+    }
+    let Some((scheme, rest)) = text.split_once(':') else { return Ok(()) };
+    let is_scheme = scheme.len() > 1
+        && scheme.starts_with(|char: char| char.is_ascii_alphabetic())
+        && scheme.chars().all(|char| char.is_ascii_alphanumeric() || "+.-".contains(char));
+    if !is_scheme {
+        return Ok(());
+    }
+    let scheme = scheme.to_ascii_lowercase();
+    let there = rest.trim_start_matches('/');
+    let ours = OTHER_SCHEMES.iter().find(|(other, _)| *other == scheme).map(|(_, ours)| *ours);
+    let expected = match (scheme.as_str(), ours) {
+        (_, Some(ours)) => format!("{ours}://{there}"),
+        ("file", _) => format!("the path of a folder, such as /{there}"),
+        ("http" | "https", _) => {
+            "s3://BUCKET/PREFIX, with the address of the service in AWS_ENDPOINT_URL".to_owned()
+        }
+        (_, None) if rest.starts_with('/') => "a folder, s3://BUCKET/PREFIX, gs:// or az://".to_owned(),
+        // A folder may have a colon in its name.
+        (_, None) => return Ok(()),
+    };
+    Err(Error::unexpected("place", text, format_args!("{expected}; a folder of that name is ./{text}")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_meant_as_an_address_is_no_folder() {
+        for (text, expected) in [
+            ("s3:/b/x", "s3://b/x"),
+            ("s3:b/x", "s3://b/x"),
+            ("S3://b/y", "s3://b/y"),
+            ("s3:///b/y", "s3://"),
+            ("s3a://b/y", "s3://b/y"),
+            ("GS://b", "gs://b"),
+            ("gcs://b", "gs://b"),
+            ("Az:/c", "az://c"),
+            ("file:///x", "a folder, such as /x;"),
+            ("FILE:/x", "a folder, such as /x;"),
+            ("https://x", "AWS_ENDPOINT_URL"),
+            ("http:x", "AWS_ENDPOINT_URL"),
+            ("ftp://x", "a folder, s3://BUCKET/PREFIX"),
+            ("mysql:/x", "a folder, s3://BUCKET/PREFIX"),
+        ] {
+            match Place::of(text) {
+                // No bucket: refused when it is opened.
+                Some(place) => assert!(place.checked().is_err(), "{text}"),
+                None => {
+                    let error = refuse_addresses(text).unwrap_err().to_string();
+                    assert!(error.starts_with(&format!("place is {text}, expected ")), "{error}");
+                    assert!(error.contains(expected) && error.ends_with(&format!("is ./{text}")), "{error}");
+                }
+            }
+        }
+        for folder in [
+            "/backup/db1",
+            "backup",
+            "./s3:/b",
+            "a:b",
+            "C:/x",
+            "2026-11-27T20:00:00/x",
+            "",
+            ":",
+            "/a:/b",
+            "s3://b/x",
+        ] {
+            assert!(refuse_addresses(folder).is_ok(), "{folder}");
+        }
+    }
 
     #[test]
     fn a_place_has_a_service_a_bucket_and_a_prefix() {

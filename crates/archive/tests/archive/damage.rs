@@ -67,7 +67,7 @@ impl Archive {
             whole
         };
         let manifest = self.manifest();
-        manifest.files.iter().filter(come_back).map(|file| file.name.clone()).collect()
+        manifest.files.iter().filter(come_back).map(|file| file.name.to_string()).collect()
     }
 }
 

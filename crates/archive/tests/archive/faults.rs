@@ -41,7 +41,7 @@ pub(crate) fn whole(storage: &dyn Storage) -> Vec<String> {
         restore::whole(storage, file, &mut back, 1).unwrap();
         assert!(back == log(&file.name), "{}", file.name);
     }
-    manifest.files.into_iter().map(|file| file.name).collect()
+    manifest.files.into_iter().map(|file| String::from(file.name)).collect()
 }
 
 /// Storage on which one operation, or the writing of some bytes, fails, and so does everything after it.

@@ -63,7 +63,7 @@ fn false_text(text: &[u8], random: &mut Random, seed: u64, index: u64) -> (Vec<u
 }
 
 /// A manifest with its checksum.
-fn with_checksum(text: &[u8]) -> Vec<u8> {
+pub(crate) fn with_checksum(text: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(text);
     let Some((before, _)) = text.split_once(",\n  \"crc32\": ") else {
         return text.into_owned().into_bytes();
@@ -78,7 +78,7 @@ fn is_used(folder: &Folder, at: &Path, what: &str) {
     let files = manifest.files.clone();
     let _ = coverage::coverage(&manifest);
     merge::plan(&manifest);
-    remove::plan(&manifest, &[files.first().map(|file| file.name.clone()).unwrap_or_default()]);
+    remove::plan(&manifest, &[files.first().map(|file| file.name.to_string()).unwrap_or_default()]);
     for keep in [Keep::Since(1 << 30), Keep::Bytes(1 << 20), Keep::All] {
         let _ = prune::plan(folder, keep, Duration::from_secs(3600), SystemTime::now());
     }

@@ -8,12 +8,14 @@ mod damage;
 mod damaged_log;
 mod encrypted;
 mod faults;
+mod hostile;
 mod lies;
 mod life;
 mod mariadb;
 mod part;
 mod parts;
 mod picked;
+mod presence;
 mod readers;
 mod restore;
 #[cfg(feature = "s3")]

@@ -11,7 +11,7 @@ use binlogz_archive::create::{Created, Creator};
 use binlogz_archive::format::Manifest;
 use binlogz_archive::part::{PickedLog, Told};
 use binlogz_archive::restore::{self, LastObject};
-use binlogz_archive::storage::Folder;
+use binlogz_archive::storage::{Folder, ObjectName};
 use binlogz_binlog::EventType;
 use binlogz_binlog::event::{
     Bitmap, ColumnType, OptionalMetadata, RowsEvent, RowsFlags, RowsKind, TableId, TableMapEvent,
@@ -103,7 +103,7 @@ fn picked(folder: &Folder, names: impl Iterator<Item = (Vec<u8>, Vec<u8>)>, with
         let choose = |schema: &TableSchema| Some(columns(schema));
         let pick =
             Pick { database: &name.0, table: &name.1, columns: &choose, with_around: true, with_before };
-        let open = |object: &String| Told::open(folder, &last, object).map(Arc::new);
+        let open = |object: &ObjectName| Told::open(folder, &last, object).map(Arc::new);
         let objects = file.objects.iter().map(open).collect::<Result<_, _>>().unwrap();
         let log = PickedLog::choose(file, objects, &mut |_| Some(true)).unwrap().unwrap();
         let mut all = Vec::new();

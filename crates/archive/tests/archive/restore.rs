@@ -191,8 +191,13 @@ fn the_chain_is_judged_in_the_order_of_the_logs_and_tags_are_named() {
     add(log_behind(&sets[2]), "a.1000000");
     add(log_behind(&sets[0]), "a.999998");
     add(log_behind(&sets[1]), "a.999999");
-    let names: Vec<_> =
-        Manifest::read(&archive).unwrap().unwrap().files.into_iter().map(|file| file.name).collect();
+    let names: Vec<_> = Manifest::read(&archive)
+        .unwrap()
+        .unwrap()
+        .files
+        .into_iter()
+        .map(|file| String::from(file.name))
+        .collect();
     assert_eq!(names, ["a.999998", "a.999999", "a.1000000"]);
     let gap =
         |name: &str, set: &str| format!("{name}: gap: {UUID}:{set} came before it and is not in the archive");

@@ -289,7 +289,7 @@ fn list_marks_the_part_of_a_log_in_use() {
     };
     let shown: Vec<_> = ran.text().lines().map(cells).collect();
     assert_eq!(shown[1], ["log", "bytes", "packed bytes", "from", "to", "gtids"]);
-    assert_eq!(shown[2..4], [row(0, "binlog.000004"), row(1, "binlog.000005 (in use)")]);
+    assert_eq!(shown[2..4], [row(0, "binlog.000004"), row(1, "binlog.000005 (part)")]);
 }
 
 /// Each second a cron archives what a server has in its folder, which writes all the time and rotates its logs, and obeys the

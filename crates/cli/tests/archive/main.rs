@@ -2,6 +2,7 @@
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
+mod checked;
 mod codecs;
 #[path = "../common/mod.rs"]
 mod common;

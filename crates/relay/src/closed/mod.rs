@@ -78,7 +78,7 @@ impl ClosedLogs {
         let manifest = Manifest::read(&storage).map_err(failed)?;
         let manifest = manifest
             .ok_or_else(|| Error::Refused(format!("{shown}: is no archive: it has no manifest.json")))?;
-        let files = manifest.files.into_iter().map(|file| (file.name.clone(), file)).collect();
+        let files = manifest.files.into_iter().map(|file| (file.name.to_string(), file)).collect();
         ClosedLogs::of(shown, Origin::Archive(storage), files, |file| Ok((file.size, Bytes::Archived(file))))
     }
 
@@ -115,7 +115,8 @@ impl ClosedLogs {
         let storage = storage::at(place).map_err(failed)?;
         let manifest = Manifest::read(&storage).map_err(failed)?.unwrap_or_default();
         let numbered = |file: FileEntry| {
-            let log = ClosedLog { name: file.name.clone(), size: file.size, bytes: Bytes::Archived(file) };
+            let log =
+                ClosedLog { name: file.name.to_string(), size: file.size, bytes: Bytes::Archived(file) };
             Some((names.number(&log.name)?, log))
         };
         let logs = manifest.files.into_iter().filter_map(numbered).collect();

@@ -168,15 +168,21 @@ fn archive(house: &Housekeeping, kept: &Lineage, options: &ArchiveOptions) -> Re
     let failed = |error| Error::Archive(to.display().to_string(), error);
     let storage = storage::at(&to).map_err(failed)?;
     let mut told = |created: &Created| {
-        let (Created::Added(file) | Created::Known(file)) = created;
+        let (Created::Added(file) | Created::Known(file) | Created::StoredAgain(file, _)) = created;
         if let Some(log) = closed.iter().find(|log| log.name == file.name) {
             kept.archived.advance(log.number, Instant::now());
         }
-        if matches!(created, Created::Added(_)) {
-            say!(
-                house.telemetry,
-                &format!("archived {}: {} -> {} bytes", file.name, file.size, file.packed_size)
-            );
+        match created {
+            Created::Added(_) => {
+                say!(
+                    house.telemetry,
+                    &format!("archived {}: {} -> {} bytes", file.name, file.size, file.packed_size)
+                );
+            }
+            Created::StoredAgain(_, why) => {
+                say!(house.telemetry, &format!("archived {} again: {why}", file.name));
+            }
+            Created::Known(_) => {}
         }
     };
     let is_encrypted = storage.is_encrypted().map_err(failed)?;

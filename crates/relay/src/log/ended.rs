@@ -78,6 +78,8 @@ impl EndedLineage {
             return None;
         }
         let base = lines.next()?.strip_prefix("log ")?.to_owned();
+        // It becomes part of names of files.
+        LogNames::new(&base).ok()?;
         let source = lines.next()?.strip_prefix("source ")?.parse().ok()?;
         let (file, offset) = lines.next()?.strip_prefix("end ")?.split_once(' ')?;
         let end = Position { file: FileNumber(file.parse().ok()?), offset: offset.parse().ok()? };

@@ -5,27 +5,34 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use binlogz_archive::format::Manifest;
-use binlogz_archive::storage::{self, ManifestBytes, ReadRange, Storage, Stored};
-use binlogz_archive::{Error, Result as ArchiveResult, check};
+use binlogz_archive::presence::CheckDepth;
+use binlogz_archive::storage::{self, ManifestBytes, ObjectName, ReadRange, Storage, Stored};
+use binlogz_archive::{Error, Result as ArchiveResult, check, last_check};
 use binlogz_figures::grouped;
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::{failure, json, open, print};
 use crate::Exit;
 use crate::cmd::workers;
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, warn};
 use crate::format::Format;
 use crate::progress::Progress;
 
 /// Check every block of an archive, and that its transactions have no gaps
+///
+/// When, how and with what result it was checked is written down in the archive: `list`, `fleet` and their metrics tell it.
 ///
 /// The archive of a relay has another one below it for each further log that the relay kept (lineage-2 and so on), after a
 /// failover for instance: these are checked too, and that no transactions are missing between them.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Check {
+    /// How much to look at
+    #[arg(long, value_enum, default_value_t)]
+    depth: DepthArg,
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -34,8 +41,31 @@ pub(super) struct Check {
     archives: Vec<PathBuf>,
 }
 
+/// How much of an archive a check looks at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum DepthArg {
+    /// Each object is there with its whole size, and its index has the logs' blocks: a request for each object
+    Presence,
+    /// All bytes of each object are read and compared with the SHA-256 in its name
+    Hash,
+    /// Every block is unpacked, and each log compared with its SHA-256
+    #[default]
+    Content,
+}
+
+impl From<DepthArg> for CheckDepth {
+    fn from(depth: DepthArg) -> CheckDepth {
+        match depth {
+            DepthArg::Presence => CheckDepth::Presence,
+            DepthArg::Hash => CheckDepth::Hash,
+            DepthArg::Content => CheckDepth::Content,
+        }
+    }
+}
+
 const EXAMPLES: &str = "Examples:
   binlogz archive check /backup/db1
+  binlogz archive check --depth presence s3://bucket/db1      # every hour; and the content each month
   binlogz archive check s3://bucket/db1 s3://bucket/db1/lineage-2
 
 Exit codes: 0 whole and without gaps, 1 not, 2 bad usage or I/O trouble.";
@@ -59,9 +89,16 @@ impl Check {
                 progress: Arc::clone(&progress),
                 read: Arc::default(),
             };
-            let problems = check::check(&storage, &part.manifest, workers(None));
+            let began = SystemTime::now();
+            let depth = CheckDepth::from(self.depth);
+            let problems = check::damage(&storage, &part.manifest, depth, workers(None));
             drop((storage, progress));
-            let problems = problems.map_err(failure(&part.place))?;
+            let mut problems = problems.map_err(failure(&part.place))?;
+            let noted = last_check::note(&part.storage, &part.manifest, depth, problems.len() as u64, began);
+            if let Err(error) = noted {
+                warn(&format!("{}: {error}; that it was checked is not written down", part.place.display()));
+            }
+            problems.extend(check::chain(&part.manifest).map_err(failure(&part.place))?);
             if is_text {
                 problems.iter().try_for_each(|problem| print(out, &format!("{}{problem}", part.prefix)))?;
             }
@@ -85,6 +122,11 @@ impl Check {
             let said = match logs {
                 1 => format!("1 log{archives} is whole"),
                 _ => format!("{} logs{archives} are whole and follow one another", grouped(logs as u64)),
+            };
+            let said = match self.depth {
+                DepthArg::Content => said,
+                DepthArg::Hash => format!("{said}, by the SHA-256 of their objects"),
+                DepthArg::Presence => format!("{said}, as far as their objects are there"),
             };
             print(out, &said)?;
         }
@@ -214,7 +256,7 @@ struct Part {
 impl Part {
     /// The objects that hold its logs.
     fn objects(&self) -> HashSet<&str> {
-        self.manifest.files.iter().flat_map(|file| &file.objects).map(String::as_str).collect()
+        self.manifest.files.iter().flat_map(|file| &file.objects).map(ObjectName::as_str).collect()
     }
 
     /// Their size. One that isn't there has no bytes to read.

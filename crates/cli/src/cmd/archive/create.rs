@@ -1,23 +1,26 @@
 //! `binlogz archive create`: packs logs into an archive.
 
+use std::cell::RefCell;
 use std::fs;
 use std::io::{self, Read};
 use std::num::NonZeroUsize;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use binlogz_archive::Level;
 use binlogz_archive::create::{Created, Creator};
 use binlogz_archive::format::FileEntry;
 use binlogz_archive::log;
+use binlogz_archive::presence::{CheckDepth, Inspector};
 use binlogz_archive::storage::{KeySource, Storage};
+use binlogz_archive::{Error, Level};
 use binlogz_binlog::MAGIC_ENCRYPTED;
 use binlogz_figures::counted;
 use binlogz_flow::Input;
 use clap::{Args, ValueEnum};
 
 use super::manner::MannerArgs;
-use super::source_logs::{Looks, look_at, purge_line};
+use super::source_logs::{Looks, Objects, look_at, purge_line};
 use super::{failure, open, print, storage_in};
 use crate::Exit;
 use crate::cmd::workers;
@@ -32,8 +35,8 @@ use crate::units;
 
 /// Put logs into an archive
 ///
-/// Each is packed, stored, read back and compared before the archive names it; what is in the archive already is
-/// passed over. Nothing is deleted. Logs that their server encrypted are only put into an encrypted archive, unless
+/// Each is packed, stored, read back and compared before the archive names it. Of what is in the archive already the objects are
+/// asked for; those that are missing or damaged are stored again. Nothing is deleted. Logs that their server encrypted are only put into an encrypted archive, unless
 /// --plaintext is given.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -55,6 +58,13 @@ pub(super) struct Create {
     /// closed
     #[arg(long)]
     include_active: bool,
+    /// Store the whole transactions of a closed log that ends inside an event; it counts as a part, and the exit code is 1
+    #[arg(long)]
+    salvage: bool,
+    /// Read all objects of the given logs that are in the archive already, and compare each with its SHA-256: otherwise it is
+    /// asked whether they are there as a whole
+    #[arg(long)]
+    verify: bool,
     /// Put logs that their server encrypted into an archive that is not encrypted
     #[arg(long)]
     plaintext: bool,
@@ -73,7 +83,8 @@ const EXAMPLES: &str = "Examples:
   binlogz archive create --to /backup/db1 /var/lib/mysql/binlog.[0-9]*
   binlogz archive create --to s3://bucket/db1 --include-active /var/lib/mysql/binlog.[0-9]*
 
-Exit codes: 0 all logs are in the archive, 2 bad usage, bad input or I/O trouble.";
+Exit codes: 0 all logs are in the archive, 1 of a torn log only a part is (--salvage, --include-active), 2 bad usage, bad input or
+I/O trouble.";
 
 /// How small and how fast an archive is packed; all are read alike.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -110,16 +121,31 @@ impl Create {
         let mut exit = Exit::Done;
         let mut printed = Ok(());
         let (mut last, mut given, mut in_use) = (None, Vec::new(), Vec::new());
+        // Logs that are torn, and why.
+        let torn: RefCell<Vec<(String, String)>> = RefCell::default();
         let mut told = |created: &Created| {
+            let torn = torn.borrow();
+            let of = |entry: &FileEntry| {
+                let why = torn.iter().find(|(name, _)| entry.name == *name).map(|(_, why)| why.as_str());
+                why.filter(|_| entry.active_size.is_some())
+            };
             let (line, entry) = match created {
-                Created::Added(entry) => (added_line(entry, self.sizes), entry),
-                Created::Known(entry) => (format!("{}: is in the archive already", entry.name), entry),
+                Created::Added(entry) => (added_line(entry, of(entry), self.sizes), entry),
+                Created::Known(entry) => {
+                    let part =
+                        of(entry).map(|why| format!(", as far as it is whole: {why}")).unwrap_or_default();
+                    (format!("{}: is in the archive already{part}", entry.name), entry)
+                }
+                Created::StoredAgain(entry, why) => {
+                    let line = added_line(entry, of(entry), self.sizes);
+                    (format!("{line}; it was stored again: {why}"), entry)
+                }
             };
             if printed.is_ok() {
                 printed = progress::above(|| print(&mut io::stdout().lock(), &line));
             }
             if entry.active_size.is_none() {
-                last = Some(entry.name.clone());
+                last = Some(entry.name.to_string());
             }
         };
         // A shell gives `.1000000` before `.999999`; rows are found in the logs before.
@@ -128,6 +154,8 @@ impl Create {
         let mut creator = Creator::new(&storage, workers(self.jobs), &mut told).map_err(failure(&self.to))?;
         creator.canonical_payloads(self.canonical_payloads);
         creator.level(self.level.into());
+        let depth = if self.verify { CheckDepth::Hash } else { CheckDepth::Presence };
+        creator.depth(depth);
         let all = files.len();
         for ((path, name), number) in files.into_iter().zip(1..) {
             let size = || fs::metadata(path).ok().map(|file| file.len());
@@ -146,7 +174,15 @@ impl Create {
                     Looks::Closed => {
                         given.push((name.clone(), path));
                         let progress = Progress::of(&name, size(), (number, all));
-                        creator.add_file(&name, progress.watch_all(log), mode()).map_err(failure(path))
+                        let log = progress.watch_all(log);
+                        match creator.add_file(&name, Arc::clone(&log), mode()) {
+                            Err(Error::Torn(why)) if self.salvage || self.include_active => {
+                                torn.borrow_mut().push((name.clone(), why.to_string()));
+                                exit = Exit::Negative;
+                                creator.add_active(&name, log, mode()).map_err(failure(path))
+                            }
+                            added => added.map_err(torn_failure(path)),
+                        }
                     }
                     Looks::InUse if self.include_active => {
                         let progress = Progress::of(&name, size(), (number, all));
@@ -193,7 +229,9 @@ impl Create {
                 &name,
                 path,
                 log.as_ref(),
+                &mut Objects { storage: &storage, inspector: Inspector::new(&storage, depth) },
             )
+            .map_err(failure(&self.to))?
         {
             print(out, &line)?;
         }
@@ -212,7 +250,19 @@ fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn added_line(entry: &FileEntry, sizes: SizesArg) -> String {
+/// A torn log is refused; two options keep its part.
+fn torn_failure(path: &Path) -> impl FnOnce(Error) -> Failure {
+    move |error| match error {
+        error @ Error::Torn(_) => Failure::of(
+            &path.display(),
+            format_args!("{error}; --salvage stores the transactions that are whole"),
+        ),
+        error => failure(path)(error),
+    }
+}
+
+/// `torn`: why only a part of it is there, if its server has closed it.
+fn added_line(entry: &FileEntry, torn: Option<&str>, sizes: SizesArg) -> String {
     let saved = less(entry.packed_size, entry.size);
     let payloads = match (entry.payload_level, entry.payloads_kept) {
         (Some(level), _) if entry.source_sha256.is_some() => {
@@ -226,8 +276,11 @@ fn added_line(entry: &FileEntry, sizes: SizesArg) -> String {
         (None, 1) => ", 1 payload kept as it is".to_owned(),
         (None, count) => format!(", {} kept as they are", counted(count, "payloads")),
     };
-    let part =
-        if entry.active_size.is_some() { ", as far as it is whole while its server writes it" } else { "" };
+    let part = match (entry.active_size, torn) {
+        (None, _) => String::new(),
+        (Some(_), None) => ", as far as it is whole while its server writes it".to_owned(),
+        (Some(_), Some(why)) => format!(", as far as it is whole: {why}"),
+    };
     let (size, packed) = (sizes.in_words(entry.size), sizes.in_words(entry.packed_size));
     format!("{}: {size} -> {packed}, saved {saved}{payloads}{part}", entry.name)
 }

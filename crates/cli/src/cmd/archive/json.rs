@@ -6,6 +6,7 @@ use std::path::Path;
 
 use binlogz_archive::coverage::{self, Coverage};
 use binlogz_archive::format::{FileEntry, Manifest};
+use binlogz_archive::last_check::{CheckRecord, LastChecks};
 use binlogz_binlog::gtid::Gtid;
 use serde::Serialize;
 
@@ -45,6 +46,41 @@ pub(super) struct Covered {
     gaps: Vec<String>,
     /// Where the logs begin after which there is no gap.
     unbroken_since: Option<Moment>,
+    /// The last check that looked deepest, if there was one: without it nobody knows whether the archive is whole.
+    last_check: Option<LastCheck>,
+    /// The last check of all, which may be another one.
+    newest_check: Option<LastCheck>,
+    /// Whether a check found something that none has seen mended since.
+    damaged: bool,
+}
+
+/// A check of an archive.
+#[derive(Debug, Clone, Serialize)]
+pub(in crate::cmd) struct LastCheck {
+    /// Seconds since 1970.
+    time: u64,
+    /// How much it looked at: presence, hash or content.
+    depth: &'static str,
+    logs: u64,
+    last_log: Option<String>,
+    problems: u64,
+}
+
+impl LastCheck {
+    /// How much it looked at.
+    pub(in crate::cmd) fn depth(&self) -> &'static str {
+        self.depth
+    }
+
+    pub(in crate::cmd) fn new(check: &CheckRecord) -> LastCheck {
+        LastCheck {
+            time: check.time,
+            depth: check.depth.name(),
+            logs: check.logs,
+            last_log: check.last_log.as_ref().map(ToString::to_string),
+            problems: check.problems,
+        }
+    }
 }
 
 /// Where an archive begins or ends.
@@ -58,7 +94,7 @@ struct Moment {
 }
 
 impl Covered {
-    pub(super) fn new(archive: &Path, coverage: &Coverage) -> Covered {
+    pub(super) fn new(archive: &Path, coverage: &Coverage, checks: &LastChecks) -> Covered {
         let moment = |moment: &coverage::Moment| Moment {
             log: moment.log.clone(),
             time: moment.time,
@@ -73,6 +109,9 @@ impl Covered {
             last: coverage.last.as_ref().map(moment),
             gaps: coverage.gaps.iter().map(coverage::Gap::to_string).collect(),
             unbroken_since: coverage.unbroken_since.as_ref().map(moment),
+            last_check: checks.deepest().map(LastCheck::new),
+            newest_check: checks.newest().map(LastCheck::new),
+            damaged: checks.damage().is_some(),
         }
     }
 }
@@ -100,9 +139,14 @@ struct Log<'a> {
 }
 
 impl<'a> Listed<'a> {
-    pub(super) fn new(archive: &Path, manifest: &'a Manifest, coverage: &Coverage) -> Listed<'a> {
+    pub(super) fn new(
+        archive: &Path,
+        manifest: &'a Manifest,
+        coverage: &Coverage,
+        checks: &LastChecks,
+    ) -> Listed<'a> {
         let logs = manifest.files.iter().map(Log::new).collect();
-        Listed { covered: Covered::new(archive, coverage), logs }
+        Listed { covered: Covered::new(archive, coverage, checks), logs }
     }
 }
 

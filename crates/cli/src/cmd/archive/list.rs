@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use binlogz_archive::coverage::{Coverage, Moment, coverage};
 use binlogz_archive::format::{FileEntry, Manifest};
-use binlogz_archive::storage::{self, Manner};
+use binlogz_archive::last_check::{CheckRecord, LastChecks};
+use binlogz_archive::storage::{self, Manner, Storage};
 use binlogz_binlog::printable;
 use binlogz_figures::Format::Table;
 use binlogz_figures::{Cell, Section, counted, wrapped};
@@ -14,7 +15,7 @@ use clap::Args;
 
 use super::{failure, json, open, open_in, prometheus, storage_at};
 use crate::Exit;
-use crate::failure::{Failure, Result, complain};
+use crate::failure::{Failure, Result, complain, warn};
 use crate::format::WatchedFormat;
 use crate::pager;
 use crate::terminal::{self, SizesArg};
@@ -50,16 +51,16 @@ impl List {
         let manifest = Manifest::read(&storage).map_err(failure(&self.archive))?;
         match manifest {
             Some(manifest) if !self.archives && self.format != WatchedFormat::Prometheus => {
-                self.one(&manifest)
+                self.one(&manifest, &checks_of(&storage, &self.archive))
             }
             _ => self.all(),
         }
     }
 
-    fn one(&self, manifest: &Manifest) -> Result<Exit> {
+    fn one(&self, manifest: &Manifest, checks: &LastChecks) -> Result<Exit> {
         let covered = coverage(manifest).map_err(failure(&self.archive))?;
         if self.format == WatchedFormat::Json {
-            json::print(&json::Listed::new(&self.archive, manifest, &covered))?;
+            json::print(&json::Listed::new(&self.archive, manifest, &covered, checks))?;
             return Ok(Exit::Done);
         }
         let logs = Section {
@@ -71,7 +72,7 @@ impl List {
         pager::show(|out| {
             Table(self.sizes.layout()).write(&[logs], out)?;
             writeln!(out)?;
-            let lines = self.lines(&covered);
+            let lines = self.lines(&covered, checks);
             let mut lines = lines.iter().map(|line| wrapped(&printable(line), "", "  ", terminal::width()));
             lines.try_for_each(|line| writeln!(out, "{line}"))
         })?;
@@ -79,12 +80,13 @@ impl List {
     }
 
     /// An archive's coverage in words.
-    fn lines(&self, covered: &Coverage) -> Vec<String> {
+    fn lines(&self, covered: &Coverage, checks: &LastChecks) -> Vec<String> {
         let (bytes, packed) = (self.sizes.in_words(covered.size), self.sizes.in_words(covered.packed_size));
         let mut lines = vec![format!("{}, {bytes}, packed {packed}", counted(covered.logs as u64, "logs"))];
         lines.extend(covered.last.iter().map(|last| format!("last restorable moment: {}", in_words(last))));
         lines.extend(covered.gaps.iter().map(ToString::to_string));
         lines.extend(covered.unbroken_since.iter().map(|since| format!("no gap since {}", in_words(since))));
+        lines.extend(checked_in_words(checks, time::shown));
         lines
     }
 
@@ -93,7 +95,7 @@ impl List {
         let (mut covered, mut failed) = (Vec::new(), Vec::new());
         for archive in archives {
             match coverage_of(&archive, None) {
-                Ok(coverage) => covered.push((archive, coverage)),
+                Ok((coverage, checks)) => covered.push(ListedArchive { place: archive, coverage, checks }),
                 Err(Failure::Line(error)) => {
                     complain(&error);
                     failed.push(json::FailedArchive { archive: archive.display().to_string(), error });
@@ -104,8 +106,10 @@ impl List {
         let exit = if failed.is_empty() { Exit::Done } else { Exit::Trouble };
         match self.format {
             WatchedFormat::Json => {
-                let archives =
-                    covered.iter().map(|(place, covered)| json::Covered::new(place, covered)).collect();
+                let archives = covered
+                    .iter()
+                    .map(|listed| json::Covered::new(&listed.place, &listed.coverage, &listed.checks))
+                    .collect();
                 json::print(&json::Overview { archives, failed })?;
             }
             WatchedFormat::Prometheus => {
@@ -128,8 +132,10 @@ impl List {
                         "last_gtid",
                         "gaps",
                         "no_gap_since",
+                        "checked",
+                        "check",
                     ],
-                    rows: covered.iter().map(|(place, covered)| archive_row(place, covered)).collect(),
+                    rows: covered.iter().map(archive_row).collect(),
                 };
                 pager::show(|out| Table(self.sizes.layout()).write(&[archives], out))?;
             }
@@ -152,14 +158,48 @@ pub(in crate::cmd) fn archives_at(place: &Path, limit: Option<Duration>) -> Resu
     Ok(archives)
 }
 
-/// An archive's coverage.
-pub(in crate::cmd) fn coverage_of(archive: &Path, limit: Option<Duration>) -> Result<Coverage> {
-    let (_, manifest) = open_in(archive, &Manner { limit, ..Manner::default() })?;
-    coverage(&manifest).map_err(failure(archive))
+/// An archive in a list of several.
+pub(super) struct ListedArchive {
+    pub(super) place: PathBuf,
+    pub(super) coverage: Coverage,
+    pub(super) checks: LastChecks,
+}
+
+/// An archive's coverage, and its last checks.
+pub(in crate::cmd) fn coverage_of(archive: &Path, limit: Option<Duration>) -> Result<(Coverage, LastChecks)> {
+    let (storage, manifest) = open_in(archive, &Manner { limit, ..Manner::default() })?;
+    let checks = checks_of(&storage, archive);
+    Ok((coverage(&manifest).map_err(failure(archive))?, checks))
+}
+
+/// What checks have written down; a record that can't be read says nothing, and is told of.
+fn checks_of(storage: &dyn Storage, archive: &Path) -> LastChecks {
+    LastChecks::read(storage).unwrap_or_else(|error| {
+        warn(&format!("{}: {error}", archive.display()));
+        LastChecks::default()
+    })
+}
+
+/// When an archive was last checked, and how.
+pub(in crate::cmd) fn checked_in_words(checks: &LastChecks, shown: fn(u32) -> String) -> Vec<String> {
+    let Some(deepest) = checks.deepest() else {
+        return vec!["never checked: whether its objects are still there is not known".to_owned()];
+    };
+    let newest = checks.newest().filter(|newest| *newest != deepest);
+    let in_words = |check: &CheckRecord| {
+        let last = check.last_log.as_ref().map(|last| format!(" up to {last}")).unwrap_or_default();
+        let found = match check.problems {
+            0 => "whole".to_owned(),
+            problems => format!("damaged, {}", counted(problems, "problems")),
+        };
+        let time = shown(u32::try_from(check.time).unwrap_or(u32::MAX));
+        format!("last check: {time}, {}: {}{last}, {found}", check.depth.name(), counted(check.logs, "logs"))
+    };
+    [Some(deepest), newest].into_iter().flatten().map(in_words).collect()
 }
 
 fn row(file: &FileEntry) -> Vec<Cell> {
-    let mark = if file.active_size.is_some() { " (in use)" } else { "" };
+    let mark = if file.active_size.is_some() { " (part)" } else { "" };
     let (from, to) = file.times.unzip();
     vec![
         format!("{}{mark}", file.name).into(),
@@ -171,7 +211,7 @@ fn row(file: &FileEntry) -> Vec<Cell> {
     ]
 }
 
-fn archive_row(place: &Path, covered: &Coverage) -> Vec<Cell> {
+fn archive_row(ListedArchive { place, coverage: covered, checks }: &ListedArchive) -> Vec<Cell> {
     let time =
         |moment: &Option<Moment>| Cell::from(moment.as_ref().and_then(|moment| moment.time).map(time::shown));
     let gtids =
@@ -187,7 +227,15 @@ fn archive_row(place: &Path, covered: &Coverage) -> Vec<Cell> {
         gtids(&covered.last),
         (covered.gaps.len() as u64).into(),
         covered.unbroken_since.as_ref().map(|since| since.log.as_str()).into(),
+        checks.deepest().map(|check| time::shown(u32::try_from(check.time).unwrap_or(u32::MAX))).into(),
+        check_cell(checks),
     ]
+}
+
+/// How deep the last check looked, and what was found: `content`, `presence, damaged`.
+pub(in crate::cmd) fn check_cell(checks: &LastChecks) -> Cell {
+    let damaged = if checks.damage().is_some() { ", damaged" } else { "" };
+    checks.deepest().map_or("never".to_owned(), |check| format!("{}{damaged}", check.depth.name())).into()
 }
 
 /// A log, its time and its transaction.

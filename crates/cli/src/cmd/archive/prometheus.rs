@@ -1,12 +1,30 @@
 //! The coverage of archives as metrics that Prometheus reads: for the textfile collector of its node exporter, from a cron job.
 
 use std::fmt::Write;
-use std::path::PathBuf;
 
 use binlogz_archive::coverage::{Coverage, Moment};
+use binlogz_archive::last_check::LastChecks;
+
+use super::list::ListedArchive;
 
 /// A metric: its name, its help, and its value for an archive.
 type Metric = (&'static str, &'static str, fn(&Coverage) -> Option<u64>);
+/// The same of an archive's last checks.
+type CheckMetric = (&'static str, &'static str, fn(&LastChecks) -> Option<u64>);
+
+const CHECK_METRICS: [CheckMetric; 3] = [
+    (
+        "last_check_timestamp_seconds",
+        "When the last check began that looked deepest; without it nobody knows whether the archive is whole",
+        |checks| checks.deepest().map(|check| check.time),
+    ),
+    ("last_check_depth", "How much it looked at: 0 presence, 1 hash, 2 content", |checks| {
+        checks.deepest().map(|check| check.depth as u64)
+    }),
+    ("check_problems", "What a check found damaged or missing and none has seen mended since", |checks| {
+        checks.deepest().map(|_| checks.damage().map_or(0, |check| check.problems))
+    }),
+];
 
 const METRICS: [Metric; 7] = [
     ("logs", "Logs in the archive", |covered| Some(covered.logs as u64)),
@@ -29,22 +47,32 @@ fn seconds(moment: Option<&Moment>) -> Option<u64> {
 }
 
 /// The metrics of these archives, in Prometheus' text format.
-pub(super) fn text(archives: &[(PathBuf, Coverage)]) -> String {
+pub(super) fn text(archives: &[ListedArchive]) -> String {
     let mut text = String::new();
     for (name, help, value) in METRICS {
-        // Writing to a String can't fail.
-        let _ = writeln!(text, "# HELP binlogz_archive_{name} {help}\n# TYPE binlogz_archive_{name} gauge");
-        for (place, covered) in archives {
-            if let Some(value) = value(covered) {
-                let _ = writeln!(
-                    text,
-                    "binlogz_archive_{name}{{archive=\"{}\"}} {value}",
-                    label(&place.display().to_string())
-                );
-            }
-        }
+        add(&mut text, archives, name, help, |listed| value(&listed.coverage));
+    }
+    for (name, help, value) in CHECK_METRICS {
+        add(&mut text, archives, name, help, |listed| value(&listed.checks));
     }
     text
+}
+
+fn add(
+    text: &mut String,
+    archives: &[ListedArchive],
+    name: &str,
+    help: &str,
+    value: impl Fn(&ListedArchive) -> Option<u64>,
+) {
+    // Writing to a String can't fail.
+    let _ = writeln!(text, "# HELP binlogz_archive_{name} {help}\n# TYPE binlogz_archive_{name} gauge");
+    for listed in archives {
+        if let Some(value) = value(listed) {
+            let archive = label(&listed.place.display().to_string());
+            let _ = writeln!(text, "binlogz_archive_{name}{{archive=\"{archive}\"}} {value}");
+        }
+    }
 }
 
 /// A label's value, as it stands between double quotes.
@@ -58,7 +86,11 @@ mod tests {
 
     #[test]
     fn labels_are_escaped_and_what_is_unknown_is_left_out() {
-        let text = text(&[(PathBuf::from("a\"b\\c\nd"), Coverage::default())]);
+        let text = text(&[ListedArchive {
+            place: "a\"b\\c\nd".into(),
+            coverage: Coverage::default(),
+            checks: LastChecks::default(),
+        }]);
         assert!(text.contains("binlogz_archive_logs{archive=\"a\\\"b\\\\c\\nd\"} 0\n"), "{text}");
         assert!(!text.contains("timestamp_seconds{"), "{text}");
     }

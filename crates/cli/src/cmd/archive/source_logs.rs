@@ -3,8 +3,11 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use binlogz_archive::Result as ArchiveResult;
 use binlogz_archive::format::{FileEntry, Manifest};
 use binlogz_archive::log::numbered;
+use binlogz_archive::presence::{self, Inspector};
+use binlogz_archive::storage::Storage;
 use binlogz_binlog::header::{EVENT_SIZE_OFFSET, EVENT_TYPE_OFFSET, FLAGS_OFFSET, HEADER_SIZE};
 use binlogz_binlog::{EventType, HeaderFlags, MAGIC, MAGIC_ENCRYPTED};
 use binlogz_flow::ReadAt;
@@ -58,21 +61,79 @@ pub(super) fn look_at(log: &dyn ReadAt, path: &Path, name: &str) -> Looks {
     }
 }
 
+/// Sees whether the archive has what its manifest names.
+pub(super) struct Objects<'s> {
+    pub(super) storage: &'s dyn Storage,
+    pub(super) inspector: Inspector<'s>,
+}
+
+impl Objects<'_> {
+    /// What is wrong with the objects of these logs, as far as was looked: the first problem. All are in a listing; those of which the
+    /// source still has the file, as far as can be seen, are looked at.
+    fn problem(&mut self, logs: &[&FileEntry], folder: &Path) -> ArchiveResult<Option<String>> {
+        if let Some((file, why)) = presence::missing(self.storage, logs.iter().copied())? {
+            return Ok(Some(format!("of {} {why}", file.name)));
+        }
+        for file in logs.iter().filter(|file| folder.join(&file.name).exists()) {
+            if let Some(why) = self.inspector.problem(file)? {
+                return Ok(Some(format!("of {} {why}", file.name)));
+            }
+        }
+        Ok(None)
+    }
+}
+
 /// The line that says what may be purged at the source, or why nothing may. `name` is the last archived log, at `path`.
-pub(super) fn purge_line(manifest: &Manifest, last: &str, path: &Path, log: &dyn ReadAt) -> Option<String> {
+///
+/// # Errors
+///
+/// An archive that can't be asked for the objects.
+pub(super) fn purge_line(
+    manifest: &Manifest,
+    last: &str,
+    path: &Path,
+    log: &dyn ReadAt,
+    objects: &mut Objects<'_>,
+) -> ArchiveResult<Option<String>> {
+    let Some((line, chain)) = planned(manifest, last, path, log) else { return Ok(None) };
+    Ok(Some(match objects.problem(&chain, folder_of(path))? {
+        Some(problem) if !chain.is_empty() => {
+            format!("{}; give it to `archive create` again, or check the archive", refused(last, &problem))
+        }
+        _ => line,
+    }))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn refused(last: &str, why: &str) -> String {
+    format!("{last}: is archived, but {why}: no PURGE BINARY LOGS that goes so far is safe")
+}
+
+/// What the manifest alone says, and the logs that are said to be archived, if any are.
+fn planned<'m>(
+    manifest: &'m Manifest,
+    last: &str,
+    path: &Path,
+    log: &dyn ReadAt,
+) -> Option<(String, Vec<&'m FileEntry>)> {
     let closed = manifest.files.iter().filter(|file| file.active_size.is_none());
     let closed: HashMap<&str, &FileEntry> = closed.map(|file| (file.name.as_str(), file)).collect();
     let known = |name: &str| closed.get(name).copied();
     let mut first = known(last)?;
     let (base, number) = parts(last)?;
     let next = numbered(last, 1)?;
-    let refusal = |missing: String| {
-        Some(format!("{last}: is archived, but {missing}: no PURGE BINARY LOGS that goes so far is safe"))
-    };
+    let refusal = |missing: String| Some((refused(last, &missing), Vec::new()));
+    let mut chain = vec![first];
     // Go back as long as each log holds all that the next one says came before.
     while let Some(before) = numbered(&first.name, -1) {
         match known(&before) {
-            Some(before) if follows(before, first) => first = before,
+            Some(before) if follows(before, first) => {
+                chain.push(before);
+                first = before;
+            }
             Some(_) => {
                 let name = &first.name;
                 return refusal(format!("{name} does not follow {before}, as their GTIDs have it"));
@@ -81,8 +142,7 @@ pub(super) fn purge_line(manifest: &Manifest, last: &str, path: &Path, log: &dyn
         }
     }
     let earlier = |name: &str| parts(name).is_some_and(|(other, at)| other == base && at < number);
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let beside = std::fs::read_dir(folder).ok();
+    let beside = std::fs::read_dir(folder_of(path)).ok();
     let mut beside: Vec<String> = beside
         .into_iter()
         .flatten()
@@ -104,9 +164,9 @@ pub(super) fn purge_line(manifest: &Manifest, last: &str, path: &Path, log: &dyn
     let archived =
         if first == last { format!("{last} is archived") } else { format!("{first} to {last} are archived") };
     if !path.with_file_name(&next).exists() && !ends_with_rotate_to(log, size, &next) {
-        return Some(format!("{archived}; {last} is the last of its server as yet"));
+        return Some((format!("{archived}; {last} is the last of its server as yet"), chain));
     }
-    Some(format!("{archived}; where the source has none older: PURGE BINARY LOGS TO '{next}';"))
+    Some((format!("{archived}; where the source has none older: PURGE BINARY LOGS TO '{next}';"), chain))
 }
 
 /// Whether nothing is missing between two logs, as far as GTIDs tell.

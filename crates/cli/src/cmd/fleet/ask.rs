@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::row::{Kind, Row, of_relay};
 use super::server;
-use super::targets::{Place, Target};
+use super::targets::{ArchiveLimits, Place, Target};
 use crate::cmd::archive::list::{archives_at, coverage_of};
 use crate::cmd::relay::document::RelayDocument;
 use crate::cmd::relay::{findings, http};
@@ -127,13 +127,14 @@ fn answer(question: &Question, limit: Duration) -> Answer {
                 .map_err(why)
         }
         Question::Archive { target, place } => coverage_of(place, Some(limit))
-            .map(|covered| {
-                let max_age = match target.place {
-                    Place::Archives { max_age, .. } => max_age,
-                    Place::Relay(_) | Place::Server(_) => None,
+            .map(|(covered, checks)| {
+                let limits = match target.place {
+                    Place::Archives { limits, .. } => limits,
+                    Place::Relay(_) | Place::Server(_) => ArchiveLimits::default(),
                 };
                 let at = place.display().to_string();
-                Answer::Rows(vec![Row::of_archive(&target.name, &at, &covered, max_age, findings::now())])
+                let now = findings::now();
+                Answer::Rows(vec![Row::of_archive(&target.name, &at, &covered, &checks, limits, now)])
             })
             .map_err(why),
     };

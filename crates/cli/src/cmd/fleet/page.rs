@@ -28,6 +28,8 @@ const COLUMNS: &[&str] = &[
     "last_restorable",
     "last_gtid",
     "gaps",
+    "checked",
+    "check",
     "replicas",
     "need_uncompressed",
     "finding",
@@ -43,6 +45,8 @@ const COLUMNS_OF_TEXT: &[&str] = &[
     "last_archived",
     "last_restorable",
     "gaps",
+    "checked",
+    "check",
     "replicas",
     "need_uncompressed",
 ];
@@ -82,6 +86,8 @@ fn cell(row: &Row, column: &str, shown: fn(u32) -> String) -> Cell {
         "last_restorable" => last.and_then(|last| last.time).map(shown).into(),
         "last_gtid" => last.map(|last| last.gtids.clone()).filter(|gtids| !gtids.is_empty()).into(),
         "gaps" => row.gaps.as_ref().map(|gaps| gaps.len() as u64).into(),
+        "checked" => row.checked.map(|time| shown(u32::try_from(time).unwrap_or(u32::MAX))).into(),
+        "check" => row.check_in_words().into(),
         "replicas" => row.replicas.into(),
         "need_uncompressed" => row.replicas_uncompressed.into(),
         "finding" => row.findings.first().cloned().into(),
@@ -165,7 +171,10 @@ fn spark(row: &Row) -> SparkRow {
         }
         Kind::Archive => {
             let age = row.last_restorable.as_ref().and_then(|last| last.time).map(ago);
-            (age, row.bytes.map(|bytes| Unit::Bytes.text(bytes as f64)))
+            let checked = row.checked.map(|time| ago(u32::try_from(time).unwrap_or(u32::MAX)));
+            let checked = checked.map_or("never checked".to_owned(), |ago| format!("checked {ago}"));
+            let bytes = row.bytes.map(|bytes| Unit::Bytes.text(bytes as f64));
+            (age, Some(bytes.into_iter().chain([checked]).collect::<Vec<_>>().join(", ")))
         }
         Kind::Server => {
             let cannot = row.replicas_uncompressed.map(|cannot| format!("{cannot} can't read"));

@@ -8,7 +8,7 @@ use crate::cmd::archive::prometheus::label;
 /// A metric: its name, its help, and its value for a row.
 type Metric = (&'static str, &'static str, fn(&Row) -> Option<i64>);
 
-const METRICS: [Metric; 11] = [
+const METRICS: [Metric; 13] = [
     ("up", "Whether the target was asked and has answered", |row| Some(i64::from(row.reached))),
     ("severity", "How bad its state is: 0 good, 1 neutral, 2 a warning, 3 bad", |row| Some(row.tone as i64)),
     ("lag_seconds", "How far a relay lags behind its source", |row| signed(row.lag_seconds)),
@@ -25,6 +25,16 @@ const METRICS: [Metric; 11] = [
     ("gaps", "Places in the archive where transactions are missing", |row| {
         i64::try_from(row.gaps.as_ref()?.len()).ok()
     }),
+    (
+        "last_check_timestamp_seconds",
+        "When the archive's last check began that looked deepest; without it nobody knows whether it is whole",
+        |row| signed(row.checked),
+    ),
+    (
+        "check_problems",
+        "What a check of the archive found damaged or missing and none has seen mended since",
+        |row| signed(row.check_problems),
+    ),
     ("replicas", "Replicas that read the log", |row| signed(row.replicas)),
     ("replicas_uncompressed", "Those that can't read compressed transactions", |row| {
         signed(row.replicas_uncompressed)

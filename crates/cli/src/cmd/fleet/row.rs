@@ -4,9 +4,12 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use binlogz_archive::coverage::{Coverage, Moment};
+use binlogz_archive::last_check::LastChecks;
 use binlogz_figures::Tone;
 use serde::{Serialize, Serializer};
 
+use super::targets::ArchiveLimits;
+use crate::cmd::archive::json::LastCheck;
 use crate::cmd::archive::list::gtids;
 use crate::cmd::relay::document::{RelayDocument, SourceDocument};
 use crate::cmd::relay::findings;
@@ -40,6 +43,13 @@ pub(super) struct Row {
     /// Closed files that are not archived yet.
     pub(super) archive_waiting_files: Option<u64>,
     pub(super) last_restorable: Option<Restorable>,
+    /// The archive's last check that looked deepest; none: nobody knows whether it is whole.
+    pub(super) last_check: Option<LastCheck>,
+    /// When that was, in seconds since 1970.
+    #[serde(skip)]
+    pub(super) checked: Option<u64>,
+    /// Problems that a check found and none has seen mended since.
+    pub(super) check_problems: Option<u64>,
     /// Places in the archive where transactions are missing.
     pub(super) gaps: Option<Vec<String>>,
     pub(super) replicas: Option<u64>,
@@ -112,9 +122,11 @@ impl Row {
         target: &str,
         place: &str,
         covered: &Coverage,
-        max_age: Option<Duration>,
+        checks: &LastChecks,
+        limits: ArchiveLimits,
         now: u64,
     ) -> Row {
+        let ArchiveLimits { max_age, max_check_age } = limits;
         let age =
             covered.last.as_ref().and_then(|last| last.time).map(|time| now.saturating_sub(time.into()));
         let is_old = max_age.is_some_and(|max| age.is_none_or(|age| age > max.as_secs()));
@@ -123,11 +135,28 @@ impl Row {
             let age = age.map_or("not known".to_owned(), |age| format!("{age} s ago"));
             findings.push(format!("the last restorable moment is older than max_age: {age}"));
         }
+        let deepest = checks.deepest();
+        if let Some(damage) = checks.damage() {
+            findings.push(format!("a check by {} found {} problems", damage.depth.name(), damage.problems));
+        }
         findings.extend(covered.gaps.iter().map(ToString::to_string));
-        let (tone, state) = match (is_old, covered.logs, covered.gaps.as_slice()) {
-            (true, ..) => (Tone::Bad, "Old"),
-            (_, 0, _) => (Tone::Warning, "Empty"),
-            (_, _, []) => (Tone::Good, "Whole"),
+        let check_age = checks.newest().map(|check| now.saturating_sub(check.time));
+        let is_check_old = max_check_age.is_some_and(|max| check_age.is_some_and(|age| age > max.as_secs()));
+        match check_age {
+            None if covered.logs > 0 => findings.push("never checked: binlogz archive check".to_owned()),
+            Some(age) if is_check_old => {
+                findings.push(format!("the last check is older than max_check_age: {age} s ago"));
+            }
+            _ => {}
+        }
+        // Whole is only what a check has found whole.
+        let (tone, state) = match (covered.logs, covered.gaps.as_slice(), deepest) {
+            _ if checks.damage().is_some() => (Tone::Bad, "Damaged"),
+            _ if is_old => (Tone::Bad, "Old"),
+            (0, ..) => (Tone::Warning, "Empty"),
+            (_, [], None) => (Tone::Warning, "Not checked"),
+            (_, [], Some(_)) if is_check_old => (Tone::Warning, "Check is old"),
+            (_, [], Some(_)) => (Tone::Good, "Whole"),
             _ => (Tone::Warning, "Gaps"),
         };
         Row {
@@ -141,6 +170,9 @@ impl Row {
             saved_bytes: Some(difference(covered.size, covered.packed_size)),
             last_archived: covered.last.as_ref().map(|last| last.log.clone()),
             last_restorable: covered.last.as_ref().map(restorable),
+            last_check: deepest.map(LastCheck::new),
+            checked: deepest.map(|check| check.time),
+            check_problems: deepest.map(|_| checks.damage().map_or(0, |check| check.problems)),
             gaps: Some(covered.gaps.iter().map(ToString::to_string).collect()),
             findings,
             ..Row::default()
@@ -176,6 +208,12 @@ impl Row {
             archives_to: archive.map(|archive| archive.to.clone()),
             ..Row::default()
         }
+    }
+
+    /// How deep the archive's last check looked, and whether something is damaged.
+    pub(super) fn check_in_words(&self) -> Option<String> {
+        let damaged = if self.check_problems > Some(0) { ", damaged" } else { "" };
+        self.last_check.as_ref().map(|check| format!("{}{damaged}", check.depth()))
     }
 
     /// Its name: the target, and the source if that has a name too.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use binlogz_archive::storage::in_object_storage;
+use binlogz_archive::storage::{in_object_storage, refuse_addresses};
 use serde::Deserialize;
 
 use super::server;
@@ -37,6 +37,7 @@ struct Archive {
     name: Option<String>,
     to: PathBuf,
     max_age: Option<String>,
+    max_check_age: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -60,12 +61,20 @@ pub(super) struct Target {
 pub(super) enum Place {
     /// Its HOST:PORT.
     Relay(String),
-    /// `max_age`: older than this, its last moment is too old.
     Archives {
         to: PathBuf,
-        max_age: Option<Duration>,
+        limits: ArchiveLimits,
     },
     Server(server::Server),
+}
+
+/// What is too old.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct ArchiveLimits {
+    /// Older than this, an archive's last restorable moment is.
+    pub(super) max_age: Option<Duration>,
+    /// Older than this, its last check is.
+    pub(super) max_check_age: Option<Duration>,
 }
 
 impl Target {
@@ -92,12 +101,19 @@ fn parse(text: &str, folder: &Path) -> Result<Vec<Target>, String> {
     for Relay { name, http } in relay {
         targets.push(Target { name: name.unwrap_or_else(|| http.clone()), place: Place::Relay(http) });
     }
-    for Archive { name, to, max_age } in archive {
+    for Archive { name, to, max_age, max_check_age } in archive {
         let name = name.unwrap_or_else(|| to.display().to_string());
+        refuse_addresses(&to.to_string_lossy()).map_err(|error| format!("archive {name}: to: {error}"))?;
         let to = if in_object_storage(&to).is_some() { to } else { folder.join(to) };
-        let max_age = max_age.as_deref().map(units::duration).transpose();
-        let max_age = max_age.map_err(|error| format!("archive {name}: max_age: {error}"))?;
-        targets.push(Target { name, place: Place::Archives { to, max_age } });
+        let duration = |key: &str, text: Option<String>| {
+            let duration = text.as_deref().map(units::duration).transpose();
+            duration.map_err(|error| format!("archive {name}: {key}: {error}"))
+        };
+        let limits = ArchiveLimits {
+            max_age: duration("max_age", max_age)?,
+            max_check_age: duration("max_check_age", max_check_age)?,
+        };
+        targets.push(Target { name, place: Place::Archives { to, limits } });
     }
     for Server { name, server: place, defaults_file, defaults_group_suffix, login_path } in server {
         let name =
@@ -128,14 +144,18 @@ mod tests {
 
     #[test]
     fn a_file_names_relays_and_archives() {
-        let text = "[[relay]]\nhttp = 'relay1:3308'\n[[archive]]\nname = 'eu'\nto = 's3://backup/eu'\nmax_age = '2h'\n\
+        let text = "[[relay]]\nhttp = 'relay1:3308'\n[[archive]]\nname = 'eu'\nto = 's3://backup/eu'\nmax_age = '2h'\nmax_check_age = '30d'\n\
                     [[archive]]\nto = 'arc'\n[[server]]\nserver = 'mysql://m@db1'\ndefaults_file = 'm.cnf'\n";
         let targets = parse(text, Path::new("/etc")).unwrap();
-        let archives = |to: &str, max_age| Place::Archives { to: to.into(), max_age };
+        let archives = |to: &str, limits| Place::Archives { to: to.into(), limits };
+        let limits = ArchiveLimits {
+            max_age: Some(Duration::from_secs(7200)),
+            max_check_age: Some(Duration::from_secs(30 * 86_400)),
+        };
         let expected = [
             ("relay1:3308", Place::Relay("relay1:3308".into())),
-            ("eu", archives("s3://backup/eu", Some(Duration::from_secs(7200)))),
-            ("arc", archives("/etc/arc", None)),
+            ("eu", archives("s3://backup/eu", limits)),
+            ("arc", archives("/etc/arc", ArchiveLimits::default())),
             (
                 "db1",
                 Place::Server(server::Server {
@@ -152,6 +172,11 @@ mod tests {
             (
                 "[[server]]\nserver = 'b'\ndefaults_file = 'c'\nlogin_path = 'd'\n",
                 "server b: has defaults_file and login_path",
+            ),
+            ("[[archive]]\nto = 's3:/b/x'\n", "archive s3:/b/x: to: place is s3:/b/x, expected s3://b/x"),
+            (
+                "[[archive]]\nto = 'b'\nmax_check_age = '7'\n",
+                "archive b: max_check_age: \"7\", expected a time",
             ),
             ("[[archive]]\nto = 'b'\nmax_age = '7'\n", "archive b: max_age: \"7\", expected a time"),
         ] {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use binlogz_archive::storage::{in_object_storage, refuse_addresses};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -318,7 +319,9 @@ impl Store {
 
 impl Archive {
     fn path_from(&mut self, folder: &Path) {
-        if binlogz_archive::storage::in_object_storage(&self.to).is_none() {
+        // An address that is no place is refused later, as it stands here.
+        let text = self.to.to_string_lossy();
+        if in_object_storage(&self.to).is_none() && refuse_addresses(&text).is_ok() {
             self.to = folder.join(&self.to);
         }
     }

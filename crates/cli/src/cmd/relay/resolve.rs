@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use binlogz_archive::storage::refuse_addresses;
 use binlogz_encryption::{Keyring, MasterKey};
 use binlogz_payload::CompressionLevel;
 use binlogz_relay::{
@@ -324,6 +325,8 @@ impl Archive {
         let overdue = self.overdue.as_deref().map(units::duration).transpose();
         let overdue = overdue.map_err(|error| Failure::of(&"archive", format_args!("overdue: {error}")))?;
         let overdue = overdue.unwrap_or(ArchiveOptions::OVERDUE);
+        refuse_addresses(&self.to.to_string_lossy())
+            .map_err(|error| Failure::of(&"archive", format_args!("to: {error}")))?;
         Ok(ArchiveOptions { to: self.to, plaintext: self.plaintext, bring_back, overdue })
     }
 }

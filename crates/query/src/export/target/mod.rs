@@ -28,6 +28,11 @@ use crate::error::{Error, Result};
 const CONTROL: &str = "_binlogz";
 const VIEWS: &str = "views.sql";
 
+/// Refuses what was meant as an address, but would be made a folder.
+fn is_no_address(to: &Path) -> Result<()> {
+    storage::refuse_addresses(&to.to_string_lossy()).map_err(|error| Error::Target(error.to_string()))
+}
+
 /// A target that this run writes to.
 #[derive(Debug)]
 pub(super) enum Target {
@@ -40,6 +45,7 @@ pub(super) enum Target {
 impl Target {
     /// Opens a target, and makes it if it isn't there.
     pub(super) fn open(to: &Path) -> Result<Self> {
+        is_no_address(to)?;
         match storage::in_object_storage(to) {
             Some(_) => Ok(Target::Bucket(Bucket::open(to)?)),
             None => Ok(Target::Folder(Folder::open(to)?)),
@@ -48,6 +54,7 @@ impl Target {
 
     /// The manifest of the last run, of a target that may not exist.
     pub(super) fn last(to: &Path) -> Result<Option<Manifest>> {
+        is_no_address(to)?;
         match storage::in_object_storage(to) {
             Some(_) => Bucket::open(to)?.last(),
             None => Folder::last(to),
