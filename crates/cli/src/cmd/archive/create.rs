@@ -83,7 +83,7 @@ const EXAMPLES: &str = "Examples:
   binlogz archive create --to /backup/db1 /var/lib/mysql/binlog.[0-9]*
   binlogz archive create --to s3://bucket/db1 --include-active /var/lib/mysql/binlog.[0-9]*
 
-Exit codes: 0 all logs are in the archive, 1 of a torn log only a part is (--salvage, --include-active), 2 bad usage, bad input or
+Exit codes: 0 all logs are in the archive, 1 of a torn one only a part, 2 bad usage, bad input or
 I/O trouble.";
 
 /// How small and how fast an archive is packed; all are read alike.

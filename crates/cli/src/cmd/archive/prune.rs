@@ -104,7 +104,7 @@ impl Prune {
                 let until = last.times.map(|(_, last)| format!(" until {}", time::shown(last)));
                 let until = until.unwrap_or_default();
                 let names = if first.name == last.name {
-                    first.name.clone()
+                    first.name.to_string()
                 } else {
                     format!("{} to {}", first.name, last.name)
                 };

@@ -102,7 +102,8 @@ impl Chosen {
         {
             return Err(Failure::of(&self.archive.display(), format_args!("holds no log {missing}")));
         }
-        let wanted = |file: &FileEntry| self.logs.is_empty() || self.logs.contains(&file.name);
+        let wanted =
+            |file: &FileEntry| self.logs.is_empty() || self.logs.iter().any(|name| file.name == *name);
         Ok(manifest.files.into_iter().filter(wanted).collect())
     }
 
@@ -192,7 +193,7 @@ impl Chosen {
                 Ok(true) => break,
                 Err(Failure::Line(line)) => {
                     complain(&line);
-                    report.failed.push(json::Failed { log: file.name.clone(), error: line });
+                    report.failed.push(json::Failed { log: file.name.to_string(), error: line });
                     exit = Exit::Trouble;
                     if in_stream {
                         break;
@@ -249,7 +250,7 @@ impl Restore {
                 drop(progress);
                 let size = output.size().map_err(|error| Failure::writing(target, &error))?;
                 output.finish()?;
-                let (log, output) = (file.name.clone(), target.to_string());
+                let (log, output) = (file.name.to_string(), target.to_string());
                 logs.push(json::RestoredLog { log, output, bytes: size, transactions });
                 Ok(())
             },

@@ -1,7 +1,6 @@
 //! A row for each source of a relay and for each archive, and one for each target that could not be asked.
 
 use std::cmp::Reverse;
-use std::time::Duration;
 
 use binlogz_archive::coverage::{Coverage, Moment};
 use binlogz_archive::last_check::LastChecks;
