@@ -109,8 +109,8 @@ fn reading_on_reads_ahead_so_logs_beside_each_other_cost_few_requests() {
             "{place}, {size} bytes: restored by one worker and by two, checked, three logs chosen: {counts:?}"
         );
         let [one, two, checked, chosen] = counts;
-        // The manifest is asked for once more, for its key.
-        let more = usize::from(key.is_some());
+        // The manifest is asked for once more, for its key, and so is its generation.
+        let more = 2 * usize::from(key.is_some());
         assert!(one <= 8 + more && two <= 10 + more, "restoring {LOGS} logs: {counts:?}");
         assert!(checked <= 14 + more, "checking {LOGS} logs: {counts:?}");
         assert!(chosen <= 4 + more, "transactions of three logs: {counts:?}");
