@@ -29,9 +29,9 @@
 
 mod unfinished;
 
-use std::fs::{File, Permissions};
+use std::fs::{File, Permissions, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use tempfile::{NamedTempFile, TempDir};
@@ -134,12 +134,15 @@ pub fn write(place: &Path, mode: u32, existing: Existing, bytes: &[u8]) -> io::R
     file.finish(existing)
 }
 
-/// A folder that is removed, with all that is in it, when it is dropped or a signal ends the process.
+/// A folder that is removed, with all that is in it, when it is dropped or a signal ends the process. It is locked as long as the
+/// process lives, so that [`remove_abandoned`] knows those whose process was killed. Where the file system has no locks, it isn't, and
+/// is not removed either.
 #[derive(Debug)]
 pub struct TemporaryFolder {
-    // Removed before it is taken off the list.
+    // Removed before it is taken off the list, and before the lock ends.
     folder: TempDir,
     _unfinished: Unfinished,
+    _lock: Option<File>,
 }
 
 impl TemporaryFolder {
@@ -150,13 +153,56 @@ impl TemporaryFolder {
     /// The parent is missing or takes no folder.
     pub fn begin(parent: &Path, prefix: &str) -> io::Result<TemporaryFolder> {
         let begin = || tempfile::Builder::new().prefix(prefix).tempdir_in(parent);
-        let (folder, unfinished) = Unfinished::begin(begin, TempDir::path)?;
-        Ok(TemporaryFolder { folder, _unfinished: unfinished })
+        loop {
+            let (folder, unfinished) = Unfinished::begin(begin, TempDir::path)?;
+            // Until it is locked, another process may take it for an abandoned one.
+            let lock = File::open(folder.path()).map(|lock| lock.try_lock().map(|()| lock));
+            let _lock = match lock {
+                Ok(Ok(lock)) if is_at(&lock, folder.path()) => Some(lock),
+                Ok(Err(TryLockError::Error(_))) => None,
+                Ok(Ok(_) | Err(TryLockError::WouldBlock)) => continue,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            return Ok(TemporaryFolder { folder, _unfinished: unfinished, _lock });
+        }
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
         self.folder.path()
+    }
+}
+
+/// Removes the folders in `parent`, with all that is in them, that [`TemporaryFolder::begin`] made with this prefix and whose process
+/// was killed. Others' folders stay, and what isn't a folder; what can't be removed stays, too. Tells how many it removed.
+///
+/// # Errors
+///
+/// The parent can't be read.
+pub fn remove_abandoned(parent: &Path, prefix: &str) -> io::Result<usize> {
+    let mut removed = 0;
+    for entry in std::fs::read_dir(parent)? {
+        let entry = entry?;
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if !is_folder || !entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()) {
+            continue;
+        }
+        let place = entry.path();
+        let Ok(folder) = File::open(&place) else { continue };
+        // The lock is held until the folder is gone: who made it meanwhile finds that out.
+        if folder.try_lock().is_ok() && is_at(&folder, &place) && std::fs::remove_dir_all(&place).is_ok() {
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+/// Whether an open folder is the one at this place.
+fn is_at(folder: &File, place: &Path) -> bool {
+    match (folder.metadata(), place.symlink_metadata()) {
+        (Ok(open), Ok(there)) => (open.dev(), open.ino()) == (there.dev(), there.ino()),
+        _ => false,
     }
 }
 
@@ -225,6 +271,26 @@ mod tests {
         write(&folder.path().join("b"), 0o600, Existing::Replace, b"").unwrap_err();
         assert_eq!(names(folder.path()), ["b"]);
         write(&folder.path().join("c/d"), 0o600, Existing::Refuse, b"").unwrap_err();
+    }
+
+    #[test]
+    fn folders_of_killed_processes_are_removed_and_no_others() {
+        let parent = tempfile::tempdir().unwrap();
+        let ours = TemporaryFolder::begin(parent.path(), ".made-").unwrap();
+        // As `kill -9` leaves them: empty, and with files.
+        fs::create_dir(parent.path().join(".made-1")).unwrap();
+        fs::create_dir_all(parent.path().join(".made-2/below")).unwrap();
+        fs::write(parent.path().join(".made-2/below/file"), "rows").unwrap();
+        fs::create_dir(parent.path().join("other")).unwrap();
+        fs::write(parent.path().join(".made-file"), "").unwrap();
+        std::os::unix::fs::symlink(parent.path().join("other"), parent.path().join(".made-link")).unwrap();
+        assert_eq!(remove_abandoned(parent.path(), ".made-").unwrap(), 2);
+        let own = ours.path().file_name().unwrap().to_str().unwrap().to_owned();
+        let mut left = vec![own, ".made-file".to_owned(), ".made-link".to_owned(), "other".to_owned()];
+        left.sort();
+        assert_eq!(names(parent.path()), left);
+        drop(ours);
+        assert_eq!(names(parent.path()).len(), 3);
     }
 
     #[test]
