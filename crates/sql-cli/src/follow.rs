@@ -15,7 +15,7 @@ use clap::Args;
 use crate::complain;
 use crate::schema::Schema;
 use crate::server::ServerArgs;
-use crate::told::tell;
+use crate::told::{tell, warn};
 
 /// The default of --interval.
 const INTERVAL_SECONDS: u64 = 60;
@@ -104,8 +104,9 @@ impl FollowArgs {
             None => None,
         };
         let exported = part.export(exporter, schema.as_deref())?;
-        if exported.run.is_some() {
-            tell(&exported, false, in_bytes)?;
+        match exported.run {
+            Some(_) => tell(&exported, false, in_bytes)?,
+            None => warn(&exported),
         }
         // A part without anything new would be received again and again.
         Ok(has_more && exported.run.is_some())

@@ -10,11 +10,26 @@ use crate::complain;
 
 /// Tells the result of a run.
 pub(crate) fn tell(exported: &Exported, is_dry: bool, in_bytes: bool) -> Result<(), Error> {
+    warn(exported);
     if exported.incomplete > 0 {
         let count = counted(exported.incomplete, "transactions");
         complain(&format!("warning: {count} left out: the end is not in the logs"));
     }
     writeln!(io::stdout(), "{}", told(exported, is_dry, in_bytes)).map_err(Error::from)
+}
+
+/// Tells what a run found in its target that nobody may expect.
+pub(crate) fn warn(exported: &Exported) {
+    if exported.is_taken_over {
+        complain(
+            "warning: the manifests of earlier runs have no checksums and are taken as they are; from now on a change is an error",
+        );
+    }
+    if exported.deleted > 0 {
+        let count = counted(exported.deleted, "files");
+        let are = if exported.deleted == 1 { "is" } else { "are" };
+        complain(&format!("warning: {count} of earlier runs {are} gone; their rows are not exported again"));
+    }
 }
 
 /// A run's result, as one line.

@@ -1,13 +1,37 @@
 //! The manifest of a run: what it and all runs before it exported, a JSON file for each, `_binlogz/00000042.json`. The last one
 //! tells what is there.
+//!
+//! ```text
+//! {
+//!   "format": 2,
+//!   "run": 42,
+//!   "previous": "…",       SHA-256 of the whole manifest of run 41; null: this is the first run
+//!   …
+//!   "sha256": "…"          SHA-256 of all lines before this one: head -n -2 FILE | sha256sum
+//! }
+//! ```
+//!
+//! Manifests of format 1 have neither `previous` nor `sha256`; what reads several of them decides which may be of that format
+//! ([`super::history`]).
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
-/// The version of the manifest.
-pub(super) const FORMAT: u32 = 1;
+use super::names::{DataPath, StagedName};
+use crate::error::{Error, Result};
+
+/// The version of the manifest that is written.
+pub(super) const FORMAT: u32 = 2;
+/// That of earlier versions, without checksum.
+pub(super) const FORMAT_UNCHECKED: u32 = 1;
+
+/// The line with the checksum, around its digits.
+const CHECKSUM_BEGIN: &[u8] = b"  \"sha256\": \"";
+const CHECKSUM_END: &[u8] = b"\"\n}\n";
+const CHECKSUM_DIGITS: usize = 64;
 
 /// How a data set is divided into folders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -39,6 +63,9 @@ pub(super) struct Manifest {
     pub(super) format: u32,
     /// The number of the run; runs are numbered from 1.
     pub(super) run: u64,
+    /// The SHA-256 of the manifest of the run before; `None`: the first run, or format 1.
+    #[serde(default)]
+    pub(super) previous: Option<String>,
     pub(super) partition: Partition,
     /// The chosen tables; none: all.
     pub(super) tables: Vec<[String; 2]>,
@@ -49,6 +76,9 @@ pub(super) struct Manifest {
     /// Transactions and row changes of this run.
     pub(super) transactions: u64,
     pub(super) rows: u64,
+    /// The data sets of this run's tables: database and table, by the folder, whose name may not tell them.
+    #[serde(default)]
+    pub(super) data_sets: BTreeMap<String, [String; 2]>,
     /// The files of this run.
     pub(super) files: Vec<Written>,
 }
@@ -58,9 +88,71 @@ pub(super) struct Manifest {
 #[serde(deny_unknown_fields)]
 pub(super) struct Written {
     /// Where it is in the folder.
-    pub(super) path: String,
+    pub(super) path: DataPath,
     /// Its name before it got there.
-    pub(super) staged: String,
+    pub(super) staged: StagedName,
     pub(super) rows: u64,
     pub(super) bytes: u64,
+}
+
+impl Manifest {
+    /// A manifest as it is stored; `place`: where it will stand.
+    pub(super) fn encode(&self, place: &str) -> Result<Vec<u8>> {
+        with_checksum(self).map_err(|error| Error::Target(format!("{place}: {error}")))
+    }
+
+    /// The manifest that these bytes are; `place`: where they stand. One with a checksum has the right one.
+    pub(super) fn decode(bytes: &[u8], place: &str) -> Result<Self> {
+        let bad = |what: String| Error::Target(format!("{place}: {what}"));
+        let json = |error: serde_json::Error| bad(error.to_string());
+        let checked = checked(bytes).map_err(bad)?;
+        let value: serde_json::Value =
+            serde_json::from_slice(checked.as_deref().unwrap_or(bytes)).map_err(json)?;
+        let format = value.get("format").and_then(serde_json::Value::as_u64);
+        let expected = if checked.is_some() { FORMAT } else { FORMAT_UNCHECKED };
+        if format == Some(FORMAT.into()) && checked.is_none() {
+            return Err(bad(
+                "a manifest without its checksum, expected \"sha256\" in the last line".to_owned()
+            ));
+        }
+        if format != Some(expected.into()) {
+            let found = format.map_or_else(|| "none".to_owned(), |format| format.to_string());
+            return Err(bad(format!("the format of a manifest: found {found}, expected {expected}")));
+        }
+        serde_json::from_value(value).map_err(json)
+    }
+
+    /// Whether it is of a version that wrote no checksums.
+    pub(super) fn is_unchecked(&self) -> bool {
+        self.format == FORMAT_UNCHECKED
+    }
+}
+
+/// A JSON object with its checksum in the last line.
+pub(super) fn with_checksum(object: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let text = serde_json::to_vec_pretty(object)?;
+    let mut bytes = [text.strip_suffix(b"\n}").unwrap_or(&text), b",\n"].concat();
+    let hash = sha256(&bytes);
+    bytes.extend([CHECKSUM_BEGIN, hash.as_bytes(), CHECKSUM_END].concat());
+    Ok(bytes)
+}
+
+/// The JSON object without its checksum, which was compared; `None`: it has none.
+pub(super) fn checked(bytes: &[u8]) -> Result<Option<Vec<u8>>, String> {
+    let digits = bytes.strip_suffix(CHECKSUM_END).and_then(|rest| rest.split_last_chunk::<CHECKSUM_DIGITS>());
+    let Some((rest, digits)) = digits else { return Ok(None) };
+    let Some(lines) = rest.strip_suffix(CHECKSUM_BEGIN) else { return Ok(None) };
+    let (found, expected) = (sha256(lines), String::from_utf8_lossy(digits));
+    if found != expected {
+        return Err(format!(
+            "the SHA-256 of its lines is {found}, expected {expected}, as its last line says"
+        ));
+    }
+    let body = lines.strip_suffix(b",\n").unwrap_or(lines);
+    Ok(Some([body, b"\n}"].concat()))
+}
+
+/// A SHA-256 in hexadecimal.
+pub(super) fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

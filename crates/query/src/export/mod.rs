@@ -10,6 +10,8 @@
 //! output     its columns, several at once                               batches → Parquet
 //! target     the run's manifest is written: the run counts │ its files get their names
 //! views      views.sql for DuckDB                                       folders → statements
+//! history    the manifests of all runs, each of which names the hash of the one before
+//! names      folders and paths; what a manifest names stays in the target
 //! ```
 //!
 //! A run counts once its manifest is there. Before that, its files lie where no reader looks, and the next run removes them;
@@ -20,7 +22,9 @@ mod encodings;
 pub mod follow;
 mod fresh;
 mod held;
+mod history;
 mod manifest;
+mod names;
 mod output;
 mod target;
 mod views;
@@ -44,7 +48,7 @@ use crate::tables::user;
 use fresh::{Fresh, New};
 pub use manifest::Partition;
 use manifest::{FORMAT, Manifest};
-use target::Target;
+use target::{Target, TargetNews};
 use writers::Writers;
 
 /// The data set of transactions.
@@ -86,6 +90,10 @@ pub struct Exported {
     pub bytes: u64,
     /// Transactions that were left out, since their end is not in the logs.
     pub incomplete: u64,
+    /// Files of earlier runs that were deleted since that was told last.
+    pub deleted: u64,
+    /// Whether the manifests of earlier runs were taken as they are: a version without checksums wrote them.
+    pub is_taken_over: bool,
 }
 
 impl Export {
@@ -114,7 +122,8 @@ impl Export {
         let mut target = Target::open(&self.to)?;
         let before = target.recover()?.unwrap_or_default();
         let (partition, tables) = self.choice(&before)?;
-        Ok(Exporter { export: self, target, before, partition, tables })
+        let news = target.news()?;
+        Ok(Exporter { export: self, target, news, before, partition, tables })
     }
 
     /// How the data sets are divided, and which tables there are: as before, which can't be changed.
@@ -150,11 +159,16 @@ impl Export {
     }
 }
 
+/// A table's data set: its number, its folder, and database and table.
+type DataSet = (usize, (String, [String; 2]));
+
 /// Runs into one target.
 #[derive(Debug)]
 pub struct Exporter<'a> {
     export: &'a Export,
     target: Target,
+    /// What the first run tells.
+    news: TargetNews,
     /// The manifest of the last run.
     before: Manifest,
     partition: Partition,
@@ -189,7 +203,9 @@ impl Exporter<'_> {
             return Err(Error::Log(format!("{log}: {what}")));
         }
         let jobs = self.export.jobs;
-        let run = self.before.run + 1;
+        let run = self.before.run.checked_add(1);
+        let run =
+            run.ok_or_else(|| Error::Target(format!("{}: has too many runs", self.export.to.display())))?;
         let staging = self.target.begin()?;
         let level = ZstdLevel::try_new(self.export.level);
         let level = level.map_err(|error| Error::Target(format!("level of zstd: {error}")))?;
@@ -198,7 +214,8 @@ impl Exporter<'_> {
 
         let mut fresh = Fresh::after(&self.before)?;
         let transactions = writers.add(TRANSACTIONS.to_owned(), &fresh::schema(), &[]);
-        let (every, sets) = self.every_table(logs, &fresh, &mut writers)?;
+        let (every, found) = self.every_table(logs, &fresh, &mut writers)?;
+        let (sets, folders): (Vec<_>, Vec<_>) = found.into_iter().unzip();
         let mut rows = vec![0; sets.len()];
         fresh.find(logs, &every, jobs, &mut |new| match new {
             New::Transactions(batch) => writers.write(transactions, &batch),
@@ -209,6 +226,8 @@ impl Exporter<'_> {
             }
         })?;
         let mut exported = fresh.counts;
+        let news = std::mem::take(&mut self.news);
+        (exported.deleted, exported.is_taken_over) = (news.deleted, news.is_taken_over);
         if exported.transactions == 0 {
             return Ok(exported);
         }
@@ -227,15 +246,18 @@ impl Exporter<'_> {
         exported.bytes = files.iter().map(|file| file.bytes).sum();
         let (gtids, logs) = fresh.exported();
         let tables = self.tables.iter().map(|(database, table)| [database.clone(), table.clone()]);
+        let with_rows = folders.into_iter().zip(&rows).filter(|(_, rows)| **rows > 0);
         let manifest = Manifest {
             format: FORMAT,
             run,
+            previous: self.target.previous(),
             partition: self.partition,
             tables: tables.collect(),
             gtids,
             logs,
             transactions: exported.transactions,
             rows: exported.rows,
+            data_sets: with_rows.map(|(data_set, _)| data_set).collect(),
             files,
         };
         self.target.commit(staging, &manifest)?;
@@ -244,13 +266,13 @@ impl Exporter<'_> {
         Ok(exported)
     }
 
-    /// The tables whose rows are exported, and the data set of each.
+    /// The tables whose rows are exported, and the data set of each: its number, its folder, and the names.
     fn every_table(
         &self,
         logs: &Logs,
         fresh: &Fresh,
         writers: &mut Writers,
-    ) -> Result<(EveryTable, Vec<usize>)> {
+    ) -> Result<(EveryTable, Vec<DataSet>)> {
         let may_be_in = |_: usize, run: Option<&Run<'_>>| {
             run.is_none_or(|run| fresh.may_be_in(run) && run.may_have_rows(&|_| true))
         };
@@ -262,7 +284,7 @@ impl Exporter<'_> {
         let found = found.map_err(|error| Error::Log(error.to_string()))?;
         let (mut every, mut sets) = (fresh.tables(), Vec::new());
         for ((database, table), mut columns) in found {
-            let folder = target::data_set(&database, &table);
+            let folder = names::data_set(&database, &table);
             // A table's newest file has all columns that the table ever had.
             if let Some(schema) = self.target.newest_schema(&folder)?
                 && let Ok(field) = schema.field_with_name("after")
@@ -273,7 +295,7 @@ impl Exporter<'_> {
             every.add(&database, &table, &columns);
             let Some(schema) = every.schema(sets.len()) else { continue };
             let keys: Vec<_> = columns.keys().map(str::to_owned).collect();
-            sets.push(writers.add(folder, &schema, &keys));
+            sets.push((writers.add(folder.clone(), &schema, &keys), (folder, [database, table])));
         }
         Ok((every, sets))
     }

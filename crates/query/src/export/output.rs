@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,6 +25,8 @@ use super::manifest::Written;
 use crate::error::{Error, Result};
 use crate::print::{ROW_GROUP_BYTES_MAX, ROW_GROUP_MAX};
 
+/// The mode of files, less the umask: they hold rows, which are not for everybody.
+pub(super) const MODE: u32 = 0o640;
 /// Rows that take fewer bytes are encoded by one thread: it takes less time than to start others.
 pub(super) const SHARED_MIN: usize = 256 << 10;
 
@@ -50,7 +53,7 @@ impl Output {
         schema: &SchemaRef,
         properties: WriterProperties,
     ) -> Result<Self> {
-        let output = File::create_new(&place);
+        let output = File::options().write(true).create_new(true).mode(MODE).open(&place);
         let output = output.map_err(|error| Error::Target(format!("{}: {error}", place.display())))?;
         // Parquet's own types tell all of the schema, and Arrow's would be half of the footer of a small file.
         let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);

@@ -16,6 +16,7 @@ use parquet::schema::types::ColumnPath;
 use super::encodings::{self, Choice};
 use super::fresh::{column, value};
 use super::manifest::{Partition, Written};
+use super::names::NameError;
 use super::output::{Output, SHARED_MIN, at_once};
 use crate::error::{Error, Result};
 use crate::print::ROW_GROUP_MAX;
@@ -228,7 +229,7 @@ impl Writers {
     fn encode(&mut self, key: &(usize, String)) -> Result<()> {
         if self.open.get(key).is_some_and(|open| open.file.is_none()) {
             self.close_oldest()?;
-            let (place, file) = self.new_file(key);
+            let (place, file) = self.new_file(key)?;
             let (Some(open), Some(set)) = (self.open.get_mut(key), self.sets.get(key.0)) else {
                 return Ok(());
             };
@@ -256,7 +257,7 @@ impl Writers {
         Ok(())
     }
 
-    fn new_file(&mut self, key: &(usize, String)) -> (PathBuf, Written) {
+    fn new_file(&mut self, key: &(usize, String)) -> Result<(PathBuf, Written)> {
         let staged = format!("{:06}.parquet", self.begun);
         self.begun += 1;
         let path = match self.sets.get_mut(key.0) {
@@ -266,7 +267,15 @@ impl Writers {
             }
             None => String::new(),
         };
-        (self.folder.join(&staged), Written { path, staged, rows: 0, bytes: 0 })
+        // A name that no manifest may have is found before anything of it is written.
+        let bad = |error: NameError| Error::Target(error.to_string());
+        let file = Written {
+            path: path.try_into().map_err(bad)?,
+            staged: staged.try_into().map_err(bad)?,
+            rows: 0,
+            bytes: 0,
+        };
+        Ok((self.folder.join(file.staged.as_str()), file))
     }
 
     /// Ends all files and tells where they go.
@@ -277,7 +286,7 @@ impl Writers {
         for (key, open) in left {
             let file = match open.file {
                 Some(file) => Unended::Begun(Box::new(file)),
-                None => Unended::New(self.new_file(&key)),
+                None => Unended::New(self.new_file(&key)?),
             };
             ends.push((key.0, file, open.waiting));
         }

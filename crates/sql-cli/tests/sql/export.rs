@@ -18,7 +18,7 @@ pub(crate) fn export(to: &Path, options: &[&str], inputs: &[PathBuf]) -> Ran {
 
 /// A run's own account of itself, without its bytes.
 #[track_caller]
-fn told(ran: Ran) -> String {
+pub(crate) fn told(ran: Ran) -> String {
     let out = ran.ok();
     out.trim_end().rsplit_once(", ").map_or(out.trim_end(), |(line, _)| line).to_owned()
 }
@@ -172,7 +172,15 @@ fn a_killed_run_leaves_whole_files_and_the_next_one_goes_on() {
     };
     assert!(expected.0 > 12, "{expected:?}");
     // (where it dies, whether the run counts)
-    for (place, counts) in [("staged", false), ("moved", false), ("committed", true), ("published", true)] {
+    let places = [
+        ("staged", false),
+        ("prepared", false),
+        ("moved", false),
+        ("committed", true),
+        ("recorded", true),
+        ("published", true),
+    ];
+    for (place, counts) in places {
         let folder = TempDir::new().unwrap();
         let to = folder.path();
         let mut command = sql(["export", "--to"]);
@@ -188,7 +196,7 @@ fn a_killed_run_leaves_whole_files_and_the_next_one_goes_on() {
         let control = fs::read_dir(to.join("_binlogz")).unwrap();
         let mut control: Vec<_> = control.map(|entry| entry.unwrap().file_name()).collect();
         control.sort();
-        assert_eq!(control, ["00000001.json", "lock"], "{place}");
+        assert_eq!(control, ["00000001.json", "last", "lock"], "{place}");
     }
 }
 

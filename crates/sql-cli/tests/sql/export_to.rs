@@ -19,23 +19,23 @@ use crate::export::{count, export, files, rows};
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A place in a bucket, and the bucket as a folder.
-struct Lake {
-    server: S3Server,
+pub(crate) struct Lake {
+    pub(crate) server: S3Server,
 }
 
 impl Lake {
-    fn export(&self, inputs: &[PathBuf]) -> Command {
+    pub(crate) fn export(&self, inputs: &[PathBuf]) -> Command {
         let mut command = sql(["export", "--to", "s3://bucket/lake", "--schema"]);
         command.arg(schema()).args(inputs).envs(self.server.settings());
         command
     }
 
-    fn folder(&self) -> PathBuf {
+    pub(crate) fn folder(&self) -> PathBuf {
         self.server.bucket().join("lake")
     }
 
     /// The files that views.sql names: what a reader of it sees.
-    fn seen(&self) -> Vec<PathBuf> {
+    pub(crate) fn seen(&self) -> Vec<PathBuf> {
         let Ok(views) = fs::read_to_string(self.folder().join("views.sql")) else { return Vec::new() };
         let named = views.split("'s3://bucket/lake/").skip(1).filter_map(|rest| rest.split('\'').next());
         let mut files: Vec<_> = named.map(|path| self.folder().join(path)).collect();
@@ -53,9 +53,9 @@ fn in_object_storage_a_run_counts_by_its_manifest() {
     assert!(first.starts_with("run 1: 369 transactions, 19,805 row changes of 8 tables, 9 files"), "{first}");
     let before = lake.seen();
     assert_eq!((before.len(), count(&before)), (9, 369 + 19805));
-    for (place, counts) in
-        [("staged", false), ("listed", false), ("stored", false), ("moved", false), ("committed", true)]
-    {
+    let places =
+        [("staged", false), ("listed", false), ("stored", false), ("moved", false), ("committed", true)];
+    for (place, counts) in places {
         let died = lake.export(&SHAPES.plain).env("BINLOGZ_EXPORT_DIES_AT", place).output().unwrap();
         assert_eq!(died.status.code(), None, "{place}");
         assert_eq!(lake.seen(), before, "{place}: a reader sees what it saw");
@@ -71,7 +71,7 @@ fn in_object_storage_a_run_counts_by_its_manifest() {
     let control = fs::read_dir(lake.folder().join("_binlogz")).unwrap();
     let control: BTreeSet<_> =
         control.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    assert_eq!(control, BTreeSet::from(["00000001.json".to_owned(), "00000002.json".to_owned()]));
+    assert_eq!(control, BTreeSet::from(["00000001.json", "00000002.json", "last"].map(str::to_owned)));
     // The same rows as in a folder.
     let folder = tempfile::tempdir().unwrap();
     export(folder.path(), &[], &SHAPES.plain[..5]).ok();
@@ -113,7 +113,7 @@ fn of_two_runs_into_one_place_one_counts() {
     );
     assert_eq!(lake.seen(), seen);
     assert_eq!(files(&lake.folder()), seen, "its files are gone");
-    assert!(one.exists() && fs::read_dir(&control).unwrap().count() == 2);
+    assert!(one.exists() && fs::read_dir(&control).unwrap().count() == 3, "two manifests, and the record");
     let again = Ran::from(lake.export(&SHAPES.plain[1..2]).output().unwrap()).ok();
     assert!(again.starts_with("run 3: "), "{again}");
 }
@@ -220,7 +220,7 @@ fn a_followed_server_is_exported_until_a_signal() {
     assert_eq!(following.0.wait().unwrap().code(), None, "ended by the signal");
     assert!(fs::read_dir(to.join("_binlogz")).unwrap().all(|entry| {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        name == "lock" || name.ends_with(".json")
+        name == "lock" || name == "last" || name.ends_with(".json")
     }));
     nothing_of_its_log_is_in(&written, &source);
     // It goes on where it ended, and knows what it has.

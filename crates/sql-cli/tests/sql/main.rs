@@ -10,6 +10,7 @@ mod common;
 mod depth;
 mod docs;
 mod export;
+mod export_hostile;
 mod export_to;
 #[cfg(feature = "serve")]
 mod flight;

@@ -141,7 +141,7 @@ fn exports_have_the_names_of_the_server() {
         Following(command.stdout(Stdio::null()).stderr(File::create(&errors).unwrap()).spawn().unwrap());
     let wait_for = |data_set: &str| {
         let begin = Instant::now();
-        while !to.join(data_set).is_dir() {
+        while !to.join(data_set).is_dir() || files(&to.join(data_set)).is_empty() {
             assert!(begin.elapsed() < PATIENCE, "{:?}", fs::read_to_string(&errors));
             thread::sleep(Duration::from_millis(50));
         }

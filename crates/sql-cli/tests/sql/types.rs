@@ -27,6 +27,11 @@ pub(crate) struct Version {
 
 /// The events of a transaction that inserts a row.
 pub(crate) fn insert(version: &Version) -> Vec<(EventType, Vec<u8>)> {
+    insert_into("shop", "item", version)
+}
+
+/// The same into a table of this name.
+pub(crate) fn insert_into(database: &str, table: &str, version: &Version) -> Vec<(EventType, Vec<u8>)> {
     let names: Vec<u8> =
         version.names.iter().flat_map(|name| std::iter::once(name.len() as u8).chain(name.bytes())).collect();
     // Names; the first column is the primary key.
@@ -34,8 +39,8 @@ pub(crate) fn insert(version: &Version) -> Vec<(EventType, Vec<u8>)> {
     let map = TableMapEvent {
         table_id: TableId(7),
         flags: TableMapFlags::BIT_LEN_EXACT,
-        database: b"shop",
-        table: b"item",
+        database: database.as_bytes(),
+        table: table.as_bytes(),
         column_types: &version.types,
         column_metadata: &version.metadata,
         null_bitmap: Bitmap(&[0xff]),

@@ -5,6 +5,7 @@
 //! TO/_binlogz/unfinished-00000042-9f3a….json              the files that the run is about to store
 //! TO/shop/orders/day=2026-11-24/00000042-9f3a…-0.parquet   its files: the run's own mark is in their names
 //! TO/_binlogz/00000042.json                               the manifest, stored only if there is none: the run counts
+//! TO/_binlogz/last                                         the record of the last run, see `history`
 //! TO/views.sql                                            names the files of all manifests, and no others
 //! ```
 //!
@@ -21,7 +22,7 @@ use std::thread;
 
 use binlogz_archive::Error as ArchiveError;
 use binlogz_archive::storage::{ReadRange, S3Files};
-use binlogz_atomic_file::TemporaryFolder;
+use binlogz_atomic_file::{self as atomic_file, TemporaryFolder};
 use bytes::Bytes;
 use datafusion::arrow::datatypes::SchemaRef;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
@@ -29,15 +30,19 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 use serde::{Deserialize, Serialize};
 
-use super::super::manifest::{FORMAT, Manifest};
+use super::super::history::{RunHistory, run_mark};
+use super::super::manifest::Manifest;
+use super::super::names::DataPath;
 use super::super::views;
-use super::{CONTROL, VIEWS, fail_point, manifest_bytes, manifest_name, read_manifest, run_of};
+use super::{CONTROL, LAST, VIEWS, fail_point, manifest_name, run_of};
 use crate::error::{Error, Result};
 
 /// How names of lists of files begin that are being stored.
 const UNFINISHED: &str = "unfinished-";
 /// How the name of the folder begins in which a run's files are made.
 const STAGING: &str = ".binlogz-export-";
+/// The version of those lists.
+const UNFINISHED_FORMAT: u32 = 1;
 /// Bytes of a run's own mark.
 const MARK_SIZE: usize = 6;
 /// Files stored at once.
@@ -49,8 +54,11 @@ pub(crate) struct Bucket {
     files: S3Files,
     /// What tells this process's files from those of others.
     mark: String,
+    history: RunHistory,
     /// The manifests of all runs.
     manifests: BTreeMap<u64, Manifest>,
+    /// Files of all runs that are gone.
+    deleted: u64,
 }
 
 /// The files of a run, written before they are stored.
@@ -59,7 +67,7 @@ pub(crate) struct Bucket {
 struct Unfinished {
     format: u32,
     run: u64,
-    files: Vec<String>,
+    files: Vec<DataPath>,
 }
 
 fn failed(error: ArchiveError) -> Error {
@@ -74,7 +82,8 @@ impl Bucket {
         let mut mark = [0; MARK_SIZE];
         getrandom::fill(&mut mark).map_err(|error| Error::Target(format!("random number: {error}")))?;
         let mark = mark.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Bucket { files, mark, manifests: BTreeMap::new() })
+        let (history, manifests) = (RunHistory::default(), BTreeMap::new());
+        Ok(Bucket { files, mark, history, manifests, deleted: 0 })
     }
 
     fn place(&self, path: &str) -> String {
@@ -88,44 +97,62 @@ impl Bucket {
         Ok(listed.iter().filter_map(|path| Some(path.strip_prefix(&prefix)?.to_owned())).collect())
     }
 
-    /// Reads the manifests that are not known yet, and gives the last one.
+    /// The manifest of the last run.
     pub(super) fn last(mut self) -> Result<Option<Manifest>> {
-        self.read_manifests(&self.control()?)?;
-        Ok(self.newest())
+        self.read_manifests()?;
+        Ok(self.history.into_last())
     }
 
-    fn newest(&self) -> Option<Manifest> {
-        self.manifests.last_key_value().map(|(_, manifest)| manifest.clone())
-    }
-
-    fn read_manifests(&mut self, control: &[String]) -> Result<()> {
-        for run in control.iter().filter_map(|name| run_of(name)) {
-            if self.manifests.contains_key(&run) {
-                continue;
-            }
+    /// Reads all manifests, and gives the names of what is not data.
+    fn read_manifests(&mut self) -> Result<Vec<String>> {
+        let last = format!("{CONTROL}/{LAST}");
+        // Before the manifests are listed: another run may end meanwhile, and its record is never before its manifest.
+        let record = self.files.get(&last).map_err(failed)?;
+        let mut history = RunHistory::begin(record.as_deref(), self.place(&last))?;
+        let control = self.control()?;
+        let runs: BTreeSet<u64> = control.iter().filter_map(|name| run_of(name)).collect();
+        self.manifests.clear();
+        for run in runs {
             let path = format!("{CONTROL}/{}", manifest_name(run));
             let bytes = self.files.get(&path).map_err(failed)?;
             let bytes = bytes.ok_or_else(|| Error::Target(format!("{}: is gone", self.place(&path))))?;
-            self.manifests.insert(run, read_manifest(&bytes, &self.place(&path))?);
+            let manifest = history.add(run, &bytes, &self.place(&path))?;
+            self.manifests.insert(run, manifest.clone());
         }
-        Ok(())
+        history.end()?;
+        self.history = history;
+        Ok(control)
     }
 
     pub(super) fn recover(&mut self) -> Result<Option<Manifest>> {
-        let control = self.control()?;
-        self.read_manifests(&control)?;
-        let last = self.newest();
-        if last.is_some() {
+        let control = self.read_manifests()?;
+        if self.history.run() > 0 {
             self.sweep(&control)?;
-            self.write_views()?;
+            self.deleted = self.write_views()?;
         }
-        Ok(last)
+        Ok(self.history.last().cloned())
+    }
+
+    pub(super) fn history(&self) -> &RunHistory {
+        &self.history
+    }
+
+    /// Files of all runs that are gone.
+    pub(super) fn deleted(&self) -> u64 {
+        self.deleted
+    }
+
+    /// Writes the record of the last run, if it changed.
+    pub(super) fn record(&mut self) -> Result<()> {
+        let Some(record) = self.history.record(self.deleted) else { return Ok(()) };
+        let bytes = record.encode()?;
+        self.files.put(&format!("{CONTROL}/{LAST}"), &mut bytes.as_slice()).map_err(failed)
     }
 
     /// Removes the files of runs that did not count and can't any more: each run's number is taken by a manifest.
     fn sweep(&self, control: &[String]) -> Result<()> {
-        let Some(last) = self.newest().map(|manifest| manifest.run) else { return Ok(()) };
-        let counted: BTreeSet<&str> = self.paths().collect();
+        let last = self.history.run();
+        let counted: BTreeSet<&DataPath> = self.paths().collect();
         for name in control.iter().filter(|name| name.starts_with(UNFINISHED)) {
             let path = format!("{CONTROL}/{name}");
             let Some(bytes) = self.files.get(&path).map_err(failed)? else { continue };
@@ -134,8 +161,15 @@ impl Bucket {
             if list.run > last {
                 continue;
             }
-            for file in list.files.iter().filter(|file| !counted.contains(file.as_str())) {
-                self.files.delete(file).map_err(failed)?;
+            // The list's own name tells the mark of its files.
+            let mark = name.strip_prefix(UNFINISHED).and_then(|name| name.strip_suffix(".json"));
+            let mark = mark.filter(|mark| mark.starts_with(&run_mark(list.run))).unwrap_or_default();
+            if let Some(other) = list.files.iter().find(|file| mark.is_empty() || !file.is_of(mark)) {
+                let what = format!("names {other}, expected files of its own run");
+                return Err(Error::Target(format!("{}: {what}", self.place(&path))));
+            }
+            for file in list.files.iter().filter(|file| !counted.contains(file)) {
+                self.files.delete(file.as_str()).map_err(failed)?;
             }
             self.files.delete(&path).map_err(failed)?;
         }
@@ -143,26 +177,28 @@ impl Bucket {
     }
 
     /// The files of all runs.
-    fn paths(&self) -> impl Iterator<Item = &str> {
-        self.manifests.values().flat_map(|manifest| &manifest.files).map(|file| file.path.as_str())
+    fn paths(&self) -> impl Iterator<Item = &DataPath> {
+        self.manifests.values().flat_map(|manifest| &manifest.files).map(|file| &file.path)
     }
 
     /// The files are made in a folder of this machine.
     pub(super) fn begin(&self) -> Result<TemporaryFolder> {
         let folder = std::env::temp_dir();
+        // Those of killed exports. If they can't be listed, making ours says why.
+        let _ = atomic_file::remove_abandoned(&folder, STAGING);
         TemporaryFolder::begin(&folder, STAGING)
             .map_err(|error| Error::Target(format!("{}: {error}", folder.display())))
     }
 
     pub(super) fn file_prefix(&self, run: u64) -> String {
-        format!("{run:08}-{}", self.mark)
+        format!("{}-{}", run_mark(run), self.mark)
     }
 
     pub(super) fn commit(&mut self, staging: &TemporaryFolder, manifest: &Manifest) -> Result<()> {
         let prefix = self.file_prefix(manifest.run);
         let list_path = format!("{CONTROL}/{UNFINISHED}{prefix}.json");
         let files = manifest.files.iter().map(|file| file.path.clone()).collect();
-        let list = Unfinished { format: FORMAT, run: manifest.run, files };
+        let list = Unfinished { format: UNFINISHED_FORMAT, run: manifest.run, files };
         let list = serde_json::to_vec_pretty(&list).map_err(|error| Error::Target(error.to_string()))?;
         fail_point("staged");
         self.files.put_new(&list_path, &list).map_err(failed)?;
@@ -171,12 +207,12 @@ impl Bucket {
         fail_point("moved");
         wait_for_another();
         let path = format!("{CONTROL}/{}", manifest_name(manifest.run));
-        let bytes = manifest_bytes(manifest, &self.place(&path))?;
+        let bytes = manifest.encode(&self.place(&path))?;
         match self.files.put_new(&path, &bytes) {
             Ok(()) => {}
             Err(ArchiveError::Changed) => {
                 for file in &manifest.files {
-                    self.files.delete(&file.path).map_err(failed)?;
+                    self.files.delete(file.path.as_str()).map_err(failed)?;
                 }
                 self.files.delete(&list_path).map_err(failed)?;
                 let what = "another export stored its run first; nothing was exported, run it again";
@@ -185,7 +221,10 @@ impl Bucket {
             Err(error) => return Err(failed(error)),
         }
         fail_point("committed");
+        self.history.add(manifest.run, &bytes, &self.place(&path))?;
         self.manifests.insert(manifest.run, manifest.clone());
+        self.record()?;
+        fail_point("recorded");
         self.write_views()?;
         fail_point("published");
         // Its own list among them.
@@ -199,10 +238,10 @@ impl Bucket {
         let work = || {
             let has_failed = || trouble.lock().unwrap_or_else(PoisonError::into_inner).is_some();
             while let Some(file) = manifest.files.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let place = staging.join(&file.staged);
+                let place = staging.join(file.staged.as_str());
                 let stored = File::open(&place)
                     .map_err(|error| Error::Target(format!("{}: {error}", place.display())))
-                    .and_then(|mut bytes| self.files.put(&file.path, &mut bytes).map_err(failed));
+                    .and_then(|mut bytes| self.files.put(file.path.as_str(), &mut bytes).map_err(failed));
                 if let Err(error) = stored {
                     *trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 }
@@ -216,24 +255,25 @@ impl Bucket {
         trouble.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
     }
 
-    /// Writes the views of the files that count and are still there.
-    fn write_views(&self) -> Result<()> {
+    /// Writes the views of the files that count and are still there; tells how many are not.
+    fn write_views(&self) -> Result<u64> {
         let there: BTreeSet<String> = self.files.list("").map_err(failed)?.into_iter().collect();
-        let files: Vec<_> = self.paths().filter(|path| there.contains(*path)).collect();
-        let text = views::of_files(&self.files.place(), files);
-        if self.files.get(VIEWS).map_err(failed)?.is_some_and(|there| there == text.as_bytes()) {
-            return Ok(());
+        let (files, deleted): (Vec<_>, Vec<_>) = self.paths().partition(|path| there.contains(path.as_str()));
+        let mut sets: BTreeMap<&str, Vec<&DataPath>> = BTreeMap::new();
+        files.into_iter().for_each(|path| sets.entry(path.data_set()).or_default().push(path));
+        let sets =
+            sets.into_iter().map(|(set, files)| (self.history.table(set), set.to_owned(), files)).collect();
+        let text = views::of_files(&self.files.place(), sets);
+        if self.files.get(VIEWS).map_err(failed)?.is_none_or(|there| there != text.as_bytes()) {
+            self.files.put(VIEWS, &mut text.as_bytes()).map_err(failed)?;
         }
-        self.files.put(VIEWS, &mut text.as_bytes()).map_err(failed)
+        Ok(deleted.len() as u64)
     }
 
     pub(super) fn newest_schema(&self, data_set: &str) -> Result<Option<SchemaRef>> {
-        let prefix = format!("{data_set}/");
-        let of_set = |path: &&str| path.starts_with(&prefix);
         for manifest in self.manifests.values().rev() {
-            let Some(path) = manifest.files.iter().map(|file| file.path.as_str()).find(of_set) else {
-                continue;
-            };
+            let of_set = manifest.files.iter().find(|file| file.path.data_set() == data_set);
+            let Some(path) = of_set.map(|file| file.path.as_str()) else { continue };
             let failed =
                 |error: &dyn std::fmt::Display| Error::Target(format!("{}: {error}", self.place(path)));
             let file = match self.files.open(path) {

@@ -6,6 +6,7 @@
 //! TO/_transactions/day=2026-11-24/00000042-0.parquet
 //! TO/views.sql
 //! TO/_binlogz/00000042.json                              the manifest of run 42: with it, the run counts
+//! TO/_binlogz/last                                       which run was the last one
 //! ```
 //!
 //! Readers of data sets skip what begins with `_` or `.`.
@@ -21,12 +22,24 @@ use datafusion::arrow::datatypes::SchemaRef;
 
 use self::bucket::Bucket;
 use self::folder::Folder;
-use super::manifest::{FORMAT, Manifest};
+use super::history::{RunHistory, run_mark};
+use super::manifest::Manifest;
 use crate::error::{Error, Result};
 
 /// The folder of what is not data.
 const CONTROL: &str = "_binlogz";
 const VIEWS: &str = "views.sql";
+/// The record of the last run, in the folder of what is not data.
+const LAST: &str = "last";
+
+/// What a target's owner has to know.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct TargetNews {
+    /// Files that were deleted since that was told last.
+    pub(super) deleted: u64,
+    /// Whether its manifests were taken as they are: a version without checksums wrote them.
+    pub(super) is_taken_over: bool,
+}
 
 /// Refuses what was meant as an address, but would be made a folder.
 fn is_no_address(to: &Path) -> Result<()> {
@@ -69,6 +82,36 @@ impl Target {
         }
     }
 
+    /// What is to be told of a target that was recovered. It is recorded, so that it is told once.
+    pub(super) fn news(&mut self) -> Result<TargetNews> {
+        let deleted = match self {
+            Target::Folder(folder) => folder.deleted(),
+            Target::Bucket(bucket) => bucket.deleted(),
+        };
+        let history = self.history();
+        let news = match history.told_deleted() {
+            Some(told) => TargetNews { deleted: deleted.saturating_sub(told), is_taken_over: false },
+            None => TargetNews { deleted: 0, is_taken_over: history.is_unchecked() },
+        };
+        match self {
+            Target::Folder(folder) => folder.record()?,
+            Target::Bucket(bucket) => bucket.record()?,
+        }
+        Ok(news)
+    }
+
+    fn history(&self) -> &RunHistory {
+        match self {
+            Target::Folder(folder) => folder.history(),
+            Target::Bucket(bucket) => bucket.history(),
+        }
+    }
+
+    /// What the next manifest names as the one before it.
+    pub(super) fn previous(&self) -> Option<String> {
+        self.history().previous()
+    }
+
     /// A folder for the files of a new run; it is gone if the run ends without them.
     pub(super) fn begin(&self) -> Result<TemporaryFolder> {
         match self {
@@ -80,7 +123,7 @@ impl Target {
     /// How the names of a run's files begin.
     pub(super) fn file_prefix(&self, run: u64) -> String {
         match self {
-            Target::Folder(_) => format!("{run:08}"),
+            Target::Folder(_) => run_mark(run),
             Target::Bucket(bucket) => bucket.file_prefix(run),
         }
     }
@@ -103,70 +146,19 @@ impl Target {
 }
 
 fn manifest_name(run: u64) -> String {
-    format!("{run:08}.json")
+    format!("{}.json", run_mark(run))
 }
 
 /// The run whose manifest has this name.
 fn run_of(name: &str) -> Option<u64> {
-    name.strip_suffix(".json")?.parse().ok()
-}
-
-/// The manifest that these bytes are; `place`: where they stand.
-fn read_manifest(bytes: &[u8], place: &str) -> Result<Manifest> {
-    let bad = |what: String| Error::Target(format!("{place}: {what}"));
-    let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| bad(error.to_string()))?;
-    let format = value.get("format").and_then(serde_json::Value::as_u64);
-    if format != Some(FORMAT.into()) {
-        let found = format.map_or_else(|| "none".to_owned(), |format| format.to_string());
-        return Err(bad(format!("the format of a manifest: found {found}, expected {FORMAT}")));
-    }
-    serde_json::from_value(value).map_err(|error| bad(error.to_string()))
-}
-
-/// A manifest as it is stored.
-fn manifest_bytes(manifest: &Manifest, place: &str) -> Result<Vec<u8>> {
-    let bytes = serde_json::to_vec_pretty(manifest);
-    let mut bytes = bytes.map_err(|error| Error::Target(format!("{place}: {error}")))?;
-    bytes.push(b'\n');
-    Ok(bytes)
+    let run = name.strip_suffix(".json")?.parse().ok()?;
+    (manifest_name(run) == name).then_some(run)
 }
 
 fn not_ours(place: &str) -> Error {
     Error::Target(format!(
         "{place}: is not empty, and not a folder of exports; expected one, or an empty folder"
     ))
-}
-
-/// The folder of a table's data set in the target.
-pub(super) fn data_set(database: &str, table: &str) -> String {
-    format!("{}/{}", folder_name(database), folder_name(table))
-}
-
-/// A name as a folder: letters, digits, `_`, `-` and `$` stay, other characters are `%2F` and so on. `_` at the begin would
-/// hide it.
-fn folder_name(name: &str) -> String {
-    let mut folder = String::new();
-    for (place, c) in name.char_indices() {
-        if c.is_alphanumeric() || c == '$' || (place > 0 && matches!(c, '_' | '-')) {
-            folder.push(c);
-        } else {
-            c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| folder.push_str(&format!("%{byte:02X}")));
-        }
-    }
-    folder
-}
-
-/// The name that a folder has.
-pub(super) fn name_of(folder: &str) -> String {
-    let mut name = Vec::new();
-    let mut rest = folder.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        let hex = after.get(..2).filter(|_| byte == b'%');
-        let decoded = hex.and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
-        name.push(decoded.unwrap_or(byte));
-        rest = if decoded.is_some() { after.get(2..).unwrap_or_default() } else { after };
-    }
-    String::from_utf8_lossy(&name).into_owned()
 }
 
 /// Ends the process as `kill -9` would, where a test asks for it.
