@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::thread;
@@ -124,7 +125,13 @@ impl RowChanges {
                 Ok(()) => Ok(()),
                 Err(_) => Err(Error::Output(std::io::Error::from(std::io::ErrorKind::BrokenPipe).into())),
             };
-            if let Err(error) = events::run(input, workers, new_worker, work, sink, &mut |_| {}) {
+            let run = || events::run(input, workers, new_worker, work, sink, &mut |_| {});
+            // A thread that panicked is not the end of the log: the iterator would end as if it were.
+            let ended = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
+                let what = "a bug in binlogz: a thread that reads the log panicked";
+                Err(Error::Input(std::io::Error::other(what).into()))
+            });
+            if let Err(error) = ended {
                 // If this fails, the iterator is gone.
                 let _ = sender.send(Err(error));
             }
@@ -261,6 +268,29 @@ impl FromStr for RowPosition {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A log that is read well at first.
+    struct Panicking(std::io::Cursor<Vec<u8>>);
+
+    impl std::io::Read for Panicking {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            match self.0.read(buffer)? {
+                0 => panic!("a bug that this test injects"),
+                read => Ok(read),
+            }
+        }
+    }
+
+    #[test]
+    fn a_thread_that_panics_is_not_the_end_of_the_log() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../testkit/corpus/mysql-9.7.4/binlog.000001");
+        let log = std::io::Cursor::new(std::fs::read(path).unwrap());
+        let mut changes = RowChanges::new(Input::Stream(Box::new(Panicking(log))));
+        let last = changes.by_ref().last();
+        let error = last.and_then(Result::err).map(|error| error.to_string());
+        assert_eq!(error.as_deref(), Some("a bug in binlogz: a thread that reads the log panicked"));
+        assert!(changes.next().is_none());
+    }
 
     #[test]
     fn positions_as_text_and_in_order() {
