@@ -19,7 +19,7 @@ typedef enum {
     BINLOGZ_OK = 0,
     // There are no more events or changes.
     BINLOGZ_END = 1,
-    // An argument that can't be: a null pointer, a level that zstd doesn't have.
+    // An argument that can't be: a null pointer, a handle that isn't open or that another thread uses, a level that zstd doesn't have.
     BINLOGZ_BAD_ARGUMENT = 2,
     // Bytes that can't be right: damaged, cut off, no binary log. The message has the offset, what was found and what was expected.
     BINLOGZ_BAD_INPUT = 3,
@@ -134,6 +134,7 @@ const char *binlogz_version(void);
 // memory_max bytes; 0 means 1 GiB.
 //
 // BINLOGZ_BAD_INPUT: it is another event, its checksum is wrong, what it holds isn't whole events, or is larger than memory_max.
+// After any failure the handle is NULL.
 //
 // # Safety
 //
@@ -145,24 +146,20 @@ binlogz_status binlogz_payload_open(const uint8_t *event,
                                     binlogz_payload **payload);
 
 // The next event of the transaction, its header first: event and event_length, which hold until the payload is closed.
-// BINLOGZ_END after the last one.
+// BINLOGZ_END after the last one. Without an event they are NULL and 0.
 //
 // # Safety
 //
-// payload is open; event and event_length point to where the answer goes.
+// event and event_length point to where the answer goes.
 binlogz_status binlogz_payload_next(binlogz_payload *payload,
                                     const uint8_t **event,
                                     size_t *event_length);
 
-// Closes a payload; its events are gone. NULL is nothing.
-//
-// # Safety
-//
-// payload is open or NULL.
+// Closes a payload; its events are gone. NULL, or one that was closed before, is nothing.
 void binlogz_payload_close(binlogz_payload *payload);
 
 // Opens a binary or relay log. With after, the position of a change, those up to it are left out; NULL begins at the
-// beginning. A log in use ends with its last whole event.
+// beginning. A log in use ends with its last whole event. After any failure the handle is NULL.
 //
 // # Safety
 //
@@ -171,39 +168,36 @@ binlogz_status binlogz_changes_open(const char *path,
                                     const char *after,
                                     binlogz_changes **changes);
 
-// The next change. BINLOGZ_END after the last one, and after a failure.
+// The next change. BINLOGZ_END after the last one; after a failure, the same failure again. Without a change all fields are 0 and NULL.
 //
 // # Safety
 //
-// changes is open, change points to where the answer goes.
-binlogz_status binlogz_changes_next(binlogz_changes *changes, binlogz_change *change);
+// change points to where the answer goes.
+binlogz_status binlogz_changes_next(binlogz_changes *changes,
+                                    binlogz_change *change);
 
-// A column of the change's table, counted from 0.
+// A column of the change's table, counted from 0. Without one the answer is NULL and false.
 //
 // # Safety
 //
-// changes is open, answer points to where the answer goes.
+// answer points to where the answer goes.
 binlogz_status binlogz_changes_column(binlogz_changes *changes, size_t column, binlogz_column *answer);
 
-// The value of a column, counted from 0, before the change.
+// The value of a column, counted from 0, before the change. After a failure it is BINLOGZ_ABSENT.
 //
 // # Safety
 //
-// changes is open, value points to where the answer goes.
+// value points to where the answer goes.
 binlogz_status binlogz_changes_before(binlogz_changes *changes, size_t column, binlogz_value *value);
 
-// The value of a column, counted from 0, after the change.
+// The value of a column, counted from 0, after the change. After a failure it is BINLOGZ_ABSENT.
 //
 // # Safety
 //
-// changes is open, value points to where the answer goes.
+// value points to where the answer goes.
 binlogz_status binlogz_changes_after(binlogz_changes *changes, size_t column, binlogz_value *value);
 
-// Closes it; the last change is gone. NULL is nothing.
-//
-// # Safety
-//
-// changes is open or NULL.
+// Closes it; the last change is gone. NULL, or one that was closed before, is nothing.
 void binlogz_changes_close(binlogz_changes *changes);
 
 // Compresses each transaction of the log input as MySQL 9.7 would, at zstd's level 1 to 22, and writes the log to output, which

@@ -1,22 +1,32 @@
 //! The row changes of a log, those in compressed transactions too, one after the other.
 
+use std::collections::BTreeMap;
 use std::ffi::{CString, c_char};
 use std::path::{Path, PathBuf};
 use std::ptr;
 
 use binlogz_binlog::event::RowsKind;
-use binlogz_binlog::row::{Row, RowImage};
 use binlogz_flow::{Input, RowChange, RowChanges, RowPosition};
 
+use crate::handles::Handles;
 use crate::status::{Result, Trouble, binlogz_status, c_string, called, pointed, text};
-use crate::value::{Kept, binlogz_value, value};
+use crate::value::{Kept, Side, binlogz_value, value};
 
 /// The row changes of a log, decoded on all cores, in order. Closed with binlogz_changes_close().
 pub struct binlogz_changes {
+    _address: u8,
+}
+
+static OPEN: Handles<binlogz_changes, Changes> = Handles::new();
+
+/// The changes of a log.
+struct Changes {
     path: PathBuf,
     changes: RowChanges,
     current: Option<Current>,
     kept: Kept,
+    /// Why there are no more changes, if that is not the end of the log: a program that overlooks it must not see the end.
+    failed: Option<Trouble>,
 }
 
 /// The change that was given last, and what was given of it.
@@ -26,8 +36,8 @@ struct Current {
     gtid: Option<CString>,
     database: CString,
     table: CString,
-    /// The names that were asked for.
-    names: Vec<CString>,
+    /// The names that were asked for, by column.
+    names: BTreeMap<usize, Option<CString>>,
 }
 
 /// What was done to a row.
@@ -62,6 +72,17 @@ pub struct binlogz_change {
     pub table: *const c_char,
 }
 
+/// What is given where there is no change.
+const NO_CHANGE: binlogz_change = binlogz_change {
+    operation: binlogz_operation::BINLOGZ_INSERT,
+    timestamp: 0,
+    columns: 0,
+    position: ptr::null(),
+    gtid: ptr::null(),
+    database: ptr::null(),
+    table: ptr::null(),
+};
+
 /// A column of a table.
 #[repr(C)]
 #[derive(Debug)]
@@ -73,7 +94,7 @@ pub struct binlogz_column {
 }
 
 /// Opens a binary or relay log. With after, the position of a change, those up to it are left out; NULL begins at the
-/// beginning. A log in use ends with its last whole event.
+/// beginning. A log in use ends with its last whole event. After any failure the handle is NULL.
 ///
 /// # Safety
 ///
@@ -86,7 +107,10 @@ pub unsafe extern "C" fn binlogz_changes_open(
 ) -> binlogz_status {
     called(|| {
         // SAFETY: the caller keeps to it.
-        let (path, handle) = unsafe { (Path::new(text(path, "path")?), pointed(changes, "changes")?) };
+        let handle = unsafe { pointed(changes, "changes") }?;
+        *handle = ptr::null_mut();
+        // SAFETY: as above.
+        let path = Path::new(unsafe { text(path, "path") }?);
         let after = match after.is_null() {
             true => None,
             // SAFETY: as above.
@@ -97,8 +121,9 @@ pub unsafe extern "C" fn binlogz_changes_open(
             Some(after) => RowChanges::after(input, after),
             None => RowChanges::new(input),
         };
-        let (path, current, kept) = (path.to_owned(), None, Kept::default());
-        *handle = Box::into_raw(Box::new(binlogz_changes { path, changes, current, kept }));
+        let (path, kept) = (path.to_owned(), Kept::default());
+        let changes = Changes { path, changes, current: None, kept, failed: None };
+        *handle = OPEN.open(binlogz_changes { _address: 0 }, changes);
         Ok(binlogz_status::BINLOGZ_OK)
     })
 }
@@ -107,11 +132,11 @@ fn position(text: &str) -> Result<RowPosition> {
     text.parse().map_err(|error| Trouble::argument(format!("after: {error}")))
 }
 
-/// The next change. BINLOGZ_END after the last one, and after a failure.
+/// The next change. BINLOGZ_END after the last one; after a failure, the same failure again. Without a change all fields are 0 and NULL.
 ///
 /// # Safety
 ///
-/// changes is open, change points to where the answer goes.
+/// change points to where the answer goes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn binlogz_changes_next(
     changes: *mut binlogz_changes,
@@ -119,17 +144,30 @@ pub unsafe extern "C" fn binlogz_changes_next(
 ) -> binlogz_status {
     called(|| {
         // SAFETY: the caller keeps to it.
-        let (changes, answer) = unsafe { (pointed(changes, "changes")?, pointed(change, "change")?) };
-        changes.kept.clear();
-        changes.current = None;
-        let Some(next) = changes.changes.next() else { return Ok(binlogz_status::BINLOGZ_END) };
-        let change = next.map_err(|error| Trouble::in_log(&changes.path, &error))?;
-        let current = changes.current.insert(Current {
+        let answer = unsafe { pointed(change, "change") }?;
+        *answer = NO_CHANGE;
+        OPEN.with(changes, "changes", |changes| changes.next(answer))
+    })
+}
+
+impl Changes {
+    fn next(&mut self, answer: &mut binlogz_change) -> Result<binlogz_status> {
+        self.kept.clear();
+        self.current = None;
+        if let Some(trouble) = &self.failed {
+            return Err(trouble.clone());
+        }
+        let change = match self.changes.next() {
+            None => return Ok(binlogz_status::BINLOGZ_END),
+            Some(Ok(change)) => change,
+            Some(Err(error)) => return Err(self.failed.insert(Trouble::in_log(&self.path, &error)).clone()),
+        };
+        let current = self.current.insert(Current {
             position: c_string(change.position.to_string()),
             gtid: change.gtid.as_ref().map(|gtid| c_string(gtid.to_string())),
             database: c_string(&*change.table().database),
             table: c_string(&*change.table().table),
-            names: Vec::new(),
+            names: BTreeMap::new(),
             change,
         });
         *answer = binlogz_change {
@@ -146,14 +184,18 @@ pub unsafe extern "C" fn binlogz_changes_next(
             table: current.table.as_ptr(),
         };
         Ok(binlogz_status::BINLOGZ_OK)
-    })
+    }
+
+    fn current(&mut self) -> Result<&mut Current> {
+        self.current.as_mut().ok_or_else(|| Trouble::argument("there is no current change"))
+    }
 }
 
-/// A column of the change's table, counted from 0.
+/// A column of the change's table, counted from 0. Without one the answer is NULL and false.
 ///
 /// # Safety
 ///
-/// changes is open, answer points to where the answer goes.
+/// answer points to where the answer goes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn binlogz_changes_column(
     changes: *mut binlogz_changes,
@@ -162,25 +204,28 @@ pub unsafe extern "C" fn binlogz_changes_column(
 ) -> binlogz_status {
     called(|| {
         // SAFETY: the caller keeps to it.
-        let (changes, answer) = unsafe { (pointed(changes, "changes")?, pointed(answer, "answer")?) };
-        let Current { change, names, .. } = changes.current()?.0;
-        let column = change.table().columns().get(column).ok_or_else(|| no_column(change, column))?;
-        let name = column.name.as_ref().map(|name| c_string(&**name));
-        *answer = binlogz_column {
-            // It stays where it is when the list grows: the list has its address alone.
-            name: name.as_ref().map_or(ptr::null(), |name| name.as_ptr()),
-            in_primary_key: column.primary_key.is_some(),
-        };
-        names.extend(name);
-        Ok(binlogz_status::BINLOGZ_OK)
+        let answer = unsafe { pointed(answer, "answer") }?;
+        *answer = binlogz_column { name: ptr::null(), in_primary_key: false };
+        OPEN.with(changes, "changes", |changes| {
+            let Current { change, names, .. } = changes.current()?;
+            let described = change.table().columns().get(column).ok_or_else(|| no_column(change, column))?;
+            let name = || described.name.as_ref().map(|name| c_string(&**name));
+            let name = names.entry(column).or_insert_with(name);
+            *answer = binlogz_column {
+                // It stays where it is when there are more: the list has its address alone.
+                name: name.as_ref().map_or(ptr::null(), |name| name.as_ptr()),
+                in_primary_key: described.primary_key.is_some(),
+            };
+            Ok(binlogz_status::BINLOGZ_OK)
+        })
     })
 }
 
-/// The value of a column, counted from 0, before the change.
+/// The value of a column, counted from 0, before the change. After a failure it is BINLOGZ_ABSENT.
 ///
 /// # Safety
 ///
-/// changes is open, value points to where the answer goes.
+/// value points to where the answer goes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn binlogz_changes_before(
     changes: *mut binlogz_changes,
@@ -188,14 +233,14 @@ pub unsafe extern "C" fn binlogz_changes_before(
     value: *mut binlogz_value,
 ) -> binlogz_status {
     // SAFETY: the caller keeps to it.
-    called(|| unsafe { give(changes, |row| row.before, column, value) })
+    called(|| unsafe { give(changes, Side::Before, column, value) })
 }
 
-/// The value of a column, counted from 0, after the change.
+/// The value of a column, counted from 0, after the change. After a failure it is BINLOGZ_ABSENT.
 ///
 /// # Safety
 ///
-/// changes is open, value points to where the answer goes.
+/// value points to where the answer goes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn binlogz_changes_after(
     changes: *mut binlogz_changes,
@@ -203,7 +248,7 @@ pub unsafe extern "C" fn binlogz_changes_after(
     value: *mut binlogz_value,
 ) -> binlogz_status {
     // SAFETY: the caller keeps to it.
-    called(|| unsafe { give(changes, |row| row.after, column, value) })
+    called(|| unsafe { give(changes, Side::After, column, value) })
 }
 
 /// # Safety
@@ -211,23 +256,37 @@ pub unsafe extern "C" fn binlogz_changes_after(
 /// As its callers'.
 unsafe fn give(
     changes: *mut binlogz_changes,
-    image: for<'r, 'a> fn(&Row<'r, 'a>) -> Option<RowImage<'r, 'a>>,
+    side: Side,
     column: usize,
     answer: *mut binlogz_value,
 ) -> Result<binlogz_status> {
     // SAFETY: the caller keeps to it.
-    let (changes, answer) = unsafe { (pointed(changes, "changes")?, pointed(answer, "value")?) };
-    let path = changes.path.clone();
-    let (Current { change, .. }, kept) = changes.current()?;
-    if column >= change.table().columns().len() {
-        return Err(no_column(change, column));
+    let answer = unsafe { pointed(answer, "value") }?;
+    *answer = binlogz_value::ABSENT;
+    OPEN.with(changes, "changes", |changes| {
+        *answer = changes.value(side, column)?;
+        Ok(binlogz_status::BINLOGZ_OK)
+    })
+}
+
+impl Changes {
+    fn value(&mut self, side: Side, column: usize) -> Result<binlogz_value> {
+        let Some(Current { change, .. }) = &self.current else {
+            return Err(Trouble::argument("there is no current change"));
+        };
+        if column >= change.table().columns().len() {
+            return Err(no_column(change, column));
+        }
+        let made = self.kept.value((side, column), || {
+            let row = change.row();
+            let image = match side {
+                Side::Before => row.before,
+                Side::After => row.after,
+            };
+            value(&row, image.and_then(|image| image.cell(column)))
+        });
+        made.map_err(|trouble| trouble.behind(&format!("{} at {}", self.path.display(), change.position)))
     }
-    let row = change.row();
-    let cell = image(&row).and_then(|image| image.cell(column));
-    let made = value(&row, cell, kept);
-    *answer =
-        made.map_err(|trouble| trouble.behind(&format!("{} at {}", path.display(), change.position)))?;
-    Ok(binlogz_status::BINLOGZ_OK)
 }
 
 fn no_column(change: &RowChange, column: usize) -> Trouble {
@@ -235,22 +294,8 @@ fn no_column(change: &RowChange, column: usize) -> Trouble {
     Trouble::argument(format!("column is {column}, but {} has {count}", change.table_name()))
 }
 
-impl binlogz_changes {
-    fn current(&mut self) -> Result<(&mut Current, &mut Kept)> {
-        let current = self.current.as_mut().ok_or_else(|| Trouble::argument("there is no current change"))?;
-        Ok((current, &mut self.kept))
-    }
-}
-
-/// Closes it; the last change is gone. NULL is nothing.
-///
-/// # Safety
-///
-/// changes is open or NULL.
+/// Closes it; the last change is gone. NULL, or one that was closed before, is nothing.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn binlogz_changes_close(changes: *mut binlogz_changes) {
-    if !changes.is_null() {
-        // SAFETY: binlogz_changes_open() made it, and the caller doesn't use it again.
-        drop(unsafe { Box::from_raw(changes) });
-    }
+pub extern "C" fn binlogz_changes_close(changes: *mut binlogz_changes) {
+    OPEN.close(changes);
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! status   what a call comes to; the message of the last that failed
+//! handles  those that are open; others are refused
 //! payload  a Transaction_payload event as the events in it
 //! changes  the row changes of a log, one after the other
 //! value    the values of columns as C's
@@ -18,6 +19,7 @@
 
 pub mod changes;
 pub mod files;
+mod handles;
 pub mod payload;
 pub mod status;
 pub mod value;

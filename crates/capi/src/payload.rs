@@ -3,18 +3,31 @@
 //! The whole event comes in, as a server sends it; the events inside go out with their headers, and without checksums, which
 //! events in a payload don't have. They are held as a whole, so there is a limit.
 
+use std::io::{Error as IoError, ErrorKind as IoErrorKind};
+use std::ptr;
+
 use ::binlogz_payload::{Error as PayloadError, Expander, PayloadStream};
 use binlogz_binlog::{
     ChecksumAlgorithm, Error as BinlogError, EventHeader, EventType, EventVisitor, Framing, StoredChecksum,
 };
 
+use crate::handles::Handles;
 use crate::status::{Result, Trouble, binlogz_status, called, pointed};
 
+/// The longest event: its header has four bytes for the size.
+const EVENT_SIZE_MAX: usize = u32::MAX as usize;
 /// The most bytes of events where the caller names none.
 const MEMORY_MAX: usize = 1 << 30;
 
 /// The events of a compressed transaction. Closed with binlogz_payload_close().
 pub struct binlogz_payload {
+    _address: u8,
+}
+
+static OPEN: Handles<binlogz_payload, Events> = Handles::new();
+
+/// The events of a payload.
+struct Events {
     events: Vec<u8>,
     given: usize,
 }
@@ -24,6 +37,7 @@ pub struct binlogz_payload {
 /// memory_max bytes; 0 means 1 GiB.
 ///
 /// BINLOGZ_BAD_INPUT: it is another event, its checksum is wrong, what it holds isn't whole events, or is larger than memory_max.
+/// After any failure the handle is NULL.
 ///
 /// # Safety
 ///
@@ -39,23 +53,28 @@ pub unsafe extern "C" fn binlogz_payload_open(
     called(|| {
         // SAFETY: the caller keeps to it.
         let payload = unsafe { pointed(payload, "payload") }?;
+        *payload = ptr::null_mut();
         if event.is_null() {
             return Err(Trouble::argument("event is NULL"));
+        }
+        if event_length > EVENT_SIZE_MAX {
+            let what = format!("event_length is {event_length}, expected at most {EVENT_SIZE_MAX}");
+            return Err(Trouble::argument(what));
         }
         // SAFETY: it isn't null, and the caller says how many bytes there are.
         let bytes = unsafe { std::slice::from_raw_parts(event, event_length) };
         let events = expanded(bytes, checksum, if memory_max == 0 { MEMORY_MAX } else { memory_max })?;
-        *payload = Box::into_raw(Box::new(binlogz_payload { events, given: 0 }));
+        *payload = OPEN.open(binlogz_payload { _address: 0 }, Events { events, given: 0 });
         Ok(binlogz_status::BINLOGZ_OK)
     })
 }
 
 /// The next event of the transaction, its header first: event and event_length, which hold until the payload is closed.
-/// BINLOGZ_END after the last one.
+/// BINLOGZ_END after the last one. Without an event they are NULL and 0.
 ///
 /// # Safety
 ///
-/// payload is open; event and event_length point to where the answer goes.
+/// event and event_length point to where the answer goes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn binlogz_payload_next(
     payload: *mut binlogz_payload,
@@ -64,33 +83,27 @@ pub unsafe extern "C" fn binlogz_payload_next(
 ) -> binlogz_status {
     called(|| {
         // SAFETY: the caller keeps to it.
-        let payload = unsafe { pointed(payload, "payload") }?;
-        // SAFETY: as above.
         let (event, event_length) =
             unsafe { (pointed(event, "event")?, pointed(event_length, "event_length")?) };
-        let rest = payload.events.get(payload.given..).unwrap_or_default();
-        // They were whole when the payload was opened.
-        let frame = Framing::new().inside_payload().next_frame(rest).map_err(Trouble::input)?;
-        let Some(frame) = frame else { return Ok(binlogz_status::BINLOGZ_END) };
-        let frame = frame.unchecked().map_err(Trouble::input)?;
-        *event = frame.bytes().as_ptr();
-        *event_length = frame.bytes().len();
-        payload.given += frame.bytes().len();
-        Ok(binlogz_status::BINLOGZ_OK)
+        (*event, *event_length) = (ptr::null(), 0);
+        OPEN.with(payload, "payload", |payload| {
+            let rest = payload.events.get(payload.given..).unwrap_or_default();
+            // They were whole when the payload was opened.
+            let frame = Framing::new().inside_payload().next_frame(rest).map_err(Trouble::input)?;
+            let Some(frame) = frame else { return Ok(binlogz_status::BINLOGZ_END) };
+            let frame = frame.unchecked().map_err(Trouble::input)?;
+            *event = frame.bytes().as_ptr();
+            *event_length = frame.bytes().len();
+            payload.given += frame.bytes().len();
+            Ok(binlogz_status::BINLOGZ_OK)
+        })
     })
 }
 
-/// Closes a payload; its events are gone. NULL is nothing.
-///
-/// # Safety
-///
-/// payload is open or NULL.
+/// Closes a payload; its events are gone. NULL, or one that was closed before, is nothing.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn binlogz_payload_close(payload: *mut binlogz_payload) {
-    if !payload.is_null() {
-        // SAFETY: binlogz_payload_open() made it, and the caller doesn't use it again.
-        drop(unsafe { Box::from_raw(payload) });
-    }
+pub extern "C" fn binlogz_payload_close(payload: *mut binlogz_payload) {
+    OPEN.close(payload);
 }
 
 /// The events of a payload, one after the other.
@@ -121,7 +134,10 @@ fn expanded(bytes: &[u8], checksum: bool, memory_max: usize) -> Result<Vec<u8>> 
         stream.body(frame.body(), &mut expander, &mut held)?;
         stream.end(&expander)
     };
-    expand().map_err(Trouble::input)?;
+    expand().map_err(|error| match error {
+        PayloadError::Io(error) => Trouble::system(error),
+        error => Trouble::input(error),
+    })?;
     Ok(held.events)
 }
 
@@ -133,7 +149,7 @@ struct Held {
 
 impl Held {
     fn keep(&mut self, bytes: &[u8]) -> Result<(), PayloadError> {
-        if self.events.len() + bytes.len() > self.memory_max {
+        if bytes.len() > self.memory_max.saturating_sub(self.events.len()) {
             let found = format!("more than {}", self.memory_max);
             return Err(BinlogError::invalid(
                 "transaction payload",
@@ -143,6 +159,10 @@ impl Held {
             )
             .into());
         }
+        // The caller's process goes on where there is no memory.
+        self.events
+            .try_reserve(bytes.len())
+            .map_err(|error| IoError::new(IoErrorKind::OutOfMemory, error))?;
         self.events.extend_from_slice(bytes);
         Ok(())
     }

@@ -17,7 +17,7 @@ pub enum binlogz_status {
     BINLOGZ_OK = 0,
     /// There are no more events or changes.
     BINLOGZ_END = 1,
-    /// An argument that can't be: a null pointer, a level that zstd doesn't have.
+    /// An argument that can't be: a null pointer, a handle that isn't open or that another thread uses, a level that zstd doesn't have.
     BINLOGZ_BAD_ARGUMENT = 2,
     /// Bytes that can't be right: damaged, cut off, no binary log. The message has the offset, what was found and what was expected.
     BINLOGZ_BAD_INPUT = 3,
@@ -28,7 +28,7 @@ pub enum binlogz_status {
 }
 
 /// Why a call fails.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Trouble {
     status: binlogz_status,
     message: String,
@@ -45,9 +45,20 @@ impl Trouble {
         Trouble { status: binlogz_status::BINLOGZ_BAD_INPUT, message: message.to_string() }
     }
 
+    pub(crate) fn system(error: impl ToString) -> Self {
+        Trouble { status: binlogz_status::BINLOGZ_IO, message: error.to_string() }
+    }
+
     pub(crate) fn io(path: &Path, error: &impl ToString) -> Self {
         let message = format!("{}: {}", path.display(), error.to_string());
         Trouble { status: binlogz_status::BINLOGZ_IO, message }
+    }
+
+    pub(crate) fn bug(message: impl ToString) -> Self {
+        Trouble {
+            status: binlogz_status::BINLOGZ_BUG,
+            message: format!("a bug in binlogz: {}", message.to_string()),
+        }
     }
 
     /// The same with the place that it is about.
@@ -81,7 +92,7 @@ pub(crate) fn called(call: impl FnOnce() -> Result<binlogz_status>) -> binlogz_s
     let came_to = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<String>().map(String::as_str);
         let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
-        Err(Trouble { status: binlogz_status::BINLOGZ_BUG, message: format!("a bug in binlogz: {said}") })
+        Err(Trouble::bug(said))
     });
     came_to.unwrap_or_else(|trouble| {
         MESSAGE.with_borrow_mut(|message| *message = c_string(trouble.message));

@@ -13,6 +13,7 @@
 //! VECTOR                          BYTES: little-endian floats
 //! ```
 
+use std::collections::HashMap;
 use std::ptr;
 
 use binlogz_binlog::row::{Cell, ColumnSchema, Row, Value};
@@ -61,38 +62,88 @@ pub struct binlogz_value {
 }
 
 impl binlogz_value {
+    /// Of a column that isn't there.
+    pub(crate) const ABSENT: Self = Self::of(binlogz_kind::BINLOGZ_ABSENT);
+
     const fn of(kind: binlogz_kind) -> Self {
         binlogz_value { kind, integer: 0, natural: 0, real: 0.0, bytes: ptr::null(), length: 0 }
     }
 }
 
-/// The texts and bytes of the values of one change: they stay where they are until the next one.
+/// The texts and bytes of the values of one change: they stay where they are until the next one. A value that is asked for again
+/// is the same one.
 #[derive(Default)]
-pub(crate) struct Kept(Vec<Box<[u8]>>);
+pub(crate) struct Kept(HashMap<(Side, usize), KeptBytes>);
+
+/// The image that a value is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Side {
+    Before,
+    After,
+}
+
+/// The text or the bytes of a value.
+pub(crate) struct KeptBytes {
+    kind: binlogz_kind,
+    bytes: Box<[u8]>,
+}
+
+/// A value before it has its place.
+pub(crate) enum Made {
+    /// One that points to nothing.
+    Whole(binlogz_value),
+    /// One that points to these.
+    Bytes(KeptBytes),
+}
 
 impl Kept {
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
 
-    fn keep(&mut self, kind: binlogz_kind, bytes: impl Into<Box<[u8]>>) -> binlogz_value {
-        let kept = bytes.into();
-        let value = binlogz_value { bytes: kept.as_ptr(), length: kept.len(), ..binlogz_value::of(kind) };
-        self.0.push(kept);
-        value
+    /// The value of a column, which is made if it wasn't asked for before.
+    pub(crate) fn value(
+        &mut self,
+        place: (Side, usize),
+        make: impl FnOnce() -> Result<Made>,
+    ) -> Result<binlogz_value> {
+        if let Some(kept) = self.0.get(&place) {
+            return Ok(kept.value());
+        }
+        Ok(match make()? {
+            Made::Whole(value) => value,
+            Made::Bytes(bytes) => self.0.entry(place).or_insert(bytes).value(),
+        })
     }
 }
 
+impl KeptBytes {
+    fn value(&self) -> binlogz_value {
+        let (bytes, length) = (self.bytes.as_ptr(), self.bytes.len());
+        binlogz_value { bytes, length, ..binlogz_value::of(self.kind) }
+    }
+}
+
+impl From<binlogz_value> for Made {
+    fn from(value: binlogz_value) -> Self {
+        Made::Whole(value)
+    }
+}
+
+fn keep(kind: binlogz_kind, bytes: impl Into<Box<[u8]>>) -> Made {
+    Made::Bytes(KeptBytes { kind, bytes: bytes.into() })
+}
+
 /// A column of an image that may not have it.
-pub(crate) fn value(row: &Row<'_, '_>, cell: Option<Cell<'_>>, kept: &mut Kept) -> Result<binlogz_value> {
+pub(crate) fn value(row: &Row<'_, '_>, cell: Option<Cell<'_>>) -> Result<Made> {
     use binlogz_kind::{
-        BINLOGZ_ABSENT, BINLOGZ_BYTES, BINLOGZ_INTEGER, BINLOGZ_NATURAL, BINLOGZ_NULL, BINLOGZ_REAL,
-        BINLOGZ_TEXT, BINLOGZ_TIMESTAMP,
+        BINLOGZ_BYTES, BINLOGZ_INTEGER, BINLOGZ_NATURAL, BINLOGZ_NULL, BINLOGZ_REAL, BINLOGZ_TEXT,
+        BINLOGZ_TIMESTAMP,
     };
-    let Some(cell) = cell else { return Ok(binlogz_value::of(BINLOGZ_ABSENT)) };
-    let integer = |kind, integer| binlogz_value { integer, ..binlogz_value::of(kind) };
-    let natural = |natural| binlogz_value { natural, ..binlogz_value::of(BINLOGZ_NATURAL) };
-    let real = |real| binlogz_value { real, ..binlogz_value::of(BINLOGZ_REAL) };
+    let Some(cell) = cell else { return Ok(binlogz_value::ABSENT.into()) };
+    let integer = |kind, integer| Made::from(binlogz_value { integer, ..binlogz_value::of(kind) });
+    let natural = |natural| Made::from(binlogz_value { natural, ..binlogz_value::of(BINLOGZ_NATURAL) });
+    let real = |real| Made::from(binlogz_value { real, ..binlogz_value::of(BINLOGZ_REAL) });
     Ok(match cell.value().map_err(Trouble::input)? {
         Value::Int(number) => integer(BINLOGZ_INTEGER, number),
         Value::Uint(number) | Value::Bit(number) => natural(number),
@@ -103,44 +154,44 @@ pub(crate) fn value(row: &Row<'_, '_>, cell: Option<Cell<'_>>, kept: &mut Kept) 
             let micros = i64::from(time.seconds()) * 1_000_000 + i64::from(time.fraction().microseconds());
             integer(BINLOGZ_TIMESTAMP, micros)
         }
-        Value::Decimal(number) => kept.keep(BINLOGZ_TEXT, number.text().as_bytes()),
-        Value::Date(date) => kept.keep(BINLOGZ_TEXT, date.text().as_bytes()),
-        Value::Time(time) => kept.keep(BINLOGZ_TEXT, time.text().as_bytes()),
-        Value::DateTime(time) => kept.keep(BINLOGZ_TEXT, time.text().as_bytes()),
+        Value::Decimal(number) => keep(BINLOGZ_TEXT, number.text().as_bytes()),
+        Value::Date(date) => keep(BINLOGZ_TEXT, date.text().as_bytes()),
+        Value::Time(time) => keep(BINLOGZ_TEXT, time.text().as_bytes()),
+        Value::DateTime(time) => keep(BINLOGZ_TEXT, time.text().as_bytes()),
         Value::Enum(number) => match cell.column.member(number) {
-            Some(name) => kept.keep(BINLOGZ_TEXT, member(cell.column, name).into_bytes()),
+            Some(name) => keep(BINLOGZ_TEXT, member(cell.column, name).into_bytes()),
             // The empty value, which an invalid one became.
-            None if number == 0 && cell.column.members.is_some() => kept.keep(BINLOGZ_TEXT, []),
+            None if number == 0 && cell.column.members.is_some() => keep(BINLOGZ_TEXT, []),
             None => natural(number.into()),
         },
         Value::Set(bits) => match names(cell.column, bits) {
-            Some(names) => kept.keep(BINLOGZ_TEXT, names.into_bytes()),
+            Some(names) => keep(BINLOGZ_TEXT, names.into_bytes()),
             None => natural(bits),
         },
         Value::Bytes(bytes) => match cell.text() {
-            Some(text) => kept.keep(BINLOGZ_TEXT, text.as_bytes()),
+            Some(text) => keep(BINLOGZ_TEXT, text.as_bytes()),
             // Before 8.0.1 logs name no character sets.
             None if cell.column.collation.is_none() && std::str::from_utf8(bytes).is_ok() => {
-                kept.keep(BINLOGZ_TEXT, bytes)
+                keep(BINLOGZ_TEXT, bytes)
             }
-            None => kept.keep(BINLOGZ_BYTES, cell.column.padded(bytes)),
+            None => keep(BINLOGZ_BYTES, cell.column.padded(bytes)),
         },
-        Value::Geometry(bytes) => kept.keep(BINLOGZ_BYTES, bytes),
-        Value::Vector(vector) => kept.keep(BINLOGZ_BYTES, vector.as_bytes()),
+        Value::Geometry(bytes) => keep(BINLOGZ_BYTES, bytes),
+        Value::Vector(vector) => keep(BINLOGZ_BYTES, vector.as_bytes()),
         Value::Json(document) => {
             let mut text = Vec::new();
             document.write_text(&mut text).map_err(Trouble::input)?;
-            kept.keep(BINLOGZ_TEXT, text)
+            keep(BINLOGZ_TEXT, text)
         }
         Value::JsonDiffs(_) => {
+            let tree = row.json_after(cell.index).map_err(Trouble::input)?;
+            let tree = tree.ok_or_else(|| Trouble::input("a JSON difference without its document"))?;
             let mut text = Vec::new();
-            if let Some(tree) = row.json_after(cell.index).map_err(Trouble::input)? {
-                tree.write_text(&mut text).map_err(Trouble::input)?;
-            }
-            kept.keep(BINLOGZ_TEXT, text)
+            tree.write_text(&mut text).map_err(Trouble::input)?;
+            keep(BINLOGZ_TEXT, text)
         }
         // And types of future servers.
-        Value::Null | _ => binlogz_value::of(BINLOGZ_NULL),
+        Value::Null | _ => binlogz_value::of(BINLOGZ_NULL).into(),
     })
 }
 

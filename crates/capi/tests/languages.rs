@@ -11,6 +11,9 @@ use binlogz_flow::{Input, Rewrite, Rewriter};
 use binlogz_testkit::tool::{require, skip};
 use binlogz_testkit::{Tool, corpus};
 
+#[path = "attack/mod.rs"]
+mod attack;
+
 const CRATE: &str = env!("CARGO_MANIFEST_DIR");
 /// Foreign memory is Java's own since this version.
 const JAVA_MIN: u32 = 22;
