@@ -3,12 +3,13 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use arrow_array::builder::{StringBuilder, TimestampMicrosecondBuilder, UInt32Builder, UInt64Builder};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader, StructArray};
+use arrow_buffer::NullBuffer;
 use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, SchemaRef};
 use binlogz_arrow::{Image, Side, TableFields, moment};
 use binlogz_binlog::event::RowsEvent;
@@ -19,14 +20,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use crate::definitions::{self, TableName};
-use crate::feed::{Feed, Next, Trouble};
+use crate::feed::{BUG, Feed, Next, Trouble};
 use crate::gather::{Content, Gathered, GtidContent, RowsContent};
+use crate::interrupt::{Interrupted, LOOK_PERIOD, interruptible};
 use crate::rows::operation;
 use crate::stream::Stream;
 use crate::table::column_name;
 
-/// How often a waiting stream lets Python look for signals.
-const LOOK_PERIOD: Duration = Duration::from_millis(100);
 /// A batch is passed on when it has so many rows,
 const ROWS_MAX: usize = 8192;
 /// or its events so many bytes.
@@ -47,7 +47,8 @@ pub(crate) fn arrow_rows(
     let (feed, paths) =
         stream.taken().ok_or_else(|| PyValueError::new_err("the log was closed, or read before"))?;
     let name = TableName { database, table };
-    let opened = py.detach(|| Batches::open(feed, &paths, name)).map_err(PyValueError::new_err)?;
+    let opened = interruptible(py, move |interrupted| Batches::open(feed, &paths, name, interrupted))?;
+    let opened = opened.map_err(PyValueError::new_err)?;
     Ok(ArrowRows(Mutex::new(Some(opened))))
 }
 
@@ -143,8 +144,9 @@ impl Columns {
         Schema::new(columns.map(|(name, kind)| Field::new(name, kind, true)).to_vec())
     }
 
-    fn finish(&mut self) -> Result<Vec<ArrayRef>, ArrowError> {
-        Ok(vec![
+    /// The first rows. There may be parts of others after them, of an event that can't be read.
+    fn finish(&mut self, fields: &Fields, rows: usize) -> Result<Vec<ArrayRef>, ArrowError> {
+        let whole: [ArrayRef; 10] = [
             Arc::new(self.log.finish()),
             Arc::new(self.position.finish()),
             Arc::new(self.gtid.finish()),
@@ -155,9 +157,14 @@ impl Columns {
             Arc::new(self.offset.finish()),
             Arc::new(self.row.finish()),
             Arc::new(self.operation.finish()),
-            self.before.finish()?,
-            self.after.finish()?,
-        ])
+        ];
+        let mut columns: Vec<_> = whole.iter().map(|column| column.slice(0, rows)).collect();
+        for image in [&mut self.before, &mut self.after] {
+            let values = image.values.iter_mut().map(|values| values.finish().slice(0, rows)).collect();
+            let is_there: NullBuffer = std::mem::take(&mut image.is_there).into_iter().take(rows).collect();
+            columns.push(Arc::new(StructArray::try_new(fields.clone(), values, Some(is_there))?));
+        }
+        Ok(columns)
     }
 }
 
@@ -188,18 +195,24 @@ type Places = Option<Vec<Option<usize>>>;
 const TABLES_MAX: usize = 1024;
 
 impl Batches {
-    fn open(feed: Arc<Feed>, paths: &[std::path::PathBuf], name: TableName) -> Result<Self, String> {
+    fn open(
+        feed: Arc<Feed>,
+        paths: &[std::path::PathBuf],
+        name: TableName,
+        interrupted: &Interrupted,
+    ) -> Result<Self, String> {
         let (mut events, mut end) = (Vec::new(), None);
         let fields = if !paths.is_empty() && definitions::can_be_read_twice(paths) {
-            definitions::of_table(paths, &name)
+            definitions::of_table(paths, &name, interrupted)
         } else {
-            first_definition(&feed, &name, &mut events, &mut end)
+            first_definition(&feed, &name, &mut events, &mut end, interrupted)
         };
         if fields.is_empty() {
             // Reading to the end says whether that is an error.
             let why = match end {
                 Some(Some(error)) => error,
                 _ => loop {
+                    interrupted.check().map_err(|error| error.to_string())?;
                     match feed.next(LOOK_PERIOD) {
                         Next::Batch(Ok(_)) | Next::NotYet => {}
                         Next::Batch(Err(trouble)) => break failed(trouble),
@@ -264,10 +277,12 @@ impl Batches {
             self.rows += 1;
             Ok(())
         });
-        done.map_err(|error| {
+        if let Err(error) = done {
+            // Those of the event before the bad one count no more than it.
+            self.rows = before;
             let error = error.at(event.offset, Some(event.header.event_type));
-            ArrowError::ParseError(format!("{} {error}", event.log))
-        })?;
+            return Err(ArrowError::ParseError(format!("{} {error}", event.log)));
+        }
         // The same for all rows of the event.
         for _ in before..self.rows {
             let (columns, frame) = (&mut self.columns, &self.frame);
@@ -320,10 +335,11 @@ impl Batches {
     /// The rows so far.
     fn batch(&mut self) -> Option<Result<RecordBatch, ArrowError>> {
         self.bytes = 0;
-        if std::mem::take(&mut self.rows) == 0 {
+        let rows = std::mem::take(&mut self.rows);
+        if rows == 0 {
             return None;
         }
-        let arrays = self.columns.finish();
+        let arrays = self.columns.finish(&self.fields, rows);
         Some(arrays.and_then(|arrays| RecordBatch::try_new(Arc::clone(&self.schema), arrays)))
     }
 
@@ -337,7 +353,18 @@ impl Batches {
 impl Iterator for Batches {
     type Item = Result<RecordBatch, ArrowError>;
 
+    /// Arrow's interface to C calls it: a panic would end the process.
     fn next(&mut self) -> Option<Self::Item> {
+        catch_unwind(AssertUnwindSafe(|| self.next_batch())).unwrap_or_else(|_| {
+            self.end = Some(None);
+            self.rows = 0;
+            Some(Err(failed(Trouble::Bug)))
+        })
+    }
+}
+
+impl Batches {
+    fn next_batch(&mut self) -> Option<Result<RecordBatch, ArrowError>> {
         loop {
             while let Some(event) = self.waiting.next() {
                 if let Err(error) = self.take(event) {
@@ -355,14 +382,16 @@ impl Iterator for Batches {
                 Next::Batch(Ok(events)) => self.waiting = events.into_iter(),
                 Next::Batch(Err(trouble)) => self.fail(failed(trouble)),
                 Next::End => self.end = Some(None),
-                Next::NotYet => {
-                    if let Err(error) = Python::attach(|py| py.check_signals()) {
+                Next::NotYet => match Python::try_attach(|py| py.check_signals()) {
+                    Some(Ok(())) if self.rows == 0 => {}
+                    // A program that follows a server gets its rows while nothing happens.
+                    Some(Ok(())) => return self.batch(),
+                    Some(Err(error)) => self.fail(ArrowError::ExternalError(Box::new(error))),
+                    None => {
+                        let error = io::Error::other("the interpreter ends");
                         self.fail(ArrowError::ExternalError(Box::new(error)));
-                    } else if self.rows > 0 {
-                        // A program that follows a server gets its rows while nothing happens.
-                        return self.batch();
                     }
-                }
+                },
             }
         }
     }
@@ -397,6 +426,7 @@ fn first_definition(
     name: &TableName,
     events: &mut Vec<Gathered>,
     end: &mut Option<Option<ArrowError>>,
+    interrupted: &Interrupted,
 ) -> TableFields {
     let mut fields = TableFields::default();
     while fields.is_empty() && end.is_none() {
@@ -418,7 +448,7 @@ fn first_definition(
             Next::Batch(Err(trouble)) => *end = Some(Some(failed(trouble))),
             Next::End => *end = Some(None),
             Next::NotYet => {
-                if let Err(error) = Python::attach(|py| py.check_signals()) {
+                if let Err(error) = interrupted.check() {
                     *end = Some(Some(ArrowError::ExternalError(Box::new(error))));
                 }
             }
@@ -433,5 +463,6 @@ fn failed(trouble: Trouble) -> ArrowError {
         Trouble::Broken(error) | Trouble::Lost(error) => {
             ArrowError::IoError(error.clone(), io::Error::other(error))
         }
+        Trouble::Bug => ArrowError::ExternalError(BUG.into()),
     }
 }

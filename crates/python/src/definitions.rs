@@ -10,6 +10,7 @@ use binlogz_binlog::row::TableSchema;
 use binlogz_flow::events::{self, EventBatch, Item, TableEvent, Tables};
 use binlogz_flow::{Error, Input};
 
+use crate::interrupt::Interrupted;
 use crate::table::column_name;
 
 /// The name of a table.
@@ -43,7 +44,7 @@ pub(crate) fn can_be_read_twice(paths: &[PathBuf]) -> bool {
 }
 
 /// The columns of a table in these logs. It ends where a log can't be read: reading the rows says why.
-pub(crate) fn of_table(paths: &[PathBuf], name: &TableName) -> TableFields {
+pub(crate) fn of_table(paths: &[PathBuf], name: &TableName, interrupted: &Interrupted) -> TableFields {
     let mut found = TableFields::default();
     let workers = thread::available_parallelism().map_or(1, usize::from);
     for path in paths {
@@ -57,7 +58,7 @@ pub(crate) fn of_table(paths: &[PathBuf], name: &TableName) -> TableFields {
         };
         let sink = |part| {
             found.join(part);
-            Ok(())
+            interrupted.check().map_err(|error| Error::Output(error.into()))
         };
         if events::run(input, workers, || Ok(Tables::one_of(workers)), work, sink, &mut |_| {}).is_err() {
             break;

@@ -1,7 +1,9 @@
 //! The threads that gather events, and the short queue in which batches wait for the interpreter. A thread ends with its
 //! logs, or when nobody reads the queue.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -29,7 +31,15 @@ pub(crate) enum Trouble {
     Broken(String),
     /// The connection to a server, once there was one.
     Lost(String),
+    /// A panic of ours.
+    Bug,
 }
+
+/// The message for a panic of ours.
+pub(crate) const BUG: &str = "a bug in binlogz: the thread that reads the log panicked";
+/// That for a process that was forked after the log was opened.
+pub(crate) const FORKED: &str =
+    "the log was opened in another process, whose threads are not in this one; open it anew here";
 
 type Batch = Result<Vec<Gathered>, Trouble>;
 
@@ -37,6 +47,10 @@ type Batch = Result<Vec<Gathered>, Trouble>;
 pub(crate) struct Feed {
     batches: Mutex<Receiver<Batch>>,
     hang_up: Option<HangUp>,
+    /// Nobody wants more: also those that wait for it now.
+    is_closed: AtomicBool,
+    /// The process that has the thread. One that is forked from it has a copy of the queue, which nobody fills, and of the connection.
+    process: u32,
 }
 
 /// The next batch.
@@ -51,7 +65,7 @@ impl Feed {
     /// The events of logs, one after the other.
     pub(crate) fn of_logs(paths: Vec<PathBuf>, left_out: GtidSet) -> Self {
         let (sender, batches) = sync_channel(BATCHES_WAITING);
-        thread::spawn(move || {
+        fill(sender.clone(), move || {
             let mut gatherer = gatherer(left_out, &sender);
             for path in &paths {
                 let read = read_log(path, &mut gatherer);
@@ -67,7 +81,12 @@ impl Feed {
             }
             let _ = gatherer.flush();
         });
-        Feed { batches: Mutex::new(batches), hang_up: None }
+        Feed::new(batches, None)
+    }
+
+    fn new(batches: Receiver<Batch>, hang_up: Option<HangUp>) -> Self {
+        let (batches, is_closed) = (Mutex::new(batches), AtomicBool::new(false));
+        Feed { batches, hang_up, is_closed, process: std::process::id() }
     }
 
     /// The events that a server sends, but for those of types that nobody looks at.
@@ -80,7 +99,7 @@ impl Feed {
         let hang_up = remote.hang_up().ok();
         let server = options.server();
         let (sender, batches) = sync_channel(BATCHES_WAITING);
-        thread::spawn(move || {
+        fill(sender.clone(), move || {
             let mut gatherer = gatherer(GtidSet::default(), &sender).without(unread);
             let received = receive(&mut remote, &server, &mut gatherer);
             if gatherer.is_over {
@@ -91,26 +110,53 @@ impl Feed {
                 let _ = sender.send(Err(trouble));
             }
         });
-        Ok(Feed { batches: Mutex::new(batches), hang_up })
+        Ok(Feed::new(batches, hang_up))
     }
 
     /// The next batch, if there is one within this time.
     pub(crate) fn next(&self, within: Duration) -> Next {
+        if self.is_of_another_process() {
+            return Next::Batch(Err(Trouble::Broken(FORKED.to_owned())));
+        }
         let batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
-        match batches.recv_timeout(within) {
+        let next = batches.recv_timeout(within);
+        if self.is_closed.load(Ordering::Relaxed) {
+            return Next::End;
+        }
+        match next {
             Ok(batch) => Next::Batch(batch),
             Err(RecvTimeoutError::Timeout) => Next::NotYet,
             Err(RecvTimeoutError::Disconnected) => Next::End,
         }
     }
+
+    /// Ends it, also for threads that wait for the next batch, and the connection to a server.
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+        // The connection of a forked process is its parent's, too.
+        if let Some(hang_up) = self.hang_up.as_ref().filter(|_| !self.is_of_another_process()) {
+            hang_up.now();
+        }
+    }
+
+    fn is_of_another_process(&self) -> bool {
+        self.process != std::process::id()
+    }
 }
 
 impl Drop for Feed {
     fn drop(&mut self) {
-        if let Some(hang_up) = &self.hang_up {
-            hang_up.now();
-        }
+        self.close();
     }
+}
+
+/// Fills a queue in a thread of its own. A panic is told to the reader of the queue: it is not the end of the log.
+fn fill(sender: SyncSender<Batch>, work: impl FnOnce() + Send + 'static) {
+    thread::spawn(move || {
+        if catch_unwind(AssertUnwindSafe(work)).is_err() {
+            let _ = sender.send(Err(Trouble::Bug));
+        }
+    });
 }
 
 fn gatherer(left_out: GtidSet, sender: &SyncSender<Batch>) -> Gatherer<'static> {

@@ -21,6 +21,9 @@ const BATCH_BYTES: usize = 512 << 10;
 /// or so many events.
 const BATCH_EVENTS: usize = 4096;
 
+/// Room for a body that is kept for the next one.
+const BODY_KEPT_MAX: usize = 1 << 20;
+
 /// An event.
 pub(crate) struct Gathered {
     pub(crate) header: EventHeader,
@@ -317,7 +320,10 @@ impl Walker for Gatherer<'_> {
         let Some((header, place)) = self.header.take() else { return ControlFlow::Continue(()) };
         let body = std::mem::take(&mut self.body);
         let flow = self.event(place, &header, &body);
-        self.body = body;
+        // The room for a large one is not held while Python works with it.
+        if body.capacity() <= BODY_KEPT_MAX {
+            self.body = body;
+        }
         flow
     }
 }

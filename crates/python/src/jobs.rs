@@ -1,5 +1,6 @@
 //! Work on whole logs, and questions to servers.
 
+use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -15,6 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::feed;
+use crate::interrupt::{Interrupted, interruptible};
 use crate::stream::connect_options;
 use crate::{bad, broken};
 
@@ -38,7 +40,7 @@ fn error_in(path: &Path, error: &FlowError) -> PyErr {
 /// The contents of logs in figures, as the JSON document of `binlogz stats --format json`.
 #[pyfunction]
 pub(crate) fn stats(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<String> {
-    py.detach(|| {
+    let document = interruptible(py, move |interrupted| {
         let mut figures = Stats::new(TOP);
         for path in feed::expand(paths).map_err(broken)? {
             let input = feed::open(&path).map_err(|error| broken(format!("{}: {error}", path.display())))?;
@@ -50,7 +52,7 @@ pub(crate) fn stats(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<String> {
                 |collector, batch| Ok(collector.collect(batch)),
                 |part| {
                     file.add(part);
-                    Ok(())
+                    interrupted.check().map_err(|error| FlowError::Output(error.into()))
                 },
                 &mut |_| {},
             );
@@ -60,7 +62,8 @@ pub(crate) fn stats(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<String> {
         let mut text = Vec::new();
         Format::Json.write(&figures.sections(), &mut text).map_err(broken)?;
         String::from_utf8(text).map_err(bad)
-    })
+    });
+    document?
 }
 
 /// Compresses the transactions of a log. Returns how many were compressed, and the bytes read and written.
@@ -75,7 +78,9 @@ pub(crate) fn compress(
     let level =
         CompressionLevel::new(level).ok_or_else(|| bad(format!("level is {level}, expected 1 to 22")))?;
     let options = CompressOptions { level, ..CompressOptions::default() };
-    py.detach(|| rewrite(&path, &output, Rewrite::Compress(options), replace))
+    interruptible(py, move |interrupted| {
+        rewrite(&path, &output, Rewrite::Compress(options), replace, interrupted)
+    })?
 }
 
 /// Takes the transactions of a log out of their payloads. Returns how many, and the bytes read and written.
@@ -86,19 +91,44 @@ pub(crate) fn expand(
     output: PathBuf,
     replace: bool,
 ) -> PyResult<(u64, u64, u64)> {
-    py.detach(|| rewrite(&path, &output, Rewrite::Expand, replace))
+    interruptible(py, move |interrupted| rewrite(&path, &output, Rewrite::Expand, replace, interrupted))?
 }
 
-fn rewrite(path: &Path, output: &Path, how: Rewrite, replace: bool) -> PyResult<(u64, u64, u64)> {
+/// A file that takes no more once nobody waits for it.
+struct Interruptible<'i> {
+    file: AtomicFile,
+    interrupted: &'i Interrupted,
+}
+
+impl Write for Interruptible<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.interrupted.check()?;
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+fn rewrite(
+    path: &Path,
+    output: &Path,
+    how: Rewrite,
+    replace: bool,
+    interrupted: &Interrupted,
+) -> PyResult<(u64, u64, u64)> {
     let writing = |error: std::io::Error| broken(format!("{}: {error}", output.display()));
     let input = feed::open(path).map_err(|error| broken(format!("{}: {error}", path.display())))?;
-    let mut file = AtomicFile::begin(output, MODE).map_err(writing)?;
+    let file = AtomicFile::begin(output, MODE).map_err(writing)?;
+    let mut file = Interruptible { file, interrupted };
     let done = Rewriter::new(how).workers(workers()).run(input, &mut file);
     let summary = done.map_err(|error| match &error {
         FlowError::Output(error) => broken(format!("{}: {error}", output.display())),
         error => error_in(path, error),
     })?;
-    file.finish(if replace { Existing::Replace } else { Existing::Refuse }).map_err(writing)?;
+    interrupted.check().map_err(writing)?;
+    file.file.finish(if replace { Existing::Replace } else { Existing::Refuse }).map_err(writing)?;
     Ok((summary.tally.changed, summary.bytes_read, summary.bytes_written))
 }
 
@@ -110,13 +140,14 @@ pub(crate) fn ask<'py>(
     statement: &str,
 ) -> PyResult<Bound<'py, PyList>> {
     let connect = connect_options(&options)?;
-    let answer = py.detach(|| {
+    let statement = statement.to_owned();
+    let answer = interruptible(py, move |_| {
         let mut connection = Connection::open(&connect)?;
-        let rows = connection.query(statement)?;
+        let rows = connection.query(&statement)?;
         let names = connection.columns().iter().map(|column| column.name.clone());
         Ok::<_, binlogz_source::Error>((names.collect::<Vec<_>>(), rows))
     });
-    let (names, rows) = answer.map_err(broken)?;
+    let (names, rows) = answer?.map_err(broken)?;
     let list = PyList::empty(py);
     for row in rows {
         let dict = PyDict::new(py);

@@ -10,6 +10,7 @@
 //! definitions  the columns of a table over all logs                             no interpreter
 //! arrow   row changes of a table as Arrow's C stream
 //! jobs    stats, compress, expand; questions to servers
+//! interrupt  work that may take long, while Python looks for signals
 //! ```
 //!
 //! Reading, checking and expanding is done by a thread that never takes the interpreter's lock. The lock is held only while
@@ -23,6 +24,7 @@ mod arrow;
 mod definitions;
 mod feed;
 mod gather;
+mod interrupt;
 mod jobs;
 mod rows;
 mod stream;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use binlogz_binlog::EventType;
@@ -11,18 +11,17 @@ use binlogz_binlog::row::TableSchema;
 use binlogz_source::wire::session::{DumpStart, Profile, ReplicaProfile};
 use binlogz_source::{ConnectOptions, DumpOptions};
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::PyConnectionResetError;
+use pyo3::exceptions::{PyConnectionResetError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 
-use crate::feed::{Feed, Next, Trouble, expand};
+use crate::feed::{BUG, Feed, Next, Trouble, expand};
 use crate::gather::{Content, Gathered};
+use crate::interrupt::{LOOK_PERIOD, interruptible};
 use crate::rows::{Rows, is_of};
 use crate::table::Table;
 use crate::{bad, broken};
 
-/// How often a waiting stream lets Python look for signals.
-const LOOK_PERIOD: Duration = Duration::from_millis(100);
 /// Tables that are remembered.
 const TABLES_MAX: usize = 1024;
 
@@ -40,7 +39,7 @@ pub(crate) struct Stream {
 #[pyo3(signature = (paths, start_after=None))]
 pub(crate) fn open_logs(py: Python<'_>, paths: Vec<PathBuf>, start_after: Option<&str>) -> PyResult<Stream> {
     let left_out = gtid_set(start_after)?;
-    let paths = py.detach(|| expand(paths)).map_err(broken)?;
+    let paths = interruptible(py, move |_| expand(paths))?.map_err(broken)?;
     Ok(Stream::new(Feed::of_logs(paths.clone(), left_out), paths))
 }
 
@@ -82,7 +81,7 @@ pub(crate) fn open_server(
     };
     let unread = unread.into_iter().map(EventType).collect();
     let dump = DumpOptions { profile, server_id, start, non_blocking: !blocking, verify_checksums: true };
-    let feed = py.detach(|| Feed::of_server(&connect, dump, unread)).map_err(broken)?;
+    let feed = interruptible(py, move |_| Feed::of_server(&connect, dump, unread))?.map_err(broken)?;
     Ok(Stream::new(feed, Vec::new()))
 }
 
@@ -118,15 +117,19 @@ impl Stream {
                 Next::Batch(Err(Trouble::Bad(error))) => return Err(bad(error)),
                 Next::Batch(Err(Trouble::Broken(error))) => return Err(broken(error)),
                 Next::Batch(Err(Trouble::Lost(error))) => return Err(PyConnectionResetError::new_err(error)),
+                Next::Batch(Err(Trouble::Bug)) => return Err(PyRuntimeError::new_err(BUG)),
                 Next::NotYet => py.check_signals()?,
                 Next::End => return Ok(None),
             }
         }
     }
 
-    /// Ends the stream, and the connection to a server.
+    /// Ends the stream, also for threads that wait for its next batch, and the connection to a server.
     fn close(&self) {
-        self.feed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(feed) = feed {
+            feed.close();
+        }
     }
 }
 
@@ -209,19 +212,26 @@ impl Stream {
         })
     }
 
+    /// The list is not locked while Python works: its garbage collector may run anything, this stream and other threads among it.
+    fn tables(&self) -> MutexGuard<'_, HashMap<usize, Py<Table>>> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The one object of a table as a log describes it.
     fn table(&self, py: Python<'_>, schema: &Arc<TableSchema>) -> PyResult<Py<Table>> {
-        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         // The table keeps its schema, so that no other has the address.
         let key = Arc::as_ptr(schema) as usize;
-        if let Some(table) = tables.get(&key) {
-            return Ok(table.clone_ref(py));
-        }
-        if tables.len() == TABLES_MAX {
-            tables.clear();
+        let known = self.tables().get(&key).map(|table| table.clone_ref(py));
+        if let Some(table) = known {
+            return Ok(table);
         }
         let table = Py::new(py, Table::new(py, schema)?)?;
-        tables.insert(key, table.clone_ref(py));
+        let kept = table.clone_ref(py);
+        let mut tables = self.tables();
+        let too_many = if tables.len() == TABLES_MAX { std::mem::take(&mut *tables) } else { HashMap::new() };
+        let same = tables.insert(key, kept);
+        drop(tables);
+        drop((too_many, same));
         Ok(table)
     }
 }

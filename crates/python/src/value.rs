@@ -19,7 +19,7 @@
 //! VECTOR                 list of float                    list of float (it has none)
 //! ```
 
-use binlogz_binlog::row::json::{JsonDocument, JsonValue};
+use binlogz_binlog::row::json::{JSON_DEPTH_MAX, JsonDocument, JsonValue};
 use binlogz_binlog::row::{
     Cell, ColumnKind, ColumnSchema, Date, DateTime, Decimal, Row, Time, Timestamp, Value,
 };
@@ -243,56 +243,104 @@ fn set_text<'py>(py: Python<'py>, column: &ColumnSchema, bits: u64) -> PyResult<
 }
 
 fn json<'py>(py: Python<'py>, document: JsonDocument<'_>, style: Style) -> PyResult<Bound<'py, PyAny>> {
-    json_value(py, document.value().map_err(bad)?, style)
+    let mut walk = JsonWalk { style, budget: document.as_bytes().len(), depth: 0 };
+    walk.value(py, document.value().map_err(bad)?)
 }
 
-fn json_value<'py>(py: Python<'py>, value: JsonValue<'_>, style: Style) -> PyResult<Bound<'py, PyAny>> {
-    let string = |bytes: &[u8]| match style {
-        Style::Ours => PyString::new(py, &String::from_utf8_lossy(bytes)).into_any(),
-        Style::Compat => PyBytes::new(py, bytes).into_any(),
-    };
-    Ok(match value {
-        JsonValue::Null => py.None().into_bound(py),
-        JsonValue::Bool(value) => value.into_bound_py_any(py)?,
-        JsonValue::Int(number) => number.into_bound_py_any(py)?,
-        JsonValue::Uint(number) => number.into_bound_py_any(py)?,
-        JsonValue::Double(number) => number.into_bound_py_any(py)?,
-        JsonValue::Decimal(number) => decimal(py, number)?,
-        JsonValue::String(bytes) => string(bytes),
-        JsonValue::Date(date) => match (style, day(py, date)) {
-            // It knows no dates in documents.
-            (Style::Compat, Some(_)) => midnight(py, date)?,
-            (Style::Ours, Some(date)) => date,
-            _ => date.text().as_str().into_bound_py_any(py)?,
-        },
-        JsonValue::DateTime(time) => match moment(py, time) {
-            Some(time) => time,
-            None => time.text().as_str().into_bound_py_any(py)?,
-        },
-        JsonValue::Time(time) => delta(py, time)?,
-        JsonValue::Opaque { bytes, .. } => match style {
-            Style::Ours => PyBytes::new(py, bytes).into_any(),
-            Style::Compat => {
-                let valid = bytes.utf8_chunks().map(|chunk| chunk.valid()).collect::<String>();
-                valid.into_bound_py_any(py)?
-            }
-        },
-        JsonValue::Array(array) => {
-            let list = PyList::empty(py);
-            for value in array.iter() {
-                list.append(json_value(py, value.map_err(bad)?, style)?)?;
-            }
-            list.into_any()
+/// Bytes of an array's entry for an element, and of an object's entries for a member, at least.
+const ELEMENT_SIZE: usize = 3;
+const MEMBER_SIZE: usize = 7;
+
+/// Makes objects of a document. Offsets in it may be shared by several values, and containers lie in one another: so what is read is
+/// taken from a budget of the document's own size, which valid documents never exceed, and the depth has the server's bound.
+struct JsonWalk {
+    style: Style,
+    budget: usize,
+    depth: usize,
+}
+
+impl JsonWalk {
+    fn spend(&mut self, bytes: usize) -> PyResult<()> {
+        let left = self.budget.checked_sub(bytes);
+        self.budget = left.ok_or_else(|| {
+            bad("json document: offsets: found shared by several values, expected one value each")
+        })?;
+        Ok(())
+    }
+
+    fn enter(&mut self) -> PyResult<()> {
+        self.depth += 1;
+        if self.depth > JSON_DEPTH_MAX {
+            let (found, expected) = (self.depth, JSON_DEPTH_MAX);
+            return Err(bad(format!(
+                "json document: nesting: found {found}, expected at most {expected} levels"
+            )));
         }
-        JsonValue::Object(object) => {
-            let dict = PyDict::new(py);
-            for member in object.iter() {
-                let (key, value) = member.map_err(bad)?;
-                dict.set_item(string(key), json_value(py, value, style)?)?;
+        Ok(())
+    }
+
+    fn string<'py>(&mut self, py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+        self.spend(bytes.len())?;
+        Ok(match self.style {
+            Style::Ours => PyString::new(py, &String::from_utf8_lossy(bytes)).into_any(),
+            Style::Compat => PyBytes::new(py, bytes).into_any(),
+        })
+    }
+
+    fn value<'py>(&mut self, py: Python<'py>, value: JsonValue<'_>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match value {
+            JsonValue::Null => py.None().into_bound(py),
+            JsonValue::Bool(value) => value.into_bound_py_any(py)?,
+            JsonValue::Int(number) => number.into_bound_py_any(py)?,
+            JsonValue::Uint(number) => number.into_bound_py_any(py)?,
+            JsonValue::Double(number) => number.into_bound_py_any(py)?,
+            JsonValue::Decimal(number) => decimal(py, number)?,
+            JsonValue::String(bytes) => self.string(py, bytes)?,
+            JsonValue::Date(date) => match (self.style, day(py, date)) {
+                // It knows no dates in documents.
+                (Style::Compat, Some(_)) => midnight(py, date)?,
+                (Style::Ours, Some(date)) => date,
+                _ => date.text().as_str().into_bound_py_any(py)?,
+            },
+            JsonValue::DateTime(time) => match moment(py, time) {
+                Some(time) => time,
+                None => time.text().as_str().into_bound_py_any(py)?,
+            },
+            JsonValue::Time(time) => delta(py, time)?,
+            JsonValue::Opaque { bytes, .. } => {
+                self.spend(bytes.len())?;
+                match self.style {
+                    Style::Ours => PyBytes::new(py, bytes).into_any(),
+                    Style::Compat => {
+                        let valid = bytes.utf8_chunks().map(|chunk| chunk.valid()).collect::<String>();
+                        valid.into_bound_py_any(py)?
+                    }
+                }
             }
-            dict.into_any()
-        }
-    })
+            JsonValue::Array(array) => {
+                self.enter()?;
+                let list = PyList::empty(py);
+                for value in array.iter() {
+                    self.spend(ELEMENT_SIZE)?;
+                    list.append(self.value(py, value.map_err(bad)?)?)?;
+                }
+                self.depth -= 1;
+                list.into_any()
+            }
+            JsonValue::Object(object) => {
+                self.enter()?;
+                let dict = PyDict::new(py);
+                for member in object.iter() {
+                    self.spend(MEMBER_SIZE)?;
+                    let (key, value) = member.map_err(bad)?;
+                    let key = self.string(py, key)?;
+                    dict.set_item(key, self.value(py, value)?)?;
+                }
+                self.depth -= 1;
+                dict.into_any()
+            }
+        })
+    }
 }
 
 fn midnight<'py>(py: Python<'py>, date: Date) -> PyResult<Bound<'py, PyAny>> {

@@ -3,6 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+#[path = "hostile/mod.rs"]
+mod hostile;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
