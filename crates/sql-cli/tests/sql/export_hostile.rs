@@ -431,7 +431,10 @@ fn a_run_whose_files_can_not_have_their_places_does_not_count() {
     fs::write(&folder, log.bytes()).unwrap();
     fs::write(exports.to().join("other"), "mine").unwrap();
     let error = export(&exports.to(), &[], std::slice::from_ref(&folder)).failure();
-    assert_eq!(error, format!("{}: is no folder", exports.to().join("other").display()));
+    assert_eq!(
+        error,
+        format!("{}: Not a directory (os error 20)", exports.to().join("other/item").display())
+    );
     assert_eq!(told(exports.export(RUNS as usize)), "run 4: 1 transaction, 1 row change of 1 table, 2 files");
 }
 
