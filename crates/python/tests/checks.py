@@ -8,6 +8,9 @@ import io
 import json
 import os
 import pathlib
+import random
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -349,6 +352,51 @@ def kill(connection, number):
         return False
 
 
+class Cutting:
+    """Stands before the server, and ends a connection after so many bytes of it."""
+
+    def __init__(self, size, by_reset=False):
+        self.size, self.by_reset, self.passed = size, by_reset, 0
+
+    def __enter__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+
+    def serve(self):
+        client, _ = self.listener.accept()
+        server = socket.create_connection(("127.0.0.1", PORT))
+        asking = threading.Thread(target=self.ask, args=(client, server), daemon=True)
+        asking.start()
+        left = self.size
+        with contextlib.suppress(OSError):
+            while left != 0 and (data := server.recv(min(left or 65536, 65536))):
+                self.passed += len(data)
+                left = left if left is None else left - len(data)
+                client.sendall(data)
+            if self.by_reset:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                # A socket that another thread reads isn't closed.
+                client.shutdown(socket.SHUT_RD)
+                asking.join()
+            else:
+                client.shutdown(socket.SHUT_RDWR)
+        client.close()
+        with contextlib.suppress(OSError):
+            server.shutdown(socket.SHUT_RDWR)
+
+    @staticmethod
+    def ask(client, server):
+        with contextlib.suppress(OSError):
+            while data := client.recv(65536):
+                server.sendall(data)
+            server.shutdown(socket.SHUT_RDWR)
+
+
 class Connections(unittest.TestCase):
     def setUp(self):
         # A server ends a dump when it next sends something: other tests' may still be there.
@@ -436,6 +484,30 @@ class Connections(unittest.TestCase):
         self.assertEqual(seen, written)
         self.assertEqual((len(kills), len(breaks)), (3, 3))
         self.assertIn(f"127.0.0.1:{PORT}", breaks[0])
+
+    def test_a_connection_that_is_cut_at_any_byte_is_an_error_after_what_came(self):
+        """Between us and the server, after each of some numbers of bytes: by an end, or by a reset."""
+        seed = int(os.environ.get("SEED", time.time()))
+        chance = random.Random(seed)
+
+        def rows(port):
+            url = URL.replace(str(PORT), str(port))
+            with binlogz.open(url, log=COMPRESSED) as log:
+                for change in log.changes():
+                    yield change.operation, change.table_name, change.after
+
+        whole = list(rows(PORT))
+        with Cutting(None) as proxy:
+            self.assertEqual(list(rows(proxy.port)), whole)
+        for _ in range(25):
+            # Half of them in the beginning: the login. None in the last bytes: the session is over before them.
+            size = chance.randrange(proxy.passed * 9 // 10 if chance.random() < 0.5 else 8192)
+            with self.subTest(seed=seed, size=size), Cutting(size, chance.random() < 0.5) as proxy_that_cuts:
+                seen = []
+                with self.assertRaises(OSError):
+                    seen.extend(rows(proxy_that_cuts.port))
+                self.assertEqual(seen, whole[: len(seen)])
+                self.assertLess(len(seen), len(whole))
 
     def test_the_drop_in_asks_again_by_itself(self):
         def follow(done, count):
