@@ -199,3 +199,21 @@ fn logs_that_do_not_follow_each_other_are_refused() {
     let row: serde_json::Value = serde_json::from_str(events.text().lines().next().unwrap()).unwrap();
     undo(&["--gtids", row["gtid"].as_str().unwrap(), "binlog.000002", "binlog.000005"]).is_done();
 }
+
+#[test]
+fn a_trigger_that_may_run_again_is_told() {
+    let folder = Folder::new();
+    let log = folder.put("trigger.binlog", include_bytes!("trigger.binlog"));
+    let undo = |more: &[&str]| folder.run(["undo"].iter().chain(more).chain(&[log.to_str().unwrap()]));
+    let line = "one statement changed rows of c_trigger.t and c_trigger.log: if a trigger did that, it runs again with the script";
+    let script = undo(&[]);
+    assert_eq!(script.code, Some(0), "{}", script.stderr);
+    assert!(
+        script.stderr.contains(line) && script.text().contains(line),
+        "{}{}",
+        script.text(),
+        script.stderr
+    );
+    let log_form = undo(&["--format", "binlog", "--output", "undo.log"]);
+    assert_eq!((log_form.code, &*log_form.stderr), (Some(0), ""));
+}

@@ -1,6 +1,6 @@
 //! Keeps the statements of a pass, and learns what decides over them: DDL, the end of transactions, XA.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
@@ -49,9 +49,27 @@ pub(super) struct Collected {
     pub(super) skipped: HashMap<u64, Skipped>,
     /// How many transactions have rows that foreign keys may have changed.
     pub(super) cascading: u64,
+    /// Tables of which one statement changed rows, though no foreign key did.
+    pub(super) together: BTreeSet<BTreeSet<usize>>,
 }
 
 impl Collected {
+    /// What a script's statements may do beside what they say, line by line.
+    pub(super) fn trigger_notes(&self) -> Vec<String> {
+        let name = |number: &usize| {
+            let table = self.tables.get(*number);
+            table.map(|table| format!("{}.{}", table.database, table.table)).unwrap_or_default()
+        };
+        let line = |tables: &BTreeSet<usize>| {
+            let names: Vec<_> = tables.iter().map(name).collect();
+            format!(
+                "one statement changed rows of {}: if a trigger did that, it runs again with the script; --format binlog runs none",
+                names.join(" and ")
+            )
+        };
+        self.together.iter().map(line).collect()
+    }
+
     /// The tables with rows that are changed unchecked, by database and name.
     pub(super) fn unchecked_tables(&self) -> Vec<(&str, &str)> {
         let tables = self.tables.iter().filter(|table| table.may_be_cascaded);
@@ -74,6 +92,9 @@ pub(super) struct Collector<'o> {
     statement: Option<(u64, Vec<u8>)>,
     /// Prepared transactions by their identifier.
     prepared: HashMap<String, u64>,
+    /// Tables of the open statement, without rows that foreign keys changed; and its last event, if that has begun.
+    statement_tables: BTreeSet<usize>,
+    statement_end: Option<(u64, Option<u64>)>,
     /// Transactions that were read, and all before them.
     pub(super) seen: GtidSet,
     /// Whether all that was asked for was read, and only later statements count.
@@ -96,7 +117,10 @@ impl<'o> Collector<'o> {
                 maps: Vec::new(),
                 skipped: HashMap::new(),
                 cascading: 0,
+                together: BTreeSet::new(),
             },
+            statement_tables: BTreeSet::new(),
+            statement_end: None,
             cascading: None,
             seen: GtidSet::new(),
             is_after: false,
@@ -117,6 +141,10 @@ impl<'o> Collector<'o> {
         self.collected
     }
 
+    pub(super) fn trigger_notes(&self) -> Vec<String> {
+        self.collected.trigger_notes()
+    }
+
     pub(super) fn unnamed_tables(&self) -> Vec<String> {
         let unnamed = self.collected.tables.iter().filter(|table| !table.structure.has_names());
         unnamed.map(|table| format!("{}.{}", table.database, table.table)).collect()
@@ -133,6 +161,8 @@ impl<'o> Collector<'o> {
         if self.open != Some(transaction.number) {
             self.open = Some(transaction.number);
             self.statement = None;
+            self.statement_tables.clear();
+            self.statement_end = None;
             if self.direction == Direction::Redo {
                 self.header(transaction)?;
             }
@@ -168,6 +198,21 @@ impl<'o> Collector<'o> {
                 put(&mut self.collected.kept, Kind::Statement, &[&text])
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Learns which tables one statement changed.
+    fn note_tables(&mut self, row: &RowAt<'_>) {
+        let event = (row.offset, row.inside);
+        if self.statement_end.is_some_and(|end| end != event) {
+            self.statement_tables.clear();
+        }
+        self.statement_end = row.flags.has(RowFlags::ENDS_STATEMENT).then_some(event);
+        if !row.flags.may_be_cascaded()
+            && self.statement_tables.insert(self.table)
+            && self.statement_tables.len() > 1
+        {
+            self.collected.together.insert(self.statement_tables.clone());
         }
     }
 
@@ -293,6 +338,7 @@ impl Listener for Collector<'_> {
 
     fn row(&mut self, transaction: &Transaction, row: &RowAt<'_>) -> io::Result<()> {
         self.begin(transaction)?;
+        self.note_tables(row);
         self.begin_statement(transaction)?;
         self.cascaded(transaction, row)?;
         self.put_row(transaction, row)

@@ -125,6 +125,15 @@ impl<'o> Script<'o> {
         self.follower.listener.cascades.as_ref().map(Cascades::notes).unwrap_or_default()
     }
 
+    /// The triggers that may run again with a script, line by line, once all logs are read.
+    pub fn trigger_notes(&self) -> Vec<String> {
+        match self.form {
+            Form::Sql => self.follower.listener.trigger_notes(),
+            // The log's rows run none, and a table with one isn't applied to.
+            Form::Log | Form::Apply => Vec::new(),
+        }
+    }
+
     /// Reads a log, in the order of the logs. `false`: nothing after it is asked for, but logs that are read nevertheless tell
     /// whether statements changed the tables since.
     ///

@@ -26,6 +26,7 @@ pub(super) fn write(
         is_unchecked: false,
     };
     writer.begin_script(direction, &unchecked)?;
+    collected.trigger_notes().iter().try_for_each(|note| writer.note(note))?;
     let summary = replay(collected, direction, across_ddl, &mut writer)?;
     writer.end_script(direction, &summary, !unchecked.is_empty())?;
     Ok(summary)

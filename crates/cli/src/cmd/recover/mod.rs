@@ -185,7 +185,7 @@ impl ScriptArgs {
         }
         let tables = selection.tables.iter().map(|(database, table)| (database.as_bytes(), table.as_bytes()));
         let without_rows = Unmet::tables(tables, |place| script.has_met_table(place));
-        script.cascade_notes().iter().for_each(|note| warn(note));
+        script.cascade_notes().iter().chain(&script.trigger_notes()).for_each(|note| warn(note));
         if let Some(connect) = apply_to {
             without_rows.iter().for_each(|unmet| warn(&unmet.line));
             return self.apply.run(script, &connect, &selection, direction);
