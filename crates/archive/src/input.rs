@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use binlogz_binlog::gtid::GtidSet;
-use binlogz_flow::Input;
+use binlogz_flow::{Input, LogFacts};
 
 use crate::error::Error;
 use crate::format::{FileEntry, Manifest};
@@ -164,6 +164,22 @@ impl Archived {
     /// Its transactions, as its archive's manifest has them.
     pub fn gtids(&self) -> Option<GtidSet> {
         self.entry.gtid_set().ok()
+    }
+
+    /// What its archive's manifest tells of its place among other logs.
+    ///
+    /// # Errors
+    ///
+    /// A manifest with GTIDs that can't be read.
+    pub fn facts(&self, name: String) -> io::Result<LogFacts> {
+        let entry = &self.entry;
+        Ok(LogFacts {
+            name,
+            created: entry.times.map_or(0, |(first, _)| first),
+            previous: Some(entry.previous_gtid_set().map_err(io::Error::other)?),
+            gtids: Some(entry.gtid_set().map_err(io::Error::other)?),
+            ..LogFacts::default()
+        })
     }
 
     /// Whether several readers can divide it among them, each with the runs that begin in its part of the log.

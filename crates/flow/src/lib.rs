@@ -44,6 +44,7 @@ pub use read::batcher::Batcher;
 pub use read::buffers::Buffers;
 pub use read::input::{InOrder, Input, Live, ReadAt};
 pub use read::meter::Meter;
+pub use read::sequence::{FactsUpTo, LogFacts, NotInSequence, Sequel, check_sequence};
 pub use read::{Batch, BatchSize, BatchUnit, CutEvent, LargeUnit, LogPiece, LogStart};
 pub use work::memory::Memory;
 pub use work::ordered;

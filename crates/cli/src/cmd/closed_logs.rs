@@ -134,6 +134,9 @@ fn ended(logs: ClosedLogs, stop: &StopAt, folder: &Path) -> Result<EndedLogs, bi
     if let Some(why) = logs.left_out() {
         warn(&format!("{}: {why}", logs.place()));
     }
+    if let Some(what) = logs.uncertain() {
+        warn(&format!("{}: {what}", logs.place()));
+    }
     let ended = logs.ended(stop, folder)?;
     if let Some(torn) = &ended.torn {
         warn(torn);

@@ -8,7 +8,8 @@ use std::thread;
 
 use crate::common::{Folder, Ran};
 use binlogz_binlog::checksum::crc32;
-use binlogz_binlog::event::{QueryEvent, StatusVariables};
+use binlogz_binlog::event::{PreviousGtidsEvent, QueryEvent, StatusVariables};
+use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::{EventType, HeaderFlags};
 use binlogz_testkit::builder::{LogBuilder, Release};
 use binlogz_testkit::{Installed, Server, Tool, corpus, require_tool, tool};
@@ -760,4 +761,69 @@ fn an_authority_that_nobody_asks_is_told() -> Outcome {
     let ran = folder.run(arguments);
     assert!(ran.stderr.contains("ssl-ca or ssl-capath is given, and nothing is verified"), "{}", ran.stderr);
     Ok(())
+}
+
+// Logs that are no sequence.
+
+/// A log with these transactions of a server, and what came before it.
+fn log_after(previous: &str, gnos: std::ops::RangeInclusive<u64>) -> Vec<u8> {
+    let mut log = LogBuilder::new(Release::MYSQL_9_7);
+    let gtid_set: GtidSet = previous.parse().unwrap();
+    let format = gtid_set.format();
+    log.event(EventType::PREVIOUS_GTIDS, &PreviousGtidsEvent { gtid_set, format }.encode());
+    log.behind_gno(gnos.start() - 1);
+    gnos.for_each(|gno| drop(log.transaction(&[format!("value {gno}").as_bytes()]).offset()));
+    log.take()
+}
+
+#[test]
+fn logs_that_do_not_continue_one_another_are_refused_before_anything_is_read_or_served() {
+    let folder = Folder::new();
+    let server = binlogz_testkit::builder::UUID;
+    let of = |last: u64| format!("{server}:1-{last}");
+    let other = "bbbbbbbb-e54d-11f1-848d-02fc00000002:1-5";
+    for name in ["a", "b", "reset"] {
+        fs::create_dir(folder.path(name)).unwrap();
+    }
+    for (name, log) in [
+        ("a/binlog.000001", log_after("", 1..=3)),
+        ("a/binlog.000002", log_after(&of(3), 4..=5)),
+        ("a/binlog.000003", log_after(&of(5), 6..=6)),
+        ("b/binlog.000002", log_after(other, 1..=2)),
+        ("reset/binlog.000003", log_after("", 1..=1)),
+    ] {
+        folder.put(name, log);
+    }
+    let all = ["a/binlog.000001", "a/binlog.000002", "a/binlog.000003"];
+    let [one, two, three] = all;
+    let bad: [(&[&str], &[&str]); 6] = [
+        (&[one, "b/binlog.000002"], &["b/binlog.000002 does not continue a/binlog.000001: ", "of which"]),
+        (&[two, "reset/binlog.000003"], &["reset/binlog.000003 does not continue a/binlog.000002: before"]),
+        (&[one, three], &["binlog.000002 is missing between"]),
+        (&[one, one], &["is there twice", one]),
+        (&[two, "b/binlog.000002"], &["b/binlog.000002 and a/binlog.000002 have the same number"]),
+        (&[two, one], &["a/binlog.000001 comes before a/binlog.000002"]),
+    ];
+    for (logs, said) in bad {
+        for command in [&["rows", "shop.item"][..], &["undo"], &["redo", "--output", "redo.sql"]] {
+            let ran = folder.run(command.iter().chain(logs));
+            assert_eq!((ran.code, ran.text()), (Some(2), ""), "{command:?} {logs:?}: {ran:?}");
+            for said in said {
+                assert!(ran.stderr.contains(said), "{said}: {ran:?}");
+            }
+        }
+        // Files are sorted there, so that the last is no trouble.
+        if logs == [two, one] {
+            continue;
+        }
+        let serve = ["archive", "serve", "--user", "repl", "--listen", "127.0.0.1:0", "--work-dir", "."];
+        let ran: Ran = folder.binlogz(serve).args(logs).env("MYSQL_PWD", "x").output().unwrap().into();
+        assert_eq!(ran.code, Some(2), "{logs:?}: {ran:?}");
+        let said = said.iter().filter(|said| !said.contains("missing") && **said != one);
+        said.for_each(|said| assert!(ran.stderr.contains(said), "{said}: {ran:?}"));
+    }
+    assert_eq!(folder.names(), ["a", "b", "reset"]);
+    let ran = folder.run(["rows", "shop.item"].iter().chain(&all));
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
+    assert_eq!(ran.text().matches("value ").count(), 6);
 }

@@ -4,6 +4,7 @@
 //! input       bytes, at any offset or in order
 //! decrypted   the same of an encrypted log, as plaintext
 //! seek        passes over what lies before a position or a GTID (find_gtid)
+//! sequence    whether logs follow one another
 //! meter       counts what was read of many logs, for those who wait
 //! batcher     pieces (piece.rs): batches of whole transactions or events, in buffers that are reused
 //! ```
@@ -16,6 +17,7 @@ pub mod input;
 pub mod meter;
 mod piece;
 mod seek;
+pub mod sequence;
 
 pub use piece::{Batch, BatchSize, BatchUnit, CutEvent, LargeUnit, LogPiece, LogStart};
 

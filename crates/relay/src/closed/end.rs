@@ -19,6 +19,13 @@ use crate::log::stored_format::Head;
 
 const WRITE_SIZE: usize = 1 << 20;
 const MICROSECONDS: u64 = 1_000_000;
+/// Events of a file's begin, between its format description and its first transaction.
+const BEGIN_FILES: [EventType; 4] = [
+    EventType::PREVIOUS_GTIDS,
+    EventType::MARIADB_GTID_LIST,
+    EventType::MARIADB_BINLOG_CHECKPOINT,
+    EventType::MARIADB_START_ENCRYPTION,
+];
 
 /// Where to stop, in the order of the log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,6 +52,8 @@ impl StopAt {
     fn is_before(&self, group: &Group) -> bool {
         match self {
             StopAt::Before(gtid) => group.gtid == Some(*gtid),
+            // What begins a file is none: without it, the log would be one of a server without GTIDs.
+            StopAt::Time(_) if BEGIN_FILES.contains(&group.first.event_type) => false,
             StopAt::Time(time) => committed(group) >= *time,
             StopAt::End | StopAt::After(_) => false,
         }
@@ -73,8 +82,8 @@ pub struct EndedLogs {
     pub after: GtidSet,
     /// The last transaction before the end; `None` if there is none in the last log.
     pub last: Option<LastTransaction>,
-    /// Whether the last log has transactions without a GTID.
-    pub has_anonymous: bool,
+    /// The first log that has transactions without a GTID, as far as the logs were looked at.
+    pub with_anonymous: Option<String>,
     /// The version of the server that wrote the last log.
     pub server_version: String,
     /// Bytes of the logs up to the end.
@@ -143,12 +152,13 @@ impl ClosedLogs {
             after.subtract(&all);
             self.logs.split_off(&number.next());
             let before_last: u64 = self.logs.range(..number).map(|(_, log)| log.size).sum();
+            let own = walked.has_anonymous.then(|| self.range().1.to_owned());
             return Ok(EndedLogs {
+                with_anonymous: self.with_anonymous().map(str::to_owned).or(own),
                 before: self.before_all()?,
                 gtids: all,
                 after,
                 last: walked.last,
-                has_anonymous: walked.has_anonymous,
                 server_version: walked.server_version,
                 size: before_last + walked.end,
                 torn,
@@ -294,7 +304,7 @@ impl ClosedLog {
     fn begun(&self) -> Option<u32> {
         match &self.bytes {
             Bytes::Archived(entry) => entry.times.map(|(first, _)| first),
-            Bytes::File(_, head) => Some(head.created),
+            Bytes::File(_, facts) => Some(facts.created),
         }
     }
 
@@ -312,5 +322,84 @@ fn committed(group: &Group) -> u64 {
     match group.committed {
         0 => u64::from(group.first.timestamp) * MICROSECONDS,
         committed => committed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use binlogz_binlog::checksum::crc32;
+    use binlogz_binlog::event::{PreviousGtidsEvent, RotateEvent};
+    use binlogz_testkit::builder::{LogBuilder, Release, UUID};
+
+    use super::*;
+
+    /// A log of a server that says in seconds when a transaction was, with these times of its events.
+    fn log(last: u64, transactions: u64, next: &str, times: &[u32]) -> Vec<u8> {
+        let mut log = LogBuilder::new(Release::MYSQL_5_7);
+        let mut gtid_set = GtidSet::new();
+        (1..=last).for_each(|gno| gtid_set.add(Gtid::new(UUID.into(), gno).unwrap()));
+        let format = gtid_set.format();
+        log.event(EventType::PREVIOUS_GTIDS, &PreviousGtidsEvent { gtid_set, format }.encode());
+        log.behind_gno(last);
+        let create = binlogz_testkit::builder::query("CREATE TABLE t (i INT)");
+        (0..transactions)
+            .for_each(|_| drop(log.transaction_of(&[(EventType::QUERY, create.clone())]).offset()));
+        log.event(EventType::ROTATE, &RotateEvent { position: 4, name: next.as_bytes() }.encode());
+        let mut bytes = log.take();
+        let mut begin = 4;
+        for time in times {
+            let size = u32::from_le_bytes(bytes[begin + 9..begin + 13].try_into().unwrap()) as usize;
+            bytes[begin..begin + 4].copy_from_slice(&time.to_le_bytes());
+            let sum = crc32(&bytes[begin..begin + size - 4]);
+            bytes[begin + size - 4..begin + size].copy_from_slice(&sum.to_le_bytes());
+            begin += size;
+        }
+        assert_eq!(begin, bytes.len());
+        bytes
+    }
+
+    #[test]
+    fn a_moment_before_on_after_a_commit_and_between_logs_is_a_whole_log_each_time() {
+        let from = tempfile::tempdir().unwrap();
+        // Format description, what came before, GTID and statement of each transaction, rotate.
+        let first = log(0, 2, "binlog.000002", &[100, 100, 110, 110, 112, 112, 120]);
+        let second = log(2, 1, "binlog.000003", &[120, 120, 130, 130, 140]);
+        let paths = [("binlog.000001", first), ("binlog.000002", second)].map(|(name, bytes)| {
+            let path = from.path().join(name);
+            fs::write(&path, bytes).unwrap();
+            path
+        });
+        for (time, last) in [
+            (50, 0),
+            (100, 0),
+            (110, 0),
+            (111, 1),
+            (112, 1),
+            (113, 2),
+            (115, 2),
+            (119, 2),
+            (120, 2),
+            (121, 2),
+            (130, 2),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let logs = ClosedLogs::of_files(&paths, None).unwrap();
+            let ended = logs.ended(&StopAt::Time(time), folder.path()).unwrap();
+            assert_eq!(ended.gtids.count(), u128::from(last), "{time}");
+            let (_, name) = ended.logs().range();
+            let facts = binlogz_flow::LogFacts::read(
+                name.to_owned(),
+                &fs::read(folder.path().join(name)).unwrap(),
+                binlogz_flow::FactsUpTo::End,
+            );
+            // Without what came before, it would be the log of a server without GTIDs.
+            let facts = facts.unwrap();
+            let mut all = facts.previous.unwrap_or_else(|| panic!("{time}: {name} lacks its begin"));
+            all.union(&facts.gtids.unwrap());
+            assert_eq!(all, ended.gtids, "{time}");
+        }
+        let logs = ClosedLogs::of_files(&paths, None).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        assert!(matches!(logs.ended(&StopAt::Time(131), folder.path()), Err(Error::Unmet(_))));
     }
 }

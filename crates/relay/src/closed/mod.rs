@@ -4,7 +4,7 @@
 //! one back whenever a reader needs it; and the last one, cut at its end, which is what the relay has on disk.
 //!
 //! * this file finds the logs and writes their bytes;
-//! * `head` reads the beginning of a plain file;
+//! * `head` reads the facts of a plain file;
 //! * `end` cuts the last log: after its last whole transaction, or where the caller wants to stop.
 
 mod end;
@@ -20,12 +20,11 @@ use binlogz_archive::storage::{self, Storage};
 use binlogz_archive::{log, restore};
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_encryption::Keyring;
-use binlogz_flow::Input;
+use binlogz_flow::{Input, LogFacts, Sequel};
 use binlogz_store::{FileNumber, LogNames};
 
 use crate::error::{Error, Result};
 pub use end::{EndedLogs, LastTransaction, StopAt};
-use head::PlainHead;
 
 /// Threads that unpack blocks of an archive.
 const WORKERS: usize = 2;
@@ -38,6 +37,8 @@ pub struct ClosedLogs {
     origin: Origin,
     /// Why logs before these are left out.
     left_out: Option<String>,
+    /// That only numbers tell that one continues the other.
+    by_numbers: Option<String>,
 }
 
 enum Origin {
@@ -55,7 +56,7 @@ pub(crate) struct ClosedLog {
 
 enum Bytes {
     Archived(FileEntry),
-    File(PathBuf, PlainHead),
+    File(PathBuf, Box<LogFacts>),
 }
 
 impl std::fmt::Debug for ClosedLogs {
@@ -100,11 +101,12 @@ impl ClosedLogs {
         let keys = keyring.clone();
         let mut files: Vec<(String, PathBuf)> = paths.iter().map(named).collect();
         log::sort_by_name(&mut files, |(name, _)| name);
+        let last = files.last().map(|(_, path)| path.clone());
         ClosedLogs::of(shown, Origin::Files(keyring), files, |path| {
             let reading = || Error::io(format!("read {}", path.display()));
             let size = std::fs::metadata(&path).map_err(reading())?.len();
-            let head = PlainHead::read(&path, keys.as_deref())?;
-            Ok((size, Bytes::File(path, head)))
+            let facts = head::facts(&path, keys.as_deref(), last.as_ref() == Some(&path))?;
+            Ok((size, Bytes::File(path, Box::new(facts))))
         })
     }
 
@@ -126,6 +128,7 @@ impl ClosedLogs {
             logs,
             origin: Origin::Archive(storage),
             left_out: None,
+            by_numbers: None,
         })
     }
 
@@ -150,9 +153,23 @@ impl ClosedLogs {
                     format!("is no log of the server of {first}: expected names such as {base}.000001"),
                 );
             };
+            let (size, bytes) = bytes(file)?;
             match last {
-                Some((before, _)) if before == number => return unfit(&name, "is there twice".into()),
+                Some((before, _)) if before == number => {
+                    let before = logs.get(&before).map(|log: &ClosedLog| &log.bytes);
+                    if let (Some(Bytes::File(_, before)), Bytes::File(_, facts)) = (before, &bytes) {
+                        facts.follow(before).map_err(|error| Error::Refused(error.to_string()))?;
+                    }
+                    return unfit(&name, "is there twice".into());
+                }
                 Some((before, before_name)) if before.next() != number => {
+                    // Nobody chose the logs of an archive. Files were named: another one was meant.
+                    if matches!(origin, Origin::Files(_)) {
+                        return Err(Error::Refused(format!(
+                            "{place}: {} is missing between {before_name} and {name}",
+                            names.log(before.next())
+                        )));
+                    }
                     left_out = Some(format!(
                         "{} is missing between {before_name} and {name}: only {name} and later logs are served",
                         names.log(before.next())
@@ -161,18 +178,43 @@ impl ClosedLogs {
                 }
                 _ => {}
             }
-            let (size, bytes) = bytes(file)?;
             logs.insert(number, ClosedLog { name: name.clone(), size, bytes });
             last = Some((number, name));
         }
-        let logs = ClosedLogs { place, base, logs, origin, left_out };
+        let mut logs = ClosedLogs { place, base, logs, origin, left_out, by_numbers: None };
         logs.check_order()?;
         Ok(logs)
     }
 
     /// Each log must have come after the one before it.
-    fn check_order(&self) -> Result<()> {
+    fn check_order(&mut self) -> Result<()> {
+        let mut by_numbers = None;
         for ((_, before), (_, log)) in self.logs.iter().zip(self.logs.iter().skip(1)) {
+            if let (Bytes::File(_, before), Bytes::File(_, log)) = (&before.bytes, &log.bytes) {
+                match log.follow(before).map_err(|error| Error::Refused(error.to_string()))? {
+                    Sequel::ByGtids => {}
+                    Sequel::Lacking(missing) => {
+                        return Err(Error::Refused(format!(
+                            "{} does not continue {}: {} are missing between them; the server had them otherwise, as from a \
+                             backup: begin with {}",
+                            log.name,
+                            before.name,
+                            missing.brief(),
+                            log.name
+                        )));
+                    }
+                    Sequel::ByNumbers | Sequel::Unknown => {
+                        by_numbers.get_or_insert_with(|| {
+                            format!(
+                                "that {} continues {}, and so on, is known from numbers, times and server ids alone: they \
+                                 have no GTIDs that show it",
+                                log.name, before.name
+                            )
+                        });
+                    }
+                }
+                continue;
+            }
             let (had, has) = (self.previous(before)?, self.previous(log)?);
             if !had.is_subset(&has) {
                 let mut lost = had;
@@ -202,6 +244,7 @@ impl ClosedLogs {
                 }
             }
         }
+        self.by_numbers = by_numbers;
         Ok(())
     }
 
@@ -217,6 +260,17 @@ impl ClosedLogs {
     /// Why logs before these are left out, if any are.
     pub fn left_out(&self) -> Option<&str> {
         self.left_out.as_deref()
+    }
+
+    /// What is not certain about their order.
+    pub fn uncertain(&self) -> Option<&str> {
+        self.by_numbers.as_deref()
+    }
+
+    /// The first log that has transactions without GTIDs, as far as its begin or its transactions were looked at.
+    pub(crate) fn with_anonymous(&self) -> Option<&str> {
+        let has = |log: &&ClosedLog| matches!(&log.bytes, Bytes::File(_, facts) if facts.has_anonymous);
+        self.logs.values().find(has).map(|log| log.name.as_str())
     }
 
     /// Bytes of all of them.
@@ -256,7 +310,7 @@ impl ClosedLogs {
     pub(crate) fn previous(&self, log: &ClosedLog) -> Result<GtidSet> {
         match &log.bytes {
             Bytes::Archived(entry) => entry.previous_gtid_set().map_err(self.failed()),
-            Bytes::File(_, head) => Ok(head.previous.clone()),
+            Bytes::File(_, facts) => Ok(facts.previous.clone().unwrap_or_default()),
         }
     }
 

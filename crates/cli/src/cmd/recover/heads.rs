@@ -7,12 +7,13 @@ use binlogz_binlog::event::PreviousGtidsEvent;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::{EventReader, EventType};
 use binlogz_encryption::Keyring;
-use binlogz_flow::{InOrder, Input};
+use binlogz_flow::{FactsUpTo, InOrder, Input, LogFacts, NotInSequence, check_sequence};
 use binlogz_recover::{Moment, ServerLogs};
 use binlogz_source::{ConnectOptions, Connection};
 
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, warn};
 use crate::log_path::LogPath;
+use binlogz_archive::input as archived;
 
 /// Where a log of a server begins: after the magic.
 pub(super) const LOG_BEGIN: u64 = 4;
@@ -79,6 +80,64 @@ impl Head {
             _ => Err(Failure::of(log, "is a pipe, expected a file or an archive: its begin is read twice")),
         }
     }
+}
+
+/// Checks that each of several logs continues the one before it, before anything of them is taken.
+///
+/// # Errors
+///
+/// Logs of two servers, the same one twice, another order than their own, a gap, a reset in between; a log that can't be read.
+pub(super) fn follow_one_another<'l>(
+    logs: impl IntoIterator<Item = &'l LogPath>,
+    keyring: Option<&Keyring>,
+) -> Result<()> {
+    let logs: Vec<&LogPath> = logs.into_iter().collect();
+    if logs.len() < 2 {
+        return Ok(());
+    }
+    let (mut all, mut facts) = (Vec::new(), Vec::new());
+    for log in logs {
+        match facts_of(log, keyring, FactsUpTo::FirstTransaction)? {
+            Some(of_log) => {
+                all.push(log);
+                facts.push(of_log);
+            }
+            None => warn(&format!(
+                "{log}: is a pipe, which is read once: whether it and the logs beside it continue one another can't be told"
+            )),
+        }
+    }
+    let whole = &mut |place: usize| match all.get(place) {
+        Some(log) => facts_of(log, keyring, FactsUpTo::End).map(Option::unwrap_or_default),
+        None => Ok(LogFacts::default()),
+    };
+    check_sequence(&mut facts, whole)?.iter().for_each(|said| warn(said));
+    Ok(())
+}
+
+impl From<NotInSequence> for Failure {
+    fn from(error: NotInSequence) -> Self {
+        Failure::Line(error.to_string())
+    }
+}
+
+/// `None`: it can be read only once.
+fn facts_of(log: &LogPath, keyring: Option<&Keyring>, up_to: FactsUpTo) -> Result<Option<LogFacts>> {
+    let LogPath::File(path) = log else { return Ok(None) };
+    let failed = |error: std::io::Error| Failure::of(log, error);
+    if let Some(archived) = archived::find(path).map_err(failed)? {
+        return archived.facts(log.to_string()).map(Some).map_err(failed);
+    }
+    // To open a FIFO is to take what is in it.
+    if log.metadata()?.is_some_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
+        return Ok(None);
+    }
+    let (Input::Places(places) | Input::Seek { places, .. }) = log.open(keyring)? else { return Ok(None) };
+    let facts = LogFacts::read(log.to_string(), places.as_ref(), up_to);
+    facts.map(Some).map_err(|error| match error.offset() {
+        Some(_) => Failure::Line(format!("{log} {error}")),
+        None => Failure::of(log, error),
+    })
 }
 
 /// Drops the logs that end before the moment; the head of the first that is left.

@@ -125,6 +125,15 @@ fn has_no(name: &str, all: &[(String, u64)]) -> String {
     }
 }
 
+/// Checks that logs which were named continue one another, each the one before it. A server's own do.
+pub(super) fn follow_one_another(logs: &[Log], keyring: Option<&Keyring>) -> Result<()> {
+    let path = |log: &'_ Log| match log {
+        Log::Path(path) => Some(path.clone()),
+        Log::OfServer(_) => None,
+    };
+    heads::follow_one_another(&logs.iter().filter_map(path).collect::<Vec<_>>(), keyring)
+}
+
 /// A log that is read.
 pub(super) enum Log {
     /// A file, a log in an archive, or standard input.

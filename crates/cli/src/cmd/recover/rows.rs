@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 
 use super::PROGRAM_NAME;
 use super::choose::{ChooseArgs, table};
-use super::inputs::{InputArgs, Opened, Pass};
+use super::inputs::{InputArgs, Opened, Pass, follow_one_another};
 use super::schema::SchemaArg;
 use crate::Exit;
 use crate::cmd::workers;
@@ -78,6 +78,7 @@ impl Rows {
         let schema = self.schema.read(&selection.tables, &options, (None, log_server.as_ref()))?;
         let logs = self.input.logs(log_server.as_ref(), (&self.choose, &selection), false)?;
         let keyring = self.keyring.open()?;
+        follow_one_another(&logs, keyring.as_ref())?;
         let format = match self.format {
             FormatArg::Text => LifeFormat::Text,
             FormatArg::Json => LifeFormat::Json,

@@ -279,11 +279,10 @@ fn check(target: &Target, facts: &Facts, ended: &EndedLogs) -> Result<GtidSet> {
             facts.gtid_mode
         ));
     }
-    if ended.has_anonymous {
+    if let Some(log) = &ended.with_anonymous {
         return unfit(format!(
-            "{} has transactions without GTIDs: which of them the server has can't be known. Replay by position with \
-             binlogz dump FILE … | mysql",
-            ended.logs().range().1
+            "{log} has transactions without GTIDs: which of them the server has can't be known. Replay by position with \
+             binlogz dump FILE … | mysql"
         ));
     }
     if !facts.other_channels.is_empty() {

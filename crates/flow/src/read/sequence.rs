@@ -1,0 +1,559 @@
+//! Whether logs follow one another: what each one's begin, number and transactions tell of the one before it.
+//!
+//! In come the facts of logs, read from their headers and GTID events alone ([`LogFacts`]), or from an archive's manifest.
+//! Out goes, for each log, whether it continues the one before ([`LogFacts::follow`]): logs of two servers, the same log
+//! twice, a wrong order, a gap, a reset in between. What can't be told is said.
+//!
+//! ```text
+//! previous of a log  =  previous of the one before it  +  the GTIDs in that one
+//! ```
+
+use std::borrow::Cow;
+use std::io;
+
+use binlogz_binlog::event::{AnyGtidEvent, PreviousGtidsEvent};
+use binlogz_binlog::gtid::{Gtid, GtidSet};
+use binlogz_binlog::header::HEADER_SIZE;
+use binlogz_binlog::reader::not_a_log;
+use binlogz_binlog::{Error, EventHeader, EventType, Framing, HeaderFlags, MAGIC};
+
+use crate::read::input::ReadAt;
+use crate::read::seek::{WINDOW_SIZE, format_description, read};
+
+/// How much of a log is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FactsUpTo {
+    /// Its begin, up to its first transaction.
+    FirstTransaction,
+    /// All of it: its transactions are then known.
+    End,
+}
+
+/// The facts of a log that tell which one it follows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogFacts {
+    /// Its name for people; its number is that of the last part of a path.
+    pub name: String,
+    /// The server that wrote its format description.
+    pub server_id: Option<u32>,
+    /// When that was, in seconds since 1970.
+    pub created: u32,
+    /// Relay logs begin anew with what their replica knows of its source.
+    pub is_relay_log: bool,
+    /// Whether its writer had not closed it: its last transaction may not have come to be.
+    pub in_use: bool,
+    /// The transactions before it; `None`: it does not say, as before MySQL 5.6 and in MariaDB.
+    pub previous: Option<GtidSet>,
+    /// The GTID of its first transaction, if that has one.
+    pub first: Option<Gtid>,
+    /// Its transactions, if all of them were looked at.
+    pub gtids: Option<GtidSet>,
+    /// The last of them.
+    pub last: Option<Gtid>,
+    /// Whether it has a transaction without a GTID before the first one with a GTID, or one that says that it is anonymous.
+    pub has_anonymous: bool,
+}
+
+/// Why a log does not continue the one before it, naming both.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NotInSequence(pub String);
+
+/// How a log is known to continue the one before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sequel {
+    /// The GTIDs of both say so.
+    ByGtids,
+    /// Only numbers, times and server ids say so.
+    ByNumbers,
+    /// The numbers say so, and so does what was looked at, but these transactions came before the second and are in neither:
+    /// the server had them otherwise, as by `gtid_purged`.
+    Lacking(GtidSet),
+    /// All transactions of the first have to be known to tell.
+    Unknown,
+}
+
+impl LogFacts {
+    /// The facts of a log that can be read at any place. A log that can't be read to its end has no [`LogFacts::gtids`]: whoever
+    /// reads it will say why.
+    ///
+    /// # Errors
+    ///
+    /// Bytes that can't be read, or that are no binary log.
+    pub fn read(name: String, places: &dyn ReadAt, up_to: FactsUpTo) -> Result<LogFacts, Error> {
+        let magic = read(places, 0, MAGIC.len())?;
+        if magic != MAGIC {
+            return Err(not_a_log(&read(places, 0, MAGIC.len() + HEADER_SIZE)?));
+        }
+        let mut facts = LogFacts { name, ..LogFacts::default() };
+        let is_whole = facts.walk(places, up_to)?;
+        if facts.server_id.is_none() {
+            return Err(Error::invalid(
+                "binary log",
+                "first event",
+                "no format description",
+                "a format description, as since MySQL 5.0",
+            ));
+        }
+        if is_whole {
+            facts.gtids.get_or_insert_default();
+        } else {
+            facts.gtids = None;
+        }
+        Ok(facts)
+    }
+
+    /// Goes through headers and GTID events; returns whether all of the log was looked at.
+    fn walk(&mut self, places: &dyn ReadAt, up_to: FactsUpTo) -> io::Result<bool> {
+        let mut framing = Framing::new();
+        let mut offset = MAGIC.len() as u64;
+        let (mut window, mut window_begin) = (Vec::new(), offset);
+        let mut has_transaction = false;
+        loop {
+            let place = |window_begin: u64| usize::try_from(offset - window_begin).unwrap_or(usize::MAX);
+            if window.get(place(window_begin)..).is_none_or(|left| left.len() < HEADER_SIZE) {
+                (window, window_begin) = (read(places, offset, WINDOW_SIZE)?, offset);
+            }
+            let bytes = window.get(place(window_begin)..).unwrap_or_default();
+            if bytes.len() < HEADER_SIZE {
+                // The end, or the incomplete event of a log in use.
+                return Ok(true);
+            }
+            let Ok(header) = EventHeader::decode(bytes) else { return Ok(false) };
+            if header.event_type == EventType::FORMAT_DESCRIPTION {
+                let Some(found) = format_description(places, offset, &header)? else { return Ok(false) };
+                framing = found;
+                if self.server_id.is_none() {
+                    self.server_id = Some(header.server_id);
+                    self.created = header.timestamp;
+                    self.is_relay_log = header.flags.contains(HeaderFlags::RELAY_LOG);
+                    self.in_use = header.flags.contains(HeaderFlags::IN_USE);
+                }
+            } else if framing.check_header(&header).is_err() {
+                return Ok(false);
+            }
+            let is_previous = header.event_type == EventType::PREVIOUS_GTIDS && self.previous.is_none();
+            if is_previous || header.event_type.is_gtid() {
+                let size = header.event_size as usize;
+                let event = match bytes.get(..size) {
+                    Some(event) => Cow::Borrowed(event),
+                    None => Cow::Owned(read(places, offset, size)?),
+                };
+                let frame = framing.next_frame(&event).ok().flatten();
+                let Some(frame) = frame.and_then(|frame| frame.verify().ok()) else { return Ok(false) };
+                if is_previous {
+                    let Ok(previous) = PreviousGtidsEvent::decode_frame(&frame.frame()) else {
+                        return Ok(false);
+                    };
+                    self.previous = Some(previous.gtid_set);
+                } else {
+                    let Ok(event) = AnyGtidEvent::decode(frame.body(), header.event_type) else {
+                        return Ok(false);
+                    };
+                    match event.as_ref().and_then(AnyGtidEvent::gtid) {
+                        Some(gtid) => {
+                            self.first = self.first.or((!has_transaction).then_some(gtid));
+                            self.gtids.get_or_insert_default().add(gtid);
+                            self.last = Some(gtid);
+                        }
+                        None => self.has_anonymous = true,
+                    }
+                    has_transaction = true;
+                }
+            } else if !has_transaction && !is_of_file(header.event_type) {
+                has_transaction = true;
+                self.has_anonymous = true;
+            }
+            if has_transaction && up_to == FactsUpTo::FirstTransaction {
+                return Ok(false);
+            }
+            offset += u64::from(header.event_size);
+        }
+    }
+
+    /// Whether this log continues `before`.
+    ///
+    /// # Errors
+    ///
+    /// It certainly does not.
+    pub fn follow(&self, before: &LogFacts) -> Result<Sequel, NotInSequence> {
+        let (one, other) = (&before.name, &self.name);
+        let not = |why: String| Err(NotInSequence(why));
+        let reset = "they are logs of two servers, or the log was reset in between";
+        let ((base, number), (own_base, own_number)) = (parts(one), parts(other));
+        let is_same_base = base == own_base;
+        let is_next = match (number, own_number) {
+            (Some(number), Some(own)) if is_same_base && number == own => {
+                let is_same = (self.server_id, self.created, &self.previous, self.first)
+                    == (before.server_id, before.created, &before.previous, before.first);
+                return not(match is_same {
+                    true => format!("{other}: is there twice, as {one} too: each log is taken once"),
+                    false => format!("{other} and {one} have the same number: {reset}"),
+                });
+            }
+            (Some(number), Some(own)) if is_same_base && own < number => {
+                return not(format!("{other} comes before {one}: logs are taken in their order; or {reset}"));
+            }
+            (Some(number), Some(own)) if is_same_base && own > number + 1 => {
+                let missing = |number: u64| {
+                    let digits = file_name(one).rsplit('.').next().unwrap_or_default();
+                    format!("{base}.{number:0width$}", width = digits.len().min(6))
+                };
+                let (first, last) = (missing(number + 1), missing(own - 1));
+                return not(match first == last {
+                    true => format!("{first} is missing between {one} and {other}"),
+                    false => format!("{first} to {last} are missing between {one} and {other}"),
+                });
+            }
+            (Some(number), Some(own)) => own == number + 1,
+            (None, _) | (_, None) => false,
+        };
+        if self.is_relay_log || before.is_relay_log {
+            return Ok(Sequel::ByNumbers);
+        }
+        let is_same_server = match (self.server_id, before.server_id) {
+            (Some(own), Some(id)) => own == id,
+            (None, _) | (_, None) => true,
+        };
+        let by_gtids = match (&before.previous, &self.previous) {
+            (Some(had), Some(has)) => self.follow_by_gtids(before, (had, has))?,
+            (None, _) | (_, None) => None,
+        };
+        match by_gtids {
+            // What tells servers apart else is only a guess beside this.
+            Some(Sequel::ByGtids) => return Ok(Sequel::ByGtids),
+            Some(Sequel::Lacking(missing)) if is_next && is_same_base && is_same_server => {
+                return Ok(Sequel::Lacking(missing));
+            }
+            Some(Sequel::Lacking(missing)) => {
+                return not(format!(
+                    "{other} does not continue {one}: {} are missing between them; {reset}",
+                    missing.brief()
+                ));
+            }
+            // Nothing is wrong so far.
+            Some(Sequel::ByNumbers) if is_next && is_same_base && is_same_server => {
+                return Ok(Sequel::ByGtids);
+            }
+            Some(Sequel::ByNumbers | Sequel::Unknown) => return Ok(Sequel::Unknown),
+            None => {}
+        }
+        if !is_same_server {
+            let id = |facts: &LogFacts| facts.server_id.unwrap_or_default();
+            return not(format!(
+                "{other} does not continue {one}: their server ids are {} and {}, and no GTIDs show that one continues the \
+                 other; they are logs of two servers",
+                id(self),
+                id(before)
+            ));
+        }
+        if self.created < before.created {
+            return not(format!("{other} was begun before {one}: logs are taken in their order; or {reset}"));
+        }
+        if !is_same_base && !is_next && number.is_some() && own_number.is_some() {
+            return not(format!(
+                "{other} and {one} have other names and numbers, and no GTIDs that show whether one continues the other"
+            ));
+        }
+        Ok(Sequel::ByNumbers)
+    }
+
+    /// What the GTIDs say; `None`: nothing.
+    fn follow_by_gtids(
+        &self,
+        before: &LogFacts,
+        (had, has): (&GtidSet, &GtidSet),
+    ) -> Result<Option<Sequel>, NotInSequence> {
+        let (one, other) = (&before.name, &self.name);
+        let not = |what: &str, lost: &GtidSet| {
+            Err(NotInSequence(format!(
+                "{other} does not continue {one}: {what} {}, of which {other} knows nothing; they are logs of two servers, or \
+                 the log was reset in between",
+                lost.brief()
+            )))
+        };
+        let mut lost = had.clone();
+        lost.subtract(has);
+        if !lost.is_empty() {
+            return not(&format!("before {one} came"), &lost);
+        }
+        match &before.gtids {
+            Some(gtids) => {
+                let mut lost = gtids.clone();
+                lost.subtract(has);
+                if before.in_use {
+                    // A server that crashes takes back what it had not written whole.
+                    before.last.filter(|_| lost.count() == 1).into_iter().for_each(|last| {
+                        let mut unfinished = GtidSet::new();
+                        unfinished.add(last);
+                        lost.subtract(&unfinished);
+                    });
+                }
+                if !lost.is_empty() {
+                    return not(&format!("{one} has"), &lost);
+                }
+                let mut missing = has.clone();
+                missing.subtract(had);
+                missing.subtract(gtids);
+                Ok(match (missing.is_empty(), gtids.is_empty()) {
+                    (false, _) => Some(Sequel::Lacking(missing)),
+                    (true, false) => Some(Sequel::ByGtids),
+                    // Both may know the same and be of two servers.
+                    (true, true) if before.has_anonymous || has.is_empty() => None,
+                    (true, true) => Some(Sequel::ByGtids),
+                })
+            }
+            None => match before.first {
+                Some(first) if !has.contains(&first) => {
+                    let mut lost = GtidSet::new();
+                    lost.add(first);
+                    not(&format!("{one} has"), &lost)
+                }
+                Some(_) => Ok(Some(Sequel::ByNumbers)),
+                None if has == had => Ok(None),
+                None => Ok(Some(Sequel::Unknown)),
+            },
+        }
+    }
+}
+
+/// Whether an event is of the file rather than of a transaction.
+fn is_of_file(event_type: EventType) -> bool {
+    const OF_FILES: [EventType; 11] = [
+        EventType::FORMAT_DESCRIPTION,
+        EventType::PREVIOUS_GTIDS,
+        EventType::ROTATE,
+        EventType::STOP,
+        EventType::HEARTBEAT,
+        EventType::HEARTBEAT_V2,
+        EventType::INCIDENT,
+        EventType::IGNORABLE,
+        EventType::MARIADB_BINLOG_CHECKPOINT,
+        EventType::MARIADB_GTID_LIST,
+        EventType::MARIADB_START_ENCRYPTION,
+    ];
+    OF_FILES.contains(&event_type)
+}
+
+fn file_name(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or_default()
+}
+
+/// Base name and number of a log.
+fn parts(name: &str) -> (&str, Option<u64>) {
+    let name = file_name(name);
+    let numbered = name.rsplit_once('.').and_then(|(base, number)| {
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| number.parse().ok()).flatten().map(|number| (base, Some(number)))
+    });
+    numbered.unwrap_or((name, None))
+}
+
+/// Checks that each log continues the one before it; `all` looks at all transactions of one, where its begin does not tell.
+/// Returns what is to be said.
+///
+/// # Errors
+///
+/// Logs that are no sequence; whatever `all` fails with.
+pub fn check_sequence<E: From<NotInSequence>>(
+    logs: &mut [LogFacts],
+    all: &mut dyn FnMut(usize) -> Result<LogFacts, E>,
+) -> Result<Vec<String>, E> {
+    let mut said = Vec::new();
+    let mut by_numbers: Option<(String, String)> = None;
+    for place in 1..logs.len() {
+        let pair = |logs: &[LogFacts]| match logs.get(place - 1..=place) {
+            Some([before, log]) => log.follow(before),
+            Some(_) | None => Ok(Sequel::ByGtids),
+        };
+        let mut sequel = pair(logs)?;
+        if sequel == Sequel::Unknown {
+            let whole = all(place - 1)?;
+            if let Some(before) = logs.get_mut(place - 1) {
+                *before = whole;
+            }
+            sequel = pair(logs)?;
+        }
+        let name = |place: usize| logs.get(place).map(|log| log.name.clone()).unwrap_or_default();
+        let (one, other) = (name(place - 1), name(place));
+        match sequel {
+            Sequel::ByGtids => {}
+            Sequel::ByNumbers | Sequel::Unknown => {
+                let first = by_numbers.take().map_or(one, |(first, _)| first);
+                by_numbers = Some((first, other));
+            }
+            Sequel::Lacking(missing) => said.push(format!(
+                "{} came before {other} and are not in {one}: the server had them otherwise, as from a backup",
+                missing.brief()
+            )),
+        }
+    }
+    if let Some((first, last)) = by_numbers {
+        said.push(format!(
+            "{first} to {last}: that each log continues the one before it is known from numbers, times and server ids alone; \
+             they have no GTIDs that show it"
+        ));
+    }
+    Ok(said)
+}
+
+#[cfg(test)]
+mod tests {
+    use binlogz_binlog::event::{GtidEvent, GtidFlags, RotateEvent};
+    use binlogz_binlog::gtid::ServerUuid;
+    use binlogz_testkit::builder::{LogBuilder, Release};
+
+    use super::*;
+
+    const A: &str = "aaaaaaaa-e54d-11f1-848d-02fc00000001";
+    const B: &str = "bbbbbbbb-e54d-11f1-848d-02fc00000002";
+
+    /// A log with these transactions, and those before it.
+    fn log(previous: Option<&str>, of: &str, gnos: std::ops::RangeInclusive<u64>) -> Vec<u8> {
+        let mut log = LogBuilder::new(Release::MYSQL_9_7);
+        if let Some(previous) = previous {
+            let gtid_set: GtidSet = previous.parse().unwrap();
+            let format = gtid_set.format();
+            log.event(EventType::PREVIOUS_GTIDS, &PreviousGtidsEvent { gtid_set, format }.encode());
+        }
+        for gno in gnos {
+            if gno > 0 {
+                let gtid = GtidEvent {
+                    flags: GtidFlags::default(),
+                    uuid: of.parse::<ServerUuid>().unwrap(),
+                    gno,
+                    logical_clock: None,
+                    commit_timestamps: None,
+                    transaction_length: None,
+                    server_versions: None,
+                    commit_group_ticket: None,
+                    trailing: &[],
+                };
+                log.event(EventType::GTID, &gtid.encode().unwrap());
+            }
+            log.event(EventType::QUERY, &binlogz_testkit::builder::query("CREATE TABLE t (i INT)"));
+        }
+        log.event(EventType::ROTATE, &RotateEvent { position: 4, name: b"binlog.000002" }.encode());
+        log.take()
+    }
+
+    fn facts(name: &str, log: &[u8], up_to: FactsUpTo) -> LogFacts {
+        LogFacts::read(name.into(), &log.to_vec(), up_to).unwrap()
+    }
+
+    fn told(logs: &[(&str, Vec<u8>)]) -> Result<Vec<String>, String> {
+        let mut begins: Vec<_> =
+            logs.iter().map(|(name, log)| facts(name, log, FactsUpTo::FirstTransaction)).collect();
+        let mut whole = |place: usize| -> Result<LogFacts, NotInSequence> {
+            let (name, log) = &logs[place];
+            Ok(facts(name, log, FactsUpTo::End))
+        };
+        let quick = check_sequence(&mut begins, &mut whole).map_err(|error| error.to_string());
+        // Who knows all transactions is told the same, or more.
+        let mut all: Vec<_> = logs.iter().map(|(name, log)| facts(name, log, FactsUpTo::End)).collect();
+        let exact = check_sequence(&mut all, &mut whole).map_err(|error| error.to_string());
+        if quick.is_err() {
+            assert!(exact.is_err(), "{quick:?}, {exact:?}");
+        }
+        exact
+    }
+
+    #[test]
+    fn logs_of_one_server_in_their_order_are_a_sequence() {
+        let before = format!("{A}:1-3");
+        let then = format!("{A}:1-5");
+        let logs = [
+            ("d/binlog.000001", log(Some(""), A, 1..=3)),
+            ("d/binlog.000002", log(Some(&before), A, 4..=5)),
+            ("d/binlog.000003", log(Some(&then), A, 6..=6)),
+        ];
+        assert_eq!(told(&logs), Ok(vec![]));
+        // Renamed ones too.
+        let [first, second, third] = logs.map(|(_, log)| log);
+        assert_eq!(told(&[("one", first), ("two", second), ("x.000009", third)]), Ok(vec![]));
+    }
+
+    #[test]
+    fn logs_of_two_servers_are_none_whatever_they_are_called() {
+        let of_b = format!("{B}:1-5");
+        for second in ["b/binlog.000002", "b/other.000002", "b/two"] {
+            let logs = [("a/binlog.000001", log(Some(""), A, 1..=3)), (second, log(Some(&of_b), B, 6..=7))];
+            let error = told(&logs).unwrap_err();
+            assert!(error.contains("a/binlog.000001 has aaaaaaaa-"), "{error}");
+            assert!(error.starts_with(&format!("{second} does not continue a/binlog.000001: ")), "{error}");
+        }
+        // The second has all that the first has, and more: it followed the first, and is one log further.
+        let more = format!("{A}:1-9,{B}:1-5");
+        let logs = [("a/one", log(Some(""), A, 1..=3)), ("b/two", log(Some(&more), B, 6..=7))];
+        let error = told(&logs).unwrap_err();
+        assert!(error.contains("aaaaaaaa-e54d-11f1-848d-02fc00000001:4-9,"), "{error}");
+        // Of those without GTIDs, the number of the server tells.
+        let ids = |id| LogFacts { server_id: Some(id), ..facts("x", &log(None, A, 0..=0), FactsUpTo::End) };
+        let error = ids(2).follow(&ids(1)).unwrap_err().to_string();
+        assert!(error.contains("their server ids are 2 and 1"), "{error}");
+    }
+
+    #[test]
+    fn the_same_log_twice_another_order_a_gap_and_a_reset_are_none() {
+        let one = || log(Some(""), A, 1..=3);
+        let two = || log(Some(&format!("{A}:1-3")), A, 4..=5);
+        let three = || log(Some(&format!("{A}:1-5")), A, 6..=7);
+        for (logs, said) in [
+            (vec![("binlog.000001", one()), ("binlog.000001", one())], "binlog.000001: is there twice"),
+            (
+                vec![("a/b.000001", one()), ("b/b.000001", three())],
+                "b/b.000001 and a/b.000001 have the same number: ",
+            ),
+            (
+                vec![("binlog.000002", two()), ("binlog.000001", one())],
+                "binlog.000001 comes before binlog.000002: ",
+            ),
+            (
+                vec![("binlog.000001", one()), ("binlog.000003", three())],
+                "binlog.000002 is missing between binlog.000001 and binlog.000003",
+            ),
+            (
+                vec![("b.000001", one()), ("b.000005", three())],
+                "b.000002 to b.000004 are missing between b.000001 and b.000005",
+            ),
+            (vec![("one", one()), ("one", one())], "one does not continue one: one has aaaaaaaa-"),
+            (
+                vec![("one", one()), ("three", three())],
+                "three does not continue one: aaaaaaaa-e54d-11f1-848d-02fc00000001:4-5 are missing between them; ",
+            ),
+            (
+                vec![("binlog.000001", two()), ("binlog.000002", one())],
+                "before binlog.000001 came aaaaaaaa-e54d-11f1-848d-02fc00000001:1-3, of which binlog.000002 knows nothing; ",
+            ),
+        ] {
+            let error = told(&logs).unwrap_err();
+            assert!(error.contains(said), "{error}\n{said}");
+        }
+    }
+
+    #[test]
+    fn what_the_server_had_otherwise_and_what_can_not_be_told_is_said() {
+        let restored = format!("{A}:1-3,{B}:1-100");
+        let logs =
+            [("binlog.000001", log(Some(""), A, 1..=3)), ("binlog.000002", log(Some(&restored), A, 4..=5))];
+        let said = told(&logs).unwrap().join("\n");
+        assert!(
+            said.starts_with("bbbbbbbb-e54d-11f1-848d-02fc00000002:1-100 came before binlog.000002"),
+            "{said}"
+        );
+        let plain = || log(None, A, 0..=0);
+        let said = told(&[("b.000001", plain()), ("b.000002", plain()), ("b.000003", plain())]).unwrap();
+        assert_eq!(said.len(), 1);
+        assert!(said[0].starts_with("b.000001 to b.000003: that each log continues"), "{said:?}");
+        let anonymous = facts("b.000001", &plain(), FactsUpTo::FirstTransaction);
+        assert!(anonymous.has_anonymous && anonymous.gtids.is_none());
+    }
+
+    #[test]
+    fn a_crash_may_take_back_the_last_transaction_of_a_log() {
+        let one = LogFacts { in_use: true, ..facts("b.000001", &log(Some(""), A, 1..=4), FactsUpTo::End) };
+        let two = facts("b.000002", &log(Some(&format!("{A}:1-3")), A, 4..=5), FactsUpTo::End);
+        assert_eq!(two.follow(&one), Ok(Sequel::ByGtids));
+        assert!(two.follow(&LogFacts { in_use: false, ..one }).is_err());
+    }
+}
