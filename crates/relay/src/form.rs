@@ -72,6 +72,13 @@ pub(crate) fn knows_payloads(attributes: &[(String, String)]) -> bool {
     attribute(attributes, "_client_name") == "binlogz" || Form::for_client(attributes) != Form::Uncompressed
 }
 
+/// The version of a replica of MySQL, if it says who it is: since 5.6.
+pub(crate) fn replica_version(attributes: &[(String, String)]) -> Option<[u32; 3]> {
+    let is_replica = attribute(attributes, "_client_name") == "libmysql"
+        && attribute(attributes, "program_name") == "mysqld";
+    version(attribute(attributes, "_client_version")).filter(|_| is_replica)
+}
+
 fn attribute<'a>(attributes: &'a [(String, String)], wanted: &str) -> &'a str {
     attributes.iter().find(|(name, _)| name == wanted).map_or("", |(_, value)| value.as_str())
 }

@@ -384,3 +384,89 @@ fn a_column_of_json_stops_a_replica_that_has_none() {
         assert!(error.contains(reason), "{error}");
     }
 }
+
+/// Statements of a source: an XA transaction that is rolled back, one that is committed, a plain one.
+const XA: &str = include_str!("xa.sql");
+
+#[test]
+fn what_an_xa_transaction_rolled_back_never_reaches_a_replica_that_would_keep_it() {
+    let mysql = require_tool!(Tool::Mysql);
+    require_tool!(Tool::Mariadb);
+    require_tool!(Tool::Mysql56);
+    let folder = Folder::new();
+    let source = mysql.sandbox().compression(3).start().unwrap();
+    let mut relay = Configuration::of([url(&source)])
+        .account("reader", "older_collations = true")
+        .account("new", "")
+        .start(&folder);
+    let mysql_5_6 = Mysql56Sandbox::start(&[]).unwrap();
+    follow(&mysql_5_6, &relay, "MASTER_AUTO_POSITION=1");
+    source
+        .sql(
+            "CREATE DATABASE okdb; CREATE TABLE okdb.t (id INT PRIMARY KEY, note VARCHAR(20));
+             INSERT INTO okdb.t VALUES (6000, 'before')",
+        )
+        .unwrap();
+    relay.has_all_of(&source);
+    let mariadb = mariadb_follows(Tool::Mariadb, &relay);
+    let rows = "SELECT id FROM okdb.t ORDER BY id";
+    let old: [(&str, &Server); 2] = [("MariaDB", &mariadb), ("MySQL before 5.7", &mysql_5_6)];
+    for (kind, server) in old {
+        relay.wait_for(&format!("a row in {kind}"), |_| {
+            server.sql(rows).is_ok_and(|rows| rows == "6000\n").then_some(())
+        });
+    }
+    source.sql(XA).unwrap();
+    assert_eq!(source.sql(rows).unwrap(), "6000\n6002\n6003\n");
+    for (kind, server) in old {
+        let told = relay.wait_for(&format!("the end of the dump to {kind}"), |_| {
+            server.sql("SHOW SLAVE STATUS").ok().filter(|status| status.contains("1236"))
+        });
+        assert!(told.contains(&format!("is an XA transaction, which {kind} can't follow")), "{told}");
+        assert_eq!(server.sql(rows).unwrap(), "6000\n", "{kind}");
+    }
+    // Those that follow it do.
+    let replica = mysql.sandbox().start().unwrap();
+    relay.replicates_to(&replica, "new", "SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1");
+    relay.brings(&source, &replica, &["okdb"]);
+}
+
+/// The SQL of a guide's steps, in order.
+fn statements(guide: &str) -> Vec<String> {
+    let blocks = guide.split("\n```sql\n").skip(1);
+    blocks.filter_map(|rest| rest.split("\n```").next()).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_guide_for_old_replicas_followed_word_for_word_leaves_them_running() {
+    let mysql = require_tool!(Tool::Mysql);
+    require_tool!(Tool::Mariadb);
+    require_tool!(Tool::Mysql56);
+    let guide = include_str!("../../../../docs/guides/old-replica.md");
+    let [account, mariadb_follows, mysql_follows] = statements(guide).try_into().unwrap();
+    let folder = Folder::new();
+    let source = mysql.sandbox().compression(3).start().unwrap();
+    source.sql(&account.replace('…', "secret")).unwrap();
+    let mut relay =
+        Configuration::of([url(&source)]).account("repl", "older_collations = true").start(&folder);
+    relay.has_all_of(&source);
+    // Its words, but for the place and the password.
+    let port = format!("PORT={}", relay.port);
+    let here = |text: &str| {
+        text.replace("'relay'", "'127.0.0.1'").replace("PORT=3307", &port).replace('…', "secret")
+    };
+    let mariadb = MariadbSandbox::start(&[("binlog-format", "ROW")]).unwrap();
+    mariadb.sql(&here(&mariadb_follows)).unwrap();
+    let mysql_5_6 = Mysql56Sandbox::start(&[]).unwrap();
+    mysql_5_6.sql(&here(&mysql_follows)).unwrap();
+    source.sql(COLLATIONS).unwrap();
+    let expected = source.sql(WORDS).unwrap();
+    let old: [(&str, &Server); 2] = [("MariaDB", &mariadb), ("MySQL 5.6", &mysql_5_6)];
+    for (kind, server) in old {
+        relay.wait_for(&format!("rows in {kind}"), |_| {
+            server.sql(WORDS).is_ok_and(|rows| rows == expected).then_some(())
+        });
+        let status = server.sql("SHOW SLAVE STATUS").unwrap();
+        assert!(status.matches("\tYes\t").count() >= 2, "{kind}: {status}");
+    }
+}

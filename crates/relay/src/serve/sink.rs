@@ -16,6 +16,7 @@ use crate::forms::translate::FormSink;
 use crate::replicas::dumps::DumpProgress;
 use crate::serve::older_collations::{Older, for_older, may_be_unknown};
 use crate::serve::transport::Connection;
+use crate::serve::xa;
 
 /// Bytes collected for each write.
 const WRITE_SIZE: usize = 64 << 10;
@@ -24,12 +25,44 @@ const WRITE_SIZE: usize = 64 << 10;
 /// default `max_allowed_packet`.
 const HELD_SIZE_MAX: u32 = 64 << 20;
 
-/// An event for a replica older than 8.0.
+/// Events for a replica that does not know all that the source writes.
+#[derive(Default)]
 struct Held {
-    of: Older,
-    /// Whether the current event is held.
-    is_current: bool,
+    /// Set for a replica older than 8.0, whose collations are replaced.
+    older: Option<Older>,
+    /// Set for a replica that would not do with XA transactions what the source did: its kind.
+    without_xa: Option<&'static str>,
+    /// What the current event is held for.
+    current: Holding,
     event: Vec<u8>,
+    /// The last event, which begins a transaction, and its position: held until the next one tells whether that may be sent.
+    front: Vec<u8>,
+    front_at: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Holding {
+    /// It is not held.
+    #[default]
+    Nothing,
+    /// To be sent before the next event.
+    Front,
+    /// To be looked at when it is whole.
+    Event,
+}
+
+impl Held {
+    fn holding(&self, header: &EventHeader) -> Holding {
+        let is_xa = self.without_xa.is_some();
+        if is_xa && header.event_type.is_gtid() {
+            return Holding::Front;
+        }
+        let may_be_unknown = self.older.is_some_and(|older| may_be_unknown(header.event_type, older));
+        match may_be_unknown || is_xa && xa::may_be(header) {
+            true => Holding::Event,
+            false => Holding::Nothing,
+        }
+    }
 }
 
 pub(crate) struct EventSink {
@@ -52,7 +85,7 @@ pub(crate) struct EventSink {
     refusal: Option<String>,
     /// The checksum algorithm of the current file.
     checksum: ChecksumAlgorithm,
-    /// Set for a replica older than 8.0, whose collations are replaced.
+    /// Set for a replica that does not know all that the source writes.
     held: Option<Held>,
     /// When something was last sent.
     pub(crate) sent: Instant,
@@ -90,7 +123,12 @@ impl EventSink {
 
     /// From now on, collations that replicas older than 8.0 don't know are replaced.
     pub(crate) fn replace_collations(&mut self, of: Older) {
-        self.held = Some(Held { of, event: Vec::new(), is_current: false });
+        self.held.get_or_insert_default().older = Some(of);
+    }
+
+    /// From now on, a dump to such a replica ends before an XA transaction.
+    pub(crate) fn end_before_xa(&mut self, kind: &'static str) {
+        self.held.get_or_insert_default().without_xa = Some(kind);
     }
 
     /// Continues at `position` of a file whose events have this checksum. The client wants events that begin at
@@ -155,19 +193,45 @@ impl EventSink {
             return Err(self.refuse(NOT_A_BOUNDARY.into()));
         }
         self.sending = !self.leave_out && self.position >= self.from;
-        let may_be = |held: &Held| may_be_unknown(header.event_type, held.of);
-        let is_held = self.sending && self.held.as_ref().is_some_and(may_be);
-        if is_held && header.event_size > HELD_SIZE_MAX {
+        let holding = match &self.held {
+            Some(held) if self.sending => held.holding(&header),
+            Some(_) | None => Holding::Nothing,
+        };
+        if holding == Holding::Event && header.event_size > HELD_SIZE_MAX {
             return Err(self.untranslatable(&format!("{} bytes are too many to look at", header.event_size)));
         }
-        if let Some(held) = self.held.as_mut().filter(|_| is_held) {
-            held.is_current = true;
-            held.event.clone_from(&self.header);
-        } else if self.sending {
-            self.packets.begin(header.event_size, self.wants_ack(), &mut self.out);
-            self.packets.body(&self.header, &mut self.out);
+        if let Some(held) = &mut self.held {
+            held.current = holding;
+            if holding == Holding::Event {
+                held.event.clone_from(&self.header);
+            }
+        }
+        if holding == Holding::Event {
+            return Ok(());
+        }
+        if self.sending {
+            self.send_front();
+        }
+        match (&mut self.held, holding) {
+            (Some(held), Holding::Front) => {
+                held.front.clone_from(&self.header);
+                held.front_at = self.position;
+            }
+            _ if self.sending => {
+                self.packets.begin(header.event_size, self.wants_ack(), &mut self.out);
+                self.packets.body(&self.header, &mut self.out);
+            }
+            _ => {}
         }
         Ok(())
+    }
+
+    /// Sends the event that begins a transaction, if it is held.
+    fn send_front(&mut self) {
+        let Some(held) = self.held.as_mut().filter(|held| !held.front.is_empty()) else { return };
+        self.packets.begin(held.front.len() as u32, false, &mut self.out);
+        self.packets.body(&held.front, &mut self.out);
+        held.front.clear();
     }
 
     fn wants_ack(&self) -> bool {
@@ -176,7 +240,8 @@ impl EventSink {
 
     fn body(&mut self, bytes: &[u8]) {
         match &mut self.held {
-            Some(held) if held.is_current => held.event.extend_from_slice(bytes),
+            Some(Held { current: Holding::Event, event, .. }) => event.extend_from_slice(bytes),
+            Some(Held { current: Holding::Front, front, .. }) => front.extend_from_slice(bytes),
             _ if self.sending => self.packets.body(bytes, &mut self.out),
             _ => {}
         }
@@ -184,11 +249,22 @@ impl EventSink {
 
     fn end_event(&mut self) -> io::Result<()> {
         let is_last = self.sending && self.wants_ack();
-        if let Some(held) = self.held.as_mut().filter(|held| held.is_current) {
-            held.is_current = false;
-            let of = held.of;
-            let event = std::mem::take(&mut held.event);
-            let replaced = for_older(&event, self.checksum, of).map_err(|why| self.untranslatable(&why))?;
+        let held = self.held.as_mut();
+        if let Some(held) = held.filter(|held| held.current == Holding::Event) {
+            held.current = Holding::Nothing;
+            let (older, event) = (held.older, std::mem::take(&mut held.event));
+            let kind = held.without_xa.filter(|_| xa::is(&event, self.checksum));
+            let place = if held.front.is_empty() { self.position } else { held.front_at };
+            if let Some(kind) = kind {
+                return Err(self.refuse(xa::refusal(kind, place)));
+            }
+            let replaced = match older {
+                Some(older) => {
+                    for_older(&event, self.checksum, older).map_err(|why| self.untranslatable(&why))?
+                }
+                None => None,
+            };
+            self.send_front();
             self.packets.begin(event.len() as u32, self.wants_ack(), &mut self.out);
             self.packets.body(replaced.as_deref().unwrap_or(&event), &mut self.out);
         }
@@ -261,5 +337,93 @@ impl Write for EventSink {
             self.sent = Instant::now();
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use binlogz_binlog::{EventType, HeaderFlags};
+    use binlogz_testkit::builder::{LogBuilder, Positions, Release, query};
+
+    use super::*;
+    use crate::lock::lock;
+
+    #[derive(Clone, Default)]
+    struct Taken(Arc<Mutex<Vec<u8>>>);
+
+    impl Connection for Taken {
+        fn read_at_hand(&mut self, _: &mut [u8]) -> io::Result<Option<usize>> {
+            Ok(None)
+        }
+
+        fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+            lock(&self.0).extend_from_slice(bytes);
+            Ok(())
+        }
+    }
+
+    /// What a client is sent of these events, and why no more.
+    fn sent(events: &[u8], kind: Option<&'static str>, size: usize) -> (Vec<u8>, Option<String>) {
+        let taken = Taken::default();
+        let mut sink = EventSink::new(taken.clone(), 1);
+        sink.begin_file(4, 4, ChecksumAlgorithm::CRC32);
+        kind.into_iter().for_each(|kind| sink.end_before_xa(kind));
+        let ended = events.chunks(size).try_for_each(|piece| sink.write_all(piece));
+        let refusal = sink.refusal();
+        assert_eq!(ended.is_err(), refusal.is_some());
+        assert!(!sink.is_inside_event());
+        sink.flush().unwrap();
+        let bytes = lock(&taken.0).clone();
+        (bytes, refusal)
+    }
+
+    fn events(fill: impl FnOnce(&mut LogBuilder)) -> Vec<u8> {
+        let mut log = LogBuilder::with(Release::MYSQL_9_7, ChecksumAlgorithm::CRC32, HeaderFlags::default());
+        log.take();
+        log.positions(Positions::Own);
+        fill(&mut log);
+        log.take()
+    }
+
+    #[test]
+    fn a_replica_that_can_not_follow_xa_gets_all_before_it_and_nothing_of_it() {
+        let plain = |log: &mut LogBuilder| {
+            log.transaction(&[b"one", &[7; 70_000]]);
+            log.transaction_of(&[(EventType::QUERY, query("CREATE TABLE t (xa INT)"))]);
+        };
+        let before = events(plain);
+        let xa = |statement: &str| {
+            events(|log| {
+                plain(log);
+                log.transaction_of(&[
+                    (EventType::QUERY, query(statement)),
+                    (EventType::XA_PREPARE, vec![0; 13]),
+                ]);
+            })
+        };
+        for size in [1, 30, 1 << 20] {
+            let all = sent(&before, None, size);
+            assert_eq!(all.1, None);
+            assert!(sent(&before, Some("MariaDB"), size) == all, "in order and as they are");
+            for statement in
+                ["XA START X'7131',X'',1", "XA ROLLBACK X'7131',X'',1", "xa commit X'7131',X'',1"]
+            {
+                let log = xa(statement);
+                let (bytes, refusal) = sent(&log, Some("MariaDB"), size);
+                let refusal = refusal.unwrap();
+                assert!(bytes == all.0, "{statement}: {} and {} bytes", bytes.len(), all.0.len());
+                // The place of the event that begins the transaction.
+                let place = format!("the transaction at {} is an XA transaction", 4 + before.len());
+                assert!(refusal.starts_with(&place), "{refusal}");
+                assert_eq!(sent(&log, None, size).1, None, "others get it");
+            }
+        }
+        // One that is only prepared there, its beginning elsewhere.
+        let prepared = events(|log| {
+            log.event(EventType::XA_PREPARE, &[0; 13]);
+        });
+        assert_eq!(sent(&prepared, Some("MariaDB"), 7).0, b"");
     }
 }

@@ -13,7 +13,7 @@ use binlogz_wire::response::{EofPacket, ErrPacket};
 
 use super::announced;
 use crate::error::{Error, Result};
-use crate::form::{Form, FormPolicy, knows_payloads};
+use crate::form::{Form, FormPolicy, knows_payloads, replica_version};
 use crate::forms::translate::OpenedFile;
 use crate::housekeeping::archiving;
 use crate::log::lineages::Lineage;
@@ -46,6 +46,9 @@ pub(crate) struct KnownClient {
 
 /// A variable that replicas of MariaDB set before they dump.
 const MARIADB_CAPABILITY: &str = "mariadb_slave_capability";
+
+/// The first version of MySQL that replicates XA transactions.
+const FIRST_WITH_XA: [u32; 3] = [5, 7, 0];
 
 impl KnownClient {
     pub(crate) fn user(&self) -> &str {
@@ -87,6 +90,9 @@ impl KnownClient {
             let is_mariadb = variables.contains_key(MARIADB_CAPABILITY);
             sink.replace_collations(if is_mariadb { Older::Mariadb } else { Older::Mysql });
         }
+        if let Some(kind) = self.without_xa(variables) {
+            sink.end_before_xa(kind);
+        }
         let telemetry = &self.server.telemetry;
         let _session = spans::session(telemetry, dump.form, self.connection, self.user()).entered();
         let mut sender = Sender::new(&self.server, self.server.conversions.of(&kept), dump, opened, sink);
@@ -113,6 +119,16 @@ impl KnownClient {
                 Err(_) => Err(error),
             },
         }
+    }
+
+    /// The kind of a replica that can't follow XA transactions.
+    fn without_xa(&self, variables: &Variables) -> Option<&'static str> {
+        if variables.contains_key(MARIADB_CAPABILITY) {
+            return Some("MariaDB");
+        }
+        replica_version(&self.attributes)
+            .is_some_and(|version| version < FIRST_WITH_XA)
+            .then_some("MySQL before 5.7")
     }
 
     /// The form it is served if it names no file.

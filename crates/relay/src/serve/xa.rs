@@ -1,0 +1,41 @@
+//! XA transactions, before which a dump ends if its replica would not do with them what the source did.
+//!
+//! ```text
+//! GTID · XA START X'…',X'',1 · rows · XA END … · XA_prepare       prepared: whether it comes to be is not known yet
+//! GTID · XA COMMIT …  or  GTID · XA ROLLBACK …                     later, anywhere
+//! ```
+//!
+//! MariaDB takes XA_prepare for the end of a transaction and commits it: the rows of one that the source rolls back stay there.
+//! MySQL before 5.7 does not know the event.
+
+use binlogz_binlog::event::QueryEvent;
+use binlogz_binlog::{ChecksumAlgorithm, EventFrame, EventHeader, EventType};
+
+/// Servers write these statements themselves: two names of 64 bytes in hexadecimal, and the session's settings.
+const STATEMENT_SIZE_MAX: u32 = 16 << 10;
+
+/// Whether an event may be of an XA transaction.
+pub(super) fn may_be(header: &EventHeader) -> bool {
+    header.event_type == EventType::XA_PREPARE
+        || header.event_type == EventType::QUERY && header.event_size <= STATEMENT_SIZE_MAX
+}
+
+/// Whether an event is of an XA transaction.
+pub(super) fn is(event: &[u8], checksum: ChecksumAlgorithm) -> bool {
+    let Ok(frame) = EventFrame::from_bytes(event, checksum.size()) else { return false };
+    match frame.event_type() {
+        EventType::XA_PREPARE => true,
+        EventType::QUERY => QueryEvent::decode(frame.body()).is_ok_and(|query| {
+            query.statement.first_chunk().is_some_and(|front: &[u8; 3]| front.eq_ignore_ascii_case(b"XA "))
+        }),
+        _ => false,
+    }
+}
+
+/// Why a dump ends there.
+pub(super) fn refusal(kind: &str, position: u64) -> String {
+    format!(
+        "the transaction at {position} is an XA transaction, which {kind} can't follow: it would keep rows that the source may \
+         roll back. Let the source finish it without XA, or build the replica anew behind it"
+    )
+}
