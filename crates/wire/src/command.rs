@@ -12,6 +12,8 @@
 //! COM_STMT_PREPARE    16 · statement, the rest
 //! COM_REFRESH 07 · COM_PROCESS_INFO 0a · COM_FIELD_LIST 04 · COM_STMT_EXECUTE 17 · COM_STMT_SEND_LONG_DATA 18 · COM_STMT_CLOSE 19 · COM_STMT_RESET 1a ·
 //! COM_STMT_FETCH 1c · COM_RESET_CONNECTION 1f: forwarded or answered without a look at their parameters
+//! COM_CHANGE_USER     11 · see change_user.rs
+//! COM_SET_OPTION      1b · option 2
 //! COM_BINLOG_DUMP_GTID 1e · see dump_request.rs
 //! ```
 
@@ -46,6 +48,10 @@ pub const STATEMENT_CLOSE: u8 = 0x19;
 pub const STATEMENT_RESET: u8 = 0x1a;
 /// COM_STMT_FETCH: asks for more rows of a prepared statement.
 pub const STATEMENT_FETCH: u8 = 0x1c;
+/// COM_SET_OPTION: 0 lets several statements come at once, 1 does not. Answered by EOF.
+pub const SET_OPTION: u8 = 0x1b;
+/// COM_DEBUG: has the server write to its log. Answered by EOF.
+pub const DEBUG: u8 = 0x0d;
 /// COM_RESET_CONNECTION: makes the session what it was after login.
 pub const RESET_CONNECTION: u8 = 0x1f;
 
@@ -84,13 +90,14 @@ impl<'a> Command<'a> {
     pub fn decode(message: &'a [u8]) -> Result<Self> {
         let mut cursor = Cursor::new(message, "command");
         Ok(match cursor.u8("code")? {
-            QUIT if cursor.is_empty() => Command::Quit,
+            // What follows the last field is ignored, as by the server.
+            QUIT => Command::Quit,
             QUERY => Command::Query(cursor.rest()),
             USE_DATABASE => Command::UseDatabase(cursor.rest()),
-            STATISTICS if cursor.is_empty() => Command::Statistics,
-            KILL if cursor.peek().len() == 4 => Command::Kill(cursor.u32("connection id")?),
+            STATISTICS => Command::Statistics,
+            KILL if cursor.peek().len() >= 4 => Command::Kill(cursor.u32("connection id")?),
             PREPARE => Command::Prepare(cursor.rest()),
-            PING if cursor.is_empty() => Command::Ping,
+            PING => Command::Ping,
             REGISTER_REPLICA => Command::RegisterReplica(RegisterReplica::decode(message)?),
             DUMP_BY_POSITION | DUMP_BY_GTID_SET => Command::Dump(DumpRequest::decode(message)?),
             code => Command::Other { code, parameters: cursor.rest() },
@@ -135,13 +142,12 @@ mod tests {
 
     #[test]
     fn both_directions_agree() {
-        let commands: [(&[u8], Command<'_>); 10] = [
+        let commands: [(&[u8], Command<'_>); 9] = [
             (b"\x02shop", Command::UseDatabase(b"shop")),
             (b"\x09", Command::Statistics),
             (b"\x0c\x07\x01\0\0", Command::Kill(263)),
-            // One byte short, one byte long.
+            // One byte short.
             (b"\x0c\x07\x01\0", Command::Other { code: 0x0c, parameters: b"\x07\x01\0" }),
-            (b"\x09\0", Command::Other { code: 0x09, parameters: b"\0" }),
             (b"\x16SELECT ?", Command::Prepare(b"SELECT ?")),
             (b"\x01", Command::Quit),
             (b"\x03SELECT 1", Command::Query(b"SELECT 1")),
@@ -155,6 +161,15 @@ mod tests {
             assert_eq!(Command::decode(bytes).unwrap(), command);
         }
         assert!(Command::decode(b"").is_err());
+        // More than the last field, as a server takes it.
+        for (bytes, command) in [
+            (b"\x09\0".as_slice(), Command::Statistics),
+            (b"\x0e\0\0", Command::Ping),
+            (b"\x01\0", Command::Quit),
+            (b"\x0c\x07\x01\0\0\0", Command::Kill(263)),
+        ] {
+            assert_eq!(Command::decode(bytes).unwrap(), command);
+        }
     }
 
     #[test]

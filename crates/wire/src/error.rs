@@ -73,6 +73,8 @@ pub struct ServerError {
 impl ServerError {
     /// Access denied: wrong user or password.
     pub const ACCESS_DENIED: u16 = 1045;
+    /// Access denied to a client that wanted to become this user: the connection ends.
+    pub const ACCESS_DENIED_CHANGE_USER: u16 = 1873;
     /// A command is longer than the server takes.
     pub const PACKET_TOO_LARGE: u16 = 1153;
     /// A system variable that this server does not know.

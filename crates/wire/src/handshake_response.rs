@@ -49,6 +49,12 @@ impl SslRequest {
         Ok(request)
     }
 
+    /// Whether a message asks for TLS: the flag tells, as at the server, and bytes after the front are ignored.
+    pub fn asks_for_tls(message: &[u8]) -> bool {
+        let request = SslRequest::take(&mut Cursor::new(message, WHAT));
+        request.is_ok_and(|request| request.capabilities.contains(Capabilities::SSL))
+    }
+
     /// Appends the message.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put_u32(self.capabilities.0);
@@ -87,7 +93,7 @@ pub struct HandshakeResponse<'a> {
 }
 
 impl<'a> HandshakeResponse<'a> {
-    /// Reads the message.
+    /// Reads the message. Bytes after the last field are ignored.
     pub fn decode(message: &'a [u8]) -> Result<Self> {
         let mut cursor = Cursor::new(message, WHAT);
         let head = SslRequest::take(&mut cursor)?;
@@ -107,12 +113,12 @@ impl<'a> HandshakeResponse<'a> {
             false => has(Capabilities::PLUGIN_AUTH).then_some(b"".as_slice()),
         };
         let attributes = if has(Capabilities::CONNECT_ATTRS) {
-            decode_attributes(take_lei_text(&mut cursor, "attributes")?)?
+            decode_attributes(take_lei_text(&mut cursor, "attributes")?)
         } else {
             Vec::new()
         };
         let zstd_level = has(Capabilities::ZSTD_COMPRESSION).then(|| cursor.u8("zstd level")).transpose()?;
-        cursor.finish()?;
+        // What follows is ignored, as by the server: Connector/J 5.1.49 sends 27 NULs.
         Ok(HandshakeResponse { head, user, proof, database, plugin, attributes, zstd_level })
     }
 
@@ -147,20 +153,25 @@ impl<'a> HandshakeResponse<'a> {
     }
 }
 
-fn decode_attributes(bytes: &[u8]) -> Result<Vec<(&[u8], &[u8])>> {
+/// The attributes, up to one that is not whole: a server takes those before it and lets the client in.
+pub(crate) fn decode_attributes(bytes: &[u8]) -> Vec<(&[u8], &[u8])> {
     let mut cursor = Cursor::new(bytes, WHAT);
     let mut attributes = Vec::new();
     while !cursor.is_empty() {
-        let name = take_lei_text(&mut cursor, "attribute name")?;
-        attributes.push((name, take_lei_text(&mut cursor, "attribute value")?));
+        let name = take_lei_text(&mut cursor, "attribute name");
+        let Ok(attribute) = name.and_then(|name| Ok((name, take_lei_text(&mut cursor, "attribute value")?)))
+        else {
+            break;
+        };
+        attributes.push(attribute);
     }
-    Ok(attributes)
+    attributes
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::assert_every_cut_is_an_error;
+    use crate::testing::{assert_cuts_are_errors_and_more_is_ignored, assert_every_cut_is_an_error};
 
     fn response(capabilities: Capabilities) -> HandshakeResponse<'static> {
         HandshakeResponse {
@@ -198,7 +209,9 @@ mod tests {
             let mut bytes = Vec::new();
             response.encode(&mut bytes);
             assert_eq!(HandshakeResponse::decode(&bytes).unwrap(), response);
-            assert_every_cut_is_an_error(&bytes, |bytes| HandshakeResponse::decode(bytes).map(drop));
+            assert_cuts_are_errors_and_more_is_ignored(&bytes, |bytes| {
+                HandshakeResponse::decode(bytes).map(drop)
+            });
         }
     }
 
@@ -212,6 +225,25 @@ mod tests {
         // A name without its NUL is not a name.
         bytes.extend_from_slice(b"mysql_native_password");
         assert!(HandshakeResponse::decode(&bytes).is_err());
+    }
+
+    #[test]
+    fn what_follows_the_last_field_is_ignored() {
+        // Behind the packet's header.
+        let recorded = include_bytes!("../tests/data/handshake-5.1.49.bin").get(4..).unwrap();
+        let response = HandshakeResponse::decode(recorded).unwrap();
+        assert_eq!(response.user, b"cdc");
+        assert_eq!(
+            response.attributes.last(),
+            Some(&(b"_client_name".as_slice(), b"MySQL Connector Java".as_slice()))
+        );
+        assert!(recorded.ends_with(&[0; 27]));
+        // An attribute that is not whole ends the attributes, not the login.
+        let mut cut = recorded.to_vec();
+        let size = cut.iter().position(|byte| *byte == 0x7d).unwrap();
+        cut[size] -= 3;
+        let cut = HandshakeResponse::decode(&cut).unwrap();
+        assert_eq!((cut.attributes.len(), cut.user), (4, b"cdc".as_slice()));
     }
 
     #[test]

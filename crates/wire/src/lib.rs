@@ -10,6 +10,7 @@
 
 pub mod auth;
 pub mod capabilities;
+pub mod change_user;
 pub mod command;
 pub mod compressed;
 pub mod dump_request;

@@ -8,6 +8,7 @@
 //! COM_FIELD_LIST                error · or columns, EOF
 //! COM_STMT_FETCH                rows, EOF or error
 //! COM_STMT_CLOSE, COM_STMT_SEND_LONG_DATA   nothing
+//! COM_SET_OPTION, COM_DEBUG     EOF or error
 //! others                        OK or error
 //! ```
 //!
@@ -139,6 +140,8 @@ impl AnswerPassage {
                     let ok = OkPacket::decode(head)?;
                     self.after(ok.status)
                 }
+                // COM_SET_OPTION and COM_DEBUG are answered so.
+                EOF if is_eof => self.after(EofPacket::decode(head)?.status),
                 LOCAL_INFILE => {
                     return Err(Error::invalid(WHAT, "first byte", "fb: a wish for a local file", "rows"));
                 }

@@ -1,5 +1,12 @@
 //! The relay's own server uuid, as its source sees it. Created once and stored beside the log.
+//!
+//! ```text
+//! relay.uuid
+//! 2410447f-e54d-11f1-848d-02fc00000001
+//! check 7d4b1f02                        CRC-32 of the uuid's text, since 0.3; a file without it gets it at the next start
+//! ```
 
+use binlogz_binlog::checksum::crc32;
 use binlogz_binlog::gtid::ServerUuid;
 use binlogz_store::{Storage, storage};
 
@@ -7,6 +14,8 @@ use crate::error::{Error, Result};
 use crate::log::small_files::{is_member, small_file};
 
 const NAME: &str = "relay.uuid";
+/// What begins the line with the check of the first.
+const CHECK: &str = "check ";
 /// Larger than the file can be.
 const SIZE_MAX: u64 = 4096;
 
@@ -15,8 +24,17 @@ const SIZE_MAX: u64 = 4096;
 pub(crate) fn own_uuid(storage: &dyn Storage) -> Result<ServerUuid> {
     if let Some(text) = small_file(storage, NAME, SIZE_MAX)? {
         let mut lines = text.trim().lines();
-        let uuid = lines.next().and_then(|uuid| uuid.parse().ok()).filter(|_| lines.all(is_member));
-        return uuid.ok_or_else(|| Error::damaged(NAME, text.trim(), "a server uuid"));
+        let uuid: Option<ServerUuid> = lines.next().and_then(|uuid| uuid.parse().ok());
+        let members: Vec<&str> = lines.collect();
+        let uuid = uuid.filter(|_| members.iter().all(|line| is_member(line)));
+        let uuid = uuid.ok_or_else(|| Error::damaged(NAME, text.trim(), "a server uuid"))?;
+        match members.iter().find_map(|line| line.strip_prefix(CHECK)) {
+            Some(check) if check == check_of(uuid) => {}
+            // One bit more or less, and it would be another replica's: nobody would notice.
+            Some(_) => return Err(Error::damaged(NAME, text.trim(), "a server uuid and its own check")),
+            None => write(storage, uuid, &members)?,
+        }
+        return Ok(uuid);
     }
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
@@ -24,10 +42,20 @@ pub(crate) fn own_uuid(storage: &dyn Storage) -> Result<ServerUuid> {
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let part = |range: std::ops::Range<usize>| hex.get(range).unwrap_or_default().to_owned();
     let text = [part(0..8), part(8..12), part(12..16), part(16..20), part(20..32)].join("-");
-    // Written atomically: after a crash, half of a uuid would be refused above.
-    storage::replace(storage, NAME, format!("{text}\n").as_bytes())
-        .map_err(Error::io(format!("write {NAME}")))?;
-    text.parse().map_err(Error::Binlog)
+    let uuid = text.parse().map_err(Error::Binlog)?;
+    write(storage, uuid, &[])?;
+    Ok(uuid)
+}
+
+/// Written atomically: after a crash, half of a uuid would be refused.
+fn write(storage: &dyn Storage, uuid: ServerUuid, members: &[&str]) -> Result<()> {
+    let mut text = format!("{uuid}\n{CHECK}{}\n", check_of(uuid));
+    members.iter().for_each(|line| text += &format!("{line}\n"));
+    storage::replace(storage, NAME, text.as_bytes()).map_err(Error::io(format!("write {NAME}")))
+}
+
+fn check_of(uuid: ServerUuid) -> String {
+    format!("{:08x}", crc32(uuid.to_string().as_bytes()))
 }
 
 /// A server id derived from a uuid: never 0, which would mean a reader that does not wait.
@@ -72,6 +100,28 @@ mod tests {
         fn sync_names(&self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn no_flipped_bit_makes_another_uuid_of_it() {
+        let storage = MemoryStorage::new();
+        let uuid = own_uuid(&storage).unwrap();
+        let text = small_file(&storage, NAME, SIZE_MAX).unwrap().unwrap();
+        assert_eq!(text.lines().count(), 2);
+        for bit in 0..text.len() * 8 {
+            let mut bytes = text.clone().into_bytes();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            storage::replace(&storage, NAME, &bytes).unwrap();
+            match own_uuid(&storage) {
+                Ok(found) => assert_eq!(found, uuid, "bit {bit}"),
+                Err(error) => assert!(matches!(error, Error::Damaged { .. }), "bit {bit}: {error}"),
+            }
+        }
+        // A file of before gets its check, and keeps what else is in it.
+        storage::replace(&storage, NAME, format!("{uuid}\nlater 1\n").as_bytes()).unwrap();
+        assert_eq!(own_uuid(&storage).unwrap(), uuid);
+        let expected = format!("{text}later 1\n");
+        assert_eq!(small_file(&storage, NAME, SIZE_MAX).unwrap().unwrap(), expected);
     }
 
     #[test]

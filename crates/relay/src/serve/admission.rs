@@ -1,15 +1,17 @@
 //! Limits the number of clients, both logged in and logging in.
 //!
-//! Clients that are logging in have slots of their own. When these are full, the next client evicts the one that has
-//! been logging in longest. A client that knows its password logs in within milliseconds, so neither ten thousand
-//! connections nor clients that send a byte a second can keep it out.
+//! Clients that are logging in have slots of their own. When these are full, the one that was greeted first makes room for the
+//! next, but only after a second, or four times what logins took lately: until then the next one waits in the listener's
+//! queue. So neither ten thousand connections nor clients that send a byte a second can keep out one that knows its password,
+//! and a burst of logins on a busy machine loses none. Who was not greeted yet waits for us, not we for it.
 //!
 //! Clients never get the descriptors that the log needs: their number follows from the limit of the process
 //! ([`Limits::within`]), and connections beyond it are not accepted until others have ended.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Descriptors of a client that is logging in: its connection, the log's head.
 const DESCRIPTORS_LOGGING_IN: usize = 2;
@@ -23,6 +25,14 @@ const LEAVING_MAX: usize = 8;
 const DESCRIPTORS_RESERVED: usize = 80 + LEAVING_MAX * DESCRIPTORS_LOGGING_IN;
 /// Those of each further source: its log, its connection, temporary files, the archive.
 const DESCRIPTORS_OF_SOURCE: usize = 40;
+/// How long a client that was greeted has before it may be sent away for another; at most, however long others take.
+const GRACE: Duration = Duration::from_secs(1);
+const GRACE_MAX: Duration = Duration::from_secs(5);
+/// The grace in times of the longest of so many recent logins.
+const GRACE_FACTOR: u32 = 4;
+const RECENT: usize = 64;
+/// How soon to look again while nobody was greeted.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// Clients that are logging in get one in this many of the remaining descriptors.
 const LOGGING_IN_SHARE: usize = 4;
 
@@ -89,12 +99,53 @@ struct Inner {
     /// Connections that hold descriptors.
     open: usize,
     /// By connection number: the oldest first.
-    logging_in: BTreeMap<u32, Arc<TcpStream>>,
+    logging_in: BTreeMap<u32, LoggingIn>,
+    /// How long the last clients took from the greeting on.
+    recent: VecDeque<Duration>,
     connected: BTreeMap<u32, IpAddr>,
     logged_in: usize,
     turned_away: u64,
     /// Bytes of all clients' large commands.
     large: usize,
+}
+
+/// A client that is logging in.
+#[derive(Debug)]
+struct LoggingIn {
+    stream: Arc<TcpStream>,
+    /// When it was sent the greeting.
+    greeted: Option<Instant>,
+}
+
+impl Inner {
+    /// How long a client has from its greeting on while others wait.
+    fn grace(&self) -> Duration {
+        let longest = self.recent.iter().max().copied().unwrap_or_default();
+        (longest * GRACE_FACTOR).clamp(GRACE, GRACE_MAX)
+    }
+
+    /// Whether one more connection may come: there is a slot, or one has been made. Else how soon one may be.
+    fn make_room(&mut self, limits: &Limits, now: Instant) -> Result<(), Duration> {
+        loop {
+            // Those that have no slot yet, or whose threads are about to end.
+            let between = self.open.saturating_sub(self.connected.len());
+            if self.logging_in.len() + between < limits.logging_in_max.max(1) {
+                return Ok(());
+            }
+            let oldest =
+                self.logging_in.iter().find_map(|(connection, one)| Some((*connection, one.greeted?)));
+            let Some((connection, greeted)) = oldest else { return Err(LOOK_AGAIN) };
+            let left = self.grace().saturating_sub(now.saturating_duration_since(greeted));
+            if !left.is_zero() {
+                return Err(left);
+            }
+            if let Some(oldest) = self.logging_in.remove(&connection) {
+                // Its thread sees the end of the connection.
+                let _ = oldest.stream.shutdown(Shutdown::Both);
+                self.turned_away += 1;
+            }
+        }
+    }
 }
 
 /// A command up to this size is free.
@@ -125,11 +176,16 @@ impl Gate {
         Gate { limits, inner: Mutex::default(), closed: Condvar::new() }
     }
 
-    /// Waits until there are descriptors for one more connection.
+    /// Waits until there are descriptors for one more connection, and a slot for it to log in.
     pub(crate) fn wait_for_room(&self) {
         let mut inner = self.lock();
-        while inner.open >= self.limits.open_max() {
-            inner = self.closed.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if inner.open >= self.limits.open_max() {
+                inner = self.closed.wait(inner).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let Err(wait) = inner.make_room(&self.limits, Instant::now()) else { return };
+            inner = self.closed.wait_timeout(inner, wait).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -159,13 +215,7 @@ impl Gate {
             inner.turned_away += 1;
             return None;
         }
-        while inner.logging_in.len() >= self.limits.logging_in_max.max(1) {
-            let Some((_, oldest)) = inner.logging_in.pop_first() else { break };
-            // Its thread sees the end of the connection.
-            let _ = oldest.shutdown(Shutdown::Both);
-            inner.turned_away += 1;
-        }
-        inner.logging_in.insert(connection, Arc::clone(stream));
+        inner.logging_in.insert(connection, LoggingIn { stream: Arc::clone(stream), greeted: None });
         inner.connected.insert(connection, address);
         Some(Admission { gate: self, connection, is_logged_in: false, large: 0 })
     }
@@ -186,11 +236,27 @@ impl Gate {
 }
 
 impl Admission<'_> {
-    /// Moves to a logged-in slot; `false` if there is no room.
+    /// The client has its greeting.
+    pub(crate) fn greeted(&self, now: Instant) {
+        if let Some(one) = self.gate.lock().logging_in.get_mut(&self.connection) {
+            one.greeted.get_or_insert(now);
+        }
+    }
+
+    /// Moves to a logged-in slot; `false` if there is no room. A client that becomes another account has one.
     pub(crate) fn log_in(&mut self) -> bool {
+        if self.is_logged_in {
+            return true;
+        }
         let mut inner = self.gate.lock();
-        inner.logging_in.remove(&self.connection);
-        if self.is_logged_in || inner.logged_in >= self.gate.limits.connections_max {
+        if let Some(LoggingIn { greeted: Some(greeted), .. }) = inner.logging_in.remove(&self.connection) {
+            inner.recent.push_back(greeted.elapsed());
+            if inner.recent.len() > RECENT {
+                inner.recent.pop_front();
+            }
+        }
+        self.gate.closed.notify_all();
+        if inner.logged_in >= self.gate.limits.connections_max {
             inner.turned_away += 1;
             return false;
         }
@@ -220,6 +286,7 @@ impl Drop for Admission<'_> {
         let mut inner = self.gate.lock();
         inner.logging_in.remove(&self.connection);
         inner.connected.remove(&self.connection);
+        self.gate.closed.notify_all();
         inner.logged_in -= usize::from(self.is_logged_in);
         inner.large -= self.large;
     }
@@ -295,18 +362,37 @@ mod tests {
         let gate = Gate::new(Limits { connections_max: 1, per_address_max: 3, logging_in_max: 2 });
         let here = IpAddr::from(Ipv4Addr::LOCALHOST);
         let ((first, mut slow), (second, _other), (third, _last)) = (pair(), pair(), pair());
-        let _first = gate.admit(1, &first, here).unwrap();
+        let now = Instant::now();
+        let room = |now| gate.lock().make_room(&gate.limits, now);
+        (0..3).for_each(|_| gate.opened());
+        let first_place = gate.admit(1, &first, here).unwrap();
         let mut second_place = gate.admit(2, &second, here).unwrap();
+        assert_eq!(room(now + GRACE_MAX), Err(LOOK_AGAIN), "nobody has a greeting that could be answered");
+        first_place.greeted(now);
+        second_place.greeted(now + GRACE / 2);
+        assert_eq!(room(now + GRACE / 2), Err(GRACE / 2), "both may be about to log in");
+        assert_eq!(room(now + GRACE), Err(GRACE / 2), "the third is on its way");
         let mut third_place = gate.admit(3, &third, here).unwrap();
-        assert_eq!(slow.read(&mut [0]).unwrap(), 0, "the first is sent away");
+        assert_eq!(slow.read(&mut [0]).unwrap(), 0, "the first was sent away");
         assert_eq!(gate.counts(), ClientCounts { logged_in: 0, logging_in: 2, turned_away: 1 });
         assert!(gate.admit(4, &third, here).is_none(), "three from one address");
         assert!(gate.admit(4, &third, "127.0.0.2".parse().unwrap()).is_some());
         assert!(second_place.log_in());
+        assert!(second_place.log_in(), "it has its slot, as another account too");
         assert!(!third_place.log_in(), "one is inside");
         drop(second_place);
         assert!(third_place.log_in());
         drop(third_place);
         assert_eq!(gate.counts().logged_in, 0);
+    }
+
+    #[test]
+    fn who_is_slow_where_all_are_slow_is_waited_for() {
+        let mut inner = Inner::default();
+        assert_eq!(inner.grace(), GRACE);
+        inner.recent = [3, 700, 20].into_iter().map(Duration::from_millis).collect();
+        assert_eq!(inner.grace(), Duration::from_millis(2800));
+        inner.recent.push_back(Duration::from_secs(9));
+        assert_eq!(inner.grace(), GRACE_MAX);
     }
 }

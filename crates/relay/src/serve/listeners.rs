@@ -10,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use socket2::{Domain, Socket, Type};
 
 use crate::error::{Error, Result};
 use crate::lock::lock;
@@ -17,6 +18,10 @@ use crate::lock::lock;
 /// How often, and after how long, an address in use is tried again.
 const TRIES: u32 = 20;
 const RETRY: Duration = Duration::from_millis(25);
+
+/// Connections that may wait to be accepted: a burst of logins waits there, not for the client to try again. The system may allow
+/// fewer.
+const QUEUE: i32 = 1024;
 
 /// A socket at which clients arrive.
 #[derive(Debug)]
@@ -42,12 +47,21 @@ impl Listener {
 fn bind(at: SocketAddr) -> io::Result<TcpListener> {
     let mut left = TRIES;
     loop {
-        match TcpListener::bind(at) {
+        match bind_once(at) {
             Err(error) if error.kind() == ErrorKind::AddrInUse && left > 0 => left -= 1,
             bound => return bound,
         }
         thread::sleep(RETRY);
     }
+}
+
+fn bind_once(at: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(at), Type::STREAM, None)?;
+    // As the standard library's listener, which has no choice of its queue.
+    socket.set_reuse_address(true)?;
+    socket.bind(&at.into())?;
+    socket.listen(QUEUE)?;
+    Ok(socket.into())
 }
 
 /// All of them.

@@ -9,14 +9,16 @@
 //!   `departures` notices when they leave by themselves;
 //! * `admission` limits the number of clients, `accounts` checks logins, `transport` does TLS, `own_certificate` makes what
 //!   it needs;
-//! * `upstream` is a client's own connection to the source, for what the relay does not answer;
+//! * `upstream` is a client's own connection to the source, for what the relay does not answer; `answer_scan` finds places in the
+//!   source's log in what it answers;
 //! * `sender` serves a dump until the client leaves, through `sink`, which cuts events into packets;
-//! * `older_collations` replaces names that older servers don't know;
+//! * `older_collations` replaces names that older servers don't know, `xa` knows transactions that some can't follow;
 //! * `semi_sync` asks a replica for its acknowledgements;
 //! * `pins` remembers which form a client is served, `last_served` which log; `recent` bounds both.
 
 pub(crate) mod accounts;
 pub(crate) mod admission;
+mod answer_scan;
 pub(crate) mod clients;
 pub(crate) mod departures;
 pub(crate) mod door;
@@ -33,6 +35,7 @@ pub(crate) mod server;
 pub(crate) mod sink;
 pub(crate) mod transport;
 pub(crate) mod upstream;
+mod xa;
 
 use std::sync::Arc;
 

@@ -12,10 +12,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use binlogz_wire::command::RESET_CONNECTION;
+use binlogz_wire::command::{
+    DEBUG, PROCESS_INFO, RESET_CONNECTION, STATEMENT_CLOSE, STATEMENT_EXECUTE, STATEMENT_FETCH,
+    STATEMENT_LONG_DATA, STATEMENT_RESET,
+};
 use binlogz_wire::dump_request::DumpRequest;
 use binlogz_wire::response::ErrPacket;
-use binlogz_wire::session::{ReplicaOptions, ReplicaSession, ReplicaStep, Request};
+use binlogz_wire::result_set::{ColumnKind, Row};
+use binlogz_wire::session::{Column, ReplicaOptions, ReplicaSession, ReplicaStep, Request};
 use binlogz_wire::statement::Statement;
 use binlogz_wire::{ServerError, packet};
 
@@ -250,11 +254,15 @@ impl Client<'_> {
         let mut variables = Variables::default();
         let mut upstream = None;
         let mut buffer = vec![0; 16 << 10];
-        let login_until = Instant::now() + LOGIN_TIMEOUT;
+        let mut login_until = Instant::now() + LOGIN_TIMEOUT;
+        let mut next = None;
         loop {
             let pending = session.pending().to_vec();
             transport.send(&pending).map_err(broken)?;
             session.sent(pending.len());
+            if self.known.account.is_none() {
+                self.admission.greeted(Instant::now());
+            }
             // Even a client that sends very slowly must be logged in by then.
             let patience = match self.known.account {
                 Some(_) => IDLE_TIMEOUT,
@@ -270,7 +278,8 @@ impl Client<'_> {
             };
             let mut input = buffer.get(..count).unwrap_or_default();
             loop {
-                match session.poll(&mut input)? {
+                let step = next.take().map_or_else(|| session.poll(&mut input), Ok)?;
+                match step {
                     ReplicaStep::NeedInput => {
                         if !self.admission.may_hold(session.held() + transport.held()) {
                             session.limit_commands(SMALL_COMMAND);
@@ -307,6 +316,9 @@ impl Client<'_> {
                             (Transport::Tls(_), Some(tls)) => session.ok_over_tls(&tls.fingerprint()),
                             _ => session.ok(),
                         }
+                        if let Transport::Compressed(_) = transport {
+                            continue;
+                        }
                         if let Some(compression) = session.begin_compression() {
                             // The OK is the last that goes as it is.
                             transport.send(session.pending()).map_err(broken)?;
@@ -331,6 +343,17 @@ impl Client<'_> {
                         return Err(Error::Refused(format!("a client without {lacks}")));
                     }
                     ReplicaStep::Request(Request::Quit) => return Ok(None),
+                    ReplicaStep::Request(Request::ChangeUser(change)) => {
+                        // Until the proof is right, nobody is logged in; what the other account had is gone whatever comes.
+                        self.leave();
+                        (upstream, variables) = (None, Variables::default());
+                        login_until = Instant::now() + LOGIN_TIMEOUT;
+                        let accounts = self.door.accounts().at_address(self.known.peer.ip());
+                        match session.change_user(change, accounts) {
+                            ReplicaStep::NeedInput => {}
+                            step => next = Some(step),
+                        }
+                    }
                     ReplicaStep::Request(Request::Kill(connection))
                         if connection == self.known.connection =>
                     {
@@ -386,7 +409,7 @@ impl Client<'_> {
             sqlstate: Some(*sqlstate),
             message: message.to_owned(),
         };
-        let over_tls = matches!(transport, Transport::Tls(_));
+        let over_tls = transport.is_encrypted();
         if self.door.requires_tls && !over_tls {
             let message = "Connections using insecure transport are prohibited by the relay's configuration";
             return Err(refused(3159, b"HY000", message));
@@ -414,6 +437,13 @@ impl Client<'_> {
         Ok(kept)
     }
 
+    /// The client is no longer the account that it was.
+    fn leave(&mut self) {
+        if self.known.account.take().is_some() {
+            self.known.server.leave(self.known.connection);
+        }
+    }
+
     /// The relay's own answer to a statement; `None` can't be parsed.
     fn answer<'s>(
         &self,
@@ -426,6 +456,33 @@ impl Client<'_> {
         let may_administer = self.known.account.as_ref().is_some_and(|entered| entered.account().admin);
         let mut asker = Asker { variables, may_administer, form: &form };
         answers::answer(&self.known.server.statements, kept, &mut asker, statement)
+    }
+
+    /// Answers COM_PROCESS_INFO as for an account without the privilege PROCESS: the connections of its own.
+    fn processes(&self, variables: &Variables, session: &mut ReplicaSession) {
+        let KnownClient { server, connection, peer, .. } = &self.known;
+        let user = self.known.user();
+        let row =
+            |connection: u32, peer: &SocketAddr, database: Option<&str>, command: &str, state: &str| -> Row {
+                let texts = [
+                    Some(connection.to_string()),
+                    Some(user.to_owned()),
+                    Some(peer.to_string()),
+                    database.map(str::to_owned),
+                    Some(command.to_owned()),
+                    Some("0".to_owned()),
+                    Some(state.to_owned()),
+                    None,
+                ];
+                texts.into_iter().map(|text| text.map(String::into_bytes)).collect()
+            };
+        let dumps = server.dumps.seen();
+        let own = dumps.iter().filter(|dump| dump.reader.user == user);
+        let mut rows: Vec<Row> =
+            own.map(|dump| row(dump.connection, &dump.reader.peer, None, "Binlog Dump", "")).collect();
+        let database = variables.client.database.as_deref();
+        rows.push(row(*connection, peer, database, "Processlist", "init"));
+        session.rows(&PROCESSES, &rows);
     }
 
     fn request(
@@ -484,16 +541,50 @@ impl Client<'_> {
                 session.set_status(variables.status());
                 session.ok();
             }
+            // Several statements never come at once: each that is sent so is refused by itself.
+            Request::SetOption(Some(0 | 1)) => session.end_of_rows(),
+            Request::Other(PROCESS_INFO) => self.processes(variables, session),
+            Request::Other(DEBUG) => session.refuse(&ServerError {
+                code: ServerError::SPECIFIC_ACCESS_DENIED,
+                sqlstate: Some(*b"42000"),
+                message: "Access denied; you need (at least one of) the SUPER privilege(s) for this operation".into(),
+            }),
+            // They have no answer: one would be taken for the next command's.
+            Request::Other(STATEMENT_CLOSE | STATEMENT_LONG_DATA) => {}
+            Request::Other(STATEMENT_EXECUTE | STATEMENT_FETCH | STATEMENT_RESET) => {
+                session.refuse(&ServerError {
+                    code: 1243,
+                    sqlstate: Some(*b"HY000"),
+                    message: "Unknown prepared statement handler given to the relay".into(),
+                });
+            }
+            Request::SetOption(_) => session.refuse(&ServerError {
+                code: 1047,
+                sqlstate: Some(*b"08S01"),
+                message: "Unknown command".into(),
+            }),
             Request::Other(code) => session.refuse(&ServerError {
                 code: 1047,
                 sqlstate: Some(*b"08S01"),
                 message: format!("Unknown command {code:#04x}"),
             }),
-            Request::Quit | Request::Dump(_) => {}
+            Request::Quit | Request::Dump(_) | Request::ChangeUser(_) => {}
         }
         Ok(())
     }
 }
+
+/// The columns of COM_PROCESS_INFO.
+const PROCESSES: [Column<'static>; 8] = [
+    Column { name: "Id", kind: ColumnKind::INTEGER },
+    Column { name: "User", kind: ColumnKind::TEXT },
+    Column { name: "Host", kind: ColumnKind::TEXT },
+    Column { name: "db", kind: ColumnKind::TEXT },
+    Column { name: "Command", kind: ColumnKind::TEXT },
+    Column { name: "Time", kind: ColumnKind::INTEGER },
+    Column { name: "State", kind: ColumnKind::TEXT },
+    Column { name: "Info", kind: ColumnKind::TEXT },
+];
 
 /// Random printable bytes: clients take a NUL for the end.
 fn nonce() -> Result<[u8; 20]> {

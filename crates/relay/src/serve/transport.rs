@@ -153,6 +153,15 @@ impl Transport {
         }))
     }
 
+    /// Whether it goes over TLS.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        match self {
+            Transport::Plain(_) => false,
+            Transport::Tls(_) => true,
+            Transport::Compressed(compressed) => compressed.below.is_encrypted(),
+        }
+    }
+
     /// The host name that a TLS client asked for, if it did.
     pub(crate) fn server_name(&self) -> Option<&str> {
         match self {

@@ -8,6 +8,7 @@
 //! It is logged in with the client's account, so it has that account's rights. It begins with the first statement that
 //! needs it, and what the client set until then is set there too. It ends with the client, or with its dump.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -18,12 +19,13 @@ use binlogz_source::{CompressionChoice, Connection, ForwardError, PassOn, Passwo
 use binlogz_wire::ServerError;
 use binlogz_wire::passage::AnswerPassage;
 
-use crate::error::{Result, UNKNOWN_ERROR};
+use crate::error::{Error, Result, UNKNOWN_ERROR};
 use crate::form::Form;
 use crate::forms::file_walk::end_of;
 use crate::log::parts::FormFile;
 use crate::serve::Server;
 use crate::serve::accounts::AccountOptions;
+use crate::serve::answer_scan::{AnswerScan, ToldPlace};
 use crate::serve::sender::{TICK, broken};
 use crate::serve::transport::{Connection as _, Transport};
 use crate::statements::routing::Used;
@@ -117,14 +119,27 @@ impl Upstream {
                 Err(refusal) => return Ok(Forwarded::Refused(refusal)),
             },
         };
-        let mut to_client = ToClient { transport, passed: 0 };
+        let base = self.server.lineages.served().map(|kept| kept.base.clone()).unwrap_or_default();
+        let mut to_client = ToClient {
+            transport,
+            passed: 0,
+            scan: AnswerScan::new(&base),
+            server: &self.server,
+            wait: self.options.wait,
+            refusal: None,
+        };
         match connection.forward(command, &mut to_client) {
             Ok(answer) => {
                 self.connection = Some(connection);
                 self.answered_last = true;
                 Ok(Forwarded::Answered(answer))
             }
-            Err(ForwardError::Client(error)) => Err(broken(error)),
+            Err(ForwardError::Client(error)) => match to_client.refusal.take() {
+                // The rest of the answer is still to come: that connection is of no use any more.
+                Some(refusal) if to_client.passed == 0 => Ok(Forwarded::Lost(refusal)),
+                Some(refusal) => Err(Error::Refused(refusal.message)),
+                None => Err(broken(error)),
+            },
             Err(ForwardError::Server(error)) if to_client.passed == 0 => Ok(Forwarded::Lost(lost(&error))),
             Err(ForwardError::Server(error)) => Err(error.into()),
         }
@@ -160,29 +175,17 @@ impl Upstream {
             Ok(end) => end,
             Err(error) => return Err(lost(&error)),
         };
-        let until = Instant::now() + self.options.wait;
-        loop {
-            let missing = end.missing(&self.server).map_err(|error| error.told(UNKNOWN_ERROR))?;
-            let Some(missing) = missing else { return Ok(()) };
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                let wait = self.options.wait;
-                return Err(error(
-                    UNKNOWN_ERROR,
-                    format!(
-                        "the relay does not have {missing} of its source after {wait:?}: a position that it told now would lie \
-                         before what this connection may have read there"
-                    ),
-                ));
-            }
-            match self.server.lineages.served() {
-                Some(kept) => {
-                    let durable = kept.store.positions().map(|now| now.durable);
-                    kept.store.wait_durable_beyond(durable, TICK.min(left));
-                }
-                None => std::thread::sleep(TICK.min(left)),
-            }
-        }
+        let wait = self.options.wait;
+        end.await_at(&self.server, Instant::now() + wait).map_err(|missing| match missing {
+            Missing::Of(missing) => error(
+                UNKNOWN_ERROR,
+                format!(
+                    "the relay does not have {missing} of its source after {wait:?}: a position that it told now would lie \
+                     before what this connection may have read there"
+                ),
+            ),
+            Missing::Unknown(error) => error,
+        })
     }
 }
 
@@ -192,7 +195,34 @@ enum End {
     Position(String, u64),
 }
 
+/// What the relay lacks.
+enum Missing {
+    Of(String),
+    /// It can't be told.
+    Unknown(ServerError),
+}
+
 impl End {
+    /// Waits until the relay has all up to there.
+    fn await_at(&self, server: &Server, until: Instant) -> Result<(), Missing> {
+        loop {
+            let missing = self.missing(server);
+            let missing = missing.map_err(|error| Missing::Unknown(error.told(UNKNOWN_ERROR)))?;
+            let Some(missing) = missing else { return Ok(()) };
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Missing::Of(missing));
+            }
+            match server.lineages.served() {
+                Some(kept) => {
+                    let durable = kept.store.positions().map(|now| now.durable);
+                    kept.store.wait_durable_beyond(durable, TICK.min(left));
+                }
+                None => std::thread::sleep(TICK.min(left)),
+            }
+        }
+    }
+
     /// The transactions of it that the relay does not have yet.
     fn missing(&self, server: &Server) -> Result<Option<String>> {
         let Some(kept) = server.lineages.served() else { return Ok(Some("anything".into())) };
@@ -267,16 +297,80 @@ fn error(code: u16, message: String) -> ServerError {
 struct ToClient<'t> {
     transport: &'t mut Transport,
     passed: usize,
+    scan: AnswerScan,
+    server: &'t Server,
+    wait: Duration,
+    /// Why the answer was not passed on.
+    refusal: Option<ServerError>,
 }
 
 impl PassOn for ToClient<'_> {
     fn pass(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let told = self.scan.look(bytes);
+        if !told.is_empty()
+            && let Err(refusal) = self.hold(&told)
+        {
+            self.refusal = Some(refusal);
+            return Err(io::Error::other("the answer tells of what the relay lacks"));
+        }
         self.passed += bytes.len();
         if bytes.is_empty() { Ok(()) } else { self.transport.send(bytes) }
     }
 
     fn is_awaited(&mut self) -> bool {
         is_connected(self.transport.socket())
+    }
+}
+
+impl ToClient<'_> {
+    /// Waits until the relay has all that an answer tells of the source's log. What the source does not have either is no place
+    /// in its log. It is asked anew each time: an answer can take long.
+    fn hold(&self, told: &BTreeSet<ToldPlace>) -> Result<(), ServerError> {
+        let until = Instant::now() + self.wait;
+        let Some(kept) = self.server.lineages.served() else { return Ok(()) };
+        let intake = &self.server.statements.intake;
+        let unknown = |why: String| {
+            let message =
+                format!("the answer may tell of what the relay lacks, and the source can't be asked: {why}");
+            error(UNKNOWN_ERROR, message)
+        };
+        let ask = || intake.gtids_of_source(until).map_err(unknown);
+        let durable = kept.store.positions().map(|now| now.durable.file.0);
+        let mut gtids = GtidSet::new();
+        let mut ends = Vec::new();
+        for place in told {
+            match place {
+                // Anything may be written like a GTID.
+                ToldPlace::Gtid(gtid) => gtid.parse().into_iter().for_each(|gtid| gtids.add(gtid)),
+                ToldPlace::File(number) if durable.is_some_and(|durable| *number < durable) => {}
+                ToldPlace::File(_) if !ends.is_empty() => {}
+                ToldPlace::File(_) => ends.push(match intake.has_gtids() {
+                    true => End::Gtids(ask()?.gtids),
+                    false => {
+                        let server = intake.servers.current().map_err(|error| unknown(error.to_string()))?;
+                        let mut connection =
+                            Connection::open(server).map_err(|error| unknown(error.to_string()))?;
+                        position(&mut connection).map_err(|error| unknown(error.to_string()))?
+                    }
+                }),
+            }
+        }
+        gtids.subtract(&kept.durable_gtids());
+        if !gtids.is_empty() {
+            gtids.intersect(&ask()?.gtids);
+            ends.push(End::Gtids(gtids));
+        }
+        ends.iter().try_for_each(|end| end.await_at(self.server, until).map_err(|missing| {
+            let wait = self.wait;
+            let message = match missing {
+                Missing::Of(missing) => format!(
+                    "the answer tells of {missing}, which the relay does not have of its source after {wait:?}: a client that went \
+                     by it would be past the relay"
+                ),
+                Missing::Unknown(error) => return error,
+            };
+            error(UNKNOWN_ERROR, message)
+        }))
     }
 }
 

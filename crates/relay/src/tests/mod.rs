@@ -7,6 +7,7 @@ mod dumps;
 mod duties;
 mod faults;
 mod heard;
+mod logins;
 mod renewed;
 mod retained;
 mod simulated;

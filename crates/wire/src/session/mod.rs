@@ -15,7 +15,7 @@ mod stream;
 pub use client::{ClientSession, ClientStep, Timeouts};
 pub use login::{LoginOptions, ServerGreeting, TlsPolicy};
 pub use replica::{
-    Account, COMMAND_SIZE_MAX, Column, ReplicaOptions, ReplicaSession, ReplicaStep, Request,
+    Account, COMMAND_SIZE_MAX, Column, NewUser, ReplicaOptions, ReplicaSession, ReplicaStep, Request,
     STATUS_AUTOCOMMIT, STATUS_IN_TRANSACTION,
 };
 pub use setup::{Profile, ReplicaProfile, SourceIdentity};

@@ -9,6 +9,8 @@
 //! client  command … we answer with ok, refuse or rows; a dump takes over the connection
 //! ```
 //!
+//! A client that is logged in may become another account (COM_CHANGE_USER), by the same exchange from the response on.
+//!
 //! TLS is the caller's to offer. Compressed packets are offered: after the OK that lets a client in, the caller compresses what
 //! goes out and expands what comes in ([`ReplicaSession::begin_compression`]). The caller decides what commands mean.
 
@@ -23,7 +25,7 @@ use crate::greeting::{Greeting, NONCE_SIZE};
 use crate::packet::{MessageReader, PacketReader, PacketWriter};
 
 pub use answers::Column;
-pub use commands::Request;
+pub use commands::{NewUser, Request};
 
 /// SERVER_STATUS_IN_TRANS: a transaction is open.
 pub const STATUS_IN_TRANSACTION: u16 = 1;
@@ -105,6 +107,8 @@ pub struct ReplicaSession {
     attributes: Vec<(String, String)>,
     /// The form in which a server would keep the password of a client that proved it with `mysql_native_password`.
     stored_password: Option<[u8; 20]>,
+    /// The client's abilities.
+    capabilities: Capabilities,
     /// The client's words at login: its default database, and the number of its collation.
     database: Option<String>,
     collation: u8,
@@ -126,6 +130,8 @@ enum State {
     Switched {
         user: String,
         plugin: AuthPlugin,
+        /// It was logged in as another account before.
+        is_change: bool,
     },
     LoggedIn,
     Ended,
@@ -157,6 +163,7 @@ impl ReplicaSession {
             size: 0,
             attributes: Vec::new(),
             stored_password: None,
+            capabilities: Capabilities(0),
             database: None,
             collation: COLLATION,
             compression: None,

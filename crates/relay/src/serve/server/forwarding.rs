@@ -61,7 +61,9 @@ impl Client<'_> {
                     Ok(Outcome::Answered)
                 }
             },
-            Request::Other(FIELD_LIST | REFRESH | PROCESS_INFO) => self.send(upstream, parts, &command),
+            Request::Other(FIELD_LIST | REFRESH | PROCESS_INFO) | Request::SetOption(_) => {
+                self.send(upstream, parts, &command)
+            }
             Request::Other(
                 STATEMENT_EXECUTE | STATEMENT_FETCH | STATEMENT_RESET | STATEMENT_CLOSE | STATEMENT_LONG_DATA,
             ) if is_open => self.send(upstream, parts, &command),

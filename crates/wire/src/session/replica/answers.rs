@@ -30,6 +30,12 @@ impl ReplicaSession {
         self.out.message(|out| OkPacket { status: self.status, warnings, ..OkPacket::default() }.encode(out));
     }
 
+    /// Answers "done" where the protocol has the end of rows for it: [`Request::SetOption`](super::Request::SetOption).
+    pub fn end_of_rows(&mut self) {
+        let eof = EofPacket { warnings: 0, status: self.status };
+        self.out.message(|out| eof.encode(out));
+    }
+
     /// Answers with an error.
     pub fn refuse(&mut self, error: &ServerError) {
         let packet =

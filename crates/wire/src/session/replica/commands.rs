@@ -1,7 +1,10 @@
 //! Takes the commands of a client that is logged in.
 
+use super::login::LOGIN_SIZE_MAX;
 use super::{ReplicaSession, ReplicaStep};
-use crate::command::Command;
+use crate::auth::Password;
+use crate::change_user::{CHANGE_USER, ChangeUser};
+use crate::command::{Command, SET_OPTION};
 use crate::dump_request::DumpRequest;
 use crate::error::{Result, ServerError, While};
 use crate::packet::Message;
@@ -36,8 +39,41 @@ pub enum Request {
     },
     /// Send the binary log.
     Dump(DumpRequest),
+    /// Become another account: see [`ReplicaSession::change_user`].
+    ChangeUser(NewUser),
+    /// Let several statements come at once, or not; or another option that nobody knows.
+    SetOption(Option<u16>),
     /// Something else, with the command's code.
     Other(u8),
+}
+
+/// The account that a client wants to be from now on, with its proof.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewUser {
+    /// The account's name.
+    pub user: String,
+    pub(super) proof: Password,
+    pub(super) plugin: Vec<u8>,
+    pub(super) database: Option<String>,
+    pub(super) collation: Option<u8>,
+    pub(super) attributes: Option<Vec<(String, String)>>,
+}
+
+impl NewUser {
+    fn of(change: &ChangeUser<'_>) -> NewUser {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let pairs = |pairs: &Vec<(&[u8], &[u8])>| {
+            pairs.iter().map(|(name, value)| (text(name), text(value))).collect()
+        };
+        NewUser {
+            user: text(change.user),
+            proof: Password::new(change.proof),
+            plugin: change.plugin.to_vec(),
+            database: Some(text(change.database)).filter(|name| !name.is_empty()),
+            collation: change.collation.map(|number| number as u8),
+            attributes: change.attributes.as_ref().map(pairs),
+        }
+    }
 }
 
 impl Request {
@@ -57,6 +93,9 @@ impl Request {
                 port: replica.port,
             },
             Command::Dump(request) => Request::Dump(request),
+            Command::Other { code: SET_OPTION, parameters } => {
+                Request::SetOption(parameters.first_chunk().map(|option| u16::from_le_bytes(*option)))
+            }
             Command::Other { code, .. } => Request::Other(code),
         }
     }
@@ -73,7 +112,17 @@ impl ReplicaSession {
                     if let Some(kept) = &mut self.command {
                         *kept = message.to_vec();
                     }
-                    Some(Request::of(Command::decode(message).during(TAKING)?))
+                    match message.first() {
+                        // A server takes it for a command that it doesn't know.
+                        Some(&CHANGE_USER) if message.len() > LOGIN_SIZE_MAX => {
+                            Some(Request::Other(CHANGE_USER))
+                        }
+                        Some(&CHANGE_USER) => Some(match ChangeUser::decode(message, self.capabilities) {
+                            Ok(change) => Request::ChangeUser(NewUser::of(&change)),
+                            Err(_) => Request::Other(CHANGE_USER),
+                        }),
+                        Some(_) | None => Some(Request::of(Command::decode(message).during(TAKING)?)),
+                    }
                 }
                 Some(Message::TooLong) => None,
             };

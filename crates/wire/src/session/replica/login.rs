@@ -2,7 +2,7 @@
 
 use binlogz_binlog::put::Put;
 
-use super::{ReplicaSession, ReplicaStep, State};
+use super::{Account, NewUser, ReplicaOptions, ReplicaSession, ReplicaStep, State};
 use crate::auth::{AUTH_MORE_DATA, AuthPlugin, AuthSwitch, scramble, server};
 use crate::capabilities::Capabilities;
 use crate::compressed::{Compression, CompressionChoice};
@@ -18,6 +18,16 @@ const OLD_RESPONSE_HEAD_SIZE: usize = 5;
 /// More than any client sends before it is logged in.
 pub(super) const LOGIN_SIZE_MAX: usize = 64 << 10;
 
+impl ReplicaOptions {
+    /// The plugin by which a client proves itself that named this one.
+    fn plugin_for(&self, named: Option<AuthPlugin>) -> AuthPlugin {
+        match named {
+            Some(AuthPlugin::NativePassword) | None if self.native_password => AuthPlugin::NativePassword,
+            Some(_) | None => AuthPlugin::CachingSha2Password,
+        }
+    }
+}
+
 impl ReplicaSession {
     /// Takes messages until the client is let in or refused.
     pub(super) fn log_in(&mut self, input: &mut &[u8]) -> Result<ReplicaStep> {
@@ -31,7 +41,7 @@ impl ReplicaSession {
         };
         self.size = 0;
         match &self.state {
-            State::Greeted if self.options.tls && SslRequest::decode(message).is_ok() => {
+            State::Greeted if self.options.tls && SslRequest::asks_for_tls(message) => {
                 // Only once: a request for TLS within TLS is not understood.
                 self.options.tls = false;
                 Ok(ReplicaStep::StartTls)
@@ -44,6 +54,7 @@ impl ReplicaSession {
                     (has(Capabilities::PLUGIN_AUTH), has(Capabilities::SECURE_CONNECTION));
                 let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
                 let user = text(response.user);
+                self.capabilities = response.head.capabilities;
                 self.attributes =
                     response.attributes.iter().map(|(name, value)| (text(name), text(value))).collect();
                 self.database = response.database.filter(|name| !name.is_empty()).map(text);
@@ -60,12 +71,7 @@ impl ReplicaSession {
                     None => None,
                 };
                 let named = response.plugin.and_then(AuthPlugin::from_name);
-                let plugin = match named {
-                    Some(AuthPlugin::NativePassword) | None if self.options.native_password => {
-                        AuthPlugin::NativePassword
-                    }
-                    _ => AuthPlugin::CachingSha2Password,
-                };
+                let plugin = self.options.plugin_for(named);
                 let proof = response.proof.to_vec();
                 self.out.set_sequence(self.packets.next_sequence());
                 if !by_plugin {
@@ -74,28 +80,59 @@ impl ReplicaSession {
                     if !may || !server::is_proof(AuthPlugin::NativePassword, &proof) {
                         return Ok(self.too_old("authentication by plugins"));
                     }
-                    return Ok(self.judge(user, AuthPlugin::NativePassword, &proof));
+                    return Ok(self.judge(user, AuthPlugin::NativePassword, &proof, false));
                 }
                 if named == Some(plugin) && server::is_proof(plugin, &proof) {
-                    return Ok(self.judge(user, plugin, &proof));
+                    return Ok(self.judge(user, plugin, &proof, false));
                 }
-                let mut data = self.options.nonce.to_vec();
-                data.push(0);
-                let switch = AuthSwitch { plugin: plugin.name().as_bytes(), data: &data };
-                self.out.message(|out| switch.encode(out));
-                self.packets.expect_sequence(self.out.next_sequence());
-                self.state = State::Switched { user, plugin };
+                self.switch(user, plugin, false);
                 Ok(ReplicaStep::NeedInput)
             }
-            State::Switched { user, plugin } => {
-                let (user, plugin, proof) = (user.clone(), *plugin, message.to_vec());
+            State::Switched { user, plugin, is_change } => {
+                let (user, plugin, is_change, proof) = (user.clone(), *plugin, *is_change, message.to_vec());
                 self.out.set_sequence(self.packets.next_sequence());
-                Ok(self.judge(user, plugin, &proof))
+                Ok(self.judge(user, plugin, &proof, is_change))
             }
             State::LoggedIn | State::Ended => {
                 Err(protocol(LOGGING_IN, "a message", "nothing: access was denied"))
             }
         }
+    }
+
+    /// Asks for another proof.
+    fn switch(&mut self, user: String, plugin: AuthPlugin, is_change: bool) {
+        let mut data = self.options.nonce.to_vec();
+        data.push(0);
+        let switch = AuthSwitch { plugin: plugin.name().as_bytes(), data: &data };
+        self.out.message(|out| switch.encode(out));
+        self.packets.expect_sequence(self.out.next_sequence());
+        self.state = State::Switched { user, plugin, is_change };
+    }
+
+    /// Answers [`Request::ChangeUser`](super::Request::ChangeUser): from here on nobody is logged in, until the proof is right.
+    /// These are the accounts that there are now. The step is to be handled as [`ReplicaSession::poll`]'s.
+    pub fn change_user(&mut self, change: NewUser, accounts: Vec<Account>) -> ReplicaStep {
+        let NewUser { user, proof, plugin: named, database, collation, attributes } = change;
+        self.options.accounts = accounts;
+        self.stored_password = None;
+        self.database = database;
+        self.collation = collation.unwrap_or(self.collation);
+        if let Some(attributes) = attributes {
+            self.attributes = attributes;
+        }
+        let by_plugin = self.capabilities.contains(Capabilities::PLUGIN_AUTH);
+        let named = AuthPlugin::from_name(&named);
+        let plugin = self.options.plugin_for(named);
+        // As the server: the proof of this plugin alone may be made with the nonce of the greeting.
+        let is_native = plugin == AuthPlugin::NativePassword && (named == Some(plugin) || !by_plugin);
+        if !by_plugin && !self.options.native_password {
+            return self.too_old("authentication by plugins");
+        }
+        if !by_plugin || is_native && server::is_proof(plugin, proof.as_bytes()) {
+            return self.judge(user, plugin, proof.as_bytes(), true);
+        }
+        self.switch(user, plugin, true);
+        ReplicaStep::NeedInput
     }
 
     /// The end for a client that has no way to prove its identity.
@@ -114,17 +151,27 @@ impl ReplicaSession {
     }
 
     /// Lets the client in, or refuses it.
-    fn judge(&mut self, user: String, plugin: AuthPlugin, proof: &[u8]) -> ReplicaStep {
+    fn judge(&mut self, user: String, plugin: AuthPlugin, proof: &[u8], is_change: bool) -> ReplicaStep {
         let account = self.options.accounts.iter().find(|account| account.user == user);
         let right = account
             .is_some_and(|account| server::is_right(plugin, proof, &account.password, &self.options.nonce));
         if !right {
             self.state = State::Ended;
-            self.refuse(&ServerError {
-                code: ServerError::ACCESS_DENIED,
-                sqlstate: Some(*b"28000"),
-                message: format!("Access denied for user '{user}' (using password: YES)"),
-            });
+            let denied = match is_change {
+                false => ServerError {
+                    code: ServerError::ACCESS_DENIED,
+                    sqlstate: Some(*b"28000"),
+                    message: format!("Access denied for user '{user}' (using password: YES)"),
+                },
+                true => ServerError {
+                    code: ServerError::ACCESS_DENIED_CHANGE_USER,
+                    sqlstate: Some(*b"28000"),
+                    message: format!(
+                        "Access denied trying to change to user '{user}' (using password: YES). Disconnecting."
+                    ),
+                },
+            };
+            self.refuse(&denied);
             return ReplicaStep::Denied(user);
         }
         if plugin == AuthPlugin::NativePassword {

@@ -7,6 +7,7 @@ use binlogz_binlog::put::Put;
 use super::login::LOGIN_SIZE_MAX;
 use super::*;
 use crate::auth::{Credentials, scramble};
+use crate::change_user::ChangeUser;
 use crate::command::Command;
 use crate::compressed::CompressionChoice;
 use crate::dump_request::DumpRequest;
@@ -362,4 +363,120 @@ fn whoever_is_not_logged_in_can_send_little() {
     assert_eq!(error, "protocol broken while logging in: found 65541 bytes, expected a shorter message");
     let mut garbage: &[u8] = b"\x05\0\0\x01GET /";
     assert!(source().poll(&mut garbage).is_err());
+}
+
+/// Sends a change of user; returns the step that follows and the answer's message.
+fn change(source: &mut ReplicaSession, user: &[u8], proof: &[u8], plugin: &[u8]) -> (ReplicaStep, Vec<u8>) {
+    let change = ChangeUser {
+        user,
+        proof,
+        database: b"shop",
+        collation: Some(45),
+        plugin,
+        attributes: Some(vec![(b"_client_name", b"libmysql")]),
+    };
+    source.sent(source.pending().len());
+    let mut writer = PacketWriter::default();
+    writer.message(|out| change.encode(out));
+    let mut step = ReplicaStep::NeedInput;
+    // A byte at a time: half of it is nothing.
+    for byte in writer.pending() {
+        assert_eq!(step, ReplicaStep::NeedInput);
+        step = source.poll(&mut [*byte].as_slice()).unwrap();
+    }
+    let ReplicaStep::Request(Request::ChangeUser(change)) = step else { panic!("{step:?}") };
+    let accounts = ["repl", "other"].map(|user| Account {
+        user: user.into(),
+        password: Password::new(if user == "repl" { "secret" } else { "others" }),
+    });
+    let step = source.change_user(change, accounts.into());
+    (step, source.pending().get(4..).unwrap_or_default().to_vec())
+}
+
+/// Answers a switch of the plugin.
+fn prove(source: &mut ReplicaSession, proof: &[u8]) -> ReplicaStep {
+    source.sent(source.pending().len());
+    let mut writer = PacketWriter::default();
+    writer.set_sequence(2);
+    writer.message(|out| out.put(proof));
+    source.poll(&mut writer.pending()).unwrap()
+}
+
+#[test]
+fn a_client_becomes_another_account_by_its_password_alone() {
+    let nonce = *b"abcdefghijklmnopqrst";
+    let native = scramble::native_password(b"others", &nonce);
+    let sha2 = scramble::caching_sha2_password(b"others", &nonce);
+    // As libmysqlclient: an empty proof, then the one that it is asked for.
+    for (plugin, proof) in
+        [(b"mysql_native_password".as_slice(), native.to_vec()), (b"caching_sha2_password", sha2.to_vec())]
+    {
+        let mut source = logged_in();
+        let (step, answer) = change(&mut source, b"other", b"", plugin);
+        assert_eq!(step, ReplicaStep::NeedInput);
+        assert!(answer.starts_with(&[b"\xfe", plugin, b"\0"].concat()), "{answer:?}");
+        assert_eq!(prove(&mut source, &proof), ReplicaStep::LoggedIn("other".into()));
+        source.ok();
+        assert_eq!((source.database(), source.attributes().len()), (Some("shop"), 1));
+        source.sent(source.pending().len());
+        assert_eq!(send(&mut source, &Command::Ping), ReplicaStep::Request(Request::Ping));
+    }
+    // As mysql2: a proof made with the nonce of the greeting.
+    let mut source = logged_in();
+    let (step, _) = change(&mut source, b"other", &native, b"mysql_native_password");
+    assert_eq!(step, ReplicaStep::LoggedIn("other".into()));
+    // And back again.
+    let native = scramble::native_password(b"secret", &nonce);
+    let (step, _) = change(&mut source, b"repl", &native, b"mysql_native_password");
+    assert_eq!(step, ReplicaStep::LoggedIn("repl".into()));
+}
+
+#[test]
+fn who_changes_the_user_without_its_password_is_nobody() {
+    let nonce = *b"abcdefghijklmnopqrst";
+    let native = b"mysql_native_password";
+    let own = scramble::native_password(b"secret", &nonce);
+    for (user, proof) in [(b"other".as_slice(), own.as_slice()), (b"nobody", &own), (b"", &own), (b"repl", &[0; 20])] {
+        let mut source = logged_in();
+        let (step, answer) = change(&mut source, user, proof, native);
+        assert_eq!(step, ReplicaStep::Denied(String::from_utf8_lossy(user).into_owned()));
+        let error = ServerError::from(ErrPacket::decode(&answer).unwrap());
+        assert_eq!((error.code, error.sqlstate), (1873, Some(*b"28000")));
+        source.sent(source.pending().len());
+        let mut again = PacketWriter::default();
+        again.message(|out| Command::Query(b"SELECT 1").encode(out));
+        assert!(source.poll(&mut again.pending()).is_err(), "it is logged in no more");
+    }
+    // A command instead of a proof is a wrong proof.
+    let mut source = logged_in();
+    assert_eq!(change(&mut source, b"other", b"", native).0, ReplicaStep::NeedInput);
+    assert_eq!(prove(&mut source, b"\x03SELECT 1"), ReplicaStep::Denied("other".into()));
+    // Without mysql_native_password, its proof is not looked at.
+    let mut source = logged_in();
+    source.options.native_password = false;
+    let (step, answer) = change(&mut source, b"repl", &own, native);
+    assert_eq!(step, ReplicaStep::NeedInput);
+    assert!(answer.starts_with(b"\xfecaching_sha2_password\0"));
+    // What is no change of user is a command that nobody knows.
+    let mut source = logged_in();
+    for message in [b"\x11repl".to_vec(), [b"\x11".to_vec(), vec![b'a'; 1 << 20]].concat()] {
+        source.sent(source.pending().len());
+        let mut writer = PacketWriter::default();
+        writer.message(|out| out.put(&message));
+        assert_eq!(source.poll(&mut writer.pending()).unwrap(), ReplicaStep::Request(Request::Other(0x11)));
+    }
+}
+
+#[test]
+fn a_login_of_connector_j_5_1_49_is_understood() {
+    let recorded = include_bytes!("../../../tests/data/handshake-5.1.49.bin").get(4..).unwrap();
+    let (step, _) = respond(&mut source(), recorded);
+    // The password was another, for another nonce.
+    assert_eq!(step, ReplicaStep::Denied("cdc".into()));
+    // With bytes after it, a request for TLS is one still.
+    let mut source = ReplicaSession::new(ReplicaOptions { tls: true, ..source().options });
+    let mut request = response_of(Capabilities::PROTOCOL_41 | Capabilities::SSL, b"");
+    request.truncate(32);
+    request.extend_from_slice(&[0; 4]);
+    assert_eq!(respond(&mut source, &request).0, ReplicaStep::StartTls);
 }
