@@ -772,7 +772,9 @@ fn log_after(previous: &str, gnos: std::ops::RangeInclusive<u64>) -> Vec<u8> {
     let format = gtid_set.format();
     log.event(EventType::PREVIOUS_GTIDS, &PreviousGtidsEvent { gtid_set, format }.encode());
     log.behind_gno(gnos.start() - 1);
-    gnos.for_each(|gno| drop(log.transaction(&[format!("value {gno}").as_bytes()]).offset()));
+    for gno in gnos {
+        log.transaction(&[format!("value {gno}").as_bytes()]);
+    }
     log.take()
 }
 
@@ -823,7 +825,7 @@ fn logs_that_do_not_continue_one_another_are_refused_before_anything_is_read_or_
         said.for_each(|said| assert!(ran.stderr.contains(said), "{said}: {ran:?}"));
     }
     assert_eq!(folder.names(), ["a", "b", "reset"]);
-    let ran = folder.run(["rows", "shop.item"].iter().chain(&all));
+    let ran = folder.run(["rows", "shop.item", "--format", "json"].iter().chain(&all));
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
-    assert_eq!(ran.text().matches("value ").count(), 6);
+    assert_eq!(ran.text().lines().count(), 6);
 }

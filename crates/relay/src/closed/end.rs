@@ -342,8 +342,9 @@ mod tests {
         log.event(EventType::PREVIOUS_GTIDS, &PreviousGtidsEvent { gtid_set, format }.encode());
         log.behind_gno(last);
         let create = binlogz_testkit::builder::query("CREATE TABLE t (i INT)");
-        (0..transactions)
-            .for_each(|_| drop(log.transaction_of(&[(EventType::QUERY, create.clone())]).offset()));
+        for _ in 0..transactions {
+            log.transaction_of(&[(EventType::QUERY, create.clone())]);
+        }
         log.event(EventType::ROTATE, &RotateEvent { position: 4, name: next.as_bytes() }.encode());
         let mut bytes = log.take();
         let mut begin = 4;
@@ -370,7 +371,7 @@ mod tests {
             path
         });
         for (time, last) in [
-            (50, 0),
+            (50, 0_u8),
             (100, 0),
             (110, 0),
             (111, 1),

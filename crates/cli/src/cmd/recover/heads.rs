@@ -108,16 +108,22 @@ pub(super) fn follow_one_another<'l>(
         }
     }
     let whole = &mut |place: usize| match all.get(place) {
-        Some(log) => facts_of(log, keyring, FactsUpTo::End).map(Option::unwrap_or_default),
+        Some(log) => {
+            facts_of(log, keyring, FactsUpTo::End).map(Option::unwrap_or_default).map_err(SequenceFailure)
+        }
         None => Ok(LogFacts::default()),
     };
-    check_sequence(&mut facts, whole)?.iter().for_each(|said| warn(said));
+    let said = check_sequence(&mut facts, whole).map_err(|SequenceFailure(failure)| failure)?;
+    said.iter().for_each(|said| warn(said));
     Ok(())
 }
 
-impl From<NotInSequence> for Failure {
+/// Why logs are no sequence, or can't be read.
+struct SequenceFailure(Failure);
+
+impl From<NotInSequence> for SequenceFailure {
     fn from(error: NotInSequence) -> Self {
-        Failure::Line(error.to_string())
+        SequenceFailure(Failure::Line(error.to_string()))
     }
 }
 
