@@ -385,7 +385,7 @@ mod tests {
         ] {
             let folder = tempfile::tempdir().unwrap();
             let logs = ClosedLogs::of_files(&paths, None).unwrap();
-            let ended = logs.ended(&StopAt::Time(time), folder.path()).unwrap();
+            let ended = logs.ended(&StopAt::Time(time * MICROSECONDS), folder.path()).unwrap();
             assert_eq!(ended.gtids.count(), u128::from(last), "{time}");
             let (_, name) = ended.logs().range();
             let facts = binlogz_flow::LogFacts::read(
@@ -401,6 +401,6 @@ mod tests {
         }
         let logs = ClosedLogs::of_files(&paths, None).unwrap();
         let folder = tempfile::tempdir().unwrap();
-        assert!(matches!(logs.ended(&StopAt::Time(131), folder.path()), Err(Error::Unmet(_))));
+        assert!(matches!(logs.ended(&StopAt::Time(131 * MICROSECONDS), folder.path()), Err(Error::Unmet(_))));
     }
 }
