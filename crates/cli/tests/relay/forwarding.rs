@@ -378,3 +378,64 @@ fn sql_in_background(mut client: std::process::Command, statement: &str) -> crat
     client.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
     crate::common::relay::Running(client.spawn().unwrap())
 }
+
+/// Ways to ask a source how far it is, which no relay takes for that: each is a connection's statements, the last of which is answered.
+const SPELLINGS: [&[&str]; 7] = [
+    &["SHOW GLOBAL VARIABLES WHERE Variable_name LIKE 'gtid_ex%'"],
+    &["SELECT VARIABLE_VALUE FROM performance_schema.global_variables WHERE VARIABLE_NAME LIKE 'gtid%ted'"],
+    &["SET @a = CONCAT('SELECT @@GLO', 'BAL.gtid_ex', 'ecuted')", "PREPARE s FROM @a", "EXECUTE s"],
+    &["SET @a = CONCAT('SHOW BINARY', ' LOG STATUS')", "PREPARE s FROM @a", "EXECUTE s"],
+    &["/*!50000 SHOW BINARY LOG STATUS */"],
+    &["SELECT * FROM shop.how_far"],
+    &["SELECT 'x', UPPER(v) FROM shop.how_far"],
+];
+
+#[test]
+fn whatever_the_statement_no_answer_tells_of_what_the_relay_lacks() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source = source(mysql);
+    source
+        .sql(
+            "CREATE VIEW shop.how_far AS SELECT VARIABLE_VALUE v FROM performance_schema.global_variables \
+             WHERE VARIABLE_NAME = 'gtid_executed'",
+        )
+        .unwrap();
+    let relay = started(&folder, &configuration(&source, "forward_wait_ms = 300"), &source);
+    let ask = |statements: &[&str]| {
+        let mut client = connect(relay.port, "app");
+        let mut last = Ok(Vec::new());
+        for statement in statements {
+            last = client.query(statement);
+        }
+        let text = |rows: Vec<Vec<Option<Vec<u8>>>>| {
+            let cells = rows.into_iter().flatten().flatten();
+            cells.map(|cell| String::from_utf8_lossy(&cell).to_lowercase()).collect::<Vec<_>>().join(" ")
+        };
+        last.map(text).map_err(|error| error.to_string())
+    };
+    relay.sql(mysql, "app", PLAIN, "STOP REPLICA").unwrap();
+    source.sql("INSERT INTO shop.orders (note) VALUES ('late')").unwrap();
+    let executed = source.gtid_executed().unwrap();
+    for statements in SPELLINGS {
+        match ask(statements) {
+            Ok(told) => assert!(!told.contains(&executed), "{statements:?}: {told}"),
+            Err(error) => assert!(error.contains("the relay does not have"), "{statements:?}: {error}"),
+        }
+    }
+    // GTIDs that are nobody's, and the source's own that the relay has, are data like other.
+    let uuid = source.server_uuid().unwrap();
+    let told = ask(&[&format!("SELECT NOW(), '{uuid}:1', '{uuid}:999999'")]).unwrap();
+    assert!(told.ends_with(&format!("{uuid}:1 {uuid}:999999")), "{told}");
+    relay.sql(mysql, "app", PLAIN, "START REPLICA").unwrap();
+    let until = Instant::now() + Duration::from_secs(120);
+    for statements in SPELLINGS {
+        let told = loop {
+            match ask(statements) {
+                Ok(told) if told.contains(&executed) => break told,
+                other => assert!(Instant::now() < until, "{statements:?}: {other:?}"),
+            }
+        };
+        assert!(told.contains(&uuid), "{told}");
+    }
+}
