@@ -73,7 +73,7 @@ fn no_fault_loses_alters_or_hides_anything() {
         .source("semi_sync = true")
         .account("reader", "")
         .archive()
-        .archive_keys("overdue = \"5s\"")
+        .archive_keys("overdue = \"15s\"")
         .ports(ports.0, ports.1)
         .environment(
             faults_page.env().into_iter().chain([("BINLOGZ_ARCHIVE_KEY_COMMAND", key_command(&folder))]),
