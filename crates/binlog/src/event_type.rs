@@ -130,6 +130,76 @@ impl EventType {
     pub fn is_mariadb_compressed_rows(self) -> bool {
         matches!(self.0, 166..=171)
     }
+
+    /// The type that a compressed event of MariaDB has once it is expanded, see
+    /// [`crate::event::CompressedEvent`]; `None` for all others.
+    pub fn mariadb_expanded(self) -> Option<Self> {
+        Some(match self.0 {
+            165 => Self::QUERY,
+            166 => Self::WRITE_ROWS_V1,
+            167 => Self::UPDATE_ROWS_V1,
+            168 => Self::DELETE_ROWS_V1,
+            169 => Self::WRITE_ROWS,
+            170 => Self::UPDATE_ROWS,
+            171 => Self::DELETE_ROWS,
+            _ => return None,
+        })
+    }
+}
+
+/// What an event of a type may do to data, and whether it can be read here: the answer of
+/// [`EventType::changes`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ChangeContent {
+    /// It holds no changes: it describes the log, a transaction or the events after it.
+    None,
+    /// Changes, or a part of them, that this crate decodes.
+    Decoded,
+    /// A part of the changes that the rows beside it hold again, or that only a server needs: a reader loses
+    /// no change by passing over it.
+    Beside,
+    /// It may hold changes, and nothing here can decode it: an unknown type, or one that is dead.
+    Unread,
+    /// The server says that changes are missing here.
+    Lost,
+}
+
+impl EventType {
+    /// What an event of this type may do to data. A reader that passes over an event which is
+    /// [`ChangeContent::Unread`] or [`ChangeContent::Lost`] must say so. An event of unknown type that carries
+    /// [`crate::HeaderFlags::IGNORABLE`] may be passed over: its writer says that it changes nothing.
+    ///
+    /// The table of all 256 codes: types of MySQL 9.7 and MariaDB 11.8.
+    pub fn changes(self) -> ChangeContent {
+        match self.0 {
+            // Unknown; LOAD DATA before 5.0 (6, 8, 10, 12); rows of the 5.1 betas.
+            0 | 6 | 8 | 10 | 12 | 20..=22 => ChangeContent::Unread,
+            // Start, stop, rotate, the slave event of 3.23, format description.
+            1 | 3 | 4 | 7 | 15 => ChangeContent::None,
+            // Query, intvar, file blocks and their statement, rand, user variable.
+            2 | 5 | 9 | 11 | 13 | 14 | 17 | 18 => ChangeContent::Decoded,
+            // XID, table map.
+            16 | 19 => ChangeContent::Decoded,
+            23..=25 | 30..=32 | 39 => ChangeContent::Decoded,
+            26 => ChangeContent::Lost,
+            // Heartbeats, ignorable.
+            27 | 28 | 41 => ChangeContent::None,
+            // The text of the statement whose rows follow, certification data of a group, its views.
+            29 | 36 | 37 => ChangeContent::Beside,
+            // GTIDs, previous GTIDs.
+            33..=35 | 42 => ChangeContent::None,
+            // XA PREPARE, transaction payload.
+            38 | 40 => ChangeContent::Decoded,
+            43..=159 => ChangeContent::Unread,
+            // MariaDB: the statement of the rows after it.
+            160 => ChangeContent::Beside,
+            // MariaDB: checkpoint, GTID, GTID list, start of encryption.
+            161..=164 => ChangeContent::None,
+            // MariaDB: compressed statements and rows.
+            165..=171 => ChangeContent::Decoded,
+            172..=255 => ChangeContent::Unread,
+        }
+    }
 }
 
 impl EventType {
@@ -156,5 +226,35 @@ impl fmt::Display for EventType {
 impl fmt::Debug for EventType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_code_says_whether_it_may_hold_changes() {
+        for code in 0..=u8::MAX {
+            let event_type = EventType(code);
+            let content = event_type.changes();
+            let is_known = event_type.name().is_some() || (160..=171).contains(&code);
+            // A code without a name is a type of tomorrow: it may hold anything.
+            assert!(is_known || content == ChangeContent::Unread, "{code}");
+            if event_type.is_rows() {
+                let is_beta = (20..=22).contains(&code);
+                let expected = if is_beta { ChangeContent::Unread } else { ChangeContent::Decoded };
+                assert_eq!(content, expected, "{code}");
+            }
+            if event_type.is_gtid() {
+                assert_eq!(content, ChangeContent::None, "{code}");
+            }
+            // What is compressed is as readable as what comes out.
+            assert_eq!(event_type.mariadb_expanded().is_some(), (165..=171).contains(&code), "{code}");
+            if let Some(expanded) = event_type.mariadb_expanded() {
+                assert_eq!((content, expanded.changes()), (ChangeContent::Decoded, ChangeContent::Decoded));
+            }
+        }
+        assert_eq!(EventType::INCIDENT.changes(), ChangeContent::Lost);
     }
 }

@@ -48,10 +48,11 @@ pub mod row;
 pub mod show_events;
 pub mod statement;
 pub mod transaction;
+mod zlib;
 
 pub use checksum::{ChecksumAlgorithm, StoredChecksum, Verified};
 pub use error::{Error, Result};
-pub use event_type::EventType;
+pub use event_type::{ChangeContent, EventType};
 pub use frame::{EventFrame, VerifiedFrame};
 pub use framing::{Framing, UnverifiedFrame};
 pub use header::{EventHeader, HeaderFlags};

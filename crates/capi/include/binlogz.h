@@ -27,6 +27,9 @@ typedef enum {
     BINLOGZ_IO = 4,
     // A bug in binlogz. The handle can't be used again; close it.
     BINLOGZ_BUG = 5,
+    // After the last change: the log was read to its end, but it may hold changes that could not be read, or says that some
+    // are lost. The message names the first.
+    BINLOGZ_UNREAD = 6,
 } binlogz_status;
 
 // What was done to a row.
@@ -168,7 +171,8 @@ binlogz_status binlogz_changes_open(const char *path,
                                     const char *after,
                                     binlogz_changes **changes);
 
-// The next change. BINLOGZ_END after the last one; after a failure, the same failure again. Without a change all fields are 0 and NULL.
+// The next change. BINLOGZ_END after the last one; after a failure, the same failure again. BINLOGZ_UNREAD comes in place of BINLOGZ_END if
+// the log may hold changes that could not be read. Without a change all fields are 0 and NULL.
 //
 // # Safety
 //

@@ -132,7 +132,8 @@ fn position(text: &str) -> Result<RowPosition> {
     text.parse().map_err(|error| Trouble::argument(format!("after: {error}")))
 }
 
-/// The next change. BINLOGZ_END after the last one; after a failure, the same failure again. Without a change all fields are 0 and NULL.
+/// The next change. BINLOGZ_END after the last one; after a failure, the same failure again. BINLOGZ_UNREAD comes in place of BINLOGZ_END if
+/// the log may hold changes that could not be read. Without a change all fields are 0 and NULL.
 ///
 /// # Safety
 ///

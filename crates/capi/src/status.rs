@@ -25,6 +25,9 @@ pub enum binlogz_status {
     BINLOGZ_IO = 4,
     /// A bug in binlogz. The handle can't be used again; close it.
     BINLOGZ_BUG = 5,
+    /// After the last change: the log was read to its end, but it may hold changes that could not be read, or says that some
+    /// are lost. The message names the first.
+    BINLOGZ_UNREAD = 6,
 }
 
 /// Why a call fails.
@@ -71,6 +74,10 @@ impl Trouble {
         match error {
             FlowError::Input(error @ PayloadError::Io(_)) => Self::io(path, error),
             FlowError::Input(error) => Self::input(in_log(&path.display(), error)),
+            FlowError::Unread(_) => {
+                let message = format!("{} {error}", path.display());
+                Trouble { status: binlogz_status::BINLOGZ_UNREAD, message }
+            }
             error => Self::io(path, error),
         }
     }

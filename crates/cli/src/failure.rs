@@ -9,8 +9,10 @@ use binlogz_encryption::Error as EncryptionError;
 use binlogz_flow::CutEvent;
 pub(crate) use binlogz_flow::error::INDEX;
 use binlogz_flow::error::in_log;
+use binlogz_flow::events::UnreadChanges;
 use binlogz_payload::Error as PayloadError;
 
+use crate::Exit;
 use crate::progress;
 use crate::terminal;
 
@@ -91,6 +93,18 @@ pub(crate) fn say(line: &str) {
 /// Reports something that is not an error, but should be known.
 pub(crate) fn warn(line: &str) {
     complain(&format!("warning: {line}"));
+}
+
+/// Names the changes of a log that could not be read; `came_of_it` says what they are missing from. With any, the answer
+/// is [`Exit::Negative`].
+pub(crate) fn name_unread(log: &dyn Display, unread: &UnreadChanges, came_of_it: &str) -> Exit {
+    for unread in unread.iter() {
+        complain(&format!("{log} {unread}; {came_of_it}"));
+    }
+    if unread.unnamed() > 0 {
+        complain(&format!("{log}: {} more events could not be read; {came_of_it}", unread.unnamed()));
+    }
+    if unread.is_empty() { Exit::Done } else { Exit::Negative }
 }
 
 /// Reports that a log in use ends inside an event, and what was done with those bytes.

@@ -6,6 +6,8 @@ use std::io;
 use binlogz_binlog::Error as BinlogError;
 use binlogz_payload::Error as PayloadError;
 
+use crate::events::UnreadChanges;
+
 /// Sorted by blame: the log, or its destination.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -16,6 +18,21 @@ pub enum Error {
     /// The output can't be written.
     #[error(transparent)]
     Output(binlogz_payload::Error),
+    /// The log was read to its end, but changes may stand in it that could not be read.
+    #[error("{}", unread_in_words(.0))]
+    Unread(Box<UnreadChanges>),
+}
+
+/// The first of them, and how many there are.
+fn unread_in_words(unread: &UnreadChanges) -> String {
+    let others = match unread.events() {
+        0 | 1 => String::new(),
+        events => format!("; {events} events in all could not be read"),
+    };
+    match unread.iter().next() {
+        Some(first) => format!("{first}{others}"),
+        None => format!("changes could not be read{others}"),
+    }
 }
 
 impl Error {

@@ -7,11 +7,14 @@
 use std::fmt;
 use std::io::Read;
 
-use binlogz_binlog::event::{self, Event, RowsFlags};
+use binlogz_binlog::event::{
+    self, CompressedEvent, Event, IncidentEvent, QueryEvent, RowsEvent, RowsFlags, TableId, TableMapEvent,
+};
 use binlogz_binlog::row::{RowDecoder, TableSchemas};
 use binlogz_binlog::transaction::{Boundary, Malformed, TransactionBoundaryParser};
 use binlogz_binlog::{
-    EventFrame, EventHeader, EventParser, EventType, EventVisitor, StoredChecksum, Verified,
+    ChangeContent, EventFrame, EventHeader, EventParser, EventType, EventVisitor, HeaderFlags,
+    StoredChecksum, Verified,
 };
 
 use crate::codec::expander::Expander;
@@ -36,6 +39,13 @@ pub struct Problem {
     pub event_type: EventType,
     /// The problem.
     pub what: String,
+}
+
+impl Problem {
+    /// Whether it is the same wherever it stands.
+    fn is_same(&self, other: &Self) -> bool {
+        self.event_type == other.event_type && self.what == other.what
+    }
 }
 
 impl fmt::Display for Problem {
@@ -73,9 +83,16 @@ impl Findings {
         self.payloads += next.payloads;
         self.rows += next.rows;
         self.not_decoded += next.not_decoded;
-        let room = PROBLEMS_MAX.saturating_sub(self.problems.len());
-        self.problems.extend(next.problems.into_iter().take(room));
         self.problem_count += next.problem_count;
+        for problem in next.problems {
+            // A table is mapped again and again.
+            let is_of_table = problem.event_type == EventType::TABLE_MAP;
+            if is_of_table && self.problems.iter().any(|known| known.is_same(&problem)) {
+                self.problem_count -= 1;
+            } else if self.problems.len() < PROBLEMS_MAX {
+                self.problems.push(problem);
+            }
+        }
         self.ends_inside_transaction = next.ends_inside_transaction;
     }
 
@@ -137,6 +154,8 @@ impl Verifier {
                 event: &mut self.event,
                 rows: &mut self.rows,
                 schemas: TableSchemas::new(),
+                unreadable: Vec::new(),
+                expanded: Vec::new(),
                 payload_offset: None,
                 current: None,
             },
@@ -250,8 +269,12 @@ impl EventVisitor for Visitor<'_> {
         }
         let placement = self.assembler.feed(&header, self.prefix.bytes());
         // Logs without GTIDs are cut anywhere, so the order of events can't be checked there.
-        let told = self.assembler.content().gtid.is_some()
-            || placement.malformed == Some(Malformed::MissingStatement);
+        let told = match placement.malformed {
+            Some(Malformed::MissingStatement) => true,
+            // What is in the event tells.
+            Some(Malformed::UnknownEvent) => false,
+            _ => self.assembler.content().gtid.is_some(),
+        };
         if let Some(malformed) = placement.malformed.filter(|_| told) {
             self.check.findings.problem(offset, header.event_type, malformed);
         }
@@ -270,6 +293,10 @@ struct Check<'a> {
     event: &'a mut Vec<u8>,
     rows: &'a mut RowDecoder,
     schemas: TableSchemas,
+    /// Tables whose maps can't be compiled; their maps are problems, their rows can't be read.
+    unreadable: Vec<TableId>,
+    /// The expanded body of a compressed event.
+    expanded: Vec<u8>,
     /// The payload event that contains the current event.
     payload_offset: Option<u64>,
     current: Option<(u64, EventHeader)>,
@@ -277,31 +304,91 @@ struct Check<'a> {
 
 impl Check<'_> {
     /// Decodes the current event.
-    fn decode(&mut self) -> std::result::Result<(), binlogz_binlog::Error> {
-        let frame = EventFrame::without_checksum_behind(self.event)?;
+    fn decode(&mut self, event: &[u8]) -> std::result::Result<(), String> {
+        let frame = EventFrame::without_checksum_behind(event).map_err(in_words)?;
+        let (event_type, lengths) = (frame.event_type(), self.context.post_header_lengths);
+        match event_type.changes() {
+            ChangeContent::Unread if frame.header().flags.contains(HeaderFlags::IGNORABLE) => return Ok(()),
+            ChangeContent::Unread if event_type.is_rows() => {
+                return Err("rows of a 5.1 beta can't be decoded".to_owned());
+            }
+            ChangeContent::Unread => return Err(Malformed::UnknownEvent.to_string()),
+            ChangeContent::Lost => {
+                let event = IncidentEvent::decode_frame(&frame).map_err(in_words)?;
+                let message = String::from_utf8_lossy(event.message);
+                return Err(format!("the server lost changes here ({}: {message})", event.incident));
+            }
+            ChangeContent::None | ChangeContent::Decoded | ChangeContent::Beside => {}
+        }
+        if event_type.mariadb_expanded().is_some() {
+            return self.decode_compressed(&frame);
+        }
+        match Event::decode(&frame, &lengths).map_err(in_words)? {
+            Event::TableMap(map) => self.note(&map, frame.body()),
+            Event::Rows(event) => self.rows(&event),
+            _ => Ok(()),
+        }
+    }
+
+    /// Decodes a compressed event, expanded.
+    fn decode_compressed(&mut self, frame: &EventFrame<'_>) -> std::result::Result<(), String> {
         let lengths = self.context.post_header_lengths;
-        match Event::decode(&frame, &lengths)? {
-            Event::TableMap(_) => {
-                self.schemas.note(frame.body(), lengths.of(frame.event_type()))?;
+        let event = CompressedEvent::decode(frame.event_type(), frame.body(), &lengths).map_err(in_words)?;
+        if event.body_size_max() > DECODED_SIZE_MAX as u64 {
+            self.findings.not_decoded += 1;
+            return Ok(());
+        }
+        let mut expanded = std::mem::take(&mut self.expanded);
+        expanded.clear();
+        let event_type = event.expanded_type;
+        let checked = event.expand(&mut expanded).map_err(in_words).and_then(|()| {
+            if event_type == EventType::QUERY {
+                return QueryEvent::decode(&expanded).map(drop).map_err(in_words);
             }
-            // Row events of the 5.1 betas are not decoded.
-            Event::Rows(event) if event.event_type > EventType::PRE_GA_DELETE_ROWS => {
-                // A row event without a table ends a statement, and changes nothing.
-                if !event.rows.is_empty() {
-                    let schema = self.schemas.get(event.table_id)?;
-                    let mut rows = self.rows.rows(schema, &event)?;
-                    while rows.next_row()?.is_some() {
-                        self.findings.rows += 1;
-                    }
-                }
-                if event.flags.contains(RowsFlags::STMT_END) {
-                    self.schemas.end_statement();
-                }
-            }
-            _ => {}
+            let rows = RowsEvent::decode(event_type, &expanded, lengths.of(event_type)).map_err(in_words)?;
+            self.rows(&rows)
+        });
+        self.expanded = expanded;
+        checked
+    }
+
+    /// Takes a table map. One that can't be compiled costs its own table's rows.
+    fn note(&mut self, map: &TableMapEvent<'_>, body: &[u8]) -> std::result::Result<(), String> {
+        let length = self.context.post_header_lengths.of(EventType::TABLE_MAP);
+        self.unreadable.retain(|table_id| *table_id != map.table_id);
+        let Err(error) = self.schemas.note(body, length) else { return Ok(()) };
+        self.unreadable.push(map.table_id);
+        let [database, table] = [map.database, map.table].map(String::from_utf8_lossy);
+        Err(format!("the rows of {database}.{table} can't be decoded: {error}"))
+    }
+
+    /// Passes over the rows of an event.
+    fn rows(&mut self, event: &RowsEvent<'_>) -> std::result::Result<(), String> {
+        let ends = event.flags.contains(RowsFlags::STMT_END);
+        // A row event without a table ends a statement, and changes nothing.
+        let checked = match event.rows.is_empty() || self.unreadable.contains(&event.table_id) {
+            true => Ok(()),
+            false => self.count(event),
+        };
+        if ends {
+            self.schemas.end_statement();
+            self.unreadable.clear();
+        }
+        checked.map_err(in_words)
+    }
+
+    fn count(&mut self, event: &RowsEvent<'_>) -> binlogz_binlog::Result<()> {
+        let schema = self.schemas.get(event.table_id)?;
+        let mut rows = self.rows.rows(schema, event)?;
+        while rows.next_row()?.is_some() {
+            self.findings.rows += 1;
         }
         Ok(())
     }
+}
+
+fn in_words(error: binlogz_binlog::Error) -> String {
+    error.to_string()
 }
 
 impl EventVisitor<StoredChecksum> for Check<'_> {
@@ -337,7 +424,12 @@ impl Check<'_> {
         let checksum = if self.payload_offset.is_some() { 0 } else { self.context.framing.checksum().size() };
         if self.event.len() + checksum != header.event_size as usize {
             self.findings.not_decoded += 1;
-        } else if let Err(error) = self.decode() {
+            return Ok(());
+        }
+        let event = std::mem::take(self.event);
+        let decoded = self.decode(&event);
+        *self.event = event;
+        if let Err(error) = decoded {
             self.findings.problem(offset, header.event_type, error);
         }
         Ok(())

@@ -459,7 +459,7 @@ fn first_definition(
 
 fn failed(trouble: Trouble) -> ArrowError {
     match trouble {
-        Trouble::Bad(error) => ArrowError::ParseError(error),
+        Trouble::Bad(error) | Trouble::Unread(error) => ArrowError::ParseError(error),
         Trouble::Broken(error) | Trouble::Lost(error) => {
             ArrowError::IoError(error.clone(), io::Error::other(error))
         }

@@ -7,7 +7,7 @@ use std::thread;
 use binlogz_archive::input;
 use binlogz_arrow::TableFields;
 use binlogz_binlog::row::TableSchema;
-use binlogz_flow::events::{self, EventBatch, Item, TableEvent, Tables};
+use binlogz_flow::events::{self, EventBatch, Item, Ran, TableEvent, Tables};
 use binlogz_flow::{Error, Input};
 
 use crate::interrupt::Interrupted;
@@ -60,8 +60,10 @@ pub(crate) fn of_table(paths: &[PathBuf], name: &TableName, interrupted: &Interr
             found.join(part);
             interrupted.check().map_err(|error| Error::Output(error.into()))
         };
-        if events::run(input, workers, || Ok(Tables::one_of(workers)), work, sink, &mut |_| {}).is_err() {
-            break;
+        // The feed tells of changes that can't be read.
+        match events::run(input, workers, || Ok(Tables::one_of(workers)), work, sink, &mut |_| {}) {
+            Ok(Ran { read: _, unread: _ }) => {}
+            Err(_) => break,
         }
     }
     found

@@ -27,6 +27,8 @@ const BATCHES_WAITING: usize = 2;
 pub(crate) enum Trouble {
     /// Bytes that are no log.
     Bad(String),
+    /// All events were handed over, but some may hold changes that could not be read: a line for each.
+    Unread(String),
     /// A file, or a server.
     Broken(String),
     /// The connection to a server, once there was one.
@@ -67,8 +69,11 @@ impl Feed {
         let (sender, batches) = sync_channel(BATCHES_WAITING);
         fill(sender.clone(), move || {
             let mut gatherer = gatherer(left_out, &sender);
+            let mut lacking = Vec::new();
             for path in &paths {
                 let read = read_log(path, &mut gatherer);
+                let unread = std::mem::take(&mut gatherer.lacking);
+                lacking.extend(unread.iter().map(|unread| format!("{} {unread}", path.display())));
                 if gatherer.is_over {
                     return;
                 }
@@ -80,6 +85,9 @@ impl Feed {
                 }
             }
             let _ = gatherer.flush();
+            if !lacking.is_empty() {
+                let _ = sender.send(Err(Trouble::Unread(lacking.join("\n"))));
+            }
         });
         Feed::new(batches, None)
     }
@@ -210,6 +218,10 @@ fn receive(remote: &mut RemoteLog, server: &str, gatherer: &mut Gatherer<'_>) ->
         }
         if gatherer.is_over {
             return Ok(());
+        }
+        // A server's log has no end at which it could be told.
+        if let Some(unread) = std::mem::take(&mut gatherer.lacking).iter().next() {
+            return Err(Trouble::Unread(format!("{server}: {name} {unread}")));
         }
         taken.map_err(|error| Trouble::Bad(format!("{server}: {name} at {offset}: {error}")))?;
     }

@@ -7,12 +7,13 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use binlogz_binlog::event::{
-    AnyGtidEvent, PostHeaderLengths, QueryEvent, RowsEvent, RowsFlags, TableId, TableMapEvent,
-    TransactionPayloadHeader,
+    AnyGtidEvent, CompressedEvent, PostHeaderLengths, QueryEvent, RowsEvent, RowsFlags, TableId,
+    TableMapEvent, TransactionPayloadHeader,
 };
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::row::{TableSchema, TableSchemas};
 use binlogz_binlog::{Error as BinlogError, EventHeader, EventType, EventVisitor, StoredChecksum};
+use binlogz_flow::events::{EventPosition, UnreadChanges};
 use binlogz_flow::{EventSpan, LogStart, Walker};
 use binlogz_payload::Error as PayloadError;
 
@@ -82,6 +83,13 @@ pub(crate) struct QueryContent {
     pub(crate) status_variables: Vec<u8>,
 }
 
+/// A table whose rows can't be read.
+struct UnreadableTable {
+    database: Vec<u8>,
+    table: Vec<u8>,
+    why: String,
+}
+
 /// Takes batches; `false`: nobody wants more.
 pub(crate) type Pass<'a> = Box<dyn FnMut(Vec<Gathered>) -> bool + Send + 'a>;
 
@@ -106,6 +114,12 @@ pub(crate) struct Gatherer<'a> {
     passed: Option<Gathered>,
     header: Option<(EventHeader, EventSpan)>,
     body: Vec<u8>,
+    /// Tables of the open statement whose maps can't be compiled.
+    unreadable: Vec<(TableId, UnreadableTable)>,
+    /// Changes that could not be read.
+    pub(crate) lacking: UnreadChanges,
+    /// The body of a compressed event, expanded.
+    expanded: Vec<u8>,
     /// Bad bytes in an event, and where.
     pub(crate) failed: Option<BinlogError>,
     /// Nobody wants more.
@@ -129,6 +143,9 @@ impl<'a> Gatherer<'a> {
             passed: None,
             header: None,
             body: Vec::new(),
+            unreadable: Vec::new(),
+            lacking: UnreadChanges::default(),
+            expanded: Vec::new(),
             failed: None,
             is_over: false,
         }
@@ -161,9 +178,34 @@ impl<'a> Gatherer<'a> {
         ControlFlow::Continue(())
     }
 
-    /// An event that is whole.
+    /// An event that is whole. MariaDB's compressed ones become the plain ones.
     pub(crate) fn event(&mut self, place: EventSpan, header: &EventHeader, body: &[u8]) -> ControlFlow<()> {
-        let taken = match self.content(header, body) {
+        let position = EventPosition { offset: place.offset, inside: None };
+        if place.payload_end_log_pos.is_none() && header.event_type.mariadb_expanded().is_some() {
+            let mut expanded = std::mem::take(&mut self.expanded);
+            expanded.clear();
+            let done = CompressedEvent::decode(header.event_type, body, &self.lengths).and_then(|event| {
+                event.expand(&mut expanded)?;
+                Ok(event.expanded_type)
+            });
+            let flow = match done {
+                Ok(event_type) => self.plain(place, &EventHeader { event_type, ..*header }, &expanded),
+                Err(error) => {
+                    self.lacking.note(0, (position, header), None, error);
+                    self.plain(place, header, body)
+                }
+            };
+            self.expanded = expanded;
+            return flow;
+        }
+        self.lacking.note_by_type(0, position, header, body);
+        self.plain(place, header, body)
+    }
+
+    /// An event that is not compressed, or can't be expanded.
+    fn plain(&mut self, place: EventSpan, header: &EventHeader, body: &[u8]) -> ControlFlow<()> {
+        let position = EventPosition { offset: place.offset, inside: None };
+        let taken = match self.content(position, header, body) {
             Ok(Some(content)) => Gathered {
                 header: *header,
                 log: Arc::clone(&self.log),
@@ -214,13 +256,19 @@ impl<'a> Gatherer<'a> {
     }
 
     /// The contents of an event; `None`: it is left out.
-    fn content(&mut self, header: &EventHeader, body: &[u8]) -> Result<Option<Content>, BinlogError> {
+    fn content(
+        &mut self,
+        position: EventPosition,
+        header: &EventHeader,
+        body: &[u8],
+    ) -> Result<Option<Content>, BinlogError> {
         let event_type = header.event_type;
         if event_type.is_gtid() {
             let decoded = AnyGtidEvent::decode(body, event_type)?;
             let gtid = decoded.as_ref().and_then(|event| event.gtid());
             self.is_leaving_out = gtid.is_some_and(|gtid| self.left_out.contains(&gtid));
             self.schemas.end_statement();
+            self.unreadable.clear();
             if self.is_leaving_out {
                 return Ok(None);
             }
@@ -247,14 +295,31 @@ impl<'a> Gatherer<'a> {
         }
         if std::mem::take(&mut self.statement_ended) {
             self.schemas.end_statement();
+            self.unreadable.clear();
         }
         let length = self.lengths.of(event_type);
         if event_type == EventType::TABLE_MAP {
-            let id = TableMapEvent::decode_table_id(body, length)?;
-            return Ok(Some(Content::TableMap { id, schema: self.schemas.note(body, length)? }));
+            let map = TableMapEvent::decode(body, length)?;
+            let id = map.table_id;
+            self.unreadable.retain(|(unreadable, _)| *unreadable != id);
+            let error = match self.schemas.note(body, length) {
+                Ok(schema) => return Ok(Some(Content::TableMap { id, schema })),
+                Err(error) if TableSchema::new(&map).is_ok() => return Err(error),
+                Err(error) => error,
+            };
+            // It costs only its own rows.
+            let (database, table) = (map.database.to_vec(), map.table.to_vec());
+            self.unreadable.push((id, UnreadableTable { database, table, why: error.to_string() }));
+            return Ok(Some(Content::Bytes(body.to_vec())));
         }
         if event_type.is_rows() {
             let rows = RowsEvent::decode(event_type, body, length)?;
+            if let Some((_, table)) = self.unreadable.iter().find(|(id, _)| *id == rows.table_id) {
+                self.statement_ended = rows.flags.contains(RowsFlags::STMT_END);
+                let names = Some((&table.database[..], &table.table[..]));
+                self.lacking.note(0, (position, header), names, &table.why);
+                return Ok(Some(Content::Bytes(body.to_vec())));
+            }
             let schema = Arc::clone(self.schemas.get(rows.table_id)?);
             self.statement_ended = rows.flags.contains(RowsFlags::STMT_END);
             if self.unread.contains(&event_type) {

@@ -45,7 +45,7 @@ pub(crate) fn stats(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<String> {
         for path in feed::expand(paths).map_err(broken)? {
             let input = feed::open(&path).map_err(|error| broken(format!("{}: {error}", path.display())))?;
             let (mut file, workers) = (FileStats::new(TOP), workers());
-            let summary = events::run(
+            let ran = events::run(
                 input,
                 workers,
                 || Ok(Collector::new(TOP, false, workers)),
@@ -56,8 +56,11 @@ pub(crate) fn stats(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<String> {
                 },
                 &mut |_| {},
             );
-            let summary = summary.map_err(|error| error_in(&path, &error))?;
-            figures.add(path.display().to_string(), summary.bytes_read, file);
+            let events::Ran { read, unread } = ran.map_err(|error| error_in(&path, &error))?;
+            if !unread.is_empty() {
+                return Err(error_in(&path, &FlowError::Unread(Box::new(unread))));
+            }
+            figures.add(path.display().to_string(), read.bytes_read, file);
         }
         let mut text = Vec::new();
         Format::Json.write(&figures.sections(), &mut text).map_err(broken)?;

@@ -114,7 +114,7 @@ impl Stream {
         loop {
             match py.detach(|| feed.next(LOOK_PERIOD)) {
                 Next::Batch(Ok(batch)) => return self.list(py, batch).map(Some),
-                Next::Batch(Err(Trouble::Bad(error))) => return Err(bad(error)),
+                Next::Batch(Err(Trouble::Bad(error) | Trouble::Unread(error))) => return Err(bad(error)),
                 Next::Batch(Err(Trouble::Broken(error))) => return Err(broken(error)),
                 Next::Batch(Err(Trouble::Lost(error))) => return Err(PyConnectionResetError::new_err(error)),
                 Next::Batch(Err(Trouble::Bug)) => return Err(PyRuntimeError::new_err(BUG)),

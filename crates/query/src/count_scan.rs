@@ -142,10 +142,15 @@ impl Counted {
         counted.add(blocks_told);
         counts.blocks_read.add(blocks_read);
         counts.blocks_skipped.add(blocks_skipped);
-        let summary = told.read(input, *workers);
-        let summary = summary.map_err(|error| DataFusionError::from(logs.error(index, &error)))?;
-        counts.bytes_read.add(usize::try_from(summary.bytes_read).unwrap_or(usize::MAX));
-        logs.ended(index, &summary);
+        let ran = told.read(input, *workers);
+        let mut ran = ran.map_err(|error| DataFusionError::from(logs.error(index, &error)))?;
+        ran.unread.retain(|unread| {
+            let has_name =
+                |(database, table): (&str, &str)| wanted.has_name(database.as_bytes(), table.as_bytes());
+            unread.table.is_none_or(has_name)
+        });
+        counts.bytes_read.add(usize::try_from(ran.read.bytes_read).unwrap_or(usize::MAX));
+        logs.ended(index, &ran)?;
         Ok(told)
     }
 }

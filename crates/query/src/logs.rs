@@ -3,13 +3,14 @@
 //! A query may read a table twice, and a user table's columns are found before its rows are read. So what a pipe gives is
 //! kept in a temporary file without a name.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::ops::Range;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::{panic, thread};
 
@@ -21,13 +22,16 @@ use binlogz_binlog::row::{ColumnSchema, TableSchema};
 use binlogz_binlog::{MAGIC, MAGIC_ENCRYPTED};
 use binlogz_encryption::{Error as EncryptionError, Keyring};
 use binlogz_flow::error::in_log;
-use binlogz_flow::events::ReadSummary;
+use binlogz_flow::events::{Ran, ReadSummary};
 use binlogz_flow::read::meter::{Meter, Pass, Reading};
-use binlogz_flow::{Input, ReadAt};
+use binlogz_flow::{CutEvent, Input, ReadAt};
 use binlogz_recover::{SchemaFile, SchemaFileError};
 
 use crate::error::{Error, LogError, Result};
 use crate::piece::Piece;
+
+/// Lines about changes that could not be read that are told.
+const TOLD_MAX: usize = 1000;
 
 /// Takes lines.
 type Tell = Box<dyn Fn(&str) + Send + Sync>;
@@ -40,6 +44,11 @@ pub struct Logs {
     warn: Tell,
     /// The logs whose end was told.
     warned: Mutex<HashSet<usize>>,
+    /// Lines about changes that could not be read, and whether there were any.
+    told: Mutex<BTreeSet<String>>,
+    unread: Arc<AtomicBool>,
+    /// Whether they end the query.
+    unread_is_error: bool,
     meter: Option<Arc<Meter>>,
     /// Bytes of all of them, once they were counted.
     size: OnceLock<Option<u64>>,
@@ -120,6 +129,9 @@ impl Default for Logs {
             schema: None,
             warn: Box::new(|_| {}),
             warned: Mutex::default(),
+            told: Mutex::default(),
+            unread: Arc::default(),
+            unread_is_error: false,
             meter: None,
             size: OnceLock::new(),
         }
@@ -197,7 +209,7 @@ impl Logs {
         let logs = logs.filter_map(Result::transpose).collect::<Result<_, _>>()?;
         let keyring = site.keyring.clone();
         let warn = move |line: &str| site.tell(line);
-        Ok(Logs { logs, keyring, schema, warn: Box::new(warn), ..Logs::default() })
+        Ok(Logs { logs, keyring, schema, warn: Box::new(warn), unread_is_error: true, ..Logs::default() })
     }
 
     /// Where a log is, and its bytes: for other machines, which can't read what a pipe gave.
@@ -434,9 +446,40 @@ impl Logs {
         LogError(in_log(&path, error))
     }
 
-    /// Takes note of how a log ended.
-    pub(crate) fn ended(&self, index: usize, summary: &ReadSummary) {
-        let Some(cut) = summary.cut else { return };
+    /// Takes note of how a log ended, and of the changes in it that could not be read: they are told once, and
+    /// [`Logs::unread`] says so.
+    ///
+    /// # Errors
+    ///
+    /// Changes that could not be read in a part of a query that another machine asked for: it sees no lines.
+    pub(crate) fn ended(&self, index: usize, ran: &Ran) -> Result<(), LogError> {
+        let Ran { read: ReadSummary { bytes_read: _, cut }, unread } = ran;
+        let path = self.logs.get(index).map_or("", |log| &log.path);
+        for unread in unread.iter() {
+            let line = format!("{path} {unread}; the answer lacks its changes");
+            if self.unread_is_error {
+                return Err(LogError(line));
+            }
+            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            if told.len() < TOLD_MAX && told.insert(line.clone()) {
+                (self.warn)(&line);
+            }
+        }
+        if !unread.is_empty() {
+            self.unread.store(true, Ordering::Relaxed);
+        }
+        if let Some(cut) = *cut {
+            self.ended_cut(index, cut);
+        }
+        Ok(())
+    }
+
+    /// Whether changes were met that could not be read; it is set while queries run.
+    pub fn unread(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.unread)
+    }
+
+    fn ended_cut(&self, index: usize, cut: CutEvent) {
         if self.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(index) {
             let path = self.logs.get(index).map_or("", |log| &log.path);
             let (offset, size) = (cut.offset, cut.size);

@@ -274,13 +274,13 @@ impl Scan {
                 // A way out of the pipeline.
                 false => Err(FlowError::Output(io::Error::from(io::ErrorKind::BrokenPipe).into())),
             };
-            let summary = self.reader.read(job, input, &mut sink);
+            let ran = self.reader.read(job, input, &mut sink);
             if is_over {
                 return Ok(());
             }
-            let summary = summary.map_err(|error| DataFusionError::from(self.logs.error(index, &error)))?;
-            counts.bytes_read.add(usize::try_from(summary.bytes_read).unwrap_or(usize::MAX));
-            self.logs.ended(index, &summary);
+            let ran = ran.map_err(|error| DataFusionError::from(self.logs.error(index, &error)))?;
+            counts.bytes_read.add(usize::try_from(ran.read.bytes_read).unwrap_or(usize::MAX));
+            self.logs.ended(index, &ran)?;
         }
         Ok(())
     }

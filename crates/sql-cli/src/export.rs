@@ -27,7 +27,7 @@ const EXAMPLES: &str = "Examples:
   binlogz export --to s3://lake/shop --follow repl@db1                # until a signal ends it
   duckdb -init lake/views.sql
 
-Exit codes: 0 done, also if there was nothing new; 2 bad usage, bad input or I/O trouble.";
+Exit codes: 0 done, also if there was nothing new; 1 changes in the logs could not be read; 2 bad usage, bad input or I/O trouble.";
 
 /// Write tables as Parquet data sets, and add what is new
 ///

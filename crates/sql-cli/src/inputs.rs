@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use binlogz_encryption::Keyring;
@@ -49,11 +51,21 @@ impl InputArgs {
         let keyring = self.keyring.as_deref().map(open_keyring).transpose()?;
         let paths = paths.into_iter().map(PathBuf::from).collect();
         let logs = Logs::new(paths, keyring, |line| complain(&format!("warning: {line}")))?;
+        // One command has one set of logs.
+        let _ = UNREAD.set(logs.unread());
         let Some(schema) = schema else { return Ok(logs) };
         let text = schema.text(tables).map_err(|error| Error::Log(error.to_string()))?;
         let logs = logs.with_schema(text.into_owned());
         logs.map_err(|error| Error::Log(format!("{}: {error}", schema.place())))
     }
+}
+
+/// Set once the command's logs are open: whether changes were met that could not be read.
+static UNREAD: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// Whether changes were met that could not be read. They were told.
+pub(crate) fn met_unread() -> bool {
+    UNREAD.get().is_some_and(|unread| unread.load(Ordering::Relaxed))
 }
 
 pub(crate) fn open_keyring(path: &Path) -> Result<Keyring, Error> {

@@ -1,7 +1,7 @@
 //! `binlogz-sql`: SQL over binary logs and archives, found as `binlogz sql`.
 //!
-//! Answers go to standard output, trouble to standard error as one line, and the exit code says how it went: 0 done, 2 bad
-//! usage, bad input or I/O trouble.
+//! Answers go to standard output, trouble to standard error as one line, and the exit code says how it went: 0 done, 1 changes
+//! could not be read, 2 bad usage, bad input or I/O trouble.
 
 #[cfg(feature = "cluster")]
 mod cluster;
@@ -98,7 +98,7 @@ const EXAMPLES: &str = r#"Examples:
   binlogz sql --param id=42 'SELECT * FROM "shop"."orders" WHERE after.id = $id' archive
   binlogz sql archive                                     # a prompt
 
-Exit codes: 0 done, 2 bad usage, bad SQL, bad input or I/O trouble."#;
+Exit codes: 0 done, 1 changes in the logs could not be read (each is named), 2 bad usage, bad SQL, bad input or I/O trouble."#;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FormatArg {
@@ -118,6 +118,8 @@ enum FormatArg {
 }
 
 const TROUBLE: u8 = 2;
+/// The exit code where changes in the logs could not be read.
+const NEGATIVE: u8 = 1;
 
 /// A command, ready to run.
 type Run = Box<dyn FnOnce() -> Result<(), Error> + Send>;
@@ -150,6 +152,7 @@ fn main() -> ExitCode {
     // Planning goes as deep as an expression.
     let runner = thread::Builder::new().stack_size(STACK_SIZE).spawn(run);
     match runner.map(thread::JoinHandle::join) {
+        Ok(Ok(Ok(()))) if inputs::met_unread() => ExitCode::from(NEGATIVE),
         Ok(Ok(Ok(()) | Err(Error::ClosedPipe))) => ExitCode::SUCCESS,
         Ok(Ok(Err(error))) => {
             complain(&error.to_string());

@@ -43,6 +43,15 @@ pub fn case(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/cases").join(name)
 }
 
+/// A log of MariaDB 10.11; `corpus/README.md` says what is in each.
+///
+/// # Panics
+/// If the checkout lacks it.
+pub fn mariadb(name: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/mariadb-10.11").join(name);
+    fs::read(&path).unwrap_or_else(|error| panic!("read {}: {error}", path.display()))
+}
+
 /// The files of `samples/`, plain and compressed.
 ///
 /// # Panics

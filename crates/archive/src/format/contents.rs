@@ -42,7 +42,7 @@ use binlogz_binlog::event::{
 };
 use binlogz_binlog::row::{Row, RowDecoder, TableSchema, TableSchemas};
 use binlogz_binlog::statement::StatementKind;
-use binlogz_binlog::{EventHeader, EventType, MAGIC};
+use binlogz_binlog::{ChangeContent, EventHeader, EventType, MAGIC};
 
 use crate::codec::varint::{self, Taker};
 use crate::codec::zstd;
@@ -330,6 +330,11 @@ impl Found {
                 | EventType::APPEND_BLOCK
                 | EventType::EXECUTE_LOAD_QUERY => self.contents.has_statements = true,
                 EventType::TRANSACTION_PAYLOAD => return None,
+                // Compressed rows of MariaDB, events that can't be decoded, incidents: a reader has to meet them.
+                other if other.mariadb_expanded().is_some() => return None,
+                other if matches!(other.changes(), ChangeContent::Unread | ChangeContent::Lost) => {
+                    return None;
+                }
                 _ => self.contents.has_loose = true,
             }
         }

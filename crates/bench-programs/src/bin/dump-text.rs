@@ -37,5 +37,5 @@ fn main() {
         },
     )
     .unwrap();
-    assert!(ran.failed.is_none());
+    assert!(ran.failed.is_none() && ran.unread.is_empty());
 }

@@ -6,15 +6,18 @@
 //! rows/          table map, rows, columns
 //! statement/     statements as text, and the settings and files they need
 //! file/          format description, rotate and others that belong to no transaction
+//! compressed.rs  MariaDB's compressed statements and rows, which become the plain ones
 //! ```
 
 mod any_event;
+mod compressed;
 mod file;
 mod rows;
 mod statement;
 mod transaction;
 
 pub use any_event::Event;
+pub use compressed::CompressedEvent;
 pub use file::{
     FormatDescription, HeartbeatEvent, HeartbeatV2Event, Incident, IncidentEvent, POST_HEADER_LENGTHS,
     PostHeaderLengths, PreviousGtidsEvent, RotateEvent, SERVER_VERSION_SIZE, version_number,

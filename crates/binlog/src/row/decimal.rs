@@ -24,8 +24,8 @@ const GROUP_SIZE: [u8; 10] = [0, 1, 1, 2, 2, 3, 3, 4, 4, 4];
 /// The most digits that the server's decimals hold: nine groups. A column has 65 at most; a value in JSON
 /// counts its first group whole, so one of 65 digits is stored as one of 66.
 pub const PRECISION_MAX: u8 = 9 * GROUP_DIGITS;
-/// The most digits after its point.
-pub const SCALE_MAX: u8 = 30;
+/// The most digits after its point: 38 in MariaDB (`DECIMAL_MAX_SCALE`), 30 in MySQL.
+pub const SCALE_MAX: u8 = 38;
 /// Characters of the longest decimal: sign, a zero before the point, point and digits.
 pub const DECIMAL_TEXT_MAX: usize = 3 + PRECISION_MAX as usize;
 
@@ -43,7 +43,7 @@ impl DecimalFormat {
             return Err(Error::invalid(WHAT, "precision", precision, "1 to 81"));
         }
         if scale > SCALE_MAX.min(precision) {
-            return Err(Error::invalid(WHAT, "scale", scale, "at most 30 and at most the precision"));
+            return Err(Error::invalid(WHAT, "scale", scale, "at most 38 and at most the precision"));
         }
         Ok(DecimalFormat { precision, scale })
     }

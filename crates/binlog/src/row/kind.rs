@@ -13,6 +13,7 @@
 //! STRING                        254, length; see below      length u8 or u16, bytes
 //! VARCHAR VAR_STRING            length u16                  length u8 or u16, bytes
 //! BLOB GEOMETRY JSON VECTOR     size of the length u8       length of 1 to 4 bytes, bytes
+//! BLOB, VARCHAR COMPRESSED      as BLOB and VARCHAR         as those, see compressed_value.rs
 //! TYPED_ARRAY                   element type and its own    length u32, binary JSON
 //! ```
 //!
@@ -25,12 +26,15 @@ use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::event::{Column, ColumnType};
 use crate::put::Put;
+use crate::row::compressed_value;
 use crate::row::decimal::DecimalFormat;
 use crate::row::temporal::{FRACTION_DIGITS_MAX, fraction_size};
 
 const WHAT: &str = "column metadata";
 /// The most bits of a BIT column.
 const BITS_MAX: u16 = 64;
+/// Bytes that every compressed value has before it, unless it is empty.
+const COMPRESSED_FRONT: u16 = 1;
 /// Bits of a CHAR's type byte that are always set, and set free for its length.
 const LENGTH_BITS: u8 = 0x30;
 
@@ -195,7 +199,15 @@ impl ColumnKind {
             ColumnType::VARCHAR | ColumnType::VAR_STRING => {
                 ColumnKind::Varchar { length_max: metadata.u16("length of a varchar")? }
             }
-            ColumnType::BLOB | ColumnType::TINY_BLOB | ColumnType::MEDIUM_BLOB | ColumnType::LONG_BLOB => {
+            // The byte before a value counts.
+            ColumnType::MARIADB_VARCHAR_COMPRESSED => ColumnKind::Varchar {
+                length_max: metadata.u16("length of a varchar")?.saturating_sub(COMPRESSED_FRONT),
+            },
+            ColumnType::BLOB
+            | ColumnType::TINY_BLOB
+            | ColumnType::MEDIUM_BLOB
+            | ColumnType::LONG_BLOB
+            | ColumnType::MARIADB_BLOB_COMPRESSED => {
                 ColumnKind::Blob { length_size: length_size(&mut metadata)? }
             }
             ColumnType::JSON => ColumnKind::Json { length_size: length_size(&mut metadata)? },
@@ -223,6 +235,10 @@ impl ColumnKind {
             ColumnKind::Int { .. } => 32,
             _ => 64,
         }
+    }
+
+    pub(super) fn is_old_temporal(self) -> bool {
+        matches!(self, ColumnKind::OldTime | ColumnKind::OldDateTime | ColumnKind::OldTimestamp)
     }
 
     pub(super) fn size(self) -> ColumnSize {
@@ -258,17 +274,36 @@ pub(super) struct ColumnSize {
     /// Bytes of the length before the value; 0: the size is fixed.
     prefix: u8,
     fixed: u8,
+    /// Whether the value is a [`super::compressed_value`].
+    compressed: bool,
 }
 
 impl ColumnSize {
     const FIELD: &str = "value";
+    /// A compressed value that was expanded: it may have any length.
+    pub(super) const EXPANDED: Self = ColumnSize { prefix: 4, fixed: 0, compressed: false };
 
     fn fixed(fixed: u8) -> Self {
-        ColumnSize { prefix: 0, fixed }
+        ColumnSize { prefix: 0, fixed, compressed: false }
     }
 
     fn prefixed(prefix: u8) -> Self {
-        ColumnSize { prefix, fixed: 0 }
+        ColumnSize { prefix, fixed: 0, compressed: false }
+    }
+
+    /// The size of a compressed value of this kind.
+    pub(super) fn of_compressed(kind: ColumnKind) -> Self {
+        let stored = match kind {
+            ColumnKind::Varchar { length_max } => {
+                ColumnKind::Varchar { length_max: length_max.saturating_add(COMPRESSED_FRONT) }
+            }
+            other => other,
+        };
+        ColumnSize { compressed: true, ..stored.size() }
+    }
+
+    pub(super) fn is_compressed(self) -> bool {
+        self.compressed
     }
 
     fn with_fraction(whole: u8, fraction_digits: u8) -> Self {
@@ -292,9 +327,11 @@ impl ColumnSize {
 
     /// Appends a value, with its length before it where it has one.
     pub(super) fn put(self, value: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let front = compressed_value::front_of_uncompressed(value).filter(|_| self.compressed);
+        let length = value.len() + front.map_or(0, <[u8]>::len);
         let fits = match self.prefix {
-            0 => value.len() == usize::from(self.fixed),
-            prefix => prefix >= 8 || value.len() as u64 >> (8 * u32::from(prefix)) == 0,
+            0 => length == usize::from(self.fixed),
+            prefix => prefix >= 8 || length as u64 >> (8 * u32::from(prefix)) == 0,
         };
         if !fits {
             return Err(Error::invalid(
@@ -304,7 +341,8 @@ impl ColumnSize {
                 "one that its column has",
             ));
         }
-        out.put_uint(value.len() as u64, usize::from(self.prefix));
+        out.put_uint(length as u64, usize::from(self.prefix));
+        out.put(front.unwrap_or_default());
         out.put(value);
         Ok(())
     }

@@ -53,6 +53,7 @@ pub mod json;
 pub mod temporal;
 pub mod text;
 
+mod compressed_value;
 mod image;
 mod kind;
 mod owned;

@@ -12,7 +12,9 @@
 //! The rows of the 5.1 betas (types 20 to 22) have another layout, which can't be read without the table's
 //! definition: they are refused.
 
+use super::compressed_value;
 use super::image::{CellSpan, Row, RowImage};
+use super::kind::ColumnSize;
 use super::schema::TableSchema;
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
@@ -20,6 +22,8 @@ use crate::event::{Bitmap, RowsEvent, RowsKind};
 use crate::event_type::EventType;
 
 const WHAT: &str = "row image";
+/// Bytes of memory for expanded rows that a decoder keeps from event to event.
+const EXPANDED_KEPT_MAX: usize = 1 << 20;
 /// The value option that says: JSON columns may hold differences.
 pub(super) const PARTIAL_JSON_UPDATES: u64 = 1;
 
@@ -28,13 +32,18 @@ pub(super) const PARTIAL_JSON_UPDATES: u64 = 1;
 pub struct RowDecoder {
     before: Vec<CellSpan>,
     after: Vec<CellSpan>,
+    /// The rows of an event with compressed values, expanded.
+    expanded: Vec<u8>,
 }
 
 /// The rows of one event.
 #[derive(Debug)]
 pub struct Rows<'d, 'a> {
-    decoder: &'d mut RowDecoder,
+    spans_before: &'d mut Vec<CellSpan>,
+    spans_after: &'d mut Vec<CellSpan>,
     schema: &'a TableSchema,
+    /// How the values in `rows` are stored.
+    sizes: &'a [ColumnSize],
     before: Option<ImageLayout<'a>>,
     after: Option<ImageLayout<'a>>,
     rows: &'a [u8],
@@ -64,23 +73,41 @@ impl RowDecoder {
         Self::default()
     }
 
-    /// The rows of an event. `schema` is that of the event's table, see [`super::TableSchemas::get`].
+    /// The rows of an event, once all of them are known to fit: each ends in the event, the last where the
+    /// event does. `schema` is that of the event's table, see [`super::TableSchemas::get`].
     ///
     /// # Errors
     ///
-    /// An event of the 5.1 betas; another number of columns than the table map had; rows above 4 GiB,
-    /// which no log holds.
-    pub fn rows<'d, 'a>(
+    /// An event of the 5.1 betas; another number of columns than the table map had; a value that reaches
+    /// beyond the event, bytes after the last row; a compressed value that can't be expanded; rows above
+    /// 4 GiB, which no log holds.
+    pub fn rows<'d: 'a, 'a>(
         &'d mut self,
         schema: &'a TableSchema,
         event: &RowsEvent<'a>,
     ) -> Result<Rows<'d, 'a>> {
         let [before, after] = layouts(schema, event)?;
-        for spans in [&mut self.before, &mut self.after] {
+        let RowDecoder { before: spans_before, after: spans_after, expanded } = self;
+        for spans in [&mut *spans_before, &mut *spans_after] {
             spans.clear();
             spans.resize(schema.columns().len(), CellSpan::Absent);
         }
-        Ok(Rows { decoder: self, schema, before, after, rows: event.rows, position: 0, first: true })
+        let (rows, sizes) = match schema.expanded_sizes() {
+            None => {
+                pass_all(schema, [&before, &after], event.rows)?;
+                (event.rows, schema.sizes())
+            }
+            Some(sizes) => {
+                expand_all(schema, [&before, &after], event.rows, expanded)?;
+                (expanded.as_slice(), sizes)
+            }
+        };
+        let mut rows =
+            Rows { spans_before, spans_after, schema, sizes, before, after, rows, position: 0, first: true };
+        if schema.has_old_temporals() {
+            rows.check_old_temporals()?;
+        }
+        Ok(rows)
     }
 }
 
@@ -91,12 +118,28 @@ impl RowDecoder {
 /// As [`RowDecoder::rows`] and [`Rows::next_row`].
 pub fn count_rows(schema: &TableSchema, event: &RowsEvent<'_>) -> Result<u64> {
     let [before, after] = layouts(schema, event)?;
-    let mut cursor = Cursor::new(event.rows, WHAT);
+    pass_all(schema, [&before, &after], event.rows)
+}
+
+/// Passes over all rows; their number.
+fn pass_all(schema: &TableSchema, images: [&Option<ImageLayout<'_>>; 2], rows: &[u8]) -> Result<u64> {
+    let mut cursor = Cursor::new(rows, WHAT);
+    each_row(images, &mut cursor, |layout, cursor| layout.pass(schema, cursor))
+}
+
+/// Takes the images of each row, the last at the end of the bytes; the number of rows.
+fn each_row<'l, 'a>(
+    images: [&'l Option<ImageLayout<'a>>; 2],
+    cursor: &mut Cursor<'_>,
+    mut take: impl FnMut(&'l ImageLayout<'a>, &mut Cursor<'_>) -> Result<()>,
+) -> Result<u64> {
+    let [before, _] = images;
     let mut count = 0;
+    // An event without bytes still has one row: an insert of nothing but defaults, in minimal images.
     while !cursor.is_empty() || (count == 0 && before.is_none()) {
         let left = cursor.remaining();
-        for layout in [&before, &after].into_iter().flatten() {
-            layout.pass(schema, &mut cursor)?;
+        for layout in images.into_iter().flatten() {
+            take(layout, cursor)?;
         }
         if cursor.remaining() == left && count > 0 {
             return Err(Error::LeftOver { what: "rows event", count: left as u64 });
@@ -104,6 +147,23 @@ pub fn count_rows(schema: &TableSchema, event: &RowsEvent<'_>) -> Result<u64> {
         count += 1;
     }
     Ok(count)
+}
+
+/// Replaces `out` with the rows, their compressed values expanded.
+fn expand_all(
+    schema: &TableSchema,
+    images: [&Option<ImageLayout<'_>>; 2],
+    rows: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    out.clear();
+    out.shrink_to(EXPANDED_KEPT_MAX);
+    let mut cursor = Cursor::new(rows, WHAT);
+    each_row(images, &mut cursor, |layout, cursor| layout.expand(schema, cursor, out))?;
+    if u32::try_from(out.len()).is_err() {
+        return Err(Error::invalid("rows event", "size of the expanded rows", out.len(), "below 4 GiB"));
+    }
+    Ok(())
 }
 
 /// The images of each row of an event: before and after.
@@ -136,6 +196,20 @@ fn layouts<'a>(schema: &TableSchema, event: &RowsEvent<'a>) -> Result<[Option<Im
 }
 
 impl<'a> Rows<'_, 'a> {
+    /// Old temporal values with a fraction of a second, which only MariaDB has, may fill as many bytes as others do.
+    /// They are no dates and times then.
+    fn check_old_temporals(&mut self) -> Result<()> {
+        while let Some(row) = self.next_row()? {
+            for cell in row.before.iter().chain(&row.after).flat_map(|image| image.cells()) {
+                if cell.column.kind.is_old_temporal() {
+                    cell.value()?;
+                }
+            }
+        }
+        (self.position, self.first) = (0, true);
+        Ok(())
+    }
+
     /// The next row; `None` after the last.
     ///
     /// # Errors
@@ -148,13 +222,13 @@ impl<'a> Rows<'_, 'a> {
         if cursor.is_empty() && !(self.first && self.before.is_none()) {
             return Ok(None);
         }
-        let (schema, rows) = (self.schema, self.rows);
+        let (schema, sizes, rows) = (self.schema, self.sizes, self.rows);
         let mut read = |layout: &Option<ImageLayout<'a>>, spans| match layout {
-            Some(layout) => layout.read(schema, rows, &mut cursor, spans),
+            Some(layout) => layout.read((schema, sizes), rows, &mut cursor, spans),
             None => Ok(()),
         };
-        read(&self.before, &mut self.decoder.before)?;
-        read(&self.after, &mut self.decoder.after)?;
+        read(&self.before, self.spans_before)?;
+        read(&self.after, self.spans_after)?;
 
         let position = rows.len() - cursor.remaining();
         if position == self.position && !self.first {
@@ -164,8 +238,8 @@ impl<'a> Rows<'_, 'a> {
         let columns = schema.columns();
         let image = |spans| RowImage { columns, spans, rows };
         Ok(Some(Row {
-            before: self.before.map(|_| image(&*self.decoder.before)),
-            after: self.after.map(|_| image(&*self.decoder.after)),
+            before: self.before.map(|_| image(&*self.spans_before)),
+            after: self.after.map(|_| image(&*self.spans_after)),
         }))
     }
 }
@@ -175,7 +249,7 @@ impl<'a> ImageLayout<'a> {
     #[inline]
     fn read(
         &self,
-        schema: &TableSchema,
+        (schema, sizes): (&TableSchema, &[ColumnSize]),
         rows: &[u8],
         cursor: &mut Cursor<'a>,
         spans: &mut [CellSpan],
@@ -185,7 +259,7 @@ impl<'a> ImageLayout<'a> {
         let has_nulls = self.has_nulls(nulls);
         let mut nulls = Bitmap(nulls).bits();
         let mut present = self.present.bits();
-        for (index, (size, span)) in schema.sizes().iter().zip(spans.iter_mut()).enumerate() {
+        for (index, (size, span)) in sizes.iter().zip(spans.iter_mut()).enumerate() {
             if !self.is_whole && !present.next_is_set() {
                 *span = CellSpan::Absent;
                 continue;
@@ -211,7 +285,7 @@ impl<'a> ImageLayout<'a> {
 
     /// Walks one image.
     #[inline]
-    fn pass(&self, schema: &TableSchema, cursor: &mut Cursor<'a>) -> Result<()> {
+    fn pass(&self, schema: &TableSchema, cursor: &mut Cursor<'_>) -> Result<()> {
         if self.has_options {
             diff_bits(schema, cursor)?;
         }
@@ -229,6 +303,24 @@ impl<'a> ImageLayout<'a> {
         for (index, size) in schema.sizes().iter().enumerate() {
             if (self.is_whole || present.next_is_set()) && !nulls.next_is_set() {
                 size.take(cursor).map_err(|error| error.in_column(index))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies one image, compressed values expanded.
+    fn expand(&self, schema: &TableSchema, cursor: &mut Cursor<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let before = cursor.peek();
+        if self.has_options {
+            diff_bits(schema, cursor)?;
+        }
+        let nulls = cursor.bytes(self.null_bytes, "null bits")?;
+        out.extend_from_slice(before.get(..before.len() - cursor.remaining()).unwrap_or_default());
+        let mut nulls = Bitmap(nulls).bits();
+        let mut present = self.present.bits();
+        for (index, size) in schema.sizes().iter().enumerate() {
+            if (self.is_whole || present.next_is_set()) && !nulls.next_is_set() {
+                compressed_value::copy(*size, cursor, out).map_err(|error| error.in_column(index))?;
             }
         }
         Ok(())

@@ -34,7 +34,10 @@ pub struct TableSchema {
     columns: Box<[ColumnSchema]>,
     sizes: Box<[ColumnSize]>,
     leaps: Box<[Leap]>,
+    /// The sizes in rows whose compressed values were expanded, if the table has compressed columns.
+    expanded_sizes: Option<Box<[ColumnSize]>>,
     json_columns: usize,
+    has_old_temporals: bool,
 }
 
 /// A column as its table map describes it. Anything the map does not say is `None`: see `binlog_row_metadata`
@@ -78,19 +81,29 @@ impl TableSchema {
         if count > COLUMNS_MAX {
             return Err(Error::invalid(WHAT, "column count", count, "at most 4096"));
         }
-        let columns = event
-            .column_definitions()?
+        let definitions = event.column_definitions();
+        if definitions.is_err() {
+            // The cause may be a type that isn't known, with which nothing after it is either.
+            for (index, column) in event.columns().enumerate() {
+                ColumnKind::new(&column?, None).map_err(|error| error.in_column(index))?;
+            }
+        }
+        let columns = definitions?
             .iter()
             .enumerate()
             .map(|(index, definition)| ColumnSchema::new(definition).map_err(|error| error.in_column(index)))
             .collect::<Result<Box<[_]>>>()?;
-        let sizes: Box<[_]> = columns.iter().map(|column| column.kind.size()).collect();
+        let sizes: Box<[_]> = columns.iter().map(ColumnSchema::size).collect();
+        let expanded = |size: &ColumnSize| if size.is_compressed() { ColumnSize::EXPANDED } else { *size };
+        let has_compressed = sizes.iter().any(|size| size.is_compressed());
         Ok(TableSchema {
             database: event.database.into(),
             table: event.table.into(),
             leaps: Leap::all(&sizes),
+            expanded_sizes: has_compressed.then(|| sizes.iter().map(expanded).collect()),
             sizes,
             json_columns: columns.iter().filter(|column| column.is_json()).count(),
+            has_old_temporals: columns.iter().any(|column| column.kind.is_old_temporal()),
             columns,
         })
     }
@@ -126,9 +139,20 @@ impl TableSchema {
         &self.sizes
     }
 
+    /// How values are skipped once compressed ones were expanded; `None` if the table has none.
+    pub(super) fn expanded_sizes(&self) -> Option<&[ColumnSize]> {
+        self.expanded_sizes.as_deref()
+    }
+
     /// How rows without NULLs are passed over.
     pub(super) fn leaps(&self) -> &[Leap] {
         &self.leaps
+    }
+
+    /// Whether it has temporal columns of before 5.6.4. MariaDB has such with a fraction of a second, of which the log
+    /// says neither that nor its digits.
+    pub(super) fn has_old_temporals(&self) -> bool {
+        self.has_old_temporals
     }
 
     /// How many columns are JSON: each has a bit in a partial update's after-image.
@@ -155,6 +179,13 @@ impl ColumnSchema {
             visible: definition.visible,
             primary_key: definition.primary_key,
         })
+    }
+
+    fn size(&self) -> ColumnSize {
+        match self.column_type.is_mariadb_compressed() {
+            true => ColumnSize::of_compressed(self.kind),
+            false => self.kind.size(),
+        }
     }
 
     /// The character set of a character, ENUM or SET column, where the map names its collation and
@@ -201,9 +232,13 @@ impl ColumnSchema {
 fn metadata_number(column: &Column<'_>) -> u16 {
     match (column.column_type, column.metadata) {
         (_, [byte]) => u16::from(*byte),
-        (ColumnType::VARCHAR | ColumnType::VAR_STRING | ColumnType::BIT, [low, high]) => {
-            u16::from(*high) << 8 | u16::from(*low)
-        }
+        (
+            ColumnType::VARCHAR
+            | ColumnType::VAR_STRING
+            | ColumnType::BIT
+            | ColumnType::MARIADB_VARCHAR_COMPRESSED,
+            [low, high],
+        ) => u16::from(*high) << 8 | u16::from(*low),
         (_, [high, low]) => u16::from(*high) << 8 | u16::from(*low),
         _ => 0,
     }

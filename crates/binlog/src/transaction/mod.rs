@@ -155,7 +155,7 @@ impl TransactionBoundaryParser {
 
     /// Takes the next event of the stream.
     ///
-    /// The body is only read for query events, where its first [`crate::statement::QUERY_PREFIX_SIZE_MAX`]
+    /// The body is only read for query events, compressed ones too, where its first [`crate::statement::QUERY_PREFIX_SIZE_MAX`]
     /// bytes are enough, and for MariaDB's GTID events.
     pub fn feed(&mut self, header: &EventHeader, body: &[u8]) -> Placement {
         let role = Role::of(header, body);

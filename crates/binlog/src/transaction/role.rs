@@ -1,5 +1,6 @@
 //! An event's role at the bounds of transactions, by its type, its flags and the start of its body.
 
+use crate::event::{CompressedEvent, PostHeaderLengths};
 use crate::event_type::EventType;
 use crate::header::{EventHeader, HeaderFlags};
 use crate::statement::StatementKind;
@@ -31,16 +32,14 @@ impl Role {
     pub(super) fn of(header: &EventHeader, body: &[u8]) -> Role {
         match header.event_type {
             EventType::GTID | EventType::ANONYMOUS_GTID | EventType::GTID_TAGGED => Role::Gtid,
-            EventType::QUERY => match StatementKind::of_query(body) {
-                None => Role::MissingStatement,
-                Some(StatementKind::Begin | StatementKind::XaStart) => Role::Begin,
-                Some(StatementKind::Commit | StatementKind::Rollback) => Role::End,
-                Some(StatementKind::XaRollback) => Role::XaRollback,
-                Some(kind) if kind.is_statement_based() => Role::Statement,
-                Some(_) => Role::Control,
-            },
+            EventType::QUERY => {
+                StatementKind::of_query(body).map_or(Role::MissingStatement, Role::of_statement)
+            }
+            EventType::MARIADB_QUERY_COMPRESSED => {
+                compressed_kind(body).map_or(Role::Statement, Role::of_statement)
+            }
             EventType::XID | EventType::XA_PREPARE => Role::End,
-            EventType::EXECUTE_LOAD_QUERY | EventType::MARIADB_QUERY_COMPRESSED => Role::Statement,
+            EventType::EXECUTE_LOAD_QUERY => Role::Statement,
             EventType::INTVAR
             | EventType::RAND
             | EventType::USER_VAR
@@ -68,6 +67,24 @@ impl Role {
             _ => Role::Unknown,
         }
     }
+
+    fn of_statement(kind: StatementKind) -> Role {
+        match kind {
+            StatementKind::Begin | StatementKind::XaStart => Role::Begin,
+            StatementKind::Commit | StatementKind::Rollback => Role::End,
+            StatementKind::XaRollback => Role::XaRollback,
+            kind if kind.is_statement_based() => Role::Statement,
+            _ => Role::Control,
+        }
+    }
+}
+
+/// The kind of a compressed statement; `None` if it can't be expanded.
+fn compressed_kind(body: &[u8]) -> Option<StatementKind> {
+    // The post-header of a query event has the same length in all versions.
+    let lengths = PostHeaderLengths::default();
+    let event = CompressedEvent::decode(EventType::MARIADB_QUERY_COMPRESSED, body, &lengths);
+    event.ok()?.statement_kind()
 }
 
 /// Whether the event carries changes as rows, for the server's `is_rbr_logging_format`.

@@ -4,13 +4,13 @@ use std::num::NonZeroUsize;
 
 use binlogz_encryption::Keyring;
 use binlogz_figures::Section;
-use binlogz_flow::events;
+use binlogz_flow::events::{self, Ran};
 use binlogz_report::stats::{By, Collector, FileStats, Stats as Figures};
 use clap::{Args, ValueEnum};
 
 use super::workers;
 use crate::Exit;
-use crate::failure::{Failure, Result, complain, warn_cut};
+use crate::failure::{Failure, Result, complain, name_unread, warn_cut};
 use crate::format::TableFormat;
 use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, resolve};
@@ -71,7 +71,8 @@ const EXAMPLES: &str = "Examples:
   binlogz stats --by table --format csv binlog.000042 > tables.csv
   ssh db1 cat /var/lib/mysql/binlog.000042 | binlogz stats -
 
-A file that fails is reported and left out; the others are counted, and the exit code is 2.";
+A file that fails is reported and left out; the others are counted, and the exit code is 2.
+Exit code 1: changes in a log could not be read; each is named.";
 
 /// How many of the largest are shown.
 const TOP: u16 = 10;
@@ -85,8 +86,9 @@ impl Stats {
         let (mut exit, mut counted) = (Exit::Done, 0);
         for (log, number) in self.files.iter().zip(1..) {
             match self.count(log, (number, self.files.len()), keyring.as_ref(), top) {
-                Ok((file, bytes)) => {
-                    figures.add(log.to_string(), bytes, file);
+                Ok((file, Ran { read, unread })) => {
+                    exit = exit.max(name_unread(log, &unread, "its rows are not counted"));
+                    figures.add(log.to_string(), read.bytes_read, file);
                     counted += 1;
                 }
                 Err(Failure::Line(line)) => {
@@ -103,14 +105,14 @@ impl Stats {
         Ok(exit)
     }
 
-    /// Counts one log: its figures and its bytes.
+    /// Counts one log: its figures, and what was read of it.
     fn count(
         &self,
         log: &LogPath,
         number: (usize, usize),
         keyring: Option<&Keyring>,
         top: usize,
-    ) -> Result<(FileStats, u64)> {
+    ) -> Result<(FileStats, Ran)> {
         let size = log.size()?;
         let input = log.open(keyring)?;
         mariadb::warn_of(log);
@@ -118,7 +120,7 @@ impl Stats {
         let input = progress.watch(input);
         let mut file = FileStats::new(top);
         let (values, workers) = (self.values, workers(self.jobs));
-        let summary = events::run(
+        let ran = events::run(
             input,
             workers,
             || Ok(Collector::new(top, values, workers)),
@@ -129,11 +131,11 @@ impl Stats {
             },
             &mut |bytes| progress.at(bytes),
         );
-        let summary = summary.map_err(|error| Failure::reading(log, &error))?;
-        if let Some(cut) = summary.cut {
+        let ran = ran.map_err(|error| Failure::reading(log, &error))?;
+        if let Some(cut) = ran.read.cut {
             warn_cut(log, cut, "; they are left out");
         }
-        Ok((file, summary.bytes_read))
+        Ok((file, ran))
     }
 
     fn sections(&self, figures: &Figures) -> Vec<Section> {

@@ -26,3 +26,4 @@ mod stats;
 mod terminal;
 mod terminal_servers;
 mod terminal_serving;
+mod unread;

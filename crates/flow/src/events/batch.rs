@@ -6,17 +6,19 @@ use std::sync::Arc;
 use binlogz_binlog::event::TransactionPayloadHeader;
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{
-    Error as BinlogError, EventFrame, EventHeader, EventType, TransactionBoundaryParser, VerifiedFrame,
+    ChangeContent, Error as BinlogError, EventFrame, EventHeader, EventType, TransactionBoundaryParser,
+    UnverifiedFrame, VerifiedFrame,
 };
 
 use super::carried::Carried;
-use super::event::{Event, EventPosition, INSIDE, InsidePayload, Item, PayloadEnd};
+use super::event::{Event, EventPosition, INSIDE, InsidePayload, Item, PayloadEnd, Stored};
 use super::kept::ReadAgain;
 use super::large_payload::PayloadBytes;
 use super::list::{EventList, Listed};
 use super::permit::Permit;
 use super::small_payload::{Inside, PayloadBuffer};
 use super::source::Log;
+use super::unread::{self, UnreadChanges, UnreadEvents, UnreadNotes};
 use crate::error::Error;
 use crate::read::buffers::LentBuffer;
 
@@ -40,6 +42,8 @@ pub(super) struct QueuedBatch {
     pub(super) permit: Option<Permit>,
     /// Whether checksums are checked.
     pub(super) verify: bool,
+    /// Changes that could not be read.
+    pub(super) unread: UnreadNotes,
 }
 
 /// Where the events of a batch are.
@@ -108,6 +112,12 @@ pub(super) enum Step {
         checksum_size: usize,
         event_type: EventType,
     },
+    /// A compressed event of MariaDB, expanded into the worker's buffer. `stored`: where it is in the batch's bytes.
+    Expanded {
+        range: Range<usize>,
+        stored: Range<usize>,
+        event_type: EventType,
+    },
     LargePayload,
     Inside {
         range: Range<usize>,
@@ -173,8 +183,20 @@ impl<'w> EventBatch<'w> {
         self.failed.is_some()
     }
 
-    /// The error that the batch failed with.
+    /// Keeps only those notes about changes that could not be read which the caller was asked for. It takes the events
+    /// of the batch that have passed, or were read ahead.
+    pub fn retain_unread(&self, keep: impl FnMut(&UnreadEvents<'_>) -> bool) {
+        self.batch.unread.retain(keep);
+    }
+
+    /// Takes the notes about changes that could not be read: the run's result doesn't have them then.
+    pub fn take_unread(&self) -> UnreadChanges {
+        self.batch.unread.take()
+    }
+
+    /// The error that the batch failed with; after the last event, which leaves no large buffer.
     pub(super) fn into_failed(self) -> Option<Error> {
+        self.payloads.shrink();
         self.failed
     }
 
@@ -216,6 +238,7 @@ impl<'w> EventBatch<'w> {
                         false => self.batch.bytes(),
                     };
                     if let Some(step) = inside.event(bytes, &self.batch.log)? {
+                        note_inside(self.batch, bytes, &step);
                         return Ok(Some(step));
                     }
                     let end = inside.end;
@@ -249,12 +272,35 @@ impl<'w> EventBatch<'w> {
         let frame = frame.map_err(|error| error.at(offset, Some(header.event_type)))?;
         let range = self.next..self.next + header.event_size as usize;
         self.next = range.end;
-        if header.event_type == EventType::TRANSACTION_PAYLOAD {
+        let (checksum_size, event_type) = (frame.checksum_size(), header.event_type);
+        if event_type == EventType::TRANSACTION_PAYLOAD {
             let (event, end_log_pos) = (range.clone(), header.end_log_pos);
             self.state = State::SmallPayload { event, offset, end_log_pos };
+        } else if event_type.mariadb_expanded().is_some() {
+            return Ok(Some(self.expand(range, checksum_size, unverified)));
+        } else {
+            let position = EventPosition { offset, inside: None };
+            self.batch.unread.by_type(self.batch.log.number, position, &header, frame.body());
         }
-        let (checksum_size, event_type) = (frame.checksum_size(), header.event_type);
         Ok(Some(Step::Event { range, checksum_size, event_type }))
+    }
+
+    /// Expands a compressed event of MariaDB. One that can't be expanded is handed out as it is, and noted.
+    fn expand(&mut self, stored: Range<usize>, checksum_size: usize, event: UnverifiedFrame<'_>) -> Step {
+        let batch = self.batch;
+        let header = *event.header();
+        // Damage must not be expanded, and so hidden, even where checksums are not asked for.
+        let expanded = event
+            .verify()
+            .and_then(|frame| self.payloads.expand_event(frame.frame(), &batch.log.lengths, self.keeps));
+        match expanded {
+            Ok((range, event_type)) => Step::Expanded { range, stored, event_type },
+            Err(error) => {
+                let position = EventPosition { offset: batch.offset_of(stored.start), inside: None };
+                batch.unread.note(batch.log.number, (position, &header), None, unread::why(&error));
+                Step::Event { range: stored, checksum_size, event_type: header.event_type }
+            }
+        }
     }
 
     /// Returns what a step found.
@@ -305,7 +351,7 @@ impl<'w> EventBatch<'w> {
 #[inline]
 pub(super) fn item_of<'a>(batch: &'a QueuedBatch, expanded: &'a [u8], step: &Step) -> Option<Item<'a>> {
     let log = &*batch.log;
-    Some(Item::Event(match step {
+    let event = match step {
         Step::PayloadEnd(end) => return Some(Item::PayloadEnd(*end)),
         Step::Event { range, checksum_size, .. } => {
             let position = EventPosition { offset: batch.offset_of(range.start), inside: None };
@@ -316,18 +362,53 @@ pub(super) fn item_of<'a>(batch: &'a QueuedBatch, expanded: &'a [u8], step: &Ste
             }
             event
         }
+        Step::Expanded { range, stored, .. } => {
+            let position = EventPosition { offset: batch.offset_of(stored.start), inside: None };
+            let frame = EventFrame::from_bytes(expanded.get(range.clone())?, 0).ok()?;
+            let event = batch.bytes.get(stored.clone())?;
+            Event::expanded(log, position, frame, Stored::of(event, log))
+        }
         Step::LargePayload => {
             let Content::Payload { place, .. } = &batch.content else { return None };
             let (header, body) = (place.header, place.front.get(HEADER_SIZE..)?);
             let position = EventPosition { offset: place.offset, inside: None };
-            Event { log, position, placement: INSIDE, header, body, frame: None, large: Some(place) }
+            let (placement, unread) = (INSIDE, None);
+            Event {
+                log,
+                position,
+                placement,
+                header,
+                body,
+                frame: None,
+                large: Some(place),
+                stored: None,
+                unread,
+            }
         }
         Step::Inside { range, small, payload_offset, inside, .. } => {
             let bytes = if *small { expanded } else { batch.bytes() };
             let frame = EventFrame::from_bytes(bytes.get(range.clone())?, 0).ok()?;
             Event::whole(log, EventPosition { offset: *payload_offset, inside: Some(*inside) }, frame)
         }
-    }))
+    };
+    Some(Item::Event(Event { unread: Some(&batch.unread), ..event }))
+}
+
+/// Notes an event inside a payload, if it may hold changes and can't be decoded.
+#[inline]
+fn note_inside(batch: &QueuedBatch, bytes: &[u8], step: &Step) {
+    let Step::Inside { range, event_type, payload_offset, inside, .. } = step else { return };
+    match event_type.changes() {
+        ChangeContent::None | ChangeContent::Beside => {}
+        ChangeContent::Decoded if event_type.mariadb_expanded().is_none() => {}
+        ChangeContent::Decoded | ChangeContent::Unread | ChangeContent::Lost => {
+            let bytes = bytes.get(range.clone()).unwrap_or_default();
+            if let Ok(frame) = EventFrame::from_bytes(bytes, 0) {
+                let position = EventPosition { offset: *payload_offset, inside: Some(*inside) };
+                batch.unread.by_type(batch.log.number, position, frame.header(), frame.body());
+            }
+        }
+    }
 }
 
 impl QueuedBatch {

@@ -193,6 +193,7 @@ fn ends_statement(events: Events<'_>, event_type: EventType, event: &Range<usize
     if event_type.is_gtid() || event_type == EventType::TRANSACTION_PAYLOAD {
         return true;
     }
+    let event_type = event_type.mariadb_expanded().unwrap_or(event_type);
     event_type.is_rows()
         && RowsEvent::decode_front(event_type, events.body(event), events.lengths.of(event_type))
             .is_ok_and(|(_, flags)| flags.contains(RowsFlags::STMT_END))

@@ -2,12 +2,15 @@
 
 use std::ops::Range;
 
+use binlogz_binlog::checksum::CHECKSUM_SIZE;
+use binlogz_binlog::row::TableSchema;
 use binlogz_binlog::transaction::Placement;
-use binlogz_binlog::{Boundary, Error as BinlogError, EventFrame, EventHeader};
+use binlogz_binlog::{Boundary, ChangeContent, Error as BinlogError, EventFrame, EventHeader};
 use binlogz_payload::{Error as PayloadError, PayloadSizes};
 
 use super::batch::PayloadPlace;
 use super::source::Log;
+use super::unread::{self, UnreadNotes};
 use crate::error::Error;
 
 /// The items that [`super::EventBatch::next_item`] hands out.
@@ -29,7 +32,8 @@ pub struct Event<'a> {
     /// Its boundary in the transaction. A payload ends a transaction as far as the log is concerned, and all
     /// events inside are [`Boundary::Inside`]; [`Item::PayloadEnd`] then ends the transaction.
     pub placement: Placement,
-    /// Its header.
+    /// Its header. MariaDB's compressed events have the type that they have expanded, and the size that they have in
+    /// the log.
     pub header: EventHeader,
     /// The bytes between header and checksum. For a payload event, only the fields before the payload.
     pub body: &'a [u8],
@@ -37,10 +41,30 @@ pub struct Event<'a> {
     pub frame: Option<EventFrame<'a>>,
     /// For a payload that is expanded piece by piece.
     pub(super) large: Option<&'a PayloadPlace>,
+    /// Of an event that was compressed in its log: how it is stored there.
+    pub(super) stored: Option<Stored>,
+    /// Where changes that can't be read are noted; `None`: nowhere.
+    pub(super) unread: Option<&'a UnreadNotes>,
+}
+
+/// A compressed event of MariaDB as it is stored.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stored {
+    pub(super) size: u32,
+    pub(super) checksum: Option<u32>,
+}
+
+impl Stored {
+    /// The stored form of an event of this log.
+    pub(super) fn of(event: &[u8], log: &Log) -> Self {
+        let has_checksum = log.context.framing.checksum().size() == CHECKSUM_SIZE;
+        let checksum = event.last_chunk().filter(|_| has_checksum);
+        Stored { size: event.len() as u32, checksum: checksum.map(|bytes| u32::from_le_bytes(*bytes)) }
+    }
 }
 
 /// Where an event is in its log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventPosition {
     /// Where it begins; of one inside a payload, where the payload event begins.
     pub offset: u64,
@@ -76,7 +100,21 @@ impl<'a> Event<'a> {
     #[inline]
     pub(super) fn whole(log: &'a Log, position: EventPosition, frame: EventFrame<'a>) -> Self {
         let (header, body) = (*frame.header(), frame.body());
-        Event { log, position, placement: INSIDE, header, body, frame: Some(frame), large: None }
+        let (placement, frame) = (INSIDE, Some(frame));
+        Event { log, position, placement, header, body, frame, large: None, stored: None, unread: None }
+    }
+
+    /// An event that was compressed in its log.
+    pub(super) fn expanded(
+        log: &'a Log,
+        position: EventPosition,
+        frame: EventFrame<'a>,
+        stored: Stored,
+    ) -> Self {
+        let mut event = Event::whole(log, position, frame);
+        event.header.event_size = stored.size;
+        event.stored = Some(stored);
+        event
     }
 }
 
@@ -86,11 +124,45 @@ impl Event<'_> {
         self.position.inside.is_some()
     }
 
+    /// Whether the event was compressed in its log, as MariaDB does: its frame is the plain event, without checksum.
+    pub fn is_expanded(&self) -> bool {
+        self.stored.is_some()
+    }
+
     /// The checksum after the event, where it has one.
     pub fn stored_checksum(&self) -> Option<u32> {
-        match self.large {
-            Some(place) => place.checksum,
-            None => self.frame.and_then(|frame| frame.stored_checksum()),
+        match (self.large, self.stored) {
+            (Some(place), _) => place.checksum,
+            (None, Some(stored)) => stored.checksum,
+            (None, None) => self.frame.and_then(|frame| frame.stored_checksum()),
+        }
+    }
+
+    /// Notes that the changes of this event, which belong to a table, could not be read: the run's
+    /// [`UnreadChanges`](super::UnreadChanges) have it.
+    #[cold]
+    pub fn unread(&self, schema: &TableSchema, error: &BinlogError) {
+        self.unread_of(Some(unread::names(schema)), unread::why(error));
+    }
+
+    /// The same for an event of this table, or of none that is known.
+    #[cold]
+    pub(super) fn unread_of(&self, table: Option<(&[u8], &[u8])>, why: String) {
+        if let Some(notes) = self.unread {
+            notes.note(self.log.number, (self.position, &self.header), table, why);
+        }
+    }
+
+    /// Takes back what was noted about this event: the caller was not asked for its changes.
+    pub fn pass_over(&self) {
+        let event_type = self.header.event_type;
+        let may_be_noted = match event_type.changes() {
+            ChangeContent::None | ChangeContent::Beside => false,
+            ChangeContent::Unread | ChangeContent::Lost => true,
+            ChangeContent::Decoded => event_type.is_rows() || event_type.mariadb_expanded().is_some(),
+        };
+        if let Some(notes) = self.unread.filter(|_| may_be_noted) {
+            notes.take_back(self.position);
         }
     }
 

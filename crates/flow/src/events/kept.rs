@@ -12,7 +12,7 @@ use binlogz_binlog::{EventFrame, EventHeader};
 use binlogz_payload::Spool;
 
 use super::batch::{QueuedBatch, Step};
-use super::event::{Event, EventPosition};
+use super::event::{Event, EventPosition, Stored};
 use super::source::Log;
 use crate::read::buffers::LentBuffer;
 use crate::read::input::{PlacesReader, ReadAt};
@@ -66,6 +66,8 @@ struct Kept {
     range: Range<usize>,
     checksum_size: usize,
     position: EventPosition,
+    /// Of an event that was compressed in its log.
+    stored: Option<Stored>,
 }
 
 /// A temporary file for what was kept of several batches.
@@ -85,14 +87,21 @@ impl KeptEvents {
         expanded: &[u8],
         steps: impl Iterator<Item = &'s Step> + Clone,
     ) -> Self {
-        let copies = steps.clone().any(|step| matches!(step, Step::Inside { small: true, .. }));
+        let is_copied = |step| matches!(step, &Step::Inside { small: true, .. } | Step::Expanded { .. });
+        let copies = steps.clone().any(is_copied);
         let mut copied = Vec::new();
         let mut events = Vec::new();
         for step in steps {
+            let mut stored = None;
             let (mut range, bytes, checksum_size, position) = match step {
                 Step::Event { range, checksum_size, .. } => {
                     let position = EventPosition { offset: batch.offset_of(range.start), inside: None };
                     (range.clone(), &***batch.bytes, *checksum_size, position)
+                }
+                Step::Expanded { range, stored: place, .. } => {
+                    let position = EventPosition { offset: batch.offset_of(place.start), inside: None };
+                    stored = batch.bytes.get(place.clone()).map(|event| Stored::of(event, &batch.log));
+                    (range.clone(), expanded, 0, position)
                 }
                 Step::Inside { range, small, payload_offset, inside, .. } => {
                     let position = EventPosition { offset: *payload_offset, inside: Some(*inside) };
@@ -109,7 +118,7 @@ impl KeptEvents {
                 copied.extend_from_slice(bytes.get(range).unwrap_or_default());
                 range = begin..copied.len();
             }
-            events.push(Kept { range, checksum_size, position });
+            events.push(Kept { range, checksum_size, position, stored });
         }
         let bytes = if copies { Arc::new(copied.into()) } else { Arc::clone(&batch.bytes) };
         let again = batch.again.clone().filter(|_| !copies);
@@ -223,7 +232,11 @@ impl KeptEvents {
         };
         Ok(self.events.iter().filter_map(move |kept| {
             let frame = EventFrame::from_bytes(bytes.get(kept.range.clone())?, kept.checksum_size).ok()?;
-            Some(Event::whole(&self.log, kept.position, frame))
+            let event = match kept.stored {
+                Some(stored) => Event::expanded(&self.log, kept.position, frame, stored),
+                None => Event::whole(&self.log, kept.position, frame),
+            };
+            Some(Event { unread: Some(&self.log.unread), ..event })
         }))
     }
 }

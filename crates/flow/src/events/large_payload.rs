@@ -21,6 +21,7 @@ use super::carried::{Carried, Events, Tracker};
 use super::event::PayloadEnd;
 use super::permit::{Permit, Permits};
 use super::source::{Log, no_memory};
+use super::unread::UnreadNotes;
 use crate::error::Error;
 use crate::read::LargeUnit;
 use crate::read::buffers::{Buffers, LentBuffer};
@@ -258,6 +259,7 @@ impl LargePayload {
             bytes_read,
             permit,
             verify: self.verify,
+            unread: UnreadNotes::default(),
         })
     }
 

@@ -72,9 +72,9 @@ impl<'l> Listed<'l> {
     pub fn types(self, from: usize) -> impl Iterator<Item = (usize, Option<EventType>)> + use<'l> {
         let steps = self.steps.iter().enumerate().skip(from);
         steps.filter_map(|(place, step)| match step {
-            Step::Event { event_type, .. } | Step::Inside { event_type, .. } => {
-                Some((place, Some(*event_type)))
-            }
+            Step::Event { event_type, .. }
+            | Step::Expanded { event_type, .. }
+            | Step::Inside { event_type, .. } => Some((place, Some(*event_type))),
             Step::LargePayload => Some((place, None)),
             Step::PayloadEnd(_) => None,
         })
@@ -87,6 +87,10 @@ impl<'l> Listed<'l> {
             Step::Event { range, checksum_size, .. } => {
                 let end = self.batch.offset_of(range.end);
                 Outline::new(self.batch.bytes.get(range.clone())?, *checksum_size, Some(end))
+            }
+            Step::Expanded { range, stored, .. } => {
+                let end = self.batch.offset_of(stored.end);
+                Outline::new(self.expanded.get(range.clone())?, 0, Some(end))
             }
             Step::Inside { range, small, .. } => {
                 let bytes = if *small { self.expanded } else { self.batch.bytes() };

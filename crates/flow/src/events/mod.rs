@@ -11,6 +11,9 @@
 //! ([`Carried`]). Batch boundaries depend on the number of workers, so the combined results must not depend
 //! on them.
 //!
+//! Changes that may stand in a log and can't be decoded are part of the result (law 8): [`UnreadChanges`]. MariaDB's
+//! compressed events come out as the plain ones that they are.
+//!
 //! Memory is bounded by law 5: 16 MiB for batches, and 1 MiB a worker for expanded payloads. An event larger
 //! than a batch is held whole, but only one such event at a time.
 //!
@@ -27,7 +30,8 @@
 //!     }
 //!     Ok(count)
 //! };
-//! events::run(input, 2, || Ok(()), count, |count| { events += count; Ok(()) }, &mut |_| {})?;
+//! let ran = events::run(input, 2, || Ok(()), count, |count| { events += count; Ok(()) }, &mut |_| {})?;
+//! assert!(ran.unread.is_empty(), "changes may be missing");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -44,6 +48,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod turns;
+mod unread;
 
 pub use batch::EventBatch;
 pub use carried::{Carried, HeldEvent};
@@ -53,8 +58,10 @@ pub use list::{EventList, Listed, Outline};
 pub use source::Log;
 pub use tables::{TableEvent, Tables};
 pub use turns::Turn;
+pub use unread::{UnreadChanges, UnreadEvents};
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use crate::error::Error;
 use crate::read::input::Input;
@@ -73,10 +80,22 @@ pub struct ReadSummary {
     pub cut: Option<CutEvent>,
 }
 
+/// The result of [`run`]. A caller takes both parts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[must_use = "changes that could not be read have to be told"]
+pub struct Ran {
+    /// Totals of the bytes read.
+    pub read: ReadSummary,
+    /// Changes that may stand in the logs and could not be read.
+    pub unread: UnreadChanges,
+}
+
 /// Passes the events of the logs in `input` through `work`, with `workers` threads, and the result of each
 /// batch to `sink`, in order. `new_worker` makes the state that a worker keeps from batch to batch.
 ///
-/// `work` should take all events of a batch: nothing else looks at those it leaves.
+/// `work` should take all events of a batch: nothing else looks at those it leaves. Events that may hold changes and
+/// can't be decoded are part of the result; `work` adds those that it can't decode with [`Event::unread`], and takes
+/// back those that weren't asked for with [`Event::pass_over`].
 ///
 /// # Errors
 ///
@@ -89,7 +108,7 @@ pub fn run<W, R: Send>(
     work: impl Fn(&mut W, &mut EventBatch<'_>) -> Result<R, Error> + Sync,
     sink: impl FnMut(R) -> Result<(), Error>,
     progress: Progress<'_>,
-) -> Result<ReadSummary, Error> {
+) -> Result<Ran, Error> {
     run_planned(input, workers, Plan::for_workers(workers), new_worker, work, sink, progress)
 }
 
@@ -101,14 +120,14 @@ fn run_planned<W, R: Send>(
     work: impl Fn(&mut W, &mut EventBatch<'_>) -> Result<R, Error> + Sync,
     mut sink: impl FnMut(R) -> Result<(), Error>,
     progress: Progress<'_>,
-) -> Result<ReadSummary, Error> {
+) -> Result<Ran, Error> {
     enum Done<R> {
-        Batch { result: R, failed: Option<Error>, bytes_read: u64 },
+        Batch { result: R, failed: Option<Error>, bytes_read: u64, log: Arc<Log>, unread: UnreadChanges },
         Cut(CutEvent),
     }
     let stop = input.stop();
     let mut source = Source::new(input, plan);
-    let mut summary = ReadSummary::default();
+    let mut ran = Ran::default();
     ordered::run(
         workers,
         || source.next_job(),
@@ -120,35 +139,42 @@ fn run_planned<W, R: Send>(
                 EventsJob::Batch(batch) => {
                     let mut events = EventBatch::new(&batch, payloads);
                     let result = work(worker, &mut events)?;
-                    Done::Batch { result, failed: events.into_failed(), bytes_read: batch.bytes_read }
+                    let failed = events.into_failed();
+                    let (bytes_read, log, unread) = (batch.bytes_read, batch.log, batch.unread.take());
+                    Done::Batch { result, failed, bytes_read, log, unread }
                 }
             })
         },
         |done| {
             match done {
-                Done::Cut(cut) => summary.cut = Some(cut),
-                Done::Batch { result, failed, bytes_read } => {
+                Done::Cut(cut) => ran.read.cut = Some(cut),
+                Done::Batch { result, failed, bytes_read, log, unread } => {
                     sink(result)?;
+                    ran.unread.add(unread);
+                    ran.unread.add(log.unread.take());
                     if let Some(error) = failed {
                         return Err(error);
                     }
-                    summary.bytes_read += bytes_read;
-                    progress(summary.bytes_read);
+                    ran.read.bytes_read += bytes_read;
+                    progress(ran.read.bytes_read);
                 }
             }
             Ok(())
         },
     )?;
-    Ok(summary)
+    Ok(ran)
 }
 
 /// The result of [`run_in_turns`].
 #[derive(Debug)]
+#[must_use = "changes that could not be read have to be told"]
 pub struct TurnsSummary<S> {
     /// Totals of the bytes read.
     pub read: ReadSummary,
     /// The state after the last event; `None` if the run ended earlier.
     pub state: Option<S>,
+    /// Changes that may stand in the logs, as far as the run went, and could not be read.
+    pub unread: UnreadChanges,
     /// Why the log could not be read to its end. The results for everything before that went to the sink.
     pub failed: Option<Error>,
 }
@@ -170,7 +196,7 @@ pub fn run_in_turns<S: Send, W, R: Send, E: Send + From<Error>>(
     mut sink: impl FnMut(R) -> Result<ControlFlow<()>, E>,
 ) -> Result<TurnsSummary<S>, E> {
     enum Done<R> {
-        Batch { result: R, failed: Option<Error>, bytes_read: u64 },
+        Batch { result: R, failed: Option<Error>, bytes_read: u64, log: Arc<Log>, unread: UnreadChanges },
         Cut(CutEvent),
     }
     enum End<E> {
@@ -180,7 +206,7 @@ pub fn run_in_turns<S: Send, W, R: Send, E: Send + From<Error>>(
     }
     let stop = input.stop();
     let mut source = Source::new(input, Plan::for_text(workers, verify));
-    let mut read = ReadSummary::default();
+    let (mut read, mut unread) = (ReadSummary::default(), UnreadChanges::default());
     let mut turns = Turns::new(state);
     let ran = ordered::run(
         workers,
@@ -204,15 +230,19 @@ pub fn run_in_turns<S: Send, W, R: Send, E: Send + From<Error>>(
                 EventsJob::Batch(batch) => {
                     let mut events = EventBatch::new(&batch, payloads);
                     let result = work(worker, turn, &mut events).map_err(End::Error)?;
-                    Done::Batch { result, failed: events.into_failed(), bytes_read: batch.bytes_read }
+                    let failed = events.into_failed();
+                    let (bytes_read, log, unread) = (batch.bytes_read, batch.log, batch.unread.take());
+                    Done::Batch { result, failed, bytes_read, log, unread }
                 }
             })
         },
         |done| {
             match done {
                 Done::Cut(cut) => read.cut = Some(cut),
-                Done::Batch { result, failed, bytes_read } => {
+                Done::Batch { result, failed, bytes_read, log, unread: of_batch } => {
                     let goes_on = sink(result).map_err(End::Error)?.is_continue();
+                    unread.add(of_batch);
+                    unread.add(log.unread.take());
                     if let Some(error) = failed.filter(|_| goes_on) {
                         return Err(End::Unreadable(error));
                     }
@@ -230,5 +260,5 @@ pub fn run_in_turns<S: Send, W, R: Send, E: Send + From<Error>>(
         Err(End::Unreadable(error)) => Some(error),
         Err(End::Error(error)) => return Err(error),
     };
-    Ok(TurnsSummary { read, state: turns.last(), failed })
+    Ok(TurnsSummary { read, state: turns.last(), unread, failed })
 }

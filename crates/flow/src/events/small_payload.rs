@@ -1,8 +1,10 @@
-//! Payloads that a worker expands whole, and the events inside.
+//! Payloads that a worker expands whole, and the events inside; MariaDB's compressed events.
 
-use binlogz_binlog::event::{CompressionType, TransactionPayloadEvent};
+use std::ops::Range;
+
+use binlogz_binlog::event::{CompressedEvent, CompressionType, PostHeaderLengths, TransactionPayloadEvent};
 use binlogz_binlog::header::HEADER_SIZE;
-use binlogz_binlog::{Error as BinlogError, EventType};
+use binlogz_binlog::{EVENT_SIZE_MAX, Error as BinlogError, EventFrame, EventHeader, EventType};
 use binlogz_payload::{Error as PayloadError, Expander, PayloadSizes, expanded_size_max};
 
 use super::batch::{QueuedBatch, Step};
@@ -10,6 +12,9 @@ use super::event::{InsidePayload, PayloadEnd};
 use super::large_payload::{cut_event, no_events, whole_event};
 use super::source::Log;
 use crate::error::Error;
+
+/// Bytes of expanded events that a worker's buffer keeps from batch to batch.
+const KEPT_MAX: usize = 8 << 20;
 
 /// A worker's buffers for expanding payloads, reused for each.
 #[derive(Debug, Default)]
@@ -61,6 +66,48 @@ impl Inside {
 }
 
 impl PayloadBuffer {
+    /// Expands a compressed event of MariaDB, which then has the plain event's header and no checksum: its place in
+    /// the buffer, and its type.
+    pub(super) fn expand_event(
+        &mut self,
+        event: EventFrame<'_>,
+        lengths: &PostHeaderLengths,
+        keeps: bool,
+    ) -> Result<(Range<usize>, EventType), BinlogError> {
+        let compressed = CompressedEvent::decode(event.event_type(), event.body(), lengths)?;
+        let out = &mut self.expanded;
+        if !keeps {
+            out.clear();
+        }
+        let begin = out.len();
+        out.extend_from_slice(&[0; HEADER_SIZE]);
+        let event_size = compressed.expand(out).and_then(|()| {
+            let size = out.len() - begin;
+            let fits = u32::try_from(size).ok().filter(|&size| size <= EVENT_SIZE_MAX);
+            fits.ok_or_else(|| BinlogError::invalid("compressed event", "size", size, "at most 1 GiB"))
+        });
+        let event_size = match event_size {
+            Ok(event_size) => event_size,
+            Err(error) => {
+                out.truncate(begin);
+                return Err(error);
+            }
+        };
+        let event_type = compressed.expanded_type;
+        let header = EventHeader { event_type, event_size, ..*event.header() }.encode();
+        if let Some(front) = out.get_mut(begin..begin + HEADER_SIZE) {
+            front.copy_from_slice(&header);
+        }
+        Ok((begin..out.len(), event_type))
+    }
+
+    /// Gives back the memory of an event that was larger than a worker may keep.
+    pub(super) fn shrink(&mut self) {
+        if self.expanded.capacity() > KEPT_MAX {
+            self.expanded = Vec::new();
+        }
+    }
+
     /// Expands a whole payload. The source has checked how large it can become.
     pub(super) fn expand(
         &mut self,

@@ -19,7 +19,9 @@ use std::io::Read;
 use std::ops::Range;
 use std::sync::Arc;
 
-use binlogz_binlog::event::{CompressionType, FormatDescription, PostHeaderLengths, TransactionPayloadEvent};
+use binlogz_binlog::event::{
+    CompressedEvent, CompressionType, FormatDescription, PostHeaderLengths, TransactionPayloadEvent,
+};
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{Error as BinlogError, EventHeader, EventType};
 use binlogz_payload::{Expander, LogContext, expanded_size_max};
@@ -29,6 +31,7 @@ use super::carried::{Events, Tracker};
 use super::kept::ReadAgain;
 use super::large_payload::{LargePayload, PayloadBytes};
 use super::permit::Permits;
+use super::unread::UnreadNotes;
 use crate::error::Error;
 use crate::read::CutEvent;
 use crate::read::batcher::Batcher;
@@ -94,6 +97,8 @@ pub struct Log {
     pub context: LogContext,
     /// Lengths of post-headers, for decoding bodies.
     pub lengths: PostHeaderLengths,
+    /// Changes in events that were kept beyond their batch and could not be read.
+    pub(super) unread: UnreadNotes,
 }
 
 /// A piece of work.
@@ -130,6 +135,8 @@ struct Uncut {
 /// The kind of a piece's next batch.
 enum Next {
     Events(Range<usize>),
+    /// An event that expands to more than a batch may have.
+    Bulky(Range<usize>),
     Payload(EventHeader, Range<usize>),
 }
 
@@ -212,8 +219,12 @@ impl Source {
             },
         };
         let (log, offset) = (Arc::clone(log), piece.offset);
+        let permit = match &next {
+            Next::Bulky(_) => Some(self.permits.take()),
+            Next::Events(_) | Next::Payload(..) => None,
+        };
         match next {
-            Next::Events(range) => {
+            Next::Events(range) | Next::Bulky(range) => {
                 piece.next = range.end;
                 let place = |offset: usize| piece.starts.partition_point(|&start| (start as usize) < offset);
                 let (begin, end) = (place(range.start), place(range.end));
@@ -223,7 +234,8 @@ impl Source {
                     false => piece.starts.get(begin..end).unwrap_or_default().to_vec(),
                 };
                 starts.iter_mut().for_each(|start| *start -= range.start as u32);
-                self.log_batch(log, bytes, (range, &starts), offset).map(Some)
+                let batch = self.log_batch(log, bytes, (range, &starts), offset)?;
+                Ok(Some(QueuedBatch { permit, ..batch }))
             }
             Next::Payload(header, range) => {
                 piece.next = range.end;
@@ -255,7 +267,19 @@ impl Source {
         let content = Content::Log { offset };
         let again = self.batcher.places().map(|(places, begin)| ReadAgain::new(places, begin + offset));
         let verify = self.plan.verify;
-        Ok(QueuedBatch { log, bytes, range, again, content, carried, bytes_read, permit: None, verify })
+        let unread = UnreadNotes::default();
+        Ok(QueuedBatch {
+            log,
+            bytes,
+            range,
+            again,
+            content,
+            carried,
+            bytes_read,
+            permit: None,
+            verify,
+            unread,
+        })
     }
 
     fn start(&mut self, start: LogStart) -> Result<QueuedBatch, Error> {
@@ -267,7 +291,8 @@ impl Source {
             self.tracker = Tracker::default();
         }
         let lengths = PostHeaderLengths::from(&start.description);
-        let log = Log { number, description: start.description, context: start.context, lengths };
+        let unread = UnreadNotes::default();
+        let log = Log { number, description: start.description, context: start.context, lengths, unread };
         let log = Arc::new(log);
         self.log = Some(Arc::clone(&log));
         let range = 0..start.event.len();
@@ -367,6 +392,12 @@ fn next_of(bytes: &[u8], begin: usize, log: &Log, plan: Plan) -> Option<Next> {
                 None if end == begin => return Some(Next::Payload(header, event)),
                 None => break,
             }
+        } else if let Some(size) = bulky_size(bytes.get(event.clone()).unwrap_or_default(), &header, log) {
+            match size <= plan.small_payload_max {
+                true => work += size,
+                false if end == begin => return Some(Next::Bulky(event)),
+                false => break,
+            }
         }
         end = event.end;
     }
@@ -388,6 +419,14 @@ fn small_payload_size(event: &[u8], context: LogContext, plan: Plan) -> Option<u
         _ => return None,
     };
     (size <= plan.small_payload_max).then_some(size)
+}
+
+/// How far a compressed event of MariaDB can expand; `None` for all others.
+fn bulky_size(event: &[u8], header: &EventHeader, log: &Log) -> Option<u64> {
+    header.event_type.mariadb_expanded()?;
+    let end = event.len().checked_sub(log.context.framing.checksum().size())?;
+    let compressed = CompressedEvent::decode(header.event_type, event.get(HEADER_SIZE..end)?, &log.lengths);
+    Some(compressed.ok()?.body_size_max())
 }
 
 #[cold]

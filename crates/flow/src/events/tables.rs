@@ -2,20 +2,26 @@
 
 use std::sync::Arc;
 
-use binlogz_binlog::EventType;
-use binlogz_binlog::event::{RowsEvent, RowsFlags, TableId};
+use binlogz_binlog::event::{RowsEvent, RowsFlags, TableId, TableMapEvent};
 use binlogz_binlog::row::{TableSchema, TableSchemas};
+use binlogz_binlog::{Error as BinlogError, EventType};
 
 use super::batch::EventBatch;
 use super::event::Event;
 use super::kept::KeptEvents;
 use super::source::Log;
+use super::unread::{self, UnreadableTable};
 use crate::error::Error;
+
+/// Tables of one statement that can't be read; no statement comes near it.
+const UNREADABLE_MAX: usize = 1000;
 
 /// A worker's table maps. One for all batches, so a repeated table is not compiled again.
 #[derive(Debug, Default)]
 pub struct Tables {
     schemas: TableSchemas,
+    /// Tables of the open statement whose maps can't be compiled: their rows can't be read.
+    unreadable: Vec<(TableId, UnreadableTable)>,
     /// The last row event ended its statement.
     ended: bool,
 }
@@ -37,7 +43,7 @@ impl Tables {
 
     /// No tables yet, for one of so many workers: together they remember as much as one would alone.
     pub fn one_of(workers: usize) -> Self {
-        Tables { schemas: TableSchemas::one_of(workers), ended: false }
+        Tables { schemas: TableSchemas::one_of(workers), ..Tables::default() }
     }
 
     /// Takes the table maps that are in force where a batch begins.
@@ -59,14 +65,43 @@ impl Tables {
     }
 
     fn take(&mut self, log: &Log, table_maps: &[Arc<[u8]>], offset: u64) -> Result<(), Error> {
-        self.schemas.end_statement();
+        self.end_statement();
         self.ended = false;
         let length = log.lengths.of(EventType::TABLE_MAP);
         for body in table_maps {
-            let noted = self.schemas.note(body, length);
+            let noted = self.note(body, length);
             noted.map_err(|error| error.at(offset, Some(EventType::TABLE_MAP)))?;
         }
         Ok(())
+    }
+
+    fn end_statement(&mut self) {
+        self.schemas.end_statement();
+        self.unreadable.clear();
+    }
+
+    /// Takes a table map. `None`: the table's rows can't be read.
+    fn note(&mut self, body: &[u8], length: u8) -> Result<Option<Arc<TableSchema>>, BinlogError> {
+        let error = match self.schemas.note(body, length) {
+            Ok(schema) => {
+                if !self.unreadable.is_empty() {
+                    let table_id = TableMapEvent::decode_table_id(body, length)?;
+                    self.unreadable.retain(|(unreadable, _)| *unreadable != table_id);
+                }
+                return Ok(Some(schema));
+            }
+            Err(error) => error,
+        };
+        // A map whose names can't be read is damage; so is a statement with more maps than any has.
+        let Ok(map) = TableMapEvent::decode(body, length) else { return Err(error) };
+        if TableSchema::new(&map).is_ok() || self.unreadable.len() >= UNREADABLE_MAX {
+            return Err(error);
+        }
+        let (database, table) = (map.database.into(), map.table.into());
+        let unreadable = UnreadableTable { database, table, why: unread::why(&error).into() };
+        self.unreadable.retain(|(table_id, _)| *table_id != map.table_id);
+        self.unreadable.push((map.table_id, unreadable));
+        Ok(None)
     }
 
     /// The table of this number, if its table map is in force.
@@ -75,6 +110,9 @@ impl Tables {
     }
 
     /// Takes the next event of the batch and returns its table information if it is a table map or row event.
+    ///
+    /// A table whose map can't be compiled (a column type that isn't known, metadata that don't fit it) gives `None`: it
+    /// costs only its own rows, which are noted for the run's [`UnreadChanges`](super::UnreadChanges).
     ///
     /// # Errors
     ///
@@ -88,18 +126,22 @@ impl Tables {
         let event_type = event.header.event_type;
         let begins_anew = event_type.is_gtid() || event_type == EventType::TRANSACTION_PAYLOAD;
         if std::mem::take(&mut self.ended) || begins_anew {
-            self.schemas.end_statement();
+            self.end_statement();
         }
         if event_type == EventType::TABLE_MAP {
-            let schema = self.schemas.note(event.body, event.log.lengths.of(event_type))?;
-            return Ok(Some(TableEvent::Map(schema)));
+            let schema = self.note(event.body, event.log.lengths.of(event_type))?;
+            return Ok(schema.map(TableEvent::Map));
         }
         if !event_type.is_rows() {
             return Ok(None);
         }
         let rows = RowsEvent::decode(event_type, event.body, event.log.lengths.of(event_type))?;
-        let schema = Arc::clone(self.schemas.get(rows.table_id)?);
         self.ended = rows.flags.contains(RowsFlags::STMT_END);
+        if let Some((_, table)) = self.unreadable.iter().find(|(table_id, _)| *table_id == rows.table_id) {
+            event.unread_of(Some((&table.database, &table.table)), table.why.to_string());
+            return Ok(None);
+        }
+        let schema = Arc::clone(self.schemas.get(rows.table_id)?);
         Ok(Some(TableEvent::Rows(schema, rows)))
     }
 }

@@ -269,7 +269,8 @@ fn a_log_in_use_that_ends_inside_an_event_says_where() {
         count += events;
         Ok(())
     };
-    let summary = run(memory(&bytes), 2, || Ok(()), work, sink, &mut |_| {}).unwrap();
+    let Ran { read: summary, unread } = run(memory(&bytes), 2, || Ok(()), work, sink, &mut |_| {}).unwrap();
+    assert!(unread.is_empty());
     let last = whole.events.last().unwrap();
     assert_eq!(count, whole.events.len() - 1);
     assert_eq!(summary.cut.unwrap().offset, last.place.0);

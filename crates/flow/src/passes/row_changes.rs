@@ -18,7 +18,7 @@ use binlogz_binlog::row::{OwnedRow, Row, RowDecoder, TableSchema};
 use crossbeam_channel::{Receiver, bounded};
 
 use crate::error::Error;
-use crate::events::{self, Event, EventBatch, HeldEvent, Item, Log, TableEvent, Tables};
+use crate::events::{self, Event, EventBatch, HeldEvent, Item, Log, Ran, TableEvent, Tables};
 use crate::read::input::Input;
 
 /// Batches of changes that wait for the iterating thread: a batch is at most a megabyte of events.
@@ -26,8 +26,10 @@ const BATCHES_WAITING: usize = 2;
 
 /// The row changes of a log, in order.
 ///
-/// An item is a change, or the error that ended the log early: bad bytes with their offset, an input that
-/// fails. Nothing follows an error. A log in use that ends inside an event ends with the event before.
+/// An item is a change, or an error. Bad bytes with their offset, or an input that fails, end the log early. Changes
+/// that may stand in the log and could not be read ([`UnreadChanges`](crate::events::UnreadChanges)) are told by an [`Error::Unread`] after the last
+/// change: an iteration that ended without an error had all of them. Nothing follows an error. A log in use that
+/// ends inside an event ends with the event before.
 ///
 /// ```
 /// use binlogz_flow::{Input, RowChanges};
@@ -131,10 +133,13 @@ impl RowChanges {
                 let what = "a bug in binlogz: a thread that reads the log panicked";
                 Err(Error::Input(std::io::Error::other(what).into()))
             });
-            if let Err(error) = ended {
-                // If this fails, the iterator is gone.
-                let _ = sender.send(Err(error));
-            }
+            let error = match ended {
+                Ok(Ran { read: _, unread }) if unread.is_empty() => return,
+                Ok(Ran { read: _, unread }) => Error::Unread(Box::new(unread)),
+                Err(error) => error,
+            };
+            // If this fails, the iterator is gone.
+            let _ = sender.send(Err(error));
         });
         RowChanges { batches, batch: Vec::new().into_iter() }
     }
@@ -169,6 +174,13 @@ impl Worker {
         let mut changes = Vec::new();
         if let Err(error) = self.batch(batch, &mut changes) {
             batch.fail(error);
+        }
+        if let Some(after) = self.after {
+            // An earlier run has told those up to the change that it ended with.
+            batch.retain_unread(|unread| {
+                let inside = unread.position.inside.map(|inside| inside.index);
+                (unread.log, unread.position.offset, inside) > (after.log, after.offset, after.inside)
+            });
         }
         changes
     }
@@ -205,7 +217,13 @@ impl Worker {
         if self.after.is_some_and(|after| position <= after) {
             return Ok(());
         }
-        let mut rows = self.decoder.rows(&schema, &rows_event).map_err(|error| event.error(error))?;
+        let mut rows = match self.decoder.rows(&schema, &rows_event) {
+            Ok(rows) => rows,
+            Err(error) => {
+                event.unread(&schema, &error);
+                return Ok(());
+            }
+        };
         while let Some(row) = rows.next_row().map_err(|error| event.error(error))? {
             position.row = position.row.wrapping_add(1);
             if self.after.is_some_and(|after| position <= after) {

@@ -56,7 +56,7 @@ pub struct Batcher {
     pending: Vec<u8>,
     /// Where in `pending` the next unprocessed event begins.
     walked: usize,
-    /// Where the processed events begin, if requested; whether a payload is among them.
+    /// Where the processed events begin, if requested; whether a payload or compressed event is among them.
     starts: Vec<u32>,
     has_payloads: bool,
     /// The last place in `pending` at which a unit begins, if that is not its front.
@@ -268,7 +268,8 @@ impl Batcher {
         if self.unit == BatchUnit::Event {
             self.starts.push(self.walked as u32);
         }
-        self.has_payloads |= header.event_type == EventType::TRANSACTION_PAYLOAD;
+        self.has_payloads |= header.event_type == EventType::TRANSACTION_PAYLOAD
+            || header.event_type.mariadb_expanded().is_some();
         self.follow(header);
         self.walked += header.event_size as usize;
     }

@@ -66,7 +66,7 @@ pub struct Batch {
     pub context: LogContext,
     /// Where each event begins in the bytes, if the log is cut between events ([`BatchUnit::Event`]).
     pub(crate) starts: Vec<u32>,
-    /// Whether a payload is among them.
+    /// Whether a payload, or a compressed event of MariaDB, is among them.
     pub(crate) has_payloads: bool,
 }
 

@@ -6,4 +6,5 @@ mod laws;
 mod row_changes;
 mod salvage;
 mod same;
+mod unread;
 mod verify;

@@ -231,7 +231,10 @@ pub(crate) struct BodyPrefix {
 impl BodyPrefix {
     #[inline]
     pub(crate) fn begin(&mut self, event_type: EventType) {
-        self.wanted = matches!(event_type, EventType::QUERY | EventType::MARIADB_GTID);
+        self.wanted = matches!(
+            event_type,
+            EventType::QUERY | EventType::MARIADB_QUERY_COMPRESSED | EventType::MARIADB_GTID
+        );
         self.bytes.clear();
     }
 

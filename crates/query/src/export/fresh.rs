@@ -103,14 +103,14 @@ impl Fresh {
             let input = input.map_err(|error| Error::Log(error.to_string()))?;
             let mut log = Log { name: logs.name(index), ..Log::default() };
             let mut trouble = None;
-            let summary = every.read(input, logs, logs.name(index), workers, &mut |part| {
+            let ran = every.read(input, logs, logs.name(index), workers, &mut |part| {
                 self.part(&mut log, part, sink).map_err(|error| stop(&mut trouble, error))
             });
             if let Some(error) = trouble {
                 return Err(error);
             }
-            let summary = summary.map_err(|error| Error::Log(logs.error(index, &error).to_string()))?;
-            logs.ended(index, &summary);
+            let ran = ran.map_err(|error| Error::Log(logs.error(index, &error).to_string()))?;
+            logs.ended(index, &ran).map_err(|error| Error::Log(error.to_string()))?;
         }
         Ok(())
     }

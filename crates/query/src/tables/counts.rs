@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use binlogz_archive::part::Run;
-use binlogz_binlog::event::{RowsEvent, RowsKind};
+use binlogz_binlog::event::RowsKind;
 use binlogz_binlog::row::{TableSchema, count_rows};
-use binlogz_flow::events::{self, EventBatch, Item, ReadSummary, TableEvent, Tables};
+use binlogz_flow::events::{self, EventBatch, Item, Ran, TableEvent, Tables};
 use binlogz_flow::{Error, Input};
 
 use crate::wanted::{Wanted, operation};
@@ -52,7 +52,7 @@ impl RowCounts {
     }
 
     /// Adds the rows of a log.
-    pub(crate) fn read(&mut self, input: Input, workers: usize) -> Result<ReadSummary, Error> {
+    pub(crate) fn read(&mut self, input: Input, workers: usize) -> Result<Ran, Error> {
         let new_worker =
             || Ok(Worker { tables: Tables::one_of(workers), counts: Self::default(), last: None });
         let work = |worker: &mut Worker, batch: &mut EventBatch<'_>| {
@@ -117,14 +117,16 @@ impl Worker {
         while let Some(item) = batch.next_item() {
             let Item::Event(event) = item else { continue };
             if let Some(TableEvent::Rows(schema, rows)) = self.tables.event(&event)? {
-                self.rows(schema, &rows).map_err(|error| event.error(error))?;
+                match count_rows(&schema, &rows) {
+                    Ok(count) => self.add(schema, rows.kind(), count),
+                    Err(error) => event.unread(&schema, &error),
+                }
             }
         }
         Ok(())
     }
 
-    fn rows(&mut self, schema: Arc<TableSchema>, rows: &RowsEvent<'_>) -> binlogz_binlog::Result<()> {
-        let count = count_rows(&schema, rows)?;
+    fn add(&mut self, schema: Arc<TableSchema>, kind: RowsKind, count: u64) {
         let number = match &self.last {
             Some((last, number)) if Arc::ptr_eq(last, &schema) => *number,
             _ => {
@@ -133,7 +135,7 @@ impl Worker {
                 number
             }
         };
-        let kind = match rows.kind() {
+        let kind = match kind {
             RowsKind::Write => 0,
             RowsKind::Update | RowsKind::PartialUpdate => 1,
             RowsKind::Delete => 2,
@@ -142,6 +144,5 @@ impl Worker {
         if let Some(known) = known {
             *known += count;
         }
-        Ok(())
     }
 }

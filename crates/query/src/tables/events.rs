@@ -6,7 +6,7 @@ use binlogz_binlog::event::{Event as Decoded, TransactionPayloadEvent, Transacti
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::show_events::{event_type_name, write_info};
 use binlogz_binlog::{Error as BinlogError, EventType};
-use binlogz_flow::events::{self, Event, EventBatch, Item, ReadSummary};
+use binlogz_flow::events::{self, Event, EventBatch, Item, Ran};
 use binlogz_flow::{Error, Input};
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{Fields, Schema, SchemaRef};
@@ -66,7 +66,7 @@ impl Reader for Events {
         false
     }
 
-    fn read(&self, job: Job<'_>, input: Input, sink: Sink<'_>) -> Result<ReadSummary, Error> {
+    fn read(&self, job: Job<'_>, input: Input, sink: Sink<'_>) -> Result<Ran, Error> {
         let Job { log, outputs, schema, workers, .. } = job;
         let new_worker = || {
             let columns = outputs.iter().filter_map(|output| COLUMNS.get(output.column()));

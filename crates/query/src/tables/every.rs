@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::row::TableSchema;
-use binlogz_flow::events::{self, EventBatch, Item, ReadSummary, TableEvent, Tables};
+use binlogz_flow::events::{self, EventBatch, Item, Ran, TableEvent, Tables};
 use binlogz_flow::{Error, Input};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -67,7 +67,7 @@ impl EveryTable {
         log: &str,
         workers: usize,
         sink: &mut dyn FnMut(EveryPart) -> Result<(), Error>,
-    ) -> Result<ReadSummary, Error> {
+    ) -> Result<Ran, Error> {
         let schema = Transactions.schema();
         let outputs: Vec<_> = (0..schema.fields().len()).map(Output::Column).collect();
         let mut transactions = Rows::new(log, &outputs, &schema);
@@ -96,10 +96,10 @@ impl EveryTable {
             transactions.pass_on(&mut keep)?;
             sink(EveryPart { transactions: ended, open_from: transactions.open_from(), rows })
         };
-        let summary = events::run(input, workers, new_worker, work, take, &mut |_| {})?;
+        let ran = events::run(input, workers, new_worker, work, take, &mut |_| {})?;
         transactions
             .end(&mut |batch| sink(EveryPart { transactions: vec![batch], ..EveryPart::default() }))?;
-        Ok(summary)
+        Ok(ran)
     }
 }
 

@@ -26,7 +26,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use binlogz_archive::part::PickedLog;
-use binlogz_flow::events::ReadSummary;
+use binlogz_flow::events::Ran;
 use binlogz_flow::{Error, Input};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{Fields, SchemaRef};
@@ -148,7 +148,7 @@ pub(crate) trait Reader: Debug + Send + Sync {
     }
 
     /// Reads a log.
-    fn read(&self, job: Job<'_>, input: Input, sink: Sink<'_>) -> Result<ReadSummary, Error>;
+    fn read(&self, job: Job<'_>, input: Input, sink: Sink<'_>) -> Result<Ran, Error>;
 }
 
 /// A log of an archive, opened for columns of a table alone.

@@ -6,7 +6,7 @@ use binlogz_arrow::{Image, Side, Values};
 use binlogz_binlog::Error as BinlogError;
 use binlogz_binlog::event::RowsEvent;
 use binlogz_binlog::row::{Row, RowDecoder, RowImage, TableSchema};
-use binlogz_flow::events::{self, Event, EventBatch, Item, ReadSummary, TableEvent, Tables};
+use binlogz_flow::events::{self, Event, EventBatch, Item, Ran, TableEvent, Tables};
 use binlogz_flow::{Error, Input};
 use binlogz_report::jsonl::push_value;
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
@@ -205,7 +205,7 @@ impl Reader for Changes {
         rows.read(&part.log, table, sink)
     }
 
-    fn read(&self, job: Job<'_>, input: Input, sink: Sink<'_>) -> Result<ReadSummary, Error> {
+    fn read(&self, job: Job<'_>, input: Input, sink: Sink<'_>) -> Result<Ran, Error> {
         let Job { logs, log, wanted, outputs, schema, workers } = job;
         let new_worker = || {
             let maker = self.maker(logs, log, wanted, outputs.iter().copied(), Arc::clone(schema));
@@ -287,6 +287,12 @@ impl Worker<'_> {
         if let Err(error) = self.events(batch).and_then(|()| self.maker.pass_on()) {
             batch.fail(error);
         }
+        let wanted = self.maker.wanted;
+        batch.retain_unread(|unread| {
+            unread
+                .table
+                .is_none_or(|(database, table)| wanted.has_name(database.as_bytes(), table.as_bytes()))
+        });
         std::mem::take(&mut self.maker.done)
     }
 
@@ -357,7 +363,13 @@ impl<'a> Maker<'a> {
     ) -> Result<(), Error> {
         let bad = |error: BinlogError| around.event.error(error);
         let mut number = 0;
-        let mut read = decoder.rows(schema, rows).map_err(bad)?;
+        let mut read = match decoder.rows(schema, rows) {
+            Ok(read) => read,
+            Err(error) => {
+                around.event.unread(schema, &error);
+                return Ok(());
+            }
+        };
         while let Some(row) = read.next_row().map_err(bad)? {
             self.row(around, &row, number).map_err(bad)?;
             number += 1;

@@ -10,7 +10,7 @@ use binlogz_binlog::row::{TableSchema, count_rows};
 use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::transaction::TransactionContent;
 use binlogz_binlog::{Boundary, Error as BinlogError, EventType};
-use binlogz_flow::events::{self, Event, EventBatch, Item, ReadSummary, TableEvent, Tables};
+use binlogz_flow::events::{self, Event, EventBatch, Item, Ran, TableEvent, Tables};
 use binlogz_flow::{Error, Input};
 use binlogz_payload::transaction::eligibility;
 use binlogz_payload::{Ineligible, PayloadSizes};
@@ -91,16 +91,16 @@ impl Reader for Transactions {
         false
     }
 
-    fn read(&self, job: Job<'_>, input: Input, sink: Sink<'_>) -> Result<ReadSummary, Error> {
+    fn read(&self, job: Job<'_>, input: Input, sink: Sink<'_>) -> Result<Ran, Error> {
         let Job { log, outputs, schema, workers, .. } = job;
         let mut rows = Rows::new(log, outputs, schema);
         let parts = rows.parts();
         let new_worker = || Ok(Worker { tables: Tables::one_of(workers), parts: parts.clone() });
         let work = |worker: &mut Worker, batch: &mut EventBatch<'_>| Ok(worker.batch(batch));
         let take = |part| rows.take(part, sink);
-        let summary = events::run(input, workers, new_worker, work, take, &mut |_| {})?;
+        let ran = events::run(input, workers, new_worker, work, take, &mut |_| {})?;
         rows.end(sink)?;
-        Ok(summary)
+        Ok(ran)
     }
 }
 
@@ -258,9 +258,9 @@ impl Parts {
                 RowsKind::Update | RowsKind::PartialUpdate => 1,
                 RowsKind::Delete => 2,
             };
-            let count = count_rows(schema, rows)?;
-            if let Some(known) = transaction.rows.get_mut(place) {
-                *known += count;
+            match count_rows(schema, rows) {
+                Ok(count) => transaction.rows.get_mut(place).into_iter().for_each(|known| *known += count),
+                Err(error) => event.unread(schema, &error),
             }
         }
         Ok(())

@@ -12,7 +12,7 @@ use binlogz_archive::part::{Run, TableRows};
 use binlogz_arrow::TableFields;
 use binlogz_binlog::row::TableSchema;
 use binlogz_flow::Error;
-use binlogz_flow::events::{self, EventBatch, Item, TableEvent, Tables};
+use binlogz_flow::events::{self, EventBatch, Item, Ran, TableEvent, Tables, UnreadChanges};
 use datafusion::arrow::datatypes::Fields;
 
 use crate::error::LogError;
@@ -190,8 +190,10 @@ fn each_log<C: Default + Send>(
             sink(part);
             Ok(())
         };
-        let summary = events::run(input, workers, new_worker, work, sink, &mut |_| {});
-        logs.ended(index, &summary.map_err(|error| logs.error(index, &error))?);
+        let ran = events::run(input, workers, new_worker, work, sink, &mut |_| {});
+        // The names of tables and columns are asked for. Who reads their rows is told of those that can't be read.
+        let Ran { read, unread: _ } = ran.map_err(|error| logs.error(index, &error))?;
+        logs.ended(index, &Ran { read, unread: UnreadChanges::default() })?;
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::row::Row;
 use binlogz_flow::Input;
+use binlogz_flow::events::Ran;
 use binlogz_source::ConnectOptions;
 
 use super::server_logs::ServerLogs;
@@ -34,7 +35,9 @@ pub(crate) fn committed(connect: &ConnectOptions, place: &Place) -> Result<Vec<O
         }
         let input = Input::Stream(Box::new(io::Cursor::new(front).chain(reader)));
         let whole = Range { start: 0, stop: u64::MAX };
-        read_log(input, (&place.log, whole), &search, &mut follower, &mut |_| {})?;
+        // It asks for transactions, not for their changes.
+        let (Ran { read: _, unread: _ }, _) =
+            read_log(input, (&place.log, whole), &search, &mut follower, &mut |_| {})?;
     }
     Ok(follower.listener.0)
 }

@@ -16,7 +16,7 @@ use binlogz_binlog::EventType;
 use binlogz_binlog::event::{Bitmap, RowsEvent, RowsFlags, TableId, TableMapEvent};
 use binlogz_binlog::row::{CellContent, Row, RowDecoder, TableSchema};
 use binlogz_flow::Input;
-use binlogz_flow::events::ReadSummary;
+use binlogz_flow::events::Ran;
 
 use super::cells::{Cells, cells_of, push_cells, read_cells};
 use super::effects::{Cascades, Effects, Known, Layout, Place};
@@ -54,11 +54,11 @@ impl<'o, R: Renderer> Finder<'o, R> {
         name: &str,
         workers: usize,
         progress: &mut dyn FnMut(u64),
-    ) -> Result<ReadSummary, Error> {
+    ) -> Result<Ran, Error> {
         let search =
             Search { selection: &self.selection, schema: Some(self.schema), renderer: &AsCells, workers };
         let whole = Range { start: 0, stop: u64::MAX };
-        read_log(input, (name, whole), &search, &mut self.follower, progress).map(|(summary, _)| summary)
+        read_log(input, (name, whole), &search, &mut self.follower, progress).map(|(ran, _)| ran)
     }
 
     pub(crate) fn finish(self) -> Cascades {

@@ -10,7 +10,7 @@ use std::io::{self, BufReader, Read, Write};
 
 use binlogz_binlog::printable;
 use binlogz_flow::Input;
-use binlogz_flow::events::ReadSummary;
+use binlogz_flow::events::Ran;
 use binlogz_payload::{Spool, SpoolMemory};
 use binlogz_report::jsonl::push_string;
 
@@ -75,7 +75,7 @@ impl<'o> Life<'o> {
         range: Range,
         workers: usize,
         progress: &mut dyn FnMut(u64),
-    ) -> Result<(ReadSummary, bool), Error> {
+    ) -> Result<(Ran, bool), Error> {
         let search =
             Search { selection: self.selection, schema: self.schema, renderer: &self.changes, workers };
         read_log(input, (name, range), &search, &mut self.follower, progress)

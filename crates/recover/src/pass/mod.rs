@@ -16,7 +16,7 @@ mod work;
 
 use std::io;
 
-use binlogz_flow::events::{self, ReadSummary};
+use binlogz_flow::events::{self, Ran, UnreadChanges};
 use binlogz_flow::{Error as FlowError, Input};
 use binlogz_payload::SpoolMemory;
 
@@ -57,23 +57,29 @@ pub(crate) struct Search<'o, R> {
     pub(crate) workers: usize,
 }
 
-/// Reads one log, under its name; `range` of its offsets is chosen. Returns what was read and whether more logs are needed.
+/// Reads one log, under its name; `range` of its offsets is chosen. Returns what was read, with those changes of what was
+/// chosen that could not be, and whether more logs are needed.
 pub(crate) fn read_log<L: Listener, R: Renderer + Sync>(
     input: Input,
     (name, range): (&str, Range),
     search: &Search<'_, R>,
     follower: &mut Follower<L>,
     progress: &mut dyn FnMut(u64),
-) -> Result<(ReadSummary, bool), Error> {
+) -> Result<(Ran, bool), Error> {
     let memory = SpoolMemory::new(RECORDS_MEMORY);
     follower.begin_log(name, range);
-    let mut trouble = None;
+    let (mut trouble, mut unread) = (None, UnreadChanges::default());
     let ran = events::run(
         input,
         search.workers,
-        || Ok(work::Worker::new(search, &memory)),
-        |worker, batch| Ok(worker.batch(batch)),
-        |records| {
+        || Ok(work::Worker::new(search, range, &memory)),
+        |worker, batch| {
+            let records = worker.batch(batch);
+            // A pass that ends early has seen them too.
+            Ok((records, batch.take_unread()))
+        },
+        |(records, of_batch)| {
+            unread.add(of_batch);
             let taken = match records {
                 Ok(records) => follower.take(&records, search.selection),
                 Err(error) => Err(error),
@@ -86,9 +92,14 @@ pub(crate) fn read_log<L: Listener, R: Renderer + Sync>(
         progress,
     );
     match (ran, trouble) {
-        (_, Some(Error::Io(error))) if follow::is_end(&error) => Ok((ReadSummary::default(), false)),
+        (_, Some(Error::Io(error))) if follow::is_end(&error) => {
+            Ok((Ran { unread, ..Ran::default() }, false))
+        }
         (_, Some(error)) => Err(error),
-        (Ok(summary), None) => Ok((summary, true)),
+        (Ok(Ran { read, unread: others }), None) => {
+            unread.add(others);
+            Ok((Ran { read, unread }, true))
+        }
         (Err(error), None) => Err(error.into()),
     }
 }

@@ -15,7 +15,7 @@ use binlogz_payload::{Spool, SpoolMemory};
 
 use super::record::{self, EventAt, Kind, RowAt, RowFlags};
 use super::{Error, Search};
-use crate::choose::{Operation, Selection};
+use crate::choose::{Operation, Range, Selection};
 use crate::table::{SchemaFile, Structure, Table};
 
 /// Bytes of a table map's post-header since 5.1: the table's number has 6.
@@ -47,6 +47,8 @@ pub(super) struct Worker<'o, R> {
     selection: &'o Selection,
     schema: Option<&'o SchemaFile>,
     renderer: &'o R,
+    /// The offsets that were chosen.
+    range: Range,
     memory: &'o SpoolMemory,
     tables: Tables,
     decoder: RowDecoder,
@@ -63,11 +65,12 @@ struct Open {
 }
 
 impl<'o, R: Renderer> Worker<'o, R> {
-    pub(super) fn new(search: &Search<'o, R>, memory: &'o SpoolMemory) -> Self {
+    pub(super) fn new(search: &Search<'o, R>, range: Range, memory: &'o SpoolMemory) -> Self {
         Worker {
             selection: search.selection,
             schema: search.schema,
             renderer: search.renderer,
+            range,
             memory,
             tables: Tables::one_of(search.workers),
             decoder: RowDecoder::new(),
@@ -81,7 +84,20 @@ impl<'o, R: Renderer> Worker<'o, R> {
     pub(super) fn batch(&mut self, batch: &mut EventBatch<'_>) -> Result<Spool, Error> {
         let mut records = Spool::new(self.memory, Vec::new());
         self.table = None;
-        match self.events(batch, &mut records) {
+        let done = self.events(batch, &mut records);
+        let (range, selection) = (self.range, self.selection);
+        batch.retain_unread(|unread| {
+            // Somewhere in this second.
+            let begin = i64::from(unread.timestamp) * 1_000_000;
+            let end = begin + 1_000_000;
+            let has_table =
+                |(database, table): (&str, &str)| selection.has_table(database.as_bytes(), table.as_bytes());
+            (range.start..range.stop).contains(&unread.position.offset)
+                && selection.start_time.is_none_or(|start| end > start)
+                && selection.stop_time.is_none_or(|stop| begin < stop)
+                && unread.table.is_none_or(has_table)
+        });
+        match done {
             Ok(()) => Ok(records),
             Err(Error::Log(error)) => {
                 batch.fail(error);
@@ -162,6 +178,9 @@ impl<'o, R: Renderer> Worker<'o, R> {
             }
             _ => {}
         }
+        if !open.is_chosen {
+            event.pass_over();
+        }
         if let Some(TableEvent::Rows(schema, rows)) = table
             && open.is_chosen
         {
@@ -204,7 +223,13 @@ impl<'o, R: Renderer> Worker<'o, R> {
         ];
         let common = common.into_iter().filter(|(is, _)| *is).fold(0, |flags, (_, flag)| flags | flag);
         let unreadable = |error| Error::Log(event.error(error));
-        let mut decoded = self.decoder.rows(schema, rows).map_err(unreadable)?;
+        let mut decoded = match self.decoder.rows(schema, rows) {
+            Ok(decoded) => decoded,
+            Err(error) => {
+                event.unread(schema, &error);
+                return Ok(());
+            }
+        };
         let mut number = 0;
         while let Some(row) = decoded.next_row().map_err(unreadable)? {
             if self.selection.has_row(table, &row)? {

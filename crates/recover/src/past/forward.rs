@@ -19,7 +19,7 @@ use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::put::Put;
 use binlogz_binlog::row::{Cell, Row, RowImage, Value};
 use binlogz_flow::Input;
-use binlogz_flow::events::ReadSummary;
+use binlogz_flow::events::Ran;
 use binlogz_payload::{Spool, SpoolMemory};
 
 use super::PastError;
@@ -66,14 +66,14 @@ impl<'o> Forward<'o> {
         name: &str,
         workers: usize,
         progress: &mut dyn FnMut(u64),
-    ) -> Result<(ReadSummary, bool), PastError> {
+    ) -> Result<(Ran, bool), PastError> {
         let renderer = AsLeft { key: &self.dumped.key };
         let schema = Some(&self.dumped.schema);
         let search = Search { selection: &self.selection, schema, renderer: &renderer, workers };
         let whole = Range { start: 0, stop: u64::MAX };
-        let (summary, _) = read_log(input, (name, whole), &search, &mut self.follower, progress)?;
+        let (ran, _) = read_log(input, (name, whole), &search, &mut self.follower, progress)?;
         self.follower.listener.refusal()?;
-        Ok((summary, self.follower.listener.now != Now::After))
+        Ok((ran, self.follower.listener.now != Now::After))
     }
 
     /// Writes the table as it was, as SQL; `dump` is the dump once more. Returns how many rows it had.

@@ -18,7 +18,7 @@ use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::put::Put;
 use binlogz_binlog::row::{Cell, Row, RowImage};
 use binlogz_flow::Input;
-use binlogz_flow::events::ReadSummary;
+use binlogz_flow::events::Ran;
 use binlogz_payload::{Spool, SpoolMemory};
 
 use super::PastError;
@@ -87,7 +87,7 @@ impl<'o> TouchedKeys<'o> {
         name: &str,
         workers: usize,
         progress: &mut dyn FnMut(u64),
-    ) -> Result<ReadSummary, PastError> {
+    ) -> Result<Ran, PastError> {
         let renderer = Touches { key: &self.table.key };
         let search = Search {
             selection: &self.selection,
@@ -96,9 +96,9 @@ impl<'o> TouchedKeys<'o> {
             workers,
         };
         let whole = Range { start: 0, stop: u64::MAX };
-        let (summary, _) = read_log(input, (name, whole), &search, &mut self.follower, progress)?;
+        let (ran, _) = read_log(input, (name, whole), &search, &mut self.follower, progress)?;
         self.follower.listener.refusal()?;
-        Ok(summary)
+        Ok(ran)
     }
 
     /// All keys, if the logs hold all these transactions, which the table may have in it.

@@ -24,7 +24,7 @@ use std::io;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::row::{Cell, CellContent, Row};
 use binlogz_flow::Input;
-use binlogz_flow::events::ReadSummary;
+use binlogz_flow::events::{Ran, ReadSummary, UnreadChanges};
 
 use crate::apply::ApplyError;
 use crate::cascade::{Cascades, FamilyError, Finder};
@@ -102,7 +102,7 @@ impl<'o> Script<'o> {
         Ok(self)
     }
 
-    /// Reads a log for the sake of cascades, in the order of the logs.
+    /// Reads a log for the sake of cascades, in the order of the logs; the changes of it that could not be read.
     ///
     /// # Errors
     ///
@@ -113,10 +113,10 @@ impl<'o> Script<'o> {
         name: &str,
         workers: usize,
         progress: &mut dyn FnMut(u64),
-    ) -> Result<(), Error> {
+    ) -> Result<UnreadChanges, Error> {
         match &mut self.finder {
-            Some(finder) => finder.read(input, name, workers, progress).map(drop),
-            None => Ok(()),
+            Some(finder) => finder.read(input, name, workers, progress).map(|ran| ran.unread),
+            None => Ok(UnreadChanges::default()),
         }
     }
 
@@ -147,15 +147,15 @@ impl<'o> Script<'o> {
         range: Range,
         workers: usize,
         progress: &mut dyn FnMut(u64),
-    ) -> Result<(ReadSummary, bool), Error> {
+    ) -> Result<(Ran, bool), Error> {
         if let Some(finder) = self.finder.take() {
             self.follower.listener.cascades = Some(finder.finish());
         }
         let renderer = Rows { direction: self.direction, form: self.form };
         let search = Search { selection: self.selection, schema: self.schema, renderer: &renderer, workers };
-        let (summary, goes_on) = read_log(input, (name, range), &search, &mut self.follower, progress)?;
-        self.last_read = Some((name.to_owned(), summary.bytes_read));
-        Ok((summary, goes_on && !self.follower.is_over))
+        let (ran, goes_on) = read_log(input, (name, range), &search, &mut self.follower, progress)?;
+        self.last_read = Some((name.to_owned(), ran.read.bytes_read));
+        Ok((ran, goes_on && !self.follower.is_over))
     }
 
     /// The tables with chosen rows whose columns' names aren't in the logs, as `database.table`: theirs come from elsewhere.
@@ -193,7 +193,12 @@ impl<'o> Script<'o> {
         let nothing = Selection { tables: vec![(String::new(), String::new())], ..Selection::default() };
         let search = Search { selection: &nothing, schema: None, renderer: &renderer, workers };
         let whole = Range { start: 0, stop: u64::MAX };
-        read_log(input, (name, whole), &search, &mut self.follower, progress).map(|(summary, _)| summary)
+        let (Ran { read, unread }, _) =
+            read_log(input, (name, whole), &search, &mut self.follower, progress)?;
+        if let Some(unread) = unread.iter().next() {
+            self.columns_unknown(&format!("{name} {unread}"));
+        }
+        Ok(read)
     }
 
     /// Whether the tables whose columns' names aren't in the logs were changed since can't be told: why.

@@ -7,7 +7,9 @@ use binlogz_binlog::row::RowDecoder;
 use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::{EventType, Result as BinlogResult};
 use binlogz_flow::Error;
-use binlogz_flow::events::{Event, EventBatch, EventList, Item, TableEvent, Tables as LogTables};
+use binlogz_flow::events::{
+    Event, EventBatch, EventList, EventPosition, Item, TableEvent, Tables as LogTables,
+};
 
 use super::canal::{self, Rows};
 use super::debezium::{Envelope, Origin};
@@ -19,7 +21,7 @@ use super::settings::{Format, Settings};
 use super::state::State;
 use super::statement::{Kind, Statement};
 use super::table::{Table, Tables};
-use crate::jsonl::statement_text;
+use crate::jsonl::{keep_asked_for, statement_text};
 use crate::line_printer::{Finished, Flow, LinePrinter};
 use crate::line_room::LineRoom;
 use crate::selection::{Positions, Selection};
@@ -118,6 +120,9 @@ impl<'o> Printer<'o> {
         let Some(event) = state.pass(item, self.positions).map_err(Failed::Event)? else { return Ok(()) };
         let bad = |error| Failed::Event(event.error(error));
         let is_selected = state.log.selects(&event, self.selection, self.positions);
+        if !is_selected {
+            event.pass_over();
+        }
         match table {
             Some(TableEvent::Rows(schema, rows)) if is_selected => {
                 let table = self.tables.take(&schema, self.selection, self.settings);
@@ -236,7 +241,13 @@ impl<'o> Printer<'o> {
         match settings.format {
             Format::Canal => {
                 let origin = canal_origin(event, state);
-                let mut read = self.decoder.rows(schema, rows).map_err(bad)?;
+                let mut read = match self.decoder.rows(schema, rows) {
+                    Ok(read) => read,
+                    Err(error) => {
+                        event.unread(schema, &error);
+                        return Ok(());
+                    }
+                };
                 let pushed = self.rows.push(out, (table, &origin, &kind.to_uppercase()), |take| {
                     match read.next_row()? {
                         Some(row) => take(&row).map(|()| true),
@@ -252,7 +263,13 @@ impl<'o> Printer<'o> {
             }
             Format::Maxwell => self.head.prepare(table, kind, event.header.timestamp),
         }
-        let mut read = self.decoder.rows(schema, rows).map_err(bad)?;
+        let mut read = match self.decoder.rows(schema, rows) {
+            Ok(read) => read,
+            Err(error) => {
+                event.unread(schema, &error);
+                return Ok(());
+            }
+        };
         let mut lines = self.room.lines(out);
         let mut number = 0;
         loop {
@@ -366,9 +383,13 @@ impl LinePrinter for Printer<'_> {
         mut flush: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<Flow, E> {
         self.open = OpenTransaction { from: out.len(), marks: 0, is_split: !state.is_between_transactions() };
+        let mut last = EventPosition::default();
         for item in batch.listed(list).iter() {
             if state.log.has_ended() {
-                return Ok(Flow::Ends);
+                break;
+            }
+            if let Item::Event(event) = &item {
+                last = event.position;
             }
             match self.item(item, state, out, &mut flush) {
                 Ok(()) => {}
@@ -383,7 +404,8 @@ impl LinePrinter for Printer<'_> {
                 self.flush(out, &mut flush)?;
             }
         }
-        if state.is_between_transactions() {
+        keep_asked_for(batch, self.selection, state.log.has_ended().then_some(last));
+        if !state.log.has_ended() && state.is_between_transactions() {
             self.finished.gtids.extend(state.log.gtid());
         }
         Ok(if state.log.has_ended() { Flow::Ends } else { Flow::GoesOn })

@@ -22,6 +22,7 @@ mod value;
 
 pub(crate) use frame::statement_text;
 pub use printer::Printer;
+pub(crate) use printer::keep_asked_for;
 pub use state::State;
 pub use text::push_string;
 pub use value::push_value;

@@ -11,7 +11,7 @@ use binlogz_binlog::show_events::{event_type_name, write_info};
 use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::{EventType, Result as BinlogResult};
 use binlogz_flow::Error;
-use binlogz_flow::events::{Event, EventBatch, EventList, Item, TableEvent, Tables};
+use binlogz_flow::events::{Event, EventBatch, EventList, EventPosition, Item, TableEvent, Tables};
 
 use super::frame::{payload_header, push_payload, push_query};
 use super::held::{Place, Shown};
@@ -107,6 +107,7 @@ impl<'o> Printer<'o> {
         let table = self.tables.event(event).map_err(Failed::Event)?;
         state.pass(event, self.positions).map_err(bad)?;
         if !state.selects(event, self.selection, self.positions) {
+            event.pass_over();
             return Ok(());
         }
         self.note_database(event, table.as_ref(), state).map_err(bad)?;
@@ -266,7 +267,14 @@ impl<'o> Printer<'o> {
         self.begin_line_of(&Place::of(event, state.position), kind, state, &mut begin);
         begin.extend_from_slice(&self.names.table);
         begin.extend_from_slice(b",\"row\":");
-        let mut read = self.decoder.rows(&schema, rows).map_err(bad)?;
+        let mut read = match self.decoder.rows(&schema, rows) {
+            Ok(read) => read,
+            Err(error) => {
+                event.unread(&schema, &error);
+                self.begin = begin;
+                return Ok(());
+            }
+        };
         let mut lines = self.room.lines(out);
         let mut index = 0;
         loop {
@@ -340,11 +348,13 @@ impl LinePrinter for Printer<'_> {
         out: &mut Vec<u8>,
         mut flush: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<Flow, E> {
+        let mut last = EventPosition::default();
         for item in batch.listed(list).iter() {
             if state.has_ended() {
-                return Ok(Flow::Ends);
+                break;
             }
             let Item::Event(event) = item else { continue };
+            last = event.position;
             match self.event(&event, state, out, &mut flush) {
                 Ok(()) => flush(out)?,
                 Err(Failed::Event(error)) => {
@@ -355,8 +365,18 @@ impl LinePrinter for Printer<'_> {
                 Err(Failed::Flush(error)) => return Err(error),
             }
         }
+        keep_asked_for(batch, self.selection, state.has_ended().then_some(last));
         Ok(if state.has_ended() { Flow::Ends } else { Flow::GoesOn })
     }
+}
+
+/// Takes back what was noted of changes that weren't asked for: those of other tables, and those from the end on.
+pub(crate) fn keep_asked_for(batch: &EventBatch<'_>, selection: &Selection, end: Option<EventPosition>) {
+    batch.retain_unread(|unread| {
+        let has_table =
+            |(database, table): (&str, &str)| selection.has_table(database.as_bytes(), table.as_bytes());
+        end.is_none_or(|end| unread.position < end) && unread.table.is_none_or(has_table)
+    });
 }
 
 enum Failed<E> {

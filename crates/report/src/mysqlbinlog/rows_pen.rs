@@ -115,6 +115,12 @@ impl RowsPen {
                 entry.insert_entry(printer).into_mut()
             }
         };
+        // Those that don't fit cost only themselves; a value that can't be decoded ends the text, as it did.
+        if let Err(error) = self.decoder.rows(&schema, &rows) {
+            event.unread(&schema, &error);
+            out.text.extend_from_slice(format!("### Rows that can't be decoded: {error}\n").as_bytes());
+            return Ok(());
+        }
         let mut spilled = Ok(());
         let mut text = std::mem::take(&mut out.text);
         let printed = printer.print_by_row(&mut self.room, &mut text, &mut self.decoder, &rows, |text| {

@@ -1,5 +1,5 @@
-//! An event as mysqlbinlog shows it: one inside a payload looks as if it were in the log, with a checksum of
-//! its own; with `--rewrite-db`, it has its new name.
+//! An event as mysqlbinlog shows it: one inside a payload, or compressed by MariaDB, looks as if it were plain in the log,
+//! with a checksum of its own; with `--rewrite-db`, it has its new name.
 
 use binlogz_binlog::checksum::{CHECKSUM_SIZE, Crc32};
 use binlogz_binlog::header::{EVENT_SIZE_OFFSET, HEADER_SIZE};
@@ -58,16 +58,21 @@ impl ShownBuffer {
             checksum: event.stored_checksum().filter(|_| algorithm.size() > 0),
             inside_payload: event.is_inside_payload(),
         };
-        if !shown.inside_payload && renamed.is_none() || !emit && renamed.is_none() {
+        let is_stored = !shown.inside_payload && !event.is_expanded();
+        if is_stored && renamed.is_none() || !emit && renamed.is_none() {
             return Ok((shown, rule));
         }
         let frame = event.frame.map_or(&[][..], |frame| frame.without_checksum());
         self.bytes.clear();
         self.bytes.extend_from_slice(frame.get(..HEADER_SIZE).unwrap_or_default());
         self.bytes.extend_from_slice(renamed.as_deref().unwrap_or(event.body));
-        shown.checksum = append_checksum(&mut self.bytes, algorithm);
+        let checksum = append_checksum(&mut self.bytes, algorithm);
         shown.bytes = &self.bytes;
-        shown.header = EventHeader::decode(&self.bytes)?;
+        // One that was compressed keeps its place in the log, as MariaDB's mysqlbinlog shows it.
+        if !event.is_expanded() {
+            shown.checksum = checksum;
+            shown.header = EventHeader::decode(&self.bytes)?;
+        }
         let end = self.bytes.len() - algorithm.size();
         shown.body = self.bytes.get(HEADER_SIZE..end).unwrap_or_default();
         Ok((shown, rule))

@@ -133,9 +133,13 @@ impl Collector {
         let totals = transaction.table(&name);
         totals.uncompressed_bytes += size_without_checksum(event);
         if let Some(rows) = rows {
-            let count = self.rows(&schema, &rows).map_err(|error| event.error(error))?;
-            totals.rows.count(rows.kind(), count);
-            transaction.rows.count(rows.kind(), count);
+            match self.rows(&schema, &rows) {
+                Ok(count) => {
+                    totals.rows.count(rows.kind(), count);
+                    transaction.rows.count(rows.kind(), count);
+                }
+                Err(error) => event.unread(&schema, &error),
+            }
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use super::around::Events;
 use super::gather::Made;
 use super::maps::Maps;
 use super::streams::{Numbers, TableStreams, Texts};
+use super::whole::is_met;
 use super::{Pick, PickedTable, ROW_MEMORY, memory_max};
 use crate::block::former::Unpacked;
 use crate::block::layout::{BODY, KNOWN, TYPE};
@@ -110,6 +111,10 @@ pub(crate) fn prepare(packed: &[u8], size: usize, pick: &Pick<'_>) -> Result<Pre
     for event_type in types.iter().copied().collect::<BTreeSet<_>>() {
         let Ok(code) = u8::try_from(event_type) else { continue };
         let event_type = EventType(code);
+        if is_met(event_type) {
+            // Read event by event.
+            return Ok(Prepared::Whole(maps));
+        }
         if event_type != EventType::TABLE_MAP && !event_type.is_rows() {
             continue;
         }

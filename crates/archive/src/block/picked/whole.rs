@@ -4,15 +4,22 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use binlogz_binlog::EventType;
-use binlogz_binlog::event::{PostHeaderLengths, RowsEvent, TableId, TableMapEvent};
+use binlogz_binlog::event::{CompressedEvent, PostHeaderLengths, RowsEvent, TableId, TableMapEvent};
 use binlogz_binlog::row::{CellContent, RowDecoder, TableSchema};
+use binlogz_binlog::{ChangeContent, EventType, HeaderFlags};
 
 use super::values::{Content, State};
 use super::{Around, Bound, Pick, Picked, PickedTable, ROW_MEMORY, RowImage, RowRun, no_row};
 use crate::block::former::Unpacked;
 use crate::error::{Error, Result};
 use crate::log::events;
+
+/// Whether events of this type may hold changes that are not in row events: compressed ones of MariaDB, and those that can't
+/// be decoded.
+pub(super) fn is_met(event_type: EventType) -> bool {
+    let content = event_type.changes();
+    event_type.mariadb_expanded().is_some() || matches!(content, ChangeContent::Unread | ChangeContent::Lost)
+}
 
 /// A block that was unpacked as a whole.
 #[derive(Debug)]
@@ -41,16 +48,26 @@ impl Whole<'_> {
         let map_length = lengths.of(EventType::TABLE_MAP);
         before.maps.iter().try_for_each(|map| whole.map(map, map_length))?;
         let mut decoder = RowDecoder::new();
+        let mut expanded = Vec::new();
         for event in events::events(&block.log, offset) {
             let Some(frame) = events::frame(event) else { continue };
-            let event_type = frame.event_type();
+            let (mut event_type, mut body) = (frame.event_type(), frame.body());
+            if event_type.mariadb_expanded().is_some() {
+                expanded.clear();
+                let compressed = CompressedEvent::decode(event_type, body, lengths)?;
+                compressed.expand(&mut expanded)?;
+                (event_type, body) = (compressed.expanded_type, &expanded);
+            } else if is_met(event_type) && !frame.header().flags.contains(HeaderFlags::IGNORABLE) {
+                let found = format!("a {event_type} event, of which the changes can't be read");
+                return Err(Error::damaged("log", found, "events that can be decoded"));
+            }
             if pick.with_around {
                 transactions.pass(frame.header(), frame.body())?;
             }
             if event_type == EventType::TABLE_MAP {
-                whole.map(frame.body(), map_length)?;
+                whole.map(body, map_length)?;
             } else if event_type.is_rows() {
-                let rows = RowsEvent::decode(event_type, frame.body(), lengths.of(event_type))?;
+                let rows = RowsEvent::decode(event_type, body, lengths.of(event_type))?;
                 let around = pick.with_around.then(|| Around {
                     transaction: transactions.open.clone(),
                     timestamp: frame.header().timestamp,

@@ -65,6 +65,10 @@ column_types! {
     TIME2 = 19;
     /// The hidden column of a multi-valued index; the element's type begins its metadata.
     TYPED_ARRAY = 20;
+    /// BLOB or TEXT COMPRESSED of MariaDB.
+    MARIADB_BLOB_COMPRESSED = 140;
+    /// VARCHAR or VARBINARY COMPRESSED of MariaDB.
+    MARIADB_VARCHAR_COMPRESSED = 141;
     /// VECTOR, since 9.0.
     VECTOR = 242;
     /// JSON.
@@ -105,10 +109,12 @@ impl ColumnType {
             | Self::MEDIUM_BLOB
             | Self::LONG_BLOB
             | Self::BLOB
+            | Self::MARIADB_BLOB_COMPRESSED
             | Self::GEOMETRY
             | Self::JSON
             | Self::VECTOR => 1,
             Self::VARCHAR
+            | Self::MARIADB_VARCHAR_COMPRESSED
             | Self::BIT
             | Self::NEWDECIMAL
             | Self::ENUM
@@ -138,7 +144,21 @@ impl ColumnType {
     /// Whether the type counts as a character string: the optional metadata tell its collation.
     /// VECTOR does, with collation 63; MariaDB, unlike MySQL, counts GEOMETRY too.
     pub fn is_character(self) -> bool {
-        matches!(self, Self::STRING | Self::VAR_STRING | Self::VARCHAR | Self::BLOB | Self::VECTOR)
+        matches!(
+            self,
+            Self::STRING
+                | Self::VAR_STRING
+                | Self::VARCHAR
+                | Self::MARIADB_VARCHAR_COMPRESSED
+                | Self::BLOB
+                | Self::MARIADB_BLOB_COMPRESSED
+                | Self::VECTOR
+        )
+    }
+
+    /// Whether its values are compressed, each by itself.
+    pub fn is_mariadb_compressed(self) -> bool {
+        matches!(self, Self::MARIADB_BLOB_COMPRESSED | Self::MARIADB_VARCHAR_COMPRESSED)
     }
 
     /// Whether the type is ENUM or SET: the optional metadata tell its members.

@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use binlogz_encryption::Keyring;
-use binlogz_flow::events::{EventBatch, EventList, Turn, run_in_turns};
+use binlogz_flow::events::{EventBatch, EventList, Turn, TurnsSummary, run_in_turns};
 use binlogz_flow::{Error as FlowError, Input};
 use binlogz_report::line_printer::{Finished, Flow, LinePrinter, LineState};
 use binlogz_report::met::Met;
@@ -26,8 +26,9 @@ use super::offsets::Offsets;
 use super::options::{Options, POSITION_MIN};
 use super::remote::{self, RemoteInputs};
 use super::{FAILED, unmet};
+use crate::Exit;
 use crate::cmd::workers;
-use crate::failure::{Failure, Result, warn_cut};
+use crate::failure::{Failure, Result, name_unread, warn_cut};
 use crate::log_path::LogPath;
 
 /// What is made of logs, and of which of their events.
@@ -60,6 +61,7 @@ where
         keyring: options.keyring.as_deref().map(open_keyring).transpose()?,
         memory: TextMemory::default(),
         out_name: out.name.clone(),
+        unread: false,
         met: Met::default(),
         passed: Some(Passed { state: P::State::default(), out: at_hand(out) }),
     };
@@ -99,11 +101,11 @@ where
     }
     // What is asked for may have been handed over before.
     if goes_on {
-        return Ok(0);
+        return Ok(if run.unread { FAILED } else { 0 });
     }
     run.met.add_passed_over(looked_for.met);
     let unmet = run.met.unmet(asked, &[], options.stop_position, ended);
-    Ok(if unmet::tell(options, &unmet) { FAILED } else { 0 })
+    Ok(if unmet::tell(options, &unmet) || run.unread { FAILED } else { 0 })
 }
 
 struct Run<'o, P: LinePrinter, N> {
@@ -113,6 +115,8 @@ struct Run<'o, P: LinePrinter, N> {
     keyring: Option<Keyring>,
     memory: TextMemory,
     out_name: String,
+    /// Whether changes that were asked for could not be read.
+    unread: bool,
     /// The requests that were met up to the end of the last log.
     met: Met,
     /// Held by the worker that has the turn; `None` once nothing more is shown.
@@ -238,18 +242,19 @@ impl<P: LinePrinter, N: Fn(&str, Positions, usize) -> P + Sync> Run<'_, P, N> {
                 }
             },
         );
-        let summary = ran.map_err(|ended| match ended {
+        let TurnsSummary { read, state, unread, failed } = ran.map_err(|ended| match ended {
             Ended::Log(error) => Failure::reading(&name, &error),
             Ended::Output(error) => Failure::writing(out_name, &error),
             Ended::Offsets(failure) => failure,
         })?;
-        if let Some(error) = &summary.failed {
+        self.unread |= name_unread(&name, &unread, "the output lacks its changes") != Exit::Done;
+        if let Some(error) = &failed {
             return Err(Failure::reading(&name, error));
         }
-        if let Some(cut) = summary.read.cut {
+        if let Some(cut) = read.cut {
             warn_cut(&name, cut, "");
         }
-        self.passed = summary.state;
+        self.passed = state;
         // Tables and servers are looked at where lines are made, not where the state is passed on.
         self.met = match &self.passed {
             Some(passed) => with_names_of(met, passed.state.met()),

@@ -14,7 +14,7 @@ use std::path::Path;
 
 use binlogz_binlog::{Error as BinlogError, MAGIC, printable};
 use binlogz_encryption::Keyring;
-use binlogz_flow::events::run_in_turns;
+use binlogz_flow::events::{TurnsSummary, run_in_turns};
 use binlogz_flow::{Error as FlowError, Input};
 use binlogz_payload::Error as PayloadError;
 use binlogz_report::mysqlbinlog::{
@@ -240,25 +240,31 @@ impl Run<'_> {
                 Ok(if ended_in.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
             },
         );
-        let summary = match ran {
+        let TurnsSummary { read, state, mut unread, failed } = match ran {
             Ok(summary) => summary,
             Err(Ended::Log(error)) => return Err(Failure::reading(name, &error)),
             Err(Ended::Output(error)) => return Err(Failure::writing(&self.out_name, &error)),
             Err(Ended::Spill(error)) => return Err(Failure::of(&"temporary file", error)),
         };
-        if let Some(cut) = summary.read.cut {
+        if let Some(cut) = read.cut {
             tell(&format!(
                 "WARNING: {name} at {}: the log is in use and ends inside an event, of which {} bytes are there.",
                 cut.offset, cut.size
             ));
         }
-        if let Some(error) = summary.failed.filter(|error| !is_only_magic(error)) {
+        if let Some(error) = failed.filter(|error| !is_only_magic(error)) {
             match trouble().unwrap_or_else(|| Failure::reading(name, &error)) {
                 Failure::Line(line) => self.fail(&line),
                 closed => return Err(closed),
             }
         }
-        let mut state = ended_in.or(summary.state).unwrap_or_default();
+        // The text shows an incident, as mysqlbinlog's does: replaying it fails there.
+        unread.retain(|unread| !unread.is_incident());
+        for unread in unread.iter() {
+            self.fail(&format!("{name} {unread}"));
+        }
+        self.failed |= !unread.is_empty();
+        let mut state = ended_in.or(state).unwrap_or_default();
         if let Some(Stop::Error(line)) = state.stopped() {
             let line = line.clone();
             self.fail(&line);

@@ -12,7 +12,7 @@ use binlogz_archive::part::Run;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_encryption::Keyring;
 use binlogz_flow::Input;
-use binlogz_flow::events::ReadSummary;
+use binlogz_flow::events::Ran;
 use binlogz_recover::{Error, LogBytes, Moment, Range, SchemaFile, Selection, ServerLogs};
 use binlogz_report::met::Unmet;
 use binlogz_source::ConnectOptions;
@@ -22,7 +22,8 @@ use super::choose::ChooseArgs;
 use super::heads::{self, Head};
 use super::looked_for::LookedFor;
 use super::{PROGRAM_NAME, failure};
-use crate::failure::{Failure, Result, warn_cut};
+use crate::Exit;
+use crate::failure::{Failure, Result, name_unread, warn_cut};
 use crate::log_path::{LogPath, resolve};
 use crate::mariadb;
 use crate::progress::Progress;
@@ -241,6 +242,18 @@ pub(super) struct Pass<'p> {
     pub(super) statements: bool,
 }
 
+/// What a pass found beside rows.
+#[must_use]
+pub(super) struct Passed {
+    /// What was asked for and isn't there.
+    pub(super) unmet: Vec<Unmet>,
+    /// Negative: changes could not be read. They were named.
+    pub(super) exit: Exit,
+}
+
+/// What comes of changes that could not be read.
+pub(super) const UNREAD: &str = "its changes are left out";
+
 /// A log that is to be read.
 pub(super) struct Opened<'p> {
     pub(super) log: &'p Log,
@@ -254,13 +267,10 @@ pub(super) struct Opened<'p> {
 }
 
 impl Pass<'_> {
-    /// Reads them in order, until `read` says that nothing more is needed. Returns what was asked for and isn't there.
-    pub(super) fn run(
-        &self,
-        read: &mut dyn FnMut(Opened<'_>) -> Result<(ReadSummary, bool)>,
-    ) -> Result<Vec<Unmet>> {
+    /// Reads them in order, until `read` says that nothing more is needed. Changes that could not be read are named.
+    pub(super) fn run(&self, read: &mut dyn FnMut(Opened<'_>) -> Result<(Ran, bool)>) -> Result<Passed> {
         let count = self.logs.len();
-        let mut unmet = Vec::new();
+        let (mut unmet, mut exit) = (Vec::new(), Exit::Done);
         let mut is_over = false;
         for (number, log) in self.logs.iter().enumerate() {
             let range = self.choose.range(number, count);
@@ -275,9 +285,10 @@ impl Pass<'_> {
             };
             let progress = log.progress((number + 1, count))?;
             let (input, name) = (progress.watch(input), log.name());
-            let (summary, goes_on) =
+            let (Ran { read, unread }, goes_on) =
                 read(Opened { log, input, name, range, archived_gtids, looked_for, progress })?;
-            if let Some(cut) = summary.cut {
+            exit = exit.max(name_unread(log, &unread, UNREAD));
+            if let Some(cut) = read.cut {
                 warn_cut(log, cut, "; they are left out");
             }
             is_over |= !goes_on;
@@ -285,12 +296,12 @@ impl Pass<'_> {
                 (false, _) => {}
                 // A later statement may have changed the tables.
                 (true, true) => continue,
-                (true, false) => return Ok(unmet),
+                (true, false) => return Ok(Passed { unmet, exit }),
             }
-            unmet.extend(self.choose.unmet_positions((number, count), summary.bytes_read));
+            unmet.extend(self.choose.unmet_positions((number, count), read.bytes_read));
         }
         let stop = self.selection.stop_before_gtid.filter(|_| !is_over);
         unmet.extend(stop.map(|gtid| Unmet::stop_before_gtid(&gtid)));
-        Ok(unmet)
+        Ok(Passed { unmet, exit })
     }
 }

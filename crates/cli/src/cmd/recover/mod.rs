@@ -27,14 +27,14 @@ use clap::{Args, ValueEnum};
 
 use super::workers;
 use crate::Exit;
-use crate::failure::{Failure, Result, complain, warn};
+use crate::failure::{Failure, Result, complain, name_unread, warn};
 use crate::keyring::KeyringArg;
 use crate::log_path::LogPath;
 use crate::server_args::{ServerArgs, with_place};
 use crate::units;
 use apply::ApplyArgs;
 use choose::ChooseArgs;
-use inputs::{InputArgs, Log, Opened, Pass, follow_one_another};
+use inputs::{InputArgs, Log, Opened, Pass, Passed, follow_one_another};
 use output::OutputArgs;
 pub(crate) use rows::Rows;
 use schema::{CascadesArg, SchemaArg};
@@ -153,10 +153,11 @@ impl ScriptArgs {
         follow_one_another(&logs, keyring.as_ref())?;
         let schema = schema.as_ref().or(cascades.as_ref().map(|(schema, _)| schema));
         let mut script = Script::new(&selection, schema, (direction, form), self.across_ddl);
+        let mut ahead = Exit::Done;
         if let Some((families, place)) = &cascades {
             let with = script.with_cascades(families);
             script = with.map_err(|error| Failure::of(place, error))?;
-            self.read_ahead(&mut script, &logs, keyring.as_ref())?;
+            ahead = self.read_ahead(&mut script, &logs, keyring.as_ref())?;
         }
         let pass = Pass {
             logs: &logs,
@@ -166,7 +167,7 @@ impl ScriptArgs {
             keyring: keyring.as_ref(),
             statements: true,
         };
-        let unmet = pass.run(&mut |opened| {
+        let Passed { unmet, exit } = pass.run(&mut |opened| {
             let Opened { log, input, name, range, archived_gtids, looked_for, progress } = opened;
             if let Some(gtids) = archived_gtids {
                 script.pass_over(&gtids);
@@ -189,17 +190,18 @@ impl ScriptArgs {
         script.cascade_notes().iter().chain(&script.trigger_notes()).for_each(|note| warn(note));
         if let Some(connect) = apply_to {
             without_rows.iter().for_each(|unmet| warn(&unmet.line));
-            return self.apply.run(script, &connect, &selection, direction);
+            return Ok(self.apply.run(script, &connect, &selection, direction)?.max(exit).max(ahead));
         }
         let summary = output.write(script)?;
         if summary.statements > 0 {
             without_rows.iter().for_each(|unmet| warn(&unmet.line));
         }
-        Ok(tell(&summary, &selection, direction))
+        Ok(tell(&summary, &selection, direction).max(exit).max(ahead))
     }
 
     /// Follows the rows of children up to the changes of their parents.
-    fn read_ahead(&self, script: &mut Script<'_>, logs: &[Log], keyring: Option<&Keyring>) -> Result<()> {
+    fn read_ahead(&self, script: &mut Script<'_>, logs: &[Log], keyring: Option<&Keyring>) -> Result<Exit> {
+        let mut exit = Exit::Done;
         for (number, log) in logs.iter().enumerate() {
             let input = log.open(keyring)?;
             if matches!(input, Input::Pipe(_)) {
@@ -211,9 +213,12 @@ impl ScriptArgs {
             let progress = log.progress((number + 1, logs.len()))?;
             let (input, name) = (progress.watch(input), log.name());
             let read = script.read_ahead(input, &name, workers(self.jobs), &mut |bytes| progress.at(bytes));
-            read.map_err(|error| log.failure(error))?;
+            let mut unread = read.map_err(|error| log.failure(error))?;
+            // The others are told by the pass over what was chosen.
+            unread.retain(|unread| unread.table.is_some());
+            exit = exit.max(name_unread(log, &unread, "children may have changed there"));
         }
-        Ok(())
+        Ok(exit)
     }
 
     /// The server to which changes are applied, if they are.

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 
 use super::PROGRAM_NAME;
 use super::choose::{ChooseArgs, table};
-use super::inputs::{InputArgs, Opened, Pass, follow_one_another};
+use super::inputs::{InputArgs, Opened, Pass, Passed, follow_one_another};
 use super::schema::SchemaArg;
 use crate::Exit;
 use crate::cmd::workers;
@@ -99,8 +99,8 @@ impl Rows {
             let read = life.read(input, &name, range, workers(self.jobs), &mut |bytes| progress.at(bytes));
             read.map_err(|error| log.failure(error))
         });
-        let unmet = match read {
-            Ok(unmet) => unmet,
+        let Passed { unmet, exit } = match read {
+            Ok(passed) => passed,
             Err(failure) => {
                 drop(life);
                 return Err(out.failed.map_or(failure, |kind| writing(kind.into())));
@@ -115,7 +115,7 @@ impl Rows {
             warn("no such row was changed in these logs");
             return Ok(Exit::Negative);
         }
-        Ok(Exit::Done)
+        Ok(exit)
     }
 }
 

@@ -20,7 +20,7 @@ use std::io;
 use binlogz_binlog::EventFrame;
 use binlogz_binlog::gtid::Tsid;
 use binlogz_binlog::header::HEADER_SIZE;
-use binlogz_flow::events::{EventBatch, EventList, Item, Listed, Turn};
+use binlogz_flow::events::{EventBatch, EventList, EventPosition, Item, Listed, Turn};
 
 use super::options::PrintOptions;
 use super::rows_pen::RowsPen;
@@ -133,6 +133,8 @@ struct Run<'r> {
     /// Where the text is written.
     memory: Option<&'r TextMemory>,
     place: usize,
+    /// Whether the current event was asked for.
+    is_chosen: bool,
     /// Earlier passes left part of the open statement to be printed, and began its `BINLOG`.
     left_open: bool,
     left_body_open: bool,
@@ -226,11 +228,17 @@ impl<'o> Printer<'o> {
             return run.leave_open();
         }
         (run.events, run.memory) = (Some(events), Some(memory));
+        let mut last = EventPosition::default();
         for (place, item) in events.places() {
             if run.state.stopped.is_some() {
+                // What follows isn't shown.
+                batch.retain_unread(|unread| unread.position <= last);
                 break;
             }
             run.place = place;
+            if let Item::Event(event) = &item {
+                last = event.position;
+            }
             match item {
                 Item::Event(event) => run.log_event(&event)?,
                 Item::PayloadEnd(_) => run.payload_end(),
@@ -259,6 +267,7 @@ impl<'r> Run<'r> {
             events: None,
             memory: None,
             place: 0,
+            is_chosen: false,
             left_open: state.rows_waiting,
             left_body_open: state.body_open,
             state,

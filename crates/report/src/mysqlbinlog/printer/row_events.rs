@@ -155,8 +155,9 @@ impl Run<'_> {
         }
         if self.emit {
             let schema = match self.pen.rows.tables.event(event) {
-                Ok(Some(TableEvent::Map(schema))) => schema,
-                Ok(_) => return Ok(Next::Go),
+                Ok(Some(TableEvent::Map(schema))) => Some(schema),
+                // Its rows are shown in base64 all the same.
+                Ok(_) => None,
                 Err(error) => return Ok(Next::Damaged(error.to_string())),
             };
             self.header(shown);
@@ -168,7 +169,7 @@ impl Run<'_> {
                 head.extend_from_slice(b"# has_generated_invisible_primary_key=");
                 head.extend_from_slice(if has { b"1\n" } else { b"0\n" });
             }
-            if self.options.print_table_metadata {
+            if let Some(schema) = schema.filter(|_| self.options.print_table_metadata) {
                 push_columns(head, &schema, has);
             }
             self.text.flush_head();

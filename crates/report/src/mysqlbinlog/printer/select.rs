@@ -35,6 +35,7 @@ impl Run<'_> {
             return Ok(());
         }
         if offset < start && event.log.number == 0 {
+            event.pass_over();
             return self.skipped_event(event);
         }
         if self.state.held_format_description {
@@ -154,7 +155,11 @@ impl Run<'_> {
     }
 
     pub(super) fn shown_event(&mut self, shown: &Shown<'_>, event: Option<&Event<'_>>) -> io::Result<()> {
+        self.is_chosen = false;
         let next = self.selected_event(shown, event)?;
+        if let Some(event) = event.filter(|_| !self.is_chosen) {
+            event.pass_over();
+        }
         self.state.entries += 1;
         match next {
             Next::Go => {}
@@ -228,6 +233,7 @@ impl Run<'_> {
         if self.is_filtered_by_gtid(shown) {
             return Ok(Next::Go);
         }
+        self.is_chosen = true;
         self.chosen_event(shown, event)
     }
 

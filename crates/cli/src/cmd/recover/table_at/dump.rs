@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufWriter};
 use std::path::Path;
 
+use binlogz_flow::events::Ran;
 use binlogz_recover::{DumpedTable, Forward, Moment, PastError};
 
 use super::unpacked::unpacked;
@@ -34,16 +35,18 @@ impl TableAt {
         let mut forward = Forward::new(&dumped, self.at.moment);
         let keyring = self.keyring.open()?;
         let count = self.files.len();
+        let mut exit = Exit::Done;
         for (number, log) in self.files.iter().enumerate() {
             let input = log.open(keyring.as_ref())?;
             let progress = Progress::of(log, log.size()?, (number + 1, count));
             let (input, name) = (progress.watch(input), file_name(log));
             let read = forward.read(input, &name, workers(self.jobs), &mut |bytes| progress.at(bytes));
-            let (summary, goes_on) = read.map_err(|error| match error {
+            let (Ran { read, unread }, goes_on) = read.map_err(|error| match error {
                 PastError::Log(error) => Trouble::Line(failure(log, error)),
                 error => Trouble::Past(error),
             })?;
-            if let Some(cut) = summary.cut {
+            exit = exit.max(self.cross(log, unread)?);
+            if let Some(cut) = read.cut {
                 warn_cut(log, cut, "; they are left out");
             }
             if !goes_on {
@@ -64,7 +67,7 @@ impl TableAt {
         forward.write(open(dump)?, &title, &mut out)?;
         drop(out);
         output.finish()?;
-        Ok(Exit::Done)
+        Ok(exit)
     }
 }
 

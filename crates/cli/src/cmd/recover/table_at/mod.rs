@@ -12,6 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use binlogz_binlog::gtid::Gtid;
 use binlogz_figures::counted;
 use binlogz_flow::Input;
+use binlogz_flow::events::{Ran, UnreadChanges};
 use binlogz_recover::{LiveTable, Moment, PastError, PastFormat, Touched, TouchedKeys};
 use binlogz_source::ConnectOptions;
 use clap::{Args, ValueEnum};
@@ -21,7 +22,7 @@ use super::heads::{self, Head};
 use super::{PROGRAM_NAME, failure, file_name};
 use crate::Exit;
 use crate::cmd::workers;
-use crate::failure::{Failure, Result, complain, warn, warn_cut};
+use crate::failure::{Failure, Result, complain, name_unread, warn, warn_cut};
 use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, resolve};
 use crate::mariadb;
@@ -65,6 +66,9 @@ pub(crate) struct TableAt {
     /// Replace a file that exists; never one that a server's *.index beside it lists
     #[arg(long, requires = "output")]
     force: bool,
+    /// Go on over incidents, where the server says that its log lacks changes; they stay as they are now
+    #[arg(long, hide_short_help = true)]
+    over_incidents: bool,
     /// Threads that work at once [default: one for each core]
     #[arg(long, short, value_name = "N", value_parser = units::above_zero)]
     jobs: Option<NonZeroUsize>,
@@ -87,7 +91,7 @@ const EXAMPLES: &str = "Examples:
   binlogz table-at shop.orders --at '2026-11-20 09:00' --server db1:3306 /backup/db1 binlog.000042
   binlogz table-at shop.orders --at '2026-11-20 09:00' --dump monday.sql /backup/db1 | mysql scratch
 
-Exit codes: 0 done, 1 the logs don't have the moment, 2 trouble.";
+Exit codes: 0 done, 1 the logs don't have the moment, or changes since that can't be read, 2 trouble.";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FormatArg {
@@ -186,10 +190,10 @@ impl TableAt {
         }
         let needed = live.executed(!self.files.is_empty())?;
         let mut keys = TouchedKeys::new(&live, self.at.moment);
-        match self.files.is_empty() {
+        let exit = match self.files.is_empty() {
             true => self.read_server(connect, &mut keys)?,
             false => self.read_files(&mut keys)?,
-        }
+        };
         let touched = keys.finish(&needed)?;
         live.take_back(&touched)?;
         let Touched { key_count, .. } = touched;
@@ -221,10 +225,11 @@ impl TableAt {
                 output.finish()?;
             }
         }
-        Ok(Exit::Done)
+        Ok(exit)
     }
 
-    fn read_files(&self, keys: &mut TouchedKeys<'_>) -> Result<(), Trouble> {
+    fn read_files(&self, keys: &mut TouchedKeys<'_>) -> Result<Exit, Trouble> {
+        let mut exit = Exit::Done;
         let keyring = self.keyring.open()?;
         let mut files = self.files.clone();
         if let Some(head) = heads::from_moment(&mut files, keyring.as_ref(), self.at.moment)? {
@@ -238,18 +243,42 @@ impl TableAt {
             let input = progress.watch(input);
             let name = file_name(log);
             let read = keys.read(input, &name, workers(self.jobs), &mut |bytes| progress.at(bytes));
-            let summary = read.map_err(|error| match error {
+            let Ran { read, unread } = read.map_err(|error| match error {
                 PastError::Log(error) => Trouble::Line(failure(log, error)),
                 error => Trouble::Past(error),
             })?;
-            if let Some(cut) = summary.cut {
+            exit = exit.max(self.cross(log, unread)?);
+            if let Some(cut) = read.cut {
                 warn_cut(log, cut, "; they are left out");
             }
         }
-        Ok(())
+        Ok(exit)
     }
 
-    fn read_server(&self, connect: &ConnectOptions, keys: &mut TouchedKeys<'_>) -> Result<(), Trouble> {
+    /// Whether the table can be told in spite of changes that could not be read; they are named. Those from before the
+    /// moment don't matter to a live table.
+    fn cross(&self, log: &dyn fmt::Display, mut unread: UnreadChanges) -> Result<Exit, Trouble> {
+        if let Moment::Before(moment) = self.at.moment {
+            // Somewhere in the event's second.
+            unread.retain(|unread| {
+                let begin = i64::from(unread.timestamp) * 1_000_000;
+                if self.dump.is_some() { begin < moment } else { begin + 1_000_000 > moment }
+            });
+        }
+        let exit = name_unread(log, &unread, "the table may have been changed there");
+        if unread.iter().all(|unread| unread.is_incident() && self.over_incidents) && unread.unnamed() == 0 {
+            return Ok(exit);
+        }
+        let hint = match unread.iter().all(|unread| unread.is_incident()) {
+            true => "; --over-incidents goes on without those changes",
+            false => "",
+        };
+        let line = format!("the table can't be told: not all of its changes can be read{hint}");
+        Err(Trouble::Past(PastError::Unmet(line)))
+    }
+
+    fn read_server(&self, connect: &ConnectOptions, keys: &mut TouchedKeys<'_>) -> Result<Exit, Trouble> {
+        let mut exit = Exit::Done;
         let trouble = |error: binlogz_source::Error| Failure::of(&connect.server(), error);
         let (logs, head) = heads::of_server(connect, self.at.moment)?;
         self.check(&head)?;
@@ -257,12 +286,13 @@ impl TableAt {
             let progress = Progress::new(&name, None);
             let input = Input::Stream(bytes);
             let read = keys.read(input, &name, workers(self.jobs), &mut |bytes| progress.at(bytes));
-            read.map_err(|error| match error {
+            let Ran { read: _, unread } = read.map_err(|error| match error {
                 PastError::Log(error) => Trouble::Line(failure(&LogPath::File(name.clone().into()), error)),
                 error => Trouble::Past(error),
             })?;
+            exit = exit.max(self.cross(&name, unread)?);
         }
-        Ok(())
+        Ok(exit)
     }
 
     /// Earlier logs may have changed the table after the moment.

@@ -1,0 +1,350 @@
+//! Changes that a log may hold and that could not be read: noted as events go by, handed over at the end of a run.
+//!
+//! ```text
+//! batch      an event that may hold changes and can't be decoded → noted, here; the caller's work may note more
+//! caller     an event that isn't asked for → its notes are taken back (Event::pass_over)
+//! end        UnreadChanges: one entry for each table, type and reason, which the caller must take
+//! ```
+//!
+//! Law 8: nothing that may be a change is passed over in silence. Memory is bounded: the first entries have names,
+//! all others are counted.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use binlogz_binlog::event::IncidentEvent;
+use binlogz_binlog::row::TableSchema;
+use binlogz_binlog::{ChangeContent, Error as BinlogError, EventHeader, EventType, HeaderFlags};
+
+use super::event::EventPosition;
+
+/// Entries that are named; events of further ones are counted.
+const NAMED_MAX: usize = 1000;
+/// Bytes of a reason or name that are kept.
+const TEXT_MAX: usize = 512;
+
+/// Changes that may stand in logs and could not be read. A caller that has them did not see all changes: it says so
+/// (exit code 1 of a command).
+#[must_use = "changes that could not be read have to be told"]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UnreadChanges {
+    entries: BTreeMap<Key, (Place, u64)>,
+    /// Events whose entry has no room.
+    others: u64,
+}
+
+/// Events of one table, or of no known one, that could not be read for one reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnreadEvents<'u> {
+    /// Which log of the input, counted from 0.
+    pub log: u64,
+    /// Where the first of them stands.
+    pub position: EventPosition,
+    /// The seconds since 1970 in its header.
+    pub timestamp: u32,
+    /// Its type.
+    pub event_type: EventType,
+    /// Database and table, where they are known.
+    pub table: Option<(&'u str, &'u str)>,
+    /// Why it could not be read.
+    pub why: &'u str,
+    /// How many events there are.
+    pub events: u64,
+}
+
+/// What the events of an entry have in common.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    log: u64,
+    table: Option<(Box<str>, Box<str>)>,
+    event_type: EventType,
+    why: Box<str>,
+}
+
+impl Key {
+    fn of(log: u64, header: &EventHeader, table: Option<(&[u8], &[u8])>, why: String) -> Self {
+        let text = |bytes: &[u8]| cut(String::from_utf8_lossy(bytes).into_owned());
+        let table = table.map(|(database, table)| (text(database), text(table)));
+        Key { log, table, event_type: header.event_type, why: cut(why) }
+    }
+
+    fn with(&self, place: Place, events: u64) -> UnreadEvents<'_> {
+        UnreadEvents {
+            log: self.log,
+            position: place.position,
+            timestamp: place.timestamp,
+            event_type: self.event_type,
+            table: self.table.as_ref().map(|(database, table)| (&**database, &**table)),
+            why: &self.why,
+            events,
+        }
+    }
+}
+
+/// The first event of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    position: EventPosition,
+    timestamp: u32,
+}
+
+impl UnreadChanges {
+    /// Whether all changes could be read.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.others == 0
+    }
+
+    /// How many events could not be read.
+    pub fn events(&self) -> u64 {
+        self.entries.values().map(|(_, events)| events).sum::<u64>() + self.others
+    }
+
+    /// Those that have no entry: there is room for a thousand.
+    pub fn unnamed(&self) -> u64 {
+        self.others
+    }
+
+    /// The entries, in the order of their first events.
+    pub fn iter(&self) -> impl Iterator<Item = UnreadEvents<'_>> {
+        let mut entries: Vec<_> = self.entries.iter().collect();
+        entries.sort_by_key(|(key, (place, _))| (key.log, *place));
+        entries.into_iter().map(|(key, (place, events))| key.with(*place, *events))
+    }
+
+    /// Notes an event outside of [`super::run`], if by its type it may hold changes that can't be decoded, or says that
+    /// some are lost. `body`: without checksum.
+    pub fn note_by_type(&mut self, log: u64, position: EventPosition, header: &EventHeader, body: &[u8]) {
+        if let Some(why) = why_of_type(header, body) {
+            self.note(log, (position, header), None, why);
+        }
+    }
+
+    /// Notes an event, of this table if it is known, that could not be read.
+    pub fn note(
+        &mut self,
+        log: u64,
+        (position, header): (EventPosition, &EventHeader),
+        table: Option<(&[u8], &[u8])>,
+        why: impl fmt::Display,
+    ) {
+        let key = Key::of(log, header, table, why.to_string());
+        self.add_entry(key, Place { position, timestamp: header.timestamp }, 1);
+    }
+
+    /// Adds those of later events, or of another log.
+    pub fn add(&mut self, later: UnreadChanges) {
+        self.others += later.others;
+        for (key, (place, events)) in later.entries {
+            self.add_entry(key, place, events);
+        }
+    }
+
+    /// Keeps only the entries that a caller asked for.
+    pub fn retain(&mut self, mut keep: impl FnMut(&UnreadEvents<'_>) -> bool) {
+        self.entries.retain(|key, (place, events)| keep(&key.with(*place, *events)));
+    }
+
+    fn add_entry(&mut self, key: Key, place: Place, events: u64) {
+        if self.entries.len() >= NAMED_MAX && !self.entries.contains_key(&key) {
+            self.others += events;
+            return;
+        }
+        let entry = self.entries.entry(key).or_insert((place, 0));
+        entry.0 = entry.0.min(place);
+        entry.1 += events;
+    }
+}
+
+impl UnreadEvents<'_> {
+    /// Whether the server says that changes are missing here, which no reader can find.
+    pub fn is_incident(&self) -> bool {
+        self.event_type.changes() == ChangeContent::Lost
+    }
+}
+
+impl fmt::Display for UnreadEvents<'_> {
+    /// `at 4711: WriteRowsV1 event of shop.orders: column 3: column type is 0x77, expected one that rows hold`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at {}", self.position.offset)?;
+        if let Some(inside) = self.position.inside {
+            write!(f, ", event {} of the payload", inside.index)?;
+        }
+        write!(f, ": {} event", self.event_type)?;
+        if let Some((database, table)) = self.table {
+            write!(f, " of {database}.{table}")?;
+        }
+        write!(f, ": {}", self.why)?;
+        match self.events {
+            0 | 1 => Ok(()),
+            2 => f.write_str(" (and 1 more like it)"),
+            events => write!(f, " (and {} more like it)", events - 1),
+        }
+    }
+}
+
+/// Notes about the events of a batch, made by the worker that has it.
+#[derive(Debug, Default)]
+pub(super) struct UnreadNotes(Mutex<Vec<Note>>);
+
+#[derive(Debug)]
+struct Note {
+    key: Key,
+    place: Place,
+}
+
+impl UnreadNotes {
+    /// Notes an event that by its type may hold changes and can't be decoded, or that says that some are lost.
+    pub(super) fn by_type(&self, log: u64, position: EventPosition, header: &EventHeader, body: &[u8]) {
+        if let Some(why) = why_of_type(header, body) {
+            self.note(log, (position, header), None, why);
+        }
+    }
+
+    /// Notes an event of a table that can't be decoded.
+    pub(super) fn note(
+        &self,
+        log: u64,
+        (position, header): (EventPosition, &EventHeader),
+        table: Option<(&[u8], &[u8])>,
+        why: String,
+    ) {
+        let key = Key::of(log, header, table, why);
+        self.lock().push(Note { key, place: Place { position, timestamp: header.timestamp } });
+    }
+
+    /// Takes back the notes about an event.
+    pub(super) fn take_back(&self, position: EventPosition) {
+        self.lock().retain(|note| note.place.position != position);
+    }
+
+    /// Keeps some, each told as an entry of one event.
+    pub(super) fn retain(&self, mut keep: impl FnMut(&UnreadEvents<'_>) -> bool) {
+        self.lock().retain(|Note { key, place }| keep(&key.with(*place, 1)));
+    }
+
+    /// All of them, which are no longer here.
+    pub(super) fn take(&self) -> UnreadChanges {
+        let mut unread = UnreadChanges::default();
+        for Note { key, place } in self.lock().drain(..) {
+            unread.add_entry(key, place, 1);
+        }
+        unread
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Note>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why an event can't be read, if its type says so.
+fn why_of_type(header: &EventHeader, body: &[u8]) -> Option<String> {
+    match header.event_type.changes() {
+        ChangeContent::None | ChangeContent::Beside => None,
+        // Events of MariaDB that are expanded in the log are nowhere else.
+        ChangeContent::Decoded if header.event_type.mariadb_expanded().is_none() => None,
+        ChangeContent::Decoded => Some("it could not be expanded".to_owned()),
+        ChangeContent::Unread if header.flags.contains(HeaderFlags::IGNORABLE) => None,
+        ChangeContent::Unread => Some("its type may hold changes, and can't be decoded".to_owned()),
+        ChangeContent::Lost => Some(lost(body)),
+    }
+}
+
+/// The words for an incident, with the server's own.
+fn lost(body: &[u8]) -> String {
+    match IncidentEvent::decode(body) {
+        Ok(event) => {
+            let message = String::from_utf8_lossy(event.message);
+            format!("the server lost changes here ({}: {message})", event.incident)
+        }
+        Err(_) => "the server lost changes here".to_owned(),
+    }
+}
+
+fn cut(mut text: String) -> Box<str> {
+    if text.len() > TEXT_MAX {
+        let end = (0..=TEXT_MAX).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+        text.truncate(end);
+    }
+    text.into()
+}
+
+/// A table whose rows can't be read: its map says so.
+#[derive(Debug, Clone)]
+pub(super) struct UnreadableTable {
+    pub(super) database: Box<[u8]>,
+    pub(super) table: Box<[u8]>,
+    pub(super) why: Box<str>,
+}
+
+/// The names of a table, as notes have them.
+pub(super) fn names(schema: &TableSchema) -> (&[u8], &[u8]) {
+    (&schema.database, &schema.table)
+}
+
+/// The reason in words.
+pub(super) fn why(error: &BinlogError) -> String {
+    error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(event_type: u8) -> EventHeader {
+        EventHeader {
+            timestamp: 7,
+            event_type: EventType(event_type),
+            server_id: 1,
+            event_size: 19,
+            end_log_pos: 0,
+            flags: HeaderFlags::default(),
+        }
+    }
+
+    fn at(offset: u64) -> EventPosition {
+        EventPosition { offset, inside: None }
+    }
+
+    #[test]
+    fn one_entry_for_a_table_and_a_bound_for_all() {
+        let notes = UnreadNotes::default();
+        for offset in [300, 100, 200] {
+            notes.note(0, (at(offset), &header(23)), Some((b"d", b"t")), "bad".to_owned());
+        }
+        notes.by_type(0, at(50), &header(99), b"");
+        notes.by_type(0, at(60), &header(2), b"");
+        let mut unread = notes.take();
+        assert!(notes.take().is_empty());
+        let lines: Vec<_> = unread.iter().map(|entry| entry.to_string()).collect();
+        assert_eq!(
+            lines,
+            [
+                "at 50: type 0x63 event: its type may hold changes, and can't be decoded",
+                "at 100: WriteRowsV1 event of d.t: bad (and 2 more like it)",
+            ]
+        );
+        for number in 0..2 * NAMED_MAX {
+            notes.note(0, (at(1), &header(23)), Some((b"d", number.to_string().as_bytes())), String::new());
+        }
+        unread.add(notes.take());
+        assert_eq!(unread.iter().count(), NAMED_MAX);
+        assert_eq!(unread.events(), 4 + 2 * NAMED_MAX as u64);
+        assert_eq!(unread.unnamed(), NAMED_MAX as u64 + 2);
+    }
+
+    #[test]
+    fn what_is_not_asked_for_is_taken_back() {
+        let notes = UnreadNotes::default();
+        notes.by_type(0, at(50), &header(26), b"\x01\0\x02no");
+        notes.by_type(0, at(90), &header(26), b"\x01\0\x02no");
+        notes.take_back(at(50));
+        let unread = notes.take();
+        let entry = unread.iter().next().unwrap();
+        assert_eq!((entry.position, entry.is_incident(), entry.events), (at(90), true, 1));
+        assert_eq!(entry.why, "the server lost changes here (LOST_EVENTS: no)");
+        let ignorable = EventHeader { flags: HeaderFlags::IGNORABLE, ..header(99) };
+        notes.by_type(0, at(1), &ignorable, b"");
+        assert!(notes.take().is_empty());
+    }
+}
