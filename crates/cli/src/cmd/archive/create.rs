@@ -120,7 +120,7 @@ impl Create {
         }
         let mut exit = Exit::Done;
         let mut printed = Ok(());
-        let (mut last, mut given, mut in_use) = (None, Vec::new(), Vec::new());
+        let (mut archived, mut given, mut in_use) = (Vec::new(), Vec::new(), Vec::new());
         // Logs that are torn, and why.
         let torn: RefCell<Vec<(String, String)>> = RefCell::default();
         let mut told = |created: &Created| {
@@ -145,7 +145,7 @@ impl Create {
                 printed = progress::above(|| print(&mut io::stdout().lock(), &line));
             }
             if entry.active_size.is_none() {
-                last = Some(entry.name.to_string());
+                archived.push(entry.name.to_string());
             }
         };
         // A shell gives `.1000000` before `.999999`; rows are found in the logs before.
@@ -222,7 +222,7 @@ impl Create {
                 ),
             )?;
         }
-        if let Some((name, path)) = given.into_iter().find(|(name, _)| last.as_ref() == Some(name))
+        if let Some((name, path)) = given.into_iter().rfind(|(name, _)| archived.contains(name))
             && let Input::Places(log) = LogPath::File(path.clone()).open(keyring.as_ref())?
             && let Some(line) = purge_line(
                 &manifest.or_else(|_| open(&self.to).map(|(_, manifest)| manifest))?,
