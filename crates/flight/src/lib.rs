@@ -41,7 +41,7 @@ use tonic::Status;
 pub use accounts::Accounts;
 pub use tls::Tls;
 pub use worker::{Questions, questions, work};
-pub use workers::{Limits, WorkerCommand};
+pub use workers::{StatementLimits, WorkerCommand};
 
 use connections::Listener;
 use guard::Guard;
@@ -76,7 +76,7 @@ pub struct Server {
     /// Where statements are planned and run.
     pub worker: WorkerCommand,
     /// What they may take.
-    pub limits: Limits,
+    pub limits: StatementLimits,
     /// A session, a statement or a query that nobody uses for so long ends.
     pub idle: Duration,
 }

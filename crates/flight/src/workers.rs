@@ -62,7 +62,7 @@ pub struct WorkerCommand {
 
 /// What statements may take.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct StatementLimits {
     /// Bytes of memory of all workers: [`binlogz_query::Options`].
     pub memory: usize,
     /// Queries that run at once; others wait.
@@ -78,7 +78,7 @@ pub struct Limits {
 /// All workers.
 pub(crate) struct Workers {
     command: WorkerCommand,
-    limits: Limits,
+    limits: StatementLimits,
     /// What workers ask for.
     queries: Queries,
     tell: Tell,
@@ -164,7 +164,12 @@ impl Turns {
 }
 
 impl Workers {
-    pub(crate) fn new(command: WorkerCommand, limits: Limits, queries: Queries, tell: Tell) -> Arc<Self> {
+    pub(crate) fn new(
+        command: WorkerCommand,
+        limits: StatementLimits,
+        queries: Queries,
+        tell: Tell,
+    ) -> Arc<Self> {
         let seats: Arc<Seats> = Arc::default();
         let watched = Arc::downgrade(&seats);
         let held_max = held_max(limits.memory);

@@ -13,7 +13,7 @@ use std::process;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use binlogz_flight::{Accounts, DEFAULT_PORT, Limits, Server, Tls, WorkerCommand, questions, work};
+use binlogz_flight::{Accounts, DEFAULT_PORT, Server, StatementLimits, Tls, WorkerCommand, questions, work};
 use binlogz_query::engine::STACK_SIZE;
 use binlogz_query::{Engine, Error, Logs, Options};
 use clap::Parser;
@@ -162,7 +162,7 @@ impl ServeArgs {
         let server = Server {
             listen: self.listen,
             tls,
-            limits: Limits {
+            limits: StatementLimits {
                 memory: options.memory,
                 queries: self.queries.get(),
                 // Whoever asks alone has all; of several, none can keep the others out.

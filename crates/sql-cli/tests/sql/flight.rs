@@ -13,7 +13,7 @@ use arrow_flight::sql::{ActionCancelQueryRequest, ActionCancelQueryResult, Any, 
 use arrow_flight::{
     Action, CancelFlightInfoRequest, CancelFlightInfoResult, CancelStatus, FlightInfo, Ticket,
 };
-use binlogz_flight::{Accounts, Limits, Server, WorkerCommand};
+use binlogz_flight::{Accounts, Server, StatementLimits, WorkerCommand};
 use binlogz_query::{Engine, Logs, Options, memory};
 use datafusion::arrow::array::RecordBatch;
 use futures_util::StreamExt;
@@ -43,8 +43,8 @@ const TALKING: &str =
     "SELECT repeat('x', 100) FROM generate_series(1, 10000000) a, generate_series(1, 10000000) b";
 
 /// With so many queries at once, and time enough for a busy machine.
-fn limits(queries: usize) -> Limits {
-    Limits {
+fn limits(queries: usize) -> StatementLimits {
+    StatementLimits {
         memory: 1 << 28,
         queries,
         queries_of_account: queries,
@@ -69,7 +69,7 @@ impl Serving {
         Self::with(has_accounts, idle, &limits(queries_max))
     }
 
-    fn with(has_accounts: bool, idle: Duration, limits: &Limits) -> Self {
+    fn with(has_accounts: bool, idle: Duration, limits: &StatementLimits) -> Self {
         let temporary = tempfile::tempdir().unwrap();
         let options = Options { memory: limits.memory, jobs: 2, temporary: temporary.path().to_owned() };
         let logs = SHAPES.plain.iter().map(|path| path.clone().into_os_string());
@@ -418,7 +418,8 @@ fn an_honest_client_is_answered_among_hostile_ones() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let (seed, soak) = (number("SEED").unwrap_or(42), number("SQL_SOAK_SECONDS"));
     println!("SEED={seed}");
-    let limits = Limits { queries_of_account: 2, planning_time: Duration::from_secs(10), ..limits(4) };
+    let limits =
+        StatementLimits { queries_of_account: 2, planning_time: Duration::from_secs(10), ..limits(4) };
     let serving = Serving::with(true, PATIENCE, &limits);
     serving.run(async {
         let mut honest = serving.session().await;
@@ -536,7 +537,7 @@ fn a_query_beyond_its_memory_ends_and_nothing_else_does() {
 
 #[test]
 fn a_query_ends_with_its_time_and_with_its_client() {
-    let limits = Limits { time: Duration::from_secs(2), ..limits(1) };
+    let limits = StatementLimits { time: Duration::from_secs(2), ..limits(1) };
     let serving = Serving::with(false, PATIENCE, &limits);
     serving.run(async {
         let mut client = serving.client().await;
