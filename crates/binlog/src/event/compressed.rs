@@ -168,11 +168,11 @@ mod tests {
             (b"BEGIN /* a statement that is longer than the start */", StatementKind::Other),
         ] {
             let body =
-                [front, &[0x81, statement.len() as u8], &compress_to_vec_zlib(statement, 6)[..]].concat();
+                [&front[..], &[0x81, statement.len() as u8], &compress_to_vec_zlib(statement, 6)].concat();
             let lengths = PostHeaderLengths::default();
             let event = CompressedEvent::decode(EventType(165), &body, &lengths).unwrap();
             assert_eq!(event.statement_kind(), Some(kind));
-            assert_eq!(expand(EventType(165), &body).unwrap(), [front, statement].concat());
+            assert_eq!(expand(EventType(165), &body).unwrap(), [&front[..], statement].concat());
         }
     }
 }

@@ -60,7 +60,8 @@ impl Place {
         let base = self.server.as_ref().map_or_else(|| self.folder.path(""), S3Server::bucket);
         let names = fs::read_dir(base.join("arc/objects")).into_iter().flatten();
         let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        let mut names: Vec<_> = names.filter(|name| name.ends_with(".binlogz") || name.starts_with(".")).collect();
+        let mut names: Vec<_> =
+            names.filter(|name| name.ends_with(".binlogz") || name.starts_with(".")).collect();
         names.sort();
         names
     }
