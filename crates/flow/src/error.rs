@@ -6,7 +6,7 @@ use std::io;
 use binlogz_binlog::Error as BinlogError;
 use binlogz_payload::Error as PayloadError;
 
-use crate::events::UnreadChanges;
+use crate::unread::UnreadChanges;
 
 /// Sorted by blame: the log, or its destination.
 #[derive(Debug, thiserror::Error)]

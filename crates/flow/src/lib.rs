@@ -28,7 +28,9 @@
 pub mod error;
 pub mod events;
 pub mod passes;
+mod position;
 pub mod read;
+mod unread;
 pub mod work;
 
 pub use binlogz_payload::{LogContext, Spool};

@@ -1,16 +1,13 @@
 //! Runs statements over logs: plans them, bounds their memory, passes their batches on.
 
 use std::panic::AssertUnwindSafe;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::DataFusionError;
 use datafusion::config::ConfigOptions;
-use datafusion::execution::disk_manager::DiskManagerBuilder;
-use datafusion::execution::memory_pool::FairSpillPool;
-use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -31,7 +28,7 @@ use crate::names::Names;
 use crate::permitted::Permitted;
 use crate::queries::Queries;
 use crate::retry;
-use crate::spill::Spills;
+use crate::spill::runtime_env;
 use crate::statements::Statement;
 use crate::tables::ROWS_MAX;
 
@@ -52,18 +49,6 @@ pub struct Options {
     pub jobs: usize,
     /// The folder of temporary files.
     pub temporary: PathBuf,
-}
-
-/// Where queries may hold so many bytes beside what reading takes, and put others.
-pub(crate) fn runtime_env(
-    counted: usize,
-    temporary: &Path,
-) -> std::result::Result<Arc<RuntimeEnv>, DataFusionError> {
-    let spills = Arc::new(Spills { folder: temporary.to_owned() });
-    RuntimeEnvBuilder::new()
-        .with_memory_pool(Arc::new(FairSpillPool::new(counted)))
-        .with_disk_manager_builder(DiskManagerBuilder::default().with_temp_file_factory(spills))
-        .build_arc()
 }
 
 /// Runs statements.

@@ -20,13 +20,13 @@ use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::checked::strict;
 use crate::depth::STATEMENT_SIZE_MAX;
-use crate::engine::runtime_env;
 use crate::error::{Error, Result};
 use crate::names::Names;
 use crate::permitted::Permitted;
 use crate::retry;
 use crate::scan::BATCHES_WAITING;
 use crate::shared::{Shared, held, shared};
+use crate::spill::runtime_env;
 use crate::statements::{self, Values};
 
 /// Plans and runs queries.

@@ -2,7 +2,7 @@
 //! a key that only this process has, as all temporary files of binlogz are.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,11 +11,26 @@ use binlogz_archive::Scratch;
 use bytes::Bytes;
 use datafusion::common::Result;
 use datafusion::error::DataFusionError;
+use datafusion::execution::disk_manager::DiskManagerBuilder;
+use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::spill_file::{SpillFile, SpillWriter, TempFileFactory};
 use futures_util::{Stream, stream};
 
 /// Bytes that are read at once, of each of the files that are merged.
 const CHUNK: usize = 128 << 10;
+
+/// Where queries may hold so many bytes beside what reading takes, and put others.
+pub(crate) fn runtime_env(
+    counted: usize,
+    temporary: &Path,
+) -> std::result::Result<Arc<RuntimeEnv>, DataFusionError> {
+    let spills = Arc::new(Spills { folder: temporary.to_owned() });
+    RuntimeEnvBuilder::new()
+        .with_memory_pool(Arc::new(FairSpillPool::new(counted)))
+        .with_disk_manager_builder(DiskManagerBuilder::default().with_temp_file_factory(spills))
+        .build_arc()
+}
 
 /// Makes temporary files in a folder.
 #[derive(Debug)]

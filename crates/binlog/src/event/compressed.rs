@@ -22,7 +22,6 @@ use super::{PostHeaderLengths, QueryEvent};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::event_type::EventType;
-use crate::statement::StatementKind;
 use crate::zlib::{self, Wrap};
 
 const WHAT: &str = "compressed event";
@@ -50,7 +49,7 @@ pub struct CompressedEvent<'a> {
 
 impl<'a> CompressedEvent<'a> {
     /// Reads a body without its checksum; of a statement, its first bytes are enough for
-    /// [`CompressedEvent::statement_kind`]. `lengths` are those of the last format description.
+    /// [`CompressedEvent::statement_start`]. `lengths` are those of the last format description.
     ///
     /// # Errors
     ///
@@ -97,13 +96,12 @@ impl<'a> CompressedEvent<'a> {
         expanded
     }
 
-    /// Of a statement, what it does to its transaction. `None`: there is none, or its first bytes can't be
-    /// expanded.
-    pub fn statement_kind(&self) -> Option<StatementKind> {
-        let mut start = [0; KEYWORDS];
+    /// The first bytes of a statement, enough to classify it. `None`: there is none, or they can't be expanded.
+    pub fn statement_start(&self) -> Option<Vec<u8>> {
+        let mut start = vec![0; KEYWORDS];
         let length = zlib::expand_start(self.compressed, &mut start)?;
-        let start = start.get(..length.min(self.rest_size as usize))?;
-        (!start.is_empty()).then(|| StatementKind::of(start))
+        start.truncate(length.min(self.rest_size as usize));
+        (!start.is_empty()).then_some(start)
     }
 }
 
@@ -160,18 +158,15 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_is_classified_by_its_first_bytes() {
+    fn the_first_bytes_of_a_statement_are_expanded_alone() {
         let front = b"\0\0\0\0\0\0\0\0\x01\0\0\0\0d\0";
-        for (statement, kind) in [
-            (&b"COMMIT"[..], StatementKind::Commit),
-            (b"XA END X'61',X'',1", StatementKind::XaEnd),
-            (b"BEGIN /* a statement that is longer than the start */", StatementKind::Other),
-        ] {
+        let long = b"BEGIN /* a statement that is longer than the start */";
+        for statement in [&b"COMMIT"[..], b"XA END X'61',X'',1", long] {
             let body =
                 [&front[..], &[0x81, statement.len() as u8], &compress_to_vec_zlib(statement, 6)].concat();
             let lengths = PostHeaderLengths::default();
             let event = CompressedEvent::decode(EventType(165), &body, &lengths).unwrap();
-            assert_eq!(event.statement_kind(), Some(kind));
+            assert_eq!(event.statement_start().unwrap(), statement[..statement.len().min(KEYWORDS)]);
             assert_eq!(expand(EventType(165), &body).unwrap(), [&front[..], statement].concat());
         }
     }

@@ -84,7 +84,7 @@ fn compressed_kind(body: &[u8]) -> Option<StatementKind> {
     // The post-header of a query event has the same length in all versions.
     let lengths = PostHeaderLengths::default();
     let event = CompressedEvent::decode(EventType::MARIADB_QUERY_COMPRESSED, body, &lengths);
-    event.ok()?.statement_kind()
+    event.ok()?.statement_start().map(|start| StatementKind::of(&start))
 }
 
 /// Whether the event carries changes as rows, for the server's `is_rbr_logging_format`.

@@ -11,16 +11,17 @@ use binlogz_binlog::{
 };
 
 use super::carried::Carried;
-use super::event::{Event, EventPosition, INSIDE, InsidePayload, Item, PayloadEnd, Stored};
+use super::event::{Event, INSIDE, Item, PayloadEnd, Stored};
 use super::kept::ReadAgain;
 use super::large_payload::PayloadBytes;
 use super::list::{EventList, Listed};
 use super::permit::Permit;
 use super::small_payload::{Inside, PayloadBuffer};
 use super::source::Log;
-use super::unread::{self, UnreadChanges, UnreadEvents, UnreadNotes};
 use crate::error::Error;
+use crate::position::{EventPosition, InsidePayload};
 use crate::read::buffers::LentBuffer;
+use crate::unread::{self, UnreadChanges, UnreadEvents, UnreadNotes};
 
 /// Events are read ahead until their payloads have expanded to this many bytes.
 const EXPANDED_AHEAD_MAX: usize = 3 << 20;

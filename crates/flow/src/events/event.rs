@@ -10,8 +10,9 @@ use binlogz_payload::{Error as PayloadError, PayloadSizes};
 
 use super::batch::PayloadPlace;
 use super::source::Log;
-use super::unread::{self, UnreadNotes};
 use crate::error::Error;
+use crate::position::EventPosition;
+use crate::unread::{self, UnreadNotes};
 
 /// The items that [`super::EventBatch::next_item`] hands out.
 #[derive(Debug, Clone, Copy)]
@@ -61,26 +62,6 @@ impl Stored {
         let checksum = event.last_chunk().filter(|_| has_checksum);
         Stored { size: event.len() as u32, checksum: checksum.map(|bytes| u32::from_le_bytes(*bytes)) }
     }
-}
-
-/// Where an event is in its log.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct EventPosition {
-    /// Where it begins; of one inside a payload, where the payload event begins.
-    pub offset: u64,
-    /// Its place in the payload.
-    pub inside: Option<InsidePayload>,
-}
-
-/// The place of an event in a payload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct InsidePayload {
-    /// Which of its events, counted from 0.
-    pub index: u64,
-    /// Where the event begins in the payload, in uncompressed bytes.
-    pub offset: u64,
-    /// `end_log_pos` of the payload event, which servers take for that of each event inside.
-    pub end_log_pos: u32,
 }
 
 /// The end of a payload.

@@ -12,8 +12,9 @@ use binlogz_binlog::{EventFrame, EventHeader};
 use binlogz_payload::Spool;
 
 use super::batch::{QueuedBatch, Step};
-use super::event::{Event, EventPosition, Stored};
+use super::event::{Event, Stored};
 use super::source::Log;
+use crate::position::EventPosition;
 use crate::read::buffers::LentBuffer;
 use crate::read::input::{PlacesReader, ReadAt};
 

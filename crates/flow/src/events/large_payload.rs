@@ -21,10 +21,10 @@ use super::carried::{Carried, Events, Tracker};
 use super::event::PayloadEnd;
 use super::permit::{Permit, Permits};
 use super::source::{Log, no_memory};
-use super::unread::UnreadNotes;
 use crate::error::Error;
 use crate::read::LargeUnit;
 use crate::read::buffers::{Buffers, LentBuffer};
+use crate::unread::UnreadNotes;
 
 /// Compressed bytes read at a time.
 const STAGE_SIZE: u64 = 128 << 10;

@@ -48,17 +48,17 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod turns;
-mod unread;
 
+pub use crate::position::{EventPosition, InsidePayload};
+pub use crate::unread::{UnreadChanges, UnreadEvents};
 pub use batch::EventBatch;
 pub use carried::{Carried, HeldEvent};
-pub use event::{Event, EventPosition, InsidePayload, Item, PayloadEnd};
+pub use event::{Event, Item, PayloadEnd};
 pub use kept::{KeptEvents, Spilled};
 pub use list::{EventList, Listed, Outline};
 pub use source::Log;
 pub use tables::{TableEvent, Tables};
 pub use turns::Turn;
-pub use unread::{UnreadChanges, UnreadEvents};
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -8,10 +8,11 @@ use binlogz_binlog::{EVENT_SIZE_MAX, Error as BinlogError, EventFrame, EventHead
 use binlogz_payload::{Error as PayloadError, Expander, PayloadSizes, expanded_size_max};
 
 use super::batch::{QueuedBatch, Step};
-use super::event::{InsidePayload, PayloadEnd};
+use super::event::PayloadEnd;
 use super::large_payload::{cut_event, no_events, whole_event};
 use super::source::Log;
 use crate::error::Error;
+use crate::position::InsidePayload;
 
 /// Bytes of expanded events that a worker's buffer keeps from batch to batch.
 const KEPT_MAX: usize = 8 << 20;

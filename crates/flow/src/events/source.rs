@@ -31,13 +31,13 @@ use super::carried::{Events, Tracker};
 use super::kept::ReadAgain;
 use super::large_payload::{LargePayload, PayloadBytes};
 use super::permit::Permits;
-use super::unread::UnreadNotes;
 use crate::error::Error;
 use crate::read::CutEvent;
 use crate::read::batcher::Batcher;
 use crate::read::buffers::LentBuffer;
 use crate::read::input::Input;
 use crate::read::{BatchSize, BatchUnit, LargeUnit, LogPiece, LogStart};
+use crate::unread::UnreadNotes;
 use crate::work::ordered::in_flight_max;
 
 /// Bytes for all batches under way.
@@ -104,7 +104,7 @@ pub struct Log {
 /// A piece of work.
 #[derive(Debug)]
 pub(super) enum EventsJob {
-    Batch(QueuedBatch),
+    Batch(Box<QueuedBatch>),
     Cut(CutEvent),
 }
 
@@ -162,15 +162,15 @@ impl Source {
     fn advance(&mut self) -> Result<Option<EventsJob>, Error> {
         loop {
             if let Some(batch) = self.payload_batch()? {
-                return Ok(Some(EventsJob::Batch(batch)));
+                return Ok(Some(EventsJob::Batch(Box::new(batch))));
             }
             if let Some(batch) = self.piece_batch()? {
-                return Ok(Some(EventsJob::Batch(batch)));
+                return Ok(Some(EventsJob::Batch(Box::new(batch))));
             }
             let Some(piece) = self.batcher.next_piece().transpose()? else { return Ok(None) };
             match piece {
                 LogPiece::Start(start) => {
-                    return self.start(start).map(|batch| Some(EventsJob::Batch(batch)));
+                    return self.start(start).map(|batch| Some(EventsJob::Batch(Box::new(batch))));
                 }
                 LogPiece::Batch(batch) => {
                     self.piece = Some(Uncut {
@@ -183,7 +183,7 @@ impl Source {
                 }
                 LogPiece::Large(large) => {
                     if let Some(batch) = self.large(large)? {
-                        return Ok(Some(EventsJob::Batch(batch)));
+                        return Ok(Some(EventsJob::Batch(Box::new(batch))));
                     }
                 }
                 LogPiece::Cut(cut) => return Ok(Some(EventsJob::Cut(cut))),

@@ -10,8 +10,8 @@ use super::batch::EventBatch;
 use super::event::Event;
 use super::kept::KeptEvents;
 use super::source::Log;
-use super::unread::{self, UnreadableTable};
 use crate::error::Error;
+use crate::unread::{self, UnreadableTable};
 
 /// Tables of one statement that can't be read; no statement comes near it.
 const UNREADABLE_MAX: usize = 1000;

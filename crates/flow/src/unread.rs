@@ -17,7 +17,7 @@ use binlogz_binlog::event::IncidentEvent;
 use binlogz_binlog::row::TableSchema;
 use binlogz_binlog::{ChangeContent, Error as BinlogError, EventHeader, EventType, HeaderFlags};
 
-use super::event::EventPosition;
+use crate::position::EventPosition;
 
 /// Entries that are named; events of further ones are counted.
 const NAMED_MAX: usize = 1000;
@@ -112,7 +112,7 @@ impl UnreadChanges {
         entries.into_iter().map(|(key, (place, events))| key.with(*place, *events))
     }
 
-    /// Notes an event outside of [`super::run`], if by its type it may hold changes that can't be decoded, or says that
+    /// Notes an event outside of [`crate::events::run`], if by its type it may hold changes that can't be decoded, or says that
     /// some are lost. `body`: without checksum.
     pub fn note_by_type(&mut self, log: u64, position: EventPosition, header: &EventHeader, body: &[u8]) {
         if let Some(why) = why_of_type(header, body) {
@@ -185,7 +185,7 @@ impl fmt::Display for UnreadEvents<'_> {
 
 /// Notes about the events of a batch, made by the worker that has it.
 #[derive(Debug, Default)]
-pub(super) struct UnreadNotes(Mutex<Vec<Note>>);
+pub(crate) struct UnreadNotes(Mutex<Vec<Note>>);
 
 #[derive(Debug)]
 struct Note {
@@ -195,14 +195,14 @@ struct Note {
 
 impl UnreadNotes {
     /// Notes an event that by its type may hold changes and can't be decoded, or that says that some are lost.
-    pub(super) fn by_type(&self, log: u64, position: EventPosition, header: &EventHeader, body: &[u8]) {
+    pub(crate) fn by_type(&self, log: u64, position: EventPosition, header: &EventHeader, body: &[u8]) {
         if let Some(why) = why_of_type(header, body) {
             self.note(log, (position, header), None, why);
         }
     }
 
     /// Notes an event of a table that can't be decoded.
-    pub(super) fn note(
+    pub(crate) fn note(
         &self,
         log: u64,
         (position, header): (EventPosition, &EventHeader),
@@ -214,17 +214,17 @@ impl UnreadNotes {
     }
 
     /// Takes back the notes about an event.
-    pub(super) fn take_back(&self, position: EventPosition) {
+    pub(crate) fn take_back(&self, position: EventPosition) {
         self.lock().retain(|note| note.place.position != position);
     }
 
     /// Keeps some, each told as an entry of one event.
-    pub(super) fn retain(&self, mut keep: impl FnMut(&UnreadEvents<'_>) -> bool) {
+    pub(crate) fn retain(&self, mut keep: impl FnMut(&UnreadEvents<'_>) -> bool) {
         self.lock().retain(|Note { key, place }| keep(&key.with(*place, 1)));
     }
 
     /// All of them, which are no longer here.
-    pub(super) fn take(&self) -> UnreadChanges {
+    pub(crate) fn take(&self) -> UnreadChanges {
         let mut unread = UnreadChanges::default();
         for Note { key, place } in self.lock().drain(..) {
             unread.add_entry(key, place, 1);
@@ -271,19 +271,19 @@ fn cut(mut text: String) -> Box<str> {
 
 /// A table whose rows can't be read: its map says so.
 #[derive(Debug, Clone)]
-pub(super) struct UnreadableTable {
-    pub(super) database: Box<[u8]>,
-    pub(super) table: Box<[u8]>,
-    pub(super) why: Box<str>,
+pub(crate) struct UnreadableTable {
+    pub(crate) database: Box<[u8]>,
+    pub(crate) table: Box<[u8]>,
+    pub(crate) why: Box<str>,
 }
 
 /// The names of a table, as notes have them.
-pub(super) fn names(schema: &TableSchema) -> (&[u8], &[u8]) {
+pub(crate) fn names(schema: &TableSchema) -> (&[u8], &[u8]) {
     (&schema.database, &schema.table)
 }
 
 /// The reason in words.
-pub(super) fn why(error: &BinlogError) -> String {
+pub(crate) fn why(error: &BinlogError) -> String {
     error.to_string()
 }
 

@@ -1,0 +1,21 @@
+//! Where an event is: in its log, and in a payload. What is told of events has it; `events` finds it.
+
+/// Where an event is in its log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventPosition {
+    /// Where it begins; of one inside a payload, where the payload event begins.
+    pub offset: u64,
+    /// Its place in the payload.
+    pub inside: Option<InsidePayload>,
+}
+
+/// The place of an event in a payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InsidePayload {
+    /// Which of its events, counted from 0.
+    pub index: u64,
+    /// Where the event begins in the payload, in uncompressed bytes.
+    pub offset: u64,
+    /// `end_log_pos` of the payload event, which servers take for that of each event inside.
+    pub end_log_pos: u32,
+}
