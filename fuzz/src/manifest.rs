@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use binlogz_archive::format::{FileEntry, Manifest};
-use binlogz_archive::storage::{ManifestBytes, ReadRange, Storage, Stored};
+use binlogz_archive::storage::{LogName, ManifestBytes, ObjectName, ReadRange, Storage, Stored};
 use binlogz_archive::{Error, Result};
 
 use super::{Part, pair, unpair};
@@ -74,8 +74,8 @@ pub fn archive_manifest(bytes: &[u8]) {
 /// One in a piece, and one with a part.
 pub fn seeds() -> Vec<Vec<u8>> {
     let entry = |number: usize| FileEntry {
-        name: format!("b.{number:06}"),
-        objects: vec!["segment-0.binlogz".into()],
+        name: LogName::new(format!("b.{number:06}")).expect("a name"),
+        objects: vec![ObjectName::new("segment-0.binlogz").expect("a name")],
         size: 1,
         sha256: String::new(),
         source_sha256: None,

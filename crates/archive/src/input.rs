@@ -67,7 +67,10 @@ impl Archive {
 
 /// The archives that were opened, by their places. Locked for as long as a place is looked up: an archive that takes long to open
 /// holds up those who want that one.
-static OPENED: Mutex<Vec<(PathBuf, Arc<Mutex<Option<Arc<Archive>>>>)>> = Mutex::new(Vec::new());
+static OPENED: Mutex<Vec<(PathBuf, ArchiveSlot)>> = Mutex::new(Vec::new());
+
+/// The room for an archive: empty until one reader has opened it for all.
+type ArchiveSlot = Arc<Mutex<Option<Arc<Archive>>>>;
 
 /// Replaces archives by their logs, in the order they were archived; `-` and files stay.
 ///

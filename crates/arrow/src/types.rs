@@ -427,7 +427,7 @@ fn decoded<'a>(column: &ColumnSchema, bytes: &'a [u8]) -> Cow<'a, str> {
         _ => match column.padded(bytes) {
             Cow::Borrowed(bytes) => std::str::from_utf8(bytes).ok().map(Cow::Borrowed),
             Cow::Owned(bytes) => {
-                Some(String::from_utf8(bytes).map_or_else(|no| hex(no.as_bytes()), |text| text).into())
+                Some(String::from_utf8(bytes).unwrap_or_else(|no| hex(no.as_bytes())).into())
             }
         },
     };

@@ -174,9 +174,10 @@ fn forget_oldest<K: Clone + Eq + std::hash::Hash, V>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv4Addr;
 
-    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
-    const HOME: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2));
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+    const HOME: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
 
     /// Guesses of many addresses, all at once; how many are compared within so many seconds.
     fn compared(
@@ -233,7 +234,7 @@ mod tests {
     fn what_is_known_of_guessers_is_bounded() {
         let logins = Logins::default();
         for number in 0..KNOWN_MAX as u32 + 100 {
-            logins.turn(&format!("user{number}"), IpAddr::from(number.to_be_bytes()), Instant::now());
+            logins.turn(&format!("user{number}"), IpAddr::from(Ipv4Addr::from_bits(number)), Instant::now());
             logins.accepted(&format!("user{number}"), HERE, Instant::now());
         }
         let known = logins.known();

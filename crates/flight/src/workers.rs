@@ -137,8 +137,11 @@ struct Turns {
     plans: Arc<Semaphore>,
     queries: Arc<Semaphore>,
     of_account: usize,
-    accounts: Mutex<HashMap<String, (Arc<Semaphore>, Arc<Semaphore>)>>,
+    accounts: Mutex<HashMap<String, AccountTurns>>,
 }
+
+/// Those of one account: for plans, and for queries.
+type AccountTurns = (Arc<Semaphore>, Arc<Semaphore>);
 
 /// A turn, until it is dropped.
 pub(crate) struct Turn {
@@ -147,7 +150,7 @@ pub(crate) struct Turn {
 }
 
 impl Turns {
-    fn of(&self, account: &str) -> (Arc<Semaphore>, Arc<Semaphore>) {
+    fn of(&self, account: &str) -> AccountTurns {
         let mut accounts = locked(&self.accounts);
         let plans = || Arc::new(Semaphore::new(PLANS_MAX.min(self.of_account.max(1)).div_ceil(2).max(1)));
         let queries = || Arc::new(Semaphore::new(self.of_account.max(1)));

@@ -43,7 +43,8 @@ fn given_again(storage: &dyn Storage, depth: CheckDepth) -> Vec<String> {
 
 #[test]
 fn a_log_whose_object_is_missing_or_damaged_is_stored_again() {
-    let damages: [(&str, fn(&Path), &str); 4] = [
+    type Damage = fn(&Path);
+    let damages: [(&str, Damage, &str); 4] = [
         ("gone", |path| fs::remove_file(path).unwrap(), "is missing"),
         ("empty", |path| fs::write(path, "").unwrap(), "is damaged"),
         ("cut", |path| fs::write(path, &fs::read(path).unwrap()[..500]).unwrap(), "is damaged"),

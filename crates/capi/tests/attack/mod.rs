@@ -78,8 +78,7 @@ fn log() -> PathBuf {
 /// The log with a bit flipped near its end.
 fn damaged() -> Vec<u8> {
     let mut bytes = fs::read(log()).unwrap();
-    let place = bytes.len() - 200;
-    bytes[place] ^= 1;
+    *bytes.iter_mut().rev().nth(200).unwrap() ^= 1;
     bytes
 }
 

@@ -1,7 +1,7 @@
 //! Rows that were logged before their table got other columns, or another table got its name: they are left, and the statement
 //! is named.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use binlogz_testkit::{MysqlSandbox, Result, Tool, require_tool};
 
@@ -21,7 +21,7 @@ fn deleted(server: &MysqlSandbox) -> Result<PathBuf> {
     server.flush_binary_logs()
 }
 
-fn undo(folder: &Folder, more: &[&str], log: &PathBuf) -> Ran {
+fn undo(folder: &Folder, more: &[&str], log: &Path) -> Ran {
     let front = ["undo", "--no-defaults", "--user=root", "--table", "shop.orders"];
     folder.run(front.iter().chain(more).map(AsRef::as_ref).chain([log.as_os_str()]))
 }

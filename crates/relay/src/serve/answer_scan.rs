@@ -99,11 +99,11 @@ impl AnswerScan {
         let begin = self.tail.len();
         let mut text = std::mem::take(&mut self.tail);
         text.extend(bytes.iter().filter(|byte| **byte != 0));
-        if let Some(mut open) = self.open.take() {
-            if open.take(text.get(begin..).unwrap_or_default(), &mut found) {
-                found.extend(open.gtid());
-                self.open = Some(open);
-            }
+        if let Some(mut open) = self.open.take()
+            && open.take(text.get(begin..).unwrap_or_default(), &mut found)
+        {
+            found.extend(open.gtid());
+            self.open = Some(open);
         }
         let mut from = 0;
         while let Some(place) = next_mark(&text, from) {
