@@ -72,11 +72,10 @@ pub(crate) fn knows_payloads(attributes: &[(String, String)]) -> bool {
     attribute(attributes, "_client_name") == "binlogz" || Form::for_client(attributes) != Form::Uncompressed
 }
 
-/// The version of a replica of MySQL, if it says who it is: since 5.6.
-pub(crate) fn replica_version(attributes: &[(String, String)]) -> Option<[u32; 3]> {
-    let is_replica = attribute(attributes, "_client_name") == "libmysql"
-        && attribute(attributes, "program_name") == "mysqld";
-    version(attribute(attributes, "_client_version")).filter(|_| is_replica)
+/// The version of MySQL's own client library in a replica or mysqlbinlog, if it says so: since 5.6, which does not name its program.
+pub(crate) fn libmysql_version(attributes: &[(String, String)]) -> Option<[u32; 3]> {
+    let is_own = attribute(attributes, "_client_name") == "libmysql";
+    version(attribute(attributes, "_client_version")).filter(|_| is_own)
 }
 
 fn attribute<'a>(attributes: &'a [(String, String)], wanted: &str) -> &'a str {

@@ -807,12 +807,10 @@ fn logs_that_do_not_continue_one_another_are_refused_before_anything_is_read_or_
         (&[two, one], &["a/binlog.000001 comes before a/binlog.000002"]),
     ];
     for (logs, said) in bad {
-        for command in [&["rows", "shop.item"][..], &["undo"], &["redo", "--output", "redo.sql"]] {
-            let ran = folder.run(command.iter().chain(logs));
-            assert_eq!((ran.code, ran.text()), (Some(2), ""), "{command:?} {logs:?}: {ran:?}");
-            for said in said {
-                assert!(ran.stderr.contains(said), "{said}: {ran:?}");
-            }
+        let ran = folder.run(["rows", "shop.item"].iter().chain(logs));
+        assert_eq!((ran.code, ran.text()), (Some(2), ""), "{logs:?}: {ran:?}");
+        for said in said {
+            assert!(ran.stderr.contains(said), "{said}: {ran:?}");
         }
         // Files are sorted there, so that the last is no trouble.
         if logs == [two, one] {

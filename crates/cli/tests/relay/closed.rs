@@ -229,9 +229,9 @@ fn logs_that_do_not_follow_one_another_are_refused_or_left_out() {
         command.env("MYSQL_PWD", "secret").output().unwrap().into()
     };
     let gap = served(&[one, three]);
+    assert_eq!(gap.code, Some(2));
     assert!(
-        gap.stderr
-            .contains("binlog.000002 is missing between binlog.000001 and binlog.000003: only binlog.000003"),
+        gap.stderr.contains("binlog.000002 is missing between binlog.000001 and binlog.000003\n"),
         "{gap:?}"
     );
     // The second under the third one's name, and the other way round.
@@ -241,7 +241,7 @@ fn logs_that_do_not_follow_one_another_are_refused_or_left_out() {
     fs::copy(two, &swapped[1]).unwrap();
     let swapped = served(&[one, &swapped[0], &swapped[1]]);
     assert_eq!(swapped.code, Some(2));
-    assert!(swapped.stderr.contains("binlog.000003 does not continue binlog.000002"), "{swapped:?}");
+    assert!(swapped.stderr.contains("swapped/binlog.000002 does not continue "), "{swapped:?}");
     folder.put("binlog.000009", "no log");
     let bad = served(&[&folder.path("binlog.000009")]);
     assert!(bad.code == Some(2) && bad.stderr.contains("binlog.000009"), "{bad:?}");

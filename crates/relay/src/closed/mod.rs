@@ -195,7 +195,7 @@ impl ClosedLogs {
                     Sequel::ByGtids => {}
                     Sequel::Lacking(missing) => {
                         return Err(Error::Refused(format!(
-                            "{} does not continue {}: {} are missing between them; the server had them otherwise, as from a \
+                            "{} does not continue {}: {} are missing between them; if the server had them otherwise, as from a \
                              backup: begin with {}",
                             log.name,
                             before.name,

@@ -34,7 +34,7 @@ use crate::server_args::{ServerArgs, with_place};
 use crate::units;
 use apply::ApplyArgs;
 use choose::ChooseArgs;
-use inputs::{InputArgs, Log, Opened, Pass, Passed, follow_one_another};
+use inputs::{InputArgs, Log, Opened, Pass, Passed};
 use output::OutputArgs;
 pub(crate) use rows::Rows;
 use schema::{CascadesArg, SchemaArg};
@@ -150,7 +150,6 @@ impl ScriptArgs {
         let cascades = cascades.map(|cascades| cascades.read(&options)).transpose()?.flatten();
         let logs = self.input.logs(log_server.as_ref(), (&self.choose, &selection), cascades.is_some())?;
         let keyring = self.keyring.open()?;
-        follow_one_another(&logs, keyring.as_ref())?;
         let schema = schema.as_ref().or(cascades.as_ref().map(|(schema, _)| schema));
         let mut script = Script::new(&selection, schema, (direction, form), self.across_ddl);
         let mut ahead = Exit::Done;

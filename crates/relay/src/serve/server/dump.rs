@@ -13,7 +13,7 @@ use binlogz_wire::response::{EofPacket, ErrPacket};
 
 use super::announced;
 use crate::error::{Error, Result};
-use crate::form::{Form, FormPolicy, knows_payloads, replica_version};
+use crate::form::{Form, FormPolicy, knows_payloads, libmysql_version};
 use crate::forms::translate::OpenedFile;
 use crate::housekeeping::archiving;
 use crate::log::lineages::Lineage;
@@ -126,7 +126,7 @@ impl KnownClient {
         if variables.contains_key(MARIADB_CAPABILITY) {
             return Some("MariaDB");
         }
-        replica_version(&self.attributes)
+        libmysql_version(&self.attributes)
             .is_some_and(|version| version < FIRST_WITH_XA)
             .then_some("MySQL before 5.7")
     }

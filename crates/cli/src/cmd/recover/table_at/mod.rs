@@ -125,7 +125,6 @@ impl TableAt {
             Some(destination) => destination.target(&self.files, self.force)?,
         };
         resolve(&mut self.files)?;
-        heads::follow_one_another(&self.files, self.keyring.open()?.as_ref())?;
         if let Some(dump) = &self.dump {
             return self.ended(self.go_forward(dump, &target), &dump.display(), &target);
         }
