@@ -118,8 +118,10 @@ fn split_offset(text: &str) -> (&str, Option<Offset>) {
     }
     let sign = text.rfind(['+', '-']).unwrap_or(0);
     let (time, offset) = text.split_at(sign);
-    let is_whole =
-        time.len() >= "YYMMDDHHMM".len() && time.bytes().all(|byte| byte.is_ascii_digit() || byte == b'T');
+    let (digits, fraction) = time.split_once('.').unwrap_or((time, ""));
+    let is_whole = digits.len() >= "YYMMDDHHMM".len()
+        && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'T')
+        && is_fraction(fraction);
     let found = (time.contains(':') || is_whole).then(|| parse_offset(offset)).flatten();
     match found {
         Some(offset) => (time.trim_ascii_end(), Some(offset)),

@@ -160,7 +160,7 @@ fn no_text_of_a_row_is_in_any_file_that_a_command_writes() {
         &["dump", "--no-defaults", "-v", "arc"],
         &["dump", "--no-defaults", "--format", "jsonl", "arc"],
         &["stats", "--by", "table", "arc"],
-        &["rows", "sbtest.sbtest1", "arc"],
+        &["rows", "sbtest.sbtest1", "arc/binlog.000004"],
         &["undo", "arc/binlog.000004"],
         &["verify", "arc"],
         &["archive", "prune", "--keep-bytes", "1", "--grace", "0", "arc"],

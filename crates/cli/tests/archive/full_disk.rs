@@ -29,7 +29,11 @@ fn creating_and_restoring_on_a_full_disk() {
         let check = folder.run(["archive", "check", "full/arc"]);
         assert_eq!(String::from_utf8_lossy(&check.stdout), "1 log is whole\n");
         let left = fs::read_dir(folder.path("full/arc/objects")).unwrap();
-        assert_eq!(left.count(), 2, "the first log's segment and the manifest's copy");
+        assert_eq!(
+            left.count(),
+            3,
+            "the first log's segment, the manifest's copy and the record of the check"
+        );
     }
 
     // Where there is room the same command does it; its logs go back to where there is none.
@@ -80,15 +84,15 @@ fn creating_in_object_storage_where_the_disk_for_temporary_files_is_full() {
         };
         assert_eq!(String::from_utf8_lossy(&check.stdout), expected);
         let segments = fs::read_dir(server.bucket().join("arc/objects")).unwrap();
-        assert_eq!(segments.count(), objects, "segments, and the manifest's copy");
+        assert_eq!(segments.count(), objects, "segments, the manifest's copy and the record of the check");
     };
     let created = run(&["create", "--to"], &[names[1]], "full");
     assert_eq!((created.code, created.stderr.as_str()), (Some(0), ""));
-    holds(1, 2);
+    holds(1, 3);
     for _ in 0..2 {
         says_that_the_disk_is_full(&run(&["create", "--to"], &[names[0], names[2]], "full"));
         says_that_the_disk_is_full(&run(&["create", "--to"], &["binlog.000006"], "full"));
-        holds(1, 2);
+        holds(1, 3);
         assert_eq!(fs::read_dir(folder.path("full")).unwrap().count(), 0, "nothing is left there");
     }
 

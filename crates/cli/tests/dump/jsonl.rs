@@ -154,12 +154,24 @@ fn is_same(json: &Value, shown: &ShownValue) -> bool {
         }
         _ => {
             let Some(bytes) = unquoted(text) else { return false };
+            // mysqlbinlog shows a BINARY(n) as the log has it, without the zeros at its end.
+            let is_as_shown = |value: &[u8]| {
+                let zeros = value.strip_prefix(&*bytes);
+                zeros.is_some_and(|zeros| {
+                    zeros.is_empty() || type_name == "STRING" && zeros.iter().all(|&zero| zero == 0)
+                })
+            };
             match (json.as_str(), json.get("base64")) {
                 // Text in another character set has other bytes.
                 (Some(text), None) => {
-                    text.as_bytes() == bytes || !text.is_ascii() || !bytes.is_ascii() || bytes.contains(&0)
+                    is_as_shown(text.as_bytes())
+                        || !text.is_ascii()
+                        || !bytes.is_ascii()
+                        || bytes.contains(&0)
                 }
-                (None, Some(base64)) => base64.as_str().map(decoded) == Some(Some(bytes)),
+                (None, Some(base64)) => {
+                    base64.as_str().and_then(decoded).is_some_and(|value| is_as_shown(&value))
+                }
                 _ => false,
             }
         }
