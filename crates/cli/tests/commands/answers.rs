@@ -649,9 +649,9 @@ fn incidents_of_a_live_server_are_read() -> Outcome {
         let verified = folder.run(["verify", log]);
         assert_eq!(verified.code, Some(1), "{}{}", verified.text(), verified.stderr);
         assert!(
-            verified.stderr.contains("the server lost changes here (LOST_EVENTS: "),
+            verified.text().contains("the server lost changes here (LOST_EVENTS: "),
             "{}",
-            verified.stderr
+            verified.text()
         );
         folder.run(["compress", "--output", &format!("small.{checksum}"), log]).is_done();
         let json = folder.run(["dump", "--no-defaults", "--format=jsonl", log]);
@@ -680,7 +680,7 @@ fn an_incident_that_was_changed_is_no_servers() {
     let path = folder.put("binlog.000002", log.event(EventType::INCIDENT, &body).bytes());
     let ran = folder.run(["verify", path.to_str().unwrap()]);
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
-    assert!(ran.stderr.contains("the server lost changes here"), "{}", ran.stderr);
+    assert!(ran.text().contains("the server lost changes here"), "{}", ran.text());
 }
 
 // Logs of a server.
