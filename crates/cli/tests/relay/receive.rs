@@ -200,7 +200,7 @@ fn a_log_begins_where_it_is_told_to_and_may_be_encrypted() {
         let list = list.env("BINLOGZ_ARCHIVE_KEY_FILE", &key).output().unwrap();
         String::from_utf8_lossy(&list.stdout).contains("binlog.000005").then_some(())
     });
-    assert!(folder.read("arc/manifest.json").starts_with(b"binlogz encrypted archive 1\n"));
+    assert!(folder.read("arc/manifest.json").starts_with(b"binlogz encrypted archive 2\n"));
     drop(relay);
     let mut size = 0;
     for entry in fs::read_dir(&written).unwrap() {
