@@ -9,4 +9,5 @@ mod jsonl;
 mod matrix;
 mod options;
 mod positions;
+mod real;
 mod remote;
