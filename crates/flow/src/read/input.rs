@@ -61,10 +61,21 @@ impl ReadAt for Scratch {
 
 impl ReadAt for Vec<u8> {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        let from = usize::try_from(offset).ok().and_then(|offset| self.get(offset..));
-        let mut from = from.unwrap_or_default();
-        from.read(buffer)
+        from_offset(self, offset).read(buffer)
     }
+
+    /// Without writing zeros to the room first.
+    fn append_at(&self, buffer: &mut Vec<u8>, offset: u64) -> io::Result<usize> {
+        let from = from_offset(self, offset);
+        let count = from.len().min(buffer.capacity() - buffer.len());
+        buffer.extend_from_slice(from.get(..count).unwrap_or_default());
+        Ok(count)
+    }
+}
+
+/// The bytes from `offset` on; none beyond the end.
+fn from_offset(bytes: &[u8], offset: u64) -> &[u8] {
+    usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..)).unwrap_or_default()
 }
 
 /// Bytes that arrive while the reader waits, as from a server: what has arrived is processed before waiting
