@@ -185,6 +185,11 @@ class Compat(unittest.TestCase):
         theirs, ours = (list(events(library, PLAIN)) for library in (pymysqlreplication, binlogz.compat))
         self.assertEqual([type(event).__name__ for event in ours], [type(event).__name__ for event in theirs])
         for our, their in zip(ours, theirs):
+            # A server logs a BINARY(4) without the zeros at its end; ours has all of its bytes.
+            for row in getattr(their, "rows", []):
+                for values in row.values():
+                    if isinstance(values, dict) and values.get("bin") is not None:
+                        values["bin"] = values["bin"].ljust(4, b"\0")
             self.assertEqual(told(our), told(their))
             if getattr(our, "table", None) != "many":
                 self.assertEqual(dumped(our), dumped(their))
@@ -277,7 +282,7 @@ class Open(unittest.TestCase):
         row, zero = changes[0].after, changes[2].after
         self.assertEqual(changes[0].table.primary_key, ["id"])
         self.assertEqual(row["n"], decimal.Decimal("-12345.6789012345"))
-        self.assertEqual((row["b"], row["s"], row["e"], row["bin"]), (0b101010101010, "p,r", "ü", b"\x01"))
+        self.assertEqual((row["b"], row["s"], row["e"], row["bin"]), (0b101010101010, "p,r", "ü", b"\x01\0\0\0"))
         self.assertEqual(row["j"], {"a": [1, "x", None, 1.5, True, {"b": -3}], "k": 18446744073709551615})
         self.assertEqual(row["ts2"], datetime.datetime(2020, 1, 2, 3, 4, 5, 120000, datetime.timezone.utc))
         self.assertEqual((zero["da"], zero["dt"], zero["s"], zero["ts"]), ("0000-00-00", "2020-00-00 00:00:00", "", None))
