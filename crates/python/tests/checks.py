@@ -43,7 +43,7 @@ TABLE = """CREATE TABLE types (
 CHANGES = [
     """INSERT INTO types VALUES (1, -1, 255, -2, -3, 16777215, 18446744073709551615, -9, 1.5, -2.25, -12345.6789012345,
        -77, b'101010101010', 2024, '2020-02-29', '-12:34:56', '01:02:03.211', '2020-01-02 03:04:05',
-       '2020-01-02 03:04:05.123456', '2020-01-02 03:04:05', '2020-01-02 03:04:05.12', 'chår', 'lätin', 'v\\nü', X'01',
+       '2020-01-02 03:04:05.123456', '2020-01-02 03:04:05', '2020-01-02 03:04:05.12', 'chår', 'lätin', 'v\\nü', X'01000002',
        X'00ff', 'text 😀', X'626c6f62', 'ü', 'p,r', '{"a": [1, "x", null, 1.5, true, {"b": -3}], "k": 18446744073709551615}',
        ST_GeomFromText('POINT(1 2)'))""",
     "INSERT INTO types (id) VALUES (2)",
@@ -185,11 +185,6 @@ class Compat(unittest.TestCase):
         theirs, ours = (list(events(library, PLAIN)) for library in (pymysqlreplication, binlogz.compat))
         self.assertEqual([type(event).__name__ for event in ours], [type(event).__name__ for event in theirs])
         for our, their in zip(ours, theirs):
-            # A server logs a BINARY(4) without the zeros at its end; ours has all of its bytes.
-            for row in getattr(their, "rows", []):
-                for values in row.values():
-                    if isinstance(values, dict) and values.get("bin") is not None:
-                        values["bin"] = values["bin"].ljust(4, b"\0")
             self.assertEqual(told(our), told(their))
             if getattr(our, "table", None) != "many":
                 self.assertEqual(dumped(our), dumped(their))
@@ -282,7 +277,7 @@ class Open(unittest.TestCase):
         row, zero = changes[0].after, changes[2].after
         self.assertEqual(changes[0].table.primary_key, ["id"])
         self.assertEqual(row["n"], decimal.Decimal("-12345.6789012345"))
-        self.assertEqual((row["b"], row["s"], row["e"], row["bin"]), (0b101010101010, "p,r", "ü", b"\x01\0\0\0"))
+        self.assertEqual((row["b"], row["s"], row["e"], row["bin"]), (0b101010101010, "p,r", "ü", b"\x01\0\0\x02"))
         self.assertEqual(row["j"], {"a": [1, "x", None, 1.5, True, {"b": -3}], "k": 18446744073709551615})
         self.assertEqual(row["ts2"], datetime.datetime(2020, 1, 2, 3, 4, 5, 120000, datetime.timezone.utc))
         self.assertEqual((zero["da"], zero["dt"], zero["s"], zero["ts"]), ("0000-00-00", "2020-00-00 00:00:00", "", None))
