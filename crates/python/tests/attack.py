@@ -254,10 +254,12 @@ class Interrupts(unittest.TestCase):
             for name, call in calls.items():
                 script = f"""
 def press():
-    # Again, as a person does: Python itself may drop one that comes while it runs a destructor.
+    # Again, as a person does: Python itself may drop one that comes while it runs a destructor. What was interrupted has two
+    # seconds to end.
+    time.sleep(0.5)
     while True:
-        time.sleep(1)
         os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(8)
 threading.Thread(target=press, daemon=True).start()
 try:
     {call}
