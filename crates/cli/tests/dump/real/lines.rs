@@ -101,7 +101,8 @@ fn from_base64(text: &str) -> Vec<u8> {
     for group in digits.chunks(4) {
         let bits =
             group.iter().fold(0u32, |bits, digit| bits << 6 | u32::from(*digit)) << (6 * (4 - group.len()));
-        bytes.extend(&bits.to_be_bytes()[1..group.len()]);
+        // The 24 bits of a group, the highest first.
+        bytes.extend([16, 8, 0].iter().take(group.len() - 1).map(|shift| (bits >> shift) as u8));
     }
     bytes
 }
