@@ -89,9 +89,9 @@ enum Replaces {
     Nothing,
     /// The archived part of it with this SHA-256.
     Part(String),
-    /// The same log in these objects: it is packed anew.
+    /// A log that these objects hold whole: it is packed anew.
     Packed(Vec<ObjectName>),
-    /// The same log in these objects, which don't give it back, and why.
+    /// A log that these objects should hold and don't give back, and why.
     Broken(Vec<ObjectName>, String),
 }
 
@@ -176,7 +176,7 @@ impl<'a> Creator<'a> {
         self.add_file(name, log, None)
     }
 
-    /// The same for a closed log file with this mode, as for chmod. One that doesn't end with an event is refused, as every
+    /// Adds a closed log file with this mode, as chmod takes it. One that doesn't end with an event is refused, as every
     /// reader of it will: more of it was there, or will be.
     ///
     /// # Errors
@@ -254,7 +254,7 @@ impl<'a> Creator<'a> {
         self.pack_entry(entry, &log, crc32, replaces)
     }
 
-    /// What is wrong with the objects of a log that the archive is said to have.
+    /// Looks for a problem of the objects that should hold a log.
     fn problem(&mut self, known: &FileEntry) -> Result<Option<String>> {
         // This run packs it: what it stores it reads back.
         match self.packed.iter().any(|packed| packed.entry.name == known.name) {

@@ -13,7 +13,7 @@ pub(crate) fn digest(log: &mut impl Read) -> Result<(String, u64, u32)> {
     digest_to(log, &mut io::sink())
 }
 
-/// The same, with the bytes passed on to `also`.
+/// SHA-256 in hexadecimal, size, and CRC-32; every byte is passed on to `also`.
 pub(crate) fn digest_to(log: &mut impl Read, also: &mut dyn Write) -> Result<(String, u64, u32)> {
     let (mut hasher, mut crc32) = (Hasher::default(), crc32fast::Hasher::new());
     let mut buffer = vec![0; 1 << 18];

@@ -26,7 +26,7 @@ pub enum CheckDepth {
 }
 
 impl CheckDepth {
-    /// Its name, in words and in JSON.
+    /// The name of the depth, in text and in JSON.
     pub fn name(self) -> &'static str {
         match self {
             CheckDepth::Presence => "presence",

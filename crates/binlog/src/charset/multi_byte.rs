@@ -67,7 +67,7 @@ impl MultiByte {
     /// The bytes as the server converts them; `None` if they are no text, or have a code without a character.
     pub(super) fn decode(&self, bytes: &[u8]) -> Option<Cow<'_, str>> {
         let mut text = String::new();
-        // What the web has in common with the server is converted in one piece.
+        // Stretches in which encoding_rs and the server agree are converted in one piece.
         let mut common = bytes;
         let mut rest = bytes;
         while !rest.is_empty() {

@@ -7,7 +7,7 @@
 //!                               archive, told apart by its place and its data key
 //! ```
 //!
-//! Limits. Who puts the whole archive back, manifest and generation, is noticed only by what stands beside the key. That needs a key file
+//! Limits. If the whole archive is put back, manifest and generation, only the count beside the key shows it. That needs a key file
 //! in a folder that may be written; without it, or on a machine that has not seen the newer one, an archive that was put back as a whole
 //! looks like what it was then. The last replacement alone is not noticed if its run was killed before it stored the generation.
 

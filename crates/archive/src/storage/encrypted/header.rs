@@ -15,9 +15,9 @@ use super::keys::{DataKey, OwnersKey, Wrapped, from_hex, hex};
 use crate::error::{Error, Result};
 use crate::storage::MANIFEST;
 
-/// The first line.
+/// The first line since manifests have a generation.
 const MARK: &[u8] = b"binlogz encrypted archive 2\n";
-/// The same without a generation.
+/// The first line of manifests without a generation.
 const MARK_1: &[u8] = b"binlogz encrypted archive 1\n";
 /// The largest second line.
 const LINE_MAX: usize = 4096;

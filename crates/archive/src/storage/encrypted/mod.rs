@@ -63,7 +63,7 @@ impl<S: Storage> Encrypted<S> {
         Encrypted { inner, source, place: None, state: Mutex::default() }
     }
 
-    /// The same at this place: how often its manifest was replaced is kept beside the key, too.
+    /// Names the place of the archive, so that the count of its manifests is kept beside the key, too.
     #[must_use]
     pub fn at(self, place: impl Into<String>) -> Self {
         Encrypted { place: Some(place.into()), ..self }
