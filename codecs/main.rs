@@ -2,7 +2,7 @@
 //!
 //! A program can link one libzstd, and binlogz links the newest server's. `protocol` has the messages.
 
-#[path = "../crates/payload/src/codec/library/protocol.rs"]
+#[path = "../crates/transform/payload/src/codec/library/protocol.rs"]
 mod protocol;
 
 use std::env;

@@ -9,8 +9,8 @@ usage_of() {
 }
 # begin_recording [FOLDER]: makes $work, a folder that goes with the script, and so do the servers.
 begin_recording() {
-    workload=$PWD/crates/cli/tests/dump/changes/workload.sql
-    folder=${1:-crates/cli/tests/dump/changes}
+    workload=$PWD/crates/interfaces/cli/tests/dump/changes/workload.sql
+    folder=${1:-crates/interfaces/cli/tests/dump/changes}
     mkdir -p "$folder"
     folder=$(cd "$folder" && pwd)
     work=$(mktemp -d)

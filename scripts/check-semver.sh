@@ -15,7 +15,7 @@ PATH=$prefix/bin:$PATH
 
 # Libraries that are published and were so then; programs have no interface of this kind.
 crates=()
-for manifest in crates/*/Cargo.toml; do
+for manifest in crates/*/*/Cargo.toml lab/*/Cargo.toml; do
     [[ -f $(dirname "$manifest")/src/lib.rs ]] || continue
     ! grep --quiet '^publish = false' "$manifest" || continue
     [[ ${2:-} = --with-sql ]] || ! grep --quiet '^rust-version = "' "$manifest" || continue

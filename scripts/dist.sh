@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 programs=(binlogz binlogz-sql)
 [[ ${1:-} != --without-sql ]] || { programs=(binlogz) && shift; }
 # Where the sources of a program are.
-declare -A sources=([binlogz]=crates/cli [binlogz-sql]=crates/sql-cli)
+declare -A sources=([binlogz]=crates/interfaces/cli [binlogz-sql]=crates/interfaces/sql-cli)
 machines=("$@")
 [[ ${#machines[@]} -gt 0 ]] || machines=(x86_64 aarch64)
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")

@@ -104,7 +104,7 @@ cache=${BINLOGZ_CACHE:-${XDG_CACHE_HOME:-${HOME:?is not set and neither is BINLO
 recipe=1
 [ "$tool" != chromium ] || recipe=2
 if [[ $tool = zstd-* ]]; then
-    recipe=$(cat "$packages"/Cargo.* "$packages/../main.rs" "$packages/../../crates/payload/src/codec/library/protocol.rs" | cksum)
+    recipe=$(cat "$packages"/Cargo.* "$packages/../main.rs" "$packages/../../crates/transform/payload/src/codec/library/protocol.rs" | cksum)
     recipe=${recipe%% *}
 fi
 if [[ $tool = compat-* ]]; then

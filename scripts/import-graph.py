@@ -7,7 +7,7 @@ Prints the dependencies between crates, the imports between the folders of each 
 functions. With --check it prints only what is wrong. It needs Python 3.9 and nothing else.
 
 Wrong is:
-  a crate that depends on one above it, by CRATES;
+  a crate that depends on one above it, by CRATES, or on one of a higher floor, by FLOORS;
   a cycle between the folders and top-level files of a crate;
   a folder that imports from one that stands after it in FOLDERS.
 
@@ -19,6 +19,12 @@ import statistics
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
+
+# The folders of crates/, and lab/, from the bottom to the top: a crate depends on those of its own floor and of lower ones.
+FLOORS = "files format transform storage report replication repair query interfaces lab".split()
+
+# Dependencies of the product on the lab that are still there: `bench` and `demo` are commands of the main program.
+FROM_LAB = {("cli", "experiments"), ("cli", "sandbox")}
 
 # From the bottom to the top. A crate depends on what stands before it, never on what stands after it.
 CRATES = """atomic-file scratch-file binlog payload encryption figures arrow flow report wire source recover archive inspect store variables engine relay sandbox
@@ -40,8 +46,10 @@ FOLDERS = {
 def main():
     arguments = sys.argv[1:]
     root = Path(arguments[arguments.index("--repo") + 1]) if "--repo" in arguments else Path(__file__).parents[1]
-    crates = {path.parent.name: Crate(path.parent) for path in sorted(root.glob("crates/*/Cargo.toml"))}
-    crates.pop("bench-peers", None)  # not in the workspace
+    manifests = [*root.glob("crates/*/*/Cargo.toml"), *root.glob("lab/*/Cargo.toml")]
+    crates = {path.parent.name: Crate(path.parent) for path in sorted(manifests)}
+    for outside in ("bench-peers", "fuzz"):  # not in the workspace
+        crates.pop(outside, None)
     wrong = check_crates(crates)
     for crate in crates.values():
         wrong += crate.check()
@@ -57,6 +65,7 @@ class Crate:
 
     def __init__(self, folder):
         self.folder, self.name = folder, folder.name
+        self.floor = folder.parent.name
         self.depends_on = dependencies(folder / "Cargo.toml")
         self.sources = {}
         for path in sorted((folder / "src").rglob("*.rs")):
@@ -163,6 +172,18 @@ def check_crates(crates):
         for other in crate.depends_on:
             if place.get(other, -1) >= place.get(crate.name, len(CRATES)):
                 wrong.append(f"{crate.name} depends on {other}, which stands above it")
+    return wrong + check_floors(crates)
+
+
+def check_floors(crates):
+    wrong = [f"FLOORS lacks {crate.floor}" for crate in crates.values() if crate.floor not in FLOORS]
+    if wrong:
+        return wrong
+    for crate in crates.values():
+        for other in crate.depends_on:
+            floor = crates[other].floor
+            if FLOORS.index(floor) > FLOORS.index(crate.floor) and (crate.name, other) not in FROM_LAB:
+                wrong.append(f"{crate.name} on the floor {crate.floor} depends on {other} on {floor} above it")
     return wrong
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Records how Debezium and Alibaba canal print the log of a workload: the fixtures that crates/cli/tests/dump/changes.rs compares
+# Records how Debezium and Alibaba canal print the log of a workload: the fixtures that crates/interfaces/cli/tests/dump/changes.rs compares
 # `binlogz dump --format debezium|canal` with. Runs a private MySQL and both programs from Maven; two minutes.
 #
-# usage: make-changes.sh [FOLDER]        by default crates/cli/tests/dump/changes
+# usage: make-changes.sh [FOLDER]        by default crates/interfaces/cli/tests/dump/changes
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/changes-lib.sh

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes crates/binlog/src/charset/differences.rs anew: asks MySQL for the character of every code of the East Asian
+# Makes crates/format/binlog/src/charset/differences.rs anew: asks MySQL for the character of every code of the East Asian
 # character sets, and keeps where the web's encodings differ.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Records how Maxwell prints the log of a workload: the fixture that crates/cli/tests/dump/changes.rs compares `binlogz dump --format maxwell`
+# Records how Maxwell prints the log of a workload: the fixture that crates/interfaces/cli/tests/dump/changes.rs compares `binlogz dump --format maxwell`
 # with. Maxwell 1.22.6, the newest that Maven has, asks in words that MySQL 8.4 no longer knows: so the log is one of MySQL 8.0.33. A second
 # server keeps what Maxwell writes for itself. Two minutes.
 #
-# usage: make-maxwell.sh [FOLDER]        by default crates/cli/tests/dump/changes
+# usage: make-maxwell.sh [FOLDER]        by default crates/interfaces/cli/tests/dump/changes
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/changes-lib.sh

@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 version=$("$(scripts/get-tool.sh mysql)/bin/mysqld" --version | sed -n 's/.* Ver \([0-9.]*\).*/\1/p')
-corpus=crates/testkit/corpus/mysql-$version
+corpus=lab/testkit/corpus/mysql-$version
 cargo run --quiet --package binlogz-bench-programs --bin make-samples -- samples "$corpus"
 chmod 644 samples/*/binlog.* "$corpus"/levels.*
 du --bytes --summarize samples "$corpus"

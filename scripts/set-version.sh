@@ -15,7 +15,7 @@ dots=${old//./\\.}
 # The workspace's version, and what its crates ask of each other.
 sed -i "s/^version = \"$dots\"/version = \"$new\"/; s/^\(binlogz-[a-z-]* = { version = \"\)$dots\"/\1$new\"/" Cargo.toml
 # Lock files name the crates of the workspace with their version, and no checksum; a crate of its own beside the workspace keeps its version.
-crates=$(grep --files-with-matches '^version.workspace = true' crates/*/Cargo.toml | xargs sed -n 's/^name = "\(binlogz.*\)"/\1/p')
+crates=$(grep --files-with-matches '^version.workspace = true' crates/*/*/Cargo.toml lab/*/Cargo.toml | xargs sed -n 's/^name = "\(binlogz.*\)"/\1/p')
 for lock in $(git ls-files '*Cargo.lock'); do
     for crate in $crates; do
         sed -i "/^name = \"$crate\"\$/{n;s/^version = \"$dots\"\$/version = \"$new\"/}" "$lock"

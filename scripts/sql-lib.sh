@@ -20,7 +20,7 @@ begin_work() {
 # serve_samples [OPTION…]: on $port of 127.0.0.1, for the user reader with the password s3cret.
 serve_samples() {
     BINLOGZ_SQL_PASSWORD=s3cret "$BINLOGZ_SQL" serve --listen 127.0.0.1:0 --user reader \
-        --schema crates/sql-cli/tests/sql/samples.sql "$@" samples/plain/* >"$work/out" &
+        --schema crates/interfaces/sql-cli/tests/sql/samples.sql "$@" samples/plain/* >"$work/out" &
     server=$!
     until grep -q listening "$work/out"; do
         kill -0 "$server" || return 1

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The page of `binlogz advise` side by side with Observable Plot and Grafana: three of its charts, drawn by each with its own
-# defaults, looked at by the same probe as in the tests (crates/testkit/src/browser/probe.js) at 390, 768 and 1440 px, light and
+# defaults, looked at by the same probe as in the tests (lab/testkit/src/browser/probe.js) at 390, 768 and 1440 px, light and
 # dark. Prints the faults that it finds, and what a page weighs. Needs npm.
 #
 # usage: pages.sh [DIR]      DIR: keep the pages, and a picture of each, there
@@ -28,4 +28,4 @@ cargo build --quiet --package binlogz
 binlogz=$(realpath -m "${CARGO_TARGET_DIR:-target}")/debug/binlogz
 "$binlogz" --quiet advise --exact --levels=1,3,9,19 --format=json --force --html="$out/binlogz.html" samples/plain/binlog.0000?? >"$out/advise.json"
 chromium=$(scripts/get-tool.sh chromium)/bin/chromium
-exec node scripts/bench/pages/look.mjs "$chromium" "$root/crates/testkit/src/browser/probe.js" "$out"
+exec node scripts/bench/pages/look.mjs "$chromium" "$root/lab/testkit/src/browser/probe.js" "$out"

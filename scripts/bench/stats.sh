@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.."
 runs=${RUNS:-5}
 release=$(realpath -m "${CARGO_TARGET_DIR:-target}")/release
 cargo build --quiet --release --package binlogz
-cargo build --quiet --release --manifest-path crates/bench-peers/Cargo.toml --target-dir "$release/../bench-peers"
+cargo build --quiet --release --manifest-path lab/bench-peers/Cargo.toml --target-dir "$release/../bench-peers"
 peers=$release/../bench-peers/release
 
 mapfile -t files < <(cargo run --quiet --release --package binlogz-bench-programs --bin workloads -- \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A user with nothing but one package: how long from its installation to the first result, by the written steps (docs/reference/packages.md,
-# python.md, crates/flow's README). Each has a folder or a root of its own. More than a minute is a failure. A crate is installed once the crates
+# python.md, crates/transform/flow's README). Each has a folder or a root of its own. More than a minute is a failure. A crate is installed once the crates
 # that a program needs are compiled: that is said apart, with its processor time, and has no limit.
 #
 # usage: first-result.sh [deb|rpm|tar|wheel|crate…]      all without; deb, rpm and tar need `make dist` and root, rpm the program rpm
@@ -107,7 +107,7 @@ for way in "${ways[@]}"; do
         deb | rpm | tar) [[ -d target/dist ]] || { echo "first-result: no target/dist, make dist makes it" >&2; exit 2; } ;;
         wheel)
             maturin=$(scripts/get-tool.sh maturin)
-            "$maturin/bin/maturin" build --quiet --release --manifest-path crates/python/Cargo.toml --out "$work/dist"
+            "$maturin/bin/maturin" build --quiet --release --manifest-path crates/interfaces/python/Cargo.toml --out "$work/dist"
             ;;
         crate)
             scripts/package-crates.sh --no-verify --allow-dirty

@@ -5,4 +5,4 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-cargo run --quiet --release --manifest-path fuzz/Cargo.toml --no-default-features --bin smoke -- "${1:-200000}"
+cargo run --quiet --release --manifest-path lab/fuzz/Cargo.toml --no-default-features --bin smoke -- "${1:-200000}"

@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 kills=${1:-30}
-schema=${2:-crates/sql-cli/tests/sql/samples.sql}
+schema=${2:-crates/interfaces/sql-cli/tests/sql/samples.sql}
 logs=("${@:3}")
 [ ${#logs[@]} -gt 0 ] || logs=(samples/plain/*)
 RANDOM=${SEED:-$$}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The queries of crates/sql-cli/tests/sql/queries.sql give equal answers from plain logs, compressed twins, an archive in a folder and
+# The queries of crates/interfaces/sql-cli/tests/sql/queries.sql give equal answers from plain logs, compressed twins, an archive in a folder and
 # in S3, a cluster of two executors over S3, DuckDB over our Parquet files, and, for some, a Python reading of `mysqlbinlog -v`.
 # Prints how many each engine passed. The count by table is compared with what `mysqlbinlog -vvv | perl` counts, too.
 #
@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.."
 . scripts/cluster-lib.sh
 
 logs=(samples/plain/*)
-schema=crates/sql-cli/tests/sql/samples.sql
+schema=crates/interfaces/sql-cli/tests/sql/samples.sql
 python=$(scripts/get-tool.sh lake)/bin/python
 mysqlbinlog=$(scripts/get-tool.sh mysql)/bin/mysqlbinlog
 build_programs
@@ -37,7 +37,7 @@ done
 
 list() { "$python" -c 'import json, sys; print(json.dumps(sys.argv[1:]))' "$@"; }
 cat >"$work/config.json" <<END
-{"program": "$BINLOGZ_BIN/binlogz-sql", "queries": "crates/sql-cli/tests/sql/queries.sql", "schema": "$schema",
+{"program": "$BINLOGZ_BIN/binlogz-sql", "queries": "crates/interfaces/sql-cli/tests/sql/queries.sql", "schema": "$schema",
  "engines": {"plain logs": [[], $(list "${logs[@]}")],
              "compressed twins": [[], $(list "$work"/twins/*)],
              "archive in a folder": [[], ["$work/archive"]],

@@ -10,10 +10,12 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 state_files=(
-    crates/store/src/files
-    crates/relay/src/log
-    crates/relay/src/serve/{pins,last_served}.rs
-    crates/relay/src/receive/{identity,source_variables}.rs
+    ':(glob)crates/**/store/src/files/**'
+    ':(glob)crates/**/relay/src/log/**'
+    ':(glob)crates/**/relay/src/serve/pins.rs'
+    ':(glob)crates/**/relay/src/serve/last_served.rs'
+    ':(glob)crates/**/relay/src/receive/identity.rs'
+    ':(glob)crates/**/relay/src/receive/source_variables.rs'
 )
 if [ -z "${BINLOGZ_EARLIER:-}" ]; then
     reference=${1:-$(git log --format=%H --skip=1 --max-count=1 -- "${state_files[@]}")}

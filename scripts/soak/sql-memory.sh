@@ -38,7 +38,7 @@ failed=0 passed=0 ended=0 peak_max=0
 # run STATEMENT: over the logs. Tables of the samples are not in these: "no such table" is an answer too.
 run() {
     local code=0 peak begin=$SECONDS
-    /usr/bin/time -f %M -o "$work/time" timeout --foreground "${SECONDS_MAX:-0}" "$BINLOGZ_SQL" --format csv --memory "$memory" --schema crates/sql-cli/tests/sql/samples.sql \
+    /usr/bin/time -f %M -o "$work/time" timeout --foreground "${SECONDS_MAX:-0}" "$BINLOGZ_SQL" --format csv --memory "$memory" --schema crates/interfaces/sql-cli/tests/sql/samples.sql \
         "$1" "${logs[@]}" >"$work/out" 2>"$work/error" || code=$?
     peak=$(($(tail -n 1 "$work/time") / 1024))
     [ -z "${VERBOSE:-}" ] || echo "$((SECONDS - begin)) s, $peak MiB, code $code: ${1:0:120}"
@@ -62,6 +62,6 @@ while IFS= read -r line; do
         *raises*) run "$view $line" ;;
         *) run "$line" ;;
     esac
-done < <(cat crates/sql-cli/tests/sql/queries.sql "$work/large.sql")
+done < <(cat crates/interfaces/sql-cli/tests/sql/queries.sql "$work/large.sql")
 echo "$passed statements passed, $ended were ended, $failed failed; the largest process took $peak_max MiB"
 [ "$failed" = 0 ]

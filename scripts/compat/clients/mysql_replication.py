@@ -1,4 +1,4 @@
-"""mysql-replication: prints the rows of compat.t and where to go on; see crates/cli/tests/compat/clients."""
+"""mysql-replication: prints the rows of compat.t and where to go on; see crates/interfaces/cli/tests/compat/clients."""
 import os
 import sys
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# mysqladmin, which MYSQLADMIN names, as a plain client; see crates/cli/tests/compat/clients/sql.rs.
+# mysqladmin, which MYSQLADMIN names, as a plain client; see crates/interfaces/cli/tests/compat/clients/sql.rs.
 set -euo pipefail
 port=$1 user=$2
 export MYSQL_PWD=$3

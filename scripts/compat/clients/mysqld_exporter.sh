@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# mysqld_exporter, which MYSQLD_EXPORTER names, as a plain client; see crates/cli/tests/compat/clients/sql.rs. It is asked for its
+# mysqld_exporter, which MYSQLD_EXPORTER names, as a plain client; see crates/interfaces/cli/tests/compat/clients/sql.rs. It is asked for its
 # metrics once, with the collectors that it has on by default and those of the binary log and of replicas; each is a step.
 set -euo pipefail
 port=$1 user=$2

@@ -1,5 +1,5 @@
 // zongji, of the package that PACKAGE names: prints the rows of compat.t and where to go on; see
-// crates/cli/tests/compat/clients.
+// crates/interfaces/cli/tests/compat/clients.
 const { default: ZongJi } = await import(process.env.PACKAGE);
 const [port, user, password, by, place] = process.argv.slice(2);
 const ssl = process.env.TLS ? { rejectUnauthorized: false } : undefined;

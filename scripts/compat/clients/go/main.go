@@ -1,4 +1,4 @@
-// go-mysql: prints the rows of compat.t and where to go on; see crates/cli/tests/compat/clients.
+// go-mysql: prints the rows of compat.t and where to go on; see crates/interfaces/cli/tests/compat/clients.
 //
 // syncer.go is its syncer, the stream of events; canal.go its canal, which knows tables.
 package main

@@ -1,4 +1,4 @@
-//! mysql_async's binlog stream: prints the rows of compat.t and where to go on; see crates/cli/tests/compat/clients.
+//! mysql_async's binlog stream: prints the rows of compat.t and where to go on; see crates/interfaces/cli/tests/compat/clients.
 
 use futures_util::StreamExt;
 use mysql_async::binlog::EventType;

@@ -20,7 +20,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.stream.Collectors;
 
-/** Alibaba canal's parser: prints the rows of compat.t and where to go on; see crates/cli/tests/compat/clients. SERIAL: on one thread. */
+/** Alibaba canal's parser: prints the rows of compat.t and where to go on; see crates/interfaces/cli/tests/compat/clients. SERIAL: on one thread. */
 public class Parser {
     static final PrintStream OUT = new PrintStream(System.out, true, StandardCharsets.UTF_8);
 

@@ -14,7 +14,7 @@ import java.util.Properties;
 
 /**
  * Debezium embedded: a snapshot of compat.t, then its stream. Prints the rows, and its offsets as where to go on; see
- * crates/cli/tests/compat/clients. STATE names a folder for its history of the schema.
+ * crates/interfaces/cli/tests/compat/clients. STATE names a folder for its history of the schema.
  */
 public class Follow {
     static final PrintStream OUT = new PrintStream(System.out, true, StandardCharsets.UTF_8);

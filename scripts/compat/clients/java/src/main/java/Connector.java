@@ -13,7 +13,7 @@ import java.text.SimpleDateFormat;
 import java.util.Date;
 import java.util.TimeZone;
 
-/** mysql-binlog-connector-java: prints the rows of compat.t and where to go on; see crates/cli/tests/compat/clients. */
+/** mysql-binlog-connector-java: prints the rows of compat.t and where to go on; see crates/interfaces/cli/tests/compat/clients. */
 public class Connector {
     static final PrintStream OUT = new PrintStream(System.out, true, StandardCharsets.UTF_8);
     static final SimpleDateFormat DATE = new SimpleDateFormat("yyyy-MM-dd HH:mm:ss");

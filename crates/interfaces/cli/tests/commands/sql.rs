@@ -1,0 +1,44 @@
+//! `binlogz sql` and `binlogz export` are another program, found beside this one or on PATH.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::common::{Folder, Ran};
+
+/// A program that says how it was called.
+fn program(folder: &Folder, name: &str) {
+    let path = folder.put(name, "#!/bin/sh\necho \"$0\" \"$@\"\nexit 7\n");
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn sql_and_export_are_passed_on_with_their_options_and_exit_code() {
+    let folder = Folder::new();
+    // A copy in a folder of its own: beside the real one the real program may lie.
+    let binary = folder.path("beside/binlogz");
+    std::fs::create_dir(folder.path("beside")).unwrap();
+    std::fs::hard_link(env!("CARGO_BIN_EXE_binlogz"), &binary)
+        .or_else(|_| std::fs::copy(env!("CARGO_BIN_EXE_binlogz"), &binary).map(drop))
+        .unwrap();
+    let run_as = |word: &str, path: &Path| -> Ran {
+        let mut command = std::process::Command::new(&binary);
+        let command = command.args([word, "--help", "-v", "SELECT 1", "log"]);
+        command.env("PATH", format!("{}:/usr/bin:/bin", path.display())).output().unwrap().into()
+    };
+    let run = |path: &Path| run_as("sql", path);
+    let empty = folder.path("empty");
+    let none = run(&empty);
+    assert_eq!(none.code, Some(2));
+    let expected = "binlogz: sql is done by binlogz-sql, which is neither beside binlogz nor on PATH: install the \
+                    package binlogz-sql, or cargo install --path crates/interfaces/sql-cli\n";
+    assert_eq!((none.stdout.as_slice(), none.stderr.as_str()), (&b""[..], expected));
+    program(&folder, "path/binlogz-sql");
+    let found = run(&folder.path("path"));
+    assert_eq!((found.code, found.stderr.as_str()), (Some(7), ""));
+    assert!(found.stdout.ends_with(b"path/binlogz-sql --help -v SELECT 1 log\n"), "{found:?}");
+    let export = run_as("export", &folder.path("path"));
+    assert!(export.stdout.ends_with(b"path/binlogz-sql export --help -v SELECT 1 log\n"), "{export:?}");
+    program(&folder, "beside/binlogz-sql");
+    let found = run(&folder.path("path"));
+    assert!(found.stdout.ends_with(b"beside/binlogz-sql --help -v SELECT 1 log\n"), "{found:?}");
+}

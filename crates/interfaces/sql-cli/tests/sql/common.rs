@@ -1,0 +1,147 @@
+//! Runs the real program over the samples, as they are, compressed, and in an archive.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, LazyLock};
+
+use binlogz_archive::create::{Created, Creator};
+use binlogz_archive::storage::{self, Storage};
+use binlogz_flow::{Input, Rewrite, Rewriter};
+use binlogz_payload::CompressOptions;
+use tempfile::TempDir;
+
+/// Bytes of an archive's blocks here: small, so that there are some to skip.
+const BLOCK_SIZE: usize = 16 << 10;
+
+/// The variable that names the key of an encrypted archive.
+pub(crate) const KEY_FILE: &str = "BINLOGZ_ARCHIVE_KEY_FILE";
+
+/// The output and the end of a run.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) error: String,
+}
+
+impl Ran {
+    /// Its output, if it succeeded.
+    #[track_caller]
+    pub(crate) fn ok(self) -> String {
+        assert_eq!((self.code, self.error.as_str()), (Some(0), ""), "{}", self.out);
+        self.out
+    }
+
+    /// The one line it failed with.
+    #[track_caller]
+    pub(crate) fn failure(self) -> String {
+        assert_eq!(self.code, Some(2), "{self:?}");
+        assert_eq!(self.error.lines().count(), 1, "{}", self.error);
+        self.error.trim_end().trim_start_matches("binlogz-sql: ").to_owned()
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Ran { code: output.status.code(), out: text(output.stdout), error: text(output.stderr) }
+    }
+}
+
+/// The program, without input.
+pub(crate) fn sql<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_binlogz-sql"));
+    command.args(args).stdin(Stdio::null()).env("TZ", "UTC").env_remove("COLUMNS");
+    command
+}
+
+/// A statement over inputs.
+pub(crate) fn ask(statement: &str, inputs: &[PathBuf]) -> Ran {
+    let mut command = sql(["--format", "csv", statement]);
+    command.args(inputs).output().unwrap().into()
+}
+
+/// The same with the input in a pipe.
+pub(crate) fn ask_pipe(statement: &str, input: &[u8]) -> Ran {
+    let mut command = sql(["--format", "csv", statement, "-"]);
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    child.wait_with_output().unwrap().into()
+}
+
+/// The tables of the samples: their logs have no names of columns.
+pub(crate) fn schema() -> PathBuf {
+    root().join("crates/interfaces/sql-cli/tests/sql/samples.sql")
+}
+
+/// The repository.
+pub(crate) fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// The same logs in three shapes.
+pub(crate) struct Shapes {
+    pub(crate) plain: Vec<PathBuf>,
+    pub(crate) compressed: Vec<PathBuf>,
+    pub(crate) archive: PathBuf,
+    _folder: TempDir,
+}
+
+/// Archives logs, in small blocks.
+pub(crate) fn archive_of(logs: &[PathBuf], archive: &Path) {
+    archive_in(&storage::at(archive).unwrap(), logs);
+}
+
+/// The same in a storage that may encrypt it.
+pub(crate) fn archive_in(storage: &dyn Storage, logs: &[PathBuf]) {
+    let mut told = |_: &Created| {};
+    let mut creator = Creator::new(storage, 2, &mut told).unwrap();
+    creator.block_size(BLOCK_SIZE);
+    for path in logs {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        creator.add(name, Arc::new(File::open(path).unwrap())).unwrap();
+    }
+    creator.finish().unwrap();
+}
+
+/// The samples, plain; compressed by us; in an archive of small blocks.
+pub(crate) static SHAPES: LazyLock<Shapes> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().unwrap();
+    let mut plain: Vec<_> =
+        fs::read_dir(root().join("samples/plain")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    plain.sort();
+    let archive = folder.path().join("archive");
+    archive_of(&plain, &archive);
+    let mut compressed = Vec::new();
+    for path in &plain {
+        let twin = folder.path().join(path.file_name().unwrap());
+        let how = Rewrite::Compress(CompressOptions::default());
+        Rewriter::new(how).workers(2).run(Input::open(path).unwrap(), File::create(&twin).unwrap()).unwrap();
+        assert!(fs::metadata(&twin).unwrap().len() <= fs::metadata(path).unwrap().len());
+        compressed.push(twin);
+    }
+    Shapes { plain, compressed, archive, _folder: folder }
+});
+
+impl Shapes {
+    /// The answer to a file of statements, of each shape: it must be the same.
+    #[track_caller]
+    pub(crate) fn same(&self, statements: &str) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("statements.sql");
+        fs::write(&file, statements).unwrap();
+        let run = |inputs: &[PathBuf]| -> String {
+            let mut command = sql(["--format", "csv", "--schema"]);
+            command.arg(schema()).arg("--file").arg(&file).args(inputs);
+            Ran::from(command.output().unwrap()).ok()
+        };
+        let plain = run(&self.plain);
+        assert_eq!(run(&self.compressed), plain, "compressed");
+        assert_eq!(run(std::slice::from_ref(&self.archive)), plain, "archive");
+        plain
+    }
+}

@@ -1,0 +1,309 @@
+//! Lays the figures out as tables. docs/reference/stats.md describes each column.
+
+use binlogz_figures::{Cell, Section};
+use binlogz_payload::statistics::{COLUMNS, compression_percentage};
+use jiff::Timestamp;
+
+use super::counts::Totals;
+use super::file::Stats;
+
+/// The grouping of figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// Each file.
+    File,
+    /// Each table.
+    Table,
+    /// The largest transactions.
+    Transaction,
+    /// Classes of transactions by size.
+    Size,
+    /// Each hour of commit.
+    Hour,
+}
+
+const NOT_COMPRESSED: &[&str] = &["reason", "description", "transactions", "bytes"];
+
+const FILES: &[&str] = &[
+    "file",
+    "log_type",
+    "server_version",
+    "checksum",
+    "bytes",
+    "transaction_bytes",
+    "events",
+    "transactions",
+    "compressed_transactions",
+    "inserts",
+    "updates",
+    "deletes",
+    "uncompressed_bytes",
+    "compressed_bytes",
+    "compression_percentage",
+    "first_commit",
+    "last_commit",
+];
+
+const TABLES: &[&str] = &[
+    "database",
+    "table",
+    "transactions",
+    "inserts",
+    "updates",
+    "deletes",
+    "uncompressed_bytes",
+    "compressed_bytes",
+    "compression_percentage",
+    "share_percent",
+];
+
+const TRANSACTIONS: &[&str] = &[
+    "file",
+    "offset",
+    "transaction_id",
+    "commit",
+    "tables",
+    "inserts",
+    "updates",
+    "deletes",
+    "uncompressed_bytes",
+    "compressed_bytes",
+    "compression_percentage",
+];
+
+const SIZES: &[&str] = &[
+    "size_from",
+    "size_to",
+    "transactions",
+    "compressed_transactions",
+    "row_changes",
+    "uncompressed_bytes",
+    "compressed_bytes",
+    "compression_percentage",
+];
+
+const HOURS: &[&str] = &[
+    "hour",
+    "transactions",
+    "compressed_transactions",
+    "row_changes",
+    "uncompressed_bytes",
+    "compressed_bytes",
+    "compression_percentage",
+];
+
+impl Stats {
+    /// All tables, in the order in which people ask: what is there, what fills it, what compression does, and when.
+    pub fn sections(&self) -> Vec<Section> {
+        vec![
+            self.files(),
+            self.tables(),
+            self.transactions(),
+            self.compression(),
+            self.not_compressed(),
+            self.sizes(),
+            self.hours(),
+        ]
+    }
+
+    /// One of the tables.
+    pub fn section(&self, by: By) -> Section {
+        match by {
+            By::File => self.files(),
+            By::Table => self.tables(),
+            By::Transaction => self.transactions(),
+            By::Size => self.sizes(),
+            By::Hour => self.hours(),
+        }
+    }
+
+    /// The rows of performance_schema.binary_log_transaction_compression_stats.
+    pub fn compression(&self) -> Section {
+        let rows = self.all.compression.rows().map(|(log, compression, row)| {
+            let mut cells: Vec<Cell> = vec![
+                log.to_string().into(),
+                compression.to_string().into(),
+                row.transaction_counter.into(),
+                row.compressed_bytes_counter.into(),
+                row.uncompressed_bytes_counter.into(),
+                row.compression_percentage().into(),
+            ];
+            for transaction in [&row.first_transaction, &row.last_transaction] {
+                cells.extend::<[Cell; 4]>([
+                    transaction.id.map_or_else(|| ANONYMOUS.to_owned(), |id| id.to_string()).into(),
+                    transaction.compressed_bytes.into(),
+                    transaction.uncompressed_bytes.into(),
+                    transaction.timestamp.map(utc).into(),
+                ]);
+            }
+            cells
+        });
+        let title = "performance_schema.binary_log_transaction_compression_stats";
+        Section { name: "compression", title, columns: &COLUMNS, rows: rows.collect() }
+    }
+
+    fn not_compressed(&self) -> Section {
+        let rows = self.all.reasons.iter().map(|(reason, totals)| {
+            vec![
+                reason.name().into(),
+                reason.to_string().into(),
+                totals.transactions.into(),
+                totals.bytes.into(),
+            ]
+        });
+        Section {
+            name: "not_compressed",
+            title: "Why transactions are not compressed",
+            columns: NOT_COMPRESSED,
+            rows: rows.collect(),
+        }
+    }
+
+    fn files(&self) -> Section {
+        let rows = self.files.iter().map(|file| {
+            let description = file.description.as_ref();
+            let checksum = description.map(|log| if log.has_checksums { "CRC32" } else { "NONE" });
+            let mut cells: Vec<Cell> = vec![
+                file.name.as_str().into(),
+                description.map(|log| log.writer.log_type.to_string()).into(),
+                description.map(|log| log.server_version.clone()).into(),
+                checksum.into(),
+                file.bytes.into(),
+                file.stored_bytes.into(),
+                file.events.into(),
+                file.totals.transactions.into(),
+                file.totals.compressed_transactions.into(),
+            ];
+            cells.extend(row_cells(&file.totals));
+            cells.extend(size_cells(&file.totals));
+            let (first, last) = file.commits.unzip();
+            cells.extend::<[Cell; 2]>([first.map(utc).into(), last.map(utc).into()]);
+            cells
+        });
+        Section { name: "files", title: "Files", columns: FILES, rows: rows.collect() }
+    }
+
+    fn tables(&self) -> Section {
+        let largest_first = self.all.tables.largest_first();
+        let all: u64 = largest_first.iter().map(|(_, totals)| totals.uncompressed_bytes).sum();
+        let rows = largest_first.into_iter().map(|(name, totals)| {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let compressed = totals.compressed_bytes();
+            let mut cells: Vec<Cell> = vec![
+                name.map(|name| text(&name.database)).into(),
+                name.map(|name| text(&name.table)).into(),
+                totals.transactions.into(),
+            ];
+            let of_one = Totals {
+                rows: totals.rows,
+                uncompressed_bytes: totals.uncompressed_bytes,
+                compressed_bytes: compressed,
+                ..Totals::default()
+            };
+            cells.extend(row_cells(&of_one));
+            cells.extend(size_cells(&of_one));
+            cells.push(Cell::decimal(100.0 * totals.uncompressed_bytes as f64 / all.max(1) as f64, 1));
+            cells
+        });
+        Section { name: "tables", title: "Tables", columns: TABLES, rows: rows.collect() }
+    }
+
+    fn transactions(&self) -> Section {
+        let rows = self.all.largest.largest_first().into_iter().map(|transaction| {
+            let mut cells: Vec<Cell> = vec![
+                self.files.get(transaction.file).map(|file| file.name.as_str()).into(),
+                transaction.offset.into(),
+                transaction.id.map_or_else(|| ANONYMOUS.to_owned(), |id| id.to_string()).into(),
+                transaction.commit_timestamp.map(utc).into(),
+                transaction.tables.into(),
+            ];
+            cells.extend(row_cells(&transaction.totals));
+            cells.extend(size_cells(&transaction.totals));
+            cells
+        });
+        Section {
+            name: "transactions",
+            title: "Largest transactions",
+            columns: TRANSACTIONS,
+            rows: rows.collect(),
+        }
+    }
+
+    fn sizes(&self) -> Section {
+        let rows = self.all.sizes.iter().map(|(class, totals)| {
+            let mut cells: Vec<Cell> = vec![class.from.into(), class.to.into()];
+            cells.extend(group_cells(totals));
+            cells
+        });
+        Section { name: "sizes", title: "Transactions by size", columns: SIZES, rows: rows.collect() }
+    }
+
+    fn hours(&self) -> Section {
+        let rows = self.all.hours.iter().map(|(hour, totals)| {
+            let begin = utc(hour.saturating_mul(3_600_000_000));
+            // To the minute.
+            let mut cells: Vec<Cell> = vec![begin.get(..16).unwrap_or(&begin).into()];
+            cells.extend(group_cells(totals));
+            cells
+        });
+        Section { name: "hours", title: "Hours", columns: HOURS, rows: rows.collect() }
+    }
+}
+
+/// The id of a transaction without GTID, as the server shows it.
+const ANONYMOUS: &str = "ANONYMOUS";
+
+fn row_cells(totals: &Totals) -> [Cell; 3] {
+    [totals.rows.inserts.into(), totals.rows.updates.into(), totals.rows.deletes.into()]
+}
+
+fn size_cells(totals: &Totals) -> [Cell; 3] {
+    let (compressed, uncompressed) = (totals.compressed_bytes, totals.uncompressed_bytes);
+    [uncompressed.into(), compressed.into(), compression_percentage(compressed, uncompressed).into()]
+}
+
+fn group_cells(totals: &Totals) -> impl Iterator<Item = Cell> {
+    let counts = [totals.transactions, totals.compressed_transactions, totals.rows.total()];
+    counts.into_iter().map(Cell::from).chain(size_cells(totals))
+}
+
+/// Microseconds since 1970 as the server prints a TIMESTAMP(6), in UTC; times after the year 9999 as its last
+/// moment.
+pub(crate) fn utc(microseconds: u64) -> String {
+    let microseconds = i64::try_from(microseconds).unwrap_or(i64::MAX);
+    let time = Timestamp::from_microsecond(microseconds).unwrap_or(Timestamp::MAX);
+    time.strftime("%Y-%m-%d %H:%M:%S%.6f").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_the_servers_in_utc() {
+        for (microseconds, expected) in [
+            (0, "1970-01-01 00:00:00.000000"),
+            (951_782_399_999_999, "2000-02-28 23:59:59.999999"),
+            (951_868_799_000_001, "2000-02-29 23:59:59.000001"),
+            (1_763_700_000_123_456, "2025-11-21 04:40:00.123456"),
+            (4_107_542_400_000_000, "2100-03-01 00:00:00.000000"),
+        ] {
+            assert_eq!(utc(microseconds), expected);
+        }
+        // No panic, whatever a log claims.
+        for beyond in [u64::MAX, i64::MAX as u64, 400_000_000_000_000_000] {
+            assert!(utc(beyond).starts_with("9999-12-"), "{}", utc(beyond));
+        }
+    }
+
+    #[test]
+    fn every_column_is_described_in_the_docs() {
+        let docs = include_str!("../../../../../docs/reference/stats.md");
+        for section in Stats::new(0).sections() {
+            assert!(docs.contains(&format!("`{}`", section.name)), "{}", section.name);
+            for column in section.columns {
+                assert!(docs.contains(&format!("`{column}`")), "{}.{column}", section.name);
+            }
+        }
+    }
+}
