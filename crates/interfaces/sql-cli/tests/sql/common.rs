@@ -80,7 +80,7 @@ pub(crate) fn schema() -> PathBuf {
 
 /// The repository.
 pub(crate) fn root() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.."))
 }
 
 /// The same logs in three shapes.

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use binlogz_testkit::{Error, Result, Tool, cache};
 
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../..");
 pub(crate) const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../scripts/compat/clients");
 
 /// A client's memory of its place.
