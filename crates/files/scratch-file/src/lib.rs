@@ -42,7 +42,7 @@ impl Scratch {
         Scratch::over(tempfile::tempfile()?)
     }
 
-    /// The same in this folder, in place of the system's.
+    /// An empty temporary file in `folder` instead of the system's folder for temporary files.
     ///
     /// # Errors
     ///

@@ -83,7 +83,7 @@ impl Verified {
 pub struct StoredChecksum(pub(crate) Option<u32>);
 
 impl StoredChecksum {
-    /// Its value; `None` if the event has none.
+    /// The checksum as a number; `None` if the event has none.
     pub fn value(self) -> Option<u32> {
         self.0
     }

@@ -147,7 +147,7 @@ impl EventType {
     }
 }
 
-/// What an event of a type may do to data, and whether it can be read here: the answer of
+/// Whether events of a type may change data, and whether this crate can read the change: the answer of
 /// [`EventType::changes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChangeContent {
@@ -165,7 +165,7 @@ pub enum ChangeContent {
 }
 
 impl EventType {
-    /// What an event of this type may do to data. A reader that passes over an event which is
+    /// Whether an event of this type may change data. A reader that passes over an event which is
     /// [`ChangeContent::Unread`] or [`ChangeContent::Lost`] must say so. An event of unknown type that carries
     /// [`crate::HeaderFlags::IGNORABLE`] may be passed over: its writer says that it changes nothing.
     ///

@@ -83,7 +83,7 @@ impl<'a> EventFrame<'a> {
         EventFrame::new(EventHeader::decode(bytes)?, bytes, checksum_size)
     }
 
-    /// The same for one that was verified when it was framed.
+    /// This event as a verified one. `proof` is from when it was framed, so its checksum is not compared again.
     #[inline]
     pub fn proven(self, proof: Verified) -> VerifiedFrame<'a> {
         VerifiedFrame { frame: self, proof }

@@ -4,8 +4,8 @@
 
 use std::borrow::Cow;
 
-/// The same text on one line: control characters become escapes (`
-/// `, `\u{1b}`), as do those that reverse the writing direction. Everything else is unchanged.
+/// Text on one line: control characters become escapes (`\n`, `\u{1b}`), as do those that reverse the writing direction.
+/// Everything else is unchanged.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(acts) {
         return Cow::Borrowed(text);

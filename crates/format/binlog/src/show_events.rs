@@ -70,7 +70,7 @@ pub fn event_type_name(event_type: EventType) -> &'static str {
     }
 }
 
-/// The same column of MariaDB's own events, as MariaDB 10.11 prints it.
+/// The column `Event_type` for the types that only MariaDB has, as MariaDB 10.11 prints it; `None` for any other type.
 fn mariadb_event_type_name(event_type: EventType) -> Option<&'static str> {
     Some(match event_type {
         EventType::MARIADB_ANNOTATE_ROWS => "Annotate_rows",

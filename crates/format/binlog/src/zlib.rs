@@ -14,7 +14,7 @@ const RATIO_MAX: u64 = 1032;
 /// Memory that is taken on trust for an expanded stream; beyond it, as much again as has come out.
 const TRUSTED: usize = 64 << 10;
 
-/// What is around a deflate stream.
+/// The bytes before and after a deflate stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wrap {
     /// zlib's header and checksum.

@@ -5,7 +5,7 @@
 pub struct EventPosition {
     /// Where it begins; of one inside a payload, where the payload event begins.
     pub offset: u64,
-    /// Its place in the payload.
+    /// Where the event is in the payload; `None` for an event outside payloads.
     pub inside: Option<InsidePayload>,
 }
 

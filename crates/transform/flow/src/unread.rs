@@ -43,7 +43,7 @@ pub struct UnreadEvents<'u> {
     pub position: EventPosition,
     /// The seconds since 1970 in its header.
     pub timestamp: u32,
-    /// Its type.
+    /// Type of the events.
     pub event_type: EventType,
     /// Database and table, where they are known.
     pub table: Option<(&'u str, &'u str)>,
@@ -53,7 +53,7 @@ pub struct UnreadEvents<'u> {
     pub events: u64,
 }
 
-/// What the events of an entry have in common.
+/// The fields that all events of an entry share.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     log: u64,
@@ -100,7 +100,7 @@ impl UnreadChanges {
         self.entries.values().map(|(_, events)| events).sum::<u64>() + self.others
     }
 
-    /// Those that have no entry: there is room for a thousand.
+    /// How many events have no entry of their own: there is room for a thousand entries.
     pub fn unnamed(&self) -> u64 {
         self.others
     }

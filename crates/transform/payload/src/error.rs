@@ -30,7 +30,7 @@ pub enum Error {
     Helper {
         /// The program.
         program: String,
-        /// What is wrong with it.
+        /// The rest of the message: what the program did wrong.
         wrong: String,
     },
     /// Reading or writing failed.

@@ -42,11 +42,11 @@ impl fmt::Display for LogType {
 /// One transaction as the server counts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TransactionFigures {
-    /// Its GTID; `None` if it is anonymous.
+    /// GTID of the transaction; `None` if it is anonymous.
     pub id: Option<Gtid>,
-    /// See the module.
+    /// Bytes that the server counts as compressed: which ones depends on the kind of log and its compression.
     pub compressed_bytes: u64,
-    /// See the module.
+    /// Bytes that the server counts as uncompressed: which ones depends on the kind of log and its compression.
     pub uncompressed_bytes: u64,
     /// Microseconds since 1970; `None` where the log doesn't say.
     pub timestamp: Option<u64>,

@@ -132,7 +132,7 @@ impl Verifier {
         Ok(visitor.finish())
     }
 
-    /// The same for bytes in memory.
+    /// Verifies the bytes of a log, or a part of one that begins at `offset`, in memory.
     ///
     /// # Errors
     ///

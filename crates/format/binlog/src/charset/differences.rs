@@ -1,6 +1,6 @@
-//! What MySQL's East Asian character sets map otherwise than the web's encodings: made by `scripts/make-charsets.sh` from
-//! the answers of MySQL 9.7.4 to `SELECT HEX(CONVERT(CONVERT(x'8160' USING sjis) USING utf32))` and so on, for every
-//! code. Don't edit.
+//! Codes that MySQL's East Asian character sets map differently from the web's encodings. Made by
+//! `scripts/make-charsets.sh` from the answers of MySQL 9.7.4 to `SELECT HEX(CONVERT(CONVERT(x'8160' USING sjis) USING
+//! utf32))` and so on, for every code. Don't edit.
 
 use super::multi_byte::CodeRun;
 

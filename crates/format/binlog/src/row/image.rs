@@ -67,7 +67,7 @@ impl CellSpan {
         }
     }
 
-    /// The same range, shifted back by `by` bytes.
+    /// Shifts the span's range back by `by` bytes; a span without bytes is returned unchanged.
     pub(super) fn moved_back(self, by: u32) -> Self {
         match self {
             CellSpan::Absent | CellSpan::Null => self,

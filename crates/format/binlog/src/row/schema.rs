@@ -56,7 +56,7 @@ pub struct ColumnSchema {
     pub unsigned: Option<bool>,
     /// Collation id of a character, ENUM or SET column.
     pub collation: Option<u64>,
-    /// Its name.
+    /// Name of the column.
     pub name: Option<Box<[u8]>>,
     /// Members of an ENUM or SET column, in its character set.
     pub members: Option<Box<[Box<[u8]>]>>,
@@ -66,7 +66,7 @@ pub struct ColumnSchema {
     pub dimensionality: Option<u64>,
     /// Whether `SELECT *` shows it.
     pub visible: Option<bool>,
-    /// Its part in the primary key.
+    /// How the column takes part in the primary key.
     pub primary_key: Option<PrimaryKeyPart>,
 }
 

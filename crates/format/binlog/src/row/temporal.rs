@@ -80,7 +80,7 @@ impl Date {
         Ok(Date { packed: cursor.u24("date")? })
     }
 
-    /// The same of three bytes that are at hand.
+    /// Decodes the three bytes of a row.
     #[inline]
     pub fn from_bytes([low, middle, high]: [u8; 3]) -> Self {
         Date { packed: u32::from_le_bytes([low, middle, high, 0]) }

@@ -46,7 +46,7 @@ pub enum Boundary {
     Outside,
     /// The first event of a transaction with several events.
     Begin,
-    /// The same, although the previous transaction did not end: it was cut off.
+    /// The first event of a transaction, although the previous transaction did not end: it was cut off.
     BeginAgain,
     /// Within a transaction, neither first nor last.
     Inside,

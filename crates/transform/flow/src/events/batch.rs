@@ -72,7 +72,7 @@ pub(super) struct PayloadPlace {
     pub(super) header: EventHeader,
     /// The event up to its payload.
     pub(super) front: Box<[u8]>,
-    /// Its stored checksum, where the log has checksums.
+    /// The payload event's stored checksum, where the log has checksums.
     pub(super) checksum: Option<u32>,
     /// All of it.
     pub(super) source: Arc<PayloadBytes>,

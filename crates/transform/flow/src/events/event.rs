@@ -30,11 +30,11 @@ pub struct Event<'a> {
     pub log: &'a Log,
     /// Where it is in that log.
     pub position: EventPosition,
-    /// Its boundary in the transaction. A payload ends a transaction as far as the log is concerned, and all
+    /// The event's boundary in the transaction. A payload ends a transaction as far as the log is concerned, and all
     /// events inside are [`Boundary::Inside`]; [`Item::PayloadEnd`] then ends the transaction.
     pub placement: Placement,
-    /// Its header. MariaDB's compressed events have the type that they have expanded, and the size that they have in
-    /// the log.
+    /// The event's header. MariaDB's compressed events have the type that they have expanded, and the size that they have
+    /// in the log.
     pub header: EventHeader,
     /// The bytes between header and checksum. For a payload event, only the fields before the payload.
     pub body: &'a [u8],
@@ -69,7 +69,7 @@ impl Stored {
 pub struct PayloadEnd {
     /// Where the payload event begins.
     pub offset: u64,
-    /// Its size and its events: as found, not as declared.
+    /// Sizes of the payload and the number of its events: as found, not as declared.
     pub sizes: PayloadSizes,
 }
 
@@ -126,7 +126,8 @@ impl Event<'_> {
         self.unread_of(Some(unread::names(schema)), unread::why(error));
     }
 
-    /// The same for an event of this table, or of none that is known.
+    /// Notes that this event could not be read, and why. `table` is the database and table it belongs to; `None`:
+    /// unknown.
     #[cold]
     pub(super) fn unread_of(&self, table: Option<(&[u8], &[u8])>, why: String) {
         if let Some(notes) = self.unread {

@@ -26,7 +26,7 @@ pub struct Listed<'l> {
 /// The outline of an event: nothing is decoded or looked up.
 #[derive(Debug, Clone, Copy)]
 pub struct Outline<'l> {
-    /// Its type.
+    /// Type of the event.
     pub event_type: EventType,
     /// The flags of its header.
     pub flags: HeaderFlags,
@@ -115,7 +115,7 @@ impl<'l> Listed<'l> {
         self.places_from(0)
     }
 
-    /// Those from a place on.
+    /// The events from a place in the list on, each with its place.
     pub fn places_from(self, place: usize) -> impl Iterator<Item = (usize, Item<'l>)> + use<'l> {
         let steps = self.steps.iter().enumerate().skip(place);
         steps.filter_map(move |(place, step)| Some((place, item_of(self.batch, self.expanded, step)?)))

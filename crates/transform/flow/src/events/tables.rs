@@ -29,7 +29,7 @@ pub struct Tables {
 /// The role of an event for a table.
 #[derive(Debug, Clone)]
 pub enum TableEvent<'a> {
-    /// Its table map.
+    /// The table map that describes the table.
     Map(Arc<TableSchema>),
     /// Rows of it, unread, with the table as its table map described it.
     Rows(Arc<TableSchema>, RowsEvent<'a>),
@@ -55,7 +55,7 @@ impl Tables {
         self.take(batch.log(), &batch.carried().table_maps, batch.offset())
     }
 
-    /// The same for the start of events that were kept.
+    /// Takes the table maps that are in force where kept events begin.
     ///
     /// # Errors
     ///

@@ -36,11 +36,11 @@ pub enum Rewrite {
 /// A transaction's place in the log read and in the log written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MovedTransaction {
-    /// Its GTID; `None` for anonymous ones.
+    /// GTID of the transaction; `None` for anonymous ones.
     pub gtid: Option<Gtid>,
-    /// Its range in the log read.
+    /// The transaction's range in the log read, in bytes.
     pub old: Range<u64>,
-    /// Its range in the log written.
+    /// The transaction's range in the log written, in bytes.
     pub new: Range<u64>,
 }
 

@@ -56,9 +56,9 @@ pub struct RowChanges {
 /// A row inserted, updated or deleted.
 #[derive(Debug, Clone)]
 pub struct RowChange {
-    /// Its position; [`RowChanges::after`] continues after it.
+    /// Where the row is; [`RowChanges::after`] continues after it.
     pub position: RowPosition,
-    /// Its transaction; `None` if anonymous or without a GTID event.
+    /// GTID of the row's transaction; `None` if anonymous or without a GTID event.
     pub gtid: Option<Gtid>,
     /// The kind of change.
     pub kind: RowsKind,
@@ -85,12 +85,12 @@ pub struct RowPosition {
 }
 
 impl RowChange {
-    /// Its images.
+    /// The row's images, before and after the change.
     pub fn row(&self) -> Row<'_, '_> {
         self.row.row()
     }
 
-    /// Its table.
+    /// The table that the row belongs to.
     pub fn table(&self) -> &TableSchema {
         self.row.schema()
     }

@@ -36,7 +36,7 @@ const GTID_EVENT_SIZE_MAX: u32 = 1024;
 /// A part of the log that can't be saved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostRange {
-    /// Its range, from the first byte left out to the first one after it.
+    /// The lost bytes, from the first byte left out to the first one after it.
     pub range: Range<u64>,
     /// Where the damage was noticed.
     pub damage: u64,

@@ -63,7 +63,7 @@ pub struct FoundEvent {
     pub log: usize,
     /// Where it is in that log.
     pub place: EventSpan,
-    /// Its header.
+    /// The event's header.
     pub header: EventHeader,
     /// Bytes of its body, the transaction length not counted.
     pub body_size: u64,

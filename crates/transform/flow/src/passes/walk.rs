@@ -206,7 +206,7 @@ impl<W: Walker> Events<'_, W> {
     }
 }
 
-/// Those of payloads have no checksums; all others were compared.
+/// Events inside payloads have no checksums of their own; those of all other events were compared.
 impl<W: Walker> EventVisitor<StoredChecksum> for Events<'_, W> {
     type Error = PayloadError;
 

@@ -89,7 +89,7 @@ pub trait Live: Read + Send {
 pub enum Input {
     /// A file, or bytes in memory: anything too large to keep is read a second time.
     Places(Arc<dyn ReadAt>),
-    /// The same, but skipping a part of it: see [`Input::starting_at`].
+    /// A file of which a part is skipped: see [`Input::starting_at`].
     Seek {
         /// The file.
         places: Arc<dyn ReadAt>,
@@ -98,7 +98,7 @@ pub enum Input {
     },
     /// Bytes in order: anything too large to keep is spilled to a temporary file.
     Stream(Box<dyn Read + Send>),
-    /// The same, without some parts of the log, which are not in the stream.
+    /// Bytes in order, without some parts of the log, which are not in the stream.
     Sparse {
         /// The other bytes, one after the other.
         stream: Box<dyn Read + Send>,
@@ -106,9 +106,9 @@ pub enum Input {
         /// event to the beginning of another, or to the log's end.
         gaps: Vec<Range<u64>>,
     },
-    /// The same, passing on every event as it arrives.
+    /// Bytes in order, of which each event is passed on as soon as it arrives.
     Live(Box<dyn Live>),
-    /// The same from a file descriptor that may keep a reader waiting.
+    /// Bytes in order, from a file descriptor that may keep a reader waiting.
     Pipe(Pipe),
 }
 

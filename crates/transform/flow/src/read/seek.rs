@@ -38,8 +38,8 @@ enum Wanted {
 }
 
 impl Input {
-    /// The same log, without reading what is between its head and `start`: the first event after the head is
-    /// the one at `start`. It is unchanged if that can't be determined, or if it can't be read at any place.
+    /// This log without the bytes between its head and `start`: the first event after the head is the one at `start`. The
+    /// input is returned unchanged if that can't be determined, or if it can't be read at any place.
     #[must_use]
     pub fn starting_at(self, start: u64) -> Input {
         self.from(start, Wanted::Event)

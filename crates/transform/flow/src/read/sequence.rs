@@ -23,7 +23,7 @@ use crate::read::seek::{WINDOW_SIZE, format_description, read};
 /// How much of a log is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FactsUpTo {
-    /// Its begin, up to its first transaction.
+    /// The log's beginning, up to its first transaction.
     FirstTransaction,
     /// All of it: its transactions are then known.
     End,
@@ -32,7 +32,7 @@ pub enum FactsUpTo {
 /// The facts of a log that tell which one it follows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogFacts {
-    /// Its name for people; its number is that of the last part of a path.
+    /// The log's name for people, maybe with a path; the number in the file name is the log's number.
     pub name: String,
     /// The server that wrote its format description.
     pub server_id: Option<u32>,
@@ -46,7 +46,7 @@ pub struct LogFacts {
     pub previous: Option<GtidSet>,
     /// The GTID of its first transaction, if that has one.
     pub first: Option<Gtid>,
-    /// Its transactions, if all of them were looked at.
+    /// The log's transactions, if all of them were looked at.
     pub gtids: Option<GtidSet>,
     /// The last of them.
     pub last: Option<Gtid>,
@@ -258,7 +258,8 @@ impl LogFacts {
         Ok(Sequel::ByNumbers)
     }
 
-    /// What the GTIDs say; `None`: nothing.
+    /// Whether GTIDs show that this log continues `before`. `had` and `has` are the transactions before the earlier log
+    /// and before this one. `None`: GTIDs alone don't tell.
     fn follow_by_gtids(
         &self,
         before: &LogFacts,

@@ -20,7 +20,7 @@ impl Recipe {
     /// All of them, the usual one first.
     pub const ALL: [Recipe; 3] = [Recipe::Sized, Recipe::Unsized, Recipe::UnsizedFlushed];
 
-    /// Its name in manifests and messages.
+    /// The recipe's name in manifests and messages.
     pub fn name(self) -> &'static str {
         match self {
             Recipe::Sized => "sized",

@@ -33,7 +33,7 @@ impl ServerGeneration {
         Self::of_version_number(version_number(version.as_bytes()))
     }
 
-    /// The same, by its version as a number: 80033 for 8.0.33.
+    /// The generation of a server, by its version as a number: 80033 for 8.0.33.
     pub fn of_version_number(version: u32) -> Self {
         match version {
             80_020..=80_033 => ServerGeneration::Flushed,

@@ -94,7 +94,7 @@ impl Extracted<'_> {
         self.candidate.inner_size
     }
 
-    /// Those bytes, if they are held in memory: of one that would be compressed.
+    /// The bytes that the compressor gets, if they are held in memory: those of a transaction that would be compressed.
     pub fn held(&self) -> Option<&[u8]> {
         match self.events {
             Events::Held(bytes, _) => Some(bytes),
@@ -124,7 +124,7 @@ impl Extracted<'_> {
         size_with(gtid, *inner_size, payload_size, self.framing, self.scratch)
     }
 
-    /// The same, for a later call.
+    /// The sizes of this transaction, to compute its compressed size in a later call.
     pub fn size(&self) -> TransactionSize {
         TransactionSize {
             gtid: self.candidate.gtid.clone(),

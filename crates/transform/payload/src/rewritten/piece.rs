@@ -33,11 +33,11 @@ pub enum RewrittenSpan {
 /// A transaction in the input, and where it goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransactionMark {
-    /// Its GTID; `None` for anonymous ones.
+    /// GTID of the transaction; `None` for anonymous ones.
     pub gtid: Option<Gtid>,
-    /// Its range in the input's log.
+    /// The transaction's range in the input's log, in bytes.
     pub old: Range<u64>,
-    /// Its spans in [`Rewritten::spans`].
+    /// The transaction's spans in [`Rewritten::spans`].
     pub spans: Range<usize>,
     /// The payload it became; `None` if it stays as it is.
     pub payload: Option<PayloadMark>,

@@ -71,7 +71,7 @@ impl<W: Write> PositionWriter<W> {
         PositionWriter { out, offset: 0, written: 0, refuse_ambiguity: reversible }
     }
 
-    /// The same, in the middle of a log.
+    /// A writer that continues at `offset` in the middle of a log.
     pub fn resume(out: W, offset: u64, reversible: bool) -> Self {
         let writer = PositionWriter::new(out, reversible);
         PositionWriter { offset, ..writer }

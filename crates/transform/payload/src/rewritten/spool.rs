@@ -155,7 +155,7 @@ impl Spool {
         self.memory.get_mut(start..end)
     }
 
-    /// The same, read-only.
+    /// A range of the bytes, read-only, if all of it is in memory.
     #[inline]
     pub fn memory(&self, range: Range<u64>) -> Option<&[u8]> {
         self.memory.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)

@@ -144,7 +144,7 @@ impl Candidate {
         self.last = *header;
     }
 
-    /// That event is whole, and not damaged.
+    /// The event that was last added is whole, and not damaged.
     #[inline]
     pub(crate) fn event_end(&mut self, verified: Verified) {
         self.verified = verified;

@@ -31,13 +31,13 @@ pub enum Ineligible {
     Incomplete,
     /// It holds events that no server puts there, or of unknown types.
     UnknownEvents,
-    /// Its payload would exceed the 1 GiB that an event may have.
+    /// The payload would exceed the 1 GiB that an event may have.
     TooLarge,
     /// The format description can't be changed reversibly to announce payloads.
     FormatDescription,
-    /// Its positions would not come back: they are neither its own nor its source's in one sequence.
+    /// The events' positions would not come back: they are neither their own nor their source's in one sequence.
     Positions,
-    /// Its GTID event would not come back: its transaction length field is wrong.
+    /// The GTID event would not come back: its transaction length field is wrong.
     TransactionLength,
 }
 

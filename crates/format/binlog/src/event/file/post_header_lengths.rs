@@ -10,7 +10,7 @@ use crate::event_type::EventType;
 pub struct PostHeaderLengths([u8; POST_HEADER_LENGTHS.len()]);
 
 impl Default for PostHeaderLengths {
-    /// Those of MySQL 9.7, for streams without format description.
+    /// The post-header lengths of MySQL 9.7, for streams without a format description.
     fn default() -> Self {
         PostHeaderLengths(POST_HEADER_LENGTHS)
     }

@@ -42,7 +42,7 @@ const END: u32 = 1;
 /// Bits one after the other.
 pub(crate) struct Bits<'a> {
     bytes: slice::Iter<'a, u8>,
-    /// Those of the byte at hand, then [`END`].
+    /// The bits of the current byte that are still to be read; above them one set bit, [`END`], marks where they end.
     left: u32,
 }
 

@@ -24,7 +24,7 @@ pub struct ColumnDefinition<'a> {
     pub unsigned: Option<bool>,
     /// Collation id of a character, ENUM or SET column.
     pub collation: Option<u64>,
-    /// Its name (`binlog_row_metadata=FULL`).
+    /// Name of the column (`binlog_row_metadata=FULL`).
     pub name: Option<&'a [u8]>,
     /// Members of an ENUM or SET column (FULL).
     pub members: Option<Strings<'a>>,
@@ -34,7 +34,7 @@ pub struct ColumnDefinition<'a> {
     pub dimensionality: Option<u64>,
     /// Whether `SELECT *` shows it (FULL, since 8.0.23).
     pub visible: Option<bool>,
-    /// Its part in the primary key (FULL).
+    /// How the column takes part in the primary key (FULL).
     pub primary_key: Option<PrimaryKeyPart>,
 }
 

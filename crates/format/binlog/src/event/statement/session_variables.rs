@@ -105,7 +105,7 @@ impl UserVarType {
 pub struct UserVarEvent<'a> {
     /// Name of the variable, without the `@`.
     pub name: &'a [u8],
-    /// Its new value; `None` for NULL.
+    /// The variable's new value; `None` for NULL.
     pub value: Option<UserVarValue<'a>>,
 }
 

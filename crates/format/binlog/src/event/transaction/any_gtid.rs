@@ -65,7 +65,7 @@ impl<'a> AnyGtidEvent<'a> {
         }
     }
 
-    /// The same event with another clock; an event without a clock is unchanged.
+    /// The event with `clock` in place of its own logical clock; an event without a clock is returned unchanged.
     pub fn with_logical_clock(mut self, clock: LogicalClock) -> Self {
         match &mut self {
             AnyGtidEvent::Untagged(event) => event.logical_clock = event.logical_clock.map(|_| clock),

@@ -73,9 +73,9 @@ pub enum JsonValue<'a> {
     DateTime(DateTime),
     /// Any other value of SQL, as bytes.
     Opaque {
-        /// Its type.
+        /// The value's type in SQL.
         column_type: ColumnType,
-        /// Its bytes.
+        /// The value's bytes.
         bytes: &'a [u8],
     },
     /// An array.

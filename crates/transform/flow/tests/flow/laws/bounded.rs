@@ -57,11 +57,11 @@ fn memory_does_not_grow_with_the_log() {
 enum Source<'a> {
     /// A file.
     File(&'a Path),
-    /// The same through a pipe.
+    /// A file, read through a pipe.
     Pipe(&'a Path),
     /// [`log_with_zeros`], at any place.
     Places(EventType),
-    /// The same in order.
+    /// [`log_with_zeros`], read in order.
     Stream(EventType),
 }
 

@@ -8,7 +8,7 @@ use super::support::{Pieces, compress, compression, expand, options, places, rew
 
 const ALL: [fn() -> Rewrite; 3] = [|| Rewrite::Expand, || compression(3), || Rewrite::Recompress(options(5))];
 
-/// Those that are quick enough to go through many times.
+/// Real logs that are small enough to go through many times.
 fn small_logs() -> Vec<RealBinlog> {
     let mut files = real::every_binlog();
     files.retain(|file| !file.name.contains("levels") && !file.name.ends_with("binlog.000002"));

@@ -216,7 +216,7 @@ mod tests {
         (helper, library)
     }
 
-    /// What it says, or why it was given up.
+    /// Asks a helper that runs `script` to compress. Returns the message of its failure, and the library it stands for.
     fn asked(version: &'static str, script: &str) -> (String, Library) {
         let (helper, library) = helper(version, script);
         let answer = helper.and_then(|mut helper| {

@@ -39,7 +39,7 @@ impl Library {
         Library::Helper("1.5.0"),
     ];
 
-    /// Its version, as `1.5.7`.
+    /// The version of zstd, as `1.5.7`.
     pub fn version(self) -> &'static str {
         match self {
             Library::Linked => zstd_safe::version_string(),
