@@ -25,7 +25,7 @@ test: ## every test; installs the private servers it needs
 test-programs:
 	cargo test --workspace --no-run
 
-lint: ## formatting, clippy and docs without warnings, scripts, code in comments, imports (Python 3), links of the pages
+lint: ## formatting, clippy and docs without warnings, scripts, code in comments, imports, names (Python 3), links of the pages
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings --allow rustdoc::private-intra-doc-links" \
@@ -33,6 +33,7 @@ lint: ## formatting, clippy and docs without warnings, scripts, code in comments
 	scripts/lint-scripts.sh
 	scripts/lint-comments.py --check
 	scripts/import-graph.py --check
+	scripts/lint-names.py --check
 	scripts/package-crates.sh --no-verify --allow-dirty
 	scripts/check-dependencies.sh
 	scripts/run-tests.sh --quiet --workspace --test docs links
