@@ -164,12 +164,12 @@ impl Archived {
         self.archive.storage.is_encrypted().map_err(io::Error::other)
     }
 
-    /// Its transactions, as its archive's manifest has them.
+    /// The log's transactions, as the archive's manifest has them; `None`: the manifest's GTIDs can't be read.
     pub fn gtids(&self) -> Option<GtidSet> {
         self.entry.gtid_set().ok()
     }
 
-    /// What its archive's manifest tells of its place among other logs.
+    /// The facts that place this log among others, from the archive's manifest.
     ///
     /// # Errors
     ///

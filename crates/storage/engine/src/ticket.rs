@@ -13,9 +13,9 @@ use crate::prepared::{Outcome, Prepared};
 /// A transaction that is in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Committed {
-    /// Its GTID; `None`: anonymous, or empty.
+    /// GTID of the transaction; `None`: anonymous, or empty.
     pub gtid: Option<Gtid>,
-    /// Its form in the log.
+    /// The transaction's form in the log.
     pub outcome: Outcome,
     /// Where it ends; `None` if it is empty.
     pub end: Option<Position>,
@@ -31,7 +31,7 @@ pub(crate) struct Ticket {
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
     pub(crate) prepared: Prepared,
-    /// Its place in the order of all commits, across files.
+    /// The commit's place in the order of all commits, across files.
     pub(crate) sequence: i64,
     pub(crate) outcome: Option<Result<Committed>>,
     waiting: Option<Thread>,

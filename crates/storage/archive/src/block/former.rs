@@ -85,9 +85,9 @@ impl Hasher for AsItIs {
 pub(crate) struct Found {
     /// 0: nowhere; 1: in this block; otherwise 2 + the index of the reference.
     pub(crate) source: usize,
-    /// Its number among the images of its table there.
+    /// The image's number among the images of its table in that block.
     pub(crate) number: usize,
-    /// Its size in bytes.
+    /// Size of the image in bytes.
     pub(crate) size: usize,
     /// It is not the same image, but an earlier one of the same row.
     pub(crate) differs: bool,

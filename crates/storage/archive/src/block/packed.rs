@@ -239,13 +239,13 @@ fn take_maps(from: &mut Taker<'_>) -> Result<Vec<Vec<u8>>> {
     Ok(maps)
 }
 
-/// What a block of columns begins with.
+/// The start of a block of columns: everything before the columns themselves.
 pub(crate) struct Front<'a> {
     /// The table maps in force where it begins.
     pub(crate) maps: Vec<Vec<u8>>,
-    /// Its events.
+    /// How many events the block has.
     pub(crate) count: usize,
-    /// Its columns, and what follows them.
+    /// The block's columns, and everything after them.
     pub(crate) from: Taker<'a>,
 }
 

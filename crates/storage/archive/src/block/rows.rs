@@ -86,7 +86,7 @@ pub(crate) struct Table {
     places: Vec<Place>,
     /// By source: the number that follows the last image taken from there.
     next: Vec<i64>,
-    /// Its numbers in the blocks that are referred to.
+    /// The table's number in each of the blocks that this one refers to; `None`: that block doesn't have the table.
     elsewhere: Vec<Option<usize>>,
     history: History,
     /// Whether values may be differences.

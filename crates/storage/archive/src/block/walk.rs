@@ -56,7 +56,7 @@ pub(crate) trait Walk {
     fn packed(&mut self, column: Column, base: i64) -> Result<i64>;
     /// Bytes that both sides know.
     fn known(&mut self, bytes: &[u8]) -> Result<()>;
-    /// The same bytes as at an earlier place.
+    /// Bytes that repeat an earlier range of the log.
     fn again(&mut self, range: Range<usize>) -> Result<()>;
     /// `size` bytes that are in another block; `bytes` gives them when they have to be written.
     fn copy<'b>(&mut self, size: usize, bytes: impl FnOnce() -> Option<&'b [u8]>) -> Result<()>;

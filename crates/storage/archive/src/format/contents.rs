@@ -79,13 +79,13 @@ pub struct Contents {
 /// A table.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TableName {
-    /// Its database.
+    /// Name of the table's database.
     pub database: Vec<u8>,
-    /// Its name.
+    /// Name of the table.
     pub table: Vec<u8>,
     /// The column whose values are in ranges and filters.
     pub key: Option<KeyColumn>,
-    /// Its columns; `None`: archives of earlier versions don't tell them.
+    /// Columns of the table; `None`: archives of earlier versions don't tell them.
     pub definition: Option<Definition>,
 }
 
@@ -97,7 +97,7 @@ pub struct Definition(Arc<[u8]>);
 const TABLE_MAP_LENGTH: u8 = 8;
 
 impl Definition {
-    /// That of a table map.
+    /// The definition in the body of a table map; `None`: the map can't be read.
     fn of(body: &[u8], post_header_length: u8) -> Option<Self> {
         let map = TableMapEvent::decode(body, post_header_length).ok()?;
         let nameless = TableMapEvent { database: b"", table: b"", ..map }.encode(TABLE_MAP_LENGTH).ok()?;
@@ -139,9 +139,9 @@ impl TableName {
 /// The column of a table's keys.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyColumn {
-    /// Its number, from 0.
+    /// The column's number, from 0.
     pub index: usize,
-    /// Its name, if it is logged.
+    /// The column's name, if it is logged.
     pub name: Option<Vec<u8>>,
 }
 
@@ -160,9 +160,9 @@ pub struct BlockContents {
     pub has_all_gtids: bool,
     /// When its transactions were committed, in seconds since 1970: the first and the last.
     pub commits: Option<(u64, u64)>,
-    /// Its last events, if they are in no transaction: what ends a log.
+    /// The block's last events, if they are in no transaction: the events that end a log.
     pub tail: Vec<u8>,
-    /// Its tables with rows.
+    /// The tables that have rows in the block.
     pub tables: Vec<TableContents>,
     /// Where it begins in the log with its payloads, if that had some.
     pub origin: Option<u64>,
@@ -172,7 +172,7 @@ pub struct BlockContents {
 /// Rows of a table in a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableContents {
-    /// Its number among the tables.
+    /// The table's number in [`Contents::tables`].
     pub table: u32,
     /// Rows inserted.
     pub inserted: u64,
@@ -541,7 +541,7 @@ impl Contents {
         Ok(out)
     }
 
-    /// The same, unpacked.
+    /// The contents as bytes, before these are compressed.
     pub fn encode_plain(&self) -> Vec<u8> {
         let mut plain = Vec::new();
         let mut numbers: HashMap<&Definition, u64> = HashMap::new();
@@ -578,7 +578,7 @@ impl Contents {
         Contents::decode_plain(&plain, version, blocks)
     }
 
-    /// The same of bytes that are unpacked.
+    /// Decodes contents that are not compressed, for an object of this version and an index of so many blocks.
     ///
     /// # Errors
     ///

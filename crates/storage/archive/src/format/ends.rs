@@ -42,7 +42,7 @@ pub(crate) const VERSION_DEFINITIONS: u32 = 9;
 pub const HEAD_SIZE: u64 = 12;
 /// Bytes after the index.
 const TAIL_SIZE: u64 = 32;
-/// The same before version 3.
+/// Bytes after the index before version 3.
 const TAIL_SIZE_2: u64 = 24;
 /// The largest index.
 const INDEX_SIZE_MAX: u32 = 256 << 20;

@@ -47,9 +47,9 @@ const LOGS_MAX: u64 = 1 << 16;
 /// A log that has blocks in an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogEntry {
-    /// Its file name; empty in version 1.
+    /// File name of the log; empty in version 1.
     pub name: String,
-    /// Its magic, format description and previous GTIDs.
+    /// The log's magic, format description and previous GTIDs.
     pub head: Vec<u8>,
 }
 
@@ -60,11 +60,11 @@ pub struct BlockEntry {
     pub log: u32,
     /// Where it begins in the log.
     pub offset: u64,
-    /// Its bytes in the log.
+    /// Size of the block in the log, in bytes.
     pub size: u64,
     /// Where it begins in the object.
     pub at: u64,
-    /// Its bytes in the object.
+    /// Size of the block in the object, in bytes.
     pub packed_size: u64,
     /// CRC-32 of its bytes in the object.
     pub crc32: u32,
@@ -85,7 +85,7 @@ pub struct BlockEntry {
 pub struct Index {
     /// The logs that have blocks in it.
     pub logs: Vec<LogEntry>,
-    /// Its blocks.
+    /// The blocks of the object.
     pub blocks: Vec<BlockEntry>,
     /// Where it is told what they hold; `None`: nowhere.
     pub contents: Option<ContentsEntry>,
@@ -96,7 +96,7 @@ pub struct Index {
 pub struct ContentsEntry {
     /// Where that begins in the object.
     pub at: u64,
-    /// Its bytes.
+    /// Size of the contents in the object, in bytes.
     pub size: u64,
     /// Their CRC-32.
     pub crc32: u32,
@@ -198,7 +198,7 @@ pub(crate) fn times<'a>(blocks: impl IntoIterator<Item = &'a BlockEntry>) -> Opt
     blocks.into_iter().fold(None, |times, block| join_times(times, block.times))
 }
 
-/// The same for two parts.
+/// The smaller first and the larger last timestamp of two ranges.
 pub(crate) fn join_times(one: Option<(u32, u32)>, other: Option<(u32, u32)>) -> Option<(u32, u32)> {
     match (one, other) {
         (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.max(other.1))),
@@ -233,7 +233,7 @@ impl BlockEntry {
         self.log == u32::MAX
     }
 
-    /// Its bytes in the index, and in the header of the block with this number.
+    /// Appends the entry's bytes, which stand in the index and in the header of the block with this number.
     pub(crate) fn encode(&self, out: &mut Vec<u8>, number: u32) {
         varint::put(out, self.log.into());
         for number in [self.offset, self.size, self.at, self.packed_size] {

@@ -75,7 +75,7 @@ struct AsStored<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Retired {
-    /// Its name.
+    /// The object's name.
     pub object: ObjectName,
     /// When the manifest stopped naming it, in seconds since 1970.
     pub since: u64,
@@ -85,12 +85,12 @@ pub struct Retired {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileEntry {
-    /// Its file name.
+    /// File name of the log.
     pub name: LogName,
     /// The objects that hold it, in the order of its parts.
     #[serde(alias = "object", deserialize_with = "one_or_several")]
     pub objects: Vec<ObjectName>,
-    /// Its bytes.
+    /// Size of the log in bytes.
     pub size: u64,
     /// The SHA-256 of its bytes, in hexadecimal.
     pub sha256: String,
@@ -198,7 +198,8 @@ impl Manifest {
         Manifest::copy_after(storage, None)
     }
 
-    /// The same; `written`: this run has just written it, so the copy is another.
+    /// Copies the current manifest to the copy, unless the copy has the same bytes already. `written`: the manifest that
+    /// this run has just written; the copy is then another for certain, and isn't compared.
     fn copy_after(storage: &dyn Storage, written: Option<&ManifestBytes>) -> Result<()> {
         for _ in 0..COPY_ATTEMPTS_MAX {
             let mut copied = None;
@@ -360,7 +361,7 @@ impl Manifest {
     }
 }
 
-/// What every version begins with.
+/// The fields that every version of a manifest begins with.
 #[derive(Deserialize)]
 struct Head {
     format: String,

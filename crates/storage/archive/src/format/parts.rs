@@ -49,7 +49,8 @@ pub(super) struct Part {
     size: u64,
     /// The SHA-256 of the object, in hexadecimal.
     sha256: String,
-    /// What was read from it; `None`: one of its two objects is damaged, so it is to be stored again.
+    /// First name and hash of the part's logs, from when it was read; `None`: one of its two objects is damaged, so it is
+    /// to be stored again.
     #[serde(skip)]
     known: Option<Known>,
 }
@@ -86,12 +87,12 @@ impl Part {
         Ok(part)
     }
 
-    /// Its two objects.
+    /// Names of the part's two objects, which have the same bytes.
     pub(super) fn objects(&self) -> [ObjectName; 2] {
         [self.object.clone(), self.object.copy()]
     }
 
-    /// Its entries, from whichever object is whole.
+    /// Reads the part's entries, from whichever of its two objects is whole.
     pub(super) fn read(&mut self, storage: &dyn Storage) -> Result<Vec<FileEntry>> {
         let [first, copy] = self.objects();
         self.known = None;
@@ -110,7 +111,7 @@ impl Part {
         Ok(files)
     }
 
-    /// What is wrong with its objects, one line each.
+    /// The damage of the part's objects, one line each; empty if both are whole.
     pub(super) fn problems(&self, storage: &dyn Storage) -> Vec<String> {
         let damaged = self.objects().into_iter().filter_map(|name| self.packed(storage, &name).err());
         damaged.map(|error| format!("part of the manifest: {error}; it is there a second time")).collect()

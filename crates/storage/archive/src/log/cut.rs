@@ -21,7 +21,7 @@ pub const MAPS_MAX: usize = 256;
 pub struct Piece {
     /// Where it begins in the log.
     pub offset: u64,
-    /// Its bytes.
+    /// Bytes of the part.
     pub log: Vec<u8>,
     /// Bodies of the earlier table maps of the transaction that it begins in.
     pub maps: Vec<Vec<u8>>,
@@ -52,7 +52,7 @@ impl<R: Read> Cutter<R> {
         Cutter::with_size(reader, BLOCK_SIZE_MAX)
     }
 
-    /// The same with smaller blocks.
+    /// A cutter at the start of a log, with blocks of at most `size_max` bytes.
     pub fn with_size(reader: R, size_max: usize) -> Self {
         Cutter {
             reader,

@@ -36,7 +36,8 @@ enum State {
 }
 
 impl Framing {
-    /// What is wrong with the end of the log, with the offset of the event that is cut; `None`: it ends with an event, or is no log.
+    /// The error at the end of the log, with the offset of the event that is cut; `None`: it ends with an event, or is no
+    /// log.
     pub(crate) fn torn(&self) -> Option<BinlogError> {
         let truncated = |offset, needed, left, event_type| {
             Some(BinlogError::Truncated { needed, left }.at(offset, event_type))

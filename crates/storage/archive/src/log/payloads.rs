@@ -61,8 +61,8 @@ impl Codec {
         Library::ALL.into_iter().flat_map(with).find(|codec| codec.name() == name)
     }
 
-    /// The same with each available library that a server may have used in this way. The servers that write no
-    /// content size always compress at level 3, whatever is set (bug 34833913).
+    /// This codec with each available library that a server may have used in this way. The servers that write no content
+    /// size always compress at level 3, whatever is set (bug 34833913).
     fn with_all_libraries(self) -> impl Iterator<Item = Codec> {
         let by_a_server = self.recipe == Recipe::Sized || self.level == LEVEL_DEFAULT;
         let libraries = Library::ALL
@@ -390,7 +390,8 @@ pub(crate) fn compress(
     compress_noting(log, codec, out, workers)?.map_err(failed)
 }
 
-/// The same for parts of a log; for each gap, `places` says where it ends without payloads and with them.
+/// Writes parts of a log, with their transactions compressed as the server did. For each gap, `places` says where it ends
+/// without payloads and with them, as offsets in the log.
 pub(crate) fn compress_parts(
     log: Input,
     places: &[(u64, u64)],
@@ -468,7 +469,7 @@ mod tests {
 
     use super::*;
 
-    /// Its payloads have several levels.
+    /// A log of the corpus whose payloads have several levels.
     const LEVELS_LOG: &str = "levels.000003";
 
     #[test]

@@ -73,7 +73,7 @@ pub struct Plan {
     source: Manifest,
     /// The objects to copy.
     pub objects: Vec<Stored>,
-    /// Those that are there already.
+    /// The objects that are already in the target.
     pub there: Vec<Stored>,
 }
 

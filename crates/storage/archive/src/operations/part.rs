@@ -48,9 +48,9 @@ impl Told {
 /// Blocks that are given or left out together.
 #[derive(Debug)]
 pub struct Run<'a> {
-    /// Its bytes in the log as it is packed: without payloads.
+    /// The run's range in the log as it is packed, in bytes: without payloads.
     packed: Range<u64>,
-    /// Its bytes in the log; `None`: the log had payloads, and it isn't told.
+    /// The run's range in the log, in bytes; `None`: the log had payloads, and the archive doesn't tell the range.
     place: Option<Range<u64>>,
     /// The transactions that begin in it.
     pub gtids: GtidSet,
@@ -84,7 +84,7 @@ impl TableRows<'_> {
 }
 
 impl Run<'_> {
-    /// Its bytes in the log; as it is packed if nothing else is known.
+    /// The run's range in the log; as it is packed if nothing else is known.
     fn range(&self) -> &Range<u64> {
         self.place.as_ref().unwrap_or(&self.packed)
     }
@@ -272,7 +272,7 @@ impl Parts {
         payloads::compress_parts(log, &places, *codec, out, workers)
     }
 
-    /// The same as it is packed: without payloads.
+    /// Writes the parts of the log as they are packed: without payloads.
     fn write_packed(&self, out: &mut dyn Write, workers: usize) -> Result<()> {
         for step in &self.steps {
             match step {

@@ -61,7 +61,7 @@ impl<'s> Inspector<'s> {
         self.seen.clear();
     }
 
-    /// What is wrong with the objects of a log; `None`: nothing, as far as was looked.
+    /// The problem with the objects of a log; `None`: none, as far as was looked.
     ///
     /// # Errors
     ///
@@ -125,8 +125,8 @@ impl<'s> Inspector<'s> {
     }
 }
 
-/// What a listing of the objects says of these logs: the first whose objects are not all there, or too small for what is in them, and
-/// why; `None`: there is none. It takes one request for a thousand objects, and reads none of them.
+/// Compares these logs with a listing of the objects: the first log whose objects are not all there, or too small for
+/// their contents, and why; `None`: there is none. It takes one request for a thousand objects, and reads none of them.
 ///
 /// # Errors
 ///

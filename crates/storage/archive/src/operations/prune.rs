@@ -23,12 +23,12 @@ use crate::storage::{ObjectName, Storage, Stored};
 /// Which logs are kept: the newest, and always the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// Those with events of this second since 1970 or later, and the log before them: a transaction that was committed
+    /// Logs with events of this second since 1970 or later, and the log before them: a transaction that was committed
     /// then may have begun earlier, and its events have the time of its begin.
     Since(u32),
     /// The log with this transaction, and all after it.
     After(Gtid),
-    /// Those whose objects have so many bytes together.
+    /// The newest logs whose objects have at most so many bytes together.
     Bytes(u64),
     /// All: only objects are deleted that no log is in.
     All,

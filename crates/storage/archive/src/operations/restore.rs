@@ -81,7 +81,8 @@ pub fn whole(storage: &dyn Storage, file: &FileEntry, out: &mut dyn Write, worke
     whole_after(storage, &LastObject::default(), file, out, workers)
 }
 
-/// The same for one of several logs, in their order.
+/// Writes a log as [`whole`] does, for callers that write several logs in order. `last` keeps the last object open
+/// between calls.
 ///
 /// # Errors
 ///
@@ -240,7 +241,8 @@ pub fn chosen(
     chosen_after(storage, &LastObject::default(), file, selection, workers, out)
 }
 
-/// The same for one of several logs, in their order.
+/// Writes transactions as [`chosen`] does, for callers that read several logs in order. `last` keeps the last object open
+/// between calls.
 ///
 /// # Errors
 ///

@@ -40,7 +40,7 @@ pub(crate) const MANIFEST: &str = "manifest.json";
 pub(crate) const COPY: &str = "manifest-copy.json";
 /// The first part of objects' names.
 pub(crate) const OBJECTS: &str = "objects";
-/// What the last checks of the archive found, stored beside the objects.
+/// The findings of the archive's last checks, stored beside the objects.
 pub(crate) const LAST_CHECK: &str = "last-check.json";
 /// How the names of segments begin.
 pub(crate) const SEGMENT: &str = "segment-";
@@ -93,9 +93,9 @@ pub type ManifestBytes = Arc<Vec<u8>>;
 /// An object, as a storage lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
-    /// Its name.
+    /// Name of the object.
     pub name: String,
-    /// Its bytes.
+    /// Size of the object in bytes.
     pub size: u64,
     /// When it was stored.
     pub at: SystemTime,
@@ -214,7 +214,8 @@ pub fn at(place: &Path) -> Result<Box<dyn Storage>> {
     Ok(Box::new(with_key(place, KeySource::from_environment(), &Manner::default())?))
 }
 
-/// The same with this key, and objects stored in this manner; a new archive is encrypted if there is a key.
+/// The archive at a place, with this key in place of the environment's, and objects stored in this manner. A new archive
+/// is encrypted if there is a key.
 ///
 /// # Errors
 ///

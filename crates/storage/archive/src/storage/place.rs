@@ -4,7 +4,7 @@
 
 use crate::error::{Error, Result};
 
-/// Who keeps objects.
+/// The service that stores the objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Service {
     /// Amazon S3, and what speaks its protocol.

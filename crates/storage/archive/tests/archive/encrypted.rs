@@ -129,7 +129,8 @@ fn a_bit_that_flips_anywhere_is_refused() {
     assert_eq!(whole(&archive(&dir, 7)), NAMES[..1]);
 }
 
-/// The same for each bit of each file of a small archive, and nothing but the log itself is ever given back.
+/// Every flipped bit, of each bit of each file of a small archive, is noticed, and nothing but the log itself is ever
+/// given back.
 #[test]
 #[ignore = "takes a minute; scripts/soak/archive.sh runs it"]
 fn every_bit_that_flips_is_refused() {

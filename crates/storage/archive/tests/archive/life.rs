@@ -33,7 +33,7 @@ fn add(storage: &dyn Storage, name: &str) {
     creator.finish().unwrap();
 }
 
-/// The same archive again.
+/// A copy of the archive in another folder.
 fn copy_of(folder: &Path, to: &Path) -> Folder {
     let _ = fs::remove_dir_all(to);
     fs::create_dir_all(to.join("objects")).unwrap();

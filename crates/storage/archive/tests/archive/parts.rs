@@ -45,7 +45,7 @@ fn folder(dir: &TempDir) -> Folder {
     Folder::new(dir.path().join("archive"))
 }
 
-/// Its parts, those that replaced ones left too.
+/// Paths of the manifest's parts, replaced ones that still exist included.
 fn parts(dir: &TempDir) -> Vec<PathBuf> {
     let objects =
         fs::read_dir(dir.path().join("archive/objects")).unwrap().map(|entry| entry.unwrap().path());
@@ -136,7 +136,7 @@ fn a_manifest_in_one_piece_is_read_and_its_next_run_divides_it() {
     assert!(files.iter().all(|file| now.contains(file)));
 }
 
-/// What is wrong with the manifest: the entries' logs aren't there.
+/// The problems of the manifest; gaps are left out, since the entries' logs aren't there.
 fn check_lines(storage: &dyn Storage) -> Vec<String> {
     let mut manifest = read(storage);
     manifest.files.truncate(1);

@@ -93,7 +93,7 @@ fn shown_rows(picked: &Picked, with_before: bool) -> Vec<String> {
     all
 }
 
-/// The same, picked table by table out of an archive.
+/// The rows of these tables, picked table by table out of an archive.
 fn picked(folder: &Folder, names: impl Iterator<Item = (Vec<u8>, Vec<u8>)>, with_before: bool) -> Rows {
     let manifest = Manifest::read(folder).unwrap().unwrap();
     let file = &manifest.files[0];

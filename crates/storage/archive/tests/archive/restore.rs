@@ -471,7 +471,7 @@ fn version_8_is_read_and_documents_changed_in_part_take_what_was_changed() {
     }
 }
 
-/// Its contents have the columns of its tables.
+/// An archive of version 9 has the columns of its tables.
 #[test]
 fn version_9_is_read_and_tells_what_its_tables_are() {
     let fixture = Folder::new(format!("{}/tests/fixtures/version-9", env!("CARGO_MANIFEST_DIR")));

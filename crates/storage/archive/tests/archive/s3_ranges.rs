@@ -1,5 +1,5 @@
-//! What reading an object in a real S3 server costs: requests for ranges near each other, and requests at the same time for ranges
-//! far apart.
+//! The cost of reading an object in a real S3 server: requests for ranges near each other, and requests at the same time
+//! for ranges far apart.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};

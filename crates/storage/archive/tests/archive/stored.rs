@@ -1,4 +1,4 @@
-//! What tests of every kind of storage ask it: its manifest, and whether its logs come back.
+//! Checks that the tests of every kind of storage share: the manifest, and that its logs come back.
 
 use binlogz_archive::format::Manifest;
 use binlogz_archive::restore;

@@ -24,9 +24,9 @@ use binlogz_store::{MemoryStorage, Storage};
 /// The files of one log, put through an engine.
 pub(crate) struct Replayed {
     pub(crate) files: Vec<Vec<u8>>,
-    /// Its statistics, without timestamps.
+    /// Compression statistics of the log, without timestamps.
     pub(crate) statistics: CompressionTable,
-    /// The same as the server shows them, without timestamps.
+    /// Rows of the statistics table as the server shows them, without timestamps.
     pub(crate) rows: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The same bytes as mysqld: each log of a server goes through the engine under the server's settings.
+//! Each log of a server goes through the engine under the server's settings, and comes out with mysqld's bytes.
 
 use std::collections::BTreeMap;
 

@@ -79,7 +79,7 @@ impl LogNames {
         self.log_of_copy_as(name, &[CUT, TORN, DAMAGED])
     }
 
-    /// The same for copies of these kinds alone.
+    /// The log file that this is a copy of, if it is a copy of one of these kinds.
     pub(crate) fn log_of_copy_as<'a>(&self, name: &'a str, kinds: &[&str]) -> Option<&'a str> {
         let (log, _) = kinds.iter().find_map(|kind| name.split_once(kind))?;
         self.number(log).map(|_| log)

@@ -59,9 +59,9 @@ impl Default for StoreOptions {
 /// A file of the log, as in `SHOW BINARY LOGS`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredLog {
-    /// Its number.
+    /// The file's number.
     pub number: FileNumber,
-    /// Its name.
+    /// The file's name.
     pub name: String,
     /// Bytes on disk, including an encryption header.
     pub size: u64,
@@ -249,8 +249,9 @@ impl BinlogStore {
         self.shared.positions.wake();
     }
 
-    /// The same as [`BinlogStore::wait_durable_beyond`], but not longer than until [`BinlogStore::wakes`] is no longer `wakes`. Read it
-    /// before looking at what may change, so that no wake is missed.
+    /// Waits until the log is durable beyond `position`, at most for `patience`, and not longer than until
+    /// [`BinlogStore::wakes`] is no longer `wakes`. Read `wakes` before looking at what may change, so that no wake is
+    /// missed.
     pub fn wait_durable_beyond_or_wake(
         &self,
         position: Option<Position>,

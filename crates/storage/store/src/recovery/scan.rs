@@ -31,7 +31,7 @@ const PREVIOUS_GTIDS_SIZE_MAX: u32 = 64 << 20;
 /// The largest GTID event; 9.7 writes at most 150 bytes.
 const GTID_EVENT_SIZE_MAX: u32 = 64 << 10;
 
-/// What a file's contents must be, besides undamaged.
+/// Which contents a file may have, besides undamaged ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Demands {
     /// Whole transactions, as the store writes them.
@@ -123,7 +123,8 @@ pub(crate) fn scan(log: &LogFile, size: u64) -> Result<Result<Scan, BinlogError>
     scan_at_pace(log, size, Demands::WholeTransactions, &mut |_| Ok(()))
 }
 
-/// The same at a pace.
+/// Reads through a file as [`scan`] does, with `pace` called before each read. The inner error means that its head is not
+/// valid.
 pub(crate) fn scan_at_pace(
     log: &LogFile,
     size: u64,

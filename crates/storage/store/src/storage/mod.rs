@@ -104,7 +104,7 @@ pub fn replace(storage: &dyn Storage, name: &str, bytes: &[u8]) -> io::Result<()
     Replacement::begin(storage, name)?.finish(storage, bytes)
 }
 
-/// The same for files that can be made again: a crash of the system may leave anything.
+/// Replaces a small file that can be made again. Nothing is synced: a crash of the system may leave any contents.
 pub fn replace_unsynced(storage: &dyn Storage, name: &str, bytes: &[u8]) -> io::Result<()> {
     let Replacement { name, new, file } = Replacement::begin(storage, name)?;
     file.write_at(0, bytes)?;

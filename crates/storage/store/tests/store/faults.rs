@@ -19,7 +19,7 @@ const FILE_SIZE_MAX: u64 = 1 << 20;
 enum Step {
     /// The transactions up to this one, each of this size, in one write.
     Append(u64, usize),
-    /// The same, in several writes.
+    /// The transactions up to this one, each of this size, in several writes.
     Extend(u64, usize),
     Sync,
     Begin(u64),

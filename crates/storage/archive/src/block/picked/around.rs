@@ -1,5 +1,5 @@
-//! What is around rows: the transaction that they belong to, and the header of their event. Taken from the streams of the
-//! events that begin and end transactions, which are few and small; no event is put together.
+//! The context of rows: the transaction that they belong to, and the header of their event. Both are taken from the
+//! streams of the events that begin and end transactions, which are few and small; no event is put together.
 //!
 //! ```text
 //! event                        what is taken
@@ -26,7 +26,7 @@ use crate::block::layout::{
 use crate::block::streams::{Column, SparseStreams};
 use crate::error::{Error, Result};
 
-/// What is around the rows of an event.
+/// The context of an event's rows: their transaction, and the fields of the event's header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Around {
     /// Their transaction; `None`: no GTID event begins it.

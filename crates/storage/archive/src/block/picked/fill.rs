@@ -60,7 +60,7 @@ impl Side {
 struct Column<'c> {
     cells: &'c mut Cells,
     values: [Values; ROLES],
-    /// The same column in the blocks that this one refers to.
+    /// The cells of this column in the blocks that this one refers to.
     others: &'c [Option<&'c Cells>],
 }
 

@@ -121,7 +121,7 @@ pub(super) struct Side {
     width: usize,
     /// Of each picked column: its place among those of the image.
     pub(super) places: Vec<Option<usize>>,
-    /// Those places, as bits that say which values are NULL.
+    /// One bit for each place in `places`: ANDed with an image's NULL bits, it tells whether a picked column is NULL.
     null_mask: u64,
 }
 

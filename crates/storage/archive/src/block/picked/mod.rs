@@ -40,13 +40,14 @@ pub(crate) use whole::Whole;
 /// Chooses columns of a table, by their places; `None`: they can't be picked.
 pub type Choose<'a> = dyn Fn(&TableSchema) -> Option<Vec<usize>> + Sync + 'a;
 
-/// What is picked.
+/// A request: which table and columns to pick, and how much about each row.
 pub struct Pick<'a> {
     /// The table's database.
     pub database: &'a [u8],
-    /// Its name.
+    /// Name of the table.
     pub table: &'a [u8],
-    /// Its columns. No documents: of those that were changed in part the rest would be missing.
+    /// The columns to pick. Documents (JSON) can't be among them: of a document that was changed in part the rest would
+    /// be missing.
     pub columns: &'a Choose<'a>,
     /// Whether it is told what is around rows: their transaction, and their event's header.
     pub with_around: bool,
@@ -55,7 +56,7 @@ pub struct Pick<'a> {
 }
 
 impl Pick<'_> {
-    /// The same of blocks that others refer to: only their values count.
+    /// The request for blocks that other blocks refer to: only their values count.
     pub(crate) fn of_references(&self) -> Pick<'_> {
         Pick { with_around: false, ..*self }
     }
@@ -67,14 +68,14 @@ impl std::fmt::Debug for Pick<'_> {
     }
 }
 
-/// What was picked out of a block, or of a part of its rows.
+/// The rows picked out of a block, or out of a part of it.
 #[derive(Debug, Default)]
 pub struct Picked {
     /// The table, once for each of its definitions.
     pub tables: Vec<PickedTable>,
     /// The rows, in the log's order.
     pub runs: Vec<RowRun>,
-    /// What is known where the block ends.
+    /// The state where the block ends, which the next block begins with.
     pub(crate) end: Bound,
 }
 
@@ -87,11 +88,11 @@ pub struct RowRun {
     pub kind: RowsKind,
     /// Which of its rows.
     pub rows: Range<usize>,
-    /// What is around them, if that is picked.
+    /// Transaction and event header of the rows, if they are picked.
     pub around: Option<Around>,
 }
 
-/// What is known between two blocks, where a transaction goes on; nothing is where a log begins.
+/// The state between two blocks, where a transaction may go on; empty where a log begins.
 #[derive(Debug, Clone, Default)]
 pub struct Bound {
     /// The table's maps in force.
@@ -116,7 +117,7 @@ pub struct PickedTable {
     pub schema: Arc<TableSchema>,
     /// The columns that were picked.
     pub columns: Vec<usize>,
-    /// Its table map without the table's id.
+    /// The table map without the table's id.
     name: Vec<u8>,
     cells: Vec<Cells>,
     /// The images of each row before and after the change.
@@ -158,7 +159,7 @@ impl PickedTable {
         PickedTable::of(name, Arc::new(schema), columns)
     }
 
-    /// The same table without its rows.
+    /// This table without its rows.
     fn anew(&self) -> Self {
         PickedTable::of(&self.name, Arc::clone(&self.schema), self.columns.clone())
     }
@@ -200,7 +201,8 @@ impl PickedTable {
         })
     }
 
-    /// The same one after the other, if they are of one size and each row has one.
+    /// The values of a picked column in these rows, one after the other; `None` unless they are of one size and each row
+    /// has one.
     pub fn fixed_values(&self, rows: Range<usize>, is_after: bool, picked: usize) -> Option<&[u8]> {
         let cells = self.cells.get(picked)?;
         let stride = cells.stride()?;

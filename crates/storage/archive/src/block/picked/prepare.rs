@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 /// A block's first step.
 #[derive(Debug)]
 pub(crate) enum Prepared {
-    /// Its streams.
+    /// The block's streams.
     Columns(Box<Columns>),
     /// It was unpacked: it isn't packed by columns. With the table maps that it begins with.
     Unpacked(Box<Unpacked>, Vec<Vec<u8>>),
@@ -53,16 +53,16 @@ pub(crate) struct Columns {
     pub(super) tables: Vec<(PickedTable, TableStreams)>,
     /// Whether rows that are deleted have an image.
     pub(super) with_deleted: bool,
-    /// Those in force at its end.
+    /// The table maps in force where the block ends.
     pub(super) maps: Vec<Vec<u8>>,
-    /// Its plain bytes.
+    /// Size of the block unpacked, in bytes.
     pub(super) size: usize,
 }
 
 /// A rows event of the table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
-    /// Its number in the block.
+    /// The event's number in the block.
     pub(super) event: usize,
     /// Which pattern it has.
     pub(super) pattern: usize,

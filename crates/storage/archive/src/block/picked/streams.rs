@@ -25,7 +25,7 @@ impl Numbers {
         self.0.get(from..self.1).ok_or_else(ended)
     }
 
-    /// Those that were not taken yet.
+    /// The numbers that were not taken yet.
     pub(super) fn left(&self) -> &[i64] {
         self.0.get(self.1..).unwrap_or_default()
     }
@@ -76,7 +76,7 @@ impl TableStreams {
         self.more.left().iter().filter(|&&more| more == 1).count()
     }
 
-    /// Those of a table. `with_deleted`: also those of rows that are deleted, to which no others refer.
+    /// Takes the streams of a table. `with_deleted`: also the images of rows that are deleted, to which no others refer.
     pub(super) fn take(
         streams: &mut SparseStreams<'_>,
         group: usize,

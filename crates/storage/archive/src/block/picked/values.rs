@@ -158,7 +158,7 @@ impl Cells {
         }
     }
 
-    /// The same value as that of an image here.
+    /// Adds the value that an earlier image has.
     pub(super) fn push_again(&mut self, image: usize) -> Result<()> {
         match self.range(image) {
             Err(state) => self.push(Content::None(state)),

@@ -29,7 +29,7 @@ pub(crate) struct Whole<'w> {
     pub(crate) offset: u64,
     /// Of the log's events.
     pub(crate) lengths: &'w PostHeaderLengths,
-    /// What is known where it begins.
+    /// The state where the block begins.
     pub(crate) before: &'w Bound,
 }
 
@@ -123,7 +123,7 @@ struct OfWhole<'w> {
     pick: &'w Pick<'w>,
     picked: Picked,
     by_id: HashMap<TableId, Option<(usize, Vec<u8>)>>,
-    /// What the rows take so far, and may.
+    /// Bytes of memory that the rows take so far; at most `memory_max`.
     memory: usize,
     memory_max: usize,
     part: &'w mut dyn FnMut(Picked) -> bool,

@@ -30,9 +30,9 @@ struct Job<'s> {
     under_way: Option<UnderWay<'s>>,
 }
 
-/// What a worker made of a block.
+/// A worker's result for one block.
 enum Made<'s, T> {
-    /// What the caller makes of it, and what is known where it ends.
+    /// The caller's value for this block, and the state where the block ends.
     Whole(u32, T, Bound),
     /// It is gathered when it is its turn: it needs what is known where the block before it ends.
     Later(Job<'s>, Prepared),
@@ -40,7 +40,7 @@ enum Made<'s, T> {
     Parts(Job<'s>, Vec<Vec<u8>>),
 }
 
-/// What a block gives.
+/// The picked contents of one block.
 enum Outcome {
     Whole(Arc<Picked>),
     /// More than may be held at once. With the table maps that it begins with.
@@ -151,7 +151,7 @@ impl Object {
         Ok(last.end)
     }
 
-    /// What a job picks out of its block; kept, if other blocks refer to it.
+    /// Picks from the block of a job; the result is kept if other blocks refer to it.
     fn picked_by(
         &self,
         job: &Job<'_>,

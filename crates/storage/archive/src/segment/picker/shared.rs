@@ -1,4 +1,4 @@
-//! What workers share: earlier blocks that others refer to, each picked by one of them while the others wait.
+//! State shared by the workers: earlier blocks that others refer to, each picked by one worker while the others wait.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use crate::block::picked::Picked;
 /// Memory of what is kept of blocks that others refer to.
 const KEPT_MAX: usize = 64 << 20;
 
-/// What was picked out of earlier blocks.
+/// Picked blocks that later blocks refer to, up to a bound of memory.
 #[derive(Debug, Default)]
 struct Kept {
     blocks: BTreeMap<u32, (u64, Arc<Picked>)>,
@@ -40,7 +40,7 @@ impl Kept {
     }
 }
 
-/// What workers share: earlier blocks, and which of them are being picked.
+/// State shared by the workers: earlier blocks, and which of them are being picked.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     state: Mutex<State>,
@@ -76,8 +76,8 @@ impl Shared {
         UnderWay { shared: self, number }
     }
 
-    /// What was picked out of an earlier block, by the job of this turn or by another. `None`: nobody has it. A job waits only
-    /// for those whose turn was before, and these have begun: so no two wait for each other.
+    /// The picked contents of an earlier block, by the job of this turn or by another. `None`: nobody has it. A job waits
+    /// only for those whose turn was before, and these have begun: so no two wait for each other.
     pub(super) fn earlier(&self, number: u32, turn: u64) -> Option<Arc<Picked>> {
         let mut state = self.lock();
         loop {

@@ -69,7 +69,7 @@ impl Header {
         self.generation.unwrap_or_default()
     }
 
-    /// That of a manifest which replaces one of this generation.
+    /// The header of a manifest that replaces one of this generation.
     pub(super) fn after(&self, generation: u64) -> Header {
         Header { generation: Some(generation.saturating_add(1)), ..self.clone() }
     }

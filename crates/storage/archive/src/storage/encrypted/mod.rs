@@ -69,7 +69,7 @@ impl<S: Storage> Encrypted<S> {
         Encrypted { place: Some(place.into()), ..self }
     }
 
-    /// What is known of generations of the manifest.
+    /// Access to the generations of the manifest that were noted: in storage, and beside a key that is in a file.
     fn generations<'a>(&'a self, data_key: &'a DataKey) -> Result<Generations<'a>> {
         let beside_key: Option<PathBuf> = match (&self.source, &self.place) {
             (Some(KeySource::File(path)), Some(place)) => Some(generation::beside(path, data_key, place)?),

@@ -28,7 +28,7 @@ pub(super) struct Request {
     answer: OnceLock<Result<Vec<u8>>>,
 }
 
-/// What a request asks for.
+/// The kind of a request: how much it asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Extent {
     /// One range, too large to be kept.
@@ -83,7 +83,7 @@ pub(super) fn part(all: &Range<u64>, bytes: &[u8], range: &Range<u64>) -> Option
     Some(bytes.get(from..)?.get(..size)?.to_vec())
 }
 
-/// What a reader of a range does next.
+/// The next step for a reader of a range.
 pub(super) enum Next {
     /// It takes its bytes from the answer to this request.
     Take(Arc<Request>),
@@ -94,7 +94,7 @@ pub(super) enum Next {
 /// The requests for an object.
 #[derive(Default)]
 pub(super) struct Ahead {
-    /// Those whose answers are kept and those on their way, the newest last.
+    /// The requests whose answers are kept and those on their way, the newest last.
     requests: VecDeque<Arc<Request>>,
     /// Ranges that will be read, those near each other as one.
     expected: Vec<Range<u64>>,
@@ -209,7 +209,7 @@ mod tests {
         from << 10..to << 10
     }
 
-    /// What is asked for to read a range, and the request.
+    /// The range that is requested in order to read `range`, and the request.
     fn asked(ahead: &mut Ahead, range: &Range<u64>) -> (Range<u64>, Arc<Request>) {
         match ahead.request(range, END) {
             Next::Take(request) => (request.range.clone(), request),
@@ -217,7 +217,7 @@ mod tests {
         }
     }
 
-    /// The same, answered.
+    /// The range that is requested in order to read `range`, answered.
     fn read(ahead: &mut Ahead, range: &Range<u64>) -> Range<u64> {
         let (all, request) = asked(ahead, range);
         let answer = request.answer(|range| Ok(vec![1; (range.end - range.start) as usize]));

@@ -28,7 +28,8 @@ impl std::fmt::Debug for S3Files {
 }
 
 impl S3Files {
-    /// Those below `s3://BUCKET/PREFIX`, with the settings of the process's environment; `None`: the place is no such one.
+    /// The files below `s3://BUCKET/PREFIX`, with the settings of the process's environment; `None`: the place is no such
+    /// one.
     ///
     /// # Errors
     ///

@@ -136,7 +136,7 @@ impl ObjectStorage {
         ObjectStorage::new(place, settings.chain(instead.iter().cloned()), patience)
     }
 
-    /// The same with settings as they would be in the environment.
+    /// Object storage at a place, with settings as they would be in the environment.
     ///
     /// # Errors
     ///

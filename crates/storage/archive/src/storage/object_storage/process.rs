@@ -25,7 +25,7 @@ pub(super) struct Process {
     known: Mutex<Option<(Arc<AwsCredential>, Option<Instant>)>>,
 }
 
-/// What it prints: the AWS command line's format.
+/// The output of the command: the AWS command line's format.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Printed {

@@ -43,7 +43,7 @@ const WHO: [(&str, &str); 6] = [
     ("role_session_name", "AWS_ROLE_SESSION_NAME"),
 ];
 
-/// What a profile adds to the environment.
+/// The settings and the command that a profile adds to the environment.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Profile {
     /// Settings that the environment doesn't have.
@@ -201,7 +201,7 @@ mod tests {
             .collect()
     }
 
-    /// What a profile says, as words.
+    /// The settings of a profile, or the error, as words.
     fn said(settings: &[(&str, &str)]) -> String {
         let dir = tempfile::tempdir().unwrap();
         match Profile::of(&environment(&dir, settings)) {
