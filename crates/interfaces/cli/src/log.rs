@@ -11,6 +11,7 @@
 
 use std::fmt;
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Deserialize;
@@ -116,6 +117,15 @@ pub(crate) fn install(settings: &Settings) -> Result<Levels> {
     Ok(Levels(handle))
 }
 
+/// Whether the process is ending, and its threads meet files that were removed under them.
+static IS_ENDING: AtomicBool = AtomicBool::new(false);
+
+/// Shows no further line. To be called before files that serving threads still use are removed: their errors would be
+/// the last thing that a user sees after Ctrl-C.
+pub(crate) fn end() {
+    IS_ENDING.store(true, Ordering::SeqCst);
+}
+
 /// Writes a line for each event.
 struct Lines {
     format: Format,
@@ -193,6 +203,9 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        if IS_ENDING.load(Ordering::SeqCst) {
+            return;
+        }
         let fields = fields_of(event, &context);
         let metadata = event.metadata();
         match self.format {

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use crate::failure::{Failure, Result, complain, warn};
 use crate::interrupt;
 use crate::keyring::KeyringArg;
+use crate::log;
 use crate::time;
 use crate::units;
 
@@ -75,6 +76,7 @@ impl DiskArgs {
             folder.map_err(|error| Failure::of(&parent.display(), format_args!("make a folder: {error}")))?;
         let path = folder.path().to_owned();
         interrupt::before_the_end(move || {
+            log::end();
             // Whatever stays is the system's to clean up: it is in its temporary folder.
             let _ = std::fs::remove_dir_all(path);
         });

@@ -303,8 +303,9 @@ fn events_are_listed_as_a_table() {
 fn events_are_what_the_server_printed() {
     for name in ["written", "crafted"] {
         let folder = Folder::new();
-        let recorded =
-            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../format/binlog/tests/show_events").join(name);
+        let recorded = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../format/binlog/tests/show_events")
+            .join(name);
         folder.put("log", fs::read(recorded.with_extension("binlog")).unwrap());
         let ran = folder.run(["events", "--format", "tsv", "log"]);
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));

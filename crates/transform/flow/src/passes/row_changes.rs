@@ -301,7 +301,8 @@ mod tests {
 
     #[test]
     fn a_thread_that_panics_is_not_the_end_of_the_log() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../lab/testkit/corpus/mysql-9.7.4/binlog.000001");
+        let path =
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../../../lab/testkit/corpus/mysql-9.7.4/binlog.000001");
         let log = std::io::Cursor::new(std::fs::read(path).unwrap());
         let mut changes = RowChanges::new(Input::Stream(Box::new(Panicking(log))));
         let last = changes.by_ref().last();
