@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, Hash, RandomState};
 
-/// See the module. Digests of two of these have nothing to do with each other.
+/// Makes 128-bit digests of keys and values. Digests made by two different values of this type can't be compared.
 #[derive(Debug, Default)]
 pub(crate) struct Digests([RandomState; 2]);
 

@@ -8,9 +8,9 @@ use crate::report::{Answer, Estimate, Reads, ServerReport, Verdict};
 
 /// The verdict of an estimate that says: turn it on.
 const TURN_ON: &str = "turn_on";
-/// That of one which knows what is saved, but not what it takes of a processor.
+/// The verdict of an estimate that knows the bytes saved, but not the processor time they cost.
 const TRY_ON_REPLICA: &str = "try_on_replica";
-/// That of one which knows too little.
+/// The verdict of an estimate that knows too little.
 const CANT_TELL: &str = "cant_tell";
 
 /// The report with what compressing would save at that server, and so with an answer.

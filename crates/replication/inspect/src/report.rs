@@ -18,7 +18,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Its word.
+    /// The verdict as one word.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Ok => "ok",
@@ -100,23 +100,23 @@ impl Finding {
 pub struct ConsumerFinding {
     /// The consumer's name.
     pub name: String,
-    /// Its version, where it tells.
+    /// The consumer's version, where it tells.
     pub version: Option<String>,
     /// The account it logged in with.
     pub account: Option<String>,
     /// Where it connects from: address and port.
     pub address: Option<String>,
-    /// Its connection at the server.
+    /// The id of the consumer's connection at the server.
     pub connection_id: Option<u64>,
-    /// Its own server id, where it registered.
+    /// The consumer's own server id, where it registered.
     pub server_id: Option<u64>,
-    /// Its own server_uuid, where it is a replica.
+    /// The consumer's own server_uuid, where it is a replica.
     pub server_uuid: Option<String>,
     /// Whether it reads compressed transactions.
     pub reads: Reads,
     /// From which version on it does.
     pub since: Option<String>,
-    /// Its behaviour when it meets one.
+    /// How the consumer behaves when it meets a compressed transaction.
     pub on_compressed: String,
     /// The source of this knowledge.
     pub source: String,
@@ -146,9 +146,9 @@ pub struct ServerReport {
     pub server: String,
     /// Why it could not be looked at.
     pub error: Option<String>,
-    /// Its server_uuid.
+    /// The server's server_uuid.
     pub server_uuid: Option<String>,
-    /// Its version.
+    /// The server's version.
     pub version: Option<String>,
     /// Whether compression can be turned on without breaking a consumer, as far as all is known.
     pub safe: bool,
@@ -183,7 +183,7 @@ impl ServerReport {
         }
     }
 
-    /// Its consumers.
+    /// The consumers that the findings are about.
     pub fn consumers(&self) -> impl Iterator<Item = &ConsumerFinding> {
         self.findings.iter().filter_map(|finding| finding.consumer.as_ref())
     }
@@ -194,7 +194,7 @@ impl ServerReport {
 pub struct Estimate {
     /// `turn_on`, `try_on_replica`, `leave_off`, `compress_off_source` or `cant_tell`.
     pub verdict: String,
-    /// The same for people.
+    /// The verdict in words for people.
     pub said: String,
     /// The level.
     pub level: Option<u8>,

@@ -42,7 +42,7 @@ pub enum Error {
     Version {
         /// The file's name.
         file: String,
-        /// Its version.
+        /// The file's format version.
         found: u32,
         /// The version that is known here.
         known: u32,

@@ -30,7 +30,7 @@ pub enum Form {
 /// The form for clients that name no file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormPolicy {
-    /// The same form for all of them.
+    /// One form for all of them.
     Always(Form),
     /// The form that each client can read, as far as it identifies itself: the default.
     Auto,

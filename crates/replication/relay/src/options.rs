@@ -58,9 +58,9 @@ pub struct RelayOptions {
 /// One source of the relay: whom it follows, and how its log is kept.
 #[derive(Debug, Clone)]
 pub struct SourceOptions {
-    /// Its name; empty if the relay has no other and gave it none.
+    /// The source's name; empty if the relay has no other and gave it none.
     pub name: String,
-    /// Its servers, and how to log in there. The relay follows the first one that it can.
+    /// The source's servers, and how to log in there. The relay follows the first one that it can.
     pub servers: Vec<ConnectOptions>,
     /// Where its replicas connect, besides the relay's own address.
     pub listen: Option<SocketAddr>,
@@ -205,7 +205,7 @@ impl RelayOptions {
 }
 
 impl SourceOptions {
-    /// The same size as servers use; positions have 32 bits, and transactions may be large.
+    /// 1 GiB, the size that servers use; positions have 32 bits, and transactions may be large.
     pub const UNCOMPRESSED_FILE_SIZE: u64 = 1 << 30;
 
     /// Every other option at its default: no servers yet, the log stored as received.

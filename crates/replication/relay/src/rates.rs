@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::lock::lock;
 
-/// What may pass at once after a pause: the bytes of this long.
+/// How much may pass at once after a pause: the bytes of this time at the rate.
 const BURST: Duration = Duration::from_millis(100);
 /// A sleep is no longer, so that another rate and the end of a source are noticed.
 const SLICE: Duration = Duration::from_millis(100);
@@ -68,7 +68,7 @@ pub struct RatesStatus {
     pub archive: RateStatus,
 }
 
-/// See the module.
+/// A token bucket: how many bytes were asked for, and how many the rate has allowed so far. It has no clock of its own.
 #[derive(Debug, Default)]
 struct Bucket {
     per_second: Option<NonZeroU64>,

@@ -29,7 +29,7 @@ const RETRY: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(10);
 const TICK: Duration = Duration::from_millis(5);
 
-/// See the module.
+/// The sources of a relay: opened, opened again where that failed, replaced when the configuration changes.
 pub(crate) struct Sources {
     slots: Mutex<Vec<Slot>>,
     /// Of what all sources share.

@@ -131,7 +131,8 @@ impl Connection {
         self.advance_with(None)
     }
 
-    /// The same, with rows handed on as they come. `None` also if no more are wanted.
+    /// Continues until logged in, or until there is an answer, with rows handed on as they come. `None` also if no more
+    /// are wanted.
     fn advance_with(&mut self, mut each: Option<EachRows<'_>>) -> Result<Option<Answer>> {
         loop {
             let input = self.link.input();

@@ -141,7 +141,7 @@ impl RemoteFiles {
 }
 
 impl RemoteFile<'_> {
-    /// Its name, without directory.
+    /// The file's name, without directory.
     pub fn name(&self) -> &[u8] {
         &self.files.name
     }

@@ -8,7 +8,8 @@ pub(crate) fn assert_every_cut_is_an_error(message: &[u8], decode: impl Fn(&[u8]
     assert!(decode(&[message, b"\x01"].concat()).is_err(), "one byte too many");
 }
 
-/// The same of a decoder that ignores what follows the last field, as a server does.
+/// Asserts that each cut of a message is an error of the decoder, and that bytes after the last field are ignored, as a
+/// server does.
 pub(crate) fn assert_cuts_are_errors_and_more_is_ignored(
     message: &[u8],
     decode: impl Fn(&[u8]) -> Result<()>,

@@ -3,7 +3,7 @@
 /// A table with a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
-    /// Its key in JSON.
+    /// The table's key in JSON.
     pub name: &'static str,
     /// The heading above it.
     pub title: &'static str,

@@ -1,4 +1,4 @@
-//! What the printers of lines have in common: JSON lines, and row changes in the formats of other programs.
+//! Parts shared by the printers of lines: JSON lines, and row changes in the formats of other programs.
 
 use binlogz_binlog::gtid::Gtid;
 use binlogz_flow::Error;
@@ -26,7 +26,7 @@ pub trait LineState: Clone + Default + Send {
 
 /// A worker's printer, used for all its batches of a log.
 pub trait LinePrinter {
-    /// What depends on the order of events.
+    /// State that depends on the order of events, handed from batch to batch.
     type State: LineState;
 
     /// Takes the table maps in force where a batch begins.

@@ -133,7 +133,7 @@ impl Lines<'_> {
         self.out.len() > CHUNK
     }
 
-    /// The same for a limit of the caller's.
+    /// Whether the text is longer than `limit` bytes.
     #[inline]
     pub(crate) fn is_longer(&self, limit: usize) -> bool {
         self.out.len() > limit

@@ -2,7 +2,7 @@
 
 /// Bytes checked together: enough for the compiler to use vector instructions.
 const BLOCK: usize = 32;
-/// The same for what is left.
+/// Bytes checked together in the rest of the text.
 const SMALL_BLOCK: usize = 8;
 
 /// How many bytes at the start are not special.

@@ -44,7 +44,7 @@ pub(crate) fn committed(connect: &ConnectOptions, place: &Place) -> Result<Vec<O
 
 /// Magic, header, binlog version, server version.
 const CREATED_OFFSET: usize = 4 + HEADER_SIZE + 2 + 50;
-/// The same with the time of the server's start.
+/// Bytes from the start of the log up to and including the time of the server's start.
 const FRONT_SIZE: usize = CREATED_OFFSET + 4;
 
 fn began_with_server(front: &[u8]) -> bool {

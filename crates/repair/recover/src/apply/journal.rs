@@ -29,7 +29,7 @@ const SIZE_DIGITS: usize = 4;
 /// The digits of a checksum, the space before it and the line's end.
 const END_SIZE: usize = 10;
 
-/// See the module.
+/// The file that says how far changes were applied. A run that was killed reads it and goes on from there.
 pub(crate) struct Journal {
     file: File,
     /// The checksum of the last line.

@@ -12,26 +12,26 @@ struct Referrer {
     child: String,
     quoted_child: String,
     name: String,
-    /// Its columns and those that they refer to, in backticks.
+    /// Each of the child's columns with the parent's column it refers to, in backticks.
     columns: Vec<(String, String)>,
     on_delete: String,
     on_update: String,
 }
 
-/// See the module.
+/// The foreign keys that refer to some tables and change rows by themselves.
 #[derive(Debug, Default)]
 pub(crate) struct Referrers(Vec<Referrer>);
 
-/// What happens to a parent's row.
+/// A change of a parent's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ParentChange<'s> {
     Deleted,
-    /// Its columns are set, as this text has it.
+    /// Columns are set, as this SQL text has it.
     Updated(&'s str),
 }
 
 impl Referrers {
-    /// Those of tables, by database and name.
+    /// The foreign keys that refer to these tables, each given by database and name. Asks the server.
     pub(crate) fn of(session: &mut Session, tables: &[(&str, &str)]) -> Result<Self, ApplyError> {
         if tables.is_empty() {
             return Ok(Referrers::default());

@@ -8,7 +8,7 @@ use binlogz_source::{ConnectOptions, DumpOptions, Error as ServerError, RemoteFi
 /// The bytes of a log, as they come.
 pub type LogBytes = Box<dyn Read + Send>;
 
-/// See the module.
+/// A server's own binary logs, from one on to the end, as inputs of a pass.
 pub struct ServerLogs(Arc<Mutex<RemoteFiles>>);
 
 impl std::fmt::Debug for ServerLogs {
@@ -18,7 +18,7 @@ impl std::fmt::Debug for ServerLogs {
 }
 
 impl ServerLogs {
-    /// Those from a position in one of them on, up to where they end now.
+    /// The logs from a position in one of them on, up to where they end now.
     ///
     /// # Errors
     ///

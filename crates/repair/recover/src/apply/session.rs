@@ -17,7 +17,7 @@ pub(crate) struct Place {
     pub(crate) thread: u32,
 }
 
-/// See the module.
+/// The session in which changes are applied, and its thread id.
 pub(crate) struct Session {
     connection: Connection,
     thread: u32,

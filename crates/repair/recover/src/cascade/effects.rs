@@ -87,7 +87,7 @@ const PLACE_SIZE: usize = 32;
 /// How far it is known what a constraint did.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Known {
-    /// Its child was created in the logs, so that each of its rows stands there.
+    /// The child was created in the logs, so each of its rows stands there.
     pub(super) is_whole: bool,
     /// Why rows can't be found that stand in the logs.
     pub(super) gaps: Vec<String>,

@@ -38,7 +38,7 @@ pub enum FamilyError {
     NoCascades,
 }
 
-/// See the module.
+/// The foreign keys that change rows by themselves, and the tables on both sides of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Family {
     pub(super) constraints: Vec<Constraint>,

@@ -32,7 +32,8 @@ use crate::table::{Rule, SchemaFile, Structure, Table};
 /// The most generations that InnoDB goes down, and one more.
 const DEPTH_MAX: usize = 16;
 
-/// See the module. Read all logs, in their order.
+/// Follows the rows of children through logs, and makes the effects that changes of their parents had. Read all logs, in
+/// their order.
 pub(crate) struct Finder<'o, R> {
     selection: Selection,
     schema: &'o SchemaFile,
@@ -88,7 +89,7 @@ impl Renderer for AsCells {
 /// A table of the family as a map in the log describes it.
 struct OwnLayout {
     layout: Layout,
-    /// Its place in the family.
+    /// The table's place in the family.
     table: usize,
     known: Table,
     /// Where the columns of its own foreign keys are.

@@ -30,7 +30,8 @@ struct Kept {
     layout: u32,
 }
 
-/// See the module.
+/// The rows of children as they are at a place in the log: a spool with the last image of each, and digests in memory to
+/// find it.
 pub(super) struct ChildRows {
     images: Spool,
     rows: HashMap<RowId, Kept>,

@@ -156,7 +156,7 @@ fn unescaped(text: &str, quote: char) -> String {
     out
 }
 
-/// What an expression stands beside.
+/// The kind of operator that an expression is an operand of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Beside {
     /// Parentheses, or nothing at all.

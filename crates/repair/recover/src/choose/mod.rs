@@ -44,7 +44,7 @@ impl Operation {
         }
     }
 
-    /// Its SQL keyword.
+    /// The operation's SQL keyword.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Operation::Insert => "INSERT",

@@ -99,7 +99,7 @@ const CSV_HEAD: &[u8] =
 struct Writer<'o> {
     out: &'o mut dyn Write,
     format: LifeFormat,
-    /// Those of the open transaction: each its place's size and its text's size (u32), and both.
+    /// The rows of the open transaction: for each the size of its place and of its text (u32 each), then both.
     rows: Spool,
     count: u64,
 }

@@ -37,7 +37,7 @@ const FRAME_SIZE: usize = HEADER_SIZE + 4;
 /// Post-header of a row event.
 const ROWS_POST_HEADER_LENGTH: u8 = 10;
 
-/// See the module.
+/// Writes a binary log of rows to `out`, transaction by transaction.
 pub(crate) struct LogWriter<'o> {
     out: &'o mut dyn Write,
     offset: u64,

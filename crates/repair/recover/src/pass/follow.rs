@@ -55,7 +55,7 @@ impl Transaction {
 /// How a transaction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// Its changes are there, or will be when it is committed.
+    /// The changes are there, or will be when the transaction is committed.
     Whole,
     /// ROLLBACK: only changes to tables without transactions are there.
     RolledBack,
@@ -117,7 +117,7 @@ pub(crate) trait Listener {
     fn end(&mut self, transaction: &Transaction, ending: Ending) -> io::Result<()>;
 }
 
-/// See the module.
+/// Follows the transactions of all logs, in order, and tells the listener of the chosen ones.
 pub(crate) struct Follower<L> {
     pub(crate) listener: L,
     log: String,

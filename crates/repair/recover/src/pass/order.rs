@@ -20,7 +20,8 @@ struct Log {
     has_begun: bool,
     /// All transactions up to its end that are certain: those before it, and those that ended in it.
     ended: GtidSet,
-    /// The same with those that only began in it: a relay log may end within a transaction, which the next one repeats.
+    /// All transactions in `ended`, and those that only began in this log: a relay log may end within a transaction,
+    /// which the next one repeats.
     begun: GtidSet,
     /// The next log, if nothing came after its name.
     next_name: Option<String>,

@@ -85,7 +85,7 @@ impl RowFlags {
     pub(crate) const MISSING: u8 = 4;
     /// The SQL layer kept the foreign keys, as since 9.6: rows that they changed are in the log themselves.
     pub(crate) const SQL_FOREIGN_KEYS: u8 = 8;
-    /// Its event is the last of its statement.
+    /// The row's event is the last of its statement.
     pub(crate) const ENDS_STATEMENT: u8 = 16;
     /// It was an UPDATE.
     pub(crate) const UPDATE: u8 = 32;

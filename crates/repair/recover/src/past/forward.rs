@@ -38,7 +38,7 @@ use crate::table::{Structure, Table, lacks};
 /// Memory for rows; the rest goes to a temporary file.
 const ROWS_MEMORY: usize = 16 << 20;
 
-/// See the module. Read all logs, in their order, then write it.
+/// A table as it was at a moment, forward from a dump. Read all logs, in their order, then write the table.
 pub struct Forward<'o> {
     selection: Selection,
     dumped: &'o DumpedTable,
@@ -140,7 +140,7 @@ enum Now {
 /// A key's row: its state, and where its text is.
 type Left = (State, u64, u32);
 
-/// See the module.
+/// For each key that was changed between the dump and the moment, the row after its last change.
 struct LastChanges<'o> {
     dumped: &'o DumpedTable,
     moment: Moment,

@@ -38,7 +38,8 @@ const PAST: &str = "binlogz_past";
 /// The suffix of a table's name until it is whole.
 const UNFINISHED: &str = "_unfinished";
 
-/// See the module.
+/// The table on its server: its columns and its key, a consistent view of its rows, and the tables that its rows are
+/// joined with.
 pub struct LiveTable {
     connection: Connection,
     pub(super) database: String,
@@ -47,7 +48,7 @@ pub struct LiveTable {
     /// The columns of a key that no two rows have in common, none of them NULL, by their places among all columns.
     pub(super) key: Vec<usize>,
     key_names: Vec<String>,
-    /// Those with values of their own.
+    /// The columns that have values of their own, so not the generated ones.
     columns: Vec<LiveColumn>,
     create: String,
     making: Option<Making>,
@@ -381,7 +382,7 @@ impl LiveTable {
         format!("{}.{}", quoted(&self.database), quoted(&self.table))
     }
 
-    /// Its names as two texts.
+    /// The database and the table as two SQL strings, separated by a comma.
     fn names(&self) -> String {
         names_of(&self.database, &self.table)
     }

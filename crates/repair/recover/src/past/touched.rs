@@ -34,7 +34,7 @@ use crate::table::{Structure, Table, TableColumn, lacks};
 
 /// Memory for the rows as they were; the rest goes to a temporary file.
 const ROWS_MEMORY: usize = 16 << 20;
-/// The same for the keys.
+/// Memory for the keys; the rest goes to a temporary file.
 const KEYS_MEMORY: usize = 8 << 20;
 
 /// When the table is wanted.
@@ -135,7 +135,7 @@ impl<'o> TouchedKeys<'o> {
 pub struct Touched {
     /// Each key's size (u32) and its values.
     pub(super) keys: Spool,
-    /// The same of the rows as they were.
+    /// Each row as it was: its size (u32) and its values.
     pub(super) rows: Spool,
     /// How many keys.
     pub key_count: u64,
@@ -152,7 +152,7 @@ enum Now {
     After,
 }
 
-/// See the module.
+/// For each key that was changed after the moment, the row before its first change.
 struct FirstTouches {
     moment: Moment,
     database: String,

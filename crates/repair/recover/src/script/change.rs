@@ -24,7 +24,7 @@ use crate::choose::{Direction, Operation};
 use crate::sql::statement::{Matching, Outcome, push_key_of, push_statement};
 use crate::table::Table;
 
-/// See the module.
+/// A row's change as it is applied, read from its bytes.
 pub(super) struct Change<'b> {
     pub(super) table: Cow<'b, str>,
     pub(super) name: Cow<'b, str>,
@@ -91,7 +91,7 @@ impl<'b> Change<'b> {
         text(self.statement.get(self.where_offset..))
     }
 
-    /// What the statement sets, in front of its condition.
+    /// The assignments of the statement: everything before its condition.
     pub(super) fn assignments(&self) -> &'b str {
         text(self.statement.get(..self.where_offset))
     }

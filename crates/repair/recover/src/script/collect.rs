@@ -54,7 +54,7 @@ pub(super) struct Collected {
 }
 
 impl Collected {
-    /// What a script's statements may do beside what they say, line by line.
+    /// Notes, one a line, on statements whose changes a trigger may have made: it would run again with the script.
     pub(super) fn trigger_notes(&self) -> Vec<String> {
         let name = |number: &usize| {
             let table = self.tables.get(*number);
@@ -77,7 +77,7 @@ impl Collected {
     }
 }
 
-/// See the module.
+/// Keeps the statements of a pass, and learns what decides over them: DDL, the end of transactions, XA.
 pub(super) struct Collector<'o> {
     selection: &'o Selection,
     direction: Direction,

@@ -9,7 +9,7 @@
 
 use std::borrow::Cow;
 
-/// See the module.
+/// A row's name, and the bytes written about the row after it.
 pub(super) struct Named<'b> {
     pub(super) name: Cow<'b, str>,
     pub(super) content: &'b [u8],

@@ -197,7 +197,7 @@ pub(crate) fn push_quoted(out: &mut Vec<u8>, text: &[u8]) {
     push_shown(out, text);
 }
 
-/// The same for people, who read no hexadecimal digits.
+/// Appends a string literal for people, without hexadecimal digits.
 pub(crate) fn push_shown(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'\'');
     for &byte in text {

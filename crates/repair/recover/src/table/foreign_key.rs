@@ -11,7 +11,7 @@ pub(crate) enum Rule {
     SetNull,
 }
 
-/// See the module. Names are spelled as in the statement.
+/// A FOREIGN KEY clause of a CREATE TABLE statement. Names are spelled as in the statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ForeignKey {
     pub(crate) name: String,

@@ -43,7 +43,7 @@ pub(crate) struct TableColumn {
     pub(crate) is_generated: bool,
     /// Whether it is unsigned, as the schema file says.
     pub(crate) unsigned: Option<bool>,
-    /// Its type in capitals, as the schema file says.
+    /// The column's type in capitals, as the schema file says.
     pub(crate) type_name: Option<String>,
 }
 
@@ -74,7 +74,7 @@ impl TableColumn {
         matches!(self.type_name.as_deref(), Some("BINARY" | "UUID" | "INET6" | "INET4"))
     }
 
-    /// Its name, or its number, for messages.
+    /// The column's name, or its number, for messages.
     pub(crate) fn shown(&self) -> String {
         match &self.name {
             Some(name) => String::from_utf8_lossy(name).into_owned(),

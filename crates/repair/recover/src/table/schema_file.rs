@@ -73,7 +73,7 @@ pub struct DescribedTable {
 /// A column of a [`DescribedTable`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DescribedColumn {
-    /// Its name.
+    /// Name of the column.
     pub name: String,
     /// Whether it is UNSIGNED.
     pub is_unsigned: bool,
@@ -575,7 +575,7 @@ CREATE TABLE `archive`.`orders` (a INT PRIMARY KEY, b VARCHAR(10) UNIQUE);
         assert_eq!(file.table(b"other", b"orders"), None);
     }
 
-    /// What people write: shared/cases of issue 42.
+    /// Keys as people write them: shared/cases of issue 42.
     #[test]
     fn keys_are_told_however_they_are_written() {
         let file = SchemaFile::parse(include_str!("schema_file/keys.sql")).unwrap();

@@ -96,7 +96,7 @@ impl Facts {
         Version::parse(&self.version_text)
     }
 
-    /// Its generation, which tells how it compresses transactions.
+    /// The server's generation, which tells how it compresses transactions.
     pub(crate) fn generation(&self) -> ServerGeneration {
         ServerGeneration::of_version(&self.version_text)
     }

@@ -14,7 +14,7 @@ const CONSUMER: &str = "consumer";
 /// The row of whether all of them are known.
 const CONSUMERS: &str = "consumers";
 
-/// That row's text for a server without any.
+/// The text of the row about readers, for a server that has none.
 pub(crate) const NOBODY: &str = "nobody is connected";
 
 pub(super) fn findings(consumers: &Consumers, knowledge: &Knowledge) -> Vec<Finding> {

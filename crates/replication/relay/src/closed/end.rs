@@ -98,7 +98,7 @@ impl EndedLogs {
         &self.logs
     }
 
-    /// The same, to be served.
+    /// The logs, shared with the server that serves them.
     pub fn shared(&self) -> Arc<ClosedLogs> {
         Arc::clone(&self.logs)
     }

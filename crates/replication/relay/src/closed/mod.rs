@@ -37,7 +37,7 @@ pub struct ClosedLogs {
     origin: Origin,
     /// Why logs before these are left out.
     left_out: Option<String>,
-    /// That only numbers tell that one continues the other.
+    /// A warning: only their numbers tell that one log continues the other.
     by_numbers: Option<String>,
 }
 
@@ -262,7 +262,7 @@ impl ClosedLogs {
         self.left_out.as_deref()
     }
 
-    /// What is not certain about their order.
+    /// A warning about the order of the logs, if it is not certain.
     pub fn uncertain(&self) -> Option<&str> {
         self.by_numbers.as_deref()
     }

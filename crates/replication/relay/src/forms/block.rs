@@ -40,7 +40,7 @@ const COPY_SIZE: usize = 32 << 10;
 #[derive(Debug)]
 pub(crate) struct Block {
     bytes: Spool,
-    /// Its position in the form.
+    /// Where the block begins in the form, in bytes.
     at: u64,
     transactions: Vec<Placed>,
 }
@@ -137,7 +137,7 @@ impl Block {
         &self.transactions
     }
 
-    /// Its end in the stored file.
+    /// Where the block ends in the stored file, in bytes.
     pub(crate) fn stored_end(&self) -> u64 {
         self.transactions.last().map_or(0, |placed| placed.stored.end)
     }

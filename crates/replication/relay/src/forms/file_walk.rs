@@ -18,7 +18,7 @@ pub(crate) fn end_of(forms: Forms<'_>, form: Form, file: FormFile) -> Result<u64
     go_to_end(forms, form, file).map(|(end, _)| end)
 }
 
-/// The same, with what was collected for the index since its last checkpoint.
+/// The end of the durable part of a file of a form, and the places collected for the index since its last checkpoint.
 pub(crate) fn go_to_end(forms: Forms<'_>, form: Form, file: FormFile) -> Result<(u64, Noting)> {
     let mut translator = Translator::new(forms, form, file, io::sink())?;
     if let Some(start) = translator.before(u64::MAX) {

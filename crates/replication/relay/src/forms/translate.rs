@@ -328,7 +328,8 @@ impl<'a, W: FormSink> Translator<'a, W> {
         self.walker.move_to(block.stored_end());
     }
 
-    /// The same as [`Translator::put`], for a caller that sees only part of the file: the index is not updated.
+    /// Writes a transaction as [`Translator::put`] does, but does not update the index: for a caller that sees only part
+    /// of the file.
     pub(crate) fn write(&mut self, group: &Group) -> Result<()> {
         match self.change(group) {
             Change::Name => {

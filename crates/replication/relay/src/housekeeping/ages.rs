@@ -45,13 +45,14 @@ const SHARE_INTERVAL: Duration = Duration::from_secs(600);
 /// The file is written after as many seconds.
 const WRITE_INTERVAL: u64 = 60;
 
-/// What the clocks say.
+/// A reading of all clocks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clocks {
     pub(crate) monotonic: Instant,
     /// This machine's clock, in seconds since 1970.
     pub(crate) wall: u64,
-    /// What the source's clock said when it was asked last, and when that was; `None`: it was not asked since the start.
+    /// The source's clock when it was asked last, in seconds since 1970, and when that was; `None`: it was not asked
+    /// since the start.
     pub(crate) source: Option<(u64, Instant)>,
 }
 
@@ -64,7 +65,7 @@ impl Clocks {
 /// A log's number, and a file of it.
 type Key = (u64, FileNumber);
 
-/// See the module.
+/// How old closed files are: by the source's times, and by the time that was seen to pass.
 #[derive(Debug, Default)]
 pub(crate) struct Ages {
     seen: Duration,
@@ -80,7 +81,7 @@ pub(crate) struct Ages {
     closed: BTreeMap<Key, i64>,
     /// When files ended, by the source's times: each is read once.
     ends: BTreeMap<Key, u64>,
-    /// What was written last.
+    /// The seconds seen and the number of files when the file was last written.
     written: Option<(u64, usize)>,
     jump: Option<(Instant, String)>,
     /// Until when a run takes no more than its share, and when it last took it.
@@ -89,7 +90,7 @@ pub(crate) struct Ages {
 }
 
 impl Ages {
-    /// What an earlier run of the relay has seen.
+    /// Reads the ages that an earlier run of the relay stored.
     ///
     /// # Errors
     ///

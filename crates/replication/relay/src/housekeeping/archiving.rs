@@ -131,7 +131,7 @@ pub(crate) fn waiting(kept: &Lineage) -> Result<Vec<StoredLog>> {
     Ok(closed)
 }
 
-/// What is wrong with archiving a log, if these files wait for it.
+/// The problem with archiving a log while these files wait for it; `None`: there is none.
 pub(crate) fn trouble(house: &Housekeeping, kept: &Lineage, waiting: &[StoredLog]) -> Option<String> {
     let (options, first) = (house.archive.as_ref()?, waiting.first()?);
     let now = Instant::now();

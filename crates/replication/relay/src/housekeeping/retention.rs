@@ -116,7 +116,7 @@ pub(crate) fn apply(house: &Housekeeping) -> Vec<String> {
     apply_at(house, &Clocks::read(&house.telemetry))
 }
 
-/// The same when the clocks say this.
+/// Applies the rules as [`apply`] does, with `clocks` for the current time.
 pub(crate) fn apply_at(house: &Housekeeping, clocks: &Clocks) -> Vec<String> {
     let retention = house.retention;
     let mut purged = Vec::new();
@@ -178,8 +178,8 @@ pub(crate) fn trouble(house: &Housekeeping) -> Option<String> {
     lock(&house.ages).as_ref().and_then(|ages| ages.trouble(Instant::now()))
 }
 
-/// The same for one log. `newer`: the log that follows it; `size`: of everything newer; on return, including this
-/// one.
+/// Applies the rules to one log; returns the names of removed files. `newer`: the log that follows it. `size`: bytes of
+/// everything newer; on return, including this log.
 fn apply_to(
     house: &Housekeeping,
     kept: &Arc<Lineage>,

@@ -116,7 +116,7 @@ impl Scrub {
     }
 }
 
-/// The progress of a log's scrub. See the module.
+/// One pass of a log's scrub: when it began, and the next file to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Pass {
     since: u64,

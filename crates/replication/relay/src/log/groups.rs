@@ -30,13 +30,13 @@ const HELD_SIZE_MAX: u64 = 64 << 10;
 /// A transaction, or an event between transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Group {
-    /// Its offset in the file.
+    /// Where the transaction begins in the file, in bytes.
     pub(crate) begin: u64,
     pub(crate) end: u64,
     pub(crate) gtid: Option<Gtid>,
-    /// Its commit time on the server that wrote the log, in microseconds since 1970; 0 if unknown.
+    /// When it was committed on the server that wrote the log, in microseconds since 1970; 0 if unknown.
     pub(crate) committed: u64,
-    /// Its sequence number in the file, for multi-threaded appliers; 0 if it has none.
+    /// The sequence number in the file, for multi-threaded appliers; 0 if it has none.
     pub(crate) sequence_number: i64,
     /// Bytes of its events after the GTID event, payloads expanded, without checksums, according to the headers.
     pub(crate) expanded_size: u64,

@@ -62,7 +62,7 @@ pub(crate) struct Lineage {
     gtids: Mutex<Gtids>,
     /// Held from checking what is written until it is known to be durable, and while the store is reopened.
     syncing: Mutex<()>,
-    /// Its number among the stored logs, starting at 1.
+    /// The log's number among the stored logs, starting at 1.
     pub(crate) number: u64,
     /// Unlike its number, no other log in this process has it, of whatever source.
     pub(crate) id: u64,
@@ -153,7 +153,7 @@ impl Lineage {
         lock(&self.suspects).remove(&file);
     }
 
-    /// What of it is damaged, as far as that is known.
+    /// The damage of the log as far as it is known, one line for each place.
     fn damage(&self) -> Vec<String> {
         let known = self.store.damages();
         let suspects = lock(&self.suspects);

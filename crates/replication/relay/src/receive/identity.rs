@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::log::small_files::{is_member, small_file};
 
 const NAME: &str = "relay.uuid";
-/// What begins the line with the check of the first.
+/// The start of the line with the checksum of the uuid's line.
 const CHECK: &str = "check ";
 /// Larger than the file can be.
 const SIZE_MAX: u64 = 4096;

@@ -151,7 +151,8 @@ impl Intake {
         self.lineages.last().map_or(Ok(()), |kept| self.mend_one(&kept))
     }
 
-    /// The same for logs that are no longer appended to, but from which files are purged.
+    /// Reopens, after a disk failure, logs that are no longer appended to, but from which files are purged. Errors are
+    /// only logged.
     pub(crate) fn mend_older(&self) {
         let last = self.lineages.last().map(|last| last.number);
         for kept in self.lineages.all().iter().filter(|kept| Some(kept.number) != last) {

@@ -48,9 +48,9 @@ const FLEETING: [&str; 14] = [
 /// A system variable of the source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SourceVariable {
-    /// Its value in SHOW VARIABLES.
+    /// The variable's value in SHOW VARIABLES.
     pub(crate) shown: String,
-    /// Its value in SELECT, which may be NULL.
+    /// The variable's value in SELECT, which may be NULL.
     pub(crate) selected: Option<String>,
     column_type: u8,
     flags: u16,

@@ -18,11 +18,11 @@ use crate::form::FormPolicy;
 /// An account of the relay's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountOptions {
-    /// Its name.
+    /// The account's name.
     pub user: String,
     /// The name of the only source that it may read; `None`: it says which one when it logs in, if there are several.
     pub source: Option<String>,
-    /// Its password, which can't be empty.
+    /// The account's password, which can't be empty.
     pub password: Password,
     /// The form it is served if it names no file; by default the relay's own default.
     pub form: Option<FormPolicy>,
@@ -36,7 +36,7 @@ pub struct AccountOptions {
     pub admin: bool,
     /// Whether collations that MySQL 8.0 introduced are replaced by ones that older servers know.
     pub older_collations: bool,
-    /// Its account at the source, for statements that are forwarded; by default of the same name and password.
+    /// User and password at the source, for statements that are forwarded; by default the account's own.
     pub source_login: Option<(String, Password)>,
 }
 
@@ -57,7 +57,7 @@ impl AccountOptions {
         }
     }
 
-    /// Its name and password at the source.
+    /// User and password at the source.
     pub(crate) fn source_login(&self) -> (&str, &Password) {
         match &self.source_login {
             Some((user, password)) => (user, password),
@@ -98,7 +98,7 @@ impl Accounts {
         Ok(Accounts(accounts.into_iter().map(entry).collect()))
     }
 
-    /// The same accounts as these others, whose connections count on where nothing about an account has changed.
+    /// These accounts, in place of `others`: connections are still counted for accounts of which nothing has changed.
     pub(crate) fn after(self, others: &Accounts) -> Accounts {
         let known = |entry: &Arc<Entry>| others.0.iter().find(|other| other.options == entry.options);
         Accounts(self.0.into_iter().map(|entry| known(&entry).map_or(entry, Arc::clone)).collect())

@@ -23,7 +23,7 @@ const LEAVING_MAX: usize = 8;
 /// The relay's own descriptors: the log (directory, lock, file, index), the source's connection, listeners, HTTP
 /// (17), converters' and receiver's temporary files (24), the archive, retention, standard streams.
 const DESCRIPTORS_RESERVED: usize = 80 + LEAVING_MAX * DESCRIPTORS_LOGGING_IN;
-/// Those of each further source: its log, its connection, temporary files, the archive.
+/// Descriptors of each further source: its log, its connection, temporary files, the archive.
 const DESCRIPTORS_OF_SOURCE: usize = 40;
 /// How long a client that was greeted has before it may be sent away for another; at most, however long others take.
 const GRACE: Duration = Duration::from_secs(1);

@@ -38,7 +38,7 @@ pub(crate) struct AnswerScan {
     open: Option<Intervals>,
 }
 
-/// What follows a uuid and a colon.
+/// The intervals of a GTID set, read piece by piece after a uuid and a colon.
 #[derive(Debug, Clone)]
 struct Intervals {
     uuid: String,

@@ -41,9 +41,9 @@ pub(crate) struct LastServed {
 /// The number of the log that each replica was last served.
 #[derive(Debug, Clone)]
 struct Replicas {
-    /// Those that came once.
+    /// Replicas that came once.
     newcomers: Recent<ServerUuid, u64>,
-    /// Those that came again.
+    /// Replicas that came again.
     known: Recent<ServerUuid, u64>,
 }
 
@@ -95,7 +95,7 @@ impl LastServed {
         lock(&self.replicas).get(replica)
     }
 
-    /// The same, read from the file again.
+    /// The number of the log that a replica was last served, after reading the file again.
     pub(crate) fn last_in_file(&self, replica: ServerUuid) -> Result<Option<u64>> {
         let mut replicas = lock(&self.replicas);
         *replicas = self.read_again(&replicas)?;

@@ -63,7 +63,7 @@ impl Routes {
     }
 }
 
-/// See the module.
+/// Chooses the source that a client's wishes name. Errs if two wishes name different sources, or a name means none.
 fn choose<'r, R>(
     routes: &'r [R],
     wishes: Wishes<'_>,

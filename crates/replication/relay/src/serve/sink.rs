@@ -32,7 +32,7 @@ struct Held {
     older: Option<Older>,
     /// Set for a replica that would not do with XA transactions what the source did: its kind.
     without_xa: Option<&'static str>,
-    /// What the current event is held for.
+    /// Whether the current event is held, and until when.
     current: Holding,
     event: Vec<u8>,
     /// The last event, which begins a transaction, and its position: held until the next one tells whether that may be sent.
@@ -364,7 +364,7 @@ mod tests {
         }
     }
 
-    /// What a client is sent of these events, and why no more.
+    /// The bytes that a client is sent of these events, and the reason why no more.
     fn sent(events: &[u8], kind: Option<&'static str>, size: usize) -> (Vec<u8>, Option<String>) {
         let taken = Taken::default();
         let mut sink = EventSink::new(taken.clone(), 1);

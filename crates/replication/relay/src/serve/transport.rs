@@ -120,7 +120,7 @@ impl ServerTls {
         self.fingerprint
     }
 
-    /// The same as `openssl x509 -fingerprint -sha256` prints it.
+    /// The certificate's SHA-256 as `openssl x509 -fingerprint -sha256` prints it.
     pub(crate) fn shown_fingerprint(&self) -> String {
         self.fingerprint.map(|byte| format!("{byte:02X}")).join(":")
     }

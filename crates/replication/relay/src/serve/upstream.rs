@@ -195,7 +195,7 @@ enum End {
     Position(String, u64),
 }
 
-/// What the relay lacks.
+/// A thing that the relay lacks.
 enum Missing {
     Of(String),
     /// It can't be told.

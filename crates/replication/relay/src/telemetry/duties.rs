@@ -51,7 +51,7 @@ pub(crate) const DEPARTURES: &str = "departures";
 /// Accepts replicas.
 pub(crate) const ACCEPT: &str = "accept";
 
-/// The duties that were started. See the module.
+/// The duties that were started, by name: the relay's permanent tasks, each in a thread of its own.
 #[derive(Debug, Default)]
 pub(crate) struct Duties(Mutex<BTreeMap<&'static str, Duty>>);
 
@@ -66,7 +66,7 @@ struct Duty {
 /// A snapshot of a duty.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DutyStatus {
-    /// Its name: `receive`, `sync`, `store`, `accept`, …
+    /// The duty's name: `receive`, `sync`, `store`, `accept`, …
     pub name: &'static str,
     /// Whether it is working.
     pub up: bool,

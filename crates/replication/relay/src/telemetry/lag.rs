@@ -33,7 +33,7 @@ pub(crate) struct Lag(Mutex<State>);
 struct State {
     /// How many seconds the source's clock is ahead of ours.
     clock_ahead: i64,
-    /// What the source's clock said when it was last asked, in seconds since 1970.
+    /// The source's clock when it was last asked, in seconds since 1970, and when that was.
     clock: Option<(u64, Instant)>,
     /// Timestamp of the last event received, in seconds since 1970 by the source's clock; 0 if none.
     timestamp: u32,
@@ -73,7 +73,7 @@ impl Lag {
         state.clock = Some((source, now));
     }
 
-    /// What the source's clock said when it was last asked, in seconds since 1970, and when that was; `None`: it was not asked
+    /// The source's clock when it was last asked, in seconds since 1970, and when that was; `None`: it was not asked
     /// since the start.
     pub(crate) fn source_clock(&self) -> Option<(u64, Instant)> {
         lock(&self.0).clock

@@ -51,7 +51,7 @@ struct Syncing {
 /// A remembered error.
 #[derive(Debug, Clone, Serialize)]
 pub struct RememberedError {
-    /// Its time, in seconds since 1970.
+    /// When the error occurred, in seconds since 1970.
     pub time: u64,
     /// The error's category.
     pub kind: &'static str,

@@ -256,7 +256,7 @@ fn troubles(relay: &Source) -> Vec<String> {
     relay.watch.status(&Shared::default()).unwrap().troubles
 }
 
-/// What the source gives for the hole.
+/// The bytes that the source has for the hole.
 fn from_source(source: &SourceLog, damage: &Damage) -> Result<Spool> {
     let (file, hole) = (&source.files[damage.file.0 as usize - 1], &damage.holes[0]);
     let mut bytes = Spool::new(&SpoolMemory::new(1 << 20), Vec::new());

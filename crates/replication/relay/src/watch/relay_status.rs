@@ -10,7 +10,7 @@ use crate::serve::transport::ServerTls;
 use crate::telemetry::duties::{ACCEPT, DutyStatus};
 use crate::telemetry::meters::RememberedError;
 
-/// See the module. Its names in JSON are stable.
+/// The status of a relay: the status of each of its sources, and of what they share. The field names in JSON are stable.
 #[derive(Debug, Clone, Serialize)]
 pub struct RelayStatus {
     /// binlogz's version.
@@ -36,7 +36,7 @@ pub struct RelayStatus {
 /// A source by its name.
 #[derive(Debug, Clone, Serialize)]
 pub struct NamedStatus {
-    /// Its name; empty for the only source of a relay.
+    /// The source's name; empty for the only source of a relay.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// How it is, as its page says it: `Live`, `Behind`, `Source down` and so on.

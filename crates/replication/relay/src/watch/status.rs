@@ -14,7 +14,7 @@ use crate::receive::source_status::SourceStatus;
 use crate::telemetry::duties::{ACCEPT, DutyStatus};
 use crate::telemetry::meters::RememberedError;
 
-/// See the module. Its names in JSON are stable.
+/// A snapshot of one source of a running relay. The field names in JSON are stable.
 #[derive(Debug, Clone, Serialize)]
 pub struct Status {
     /// binlogz's version.
@@ -66,13 +66,13 @@ pub struct LineageStatus {
     pub folder: String,
     /// The reason for its beginning.
     pub begun: LineageOrigin,
-    /// Its use.
+    /// How the log is used at present.
     pub state: LineageState,
     /// How many files.
     pub files: usize,
     /// Of all of them, on disk.
     pub bytes: u64,
-    /// Its end, as it is stored.
+    /// Where the log ends, as it is stored.
     pub end: Option<LogPosition>,
     /// The GTIDs of what is durable.
     pub gtid_executed: String,
@@ -105,7 +105,7 @@ pub enum LineageState {
 /// The log.
 #[derive(Debug, Clone, Serialize)]
 pub struct LogStatus {
-    /// Its number among the stored logs, counted from 1.
+    /// The log's number among the stored logs, counted from 1.
     pub lineage: u64,
     /// The source's server uuid.
     pub source_uuid: String,

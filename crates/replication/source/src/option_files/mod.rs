@@ -57,9 +57,9 @@ pub struct OptionFiles {
 /// An option that stands in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileOption {
-    /// Its name, as written in the file.
+    /// The option's name, as written in the file.
     pub name: String,
-    /// Its value; `None` without an equals sign.
+    /// The option's value; `None` without an equals sign.
     pub value: Option<String>,
     /// The file that contains it.
     pub path: PathBuf,

@@ -25,7 +25,7 @@ fn refused_by(mode: SslMode, peer: impl FnOnce(TcpStream) + Send) -> String {
     refused_with(mode, |_| {}, peer)
 }
 
-/// The same with other options.
+/// The error of a connection to a bad peer, with other options.
 fn refused_with(
     mode: SslMode,
     change: impl FnOnce(&mut ConnectOptions),

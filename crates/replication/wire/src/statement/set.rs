@@ -19,7 +19,7 @@ pub enum Target {
     Session(String),
     /// A system variable of the whole server, in lower case.
     Global(String),
-    /// The same, kept across restarts.
+    /// A system variable of the whole server, kept across restarts, in lower case.
     Persist(String),
 }
 

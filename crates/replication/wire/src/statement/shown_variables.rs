@@ -13,7 +13,7 @@ use super::{Parser, Scope, is_like};
 pub struct ShownVariables {
     /// Which of their values.
     pub scope: Scope,
-    /// Those whose names match one of these; all of them if there are none.
+    /// Patterns for the names of the variables to show; empty: all variables.
     pub patterns: Vec<NamePattern>,
 }
 

@@ -21,9 +21,9 @@ pub struct Bars {
 /// A colour's meaning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Series {
-    /// Its name.
+    /// Name of the series.
     pub label: String,
-    /// Its colour.
+    /// Colour of the series.
     pub paint: Paint,
 }
 
@@ -45,7 +45,7 @@ pub enum Paint {
 }
 
 impl Paint {
-    /// Those of measurements, in the order in which they are given.
+    /// The colours of measurements, in the order in which they are given.
     pub const ALL: [Paint; 4] = [Paint::First, Paint::Second, Paint::Third, Paint::Fourth];
 
     pub(super) fn class(self) -> &'static str {
@@ -70,13 +70,13 @@ impl Series {
 /// A row about one thing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BarRow {
-    /// Its name.
+    /// The row's name.
     pub label: String,
     /// Smaller, below it.
     pub detail: String,
     /// Whether it is the one that counts.
     pub is_chosen: bool,
-    /// Its bars.
+    /// The bars of the row.
     pub bars: Vec<Bar>,
 }
 
@@ -85,7 +85,7 @@ pub struct BarRow {
 pub struct Bar {
     /// The place of its series.
     pub series: usize,
-    /// Its length.
+    /// The value that the bar's length shows.
     pub value: f64,
     /// Between which values the true one lies.
     pub interval: Option<(f64, f64)>,

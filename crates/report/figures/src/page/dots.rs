@@ -20,7 +20,7 @@ pub struct Dots {
 /// The values of one thing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DotRow {
-    /// Its name.
+    /// The row's name.
     pub label: String,
     /// Whether it is the one that counts.
     pub is_chosen: bool,

@@ -27,7 +27,7 @@ pub struct Lines {
 /// A line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
-    /// Its name and colour.
+    /// The line's name and colour.
     pub series: Series,
     /// A value at each place; `None`: not known, and the line has a gap.
     pub values: Vec<Option<f64>>,

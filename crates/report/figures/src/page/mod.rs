@@ -69,7 +69,7 @@ pub enum Tone {
 }
 
 impl Tone {
-    /// Its name: good, neutral, warning, bad.
+    /// The tone as a word: good, neutral, warning, bad.
     pub fn name(self) -> &'static str {
         match self {
             Tone::Good => "good",

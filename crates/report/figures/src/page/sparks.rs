@@ -22,13 +22,13 @@ pub struct Sparks {
 /// One of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SparkRow {
-    /// Its name.
+    /// The row's name.
     pub label: String,
     /// Smaller, below it.
     pub detail: String,
     /// How it is.
     pub tone: Tone,
-    /// The same as a word.
+    /// The state as a word, shown in the tone's colour.
     pub word: String,
     /// The present value.
     pub now: String,

@@ -31,7 +31,7 @@ const CORE_FAR_TOO_MUCH: f64 = 50.0;
 /// The most that compressing may add to 99 of 100 commits, in milliseconds.
 const COMMIT_MAX: f64 = 10.0;
 
-/// The same for the typical commit.
+/// The most that compressing may add to the typical commit, in milliseconds.
 const COMMIT_TYPICAL_MAX: f64 = 1.0;
 
 /// Processor times differ by a quarter from run to run, and from the server's own (docs/internals/measurements/advise.md).

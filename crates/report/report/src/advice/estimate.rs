@@ -27,7 +27,7 @@ const TABLE_UNITS_MIN: u64 = 5;
 /// One unit of the sample at one level.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Measured {
-    /// Its size in the log, in bytes.
+    /// Size of the unit in the log at this level, in bytes.
     pub(super) size: u64,
     /// The bytes of that which are an estimate, since only the beginning was compressed.
     pub(super) behind: u64,
@@ -40,7 +40,8 @@ pub(super) struct Measured {
 #[derive(Debug)]
 pub(super) struct MeasuredUnit {
     pub(super) stratum: usize,
-    /// Its known size.
+    /// Size of the unit as far as it is known without compressing at the levels: see
+    /// [`KnownSize`](super::strata::KnownSize).
     pub(super) x: u64,
     /// Bytes that the compressor got.
     pub(super) inner: u64,

@@ -158,7 +158,7 @@ impl Advice {
         Some(self.sampled.as_ref()?.half_widths.get(level)? + self.unread_bytes())
     }
 
-    /// The same in percent.
+    /// The possible error of the size in percent of it; `None` if it is exact.
     fn half_width_percent(&self, level: usize) -> Option<f64> {
         Some(100.0 * per(self.half_width(level)?, (self.compressed_bytes(level) as f64).max(1.0)))
     }
@@ -204,7 +204,7 @@ impl Advice {
         per(self.compress_time(level), self.figures.inner() as f64)
     }
 
-    /// The same for expanding it.
+    /// Seconds of processor time for expanding a gigabyte (10^9 bytes of events) that was compressed at a level.
     fn expand_seconds_per_gb(&self, level: usize) -> f64 {
         let (time, bytes) = self.figures.levels.get(level).map_or((0, 0), |level| level.expand);
         per(time as f64, bytes as f64)

@@ -371,7 +371,7 @@ mod tests {
         assert!(advice.half_width_percent(0).unwrap() >= 100.0);
     }
 
-    /// The same figures decide on an idle machine and not on a busy one, measured exactly as well as sampled.
+    /// Figures that decide on an idle machine don't decide on a busy one, measured exactly as well as sampled.
     #[test]
     fn times_of_a_busy_machine_decide_less() {
         let told = |busy: bool, exact: bool| {

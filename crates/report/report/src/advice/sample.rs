@@ -70,10 +70,10 @@ pub(super) struct Kept {
 /// A transaction, or the beginning of a large one.
 #[derive(Debug)]
 pub(super) struct Unit {
-    /// Its number.
+    /// The unit's random number, which decides whether it is in the sample.
     number: u64,
     log: u64,
-    /// Its stratum in its class.
+    /// The unit's stratum in its class.
     pub(super) stratum: usize,
     /// Where its bytes are in the spool.
     pub(super) bytes: Vec<Range<u64>>,
@@ -250,7 +250,8 @@ impl SampleMeter {
         Ok(Seen { tables: self.walk.finish(), x: transaction.plain_size(), unit })
     }
 
-    /// The same for a large one, which is compressed at the fast level.
+    /// Takes a large transaction: all of it is compressed at the fast level, and its beginning may become a unit of the
+    /// sample.
     fn large(&mut self, transaction: &mut Extracted<'_>, class: usize) -> Result<Seen, Error> {
         let number = self.sampler.number(self.log, transaction.gtid_event());
         let mut unit = self.unit(transaction, class, number);

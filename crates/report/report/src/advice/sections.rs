@@ -84,8 +84,8 @@ impl Advice {
         ]
     }
 
-    /// The same for people: tables by level and something else are shown at the recommended level only, with
-    /// the first `top` tables and hours; empty tables are left out.
+    /// The tables for people: those by level and something else are shown at the recommended level only, with the first
+    /// `top` tables and hours; empty tables are left out.
     pub fn shown(&self, top: usize) -> Vec<Section> {
         let place = self.recommended_place();
         let level = self.levels.get(place).map(|level| Cell::from(u64::from(level.get())));

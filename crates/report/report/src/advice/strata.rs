@@ -155,7 +155,7 @@ impl Estimate {
         Estimate { size, variance, systematic }
     }
 
-    /// The same for a stratum with too few units; `few` has those of all such strata.
+    /// The estimate for a stratum with too few units; `few` has the units of all such strata.
     fn of_few(known: Known, sums: &Sums, level: usize, few: &Sums) -> Self {
         let Estimate { size, systematic, .. } = Estimate::of(known, sums, level);
         let spread = spread_of_few(sums, few, level) * known.x as f64;
@@ -202,9 +202,9 @@ fn spread_of_few(stratum: &Sums, together: &Sums, level: usize) -> f64 {
 /// The kind of size that is known of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KnownSize {
-    /// Its bytes in the log: compressed it is no larger.
+    /// Bytes in the log: compressed it is no larger.
     Plain,
-    /// Its size after a fast level.
+    /// Bytes after compression at a fast level.
     Fast,
 }
 

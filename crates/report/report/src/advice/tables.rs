@@ -18,7 +18,7 @@ pub(super) struct TableFigures {
     pub(super) transactions: u64,
     /// Bytes of its table maps and row events, by class of its transactions' size.
     pub(super) bytes: [u64; CLASSES],
-    /// Its share of the payloads, by level, in 1/65536 of a byte: shares are mostly fractions.
+    /// The table's share of the payloads, by level, in 1/65536 of a byte: shares are mostly fractions.
     pub(super) shares: Vec<u64>,
 }
 

@@ -35,7 +35,7 @@ pub enum BigintUnsigned {
     Precise,
 }
 
-/// What is written.
+/// The settings of row changes: the format, and the options of the program that it comes from.
 pub struct Settings<'s> {
     /// The format.
     pub format: Format,

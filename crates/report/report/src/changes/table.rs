@@ -39,7 +39,7 @@ pub struct TableTold {
 /// Facts about a column.
 #[derive(Debug, Clone, Default)]
 pub struct ColumnTold {
-    /// Its name.
+    /// Name of the column.
     pub name: String,
     /// Whether it is UNSIGNED.
     pub unsigned: bool,
@@ -49,7 +49,7 @@ pub struct ColumnTold {
     pub members: Vec<String>,
 }
 
-/// See the module.
+/// A table as its rows are written: names and types of its columns, and its key.
 #[derive(Debug)]
 pub(super) struct Table {
     schema: Arc<TableSchema>,
@@ -60,7 +60,7 @@ pub(super) struct Table {
     /// The columns of the key.
     pub(super) key: Vec<usize>,
     pub(super) is_asked_for: bool,
-    /// Its place in `--table`.
+    /// The table's place in `--table`, counted from 0.
     pub(super) place: Option<usize>,
     problem: Option<String>,
 }

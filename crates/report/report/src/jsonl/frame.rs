@@ -19,7 +19,7 @@ use super::text::{push_bytes_as_text, push_name, push_number, push_text, push_te
 /// A transaction.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Frame {
-    /// Its GTID, if it has one.
+    /// The transaction's GTID, if it has one.
     pub(super) gtid: Option<Gtid>,
     /// Fields of the object, from the GTID event.
     begin: Vec<u8>,

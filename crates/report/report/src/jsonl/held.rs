@@ -56,7 +56,7 @@ impl Place {
 pub(super) enum Shown {
     /// It has its line, or its rows have theirs; what is held comes before.
     Now,
-    /// Its line is held.
+    /// The event's line is held until its transaction has rows that are shown.
     WithRows,
     /// Nothing now.
     Not,

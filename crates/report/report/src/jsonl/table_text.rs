@@ -27,7 +27,7 @@ pub(super) struct TableText {
     map: Vec<u8>,
     columns: Vec<ColumnText>,
     pub(super) is_asked_for: bool,
-    /// Its place in `--table`.
+    /// The table's place in `--table`, counted from 0.
     pub(super) place: Option<usize>,
 }
 

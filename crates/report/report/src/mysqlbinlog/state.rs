@@ -32,13 +32,13 @@ pub struct State {
     pub(super) printed_format_description: bool,
     /// Row events were shown whose statement has not ended.
     pub(super) rows_open: bool,
-    /// Its `BINLOG` has to be closed.
+    /// The `BINLOG` statement of the shown rows has to be closed.
     pub(super) body_open: bool,
     /// Part of the open statement waits for its end.
     pub(super) rows_waiting: bool,
     /// Bytes of the events that wait.
     pub(super) open_size: u64,
-    /// Those of them that are kept.
+    /// The waiting events that are kept.
     pub(super) kept: KeptStatement,
     /// From the last GTID: whether table maps mark generated invisible primary keys.
     pub(super) immediate_server_version: u32,

@@ -143,9 +143,9 @@ fn copy(mut from: impl Read, out: &mut impl Write) -> io::Result<()> {
 /// Rows that wait for the end of a statement.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
-    /// Its `BINLOG` statement.
+    /// The `BINLOG` statement of the rows.
     pub(super) body: Part,
-    /// Its `###` lines.
+    /// The `###` lines of the rows.
     pub(super) footer: Part,
 }
 
@@ -169,9 +169,9 @@ impl Rows {
 pub(super) struct StatementEnd {
     /// The offset in `out`.
     pub(super) place: u64,
-    /// Its last rows.
+    /// The statement's last rows.
     pub(super) rows: Rows,
-    /// Its earlier rows that were not turned into text, and the state in case they can't be.
+    /// The statement's earlier rows that were not turned into text, and the state in case they can't be.
     pub(super) kept: Vec<Arc<KeptChunk>>,
     pub(super) state: Option<Box<State>>,
 }

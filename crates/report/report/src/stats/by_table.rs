@@ -25,7 +25,7 @@ pub(super) struct TableTotals {
     pub(super) rows: RowCounts,
     /// Bytes of its table maps and row events, without checksums.
     pub(super) uncompressed_bytes: u64,
-    /// Its share of its transactions' stored size, in 1/65536 of a byte: shares are mostly fractions.
+    /// The table's share of its transactions' stored size, in 1/65536 of a byte: shares are mostly fractions.
     pub(super) compressed_share: u64,
 }
 
@@ -37,7 +37,7 @@ impl TableTotals {
         self.compressed_share += other.compressed_share;
     }
 
-    /// Its share of its transactions' stored size, in bytes.
+    /// The table's share of its transactions' stored size, in bytes.
     pub(super) fn compressed_bytes(&self) -> u64 {
         (self.compressed_share + (1 << 15)) >> 16
     }

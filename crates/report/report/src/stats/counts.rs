@@ -47,7 +47,7 @@ pub struct Totals {
     pub rows: RowCounts,
     /// Bytes of their events without compression, not counting GTID events and checksums.
     pub uncompressed_bytes: u64,
-    /// The same as they are stored: payloads if there are any.
+    /// Bytes of their events as they are stored, in payloads if there are any, not counting GTID events and checksums.
     pub compressed_bytes: u64,
 }
 

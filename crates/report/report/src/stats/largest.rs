@@ -72,7 +72,7 @@ impl Largest {
         }
     }
 
-    /// The same for transactions of this file.
+    /// Says that these transactions are of the file with this number.
     pub(super) fn set_file(&mut self, file: usize) {
         let heap = std::mem::take(&mut self.heap);
         let of_file = |Reverse(transaction)| Reverse(LargeTransaction { file, ..transaction });

@@ -170,7 +170,7 @@ impl Transaction {
         (compression, TransactionFigures { id, compressed_bytes, uncompressed_bytes, timestamp })
     }
 
-    /// Its figures as of one transaction.
+    /// The figures of this transaction alone.
     pub(super) fn totals(&self) -> Totals {
         let sizes = self.payload.and_then(|payload| payload.found);
         Totals {

@@ -106,7 +106,7 @@ fn server_rows(server: &MysqlSandbox) -> Result<Vec<Vec<String>>> {
     Ok(rows.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect())
 }
 
-/// The same rows, counted from files.
+/// The rows of the statistics of these files.
 fn counted_rows(files: Vec<PathBuf>) -> (Vec<&'static str>, Vec<Vec<String>>) {
     let mut stats = Stats::new(5);
     for file in files {

@@ -104,7 +104,7 @@ pub(super) fn rename(file: &mut SchemaFile, reader: &mut Reader, database: Optio
     }
 }
 
-/// What became of an action.
+/// The outcome of one action of an ALTER TABLE.
 enum Action {
     Done,
     /// The table has another name: its database, where it is named, and its name.

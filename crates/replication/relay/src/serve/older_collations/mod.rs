@@ -114,7 +114,7 @@ fn with_older_names(
     Ok(encode(&QueryEvent { status_variables, statement: &statement, ..*event }))
 }
 
-/// The same variables with numbers that older servers know.
+/// Status variables whose collations have numbers that older servers know; `None` if they can't be read.
 fn older_variables(variables: StatusVariables<'_>) -> Option<Vec<u8>> {
     let older = |number: u16| number_for(u64::from(number)).unwrap_or(number);
     let mut bytes = Vec::with_capacity(variables.0.len());

@@ -40,7 +40,7 @@ pub(crate) struct KnownClient {
     pub(crate) account: Option<Entered>,
     /// The attributes that it then sent.
     pub(crate) attributes: Vec<(String, String)>,
-    /// Its socket, and what notices when the client closes it; `None`: nothing does.
+    /// The client's socket, and the watcher that notices when the client closes it; `None`: nobody notices.
     pub(crate) socket: Option<(Arc<TcpStream>, Arc<Departures>)>,
 }
 

@@ -83,7 +83,7 @@ impl SourceWatch {
         }))
     }
 
-    /// What is wrong with archiving and purging.
+    /// The problems with archiving and purging, one line each.
     fn housekeeping_troubles(&self) -> Result<Vec<String>> {
         let house = &self.server.housekeeping;
         let mut troubles = Vec::new();

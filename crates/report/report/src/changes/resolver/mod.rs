@@ -23,7 +23,7 @@ pub(super) const END: u8 = 1;
 /// Begins the line before rows of a table.
 pub(super) const ROWS: u8 = 2;
 
-/// See the module.
+/// Completes lines of which a worker can't know everything: those of Maxwell and those of Debezium.
 #[derive(Debug)]
 pub struct Resolver(Kind);
 

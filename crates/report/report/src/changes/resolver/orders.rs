@@ -15,7 +15,8 @@ use std::io::{self, Write};
 use super::super::java::{Escapes, push_string};
 use super::{END, MARK, ROWS};
 
-/// See the module.
+/// Numbers the rows of Debezium's transactions, in all and for each table, and writes the messages that begin and end
+/// them.
 #[derive(Debug)]
 pub(super) struct Orders {
     with_key: bool,

@@ -37,7 +37,7 @@ use waiting::Waiting;
 /// The result of a batch.
 #[derive(Debug)]
 pub struct Printed {
-    /// Its text.
+    /// The text of the batch.
     pub text: Text,
     /// The state at its end, if nothing after it is shown.
     pub ended: Option<State>,

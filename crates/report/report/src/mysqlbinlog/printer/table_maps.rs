@@ -26,7 +26,7 @@ pub(super) struct TableMapText {
     /// The post-header length in its log.
     post_header_length: u8,
     pub(super) table_id: TableId,
-    /// Its first column is a generated invisible primary key.
+    /// The table's first column is a generated invisible primary key.
     pub(super) has_generated_key: bool,
     /// The rest of the line that begins with the event's time.
     pub(super) line: Vec<u8>,

@@ -21,7 +21,7 @@ use crate::mysqlbinlog::text::{Part, Rows, StatementEnd};
 /// An event that waits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Waiting {
-    /// Its place among the events of the pass.
+    /// The event's place among the events of the pass.
     place: usize,
     is_rows: bool,
     /// For rows, whether their table map was shown.

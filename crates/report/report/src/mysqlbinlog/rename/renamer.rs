@@ -50,7 +50,7 @@ pub struct Renamer {
 /// The state of the current event.
 #[derive(Debug)]
 enum Received {
-    /// Its header is not whole.
+    /// The event's header is not whole yet.
     Header(Vec<u8>),
     /// They were written as they are.
     Passed,

@@ -97,7 +97,7 @@ fn sparks(status: &Status, samples: &[Sample]) -> Sparks {
     }
 }
 
-/// The same as figures.
+/// The traffic of the last hour as a table.
 pub(super) fn traffic(samples: &[Sample]) -> Section {
     let row = |sample: &Sample| -> Vec<Cell> {
         let rate = |of: fn(&Traffic) -> f64| -> Cell {

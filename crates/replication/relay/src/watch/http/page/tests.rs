@@ -135,7 +135,7 @@ fn hour() -> Vec<Sample> {
     (0..360).map(sample).collect()
 }
 
-/// The same, and the source is away since 754 s.
+/// An hour at whose end the source has been away for 754 s.
 fn hour_without_source() -> Vec<Sample> {
     let mut samples = hour();
     for (place, sample) in samples.iter_mut().skip(285).enumerate() {
