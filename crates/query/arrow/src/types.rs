@@ -137,7 +137,7 @@ fn digits(kind: &DataType) -> Option<(u8, u8)> {
 #[derive(Debug)]
 pub struct Values(Builder);
 
-/// Its builder, by the column's type.
+/// The Arrow builder of a column's values, by the column's type.
 #[derive(Debug)]
 enum Builder {
     I8(Int8Builder),

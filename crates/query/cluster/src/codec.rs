@@ -15,11 +15,11 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::logical_plan::LogicalExtensionCodec;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 
-/// What the client sends to the scheduler.
+/// Encodes and decodes the logical plans that a client sends to the scheduler.
 #[derive(Debug, Default)]
 pub struct LogicalCodec(BallistaLogicalExtensionCodec);
 
-/// What the scheduler sends to executors.
+/// Encodes and decodes the physical plans that the scheduler sends to executors.
 #[derive(Debug, Default)]
 pub struct PhysicalCodec {
     ballista: BallistaPhysicalExtensionCodec,
@@ -27,7 +27,7 @@ pub struct PhysicalCodec {
 }
 
 impl PhysicalCodec {
-    /// That of an executor, which reads here.
+    /// The codec of an executor, which reads its logs at `site`.
     pub fn new(site: Arc<Site>) -> Self {
         PhysicalCodec { site, ..PhysicalCodec::default() }
     }

@@ -33,12 +33,12 @@ pub(crate) type Server = SchedulerServer<LogicalPlanNode, PhysicalPlanNode>;
 pub(crate) struct Losses {
     executors: Arc<dyn ClusterState>,
     jobs: Arc<dyn JobState>,
-    /// Who ends jobs: it is made after this.
+    /// The scheduler that ends jobs; it is made after this.
     server: OnceLock<Server>,
 }
 
 impl Losses {
-    /// Those of a cluster, and the cluster with them.
+    /// Watches the executors of a cluster. Returns the watcher, and the cluster that reports to it.
     pub(crate) fn of(cluster: &BallistaCluster) -> (Arc<Self>, BallistaCluster) {
         let (executors, jobs) = (cluster.cluster_state(), cluster.job_state());
         let losses = Arc::new(Losses { executors, jobs: Arc::clone(&jobs), server: OnceLock::new() });

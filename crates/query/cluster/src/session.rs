@@ -1,4 +1,4 @@
-//! What scheduler and executors have in common.
+//! Session state and settings shared by scheduler and executors.
 
 use std::sync::Arc;
 

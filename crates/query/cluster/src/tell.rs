@@ -1,4 +1,5 @@
-//! What a scheduler and executors tell, as lines: our own, and of Ballista what is amiss, or everything.
+//! Messages of a scheduler and of executors, as lines: all of our own; of Ballista's only warnings and errors, or
+//! everything.
 
 use std::io::Write;
 

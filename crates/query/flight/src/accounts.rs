@@ -3,7 +3,7 @@
 use ring::digest::{SHA256, digest};
 use subtle::{Choice, ConstantTimeEq};
 
-/// Those who may log in.
+/// The names that may log in, with digests of their passwords.
 #[derive(Default)]
 pub struct Accounts(Vec<Account>);
 

@@ -1,4 +1,4 @@
-//! What a server and its workers say to each other, over the worker's standard input and output.
+//! The messages between a server and its workers, over the worker's standard input and output.
 //!
 //! ```text
 //! offset  size  field
@@ -26,7 +26,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 /// Of a frame: rows of a batch are cut into messages of some megabytes, but a row is not.
 const FRAME_SIZE_MAX: usize = 1 << 30;
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FrameKind {
     Plan,

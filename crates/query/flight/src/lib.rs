@@ -69,13 +69,13 @@ const SWEEPS: u32 = 10;
 pub struct Server {
     /// Where it listens.
     pub listen: SocketAddr,
-    /// Its certificate; `None`: connections are not encrypted.
+    /// The server's certificate; `None`: connections are not encrypted.
     pub tls: Option<Tls>,
-    /// Those who may log in; without any everybody may ask.
+    /// The accounts that may log in; without any, every client may ask.
     pub accounts: Accounts,
     /// Where statements are planned and run.
     pub worker: WorkerCommand,
-    /// What they may take.
+    /// Memory, time and number of statements that may run.
     pub limits: StatementLimits,
     /// A session, a statement or a query that nobody uses for so long ends.
     pub idle: Duration,

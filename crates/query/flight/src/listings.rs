@@ -13,7 +13,7 @@ use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 const TABLE: &str = "TABLE";
-/// The same in information_schema: what Grafana's data source asks for.
+/// A table's type in information_schema: Grafana's data source asks for it.
 const BASE_TABLE: &str = "BASE TABLE";
 
 fn failed(error: impl std::fmt::Display) -> Error {

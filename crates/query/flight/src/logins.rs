@@ -29,7 +29,7 @@ const KNOWN_MAX: usize = 4096;
 /// How often denials of an address are told.
 const TOLD: Duration = Duration::from_secs(60);
 
-/// Who tried to log in.
+/// The recent attempts to log in.
 #[derive(Default)]
 pub(crate) struct Logins {
     known: Mutex<Known>,
@@ -38,15 +38,15 @@ pub(crate) struct Logins {
 #[derive(Default)]
 struct Known {
     queues: HashMap<Guesser, Queue>,
-    /// Who logged in to an account from where.
+    /// When an account was last logged in to from an address.
     good: HashMap<(String, IpAddr), Instant>,
 }
 
-/// Who guesses.
+/// The client or clients that share one limit of guesses.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Guesser {
     Address(IpAddr),
-    /// Those of an account that never logged in to it.
+    /// All clients that never logged in to this account before.
     Account(String),
 }
 

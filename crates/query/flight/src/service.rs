@@ -55,7 +55,7 @@ const CLOSE_SESSION: &str = "CloseSession";
 type DataStream = <Service as FlightService>::DoGetStream;
 type Answer<T> = Result<Response<T>, Status>;
 
-/// What clients reach.
+/// The protocol's requests, as clients send them.
 #[derive(Clone)]
 pub(crate) struct Service {
     queries: Queries,
@@ -149,7 +149,7 @@ fn listing_info(
     info(&batch.map_err(status)?.schema(), ticket, request.into_inner())
 }
 
-/// The same of a query: a worker has told its schema as bytes.
+/// Where the rows of a query are fetched: here, with this ticket. A worker has told the query's schema as bytes.
 fn query_info(
     columns: Bytes,
     ticket: &impl ProstMessageExt,

@@ -39,7 +39,7 @@ pub(crate) struct Sessions {
     open: Option<Arc<Session>>,
     /// Bytes of prepared statements.
     prepared: Arc<Charge>,
-    /// The same of each account that has a session.
+    /// Bytes of prepared statements of each account that has a session.
     of_accounts: Mutex<HashMap<String, Weak<Charge>>>,
 }
 
@@ -190,7 +190,7 @@ impl Sessions {
         Ok(Some(token))
     }
 
-    /// What the statements of an account are counted by.
+    /// The counter for the prepared statements of an account.
     fn charge_of(&self, account: &str) -> Arc<Charge> {
         let mut charges = locked(&self.of_accounts);
         if let Some(charge) = charges.get(account).and_then(Weak::upgrade) {

@@ -38,7 +38,8 @@ type WaitsForTables = SyncSender<Result<Vec<u8>, String>>;
 #[derive(Debug)]
 pub struct Questions(UnboundedReceiver<WaitsForTables>);
 
-/// What a worker's engine asks, and what takes its questions to the server.
+/// Two ends: the one by which a worker's engine asks for the user tables, and the one that takes its questions to the
+/// server.
 pub fn questions() -> (AskTables, Questions) {
     let (sender, receiver) = unbounded_channel::<WaitsForTables>();
     let ask = move || {

@@ -40,7 +40,7 @@ use crate::frames::{Asked, FrameKind, Frames, frame, sized};
 const START_TIME_MAX: Duration = Duration::from_secs(120);
 /// How often it is looked how much workers hold.
 const WATCH_PAUSE: Duration = Duration::from_millis(10);
-/// What a worker may have kept of its last statement; one that has more is ended.
+/// Memory in bytes that a worker may keep of its last statement; one that has more is ended.
 const KEPT_MAX: u64 = 64 << 20;
 /// Messages that wait for a client.
 const MESSAGES_WAITING: usize = 2;
@@ -54,13 +54,13 @@ const BUDGET_MIN: usize = 64 << 10;
 pub struct WorkerCommand {
     /// The program.
     pub program: PathBuf,
-    /// Its arguments.
+    /// Arguments of the program.
     pub arguments: Vec<OsString>,
-    /// What its environment has beside the server's.
+    /// Variables of the worker's environment, in addition to the server's.
     pub environment: Vec<(OsString, OsString)>,
 }
 
-/// What statements may take.
+/// Limits on statements.
 #[derive(Debug, Clone, Copy)]
 pub struct StatementLimits {
     /// Bytes of memory of all workers: [`binlogz_query::Options`].
@@ -79,7 +79,7 @@ pub struct StatementLimits {
 pub(crate) struct Workers {
     command: WorkerCommand,
     limits: StatementLimits,
-    /// What workers ask for.
+    /// The engine that answers the questions of workers.
     queries: Queries,
     tell: Tell,
     idle: Mutex<Vec<Worker>>,
@@ -93,7 +93,7 @@ pub(crate) struct Workers {
 
 type Seats = Mutex<Vec<Weak<Seat>>>;
 
-/// What is known of a worker while it lives.
+/// The state of a worker while it lives.
 struct Seat {
     process: u32,
     /// Bytes that it held when it was new.
@@ -124,7 +124,7 @@ struct Taken {
 pub(crate) struct Planned {
     /// The schema of its rows, as Arrow's IPC has it.
     pub(crate) columns: Bytes,
-    /// The same of its parameters.
+    /// The schema of its parameters, as Arrow's IPC has it.
     pub(crate) parameters: Bytes,
 }
 
@@ -132,7 +132,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Who has a turn to plan or to run: so many at once, and so many of each account.
+/// Limits how many statements plan or run at once: in all, and of each account.
 struct Turns {
     plans: Arc<Semaphore>,
     queries: Arc<Semaphore>,
@@ -140,7 +140,7 @@ struct Turns {
     accounts: Mutex<HashMap<String, AccountTurns>>,
 }
 
-/// Those of one account: for plans, and for queries.
+/// The semaphores of one account: for plans, and for queries.
 type AccountTurns = (Arc<Semaphore>, Arc<Semaphore>);
 
 /// A turn, until it is dropped.

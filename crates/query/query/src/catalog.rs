@@ -44,7 +44,7 @@ struct Found {
     tables: Mutex<HashMap<(String, String), Answer>>,
     /// All tables with their columns, once somebody needed them.
     all: OnceLock<AllTables>,
-    /// Who tells them instead of the logs.
+    /// Answers which user tables there are, in place of the logs.
     asked: Option<AskTables>,
 }
 

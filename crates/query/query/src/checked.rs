@@ -31,7 +31,7 @@ use datafusion::optimizer::{Analyzer, AnalyzerRule};
 const INTEGERS: DataType = DataType::Decimal128(20, 0);
 /// Has room for the sum of all integers that there will ever be.
 const SUMS: DataType = DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0);
-/// What values need in digits beyond this may be more than 128 bits in a sum.
+/// The digits of the widest 128-bit decimal: a sum of such values may need more than 128 bits.
 const DECIMAL_MAX: u8 = DECIMAL128_MAX_PRECISION;
 
 /// An error for what a type has no room for, and no NULL.

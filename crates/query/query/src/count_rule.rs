@@ -51,7 +51,7 @@ impl PhysicalOptimizerRule for CountRule {
     }
 }
 
-/// What an aggregate becomes; `None`: it needs rows.
+/// The plan that counts in place of an aggregate; `None`: the aggregate needs rows.
 fn counted(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let groups = aggregate.group_expr();
     let functions = aggregate.aggr_expr();

@@ -45,7 +45,7 @@ impl Step {
     }
 }
 
-/// What is counted.
+/// The rows that are counted: their scan, the steps they pass, and the groups.
 #[derive(Debug, Clone)]
 pub(crate) struct Counted {
     scan: Scan,

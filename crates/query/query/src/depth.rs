@@ -133,7 +133,7 @@ fn refused<T>(what: String) -> Result<T> {
 struct Level {
     /// Levels of the tree around it.
     below: usize,
-    /// What goes on over commas.
+    /// Levels of the tree that a comma does not end.
     over_commas: usize,
     /// Of the part since the last comma.
     part: usize,

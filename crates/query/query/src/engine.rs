@@ -96,7 +96,7 @@ impl Engine {
         Self::with(logs, options, None, None)
     }
 
-    /// The same, but somebody else tells which user tables there are.
+    /// An engine that asks `ask` which user tables there are, instead of reading the logs for them.
     ///
     /// # Errors
     ///
@@ -105,8 +105,8 @@ impl Engine {
         Self::with(logs, options, None, Some(ask))
     }
 
-    /// The same, but a cluster reads the logs, each of its tasks about `partition_size` bytes of them. `join` makes a session
-    /// one that sends its queries there.
+    /// An engine whose logs are read by a cluster, each of its tasks reading about `partition_size` bytes of them. `join`
+    /// makes a session one that sends its queries there.
     ///
     /// # Errors
     ///

@@ -105,7 +105,7 @@ impl Error {
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic")
@@ -134,7 +134,7 @@ fn log_error_in(told: &str) -> Option<String> {
     }
 }
 
-/// What a cluster's client says when executors were lost too often, or after the first rows.
+/// The message to users when executors were lost too often, or after the first rows.
 const LOST_EXECUTOR: &str =
     "the cluster lost executors, and with them a part of the answer: repeat the query";
 /// How Ballista says that a result can't be fetched: the client, and the scheduler of a stage that needs it.

@@ -363,8 +363,8 @@ impl Logs {
         self.open_parts(index, is_wanted).map(|(input, _)| input)
     }
 
-    /// The same, and whether everything is there: also the parts of which nothing is wanted, if the log can't be given without
-    /// them.
+    /// Opens a log as [`Self::open`] does, and says whether everything is there: also the parts of which nothing is
+    /// wanted, if the log can't be given without them.
     pub(crate) fn open_parts(
         &self,
         index: usize,
@@ -561,7 +561,7 @@ impl Log {
 }
 
 impl Log {
-    /// Its bytes; 0: they can't be told.
+    /// Size of the log in bytes; 0: unknown.
     fn size(&self) -> u64 {
         match &self.source {
             Source::Path(path) => size_of(path).unwrap_or_default(),

@@ -1,21 +1,22 @@
-//! What a process may hold, and what it holds. DataFusion counts what sorts, joins and groups hold; not what functions and expressions
-//! make, batches on their way, and plans. So the memory of the whole process is looked at as well.
+//! How much memory a process may hold, and how much it holds. DataFusion counts what sorts, joins and groups hold, but
+//! not what functions and expressions make, batches on their way, and plans. So the memory of the whole process is looked
+//! at as well.
 
 use std::fs;
 
 /// Memory that reading and the allocator take beside what is counted: of a limit that is large enough for it, it's a part.
 const UNCOUNTED: usize = 448 << 20;
-/// What may always be counted up to, if the limit is that large.
+/// The least memory for everything that is counted, if the limit is that large.
 const COUNTED_MIN: usize = 512 << 20;
 /// Bytes of the pages in which Linux counts.
 const PAGE_SIZE: u64 = 4096;
 
-/// What sorts, joins and groups may hold within a limit of the process's memory, in bytes.
+/// Bytes that sorts, joins and groups may hold within a limit of the process's memory.
 pub fn counted(memory: usize) -> usize {
     memory.saturating_sub(UNCOUNTED).max(memory.min(COUNTED_MIN))
 }
 
-/// What may be held with everything else, in bytes.
+/// Bytes that the process may hold in all, within a limit of its memory.
 pub fn held_max(memory: usize) -> u64 {
     counted(memory).saturating_add(UNCOUNTED) as u64
 }

@@ -8,9 +8,9 @@ use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement};
 /// Whose statements they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Permitted {
-    /// Those of the user of this process: also views, settings and prepared statements, which end with it.
+    /// Statements of the user of this process: also views, settings and prepared statements, which end with it.
     Own,
-    /// Those of clients, which share the process: queries alone.
+    /// Statements of clients, which share the process: queries alone.
     Queries,
 }
 

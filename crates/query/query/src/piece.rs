@@ -1,4 +1,4 @@
-//! What one task of a cluster reads of the logs: which log, where it is, how large it was, and which part of it.
+//! The part of the logs that one task of a cluster reads: which log, where it is, how large it was, and which part of it.
 
 use std::ops::Range;
 use std::path::Path;

@@ -99,7 +99,7 @@ impl<W: Write + Send> Printer<W> {
         Printer { format, out: Some(out), state: State::None, width: None, has_file: false }
     }
 
-    /// The same for a terminal of this many columns; `None`: lines may have any length.
+    /// Fits lines to a terminal of this many columns; `None`: lines may have any length.
     pub fn fit(self, width: Option<usize>) -> Self {
         Printer { width, ..self }
     }

@@ -43,7 +43,7 @@ pub struct Queries {
 #[derive(Clone)]
 pub struct Query {
     plan: Shared<LogicalPlan>,
-    /// Its columns once types are known that the text doesn't tell.
+    /// The query's columns, once the types are known that its text doesn't tell.
     schema: SchemaRef,
     parameters: Vec<(String, Option<DataType>)>,
 }
@@ -81,7 +81,7 @@ impl Queries {
         Queries { context: shared(context), threads, names: shared(names), memory, temporary }
     }
 
-    /// The same with so many bytes of its own for sorts, joins and groups.
+    /// These queries with `counted` bytes of their own for sorts, joins and groups.
     ///
     /// # Errors
     ///
@@ -212,7 +212,7 @@ impl Query {
         Arc::clone(&self.schema)
     }
 
-    /// The same with values in the places of its parameters.
+    /// The query with values in the places of its parameters.
     fn with(self, values: &Values, context: &SessionContext) -> Result<Self> {
         if self.parameters.is_empty() {
             return Ok(self);
@@ -221,7 +221,7 @@ impl Query {
         Ok(Query { schema: columns(&plan, context), plan: shared(plan), parameters: self.parameters })
     }
 
-    /// Its parameters, in their order: a field for each. One whose type the statement doesn't tell is a text.
+    /// A field for each parameter of the query, in their order. One whose type the statement doesn't tell is a text.
     pub fn parameters(&self) -> Schema {
         let fields = self
             .parameters

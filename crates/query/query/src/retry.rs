@@ -85,7 +85,7 @@ async fn begin(
     Ok((physical, rows))
 }
 
-/// The same session, in which joins and sorts spill. It shares the limit.
+/// A copy of the session in which joins and sorts spill. Both share one limit of memory.
 fn spilling(context: &SessionContext) -> SessionContext {
     let state = context.state();
     // With one partition DataFusion has no joins that sort.

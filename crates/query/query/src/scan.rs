@@ -203,7 +203,7 @@ impl Scan {
         equal
     }
 
-    /// The same with the outputs of a projection; `None`: it computes something.
+    /// This scan with the outputs of a projection; `None`: the projection computes something.
     pub(crate) fn projected(&self, projection: &ProjectionExec) -> Option<Scan> {
         let outputs = projection.expr().iter().map(|named| self.output(named.expr.as_ref()));
         let outputs = outputs.collect::<Option<Vec<_>>>()?;

@@ -195,7 +195,7 @@ fn push(out: &mut Vec<u8>, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// What follows the magic.
+/// Decodes the bytes after the magic.
 fn decode<T: DeserializeOwned, const N: usize>(bytes: &[u8]) -> Result<(T, [SchemaRef; N])> {
     let Some((&VERSION, mut rest)) = bytes.split_first() else {
         return internal_err!(

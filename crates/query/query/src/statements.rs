@@ -103,7 +103,7 @@ impl Statement {
         &self.parameters
     }
 
-    /// The same with values for its parameters; others are left aside.
+    /// The statement with values for its parameters; other values are ignored.
     #[must_use]
     pub fn with(self, values: Values) -> Self {
         Statement { values, ..self }

@@ -33,12 +33,13 @@ impl LogTable {
         LogTable { logs, reader, all, workers, division: None }
     }
 
-    /// The same, read by a cluster.
+    /// The table as a cluster reads it, divided so; `None`: this process reads it.
     pub(crate) fn divided(self, division: Option<Arc<Division>>) -> Self {
         LogTable { division, ..self }
     }
 
-    /// What a cluster needs to read it: the shape of its rows, what it has of the logs, and how they are divided.
+    /// The facts that a cluster needs to read the table: the logs, the shape of its rows, the rows it has of the logs,
+    /// and how they are divided. `None`: no cluster reads it.
     pub(crate) fn shipped(&self) -> Option<(&Logs, Shape, &Wanted, &Division)> {
         Some((&self.logs, self.reader.shape(), &self.all, self.division.as_ref()?))
     }

@@ -37,7 +37,7 @@ const DICTIONARY_PERCENT: usize = 98;
 pub(super) struct Choice {
     pub(super) path: ColumnPath,
     pub(super) has_dictionary: bool,
-    /// What does not go into a dictionary.
+    /// The encoding of values that don't go into a dictionary.
     pub(super) encoding: Encoding,
 }
 
@@ -113,7 +113,7 @@ fn best(path: Vec<String>, columns: &[ArrayRef], base: &WriterProperties) -> Opt
     Some(Choice { path, has_dictionary: with_dictionary * 100 < size_apart * DICTIONARY_PERCENT, encoding })
 }
 
-/// Those that are tried, beside a dictionary.
+/// The encodings that are tried, beside a dictionary.
 fn encodings(kind: &DataType) -> &'static [Encoding] {
     match kind {
         DataType::Utf8 | DataType::Binary => {

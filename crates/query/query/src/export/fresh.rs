@@ -35,7 +35,7 @@ pub(super) struct Fresh {
     pub(super) counts: Exported,
 }
 
-/// What is new, in the order of the logs.
+/// A batch of new rows, in the order of the logs.
 pub(super) enum New {
     Transactions(RecordBatch),
     /// Rows of a table, by its number.
@@ -204,7 +204,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Those rows of a table that are of new transactions.
+/// The rows of a table that are of new transactions; `None`: there are none.
 fn of_rows(ranges: &[Range], batch: RecordBatch) -> Result<Option<RecordBatch>> {
     let places = Places::of(&batch)?;
     let place = |row: usize| {
@@ -230,9 +230,9 @@ fn of_rows(ranges: &[Range], batch: RecordBatch) -> Result<Option<RecordBatch>> 
 #[derive(Default)]
 struct Log<'a> {
     name: &'a str,
-    /// Its name, and when its first transaction without GTID was logged: names come again after RESET.
+    /// The log's name, and when its first transaction without GTID was logged: names come again after RESET.
     key: Option<String>,
-    /// Its new transactions, in order.
+    /// The log's new transactions, in order.
     ranges: Vec<Range>,
     /// Whether the next transaction follows the last range.
     is_open: bool,

@@ -22,7 +22,7 @@ pub(super) struct Held {
     /// Bytes that they take, and may take.
     bytes: usize,
     bytes_max: usize,
-    /// Those that came before.
+    /// The rows that came before these.
     spilled: Option<Spilled>,
 }
 

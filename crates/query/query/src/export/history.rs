@@ -44,7 +44,7 @@ impl LastRun {
     }
 }
 
-/// What the manifests of all runs tell, read one after the other.
+/// The history told by the manifests of all runs, read one after the other.
 #[derive(Debug, Default)]
 pub(super) struct RunHistory {
     /// The record that is there, and where.

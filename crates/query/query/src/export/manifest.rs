@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 
 /// The version of the manifest that is written.
 pub(super) const FORMAT: u32 = 2;
-/// That of earlier versions, without checksum.
+/// The version of earlier manifests, without checksum.
 pub(super) const FORMAT_UNCHECKED: u32 = 1;
 
 /// The line with the checksum, around its digits.
@@ -89,7 +89,7 @@ pub(super) struct Manifest {
 pub(super) struct Written {
     /// Where it is in the folder.
     pub(super) path: DataPath,
-    /// Its name before it got there.
+    /// The file's name before it got there.
     pub(super) staged: StagedName,
     pub(super) rows: u64,
     pub(super) bytes: u64,

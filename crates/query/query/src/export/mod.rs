@@ -167,7 +167,7 @@ type DataSet = (usize, (String, [String; 2]));
 pub struct Exporter<'a> {
     export: &'a Export,
     target: Target,
-    /// What the first run tells.
+    /// Notes about the target, which the first run tells.
     news: TargetNews,
     /// The manifest of the last run.
     before: Manifest,

@@ -87,7 +87,7 @@ impl fmt::Display for DataPath {
     }
 }
 
-/// What is wrong with a path; `None`: nothing.
+/// The error in the path of a data set's file; `None`: the path is valid.
 fn data_path_fault(path: &str) -> Option<String> {
     let names: Vec<_> = path.split('/').collect();
     let is_of_transactions = names.first() == Some(&TRANSACTIONS);

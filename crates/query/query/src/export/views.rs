@@ -21,7 +21,7 @@ SET disabled_optimizers = 'late_materialization';
 ";
 /// Schemas and catalogs that DuckDB has. In `main` is the view of transactions.
 const DUCKDBS_OWN: [&str; 6] = ["information_schema", "main", "memory", "pg_catalog", "system", "temp"];
-/// What stands between a name and the hash that tells it from another, and the digits of the hash.
+/// The character between a name and the hash that tells it from another.
 const MARK: char = '@';
 const MARK_DIGITS: usize = 8;
 

@@ -69,7 +69,7 @@ impl RowCounts {
         events::run(input, workers, new_worker, work, sink, &mut |_| {})
     }
 
-    /// Those that are wanted.
+    /// The counts that a query wants.
     pub(crate) fn wanted(&self, wanted: &Wanted) -> Vec<RowCount> {
         let tables = self.tables.iter().filter(|table| wanted.has_name(&table.database, &table.table));
         let counts = tables.flat_map(|table| {

@@ -31,7 +31,7 @@ pub(crate) struct EveryTable {
     without: GtidSet,
 }
 
-/// What was read, in the log's order.
+/// One part of the reading, in the log's order.
 #[derive(Debug, Default)]
 pub(crate) struct EveryPart {
     /// Transactions that have ended.

@@ -9,7 +9,7 @@ use binlogz_flow::events::{Event, EventBatch};
 /// A transaction; everything is `None` where no GTID event stands before it, also an anonymous one.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Frame {
-    /// Its GTID.
+    /// The transaction's GTID.
     pub(super) gtid: Option<String>,
     /// Where its GTID event begins.
     pub(super) position: Option<u64>,

@@ -110,7 +110,7 @@ impl Shape {
 
 /// A table over logs.
 pub(crate) trait Reader: Debug + Send + Sync {
-    /// What it is made of.
+    /// The kind of rows that the reader makes.
     fn shape(&self) -> Shape;
 
     /// All of its columns.

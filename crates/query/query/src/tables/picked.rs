@@ -29,12 +29,12 @@ const ROWS_MAX: usize = 32 << 10;
 /// Bytes of values after which a batch is passed on.
 const BYTES_MAX: usize = 4 << 20;
 
-/// What is needed for the outputs of a query.
+/// The parts of blocks that the outputs of a query need.
 #[derive(Debug, Default)]
 pub(super) struct Needed {
     /// Fields of images, by their numbers.
     fields: BTreeSet<usize>,
-    /// What is around rows: their transaction, and their event's header.
+    /// Transaction and event header of the rows.
     around: bool,
     /// Images before the change.
     before: bool,

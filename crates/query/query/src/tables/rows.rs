@@ -64,7 +64,7 @@ const COMMON: [(&str, Kind, Source); 13] = [
     ("changed", Kind::Texts, Source::Changed),
 ];
 
-/// Those of `changes` alone.
+/// The columns that only `changes` has.
 const OF_ALL: [(&str, Kind, Source); 4] = [
     ("schema", Kind::Text, Source::Schema),
     ("table", Kind::Text, Source::Table),
@@ -90,12 +90,12 @@ impl Changes {
         Changes { sources, schema: Arc::new(Schema::new(fields)), fields: Fields::empty() }
     }
 
-    /// Those of a table.
+    /// The row changes of a table.
     pub(crate) fn of_table(columns: &Columns) -> Self {
         Self::of_fields(columns.fields())
     }
 
-    /// Those of a table with these columns.
+    /// The row changes of a table with these columns.
     pub(crate) fn of_fields(fields: Fields) -> Self {
         let images = [("before", Source::Before), ("after", Source::After)];
         let all = COMMON

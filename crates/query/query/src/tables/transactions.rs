@@ -138,7 +138,7 @@ struct Transaction {
 #[derive(Debug, Default)]
 pub(super) struct Part {
     log: u64,
-    /// Those that are there, in order. The first may have begun earlier, the last may end later.
+    /// The batch's transactions, in order. The first may have begun earlier, the last may end later.
     transactions: Vec<Transaction>,
     /// Whether the last one goes on after the batch.
     is_open: bool,
@@ -277,7 +277,7 @@ fn reason(content: &TransactionContent, end: EventType) -> &'static str {
 }
 
 impl Part {
-    /// That of a batch, before its events.
+    /// The part of a batch, before its events.
     pub(super) fn of(batch: &EventBatch<'_>) -> Self {
         Part { log: batch.log().number, ..Part::default() }
     }
@@ -364,7 +364,7 @@ impl<'a> Rows<'a> {
         Rows { log, schema: Arc::clone(schema), columns, rows: 0, open: None }
     }
 
-    /// What makes the parts that these columns need.
+    /// Makes the parts with everything that these columns need.
     pub(super) fn parts(&self) -> Parts {
         let has = |sources: &[Source]| self.columns.iter().any(|(source, _)| sources.contains(source));
         let counts_rows = has(&[Source::Inserted, Source::Updated, Source::Deleted]);

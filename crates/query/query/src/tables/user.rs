@@ -22,7 +22,7 @@ use crate::logs::Logs;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Columns {
     all: TableFields,
-    /// Those of primary keys.
+    /// The names of the columns that are in primary keys.
     keys: BTreeSet<String>,
 }
 

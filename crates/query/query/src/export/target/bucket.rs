@@ -52,7 +52,7 @@ const UPLOADS_MAX: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Bucket {
     files: S3Files,
-    /// What tells this process's files from those of others.
+    /// A mark that tells this process's files from those of others.
     mark: String,
     history: RunHistory,
     /// The manifests of all runs.

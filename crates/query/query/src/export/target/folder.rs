@@ -314,7 +314,7 @@ fn history(control: &Path, each: &mut dyn FnMut(&Manifest) -> Result<()>) -> Res
     Ok(history)
 }
 
-/// What is at a place in the target; `None`: nothing. A symbolic link is refused.
+/// The file or folder at a place in the target; `None`: nothing is there. A symbolic link is refused.
 fn own(place: &Path) -> Result<Option<Metadata>> {
     match place.symlink_metadata() {
         Ok(there) if there.is_symlink() => {

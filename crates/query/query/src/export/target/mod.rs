@@ -32,7 +32,7 @@ const VIEWS: &str = "views.sql";
 /// The record of the last run, in the folder of what is not data.
 const LAST: &str = "last";
 
-/// What a target's owner has to know.
+/// Notes for the owner of a target.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct TargetNews {
     /// Files that were deleted since that was told last.
@@ -82,7 +82,7 @@ impl Target {
         }
     }
 
-    /// What is to be told of a target that was recovered. It is recorded, so that it is told once.
+    /// Notes about a target that was recovered. They are recorded, so that each is told once.
     pub(super) fn news(&mut self) -> Result<TargetNews> {
         let deleted = match self {
             Target::Folder(folder) => folder.deleted(),
@@ -107,7 +107,7 @@ impl Target {
         }
     }
 
-    /// What the next manifest names as the one before it.
+    /// The hash by which the next manifest names the one before it; `None`: there is none yet.
     pub(super) fn previous(&self) -> Option<String> {
         self.history().previous()
     }
