@@ -90,7 +90,7 @@ pub struct Measured {
     pub other_sessions: u64,
     /// Bytes that a reader of the binary log received, where there was one.
     pub wire_bytes: Option<u64>,
-    /// Its binary log files by zstd as a whole, where that was asked for.
+    /// The step's binary log files compressed by zstd as a whole, where that was asked for.
     pub zstd: Vec<WholeFiles>,
 }
 

@@ -32,8 +32,8 @@ impl CdcClient {
         Self::begin(port, server_id, ("repl", "repl"), None)
     }
 
-    /// The same from this place in the file of this name, as if it had stored it, as this user with this
-    /// password.
+    /// Follows the log from the beginning of the file with this name, as if it had stored that place, as this user with
+    /// this password.
     pub fn follow_file(port: u16, server_id: u32, account: (&str, &str), name: &str) -> Result<CdcClient> {
         Self::begin(port, server_id, account, Some(name))
     }

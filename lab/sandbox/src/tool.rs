@@ -109,7 +109,7 @@ pub struct Installed {
 }
 
 impl Installed {
-    /// Its directory: programs are in `bin` or `sbin`.
+    /// The tool's directory: programs are in `bin` or `sbin`.
     pub fn prefix(&self) -> &Path {
         &self.prefix
     }

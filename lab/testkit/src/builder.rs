@@ -336,7 +336,7 @@ fn transaction_with(rows: impl IntoIterator<Item = (EventType, Vec<u8>)>) -> Vec
     events
 }
 
-/// The same events as they are inside a payload: no checksum, position 0.
+/// The events of a transaction as they are inside a payload: no checksum, position 0.
 pub fn inner_transaction(values: &[&[u8]]) -> Vec<u8> {
     transaction_events(values).iter().flat_map(|(event_type, body)| inner_event(*event_type, body)).collect()
 }

@@ -297,7 +297,7 @@ impl State {
         meets.then_some(trouble.fault)
     }
 
-    /// The same, for calls that do nothing then.
+    /// Counts a call that does nothing when it meets trouble; errs then.
     fn call_whole(&mut self, call: Call) -> io::Result<()> {
         self.call(call).map_or(Ok(()), |fault| Err(fault.error()))
     }

@@ -13,7 +13,7 @@ const SIZE: usize = 18;
 /// Different bytes of a piece of other bytes: what repeats itself, such as zeros, is anywhere.
 const DIFFERENT_MIN: usize = 12;
 
-/// What is printable in some bytes, if it is long enough.
+/// The runs of printable bytes that are long enough.
 fn runs(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let is_printable = |byte: &u8| byte.is_ascii_graphic() || *byte == b' ';
     bytes.split(move |byte| !is_printable(byte)).filter(|run| run.len() >= SIZE)
@@ -27,7 +27,7 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// Those of some logs.
+    /// The texts of some logs.
     pub fn of<'l>(logs: impl IntoIterator<Item = &'l [u8]>) -> Texts {
         let mut texts = Texts::default();
         for run in logs.into_iter().flat_map(runs) {
@@ -36,7 +36,7 @@ impl Texts {
         texts
     }
 
-    /// The same, and other bytes: those of rows that are packed, where no text can be read.
+    /// These texts, and pieces of other bytes: those of rows that are packed, where no text can be read.
     #[must_use]
     pub fn and_bytes<'b>(mut self, all: impl IntoIterator<Item = &'b [u8]>) -> Texts {
         let is_its_own = |piece: &&[u8; SIZE]| piece.iter().collect::<HashSet<_>>().len() >= DIFFERENT_MIN;

@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-// What a call came to. After any but BINLOGZ_OK and BINLOGZ_END, binlogz_last_error() has a message.
+// The outcome of a call. After any but BINLOGZ_OK and BINLOGZ_END, binlogz_last_error() has a message.
 typedef enum {
     // Done.
     BINLOGZ_OK = 0,
@@ -32,7 +32,7 @@ typedef enum {
     BINLOGZ_UNREAD = 6,
 } binlogz_status;
 
-// What was done to a row.
+// The kind of change to a row.
 typedef enum {
     // There is an after-image.
     BINLOGZ_INSERT = 0,
@@ -42,7 +42,7 @@ typedef enum {
     BINLOGZ_DELETE = 2,
 } binlogz_operation;
 
-// What a value is.
+// The kind of a value.
 typedef enum {
     // The image doesn't have the column: binlog_row_image isn't FULL, or there is no such image.
     BINLOGZ_ABSENT = 0,
@@ -71,25 +71,25 @@ typedef struct binlogz_payload binlogz_payload;
 
 // A row change. Its texts end with NUL and hold until the next change.
 typedef struct {
-    // What was done.
+    // The kind of change.
     binlogz_operation operation;
     // Seconds since 1970 at which the statement began.
     uint32_t timestamp;
     // How many columns the table has.
     size_t columns;
-    // Its place in the log, for binlogz_changes_open(): the same whenever this log is read.
+    // The row's place in the log, for binlogz_changes_open(): the same whenever this log is read.
     const char *position;
     // The GTID of its transaction; NULL if it is anonymous.
     const char *gtid;
-    // Its database.
+    // Name of the row's database.
     const char *database;
-    // Its table.
+    // Name of the row's table.
     const char *table;
 } binlogz_change;
 
 // A column of a table.
 typedef struct {
-    // Its name; NULL if the log has none (binlog_row_metadata=MINIMAL). It holds until the next change.
+    // Name of the column; NULL if the log has none (binlog_row_metadata=MINIMAL). It holds until the next change.
     const char *name;
     // Whether it is part of the primary key, as far as the log says.
     bool in_primary_key;
@@ -97,7 +97,7 @@ typedef struct {
 
 // A value. kind says which of the others it has; they are 0 and NULL otherwise.
 typedef struct {
-    // What it is.
+    // The kind of the value.
     binlogz_kind kind;
     // Of BINLOGZ_INTEGER and BINLOGZ_TIMESTAMP.
     int64_t integer;
@@ -111,7 +111,7 @@ typedef struct {
     size_t length;
 } binlogz_value;
 
-// What was done with a log.
+// How much was compressed or expanded.
 typedef struct {
     // Transactions that were compressed, or expanded.
     uint64_t transactions;

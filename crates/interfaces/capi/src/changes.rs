@@ -40,7 +40,7 @@ struct Current {
     names: BTreeMap<usize, Option<CString>>,
 }
 
-/// What was done to a row.
+/// The kind of change to a row.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum binlogz_operation {
@@ -56,23 +56,23 @@ pub enum binlogz_operation {
 #[repr(C)]
 #[derive(Debug)]
 pub struct binlogz_change {
-    /// What was done.
+    /// The kind of change.
     pub operation: binlogz_operation,
     /// Seconds since 1970 at which the statement began.
     pub timestamp: u32,
     /// How many columns the table has.
     pub columns: usize,
-    /// Its place in the log, for binlogz_changes_open(): the same whenever this log is read.
+    /// The row's place in the log, for binlogz_changes_open(): the same whenever this log is read.
     pub position: *const c_char,
     /// The GTID of its transaction; NULL if it is anonymous.
     pub gtid: *const c_char,
-    /// Its database.
+    /// Name of the row's database.
     pub database: *const c_char,
-    /// Its table.
+    /// Name of the row's table.
     pub table: *const c_char,
 }
 
-/// What is given where there is no change.
+/// The fields of a change that isn't there.
 const NO_CHANGE: binlogz_change = binlogz_change {
     operation: binlogz_operation::BINLOGZ_INSERT,
     timestamp: 0,
@@ -87,7 +87,7 @@ const NO_CHANGE: binlogz_change = binlogz_change {
 #[repr(C)]
 #[derive(Debug)]
 pub struct binlogz_column {
-    /// Its name; NULL if the log has none (binlog_row_metadata=MINIMAL). It holds until the next change.
+    /// Name of the column; NULL if the log has none (binlog_row_metadata=MINIMAL). It holds until the next change.
     pub name: *const c_char,
     /// Whether it is part of the primary key, as far as the log says.
     pub in_primary_key: bool,

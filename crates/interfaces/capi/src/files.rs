@@ -15,7 +15,7 @@ use crate::status::{Result, Trouble, binlogz_status, called, pointed, text};
 /// The mode of a log that is written, less the umask.
 const MODE: u32 = 0o640;
 
-/// What was done with a log.
+/// How much was compressed or expanded.
 #[repr(C)]
 #[derive(Debug)]
 pub struct binlogz_summary {

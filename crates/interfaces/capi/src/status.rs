@@ -1,4 +1,4 @@
-//! What a call comes to, and the message of the last one that failed.
+//! The outcome of a call, and the message of the last call that failed.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
@@ -9,7 +9,7 @@ use binlogz_flow::Error as FlowError;
 use binlogz_flow::error::in_log;
 use binlogz_payload::Error as PayloadError;
 
-/// What a call came to. After any but BINLOGZ_OK and BINLOGZ_END, binlogz_last_error() has a message.
+/// The outcome of a call. After any but BINLOGZ_OK and BINLOGZ_END, binlogz_last_error() has a message.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum binlogz_status {
@@ -64,7 +64,7 @@ impl Trouble {
         }
     }
 
-    /// The same with the place that it is about.
+    /// This trouble, with `place` before its message.
     pub(crate) fn behind(self, place: &str) -> Self {
         Trouble { message: format!("{place}: {}", self.message), ..self }
     }
@@ -139,7 +139,7 @@ pub(crate) unsafe fn text<'a>(pointer: *const c_char, what: &str) -> Result<&'a 
     text.to_str().map_err(|_| Trouble::argument(format!("{what} isn't UTF-8")))
 }
 
-/// What a pointer points to; `what` names the argument.
+/// The value that a pointer points to; an error if it is null. `what` names the argument.
 ///
 /// # Safety
 ///

@@ -20,7 +20,7 @@ use binlogz_binlog::row::{Cell, ColumnSchema, Row, Value};
 
 use crate::status::{Result, Trouble};
 
-/// What a value is.
+/// The kind of a value.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum binlogz_kind {
@@ -47,7 +47,7 @@ pub enum binlogz_kind {
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct binlogz_value {
-    /// What it is.
+    /// The kind of the value.
     pub kind: binlogz_kind,
     /// Of BINLOGZ_INTEGER and BINLOGZ_TIMESTAMP.
     pub integer: i64,

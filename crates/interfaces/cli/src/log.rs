@@ -46,7 +46,7 @@ pub(crate) enum Format {
     Json,
 }
 
-/// What is shown, and how.
+/// The format of the log, and the levels that are shown.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Settings {
     pub(crate) format: Format,

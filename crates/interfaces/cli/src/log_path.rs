@@ -44,7 +44,7 @@ impl LogPath {
         self.open_input(keyring).map_err(|error| Failure::with_encryption(self, &error))
     }
 
-    /// The same without the parts of an archived log of which nothing is wanted.
+    /// Opens the log without the parts of an archived log of which nothing is wanted.
     pub(crate) fn open_part(
         &self,
         keyring: Option<&Keyring>,
@@ -63,7 +63,7 @@ impl LogPath {
         self.open(keyring)
     }
 
-    /// The same as [`LogPath::open`] for callers that tell themselves which log it was.
+    /// Opens the log as [`LogPath::open`] does, for callers that say themselves which log an error is about.
     pub(crate) fn open_input(&self, keyring: Option<&Keyring>) -> Result<Input, EncryptionError> {
         let input = match self {
             LogPath::Stdin if io::stdin().is_terminal() => {
@@ -89,7 +89,7 @@ impl LogPath {
         }
     }
 
-    /// Its metadata in the file system; `None` for standard input and for a log in an archive.
+    /// Metadata of the log in the file system; `None` for standard input and for a log in an archive.
     pub(crate) fn metadata(&self) -> Result<Option<Metadata>> {
         let LogPath::File(path) = self else { return Ok(None) };
         match fs::metadata(path) {

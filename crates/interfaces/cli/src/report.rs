@@ -282,7 +282,7 @@ fn less_percent(after: u64, before: u64) -> Option<f64> {
     (before > 0).then(|| 100.0 - 100.0 * after as f64 / before as f64)
 }
 
-/// The same in a sentence.
+/// By how much it is smaller than before, as `12.3 %`; `-` if it is not known.
 pub(crate) fn less(after: u64, before: u64) -> String {
     less_percent(after, before).map_or_else(|| "-".to_owned(), |percent| format!("{percent:.1} %"))
 }

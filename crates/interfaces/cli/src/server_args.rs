@@ -108,7 +108,7 @@ pub(crate) struct ServerArgs {
     /// Show this help; -h, without a host, shows a summary
     #[arg(long, action = clap::ArgAction::HelpLong, help_heading = "Options")]
     help: Option<bool>,
-    /// What -h alone becomes
+    /// The option that -h alone becomes
     #[arg(long, action = clap::ArgAction::HelpShort, hide = true)]
     short_help: Option<bool>,
 }

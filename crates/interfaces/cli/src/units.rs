@@ -23,7 +23,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("{text:?}, expected a size such as 4096, 500K, 20M or 1G"))
 }
 
-/// The same, where zero makes no sense.
+/// Reads a size in bytes that is above zero.
 pub(crate) fn size_above_zero(text: &str) -> Result<u64, String> {
     match size(text)? {
         0 => Err(format!("{text:?}, expected a size above zero")),
@@ -46,12 +46,13 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("{text:?}, expected a time such as 30s, 5m or 7d"))
 }
 
-/// The same, or 0.
+/// Reads a duration as [`duration`] does, or `0`.
 pub(crate) fn duration_or_zero(text: &str) -> Result<Duration, String> {
     if text == "0" { Ok(Duration::ZERO) } else { duration(text) }
 }
 
-/// The same; a number alone is seconds. Not for options that delete older data: there a user may mean `7` as days.
+/// Reads a duration as [`duration`] does; a number alone is seconds. Not for options that delete older data: there a user
+/// may mean `7` as days.
 pub(crate) fn duration_or_seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     match seconds.filter(|duration| !duration.is_zero()) {

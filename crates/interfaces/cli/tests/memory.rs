@@ -292,7 +292,7 @@ fn archived(folder: &Folder, log: &str) {
 
 const RESTORE: &[&str] = &["restore", "--force", "--to", "back"];
 
-/// The same, with these commands that read it; restore is among them.
+/// Archives a log and reads it with these commands, each within its memory; restore is among them.
 #[track_caller]
 fn archived_and_read(folder: &Folder, log: &str, readers: &[&[&str]]) {
     let archive = format!("{log}-archive");

@@ -39,7 +39,7 @@ pub(crate) enum Trouble {
 
 /// The message for a panic of ours.
 pub(crate) const BUG: &str = "a bug in binlogz: the thread that reads the log panicked";
-/// That for a process that was forked after the log was opened.
+/// The message for a process that was forked after the log was opened.
 pub(crate) const FORKED: &str =
     "the log was opened in another process, whose threads are not in this one; open it anew here";
 

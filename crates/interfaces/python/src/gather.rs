@@ -28,7 +28,7 @@ const BODY_KEPT_MAX: usize = 1 << 20;
 /// An event.
 pub(crate) struct Gathered {
     pub(crate) header: EventHeader,
-    /// Its log, without folder.
+    /// Name of the event's log, without folder.
     pub(crate) log: Arc<str>,
     /// Where it begins in its log, or the payload event that it is in.
     pub(crate) offset: u64,

@@ -181,7 +181,7 @@ impl Rows {
         Ok(dict.unbind())
     }
 
-    /// The same of all columns, None for those that the image does not have; and why values are None.
+    /// The values of all columns, None for those that the image does not have; and, by column, why a value is None.
     fn compat_values<'py>(
         &self,
         py: Python<'py>,
@@ -218,7 +218,7 @@ pub(crate) fn operation(kind: RowsKind) -> &'static str {
     }
 }
 
-/// The same schema is the same table.
+/// Whether the rows are of this table: equal tables share one schema.
 pub(crate) fn is_of(table: &Table, content: &RowsContent) -> bool {
     Arc::ptr_eq(&table.schema_of_rows, &content.schema)
 }

@@ -29,7 +29,7 @@ pub(crate) struct Table {
     pub(crate) table: Py<PyString>,
     /// Names of the columns: `@1`, `@2` where the log has none.
     pub(crate) names: Vec<Py<PyString>>,
-    /// The same as python-mysql-replication has them: `UNKNOWN_COL0`, `UNKNOWN_COL1`.
+    /// Names of the columns as python-mysql-replication has them: `UNKNOWN_COL0`, `UNKNOWN_COL1` where the log has none.
     pub(crate) compat_names: Vec<Py<PyString>>,
     /// A row of nothing but None. Its copies have their final size, and values replace values there: a dict that is filled key
     /// by key grows twice.
@@ -73,7 +73,7 @@ impl Table {
         self.row.bind(py).copy()
     }
 
-    /// The same with python-mysql-replication's names.
+    /// A row whose values are all None, with python-mysql-replication's names.
     pub(crate) fn compat_row<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.compat_row.bind(py).copy()
     }

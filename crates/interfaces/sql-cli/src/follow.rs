@@ -113,7 +113,7 @@ impl FollowArgs {
     }
 }
 
-/// What --schema tells of these tables, or of all; `None`: its server has none of them yet.
+/// The CREATE TABLE statements that --schema has of these tables, or of all; `None`: its server has none of them yet.
 fn described<'s>(
     schema: &'s Schema,
     tables: Option<&[(String, String)]>,

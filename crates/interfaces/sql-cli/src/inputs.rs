@@ -41,7 +41,7 @@ impl InputArgs {
         self.logs_with(paths, self.schema.open(false)?.as_ref(), None)
     }
 
-    /// The same with an open schema, of which only these tables matter.
+    /// The logs at these paths, described by a schema that is already open, of which only these tables matter.
     pub(crate) fn logs_with(
         &self,
         paths: Vec<OsString>,

@@ -100,7 +100,7 @@ fn follow(bar: &ProgressBar, meter: &Meter) {
 }
 
 impl Progress {
-    /// What it follows.
+    /// The meter that the progress shows.
     pub(crate) fn meter(&self) -> Arc<Meter> {
         Arc::clone(&self.meter)
     }

@@ -28,7 +28,7 @@ pub(crate) struct SchemaArgs {
 /// A place of CREATE TABLE statements.
 #[derive(Debug)]
 pub(crate) enum Schema {
-    /// Its name and its text.
+    /// A file: its name and its text.
     File(String, String),
     /// Read when it is asked for.
     Server(Box<ConnectOptions>),

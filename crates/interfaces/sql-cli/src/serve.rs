@@ -107,7 +107,7 @@ pub(crate) struct ServeArgs {
     arguments: Vec<OsString>,
 }
 
-/// Who may log in, as people write it.
+/// The file of accounts, as people write it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AccountsFile {
@@ -325,7 +325,7 @@ fn read_text(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Who may do what with a file.
+/// The permission bits of a file.
 fn mode(path: &Path) -> Result<u32, Error> {
     let metadata = fs::metadata(path);
     let metadata = metadata.map_err(|error| Error::Log(format!("{}: {error}", path.display())))?;

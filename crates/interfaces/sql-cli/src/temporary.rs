@@ -52,7 +52,7 @@ impl Temporary {
         Self::with(|_| false)
     }
 
-    /// The same, unless `takes` takes the signal.
+    /// A folder whose run ends with a signal, unless `takes` takes the signal.
     pub(crate) fn with(takes: impl Fn(i32) -> bool + Send + 'static) -> Result<Self, Error> {
         // A signal is noted from here on, and acted on once the folder is there.
         let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]);

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const TICK: Duration = Duration::from_millis(5);
 /// The account's password.
 const PASSWORD: &str = "repl";
-/// What a client's thread needs here.
+/// Bytes of stack for a client's thread.
 const STACK_SIZE: usize = 256 << 10;
 /// A replica's usual period (SOURCE_HEARTBEAT_PERIOD is 30 s).
 const HEARTBEAT: Duration = Duration::from_secs(30);

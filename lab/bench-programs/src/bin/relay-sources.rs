@@ -34,7 +34,7 @@ const NOISE_MAX: f64 = 2.0;
 /// How nice a server is that gives way, and its load: most.
 const NICE: i32 = 19;
 
-/// What writes beside the quiet source, as fast as it can.
+/// The load beside the quiet source, which writes as fast as it can.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Noise {
     None,
@@ -45,7 +45,7 @@ enum Noise {
 impl Noise {
     const ALL: [Self; 3] = [Self::None, Self::Equal, Self::GivesWay];
 
-    /// Its place among the servers.
+    /// The place among the servers of the one that makes the noise.
     fn server(self) -> Option<usize> {
         match self {
             Self::None => None,

@@ -33,7 +33,7 @@ pub enum Preset {
 const LEVELS: [u8; 5] = [1, 3, 11, 19, 22];
 
 impl Preset {
-    /// Its name on the command line.
+    /// The preset's name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Preset::Space => "space",

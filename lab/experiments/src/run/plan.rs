@@ -113,7 +113,7 @@ pub(crate) fn is_done(cell: &Planned<'_>, results: &Results) -> bool {
 }
 
 impl Planned<'_> {
-    /// Its cost; `prepared`: an earlier cell has made its data.
+    /// The cell's cost; `prepared`: an earlier cell has made its data.
     pub(crate) fn estimate(&self, options: &Options, prepared: bool) -> Estimate {
         let mut cell = Estimate { seconds: AROUND_S, ..Estimate::default() };
         for step in &self.experiment.steps {

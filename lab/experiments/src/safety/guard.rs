@@ -27,7 +27,7 @@ impl Allow {
     pub const ALL: [Allow; 5] =
         [Allow::Replicas, Allow::SemiSync, Allow::UserSchemas, Allow::OtherLoad, Allow::LittleSpace];
 
-    /// Its name on the command line.
+    /// The permission's name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Allow::Replicas => "replicas",

@@ -50,7 +50,7 @@ pub struct Machine {
 /// The server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Server {
-    /// Its name, as the user gave it.
+    /// The server's name, as the user gave it.
     pub name: String,
     /// Whether it was started only for this run.
     pub private: bool,

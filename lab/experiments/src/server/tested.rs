@@ -18,7 +18,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(4 * 3600);
 #[derive(Debug)]
 pub struct TestedServer {
     connect: ConnectOptions,
-    /// Its process id, if it runs on this machine.
+    /// The server's process id, if it runs on this machine.
     pid: Option<u32>,
     sandbox: Option<MysqlSandbox>,
 }

@@ -59,7 +59,7 @@ impl MariadbSandbox {
         Self::start_version(Tool::Mariadb, options)
     }
 
-    /// The same of [`Tool::Mariadb`] or [`Tool::Mariadb114`].
+    /// Starts [`Tool::Mariadb`] or [`Tool::Mariadb114`] with these options beside its own.
     pub fn start_version(version: Tool, options: &[(&str, &str)]) -> Result<MariadbSandbox> {
         let installed = version.find()?;
         let mut server = Server::new(installed, "mariadbd", "mariadb")?;

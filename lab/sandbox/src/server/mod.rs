@@ -155,27 +155,27 @@ impl Server {
         self.process = None;
     }
 
-    /// Its process id while it runs.
+    /// The server's process id while it runs.
     pub fn pid(&self) -> Option<u32> {
         self.process.as_ref().map(Process::id)
     }
 
-    /// Its port on 127.0.0.1: another one after each start.
+    /// The server's port on 127.0.0.1: another one after each start.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Its Unix socket.
+    /// Path of the server's Unix socket.
     pub fn socket(&self) -> PathBuf {
         self.dir.join("sock")
     }
 
-    /// Its data directory.
+    /// The server's data directory.
     pub fn datadir(&self) -> PathBuf {
         self.dir.join("data")
     }
 
-    /// Its error log so far.
+    /// The server's error log so far.
     pub fn log(&self) -> Result<String> {
         fs::read_to_string(self.log_path()).at("read", &self.log_path())
     }
@@ -189,7 +189,7 @@ impl Server {
         self.installed
     }
 
-    /// Its own command-line client, connected as root over the socket.
+    /// The command-line client that came with the server, connected as root over the socket.
     pub fn client(&self) -> Command {
         let mut command = self.client_from.command(self.client);
         command
@@ -251,12 +251,12 @@ impl Server {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Its binary logs in order, by its own index.
+    /// Paths of the server's binary logs in order, by its own index.
     pub fn binlogs(&self) -> Result<Vec<PathBuf>> {
         self.indexed_logs("binlog.index")
     }
 
-    /// Its relay logs in order, by its own index.
+    /// Paths of the server's relay logs in order, by its own index.
     pub fn relay_logs(&self) -> Result<Vec<PathBuf>> {
         self.indexed_logs("relay.index")
     }

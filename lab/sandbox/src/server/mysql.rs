@@ -152,7 +152,7 @@ impl MysqlSandbox {
         Ok(self.sql("SELECT REPLACE(@@GLOBAL.gtid_executed, '\n', '')")?.trim().to_owned())
     }
 
-    /// Its identity.
+    /// The server's `server_uuid`.
     pub fn server_uuid(&self) -> Result<String> {
         Ok(self.sql("SELECT @@server_uuid")?.trim().to_owned())
     }

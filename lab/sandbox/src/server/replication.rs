@@ -14,7 +14,8 @@ const CATCH_UP_MAX: Duration = Duration::from_secs(600);
 const POLL: Duration = Duration::from_millis(50);
 /// A replica that tries again each second is connected long before, once its source is there.
 const CONNECT_MAX: Duration = Duration::from_secs(60);
-/// What a client says of a source that isn't there, or has gone: no connection by socket or by TCP, gone away, and lost.
+/// Error numbers of a client whose source isn't there, or has gone: no connection by socket or by TCP, gone away, and
+/// lost.
 const ERRORS_NOT_THERE: [&str; 4] = ["2002", "2003", "2006", "2013"];
 
 /// Where a replica begins to read its source's log.

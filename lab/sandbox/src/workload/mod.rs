@@ -64,7 +64,7 @@ impl Workload {
         Workload::Delete,
     ];
 
-    /// Its name in file names and tables.
+    /// The workload's name in file names and tables.
     pub fn name(self) -> &'static str {
         match self {
             Workload::Employees => "employees",

@@ -88,7 +88,7 @@ pub struct WorkloadBinlog {
     pub workload: Workload,
     /// The file, in the cache: to be read, not changed.
     pub path: PathBuf,
-    /// Its size.
+    /// Size of the file in bytes.
     pub bytes: u64,
 }
 

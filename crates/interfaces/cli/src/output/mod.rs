@@ -27,7 +27,7 @@ pub(crate) enum Target {
     Device(PathBuf),
     /// A regular file.
     File {
-        /// Its place.
+        /// Path of the file.
         path: PathBuf,
         /// Whether what is there may be replaced.
         replace: bool,
@@ -81,7 +81,7 @@ impl Target {
 
 /// The mode of a new report, before the user's umask.
 const REPORT_MODE: u32 = 0o666;
-/// The same of a log, which holds rows: as mysqld makes its own.
+/// The mode of a new log, which holds rows, before the user's umask: as mysqld makes its own.
 const LOG_MODE: u32 = 0o640;
 /// The mode of output printed from a log: only the user who prints it may read it.
 const PRINTED_MODE: u32 = 0o600;

@@ -1,4 +1,5 @@
-//! What an archive's manifest says is believed no farther than somebody has looked: before purging, in lists, and for a log that is torn.
+//! An archive's manifest is believed no farther than somebody has looked: before purging, in lists, and for a log that is
+//! torn.
 
 use std::fs;
 
@@ -94,7 +95,7 @@ fn verify_reads_the_objects_of_what_is_there_already() {
     assert!(ran.text().starts_with(already), "{}", ran.text());
 }
 
-/// What `fleet` says of the archive: its state, and its exit code.
+/// The archive's state in `fleet`, and the exit code of `fleet`.
 fn state(folder: &Folder) -> (String, Option<i32>) {
     folder.put("fleet.toml", "[[archive]]\nto = 'arc'\n");
     let ran = folder.run(["fleet", "--targets", "fleet.toml", "--format", "json"]);

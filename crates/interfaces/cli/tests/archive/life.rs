@@ -253,7 +253,7 @@ impl Place {
     }
 }
 
-/// What happened in a life.
+/// Counts of the events in a life.
 #[derive(Debug, Default)]
 struct Counts {
     logs: usize,

@@ -172,7 +172,7 @@ fn everything(folder: &Folder) -> String {
     [begin].into_iter().chain(all.iter().map(line)).collect()
 }
 
-/// What the runs need beside logs.
+/// Puts the inputs that the runs need in addition to logs.
 fn put_inputs(folder: &Folder) {
     folder.put("binlog.index", "./binlog.000001\n");
     folder.put_secret("old.key", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n");

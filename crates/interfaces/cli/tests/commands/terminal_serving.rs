@@ -43,7 +43,7 @@ impl Served {
         Served::reading(child, output)
     }
 
-    /// Its standard error in a pipe.
+    /// Runs a command with its standard error in a pipe.
     fn in_pipe(folder: &Folder, command: &str, variables: Variables<'_>) -> Served {
         let mut binlogz = folder.binlogz(command.split(' '));
         binlogz.envs(variables.iter().cloned()).stdout(Stdio::null()).stderr(Stdio::piped());

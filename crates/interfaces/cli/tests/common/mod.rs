@@ -82,7 +82,7 @@ impl Folder {
         command
     }
 
-    /// The same, called through a link named mysqlbinlog.
+    /// The binary, in this folder, without input, called through a link named mysqlbinlog.
     pub(crate) fn mysqlbinlog<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
         let mut command = self.binlogz(args);
         command.arg0("mysqlbinlog");

@@ -190,7 +190,7 @@ pub(crate) fn table(source: &MysqlSandbox, relays: &mut Relays) -> Table {
     table
 }
 
-/// The same behind 8.0.
+/// Every kind of replica, with MySQL 8.0 as the source.
 pub(crate) fn table_of_8_0(source: &MysqlSandbox, relays: &mut Relays) -> Table {
     let mut table = Table::new(
         "Replicas of MySQL 8.0",

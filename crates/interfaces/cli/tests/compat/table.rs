@@ -17,7 +17,7 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    /// The same, and when.
+    /// This verdict, with `when` before its reason.
     pub(crate) fn prefixed(self, when: &str) -> Verdict {
         match self {
             Verdict::Stops(why) => Verdict::Stops(format!("{when}: {why}")),

@@ -16,7 +16,7 @@ fn same_as_mysqlbinlog(mysql: &Installed, folder: &Folder, log: &Path, start: u6
     same_between(mysql, folder, log, (start, None))
 }
 
-/// The same up to a place.
+/// Both programs must print the same from `start` to `stop`, with the same exit code.
 #[track_caller]
 fn same_between(mysql: &Installed, folder: &Folder, log: &Path, (start, stop): (u64, Option<u64>)) -> String {
     let start = format!("--start-position={start}");

@@ -32,7 +32,7 @@ const COLUMNS: [(&str, &[&str]); 15] = [
     ("bits BIT(8)", &["0", "1", "7", "255"]),
     ("bb VARBINARY(8)", &["'paid'", "X'00ff'", "'7'"]),
 ];
-/// What is said in conditions beside the values themselves.
+/// Literals in conditions, in addition to the columns' own values.
 const LITERALS: [&str; 16] = [
     "0",
     "1",

@@ -14,7 +14,7 @@ use crate::round_trip::place_of;
 use crate::workload::Workload;
 
 const MOMENTS: usize = 3;
-/// Those of the workload that have a key.
+/// The tables of the workload that have a key.
 pub(crate) const TABLES: [&str; 5] = ["t0", "t1", "t3", "parent", "child"];
 
 /// The arguments of a run for `d.TABLE`.

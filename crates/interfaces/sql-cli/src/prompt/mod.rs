@@ -42,7 +42,7 @@ pub(crate) struct Prompt<'a> {
     pub(crate) format: Format,
     pub(crate) is_timing: bool,
     pub(crate) progress: &'a ProgressArgs,
-    /// What the engine has read.
+    /// Counts the bytes that the engine has read.
     pub(crate) meter: Arc<Meter>,
 }
 

@@ -252,7 +252,7 @@ fn a_cluster_says_what_it_cannot_read() {
     assert!(line.starts_with("scheduler 127.0.0.1:1: Connection refused"), "{line}");
 }
 
-/// What must not be in a plan: a password, and the key of the archive as text.
+/// Texts that must not be in a plan: a password, and the key of the archive.
 const SECRETS: [&str; 2] = [
     "VerySecretAccessKey0123456789abcdefghijkl",
     "5ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2",

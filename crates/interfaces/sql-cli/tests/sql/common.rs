@@ -28,7 +28,7 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// Its output, if it succeeded.
+    /// The run's output. Fails the test unless the run succeeded in silence.
     #[track_caller]
     pub(crate) fn ok(self) -> String {
         assert_eq!((self.code, self.error.as_str()), (Some(0), ""), "{}", self.out);
@@ -64,7 +64,7 @@ pub(crate) fn ask(statement: &str, inputs: &[PathBuf]) -> Ran {
     command.args(inputs).output().unwrap().into()
 }
 
-/// The same with the input in a pipe.
+/// A statement over input in a pipe.
 pub(crate) fn ask_pipe(statement: &str, input: &[u8]) -> Ran {
     let mut command = sql(["--format", "csv", statement, "-"]);
     let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -83,7 +83,7 @@ pub(crate) fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.."))
 }
 
-/// The same logs in three shapes.
+/// Some logs in three shapes: as they are, compressed, and in an archive.
 pub(crate) struct Shapes {
     pub(crate) plain: Vec<PathBuf>,
     pub(crate) compressed: Vec<PathBuf>,
@@ -96,7 +96,7 @@ pub(crate) fn archive_of(logs: &[PathBuf], archive: &Path) {
     archive_in(&storage::at(archive).unwrap(), logs);
 }
 
-/// The same in a storage that may encrypt it.
+/// Archives logs in small blocks, in a storage that may encrypt them.
 pub(crate) fn archive_in(storage: &dyn Storage, logs: &[PathBuf]) {
     let mut told = |_: &Created| {};
     let mut creator = Creator::new(storage, 2, &mut told).unwrap();

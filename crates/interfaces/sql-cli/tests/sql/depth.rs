@@ -39,7 +39,7 @@ fn each(count: usize, between: &str, part: impl Fn(usize) -> String) -> String {
 /// A way to make a statement that is as deep or as long as is asked for.
 pub(crate) type Production = (&'static str, fn(usize) -> String);
 
-/// Those that are answered as long as they are short.
+/// Statements that are answered as long as they are short.
 pub(crate) const PRODUCTIONS: &[Production] = &[
     ("sum", |n| format!("SELECT 1{}", "+1".repeat(n))),
     ("sum to the right", |n| format!("SELECT {}", nested("1+(", "1", ")", n))),
@@ -90,7 +90,7 @@ pub(crate) const PRODUCTIONS: &[Production] = &[
     ("columns", |n| format!("SELECT {}", each(n + 1, ",", |number| format!("{number} AS c{number}")))),
 ];
 
-/// Those that not everything answers.
+/// Statements that are not always answered, however short.
 pub(crate) const OTHERS: &[Production] = &[
     ("exists", |n| format!("SELECT 1 WHERE {}", nested("EXISTS (SELECT 1 WHERE ", "true", ")", n))),
     ("intervals", |n| format!("SELECT {} '1' DAY", "INTERVAL ".repeat(n + 1))),

@@ -255,7 +255,7 @@ fn transactions_without_gtid_or_end_are_exported_once_and_whole() {
     assert_eq!(count(&files(&to.join("shop"))), 3);
 }
 
-/// Its rows are more than an export holds in memory until it knows that they are to be exported.
+/// The transaction has more rows than an export holds in memory until it knows that they are to be exported.
 #[test]
 fn a_large_transaction_is_exported_if_its_end_is_there() {
     let folder = tempfile::tempdir().unwrap();

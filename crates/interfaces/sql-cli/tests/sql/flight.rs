@@ -116,7 +116,7 @@ impl Serving {
         FlightSqlServiceClient::new(endpoint.connect().await.unwrap())
     }
 
-    /// The same from another address.
+    /// A client that hasn't logged in, from another address.
     async fn client_from(&self, address: [u8; 4]) -> Client {
         let endpoint = Endpoint::from_shared(format!("http://{}", self.address)).unwrap();
         let endpoint = endpoint.local_address(Some(address.into()));
@@ -252,7 +252,7 @@ fn without_accounts_idle_statements_end_but_none_whose_query_runs() {
     });
 }
 
-/// Its connection lives, but it never reads: the query ends, and another one gets its slot.
+/// The client's connection lives, but it never reads: the query ends, and another one gets its slot.
 #[test]
 fn a_query_whose_rows_nobody_takes_gives_its_slot_back() {
     let serving = Serving::start(false, IDLE, 1);
@@ -394,7 +394,7 @@ fn idle_connections_keep_nobody_out() {
 /// Seconds that hostile clients have here; in soak an hour.
 const HOSTILE_SECONDS: u64 = 10;
 
-/// What a hostile client asks, by a seed.
+/// A statement of a hostile client, by a seed.
 fn hostile(next: &mut impl FnMut(usize) -> usize) -> String {
     let bombs = [
         "SELECT sum(length(repeat('x', 1000000 + value))) FROM generate_series(1, 100000)",
@@ -498,7 +498,7 @@ fn held_by_workers() -> u64 {
     children.sum()
 }
 
-/// What ends a process ends the one of its statement.
+/// A statement that ends its process ends no other.
 #[test]
 fn a_query_beyond_its_memory_ends_and_nothing_else_does() {
     let serving = Serving::start(false, PATIENCE, 2);

@@ -67,7 +67,7 @@ fn a_cell_of_any_width_is_a_cell_of_a_table() {
     }
 }
 
-/// What functions make isn't counted where they make it.
+/// Memory that a function takes isn't counted where it takes it.
 #[test]
 fn a_query_that_holds_more_than_it_may_is_ended_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();

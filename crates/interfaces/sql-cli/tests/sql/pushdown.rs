@@ -1,5 +1,5 @@
-//! What an archive answers without its logs being put together: counts by table, and columns of one table. The same as over
-//! plain logs, with archives of every version.
+//! Queries that an archive answers without putting its logs together: counts by table, and columns of one table. The
+//! answers equal those over plain logs, with archives of every version.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -33,7 +33,7 @@ impl Serving {
         Serving { child, uri, temporary }
     }
 
-    /// What the client prints.
+    /// Runs the client; returns its output.
     #[track_caller]
     fn client(
         &self,
@@ -170,7 +170,7 @@ fn it_is_not_open_to_a_network_by_mistake() {
     assert!(line.ends_with("others may read or write it: chmod o-rw"), "{line}");
 }
 
-/// Its password file was written on Windows.
+/// The password file was written on Windows.
 #[test]
 fn a_password_has_no_end_of_line() {
     let folder = tempfile::tempdir().unwrap();

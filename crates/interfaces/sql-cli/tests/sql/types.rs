@@ -30,7 +30,7 @@ pub(crate) fn insert(version: &Version) -> Vec<(EventType, Vec<u8>)> {
     insert_into("shop", "item", version)
 }
 
-/// The same into a table of this name.
+/// The events of a transaction that inserts a row into a table of this name.
 pub(crate) fn insert_into(database: &str, table: &str, version: &Version) -> Vec<(EventType, Vec<u8>)> {
     let names: Vec<u8> =
         version.names.iter().flat_map(|name| std::iter::once(name.len() as u8).chain(name.bytes())).collect();

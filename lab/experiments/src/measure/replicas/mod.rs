@@ -15,13 +15,13 @@ pub struct Replica {
     pub replica: String,
     /// The stream it follows: the source, or the relay in a form.
     pub follows: String,
-    /// Its settings.
+    /// Settings of the replica.
     pub with: String,
     /// `works`, `stops`, `loses rows`, `skips`, or `not to be had`.
     pub outcome: String,
     /// The percentage of the source's rows that it has.
     pub rows_percent: Option<f64>,
-    /// Its message.
+    /// The replica's message.
     pub said: Option<String>,
 }
 

@@ -43,7 +43,7 @@ impl<'a> Repeats<'a> {
         self.median(|measured| measured.cost.server_cpu_s)
     }
 
-    /// Its files compressed by zstd at a level: bytes, seconds.
+    /// The step's binary log files, each compressed by zstd at a level as a whole: bytes, seconds.
     pub(crate) fn zstd(&self, level: u8) -> Option<(u64, f64)> {
         let mut all = self.0.iter().flat_map(|measured| &measured.zstd);
         all.find(|whole| whole.level == level).map(|whole| (whole.bytes, whole.seconds))

@@ -10,7 +10,7 @@ const SETTINGS: [&str; 2] = ["off", "level 3"];
 const STEPS: [&str; 2] = ["point select", "write only"];
 /// Of the point selects a second without compression: the study shows its tables as pictures, and this in its text.
 const PUBLISHED_PERCENT: Option<f64> = Some(99.0);
-/// The same in words.
+/// The published figure in words.
 const PUBLISHED: &str = "Published (study of 2020-11, 240 threads, 120 tables of 100,000 rows, MySQL 8.0.19 and 8.0.20): \
     compression costs about 1 % of point selects a second and 1 % more processor time. A point select writes no binary \
     log: the study measured what the feature costs while it does nothing.";

@@ -15,7 +15,7 @@ use crate::{IoContext, MysqlSandbox, Result, Tool, cache};
 
 /// Part of the cache key: raised when a shape changes.
 const RECIPE: u32 = 1;
-/// The same of the ten more.
+/// Part of the cache key of the ten more shapes: raised when one of them changes.
 const RECIPE_MORE: u32 = 1;
 
 const SEED: u64 = 20_260_201;
@@ -75,7 +75,7 @@ impl Shape {
         Shape::PartialJson,
     ];
 
-    /// Its name in file names and tables.
+    /// The shape's name in file names and tables.
     pub fn name(self) -> &'static str {
         match self {
             Shape::Documents => "documents",
@@ -242,7 +242,7 @@ pub struct ShapeBinlog {
     pub shape: Shape,
     /// The file, in the cache: to be read, not changed.
     pub path: PathBuf,
-    /// Its size.
+    /// Size of the file in bytes.
     pub bytes: u64,
 }
 
@@ -251,7 +251,7 @@ pub fn shape_binlogs(scale: f64, setting: &Setting) -> Result<Vec<ShapeBinlog>> 
     binlogs_of(&Shape::ALL, &format!("shapes-{RECIPE}"), scale, setting)
 }
 
-/// The same of the [ten more](Shape::MORE).
+/// The binlogs of the [ten more](Shape::MORE) shapes at a scale, under one setting.
 pub fn more_shape_binlogs(scale: f64, setting: &Setting) -> Result<Vec<ShapeBinlog>> {
     binlogs_of(&Shape::MORE, &format!("more-shapes-{RECIPE_MORE}"), scale, setting)
 }

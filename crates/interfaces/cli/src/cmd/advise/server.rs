@@ -24,7 +24,7 @@ const FIRST_EVENT: u64 = 4;
 /// A log of a server.
 #[derive(Debug, Clone)]
 pub(super) struct ServerLog {
-    /// The same for all logs of the server.
+    /// Options of the connection, shared by all logs of the server.
     connect: Arc<ConnectOptions>,
     name: String,
     pub(super) size: u64,

@@ -172,7 +172,7 @@ pub(in crate::cmd) fn coverage_of(archive: &Path, limit: Option<Duration>) -> Re
     Ok((coverage(&manifest).map_err(failure(archive))?, checks))
 }
 
-/// What checks have written down; a record that can't be read says nothing, and is told of.
+/// The record of the archive's last checks. A record that can't be read is empty, and a warning says so.
 fn checks_of(storage: &dyn Storage, archive: &Path) -> LastChecks {
     LastChecks::read(storage).unwrap_or_else(|error| {
         warn(&format!("{}: {error}", archive.display()));

@@ -103,7 +103,7 @@ fn open(archive: &Path) -> Result<(Box<dyn Storage>, Manifest)> {
     open_in(archive, &Manner::default())
 }
 
-/// The same, whose objects are stored in this manner.
+/// Opens an archive whose objects are stored in this manner. Errs if there is none.
 fn open_in(archive: &Path, manner: &Manner) -> Result<(Box<dyn Storage>, Manifest)> {
     let storage = storage_in(archive, manner)?;
     match Manifest::read(&storage).map_err(failure(archive))? {
@@ -121,7 +121,7 @@ fn storage_at(archive: &Path) -> Result<Box<dyn Storage>> {
     storage_in(archive, &Manner::default())
 }
 
-/// The same, whose objects are stored in this manner.
+/// The place of an archive, whether or not there is one yet; objects are stored in this manner.
 fn storage_in(archive: &Path, manner: &Manner) -> Result<Box<dyn Storage>> {
     if archive.is_file() {
         return Err(Failure::of(&archive.display(), "is a file, expected an archive's folder"));

@@ -9,7 +9,7 @@ use super::list::ListedArchive;
 
 /// A metric: its name, its help, and its value for an archive.
 type Metric = (&'static str, &'static str, fn(&Coverage) -> Option<u64>);
-/// The same of an archive's last checks.
+/// A metric of an archive's last checks: its name, its help, and its value.
 type CheckMetric = (&'static str, &'static str, fn(&LastChecks) -> Option<u64>);
 
 const CHECK_METRICS: [CheckMetric; 3] = [

@@ -68,7 +68,8 @@ pub(super) struct Objects<'s> {
 }
 
 impl Objects<'_> {
-    /// What is wrong with the objects of these logs, as far as was looked: the first problem. All are in a listing; those of which the
+    /// The first problem with the objects of these logs, as far as was looked; `None`: none. All are in a listing; those
+    /// of which the
     /// source still has the file, as far as can be seen, are looked at.
     fn problem(&mut self, logs: &[&FileEntry], folder: &Path) -> ArchiveResult<Option<String>> {
         if let Some((file, why)) = presence::missing(self.storage, logs.iter().copied())? {
@@ -112,7 +113,7 @@ fn refused(last: &str, why: &str) -> String {
     format!("{last}: is archived, but {why}: no PURGE BINARY LOGS that goes so far is safe")
 }
 
-/// What the manifest alone says, and the logs that are said to be archived, if any are.
+/// The refusal or the answer that the manifest alone gives, and the logs that are said to be archived, if any are.
 fn planned<'m>(
     manifest: &'m Manifest,
     last: &str,

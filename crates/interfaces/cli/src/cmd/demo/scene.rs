@@ -136,7 +136,7 @@ impl Scene {
         self.source()?.sql(sql).map_err(trouble)
     }
 
-    /// Its log.
+    /// Path of the source's binary log.
     pub(super) fn log(&self) -> String {
         let datadir = self.source.as_ref().map(|source| source.datadir()).unwrap_or_default();
         datadir.join("binlog.000001").display().to_string()

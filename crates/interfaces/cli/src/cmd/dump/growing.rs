@@ -16,7 +16,7 @@ use crate::failure::{Failure, Result};
 /// How often a log that has no more is looked at: no one waits much longer for a change.
 const POLL: Duration = Duration::from_millis(50);
 
-/// See the module.
+/// A log that a server still writes, read as it grows. It ends once there is a next log.
 pub(super) struct GrowingLog {
     file: File,
     path: PathBuf,

@@ -31,12 +31,12 @@ use crate::cmd::workers;
 use crate::failure::{Failure, Result, name_unread, warn_cut};
 use crate::log_path::LogPath;
 
-/// What is made of logs, and of which of their events.
+/// One run over logs: where its lines go, and which events become lines.
 pub(super) struct Job<'o, N> {
     pub(super) options: &'o Options,
     /// The events that are shown.
     pub(super) selection: &'o Selection,
-    /// Those that the user chose: requests that nothing meets are told.
+    /// The events that the user chose: a request that no event meets is reported.
     pub(super) asked: &'o Selection,
     pub(super) out: Out,
     pub(super) offsets: Option<Offsets>,

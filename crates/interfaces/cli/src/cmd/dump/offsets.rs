@@ -41,7 +41,7 @@ struct Content {
     gtid_set: String,
 }
 
-/// See the module.
+/// Notes in a file which transactions were handed over, so that the next run goes on after them.
 pub(super) struct Offsets {
     shared: Arc<Mutex<Shared>>,
     /// Dropped to end the thread.

@@ -1,5 +1,5 @@
-//! What is remembered between two rounds: the lag of each source and the age of each archive's last restorable moment, for small lines, in
-//! memory.
+//! Values kept in memory from round to round, for small lines: the lag of each source, and the age of each archive's last
+//! restorable moment.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -52,7 +52,7 @@ pub(super) struct Row {
     /// Places in the archive where transactions are missing.
     pub(super) gaps: Option<Vec<String>>,
     pub(super) replicas: Option<u64>,
-    /// Those that can't read compressed transactions.
+    /// Replicas that can't read compressed transactions.
     pub(super) replicas_uncompressed: Option<u64>,
     /// The findings, the worst first.
     pub(super) findings: Vec<String>,
@@ -215,7 +215,7 @@ impl Row {
         self.last_check.as_ref().map(|check| format!("{}{damaged}", check.depth()))
     }
 
-    /// Its name: the target, and the source if that has a name too.
+    /// The row's name: the target, and the source if that has a name too.
     pub(super) fn label(&self) -> String {
         match (&self.source, self.kind) {
             (Some(source), Kind::Relay) => format!("{}: {source}", self.target),

@@ -59,7 +59,7 @@ pub(super) struct Target {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Its HOST:PORT.
+    /// The relay's HOST:PORT.
     Relay(String),
     Archives {
         to: PathBuf,
@@ -68,7 +68,7 @@ pub(super) enum Place {
     Server(server::Server),
 }
 
-/// What is too old.
+/// Ages above which an archive is reported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ArchiveLimits {
     /// Older than this, an archive's last restorable moment is.

@@ -14,7 +14,7 @@ use super::verb;
 use crate::Exit;
 use crate::failure::{Failure, Result, warn};
 
-/// See the module.
+/// The options of applying changes to a server. Each row is compared first; nothing is changed without `--execute`.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Applying to a server")]
 pub(super) struct ApplyArgs {

@@ -191,7 +191,8 @@ pub(super) fn list(connect: &ConnectOptions) -> Result<Vec<(String, u64)>> {
     Ok(rows.iter().filter_map(log).collect())
 }
 
-/// Those of a server's logs that are left if the last `may_be_first` is the first, and its head. Without any they are all.
+/// Reads the heads of a server's logs, from the last one back to the first for which `may_be_first` is true. Returns that
+/// log and those after it, and its head. If it is true for none, all logs are returned.
 pub(super) fn from_last(
     mut names: Vec<String>,
     connect: &ConnectOptions,

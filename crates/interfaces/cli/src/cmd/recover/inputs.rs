@@ -29,7 +29,7 @@ use crate::mariadb;
 use crate::progress::Progress;
 use crate::server_args::{ServerArgs, with_place};
 
-/// See the module.
+/// The options that name the logs to read: files and archives, or a server.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Logs")]
 pub(super) struct InputArgs {
@@ -116,7 +116,7 @@ fn with_chosen(names: Vec<String>, connect: &ConnectOptions, selection: &Selecti
     Ok(heads::from_last(names, connect, &may_be_first)?.map(|(names, _)| names).unwrap_or_default())
 }
 
-/// That a server lacks a log.
+/// The message that a server lacks a log.
 fn has_no(name: &str, all: &[(String, u64)]) -> String {
     match (all.first(), all.last()) {
         (Some((first, _)), Some((last, _))) => {
@@ -177,7 +177,7 @@ impl Log {
         }
     }
 
-    /// Its name in what is written, without its folder or its server.
+    /// The log's name in output, without its folder or its server.
     pub(super) fn name(&self) -> String {
         match self {
             Log::Path(path) => super::file_name(path),
@@ -242,16 +242,16 @@ pub(super) struct Pass<'p> {
     pub(super) statements: bool,
 }
 
-/// What a pass found beside rows.
+/// The result of a pass, apart from the rows.
 #[must_use]
 pub(super) struct Passed {
-    /// What was asked for and isn't there.
+    /// Requests that nothing met.
     pub(super) unmet: Vec<Unmet>,
     /// Negative: changes could not be read. They were named.
     pub(super) exit: Exit,
 }
 
-/// What comes of changes that could not be read.
+/// The consequence of changes that could not be read, for a warning.
 pub(super) const UNREAD: &str = "its changes are left out";
 
 /// A log that is to be read.

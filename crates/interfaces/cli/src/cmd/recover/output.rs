@@ -14,7 +14,7 @@ use crate::failure::{Failure, Result};
 use crate::log_path::LogPath;
 use crate::output::{Destination, Output, Target};
 
-/// See the module.
+/// The options that say where the statements or the binary log go.
 #[derive(Debug, Args)]
 pub(super) struct OutputArgs {
     /// Write to this file, which appears once it is whole [default: standard output]

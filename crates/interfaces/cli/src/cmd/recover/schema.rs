@@ -12,7 +12,7 @@ use clap::Args;
 use crate::failure::{Failure, Result};
 use crate::server_args::with_place;
 
-/// See the module.
+/// The option that names a source of what logs lack: names of columns, and keys.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Choosing transactions and rows")]
 pub(super) struct SchemaArg {

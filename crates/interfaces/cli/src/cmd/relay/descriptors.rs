@@ -20,7 +20,7 @@ pub(super) fn within(wanted: Limits, sources: usize) -> Limits {
     wanted.within(raise(), sources)
 }
 
-/// The same; warns if that is fewer.
+/// The number of clients, up to `wanted`, for which the process may have descriptors. Warns if that is fewer.
 pub(in crate::cmd) fn limit(wanted: Limits, sources: usize) -> Limits {
     let descriptors = raise();
     let limits = wanted.within(descriptors, sources);

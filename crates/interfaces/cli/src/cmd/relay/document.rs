@@ -9,7 +9,7 @@ use serde_json::Value;
 pub(in crate::cmd) struct RelayDocument {
     pub(in crate::cmd) duties: Vec<Duty>,
     pub(in crate::cmd) clients: Clients,
-    /// That belong to no source, the newest first.
+    /// Errors that belong to no source, the newest first.
     pub(in crate::cmd) last_errors: Vec<RememberedError>,
     pub(in crate::cmd) sources: Vec<SourceDocument>,
 }

@@ -131,7 +131,7 @@ impl Run {
 }
 
 impl Quick {
-    /// The same as a configuration.
+    /// This relay's configuration, as `relay.toml` would have it.
     fn config(self, listen_tls: ListenerTlsArgs) -> Config {
         let listen = Listen::default();
         Config {

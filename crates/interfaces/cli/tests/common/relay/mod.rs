@@ -33,7 +33,7 @@ pub(crate) struct Relay {
     pub(crate) port: u16,
     /// Where it answers over HTTP; empty for one that was told by options.
     pub(crate) http: String,
-    /// That of its accounts.
+    /// The password of the relay's accounts.
     password: &'static str,
 }
 

@@ -88,12 +88,12 @@ impl Configuration {
         Configuration { several: Some(tables.into()), ..Configuration::of(Vec::<String>::new()) }
     }
 
-    /// The same with other sources.
+    /// This configuration with other sources.
     pub(crate) fn with_several(&self, tables: impl Into<String>) -> Configuration {
         Configuration { several: Some(tables.into()), ..self.clone() }
     }
 
-    /// The same with other servers: one that is started again has another port.
+    /// This configuration with other servers: a server that is started again has another port.
     pub(crate) fn with_servers<S: Into<String>>(
         &self,
         servers: impl IntoIterator<Item = S>,
@@ -166,7 +166,7 @@ impl Configuration {
         Configuration { environment: variables.into_iter().collect(), ..self }
     }
 
-    /// The same, run by another binlogz.
+    /// This configuration, run by another binlogz.
     pub(crate) fn run_by(&self, program: Option<&Path>) -> Configuration {
         Configuration { program: program.map(Path::to_owned), ..self.clone() }
     }

@@ -150,7 +150,7 @@ pub(crate) fn table(source: &MysqlSandbox, relays: &mut Relays) -> Table {
     table
 }
 
-/// The same, with what the relay does not answer passed to the source, in each form.
+/// Every client and every form of the relay, which passes what it does not answer to the source.
 pub(crate) fn table_of_forwarding(source: &MysqlSandbox, relays: &mut Relays) -> Table {
     let mut table = Table::new(
         "The same with `forward_sql`",
@@ -169,7 +169,7 @@ fn name_of_row(client: Client, by: By) -> String {
     format!("{}, by {}", client.name(), by.names()[1])
 }
 
-/// The same over TLS, in one form.
+/// Every client over TLS, in one form.
 pub(crate) fn table_of_tls(source: &MysqlSandbox, relays: &mut Relays) -> Table {
     let mut table = Table::new(
         "The same over TLS",

@@ -1,4 +1,4 @@
-//! What lines and messages say, and what the server has: both as text that can be compared.
+//! Rows as a log's lines or messages have them and as the server has them: both as text that can be compared.
 
 use std::collections::BTreeMap;
 

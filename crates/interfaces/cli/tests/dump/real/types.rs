@@ -14,7 +14,7 @@ pub(super) enum Class {
     Single,
     /// A DOUBLE.
     Double,
-    /// What is a number in the line.
+    /// A number in the line; the server is asked for `v + 0`.
     Number,
     /// As SQL writes it.
     Clock,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use binlogz_testkit::faults::{Call, Fault as Failing, Rule};
 use binlogz_testkit::random::Random;
 
-/// See the module.
+/// A fault that one round brings about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// Calls on its files fail at random, for causes that go by themselves.
@@ -27,7 +27,7 @@ pub(crate) enum Fault {
     SlowSync,
     /// `kill -9`, and a start.
     Kill,
-    /// The same, while calls fail.
+    /// `kill -9`, and a start, while calls fail.
     KillInBurst,
     /// A bit flips in a stored file while the relay is down; the source can't be asked at once.
     FlipWhileDown,

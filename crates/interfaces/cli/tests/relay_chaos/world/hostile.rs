@@ -10,7 +10,7 @@ use std::time::Duration;
 use binlogz_source::{ConnectOptions, Connection, Password, PasswordOption};
 use binlogz_testkit::random::Random;
 
-/// Those that know the password: each has a connection of its own.
+/// How many hostile clients know the password: each has a connection of its own.
 const STRANGERS_WITH_PASSWORD: usize = 10;
 const PROGRAM_NAME_SIZE: usize = 20_000;
 const CONNECT_PATIENCE: Duration = Duration::from_secs(2);

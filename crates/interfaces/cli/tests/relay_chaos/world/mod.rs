@@ -283,7 +283,7 @@ impl World<'_> {
         Err("it does not answer".into())
     }
 
-    /// The same, where nothing stands in its way.
+    /// Kills the relay and starts it. Reports it as wrong if it does not start: nothing stands in its way.
     fn start_again(&mut self, random: &mut Random) {
         if let Err(why) = self.restart(random) {
             self.wrong(&format!("it does not start: {}", last_line(&why)));

@@ -56,7 +56,7 @@ pub(crate) struct Commit {
     format: TableFormat,
 }
 
-/// Those of the published study of inserts, and 5,000.
+/// The numbers of committers in the published study of inserts, and 5,000.
 const COMMITTERS: [u32; 10] = [1, 4, 5, 10, 50, 100, 200, 500, 1000, 5000];
 
 /// The approximate size of one inserted row of a sysbench table.

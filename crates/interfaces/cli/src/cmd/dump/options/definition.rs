@@ -15,7 +15,7 @@ pub(super) struct Definition {
     pub(super) help: &'static str,
     /// The placeholder for the value in the help.
     pub(super) value_name: &'static str,
-    /// Its name in errors about its value: mysqlbinlog writes one with underscores.
+    /// The option's name in errors about its value: mysqlbinlog writes one with underscores.
     pub(super) told_as: &'static str,
     /// The option to use instead, if this one is deprecated; empty if there is none.
     pub(super) deprecated: Option<&'static str>,

@@ -60,7 +60,7 @@ pub(super) enum Stop {
 pub(super) struct Getopt<'a> {
     /// How the program was called.
     program: &'a str,
-    /// The same without directory.
+    /// The program's name without directory.
     short_program: &'a str,
     pub(super) options: Options,
     /// Lines for stderr.

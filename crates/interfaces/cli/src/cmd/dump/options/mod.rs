@@ -211,7 +211,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// Its name.
+    /// The format's name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Format::Sql => "sql",
