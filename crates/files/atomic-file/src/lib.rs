@@ -79,7 +79,7 @@ impl AtomicFile {
     ///
     /// # Errors
     ///
-    /// That folder is missing or takes no file.
+    /// The folder is missing or takes no file.
     pub fn begin_in(folder: &Path, place: &Path, mode: u32) -> io::Result<AtomicFile> {
         let begin = || {
             let mut options = tempfile::Builder::new();

@@ -1,8 +1,8 @@
-//! Temporary files: without a name, and encrypted with a key that only this process has. What a run of packing or
-//! restoring wrote, or what did not fit into memory, can't be read from the disk afterwards.
+//! Temporary files: without a name, and encrypted with a key that only this process has. After a run that packed,
+//! restored or ran out of memory, nobody can read from the disk what these files held.
 //!
-//! A place that is written twice is encrypted with the same bytes of the key stream both times. That tells how the two differ to a reader of both
-//! contents of the disk, so write twice only what is no secret, such as lengths and positions.
+//! A place that is written twice is encrypted with the same bytes of the key stream both times. A reader of both contents
+//! of the disk then sees how the two differ, so write twice only what is no secret, such as lengths and positions.
 
 use std::fmt;
 use std::fs::File;

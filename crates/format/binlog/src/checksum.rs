@@ -1,8 +1,8 @@
 //! The checksum after each event: CRC-32 (zlib's polynomial, initial value 0) over the whole event except its
 //! last four bytes, stored little-endian and counted in `event_size`.
 //!
-//! A format description carries the algorithm byte and a checksum of its own even if the algorithm is NONE.
-//! Its checksum is computed with the in-use flag cleared, because closing the file rewrites that one byte.
+//! A format description carries the algorithm byte and a checksum of its own even if the algorithm is NONE. This checksum
+//! is computed with the in-use flag cleared, because closing the file rewrites that one byte.
 //!
 //! We never compute a checksum over bytes unless we compared their old one in the same pass; otherwise
 //! damaged bytes would get a valid checksum. Two types enforce this rule:

@@ -75,7 +75,7 @@ impl Keyring {
     ///
     /// # Errors
     ///
-    /// Those of [`Keyring::parse`]; a file that can't be read or is too large to be a keyring.
+    /// The errors of [`Keyring::parse`]; a file that can't be read or is too large to be a keyring.
     pub fn open(path: &Path) -> Result<Self> {
         let mut bytes = Vec::new();
         File::open(path)?.take(KEYRING_SIZE_MAX + 1).read_to_end(&mut bytes)?;

@@ -27,7 +27,7 @@ impl<R: Read> DecryptingReader<R> {
     ///
     /// # Errors
     ///
-    /// Those of [`FileCipher::open`]; a reader that fails.
+    /// The errors of [`FileCipher::open`]; a reader that fails.
     pub fn new(mut input: R, keyring: &Keyring) -> Result<Self> {
         let mut start = Vec::with_capacity(FileCipher::START_SIZE);
         input.by_ref().take(FileCipher::START_SIZE as u64).read_to_end(&mut start)?;
@@ -63,7 +63,7 @@ impl<W: Write> EncryptingWriter<W> {
     ///
     /// # Errors
     ///
-    /// Those of [`FileCipher::create`]; a writer that fails.
+    /// The errors of [`FileCipher::create`]; a writer that fails.
     pub fn new(mut out: W, key: &MasterKey) -> Result<Self> {
         let (cipher, header) = FileCipher::create(key)?;
         out.write_all(&header.encode()?)?;

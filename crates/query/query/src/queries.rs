@@ -114,7 +114,7 @@ impl Queries {
     ///
     /// # Errors
     ///
-    /// Those of the work.
+    /// The errors of `work`.
     pub async fn apart<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Names) -> Result<T> + Send + 'static,

@@ -6,8 +6,8 @@
 //! a ticket may go once allowed has reached it: first come, first served
 //! ```
 //!
-//! What is larger than a burst goes too: it is taken at once and paid for afterwards. The rate can change while somebody waits.
-//! `Bucket` has no clock; `RateLimit` sleeps.
+//! A request that is larger than a burst goes too: it is taken at once and paid for afterwards. The rate can change while
+//! somebody waits. `Bucket` has no clock; `RateLimit` sleeps.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};

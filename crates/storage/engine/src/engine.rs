@@ -132,7 +132,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// Those of the server, with its numbers; a log that can't be rotated.
+    /// The server's errors, with its numbers; a log that can't be rotated.
     pub fn set_global(&self, name: &str, value: Value<'_>) -> Result<Option<Warning>> {
         self.shared.set_global(name, value, Rights::ALL, false)
     }

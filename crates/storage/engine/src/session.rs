@@ -71,7 +71,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Those of the server, with its numbers.
+    /// The server's errors, with its numbers.
     pub fn set(&mut self, scope: Scope, name: &str, value: Value<'_>) -> Result<Option<Warning>> {
         if scope == Scope::Global {
             return self.shared.set_global(name, value, self.rights, self.in_transaction());

@@ -1,4 +1,4 @@
-//! Where an event is: in its log, and in a payload. What is told of events has it; `events` finds it.
+//! Where an event is: in its log, and in a payload. `events` makes these positions; every message about an event has one.
 
 /// Where an event is in its log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

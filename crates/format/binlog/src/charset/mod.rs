@@ -5,8 +5,8 @@
 //! set. Rows hold the bytes as they are; nothing is converted until [`Charset::decode`] is called.
 //!
 //! The single-byte character sets are the server's own tables (`single_byte.rs`). The East Asian multi-byte ones are
-//! `encoding_rs`'s, whose tables are those of the web, and what the server does otherwise (`multi_byte.rs`,
-//! `differences.rs`). `tests/charsets.rs` compares every code with a server.
+//! `encoding_rs`'s (`multi_byte.rs`), which has the web's tables; `differences.rs` lists the codes that the server maps
+//! differently. `tests/charsets.rs` compares every code with a server.
 
 mod collation;
 mod differences;

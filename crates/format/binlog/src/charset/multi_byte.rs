@@ -1,5 +1,5 @@
-//! The East Asian character sets: `encoding_rs` has nearly all of their characters; `differences.rs` has what the server
-//! maps otherwise, and what it has no character for.
+//! The East Asian character sets. `encoding_rs` has nearly all of their characters; `differences.rs` has the codes that
+//! the server maps differently, and those that it has no character for.
 //!
 //! ```text
 //! big5             a1-f9, then 40-7e or a1-fe

@@ -1,5 +1,5 @@
-//! MariaDB's compressed statements and rows (`log_bin_compress`): expanded, they are the events that the server would
-//! have logged without.
+//! MariaDB's compressed statements and rows (`log_bin_compress`). Expanding them gives the events that the server would
+//! have logged without compression.
 //!
 //! ```text
 //! size field

@@ -120,7 +120,7 @@ impl<'a> Decimal<'a> {
     ///
     /// # Errors
     ///
-    /// Those of [`Decimal::new`].
+    /// The errors of [`Decimal::new`].
     pub fn unscaled_each(values: &'a [u8], format: DecimalFormat) -> Result<Option<Vec<i128>>> {
         let size = usize::from(format.size());
         let small = Small::new(format);

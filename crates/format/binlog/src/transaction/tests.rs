@@ -1,4 +1,4 @@
-//! The table of the module, row by row.
+//! Where transactions begin and end: the table in `mod.rs`, row by row.
 
 use super::*;
 use crate::header::HeaderFlags;

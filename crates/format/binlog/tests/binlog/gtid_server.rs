@@ -1,4 +1,4 @@
-//! GTID sets and transactions, compared with a real MySQL: what it parses, what it logs.
+//! GTID sets and transactions, compared with a real MySQL: the texts that it parses, and the events that it logs.
 
 use std::fs;
 use std::path::Path;

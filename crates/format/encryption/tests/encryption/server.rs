@@ -1,4 +1,4 @@
-//! Against a real server: what it encrypts is read, what we encrypt it serves.
+//! A real server and this crate read each other's encrypted logs.
 
 use std::fs::{self, File};
 use std::io::Read;

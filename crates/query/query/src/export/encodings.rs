@@ -1,5 +1,5 @@
-//! How each column of a file is encoded: as it is smallest, tried on the first rows of the file. Only encodings that DuckDB, Spark
-//! and Arrow read are tried.
+//! Chooses the encoding of each column of a file: the smallest, tried on the first rows of the file. Only encodings that
+//! DuckDB, Spark and Arrow read are tried.
 //!
 //! ```text
 //! whole numbers, days, moments, decimals up to 18 digits    dictionary │ differences │ plain
@@ -7,7 +7,7 @@
 //! texts, bytes                                              dictionary │ what follows the common beginning │ lengths apart │ plain
 //! ```
 //!
-//! What has too many values for a dictionary goes on in the best of the others.
+//! A column with too many values for a dictionary goes on in the best of the other encodings.
 
 use std::convert::Infallible;
 use std::sync::Arc;

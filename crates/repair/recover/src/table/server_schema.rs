@@ -14,7 +14,7 @@ pub enum ServerTables<'t> {
     All,
     /// These; each has to be there.
     Named(&'t [(String, String)]),
-    /// Those of the named tables that are there and that the account may see.
+    /// The named tables that are there and that the account may see.
     Among(&'t [(String, String)]),
     /// Both sides of foreign keys that change rows.
     Families,

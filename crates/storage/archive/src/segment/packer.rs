@@ -170,7 +170,7 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// Those of `next`; a temporary file that can't be written.
+    /// The errors of `next`; a temporary file that can't be written.
     pub fn pack(
         &mut self,
         log: u32,

@@ -185,7 +185,7 @@ pub struct TurnsSummary<S> {
 ///
 /// # Errors
 ///
-/// Those of `new_worker`, `work` and `sink`. Bad bytes are part of the summary.
+/// The errors of `new_worker`, `work` and `sink`. Bad bytes are part of the summary.
 pub fn run_in_turns<S: Send, W, R: Send, E: Send + From<Error>>(
     mut input: Input,
     workers: usize,

@@ -1,4 +1,4 @@
-//! Passes over a whole log: an input comes in; a log, figures or a verdict goes out.
+//! Passes over a whole log. Each takes an input and gives a log, figures or a verdict.
 
 pub mod measure;
 pub mod rewrite;

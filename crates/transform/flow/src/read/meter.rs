@@ -1,7 +1,7 @@
-//! How far readings of logs are: for those who wait for them.
+//! Counts the bytes of logs that were read, so that a progress bar can show how far a run is.
 //!
-//! A statement may read its logs several times: to find columns, for each side of a join. Each time is a pass. One that begins
-//! while another goes on adds its bytes; else it begins at zero.
+//! A statement may read its logs several times: to find columns, or for each side of a join. Each reading is a pass. A
+//! pass that begins while another goes on adds its bytes to that one; otherwise the count begins at zero.
 
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,8 +1,8 @@
-//! Whether logs follow one another: what each one's begin, number and transactions tell of the one before it.
+//! Whether logs follow one another, by how each begins, by its number, and by its transactions.
 //!
-//! In come the facts of logs, read from their headers and GTID events alone ([`LogFacts`]), or from an archive's manifest.
-//! Out goes, for each log, whether it continues the one before ([`LogFacts::follow`]): logs of two servers, the same log
-//! twice, a wrong order, a gap, a reset in between. What can't be told is said.
+//! The input is the facts of logs, read from their headers and GTID events alone ([`LogFacts`]), or from an archive's
+//! manifest. The answer is, for each log, whether it continues the one before ([`LogFacts::follow`]). It finds logs of
+//! two servers, one log twice, a wrong order, a gap, and a reset in between, and says where it can't tell.
 //!
 //! ```text
 //! previous of a log  =  previous of the one before it  +  the GTIDs in that one

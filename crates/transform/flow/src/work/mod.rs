@@ -1,4 +1,4 @@
-//! Works on pieces with many threads: jobs come in, their results go out in the same order; memory is bounded.
+//! Works on pieces with many threads: takes jobs, and gives their results in the same order, in bounded memory.
 
 pub mod memory;
 pub mod ordered;

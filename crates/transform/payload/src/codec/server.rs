@@ -6,7 +6,7 @@
 //! | 8.0.34, 8.1 | sized for the first transaction of a session, unsized for its others | always 3 | the payload |
 //! | 8.0.35 and later, 8.2 and later | sized | as set | the payload |
 //!
-//! That the level has no effect is bug 34833913. Of the first generation 8.0.33 was measured, of the last one 9.7.4
+//! Before 8.0.35 the level has no effect: bug 34833913. The first row was measured with 8.0.33, the last with 9.7.4
 //! (docs/internals/laws.md); the one between is known from its source alone.
 
 use binlogz_binlog::event::version_number;

@@ -1,8 +1,8 @@
-//! Transactions into payloads.
+//! Compresses transactions into payloads.
 //!
-//! In comes a batch of whole transactions, or a large one as a stream. [`extract`] finds what the server's compressor gets of each, which [`feed`]
-//! passes on; `payload_event` makes the event around the result, and [`transaction_compressor`] joins them. Out goes a
-//! [`Rewritten`](crate::Rewritten).
+//! The input is a batch of whole transactions, or a large one as a stream. [`extract`] finds the bytes of each that the
+//! server's compressor gets, and [`feed`] passes them on. `payload_event` makes the event around the result, and
+//! [`transaction_compressor`] joins them. The output is a [`Rewritten`](crate::Rewritten).
 
 pub mod extract;
 pub(crate) mod feed;

@@ -1,4 +1,4 @@
-//! Transactions into payloads.
+//! Compresses each transaction into a payload event.
 //!
 //! ```text
 //! in   GTID | BEGIN | table map | rows | ... | XID          each with its checksum

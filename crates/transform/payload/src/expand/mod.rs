@@ -1,8 +1,8 @@
-//! Payloads into transactions: the other direction of [`crate::compress`].
+//! Expands payloads into transactions: the other direction of [`crate::compress`].
 //!
-//! In comes a batch with payload events, or a large one as a stream, which [`payload_stream`] opens. [`transaction_expander`] makes a
-//! transaction of each; if the payload is to come back from it byte for byte, `reproduction` compares. Out goes a
-//! [`Rewritten`](crate::Rewritten).
+//! The input is a batch with payload events, or a large one as a stream, which [`payload_stream`] opens.
+//! [`transaction_expander`] makes a transaction of each; if the payload is to come back from it byte for byte,
+//! `reproduction` compares. The output is a [`Rewritten`](crate::Rewritten).
 
 pub mod payload_stream;
 mod reproduction;

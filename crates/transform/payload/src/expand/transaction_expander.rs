@@ -1,4 +1,4 @@
-//! Payloads into transactions: the other direction of [`crate::compress`].
+//! Expands each payload event into a transaction: the other direction of [`crate::compress`].
 //!
 //! ```text
 //! in   GTID | Transaction_payload( zstd( BEGIN | table map | rows | ... | XID ) )

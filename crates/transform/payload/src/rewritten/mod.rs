@@ -1,8 +1,8 @@
 //! The new form of a piece of a log, before and after its place in the output is known.
 //!
-//! In come transactions that `compress` or `expand` made anew, whose bytes are in a [`spool`]; out goes a log. [`piece`] describes the
-//! new form, [`position_writer`] writes it with positions and checksums, and [`format_description`] announces payloads at the
-//! beginning of the log.
+//! The input is transactions that `compress` or `expand` made anew, whose bytes are in a [`spool`]; the output is a log.
+//! [`piece`] describes the new form, [`position_writer`] writes it with positions and checksums, and
+//! [`format_description`] announces payloads at the beginning of the log.
 
 pub mod format_description;
 pub mod piece;

@@ -1,4 +1,4 @@
-//! Bytes of unknown number: the first ones in memory, the rest in an unnamed, encrypted temporary file.
+//! A buffer for any number of bytes: the first ones in memory, the rest in an unnamed, encrypted temporary file.
 //!
 //! The new form of a transaction must be known to the last byte before its GTID event can be written, and a
 //! payload of a few kilobytes may become many gigabytes. A spool holds those bytes meanwhile.

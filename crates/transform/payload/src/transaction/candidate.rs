@@ -1,4 +1,4 @@
-//! A transaction as it is read: what must be known before it can be compressed.
+//! A transaction as it is read, with the facts that decide whether it can be compressed.
 
 use std::ops::Range;
 

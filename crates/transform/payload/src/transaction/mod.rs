@@ -1,7 +1,7 @@
 //! Which events make a transaction, and whether it may be compressed.
 //!
-//! In come events of a log, whose [`context`] says how to read them. [`scan`] finds the transactions, [`candidate`] has what must be known
-//! of one, and [`eligibility`] the reasons to leave one as it is.
+//! The input is events of a log; [`context`] says how to read them. [`scan`] finds the transactions, [`candidate`] has
+//! the facts that decide about one, and [`eligibility`] the reasons to leave one as it is.
 
 pub(crate) mod candidate;
 pub mod context;

@@ -1,4 +1,5 @@
-//! Sent on an idle connection so that the replica knows the source's position; never stored.
+//! The event that a source sends on an idle connection, so that the replica knows the source's position. It is never
+//! stored.
 //!
 //! ```text
 //! v1 (type 27)   the name of the file; the position is the header's end_log_pos alone

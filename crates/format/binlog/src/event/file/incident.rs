@@ -1,4 +1,4 @@
-//! The log may lack events here; replicas stop.
+//! The event that says that the log may lack events here. Replicas stop at it.
 //!
 //! ```text
 //! offset size field

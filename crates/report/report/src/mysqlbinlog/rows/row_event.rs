@@ -155,7 +155,7 @@ impl RowsPrinter {
     ///
     /// # Errors
     ///
-    /// Those of [`RowsPrinter::print`], and those of `after_row`.
+    /// The errors of [`RowsPrinter::print`], and those of `after_row`.
     pub fn print_by_row<E: From<Error>>(
         &mut self,
         room: &mut LineRoom,

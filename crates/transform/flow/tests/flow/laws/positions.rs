@@ -1,5 +1,5 @@
-//! Law 1 where positions are not simply an event's place: relay logs, foreign ones, logs beyond 4 GiB. And where a
-//! transaction goes, as `compress --positions` tells it.
+//! Law 1 where positions are not simply an event's place: relay logs, foreign ones, logs beyond 4 GiB. Also the places of
+//! transactions before and after, as `compress --positions` prints them.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -1,7 +1,7 @@
 //! Which libzstd compresses: the one that is linked, or another version in a helper program.
 //!
-//! The same input, level and recipe give other bytes with another version, and a program can link only one.
-//! `codecs/` has the helpers' source; [`protocol`] is what they exchange over the pipes.
+//! One input gives other bytes with another version, at the same level and by the same recipe, and a program can link
+//! only one version. `codecs/` has the helpers' source; [`protocol`] is what they exchange over the pipes.
 
 mod helper;
 mod pipe;

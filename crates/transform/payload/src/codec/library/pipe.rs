@@ -1,4 +1,5 @@
-//! A helper's pipes: bytes that don't come, or aren't taken, end what waits for them.
+//! The pipes to a helper program. A read or write that takes too long fails, so that a helper that hangs ends the wait
+//! for it.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
