@@ -1,4 +1,4 @@
-//! Which GTID a transaction gets, and which are in the log.
+//! Gives each transaction its GTID, and knows which GTIDs are in the log.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! The values of the variables: the global ones for all threads, two for each session.
+//! The values of the server's variables: the global ones for all threads, and each session's own.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

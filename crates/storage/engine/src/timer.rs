@@ -1,4 +1,4 @@
-//! How long the two stages of the feature took: the server's `Compressing transaction changes.` and
+//! Measures how long the two stages of compression take: the server's `Compressing transaction changes.` and
 //! `Decompressing transaction changes.`
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Locks, also where a thread that held one has panicked.
+//! Takes locks, even if a thread that held one has panicked.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

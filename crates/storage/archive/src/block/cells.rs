@@ -1,4 +1,4 @@
-//! Where the values of a row image are, which of them are NULL, and which tell its row apart.
+//! Finds where the values of a row image are, which of them are NULL, and which values tell its row from other rows.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! How a column's values are walked over: where each ends, and whether it is a number.
+//! How to walk over a column's values: where each one ends, and whether it is a number.
 
 use binlogz_binlog::row::ColumnKind;
 

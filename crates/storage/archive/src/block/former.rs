@@ -1,11 +1,11 @@
-//! Where a row's image occurred before: the before-image of an update or a delete is the image that an insert
-//! or an update left, here or in an earlier block of the segment. A packer looks images up by their hash
-//! ([`Finder`]). An unpacker is told which one it is, and takes it from the unpacked blocks ([`Unpacked`]).
+//! Finds where a row's image occurred before. The before-image of an update or a delete is an image that an insert or an
+//! update left, here or in an earlier block of the segment. A packer looks images up by their hash ([`Finder`]). An
+//! unpacker reads the number of the image, and takes the image from the unpacked blocks ([`Unpacked`]).
 //!
-//! Images are numbered by block and table, in the order in which they occur: those of inserted rows, and
-//! those that updates leave. A partial update leaves only differences, so the next image of its row is not known as a
-//! whole: it is looked up by its key, and kept as what differs from the row's last known image. Hashes are not part of the format: what they find is unpacked and compared
-//! before it is kept.
+//! Images are numbered by block and table, in the order in which they occur: those of inserted rows, and those that
+//! updates leave. A partial update leaves only differences, so the next image of its row is not known as a whole. It is
+//! looked up by its key, and stored as its difference from the row's last known image. Hashes are not part of the format:
+//! an image that a hash finds is unpacked and compared before it is used.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

@@ -1,7 +1,7 @@
-//! Packs one block.
+//! Packs and unpacks one block.
 //!
-//! In: a piece of a log. Out: its packed bytes, which are its fields dealt out to columns; and back. A block
-//! may refer to rows of other blocks; the segment decides which ones.
+//! Packing takes a piece of a log, deals its fields out to columns and gives the packed bytes; unpacking gives the piece
+//! back. A block may refer to rows of other blocks; the segment decides which ones.
 //!
 //! - `packed`: the byte table of a block; the two steps of packing and the two of unpacking
 //! - `layout`: the fields of each event; `rows`: those of rows events

@@ -21,9 +21,9 @@
 //! tail    bytes   length, then the bytes after the last whole event
 //! ```
 //!
-//! A run whose columns take more than its text is packed as text. Later blocks may refer to its rows all the same: who
-//! unpacks it goes over its events to find them. A run that can't be taken apart, or would not come back identical, is
-//! packed as bytes.
+//! A run whose columns take more than its text is packed as text. Later blocks may still refer to its rows: their
+//! unpacker goes over the run's events to find them. A run that can't be taken apart, or would not come back identical,
+//! is packed as bytes.
 
 use std::collections::HashMap;
 use std::sync::Arc;

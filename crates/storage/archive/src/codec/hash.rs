@@ -1,4 +1,4 @@
-//! A fast hash of bytes, to look up what was seen before. It is not part of the format.
+//! A fast hash of bytes, to look up bytes that occurred before. It is not part of the format.
 
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 const FACTOR: u64 = 0xd6e8_feb8_6659_fd93;

@@ -1,7 +1,7 @@
 //! Codes columns as bytes.
 //!
-//! In: numbers and byte strings, each of one column. Out: the smallest code found for them; and back. Nothing
-//! here knows what a binary log is.
+//! The input is numbers and byte strings, each of one column; the output is the smallest code found for them. Decoding
+//! gives them back. Nothing here knows what a binary log is.
 //!
 //! - `numbers`: integers, through pco or zstd, possibly as differences from another column
 //! - `strings`: byte strings, plain, through a dictionary, or as shapes with numbers in them

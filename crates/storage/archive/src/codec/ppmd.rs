@@ -1,5 +1,5 @@
-//! PPMd (var. H, as in 7-Zip) for text: a model of what follows the last few bytes. It takes a fifth to a third less than
-//! zstd's higher levels, and as long to unpack as to pack.
+//! PPMd (var. H, as in 7-Zip) for text: it predicts each byte from the last few bytes. The code is a fifth to a third
+//! smaller than zstd's at higher levels, and takes as long to unpack as to pack.
 //!
 //! ```text
 //! 0  1  order of the model, 2 to 16

@@ -1,4 +1,4 @@
-//! Codes bytes of which only their order is known, through zstd or PPMd: whichever is smaller.
+//! Codes bytes without any known structure, through zstd or PPMd: whichever is smaller.
 //!
 //! PPMd wins on text, zstd on bytes that repeat over long distances and on those that hardly compress. PPMd takes its
 //! time, so samples decide whether it is tried.

@@ -1,6 +1,6 @@
-//! Contents of a segment's blocks: tables, how many of their rows, keys, times of commit. A reader that looks for
-//! something passes over blocks that can't have it. It stands once in an object, before the index; where it is lost,
-//! every block may hold anything, and nothing else is lost.
+//! What each block of a segment holds: tables, numbers of rows, keys, times of commit. A reader that looks for something
+//! skips blocks that can't have it. The contents stand once in an object, before the index. If they are lost, every block
+//! may hold anything, and nothing else is lost.
 //!
 //! ```text
 //! size    varint  of what follows, unpacked: one zstd frame of

@@ -1,5 +1,5 @@
-//! Which keys the rows of a block have: a filter of their hashes, which says "no" for certain and "yes" with some
-//! false ones, and the forms in which keys are hashed.
+//! Which keys the rows of a block have: a filter of their hashes, and the forms in which keys are hashed. The filter's
+//! "no" is certain; its "yes" is sometimes wrong.
 //!
 //! A filter is the sorted hashes, cut to `bits` bits more than numbering them takes, as differences in Golomb-Rice
 //! code: the quotient in unary (ones, then a zero), then `bits` bits; bits fill bytes from the lowest. It takes

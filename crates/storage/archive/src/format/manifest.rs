@@ -1,4 +1,4 @@
-//! An archive's contents as JSON, so that an archive explains itself to anyone who finds it.
+//! The manifest: an archive's logs and objects as JSON, so that an archive explains itself to anyone who finds it.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;

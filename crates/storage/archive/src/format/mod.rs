@@ -1,7 +1,6 @@
 //! The bytes of an archive other than its blocks.
 //!
-//! In: what is known of logs and blocks. Out: the manifest, indexes and block headers, encoded and checked;
-//! and back.
+//! Encodes and decodes the manifest, indexes and block headers, and checks them as they are read.
 //!
 //! - `manifest`: what an archive holds, as JSON; `parts`: its older entries, if there are many
 //! - `index`: where each block of an object is, its transactions and times

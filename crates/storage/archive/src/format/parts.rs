@@ -1,5 +1,5 @@
-//! The older entries of a large manifest: immutable objects beside the segments, so that a run which adds a log doesn't write the entries
-//! of a hundred thousand others again.
+//! The older entries of a large manifest. They are in immutable objects beside the segments, so that a run which adds a
+//! log doesn't write the entries of a hundred thousand others again.
 //!
 //! ```text
 //! manifest.json                              the newest logs themselves, and for each part its object, logs, size, sha256

@@ -1,4 +1,4 @@
-//! The events of a part of a log, as far as archives look at them.
+//! The events of a part of a log, with the facts that archives use: where they begin and end, GTIDs, checksums.
 
 use binlogz_binlog::checksum::{CHECKSUM_SIZE, crc32};
 use binlogz_binlog::event::{AnyGtidEvent, FormatDescription, PostHeaderLengths};

@@ -1,5 +1,5 @@
-//! Follows the headers of a log's events while its bytes pass by, and says at the end whether the log ends with an event. Looks at sizes
-//! alone; checksums are `verify`'s.
+//! Follows the headers of a log's events while its bytes pass by, and says at the end whether the log ends with an event.
+//! It looks at sizes alone; `verify` checks checksums.
 
 use std::io::{self, Write};
 

@@ -1,7 +1,6 @@
-//! Reads a log.
+//! Cuts logs into pieces that can be packed.
 //!
-//! In: a binary log, as a reader. Out: pieces of whole transactions, each small enough for a block. Nothing
-//! here knows how a block is packed.
+//! The pieces are whole transactions, each small enough for a block. Nothing here knows how a block is packed.
 //!
 //! - `cut`: cuts a log into pieces
 //! - `events`: where events begin and end, their GTIDs and checksums

@@ -1,6 +1,6 @@
-//! Logs with transaction payloads: they are packed expanded, and compressed again when they are restored. The
-//! codec (library, recipe and level) that reproduces the log's own bytes is found by trying. Payloads of
-//! another codec stay as they are.
+//! Logs with transaction payloads. They are packed expanded, and compressed again when they are restored. We find the
+//! codec (library, recipe and level) that reproduces the log's own bytes by trying. Payloads of another codec stay as
+//! they are.
 
 use std::io::{self, Write};
 use std::sync::Arc;

@@ -5,8 +5,8 @@
 //! manifest last: the other archive's logs, which may have more, and these
 //! ```
 //!
-//! An object that is there already with the same size is passed over: objects appear whole. So a run that was killed
-//! goes on where it was, and a later one copies what is new.
+//! An object that is there already with the same size is skipped: objects appear whole. So a run after one that was
+//! killed goes on where that ended, and a later one copies the new objects.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write;

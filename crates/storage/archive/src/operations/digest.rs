@@ -1,4 +1,4 @@
-//! SHA-256, CRC-32 and size of a log.
+//! SHA-256, CRC-32 and size of a log, by which two copies of it are compared.
 
 use std::io::{self, Read, Write};
 

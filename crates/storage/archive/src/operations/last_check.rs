@@ -1,12 +1,13 @@
-//! When an archive was last checked, how, and what was found: written down by the check, so that whoever reads the manifest knows how
-//! far it can be believed. A manifest says what was stored; only a check has seen that it is still there.
+//! When an archive was last checked, how, and with which findings. A check writes this down, so that a reader of the
+//! manifest knows how far it can be believed. A manifest says what was stored; only a check has seen that it is still
+//! there.
 //!
 //! ```text
 //! objects/last-check.json    {"checks":[…],"crc32":…}: a check of each depth at the most, the deepest first, and the CRC-32 of "checks"
 //! ```
 //!
-//! A check takes the place of those that looked no deeper. One that looked deeper stays: what it found damaged is not mended because
-//! somebody looked less closely since.
+//! A check replaces earlier ones that looked no deeper. One that looked deeper stays: the damage it found is not mended
+//! because somebody looked less closely since.
 
 use std::time::SystemTime;
 

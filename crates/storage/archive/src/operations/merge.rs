@@ -6,7 +6,8 @@
 //! manifest  once a segment is stored and read back; the former objects are retired, since a reader may need them
 //! ```
 //!
-//! Killed anywhere, it leaves an archive that is whole, and each log in its former objects or in its new ones.
+//! A run that is killed at any point leaves an archive that is whole, with each log in its former objects or in its new
+//! ones.
 
 use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};

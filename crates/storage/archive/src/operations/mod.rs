@@ -1,7 +1,6 @@
 //! The operations that users run on an archive.
 //!
-//! In: logs, or a request for some. Out: a manifest that names them, or their bytes, or what is wrong with
-//! them.
+//! Each takes logs or a request for some, and gives a manifest that names them, their bytes, or the problems with them.
 //!
 //! - `create`: puts logs into an archive
 //! - `restore`: gives back whole logs or chosen transactions; `selection`: which are chosen

@@ -1,4 +1,4 @@
-//! Gives a log back without the parts in which nothing is looked for: its blocks are neither read nor unpacked.
+//! Gives a log back without the parts that a reader has no use for: their blocks are neither read nor unpacked.
 //!
 //! A run is the least that is left out: the blocks of whole transactions, or those of one transaction that takes several.
 //! The log's head is always given, and so are the events at its end that are in no transaction.

@@ -1,5 +1,6 @@
-//! Whether the objects of logs are there, before anything is said that relies on them. In: entries of the manifest, which alone
-//! prove nothing. Out: for each log what is wrong with its objects, as far as was looked. [`super::check`] looks at everything.
+//! Checks that the objects of logs are there, before anything relies on them: a manifest alone proves nothing. Takes
+//! entries of the manifest, and says for each log what is wrong with its objects, as far as was looked. [`super::check`]
+//! looks at everything.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,4 @@
-//! Takes the oldest logs out of an archive, as many as need not be kept, and deletes the objects that hold none of the
-//! others.
+//! Takes the oldest logs out of an archive, as many as need not be kept, and deletes the objects that then hold no log.
 //!
 //! ```text
 //! delete    what earlier runs took out long enough ago, and what killed runs left behind
@@ -7,7 +6,7 @@
 //! delete    at once where there is no grace
 //! ```
 //!
-//! Killed anywhere, it leaves an archive that is whole, and objects that the next run deletes.
+//! A run that is killed at any point leaves an archive that is whole, and objects that the next run deletes.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, SystemTime};

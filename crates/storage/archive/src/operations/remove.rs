@@ -1,5 +1,5 @@
-//! Takes logs out of an archive. The manifest changes first, then the objects that hold none of its logs are
-//! deleted. If a run is killed in between, its objects are orphans, which the next run finds.
+//! Takes logs out of an archive. The manifest changes first; then the objects that hold no log any more are deleted. If a
+//! run is killed in between, these objects are orphans, which the next run finds.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,4 +1,4 @@
-//! Which transactions are wanted.
+//! Chooses the transactions to restore, by GTID or by time.
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 

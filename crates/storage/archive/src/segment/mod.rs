@@ -1,6 +1,6 @@
 //! Segments: the blocks of several logs in one object.
 //!
-//! In: pieces of logs, or a stored object. Out: an object to store, or its blocks, unpacked.
+//! Packs pieces of logs into an object to store, and unpacks the blocks of a stored object.
 //!
 //! - `packer`: packs pieces into a segment, several at once
 //! - `object`: reads an object: its index, then the blocks that are wanted

@@ -1,4 +1,5 @@
-//! Commands that users name: the key command, and what prints credentials. One that hangs is ended after a while.
+//! Runs commands that users name: the key command, and the one that prints credentials. A command that hangs is ended
+//! after a while.
 
 use std::io::{self, Read};
 use std::process::{Command, Output, Stdio};

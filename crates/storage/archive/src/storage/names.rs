@@ -1,6 +1,6 @@
-//! Names of logs and objects, as manifests, parts and indexes tell them. Whoever may write there chooses them, and they become names of
-//! files: of objects that are read, deleted and copied, and of logs that are restored. So each is checked where it is parsed, and
-//! a checked one is the name of a file in one folder, never a way out of it.
+//! Names of logs and objects, as manifests, parts and indexes give them. Anyone who may write an archive chooses them,
+//! and they become names of files: of objects that are read, deleted and copied, and of logs that are restored. So each
+//! is checked where it is parsed, and a checked one is the name of a file in one folder, never a way out of it.
 
 use std::borrow::Borrow;
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! Files in object storage for a program that was built without it: there are none.
+//! Stands in for files in object storage in a program that was built without it: there are none.
 
 use std::io::Read;
 use std::path::Path;

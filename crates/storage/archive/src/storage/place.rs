@@ -1,6 +1,6 @@
 //! Places in object storage: `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX`, `az://CONTAINER/PREFIX` and
-//! `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX`. A service that a program was built without is a place all the same, and refused by
-//! name: it is no folder.
+//! `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX`. A program that was built without a service still knows its
+//! places, and refuses them by name instead of making a folder.
 
 use crate::error::{Error, Result};
 

@@ -1,6 +1,5 @@
-//! A bit flipped in any part of an archive is reported with its object and what it concerns, and everything
-//! that does not need it comes back: the headers of the blocks duplicate the index, and the manifest has its
-//! copy.
+//! A flipped bit in any part of an archive is reported with its object and the logs it concerns, and everything that does
+//! not need it comes back: the headers of the blocks duplicate the index, and the manifest has its copy.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Archives: logs come back byte for byte, whatever storage, network and disks do, and damage costs no more than it hits.
+//! Archives: logs come back byte for byte, whatever storage, network and disks do, and damage costs no more than the
+//! bytes it hits.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 

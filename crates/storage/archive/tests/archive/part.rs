@@ -1,4 +1,4 @@
-//! Parts of a log: the log's own bytes without the gaps, also of one whose payloads are made again, and nothing else is read.
+//! Parts of a log are its own bytes without the gaps, also where payloads are made again, and nothing else is read.
 
 use std::io::Write;
 use std::sync::Arc;

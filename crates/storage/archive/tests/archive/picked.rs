@@ -1,5 +1,5 @@
-//! Columns of a table, picked out of blocks without putting their events together, are those of its rows, and so is what is
-//! around them.
+//! Columns of a table, picked out of blocks without putting their events together, equal those of its rows; so do their
+//! transactions and event headers.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

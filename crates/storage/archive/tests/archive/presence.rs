@@ -1,5 +1,5 @@
-//! A manifest proves nothing: before an archive says that it has a log, the log's objects are asked for; what is missing or damaged is
-//! stored again; and when it was checked is written down.
+//! A manifest proves nothing. Before an archive says that it has a log, it looks for the log's objects; missing or
+//! damaged ones are stored again, and the time of the check is written down.
 
 use std::fs;
 use std::path::{Path, PathBuf};

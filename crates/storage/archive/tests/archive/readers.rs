@@ -1,5 +1,5 @@
-//! Readers of one object hinder each other nowhere: one that waits for its client for ever, as a paused client of a server or the
-//! other half of a join does, keeps nobody from going to the end.
+//! Readers of one object don't hinder each other: one that waits for ever, such as a paused client of a server or the
+//! other half of a join, keeps no other from reading to the end.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};

@@ -1,4 +1,4 @@
-//! Copies of what recovery and repair are about to overwrite, kept beside the log file they come from.
+//! Copies of bytes that recovery and repair are about to overwrite, kept beside the log file they come from.
 //!
 //! ```text
 //! BASE.NNNNNN.cut-OFFSET       a tail cut at this offset that holds whole transactions

@@ -1,4 +1,4 @@
-//! How far the log was durable at least: recovery never cuts before that.
+//! The watermark: up to which place the log certainly was durable. Recovery never cuts before it.
 //!
 //! ```text
 //! BASE.durable

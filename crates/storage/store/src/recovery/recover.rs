@@ -1,4 +1,4 @@
-//! Opens what a crash left: the only way from files to a store.
+//! Opens the files that a crash left: the only way from files to a store.
 //!
 //! ```text
 //! left by the crash                               becomes

@@ -1,4 +1,4 @@
-//! The third step: takes the values of the images that were found, column by column.
+//! Third step of picking columns out of a block: takes the values of the images that were found, column by column.
 
 use super::gather::{Base, Made, Side};
 use super::streams::{ROLES, TableStreams, Values};

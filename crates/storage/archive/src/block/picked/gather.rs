@@ -1,5 +1,5 @@
-//! The second step: goes through the rows events in order and finds each image; its values are taken after that, column by
-//! column ([`super::fill`]).
+//! Second step of picking columns out of a block: goes through the rows events in order and finds each image. The next
+//! step ([`super::fill`]) takes their values, column by column.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! Picks columns of one table out of a block, without putting its events together: only the streams of those columns are
-//! unpacked, and those that say which rows and images there are. As the layout does ([`crate::block::rows`]), an image is found
-//! where it was before, and a value from the older one that it differs from; but columns that aren't picked are never
-//! looked at.
+//! Picks columns of one table out of a block, without putting its events together. Only the streams of those columns are
+//! unpacked, and those that say which rows and images there are. An image that occurred before, or a value that differs
+//! from an older one, is found as in unpacking ([`crate::block::rows`]); but columns that aren't picked are never looked
+//! at.
 //!
 //! [`prepare()`] takes the streams, `gather` goes through the events in order and finds the images, and `fill` takes the values
 //! of each column: loops over the same kind of thing are what makes it fast.

@@ -1,4 +1,5 @@
-//! The first step: takes the streams of a block that are needed, and notes its rows events of the table in order.
+//! First step of picking columns out of a block: takes the streams of the block that are needed, and notes the rows
+//! events of the table in order.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! Images that occurred before, as they were or of the same row: looked up while a block is packed, and taken from where it says
-//! while it is unpacked.
+//! Images that occurred before: of exactly these bytes, or of the same row. Packing looks them up; unpacking takes them
+//! from the place that the block names.
 
 use super::{DIFFERS, Former, NUMBER, REFERENCES_MAX, Role, SOURCE, Table, image_short};
 use crate::block::cells::is_set;

@@ -1,5 +1,5 @@
-//! Some columns of a block: the others are passed over. A column is taken when somebody asks for it, since tables' numbers
-//! are known only once the table maps are.
+//! Some columns of a block; the others are skipped. A column is unpacked when a caller asks for it, since the tables'
+//! numbers are known only once the table maps are.
 
 use std::collections::HashMap;
 use std::ops::Range;

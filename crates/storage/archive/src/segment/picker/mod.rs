@@ -1,7 +1,7 @@
-//! Picks columns of one table out of blocks of an object: what [`crate::block::picked`] does, with the earlier blocks that it
-//! needs. Workers do all of it, several blocks at once; a block that needs an earlier one waits until that is gathered. Only
-//! what continues from the block before it is gathered in order: [`Made::Later`]; and so is a block whose values are too many to
-//! be held at once: [`Made::Parts`].
+//! Picks columns of one table out of blocks of an object, as [`crate::block::picked`] does for one block, together with
+//! the earlier blocks that it needs. Workers do all of it, several blocks at once; a block that needs an earlier one
+//! waits until that is gathered. Two kinds of blocks are gathered in order: one that continues from the block before it
+//! ([`Made::Later`]), and one with too many values to be held at once ([`Made::Parts`]).
 
 mod shared;
 

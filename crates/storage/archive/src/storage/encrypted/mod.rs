@@ -1,5 +1,6 @@
-//! An archive whose storage can't read it: what is stored is encrypted here first, what is read decrypted. Beneath is
-//! any other storage. [`chunks`] has the bytes of an object, [`header`] those before the manifest, [`keys`] the keys.
+//! An archive whose storage can't read it: bytes are encrypted before they are stored, and decrypted when they are read.
+//! Any other storage can be beneath. [`chunks`] has the bytes of an object, [`header`] those before the manifest,
+//! [`keys`] the keys.
 //!
 //! The manifest says whether an archive is encrypted. A plain archive is read and written unchanged, so every archive is
 //! opened through this storage.

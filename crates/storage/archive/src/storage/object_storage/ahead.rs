@@ -1,5 +1,5 @@
-//! Which ranges of an object are asked for together: the requests on their way, the answers that are kept, and what the next request
-//! covers. Makes no request itself: [`super::object`] does.
+//! Decides which ranges of an object are requested together. Keeps the requests on their way and the answers, and says
+//! what the next request covers. It makes no request itself: [`super::object`] does.
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -1,6 +1,6 @@
-//! An object that is read by ranges, with few requests: its end comes when it is opened, and small ranges near each other come
-//! together. A request's delay costs more than the bytes between two blocks. Requests for ranges far apart run at the same time;
-//! which ranges are asked for together is [`super::ahead`]'s.
+//! An object that is read by ranges, with few requests: its end comes when it is opened, and small ranges near each other
+//! come together. A request's delay costs more than the bytes between two blocks. Requests for ranges far apart run at
+//! the same time; [`super::ahead`] decides which ranges are requested together.
 
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,9 +1,10 @@
-//! Profiles of the AWS command line: what `~/.aws/config` and `~/.aws/credentials` say, as settings like those of the environment, which
-//! come first. The parser is our own: these files look like INI, but their indented settings and their sections' names
-//! (`[profile NAME]`, `[services NAME]`) are AWS's, and its libraries for them bring a client of their own.
+//! Profiles of the AWS command line: reads `~/.aws/config` and `~/.aws/credentials` as settings like those of the
+//! environment, which come first. The parser is our own: these files look like INI, but their indented settings and their
+//! sections' names (`[profile NAME]`, `[services NAME]`) are AWS's, and AWS's own libraries for them bring a client with
+//! them.
 //!
-//! Of credentials it knows keys, roles by a web identity's token, and `credential_process`. Signing in (SSO) and roles that another
-//! profile assumes are `aws configure export-credentials`' work, and errors name that.
+//! It knows three kinds of credentials: keys, roles by a web identity's token, and `credential_process`. For signing in
+//! (SSO) and roles that another profile assumes, errors name `aws configure export-credentials`.
 
 use std::collections::BTreeMap;
 use std::io;
