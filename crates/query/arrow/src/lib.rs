@@ -1,5 +1,5 @@
-//! Rows of binary logs as Arrow's arrays. Rows come in as `binlogz-binlog` decodes them; arrays of values and of row images go out, and
-//! make record batches, whose other columns are the caller's.
+//! Rows of binary logs as Arrow's arrays. It takes rows as `binlogz-binlog` decodes them, and gives arrays of values and
+//! of row images for record batches, whose other columns the caller makes.
 //!
 //! ```text
 //! types    the type of a column, one that has the values of two, and how values are built

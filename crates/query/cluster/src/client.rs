@@ -1,4 +1,4 @@
-//! The side that asks: a session whose plans go to a scheduler.
+//! The client of a cluster: a session whose plans go to a scheduler.
 
 use std::net::TcpStream;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Plans as bytes: our tables and scans, and Ballista's own codecs for what else there is. Client, scheduler and executors
-//! have the same, so the programs that Ballista comes with can't take part.
+//! Plans as bytes: codecs for our tables and scans, and Ballista's own for everything else. Client, scheduler and
+//! executors need the same codecs, so the programs that come with Ballista can't take part.
 
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
-//! Ends the queries that run when an executor is lost. Ballista would go on: it repeats the stage whose inputs are gone, but keeps
-//! what tasks of that stage have already passed on to the next, so their rows are counted twice (55.0,
-//! `ExecutionGraph::rollback_running_stage`). The client begins such a query anew (`query::retry`).
+//! Ends the queries that run when an executor is lost. Ballista itself would go on. It repeats the stage whose inputs are
+//! gone, but keeps the rows that the stage's tasks have already passed on to the next one, so these rows are counted
+//! twice (55.0, `ExecutionGraph::rollback_running_stage`). The client begins such a query anew (`query::retry`).
 //!
-//! All ways in which the scheduler loses an executor go through [`ClusterState::remove_executor`], and only then does it begin to
-//! repeat: what is posted here comes before that in its queue. A result that can't be fetched is the other way to the same
-//! repetition; that one has a setting ([`STAGE_ATTEMPTS_MAX`]).
+//! Whenever the scheduler loses an executor it calls [`ClusterState::remove_executor`], and begins to repeat only after
+//! that, so our message comes first in its queue. A result that can't be fetched leads to the same repetition; a setting
+//! prevents it ([`STAGE_ATTEMPTS_MAX`]).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};

@@ -1,9 +1,9 @@
-//! Tables' names that survive the way to the scheduler.
+//! Keeps tables' names intact on the way to the scheduler.
 //!
-//! DataFusion (55.2) sends the table of a column as text without quotes and parses it there: `Shop.Orders` comes back right, but
-//! `my table` and `a"b` don't. So each column of a plan gets a table whose text is the quoted name. The scheduler parses it to the
-//! name that it was, so the plan there, and what its columns are called, is what was planned here. Names of tables
-//! themselves, and aliases, are sent part by part, and stay as they are.
+//! DataFusion (55.2) sends the table of a column as text without quotes and parses it there: `Shop.Orders` comes back
+//! right, but `my table` and `a"b` don't. So we give each column of a plan a table whose text is the quoted name. The
+//! scheduler parses that back to the original name, so the plan and its column names are the same there as here. Names of
+//! tables themselves, and aliases, are sent part by part, and stay as they are.
 //!
 //! The plan that comes out is only good for sending: its columns don't fit its tables.
 

@@ -1,4 +1,4 @@
-//! Names and passwords. Neither a wrong name nor a wrong password is found sooner than the other.
+//! Names and passwords. A wrong name takes as long to find as a wrong password.
 
 use ring::digest::{SHA256, digest};
 use subtle::{Choice, ConstantTimeEq};

@@ -1,4 +1,5 @@
-//! Connections: how many, and how long one may be without a session. Accepting goes on whatever they do.
+//! Limits connections: how many there are, and how long one may be without a session. Whatever they do, new ones are
+//! accepted.
 
 use std::collections::HashMap;
 use std::io;

@@ -1,5 +1,5 @@
-//! Lets a request pass if it belongs to a session. It stands before the whole service, so no request can be forgotten; only a
-//! login has no session yet.
+//! Lets a request pass if it belongs to a session. All requests to the service pass through it, so none can be forgotten;
+//! only a login has no session yet.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -14,8 +14,8 @@
 //! tls          the certificate, given or made here
 //! ```
 //!
-//! Clients can only ask: `query` plans nothing else for them. No statement is parsed, planned or run in the process that serves: what one
-//! does to its process it does to nobody else. All share one limit of memory.
+//! Clients can only read: `query` plans nothing else for them. No statement is parsed, planned or run in the process that
+//! serves, so a statement that breaks its process harms no other. All share one limit of memory.
 
 mod accounts;
 mod connections;

@@ -1,5 +1,5 @@
-//! Listings: catalogs, schemas, tables, keys, types, and what the server says of itself. The logs tell no foreign keys, and primary
-//! keys not always, so both are empty.
+//! Listings: catalogs, schemas, tables, keys, types, and facts about the server. Logs have no foreign keys, and don't
+//! always tell primary keys, so both listings are empty.
 
 use std::sync::Arc;
 

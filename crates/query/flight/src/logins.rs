@@ -1,5 +1,5 @@
-//! How fast passwords can be guessed. A login waits before its password is compared, so an answer that comes sooner tells nothing; and
-//! whoever doesn't wait for the answer isn't quicker.
+//! Limits how fast passwords can be guessed. A login waits before its password is compared, so how long the answer takes
+//! tells nothing, and a client that doesn't wait for the answer gains no time.
 //!
 //! ```text
 //! of an address             some are free, then one comparison a second
@@ -7,7 +7,7 @@
 //! wherever                  faster, and those who know the password are not kept out by them
 //! ```
 //!
-//! Denials are told once for each address, and how many there were once a minute.
+//! The log names a denied address once, and once a minute the number of denials.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};

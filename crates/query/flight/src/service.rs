@@ -1,5 +1,5 @@
-//! The protocol's requests as queries. A plain statement travels in its ticket, so the server keeps nothing for it between planning
-//! and fetching; a prepared one is its session's.
+//! Answers the protocol's requests with queries. A plain statement travels in its ticket, so the server keeps nothing for
+//! it between planning and fetching; a prepared statement belongs to its session.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;

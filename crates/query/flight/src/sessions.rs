@@ -1,4 +1,5 @@
-//! Sessions: who logged in, what they prepared, and which of their queries run. A token of 32 random bytes stands for a session.
+//! Sessions: who logged in, which statements they prepared, and which of their queries run. A token of 32 random bytes
+//! stands for a session.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -1,5 +1,5 @@
-//! A process that plans and runs statements for a server, one at a time. What a statement can do to a process it does to this one: the
-//! server ends it and starts another.
+//! The worker process: it plans and runs statements for a server, one at a time. A statement can harm only this process:
+//! the server then ends it and starts another.
 
 use std::io::Cursor;
 use std::pin::pin;

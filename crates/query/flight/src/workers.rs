@@ -1,5 +1,6 @@
-//! The processes in which statements are planned and run. Each has one statement at a time; it is ended with its statement: when the client
-//! goes, when its time is over, or when all of them together hold more than their memory.
+//! The worker processes, in which statements are planned and run. Each has one statement at a time. It is killed with its
+//! statement when the client goes, when the statement's time is over, or when all workers together hold more than their
+//! memory.
 //!
 //! ```text
 //! idle ── take ──> planning, running ── its statement has ended ──> idle

@@ -1,5 +1,5 @@
-//! Which tables there are: `transactions`, `changes`, `events`, and a schema for each database in the logs. User tables are
-//! looked for when a query names one, so a query that doesn't reads the logs once.
+//! The catalog of tables: `transactions`, `changes`, `events`, and a schema for each database in the logs. User tables
+//! are looked for when a query names one, so a query without any reads the logs only once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Cursor;

@@ -7,7 +7,8 @@
 //! sum                 of integers as DECIMAL(38), of DECIMAL above 28 digits as one of 76 digits, then back
 //! ```
 //!
-//! DataFusion computes in the type of the operands and drops what is beyond it. Division tells it by itself.
+//! DataFusion itself computes in the type of the operands and drops the digits that don't fit. Its division errs by
+//! itself.
 
 use std::sync::Arc;
 

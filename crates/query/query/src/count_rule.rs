@@ -1,6 +1,6 @@
-//! Finds counts of rows that need no rows: `count(*)` over a table of row changes, by nothing but `log`, `schema`, `table` and
-//! `operation`, also under conditions on these. Their first step becomes a [`CountScan`]; the last step, which adds up what
-//! several of them found, stays DataFusion's.
+//! Finds counts that need no rows: `count(*)` over a table of row changes, grouped by nothing but `log`, `schema`,
+//! `table` and `operation`, also under conditions on these. Their first step becomes a [`CountScan`]; the last step,
+//! which adds up several counts, stays DataFusion's.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Counts rows of logs by table and operation, without making rows. An archive tells how many rows its blocks have, so those
-//! aren't even read; of other logs, rows are passed over.
+//! Counts rows of logs by table and operation, without making rows. An archive knows how many rows its blocks have, so
+//! those aren't even read; in other logs, rows are skipped.
 //!
 //! It passes on counts of a first step: a group may come several times, once for each log and table.
 

@@ -1,7 +1,8 @@
-//! How deep and how large a statement may be. It is looked at as tokens, before anything makes a tree of it: parsing, planning, copying and
-//! dropping go as deep as the tree, on a stack that has an end.
+//! Limits how deep and how large a statement may be. It looks at the statement's tokens, before anything makes a tree of
+//! them: parsing, planning, copying and dropping recurse as deep as the tree, on a stack that has an end.
 //!
-//! A tree can't be deeper than what is counted here, because each of its levels has a token of its own that isn't a name, a number or a text:
+//! A tree can't be deeper than the depth counted here, because each of its levels has a token of its own that isn't a
+//! name, a number or a text:
 //!
 //! ```text
 //! depth of a level of brackets    what goes on over commas, and the deepest of the parts between commas
@@ -10,8 +11,8 @@
 //!                                 whose queries may be one in the other
 //! ```
 //!
-//! So a list of 20,000 values is not deep, and `1 + 1 + …` is as deep as it is long. Texts may name types, as in `arrow_cast(x, 'List(List(Int8))')`:
-//! they count as what they would be.
+//! So a list of 20,000 values is not deep, and `1 + 1 + …` is as deep as it is long. Texts may name types, as in
+//! `arrow_cast(x, 'List(List(Int8))')`: they count as the types that they name.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};

@@ -1,5 +1,5 @@
-//! How a cluster divides logs among its tasks. Logs of an archive are divided themselves, by their blocks: a block belongs to
-//! the part of the log in which it begins, so the client need not know where that is.
+//! Divides logs among the tasks of a cluster. A log of an archive is itself divided by its blocks: a block belongs to the
+//! part of the log in which it begins, so the client need not know where that is.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Functions beside DataFusion's: `gtid_in(set, gtid)`, `json_value(document, path)`, `hex(value)`.
+//! Our SQL functions, in addition to DataFusion's: `gtid_in(set, gtid)`, `json_value(document, path)`, `hex(value)`.
 
 use std::fmt::Write;
 use std::str::FromStr;

@@ -1,6 +1,6 @@
 //! The inputs of a query: logs that can be read as often as it needs them.
 //!
-//! A query may read a table twice, and a user table's columns are found before its rows are read. So what a pipe gives is
+//! A query may read a table twice, and a user table's columns are found before its rows are read. So input from a pipe is
 //! kept in a temporary file without a name.
 
 use std::collections::{BTreeSet, HashSet};

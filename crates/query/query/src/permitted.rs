@@ -1,5 +1,5 @@
-//! Which statements are run: those that read. None may write a file, open one that isn't an input, or hold rows beyond the
-//! memory limit.
+//! Decides which statements may run: those that only read. None may write a file, open one that isn't an input, or hold
+//! rows beyond the memory limit.
 
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result};

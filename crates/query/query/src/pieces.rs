@@ -1,6 +1,6 @@
-//! A table over logs that several machines read. The logs are divided into pieces, and partitions have pieces of about equal
-//! size. What tells them apart is rows of a source that lies below the scan: a cluster gives each task some partitions of it,
-//! and a scan reads the pieces that its partition has.
+//! A table over logs that several machines read. The logs are divided into pieces, and each partition has pieces of about
+//! equal size. The pieces are rows of a source below the scan: a cluster gives each task some partitions of that source,
+//! and a scan reads the pieces in its partition.
 //!
 //! ```text
 //! PieceScan      opens the logs of the pieces and reads them    rows of the table

@@ -1,5 +1,5 @@
-//! Queries of many clients: planned and run on the engine's threads, for callers that wait for them asynchronously. They share
-//! its memory limit and its tables, and can change neither.
+//! Queries of many clients, planned and run on the engine's threads, for callers that wait for them asynchronously.
+//! Queries share the engine's memory limit and its tables, and can change neither.
 
 use std::path::PathBuf;
 use std::pin::Pin;

@@ -1,8 +1,9 @@
-//! Queries that begin anew, as long as nothing was passed on.
+//! Begins queries anew after two kinds of failure, as long as no rows were passed on.
 //!
-//! - Beyond the limit of memory: DataFusion's fastest join holds one of the tables, and a sort with a limit holds as many rows; both
-//!   end if that doesn't fit. Then joins sort both tables, and all rows are sorted, in temporary files if they have to.
-//! - Without an executor that a cluster had when they began: the scheduler ends them, and the next attempt does without it.
+//! - Too little memory: DataFusion's fastest join holds one of the tables, and a sort with a limit holds as many rows;
+//!   both end if that doesn't fit. On the second attempt joins sort both tables, and all rows are sorted, in temporary
+//!   files if they have to.
+//! - An executor lost: the scheduler ends the queries that ran on it, and the next attempt does without it.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! A table over logs as DataFusion reads it. One thread goes through the logs in order and decodes on all cores; what it has
-//! waits in a short queue, so memory stays bounded, and a query that wants no more ends it.
+//! A table over logs as DataFusion reads it. One thread goes through the logs in order and decodes on all cores. Its
+//! batches wait in a short queue, so memory stays bounded. A query that needs no more rows ends the thread.
 
 use std::fmt;
 use std::io;

@@ -1,7 +1,8 @@
 //! Values that asynchronous callers hold.
 //!
 //! Threads share them, and the compiler has to prove that they may: from all of DataFusion's types, once more for each
-//! asynchronous method that holds one. `flight`, which has fifty, took a minute. A trait object says it once.
+//! asynchronous method that holds one. With fifty such methods, `flight` took a minute to compile. A trait object is
+//! proved only once.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Batches that a query can't hold in memory: DataFusion writes them to temporary files, which have no name here and are encrypted with
-//! a key that only this process has, as all temporary files of binlogz are.
+//! Batches that a query can't hold in memory. DataFusion writes them to temporary files; here these files have no name
+//! and are encrypted with a key that only this process has.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

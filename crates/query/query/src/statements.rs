@@ -1,4 +1,4 @@
-//! Statements and their parameters, as they are written: text becomes parsed statements.
+//! Statements and their parameters as users write them: parses text into statements.
 //!
 //! A value never becomes a part of the text: it takes the place of its parameter in the plan, with the type that the statement
 //! gives it there. `?` is the next of `$1`, `$2` …, as JDBC and others write parameters.

@@ -1,4 +1,5 @@
-//! Digests of keys and values: 128 bits, by numbers that nobody knows before, so that no log can make two rows one.
+//! Digests of keys and values: 128 bits, seeded with random numbers that nobody knows beforehand, so that no log can be
+//! made in which two rows have one digest.
 
 use std::hash::{BuildHasher, Hash, RandomState};
 

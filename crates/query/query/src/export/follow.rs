@@ -1,5 +1,5 @@
-//! A server's transactions, exported every so often. Exported transactions are known by their GTIDs, so a run that ends at any
-//! moment goes on where it stopped, and nothing is kept between runs but the manifest.
+//! Exports a server's new transactions every so often. Exported transactions are known by their GTIDs, so a run that ends
+//! at any moment goes on where it stopped, and only the manifest is kept between runs.
 //!
 //! ```text
 //! ask       the server, for all transactions but those of the manifest    connection → events
@@ -7,7 +7,7 @@
 //! export    as logs of any other kind                                     logs → a run
 //! ```
 //!
-//! Waiting, trying again and signals are the caller's.
+//! The caller waits, tries again, and handles signals.
 
 use std::io::{BufWriter, Write};
 use std::ops::Range;

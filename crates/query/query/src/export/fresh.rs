@@ -1,7 +1,8 @@
-//! Which transactions of the logs are new: complete, and not exported by a run before or by this one from another log. A
-//! transaction is known by its GTID, one without by its log and position.
+//! Finds the transactions of the logs that are new: complete, and not yet exported, by an earlier run or by this one from
+//! another log. A transaction is known by its GTID, or without one by its log and position.
 //!
-//! Each log is read once. Whether a transaction is complete is known at its end, so the rows of one that goes on are held until then.
+//! Each log is read once. Only its end tells whether a transaction is complete, so the rows of an open one are held until
+//! then.
 
 use std::collections::BTreeMap;
 use std::io;

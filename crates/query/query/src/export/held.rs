@@ -1,4 +1,4 @@
-//! Rows of a transaction whose end was not read yet: whether they are exported is known then. Those that take too much memory wait in
+//! Holds the rows of a transaction until its end tells whether they are exported. Rows that take too much memory wait in
 //! a temporary file, since a transaction may be as large as a log.
 
 use std::io::Cursor;

@@ -1,12 +1,14 @@
-//! The manifests of all runs as one history: each names the SHA-256 of the one before it, and a record beside them the last one. So
-//! one that was changed, put back or taken away is an error, not a run that skips transactions or exports them twice.
+//! The manifests of all runs as one history. Each names the SHA-256 of the one before it, and a record beside them that
+//! of the last one. So a manifest that was changed, put back or taken away is an error, instead of a run that skips
+//! transactions or exports them twice.
 //!
 //! ```text
 //! _binlogz/last     {"run": 42, "manifest": "…", "deleted": 3, "sha256": "…"}
 //!                   the last run, the SHA-256 of its manifest, how many files were gone; a checksum as manifests have it
 //! ```
 //!
-//! The record is written after the manifest, so a killed run may leave that of the run before; it is never ahead.
+//! The record is written after the manifest. A killed run may leave the record one run behind the manifests; it is never
+//! ahead of them.
 //!
 //! Manifests of format 1 have no checksum. A history may begin with them: the record is written as soon as this version opens the
 //! target for writing, and from then on they can't change either.

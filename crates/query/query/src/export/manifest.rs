@@ -1,5 +1,5 @@
-//! The manifest of a run: what it and all runs before it exported, a JSON file for each, `_binlogz/00000042.json`. The last one
-//! tells what is there.
+//! The manifest of a run: what this run and all before it exported. Each run has a JSON file, `_binlogz/00000042.json`;
+//! the last one describes the whole target.
 //!
 //! ```text
 //! {
@@ -11,8 +11,8 @@
 //! }
 //! ```
 //!
-//! Manifests of format 1 have neither `previous` nor `sha256`; what reads several of them decides which may be of that format
-//! ([`super::history`]).
+//! Manifests of format 1 have neither `previous` nor `sha256`; [`super::history`] decides which of several may have that
+//! format.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Logs become Parquet data sets, one for each table, and a later run adds what is new.
+//! Exports logs as Parquet data sets, one for each table; a later run adds the new transactions.
 //!
 //! ```text
 //! follow     what a server has that is new                              server → logs

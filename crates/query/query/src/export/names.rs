@@ -1,5 +1,5 @@
-//! Names in the target: folders of data sets, paths of files. What a manifest names is parsed here, into types that can't leave
-//! the target.
+//! Names in the target: folders of data sets, paths of files. The names in a manifest are parsed here, into types that
+//! can't lead out of the target.
 //!
 //! ```text
 //! shop/orders/day=2026-11-24/00000042-0.parquet     a data set has the folders DATABASE/TABLE

@@ -1,6 +1,6 @@
-//! Parquet files, one for each data set and partition, written in a folder that no reader looks into. Memory is bounded:
-//! rows wait as they came until there are enough of them for a file to be worth opening, so that thousands of tables with
-//! few rows take little; what takes most is written first when all together are too much.
+//! Writes Parquet files, one for each data set and partition, in a folder that no reader looks into. Memory is bounded.
+//! Rows wait until there are enough of them to open a file, so thousands of tables with few rows take little. If all rows
+//! together take too much, the largest part is written first.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

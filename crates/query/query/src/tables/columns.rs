@@ -1,4 +1,4 @@
-//! Columns of the tables that are the same for every log: their types, and how they are built.
+//! The columns that tables have whatever the log: their types, and how they are built.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! How many rows of each table were inserted, updated and deleted, for queries that ask for nothing else. Rows are counted, not
-//! made: their values are passed over.
+//! Counts the rows of each table that were inserted, updated and deleted, for queries that need nothing else. The rows'
+//! values are skipped.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The transaction around an event, as its GTID event tells it. A batch of events carries that event from before it, so the
-//! same is known of each row with any number of threads.
+//! The transaction of an event, as its GTID event tells it. A batch of events carries that GTID event even if it came
+//! earlier, so each row's transaction is known with any number of threads.
 
 use binlogz_binlog::event::{AnyGtidEvent, CommitTimestamps};
 use binlogz_binlog::{Boundary, Error as BinlogError};

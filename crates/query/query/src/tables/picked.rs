@@ -1,6 +1,6 @@
-//! Columns of a user table as an archive keeps them: rows are made of the streams of those columns, and events are not put
-//! together. So it is where a query asks for nothing but columns of images and of their transaction, and not for documents,
-//! which may be logged in part.
+//! Columns of a user table, read straight from the columns of an archive, without putting events together. A query can be
+//! answered so if it needs only columns of images and of their transaction, and no documents (JSON), which may be logged
+//! in part.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -1,5 +1,5 @@
-//! The table `transactions`: a row for each. A batch of events may have only a part of one, so the parts are joined in the
-//! order of the log.
+//! The table `transactions`: a row for each transaction. A batch of events may have only a part of one, so the parts are
+//! joined in the order of the log.
 
 use std::sync::Arc;
 

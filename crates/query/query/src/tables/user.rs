@@ -1,5 +1,5 @@
-//! User tables: which there are in the logs, and their columns. Archives tell them of their blocks; of other logs, table maps are
-//! read before the first query of a table.
+//! User tables: which ones the logs have, and their columns. An archive knows them by its blocks; in other logs, table
+//! maps are read before the first query of a table.
 //!
 //! Over DDL a table has the columns of all its table maps with rows, in the order in which they first appear.
 

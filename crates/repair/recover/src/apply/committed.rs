@@ -1,5 +1,5 @@
-//! The transactions that a session committed after a place in the server's binary log, which tells it exactly: a transaction
-//! is committed if it stands there.
+//! Finds the transactions that a session committed after a place in the server's binary log. The log tells it exactly: a
+//! transaction is committed if and only if it stands there.
 
 use std::io::{self, Read};
 

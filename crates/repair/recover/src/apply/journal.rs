@@ -1,4 +1,4 @@
-//! How far changes were applied, so that a run that was killed goes on where it was.
+//! A file that says how far changes were applied, so that a run that was killed goes on where it ended.
 //!
 //! ```text
 //! binlogz-journal 2 CHECKSUM SERVER     which changes, in which batches; the server's UUID
@@ -8,9 +8,9 @@
 //! undone                                it is not, as a later run found
 //! ```
 //!
-//! A line is synced before what it announces happens. In front of each but the first stands its size, line end included; at
-//! the end of each its CRC-32, which counts the one before it: a line that was changed, removed or moved is an error. A last
-//! line that was cut, so that it lacks its end and bytes of its size, announced nothing.
+//! A line is synced before what it announces happens. Each line but the first begins with its size, line end included,
+//! and each ends with its CRC-32, which covers the CRC-32 of the line before: a line that was changed, removed or moved
+//! is an error. A last line that was cut, so that it lacks its end and bytes of its size, announced nothing.
 //!
 //! A file that doesn't begin as a journal of these changes is never changed. Those of version 1 had no checksums.
 

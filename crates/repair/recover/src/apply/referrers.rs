@@ -1,4 +1,4 @@
-//! The foreign keys that refer to tables and change rows by themselves: what they would do to rows that nobody asked about.
+//! The foreign keys that refer to changed tables and act by themselves: which rows that nobody chose they would change.
 
 use super::session::{Row, Session};
 use super::{ApplyError, NOTHING_YET};

@@ -1,5 +1,5 @@
-//! Whether the server's tables take changes as they were logged: an engine with transactions, no triggers, which would
-//! change more.
+//! Checks that the server's tables take changes exactly as they were logged: their engine has transactions, and they have
+//! no triggers, which would change more.
 
 use super::session::{Row, Session};
 use super::{ApplyError, NOTHING_YET};

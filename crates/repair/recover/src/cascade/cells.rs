@@ -6,7 +6,7 @@
 //!      for each: 1 kind (0 absent, 1 NULL, 2 a value) · of a value 4 size, n bytes
 //! ```
 //!
-//! Differences of a JSON document are as good as absent: the document isn't made.
+//! A JSON document that was logged as differences counts as absent: we don't put the document together.
 
 use binlogz_binlog::put::Put;
 use binlogz_binlog::row::{CellContent, RowImage};

@@ -1,6 +1,6 @@
 //! A pass over the logs that follows the rows of children, and makes the effects that changes of their parents had.
 //!
-//! A worker makes of each row of the family:
+//! For each row of the family, a worker writes:
 //!
 //! ```text
 //! size field

@@ -1,4 +1,4 @@
-//! Rows that foreign keys deleted or set NULL below the log: InnoDB does it unseen, on servers before 9.6.
+//! Rows that foreign keys deleted or set NULL without a trace in the log: InnoDB does so on servers before 9.6.
 //!
 //! ```text
 //! family     the foreign keys that do so, and the tables on both sides of them

@@ -1,4 +1,4 @@
-//! Which values of a key column a condition leaves: so that a reader with an index passes over what can't be chosen.
+//! Which values of a key column a condition leaves, so that a reader with an index skips rows that can't be chosen.
 //!
 //! The answer is never too narrow: if the rules for comparing values leave a doubt, all keys are wanted.
 

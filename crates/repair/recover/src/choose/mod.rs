@@ -1,4 +1,4 @@
-//! Which transactions and which rows: everything that a user may choose by.
+//! Chooses transactions and rows by everything that a user may choose by.
 
 mod condition;
 mod keys;

@@ -1,4 +1,5 @@
-//! Whether a comparison gives here what it gives on a server: where that isn't certain, it is refused.
+//! Decides whether a comparison certainly gives the same result here as on a server; if that isn't certain, it is
+//! refused.
 //!
 //! ```text
 //! text with text     equal letters are equal everywhere; letters beyond ASCII may equal others (é = e, ß = ss), as the

@@ -1,4 +1,4 @@
-//! The life of rows: each change as it was, with its transaction.
+//! The history of rows: each change as it was, with its transaction.
 //!
 //! ```text
 //! pass → Listener: the rows of a transaction, in a spool, until its end says what became of it → output

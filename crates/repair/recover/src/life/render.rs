@@ -1,4 +1,4 @@
-//! A change as text, JSON or CSV, as far as its row tells: the transaction is added by those who know it.
+//! Writes a row's change as text, JSON or CSV. The listener adds the fields of the transaction.
 
 use binlogz_binlog::printable;
 use binlogz_binlog::row::{Cell, CellContent, Row, RowImage};

@@ -1,5 +1,5 @@
-//! One pass over logs: workers find the chosen rows and write what is made of them, the caller's thread puts them in order,
-//! with their transactions.
+//! One pass over logs. Workers find the chosen rows and write them; the caller's thread puts the results in order, with
+//! their transactions.
 //!
 //! ```text
 //! events → worker (all cores): rows of chosen tables → Renderer → records in a spool, a batch at a time

@@ -1,7 +1,7 @@
-//! A table as it was, forward from a dump: of each key that was changed between the dump and the moment, the row after its last
-//! change there.
+//! A table as it was at a moment, worked out forward from a dump: for each key that was changed between the dump and the
+//! moment, the row after its last change.
 //!
-//! A worker makes of each row what it leaves:
+//! For each row change, a worker writes the row that it leaves:
 //!
 //! ```text
 //! size field

@@ -1,14 +1,14 @@
-//! The table on its server: its columns and its key, a consistent view of its rows, and the tables in which they are joined
-//! with what logs tell.
+//! The table on its server: its columns and its key, a consistent view of its rows, and temporary tables with which the
+//! rows are joined.
 //!
 //! ```text
 //! binlogz_touched    the keys that were changed after the moment      temporary tables of the session,
 //! binlogz_past       their rows as they were                          beside the table
 //! ```
 //!
-//! Written out, the rows come from a snapshot of the session, so the table may be changed meanwhile. Into a table, they are
-//! copied by the server itself, which loses nothing that a text can't say (JSON), under a name that the table has until it is
-//! whole.
+//! If the rows are written out, they come from a snapshot of the session, so the table may be changed meanwhile. If they
+//! go into a table, the server itself copies them. That loses nothing that a text can't say (JSON). Until the new table
+//! is whole it has another name.
 
 use std::io::{self, BufReader, Read, Write};
 use std::time::{Duration, Instant};

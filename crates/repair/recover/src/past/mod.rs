@@ -5,15 +5,15 @@
 //! live table ─ without the rows of these keys ─ with the rows as they were → write: SQL or CSV, or a new table
 //! ```
 //!
-//! With a dump instead of the live table it goes forward: what counts is the last change of a key before the moment (`dump`,
+//! With a dump instead of the live table we go forward: then the last change of a key before the moment decides (`dump`,
 //! `forward`).
 //!
 //! * `touched` reads the changes;
 //! * `live` asks the server for the table, and joins both there, in tables of the session;
 //! * `write` writes rows.
 //!
-//! The first change of a key after the moment decides, whatever came of it later: its image before the change is the row as it
-//! was at the moment. So rows are read forward, once, and a transaction that was rolled back does no harm.
+//! The first change of a key after the moment decides, whatever happened to it later: its image before the change is the
+//! row as it was at the moment. So rows are read forward, once, and a transaction that was rolled back does no harm.
 //!
 //! No lock is needed: a row that no log changed after the moment is the same whenever it is read, and a row that one did
 //! change isn't read from the live table. What counts is only that the logs reach beyond the moment at which it is read.

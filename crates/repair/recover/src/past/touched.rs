@@ -1,6 +1,6 @@
-//! The keys that were changed after a moment, and of each the row before its first change there.
+//! The keys that were changed after a moment, and for each key the row before its first change.
 //!
-//! A worker makes of each row what it touches:
+//! For each row change, a worker writes the key that it touches:
 //!
 //! ```text
 //! size field

@@ -1,4 +1,4 @@
-//! Kept rows applied to a server: in transactions of some rows, each row compared first.
+//! Applies kept rows to a server: some rows to a transaction, each row compared first.
 //!
 //! ```text
 //! BEGIN · for each row the statement, whose condition compares every column · [journal: commit] · COMMIT · [journal: done]

@@ -1,4 +1,4 @@
-//! Keeps the statements of a pass, and learns what decides over them: DDL, the end of transactions, XA.
+//! Keeps the statements of a pass, and the events that decide over them: DDL, the end of transactions, XA.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;

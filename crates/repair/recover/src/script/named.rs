@@ -1,4 +1,4 @@
-//! A row's name before what is written of it, for messages.
+//! The bytes of a row's name, which stands before the row's other bytes, for messages.
 //!
 //! ```text
 //! size field

@@ -1,4 +1,4 @@
-//! Goes through what was kept, the last first where changes are taken back, decides over each row, and tells a [`Sink`].
+//! Goes through the kept rows, the last first where changes are taken back. Decides over each row, and tells a [`Sink`].
 
 use std::io;
 

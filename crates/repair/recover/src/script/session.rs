@@ -1,5 +1,5 @@
-//! The session in which statements run: what it is set to, so that values are stored as they are logged, whatever the
-//! server's settings.
+//! Settings of the session in which statements run, so that values are stored as they are logged, whatever the server's
+//! own settings are.
 
 use crate::pass::RowFlags;
 

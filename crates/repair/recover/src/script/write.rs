@@ -1,4 +1,5 @@
-//! Kept rows as a script for the mysql client: transaction by transaction, with everything left out named where it stood.
+//! Writes the kept rows as a script for the mysql client: transaction by transaction. Everything left out is named at its
+//! place.
 
 use std::io::{self, Write};
 

@@ -1,5 +1,5 @@
-//! Data sets in object storage. Nothing is renamed there, so a run's files have their names from the beginning, and what
-//! counts is its manifest:
+//! Data sets in object storage. Nothing is renamed there, so a run's files have their names from the beginning, and the
+//! run counts once its manifest is stored:
 //!
 //! ```text
 //! TO/_binlogz/unfinished-00000042-9f3a….json              the files that the run is about to store

@@ -7,7 +7,8 @@
 //! TO/_binlogz/last                                       the record of the last run, see `history`
 //! ```
 //!
-//! Nothing in it may be a symbolic link: what is written there would be somewhere else. Folders and files are for owner and group.
+//! Nothing in it may be a symbolic link, which would lead writes to another place. Folders and files are for owner and
+//! group.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, File, Metadata, TryLockError};
