@@ -1,6 +1,6 @@
-//! Whether to turn compression on at a server: what it would break there, joined with what it would save.
+//! Answers whether to turn compression on at a server: what it would break there, and what it would save.
 //!
-//! The saving is measured elsewhere and comes as an [`Estimate`]; the findings say what breaks.
+//! The caller measures the saving and passes it as an [`Estimate`]; the findings say what breaks.
 
 use crate::facts::COMPRESSION;
 use crate::findings::NOBODY;

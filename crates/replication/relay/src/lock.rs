@@ -1,4 +1,4 @@
-//! A mutex whose last holder may have panicked: what it guards is used as it is.
+//! Locks a mutex even if its last holder has panicked: the guarded value is used as it is.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

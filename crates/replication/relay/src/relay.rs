@@ -1,4 +1,4 @@
-//! The relay as a whole: what its sources share, and the threads for that.
+//! The relay as a whole: the state that its sources share, and the threads for that.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};

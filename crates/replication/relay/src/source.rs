@@ -1,5 +1,5 @@
-//! One source: what is received from it, stored, served and watched. A relay has as many as its configuration names,
-//! and nothing that one of them does or suffers reaches another.
+//! One source: receives its log, stores it, serves it and watches it. A relay has as many as its configuration names, and
+//! nothing that happens to one affects another.
 //!
 //! ```text
 //! open ─ start ─ threads: receive, sync, retain, archive ─ close ─ threads and clients have ended

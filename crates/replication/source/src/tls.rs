@@ -1,4 +1,4 @@
-//! TLS as MySQL's clients have it: five modes, a CA of one's own, versions and suites by name.
+//! TLS as MySQL's clients have it: five modes, the user's own CA, versions and suites by name.
 //!
 //! `VERIFY_IDENTITY` looks for the host's name in the certificate's subject alternative names. Unlike MySQL's
 //! clients it does not fall back to the common name, which no current certificate authority relies on.

@@ -1,4 +1,4 @@
-//! A client becomes another account on its connection: COM_CHANGE_USER. Answered as a login is.
+//! COM_CHANGE_USER: a client becomes another account on its connection. The server answers as to a login.
 //!
 //! ```text
 //! size field

@@ -1,4 +1,4 @@
-//! Text formats that messages have and events don't.
+//! Text formats that occur in messages of the protocol, and not in events.
 
 use binlogz_binlog::cursor::Cursor;
 use binlogz_binlog::put::Put;

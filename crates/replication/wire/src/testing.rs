@@ -1,4 +1,4 @@
-//! Shared by the tests of all messages.
+//! Assertions that the tests of all messages share.
 
 use binlogz_binlog::Result;
 

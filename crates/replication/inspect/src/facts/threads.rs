@@ -1,4 +1,4 @@
-//! Which sessions and applier threads hold which value of the switch: each keeps the one it began with.
+//! Which sessions and applier threads hold which value of the compression switch: each keeps the value it began with.
 
 use binlogz_source::Error;
 

@@ -1,4 +1,5 @@
-//! Rows about each reader of the binary log: what it is, whether it reads compressed transactions, what happens if not.
+//! Rows about each reader of the binary log: what it is, whether it reads compressed transactions, and what happens if it
+//! can't.
 
 use std::collections::BTreeMap;
 

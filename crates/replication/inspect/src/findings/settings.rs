@@ -1,4 +1,4 @@
-//! Rows of what is set: the switch, the log's format, packets, replication.
+//! Rows about settings: the compression switch, the log's format, packets, replication.
 
 use binlogz_payload::ServerGeneration;
 

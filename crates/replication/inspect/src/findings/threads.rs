@@ -1,4 +1,4 @@
-//! Rows about threads that still hold another value of the switch than the global one: sessions and appliers
+//! Rows about threads that still hold another value of the compression switch than the global one: sessions and appliers
 //! keep the value they began with.
 
 use crate::ask::Fact;

@@ -1,4 +1,4 @@
-//! The beginning of a plain log file: when it was begun, what came before it, and what is in it.
+//! The beginning of a plain log file: when it was begun, which transactions came before it, and which it has.
 
 use std::path::Path;
 

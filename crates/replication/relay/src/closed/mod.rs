@@ -1,7 +1,7 @@
 //! Closed logs of one server that are served without a source: an archive's, or plain files.
 //!
-//! In come an archive or files, and a place at which to end. Out go the logs in order, for `housekeeping`, which brings
-//! one back whenever a reader needs it; and the last one, cut at its end, which is what the relay has on disk.
+//! Takes an archive or files, and a place at which to end. `housekeeping` gets the logs in order, and brings one back
+//! whenever a reader needs it. The relay has only the last log on its disk, cut at its end.
 //!
 //! * this file finds the logs and writes their bytes;
 //! * `head` reads the facts of a plain file;

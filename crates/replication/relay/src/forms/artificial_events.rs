@@ -1,4 +1,4 @@
-//! Events that are in no file: those that a sender puts before each file, and heartbeats.
+//! Events that are in no file: those that a sender sends before each file, and heartbeats.
 //!
 //! ```text
 //! fake rotate          names the file and where in it the stream begins; timestamp and end_log_pos are 0

@@ -1,7 +1,7 @@
 //! Converts the stored log into the form a reader can read: as received, compressed, or uncompressed.
 //!
-//! In comes a file of a log (`log`) and a form. Out go the bytes of that form with their positions, lengths and
-//! checksums, to whatever sink the caller has: a client, a listing, or nothing. `serve` owns the sockets and decides
+//! The input is a file of a log (`log`) and a form. The output is the bytes of that form with their positions, lengths
+//! and checksums, to whatever sink the caller has: a client, a listing, or nothing. `serve` owns the sockets and decides
 //! which client gets which form.
 //!
 //! * `translate` goes through a file of a form, transaction by transaction;

@@ -8,10 +8,10 @@
 //! rotate                  as it is    names the next file of the form
 //! ```
 //!
-//! A file of the uncompressed form may be a part of a stored file (`parts`): it ends with a rotate of its own.
-//! Positions, lengths and checksums are those of the form. Each event is compared with its checksum before anything of it goes
-//! out, in a transaction that is sent unchanged too (`checked`): a damaged byte is an error. The caller supplies the sink: a
-//! client, or nothing if only positions are needed.
+//! A file of the uncompressed form may be a part of a stored file (`parts`): it ends with a rotate of its own. Positions,
+//! lengths and checksums are those of the form. No byte of an event goes out before the event is compared with its
+//! checksum, even in a transaction that is sent unchanged (`checked`): a damaged byte is an error. The caller supplies
+//! the sink: a client, or nothing if only positions are needed.
 
 use std::io::{self, Write};
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! How old closed files are: by the source's times, and by what was seen to pass. A clock that jumps makes no file older.
+//! Tells how old closed files are, by the source's times and by the time that was seen to pass. A clock that jumps makes
+//! no file older.
 //!
 //! ```text
 //! seen       seconds that passed on the monotonic clock while the relay ran; of the time that it was down, the lesser of what this

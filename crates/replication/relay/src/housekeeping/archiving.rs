@@ -1,7 +1,7 @@
-//! Archives closed files, which are purged only once they are in the archive: packed, stored, read back and compared
-//! (`binlogz-archive`). If another log follows a log, all files of that log are closed, even the last one. If the
-//! archive can't be reached, files can't be purged; everything else goes on, and health says so after a while. A replica that needs purged files reads
-//! them restored from the archive, one by one (`brought_back`).
+//! Archives closed files: packs, stores, reads back and compares them (`binlogz-archive`). They are purged only once they
+//! are in the archive. If another log follows a log, all files of that log are closed, even the last one. If the archive
+//! can't be reached, files can't be purged; everything else goes on, and health says so after a while. A replica that
+//! needs purged files reads them restored from the archive, one by one (`brought_back`).
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,8 +1,8 @@
 //! Archives closed files, and removes them by the retention rules.
 //!
-//! In come the closed files of each log (`log`) and the progress of the dumps that read them (`replicas`). Out go
-//! archived files, removals, and files restored from the archive for a reader that needs them. `log::brought_back`
-//! makes a restored file readable.
+//! The input is the closed files of each log (`log`) and the progress of the dumps that read them (`replicas`). The
+//! results are archived files, removals, and files restored from the archive for a reader that needs them.
+//! `log::brought_back` makes a restored file readable.
 //!
 //! * `archiving` puts closed files into the archive, and finds there what was purged;
 //! * `scrub` reads closed files to find damage, and repairs it;

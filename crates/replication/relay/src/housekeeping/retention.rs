@@ -1,4 +1,4 @@
-//! Which files are kept: the newest ones, by age and size, and whatever a connected replica still reads.
+//! Decides which files are kept: the newest ones, by age and size, and all that a connected replica still reads.
 //!
 //! ```text
 //! max_age     a file is removed when its last event is older: when the next file, which begins then, is. By the source's clock, and

@@ -1,4 +1,5 @@
-//! Reads all closed files over days, so that damage is found while there is still another copy, and repairs what is damaged.
+//! Reads all closed files over days, so that damage is found while there is still another copy, and repairs damaged
+//! files.
 //!
 //! ```text
 //! scrub     each closed file in turn, at the rate ─ damaged: readers get an error there, health is red

@@ -1,4 +1,4 @@
-//! How far a log is archived, and how that goes: `housekeeping::archiving` notes it, retention and health ask.
+//! How far a log is archived, and whether archiving fails: `housekeeping::archiving` notes it, retention and health ask.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

@@ -11,7 +11,7 @@
 //! cut is before the first transaction that finds the limit reached. It depends on the stored bytes alone. (A
 //! source's own files are no longer than that, so a file stored plain is never cut.)
 //!
-//! We find cuts by reading a stored file's headers, when the number of a later file is needed. Those of closed files
+//! We find cuts by reading a stored file's headers, when the number of a later file is needed. The cuts of closed files
 //! are saved:
 //!
 //! ```text
@@ -22,7 +22,7 @@
 //! checksum CRC                           of all before
 //! ```
 //!
-//! The file can be deleted: what is missing or damaged is found again.
+//! The file can be deleted: missing or damaged cuts are found again.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

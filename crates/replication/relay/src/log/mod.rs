@@ -1,7 +1,7 @@
 //! The stored logs of the servers we followed, and the indexes into their files.
 //!
-//! In come whole transactions (`receive`) into `binlogz_store`. Out go files, their numbers in each form, and
-//! positions to start from. `forms` converts transactions; `housekeeping` decides which files to remove.
+//! `receive` puts whole transactions into `binlogz_store`. Readers get files, their numbers in each form, and positions
+//! to start from. `forms` converts transactions; `housekeeping` decides which files to remove.
 //!
 //! * `lineages` holds one log for each server we followed, and one for each time that a server's log was reset;
 //! * `stored_format` is what a stored file begins with; `groups` finds its transactions;

@@ -7,9 +7,9 @@
 //! binlogz-relay NAME 1       first, of a later version; version 1 has no such line
 //! ```
 //!
-//! Each of the relay's own files has a version, and one that it doesn't know is refused. Within a version lines may be added: a
-//! name, a space and a value. A relay that doesn't know a name passes over it, and it is lost when that relay writes the file.
-//! So relays of two successive releases can use one directory in turn.
+//! Each of the relay's own files has a version, and one that it doesn't know is refused. Within a version lines may be
+//! added: a name, a space and a value. A relay that doesn't know a name skips the line, and drops it when it writes the
+//! file. So relays of two successive releases can use one directory in turn.
 
 use std::io::ErrorKind;
 use std::sync::Arc;

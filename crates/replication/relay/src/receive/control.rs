@@ -1,4 +1,4 @@
-//! Controls receiving from outside: what it is doing, since when, and whether it should continue.
+//! Controls receiving from other threads: its present state, since when, and whether it should continue.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,8 +1,9 @@
 //! Whether a server that belongs to a group (Group Replication, InnoDB Cluster) is a member of it at present.
 //!
-//! A member that has left its group, or was expelled, can still be reached, has all that is kept here and says nothing more. It is
-//! not followed while another server of the source is in the group. An account that may not read the members' states
-//! (`SELECT ON performance_schema.replication_group_members`) follows any server, as one of a source without a group.
+//! A server that has left its group, or was expelled, can still be reached. It has all that the relay stores, and gets
+//! nothing new. It is not followed while another server of the source is in the group. With an account that may not read
+//! the members' states (`SELECT ON performance_schema.replication_group_members`) the relay follows any server, as in a
+//! source without a group.
 
 use binlogz_source::{ConnectOptions, Connection};
 

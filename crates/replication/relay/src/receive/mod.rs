@@ -1,8 +1,8 @@
-//! From the source to durable bytes.
+//! Receives the source's events and makes them durable.
 //!
-//! In come events from one of the source's servers (`binlogz_source`). Out go whole transactions into the current log
-//! (`log`), as they came or compressed, and acknowledgements to the source once they are durable. `forms` and `serve`
-//! read the log.
+//! The input is events from one of the source's servers (`binlogz_source`). Whole transactions go into the current log
+//! (`log`), as they came or compressed; the source gets acknowledgements once they are durable. `forms` and `serve` read
+//! the log.
 //!
 //! * `intake` is the state that all of receiving shares: it begins a log, syncs it, and reopens it after a disk
 //!   failure;

@@ -6,9 +6,9 @@
 //!                        ─ into the hole; a copy of the damaged file stays beside it
 //! ```
 //!
-//! A repair fills a hole to the exact byte, so that every position is unchanged in every form, and replicas being
-//! served notice nothing. A transaction compresses to the same size at the same level: we try the current level
-//! first, then all others.
+//! A repair fills a hole to the exact byte, so that every position is unchanged in every form, and replicas being served
+//! notice nothing. A transaction compresses to the same size only at the same level: we try the current level first, then
+//! all others.
 
 use std::io::{self, Read, Write};
 

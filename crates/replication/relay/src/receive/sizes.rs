@@ -1,5 +1,5 @@
-//! The sizes of a transaction, as `performance_schema.binary_log_transaction_compression_stats` counts them: what was
-//! stored since the relay started or the table was truncated, by the server's rules for its binary log.
+//! Counts the sizes of transactions as `performance_schema.binary_log_transaction_compression_stats` does, by the
+//! server's rules for its binary log. It counts everything stored since the relay started or the table was truncated.
 //!
 //! | transaction | row | compressed | uncompressed |
 //! |---|---|---|---|
@@ -7,7 +7,7 @@
 //! | was compressed here | BINARY ZSTD | the payload that was made | events after the GTID event, without checksums |
 //! | is stored plain | BINARY NONE | the same | the same |
 //!
-//! In the log of a server that counts the payload event instead of the payload, so does the relay
+//! If the server counts the payload event instead of the payload, so does the relay
 //! ([`ServerGeneration::counts_payload_event`]).
 
 use binlogz_binlog::event::{CompressionType, TransactionPayloadHeader};

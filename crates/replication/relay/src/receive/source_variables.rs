@@ -1,7 +1,7 @@
 //! The source's system variables and collations, as clients of the relay ask for them before they dump.
 //!
-//! Fetched whenever the relay connects to the source, and stored durably, so that a relay whose source is down
-//! answers as well. What the source changes later is seen at the next connect.
+//! They are fetched whenever the relay connects to the source, and stored durably, so that a relay whose source is down
+//! answers as well. If the source changes one later, the relay sees it at the next connect.
 //!
 //! ```text
 //! relay.variables      a JSON object: variables by their names, collations

@@ -1,4 +1,4 @@
-//! Stores what was received: as it came, or with plain transactions compressed.
+//! Stores received transactions: as they came, or with plain ones compressed.
 //!
 //! ```text
 //! receiver ─ batches of whole transactions ┬ worker ┬ in order ─ writer ─ positions of the stored file ─ append

@@ -1,7 +1,7 @@
 //! The connected replicas, as far as we know them.
 //!
-//! In come notes from the threads that serve them (`serve`). Other parts query it: receiving waits for
-//! acknowledgements, retention keeps files that are still read, statements and status list the replicas.
+//! The threads that serve replicas (`serve`) note what they see. Other parts ask: receiving waits for acknowledgements,
+//! retention keeps files that are still read, statements and status list the replicas.
 //!
 //! * `registry`: which replicas have registered, and each one's single dump;
 //! * `dumps`: how far each dump is;

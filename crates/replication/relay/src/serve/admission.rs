@@ -1,9 +1,10 @@
 //! Limits the number of clients, both logged in and logging in.
 //!
-//! Clients that are logging in have slots of their own. When these are full, the one that was greeted first makes room for the
-//! next, but only after a second, or four times what logins took lately: until then the next one waits in the listener's
-//! queue. So neither ten thousand connections nor clients that send a byte a second can keep out one that knows its password,
-//! and a burst of logins on a busy machine loses none. Who was not greeted yet waits for us, not we for it.
+//! Clients that are logging in have slots of their own. When these are full, the one that was greeted first makes room
+//! for the next, but only after a second, or after four times as long as recent logins took. Until then the next one
+//! waits in the listener's queue. So neither ten thousand connections nor clients that send a byte a second can keep out
+//! a client that knows its password, and a burst of logins on a busy machine loses none. A client that was not greeted
+//! yet waits for us, not we for it.
 //!
 //! Clients never get the descriptors that the log needs: their number follows from the limit of the process
 //! ([`Limits::within`]), and connections beyond it are not accepted until others have ended.

@@ -1,8 +1,9 @@
 //! Looks for places in the source's log in the answers that pass through (`forward_sql`): GTIDs, and names of its files.
 //!
-//! A statement does not tell what its answer will hold: SHOW VARIABLES WHERE …, a view, a procedure, a statement that was put
-//! together and prepared. So the answers themselves are looked at, as text: whatever the statement, a client is not told of what
-//! the relay lacks before the relay has it. What a statement makes of a place (its hash, its digits backwards) is not found.
+//! A statement does not tell what its answer will hold: SHOW VARIABLES WHERE …, a view, a procedure, a prepared
+//! statement. So the answers themselves are scanned, as text. Whatever the statement, a client does not see a place that
+//! the relay lacks before the relay has it. A place that the statement has transformed (its hash, its digits backwards)
+//! is not found.
 //!
 //! ```text
 //! 3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5:7,…       each number after a uuid, with the tag before it

@@ -1,5 +1,5 @@
-//! Notices when the clients of dumps leave. One thread waits at all their sockets, so that the threads of idle dumps can sleep: of a
-//! thousand, each that looks for itself costs the processor something.
+//! Notices when the clients of dumps leave. One thread waits at all their sockets, so that the threads of idle dumps can
+//! sleep: a thousand threads that each check their own socket would cost processor time.
 //!
 //! ```text
 //! dump begins ── watch ── socket ─┐
@@ -7,7 +7,7 @@
 //! dump ends ──── drop ─── socket ─┘
 //! ```
 //!
-//! Only the end of a connection is waited for, and told once for each: a client that talks wakes nobody.
+//! It waits only for the end of a connection, and reports it once: a client that sends something wakes nobody.
 
 use std::collections::BTreeMap;
 use std::net::TcpStream;

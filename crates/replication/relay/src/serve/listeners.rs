@@ -1,5 +1,5 @@
 //! The sockets at which clients arrive: one for all sources, and those that sources have of their own. One thread waits
-//! at all of them, and they can change meanwhile.
+//! at all of them, and sockets can be added and removed meanwhile.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,8 +1,8 @@
 //! Clients: their connections, logins and dumps.
 //!
-//! In come connections. Out goes the log in the form that each client can read (`forms`), and answers to statements
-//! (`statements`). `replicas` records which replicas there are and how far they have got. `binlogz_wire` implements
-//! the protocol.
+//! Takes connections, sends the log in the form that each client can read (`forms`), and answers statements
+//! (`statements`). `replicas` records which replicas there are and how far they have got. `binlogz_wire` implements the
+//! protocol.
 //!
 //! * `door` is what all clients pass, `listeners` where they arrive, `routes` says which source each reads;
 //! * `server` accepts connections and takes commands; `server/dump` resolves a request for the log; `clients` can be sent away, and

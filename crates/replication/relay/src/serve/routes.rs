@@ -1,4 +1,4 @@
-//! Which source a client reads.
+//! Chooses the source that a client reads.
 //!
 //! ```text
 //! by the port       that a source listens on itself
@@ -7,7 +7,7 @@
 //! by the schema     that a client begins with: the name of a source
 //! ```
 //!
-//! All that a client says must name the same source. If there is only one, nothing need be said.
+//! All names that a client gives must mean the same source. If there is only one source, a client need not name it.
 
 use std::sync::{Arc, Mutex};
 

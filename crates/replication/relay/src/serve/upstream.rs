@@ -6,7 +6,7 @@
 //! ```
 //!
 //! It is logged in with the client's account, so it has that account's rights. It begins with the first statement that
-//! needs it, and what the client set until then is set there too. It ends with the client, or with its dump.
+//! needs it; variables that the client set until then are set there too. It ends with the client, or with its dump.
 
 use std::collections::BTreeSet;
 use std::io;

@@ -1,12 +1,12 @@
-//! XA transactions, before which a dump ends if its replica would not do with them what the source did.
+//! Ends a dump before XA transactions that its replica would not apply as the source did.
 //!
 //! ```text
 //! GTID · XA START X'…',X'',1 · rows · XA END … · XA_prepare       prepared: whether it comes to be is not known yet
 //! GTID · XA COMMIT …  or  GTID · XA ROLLBACK …                     later, anywhere
 //! ```
 //!
-//! MariaDB takes XA_prepare for the end of a transaction and commits it: the rows of one that the source rolls back stay there.
-//! MySQL before 5.7 does not know the event.
+//! MariaDB takes XA_prepare for the end of a transaction and commits it: if the source rolls it back, the rows stay on
+//! the replica. MySQL before 5.7 does not know the event.
 
 use binlogz_binlog::event::QueryEvent;
 use binlogz_binlog::{ChecksumAlgorithm, EventFrame, EventHeader, EventType};

@@ -1,6 +1,6 @@
 //! Dispatches each statement to its answer.
 //!
-//! In comes a statement; out goes an [`Answer`]. All answers come from what is stored, so they don't depend on
+//! Each statement gets an [`Answer`]. All answers come from the stored logs and variables, so they don't depend on
 //! whether the source can be reached.
 
 use binlogz_variables::Rights;

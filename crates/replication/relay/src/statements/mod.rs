@@ -1,8 +1,7 @@
 //! Answers the SQL statements of clients.
 //!
-//! In come a parsed statement (`binlogz_wire::statement`) and the client that sent it. Out goes an answer, from the
-//! stored logs and counters. `housekeeping` purges, `receive` starts and stops receiving, `serve` talks to the
-//! client.
+//! The input is a parsed statement (`binlogz_wire::statement`) and the client that sent it; the answer comes from the
+//! stored logs and counters. `housekeeping` purges, `receive` starts and stops receiving, `serve` talks to the client.
 //!
 //! * `answers` maps each statement to its answer;
 //! * `variables` are those of the source, of the relay and of the client: SELECT, SET, SHOW VARIABLES;

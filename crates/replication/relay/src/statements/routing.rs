@@ -1,6 +1,7 @@
-//! Where a statement is answered, if the relay forwards what it does not answer itself (`forward_sql`).
+//! Decides where a statement is answered, if the relay forwards statements that it does not answer itself
+//! (`forward_sql`).
 //!
-//! In comes a statement; out goes whether the relay answers it, the source, or both because both must know what it sets.
+//! A statement is answered by the relay, by the source, or by both, because both must know the variables it sets.
 //! Positions and statuses are always the relay's: the source's mean other places in other files.
 
 use binlogz_wire::statement::{

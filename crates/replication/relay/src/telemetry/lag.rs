@@ -8,8 +8,8 @@
 //! neither is known       unknown: never 0
 //! ```
 //!
-//! Silence alone proves nothing: a source that was asked for a heartbeat each second, and is silent for longer, may have new data
-//! and be unable to send it. Data that isn't durable yet doesn't count as stored. Times are passed in as
+//! Silence alone proves nothing: a source that was asked for a heartbeat each second, and is silent for longer, may have
+//! new data and be unable to send it. Data that isn't durable yet doesn't count as stored. Callers pass times as
 //! arguments; `status` calls [`Lag::lag`] and [`Lag::standstill`].
 
 use std::sync::Mutex;

@@ -7,7 +7,7 @@
 //! complain!(telemetry, error, line)   error, or warn if a client is to blame; counted and remembered
 //! ```
 //!
-//! The program decides what becomes of the events: the library prints nothing.
+//! The program decides what happens to the events: the library prints nothing.
 
 /// Logs what happened.
 macro_rules! say {

@@ -1,6 +1,6 @@
 //! The reports of the relay's parts about their own work: log lines, counters, lag, and whether each thread is alive.
 //!
-//! In come events from every other part. Log lines go out at once, to whatever listens to `tracing`; `watch` reads the rest and
+//! All other parts report here. Log lines go out at once, to whatever listens to `tracing`; `watch` reads the rest and
 //! decides what is healthy. Nothing here depends on the other parts.
 //!
 //! * `duties` starts threads and records which of them are working;

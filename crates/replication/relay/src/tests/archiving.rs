@@ -1,4 +1,4 @@
-//! An archive that gets nothing, as a relay's status tells of it.
+//! A relay's status, when nothing reaches its archive.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

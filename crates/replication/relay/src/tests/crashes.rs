@@ -1,10 +1,10 @@
 //! The relay's whole storing path on a simulated disk that loses what was not synced, in any part and order: log, its
 //! index, index of positions, cuts and numbers of uncompressed files, pinned forms, the relay's uuid. BINLOGZ_CRASHES=N does N random runs.
 //!
-//! A run is several lives of a relay, each ended by a crash at some operation of the disk. After each: what was
-//! acknowledged or shown to a replica is there, without a hole; the source is asked for exactly what follows; under a
-//! name is what was there before. At
-//! last the log is the source's, in every form and from every place of the index.
+//! A run is several lives of a relay, each ended by a crash at some operation of the disk. After each crash, everything
+//! acknowledged or shown to a replica is there, without a hole; the relay asks the source for exactly what follows; and
+//! each name still has its former contents. In the end the log is the source's, in every form and from every place of the
+//! index.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -1,5 +1,5 @@
-//! Each byte of a stored file damaged in turn, and the file read in every form: no damaged event leaves. A damaged byte ends the
-//! reading, which says where and what; health is red until the file is repaired.
+//! Damages each byte of a stored file in turn and reads the file in every form: no damaged event leaves. A damaged byte
+//! ends the reading with an error that says where and what; health is red until the file is repaired.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Threads that end or panic, as a relay's status tells of them.
+//! A relay's status, when threads have ended or panicked.
 
 use std::sync::Arc;
 

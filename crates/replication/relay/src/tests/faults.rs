@@ -1,8 +1,8 @@
 //! The relay's whole storing path on a simulated disk whose calls fail, once or until it is cured: no crash, no restart.
 //!
-//! After each error all that is durable is served, and what was acknowledged is durable; the relay mends itself, and goes
-//! on; at last the log is the source's, in every form. Then the power fails, and what was acknowledged is still there.
-//! `make test` goes through a part of all calls, another one each time; BINLOGZ_FAULTS=1 goes through all of them.
+//! After each error everything durable is served, and everything acknowledged is durable. The relay mends itself and goes
+//! on; in the end the log is the source's, in every form. Then the power fails, and everything acknowledged is still
+//! there. `make test` runs a part of all calls, another one each time; BINLOGZ_FAULTS=1 runs all of them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Log lines, as a program that listens would have them.
+//! Log lines, as a program that listens to `tracing` gets them.
 
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex};

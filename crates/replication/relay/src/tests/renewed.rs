@@ -1,4 +1,5 @@
-//! Numbers of uncompressed files over a relay's life: a log that a relay of before kept, and what is lost with which file.
+//! Numbers of uncompressed files over a relay's life: with a log from an earlier version, and after each of its files is
+//! lost.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Retention over a disk that refuses for a moment.
+//! Retention, when the disk refuses calls for a moment.
 
 use std::io;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The thread that writes, when it ends.
+//! The end of the thread that writes.
 
 use std::cell::OnceCell;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! How a source is, in a word and a colour: the same on its page, in JSON, and on the page of `binlogz fleet`.
+//! The condition of a source as a word and a colour: its page, JSON and the page of `binlogz fleet` show the same.
 
 use binlogz_figures::Tone;
 

@@ -1,10 +1,10 @@
 //! The relay's status: for people, for Prometheus, and for process supervisors.
 //!
-//! In come the figures of every part (`telemetry`, `receive`, `replicas`, `log`). Out go pages and numbers over HTTP.
-//! It is read-only.
+//! Takes the figures of every part (`telemetry`, `receive`, `replicas`, `log`), and gives pages and numbers over HTTP. It
+//! is read-only.
 //!
 //! * `status` is a snapshot of a source and `relay_status` of all of them; `status/health` says what is wrong in it;
-//! * `condition` says how a source is, in a word and a colour;
+//! * `condition` sums a source up in a word and a colour;
 //! * `http` answers with a page, JSON, OpenMetrics, or whether the relay is healthy.
 
 pub(crate) mod condition;

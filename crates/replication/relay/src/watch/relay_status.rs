@@ -1,4 +1,4 @@
-//! The status of a relay: that of each of its sources, and of what they share.
+//! The status of a relay: the status of each of its sources, and of what they share.
 
 use std::collections::BTreeMap;
 

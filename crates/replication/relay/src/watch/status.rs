@@ -1,5 +1,5 @@
-//! A snapshot of everything about a source of a running relay that someone may want to see. `gather.rs` collects it from the
-//! parts, `health.rs` says what is wrong in it.
+//! A snapshot of one source of a running relay, for its page, JSON and metrics. `gather.rs` collects it from the parts,
+//! `health.rs` says what is wrong in it.
 
 mod gather;
 mod health;

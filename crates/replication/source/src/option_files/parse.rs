@@ -7,9 +7,8 @@
 //! !include FILE     !includedir DIRECTORY
 //! ```
 //!
-//! A value may be in quotes. Inside and outside of them `
-//! \t \r \b \s \\ \' \"` are escapes (`\s` is a space), and any other backslash is literal. All of it is
-//! compared with MySQL's own `--print-defaults`.
+//! A value may be in quotes. Inside and outside of them `\n`, `\t`, `\r`, `\b`, `\s`, `\\`, `\'` and `\"` are escapes
+//! (`\s` is a space), and any other backslash is literal. All of it is compared with MySQL's own `--print-defaults`.
 
 /// A line's meaning.
 #[derive(Debug, PartialEq, Eq)]

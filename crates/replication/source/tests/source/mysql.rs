@@ -1,4 +1,4 @@
-//! Against a real MySQL: every method of authentication, every way to ask for a log, byte for byte.
+//! Connections to a real MySQL: every method of authentication, every way to ask for a log, byte for byte.
 
 use std::fs;
 use std::path::Path;

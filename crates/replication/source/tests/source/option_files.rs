@@ -1,4 +1,4 @@
-//! Option files are read as MySQL's own programs read them: their `--print-defaults` says how.
+//! Option files are read as MySQL's own programs read them: the tests compare with their `--print-defaults`.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

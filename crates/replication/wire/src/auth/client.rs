@@ -1,4 +1,4 @@
-//! The client's side of authentication: what to send when.
+//! The client's side of authentication: which message to send when.
 
 use super::public_key::{SEED_SIZE, encrypt_password};
 use super::{AuthPlugin, Password, scramble};

@@ -1,4 +1,4 @@
-//! From the greeting to OK: capabilities, the switch to TLS, authentication.
+//! The login, from the greeting to OK: capabilities, the switch to TLS, authentication.
 
 use crate::auth::{
     AUTH_MORE_DATA, AUTH_NEXT_FACTOR, AUTH_SWITCH, AuthPlugin, AuthSwitch, Channel, ClientAuth, Credentials,

@@ -1,4 +1,4 @@
-//! Conversations: bytes and the time come in, bytes, events and a deadline go out.
+//! Conversations as state machines. Each takes bytes and the time, and gives bytes, events and a deadline.
 //!
 //! [`ClientSession`] logs in and asks for small things; [`SourceSession`] builds on it and receives a
 //! source's binary log. [`ReplicaSession`] is the other end: what a source says to its replicas. None of them

@@ -1,4 +1,4 @@
-//! Collects what a walk through a file in one form adds to the index.
+//! Collects the entries that a walk through a file in one form adds to the index.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Appends a batch to the stored log at the position that is now its place, and adds its transactions to the index.
+//! Appends a batch to the stored log, with positions for its place there, and adds its transactions to the index.
 
 use std::io::{self, Read, Write};
 use std::ops::Range;

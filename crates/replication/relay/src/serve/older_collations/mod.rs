@@ -1,4 +1,4 @@
-//! Collations that only MySQL 8.0 and later have, and other words of its statements, replaced in events for older
+//! Replaces collations that only MySQL 8.0 and later have, and other words of its statements, in events for older
 //! replicas.
 //!
 //! ```text
@@ -19,7 +19,8 @@
 //! servers don't know that option, so it becomes spaces; for them CREATE TABLE ends the transaction, and the rows are
 //! their own. MySQL refuses that, also without GTIDs (error 1778), so there the dump ends before it. MariaDB does it.
 //!
-//! MariaDB's JSON is a text. It stops at rows with MySQL's JSON and says nothing of it, so the dump ends before them.
+//! MariaDB's JSON is a text. A MariaDB replica stops at rows with MySQL's JSON without saying why, so the dump ends
+//! before them.
 
 mod names;
 mod statement;

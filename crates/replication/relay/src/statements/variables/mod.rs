@@ -1,6 +1,6 @@
 //! Variables: those that a client set, the source's, and the relay's own.
 //!
-//! In comes an expression or an assignment (`binlogz_wire::statement`). Out goes a value with its type, or the
+//! The input is an expression or an assignment (`binlogz_wire::statement`); the result is a value with its type, or the
 //! server's error.
 //!
 //! * `session` is what belongs to a client: its variables, default database and transaction;

@@ -1,5 +1,5 @@
-//! A status as Prometheus scrapes it: OpenMetrics text. What belongs to a source has its name as a label, unless it is
-//! the only one and has none.
+//! A status as Prometheus scrapes it: OpenMetrics text. The metrics of a source have its name as a label, unless it is
+//! the only source and has no name.
 
 use std::fmt::{self, Debug};
 

@@ -1,7 +1,8 @@
 //! Reads a request, and says whether it was meant for this relay.
 //!
 //! A web page elsewhere can make a browser ask its own host name and let that name resolve to the relay's address (DNS
-//! rebinding): it would read accounts and addresses. Such a request says that name in `Host`. So only these are answered:
+//! rebinding): it would read accounts and addresses. Such a request has that name in `Host`. So only requests to these
+//! hosts are answered:
 //!
 //! ```text
 //! 127.0.0.1, [::1], 10.0.0.5, …     any address: a page can't make one its own name

@@ -1,4 +1,4 @@
-//! The page of a relay whose sources have names: each with its state and its last hour, those that need somebody first.
+//! The page of a relay whose sources have names: each with its state and its last hour, those with a problem first.
 
 use binlogz_figures::{Card, Cell, Chart, Page, Section, SparkRow, Sparks, Tile, Tone};
 

@@ -1,4 +1,4 @@
-//! The last hour: how far behind, how much, and each replica.
+//! Charts of the last hour: the lag, the traffic, and each replica's lag.
 
 use binlogz_figures::{Card, Cell, Chart, Line, Lines, Paint, Section, Series, SparkRow, Sparks, Unit};
 

@@ -1,6 +1,6 @@
-//! The status as a page, on the shell that all reports have.
+//! The status as an HTML page, in the shell that all reports have.
 //!
-//! `state` says how the relay is, in a word and a colour, and what to do; `charts` draws the last hour. This file has the
+//! `state` sums the relay up in a word and a colour, and says what to do; `charts` draws the last hour. This file has the
 //! figures and the tables of one source, `all` those of all sources.
 
 pub(super) mod all;

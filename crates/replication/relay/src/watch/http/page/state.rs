@@ -1,4 +1,5 @@
-//! How the relay is, so that nobody takes one for another: a word, a colour, a sentence, and what to do about it.
+//! The state of the relay, so that nobody takes one state for another: a word, a colour, a sentence, and what to do about
+//! it.
 
 use binlogz_figures::{Step, Tone};
 
