@@ -1,4 +1,5 @@
-//! The fuzz targets as functions: each takes any bytes, must not panic, and asserts what must hold of what it accepts.
+//! The fuzz targets as functions. Each takes any bytes and must not panic, and asserts the properties of every input that
+//! it accepts.
 //!
 //! `fuzz_targets/` hands them to cargo fuzz; `src/bin/smoke.rs` feeds them with mutations of real logs, and so does a test of
 //! the testkit (`tests/fuzz_targets.rs`), briefly.

@@ -1,4 +1,4 @@
-//! A manifest with its parts, in memory: what is read comes back when it is written.
+//! A manifest with its parts, in memory: writing a manifest that was read gives the same manifest back.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -1,4 +1,5 @@
-//! Targets of the client/server protocol: what any client may send to a relay before and after it is logged in.
+//! Targets of the client/server protocol: the messages that any client may send to a relay before and after it is logged
+//! in.
 
 use binlogz_wire::auth::Password;
 use binlogz_wire::command::Command;

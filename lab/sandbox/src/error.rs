@@ -1,4 +1,5 @@
-//! The testkit's only error: distinguishes what is unavailable here from what went wrong.
+//! The only error of sandboxes and the testkit: it distinguishes a server or program that is unavailable here from a
+//! failure.
 
 use std::path::Path;
 use std::{fmt, io};

@@ -3,7 +3,7 @@
 //! * [`tool`] finds (and installs) MySQL, MariaDB, sysbench and zstd in prefixes of their own, or skips a test;
 //! * [`server`] runs sandboxed servers from them, with replicas;
 //! * [`cdc`] runs a change-data-capture client against them;
-//! * [`s3`] runs an S3 server, and what networks do to its requests;
+//! * [`s3`] runs an S3 server, and a proxy that treats its requests as networks do;
 //! * [`workload`] makes binlogs of the five workloads that the public studies measure;
 //! * [`mixed`] makes binlogs of everything else that a server writes;
 //! * [`corpus`] has the real binlogs that the repository ships, and [`real::every_binlog`] all of these;
@@ -13,7 +13,7 @@
 //! * [`disk`] is a disk that loses, tears and refuses what a store writes to it;
 //! * [`faults`] makes the system calls of a real process fail, and keeps what it writes;
 //! * [`texts`] finds the texts of rows again, in files that should not have them;
-//! * [`setting`](setting()) says how long a test is, [`memory`] what a process took.
+//! * [`setting`](setting()) says how long a test is, [`memory`] how much memory a process took.
 //!
 //! Everything expensive to make is kept in a [`cache`] outside the checkout. A test that needs an unavailable
 //! program says `SKIPPED` aloud and passes, unless `BINLOGZ_REQUIRE_SERVERS=1`; see [`require_tool!`].

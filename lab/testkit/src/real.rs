@@ -1,4 +1,4 @@
-//! Every real log at hand: of the repository, and made on a server.
+//! Every real log at hand: those of the repository, and those made on a server.
 
 use crate::real_binlog::{Compression, RealBinlog};
 use crate::workload::{self, Setting};

@@ -1,4 +1,4 @@
-//! A real binlog or relay log and what is known of how it was made: what tests iterate over.
+//! A real binlog or relay log, and everything known about how it was made. Tests iterate over these.
 
 use std::path::PathBuf;
 

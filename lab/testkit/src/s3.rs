@@ -1,5 +1,5 @@
-//! A real S3 server over a folder (versitygw) on a port of 127.0.0.1, and a proxy that treats its requests as
-//! networks and services do.
+//! A real S3 server over a folder (versitygw) on a port of 127.0.0.1, and a proxy in between that delays, cuts and
+//! refuses requests as networks and services do.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

@@ -1,5 +1,5 @@
-//! The texts of a log's rows, and what they become when they are packed; and where these are found again: in files that should not have
-//! them.
+//! The texts of a log's rows, and of the bytes they become when they are packed. Finds them again in files that should
+//! not have them.
 
 use std::collections::HashSet;
 use std::fs;

@@ -1,5 +1,5 @@
-//! The handles that are open. What C has is an address that is never read: each call looks up what it stands for. So a handle that
-//! was closed, or never opened, or is used by two threads at once, costs its caller an error, and not the process.
+//! The handles that are open. C gets an address that is never read: each call looks up the handle for it. So a handle
+//! that was closed, was never opened, or is used by two threads at once costs its caller an error, and not the process.
 //!
 //! A new handle may get the address of one that was closed long before: then a stale handle is a valid one, of another log.
 

@@ -1,7 +1,7 @@
 //! A Transaction_payload event as the events in it, for clients that receive a log and meet one.
 //!
-//! The whole event comes in, as a server sends it; the events inside go out with their headers, and without checksums, which
-//! events in a payload don't have. They are held as a whole, so there is a limit.
+//! The caller passes the whole event, as a server sends it. It gets the events inside with their headers, and without
+//! checksums, which events in a payload don't have. They are held as a whole, so there is a limit.
 
 use std::io::{Error as IoError, ErrorKind as IoErrorKind};
 use std::ptr;

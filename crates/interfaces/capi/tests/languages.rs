@@ -1,4 +1,4 @@
-//! The header is what the sources say; and programs in C, Go and Java read the same out of a log.
+//! The header agrees with the sources; and programs in C, Go and Java read the same events out of a log.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 

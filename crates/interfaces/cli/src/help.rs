@@ -1,5 +1,5 @@
-//! The help as users read it: examples come before the options, `-h` has few of them, and the options of a connection that few
-//! need have a topic of their own.
+//! The help as users read it: examples come before the options, `-h` shows only a few options, and connection options
+//! that are seldom needed have a topic of their own.
 
 use clap::{Command, CommandFactory};
 

@@ -7,7 +7,8 @@
 //!         "source":"orders","client":null,"duty":"open"}
 //! ```
 //!
-//! `source`, `client` and `duty` are there in every line; what else an event or the spans around it say follows them.
+//! `source`, `client` and `duty` are there in every line; other fields of an event or of the spans around it come after
+//! them.
 
 use std::fmt;
 use std::io::{self, Write};

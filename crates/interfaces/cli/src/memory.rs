@@ -1,7 +1,6 @@
-//! `relay run` and `archive create` re-execute themselves with malloc settings that keep their processes
-//! small. By default glibc keeps an arena for many of the threads (the relay has one for each client), each
-//! with its own fragmentation. And once a large buffer was freed, it places all others of that size between
-//! the small ones.
+//! `relay run` and `archive create` re-execute themselves with malloc settings that keep their processes small. By
+//! default glibc keeps an arena for many of the threads (the relay has one for each client), each with its own
+//! fragmentation. And after a large buffer was freed, it places all others of that size between the small ones.
 //!
 //! | | with it | without |
 //! |---|---|---|

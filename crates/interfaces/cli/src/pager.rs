@@ -1,7 +1,7 @@
 //! Tables that are longer than the terminal go through a pager, as git's output does.
 //!
-//! `BINLOGZ_PAGER` names it, then `PAGER`, then it is `less`; empty or `cat` means none. Standard output that is no terminal
-//! never has one.
+//! `BINLOGZ_PAGER` names it, or else `PAGER`; without either it is `less`. An empty name or `cat` means none. Standard
+//! output that is no terminal never has one.
 
 use std::env;
 use std::ffi::OsString;

@@ -1,8 +1,8 @@
 //! Progress through files, shown on stderr while that is a terminal: which file of how many, how far, how fast, how much
 //! longer.
 //!
-//! A command tells how many bytes it is through with. That stands still inside a transaction that is too large to hold, so
-//! the file itself is watched as well: what is read a second time is being worked on.
+//! A command tells how many bytes it has finished. That number stands still inside a transaction that is too large to
+//! hold. So the file is watched as well: bytes that are read a second time are being worked on.
 
 use std::fmt::Display;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! The terminal that a table goes to: how wide it is.
+//! How wide the terminal is that a table goes to.
 
 use std::env;
 use std::io::{self, IsTerminal};

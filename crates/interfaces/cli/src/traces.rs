@@ -1,5 +1,5 @@
-//! The relay's spans as OpenTelemetry traces: sent by OTLP (protobuf over HTTP) to the collector that the standard variables name. Which
-//! spans there are is the relay's; here we decide which of them are sent.
+//! The relay's spans as OpenTelemetry traces, sent by OTLP (protobuf over HTTP) to the collector that the standard
+//! variables name. The relay decides which spans there are; this file decides which of them are sent.
 
 use opentelemetry::KeyValue;
 use opentelemetry::trace::TracerProvider;

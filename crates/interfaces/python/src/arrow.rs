@@ -1,5 +1,5 @@
-//! Row changes of one table as a stream of Arrow's, by its C stream interface: what pyarrow, pandas, Polars and DuckDB take without a copy.
-//! Names and types of the columns are those of `binlogz sql`.
+//! Row changes of one table as a stream of Arrow's, by its C stream interface, which pyarrow, pandas, Polars and DuckDB
+//! take without a copy. Names and types of the columns are those of `binlogz sql`.
 
 use std::collections::HashMap;
 use std::io;

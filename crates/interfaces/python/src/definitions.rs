@@ -1,5 +1,5 @@
-//! The columns of a table over all of its definitions in logs that can be read twice: what a stream of Arrow's has to say before its first
-//! row. The rows themselves come out of the feed.
+//! The columns of a table over all of its definitions in logs that can be read twice: an Arrow stream has to say them
+//! before its first row. The rows themselves come out of the feed.
 
 use std::path::{Path, PathBuf};
 use std::thread;

@@ -1,4 +1,5 @@
-//! Gathers the events of logs, payloads opened, as owned events: what one thread reads and another makes Python objects of.
+//! Gathers the events of logs, payloads opened, as owned events: one thread reads them, and another makes Python objects
+//! of them.
 //!
 //! `end_log_pos` of an event inside a payload is no place in the log. A reader that begins again there would lose the rest of
 //! the transaction. So such an event gets the payload's beginning as its position, and the last one the payload's end.

@@ -1,4 +1,4 @@
-//! Work that may take long, while Python looks for signals: Ctrl-C ends it.
+//! Runs work that may take long, while Python looks for signals: Ctrl-C ends it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};

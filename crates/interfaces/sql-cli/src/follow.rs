@@ -1,5 +1,5 @@
-//! `binlogz export --follow`: a server's new transactions are exported every so often, until a signal ends it. A server that
-//! goes away is asked again, with growing pauses, and that is told once.
+//! `binlogz export --follow`: exports a server's new transactions every so often, until a signal ends it. If the server
+//! goes away, it tries again with growing pauses, and says so once.
 
 use std::borrow::Cow;
 use std::thread;

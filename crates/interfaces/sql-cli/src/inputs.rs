@@ -1,4 +1,4 @@
-//! How logs are read: what `sql` and `export` have in common.
+//! How `sql` and `export` read logs: their common options, and the logs that these name.
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;

@@ -1,6 +1,7 @@
-//! Progress on standard error while nothing is printed, and what a run took: `--quiet` and `--verbose`, as in binlogz.
+//! Progress on standard error while nothing is printed, and the cost of a run: `--quiet` and `--verbose`, as in binlogz.
 //!
-//! While logs are read it is a bar with the bytes of this pass through them, else, as while rows are sorted, a sign of life.
+//! While logs are read it is a bar with the bytes of this pass through them; at other times, such as while rows are
+//! sorted, it is a sign of life.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};

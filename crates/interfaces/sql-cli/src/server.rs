@@ -1,4 +1,4 @@
-//! MySQL servers that a command line names: option files say what its name doesn't.
+//! MySQL servers that a command line names, with settings from option files.
 
 use std::path::PathBuf;
 

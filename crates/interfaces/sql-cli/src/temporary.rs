@@ -1,4 +1,5 @@
-//! The folder of temporary files: gone with the run, also if a signal ends it. That of a run which was killed goes with the next one.
+//! The folder of temporary files. It is removed at the end of the run, also if a signal ends it; the next run removes
+//! that of a run which was killed.
 
 use std::env;
 use std::fs::{self, File};

@@ -1,4 +1,4 @@
-//! The terminal that answers go to: how wide it is.
+//! How wide the terminal is that answers go to.
 
 use std::env;
 use std::io::{self, IsTerminal};

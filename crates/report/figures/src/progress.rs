@@ -1,4 +1,4 @@
-//! How progress is drawn, as templates of the crate indicatif: the same in each program.
+//! How progress bars look, as templates of the crate indicatif: the same in each program.
 
 use std::time::Duration;
 

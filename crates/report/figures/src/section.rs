@@ -1,4 +1,4 @@
-//! A table of figures, for any way of writing it.
+//! A table of figures, independent of the format in which it is written.
 
 /// A table with a name.
 #[derive(Debug, Clone, PartialEq, Eq)]

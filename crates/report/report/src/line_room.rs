@@ -1,7 +1,6 @@
-//! A fixed-size buffer that lines of values are written into before they are appended to the text. Values
-//! found in nearly every row (integers, dates, strings without escapes) are written with a few wide stores,
-//! which may run past the value's end: the next value overwrites the excess. mysqlbinlog's text and JSON lines are
-//! written so.
+//! A fixed-size buffer that lines of values are written into before they are appended to the text. Values found in nearly
+//! every row (integers, dates, strings without escapes) are written with a few wide stores, which may run past the
+//! value's end: the next value overwrites the excess. mysqlbinlog's text and JSON lines are both written this way.
 
 use binlogz_binlog::Result;
 use binlogz_binlog::row::text::{EIGHT_DIGITS_MAX, eight_digits, short_digits};

@@ -1,8 +1,8 @@
 //! Which parts of a selection the events so far matched. We report a request that nothing matched: otherwise
 //! the output would look like that of a log without the requested transactions.
 //!
-//! All commands that select follow one rule. A request that nothing meets is an error. Of several names given with one
-//! option (`--table`, `--rewrite-db`), one that occurs is enough; the others are named in a warning.
+//! All commands that select follow one rule. A request that no event meets is an error. If several names are given with
+//! one option (`--table`, `--rewrite-db`), it is enough that one occurs; a warning names the others.
 
 use std::fmt::Display;
 

@@ -1,4 +1,4 @@
-//! How much of a text can be copied before something in it has to be escaped.
+//! Finds how much of a text can be copied before a character that has to be escaped.
 
 /// Bytes checked together: enough for the compiler to use vector instructions.
 const BLOCK: usize = 32;

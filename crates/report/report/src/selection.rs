@@ -1,4 +1,4 @@
-//! Which events are shown: mysqlbinlog's options, resolved, for its text and for JSON lines.
+//! Which events are shown: mysqlbinlog's options, resolved. Its text and JSON lines both use them.
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 

@@ -1,5 +1,6 @@
-//! `advise-exact exact|compress|whole LEVEL WORKERS FILE`: what `advise --exact` does to a log at one level, beside
-//! compressing it, and what it does beside that (whole files). For profiles, and for counts of instructions.
+//! `advise-exact exact|compress|whole LEVEL WORKERS FILE`: the work of `advise --exact` on a log at one level,
+//! compressing the log for comparison, and the rest of its work (whole files). For profiles, and for counts of
+//! instructions.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! How long after its commit a transaction reaches a replica: straight from the source, and by way of the relay, at the same
-//! time, of the same transactions.
+//! Measures how long after its commit a transaction reaches a replica: straight from the source, and by way of the relay,
+//! at the same time, of the same transactions.
 //!
 //! usage: `relay-latency BINLOGZ [TRANSACTIONS_A_SECOND] [SECONDS] [RELAY_OPTION…]`
 //!

@@ -1,4 +1,4 @@
-//! Whether a server may be loaded at all: workloads replicate, and change global settings.
+//! Decides whether a server may be loaded at all: workloads replicate, and change global settings.
 
 use std::thread::sleep;
 use std::time::Duration;

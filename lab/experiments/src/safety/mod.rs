@@ -1,5 +1,5 @@
-//! Keeps the server safe: whether it may be loaded at all, its previous settings, and how it gets them back when a run ends or
-//! is interrupted.
+//! Keeps the server safe: decides whether it may be loaded at all, keeps its previous settings, and restores them when a
+//! run ends or is interrupted.
 
 pub(crate) mod guard;
 pub(crate) mod restore;

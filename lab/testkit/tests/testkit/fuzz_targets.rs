@@ -1,4 +1,4 @@
-//! Every fuzz target takes mutations of real logs, as `make soak` has it for longer.
+//! Every fuzz target takes mutations of real logs; `make soak` does the same for longer.
 
 // The targets say why they don't fail; a test may panic.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used)]

@@ -1,5 +1,6 @@
-//! The library under programs that use it wrongly, and over logs that are damaged: no call crashes, reads what is gone, or ends a log
-//! that goes on. With `VALGRIND` in the environment the programs run under it (`scripts/soak/bindings.sh`).
+//! The library under programs that use it wrongly, and over logs that are damaged: no call crashes, reads freed memory,
+//! or reports an end where the log goes on. With `VALGRIND` in the environment the programs run under it
+//! (`scripts/soak/bindings.sh`).
 
 use std::env;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Logs that are served without their server: an archive's or files, where they end, and the folder for what is on disk
-//! meanwhile. `archive serve` and `recover` take the same.
+//! Logs that are served without their server: an archive's or files, where they end, and the folder for the files needed
+//! meanwhile. `archive serve` and `recover` both use it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

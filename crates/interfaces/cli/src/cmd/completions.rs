@@ -1,4 +1,4 @@
-//! `binlogz completions SHELL`: what a shell needs to complete binlogz's commands and options.
+//! `binlogz completions SHELL`: the script by which a shell completes binlogz's commands and options.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! `binlogz compress`: transactions into payloads, as a server with compression would have written.
+//! `binlogz compress`: puts transactions into payloads, as a server with compression would have written them.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `binlogz expand`: payloads into transactions, as if they had never been compressed.
+//! `binlogz expand`: turns payloads into transactions, as if they had never been compressed.
 
 use binlogz_flow::Rewrite;
 use clap::Args;

@@ -1,5 +1,6 @@
-//! `binlogz sql` and `binlogz export`: SQL over logs, and tables as Parquet, by a program of its own. It brings a query engine, which the main program is smaller and
-//! faster to build without. It is looked for beside this program, then on PATH, as git looks for its commands.
+//! `binlogz sql` and `binlogz export`: SQL over logs, and tables as Parquet, by a program of its own. That program has a
+//! query engine; without it the main program is smaller and builds faster. It is looked for beside this program, then on
+//! PATH, as git looks for its commands.
 
 use std::convert::Infallible;
 use std::env;

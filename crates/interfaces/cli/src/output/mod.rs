@@ -1,6 +1,6 @@
 //! Where a result goes: a file that appears only when it is whole, a device, or standard output.
 //!
-//! [`Destination`] decides which file that is and what must not be replaced; [`AtomicFile`] writes it.
+//! [`Destination`] decides which file the output goes to and which files must not be replaced; [`AtomicFile`] writes it.
 
 mod destination;
 mod live_index;

@@ -1,5 +1,5 @@
-//! Logs that are still written: archived as far as they are whole, replaced by what they become, and removed again. In a
-//! folder and in S3.
+//! Logs that are still being written: archived as far as they are whole, replaced when they have grown, and removed
+//! again. In a folder and in S3.
 
 use std::fs;
 use std::path::{Path, PathBuf};

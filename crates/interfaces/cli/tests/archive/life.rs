@@ -1,4 +1,4 @@
-//! The life of an archive: what `list` tells of it and of many; pruned, merged and copied, also under kills.
+//! The life of an archive: what `list` shows of one and of many; prune, merge and copy, also when they are killed.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};

@@ -1,4 +1,4 @@
-//! `binlogz bench`: what is planned, a run that goes on where another one ended, and what needs more than a server gives.
+//! `binlogz bench`: the plan, a run that goes on where another one ended, and plans that need more than a server gives.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! `make run FILES=…`: the main job on a user's own folder, in which more lies than logs.
+//! `make run FILES=…`: the main job on a user's own folder, which also holds files that aren't logs.
 
 use std::path::Path;
 use std::process::Command;

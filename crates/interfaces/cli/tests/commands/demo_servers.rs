@@ -1,4 +1,4 @@
-//! `binlogz demo` to its end, and ended by Ctrl-C: nothing of it is left, neither a process nor a file.
+//! `binlogz demo` to its end, and ended by Ctrl-C: it leaves neither a process nor a file.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -1,4 +1,4 @@
-//! The commands that read, rewrite and check logs, and what all commands have in common.
+//! The commands that read, rewrite and check logs, and behaviour that all commands share.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 

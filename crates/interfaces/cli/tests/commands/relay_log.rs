@@ -1,4 +1,5 @@
-//! The relay's log lines about clients that it refuses: enough to mend it, which the client may not be told.
+//! The relay's log lines about clients that it refuses: they say enough for an operator to mend the cause, which the
+//! client may not be told.
 
 use binlogz_testkit::{Result, Tool, require_tool};
 

@@ -1,4 +1,4 @@
-//! Tables on a terminal: no wider than it is, with all that they have without one.
+//! Tables on a terminal: no wider than it is, and with everything that they show without one.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! The pages: their links lead somewhere, the book has them all, what they say of commands is so.
+//! The pages: their links lead somewhere, the book has them all, and their statements about commands are true.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 

@@ -1,4 +1,4 @@
-//! Where the pages are.
+//! Finds the pages of the documentation.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! `dump --format debezium|maxwell|canal`: what the real programs printed for the same log (changes/, made by
-//! scripts/make-changes.sh and make-maxwell.sh), and that nothing is lost when a run is killed and begun again.
+//! `dump --format debezium|maxwell|canal` prints what the real programs printed for the same log (changes/, made by
+//! scripts/make-changes.sh and make-maxwell.sh), and loses nothing when a run is killed and begun again.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,5 @@
-//! The options of `dump` beside mysqlbinlog's own: what both say of a command line, and what they take it for.
+//! The options of `dump` beside mysqlbinlog's own: both programs get the same command lines, and must print the same and
+//! mean the same.
 
 use std::process::{Command, Output};
 

@@ -1,5 +1,5 @@
-//! `dump --start-position` compared with mysqlbinlog: what comes before is not read, and a bad position ends
-//! in the same way.
+//! `dump --start-position` compared with mysqlbinlog: the events before the position are not read, and a bad position
+//! ends in the same way.
 
 use std::ffi::OsStr;
 use std::fs::File;

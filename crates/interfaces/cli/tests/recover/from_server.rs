@@ -1,4 +1,4 @@
-//! `undo`, `redo` and `rows` over the logs that a server sends: the same as over its files.
+//! `undo`, `redo` and `rows` over the logs that a server sends give the same as over its files.
 
 use binlogz_testkit::{Result, Tool, require_tool};
 

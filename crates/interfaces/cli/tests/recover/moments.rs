@@ -1,4 +1,4 @@
-//! A moment in front of, on and after a commit, to the microsecond.
+//! A moment before, on and after a commit, to the microsecond.
 
 use crate::common::Folder;
 

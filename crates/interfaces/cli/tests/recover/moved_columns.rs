@@ -1,5 +1,5 @@
-//! Rows that were logged before their table got other columns, or another table got its name: they are left, and the statement
-//! is named.
+//! Rows that were logged before their table got other columns, or before another table got its name: they are left out,
+//! and the statement is named.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! The state before, random changes, `undo --format sql | mysql`: every table has the checksum it had; then `redo`, and it
-//! has the one after the changes.
+//! Random changes, then `undo --format sql | mysql`: every table has the checksum from before the changes. Then `redo`:
+//! every table has the checksum from after them.
 //!
 //! `BINLOGZ_UNDO_SEEDS` says how many seeds; `scripts/soak/undo.sh` runs 200. `SEED=N` begins at N.
 

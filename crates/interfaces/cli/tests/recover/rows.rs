@@ -1,4 +1,4 @@
-//! `rows`: each change of a row, with what is known of it.
+//! `rows`: each change of a row, with everything known about it.
 
 use binlogz_testkit::{Result, Tool, require_tool};
 

@@ -1,5 +1,5 @@
-//! Clients that have more than the relay: those that the source knows wait for it and lose nothing, all others are refused
-//! in the server's words.
+//! Clients that have more than the relay: if the source has it too, they wait and lose nothing; all others are refused in
+//! the server's words.
 
 use std::process::Command;
 

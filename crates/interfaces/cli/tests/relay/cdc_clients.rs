@@ -1,4 +1,4 @@
-//! Clients behind the relay, killed and begun again: every row once, and a place at which they can go on. They are
+//! Clients of the relay, killed and begun again: every row once, and a place at which they can go on. They are
 //! mysql-binlog-connector-java, which Debezium, Maxwell and Flink CDC are built on, go-mysql's syncer and mysql_async.
 //! `make compat` tries all others. Straight from a source that compresses, the connector's GTID set lacks transactions.
 

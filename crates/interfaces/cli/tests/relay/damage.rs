@@ -1,5 +1,5 @@
-//! A bit of what was durable flips while the relay is down, or in a closed file while it runs: nothing is cut, health is red, what is
-//! whole is served, and the source or the archive is asked for the rest.
+//! A durable bit flips while the relay is down, or in a closed file while it runs: nothing is cut, health is red, whole
+//! transactions are served, and the source or the archive is asked for the rest.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,5 @@
-//! The relay's threads, on a real server: none that can't be had, or ends, leaves health green with nothing received.
+//! The relay's threads, on a real server: if one can't be started, or ends, health is not green while nothing is
+//! received.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

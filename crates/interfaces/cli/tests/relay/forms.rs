@@ -1,4 +1,4 @@
-//! One source, every form: what each kind of client ends with.
+//! One source, every form: the rows that each kind of client ends with.
 
 use crate::common::Folder;
 use crate::common::relay::{Configuration, Relay, url};

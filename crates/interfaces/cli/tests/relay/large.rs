@@ -1,4 +1,4 @@
-//! A transaction too large to be held, through the relay in every form, and what that takes of memory.
+//! A transaction too large to be held, through the relay in every form, and the memory that it takes.
 
 use crate::common::Folder;
 use crate::common::relay::Relay;

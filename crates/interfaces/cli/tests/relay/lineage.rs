@@ -1,4 +1,4 @@
-//! The source's log is another one than that which is kept: RESET, while the relay follows and while it is down; a data
+//! The source's log is no longer the one that is stored: RESET, while the relay follows and while it is down; a data
 //! directory that was put back. No byte of one log goes out under the coordinates of another.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! `binlogz relay` on real servers: what it stores, serves, repairs and reports, and what it does under faults.
+//! `binlogz relay` on real servers: how it stores, serves, repairs and reports, and how it behaves under faults.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 

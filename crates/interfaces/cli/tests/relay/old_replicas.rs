@@ -1,5 +1,5 @@
-//! Replicas of before 8.0 that follow the relay: MySQL 5.6 by GTID and by position, through restarts of either side; the
-//! collations that they don't know.
+//! Replicas older than 8.0 that follow the relay: MySQL 5.6 by GTID and by position, through restarts of either side; and
+//! the collations that they don't know.
 
 use crate::common::Folder;
 use crate::common::relay::{Configuration, Relay, client, reserved_port, url};

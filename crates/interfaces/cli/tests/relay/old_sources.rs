@@ -1,4 +1,4 @@
-//! Sources of before 9.7: MySQL 5.6 and 8.0.33 as the relay's clients see them.
+//! Sources older than 9.7: MySQL 5.6 and 8.0.33 as the relay's clients see them.
 //!
 //! 8.0.33 is a download of 550 MB: `scripts/soak/old-servers.sh` runs those tests.
 

@@ -1,4 +1,4 @@
-//! The relay in operation, on real servers: seen, steered, and among hostile peers.
+//! The relay in operation, on real servers: watched, controlled, and among hostile peers.
 
 use std::fs;
 use std::io::{Read, Write};

@@ -1,5 +1,5 @@
-//! Rates for receiving and archiving, levels and fields of the log: what a relay does under them, and that a reload changes them while
-//! all goes on.
+//! Limits on the rates of receiving and archiving, and levels and fields of the log: how a relay obeys them, and that a
+//! reload changes them while everything goes on.
 
 use std::time::Duration;
 

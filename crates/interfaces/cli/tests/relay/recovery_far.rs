@@ -1,4 +1,4 @@
-//! `recover` over what `recovery.rs` doesn't have: TLS to the server, an archive on S3, a server of 8.0.33. For
+//! `recover` in the cases that `recovery.rs` doesn't have: TLS to the server, an archive on S3, a server of 8.0.33. For
 //! `scripts/soak/recover.sh`: each takes two servers.
 
 use std::path::{Path, PathBuf};

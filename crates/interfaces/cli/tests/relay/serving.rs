@@ -1,4 +1,4 @@
-//! Many replicas at once: what is converted for one serves the others, and memory stays within its bound.
+//! Many replicas at once: a conversion for one serves the others, and memory stays within its bound.
 //!
 //! `scripts/soak/relay.sh` sets BINLOGZ_RELAY_REPLICAS higher.
 

@@ -1,4 +1,5 @@
-//! One relay with several sources: who is served which, and what one source's trouble or change means to the others.
+//! One relay with several sources: which client is served which source, and that one source's trouble or change doesn't
+//! harm the others.
 
 use binlogz_testkit::{MysqlSandbox, Tool, require_tool};
 

@@ -1,4 +1,4 @@
-//! The source's certificate as the relay looks at it, and the relay's own: right ones are taken, others refused with the reason.
+//! How the relay checks the source's certificate, and its own: right ones are taken, others refused with the reason.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,4 +1,5 @@
-//! Spans of a relay arrive by OTLP at what listens on the loopback, as the standard variables say. `scripts/soak/traces.sh` builds with them.
+//! Spans of a relay arrive by OTLP at a listener on the loopback interface, as the standard variables say.
+//! `scripts/soak/traces.sh` builds the relay with traces.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};

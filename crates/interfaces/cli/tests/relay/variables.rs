@@ -1,4 +1,4 @@
-//! The variables of compression at the relay: the server's rules, and what they do to what is stored.
+//! The variables of compression at the relay: the server's rules, and their effect on stored transactions.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,9 +1,9 @@
 //! The relay on a sick machine, among bad company: real servers, sysbench, and one fault after the other, by a seed.
 //!
-//! `make test` has each fault once; `scripts/soak/chaos.sh` many rounds. `SEED=N` repeats what is done in each, the order
-//! too; what the machine makes of it is its own.
+//! `make test` has each fault once; `scripts/soak/chaos.sh` has many rounds. `SEED=N` repeats the actions of each round
+//! and their order; the machine's timing can't be repeated.
 //!
-//! A binary of its own: it measures how soon a relay recovers, so no other test may run beside it.
+//! This is a binary of its own: it measures how soon a relay recovers, so no other test may run beside it.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 

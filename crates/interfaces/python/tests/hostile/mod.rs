@@ -1,4 +1,4 @@
-//! The package used wrongly, and over hostile logs: `attack.py` in an interpreter of its own. No server.
+//! Uses the package wrongly, and over hostile logs: `attack.py` in an interpreter of its own. No server.
 
 use std::env;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Completion of keywords, functions, tables and columns, and where a statement ends. Columns of a user table are known once the
-//! logs were read for them; that is begun when a statement names the table, and goes on while the user types.
+//! Completion of keywords, functions, tables and columns, and where a statement ends. Columns of a user table are known
+//! once the logs were read for them; reading begins when a statement names the table, and goes on while the user types.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc;

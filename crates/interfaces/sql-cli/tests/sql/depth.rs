@@ -1,4 +1,4 @@
-//! Statements of any depth and size are answered or refused: no process ends of them.
+//! Statements of any depth and size are answered or refused: none ends the process.
 
 use std::fmt::Write;
 use std::thread;

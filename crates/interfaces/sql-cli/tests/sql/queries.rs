@@ -1,4 +1,4 @@
-//! Queries give the same over plain logs, compressed ones and archives, and what the rows themselves say.
+//! Queries give the same answers over plain logs, compressed ones and archives, and agree with the rows themselves.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Bars that lie, each with its value beside it: names of any length have room, on a phone too.
+//! A chart of horizontal bars, each with its value beside it: names of any length have room, on a phone too.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! Values of rows as dots on a logarithmic scale: for times from microseconds to seconds.
+//! A chart of dots on a logarithmic scale, one row for each thing measured: for times from microseconds to seconds.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! Values over time, or over anything that has an order, as lines; small ones without an axis beside names.
+//! A chart of lines: values over time, or over anything that has an order. Small ones without an axis stand beside names.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};

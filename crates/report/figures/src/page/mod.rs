@@ -4,8 +4,8 @@
 //! Chart (bars, dots, lines, sparks), Section → Page → HTML with its style, and the report's JSON document as data
 //! ```
 //!
-//! All is drawn when the page is written, as HTML and SVG. So it looks the same without JavaScript, its content policy
-//! forbids every script, and no name from a log can become one.
+//! Everything is drawn when the page is written, as HTML and SVG. So it looks the same without JavaScript, its content
+//! policy forbids every script, and no name from a log can become one.
 
 mod bars;
 mod dots;

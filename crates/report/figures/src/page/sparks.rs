@@ -1,4 +1,4 @@
-//! Things that are watched: each with its state as a word and a colour, and how it was during the last hour.
+//! A chart of things that are watched: each with its state as a word and a colour, and a small line for the last hour.
 
 use std::io::{self, Write};
 

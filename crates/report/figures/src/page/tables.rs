@@ -1,4 +1,4 @@
-//! Tables of a page: headings in words, sizes in KiB and so on, and to be scrolled where they are wider than the screen.
+//! Tables of a page: headings in words, sizes in KiB and so on. A table that is wider than the screen can be scrolled.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! A table as text, for eyes: aligned, in words, and no wider than the terminal.
+//! Lays out a table as text for people: aligned, in words, and no wider than the terminal.
 //!
 //! ```text
 //! Section → Columns (texts, widths) → as it is
@@ -7,8 +7,8 @@
 //!                                   → a block of columns at a time, or of few rows a line for each cell
 //! ```
 //!
-//! Each way is taken only if the one before is too wide. Nothing is left out, so a narrow terminal shows all that a wide one
-//! does.
+//! Each way is used only if the one before is too wide. Nothing is left out, so a narrow terminal shows everything that a
+//! wide one does.
 
 mod columns;
 mod running;

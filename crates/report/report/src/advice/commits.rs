@@ -1,8 +1,8 @@
-//! How much longer a small transaction takes in the session that commits it than in a meter, which compresses
+//! Measures how much longer a small transaction takes in the session that commits it than in a meter, which compresses
 //! one right after the other: see [`Sessions`].
 //!
-//! A few transactions of each class of size are kept while the logs are read. Afterwards, with nothing else
-//! running, each is compressed both ways. Large transactions are not: their time is the same.
+//! A few transactions of each class of size are kept while the logs are read. Afterwards, with nothing else running, each
+//! is compressed both ways. Large transactions are left out: they take equally long both ways.
 
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Which answer the figures support: one rule, tried at both ends of each figure's margin of error.
+//! Decides which answer the figures support: one rule, tried at both ends of each figure's margin of error.
 //!
 //! ```text
 //! levels that cost little enough ── the lowest that no other beats for its cost ── saves enough? ── Answer

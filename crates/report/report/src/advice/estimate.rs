@@ -2,8 +2,8 @@
 //!
 //! Sizes are estimated by stratum ([`super::strata`]); times, tables and hours by class of size.
 //!
-//! The half-width is [`SIGMAS`] standard errors of the ratio estimator, plus a part of what comes after the
-//! beginnings of large transactions.
+//! The half-width is [`SIGMAS`] standard errors of the ratio estimator, plus a part of the bytes after the beginnings of
+//! large transactions, which were not compressed.
 
 use std::sync::Arc;
 

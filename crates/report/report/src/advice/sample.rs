@@ -1,9 +1,9 @@
 //! Draws a sample of transactions, only the beginnings of large ones, in one pass over a log.
 //!
-//! Every transaction gets a number from the seed and its GTID event, and those with the lowest numbers of
-//! their class of size are kept: the result is the same for any number of workers. The bytes of the kept ones
-//! go to a temporary file. Large transactions are all compressed at a fast level: its sizes, for the
-//! beginning and for the whole, say what the beginning represents.
+//! Every transaction gets a number from the seed and its GTID event, and those with the lowest numbers of their class of
+//! size are kept: the result is the same for any number of workers. The bytes of the kept ones go to a temporary file.
+//! Every large transaction is compressed at a fast level. Its sizes there, of the beginning and of the whole, say what
+//! share of the whole the beginning stands for.
 
 use std::collections::BinaryHeap;
 use std::ops::Range;

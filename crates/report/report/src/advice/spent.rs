@@ -1,5 +1,5 @@
-//! Whether the machine was busy with something else while times were measured: compressing waits for nothing but the
-//! processor, so it was if much more time passed than processor time.
+//! Tells whether the machine was busy with something else while times were measured. Compressing waits for nothing but
+//! the processor, so the machine was busy if much more time passed than processor time.
 
 use std::time::Instant;
 

@@ -1,11 +1,11 @@
 //! Strata: transactions of one class of size that mostly change the same table. They compress alike, so
 //! little is left to chance within a stratum.
 //!
-//! For each stratum the log gives the transactions' bytes X. A sample of n of its N transactions gives the
-//! ratio R of compressed to original size, and R·X estimates all of them. For large transactions X is instead
-//! the output of a fast level, which is known for all. Strata with too few sampled units have ratios of their own,
-//! too, but are taken to differ as much as the units of all of them: time may have ended with one unit of a large
-//! stratum and one of each small one, and together these are no random choice.
+//! For each stratum the log gives the transactions' bytes X. A sample of n of its N transactions gives the ratio R of
+//! compressed to original size, and R·X estimates all of them. For large transactions X is instead the output of a fast
+//! level, which is known for all. A stratum with too few sampled units has its own ratio, too, but its spread is taken
+//! from the units of all such strata together. That is because time may have ended with one unit of a large stratum and
+//! one of each small one, and together these are no random choice.
 //!
 //! A class has [`BUCKETS`] strata, whatever the number of tables: names are hashed.
 

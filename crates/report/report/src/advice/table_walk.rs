@@ -1,4 +1,4 @@
-//! Which tables the bytes of a transaction belong to, found while they pass through.
+//! Finds which tables the bytes of a transaction belong to, while they pass through.
 //!
 //! ```text
 //! table map   header 19 | table id 6 | flags 2 | length 1, database, 0 | length 1, table, 0 | ...

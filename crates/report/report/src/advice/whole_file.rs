@@ -1,4 +1,4 @@
-//! The size of the logs after `zstd FILE`: shows what is lost by compressing each transaction alone.
+//! The size of the logs after `zstd FILE`: it shows how much is lost by compressing each transaction alone.
 //!
 //! Small logs are compressed whole. For others a few pieces represent the rest, each compressed with the
 //! bytes before it for zstd to refer to.

@@ -11,8 +11,8 @@
 //! resolver/              what no worker knows alone: Maxwell's xid and commit, Debezium's order in a transaction
 //! ```
 //!
-//! Lines depend on nothing but the log: where those programs write the time at which they run, the time of the commit
-//! stands. `docs/reference/formats.md` describes each format, and the settings of the programs that are meant.
+//! Lines depend on nothing but the log: where those programs write the time at which they run, we write the time of the
+//! commit. `docs/reference/formats.md` describes each format, and the versions and settings of the programs.
 
 mod canal;
 mod debezium;

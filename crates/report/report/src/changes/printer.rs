@@ -1,4 +1,4 @@
-//! Writes the row changes of batches, on any core; what depends on their order is in [`State`].
+//! Writes the row changes of batches, on any core. [`State`] has everything that depends on their order.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! A table as its rows are written: names and types of its columns, its key. Names that the log lacks come from a schema; what
-//! neither tells is an error, since a message without names would be taken for another.
+//! A table as its rows are written: names and types of its columns, its key. Names that the log lacks come from a schema.
+//! A name that neither has is an error, since a message without names would be mistaken for another.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! With `--table` or `--database`: what waits until its transaction turns out to have such rows.
+//! With `--table` or `--database`: holds lines until their transaction turns out to have such rows.
 //!
-//! A transaction without them prints nothing. So the lines of its begin are held, and those of a statement until it has
-//! rows that are shown. How much is held does not grow with the transaction.
+//! A transaction without such rows prints nothing. So the lines of its beginning are held, and those of a statement until
+//! it has rows that are shown. The amount held does not grow with the transaction.
 
 use binlogz_binlog::event::{QueryEvent, RowsEvent, RowsFlags, TableId, TableMapEvent};
 use binlogz_binlog::statement::StatementKind;

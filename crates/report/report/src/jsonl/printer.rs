@@ -1,4 +1,4 @@
-//! Writes the events of batches as lines, on any core; what depends on their order is in [`State`].
+//! Writes the events of batches as JSON lines, on any core. [`State`] has everything that depends on their order.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `--require-row-format`: refuses what a log in row format can't hold.
+//! `--require-row-format`: refuses events that a log in row format can't hold.
 
 use binlogz_binlog::event::QueryEvent;
 use binlogz_binlog::statement::StatementKind;

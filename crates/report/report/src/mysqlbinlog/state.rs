@@ -1,5 +1,5 @@
-//! State that must see all events in order: what was selected so far, which settings were printed last, what is
-//! open. Everything else is done on any core.
+//! State that must see all events in order: which events were selected so far, which settings were printed last, what is
+//! open. Everything else can be done on any core.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Figures that are added up.
+//! Numbers of rows, transactions and bytes, which are added up over the parts of a log.
 
 use binlogz_binlog::event::RowsKind;
 

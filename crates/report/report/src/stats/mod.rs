@@ -1,4 +1,4 @@
-//! The contents of logs in figures: the server's compression statistics, and those it can't report.
+//! The contents of logs in figures: the server's compression statistics, and figures that a server can't report.
 //!
 //! ```text
 //! EventBatch → Collector (one a worker) → Part → FileStats (in the log's order) → Stats → Section → text, JSON, CSV

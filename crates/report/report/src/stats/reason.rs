@@ -1,4 +1,4 @@
-//! Why transactions are not compressed.
+//! The reasons why transactions are not compressed.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! Shapes of what applications keep in MySQL: a queue, a shop, UUIDs, measurements, audit lines, thousands of tables. Each draws from
-//! a seed of its own, [`super::SEED`] plus its number.
+//! Shapes of data that applications keep in MySQL: a queue, a shop, UUIDs, measurements, audit lines, thousands of
+//! tables. Each draws from a seed of its own, [`super::SEED`] plus its number.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,5 @@
-//! Measures logs: reads all of them, compresses a sample of their transactions at each level, and all of that in time.
+//! Measures logs: reads all of them, and compresses a sample of their transactions at each level, within the time
+//! allowed.
 
 use std::fmt;
 use std::num::NonZeroUsize;

@@ -1,4 +1,5 @@
-//! `binlogz archive list`: the logs of an archive and what they cover, or a row for each archive below a place.
+//! `binlogz archive list`: the logs of an archive and the transactions and times they cover, or a row for each archive
+//! below a place.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The coverage of archives as metrics that Prometheus reads: for the textfile collector of its node exporter, from a cron job.
+//! The coverage of archives as metrics for Prometheus: for the textfile collector of its node exporter, from a cron job.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! The logs that `archive create` is given: which can be archived, and which may be purged where they come from.
+//! The logs given to `archive create`: which of them can be archived, and which may be purged where they come from.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! `binlogz demo`: the whole product on private servers, told step by step as a user would type it.
 //!
-//! `scene` has the servers and runs commands; what the story is stands here. However the demo ends, its servers, its relay and its
-//! files go with it.
+//! `scene` has the servers and runs commands; this file has the story. However the demo ends, its servers, its relay and
+//! its files go with it.
 
 mod scene;
 

@@ -1,5 +1,5 @@
-//! The demo's servers, its relay and its load. All of it is gone with the process: servers have guards of their own, and so
-//! has the relay with its folder.
+//! The demo's servers, its relay and its load. Everything ends with the process: guards end the servers, the relay, and
+//! their folders.
 
 use std::env;
 use std::fs;

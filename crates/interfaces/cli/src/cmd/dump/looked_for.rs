@@ -1,8 +1,8 @@
-//! Which parts of an archived log are needed for what is shown: the others are neither read nor unpacked.
+//! Which parts of an archived log are needed for the output: the others are neither read nor unpacked.
 //!
-//! Nothing is shown before the first event of `--start-datetime`, so the parts before it are left out. Of what comes after
-//! it the text needs all: it has every transaction's begin and end whatever else is chosen, and where each of their events
-//! begins. JSON lines have nothing of transactions that weren't chosen or have no rows of `--table` or `--database`.
+//! Nothing is shown before the first event of `--start-datetime`, so the parts before it are left out. The text needs
+//! everything after it: it shows every transaction's begin and end whatever else is chosen, and where each of their
+//! events begins. JSON lines leave out transactions that weren't chosen or have no rows of `--table` or `--database`.
 
 use binlogz_archive::part::Run;
 use binlogz_report::met::Met;

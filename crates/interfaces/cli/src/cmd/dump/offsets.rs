@@ -1,12 +1,12 @@
-//! `--offsets FILE`: which transactions were handed over, so that the next run goes on after them.
+//! `--offsets FILE`: notes which transactions were handed over, so that the next run goes on after them.
 //!
 //! ```text
 //! {"gtid_set":"3e11fa47-71ca-11e1-9e33-c80aa9429562:1-77"}
 //! ```
 //!
-//! A transaction is in the file only after all of its lines were written, and, where they go to a pipe, after the reader
-//! took them out of it; to a file, after it was synced. `--offsets-delay` waits longer, for readers that hold lines in
-//! memory. So a transaction may come twice, and none is lost. The file is replaced as a whole.
+//! A transaction is in the file only after all of its lines were written. If they go to a pipe, the reader must have
+//! taken them out of it; if they go to a file, it must be synced. `--offsets-delay` waits longer, for readers that hold
+//! lines in memory. So a transaction may come twice, and none is lost. The file is replaced as a whole.
 
 use std::collections::VecDeque;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Asks all targets at once, each for a limited time. One that hangs is left alone: its thread may hang on, its row says so, and
-//! nobody waits for it longer than that.
+//! Asks all targets at once, each for a limited time. A target that hangs doesn't hold up the others: its thread may hang
+//! on, and its row says so.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;

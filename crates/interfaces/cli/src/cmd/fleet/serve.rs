@@ -1,11 +1,12 @@
-//! `binlogz fleet --listen`: asks all targets again and again, and serves what it knows as a page, a document and metrics.
+//! `binlogz fleet --listen`: asks all targets again and again, and serves the last answers as a page, a document and
+//! metrics.
 //!
 //! ```text
 //! /   /status.json   /metrics   of the last round      /healthz   200, or 503 when no round has ended for a long time
 //! ```
 //!
-//! One thread asks, the other answers at once with what is known. The file of targets is read before each round: a change counts from the
-//! next one on, and a file that can't be read leaves the targets as they were, with a row that says so.
+//! One thread asks; the other serves the last answers at once. The file of targets is read before each round: a change
+//! counts from the next one on. A file that can't be read leaves the targets as they were, with a row that says so.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::path::PathBuf;

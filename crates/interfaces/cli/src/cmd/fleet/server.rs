@@ -1,4 +1,4 @@
-//! A row for each server that the file of targets names: what `doctor` says of it, in short.
+//! A row for each server that the file of targets names: the findings of `doctor` about it, in short.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! The logs that `undo`, `redo` and `rows` go through: files and archives, or those that a server sends.
 //!
-//! A server's log is read over a connection of its own, as it comes: nothing of it is kept. What the server writes meanwhile
-//! is not read.
+//! A server's log is read over a connection of its own, as it comes, and not stored. Events that the server writes
+//! meanwhile are not read.
 
 use std::fmt;
 use std::io::{self, Read};

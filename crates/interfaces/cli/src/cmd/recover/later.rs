@@ -1,5 +1,5 @@
-//! Columns' names that a log lacks are those that a server has now: whether they were the same when the rows were logged, its
-//! logs since then tell.
+//! If a log lacks columns' names, the server's present names are used. Its logs since then tell whether the columns were
+//! the same when the rows were logged.
 
 use binlogz_flow::Input;
 use binlogz_recover::{Script, ServerLogs};

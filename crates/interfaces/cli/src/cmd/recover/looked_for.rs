@@ -1,4 +1,4 @@
-//! Which parts of an archived log may have what was chosen: the others are neither read nor unpacked.
+//! Which parts of an archived log may have the chosen changes: the others are neither read nor unpacked.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

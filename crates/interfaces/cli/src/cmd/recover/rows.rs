@@ -1,4 +1,4 @@
-//! `binlogz rows`: the life of rows, change by change.
+//! `binlogz rows`: the history of rows, change by change.
 
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;

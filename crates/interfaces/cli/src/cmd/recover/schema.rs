@@ -1,4 +1,5 @@
-//! Where columns' names, keys and what else the log lacks come from: a file of CREATE TABLE statements, or a server.
+//! Where the columns' names, keys and other facts that the log lacks come from: a file of CREATE TABLE statements, or a
+//! server.
 
 use std::fs;
 use std::path::Path;

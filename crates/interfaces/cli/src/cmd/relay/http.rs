@@ -1,4 +1,4 @@
-//! Asks a running relay over its HTTP port. A limit bounds the whole of it, however slowly the answer comes.
+//! Asks a running relay over its HTTP port. One limit covers the whole exchange, however slowly the answer comes.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};

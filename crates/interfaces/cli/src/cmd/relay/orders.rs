@@ -1,5 +1,5 @@
-//! How a running relay is told to read its configuration again: by SIGHUP, or through a socket in its directory, which
-//! also says what became of it.
+//! Lets a running relay be told to read its configuration again: by SIGHUP, or through a socket in its directory, which
+//! also reports the result.
 //!
 //! ```text
 //! relay reload ─ connects ─ DIR/relay.sock ─ "done" or "failed", and a line of what was done or is wrong ─ end

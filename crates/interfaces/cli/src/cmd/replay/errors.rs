@@ -1,4 +1,4 @@
-//! Why a channel's threads ended, in the server's words.
+//! The errors that ended a channel's threads, in the server's words.
 
 use binlogz_source::Error;
 

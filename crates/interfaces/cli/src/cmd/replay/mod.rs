@@ -4,7 +4,7 @@
 //! logs ─ closed_logs ─ embedded source ── channel binlogz_recover ── the server's own applier
 //! ```
 //!
-//! * `target` is the server: what it has, what its version calls things;
+//! * `target` is the server: the transactions it has, and what its version calls things;
 //! * `embedded` is the source inside this process, which ends where recovery is to end;
 //! * `channel` attaches the server to it, and detaches it again with its settings as they were;
 //! * `follow` watches until it has everything;

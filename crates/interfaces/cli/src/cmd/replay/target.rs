@@ -1,4 +1,4 @@
-//! The server that is brought forward: its connection, what it has and can do, and the words of its version.
+//! The server that is brought forward: its connection, its transactions and abilities, and the words of its version.
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Whom a relay serves: MySQL's own programs, and replicas. Its accounts all have the same password.
+//! The clients that a relay serves: MySQL's own programs, and replicas. Its accounts all have the same password.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The relay's files beside the source's: as kept on disk, as sent to who fetches them.
+//! Compares the relay's files with the source's: as they are stored, and as clients receive them.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Ports for relays that must be found where they were after a restart.
+//! Ports for relays that must have the same port after a restart.
 
 use std::fs::File;
 use std::net::TcpListener;

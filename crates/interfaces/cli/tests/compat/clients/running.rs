@@ -1,4 +1,4 @@
-//! A client at work, and what it has said.
+//! A running client, and its output so far.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};

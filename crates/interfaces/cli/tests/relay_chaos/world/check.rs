@@ -1,4 +1,4 @@
-//! Whether every replica has what the source has, once all writes have ended.
+//! Checks that every replica has the rows that the source has, once all writes have ended.
 
 use std::fs;
 use std::path::{Path, PathBuf};

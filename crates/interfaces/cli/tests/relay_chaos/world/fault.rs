@@ -1,4 +1,4 @@
-//! The fault of a round.
+//! The faults that a round of the chaos test can bring about.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Clients that mean no good, all at once, for as long as they are kept.
+//! Hostile clients, all at once, for as long as the value that starts them is kept.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,4 +1,4 @@
-//! Watches what the relay says of itself against what the source has: health must be red whenever receiving stands still.
+//! Compares the relay's own status with the source all the time: health must be red whenever receiving stands still.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! The charts of the page: what is saved, what it costs, and who profits.
+//! The charts of the advice's page: the bytes saved, the costs, and the tables that profit.
 
 use binlogz_figures::{
     Bar, BarRow, Bars, Card, Chart, DotRow, Dots, Line, Lines, Paint, Series, Unit, counted, human_size,

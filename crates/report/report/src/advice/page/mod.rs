@@ -1,4 +1,4 @@
-//! The advice as a page: the answer, what to paste, charts, tables.
+//! The advice as a page: the answer, the statements to paste, charts, tables.
 
 mod charts;
 mod steps;

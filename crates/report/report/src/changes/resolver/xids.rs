@@ -5,8 +5,8 @@
 //! \x01N\n                   the transaction's end and its number, if it has one
 //! ```
 //!
-//! A worker resolves transactions that it has whole. The rest comes here, in order: lines of an
-//! open transaction wait in memory, and beyond a limit in a temporary file.
+//! A worker resolves transactions that it has whole. The others are resolved here, in order: lines of an open transaction
+//! wait in memory, and beyond a limit in a temporary file.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -1,4 +1,4 @@
-//! Prints the events of batches, on any core; what depends on their order is in [`State`].
+//! Prints the events of batches, on any core. [`State`] has everything that depends on their order.
 //!
 //! ```text
 //! turn: state before the batch → all events pass by, nothing is printed → state after it

@@ -1,4 +1,4 @@
-//! Which events are shown: mysqlbinlog's options and behaviour, one event after the other.
+//! Decides which events are shown, by mysqlbinlog's options and behaviour, one event after the other.
 
 use std::io;
 

@@ -1,4 +1,5 @@
-//! The text of a table map. Most repeat a table that was just shown, byte by byte: their text is kept.
+//! The text of a table map. Most table maps repeat one that was just shown, byte by byte: we keep its text and use it
+//! again.
 
 use binlogz_binlog::Result;
 use binlogz_binlog::event::{TableId, TableMapEvent, TableMapFlags};

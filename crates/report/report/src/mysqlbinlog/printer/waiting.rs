@@ -1,9 +1,9 @@
 //! Events that wait for the end of their statement: table maps and row events, whose `BINLOG` statement and `###`
 //! lines are printed after the headers of all of them.
 //!
-//! A statement that begins and ends in one batch is printed straight in place. What a batch leaves open is
-//! printed for the [`super::super::Assembler`] to put where the statement ends; for a large statement the
-//! events themselves are kept until then.
+//! A statement that begins and ends in one batch is printed straight in place. The part that a batch leaves open is
+//! printed for the [`super::super::Assembler`], which puts it where the statement ends. Of a large statement the events
+//! themselves are kept until then.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! `binlogz bench commit`: how many transactions a second the binary log alone takes.
+//! `binlogz bench commit`: how many transactions a second a binary log takes, without a server around it.
 //!
 //! The study of inserts by connections and flush policy, without a server: the engine commits to a log of its
 //! own on the user's disk. [`measure`] runs one cell, [`plot`] draws the curves.

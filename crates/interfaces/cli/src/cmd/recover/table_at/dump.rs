@@ -1,4 +1,4 @@
-//! Forward from a dump: its table, with what the logs changed up to the moment.
+//! `table-at --dump`: a table as it was, from its dump and the changes in the logs up to the moment.
 
 use std::fs::File;
 use std::io::{BufRead, BufWriter};
