@@ -40,7 +40,7 @@ for machine in "${machines[@]}"; do
     triple=$machine-unknown-linux-musl
     rustup target add "$triple" 2>/dev/null || true
     for program in "${programs[@]}"; do
-        # Linking the query engine by LTO takes 23 minutes of one processor (docs/internals/measurements/build.md).
+        # Linking the query engine by LTO takes 23 minutes of one processor (lab/book/build.md).
         lto=(CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16)
         [[ $program = binlogz-sql ]] || lto=()
         env "${lto[@]}" cargo zigbuild --release --locked --target "$triple" --package "$program"

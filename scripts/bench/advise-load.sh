@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `binlogz advise` while other programs want the processor: for docs/internals/measurements/advise.md.
+# `binlogz advise` while other programs want the processor: for lab/book/advise.md.
 #
 # Twelve workloads (the five, the three shapes, three pairs of them, samples/) at SCALE, each with SEEDS seeds under LOADS
 # loops that do nothing but run, beside whatever else the machine does. Of each run: what it recommends, and whether the

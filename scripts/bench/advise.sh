@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `binlogz advise` against the truth. For docs/internals/measurements/advise.md.
+# `binlogz advise` against the truth. For lab/book/advise.md.
 #
 #   exact     --exact on files that the server wrote at levels 1, 3 and 19: their very sizes; and beside compress, in time
 #   times     --exact at level 3 beside compress at level 3, without whole files

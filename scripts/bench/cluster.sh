@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a node of a cluster does and costs, for the plan in docs/internals/measurements/sql.md: executors with one task at once over
+# What a node of a cluster does and costs, for the plan in lab/book/sql.md: executors with one task at once over
 # an archive in S3. It prints, for three queries, the MB of plain log that a core reads a second (an executor's own processor time, so
 # other load on the machine does not count), what the scheduler and the client spend for a task, and what S3 is asked for.
 #

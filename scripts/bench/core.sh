@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compress and expand side by side with zstd on the five workloads at full scale; laws 1 and 2 over the same files.
-# What the figures mean: docs/internals/measurements/core.md.
+# What the figures mean: lab/book/core.md.
 #
 # usage: core.sh [speed|laws]…
 set -euo pipefail

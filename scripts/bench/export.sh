@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `binlogz export` over a log as it is and in an archive: MB of plain log a second, and the size of the Parquet files beside the
-# archive's. For docs/internals/measurements/sql.md.
+# archive's. For lab/book/sql.md.
 #
 # usage: export.sh [SCALE [RUNS [OPTION…]]]      (by default 1 and 3; the logs of `workloads --of more-shapes`)
 #   OPTION…      of export: --level 19

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The presets of `binlogz bench` at full scale on a private server: the tables of docs/internals/measurements/bench.md.
+# The presets of `binlogz bench` at full scale on a private server: the tables of lab/book/bench.md.
 #
 # usage: presets.sh [PRESET…]          space and network without arguments; options of one alone stand with its name:
 #        presets.sh levels updates point-select 'insert --time 5 --threads 1,10,100,1000,5500'

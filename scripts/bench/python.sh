@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The Python package beside python-mysql-replication: rows a second and memory, of logs without compression, from a private server. For
-# docs/internals/measurements/python.md.
+# lab/book/python.md.
 #
 # usage: python.sh
 set -euo pipefail

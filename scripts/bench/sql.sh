@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `binlogz sql` side by side with what people use today. For docs/internals/measurements/sql.md. One run prints:
+# `binlogz sql` side by side with what people use today. For lab/book/sql.md. One run prints:
 #
 #   1. rows by table and operation: `mysqlbinlog -vvv | perl`, then `sql` over the log as it is, compressed and archived, and
 #      `stats` over the archive

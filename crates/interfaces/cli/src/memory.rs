@@ -7,7 +7,7 @@
 //! | 8 clients, two busy cores: one arena | 47 MiB, 5.2 s of CPU time | 116 MiB, 4.7 s |
 //! | transactions of 20 MB to four replicas, a debug build: large buffers apart | 65 MiB | 78 to 100 MiB |
 //!
-//! (`scripts/bench/relay.sh`; `cargo test -p binlogz --test relay large::`. For archives: docs/internals/measurements/archive.md.) glibc reads the
+//! (`scripts/bench/relay.sh`; `cargo test -p binlogz --test relay large::`. For archives: lab/book/archive.md.) glibc reads the
 //! variables when a process starts, so the program executes itself again, with the same process id and arguments. A user who
 //! sets the first of them keeps what was set.
 //!

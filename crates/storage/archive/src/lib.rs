@@ -4,7 +4,7 @@
 //! [`block`] packs each piece: its `layout` walks over the events and deals their fields out to columns, and
 //! `codec` codes each column; [`segment`] puts blocks into objects; [`format`](mod@format) has the bytes of
 //! indexes and the manifest; [`storage`] keeps the objects named by the manifest; [`restore`] goes the
-//! opposite way. `docs/internals/archive-format.md` describes the bytes of an archive.
+//! opposite way. `crates/storage/archive/FORMAT.md` describes the bytes of an archive.
 //!
 //! Imports between the folders run one way: `operations` → `segment` → `format` → `block` → `log`; `codec`
 //! and `storage` are at the bottom.

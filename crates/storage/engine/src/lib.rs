@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Variables have the server's names and rules ([`binlogz_variables`]). What `flush_log_at_commit` promises is in
-//! `docs/internals/engine.md`, with the tests that keep it.
+//! `crates/storage/engine/PROMISES.md`, with the tests that keep it.
 
 mod cache;
 mod compressors;

@@ -18,7 +18,7 @@
 //! [`BinlogStore`] knows two positions, *written* and *durable*, and readers see nothing after the durable
 //! one. After a failed write or sync it refuses writes, and serves what is durable, until it is reopened.
 //! Opening it runs recovery ([`RecoveryReport`]). [`Storage`] is what the store needs from a disk.
-//! `docs/internals/store.md` lists what it promises, and the test that keeps each promise. The transactions'
+//! `crates/storage/store/PROMISES.md` lists what it promises, and the test that keeps each promise. The transactions'
 //! origin and content are the caller's business: `binlogz-engine` writes its own, a relay writes what it
 //! receives.
 

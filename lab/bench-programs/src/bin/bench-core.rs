@@ -1,5 +1,5 @@
 //! Measures compress and expand side by side with zstd, on the five workloads at full scale, and holds laws 1 and 2 at
-//! that scale. Run through `scripts/bench/core.sh`; `docs/internals/measurements/core.md` has the figures and explains them.
+//! that scale. Run through `scripts/bench/core.sh`; `lab/book/core.md` has the figures and explains them.
 //!
 //! usage: `bench-core BINLOGZ [speed|laws]…`
 //!

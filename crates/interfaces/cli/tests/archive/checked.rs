@@ -151,7 +151,8 @@ fn whole_is_only_what_a_check_has_found_whole() {
 #[test]
 fn a_torn_closed_log_is_refused_or_kept_as_a_part() {
     let folder = Folder::new();
-    let case = format!("{}/../../storage/archive/tests/fixtures/torn-closed.000004", env!("CARGO_MANIFEST_DIR"));
+    let case =
+        format!("{}/../../storage/archive/tests/fixtures/torn-closed.000004", env!("CARGO_MANIFEST_DIR"));
     let case = fs::read(case).unwrap();
     let whole = LogBuilder::new(Release::MYSQL_9_7).transaction(&[b"one"]).transaction(&[b"two"]).take();
     for (what, torn) in [("a real one", &case[..]), ("one byte short", &whole[..whole.len() - 1])] {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::pages::{read, root};
+use crate::pages::{crate_folders, read};
 
 /// Lines of a source at which an example begins.
 fn examples(source: &str) -> Vec<usize> {
@@ -37,8 +37,7 @@ fn sources(folder: &Path, found: &mut Vec<String>) {
 #[test]
 fn every_example_of_the_docs_is_run() {
     let (mut without, mut with) = (0, 0);
-    for entry in fs::read_dir(root().join("crates")).unwrap() {
-        let path = entry.unwrap().path();
+    for path in crate_folders() {
         if !path.join("src/lib.rs").exists() {
             continue;
         }

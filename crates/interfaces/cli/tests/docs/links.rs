@@ -1,5 +1,5 @@
-//! Every relative link of every page leads to a file, and its anchor to a heading there. No network: other sites' pages
-//! are not asked for.
+//! Every link of every page that leads to one of our files leads to one that is there, and its anchor to a heading of it.
+//! No network: other sites' pages are not asked for.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,17 +7,25 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::pages::{read, root};
 
+/// The beginning of a link from a page of the book to a file of the repository that isn't in the book.
+const REPOSITORY: &str = "https://github.com/binlogz/binlogz/blob/main/";
+
+/// The folders of the checkout that have pages.
+const FOLDERS: [&str; 5] = ["docs", "samples", "lab", "crates", "packaging"];
+
 /// All pages, named from the checkout's root.
 fn pages() -> BTreeSet<PathBuf> {
     let root = root();
-    let (mut found, mut folders) = (BTreeSet::new(), vec![root.join("docs"), root.join("samples")]);
+    let (mut found, mut folders) = (BTreeSet::new(), Vec::from(FOLDERS.map(|folder| root.join(folder))));
     let top = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path());
     found.extend(top.filter(|path| path.is_file() && is_page(path)));
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                folders.push(path);
+                let built = ["target", "node_modules"].iter().any(|name| path.ends_with(name));
+                let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+                folders.extend(Some(path).filter(|_| !built && !hidden));
             } else if is_page(&path) {
                 found.insert(path);
             }
@@ -92,14 +100,20 @@ fn normal(path: &Path) -> PathBuf {
 
 /// The problem with a link of a page, if there is any.
 fn broken(page: &Path, target: &str) -> Option<String> {
-    if target.contains("://") || target.starts_with("mailto:") {
+    let in_repository = target.strip_prefix(REPOSITORY);
+    if in_repository.is_none() && (target.contains("://") || target.starts_with("mailto:")) {
         return None;
     }
-    let (file, anchor) = target.split_once('#').map_or((target, None), |(file, anchor)| (file, Some(anchor)));
-    let to = if file.is_empty() { page.to_path_buf() } else { normal(&page.parent().unwrap().join(file)) };
-    // The book has the pages of docs/ alone: a link out of it would lead nowhere there.
-    if page.starts_with("docs") && !to.starts_with("docs") {
-        return Some("leads out of docs/, and so out of the book".into());
+    let path = in_repository.unwrap_or(target);
+    let (file, anchor) = path.split_once('#').map_or((path, None), |(file, anchor)| (file, Some(anchor)));
+    let to = match (in_repository, file) {
+        (Some(_), file) => normal(Path::new(file)),
+        (None, "") => page.to_path_buf(),
+        (None, file) => normal(&page.parent().unwrap().join(file)),
+    };
+    // The book has the pages of docs/ alone: a relative link out of it would lead nowhere there.
+    if in_repository.is_none() && page.starts_with("docs") && !to.starts_with("docs") {
+        return Some(format!("leads out of docs/, and so out of the book: {REPOSITORY}{}", to.display()));
     }
     if !root().join(&to).exists() {
         return Some("no such file".into());
@@ -146,4 +160,7 @@ fn what_is_no_link_is_not_taken_for_one_and_bad_ones_are_seen() {
     assert!(broken(at, "reference/nothing.md").is_some());
     assert!(broken(at, "reference/commands.md#nothing").is_some());
     assert!(broken(at, "../README.md").is_some());
+    assert_eq!(broken(at, &format!("{REPOSITORY}README.md")), None);
+    assert!(broken(at, &format!("{REPOSITORY}nothing.md")).is_some());
+    assert!(broken(at, &format!("{REPOSITORY}README.md#nothing")).is_some());
 }

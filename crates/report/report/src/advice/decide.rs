@@ -34,7 +34,7 @@ const COMMIT_MAX: f64 = 10.0;
 /// The most that compressing may add to the typical commit, in milliseconds.
 const COMMIT_TYPICAL_MAX: f64 = 1.0;
 
-/// Processor times differ by a quarter from run to run, and from the server's own (docs/internals/measurements/advise.md).
+/// Processor times differ by a quarter from run to run, and from the server's own (lab/book/advise.md).
 const COST_FACTOR: f64 = 1.25;
 
 /// On a machine that was busy with something else they differ more: caches are shared, clocks change.

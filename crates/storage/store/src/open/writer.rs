@@ -13,7 +13,7 @@
 //! can try again. After any other error the store refuses writes until it is reopened. The in-memory view of
 //! the log (its files, its ends) changes only after the disk has changed.
 //!
-//! A crash at any `│` leaves a log that opens; `docs/internals/store.md` says what it then holds. A file is
+//! A crash at any `│` leaves a log that opens; `crates/storage/store/PROMISES.md` says what it then holds. A file is
 //! synced before its in-use flag is cleared, so only the last file can be torn.
 
 use std::sync::{Arc, MutexGuard};

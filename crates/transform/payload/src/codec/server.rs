@@ -7,7 +7,7 @@
 //! | 8.0.35 and later, 8.2 and later | sized | as set | the payload |
 //!
 //! Before 8.0.35 the level has no effect: bug 34833913. The first row was measured with 8.0.33, the last with 9.7.4
-//! (docs/internals/laws.md); the one between is known from its source alone.
+//! (lab/testing.md); the one between is known from its source alone.
 
 use binlogz_binlog::event::version_number;
 

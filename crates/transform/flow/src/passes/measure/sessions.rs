@@ -3,7 +3,7 @@
 //! A transaction compressed right after another finds code, tables and branch predictors warm. A server's
 //! session compresses one, then waits for its client and for the disk while its core sleeps or serves other
 //! sessions. The next one costs it 1.3 to 2.6 times the processor time
-//! (docs/internals/measurements/advise.md, "Small transactions").
+//! (lab/book/advise.md, "Small transactions").
 
 use std::hint::black_box;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The laws of compress and expand, over every real log there is and over logs built by hand; `docs/internals/laws.md` says
+//! The laws of compress and expand, over every real log there is and over logs built by hand; `lab/testing.md` says
 //! which test proves what, and where the limits are.
 
 mod bounded;
