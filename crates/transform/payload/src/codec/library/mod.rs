@@ -29,8 +29,15 @@ pub enum Library {
 const HELPER_PREFIX: &str = "binlogz-zstd-";
 
 impl Library {
-    /// All that binlogz knows, the newest first. MySQL 8.0.28 to 8.0.33 have 1.5.0. Other releases and packages have one
-    /// of the others: up to level 15 mostly any of them makes the same payloads.
+    /// All that binlogz knows, the newest first, each for a server that has it:
+    ///
+    /// - 1.5.7: MySQL 9.7, and Debian's packages, which link the system's library;
+    /// - 1.5.6: Anaconda's MySQL 9.3.0, whose package asks for zstd 1.5.6 or later;
+    /// - 1.5.5: Percona Server 8.4.3, whose build says `ZSTD_VERSION (bundled) is 1.5.5`;
+    /// - 1.5.2: conda-forge's MySQL 8.0.33, whose package asks for zstd 1.5.2 or later;
+    /// - 1.5.0: MySQL 8.0.28 to 8.0.33.
+    ///
+    /// Up to level 15 mostly any of them makes the same payloads.
     pub const ALL: [Library; 5] = [
         Library::Linked,
         Library::Helper("1.5.6"),
