@@ -139,6 +139,30 @@ fn every_link_leads_somewhere() {
     assert!(count > 60, "{count} links: are they still found?");
 }
 
+/// Files and folders of the checkout that a page names in code spans: `crates/format/binlog/src/frame.rs`, with a test of it or without.
+fn named_files(page: &str) -> Vec<String> {
+    let folders = ["crates/", "lab/", "scripts/", "docs/", "codecs/", "packaging/"];
+    let spans = page.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+    let paths = spans.filter_map(|span| span.split([' ', ':']).next());
+    let paths = paths.filter(|path| folders.iter().any(|folder| path.starts_with(folder)));
+    paths
+        .filter(|path| !path.contains(|c: char| "*<".contains(c) || c.is_ascii_uppercase()))
+        .map(String::from)
+        .collect()
+}
+
+#[test]
+fn every_file_that_a_page_for_contributors_names_is_there() {
+    let mut count = 0;
+    for page in ["ARCHITECTURE.md", "CONTRIBUTING.md", "lab/testing.md", "lab/README.md"] {
+        for path in named_files(&read(page)) {
+            assert!(root().join(&path).exists(), "{page}: {path} is not there");
+            count += 1;
+        }
+    }
+    assert!(count > 100, "{count} files: are they still found?");
+}
+
 #[test]
 fn the_book_has_every_page() {
     let summary = read("docs/SUMMARY.md");
@@ -155,6 +179,9 @@ fn what_is_no_link_is_not_taken_for_one_and_bad_ones_are_seen() {
     assert_eq!(targets(&prose(page)), ["a.md#b"]);
     let expected = ["a-page", "a-b-c-d", "a-b-c-d-1"].map(String::from);
     assert_eq!(anchors(page), expected.into());
+    let named =
+        named_files("run `lab/a.rs::test` of `crates/FLOOR/CRATE` by `scripts/b.sh --c`, not `c/d.rs`");
+    assert_eq!(named, ["lab/a.rs", "scripts/b.sh"]);
     let at = Path::new("docs/README.md");
     assert_eq!(broken(at, "reference/commands.md"), None);
     assert!(broken(at, "reference/nothing.md").is_some());
