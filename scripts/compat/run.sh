@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Who follows a MySQL source, directly and through the relay in each form: servers as replicas and sources, and
-# clients. Writes docs/reference/compatibility.md; half an hour. Fetches MySQL 8.0.33 (550 MB) and packages of npm;
+# clients. Writes lab/book/compatibility.md; half an hour. Fetches MySQL 8.0.33 (550 MB) and packages of npm;
 # what can't be had is not tried, and the page says so.
 # PARTS="clients sql" runs these parts of replicas, replicas-8.0, clients, forwarding, tls, sql and sources; the page's others stay as they are. PAGE names
 # another page. BINLOGZ_COMPAT_CLIENTS=NAME runs clients with NAME in their names, and prints instead of writing the page.
@@ -17,7 +17,7 @@ for tool in $tools; do
     scripts/get-tool.sh "$tool" >/dev/null || true
 done
 if [ -z "${BINLOGZ_COMPAT_CLIENTS:-}" ]; then
-    export BINLOGZ_COMPAT_PAGE=${PAGE:-$PWD/docs/reference/compatibility.md}
+    export BINLOGZ_COMPAT_PAGE=${PAGE:-$PWD/lab/book/compatibility.md}
     mkdir -p "$(dirname "$BINLOGZ_COMPAT_PAGE")"
 fi
 scripts/run-tests.sh --package binlogz --test compat -- --ignored --nocapture

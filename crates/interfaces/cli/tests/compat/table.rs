@@ -120,7 +120,7 @@ impl Page {
         let mut text = format!(
             "# Compatibility\n\nWritten by `make compat`; nothing here is edited by hand. binlogz {}, a source with \
              `binlog_transaction_compression = ON` at level 3, `binlog_row_metadata = FULL` and the default collation of its version. \
-             [CDC clients](../guides/cdc-clients.md) has the settings.\n\n\
+             [CDC clients](../../docs/guides/cdc-clients.md) has the settings.\n\n\
              *works*: every row, once, and after a restart in between. *stops*: it says why, and goes no further. \
              *silently wrong*: it says nothing, and lacks rows or has some twice. What stands in no table was not tried.\n",
             env!("CARGO_PKG_VERSION"),
