@@ -557,19 +557,21 @@ fn every_test_that_the_invariants_name_is_there() {
     assert!(count > 60, "{count}");
 }
 
+/// The walks of ARCHITECTURE.md.
+const WALKS: [&str; 7] = [
+    "Compress a file",
+    "Serve `uncompressed` from a compressed store",
+    "Restore one GTID",
+    "Print a log with `dump`",
+    "Take a DELETE back with `undo`",
+    "Ask in SQL",
+    "Bring a server forward with `recover`",
+];
+
 #[test]
 fn every_step_of_the_walks_is_a_file_that_is_there() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let page = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
-    const WALKS: [&str; 7] = [
-        "Compress a file",
-        "Serve `uncompressed` from a compressed store",
-        "Restore one GTID",
-        "Print a log with `dump`",
-        "Take a DELETE back with `undo`",
-        "Ask in SQL",
-        "Bring a server forward with `recover`",
-    ];
     for heading in WALKS {
         let (_, walk) =
             page.split_once(&format!("### {heading}\n")).unwrap_or_else(|| panic!("no {heading}"));

@@ -64,15 +64,12 @@ fn without_shared(help: &str, shared: &mut BTreeMap<String, u32>) -> String {
             named.extend(words.split([' ', '[']).find(|word| word.starts_with("--")).map(String::from));
             continue;
         }
-        let is_empty_heading = |last: &Vec<&str>| last.first() == Some(&"Options:");
-        if !is_option(part.first().unwrap()) && kept.last().is_some_and(is_empty_heading) {
-            kept.pop();
+        if !is_option(part.first().unwrap()) {
+            pop_empty_heading(&mut kept);
         }
         kept.push(part);
     }
-    if kept.last().is_some_and(|last| last.first() == Some(&"Options:")) {
-        kept.pop();
-    }
+    pop_empty_heading(&mut kept);
     let text = kept.concat().join("\n");
     let also = if named.is_empty() {
         String::new()
@@ -80,6 +77,13 @@ fn without_shared(help: &str, shared: &mut BTreeMap<String, u32>) -> String {
         format!("\nAs in several commands: {}\n", named.join(" "))
     };
     format!("{}\n{also}", text.trim_end())
+}
+
+/// Takes the heading of the options away that has none left.
+fn pop_empty_heading(kept: &mut Vec<Vec<&str>>) {
+    if kept.last().is_some_and(|last| last.first() == Some(&"Options:")) {
+        kept.pop();
+    }
 }
 
 /// The commands that a help text lists.
