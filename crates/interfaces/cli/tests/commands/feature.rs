@@ -538,7 +538,7 @@ fn names_that_others_chose_do_not_write_to_the_terminal() {
 #[test]
 fn every_test_that_the_invariants_name_is_there() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
-    let page = std::fs::read_to_string(root.join("docs/internals/invariants.md")).unwrap();
+    let page = std::fs::read_to_string(root.join("lab/invariants.md")).unwrap();
     let (mut file, mut count) = (String::new(), 0);
     for name in
         page.lines().filter(|line| line.starts_with('|')).flat_map(|line| line.split('`').skip(1).step_by(2))
