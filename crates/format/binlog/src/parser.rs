@@ -35,7 +35,7 @@ pub trait Check: Sized {
     /// Whether the checksum of the bytes must be computed.
     const COMPARES: bool;
 
-    /// Of an event whose bytes give `computed`.
+    /// The result for an event with this stored checksum, whose bytes give `computed`.
     fn of(stored: Option<u32>, computed: impl FnOnce() -> u32) -> Result<Self>;
 }
 

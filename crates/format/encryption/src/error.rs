@@ -75,7 +75,7 @@ pub enum Error {
     /// The keyring has keys of more than one server, and the caller did not say whose to encrypt with.
     #[error("the keyring has keys of several servers, one must be chosen: {servers}")]
     SeveralServers {
-        /// Their server_uuids.
+        /// The servers' server_uuids.
         servers: String,
     },
     /// The operating system gave no random bytes.

@@ -99,13 +99,13 @@ typedef struct {
 typedef struct {
     // The kind of the value.
     binlogz_kind kind;
-    // Of BINLOGZ_INTEGER and BINLOGZ_TIMESTAMP.
+    // The value of BINLOGZ_INTEGER and BINLOGZ_TIMESTAMP.
     int64_t integer;
-    // Of BINLOGZ_NATURAL.
+    // The value of BINLOGZ_NATURAL.
     uint64_t natural;
-    // Of BINLOGZ_REAL.
+    // The value of BINLOGZ_REAL.
     double real;
-    // Of BINLOGZ_TEXT and BINLOGZ_BYTES; they hold until the next change.
+    // The value of BINLOGZ_TEXT and BINLOGZ_BYTES; it holds until the next change.
     const uint8_t *bytes;
     // How many bytes.
     size_t length;

@@ -49,20 +49,20 @@ pub enum binlogz_kind {
 pub struct binlogz_value {
     /// The kind of the value.
     pub kind: binlogz_kind,
-    /// Of BINLOGZ_INTEGER and BINLOGZ_TIMESTAMP.
+    /// The value of BINLOGZ_INTEGER and BINLOGZ_TIMESTAMP.
     pub integer: i64,
-    /// Of BINLOGZ_NATURAL.
+    /// The value of BINLOGZ_NATURAL.
     pub natural: u64,
-    /// Of BINLOGZ_REAL.
+    /// The value of BINLOGZ_REAL.
     pub real: f64,
-    /// Of BINLOGZ_TEXT and BINLOGZ_BYTES; they hold until the next change.
+    /// The value of BINLOGZ_TEXT and BINLOGZ_BYTES; it holds until the next change.
     pub bytes: *const u8,
     /// How many bytes.
     pub length: usize,
 }
 
 impl binlogz_value {
-    /// Of a column that isn't there.
+    /// The value of a column that isn't there.
     pub(crate) const ABSENT: Self = Self::of(binlogz_kind::BINLOGZ_ABSENT);
 
     const fn of(kind: binlogz_kind) -> Self {

@@ -140,7 +140,7 @@ struct Fields {
 }
 
 impl Fields {
-    /// Of two fields of one name, the inner one counts.
+    /// Sets a field. If two fields have one name, the inner one counts.
     fn set(&mut self, field: &Field, value: Value) {
         self.put(field.name(), value);
     }
@@ -220,7 +220,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
     }
 }
 
-/// Of an event and the spans around it.
+/// The fields of an event and of the spans around it.
 fn fields_of<S: Subscriber + for<'a> LookupSpan<'a>>(event: &Event<'_>, context: &Context<'_, S>) -> Fields {
     let mut fields = Fields::default();
     for span in context.event_scope(event).into_iter().flat_map(|scope| scope.from_root()) {

@@ -111,7 +111,7 @@ impl Progress {
         Progress { bar, done: Arc::default(), begun, started: Instant::now() }
     }
 
-    /// So many bytes are done.
+    /// Sets the number of bytes that are done.
     pub(crate) fn at(&self, bytes: u64) {
         match self.begun {
             Some(begin) => {
@@ -125,7 +125,7 @@ impl Progress {
         }
     }
 
-    /// So many more bytes are done.
+    /// Adds to the number of bytes that are done.
     pub(crate) fn add(&self, bytes: u64) {
         self.bar.inc(bytes);
     }

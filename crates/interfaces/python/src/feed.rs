@@ -49,7 +49,7 @@ type Batch = Result<Vec<Gathered>, Trouble>;
 pub(crate) struct Feed {
     batches: Mutex<Receiver<Batch>>,
     hang_up: Option<HangUp>,
-    /// Nobody wants more: also those that wait for it now.
+    /// The feed was closed: readers that wait for a batch get none.
     is_closed: AtomicBool,
     /// The process that has the thread. One that is forked from it has a copy of the queue, which nobody fills, and of the connection.
     process: u32,

@@ -123,7 +123,7 @@ pub(crate) struct Gatherer<'a> {
     expanded: Vec<u8>,
     /// Bad bytes in an event, and where.
     pub(crate) failed: Option<BinlogError>,
-    /// Nobody wants more.
+    /// The reader needs no more events.
     pub(crate) is_over: bool,
 }
 

@@ -17,7 +17,7 @@ use crate::value::{NULL_SOURCE, Style, made};
 #[pyclass(frozen, module = "binlogz")]
 pub(crate) struct Rows {
     content: RowsContent,
-    /// Their table.
+    /// The table that the rows belong to.
     #[pyo3(get)]
     table: Py<Table>,
 }

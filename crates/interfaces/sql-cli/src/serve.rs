@@ -35,9 +35,9 @@ const IDLE_MINUTES: NonZeroU64 = NonZeroU64::new(30).unwrap();
 /// Ten minutes.
 const TIMEOUT_SECONDS: NonZeroU64 = NonZeroU64::new(600).unwrap();
 const PLANNING_TIME: Duration = Duration::from_secs(10);
-/// Of a worker: the folder of its server's temporary files. Its value says that the process is one.
+/// An environment variable for workers: the folder of the server's temporary files. A process that has it is a worker.
 const WORKER: &str = "BINLOGZ_SQL_WORKER";
-/// Of a worker: the file with CREATE TABLE statements that its server read.
+/// An environment variable for workers: the file with CREATE TABLE statements that the server read.
 const WORKER_SCHEMA: &str = "BINLOGZ_SQL_WORKER_SCHEMA";
 /// Threads for connections; queries have their own.
 const CONNECTION_THREADS: usize = 2;

@@ -21,7 +21,7 @@ use crate::Tell;
 
 /// Connections at once. A process may have 1,024 files by default, and workers need some.
 const CONNECTIONS_MAX: usize = 600;
-/// Of them, those without a session: one more ends the oldest, of the address that has most of them.
+/// Connections without a session, among these: one more ends the oldest, of the address that has most of them.
 const STRANGERS_MAX: usize = 200;
 /// How long a connection may be without a session.
 const LOGIN_TIME: Duration = Duration::from_secs(30);

@@ -23,7 +23,7 @@ use std::io;
 use prost::bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Of a frame: rows of a batch are cut into messages of some megabytes, but a row is not.
+/// Bytes of a frame. The rows of a batch are cut into messages of some megabytes, but a row is not.
 const FRAME_SIZE_MAX: usize = 1 << 30;
 
 /// The kind of a frame.
@@ -123,7 +123,7 @@ pub(crate) struct Asked {
     /// Bytes of memory.
     pub(crate) memory: u64,
     pub(crate) statement: String,
-    /// Of its parameters: one row, as Arrow's IPC stream; empty: none.
+    /// The values of the statement's parameters: one row, as Arrow's IPC stream; empty: none.
     pub(crate) values: Bytes,
 }
 

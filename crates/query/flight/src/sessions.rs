@@ -17,7 +17,7 @@ use crate::workers::Planned;
 
 /// Sessions at once; more are refused.
 const SESSIONS_MAX: usize = 10_000;
-/// Of them, those of one account.
+/// Sessions of one account, among these.
 const SESSIONS_OF_ACCOUNT_MAX: usize = 1000;
 /// Statements that a session has prepared and not closed.
 const STATEMENTS_MAX: usize = 1000;
@@ -28,7 +28,7 @@ const PREPARED_MAX: usize = 64 << 20;
 const RUNNING_MAX: usize = 256;
 /// The message for a client whose session has ended.
 pub(crate) const SESSION_ENDED: &str = "the session has ended: log in again";
-/// Of tokens, and of the names of prepared statements.
+/// Bytes of tokens, and of the names of prepared statements.
 const SECRET_SIZE: usize = 32;
 
 /// All sessions.

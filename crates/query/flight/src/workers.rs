@@ -68,7 +68,7 @@ pub struct StatementLimits {
     pub memory: usize,
     /// Queries that run at once; others wait.
     pub queries: usize,
-    /// Of them, those of one account.
+    /// Queries of one account that run at once, among these.
     pub queries_of_account: usize,
     /// How long a query may run.
     pub time: Duration,

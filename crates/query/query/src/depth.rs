@@ -136,7 +136,7 @@ struct Level {
     below: usize,
     /// Levels of the tree that a comma does not end.
     over_commas: usize,
-    /// Of the part since the last comma.
+    /// Levels of the tree in the part since the last comma.
     part: usize,
     /// The deepest level of brackets in that part.
     inner: usize,

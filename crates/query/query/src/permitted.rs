@@ -5,7 +5,7 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement};
 
-/// Whose statements they are.
+/// The kind of user whose statements run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Permitted {
     /// Statements of the user of this process: also views, settings and prepared statements, which end with it.

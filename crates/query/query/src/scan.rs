@@ -135,7 +135,7 @@ pub(crate) struct Counts {
     pub(crate) bytes_read: Count,
     pub(crate) blocks_read: Count,
     pub(crate) blocks_skipped: Count,
-    /// Of those read: the ones of which only some columns were unpacked.
+    /// Blocks, among those read, of which only some columns were unpacked.
     blocks_picked: Count,
     pub(crate) logs_skipped: Count,
 }

@@ -42,7 +42,7 @@ use crate::watch::http::History;
 use binlogz_store::Damage;
 use binlogz_variables::CompressionVariables;
 
-/// Longer than a client's thread needs to notice that its connection is closed.
+/// How long to wait for clients: longer than a client's thread needs to notice that its connection is closed.
 const CLIENTS_PATIENCE: Duration = Duration::from_secs(30);
 /// How long a source's files may stay in use after its threads have ended, by threads of clients for example.
 const RELEASE_PATIENCE: Duration = Duration::from_secs(10);

@@ -32,7 +32,7 @@ const TICK: Duration = Duration::from_millis(5);
 /// The sources of a relay: opened, opened again where that failed, replaced when the configuration changes.
 pub(crate) struct Sources {
     slots: Mutex<Vec<Slot>>,
-    /// Of what all sources share.
+    /// Counters and log lines of the state that all sources share.
     telemetry: Arc<Telemetry>,
     common: Common,
     /// Where clients of all sources arrive.
@@ -68,7 +68,7 @@ enum State {
 }
 
 impl State {
-    /// Of a source whose thread was begun; without one it is tried again later.
+    /// The state after a source's thread was begun; without a thread the source is tried again later.
     fn begun(thread: &Option<thread::JoinHandle<()>>) -> State {
         if thread.is_some() { State::Opening } else { State::Failed }
     }

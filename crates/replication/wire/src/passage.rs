@@ -38,7 +38,7 @@ enum Expected {
     Columns(u64),
     Rows,
     Prepared,
-    /// So many lists of definitions, each with its EOF.
+    /// This many lists of definitions, each with its EOF.
     Definitions(u8),
     Nothing,
 }

@@ -64,7 +64,7 @@ pub trait LinePrinter {
 /// Transactions of which all lines were made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Finished {
-    /// Their GTIDs.
+    /// GTIDs of the transactions.
     pub gtids: Vec<Gtid>,
     /// Whether there were some without.
     pub has_anonymous: bool,

@@ -146,7 +146,7 @@ fn has_all(relay: &Relay, source: &MysqlSandbox) -> Result<(), Failure> {
 
 /// The replicas: each in a thread that lasts as long as the process.
 struct Clients {
-    /// Of the relay; another one after its restart.
+    /// The relay's port; another one after its restart.
     port: AtomicU64,
     /// How far each has the log: the offset in its last file.
     ends: Vec<AtomicU64>,

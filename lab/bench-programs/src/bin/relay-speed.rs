@@ -236,7 +236,7 @@ impl Bench<'_> {
     }
 }
 
-/// Of a process, since it began.
+/// Processor time of a process since it began, in seconds.
 fn cpu_seconds(pid: u32) -> Result<f64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).map_err(failed("read /proc"))?;
     // Behind the name in parentheses: state, and ten fields more, then the two.

@@ -70,7 +70,7 @@ pub struct Cost {
     pub expanding_s: Option<f64>,
     /// Operations on the binary log's files (`wait/io/file/sql/binlog`).
     pub binlog_io_count: Option<u64>,
-    /// Their seconds.
+    /// Seconds that these operations took.
     pub binlog_io_s: Option<f64>,
     /// Bytes that they wrote.
     pub binlog_io_bytes: Option<u64>,
@@ -85,9 +85,9 @@ pub struct Compression {
     pub compression_type: String,
     /// Transactions.
     pub transactions: u64,
-    /// Their bytes in the log, without events around them.
+    /// Bytes of the transactions in the log, without events around them.
     pub compressed_bytes: u64,
-    /// Their bytes before.
+    /// Bytes of the transactions before compression.
     pub uncompressed_bytes: u64,
 }
 

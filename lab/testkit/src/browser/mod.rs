@@ -12,7 +12,7 @@ const PROBE: &str = include_str!("probe.js");
 
 /// A phone, a tablet, a desktop.
 const WIDTHS: [u32; 3] = [390, 768, 1440];
-/// Nobody looks at it: the frames are of any height.
+/// Size of the browser's window, which nobody sees: the frames are of any height.
 const WINDOW: (u32, u32) = (1600, 1200);
 
 /// The result of loading a page.

@@ -12,7 +12,7 @@ mod fuzz;
 
 /// Runs of each target: enough to show that it works at all.
 const RUNS: u64 = 1000;
-/// Of targets that compress or unpack each time, which takes long in a debug build.
+/// Runs of targets that compress or unpack each time, which takes long in a debug build.
 const SLOW_RUNS: u64 = 100;
 const SLOW: [&str; 4] = ["payload", "rows", "archive_block", "archive_object"];
 /// As many logs of the corpus are packed for the targets of archives.

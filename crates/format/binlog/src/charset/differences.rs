@@ -204,7 +204,7 @@ pub(super) const SJIS: &[CodeRun] = &[
     (0xfa80, 0xfafc, 0x0), (0xfb40, 0xfb7e, 0x0), (0xfb80, 0xfbfc, 0x0), (0xfc40, 0xfc4b, 0x0),
 ];
 
-/// Of each character set: a collation, how many codes above 7f have a character, and the CRC-32 of all of them, each
+/// For each character set: a collation, how many codes above 7f have a character, and the CRC-32 of all of them, each
 /// code with its character as little-endian numbers of four bytes.
 #[cfg(test)]
 pub(super) const DIGESTS: &[(&str, u64, usize, u32)] = &[

@@ -285,7 +285,7 @@ use super::multi_byte::CodeRun;
     pub(super) fn digests(lines: &str) -> String {
         format!(
             "
-/// Of each character set: a collation, how many codes above 7f have a character, and the CRC-32 of all of them, each
+/// For each character set: a collation, how many codes above 7f have a character, and the CRC-32 of all of them, each
 /// code with its character as little-endian numbers of four bytes.
 #[cfg(test)]
 pub(super) const DIGESTS: &[(&str, u64, usize, u32)] = &[

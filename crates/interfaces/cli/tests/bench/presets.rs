@@ -14,7 +14,7 @@ use binlogz_testkit::tool::require;
 use binlogz_testkit::{Tool, require_tool};
 use serde_json::Value;
 
-/// Of a terminal that nobody made wider.
+/// Columns of a terminal that nobody made wider.
 const COLUMNS: usize = 80;
 
 fn rows<'a>(results: &'a Value, table: &str) -> &'a [Value] {

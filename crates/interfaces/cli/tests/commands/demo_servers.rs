@@ -15,7 +15,7 @@ use crate::common::{Folder, terminal};
 /// Two busy cores, and more.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Of a terminal that nobody made wider.
+/// Columns of a terminal that nobody made wider.
 const COLUMNS: usize = 80;
 
 /// Processes whose command names this folder, as servers, relay and guards do.

@@ -36,7 +36,7 @@ pub(crate) fn cutting(to: u16, seed: u64, cuts: u64) -> (u16, Arc<AtomicU64>) {
     (port, count)
 }
 
-/// So many bytes, then nothing in either direction.
+/// Carries `budget` bytes, then nothing in either direction.
 fn carry(mut from: TcpStream, mut to: TcpStream, mut budget: u64) {
     let mut buffer = vec![0; 64 << 10];
     while budget > 0 {

@@ -96,12 +96,12 @@ struct Relays {
     /// The relay that passes on to the source whatever it does not answer itself.
     forwarding: Relay,
     folders: [Folder; 2],
-    /// Of the usual one.
+    /// The configuration of the usual relay.
     configuration: Configuration,
 }
 
 impl Relays {
-    /// They have all of the source.
+    /// Starts relays of a source, and waits until they have all of its log.
     fn of(source: &MysqlSandbox) -> Relays {
         let folders = [Folder::new(), Folder::new()];
         let configuration = configuration(&folders[0], source, "");

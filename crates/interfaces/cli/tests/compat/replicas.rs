@@ -13,7 +13,7 @@ const POLL: Duration = Duration::from_millis(200);
 /// An error that stays so long is not one of a connection that is tried again.
 const ERROR_STAYS: Duration = Duration::from_secs(6);
 
-/// Whom a replica follows, and where from by position.
+/// The server that a replica follows, and where it begins by position.
 #[derive(Clone, Copy)]
 pub(crate) struct Followed {
     pub(crate) port: u16,

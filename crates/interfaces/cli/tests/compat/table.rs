@@ -12,7 +12,7 @@ pub(crate) enum Verdict {
     Stops(String),
     /// It says nothing, and lacks rows or has too many.
     Differs(String),
-    /// Nobody has tried.
+    /// It was not tried, for this reason.
     NotTried(String),
 }
 

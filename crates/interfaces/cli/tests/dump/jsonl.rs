@@ -29,7 +29,7 @@ fn is_row(line: &Value) -> bool {
     matches!(line["type"].as_str(), Some("insert" | "update" | "delete"))
 }
 
-/// Of a row, as mysqlbinlog shows it: `INSERT INTO`, the table, the columns' texts of each image.
+/// A row as mysqlbinlog shows it: `INSERT INTO`, the table, the columns' texts of each image.
 #[derive(Debug)]
 struct ShownRow {
     table: String,

@@ -9,7 +9,7 @@ use binlogz_testkit::{Installed, MariadbSandbox, MysqlSandbox, Tool, require_too
 
 const PLAIN: [&str; 1] = ["--ssl-mode=DISABLED"];
 
-/// So many transactions of about a kilobyte, which compress well.
+/// `count` transactions of about a kilobyte, which compress well.
 fn inserts(count: usize, tag: &str) -> String {
     let insert = |number: usize| {
         let table = number % 4;

@@ -86,7 +86,7 @@ pub struct Exported {
     pub tables: usize,
     /// Files.
     pub files: usize,
-    /// Their bytes.
+    /// Bytes of these files.
     pub bytes: u64,
     /// Transactions that were left out, since their end is not in the logs.
     pub incomplete: u64,

@@ -21,7 +21,7 @@ use super::manifest::sha256;
 const NAME_MAX: usize = 255;
 /// The longest name of a data set's folder: two of them and the rest of a path also fit in an object's name (1,024 bytes in S3).
 const FOLDER_MAX: usize = 160;
-/// Of a longer one: bytes of its beginning, and digits of the hash (128 bits: no two names have the same).
+/// How a longer name is shortened: bytes of its beginning, and digits of the hash (128 bits: no two names have the same).
 const BEGINNING_MAX: usize = 100;
 const HASH_DIGITS: usize = 32;
 /// How names of files end.

@@ -18,7 +18,7 @@ use crate::pass::{
 };
 use crate::table::{Structure, Table};
 
-/// Their GTIDs, in order; `None` for those without.
+/// The GTIDs of the transactions that this session committed, in order; `None` for those without.
 pub(crate) fn committed(connect: &ConnectOptions, place: &Place) -> Result<Vec<Option<String>>, ApplyError> {
     let trouble = |error| ApplyError::server("asking for the binary log", error, NOTHING_YET);
     let logs = ServerLogs::open(connect, &place.log, place.position).map_err(trouble)?;

@@ -114,7 +114,7 @@ pub(crate) struct Cascades {
     layouts: Vec<Layout>,
     constraints: Vec<Constraint>,
     known: Vec<Known>,
-    /// Of each constraint: parents' rows that were chosen and met it, children found.
+    /// For each constraint: how many chosen parents' rows met it, and how many children were found.
     tallies: Vec<(u64, u64)>,
 }
 

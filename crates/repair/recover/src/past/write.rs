@@ -40,7 +40,7 @@ pub(super) struct LiveColumn {
     pub(super) name: String,
     /// In small letters.
     pub(super) data_type: String,
-    /// Of text.
+    /// Character set of a text column.
     pub(super) charset: Option<String>,
 }
 

@@ -57,7 +57,7 @@ pub(crate) struct FileColumn {
     pub(crate) type_name: String,
     pub(crate) is_generated: bool,
     pub(super) is_unsigned: bool,
-    /// Of an ENUM or SET.
+    /// Members of an ENUM or SET column.
     members: Vec<String>,
 }
 

@@ -28,9 +28,9 @@ use crate::log::parts::FilePart;
 
 /// A transaction that reaches over a multiple of this, in the stored file, ends a block.
 const STEP: u64 = 64 << 10;
-/// So does a transaction with which a block reaches this size.
+/// A transaction with which a block reaches this size ends the block.
 const SIZE_MAX: u64 = 128 << 10;
-/// And so does the last of this many.
+/// The last of this many transactions ends a block.
 const TRANSACTIONS_MAX: usize = 256;
 
 /// How many bytes to read at a time of a block that isn't in memory.

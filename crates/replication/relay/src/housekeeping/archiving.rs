@@ -53,7 +53,7 @@ pub struct ArchiveOptions {
 const FAILING_MAX: Duration = Duration::from_secs(60);
 
 impl ArchiveOptions {
-    /// Longer than an object storage that is being restarted, and than a pause of its network.
+    /// How long archiving may stand still: longer than the restart of an object storage, and than a pause of its network.
     pub const OVERDUE: Duration = Duration::from_secs(15 * 60);
     /// Bytes a second at which a file is archived at least, unless `archive_rate` is lower: a core packs several times as much.
     pub const SPEED_MIN: u64 = 1 << 20;

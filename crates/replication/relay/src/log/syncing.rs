@@ -46,7 +46,7 @@ struct State {
     /// Since when anything is unsynced.
     since: Option<Instant>,
     transactions: u64,
-    /// Nobody writes any more.
+    /// Nothing more will be written.
     is_over: bool,
 }
 

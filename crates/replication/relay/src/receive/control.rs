@@ -51,7 +51,7 @@ struct Inner {
     since: Instant,
     server: String,
     wanted: bool,
-    /// Nobody will start it again.
+    /// Receiving will not start again.
     is_over: bool,
     /// Why receiving ended, if something failed, here or while syncing the log.
     failure: Option<String>,

@@ -29,7 +29,7 @@ pub(crate) struct Sizes {
 pub(crate) struct Payload {
     compression: CompressionType,
     size: u64,
-    /// Of the events inside.
+    /// Bytes of the events inside.
     uncompressed: u64,
 }
 

@@ -62,10 +62,10 @@ const SPOOL_SIZE: usize = 8 << 20;
 /// Whole transactions, one after the other, as received.
 pub(crate) struct Batch {
     pub(crate) spool: Spool,
-    /// Their offset in the source's file.
+    /// Offset of the transactions in the source's file.
     pub(crate) offset: u64,
     pub(crate) context: LogContext,
-    /// Of the server whose file it is.
+    /// Generation of the server whose file it is.
     pub(crate) generation: ServerGeneration,
     /// Whether the file's format description allows payloads.
     pub(crate) announced: bool,

@@ -13,7 +13,7 @@ use crate::serve::transport::ServerTls;
 use crate::telemetry::Telemetry;
 
 pub(crate) struct Door {
-    /// Of what all sources share.
+    /// Counters and log lines of the state that all sources share.
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) listeners: Listeners,
     pub(crate) gate: Gate,

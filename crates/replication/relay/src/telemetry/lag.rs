@@ -91,7 +91,7 @@ impl Lag {
         state.more_since.get_or_insert(now);
     }
 
-    /// They were dealt with. `drained`: nothing more is at hand, and no transaction is open.
+    /// The events at hand were dealt with. `drained`: nothing more is at hand, and no transaction is open.
     pub(crate) fn ends(
         &self,
         (now, ours): (Instant, u64),

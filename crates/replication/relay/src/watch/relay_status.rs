@@ -27,7 +27,7 @@ pub struct RelayStatus {
     pub tls_fingerprint: Option<String>,
     /// Errors since the start that belong to no source, by kind.
     pub errors: BTreeMap<&'static str, u64>,
-    /// Of these, the newest first.
+    /// The newest errors that belong to no source, the newest first.
     pub last_errors: Vec<RememberedError>,
     /// The sources, in the order of the configuration.
     pub sources: Vec<NamedStatus>,

@@ -70,7 +70,7 @@ pub struct LineageStatus {
     pub state: LineageState,
     /// How many files.
     pub files: usize,
-    /// Of all of them, on disk.
+    /// Bytes of all files, on disk.
     pub bytes: u64,
     /// Where the log ends, as it is stored.
     pub end: Option<LogPosition>,
@@ -113,7 +113,7 @@ pub struct LogStatus {
     pub files: usize,
     /// The oldest one.
     pub first_file: String,
-    /// Of all of them, on disk.
+    /// Bytes of all files, on disk.
     pub bytes: u64,
     /// The end of the source's log, as far as we know.
     pub written: LogPosition,

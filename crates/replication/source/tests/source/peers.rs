@@ -8,7 +8,7 @@ use binlogz_source::wire::auth::Password;
 use binlogz_source::wire::packet::PacketWriter;
 use binlogz_source::{ConnectOptions, Connection, PasswordOption, SslMode};
 
-/// Of a MySQL 9.7.4, its nonce replaced.
+/// The greeting of a MySQL 9.7.4, its nonce replaced.
 const GREETING: &[u8] = b"\x0a9.7.4\0\x0b\0\0\0abcdefgh\0\xff\xff\xff\x02\0\xff\xdf\x15\
     \0\0\0\0\0\0\0\0\0\0ijklmnopqrst\0caching_sha2_password\0";
 

@@ -62,7 +62,7 @@ pub struct ClientSession {
     waiting_since: Duration,
     doing: String,
     compression: Option<Compression>,
-    /// Of the last answer.
+    /// Columns of the last answer.
     columns: Vec<AnswerColumn>,
     affected_rows: u64,
 }

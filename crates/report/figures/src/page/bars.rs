@@ -34,11 +34,11 @@ pub enum Paint {
     Quiet,
     /// The subject of the chart.
     First,
-    /// Another.
+    /// A second subject.
     Second,
-    /// And another.
+    /// A third subject.
     Third,
-    /// And another.
+    /// A fourth subject.
     Fourth,
     /// Figures that others measured elsewhere: hatched.
     Elsewhere,

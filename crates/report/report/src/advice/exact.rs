@@ -14,8 +14,8 @@ use crate::stats::size_class::class_of;
 /// One transaction in this many is expanded again, to measure the time that takes.
 const EXPANDED: u64 = 16;
 
-/// Of small transactions after the first ones, one in this many is timed and represents the others: reading
-/// the clock twice for each took a seventh of the run.
+/// How seldom small transactions are timed: after the first ones, one in this many is timed and represents the others.
+/// Reading the clock twice for each took a seventh of the run.
 const TIMED: u64 = 4;
 /// The number of transactions that a worker times completely, and the size in bytes from which each is timed.
 const TIMED_FIRST: u64 = 1000;

@@ -244,7 +244,7 @@ impl Figures {
         self.classes.iter().map(|class| class.transactions).sum()
     }
 
-    /// Their bytes in the log without compression.
+    /// Bytes in the log of the transactions that would be compressed, without compression.
     pub(super) fn eligible_plain(&self) -> u64 {
         self.classes.iter().map(|class| class.plain).sum()
     }

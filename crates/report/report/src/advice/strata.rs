@@ -17,7 +17,7 @@ use crate::stats::TableName;
 /// The number of strata in a class.
 pub(super) const BUCKETS: usize = 16;
 
-/// Of fewer units nobody can tell how the stratum's differ.
+/// The fewest units from which we can tell how much the units of a stratum differ.
 const UNITS_ALONE: f64 = 3.0;
 
 /// The possible error of taking the beginning of a transaction for the rest, as a fraction of the rest.
@@ -49,7 +49,7 @@ pub(super) fn bucket(tables: &[(Arc<TableName>, u64)]) -> usize {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Known {
     pub(super) transactions: u64,
-    /// Their known size: bytes in the log, or the output of the fast level.
+    /// Known size of the transactions: bytes in the log, or the output of the fast level.
     pub(super) x: u64,
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Place {
     pub(super) position: u64,
     pub(super) end_log_pos: u32,
     pub(super) inside: Option<InsidePayload>,
-    /// Of a table map.
+    /// The table of a table map.
     pub(super) table: Option<TableId>,
 }
 

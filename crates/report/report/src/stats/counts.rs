@@ -43,7 +43,7 @@ pub struct Totals {
     pub transactions: u64,
     /// The number of compressed transactions.
     pub compressed_transactions: u64,
-    /// Their row changes.
+    /// Row changes of the transactions.
     pub rows: RowCounts,
     /// Bytes of their events without compression, not counting GTID events and checksums.
     pub uncompressed_bytes: u64,

@@ -122,7 +122,7 @@ struct Present {
     role: Role,
     /// The columns that they have.
     columns: Vec<usize>,
-    /// Of partial updates.
+    /// Whether the images are of partial updates.
     partial: bool,
 }
 

@@ -98,7 +98,7 @@ pub struct ContentsEntry {
     pub at: u64,
     /// Size of the contents in the object, in bytes.
     pub size: u64,
-    /// Their CRC-32.
+    /// CRC-32 of the contents.
     pub crc32: u32,
 }
 

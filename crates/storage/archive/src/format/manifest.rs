@@ -397,7 +397,7 @@ impl Ends<'_> {
         Some(Ends { before: rest.strip_suffix(CHECKSUM)?, told })
     }
 
-    /// Of the manifest without its checksum.
+    /// Checksum of the manifest without its checksum.
     fn checksum(&self) -> u32 {
         let mut hasher = crc32fast::Hasher::new();
         hasher.update(self.before);

@@ -7,7 +7,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longer than a key service over a slow line takes with its own retries, or a person to type a passphrase.
+/// How long a command may take: longer than a key service over a slow line takes with its own retries, or a person to
+/// type a passphrase.
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Runs a command of the shell, and returns its output. It stays in this process's group, so that it may ask at the terminal.

@@ -232,7 +232,7 @@ fn another_key_opens_the_archive_and_objects_stay() {
     assert!(plain.change_key(&key(&dir, 9)).unwrap_err().to_string().contains("not encrypted"));
 }
 
-/// Of two runs that begin an archive at once, each with a data key of its own, one must begin again.
+/// If two runs begin an archive at once, each with a data key of its own, one must begin again.
 #[test]
 fn what_was_encrypted_for_another_archive_is_never_named() {
     let dir = tempfile::tempdir().unwrap();

@@ -16,7 +16,7 @@ const LOG: &str = "binlog.000003";
 /// More than a manifest itself has.
 const MANY: usize = 2_000;
 
-/// So many entries like this one, after one another.
+/// `count` entries like this one, with numbered names.
 pub(crate) fn entries(model: &FileEntry, count: usize) -> Vec<FileEntry> {
     let one = |number: usize| FileEntry {
         name: format!("many.{number:06}").try_into().unwrap(),

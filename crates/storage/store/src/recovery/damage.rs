@@ -81,9 +81,9 @@ impl fmt::Display for Damage {
 /// The known damage of a log.
 #[derive(Debug, Default)]
 pub(crate) struct Damages {
-    /// Of the last file: nothing is written while there is any.
+    /// Damage of the last file: nothing is written while there is any.
     pub(crate) last: Option<Arc<Damage>>,
-    /// Of closed files, as far as they were examined.
+    /// Damage of closed files, as far as they were examined.
     pub(crate) closed: BTreeMap<FileNumber, Arc<Damage>>,
 }
 

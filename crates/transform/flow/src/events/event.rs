@@ -42,7 +42,7 @@ pub struct Event<'a> {
     pub frame: Option<EventFrame<'a>>,
     /// For a payload that is expanded piece by piece.
     pub(super) large: Option<&'a PayloadPlace>,
-    /// Of an event that was compressed in its log: how it is stored there.
+    /// How an event that was compressed in its log is stored there.
     pub(super) stored: Option<Stored>,
     /// Where changes that can't be read are noted; `None`: nowhere.
     pub(super) unread: Option<&'a UnreadNotes>,

@@ -57,7 +57,7 @@ enum Bytes {
     Memory(Arc<LentBuffer>),
     /// This many bytes of the log's file.
     Log(ReadAgain, usize),
-    /// There, in this range.
+    /// In a temporary file, in this range.
     File(Spilled, Range<u64>),
 }
 
@@ -67,7 +67,7 @@ struct Kept {
     range: Range<usize>,
     checksum_size: usize,
     position: EventPosition,
-    /// Of an event that was compressed in its log.
+    /// How an event that was compressed in its log is stored there.
     stored: Option<Stored>,
 }
 

@@ -273,7 +273,7 @@ fn read_side<L>(logs: &[L], open: impl Fn(&L) -> io::Result<Input>, messages: Se
 /// Makes fingerprints of the events it receives.
 struct Printer {
     messages: Sender<Message>,
-    /// Nobody wants more.
+    /// The reader needs no more fingerprints.
     unwanted: bool,
     failure: Option<Error>,
     log: usize,

@@ -29,7 +29,7 @@ pub struct EventSpan {
     pub offset: u64,
     /// Offset in its log at which the event ends, or the payload event that holds it.
     pub end: u64,
-    /// Of an event in a payload: the position that the payload event gives.
+    /// For an event in a payload: the position that the payload event gives.
     pub payload_end_log_pos: Option<u32>,
 }
 

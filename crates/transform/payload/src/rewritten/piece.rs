@@ -21,7 +21,7 @@ pub enum RewrittenSpan {
     Plain(Range<u64>),
     /// Newly made events: positions and checksums are missing.
     New {
-        /// Their range in [`Rewritten::spool`].
+        /// The events' range in [`Rewritten::spool`].
         range: Range<u64>,
         /// The positions they get.
         positions: PositionRule,
@@ -48,7 +48,7 @@ pub struct TransactionMark {
 pub struct PayloadMark {
     /// Without the fields before it.
     pub payload_size: u64,
-    /// Of its event, without the checksum.
+    /// Size of the payload event, without the checksum.
     pub event_size: u64,
 }
 

@@ -262,7 +262,7 @@ impl<W: Write> PositionWriter<W> {
 enum Origin {
     /// From this offset of the input's log.
     Input { offset: u64 },
-    /// They were newly made.
+    /// The events were newly made.
     Made(PositionRule),
 }
 

@@ -106,7 +106,7 @@ pub(crate) struct Candidate {
     pub(crate) end: u64,
     /// The last event's header.
     pub(crate) last: EventHeader,
-    /// Of all its events so far.
+    /// Proof that none of its events so far is damaged.
     pub(crate) verified: Verified,
     /// Bytes of all events after the GTID event, without checksums.
     pub(crate) inner_size: u64,

@@ -8,7 +8,8 @@ use crate::results::Results;
 
 const SETTINGS: [&str; 2] = ["off", "level 3"];
 const STEPS: [&str; 2] = ["point select", "write only"];
-/// Of the point selects a second without compression: the study shows its tables as pictures, and this in its text.
+/// Percent of the point selects a second without compression: the study shows its tables as pictures, and this in its
+/// text.
 const PUBLISHED_PERCENT: Option<f64> = Some(99.0);
 /// The published figure in words.
 const PUBLISHED: &str = "Published (study of 2020-11, 240 threads, 120 tables of 100,000 rows, MySQL 8.0.19 and 8.0.20): \

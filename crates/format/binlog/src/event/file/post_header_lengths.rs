@@ -32,7 +32,7 @@ impl PostHeaderLengths {
         PostHeaderLengths(lengths)
     }
 
-    /// Of a type; 0 for types beyond those of MySQL 9.7.
+    /// The post-header length of a type, in bytes; 0 for types beyond those of MySQL 9.7.
     #[inline]
     pub fn of(&self, event_type: EventType) -> u8 {
         length_of(&self.0, event_type)

@@ -259,7 +259,7 @@ impl Part {
         self.manifest.files.iter().flat_map(|file| &file.objects).map(ObjectName::as_str).collect()
     }
 
-    /// Their size. One that isn't there has no bytes to read.
+    /// Size of these objects together, in bytes. An object that isn't there has no bytes to read.
     fn size_of(&self, objects: &HashSet<&str>) -> u64 {
         let size = |name: &&str| self.storage.get(name).and_then(|object| object.size()).unwrap_or(0);
         objects.iter().map(size).sum()

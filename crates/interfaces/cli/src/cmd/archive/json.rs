@@ -122,7 +122,7 @@ struct Log<'a> {
     bytes: u64,
     packed_bytes: u64,
     sha256: &'a str,
-    /// Of the log as it was, where it comes back in other bytes.
+    /// SHA-256 of the log as it was, where it comes back in other bytes.
     source_sha256: &'a str,
     /// Seconds since 1970.
     first_time: Option<u32>,

@@ -32,7 +32,7 @@ pub(super) struct Row<'a> {
     pub(super) info: &'a [u8],
 }
 
-/// Their names.
+/// Names of the columns.
 const COLUMNS: [&str; 6] = ["Log_name", "Pos", "Event_type", "Server_id", "End_log_pos", "Info"];
 
 /// The longest name of a type.

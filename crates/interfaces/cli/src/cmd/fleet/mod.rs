@@ -80,7 +80,7 @@ const EXAMPLES: &str = "Examples:
 
 Exit codes: 0 nothing is red; 1 a row is red: a target can't be asked, a source is down, something needs a person; 2 bad usage.";
 
-/// Longer than any target takes that is well.
+/// The limit for a target's answer: longer than any healthy target takes.
 const LIMIT: &str = "10s";
 /// As often as Prometheus usually asks.
 const EVERY: &str = "1m";

@@ -129,7 +129,8 @@ fn of_file(path: &Path) -> Result<SchemaFile> {
     SchemaFile::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| trouble(&error))
 }
 
-/// Of a server whose logs are read: a table that it has no more, or that the account may not see, is as its log tells it.
+/// The schema of a server whose logs are read. A table that it no longer has, or that the account may not see, is left to
+/// the log's own table maps.
 fn of_log_server(connect: &ConnectOptions, tables: &[(String, String)]) -> Result<Option<SchemaFile>> {
     let meant = if tables.is_empty() { ServerTables::All } else { ServerTables::Among(tables) };
     match server_schema(connect, meant) {

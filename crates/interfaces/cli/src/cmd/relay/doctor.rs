@@ -70,7 +70,7 @@ impl Doctor {
     }
 }
 
-/// Of all sources, the worst first.
+/// The findings about all sources, the worst first.
 fn told(relay: &RelayDocument, now: u64) -> Vec<Told> {
     let of = |source: Option<&str>, found: Vec<Finding>| -> Vec<Told> {
         let told = found.into_iter().map(|finding| Told {

@@ -162,7 +162,7 @@ fn printed(lines: Vec<String>) -> String {
     lines.iter().map(shown).collect()
 }
 
-/// Of one source: a line for each thing.
+/// The status of one source: a line for each thing.
 fn text(status: &Value, sizes: SizesArg) -> Vec<String> {
     let size =
         |bytes: &Value| bytes.as_u64().map_or_else(|| bytes.to_string(), |bytes| sizes.in_words(bytes));

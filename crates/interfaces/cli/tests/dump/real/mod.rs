@@ -177,7 +177,7 @@ fn settings(flavour: Flavour, logging: Logging) -> String {
     sql
 }
 
-/// Of each kind: with a key of its own, with itself in the key, without a key.
+/// Tables for each kind of column: with a key of its own, with the column in the key, without a key.
 fn tables(flavour: Flavour) -> Vec<Table> {
     let mut tables = Vec::new();
     for (number, kind) in types::of(flavour).into_iter().enumerate() {

@@ -13,7 +13,7 @@ use binlogz_testkit::random::Random;
 pub(crate) enum Fault {
     /// Calls on its files fail at random, for causes that go by themselves.
     Transient,
-    /// So they do, also with EIO and with short writes.
+    /// Calls on its files fail at random, also with EIO and with short writes.
     Burst,
     /// Nothing more can be written.
     DiskFull,

@@ -22,7 +22,8 @@ pub(crate) struct Hostile {
 }
 
 impl Hostile {
-    /// So many, four of five at the relay's port and the rest at its HTTP port; begun at once, in the background.
+    /// Connects `count` clients in the background, all at once: four of five at the relay's port, the rest at its HTTP
+    /// port.
     pub(crate) fn connect(count: usize, port: u16, http: u16, seed: u64) -> Hostile {
         let stop = Arc::new(AtomicBool::new(false));
         let stopping = Arc::clone(&stop);

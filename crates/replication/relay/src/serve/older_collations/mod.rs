@@ -187,7 +187,7 @@ impl Session {
         Ok(())
     }
 
-    /// Of a character set in which quotes may be part of characters.
+    /// The error for a character set in which quotes may be part of characters.
     fn not_told(&self) -> String {
         format!("the statement's character set (that of collation {}) does not let us tell", self.client)
     }

@@ -30,7 +30,7 @@ const REQUEST_SIZE_MAX: usize = 8 << 10;
 pub(super) const CLIENTS_MAX: usize = 16;
 /// The delay after a failed accept.
 const ACCEPT_RETRY: Duration = Duration::from_millis(200);
-/// Longer than any other wait here.
+/// The longest time between two looks: longer than any other wait here.
 const POLL_MAX: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]

@@ -215,7 +215,7 @@ impl Encoder<'_, '_> {
         self.each(name, help, MetricType::Gauge, vec![(Vec::new(), ConstGauge::new(value as i64))])
     }
 
-    /// Of each source, and of what they share.
+    /// Health of each source, and of the state that they share.
     fn health(&mut self) -> fmt::Result {
         let healthy = self.relay.sources.iter().map(|source| {
             let is_healthy = source.troubles().is_empty();

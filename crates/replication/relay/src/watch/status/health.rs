@@ -18,9 +18,9 @@ use crate::telemetry::lag::STANDSTILL;
 /// The known signs; see [`troubles`].
 #[derive(Debug)]
 pub(super) struct Signs<'a> {
-    /// Of the logs that are kept.
+    /// Damage of the stored logs, one line each.
     pub(super) damage: &'a [String],
-    /// Of archiving and purging.
+    /// Problems with archiving and purging, one line each.
     pub(super) housekeeping: &'a [String],
     pub(super) control: &'a ControlState,
     pub(super) duties: &'a [DutyStatus],

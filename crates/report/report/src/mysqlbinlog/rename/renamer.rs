@@ -52,7 +52,7 @@ pub struct Renamer {
 enum Received {
     /// The event's header is not whole yet.
     Header(Vec<u8>),
-    /// They were written as they are.
+    /// The event's bytes were written as they are.
     Passed,
     Held(EventHeader, Spool),
 }
@@ -315,7 +315,7 @@ struct Inside<'a> {
     is_renamed: bool,
     /// The rules that applied.
     applied: Places,
-    /// Their bytes, or those they are compressed to.
+    /// The events' bytes, or the bytes that they are compressed to.
     made: Spool,
     /// Bytes of the events.
     size: u64,

@@ -29,7 +29,7 @@ use crate::error::{Error, Result};
 /// The context of an event's rows: their transaction, and the fields of the event's header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Around {
-    /// Their transaction; `None`: no GTID event begins it.
+    /// The rows' transaction; `None`: no GTID event begins it.
     pub transaction: Option<Arc<Transaction>>,
     /// The event's timestamp, in seconds since 1970; 0: none.
     pub timestamp: u32,

@@ -91,7 +91,7 @@ struct Gatherer<'g, 's> {
 /// New images, and where their values come from.
 #[derive(Debug)]
 pub(super) enum Made<'s> {
-    /// So many that have values in all picked columns of their side, and differ from no others.
+    /// This many images that have values in all picked columns of their side, and differ from no others.
     Fresh { side: &'s Side, count: usize },
     /// One whose values may be NULL, or differences from another's.
     One { side: &'s Side, nulls: Nulls, base: Option<Base> },
@@ -119,7 +119,7 @@ pub(super) struct Side {
     is_whole: bool,
     /// How many columns its images have.
     width: usize,
-    /// Of each picked column: its place among those of the image.
+    /// For each picked column, its place among the columns of the image.
     pub(super) places: Vec<Option<usize>>,
     /// One bit for each place in `places`: ANDed with an image's NULL bits, it tells whether a picked column is NULL.
     null_mask: u64,

@@ -84,7 +84,7 @@ pub struct Picked {
 pub struct RowRun {
     /// Which of the tables.
     pub table: usize,
-    /// Their kind.
+    /// The rows' kind.
     pub kind: RowsKind,
     /// Which of its rows.
     pub rows: Range<usize>,

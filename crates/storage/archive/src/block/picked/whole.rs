@@ -27,7 +27,7 @@ pub(crate) struct Whole<'w> {
     pub(crate) block: &'w Unpacked,
     /// Where it begins in its log.
     pub(crate) offset: u64,
-    /// Of the log's events.
+    /// Post-header lengths of the log's events.
     pub(crate) lengths: &'w PostHeaderLengths,
     /// The state where the block begins.
     pub(crate) before: &'w Bound,

@@ -52,7 +52,7 @@ enum Known {
     #[default]
     Nothing,
     Plain,
-    /// Of the manifest.
+    /// The archive is encrypted: its manifest's header, and the data key.
     Key(Header, DataKey),
     /// The archive is new, and this run's.
     New(Header, DataKey),

@@ -84,7 +84,7 @@ fn is_of_the_place(line: &str) -> bool {
 enum Way {
     /// A source has them as its binary logs.
     Source,
-    /// They are its relay logs.
+    /// The logs are the replica's relay logs.
     RelayLogs,
 }
 

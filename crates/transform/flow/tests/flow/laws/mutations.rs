@@ -89,7 +89,7 @@ struct Outcomes {
     /// Compress found an error.
     refused: u64,
     compressed: u64,
-    /// And made payloads.
+    /// Compress made payloads.
     changed: u64,
     /// Expand went through too.
     expanded: u64,

@@ -201,7 +201,7 @@ mod tests {
 
     use super::*;
 
-    /// Longer than a script needs to begin on a busy machine.
+    /// How long to wait for a helper: longer than a script needs to begin on a busy machine.
     const SHORT: Duration = Duration::from_secs(2);
 
     /// A helper that is this script of the shell, of a version that no other test has.

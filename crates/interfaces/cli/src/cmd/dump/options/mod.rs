@@ -54,9 +54,9 @@ pub(crate) struct Options {
     /// 0: of all servers.
     pub(crate) server_id: u64,
     pub(crate) server_id_bits: u64,
-    /// Of the first log.
+    /// Where to start in the first log.
     pub(crate) start_position: u64,
-    /// Of the last log.
+    /// Where to stop in the last log.
     pub(crate) stop_position: Option<u64>,
     /// In seconds since 1970.
     pub(crate) start_datetime: Option<i64>,
