@@ -196,7 +196,7 @@ pub fn keyring(bytes: &[u8]) {
     }
 }
 
-/// A block of an archive behind its plain size in three bytes: what comes is of that size.
+/// A block of an archive, after its plain size in three bytes: unpacking gives that size.
 pub fn archive_block(bytes: &[u8]) {
     let Some((size, packed)) = bytes.split_first_chunk::<3>() else { return };
     let size = size.iter().rev().fold(0, |size, &byte| size << 8 | usize::from(byte));
@@ -238,8 +238,8 @@ pub fn archive_contents(bytes: &[u8]) {
     }
 }
 
-/// The header of a block behind where it stands, in four bytes, with its size and checksum made to fit: written again it
-/// reads the same, and an index that is made of it has no more blocks than there is room for.
+/// The header of a block, after its place in four bytes, with its size and checksum made to fit: written again it reads
+/// the same, and an index that is made of it has no more blocks than there is room for.
 pub fn archive_header(bytes: &[u8]) {
     let Some((at, header)) = bytes.split_first_chunk() else { return };
     let at = u32::from_le_bytes(*at).into();

@@ -14,7 +14,7 @@
 
 // Names are C's.
 #![allow(non_camel_case_types)]
-// The interface to C is pointers. What callers must keep to is said at each function, in the header too.
+// The interface to C is pointers. Each function, and the header, says which rules its callers must keep.
 #![allow(unsafe_code)]
 
 pub mod changes;

@@ -87,7 +87,7 @@ thread_local! {
     static MESSAGE: RefCell<CString> = RefCell::new(CString::default());
 }
 
-/// A text for C. What follows a NUL byte is lost: no name or message has one.
+/// A text for C. Everything after a NUL byte is lost: no name or message has one.
 pub(crate) fn c_string(text: impl Into<Vec<u8>>) -> CString {
     let mut bytes = text.into();
     bytes.truncate(bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len()));

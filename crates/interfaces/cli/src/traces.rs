@@ -29,8 +29,8 @@ const DEFAULT_SERVICE: &str = "binlogz-relay";
 /// Spans of threads that never end: they would never be sent.
 const ENDLESS: &str = "duty";
 
-/// Sends spans whose target begins with `own`, if the environment says where to. Those that have ended are sent by a thread of
-/// their own, every five seconds or when there are 512; it is a line of the log if that fails.
+/// Sends spans whose target begins with `own`, if the environment says where to. A thread sends those that have ended
+/// every five seconds, or when there are 512; if that fails, it logs a line.
 ///
 /// # Errors
 ///

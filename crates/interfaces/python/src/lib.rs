@@ -13,9 +13,9 @@
 //! interrupt  work that may take long, while Python looks for signals
 //! ```
 //!
-//! Reading, checking and expanding is done by a thread that never takes the interpreter's lock. The lock is held only while
-//! Python objects are made. What users see (transactions, changes, the events of python-mysql-replication) is written in
-//! Python, beside this crate's `src`.
+//! Reading, checking and expanding is done by a thread that never takes the interpreter's lock. The lock is held only
+//! while Python objects are made. The objects that users see (transactions, changes, the events of
+//! python-mysql-replication) are written in Python, beside this crate's `src`.
 
 // PyO3's macros write the unsafe code of the interpreter's C interface; we write none.
 #![allow(unsafe_code)]

@@ -54,7 +54,7 @@ impl ProgressArgs {
         self.begin_again(name, Arc::default(), Duration::ZERO)
     }
 
-    /// Begins one work of several that this meter follows. What takes less than `unseen` shows nothing.
+    /// Begins one work of several that this meter follows. A work that takes less than `unseen` shows nothing.
     pub(crate) fn begin_again(&self, name: &'static str, meter: Arc<Meter>, unseen: Duration) -> Progress {
         let bar = if self.quiet { ProgressBar::hidden() } else { ProgressBar::no_length() };
         let bar = bar.with_style(style(OF_UNKNOWN_TIME)).with_prefix(name);

@@ -165,7 +165,7 @@ impl ServeArgs {
             limits: StatementLimits {
                 memory: options.memory,
                 queries: self.queries.get(),
-                // Whoever asks alone has all; of several, none can keep the others out.
+                // A single account may have all; of several accounts, none can keep the others out.
                 queries_of_account: match accounts.count() {
                     0 | 1 => self.queries.get(),
                     _ => self.queries.get().div_ceil(2),

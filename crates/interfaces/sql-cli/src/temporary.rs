@@ -27,7 +27,7 @@ pub(crate) struct Temporary {
     _lock: File,
 }
 
-/// Removes folders of runs that were killed. What can't be looked at or removed is left as it is.
+/// Removes folders of runs that were killed. A folder that can't be examined or removed is left as it is.
 fn sweep(all: &Path) {
     let Ok(entries) = fs::read_dir(all) else { return };
     for entry in entries.flatten() {

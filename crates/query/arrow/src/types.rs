@@ -419,8 +419,8 @@ fn text<'a>(
     }))
 }
 
-/// Bytes in a column's character set, or valid UTF-8 where the log tells none (before 8.0). What is neither: 0x and its
-/// bytes in hexadecimal.
+/// Bytes in a column's character set, or valid UTF-8 where the log tells none (before 8.0). Bytes that are neither become
+/// 0x and hexadecimal digits.
 fn decoded<'a>(column: &ColumnSchema, bytes: &'a [u8]) -> Cow<'a, str> {
     let text = match column.charset() {
         Some(charset) if charset != Charset::Binary => charset.decode(bytes),

@@ -26,7 +26,7 @@ const FORGOTTEN: Duration = Duration::from_secs(60);
 const WAIT_MAX: Duration = Duration::from_secs(10);
 /// Addresses and accounts that are known; the one that was quiet for longest is forgotten for another.
 const KNOWN_MAX: usize = 4096;
-/// How often denials of an address are told.
+/// How often denials of an address are logged.
 const TOLD: Duration = Duration::from_secs(60);
 
 /// The recent attempts to log in.

@@ -92,7 +92,7 @@ pub async fn work(queries: Queries, mut questions: Questions) -> Result<(), Erro
                         Ok(None) | Err(_) => process::exit(0),
                     };
                     if let Some(waits) = waiting.pop() {
-                        // Whoever asked may have been stopped.
+                        // The statement that asked may have been stopped.
                         let _ = waits.send(told);
                     }
                 }

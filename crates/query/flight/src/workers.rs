@@ -39,7 +39,7 @@ use crate::frames::{Asked, FrameKind, Frames, frame, sized};
 
 /// A worker opens the logs first.
 const START_TIME_MAX: Duration = Duration::from_secs(120);
-/// How often it is looked how much workers hold.
+/// How often the memory of workers is measured.
 const WATCH_PAUSE: Duration = Duration::from_millis(10);
 /// Memory in bytes that a worker may keep of its last statement; one that has more is ended.
 const KEPT_MAX: u64 = 64 << 20;

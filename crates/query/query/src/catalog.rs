@@ -134,7 +134,7 @@ impl Catalog {
         match schema {
             LOG_SCHEMA => self.log_columns(table),
             _ => {
-                // Whoever looks for a table holds them; this caller doesn't wait.
+                // A caller that looks for a table holds them; this caller doesn't wait.
                 let tables = self.found.tables.try_lock().ok()?;
                 let known = tables.get(&(schema.to_owned(), table.to_owned()))?;
                 known.as_ref().map(|table| table.schema())

@@ -258,8 +258,8 @@ impl Source {
         }
     }
 
-    /// Ends its threads and its clients' connections, and waits until nothing uses its files any more. What is stored
-    /// stays. Returns whether that was so in time.
+    /// Ends its threads and its clients' connections, and waits until nothing uses its files any more. Stored files stay.
+    /// Returns whether that was so in time.
     pub(crate) fn close(self: Arc<Self>) -> bool {
         self.intake.end();
         let left = self.server.clients.send_away(CLIENTS_PATIENCE);

@@ -120,7 +120,7 @@ impl Sources {
         lock(&self.slots).iter_mut().for_each(|slot| slot.set_rates(rates));
     }
 
-    /// Makes the sources these ones. Those whose settings stay are not touched.
+    /// Makes the sources these ones. Sources whose settings stay are not touched.
     pub(crate) fn set(self: &Arc<Self>, wanted: Vec<SourceOptions>) -> SourceChanges {
         let mut changes = SourceChanges::default();
         let mut at_work = Vec::new();

@@ -204,7 +204,7 @@ mod tests {
     const EOF_MESSAGE: &[u8] = b"\xfe\0\0\x02\0";
     const IN_TRANSACTION: &[u8] = b"\xfe\0\0\x03\0";
 
-    /// Passes an answer in pieces of every size, with a byte behind it that belongs to no answer.
+    /// Passes an answer in pieces of every size, followed by a byte that belongs to no answer.
     fn passes(code: u8, messages: &[&[u8]]) -> AnswerPassage {
         let mut writer = PacketWriter::default();
         writer.set_sequence(1);

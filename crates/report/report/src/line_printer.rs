@@ -45,7 +45,7 @@ pub trait LinePrinter {
     ///
     /// # Errors
     ///
-    /// Events that can't be read: the lines before them are whole. What `flush` fails with.
+    /// Events that can't be read: the lines before them are whole. The errors of `flush`.
     fn print<E: From<Error>>(
         &mut self,
         batch: &EventBatch<'_>,

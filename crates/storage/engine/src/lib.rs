@@ -10,8 +10,8 @@
 //! BinlogStore  written │ durable
 //! ```
 //!
-//! Variables have the server's names and rules ([`binlogz_variables`]). What `flush_log_at_commit` promises is in
-//! `crates/storage/engine/PROMISES.md`, with the tests that keep it.
+//! Variables have the server's names and rules ([`binlogz_variables`]). `crates/storage/engine/PROMISES.md` says what
+//! `flush_log_at_commit` promises, and names the tests that keep it.
 
 mod cache;
 mod compressors;

@@ -165,7 +165,7 @@ impl Server {
     }
 }
 
-/// The error of a replica's threads. That its source isn't there is none as long as it tries again.
+/// The error of a replica's threads. An absent source is no error as long as the replica tries again.
 fn lasting_error(status: &BTreeMap<String, String>) -> Option<&str> {
     let of = |field: &str| status.get(field).map(String::as_str).filter(|text| !text.is_empty());
     let receives = of("Replica_IO_Running").or_else(|| of("Slave_IO_Running"));

@@ -149,8 +149,8 @@ impl TableSchema {
         &self.leaps
     }
 
-    /// Whether it has temporal columns of before 5.6.4. MariaDB has such with a fraction of a second, of which the log
-    /// says neither that nor its digits.
+    /// Whether it has temporal columns from before 5.6.4. In MariaDB they may hold a fraction of a second; the log tells
+    /// neither that nor how many digits it has.
     pub(super) fn has_old_temporals(&self) -> bool {
         self.has_old_temporals
     }

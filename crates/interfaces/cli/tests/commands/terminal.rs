@@ -66,8 +66,8 @@ fn nothing_is_left_out_on_a_narrow_terminal() {
 /// Formats that others define, line by line: mysqlbinlog, the mysql client, shells and man; and `rows`, a line for each value.
 const NOT_OURS: [&str; 7] = ["dump", "undo", "redo", "rows", "completions", "man", "archive cat"];
 
-/// Commands that ask a server or a relay: see `terminal_servers` and the tests of the demo, of bench and of SQL. Those that serve: see
-/// `terminal_serving`.
+/// Commands that ask a server or a relay: see `terminal_servers` and the tests of the demo, of bench and of SQL. Commands
+/// that serve: see `terminal_serving`.
 const ELSEWHERE: [&str; 21] = [
     "sql",
     "export",

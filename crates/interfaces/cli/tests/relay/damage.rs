@@ -182,7 +182,7 @@ fn a_flipped_bit_cuts_nothing_and_the_source_repairs_it() {
     let (damaged, from, to) = run.flip(3, 120);
     let told = format!("binlog.000001 is damaged from {from} to {to}, which held ");
     run.restart(&damaged, &told);
-    // Those before it are served, and those after it to who has the rest.
+    // The transactions before it are served, and the later ones to a client that has the others.
     let served = run.relay.status()["log"]["gtid_executed"].as_str().unwrap().to_owned();
     assert!(served.contains(":1-2:4-50"), "{served}");
     run.follow(&run.ahead);

@@ -315,8 +315,8 @@ fn a_closed_session_ends_its_queries_and_no_others() {
     });
 }
 
-/// Guesses of an address wait for one another, whether their answers are waited for or not; the right one too. Who logs in from another
-/// doesn't wait for them.
+/// Guesses of an address wait for one another, whether their answers are waited for or not; the right one too. Logins
+/// from another address don't wait for them.
 #[test]
 fn guessing_is_slow_and_others_log_in_meanwhile() {
     const FREE: usize = 10;
@@ -440,7 +440,7 @@ fn an_honest_client_is_answered_among_hostile_ones() {
                 while Instant::now() < end {
                     let query = hostile(&mut next);
                     let patience = Duration::from_millis([20, 300, 3000][next(3)]);
-                    // Whoever is not answered by then leaves.
+                    // A client that has no answer by then leaves.
                     let attack = async {
                         match next(8) {
                             0 => drop(guesser.handshake("reader", "guess").await),

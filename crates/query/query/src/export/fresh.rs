@@ -84,8 +84,8 @@ impl Fresh {
         EveryTable::new(self.before.clone())
     }
 
-    /// Whether a part of an archived log may have new ones. It has whole transactions, or a part of a single one. Those
-    /// without GTID may stand among those with one, while a server's gtid_mode changes.
+    /// Whether a part of an archived log may have new ones. It has whole transactions, or a part of a single one.
+    /// Transactions without GTID may stand among those with one, while a server's gtid_mode changes.
     pub(super) fn may_be_in(&self, run: &Run<'_>) -> bool {
         run.gtids.is_empty() || run.may_lack_gtids() || !run.gtids.is_subset(&self.before)
     }

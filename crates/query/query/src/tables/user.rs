@@ -37,7 +37,7 @@ impl Columns {
         self.keys.iter().map(String::as_str)
     }
 
-    /// Adds the columns of an image of before: they come first.
+    /// Adds the columns of the image before the change: they come first.
     pub(crate) fn after(&mut self, before: &Fields) {
         let mut all = TableFields::default();
         before.iter().for_each(|field| all.add(field.name().clone(), field.data_type().clone()));
@@ -191,7 +191,8 @@ fn each_log<C: Default + Send>(
             Ok(())
         };
         let ran = events::run(input, workers, new_worker, work, sink, &mut |_| {});
-        // The names of tables and columns are asked for. Who reads their rows is told of those that can't be read.
+        // The names of tables and columns are asked for. A caller that reads their rows is told of rows that can't be
+        // read.
         let Ran { read, unread: _ } = ran.map_err(|error| logs.error(index, &error))?;
         logs.ended(index, &Ran { read, unread: UnreadChanges::default() })?;
     }

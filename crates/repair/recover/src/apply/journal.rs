@@ -12,7 +12,7 @@
 //! and each ends with its CRC-32, which covers the CRC-32 of the line before: a line that was changed, removed or moved
 //! is an error. A last line that was cut, so that it lacks its end and bytes of its size, announced nothing.
 //!
-//! A file that doesn't begin as a journal of these changes is never changed. Those of version 1 had no checksums.
+//! A file that doesn't begin as a journal of these changes is never changed. Journals of version 1 had no checksums.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};

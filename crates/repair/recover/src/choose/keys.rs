@@ -148,8 +148,8 @@ fn equal(expr: &Expr) -> Option<Vec<KeySpan>> {
     }
 }
 
-/// The key of a BINARY as a log has it, where that differs: without the zeros at its end. What reads logs alone, as the
-/// index of an archive, has it in that form.
+/// The key of a BINARY as a log has it, if it differs: without the zeros at its end. The index of an archive is made of
+/// logs alone, so it has keys in that form.
 fn without_zeros(bytes: &[u8]) -> Option<KeySpan> {
     let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     let logged = bytes.get(..end).filter(|logged| logged.len() < bytes.len())?;

@@ -14,7 +14,7 @@ use crate::table::{Table, TableColumn};
 const VALUE_LENGTH_MAX: usize = 200;
 /// Bytes of a value that have so many characters.
 const VALUE_SIZE_MAX: usize = 4 * VALUE_LENGTH_MAX + 4;
-/// The widest name that values are lined up behind.
+/// The widest name after which values are aligned.
 const NAME_WIDTH_MAX: usize = 30;
 
 /// Renders changes.

@@ -16,7 +16,7 @@
 //! row as it was at the moment. So rows are read forward, once, and a transaction that was rolled back does no harm.
 //!
 //! No lock is needed: a row that no log changed after the moment is the same whenever it is read, and a row that one did
-//! change isn't read from the live table. What counts is only that the logs reach beyond the moment at which it is read.
+//! change isn't read from the live table. The logs only have to reach beyond the moment at which it is read.
 
 mod dump;
 mod forward;

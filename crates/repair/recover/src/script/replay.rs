@@ -100,7 +100,7 @@ struct Replay<'c, S> {
     is_open: bool,
     /// Whether the current transaction has a row.
     has_begun: bool,
-    /// The change of a row that waits for those that its foreign keys made in front of it.
+    /// A row's change that waits for the changes that its foreign keys made, which stand before it in the log.
     waiting: Option<Vec<u8>>,
 }
 
@@ -144,9 +144,9 @@ impl<S: Sink> Replay<'_, S> {
         self.summary.rows_left += u64::from(self.skipped != Some(Skipped::XaRolledBack));
     }
 
-    /// A row of changes that are taken back. Where foreign keys of the SQL layer changed rows with an updated one, these stand
-    /// in front of it in the log. They go back first, unchecked, as they were made: a session that took the updated one back
-    /// would change them once more by itself.
+    /// A row of changes that are taken back. If foreign keys of the SQL layer changed rows together with an updated one,
+    /// these stand before it in the log. They go back first, unchecked, as they were made: a session that took the
+    /// updated one back would change them once more by itself.
     fn row_backwards(&mut self, content: &[u8]) -> Result<(), S::Error> {
         let flags = RowFlags(*content.get(ROW_FLAGS).ok_or_else(broken)?);
         if self.waiting.is_some() {

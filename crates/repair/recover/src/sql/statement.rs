@@ -272,8 +272,8 @@ impl<'a> Sides<'_, 'a> {
         }
     }
 
-    /// A column as it is before the statement. What the image after a change leaves out, the change left alone; what the one
-    /// before it leaves out may have been anything.
+    /// A column as it is before the statement. A column that the image after a change leaves out was not changed; one
+    /// that the image before leaves out may have had any value.
     fn current(&self, index: usize) -> Option<Cell<'a>> {
         let of = |image: Option<RowImage<'_, 'a>>| image.and_then(|image| image.cell(index));
         of(self.from).or_else(|| of(self.to).filter(|_| !self.is_redo))

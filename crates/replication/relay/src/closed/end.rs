@@ -168,7 +168,7 @@ impl ClosedLogs {
         Err(self.unmet(stop))
     }
 
-    /// The index that lists the log on disk. Those before it are as if they had been purged.
+    /// The index that lists the log on disk. Earlier files are as if they had been purged.
     fn index_up_to(&self, number: FileNumber) -> String {
         self.logs.get(&number).map(|log| format!("./{}\n", log.name)).unwrap_or_default()
     }

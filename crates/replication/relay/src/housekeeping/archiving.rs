@@ -42,7 +42,7 @@ pub struct ArchiveOptions {
     pub to: PathBuf,
     /// Whether files that are encrypted here may go into an archive that is not.
     pub plaintext: bool,
-    /// How much may be brought back from there.
+    /// How many bytes may be brought back from the archive.
     pub bring_back: BringBack,
     /// Closed files that wait for so long, and none is archived meanwhile, are a trouble. A large file has more time: see
     /// [`ArchiveOptions::SPEED_MIN`].

@@ -117,7 +117,7 @@ mod tests {
                 Err(error) => assert!(matches!(error, Error::Damaged { .. }), "bit {bit}: {error}"),
             }
         }
-        // A file of before gets its check, and keeps what else is in it.
+        // A file from an earlier version gets its check, and keeps the other lines in it.
         storage::replace(&storage, NAME, format!("{uuid}\nlater 1\n").as_bytes()).unwrap();
         assert_eq!(own_uuid(&storage).unwrap(), uuid);
         let expected = format!("{text}later 1\n");

@@ -43,7 +43,7 @@ impl Listener {
     }
 }
 
-/// Listens on an address, which a source of before may be about to leave.
+/// Listens on an address, which an earlier source may be about to leave.
 fn bind(at: SocketAddr) -> io::Result<TcpListener> {
     let mut left = TRIES;
     loop {

@@ -73,7 +73,7 @@ mod tests {
         // A crash after the key was written.
         fs::remove_file(folder.path().join(CERTIFICATE)).unwrap();
         assert_ne!(fingerprint(), first);
-        // Without its key a certificate is worth nothing, and whoever took the key away should put it back.
+        // Without its key a certificate is worth nothing, and the person who took the key away should put it back.
         fs::remove_file(folder.path().join(KEY)).unwrap();
         let (certificate, key) = files(folder.path()).unwrap();
         let error = ServerTls::read(&certificate, &key).err().unwrap().to_string();

@@ -194,7 +194,7 @@ pub(crate) fn once(
 
 /// Does something whose panic must not end the thread: it becomes an error with the panic's message.
 ///
-/// Whatever `work` changes is behind locks that bear a panic, or dropped with it: the store latches by itself.
+/// Everything that `work` changes is guarded by locks that bear a panic, or dropped with it: the store latches by itself.
 pub(crate) fn attempt<T>(name: &'static str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let done = catch_unwind(AssertUnwindSafe(work));
     done.unwrap_or_else(|panic| Err(Error::Panicked { name, message: message(panic.as_ref()) }))

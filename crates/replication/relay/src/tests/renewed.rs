@@ -70,7 +70,7 @@ fn what_was_served_whole_stays_whole_and_purged_files_keep_their_numbers() {
     assert_eq!(counts(&relay.intake.lineages.served().unwrap()), cut);
     drop(relay);
 
-    // Without this file it is a log that a relay of before kept.
+    // Without this file it is a log from an earlier version.
     let whole = SimulatedDisk::new();
     let relay = open(&whole, random, 1000);
     let kept = fill(&relay, &source, random, 20);

@@ -68,7 +68,7 @@ const SECONDS_PER_DAY: f64 = 86_400.0;
 const MICROSECONDS: f64 = 1e3;
 
 impl Advice {
-    /// All tables. Those that are also by level have their levels' rows one after the other.
+    /// All tables. Tables that are also by level have their levels' rows one after the other.
     pub fn sections(&self) -> Vec<Section> {
         vec![
             self.recommendation_section(),

@@ -1,4 +1,4 @@
-//! What each block of a segment holds: tables, numbers of rows, keys, times of commit. A reader that looks for something
+//! The contents of a segment's blocks: tables, numbers of rows, keys, times of commit. A reader that looks for something
 //! skips blocks that can't have it. The contents stand once in an object, before the index. If they are lost, every block
 //! may hold anything, and nothing else is lost.
 //!
@@ -242,7 +242,7 @@ pub(crate) struct Found {
     contents: BlockContents,
     tables: BTreeMap<TableName, Rows>,
     keys: usize,
-    /// As in objects of before [`VERSION_DEFINITIONS`]: tables in the order of their names, without definitions.
+    /// As in objects before [`VERSION_DEFINITIONS`]: tables in the order of their names, without definitions.
     is_old: bool,
 }
 

@@ -335,7 +335,7 @@ impl Manifest {
         sort_by_name(&mut self.files, |file| &file.name);
     }
 
-    /// Notes that nothing is in these objects any more. Those that a log is in are left out when it is written.
+    /// Notes that nothing is in these objects any more. Objects that still hold a log are left out when it is written.
     pub(crate) fn retire(&mut self, objects: impl IntoIterator<Item = ObjectName>, since: u64) {
         let objects: BTreeSet<ObjectName> = objects.into_iter().collect();
         self.retired.retain(|retired| !objects.contains(&retired.object));

@@ -107,7 +107,7 @@ pub trait ReadRange: Send + Sync {
     fn size(&self) -> Result<u64>;
     /// Reads exactly these bytes.
     fn read(&self, offset: u64, size: usize) -> Result<Vec<u8>>;
-    /// Reads them in place of what `into` holds: whoever reads much needs no new memory each time.
+    /// Reads them in place of the bytes in `into`: a caller that reads much needs no new memory each time.
     fn read_into(&self, offset: u64, size: usize, into: &mut Vec<u8>) -> Result<()> {
         *into = self.read(offset, size)?;
         Ok(())

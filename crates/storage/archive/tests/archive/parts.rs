@@ -253,7 +253,7 @@ fn a_reader_whose_parts_are_replaced_meanwhile_reads_those_of_now() {
     let folder = folder(&dir);
     let mut manifest = archive(&folder, MANY);
     let before = parts(&dir);
-    // So many that the part of before is replaced by a larger one.
+    // So many that the earlier part is replaced by a larger one.
     let more = entries(&manifest.files[0], MANY + 1_500);
     let replaced = || {
         manifest.files.extend_from_slice(&more[MANY..]);

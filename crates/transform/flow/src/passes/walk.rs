@@ -33,7 +33,7 @@ pub struct EventSpan {
     pub payload_end_log_pos: Option<u32>,
 }
 
-/// Looks at events as they go by. What returns [`ControlFlow::Break`] ends the walk.
+/// Looks at events as they go by. A method that returns [`ControlFlow::Break`] ends the walk.
 pub trait Walker {
     /// A format description: a log begins, or continues in another form.
     fn format_description(&mut self, start: &LogStart) -> ControlFlow<()>;

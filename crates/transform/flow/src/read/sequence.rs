@@ -74,8 +74,8 @@ pub enum Sequel {
 }
 
 impl LogFacts {
-    /// The facts of a log that can be read at any place. A log that can't be read to its end has no [`LogFacts::gtids`]: whoever
-    /// reads it will say why.
+    /// The facts of a log that can be read at any place. A log that can't be read to its end has no [`LogFacts::gtids`];
+    /// reading the log itself will say why.
     ///
     /// # Errors
     ///

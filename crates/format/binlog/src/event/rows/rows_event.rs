@@ -49,8 +49,8 @@ impl RowsFlags {
     pub const RELAXED_UNIQUE_CHECKS: Self = RowsFlags(0x04);
     /// Every column is in the images.
     pub const COMPLETE_ROWS: Self = RowsFlags(0x08);
-    /// The SQL layer keeps the foreign keys, as since 9.6 by default: rows that they change are in the log, in front of the
-    /// row on whose account they were changed. It doesn't say that checks were off.
+    /// The SQL layer keeps the foreign keys, as since 9.6 by default: rows that they change are in the log, before the
+    /// row whose change caused theirs. The flag doesn't say that checks were off.
     pub const USE_SQL_FOREIGN_KEY: Self = RowsFlags(0x10);
 
     /// Whether all bits of `other` are set.

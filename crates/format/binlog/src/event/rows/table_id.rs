@@ -25,9 +25,8 @@ impl TableId {
     }
 }
 
-/// Bytes of a table id: the post-header length minus the flags and `behind` more bytes. Six, but four in the
-/// betas of 5.1. A server that no longer supports a type (v1 row events since 8.4) announces a length of 0
-/// for it.
+/// Bytes of a table id: the post-header length minus the flags and `behind` more bytes. Six, but four in the betas of
+/// 5.1. A server that no longer supports a type (v1 row events since 8.4) announces a length of 0 for it.
 #[inline]
 pub(in crate::event) fn table_id_width(
     what: &'static str,

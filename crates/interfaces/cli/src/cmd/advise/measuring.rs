@@ -131,7 +131,7 @@ impl Measuring {
         }
     }
 
-    /// Measures the logs; `None`: none of them could be read. Those that can't be are reported and left out.
+    /// Measures the logs; `None`: none of them could be read. Logs that can't be read are reported and left out.
     pub(super) fn measure(
         mut self,
         logs: &[Log],

@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) struct Relay {
     pub(crate) child: Child,
     log: PathBuf,
-    /// How much those before it had said in this folder.
+    /// How much earlier relays had written to the log in this folder, in bytes.
     log_start: usize,
     pub(crate) port: u16,
     /// Where it answers over HTTP; empty for one that was told by options.

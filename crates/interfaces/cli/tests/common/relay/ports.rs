@@ -4,8 +4,8 @@ use std::fs::File;
 use std::net::TcpListener;
 use std::sync::Mutex;
 
-/// Below those that systems give to whoever asks for any (32768 and up on Linux, 49152 elsewhere): no connection of another
-/// program, however short, takes one of these between two starts of a relay.
+/// Ports below those that systems give to a program that asks for any (32768 and up on Linux, 49152 elsewhere): no
+/// connection of another program, however short, takes one of these between two starts of a relay.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
 /// A port that is this process's until it ends: other processes that run these tests take others.

@@ -96,8 +96,8 @@ pub(crate) fn durable(http: u16) -> Option<GtidSet> {
     status["log"]["gtid_executed"].as_str()?.parse().ok()
 }
 
-/// The last transactions that the source has written to its log. Those that wait for an acknowledgement are among them,
-/// which no variable of the source's tells.
+/// The last transactions that the source has written to its log. Transactions that wait for an acknowledgement are among
+/// them; no variable of the source tells them.
 pub(crate) fn written(source: &MysqlSandbox) -> GtidSet {
     let files = source.binlogs().unwrap();
     stored::gtids(&files[files.len().saturating_sub(2)..])

@@ -201,7 +201,7 @@ impl Folder {
         prepared
     }
 
-    /// Makes a folder in the target, and those above it. Those that are there are folders, and in the target.
+    /// Makes a folder in the target, and those above it. Existing ones must be folders, and in the target.
     fn make_folder(&self, folder: &Path, made: &mut Vec<PathBuf>) -> Result<()> {
         let Ok(below) = folder.strip_prefix(&self.folder) else {
             return Err(Error::Target(format!("{}: is not in {}", folder.display(), self.folder.display())));

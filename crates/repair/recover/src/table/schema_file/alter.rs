@@ -1,5 +1,5 @@
-//! ALTER TABLE and RENAME TABLE in a schema file. What an ALTER TABLE does to columns and keys is followed; one that may
-//! do something else to them removes the table.
+//! ALTER TABLE and RENAME TABLE in a schema file. We follow how an ALTER TABLE changes columns and keys; one whose effect
+//! on them isn't known removes the table.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, Word};

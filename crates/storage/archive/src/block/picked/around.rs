@@ -97,7 +97,7 @@ struct Last {
     commit_timestamp: i64,
 }
 
-/// The streams of an event type. Those that nobody needs are empty.
+/// The streams of an event type; unneeded ones are empty.
 #[derive(Debug)]
 struct OfType {
     timestamps: Numbers,

@@ -101,7 +101,8 @@ impl fmt::Debug for Process {
 impl CredentialProvider for Process {
     type Credential = AwsCredential;
 
-    // What the trait's macro makes of an async function. The command blocks the one thread that sends requests, and those wait for it.
+    // The trait's macro makes this of an async function. The command blocks the one thread that sends requests, and those
+    // wait for it.
     fn get_credential<'a, 'b>(
         &'a self,
     ) -> Pin<Box<dyn Future<Output = object_store::Result<Arc<AwsCredential>>> + Send + 'b>>

@@ -254,7 +254,7 @@ impl TableAt {
         Ok(exit)
     }
 
-    /// Whether the table can be told in spite of changes that could not be read; they are named. Those from before the
+    /// Whether the table can be told in spite of changes that could not be read; they are named. Changes from before the
     /// moment don't matter to a live table.
     fn cross(&self, log: &dyn fmt::Display, mut unread: UnreadChanges) -> Result<Exit, Trouble> {
         if let Moment::Before(moment) = self.at.moment {
