@@ -277,7 +277,7 @@ impl Report {
     }
 }
 
-/// By how much it is smaller than before, in per cent of before; negative if it is larger.
+/// How much smaller it is now, in percent of its former size; negative if it is larger.
 fn less_percent(after: u64, before: u64) -> Option<f64> {
     (before > 0).then(|| 100.0 - 100.0 * after as f64 / before as f64)
 }

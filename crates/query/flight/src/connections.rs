@@ -27,7 +27,7 @@ const STRANGERS_MAX: usize = 200;
 const LOGIN_TIME: Duration = Duration::from_secs(30);
 /// After a connection could not be accepted: the reason is there for longer.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// How often it is logged that connections were ended.
+/// How often it is logged that connections can't be accepted.
 const TOLD: Duration = Duration::from_secs(60);
 
 /// A connection, as its requests know it.

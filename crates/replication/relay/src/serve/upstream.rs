@@ -323,8 +323,8 @@ impl PassOn for ToClient<'_> {
 }
 
 impl ToClient<'_> {
-    /// Waits until the relay has all that an answer tells of the source's log. What the source does not have either is no place
-    /// in its log. It is asked anew each time: an answer can take long.
+    /// Waits until the relay has all that an answer tells of the source's log. A place that the source does not have
+    /// either is no place in its log. The source is asked anew each time: an answer can take long.
     fn hold(&self, told: &BTreeSet<ToldPlace>) -> Result<(), ServerError> {
         let until = Instant::now() + self.wait;
         let Some(kept) = self.server.lineages.served() else { return Ok(()) };
