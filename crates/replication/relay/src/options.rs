@@ -111,6 +111,8 @@ pub struct ServedLogs {
     pub bring_back: BringBack,
     /// The server id of the only replica that is served; `None`: all are.
     pub only_replica: Option<u32>,
+    /// Whether incidents that stand between transactions are left out. A replica that gets one stops there.
+    pub over_incidents: bool,
 }
 
 /// How to serve closed logs without a source.

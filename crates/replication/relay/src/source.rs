@@ -172,6 +172,7 @@ impl Source {
             forward,
             form: options.form,
             only_replica: options.closed.as_ref().and_then(|closed| closed.only_replica),
+            over_incidents: options.closed.as_ref().is_some_and(|closed| closed.over_incidents),
         });
         let watch = Arc::new(SourceWatch {
             telemetry: Arc::clone(&telemetry),

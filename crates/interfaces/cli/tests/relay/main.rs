@@ -29,6 +29,7 @@ mod rates;
 mod receive;
 mod recovery;
 mod recovery_far;
+mod recovery_incidents;
 mod rolling;
 mod semi_sync;
 mod serving;

@@ -284,6 +284,15 @@ impl ClosedLogs {
         (first, self.logs.values().next_back().map_or("", |log| &log.name))
     }
 
+    /// The name of each log, in their order, with the transactions before it.
+    ///
+    /// # Errors
+    ///
+    /// An archive's manifest that can't be understood.
+    pub fn beginnings(&self) -> Result<Vec<(&str, GtidSet)>> {
+        self.logs.values().map(|log| Ok((log.name.as_str(), self.previous(log)?))).collect()
+    }
+
     /// The base name.
     pub(crate) fn base(&self) -> &str {
         &self.base

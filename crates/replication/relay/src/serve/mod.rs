@@ -74,4 +74,6 @@ pub(crate) struct Server {
     pub(crate) form: FormPolicy,
     /// The server id of the only replica that is served; `None`: all are.
     pub(crate) only_replica: Option<u32>,
+    /// Whether incidents between transactions are left out.
+    pub(crate) over_incidents: bool,
 }

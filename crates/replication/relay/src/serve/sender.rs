@@ -92,6 +92,8 @@ pub(crate) struct Sender<'a> {
     left_out_to: Option<u64>,
     /// Whether the sink was last told to leave events out.
     sink_leaves_out: bool,
+    /// Whether incidents between transactions are left out.
+    over_incidents: bool,
     /// Whether the next transactions come in blocks shared by all readers.
     in_blocks: bool,
 }
@@ -115,6 +117,7 @@ impl<'a> Sender<'a> {
             log,
             left_out_to: None,
             sink_leaves_out: false,
+            over_incidents: server.over_incidents,
             in_blocks: false,
         }
     }
@@ -361,7 +364,8 @@ impl<'a> Sender<'a> {
         Ok(())
     }
 
-    /// Returns whether the client has this transaction. If not, first tells it how far transactions were left out.
+    /// Returns whether the client has this transaction, or is to be kept from this incident. If not, first tells it how far
+    /// transactions were left out.
     fn leave_out_what_is_had(&mut self, event_type: EventType, gtid: Option<Gtid>) -> Result<bool> {
         let mut left_out = false;
         if let Some(has) = &self.dump.has {
@@ -372,7 +376,8 @@ impl<'a> Sender<'a> {
                     self.log.offset()
                 )));
             }
-            left_out = gtid.is_some_and(|gtid| has.contains(&gtid));
+            left_out = gtid.is_some_and(|gtid| has.contains(&gtid))
+                || (self.over_incidents && event_type == EventType::INCIDENT);
         }
         if !left_out {
             self.tell_left_out()?;

@@ -40,7 +40,12 @@ fn serve(limits: Limits) -> (Running, tempfile::TempDir) {
         AccountOptions { connections_max: 1, ..account("reader") },
     ];
     let running = Relay::serve(ServeOptions {
-        served: ServedLogs { logs: ended.shared(), bring_back: BringBack::default(), only_replica: None },
+        served: ServedLogs {
+            logs: ended.shared(),
+            bring_back: BringBack::default(),
+            only_replica: None,
+            over_incidents: false,
+        },
         directory: folder.path().to_owned(),
         accounts,
         limits,

@@ -80,6 +80,7 @@ impl Serve {
                 logs: ended.shared(),
                 bring_back: self.disk.bring_back(),
                 only_replica: None,
+                over_incidents: false,
             },
             directory: folder.path().to_owned(),
             accounts: vec![AccountOptions::new(self.user.clone(), password)],

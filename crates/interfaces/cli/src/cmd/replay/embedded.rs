@@ -27,6 +27,7 @@ pub(super) fn start(
     bring_back: BringBack,
     before: &Before,
     listen: Option<SocketAddr>,
+    over_incidents: bool,
 ) -> Result<Source> {
     let listen = match listen {
         Some(listen) => listen,
@@ -42,7 +43,12 @@ pub(super) fn start(
     let tls = !listen.ip().is_loopback();
     let form = if target.words.reads_payloads { Form::Received } else { Form::Uncompressed };
     let options = ServeOptions {
-        served: ServedLogs { logs: ended.shared(), bring_back, only_replica: Some(server_id) },
+        served: ServedLogs {
+            logs: ended.shared(),
+            bring_back,
+            only_replica: Some(server_id),
+            over_incidents,
+        },
         directory: folder.path().to_owned(),
         accounts: vec![AccountOptions::new(before.user(), Password::new(password.as_str()))],
         limits: Limits::default(),

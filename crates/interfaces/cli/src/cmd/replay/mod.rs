@@ -7,6 +7,7 @@
 //! * `target` is the server: the transactions it has, and what its version calls things;
 //! * `embedded` is the source inside this process, which ends where recovery is to end;
 //! * `channel` attaches the server to it, and detaches it again with its settings as they were;
+//! * `incidents` finds where the logs themselves lack changes;
 //! * `follow` watches until it has everything;
 //! * `errors` are those that ended the server's threads;
 //! * `verify` makes a drill of it, on a private server.
@@ -15,6 +16,7 @@ mod channel;
 mod embedded;
 mod errors;
 mod follow;
+mod incidents;
 mod target;
 mod verify;
 
@@ -41,6 +43,7 @@ use crate::server_args::{ServerArgs, with_place};
 use crate::terminal;
 use channel::{Applying, Before, CHANNEL};
 use follow::Goal;
+use incidents::Logs;
 use target::{Facts, Target, Trouble};
 
 /// This command's name for itself at servers.
@@ -87,6 +90,9 @@ pub(crate) struct Recover {
     /// Whether transactions commit in the log's order [default: as the server has it]
     #[arg(long, value_enum, value_name = "WHEN", hide_short_help = true)]
     preserve_commit_order: Option<OnOff>,
+    /// Go on over incidents, where the server says that its log lacks changes; the server here will lack them too
+    #[arg(long, hide_short_help = true)]
+    over_incidents: bool,
     #[command(flatten)]
     filters: Filters,
     /// Where the source inside this command listens, for the server to connect to [default: the address of this machine that
@@ -142,7 +148,7 @@ const EXAMPLES: &str = "Examples:
   binlogz recover --verify --from /backup/db1 --dump sunday.sql --source monitor@db1 --format json
   binlogz recover --from binlog.0000* --to root@db2 --stop-before-gtid 3e11fa47-71ca-11e1-9e33-c80aa9429562:23
 
-Exit codes: 0 the server is there, 1 the logs don't have that moment, 2 a check failed, or trouble.";
+Exit codes: 0 the server is there, 1 the logs don't have that moment or lack changes before it, 2 a check failed, or trouble.";
 
 impl Recover {
     pub(super) fn run(self) -> Result<Exit> {
@@ -182,6 +188,17 @@ impl Recover {
             ));
         }
         say(&format!("{}: lacks {} of {} transactions", target.name, lacks.count(), ended.gtids.count()))?;
+        let logs = Logs { from: &self.from, ended: &ended, folder: folder.path() };
+        let incidents = incidents::crossed(&logs, &self.keyring, &facts.executed)?;
+        let exit = incidents.exit;
+        if exit != Exit::Done && !self.over_incidents {
+            complain(&format!(
+                "{}: nothing is changed: the logs lack changes before that moment; --over-incidents goes on without those \
+                 changes",
+                target.name
+            ));
+            return Ok(exit);
+        }
         if self.check {
             if left.is_some() {
                 say(&format!(
@@ -189,7 +206,7 @@ impl Recover {
                     target.name
                 ))?;
             }
-            return Ok(Exit::Done);
+            return Ok(exit);
         }
         let before = match left {
             Some(left) => Before { persisted: left.persisted || persists, ..left },
@@ -208,7 +225,8 @@ impl Recover {
             filters,
         };
         let bring_back = self.disk.bring_back();
-        let source = embedded::start(&target, &ended, &folder, bring_back, &before, self.listen)?;
+        let source =
+            embedded::start(&target, &ended, &folder, bring_back, &before, self.listen, self.over_incidents)?;
         let ending = undo_at_a_signal(&target, before);
         let begun = Instant::now();
         let lacking = u64::try_from(lacks.count()).unwrap_or(u64::MAX);
@@ -219,7 +237,8 @@ impl Recover {
             applying: &applying,
             lacks: lacking,
         };
-        let followed = follow::follow(&mut target, &goal);
+        let passed = incidents.pass_over(&mut target);
+        let followed = passed.and_then(|()| follow::follow(&mut target, &goal));
         // From here on a signal waits until the server is detached.
         let _ended = ending.lock().unwrap_or_else(PoisonError::into_inner);
         if target.is_away {
@@ -237,7 +256,7 @@ impl Recover {
             lacks.count(),
             lacks.count() as f64 / seconds.max(0.001)
         ))?;
-        Ok(Exit::Done)
+        Ok(exit)
     }
 
     fn server(&self) -> Result<ConnectOptions> {

@@ -73,9 +73,10 @@ impl Recover {
         let own = with_place(&ConnectOptions::new(PROGRAM_NAME), &at);
         let mut own = own.map_err(|error| Failure::of(&"the private server", error))?;
         own.timeouts.answer = super::ANSWER_MAX;
-        match self.recover(own.clone())? {
-            Exit::Done => {}
-            exit => return Ok(exit),
+        let recovered = self.recover(own.clone())?;
+        // What is missing then shows in the tables.
+        if recovered != Exit::Done && !self.over_incidents {
+            return Ok(recovered);
         }
         let mut sandbox_server = Target::connect(own)?;
         let of_logs = sandbox_server.executed().map_err(line)?;
@@ -115,7 +116,7 @@ impl Recover {
             seconds: begun.elapsed().as_secs_f64(),
             tables,
         };
-        self.tell(&drill)
+        self.tell(&drill).map(|exit| exit.max(recovered))
     }
 
     fn tell(&self, drill: &Drill) -> Result<Exit> {
