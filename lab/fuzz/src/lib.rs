@@ -120,7 +120,7 @@ pub fn table_map(bytes: &[u8]) {
     assert_eq!(TableMapEvent::decode(&encoded, 8).expect("it was just encoded"), event);
 }
 
-/// The body of a payload event in a log: expanded, compressed and expanded, it is what it was.
+/// The body of a payload event in a log: after it is expanded, compressed and expanded again, it has the same events.
 pub fn payload(bytes: &[u8]) {
     let mut log = LogBuilder::new(Release::MYSQL_9_7);
     log.gtid(100).event(EventType::TRANSACTION_PAYLOAD, bytes);

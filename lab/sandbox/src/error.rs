@@ -12,7 +12,7 @@ pub enum Error {
     Unavailable(String),
     /// Reading, writing or starting something: what was tried, and the system's answer.
     Io(String, io::Error),
-    /// A program that ran and failed, with what it said.
+    /// A program that ran and failed, with its message.
     Failed(String),
 }
 

@@ -1,7 +1,7 @@
 //! Programs that run beside binlogz: MySQL and MariaDB of several versions, sysbench, zstd, Chromium, versitygw, openssl.
 //!
-//! `scripts/get-tool.sh` installs them; this module asks it once a process and runs what it installed. The script is
-//! carried along, so that a program away from the checkout finds what is installed by the same rules.
+//! `scripts/get-tool.sh` installs them; this module asks the script once a process and runs the installed programs. The
+//! script is built in, so that a program away from the checkout finds them by the same rules.
 
 use std::ffi::OsStr;
 use std::fs;

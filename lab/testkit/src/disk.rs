@@ -1,5 +1,5 @@
-//! A simulated disk under a store: it fails at a chosen operation, and after a crash it has what was synced and
-//! an arbitrary part of what was not.
+//! A simulated disk under a store. It fails at a chosen operation. After a crash it has everything synced, and an
+//! arbitrary part of the rest.
 //!
 //! ```text
 //! write, set_size   seen by readers at once; survives a crash by sectors of 512 bytes: each may be there, be

@@ -2,8 +2,8 @@
 //! runs.
 //!
 //! [`FaultShim`] is `faults/shim.c`, compiled once by `cc` into the cache and loaded with `LD_PRELOAD` into one process
-//! alone. [`Faults`] is that process's control page: it says what fails from now on, and counts what did. Programs that make
-//! system calls without the C library (rustix does in places) are not reached.
+//! alone. [`Faults`] is that process's control page: it says which calls fail from now on, and counts the failed ones.
+//! Programs that make system calls without the C library (rustix does in places) are not reached.
 //!
 //! ```no_run
 //! # use binlogz_testkit::faults::{Call, Fault, FaultShim, Rule};

@@ -10,7 +10,7 @@
 //! * [`builder`] builds logs by hand: of servers that are not available here, and with any false claim in
 //!   them;
 //! * [`mutate`] damages them, from a seed that is printed;
-//! * [`disk`] is a disk that loses, tears and refuses what a store writes to it;
+//! * [`disk`] is a disk that loses, tears and refuses the writes of a store;
 //! * [`faults`] makes the system calls of a real process fail, and keeps what it writes;
 //! * [`texts`] finds the texts of rows again, in files that should not have them;
 //! * [`setting`](setting()) says how long a test is, [`memory`] how much memory a process took.

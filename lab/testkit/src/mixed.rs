@@ -1,7 +1,7 @@
 //! A mix of everything a server writes, under every setting that changes how it writes it.
 //!
-//! The statements are in `sql/`; each run puts them through a real server once and the cache keeps its
-//! binlogs, and those and the relay logs of its replica where it has one.
+//! The statements are in `sql/`. Each run puts them through a real server once, and the cache keeps its binlogs, and
+//! those and the relay logs of its replica if it has one.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -7,9 +7,9 @@ use crate::{Error, Result, corpus, mixed, tool};
 /// The scale of the workloads in [`every_binlog`]: each file is below 1 MB.
 pub const SMALL_SCALE: f64 = 0.01;
 
-/// Every real file that a short test can go through: what the repository ships and, if a server is available,
-/// the [mix of everything](mixed) and the five workloads at [`SMALL_SCALE`], plain and at levels 1, 3 and 19.
-/// Without a server it says `SKIPPED` aloud about those and returns the rest.
+/// Every real file that a short test can go through: the files of the repository and, if a server is available, the [mix
+/// of everything](mixed) and the five workloads at [`SMALL_SCALE`], plain and at levels 1, 3 and 19. Without a server it
+/// says `SKIPPED` aloud about those and returns the rest.
 ///
 /// # Panics
 /// If the server fails at making them, or if it can't be had where it must (`BINLOGZ_REQUIRE_SERVERS=1`).

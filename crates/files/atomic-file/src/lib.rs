@@ -174,8 +174,9 @@ impl TemporaryFolder {
     }
 }
 
-/// Removes the folders in `parent`, with all that is in them, that [`TemporaryFolder::begin`] made with this prefix and whose process
-/// was killed. Others' folders stay, and what isn't a folder; what can't be removed stays, too. Tells how many it removed.
+/// Removes the folders in `parent`, with everything in them, that [`TemporaryFolder::begin`] made with this prefix for a
+/// process that was killed. Folders of other programs stay, and so do files, and folders that can't be removed. Returns
+/// how many it removed.
 ///
 /// # Errors
 ///

@@ -14,8 +14,8 @@ use crate::event_type::EventType;
 use crate::framing::Framing;
 use crate::header::{EventHeader, HEADER_SIZE};
 
-/// Called by an [`EventParser`] for the events it finds. `C` is what it knows of their checksums: that they
-/// are right, unless the visitor asks for the stored ones.
+/// Called by an [`EventParser`] for the events it finds. `C` is the state of their checksums: compared and right, unless
+/// the visitor asks for the stored ones.
 pub trait EventVisitor<C = Verified> {
     /// The visitor's error type; the parser's own errors must convert into it.
     type Error: From<Error>;

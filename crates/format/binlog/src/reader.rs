@@ -177,8 +177,8 @@ impl<R: Read> EventReader<R> {
         self.buffer.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// Reads until `wanted` bytes are buffered or the stream ends; returns how many there are. The buffer
-    /// grows with what really arrives, not with what a header claims.
+    /// Reads until `wanted` bytes are buffered or the stream ends; returns how many there are. The buffer grows with the
+    /// bytes that really arrive, not with the size that a header claims.
     fn fill(&mut self, wanted: usize) -> Result<usize> {
         while self.end - self.start < wanted {
             if self.start > 0 {

@@ -6,8 +6,8 @@
 //! plaintext ⇄ AES-256-CTR(file key, nonce ‖ block number u64 big-endian, from 0) ⇄ the log from 512 on
 //! ```
 //!
-//! (`EVP_BytesToKey` with one round and no salt, in OpenSSL's terms.) CTR has no integrity check of
-//! its own: the checksum of each event is what tells a damaged log from a good one.
+//! (`EVP_BytesToKey` with one round and no salt, in OpenSSL's terms.) CTR has no integrity check of its own: only the
+//! checksum of each event tells a damaged log from a good one.
 
 use aes::Aes256;
 use aes::cipher::{

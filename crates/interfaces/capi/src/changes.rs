@@ -29,7 +29,7 @@ struct Changes {
     failed: Option<Trouble>,
 }
 
-/// The change that was given last, and what was given of it.
+/// The last change given to the caller, and the texts and values given with it.
 struct Current {
     change: RowChange,
     position: CString,

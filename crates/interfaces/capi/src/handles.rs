@@ -13,7 +13,8 @@ const PARTS: usize = 32;
 /// The smallest distance of two addresses, as a power of two.
 const ADDRESS_BITS: u32 = 5;
 
-/// The open handles of a kind. `C`: what C sees, of which only the address matters; `H`: what it stands for.
+/// The open handles of a kind. `C` is the type that C sees, of which only the address matters; `H` is the value that the
+/// handle stands for.
 pub(crate) struct Handles<C, H> {
     parts: [RwLock<BTreeMap<usize, Arc<Mutex<H>>>>; PARTS],
     shown: std::marker::PhantomData<fn() -> C>,
@@ -38,7 +39,7 @@ impl<C, H> Handles<C, H> {
         handle
     }
 
-    /// Works with what a handle stands for; `what` names the argument.
+    /// Calls `work` with the value that a handle stands for; `what` names the argument.
     pub(crate) fn with<R>(
         &self,
         handle: *const C,

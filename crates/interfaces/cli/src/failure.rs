@@ -84,7 +84,7 @@ pub(crate) fn complain(line: &str) {
     let _ = progress::above(|| writeln!(io::stderr(), "binlogz: {}", printable(line)));
 }
 
-/// Says what a command that runs until it is stopped does. Where standard error is a terminal, lines are broken between words.
+/// Reports the activity of a command that runs until it is stopped. On a terminal, lines are broken between words.
 pub(crate) fn say(line: &str) {
     let line = format!("binlogz: {}", printable(line));
     let _ = progress::above(|| writeln!(io::stderr(), "{}", terminal::within_width_of(&io::stderr(), &line)));
@@ -107,7 +107,7 @@ pub(crate) fn name_unread(log: &dyn Display, unread: &UnreadChanges, came_of_it:
     if unread.is_empty() { Exit::Done } else { Exit::Negative }
 }
 
-/// Reports that a log in use ends inside an event, and what was done with those bytes.
+/// Reports that a log in use ends inside an event. `came_of_it` ends the line: it says what became of those bytes.
 pub(crate) fn warn_cut(log: &dyn Display, cut: CutEvent, came_of_it: &str) {
     let CutEvent { offset, size } = cut;
     warn(&format!(

@@ -6,7 +6,7 @@ use clap::{Command, CommandFactory};
 use crate::Cli;
 use crate::server_args::{CONNECTION, CONNECTION_SHOWN};
 
-/// As clap has it, with what stands below the options above them.
+/// The help as clap makes it, with the sections below the options moved above them.
 const EXAMPLES_FIRST: &str =
     "{before-help}{about-with-newline}\n{usage-heading} {usage}{after-help}\n\n{all-args}";
 

@@ -58,7 +58,7 @@ const HELP_WIDTH: usize = 100;
 /// A command's exit code; of several, the worst counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Exit {
-    /// It did what it was asked.
+    /// The command did everything it was asked to do.
     Done = 0,
     /// It ran, and the answer is no.
     Negative = 1,

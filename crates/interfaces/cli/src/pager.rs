@@ -27,7 +27,7 @@ pub(crate) fn is_open() -> bool {
     OPEN.load(Ordering::SeqCst) > 0
 }
 
-/// A pager that reads what is written to it. Dropped, it waits for the user to leave it.
+/// A pager that shows the text written to it. When it is dropped, it waits for the user to leave it.
 #[derive(Debug)]
 pub(crate) struct Pager {
     child: Child,

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 
 /// How often Python looks for signals.
 pub(crate) const LOOK_PERIOD: Duration = Duration::from_millis(100);
-/// How long work that was interrupted may take to end: it removes what it began to write.
+/// How long interrupted work may take to end: it removes the files it began to write.
 const END_MAX: Duration = Duration::from_secs(2);
 
 /// Whether nobody waits for the work any more.

@@ -251,8 +251,9 @@ fn json<'py>(py: Python<'py>, document: JsonDocument<'_>, style: Style) -> PyRes
 const ELEMENT_SIZE: usize = 3;
 const MEMBER_SIZE: usize = 7;
 
-/// Makes objects of a document. Offsets in it may be shared by several values, and containers lie in one another: so what is read is
-/// taken from a budget of the document's own size, which valid documents never exceed, and the depth has the server's bound.
+/// Makes Python objects of a document. Several values may share offsets in it, and containers may contain one another. So
+/// every byte read is taken from a budget of the document's own size, which valid documents never exceed; and the depth
+/// is bounded as on the server.
 struct JsonWalk {
     style: Style,
     budget: usize,

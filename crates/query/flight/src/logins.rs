@@ -52,7 +52,7 @@ enum Guesser {
 
 /// Logins that wait for one another.
 struct Queue {
-    /// Logins that were denied, or aren't compared yet: the next doesn't wait for what becomes of them.
+    /// Logins that were denied, or aren't compared yet: the next login doesn't wait for their results.
     denied: u32,
     /// When the next may be compared.
     next: Instant,

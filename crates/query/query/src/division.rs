@@ -21,7 +21,7 @@ const PART_SIZE_MIN: u64 = 32 << 10;
 pub(crate) struct Divisions {
     /// For rows of transactions.
     pub(crate) by_block: Arc<Division>,
-    /// For a table that also has rows of what lies between transactions, which every part of a log is given with.
+    /// For a table that also has rows of events between transactions, which every part of a log repeats.
     pub(crate) by_log: Arc<Division>,
 }
 

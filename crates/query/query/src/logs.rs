@@ -212,7 +212,7 @@ impl Logs {
         Ok(Logs { logs, keyring, schema, warn: Box::new(warn), unread_is_error: true, ..Logs::default() })
     }
 
-    /// Where a log is, and its bytes: for other machines, which can't read what a pipe gave.
+    /// Where a log is, and its size: for other machines, which can't read bytes that came from a pipe.
     pub(crate) fn found(&self, index: usize) -> Result<(&Path, u64)> {
         let Some(log) = self.logs.get(index) else { return Err(Error::Log("no such log".to_owned())) };
         let Source::Path(path) = &log.source else {

@@ -4,7 +4,7 @@
 
 use std::fs;
 
-/// Memory that reading and the allocator take beside what is counted: of a limit that is large enough for it, it's a part.
+/// Memory that reading and the allocator take, which isn't counted: a part of a limit that is large enough for it.
 const UNCOUNTED: usize = 448 << 20;
 /// The least memory for everything that is counted, if the limit is that large.
 const COUNTED_MIN: usize = 512 << 20;

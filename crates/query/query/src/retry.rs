@@ -46,8 +46,8 @@ pub(crate) async fn execute(
     Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
 }
 
-/// The rows; those of a plan that spills, if the first of them can't be made within the limit; those of another attempt, if it went
-/// with an executor.
+/// The rows. If the first of them can't be made within the limit, they are those of a plan that spills; if an executor
+/// was lost, those of another attempt.
 async fn first_or_again(
     mut rows: SendableRecordBatchStream,
     context: SessionContext,

@@ -188,8 +188,8 @@ impl Scan {
         Statistics { num_rows, ..Statistics::new_unknown(&self.schema) }
     }
 
-    /// Which of its columns are equal: a field that a query needs for a join and for a group is there twice, and rows that are
-    /// divided by the one are divided by the other.
+    /// Which of the columns are equal. A field that a query needs for a join and for a group is there twice, and rows
+    /// divided by one of them are also divided by the other.
     pub(crate) fn equivalences(&self) -> EquivalenceProperties {
         let mut equal = EquivalenceProperties::new(Arc::clone(&self.schema));
         let column = |index: usize| Arc::new(Column::new(self.schema.field(index).name(), index)) as _;

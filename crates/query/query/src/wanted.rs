@@ -307,7 +307,7 @@ impl Wanted {
     }
 }
 
-/// The values that a condition leaves of what it is about.
+/// The values of a column or expression that a condition leaves.
 fn values(condition: &Expr) -> Option<(Subject, Vec<&ScalarValue>)> {
     match condition {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => match (&**left, &**right) {

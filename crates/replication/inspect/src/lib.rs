@@ -1,4 +1,5 @@
-//! Asks servers what turning on binary log transaction compression would break, and what to do about it.
+//! Asks servers which of their consumers would break if binary log transaction compression were turned on, and how to
+//! prevent that.
 //!
 //! ```text
 //! Asker        ask.rs          statements, and why one has no answer

@@ -41,7 +41,7 @@ pub enum Reads {
     Unknown,
 }
 
-/// A row: what was looked at, and what came of it.
+/// A row of the report: the thing examined, the facts, the verdict and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// The subject of the finding: a name that stays the same.
@@ -267,8 +267,8 @@ pub struct Report {
 const FORMAT: u32 = 1;
 
 impl Report {
-    /// A report of these servers, the worst first: those that failed, then by what is unsafe, then by
-    /// verdict; otherwise in the order in which they were named.
+    /// A report of these servers, the worst first: servers that failed, then unsafe ones, then by verdict; otherwise in
+    /// the order in which they were named.
     pub fn new(mut servers: Vec<ServerReport>) -> Self {
         servers
             .sort_by_key(|server| (server.error.is_none(), server.safe, std::cmp::Reverse(server.verdict)));

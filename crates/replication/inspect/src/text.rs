@@ -95,7 +95,7 @@ fn nobody_is_connected(server: &ServerReport) -> bool {
     server.findings.iter().any(|finding| finding.what == "consumers" && finding.found == NOBODY)
 }
 
-/// Whether to turn it on: the answer, what it saves, what it breaks.
+/// The answer whether to turn compression on, with its savings and the consumers it breaks.
 fn verdict(server: &ServerReport, columns: usize, out: &mut impl Write) -> io::Result<()> {
     let Some(((answer, why), estimate)) = answer(server).zip(server.estimate.as_ref()) else { return Ok(()) };
     writeln!(out, "Turn compression on at {}?", printable(&server.server))?;

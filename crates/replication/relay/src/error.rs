@@ -265,7 +265,7 @@ impl Error {
         }
     }
 
-    /// Whether a client is to blame for it, or asked for what it can't have.
+    /// Whether a client is to blame for it, or asked for something it can't have.
     pub(crate) fn is_of_client(&self) -> bool {
         matches!(self.kind(), "client" | "refused")
     }

@@ -7,8 +7,8 @@
 //!                                                                └ sender ─ uncompressed  replica
 //! ```
 //!
-//! Each folder is a stage of this flow. Its `mod.rs` says what comes in, what goes out, and which file does what.
-//! Each stage uses only those above it in this list:
+//! Each folder is a stage of this flow. Its `mod.rs` describes its input, its output and its files. Each stage uses only
+//! those above it in this list:
 //!
 //! * `telemetry`: counters, lag and log lines from all parts; `rates` limits bytes a second;
 //! * `log`: the stored logs, and the indexes into their files;
@@ -23,8 +23,8 @@
 //! * `source.rs` joins them for one source, `sources.rs` has all sources and `relay.rs` what they share, as the
 //!   `options` say.
 //!
-//! There is one thread per client, and for each source one that receives and one that syncs. `binlogz-wire` decides what goes over the
-//! wire, `binlogz-store` what is on disk, and `binlogz-payload` what an expanded transaction looks like.
+//! There is one thread per client, and for each source one that receives and one that syncs. `binlogz-wire` implements
+//! the protocol, `binlogz-store` writes the files on disk, and `binlogz-payload` compresses and expands transactions.
 
 mod closed;
 mod error;

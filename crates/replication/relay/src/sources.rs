@@ -45,7 +45,7 @@ pub(crate) struct Sources {
 struct Slot {
     options: SourceOptions,
     state: State,
-    /// Counts the settings it has had: what was begun under others is of no use.
+    /// Counts the settings that the slot has had: a source that was begun under earlier settings is of no use.
     generation: u64,
     /// Why it could not be opened the last time; empty: it was not tried, or could be.
     failure: String,

@@ -11,9 +11,9 @@
 //!    + attributes  with CONNECT_ATTRS: LEI size of all, then name and value, LEI length and bytes each
 //! ```
 //!
-//! Which fields there are follows from the capabilities that the client named at login. libmysqlclient sends an empty proof and waits
-//! for a switch of the plugin; others prove themselves with the greeting's nonce at once. (Facts of MySQL 9.7.4's
-//! `parse_com_change_user_packet`.)
+//! The capabilities that the client named at login decide which fields there are. libmysqlclient sends an empty proof and
+//! waits for a switch of the plugin; other clients prove themselves with the greeting's nonce at once. (Facts of MySQL
+//! 9.7.4's `parse_com_change_user_packet`.)
 
 use binlogz_binlog::cursor::Cursor;
 use binlogz_binlog::put::Put;

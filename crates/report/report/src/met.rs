@@ -186,7 +186,7 @@ impl Met {
         Unmet::renames(renames, self.renames)
     }
 
-    /// Notes what transactions meet that are not looked at, since nothing of them is shown.
+    /// Notes which requests a transaction meets although it is not looked at, since nothing of it is shown.
     pub fn pass_over(&mut self, selection: &Selection, gtids: &GtidSet, are_in_time: bool) {
         let has = |set: &Option<GtidSet>| set.as_ref().is_some_and(|set| !set.is_disjoint(gtids));
         self.gtid |= has(&selection.include_gtids);

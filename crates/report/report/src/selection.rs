@@ -69,9 +69,8 @@ pub struct Positions {
     pub start: u64,
     /// `--stop-position`.
     pub stop: u64,
-    /// For a server's log, where we asked the server to begin, if not at the start of the file: what it sends
-    /// is counted from there, after the format description, and mysqlbinlog counts each later file from there
-    /// too.
+    /// For a server's log: where we asked the server to begin, if not at the start of the file. The bytes it sends are
+    /// counted from there, after the format description, and mysqlbinlog counts each later file from there too.
     pub sent_from: Option<u64>,
 }
 

@@ -1,10 +1,10 @@
 //! Packs binary logs by column, across transactions, and restores them byte for byte.
 //!
-//! The path of a byte: [`create`](mod@create) reads a log; [`log`] cuts it into pieces of whole events;
-//! [`block`] packs each piece: its `layout` walks over the events and deals their fields out to columns, and
-//! `codec` codes each column; [`segment`] puts blocks into objects; [`format`](mod@format) has the bytes of
-//! indexes and the manifest; [`storage`] keeps the objects named by the manifest; [`restore`] goes the
-//! opposite way. `crates/storage/archive/FORMAT.md` describes the bytes of an archive.
+//! The path of a byte: [`create`](mod@create) reads a log. [`log`] cuts it into pieces of whole events. [`block`] packs
+//! each piece: its `layout` walks over the events and deals their fields out to columns, and `codec` codes each column.
+//! [`segment`] puts blocks into objects, [`format`](mod@format) has the bytes of indexes and the manifest, and
+//! [`storage`] keeps the objects that the manifest names. [`restore`] goes the opposite way.
+//! `crates/storage/archive/FORMAT.md` describes the bytes of an archive.
 //!
 //! Imports between the folders run one way: `operations` → `segment` → `format` → `block` → `log`; `codec`
 //! and `storage` are at the bottom.

@@ -15,12 +15,11 @@
 //!
 //! Each imports only from those above it.
 //!
-//! [`BinlogStore`] knows two positions, *written* and *durable*, and readers see nothing after the durable
-//! one. After a failed write or sync it refuses writes, and serves what is durable, until it is reopened.
-//! Opening it runs recovery ([`RecoveryReport`]). [`Storage`] is what the store needs from a disk.
-//! `crates/storage/store/PROMISES.md` lists what it promises, and the test that keeps each promise. The transactions'
-//! origin and content are the caller's business: `binlogz-engine` writes its own, a relay writes what it
-//! receives.
+//! [`BinlogStore`] knows two positions, *written* and *durable*, and readers see nothing after the durable one. After a
+//! failed write or sync it refuses writes, and serves the durable bytes, until it is reopened. Opening it runs recovery
+//! ([`RecoveryReport`]). [`Storage`] has the operations that the store needs from a disk.
+//! `crates/storage/store/PROMISES.md` lists the store's promises, and the test that keeps each of them. The transactions'
+//! origin and content are the caller's business: `binlogz-engine` writes its own, a relay writes those it receives.
 
 mod error;
 mod files;

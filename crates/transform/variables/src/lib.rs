@@ -131,7 +131,7 @@ enum Kind {
     Number { min: u64, max: u64, block: u64 },
 }
 
-/// A variable: its name, what it may be, and in which scopes.
+/// A variable: its name, its allowed values, and its scopes.
 #[derive(Debug)]
 pub struct Variable {
     /// Which one it is.

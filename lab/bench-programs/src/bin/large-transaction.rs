@@ -1,6 +1,6 @@
 //! Law 5 at length: a transaction of 1 GiB, made on the fly, through compress and expand, as a file and through pipes.
-//! Prints the peak memory of each process, as the kernel tells it, and fails above 64 MiB (and what zstd needs) or
-//! where what comes back differs. Run through `scripts/soak/memory.sh`.
+//! Prints the peak memory of each process, as the kernel tells it. Fails above 64 MiB (and the memory that zstd needs),
+//! or if the log that comes back differs. Run through `scripts/soak/memory.sh`.
 //!
 //! usage: `large-transaction BINLOGZ [MEGABYTES]`
 

@@ -1,6 +1,6 @@
 //! Records conversations with real servers for `tests/recorded.rs`: `record-sessions DIRECTORY`.
 //!
-//! A file has a line for each turn: `C` and what the client sent, or `S` and what the server did, in hexadecimal.
+//! A file has a line for each turn, in hexadecimal: `C` and the bytes of the client, or `S` and the bytes of the server.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a tool of ours: a panic tells enough
 

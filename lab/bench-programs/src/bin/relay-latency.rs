@@ -3,9 +3,9 @@
 //!
 //! usage: `relay-latency BINLOGZ [TRANSACTIONS_A_SECOND] [SECONDS] [RELAY_OPTION…]`
 //!
-//! sysbench's oltp_insert is the load, on a private mysqld with `sync_binlog=1`, whose data is in the temporary directory. A
-//! replica is a program that receives the log as replicas do; what it measures is the time from the commit that the GTID
-//! event tells (`immediate_commit_timestamp`) until the transaction's last event is here, by the same clock.
+//! sysbench's oltp_insert is the load, on a private mysqld with `sync_binlog=1`, whose data is in the temporary
+//! directory. A replica here is a program that receives the log as replicas do. It measures the time from the commit that
+//! the GTID event tells (`immediate_commit_timestamp`) until the transaction's last event has arrived, by the same clock.
 
 #[path = "../arrivals.rs"]
 mod arrivals;

@@ -28,8 +28,8 @@ use binlogz_testkit::workload::sysbench;
 use binlogz_testkit::{MysqlSandbox, Tool};
 use relay_process::Relay;
 
-/// How much later transactions of a quiet source may come beside a noisy one, at p99: beyond what a client of the source itself has
-/// to wait longer, since all servers share this machine.
+/// How much later transactions of a quiet source may come beside a noisy one, at p99, beyond the delay that a client of
+/// the source itself sees: all servers share this machine.
 const NOISE_MAX: f64 = 2.0;
 /// How nice a server is that gives way, and its load: most.
 const NICE: i32 = 19;

@@ -1,5 +1,5 @@
-//! Compares the relay with the programs around it: how fast it receives, and what its clients cost it, on the
-//! log of three workloads at full scale (employees, sysbench prepare, sysbench run), all on this machine.
+//! Compares the relay with the programs around it: how fast it receives, and how much processor time its clients cost it.
+//! It uses the logs of three workloads at full scale (employees, sysbench prepare, sysbench run), all on this machine.
 //!
 //! usage: `relay-speed BINLOGZ [CLIENTS]`
 //!

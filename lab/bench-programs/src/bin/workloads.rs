@@ -1,5 +1,5 @@
-//! Makes the five workloads' binlogs, or with `--of shapes` those of the three other shapes, with `--of more-shapes`
-//! those of ten more, or finds them in the cache, and prints them: setting, workload, bytes, path.
+//! Makes the five workloads' binlogs, or finds them in the cache, and prints for each: setting, workload, bytes, path.
+//! `--of shapes` makes those of the three other shapes, `--of more-shapes` those of ten more.
 //!
 //! usage: `workloads [--of workloads|shapes|more-shapes] [--scale 1] [--setting plain|levelN[+OPTION=VALUE…]]…`
 

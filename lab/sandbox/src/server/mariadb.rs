@@ -45,7 +45,7 @@ impl MysqlBuilder {
     }
 }
 
-/// A running MariaDB; what it shares with other servers is in [`Server`].
+/// A running MariaDB; [`Server`] has the methods that it shares with other servers.
 #[derive(Debug)]
 pub struct MariadbSandbox {
     server: Server,

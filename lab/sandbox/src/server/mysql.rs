@@ -138,7 +138,7 @@ impl MysqlBuilder {
     }
 }
 
-/// A running MySQL; what it shares with other servers is in [`Server`].
+/// A running MySQL; [`Server`] has the methods that it shares with other servers.
 #[derive(Debug)]
 pub struct MysqlSandbox {
     server: Server,

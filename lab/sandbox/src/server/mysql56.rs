@@ -25,7 +25,7 @@ GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO repl@'127.0.0.1' IDENTIFIE
 SET sql_log_bin = 1;
 ";
 
-/// With GTIDs it logs what it applies, and a log that it does so in must be of rows (its error 1666).
+/// With GTIDs it logs the transactions that it applies, and such a log must be in row format (its error 1666).
 const OPTIONS: [&str; 9] = [
     "--log-bin=binlog",
     "--relay-log=relay",
@@ -38,7 +38,7 @@ const OPTIONS: [&str; 9] = [
     "--skip-slave-start",
 ];
 
-/// A running MySQL 5.6; what it shares with other servers is in [`Server`].
+/// A running MySQL 5.6; [`Server`] has the methods that it shares with other servers.
 #[derive(Debug)]
 pub struct Mysql56Sandbox {
     server: Server,

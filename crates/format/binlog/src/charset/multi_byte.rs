@@ -28,8 +28,8 @@ pub(super) struct MultiByte {
     differences: &'static [CodeRun],
 }
 
-/// Codes that follow one another, the first and the last of them, and the character of the first: those of the others
-/// follow it. 0: the server has no character for any of them.
+/// Consecutive codes: the first and the last code, and the character of the first. The characters of the others are
+/// consecutive, too. 0: the server has no character for any of them.
 pub(super) type CodeRun = (u32, u32, u32);
 
 /// Which bytes make a code; see the module's table.

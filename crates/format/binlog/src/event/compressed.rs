@@ -31,7 +31,7 @@ const COMPRESSED: u8 = 0x80;
 const METHOD: u8 = 0x70;
 /// Bytes of the size.
 const SIZE_OF_SIZE: u8 = 0x07;
-/// Bytes of a statement that tell what it does to its transaction.
+/// Bytes at the start of a statement that decide its effect on its transaction.
 const KEYWORDS: usize = 32;
 
 /// A compressed event whose body was not expanded yet.

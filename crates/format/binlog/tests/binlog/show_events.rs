@@ -1,5 +1,5 @@
-//! SHOW BINLOG EVENTS, row by row: what MySQL 9.7.4 printed for two recorded logs, and what a live
-//! server prints for logs of everything it writes.
+//! SHOW BINLOG EVENTS, row by row, compared with MySQL 9.7.4: with its recorded output for two logs, and with a live
+//! server's for logs of everything it writes.
 //!
 //! `show_events/written.*`: statements of every kind. `crafted.*`: events that a server seldom or
 //! never writes (unknown flags and variables, incidents, doubles of every shape), accepted by it

@@ -100,8 +100,8 @@ fn what_was_secret_stays_so_unless_plaintext_is_asked_for() {
     );
 }
 
-/// The objects of an archive of the same logs without a key, before and after they are merged: what is packed is the same for the
-/// same input.
+/// The objects of an unencrypted archive of these logs, before and after a merge: one input is always packed into the
+/// same bytes.
 fn packed_without_key(folder: &Folder, logs: [&str; 2]) -> Vec<Vec<u8>> {
     let mut objects = Vec::new();
     let mut add_objects = || {
@@ -115,8 +115,8 @@ fn packed_without_key(folder: &Folder, logs: [&str; 2]) -> Vec<Vec<u8>> {
     objects
 }
 
-/// All that commands write, also to files without a name and to those that they delete, is searched for texts of rows and for rows as an
-/// archive packs them. They are only where the logs themselves are asked for.
+/// Everything that commands write, also to files without a name and to deleted ones, is searched for texts of rows and
+/// for rows as an archive packs them. They may occur only in output that asks for the logs themselves.
 #[test]
 fn no_text_of_a_row_is_in_any_file_that_a_command_writes() {
     let Some(shim) = FaultShim::require() else { return };

@@ -264,9 +264,9 @@ struct Counts {
     restored: usize,
 }
 
-/// Runs that create, merge, prune and copy are killed at any moment, or meet the faults of networks and of services, while another one
-/// restores: the archive and its copy are whole after each, what is restored is what was archived, and no restore that has begun
-/// is disturbed.
+/// Runs that create, merge, prune and copy are killed at any moment, or meet faults of networks and services, while
+/// another one restores. After each, the archive and its copy are whole. Restored logs equal the archived ones, and no
+/// restore that has begun is disturbed.
 #[test]
 fn runs_that_are_killed_leave_archives_whole() {
     let seconds = setting("BINLOGZ_LIFE_SECONDS", 4);

@@ -1,4 +1,4 @@
-//! `binlogz bench commit`: what it prints, and that it leaves no files.
+//! `binlogz bench commit`: its output, and that it leaves no files.
 
 use crate::common::Folder;
 

@@ -310,7 +310,7 @@ fn requests_that_the_logs_do_not_meet_are_errors() {
     assert_eq!((ran.code, ran.text()), (Some(1), ""), "{}", ran.stderr);
 }
 
-/// Names that occur nowhere are known at the end; what there is without them is printed before.
+/// Names that occur nowhere are known only at the end; the output without them is printed before.
 #[test]
 fn names_that_occur_nowhere_are_errors() {
     let folder = Folder::new();

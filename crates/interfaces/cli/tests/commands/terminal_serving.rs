@@ -23,7 +23,7 @@ const INTERRUPTED: i32 = 128 + 2;
 
 type Variables<'v> = &'v [(&'v str, OsString)];
 
-/// A command that runs, and what it has said so far.
+/// A running command, and its output so far.
 struct Served {
     child: Running,
     said: Arc<Mutex<Vec<u8>>>,
@@ -117,7 +117,7 @@ impl Served {
         before.to_owned()
     }
 
-    /// Sends what Ctrl-C sends; what was said before, line by line.
+    /// Sends SIGINT as Ctrl-C does; returns the output until then, line by line.
     #[track_caller]
     fn ends_by_signal(self) -> Vec<String> {
         let kill = Command::new("kill").args(["-s", "INT", &self.child.0.id().to_string()]).status().unwrap();

@@ -150,7 +150,7 @@ impl Ran {
         assert_eq!((self.text(), self.stderr.as_str(), self.code), (stdout, stderr, Some(code)));
     }
 
-    /// It did what it was asked, and there was nothing to complain of.
+    /// Asserts that the command succeeded, with nothing on standard error.
     #[track_caller]
     pub(crate) fn is_done(&self) {
         assert_eq!((self.code, self.stderr.as_str()), (Some(0), ""));

@@ -53,7 +53,7 @@ impl Rows {
     }
 }
 
-/// A source with the defaults of its version, that compresses what it can.
+/// A source with the defaults of its version, with compression turned on.
 fn source(tool: Tool) -> binlogz_testkit::Result<MysqlSandbox> {
     let source = tool.find()?.sandbox().compression(3).option("binlog-row-metadata", "FULL").start()?;
     source.sql(BEGINNING)?;
@@ -79,8 +79,8 @@ fn configuration(folder: &Folder, source: &Server, listen: &str) -> Configuratio
     configuration.listen(format!("{certificate}\n{listen}"))
 }
 
-/// The forms that an account may be given, with the names of two accounts that have it: of one that stays at the relay, and of one whose
-/// SQL goes on to the source with an account of another name.
+/// The forms that an account may be given, each with two account names: one account stays at the relay, and the SQL of
+/// the other goes on to the source, with an account of another name there.
 const FORMS: [(&str, [&str; 2], &str); 5] = [
     ("`auto`", ["auto", "forwarded_auto"], "form = \"auto\""),
     ("`received`", ["received", "forwarded_received"], "form = \"received\""),

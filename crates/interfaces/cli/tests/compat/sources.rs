@@ -12,8 +12,8 @@ use crate::{BEGINNING, PATIENCE, configuration, source};
 /// The accounts of the relay, in whose forms 9.7 follows; with `older_collations` it would be as `uncompressed`.
 const FORMS: usize = crate::FORMS.len() - 1;
 
-/// How a replica fares that follows the server itself, and a relay of it in each form; if the relay does not follow the server,
-/// what the relay says.
+/// The result of a replica that follows the server itself, and of one that follows a relay of it, in each form; if the
+/// relay does not follow the server, its message.
 fn verdicts(server: &Server) -> Result<Vec<Verdict>> {
     let mut replica = Replica::start(Tool::Mysql)?;
     let itself = Followed {

@@ -1,5 +1,5 @@
-//! The reference has the help of every command as the program prints it, but that options which several commands have stand
-//! only on the page of all commands: each help names those that were left out. `UPDATE_DOCS=1` rewrites it.
+//! The reference has the help of every command as the program prints it. Options that several commands have stand only on
+//! the page of all commands; each help names those that it leaves out. `UPDATE_DOCS=1` rewrites it.
 
 use std::collections::BTreeMap;
 use std::fs;

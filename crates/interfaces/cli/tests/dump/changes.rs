@@ -46,7 +46,7 @@ fn changes(folder: &Folder, format: &str, arguments: &[&str]) -> String {
     dump(folder, &[&front, arguments].concat())
 }
 
-/// Without what only a running Debezium knows: its version, and when it processed an event.
+/// A line without the fields that only a running Debezium knows: its version, and when it processed an event.
 fn comparable(line: &str) -> String {
     let ours = concat!("\"version\":\"binlogz-", env!("CARGO_PKG_VERSION"), "\"");
     let line = line.replace(ours, "\"version\":\"3.6.1.Final\"");
@@ -181,7 +181,7 @@ fn without_keys_there_are_no_tombstones() {
     assert_eq!(values.collect::<Vec<_>>(), without.lines().collect::<Vec<_>>());
 }
 
-/// Without what only a running canal knows, and what is in no log.
+/// A line without the fields that only a running canal knows, which are in no log.
 fn comparable_message(line: &str) -> Value {
     let mut message: Value = serde_json::from_str(line).unwrap();
     // When it was processed and in which batch; it has no GTIDs unless it asks for its stream by GTID.
@@ -254,7 +254,8 @@ fn wrong_in_maxwell(table: &str, id: u64) -> &'static [&'static str] {
     }
 }
 
-/// A line without what Maxwell prints wrong, and without keys that the log knows otherwise: those of tables without a primary key.
+/// A line without the values that Maxwell prints wrong, and without the keys of tables that have no primary key, which
+/// the log knows otherwise.
 fn comparable_line(line: &str) -> String {
     let (key, line) = line.split_once('\t').unwrap();
     let row: Value = serde_json::from_str(line).unwrap();

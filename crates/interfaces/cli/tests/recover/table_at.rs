@@ -1,4 +1,4 @@
-//! `table-at`: the table as it was at a GTID has the checksum that it had then; what can't be told is refused.
+//! `table-at`: the table as it was at a GTID has the checksum that it had then. If it can't be told, the command refuses.
 //!
 //! `BINLOGZ_TABLE_AT_MOMENTS` says at how many moments; `scripts/soak/table-at.sh` takes 100. `SEED=N` is the workload's.
 

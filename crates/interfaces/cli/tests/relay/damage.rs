@@ -121,7 +121,7 @@ impl Run {
         self.folder.path("kept/binlog.000001")
     }
 
-    /// Flips a bit; what the file is then, and where the transaction begins and ends that it is in.
+    /// Flips a bit; returns the file's contents after that, and where the transaction around the bit begins and ends.
     fn flip(&self, transaction: usize, behind: usize) -> (Vec<u8>, usize, usize) {
         let mut bytes = fs::read(self.log()).unwrap();
         let begins = transactions(&bytes);

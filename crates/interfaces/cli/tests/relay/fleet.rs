@@ -214,7 +214,8 @@ fn relay_doctor_says_why_a_replica_was_refused() {
     assert_eq!(doctor().code, Some(1));
 }
 
-/// Asked again and again: what changes shows, what was is remembered, and what can't be reached is told with its cause.
+/// Asks again and again: changes show, the past is remembered, and a target that can't be reached is shown with the
+/// cause.
 #[test]
 fn a_fleet_that_is_served_shows_what_changes_and_what_cannot_be_reached() {
     let mysql = require_tool!(Tool::Mysql);

@@ -40,8 +40,8 @@ fn a_client_that_loses_rows_gets_them_from_the_relay() {
     assert!(relay.said().contains(": binlog.000001 what is not in"), "{}", relay.said());
 }
 
-/// A client that stored a place at the source and is pointed at the relay: `form = "auto"`, the default, is there for it, and it
-/// brings a name that has the source's payloads.
+/// A client that stored a position at the source, and is then pointed at the relay. The default `form = "auto"` is made
+/// for it: it asks for a file by a name that has the source's payloads.
 #[test]
 fn a_stored_position_does_not_lose_rows() {
     let mysql = require_tool!(Tool::Mysql);

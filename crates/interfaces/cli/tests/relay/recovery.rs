@@ -241,7 +241,7 @@ fn filters_leave_out_and_rewrite() {
     is_free(&server, &settings);
 }
 
-/// Stops the applier amid what it has to do, by a lock on a row that it needs; until dropped or committed.
+/// Stops the applier in the middle of its work by a lock on a row that it needs, until this is dropped or committed.
 struct Held {
     client: Running,
 }

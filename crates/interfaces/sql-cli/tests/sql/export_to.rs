@@ -34,7 +34,7 @@ impl Lake {
         self.server.bucket().join("lake")
     }
 
-    /// The files that views.sql names: what a reader of it sees.
+    /// The files that views.sql names: a reader of it sees these.
     pub(crate) fn seen(&self) -> Vec<PathBuf> {
         let Ok(views) = fs::read_to_string(self.folder().join("views.sql")) else { return Vec::new() };
         let named = views.split("'s3://bucket/lake/").skip(1).filter_map(|rest| rest.split('\'').next());

@@ -162,7 +162,7 @@ fn columns_of_one_table_are_the_same_and_alone_are_unpacked() {
 /// Tables of an archive that are asked for, of 50 in one.
 const TABLES_MAX: usize = 4;
 
-/// Archives of every version that there was: the logs in them, and what is asked of both.
+/// Archives of every version that there was: the logs in them, and the question for both.
 #[test]
 fn archives_of_every_version_answer_as_their_logs() {
     let folder = tempfile::tempdir().unwrap();

@@ -41,8 +41,9 @@ pub(super) struct Choice {
     pub(super) encoding: Encoding,
 }
 
-/// Tries the encodings of all columns on rows of a file, `jobs` columns at once. The level of zstd is the default for that, whatever
-/// the file's is: which is smallest hardly depends on it, and the highest level takes a hundred times as long.
+/// Tries the encodings of all columns on rows of a file, `jobs` columns at once. It compresses at zstd's default level,
+/// whatever the file's level is: the level hardly changes which encoding is smallest, and the highest level takes a
+/// hundred times as long.
 pub(super) fn choose(batches: &[RecordBatch], jobs: usize) -> Vec<Choice> {
     let level = ZstdLevel::try_new(PARQUET_LEVEL).unwrap_or_default();
     let base = &WriterProperties::builder().set_compression(Compression::ZSTD(level)).build();
@@ -58,7 +59,7 @@ pub(super) fn choose(batches: &[RecordBatch], jobs: usize) -> Vec<Choice> {
         .collect()
 }
 
-/// The columns whose values take so few bytes that a zstd frame would be larger than what is in it.
+/// The columns with so few bytes of values that a zstd frame would be larger than the values.
 pub(super) fn small(batches: &[RecordBatch]) -> impl Iterator<Item = ColumnPath> {
     let bytes = |parts: &[ArrayRef]| -> usize {
         parts.iter().filter_map(|part| part.to_data().get_slice_memory_size().ok()).sum()

@@ -13,8 +13,9 @@ pub(super) struct Frame {
     pub(super) gtid: Option<String>,
     /// Where its GTID event begins.
     pub(super) position: Option<u64>,
-    /// When it was committed first, in microseconds since 1970: what an archive knows of its blocks. Where that is unknown it is
-    /// `None` and nothing else, so that a block which is left out never has a row that meets the condition.
+    /// When the transaction was first committed, in microseconds since 1970: an archive knows this time of its blocks. If
+    /// it is unknown this is `None` and never another time, so that a block which is left out never has a row that meets
+    /// the condition.
     pub(super) committed_at: Option<i64>,
     /// When it was committed on the server that wrote the log.
     pub(super) applied_at: Option<i64>,

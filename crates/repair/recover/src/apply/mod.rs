@@ -1,5 +1,5 @@
-//! Applies changes to a server: the session that does it, the journal that tells how far it came, and the search in the
-//! server's own binary log for what a killed run committed.
+//! Applies changes to a server. It has the session for that, the journal that says how far it came, and a search of the
+//! server's own binary log for the transactions that a killed run committed.
 
 mod committed;
 pub(crate) mod journal;

@@ -8,9 +8,10 @@
 //! find       a pass over the logs that makes the effects
 //! ```
 //!
-//! Modules only import from modules above them in this list. A row of a child is known by its last image in the logs. A parent's
-//! row event that lacks both flags (`NO_FOREIGN_KEY_CHECKS`, `USE_SQL_FOREIGN_KEY`) had its cascades done by InnoDB: the
-//! rows that refer to it are looked up, changed the same way, and rendered as if the log had their change just before it.
+//! Modules only import from modules above them in this list. A row of a child is known by its last image in the logs. If
+//! a parent's row event lacks both flags (`NO_FOREIGN_KEY_CHECKS`, `USE_SQL_FOREIGN_KEY`), InnoDB did its cascades. We
+//! then look up the rows that refer to it, change them the same way, and render them as if the log had their change just
+//! before it.
 
 mod cells;
 mod effects;

@@ -16,7 +16,7 @@ use super::proof::{Doubt, bounded, compared, liked};
 use super::scalar::{Scalar, is_like};
 use crate::table::{Table, TableColumn};
 
-/// A condition that was read, and that has only what a row can be asked for.
+/// A parsed condition, which uses only facts that a row has.
 #[derive(Debug, Clone)]
 pub struct Condition(pub(super) Expr);
 
@@ -528,7 +528,7 @@ fn doubtful(expr: &Expr, doubt: Doubt) -> ConditionError {
     ConditionError::Doubtful { expression: expr.to_string(), doubt }
 }
 
-/// Whether it is a hexadecimal literal, which is a text or a number by what it meets.
+/// Whether it is a hexadecimal literal, which is a text or a number depending on the other operand.
 fn is_hex(expr: &Expr) -> bool {
     match expr {
         Expr::Nested(expr) => is_hex(expr),

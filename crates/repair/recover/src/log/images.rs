@@ -104,8 +104,8 @@ fn has(cells: &Cells<'_>, index: usize) -> bool {
     cells.get(index).is_some_and(Option::is_some)
 }
 
-/// A column by which a changed row is found: what the change left alone is in the image before it. Of differences we don't
-/// make the document: the server compares the columns that are there.
+/// A column by which a changed row is found; if the change left the column alone, its value is in the image before. We
+/// don't put together documents that were logged as differences: the server compares the columns that are there.
 fn found<'a>(after: &Option<CellContent<'a>>, before: &Option<CellContent<'a>>) -> Option<CellContent<'a>> {
     match after {
         None => *before,

@@ -57,8 +57,8 @@ pub(crate) struct Search<'o, R> {
     pub(crate) workers: usize,
 }
 
-/// Reads one log, under its name; `range` of its offsets is chosen. Returns what was read, with those changes of what was
-/// chosen that could not be, and whether more logs are needed.
+/// Reads one log, under its name; `range` of its offsets is chosen. Returns how much was read, the chosen changes that
+/// could not be read, and whether more logs are needed.
 pub(crate) fn read_log<L: Listener, R: Renderer + Sync>(
     input: Input,
     (name, range): (&str, Range),

@@ -1,5 +1,6 @@
-//! Whether logs follow each other. A log begins with the GTIDs of all transactions before it: they must be those that the
-//! log before it began with, and those that it holds. Logs without GTIDs end with the name of the next one.
+//! Checks that logs follow each other. A log begins with the GTIDs of all transactions before it. They must be the GTIDs
+//! that the log before it began with, together with those that it holds. Logs without GTIDs end with the name of the next
+//! one.
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 
@@ -129,8 +130,8 @@ mod tests {
         if text.is_empty() { GtidSet::new() } else { format!("{SERVER}:{text}").parse().unwrap() }
     }
 
-    /// The sentence about the second of two logs: each its name, what came before it, what it holds, and what begins in it
-    /// without ending.
+    /// The error about the second of two logs. Each log is given by its name, the GTIDs before it, those it holds, and
+    /// those that begin in it without ending.
     fn said(logs: [(&str, &str, &str, &str); 2]) -> Option<Break> {
         let mut order = Order::default();
         let mut said = None;

@@ -56,7 +56,7 @@ pub(super) struct EventAt<'b> {
     pub(super) body: &'b [u8],
 }
 
-/// A row that was chosen, and what was made of it.
+/// A chosen row, and the text or bytes made of it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RowAt<'b> {
     /// Where its event begins, or the payload that holds it.

@@ -278,8 +278,8 @@ impl ApplySink<'_> {
         self.session.run(statement).map_err(|error| ApplyError::server(doing, error, BATCH_TAKEN_BACK))
     }
 
-    /// Why foreign keys would change rows that nobody asked about, if they would. Where the log has what they changed, all of
-    /// that was changed before; where it doesn't, they are to make it again.
+    /// Why foreign keys would change rows that nobody chose, if they would. If the log has the rows that they changed,
+    /// all of these were changed before; if it doesn't, the foreign keys are to change them again.
     fn foreign_keys_would(
         &mut self,
         change: &Change<'_>,

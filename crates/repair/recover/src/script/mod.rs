@@ -212,8 +212,8 @@ impl<'o> Script<'o> {
         self.follower.pass_over(gtids);
     }
 
-    /// Transactions were passed over that were chosen, and have no row that is; they had rows of the tables at these
-    /// places of those that were named.
+    /// Chosen transactions were skipped, since they have no chosen row. They had rows of the tables at these places among
+    /// the named ones.
     pub fn pass_chosen(&mut self, tables: &BTreeSet<usize>) {
         self.follower.has_chosen = true;
         self.follower.tables_met.resize(self.selection.tables.len(), false);

@@ -1,5 +1,5 @@
-//! JSON as SQL. A text says most of it; what it can't say (decimals, dates, integers whose signedness a text loses) is made
-//! by calls of JSON functions, so that the document stored is the same to the byte.
+//! Writes JSON as SQL. Most documents can be given as a text. A text can't express decimals, dates, and integers whose
+//! signedness it loses, so calls of JSON functions make these: the stored document is the same to the byte.
 
 use binlogz_binlog::row::json::{JsonDiffs, JsonDocument, JsonValue};
 

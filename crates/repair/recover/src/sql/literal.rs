@@ -186,8 +186,8 @@ fn text(charset: Option<Charset>, bytes: &[u8]) -> Option<&[u8]> {
 
 /// Appends a string literal. (mysqlbinlog's own quotes show control characters in a way that no server reads back.)
 ///
-/// A client may take bytes beyond ASCII for the first half of a character of gbk, sjis or big5, and a backslash after them for
-/// the second: beside such bytes there is none, and before a quote there is never one.
+/// A client may take a byte beyond ASCII for the first half of a character of gbk, sjis or big5, and a backslash after it
+/// for the second half. So a literal with such bytes has no backslash, and no quote is ever preceded by one.
 pub(crate) fn push_quoted(out: &mut Vec<u8>, text: &[u8]) {
     let needs_escape = |byte: &u8| matches!(byte, b'\\' | b'\0' | b'\n' | b'\r' | b'\x1a');
     if !text.is_ascii() && text.iter().any(needs_escape) {

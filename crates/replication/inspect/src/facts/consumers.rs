@@ -106,7 +106,7 @@ impl Consumers {
 }
 
 impl Consumer {
-    /// Adds what it reported when it registered.
+    /// Adds the facts that it reported when it registered.
     fn complete_from(&mut self, registered: &[Consumer]) {
         self.server_uuid =
             ["replica_uuid", "slave_uuid"].iter().find_map(|name| self.variables.get(*name)).cloned();

@@ -1,5 +1,5 @@
-//! Rows about each reader of the binary log: what it is, whether it reads compressed transactions, and what happens if it
-//! can't.
+//! Rows about each reader of the binary log: which program it is, whether it reads compressed transactions, and what
+//! happens if it can't.
 
 use std::collections::BTreeMap;
 

@@ -250,7 +250,7 @@ pub(crate) fn watch_damage(house: &Housekeeping, fetch: &dyn Fn(&Lineage, &Damag
     });
 }
 
-/// Examines what readers found damaged, and repairs what is due.
+/// Examines the bytes that readers found damaged, and makes the repairs that are due.
 pub(crate) fn repair(
     house: &Housekeeping,
     fetch: &dyn Fn(&Lineage, &Damage) -> Result<Spool>,

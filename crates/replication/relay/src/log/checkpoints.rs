@@ -117,8 +117,8 @@ impl Checkpoints {
 
     /// Notes the end of a transaction where [`is_place`] holds. `gtids`: those of all transactions since `since`.
     ///
-    /// They are valid only if they start at the previous checkpoint in the index: a request by GTIDs skips what
-    /// earlier checkpoints have, and no GTID between two checkpoints may be missing.
+    /// The notes are valid only if they start at the previous checkpoint in the index: a request by GTIDs skips the
+    /// transactions of earlier checkpoints, so no GTID between two checkpoints may be missing.
     fn note(&self, form: Form, stored: u64, at: u64, committed: u64, since: Since, gtids: GtidSet) {
         let mut inner = lock(&self.inner);
         let before = inner.places.range(..stored).next_back().map(|(before, _)| *before);

@@ -74,7 +74,7 @@ pub(crate) fn repair(intake: &Intake, kept: &Lineage, server: &ConnectOptions) -
 ///
 /// # Errors
 ///
-/// No server can be reached that has this log, or what it has does not fit.
+/// No server that has this log can be reached, or the server's bytes do not fit.
 pub(crate) fn fetch_closed(intake: &Intake, kept: &Lineage, damage: &Damage) -> Result<Spool> {
     let mut failed = None;
     for server in intake.servers.all() {

@@ -22,7 +22,7 @@ pub(crate) struct Reader {
     pub(crate) form: Form,
     /// The stored log's number.
     pub(crate) lineage: u64,
-    /// Whether it acknowledges what it is sent.
+    /// Whether the replica acknowledges the transactions it receives.
     pub(crate) semi_sync: bool,
     /// Whether it says who it is, and such a client reads compressed transactions.
     pub(crate) knows_payloads: bool,

@@ -9,8 +9,8 @@
 //!   `departures` notices when they leave by themselves;
 //! * `admission` limits the number of clients, `accounts` checks logins, `transport` does TLS, `own_certificate` makes what
 //!   it needs;
-//! * `upstream` is a client's own connection to the source, for what the relay does not answer; `answer_scan` finds places in the
-//!   source's log in what it answers;
+//! * `upstream` is a client's own connection to the source, for statements that the relay does not answer; `answer_scan`
+//!   finds places in the source's log in the source's answers;
 //! * `sender` serves a dump until the client leaves, through `sink`, which cuts events into packets;
 //! * `older_collations` replaces names that older servers don't know, `xa` knows transactions that some can't follow;
 //! * `semi_sync` asks a replica for its acknowledgements;

@@ -51,7 +51,7 @@ impl Routes {
         Arc::clone(&lock(&self.0))
     }
 
-    /// The source that a client wants, or what it is told instead.
+    /// The source that a client wants, or the error that it gets instead.
     pub(crate) fn find(&self, wishes: Wishes<'_>) -> Result<Arc<Server>, ServerError> {
         let routes = self.all();
         let route = choose(&routes, wishes, |route| &route.name)?;

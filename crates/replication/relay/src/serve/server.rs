@@ -134,8 +134,8 @@ fn serve(
     }
 }
 
-/// The source whose version a client is greeted with, before it can say which one it wants: the one whose port this
-/// is, or the first that has a log.
+/// The source whose version a client is greeted with, before it can name the one it wants: the one with this port, or the
+/// first that has a log.
 fn greeter(door: &Door, listener: &Listener) -> Option<Arc<Server>> {
     let routes = door.routes.all();
     let is_its = |name: &str| listener.source.as_ref().is_none_or(|source| source == name);

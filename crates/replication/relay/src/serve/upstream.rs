@@ -163,8 +163,8 @@ impl Upstream {
         Ok(connection)
     }
 
-    /// Waits until the relay has all that the source has executed, so that a position that is told now does not lie
-    /// before what the client has seen there.
+    /// Waits until the relay has everything that the source has executed, so that a position told now does not lie before
+    /// changes that the client has seen there.
     pub(crate) fn join(&mut self) -> Result<(), ServerError> {
         let Some(connection) = &mut self.connection else { return Ok(()) };
         let at_source = match self.server.statements.intake.has_gtids() {

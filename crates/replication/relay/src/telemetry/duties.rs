@@ -8,8 +8,8 @@
 //! rounds ─ attempt ─ sleep ─ attempt …        failing after a panic, well again after a round that ends
 //! ```
 //!
-//! This file records and reports. `relay` decides what a failure means for receiving; `status` decides what it means
-//! for health.
+//! This file records and reports. `relay` decides how a failure affects receiving; `status` decides how it affects
+//! health.
 
 use std::any::Any;
 use std::collections::BTreeMap;

@@ -1,5 +1,6 @@
-//! The relay's whole storing path on a simulated disk that loses what was not synced, in any part and order: log, its
-//! index, index of positions, cuts and numbers of uncompressed files, pinned forms, the relay's uuid. BINLOGZ_CRASHES=N does N random runs.
+//! The relay's whole storing path on a simulated disk that loses unsynced writes, in any part and order: log, its index,
+//! index of positions, cuts and numbers of uncompressed files, pinned forms, the relay's uuid. BINLOGZ_CRASHES=N does N
+//! random runs.
 //!
 //! A run is several lives of a relay, each ended by a crash at some operation of the disk. After each crash, everything
 //! acknowledged or shown to a replica is there, without a hole; the relay asks the source for exactly what follows; and
@@ -183,7 +184,7 @@ impl Others<'_> {
     }
 }
 
-/// Opens what the crash left, and checks that it is what was promised. `None`: the disk stopped meanwhile.
+/// Opens the files that the crash left, and checks the promises about them. `None`: the disk stopped meanwhile.
 pub(super) fn open(
     disk: &SimulatedDisk,
     random: &mut Random,

@@ -188,7 +188,7 @@ pub(super) struct Connection<'a, B> {
 }
 
 impl<'a, B: Beside> Connection<'a, B> {
-    /// Begins where the relay asks, which must be after what it says that it has.
+    /// Begins where the relay asks, which must be after the transactions that it claims to have.
     pub(super) fn new(
         source: &'a SourceLog,
         start: &DumpStart,

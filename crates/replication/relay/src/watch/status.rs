@@ -177,13 +177,13 @@ pub struct ReplicaStatus {
     pub server_uuid: String,
     /// The form that it is served.
     pub form: &'static str,
-    /// Whether it says that it is a program of which we know that it reads compressed transactions.
+    /// Whether its own name is that of a program known to read compressed transactions.
     pub reads_compressed: bool,
     /// Which log, counted from 1.
     pub lineage: u64,
     /// The position in the stored log up to which it was sent.
     pub place: LogPosition,
-    /// Whether it acknowledges what it is sent (semi-synchronous replication).
+    /// Whether it acknowledges the transactions it receives (semi-synchronous replication).
     pub semi_sync: bool,
     /// The last acknowledged position in the stored log.
     pub acknowledged: Option<LogPosition>,

@@ -34,9 +34,9 @@ pub struct Credentials {
     pub password: Password,
     /// The server's public RSA key in PEM form, if it is known beforehand.
     pub server_public_key: Option<Vec<u8>>,
-    /// Whether to ask the server itself for that key over a connection that is not encrypted. This is safe
-    /// against listeners, but not against anyone who can change what is sent: they can substitute their own
-    /// key. (MySQL's clients ask for `sha256_password` even if they may not; we don't.)
+    /// Whether to ask the server itself for that key over a connection that is not encrypted. This is safe against
+    /// listeners, but not against an attacker who can change the messages and substitute another key. (MySQL's clients
+    /// ask for `sha256_password` even if they may not; we don't.)
     pub get_server_public_key: bool,
     /// Random bytes for encrypting the password; different ones for every login.
     pub seed: [u8; SEED_SIZE],

@@ -1,9 +1,8 @@
 //! Conversations as state machines. Each takes bytes and the time, and gives bytes, events and a deadline.
 //!
-//! [`ClientSession`] logs in and asks for small things; [`SourceSession`] builds on it and receives a
-//! source's binary log. [`ReplicaSession`] is the other end: what a source says to its replicas. None of them
-//! knows sockets, TLS or clocks: the caller feeds in what arrives, sends what is pending, and wakes the
-//! session at its deadline.
+//! [`ClientSession`] logs in and sends statements; [`SourceSession`] builds on it and receives a source's binary log.
+//! [`ReplicaSession`] is the other end: a source's side of a connection to a replica. None of them knows sockets, TLS or
+//! clocks: the caller passes received bytes in, sends the pending ones, and wakes the session at its deadline.
 
 mod client;
 mod login;

@@ -11,8 +11,9 @@
 //!
 //! A client that is logged in may become another account (COM_CHANGE_USER), by the same exchange from the response on.
 //!
-//! TLS is the caller's to offer. Compressed packets are offered: after the OK that lets a client in, the caller compresses what
-//! goes out and expands what comes in ([`ReplicaSession::begin_compression`]). The caller decides what commands mean.
+//! The caller offers TLS. Compressed packets are offered: after the OK that ends the login, the caller compresses
+//! outgoing bytes and expands incoming ones ([`ReplicaSession::begin_compression`]). The caller decides what commands
+//! mean.
 
 mod answers;
 mod commands;

@@ -1,5 +1,5 @@
-//! The statements between login and dump, in the order in which a 9.7 replica or mysqlbinlog
-//! sends them, and what their answers say.
+//! The statements between login and dump, in the order in which a 9.7 replica or mysqlbinlog sends them, and the meaning
+//! of their answers.
 //!
 //! ```text
 //! replica                                            mysqlbinlog

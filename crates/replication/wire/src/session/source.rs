@@ -189,8 +189,7 @@ impl SourceSession {
         Ok(Step::NeedInput)
     }
 
-    /// The bytes of an event that the last poll found; `input` is what that poll was given. `None` if it
-    /// found none.
+    /// The bytes of an event that the last poll found; `input` is the slice given to that poll. `None` if it found none.
     pub fn event<'a>(&'a self, input: &'a [u8]) -> Option<EventPiece<'a>> {
         let (delivery, end) = self.found?;
         Some(self.stream.as_ref()?.view(delivery, input.get(..end)?))

@@ -6,10 +6,9 @@
 //! end     fe … (a dump that does not wait, at the end of the log)
 //! ```
 //!
-//! Each file is preceded by a rotate event that is in no file and names it; then comes the file's format
-//! description. The checksum of that rotate is what makes the stream awkward: the first has one if the client
-//! announced CRC32, every later one if the last format description says so. The same holds for heartbeats.
-//! (Facts of MySQL 9.7.4's `Binlog_sender`.)
+//! Each file is preceded by a rotate event that is in no file and names it; then comes the file's format description. The
+//! checksum of that rotate makes the stream awkward: the first rotate has one if the client announced CRC32, every later
+//! one if the last format description says so. The same holds for heartbeats. (Facts of MySQL 9.7.4's `Binlog_sender`.)
 //!
 //! Events are handed on in the pieces they arrive in; only those that steer the stream are held whole.
 

@@ -5,7 +5,7 @@
 pub(crate) enum Kind {
     /// Bytes: `185.7 KiB`.
     Size,
-    /// Written as it is: what people copy, and what a server prints.
+    /// Words that are written as they are: people copy them, or a server prints them.
     Plain,
     /// Digits in groups of three.
     Count,

@@ -191,8 +191,8 @@ fn alike_by_chance(units: f64) -> f64 {
     1.0 + 4.0 / units + 20.0 / units.powi(2)
 }
 
-/// How much units differ in a stratum with too few of them, as a fraction of their known size: as much as those of
-/// all such strata together do, and [`UNKNOWN_SPREAD`] of what its own become.
+/// How much units differ in a stratum with too few of them, as a fraction of their known size. We take the spread of the
+/// units of all such strata together, or [`UNKNOWN_SPREAD`] of this stratum's own compressed share if that is more.
 fn spread_of_few(stratum: &Sums, together: &Sums, level: usize) -> f64 {
     let mean = super::per(together.x, together.units);
     let own = UNKNOWN_SPREAD * super::per(stratum.level(level).y, stratum.x);

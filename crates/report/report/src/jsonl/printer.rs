@@ -370,7 +370,7 @@ impl LinePrinter for Printer<'_> {
     }
 }
 
-/// Takes back what was noted of changes that weren't asked for: those of other tables, and those from the end on.
+/// Takes back the notes about changes that weren't asked for: those of other tables, and those from the end on.
 pub(crate) fn keep_asked_for(batch: &EventBatch<'_>, selection: &Selection, end: Option<EventPosition>) {
     batch.retain_unread(|unread| {
         let has_table =

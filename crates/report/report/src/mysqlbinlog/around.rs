@@ -4,7 +4,7 @@ use super::options::PrintOptions;
 use super::query::end_line;
 use super::state::State;
 
-/// The warning of a run that shows the middle of a statement; `{}` is what it ends with.
+/// The warning of a run that shows the middle of a statement; `{}` is the place where it ends.
 const PARTIAL: &str = "This might be because the last statement was not fully written to the log, or because you \
     are using a --stop-position or --stop-datetime that refers to an event in the middle of a statement. The \
     event(s) from the partial statement have not been written to output.";

@@ -93,7 +93,8 @@ const HOURS: &[&str] = &[
 ];
 
 impl Stats {
-    /// All tables, in the order in which people ask: what is there, what fills it, what compression does, and when.
+    /// All tables, in the order in which people ask: how much there is, which tables it is of, how well it compresses,
+    /// and when it was written.
     pub fn sections(&self) -> Vec<Section> {
         vec![
             self.files(),

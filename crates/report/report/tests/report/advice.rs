@@ -216,8 +216,8 @@ fn a_sample_says_what_all_would() {
     assert!(right * 10 >= told * 9, "{right} of {told} within what they say");
 }
 
-/// Wherever the time for reading ends, the interval holds what all of the logs would become, and nothing is
-/// recommended for logs of which a part was not read: they may be of another kind.
+/// Wherever the time for reading ends, the interval holds the compressed size of all logs. Nothing is recommended for
+/// logs of which a part was not read: that part may be of another kind.
 #[test]
 fn logs_that_were_not_read_are_in_the_interval() {
     let asked = levels(&[1, 3]);

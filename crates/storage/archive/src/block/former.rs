@@ -181,8 +181,8 @@ pub(crate) struct BlockFinder<'a> {
 }
 
 impl<'a> BlockFinder<'a> {
-    /// For the block with this number. It may be dealt out twice: the second time finds what the first left,
-    /// and leaves it again.
+    /// A finder for the block with this number. The block may be dealt out twice: the second time finds the images that
+    /// the first left, and leaves them again.
     pub(crate) fn new(finder: &'a mut Finder, block: u32, references: &'a [u32]) -> Self {
         BlockFinder {
             finder,

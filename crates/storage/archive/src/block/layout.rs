@@ -1,8 +1,8 @@
 //! The layout of a block's events, field by field: one description that packing and unpacking share.
 //!
-//! The columns leave out what can be computed: an event's size, its checksum if it is right, and
-//! `end_log_pos` if it gives the event's end. A field that resembles the previous one in the block
-//! (timestamps, GTID counters, table ids) is kept as the difference from it.
+//! The columns leave out fields that can be computed: an event's size, its checksum if it is right, and `end_log_pos` if
+//! it gives the event's end. A field that resembles the previous one in the block (timestamps, GTID counters, table ids)
+//! is kept as the difference from it.
 //!
 //! ```text
 //! slots of an event type's group

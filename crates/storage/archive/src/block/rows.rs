@@ -15,8 +15,8 @@
 //! ```
 //!
 //! Differing images, differences and partial updates are in blocks of methods 5 and 6. A partial update's after-image has
-//! only differences between documents, so its before-image, if it is whole, is what later images of the row may
-//! differ from: it is numbered as if it had been left.
+//! only differences between documents. So later images of the row may differ from its before-image, if that is whole: it
+//! is numbered like an after-image.
 
 mod known;
 

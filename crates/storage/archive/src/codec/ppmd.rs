@@ -26,8 +26,8 @@ const MEMORY_LOG_MAX: u8 = 24;
 /// The memory of a model for each byte of text, as a power of two.
 const MEMORY_FACTOR_LOG: u32 = 4;
 
-/// Codes of at most so many bytes are remembered, of as many as a thread came across last: bitmaps and table maps are the same in
-/// block after block, and to begin a model takes far longer than to unpack them.
+/// The largest codes that are remembered, in bytes, and how many of the last ones a thread remembers. Bitmaps and table
+/// maps are the same in block after block, and starting a model takes far longer than unpacking them.
 const REMEMBERED_SIZE_MAX: usize = 256;
 const REMEMBERED_COUNT_MAX: usize = 32;
 

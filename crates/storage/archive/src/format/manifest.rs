@@ -13,8 +13,9 @@ use crate::log::sort_by_name;
 use crate::storage::{COPY, LogName, ManifestBytes, ObjectName, Storage};
 
 const FORMAT: &str = "binlogz archive";
-/// The version written, whose objects may be of version 9. We can also read version 1, which had one object for each log,
-/// 2, which had no copy, 3, 4, which had logs of which a part is kept, 5, 6, 7, which had retired objects, and 8.
+/// The version that is written; its objects may be of version 9, too. We also read 1, which had one object for each log,
+/// 2, which had no copy of the manifest, 3, 4, the first with logs that are kept in part, 5, 6, 7, the first with retired
+/// objects, and 8.
 const VERSION: u32 = 9;
 /// The version written if there are parts, and the newest that we can read.
 const VERSION_PARTS: u32 = 10;

@@ -7,9 +7,10 @@
 //! objects/manifest-part-HASH-copy.binlogz    the same bytes once more, read where the first are damaged
 //! ```
 //!
-//! There are at most [`PARTS_MAX`] parts, since a reader takes each by a request of its own: see [`super::Manifest::read`]. New logs go to the
-//! last one. It is joined with the first once it was written so often that this costs as much as writing the first: with N logs
-//! after about sqrt(450 N) new ones, so that a log is written anew about sqrt(N / 110) times in its life.
+//! There are at most [`PARTS_MAX`] parts, since a reader takes each by a request of its own: see
+//! [`super::Manifest::read`]. New logs go to the last part. The last part is joined with the first once it was written so
+//! often that this costs as much as writing the first. With N logs that is after about sqrt(450 N) new ones, so a log is
+//! written anew about sqrt(N / 110) times in its life.
 
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::ops::Range;

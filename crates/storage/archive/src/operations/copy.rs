@@ -181,7 +181,7 @@ fn merged(files: &[FileEntry], mut manifest: Manifest, now: SystemTime) -> Resul
 
 /// Why an object was not copied.
 enum Trouble {
-    /// It can't be read, or is not what its name tells: others may be whole.
+    /// The object can't be read, or its bytes don't have the hash that its name tells: other objects may be whole.
     Source(Error),
     /// It can't be written: no other can.
     Target(Error),

@@ -458,8 +458,7 @@ impl<'a> Creator<'a> {
         Ok(Some(object))
     }
 
-    /// Names what is packed in the manifest, or in that of a run that was faster. Returns the objects of
-    /// replaced logs.
+    /// Names the packed logs in the manifest, or in that of a run that was faster. Returns the objects of replaced logs.
     fn record(&mut self) -> Result<Vec<String>> {
         let mut attempts = 1;
         loop {
@@ -529,7 +528,7 @@ impl<'a> Creator<'a> {
         }
     }
 
-    /// Stores what is packed; if that is nothing, completes what a killed run left undone. Returns the manifest.
+    /// Stores the packed logs; if there are none, completes a killed run's work. Returns the manifest.
     ///
     /// # Errors
     ///

@@ -164,8 +164,8 @@ fn groups(files: &[FileEntry]) -> Vec<Group<'_>> {
     groups
 }
 
-/// The logs of a run of small groups, without the first ones that are larger than all after them: packing those anew for
-/// each little one would take longer and longer.
+/// The logs of a run of small groups, without the first groups that are larger than all groups after them: packing those
+/// again for each small one would take longer and longer.
 fn paying(groups: &[Group<'_>]) -> Option<Vec<FileEntry>> {
     let mut left: u64 = groups.iter().map(|group| group.packed_size).sum();
     let mut run = groups;

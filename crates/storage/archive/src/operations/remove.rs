@@ -10,8 +10,8 @@ use crate::format::{FileEntry, Manifest};
 use crate::log::order::base;
 use crate::storage::{ObjectName, Storage, Stored};
 
-/// How old an object is at least that no log is in before it counts as left behind: no run takes as long from storing
-/// its first object to naming it, since objects are of 512 MiB of logs.
+/// How old an object without logs must be before it counts as left behind: no run takes that long from storing its first
+/// object to naming it, since an object holds 512 MiB of logs.
 pub const ORPHAN_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The prefix of temporary files in earlier builds.

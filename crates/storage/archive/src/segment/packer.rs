@@ -42,7 +42,7 @@ const _: () = assert!(BLOCK_SIZE_MAX as u64 + INDEX_ROOM < PACKED_MAX);
 /// Memory of the blocks in progress, with their columns until those are coded; a single block may exceed it.
 const UNDER_WAY_MAX: usize = 64 << 20;
 
-/// A block is referred to if it saves one part in this many of what must be unpacked with it.
+/// A block is referred to if it saves one part in this many of the bytes that must be unpacked with it.
 const GAIN: u64 = 64;
 
 /// A segment that is being packed.
@@ -362,8 +362,8 @@ impl History {
         Job { piece, references, dealt, memory }
     }
 
-    /// The blocks to refer to: those that save the most first, as long as what must be unpacked with them
-    /// stays within its limit.
+    /// The blocks to refer to, those that save the most first, as long as the blocks that must be unpacked with them stay
+    /// within their limit.
     fn choose(&self, gains: &HashMap<u32, u64>, size: u64) -> Vec<u32> {
         let mut gains: Vec<_> = gains.iter().map(|(&block, &gain)| (gain, block)).collect();
         gains.sort_unstable_by(|one, other| other.cmp(one));

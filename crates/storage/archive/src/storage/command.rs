@@ -15,7 +15,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 ///
 /// # Errors
 ///
-/// It can't be started, or has not ended in time: then it is killed, and nothing waits for what it has started.
+/// The command can't be started, or has not ended in time: then it is killed, and we don't wait for the processes that it
+/// has started.
 pub(super) fn output(command: &str, patience: Duration) -> io::Result<Output> {
     let until = Instant::now() + patience;
     let mut child = Command::new("sh")

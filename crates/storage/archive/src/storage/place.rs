@@ -76,12 +76,12 @@ const OTHER_SCHEMES: [(&str, &str); 9] = [
     ("abfss", "abfss"),
 ];
 
-/// Checks that a text which is no place in object storage was not meant as one, or as an address: as a folder it would be made where
-/// nobody looks for it, on the very disk that is to be backed up.
+/// Checks that a text which is no place in object storage was not meant as one, or as an address. As a folder it would be
+/// made where nobody looks for it, on the very disk that is to be backed up.
 ///
 /// # Errors
 ///
-/// `s3:/b/x`, `S3://b/x`, `file:///x`, `https://x` and others like them, with what was probably meant.
+/// `s3:/b/x`, `S3://b/x`, `file:///x`, `https://x` and others like them, each with the place that was probably meant.
 pub fn refuse_addresses(text: &str) -> Result<()> {
     if Place::of(text).is_some() {
         return Ok(());

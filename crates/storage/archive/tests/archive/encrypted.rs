@@ -275,7 +275,7 @@ fn an_encrypted_archive_is_copied_merged_and_pruned_as_any() {
     assert_eq!(whole(&other).last().unwrap(), LOGS[2]);
 }
 
-/// An archive at a place that is known: what was seen of it is kept beside the key, too.
+/// An archive at a named place: the generation last seen is kept beside the key, too.
 fn archive_at(dir: &TempDir, value: u8) -> Encrypted<Folder> {
     archive(dir, value).at(place(dir).to_string_lossy())
 }

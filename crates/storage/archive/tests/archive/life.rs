@@ -212,7 +212,7 @@ fn a_merge_that_fails_anywhere_leaves_every_log_whole() {
     assert!(steps > 15, "{steps}");
 }
 
-/// A run that prunes while another merges: what it removed does not come back.
+/// A run prunes while another merges: the logs that it removed do not come back.
 #[test]
 fn a_log_that_is_removed_meanwhile_does_not_come_back() {
     let dir = tempfile::tempdir().unwrap();

@@ -45,7 +45,7 @@ fn noisy_log(number: u64) -> Vec<u8> {
     log.bytes().to_vec()
 }
 
-/// Read alone, each log costs a request, and several when it is checked: reading ahead is what makes them few.
+/// Without reading ahead, each log costs a request, and several when it is checked.
 #[test]
 fn reading_on_reads_ahead_so_logs_beside_each_other_cost_few_requests() {
     let Some(server) = S3Server::start() else { return };

@@ -65,7 +65,7 @@ fn start(dir: &Path, policy: u64) -> Child {
         .unwrap()
 }
 
-/// Lets it commit for a while, and kills it: returns what was acknowledged, and when.
+/// Lets it commit for a while, and kills it: returns the acknowledged commits, and when each was acknowledged.
 fn kill_after(mut child: Child, life: Duration) -> (BTreeMap<u64, Instant>, Instant) {
     let stderr = BufReader::new(child.stderr.take().unwrap());
     let (begun, has_begun) = mpsc::channel();

@@ -137,9 +137,9 @@ fn timeless(figures: TransactionFigures) -> TransactionFigures {
     TransactionFigures { timestamp: None, ..figures }
 }
 
-/// The transactions of a server's file that changed tables of both kinds, by sequence number. A log does not say
-/// which tables are transactional; but of such a transaction the server, which allows it only without GTIDs, makes
-/// two, the second of which depends on the first.
+/// The transactions of a server's file that changed tables of both kinds, by sequence number. A log does not say which
+/// tables are transactional. But the server, which allows such a transaction only without GTIDs, writes it as two, the
+/// second of which depends on the first.
 fn mixed_kinds(file: &[u8]) -> BTreeSet<i64> {
     let mut found = BTreeSet::new();
     let mut events = EventReader::new(file);

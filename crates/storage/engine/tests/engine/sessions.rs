@@ -1,4 +1,4 @@
-//! One session after another: what is logged, in which form, under which GTID.
+//! One session after another: their events in the log, in which form, and under which GTID.
 
 use std::sync::Arc;
 

@@ -123,8 +123,8 @@ impl BinlogStore {
     ///
     /// # Errors
     ///
-    /// The disk still fails; files that no crash could leave; a log that ends before what was durable. The
-    /// store then still refuses writes and serves what is durable, and this may be called again.
+    /// The disk still fails; files that no crash could leave; a log that ends before the durable end. The store then
+    /// still refuses writes and serves the durable bytes, and this may be called again.
     pub fn reopen(&self) -> Result<Option<RecoveryReport>> {
         let shared = &self.shared;
         let mut active = lock(&self.active);

@@ -13,8 +13,8 @@
 //! can try again. After any other error the store refuses writes until it is reopened. The in-memory view of
 //! the log (its files, its ends) changes only after the disk has changed.
 //!
-//! A crash at any `│` leaves a log that opens; `crates/storage/store/PROMISES.md` says what it then holds. A file is
-//! synced before its in-use flag is cleared, so only the last file can be torn.
+//! A crash at any `│` leaves a log that opens; `crates/storage/store/PROMISES.md` says which transactions it then holds.
+//! A file is synced before its in-use flag is cleared, so only the last file can be torn.
 
 use std::sync::{Arc, MutexGuard};
 
@@ -117,8 +117,8 @@ impl StoreWriter<'_> {
         Ok(file.end)
     }
 
-    /// Publishes what was written since the last transaction, now that it is whole. Returns the new end of
-    /// the log.
+    /// Publishes the bytes written since the last transaction, now that they are a whole one. Returns the new end of the
+    /// log.
     ///
     /// # Errors
     ///

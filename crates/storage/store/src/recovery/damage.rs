@@ -1,4 +1,4 @@
-//! Damage to bytes that were durable: where it is, what is whole around it, and what was lost.
+//! Damage to bytes that were durable: where it is, which transactions around it are whole, and which were lost.
 //!
 //! ```text
 //! ... whole │ hole: from the last whole transaction before the damage │ whole ...
@@ -38,7 +38,7 @@ pub struct Hole {
     pub from: u64,
     /// Where the next whole transaction begins, or the log ends.
     pub to: u64,
-    /// Where the damage is, what was found and what was expected.
+    /// Where the damage is, with the bytes found and the bytes expected.
     pub reason: String,
     /// The GTIDs of all earlier transactions, including those of earlier files, as far as they are known.
     pub before: GtidSet,

@@ -12,8 +12,8 @@ pub(crate) struct Latch {
     closed: AtomicBool,
     /// The error that closed it.
     first: Mutex<Option<String>>,
-    /// Counts how often recovery opened it: work that began before an opening does not know what recovery
-    /// did.
+    /// Counts how often recovery opened the log: work that began before an opening does not know the changes that
+    /// recovery made.
     openings: AtomicU64,
 }
 

@@ -94,7 +94,7 @@ pub struct Ran {
 /// batch to `sink`, in order. `new_worker` makes the state that a worker keeps from batch to batch.
 ///
 /// `work` should take all events of a batch: nothing else looks at those it leaves. Events that may hold changes and
-/// can't be decoded are part of the result; `work` adds those that it can't decode with [`Event::unread`], and takes
+/// can't be decoded are part of the result. `work` adds events that it can't decode with [`Event::unread`], and takes
 /// back those that weren't asked for with [`Event::pass_over`].
 ///
 /// # Errors

@@ -10,10 +10,9 @@
 //! Cut     the end of a log in use           passed on
 //! ```
 //!
-//! Whether a payload is small depends on what its zstd frames can expand to, never on what the payload event
-//! says of itself. Small ones, nearly always all of them, are left to the workers: a hundred thousand of them
-//! keep all cores busy. A large one is expanded here as a stream, about as fast as the cores can decode its
-//! rows.
+//! Whether a payload is small depends on the size that its zstd frames can expand to, never on the size that the payload
+//! event claims. Small ones, nearly always all of them, are left to the workers: a hundred thousand of them keep all
+//! cores busy. A large one is expanded here as a stream, about as fast as the cores can decode its rows.
 
 use std::io::Read;
 use std::ops::Range;

@@ -111,8 +111,8 @@ impl Tables {
 
     /// Takes the next event of the batch and returns its table information if it is a table map or row event.
     ///
-    /// A table whose map can't be compiled (a column type that isn't known, metadata that don't fit it) gives `None`: it
-    /// costs only its own rows, which are noted for the run's [`UnreadChanges`](super::UnreadChanges).
+    /// A table whose map can't be compiled (an unknown column type, metadata that doesn't fit it) gives `None`. Only its
+    /// own rows can't be read; they are noted for the run's [`UnreadChanges`](super::UnreadChanges).
     ///
     /// # Errors
     ///

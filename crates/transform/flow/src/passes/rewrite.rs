@@ -57,7 +57,7 @@ pub struct Summary {
     pub cut: Option<CutEvent>,
 }
 
-/// A rewrite of a log: what to do, with how many threads, and what to report meanwhile.
+/// A rewrite of a log: which transformation, with how many threads, and which progress to report.
 ///
 /// ```
 /// use binlogz_flow::{Input, Rewrite, Rewriter};

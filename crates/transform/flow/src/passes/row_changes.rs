@@ -26,9 +26,9 @@ const BATCHES_WAITING: usize = 2;
 
 /// The row changes of a log, in order.
 ///
-/// An item is a change, or an error. Bad bytes with their offset, or an input that fails, end the log early. Changes
-/// that may stand in the log and could not be read ([`UnreadChanges`](crate::events::UnreadChanges)) are told by an [`Error::Unread`] after the last
-/// change: an iteration that ended without an error had all of them. Nothing follows an error. A log in use that
+/// An item is a change, or an error. Bad bytes with their offset, or an input that fails, end the log early. If changes
+/// in the log could not be read ([`UnreadChanges`](crate::events::UnreadChanges)), an [`Error::Unread`] comes after the
+/// last change: an iteration that ended without an error had all changes. Nothing follows an error. A log in use that
 /// ends inside an event ends with the event before.
 ///
 /// ```

@@ -73,8 +73,8 @@ pub struct Batcher {
     gtid_seen: bool,
     /// Where transactions end, as long as no GTID event was seen.
     transactions: TransactionBoundaryParser,
-    /// Whether the processed events end inside a transaction, or after rows of one whose beginning is in an
-    /// earlier relay log: their table maps belong to what follows.
+    /// Whether the processed events end inside a transaction, or after rows of one whose beginning is in an earlier relay
+    /// log: later events need their table maps.
     inside: bool,
     /// Parts of the log to skip, in order.
     lost: VecDeque<Range<u64>>,

@@ -66,8 +66,8 @@ pub enum Sequel {
     ByGtids,
     /// Only numbers, times and server ids say so.
     ByNumbers,
-    /// The numbers say so, and so does what was looked at, but these transactions came before the second and are in neither:
-    /// the server had them otherwise, as by `gtid_purged`.
+    /// The numbers say so, and so do the transactions that were looked at. But these transactions came before the second
+    /// log and are in neither: the server had them otherwise, as by `gtid_purged`.
     Lacking(GtidSet),
     /// All transactions of the first have to be known to tell.
     Unknown,

@@ -12,9 +12,9 @@ use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-/// Jobs under way beyond one for each worker: one being read, one being written, and one ready on each side
-/// of the workers, so that nothing waits for a thread that has no core at the moment (dump takes a few per
-/// cent less time than with two).
+/// Jobs under way beyond one for each worker: one being read, one being written, and one ready on each side of the
+/// workers. So nothing waits for a thread that has no core at the moment (dump takes a few percent less time than with
+/// two).
 const IN_FLIGHT_SPARE: usize = 4;
 
 /// Jobs under way at the most, from source to sink, with this many workers.

@@ -101,8 +101,8 @@ impl Expander {
     }
 }
 
-/// The most bytes a payload can expand to: what its frames say or, if they don't (servers up to 8.0), what
-/// their blocks can hold. libzstd refuses frames that give more. `None` if it is damaged.
+/// The most bytes a payload can expand to: the size that its frames state or, if they state none (servers up to 8.0), the
+/// most that their blocks can hold. libzstd refuses frames that give more. `None` if it is damaged.
 pub fn expanded_size_max(payload: &[u8]) -> Option<u64> {
     zstd_safe::decompress_bound(payload).ok()
 }

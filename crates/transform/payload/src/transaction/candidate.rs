@@ -208,9 +208,9 @@ fn same_without_checksum(a: &[u8], b: &[u8], framing: Framing) -> bool {
 
 /// The positions of the events of a payload.
 ///
-/// If the payload's position is its own place, so will theirs be. Otherwise it is the source's coordinate. If
-/// the events fill the space between the GTID event and it, they were there one after the other; if not, the
-/// source sent them as a payload, and all of them have its position, as the server's applier sees it.
+/// If the payload's position is its own place, so will the events' positions be. Otherwise it is the source's coordinate.
+/// If the events fill the space between the GTID event and that coordinate, they were there one after the other. If not,
+/// the source sent them as a payload, and all of them have its position, as the server's applier sees it.
 pub(crate) fn inner_positions(own: bool, gtid_end: u32, payload_end: u32, size: u64) -> PositionRule {
     if own {
         PositionRule::Own

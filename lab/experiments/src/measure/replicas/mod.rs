@@ -1,4 +1,4 @@
-//! Which replicas can follow a source that compresses, and what they skip.
+//! Which replicas can follow a source that compresses, and which rows the others skip.
 
 mod following;
 mod skip_counter;

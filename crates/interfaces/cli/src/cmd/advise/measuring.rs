@@ -91,8 +91,8 @@ const WHOLE_FILE_SHARE: f64 = 0.5;
 /// The part of the budget that the sample gets at the least, however long the rest took.
 const SAMPLE_SHARE: f64 = 0.4;
 
-/// The part of the time, of an exact run's that of compressing, for finding out what commits take longer, and how much
-/// of it is of any use.
+/// The share of the time, in an exact run of the time for compressing, that is spent on finding how much longer commits
+/// take; and how much of it is of any use.
 const COMMITS_SHARE: f64 = 0.1;
 const COMMITS_MAX: Duration = Duration::from_secs(2);
 

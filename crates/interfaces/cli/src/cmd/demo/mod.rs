@@ -73,7 +73,7 @@ impl Demo {
     }
 }
 
-/// A step: what people are told, and what happens.
+/// A step: the text that people read, and the actions.
 struct Step {
     title: &'static str,
     words: &'static [&'static str],

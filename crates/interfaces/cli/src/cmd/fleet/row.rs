@@ -245,7 +245,8 @@ pub(super) fn of_relay(target: &str, relay: &RelayDocument, now: u64) -> Vec<Row
     rows
 }
 
-/// Gives each source what the archive has that its relay fills, if that was asked too; then what needs somebody first.
+/// Adds to each source's row the facts about the archive that its relay fills, if that was asked too. Then sorts the
+/// rows, those that need attention first.
 pub(super) fn joined(mut rows: Vec<Row>) -> Vec<Row> {
     let archives: Vec<Row> = rows.iter().filter(|row| row.kind == Kind::Archive).cloned().collect();
     for row in &mut rows {

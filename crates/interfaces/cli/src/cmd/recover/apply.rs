@@ -47,7 +47,7 @@ enum OnConflict {
 }
 
 impl ApplyArgs {
-    /// Applies what was chosen, and says what came of it.
+    /// Applies the chosen changes, and reports the result.
     pub(super) fn run(
         &self,
         script: Script<'_>,

@@ -62,8 +62,8 @@ impl InputArgs {
         }
     }
 
-    /// The logs. Of a server's, those that are named, else all that can have what was chosen; `earlier` ones matter as well
-    /// if rows are followed.
+    /// The logs. Of a server's logs, those that are named, or without names all that can have the chosen changes. If rows
+    /// are followed, `earlier` ones matter as well.
     pub(super) fn logs(
         &self,
         server: Option<&ConnectOptions>,

@@ -84,7 +84,8 @@ impl SchemaArg {
         }
     }
 
-    /// The server that tells what a log lacks, if it is one: as [`read`](Self::read) finds it.
+    /// The server that tells the facts that a log lacks, if the source of them is a server: as [`read`](Self::read) finds
+    /// it.
     pub(super) fn server(
         &self,
         options: &impl Fn() -> Result<ConnectOptions>,

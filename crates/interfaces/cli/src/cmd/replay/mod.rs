@@ -288,7 +288,8 @@ fn is_persisted(target: &mut Target) -> Result<bool> {
     Ok(count != "0")
 }
 
-/// Checks that the logs continue what the server has, and that it can apply them; returns what it lacks.
+/// Checks that the logs continue the server's transactions, and that the server can apply them. Returns the transactions
+/// that it lacks.
 fn check(target: &Target, facts: &Facts, ended: &EndedLogs) -> Result<GtidSet> {
     let unfit = |why: String| Err(Failure::of(&target.name, why));
     if facts.gtid_mode != "ON" {

@@ -51,8 +51,8 @@ impl<'a> Positions<'a> {
         Ok(positions)
     }
 
-    /// Notes a transaction. A failure is kept for [`Positions::forget`]: the code that passes the error on does not
-    /// know what it is about.
+    /// Notes a transaction. A failure is kept for [`Positions::forget`]: the code that passes the error on can't tell
+    /// which file it is about.
     pub(super) fn note(
         &mut self,
         log: &dyn Display,

@@ -1,7 +1,7 @@
 //! A relay that runs beside real servers, told what to do by options or by a configuration; killed when dropped.
 //!
 //! * `start` starts it either way;
-//! * `status` asks it over HTTP, and waits until it has what the source has;
+//! * `status` asks it over HTTP, and waits until it has all of the source's transactions;
 //! * `clients` are MySQL's own programs and replicas that it serves;
 //! * `files` compares what it keeps and sends with the source's files.
 

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 /// connection of another program, however short, takes one of these between two starts of a relay.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
-/// A port that is this process's until it ends: other processes that run these tests take others.
+/// A port for this process alone until it ends: other processes of these tests take other ports.
 pub(crate) fn reserved_port() -> u16 {
     static RESERVED: Mutex<Vec<File>> = Mutex::new(Vec::new());
     let folder = binlogz_testkit::cache::dir().unwrap().join("ports");

@@ -42,7 +42,8 @@ impl Relay {
     }
 }
 
-/// A relay's `relay.toml`: what every one of them has here, and what a test adds. All passwords are in files.
+/// A relay's `relay.toml`: the lines that every relay here has, and the lines that a test adds. All passwords are in
+/// files.
 #[derive(Clone)]
 pub(crate) struct Configuration {
     servers: Vec<String>,

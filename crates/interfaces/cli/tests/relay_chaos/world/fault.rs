@@ -134,7 +134,7 @@ fn burst(kept: &Path, faults: &[Failing], random: &mut Random) -> Vec<Rule> {
     (0..=random.below(4)).map(|_| rule(random)).collect()
 }
 
-/// Lowers the process's limit of descriptors to a few more than it has; gives what undoes it.
+/// Lowers the process's limit of descriptors to a few more than it has open; returns the former limit.
 pub(crate) fn limit_descriptors(pid: u32, more: usize) -> Option<String> {
     let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
     let line = limits.lines().find(|line| line.starts_with("Max open files"))?;

@@ -264,7 +264,7 @@ impl World<'_> {
         }
     }
 
-    /// Kills it and starts it; it says what it does once it answers.
+    /// Kills the relay and starts it, and waits until it answers.
     fn restart(&mut self, random: &mut Random) -> Result<(), String> {
         self.relay.kill();
         let store = ["received", "compressed"][random.below(2)];
@@ -294,8 +294,8 @@ impl World<'_> {
         http_get(self.ports.1, "/healthz", PATIENCE)
     }
 
-    /// Whether it has all that the source had written then; waits for it as long as it says that all is well, and for a
-    /// while if not.
+    /// Whether the relay has everything that the source had written at that time. Waits for it as long as the relay is
+    /// healthy, and for a while if it isn't.
     fn wait_for(&mut self, target: &GtidSet, by_itself: Duration) -> Settled {
         let began = Instant::now();
         loop {

@@ -82,7 +82,7 @@ impl Folder {
         Ok(history(&control, &mut |_| Ok(()))?.into_last())
     }
 
-    /// Ends what a killed run left: a run that counts is published, what does not is removed.
+    /// Cleans up after a killed run: if the run counts it is published, otherwise it is removed.
     pub(super) fn recover(&mut self) -> Result<Option<Manifest>> {
         let mut deleted = 0;
         let folder = &self.folder;

@@ -111,7 +111,7 @@ enum Action {
     Rename(Option<String>, String),
 }
 
-/// Does one action to a table; `None`: it is not known what it does.
+/// Applies one action to a table; `None`: its effect is not known.
 fn action(table: &mut FileTable, item: &[Token]) -> Option<Action> {
     let (first, rest) = match item {
         [] => return Some(Action::Done),

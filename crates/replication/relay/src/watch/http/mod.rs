@@ -111,8 +111,8 @@ pub(crate) fn serve(watch: &Watch, listener: &TcpListener) {
     });
 }
 
-/// Serves other pages than a relay's in the same way, for ever: without a password, to be read only, and for requests that mean an address,
-/// localhost or one of these names; `named_in` says where they stand.
+/// Serves other pages than a relay's in the same way, for ever. They can be read without a password, by requests that
+/// name an address, localhost or one of these names; `named_in` says where the names are configured.
 pub fn serve_pages(
     listener: &TcpListener,
     hosts: &[String],

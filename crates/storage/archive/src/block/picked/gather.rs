@@ -23,8 +23,8 @@ impl Columns {
         plain.filter_map(|source| source.checked_sub(2)).collect()
     }
 
-    /// Goes through the rows. `sources`: what was picked out of the blocks that it refers to, as far as it needs them.
-    /// `before`: what is known where the block begins.
+    /// Goes through the rows. `sources`: the contents picked out of the blocks that it refers to, as far as it needs
+    /// them. `before`: the state where the block begins.
     pub(crate) fn gather(self, sources: &[Option<Arc<Picked>>], before: &Bound) -> Result<Picked> {
         let Columns { patterns, steps, mut events, tables, with_deleted, maps, size } = self;
         let mut picked = Picked::default();

@@ -3,8 +3,8 @@
 //! from an older one, is found as in unpacking ([`crate::block::rows`]); but columns that aren't picked are never looked
 //! at.
 //!
-//! [`prepare()`] takes the streams, `gather` goes through the events in order and finds the images, and `fill` takes the values
-//! of each column: loops over the same kind of thing are what makes it fast.
+//! [`prepare()`] takes the streams, `gather` goes through the events in order and finds the images, and `fill` takes the
+//! values of each column. It is fast because each step loops over one kind of thing.
 //!
 //! - `prepare`: the streams of a block, and the rows events in it; `maps`: its table maps; `streams`: what is taken of a table
 //! - `around`: the transactions of a block, and the headers of its events
@@ -144,8 +144,9 @@ impl RowImage {
 /// Memory of a row besides its images.
 const ROW_MEMORY: usize = size_of::<[RowImage; 2]>();
 
-/// Memory that the values of a block may take for each of its plain bytes, and what those of a small block may take besides.
-/// A row of many columns that are NULL, or of which few were logged, takes more: it has less than a bit for each.
+/// Memory that the values of a block may take for each of its plain bytes, and that the values of a small block may take
+/// in addition. A row of many columns that are NULL, or of which few were logged, takes more: it has less than a bit for
+/// each column.
 const MEMORY_FACTOR: usize = 32;
 const MEMORY_SMALL: usize = 1 << 20;
 

@@ -34,7 +34,7 @@ struct Job<'s> {
 enum Made<'s, T> {
     /// The caller's value for this block, and the state where the block ends.
     Whole(u32, T, Bound),
-    /// It is gathered when it is its turn: it needs what is known where the block before it ends.
+    /// It is gathered when it is its turn: it needs the state where the block before it ends.
     Later(Job<'s>, Prepared),
     /// It is picked in parts when it is its turn. With the table maps that it begins with.
     Parts(Job<'s>, Vec<Vec<u8>>),
@@ -48,9 +48,9 @@ enum Outcome {
 }
 
 impl Object {
-    /// Has workers `make` something of what is picked out of each block, and gives it to `sink` in the order of the blocks, with
-    /// the bytes of the block. Of a block with very many values there are several parts, and its bytes come with the first.
-    /// `bound`: what is known where the blocks begin, and then where they end.
+    /// Has workers `make` a value of the picked contents of each block, and gives the values to `sink` in the order of
+    /// the blocks, with the bytes of the block. A block with very many values comes in several parts, and its bytes come
+    /// with the first. `bound`: the state where the blocks begin, and then where they end.
     ///
     /// # Errors
     ///
@@ -182,8 +182,8 @@ impl Object {
         picked::prepare(packed, entry.size as usize, pick).map_err(|error| self.name_it(number, error))
     }
 
-    /// Picks out of a block, and before that out of those that it needs. `before`: what is known where it begins, if it
-    /// continues from a block before it.
+    /// Picks out of a block, after the blocks that it needs. `before`: the state where it begins, if it continues from a
+    /// block before it.
     fn picked(
         &self,
         &Job { number, turn, .. }: &Job<'_>,

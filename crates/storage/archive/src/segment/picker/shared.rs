@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::block::picked::Picked;
 
-/// Memory of what is kept of blocks that others refer to.
+/// Memory for the contents of blocks that others refer to.
 const KEPT_MAX: usize = 64 << 20;
 
 /// Picked blocks that later blocks refer to, up to a bound of memory.

@@ -1,5 +1,6 @@
-//! The generation of an encrypted manifest: how often it was replaced. It only grows, so an older manifest that somebody puts back in
-//! place of a newer one is noticed, though it is authentic: it would bring removed logs back, or hide archived ones.
+//! The generation of an encrypted manifest: how often it was replaced. It only grows, so we notice an older manifest that
+//! somebody puts back in place of a newer one. Such a manifest is authentic, but would bring removed logs back, or hide
+//! archived ones.
 //!
 //! ```text
 //! objects/manifest-generation   the generation that was stored last, encrypted as an object: for every reader of the archive
@@ -7,9 +8,10 @@
 //!                               archive, told apart by its place and its data key
 //! ```
 //!
-//! Limits. If the whole archive is put back, manifest and generation, only the count beside the key shows it. That needs a key file
-//! in a folder that may be written; without it, or on a machine that has not seen the newer one, an archive that was put back as a whole
-//! looks like what it was then. The last replacement alone is not noticed if its run was killed before it stored the generation.
+//! Limits. If the whole archive is put back, manifest and generation, only the count beside the key shows it. That needs
+//! a key file in a folder that may be written. Without one, or on a machine that has not seen the newer manifest, an
+//! archive that was put back as a whole can't be told from the archive as it was then. The last replacement alone is not
+//! noticed if its run was killed before it stored the generation.
 
 use std::fs;
 use std::io::{self, Write};

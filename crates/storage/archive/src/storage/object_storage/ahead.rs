@@ -132,7 +132,7 @@ impl Ahead {
         self.expected = together(ranges);
     }
 
-    /// Drops answers that no other reader needs, and the oldest of those beyond what is kept.
+    /// Drops answers that no other reader needs, and the oldest answers if they exceed the memory for them.
     pub(super) fn trim(&mut self) {
         self.requests.retain(|request| match request.answer.get() {
             Some(Ok(bytes)) => request.extent != Extent::Large && bytes.len() as u64 == request.size(),

@@ -241,9 +241,9 @@ impl ObjectStorage {
     }
 }
 
-/// Milliseconds to wait for an entity tag that fits the bytes it came with. versitygw 1.8.0 stores the tag
-/// first: a reader at that moment gets the old bytes with the new tag, and a condition on that tag would let
-/// one run overwrite what the other stored.
+/// Milliseconds to wait for an entity tag that fits the bytes it came with. versitygw 1.8.0 stores the tag first: a
+/// reader at that moment gets the old bytes with the new tag. A condition on that tag would let one run overwrite the
+/// bytes that the other stored.
 const MS_FOR_TAG: [u64; 5] = [5, 20, 50, 100, 200];
 
 /// Whether an entity tag can belong to these bytes: it does not if it looks like an MD5 but is another one.

@@ -1,6 +1,6 @@
-//! Law 4: a checksum is never computed over bytes whose old one was not compared in the same pass. Each byte of a small log
-//! is damaged in turn, at once or only from its second, third, fourth reading on, as a disk may do it to what is too
-//! large to be held.
+//! Law 4: a checksum is never computed over bytes whose old one was not compared in the same pass. Each byte of a small
+//! log is damaged in turn: at once, or only from its second, third or fourth reading on, as a disk may do it to bytes
+//! that are too large to be held.
 
 use std::io;
 use std::sync::Arc;

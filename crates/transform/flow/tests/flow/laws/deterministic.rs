@@ -1,4 +1,4 @@
-//! Law 7: the bytes written depend on the bytes read alone: not on the number of threads, the size of batches, what
+//! Law 7: the bytes written depend only on the bytes read, and not on the number of threads, the size of batches, what
 //! spills, or the pieces in which the input comes.
 
 use binlogz_flow::{BatchSize, Memory, Rewrite, Rewriter};

@@ -53,7 +53,7 @@ fn one_row_each(log: &mut LogBuilder, values: &[&[u8]]) {
     }
 }
 
-/// Statements with what belongs to them, with and without BEGIN; and a transaction that ends with COMMIT.
+/// Statements with the events that belong to them, with and without BEGIN; and a transaction that ends with COMMIT.
 fn statements(log: &mut LogBuilder, values: &[&[u8]]) {
     let intvar = [vec![2], 7u64.to_le_bytes().to_vec()].concat();
     for value in values {

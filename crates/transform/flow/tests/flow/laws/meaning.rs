@@ -1,5 +1,5 @@
-//! Law 3: what compress and expand write means what they read: to mysqlbinlog, and to a real replica that is fed it
-//! through a real source or as relay logs.
+//! Law 3: the logs that compress and expand write mean the same as their inputs: to mysqlbinlog, and to a real replica
+//! that gets them through a real source or as relay logs.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -18,7 +18,7 @@ impl Options {
         self.given.iter().find(|(given, _)| *given == name).map(|(_, text)| text.as_os_str())
     }
 
-    /// Whether no log has to be named: the server finds those that have what was not handed over yet.
+    /// Whether no log has to be named: the server then finds the logs with transactions that were not handed over yet.
     pub(super) fn finds_logs(&self) -> bool {
         self.is_remote() && self.offsets.is_some()
     }
