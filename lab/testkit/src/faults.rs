@@ -142,7 +142,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// All of these calls fail, wherever.
+    /// A rule by which all calls of this kind fail, wherever.
     pub fn new(call: Call, fault: Fault) -> Rule {
         Rule { call, fault, after: 0, count: 0, chance: 1.0, pattern: "*".into() }
     }

@@ -27,7 +27,7 @@ pub struct RealBinlog {
 }
 
 impl RealBinlog {
-    /// All of it, in memory: none of these files is large.
+    /// All bytes of the log, in memory: none of these files is large.
     ///
     /// # Panics
     /// If it can't be read: the cache or the checkout is damaged.

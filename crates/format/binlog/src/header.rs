@@ -83,7 +83,7 @@ pub struct EventHeader {
     pub event_size: u32,
     /// Where the next event begins in the writer's file, modulo 2^32.
     pub end_log_pos: u32,
-    /// See [`HeaderFlags`].
+    /// Flags of the event.
     pub flags: HeaderFlags,
 }
 

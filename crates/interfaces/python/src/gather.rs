@@ -31,7 +31,7 @@ pub(crate) struct Gathered {
     pub(crate) header: EventHeader,
     /// Name of the event's log, without folder.
     pub(crate) log: Arc<str>,
-    /// Where it begins in its log, or the payload event that it is in.
+    /// Where the event begins in its log, or the payload event that it is in, in bytes.
     pub(crate) offset: u64,
     /// Whether it is in a payload.
     pub(crate) inside: bool,

@@ -41,7 +41,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Where it comes from.
+    /// Address that the connection comes from.
     pub(crate) fn address(&self) -> IpAddr {
         self.address.ip()
     }

@@ -72,7 +72,7 @@ pub struct Site {
 /// A log.
 #[derive(Debug)]
 struct Log {
-    /// As it was named: for errors.
+    /// The log's name as the user gave it, for errors.
     path: String,
     /// The name of its file: the column `log`.
     name: String,

@@ -85,7 +85,7 @@ impl Piece {
         bytes.end.min(self.size).saturating_sub(bytes.start)
     }
 
-    /// For a line that tells what was read.
+    /// The piece as a line about reading it shows it.
     pub(crate) fn shown(&self) -> String {
         match &self.part {
             None => self.path.clone(),

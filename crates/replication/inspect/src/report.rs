@@ -50,7 +50,7 @@ pub struct Finding {
     pub subject: Option<String>,
     /// The finding.
     pub found: String,
-    /// How it is judged.
+    /// How serious the row is.
     pub verdict: Verdict,
     /// The remedy; empty if none is needed.
     pub remedy: String,
@@ -142,9 +142,9 @@ pub struct PlanStep {
 /// One server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServerReport {
-    /// As it was named.
+    /// The server's name, as the user gave it.
     pub server: String,
-    /// Why it could not be looked at.
+    /// Why the server could not be examined.
     pub error: Option<String>,
     /// The server's server_uuid.
     pub server_uuid: Option<String>,
@@ -246,13 +246,13 @@ pub struct Change {
     pub before: Option<String>,
     /// The finding now; `None`: the row is gone.
     pub now: Option<String>,
-    /// How it was judged.
+    /// How serious the row was before.
     pub verdict_before: Option<Verdict>,
-    /// How it is judged.
+    /// How serious the row is now.
     pub verdict_now: Option<Verdict>,
 }
 
-/// All of it.
+/// The report about all servers that were examined.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The version of this document.

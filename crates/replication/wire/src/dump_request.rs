@@ -69,7 +69,7 @@ impl fmt::Debug for DumpFlags {
 pub enum DumpRequest {
     /// From a position on: COM_BINLOG_DUMP.
     ByPosition {
-        /// See [`DumpFlags`].
+        /// Flags of the request.
         flags: DumpFlags,
         /// The client's own id; with 0 the server does not wait at the end of the log.
         server_id: u32,
@@ -80,7 +80,7 @@ pub enum DumpRequest {
     },
     /// Everything the client lacks: COM_BINLOG_DUMP_GTID.
     ByGtidSet {
-        /// See [`DumpFlags`].
+        /// Flags of the request.
         flags: DumpFlags,
         /// The client's own id; with 0 the server does not wait at the end of the log.
         server_id: u32,

@@ -3,7 +3,7 @@
 /// Where an event is in its log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventPosition {
-    /// Where it begins; of one inside a payload, where the payload event begins.
+    /// Where the event begins, in bytes; for one inside a payload, where the payload event begins.
     pub offset: u64,
     /// Where the event is in the payload; `None` for an event outside payloads.
     pub inside: Option<InsidePayload>,
@@ -12,7 +12,7 @@ pub struct EventPosition {
 /// The place of an event in a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InsidePayload {
-    /// Which of its events, counted from 0.
+    /// Which event of the payload it is, counted from 0.
     pub index: u64,
     /// Where the event begins in the payload, in uncompressed bytes.
     pub offset: u64,

@@ -47,7 +47,7 @@ pub struct UnreadEvents<'u> {
     pub event_type: EventType,
     /// Database and table, where they are known.
     pub table: Option<(&'u str, &'u str)>,
-    /// Why it could not be read.
+    /// Why the changes could not be read.
     pub why: &'u str,
     /// How many events there are.
     pub events: u64,
@@ -223,7 +223,7 @@ impl UnreadNotes {
         self.lock().retain(|Note { key, place }| keep(&key.with(*place, 1)));
     }
 
-    /// All of them, which are no longer here.
+    /// Takes all notes out.
     pub(crate) fn take(&self) -> UnreadChanges {
         let mut unread = UnreadChanges::default();
         for Note { key, place } in self.lock().drain(..) {

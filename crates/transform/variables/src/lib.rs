@@ -125,7 +125,7 @@ pub enum VariableId {
 enum Kind {
     /// OFF or ON.
     Switch,
-    /// One of these.
+    /// One of these values.
     List(&'static [&'static str]),
     /// A number; a multiple of `block`.
     Number { min: u64, max: u64, block: u64 },

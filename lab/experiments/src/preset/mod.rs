@@ -25,7 +25,7 @@ pub enum Preset {
     Network,
     /// Which replicas can follow a source that compresses.
     Replicas,
-    /// All of them.
+    /// All presets.
     All,
 }
 

@@ -48,7 +48,7 @@ pub struct Experimenter {
 pub struct Progress {
     /// Finished cells, also of earlier runs.
     pub done: usize,
-    /// All of them.
+    /// All cells of the run.
     pub cells: usize,
     /// The step that runs now, as in `space: compressed, 2 of 3: bulk update`.
     pub now: String,

@@ -23,7 +23,7 @@ pub enum Allow {
 }
 
 impl Allow {
-    /// All of them.
+    /// All permissions.
     pub const ALL: [Allow; 5] =
         [Allow::Replicas, Allow::SemiSync, Allow::UserSchemas, Allow::OtherLoad, Allow::LittleSpace];
 

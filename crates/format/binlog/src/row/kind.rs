@@ -50,22 +50,22 @@ pub enum ColumnKind {
     },
     /// SMALLINT.
     SmallInt {
-        /// See [`ColumnKind::TinyInt`].
+        /// Whether the column is unsigned, as the table map says; `false` if it doesn't (before 8.0.1).
         unsigned: bool,
     },
     /// MEDIUMINT.
     MediumInt {
-        /// See [`ColumnKind::TinyInt`].
+        /// Whether the column is unsigned, as the table map says; `false` if it doesn't (before 8.0.1).
         unsigned: bool,
     },
     /// INT.
     Int {
-        /// See [`ColumnKind::TinyInt`].
+        /// Whether the column is unsigned, as the table map says; `false` if it doesn't (before 8.0.1).
         unsigned: bool,
     },
     /// BIGINT.
     BigInt {
-        /// See [`ColumnKind::TinyInt`].
+        /// Whether the column is unsigned, as the table map says; `false` if it doesn't (before 8.0.1).
         unsigned: bool,
     },
     /// DECIMAL.

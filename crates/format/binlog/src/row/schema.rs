@@ -44,7 +44,7 @@ pub struct TableSchema {
 /// in the manual.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnSchema {
-    /// How its values are stored.
+    /// How the column's values are stored.
     pub kind: ColumnKind,
     /// The type, with ENUM and SET told from CHAR.
     pub column_type: ColumnType,

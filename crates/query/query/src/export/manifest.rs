@@ -87,7 +87,7 @@ pub(super) struct Manifest {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Written {
-    /// Where it is in the folder.
+    /// Path of the file in the folder.
     pub(super) path: DataPath,
     /// The file's name before it got there.
     pub(super) staged: StagedName,

@@ -68,7 +68,7 @@ pub(super) struct Writers {
 
 /// A data set.
 struct Set {
-    /// Where it is in the target.
+    /// Path of the file in the target.
     path: String,
     schema: SchemaRef,
     /// The columns of the table's primary key.

@@ -17,7 +17,7 @@ pub(super) struct Frame {
     /// it is unknown this is `None` and never another time, so that a block which is left out never has a row that meets
     /// the condition.
     pub(super) committed_at: Option<i64>,
-    /// When it was committed on the server that wrote the log.
+    /// When the transaction was committed on the server that wrote the log, in microseconds since 1970.
     pub(super) applied_at: Option<i64>,
 }
 

@@ -78,7 +78,7 @@ pub struct Selection {
 /// Where to begin and to end in one log: a transaction is in the range if it begins there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
-    /// The first offset.
+    /// The first offset in the log, in bytes.
     pub start: u64,
     /// The offset that is too far.
     pub stop: u64,

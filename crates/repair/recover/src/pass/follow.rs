@@ -23,7 +23,7 @@ pub(crate) struct Transaction {
     /// Which of the logs it is, counted from 1.
     pub(crate) log_number: u64,
     pub(crate) offset: u64,
-    /// As it is written.
+    /// The transaction's GTID, as it is written.
     pub(crate) gtid: Option<String>,
     /// When it was committed, in microseconds since 1970; of old logs, when it began.
     pub(crate) time: u64,

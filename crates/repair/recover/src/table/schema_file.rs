@@ -64,7 +64,7 @@ pub(crate) struct FileColumn {
 /// A table, for programs that read logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DescribedTable {
-    /// All of its columns.
+    /// All columns of the table.
     pub columns: Vec<DescribedColumn>,
     /// The columns of its primary key, or of the first unique one; empty if it has none.
     pub key: Vec<usize>,

@@ -252,7 +252,7 @@ impl ClosedLogs {
         |error| Error::Archive(self.place.clone(), error)
     }
 
-    /// Where they come from, for people.
+    /// The archive or folder that the logs come from, for people.
     pub fn place(&self) -> &str {
         &self.place
     }

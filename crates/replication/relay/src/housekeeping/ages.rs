@@ -75,7 +75,7 @@ pub(crate) struct Ages {
     wall: u64,
     /// The source's clock when that much had been seen.
     source: Option<(u64, Duration)>,
-    /// When it was last asked.
+    /// When the source's clock was last asked.
     asked: Option<Instant>,
     /// How long the relay was down by this machine's clock, until the source's says that too.
     down: Option<i64>,

@@ -24,7 +24,7 @@ impl Servers {
         self.servers.len() > 1
     }
 
-    /// All of them.
+    /// All servers of the source.
     pub(crate) fn all(&self) -> impl Iterator<Item = &ConnectOptions> {
         self.servers.iter()
     }

@@ -64,11 +64,11 @@ fn bind_once(at: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// All of them.
+/// All sockets at which clients arrive.
 #[derive(Debug)]
 pub(crate) struct Listeners {
     all: Mutex<Vec<Arc<Listener>>>,
-    /// The first of the next look, so that a busy socket does not keep others' clients waiting.
+    /// The socket to look at first the next time, so that a busy socket does not keep others' clients waiting.
     first: AtomicUsize,
     /// A byte through here ends a wait: the sockets have changed.
     changed: (UnixStream, UnixStream),

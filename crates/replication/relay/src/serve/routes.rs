@@ -29,7 +29,7 @@ pub(crate) struct Route {
     pub(crate) to: Result<Arc<Server>, String>,
 }
 
-/// All of them.
+/// The routes to all sources.
 #[derive(Default)]
 pub(crate) struct Routes(Mutex<Arc<[Route]>>);
 

@@ -36,7 +36,7 @@ pub struct Page<'a> {
     pub title: &'a str,
     /// A line below it.
     pub subtitle: &'a str,
-    /// How it is, if the page says that, and the same as a word.
+    /// The state that the page shows, as a tone and as a word; `None`: it shows none.
     pub state: Option<(Tone, &'a str)>,
     /// The conclusion, in a sentence.
     pub lead: &'a str,
@@ -103,7 +103,7 @@ impl Tone {
 /// Something to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// In words.
+    /// The step in words.
     pub what: String,
     /// The text to paste; may be empty.
     pub paste: String,
@@ -116,7 +116,7 @@ pub struct Tile {
     pub figure: String,
     /// The name of the thing.
     pub what: String,
-    /// How that is.
+    /// How good or bad the figure is.
     pub tone: Tone,
 }
 

@@ -19,14 +19,14 @@ pub struct Sparks {
     pub rows: Vec<SparkRow>,
 }
 
-/// One of them.
+/// A thing that is watched.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SparkRow {
     /// The row's name.
     pub label: String,
     /// Smaller, below it.
     pub detail: String,
-    /// How it is.
+    /// How good or bad its state is.
     pub tone: Tone,
     /// The state as a word, shown in the tone's colour.
     pub word: String,

@@ -53,7 +53,7 @@ pub(super) struct ClassFigures {
     pub(super) plain: u64,
     /// Bytes that the compressor gets.
     pub(super) inner: u64,
-    /// For a sample: what is known of its strata.
+    /// For a sample: the known figures of its strata.
     pub(super) strata: [Known; BUCKETS],
     /// By level.
     pub(super) levels: Vec<ClassLevel>,

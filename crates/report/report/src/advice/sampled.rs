@@ -32,7 +32,7 @@ const UNITS_MIN: u64 = 200;
 /// Units of a stratum that come first, if it has at least [`PILOT_SHARE`] of the bytes; otherwise one.
 const PILOT: usize = 4;
 
-/// See [`PILOT`].
+/// The share of the bytes from which a stratum gets [`PILOT`] units first.
 const PILOT_SHARE: f64 = 0.02;
 
 /// Bytes compressed between two checks of the clock.

@@ -52,7 +52,7 @@ pub struct Printer<'o> {
 /// Lines of a transaction whose end isn't known yet.
 #[derive(Debug, Default)]
 struct OpenTransaction {
-    /// Where they begin in the output.
+    /// Where these lines begin in the output, in bytes.
     from: usize,
     marks: u64,
     /// Some of them were passed on: then the others follow as they are, and a line says when they end.

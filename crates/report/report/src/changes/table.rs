@@ -30,7 +30,7 @@ pub trait SchemaTold: Sync {
 /// Facts about a table.
 #[derive(Debug, Clone, Default)]
 pub struct TableTold {
-    /// All of its columns.
+    /// All columns of the table.
     pub columns: Vec<ColumnTold>,
     /// The columns of its primary key, or of the first unique one; empty if it has none.
     pub key: Vec<usize>,

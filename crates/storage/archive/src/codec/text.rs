@@ -54,7 +54,7 @@ pub(crate) fn pack(bytes: &[u8], level: Level) -> Result<(Coder, Vec<u8>)> {
     Ok(smaller(by_zstd(zstd::Effort::Full)?, packed))
 }
 
-/// The reverse, for bytes whose unpacked size is known.
+/// Unpacks bytes whose unpacked size is known.
 pub(crate) fn unpack(coder: Coder, packed: &[u8], size: usize) -> Result<Vec<u8>> {
     match coder {
         Coder::Zstd => zstd::unpack(packed, size),

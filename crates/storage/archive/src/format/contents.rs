@@ -164,7 +164,7 @@ pub struct BlockContents {
     pub tail: Vec<u8>,
     /// The tables that have rows in the block.
     pub tables: Vec<TableContents>,
-    /// Where it begins in the log with its payloads, if that had some.
+    /// Where the block begins in the log with its payloads, in bytes, if the log had some.
     pub origin: Option<u64>,
     filter: Option<Filter>,
 }
@@ -532,7 +532,7 @@ fn key_column(schema: &TableSchema) -> Option<KeyColumn> {
 }
 
 impl Contents {
-    /// As it is stored.
+    /// Encodes the contents as an object has them: compressed, after their size.
     pub(crate) fn encode(&self) -> Result<Vec<u8>> {
         let plain = self.encode_plain();
         let mut out = Vec::new();
@@ -570,7 +570,7 @@ impl Contents {
         plain
     }
 
-    /// The reverse, for an object of this version and an index of so many blocks.
+    /// Decodes the contents of an object of this version, whose index has so many blocks.
     pub(crate) fn decode(bytes: &[u8], version: u32, blocks: usize) -> Result<Contents> {
         let mut front = Taker::new(bytes);
         let size = front.at_most(SIZE_MAX, "size of the contents")?;

@@ -58,11 +58,11 @@ pub struct LogEntry {
 pub struct BlockEntry {
     /// The log it belongs to, by its number in the object.
     pub log: u32,
-    /// Where it begins in the log.
+    /// Where the block begins in the log, in bytes.
     pub offset: u64,
     /// Size of the block in the log, in bytes.
     pub size: u64,
-    /// Where it begins in the object.
+    /// Where the block begins in the object, in bytes.
     pub at: u64,
     /// Size of the block in the object, in bytes.
     pub packed_size: u64,
@@ -70,7 +70,7 @@ pub struct BlockEntry {
     pub crc32: u32,
     /// Whether it begins inside a transaction.
     pub continues: bool,
-    /// How it was packed.
+    /// How the block was packed.
     pub method: Method,
     /// The numbers of the blocks that it refers to.
     pub references: Vec<u32>,
@@ -87,14 +87,14 @@ pub struct Index {
     pub logs: Vec<LogEntry>,
     /// The blocks of the object.
     pub blocks: Vec<BlockEntry>,
-    /// Where it is told what they hold; `None`: nowhere.
+    /// Where the contents of these blocks are; `None`: the object has none.
     pub contents: Option<ContentsEntry>,
 }
 
 /// Where an object tells what its blocks hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContentsEntry {
-    /// Where that begins in the object.
+    /// Where the contents begin in the object, in bytes.
     pub at: u64,
     /// Size of the contents in the object, in bytes.
     pub size: u64,

@@ -19,7 +19,7 @@ pub const MAPS_MAX: usize = 256;
 /// A part of a log.
 #[derive(Debug)]
 pub struct Piece {
-    /// Where it begins in the log.
+    /// Where the part begins in the log, in bytes.
     pub offset: u64,
     /// Bytes of the part.
     pub log: Vec<u8>,
@@ -27,7 +27,7 @@ pub struct Piece {
     pub maps: Vec<Vec<u8>>,
     /// Whether it begins inside a transaction.
     pub continues: bool,
-    /// Where it begins in the log with its payloads; `None`: unknown, or it had none.
+    /// Where the part begins in the log with its payloads, in bytes; `None`: unknown, or it had none.
     pub origin: Option<u64>,
 }
 

@@ -258,7 +258,7 @@ fn made_by_one(samples: &[Sample], codecs: &[Codec]) -> Result<Vec<Codec>> {
 pub(crate) struct Expanded {
     /// A temporary file without a name.
     pub(crate) file: Arc<Scratch>,
-    /// How they are compressed again.
+    /// How the payloads are compressed again.
     pub(crate) codec: Codec,
     /// Whether that reproduces the log's own bytes.
     pub(crate) exact: bool,

@@ -109,7 +109,7 @@ fn begin(files: &[FileEntry]) -> Result<Option<Moment>> {
     }))
 }
 
-/// Where they end.
+/// The last moment to which these logs reach.
 fn end(files: &[FileEntry]) -> Result<Option<Moment>> {
     let Some(last) = files.last() else { return Ok(None) };
     let gtids = first_set(files.iter().rev())?;

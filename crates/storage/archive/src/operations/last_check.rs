@@ -25,13 +25,13 @@ const SIZE_MAX: u64 = 64 << 10;
 /// One check of an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckRecord {
-    /// When it began, in seconds since 1970.
+    /// When the check began, in seconds since 1970.
     pub time: u64,
     /// How much it looked at.
     pub depth: CheckDepth,
     /// How many logs the archive had.
     pub logs: u64,
-    /// The last of them; those after it were compared when they were stored, and not since.
+    /// The last of these logs; later ones were compared when they were stored, and not since.
     pub last_log: Option<LogName>,
     /// How many things were found damaged or missing; gaps between logs are not among them, the manifest tells those.
     pub problems: u64,

@@ -89,7 +89,7 @@ impl Run<'_> {
         self.place.as_ref().unwrap_or(&self.packed)
     }
 
-    /// Where it begins in the log; as it is packed if nothing else is known.
+    /// Where the run begins in the log, in bytes; as it is packed if nothing else is known.
     pub fn start(&self) -> u64 {
         self.range().start
     }
@@ -99,7 +99,7 @@ impl Run<'_> {
         self.blocks.len()
     }
 
-    /// Where it ends in the log; `None`: that is not told.
+    /// Where the run ends in the log, in bytes; `None`: the archive doesn't tell.
     pub fn end(&self) -> Option<u64> {
         self.place.as_ref().map(|place| place.end)
     }

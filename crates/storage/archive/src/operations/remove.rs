@@ -91,7 +91,7 @@ pub fn orphans(storage: &dyn Storage, before: SystemTime) -> Result<Vec<Stored>>
     Ok(orphans_of(&stored, &manifest, before))
 }
 
-/// Which of these objects are.
+/// The objects among these that no log is in, and that are older than `before`.
 pub(crate) fn orphans_of(stored: &[Stored], manifest: &Manifest, before: SystemTime) -> Vec<Stored> {
     let mut known = manifest.named();
     known.extend(manifest.retired.iter().map(|retired| retired.object.clone()));

@@ -97,7 +97,7 @@ pub struct Stored {
     pub name: String,
     /// Size of the object in bytes.
     pub size: u64,
-    /// When it was stored.
+    /// When the object was stored.
     pub at: SystemTime,
 }
 

@@ -27,7 +27,7 @@ const SCHEMES: [(&str, Service); 5] = [
 /// A place in object storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place<'a> {
-    /// Where it is.
+    /// The service that has the place.
     pub service: Service,
     /// The scheme, the bucket, and the account if it stands there: `s3://BUCKET`.
     pub root: &'a str,

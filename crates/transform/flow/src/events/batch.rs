@@ -74,7 +74,7 @@ pub(super) struct PayloadPlace {
     pub(super) front: Box<[u8]>,
     /// The payload event's stored checksum, where the log has checksums.
     pub(super) checksum: Option<u32>,
-    /// All of it.
+    /// The whole payload event.
     pub(super) source: Arc<PayloadBytes>,
 }
 

@@ -28,7 +28,7 @@ pub struct Carried {
 /// An event kept beyond its batch.
 #[derive(Debug, PartialEq, Eq)]
 pub struct HeldEvent {
-    /// Where it begins in its log.
+    /// Where the event begins in its log, in bytes.
     pub offset: u64,
     /// The whole event, including its checksum, which is not checked.
     pub bytes: Box<[u8]>,

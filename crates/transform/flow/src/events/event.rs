@@ -28,7 +28,7 @@ pub enum Item<'a> {
 pub struct Event<'a> {
     /// The log it is from.
     pub log: &'a Log,
-    /// Where it is in that log.
+    /// Where the event is in that log.
     pub position: EventPosition,
     /// The event's boundary in the transaction. A payload ends a transaction as far as the log is concerned, and all
     /// events inside are [`Boundary::Inside`]; [`Item::PayloadEnd`] then ends the transaction.
@@ -40,7 +40,7 @@ pub struct Event<'a> {
     pub body: &'a [u8],
     /// The whole event, with its checksum; `None` for a payload that is expanded piece by piece.
     pub frame: Option<EventFrame<'a>>,
-    /// For a payload that is expanded piece by piece.
+    /// Where the payload is, for one that is expanded piece by piece.
     pub(super) large: Option<&'a PayloadPlace>,
     /// How an event that was compressed in its log is stored there.
     pub(super) stored: Option<Stored>,

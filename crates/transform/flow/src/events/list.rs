@@ -32,7 +32,7 @@ pub struct Outline<'l> {
     pub flags: HeaderFlags,
     /// The bytes between header and checksum.
     pub body: &'l [u8],
-    /// Where it ends in its log; `None` of one inside a payload.
+    /// Where the event ends in its log, in bytes; `None` for one inside a payload.
     pub end: Option<u64>,
 }
 
@@ -105,12 +105,12 @@ impl<'l> Listed<'l> {
         item_of(self.batch, self.expanded, self.steps.get(place)?)
     }
 
-    /// All of them, in order.
+    /// All events, in order.
     pub fn iter(self) -> impl Iterator<Item = Item<'l>> + use<'l> {
         self.steps.iter().filter_map(move |step| item_of(self.batch, self.expanded, step))
     }
 
-    /// All of them, each with its place in the list.
+    /// All events, each with its place in the list.
     pub fn places(self) -> impl Iterator<Item = (usize, Item<'l>)> + use<'l> {
         self.places_from(0)
     }

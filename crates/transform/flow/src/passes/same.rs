@@ -43,7 +43,7 @@ pub struct Comparison {
     pub events: u64,
     /// Transactions (GTID events) among them.
     pub transactions: u64,
-    /// Where they differ first.
+    /// The first difference between the sides.
     pub difference: Option<Difference>,
     /// Logs in use that end inside an event, which is not compared: side and number of the log.
     pub cuts: Vec<(usize, usize, CutEvent)>,
@@ -61,7 +61,7 @@ pub struct Difference {
 pub struct FoundEvent {
     /// The log it is from, by number.
     pub log: usize,
-    /// Where it is in that log.
+    /// Where the event is in that log.
     pub place: EventSpan,
     /// The event's header.
     pub header: EventHeader,
@@ -76,7 +76,7 @@ pub struct FoundEvent {
 pub struct UnreadableLog {
     /// Which side: 0 or 1.
     pub side: usize,
-    /// Which of its logs.
+    /// Which log of its side.
     pub log: usize,
     /// The error.
     pub error: Error,

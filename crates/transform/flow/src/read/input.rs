@@ -234,7 +234,7 @@ pub struct InOrder {
 }
 
 impl InOrder {
-    /// All of these bytes.
+    /// A reader of all these bytes.
     pub fn new(places: Arc<dyn ReadAt>) -> Self {
         InOrder { places, offset: 0 }
     }

@@ -25,7 +25,7 @@ use crate::read::seek::{WINDOW_SIZE, format_description, read};
 pub enum FactsUpTo {
     /// The log's beginning, up to its first transaction.
     FirstTransaction,
-    /// All of it: its transactions are then known.
+    /// The whole log: its transactions are then known.
     End,
 }
 
@@ -36,7 +36,7 @@ pub struct LogFacts {
     pub name: String,
     /// The server that wrote its format description.
     pub server_id: Option<u32>,
-    /// When that was, in seconds since 1970.
+    /// When its format description was written, in seconds since 1970.
     pub created: u32,
     /// Relay logs begin anew with what their replica knows of its source.
     pub is_relay_log: bool,
@@ -48,7 +48,7 @@ pub struct LogFacts {
     pub first: Option<Gtid>,
     /// The log's transactions, if all of them were looked at.
     pub gtids: Option<GtidSet>,
-    /// The last of them.
+    /// The last of its transactions.
     pub last: Option<Gtid>,
     /// Whether it has a transaction without a GTID before the first one with a GTID, or one that says that it is anonymous.
     pub has_anonymous: bool,

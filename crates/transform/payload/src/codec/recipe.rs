@@ -17,7 +17,7 @@ pub enum Recipe {
 }
 
 impl Recipe {
-    /// All of them, the usual one first.
+    /// All recipes, the usual one first.
     pub const ALL: [Recipe; 3] = [Recipe::Sized, Recipe::Unsized, Recipe::UnsizedFlushed];
 
     /// The recipe's name in manifests and messages.

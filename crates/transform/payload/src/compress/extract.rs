@@ -44,8 +44,8 @@ pub trait Extraction {
 
 /// A transaction.
 pub struct Extracted<'a> {
-    /// Where it begins in its log; in an expanded piece, where it would begin if only that piece were
-    /// expanded.
+    /// Where the transaction begins in its log, in bytes; in an expanded piece, where it would begin if only that piece
+    /// were expanded.
     pub offset: u64,
     pub(crate) candidate: &'a Candidate,
     /// The positions of the new events if it is to be compressed, otherwise the reason why not.

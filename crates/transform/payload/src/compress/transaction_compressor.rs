@@ -34,7 +34,7 @@ pub struct CompressOptions {
     pub level: CompressionLevel,
     /// Which libzstd compresses.
     pub library: Library,
-    /// How it is driven.
+    /// How libzstd is driven.
     pub recipe: Recipe,
     /// Whether frames are marked as made by binlogz, with zstd's content checksum. The server never marks its
     /// own frames.

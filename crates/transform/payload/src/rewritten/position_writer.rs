@@ -306,7 +306,7 @@ struct Placer<'a, W: Write> {
 
 /// The current event.
 struct Placed {
-    /// Where it begins in the bytes read.
+    /// Where the event begins in the bytes read.
     begin: u64,
     header: EventHeader,
     end_log_pos: u32,

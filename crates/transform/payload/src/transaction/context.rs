@@ -6,7 +6,7 @@ use binlogz_binlog::{EventHeader, Framing, HeaderFlags};
 /// Properties that all events of a piece of a log have in common.
 #[derive(Debug, Clone, Copy)]
 pub struct LogContext {
-    /// How its events are framed.
+    /// How the log's events are framed.
     pub framing: Framing,
     /// Where the variable parts of its events begin.
     pub post_header_lengths: PostHeaderLengths,
@@ -44,9 +44,9 @@ pub struct PieceContext {
 /// The `end_log_pos` that new events get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PositionRule {
-    /// Where they end in the output.
+    /// Where the events end in the output.
     Own,
-    /// Where they end when the first one begins at this place of the source's log.
+    /// Where the events end if the first one begins at this place of the source's log.
     ConsecutiveFrom(u32),
     /// All the same.
     Fixed(u32),

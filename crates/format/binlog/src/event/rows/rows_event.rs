@@ -94,7 +94,7 @@ pub struct RowsEvent<'a> {
     pub event_type: EventType,
     /// The table's number, as assigned by the preceding table map.
     pub table_id: TableId,
-    /// See [`RowsFlags`].
+    /// Flags of the event.
     pub flags: RowsFlags,
     /// Chunks read by [`RowsEvent::extra_row_info`]; empty before 5.6.
     pub extra_data: &'a [u8],

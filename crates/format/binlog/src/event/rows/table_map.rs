@@ -48,7 +48,7 @@ impl TableMapFlags {
 pub struct TableMapEvent<'a> {
     /// The number by which row events name the table.
     pub table_id: TableId,
-    /// See [`TableMapFlags`].
+    /// Flags of the table map.
     pub flags: TableMapFlags,
     /// Name of the database.
     pub database: &'a [u8],

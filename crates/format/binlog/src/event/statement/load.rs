@@ -91,7 +91,7 @@ pub struct ExecuteLoadQueryEvent<'a> {
     pub file_id: u32,
     /// Where the part of the statement that names the file begins.
     pub file_name_start: u32,
-    /// Where it ends.
+    /// Where the file's name ends in the statement, in bytes.
     pub file_name_end: u32,
     /// The treatment of rows whose key already exists.
     pub duplicate_handling: DuplicateHandling,

@@ -49,7 +49,7 @@ impl<'a> AnyGtidEvent<'a> {
         }
     }
 
-    /// See [`GtidFlags`].
+    /// Flags of the event.
     pub fn flags(&self) -> GtidFlags {
         match self {
             AnyGtidEvent::Untagged(event) => event.flags,

@@ -92,7 +92,7 @@ pub struct ServerVersions {
 /// Each optional part requires the one above it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GtidEvent<'a> {
-    /// See [`GtidFlags`].
+    /// Flags of the event.
     pub flags: GtidFlags,
     /// The server that committed first; zeros if anonymous.
     pub uuid: ServerUuid,

@@ -62,7 +62,7 @@ mod id {
 pub struct GtidTaggedEvent<'a> {
     /// One more than the id of the last field that a reader must know; 0 if it may skip all.
     pub last_non_ignorable_field: u64,
-    /// See [`GtidFlags`].
+    /// Flags of the event.
     pub flags: GtidFlags,
     /// The transaction's identifier.
     pub gtid: Gtid,

@@ -7,7 +7,7 @@ use crate::server_args::with_place;
 /// A server to look at.
 #[derive(Debug)]
 pub(super) struct Target {
-    /// As it was named.
+    /// The server's name, as the user gave it.
     pub(super) name: String,
     /// How to reach it, or why its name is none.
     pub(super) options: Result<ConnectOptions, String>,

@@ -23,7 +23,7 @@ pub(super) struct Row {
     pub(super) source: Option<String>,
     /// Whether it was asked and has answered.
     pub(super) reached: bool,
-    /// How it is, in words.
+    /// The state of the source, archive or server, in words.
     pub(super) state: String,
     /// How bad that is.
     #[serde(serialize_with = "named")]
@@ -44,7 +44,7 @@ pub(super) struct Row {
     pub(super) last_restorable: Option<Restorable>,
     /// The archive's last check that looked deepest; none: nobody knows whether it is whole.
     pub(super) last_check: Option<LastCheck>,
-    /// When that was, in seconds since 1970.
+    /// When that check was made, in seconds since 1970.
     #[serde(skip)]
     pub(super) checked: Option<u64>,
     /// Problems that a check found and none has seen mended since.

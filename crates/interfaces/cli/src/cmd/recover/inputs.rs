@@ -147,7 +147,7 @@ pub(super) struct ServerLog {
     connect: ConnectOptions,
     name: String,
     size: u64,
-    /// Where it ended when it was read for the first time: it ends there the next time as well.
+    /// Where the log ended when it was read for the first time, in bytes: it ends there the next time as well.
     end: Arc<AtomicU64>,
 }
 

@@ -48,7 +48,7 @@ type Told = (Option<Gtid>, u64);
 
 /// A transaction that isn't complete yet.
 struct OpenTransaction {
-    /// Where it begins.
+    /// Where the transaction begins in the source's file, in bytes.
     begin: u64,
     /// Present if it begins with a GTID event.
     told: Option<Told>,

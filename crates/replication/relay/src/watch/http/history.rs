@@ -18,7 +18,7 @@ const SAMPLES_OF_A_LAG: usize = 4;
 /// Replicas whose lag is remembered: 5 KiB each.
 const REPLICAS_MAX: usize = 100;
 
-/// How it was at a time.
+/// The state of a source at a time: lag, traffic, each replica's lag.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Sample {
     /// In seconds since 1970.
@@ -46,12 +46,12 @@ pub(crate) struct History(Mutex<Kept>);
 #[derive(Debug, Default)]
 struct Kept {
     samples: VecDeque<Sample>,
-    /// As it was at the last sample.
+    /// The status at the last sample, and when that was.
     last: Option<(Status, Instant)>,
 }
 
 impl Sample {
-    /// How it is, with what happened since another moment.
+    /// A sample of a status, with the traffic since another moment.
     pub(super) fn of(status: &Status, before: Option<(&Status, Duration)>) -> Sample {
         let traffic = before.map(|(before, elapsed)| {
             let seconds = elapsed.as_secs_f64().max(f64::MIN_POSITIVE);

@@ -86,7 +86,7 @@ pub struct RowRun {
     pub table: usize,
     /// The rows' kind.
     pub kind: RowsKind,
-    /// Which of its rows.
+    /// Which rows of the table.
     pub rows: Range<usize>,
     /// Transaction and event header of the rows, if they are picked.
     pub around: Option<Around>,

@@ -25,7 +25,7 @@ pub(super) fn is_met(event_type: EventType) -> bool {
 #[derive(Debug)]
 pub(crate) struct Whole<'w> {
     pub(crate) block: &'w Unpacked,
-    /// Where it begins in its log.
+    /// Where the block begins in its log, in bytes.
     pub(crate) offset: u64,
     /// Post-header lengths of the log's events.
     pub(crate) lengths: &'w PostHeaderLengths,
