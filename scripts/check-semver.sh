@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What changed in the crates' interfaces since a release, and whether their version says so: cargo-semver-checks. It builds the
-# documentation of every crate twice, and the tool itself once, so it is a step of a release (packaging/RELEASING.md) and no part of `make lint`.
+# documentation of every crate twice, and the tool itself once, so it is a step of a release (RELEASING.md) and no part of `make lint`.
 #
 # usage: check-semver.sh TAG [--with-sql]      TAG is the release to compare with. --with-sql: the crates over DataFusion too, which take
 #                                              a quarter of an hour more each time

@@ -11,7 +11,7 @@ use crate::pages::{read, root};
 const REPOSITORY: &str = "https://github.com/binlogz/binlogz/blob/main/";
 
 /// The folders of the checkout that have pages.
-const FOLDERS: [&str; 5] = ["docs", "samples", "lab", "crates", "packaging"];
+const FOLDERS: [&str; 4] = ["docs", "samples", "lab", "crates"];
 
 /// All pages, named from the checkout's root.
 fn pages() -> BTreeSet<PathBuf> {
