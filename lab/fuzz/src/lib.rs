@@ -218,8 +218,8 @@ pub fn archive_index(bytes: &[u8]) {
     }
 }
 
-/// Contents, unpacked, after the version of their object and the number of its blocks, a byte each: written again they read the same. Their tables
-/// are told or refused, and a key that is looked for is found or not.
+/// Contents, unpacked, after the version of their object and the number of its blocks, a byte each: written again they
+/// read the same. Their tables are known or refused, and a key that is looked for is found or not.
 pub fn archive_contents(bytes: &[u8]) {
     let Some((&[version, blocks], plain)) = bytes.split_first_chunk() else { return };
     let Ok(contents) = Contents::decode_plain(plain, version.into(), blocks.into()) else { return };

@@ -150,8 +150,8 @@ impl Installed {
 /// Finds programs, and installs them.
 const SCRIPT: &str = include_str!("../get-tool.sh");
 
-/// From now on nothing is installed: only what is there already is found. For programs that nobody told to install
-/// anything.
+/// From now on nothing is installed, and only programs that are there already are found. For programs that no user asked
+/// to install anything.
 pub fn install_nothing() {
     INSTALL_NOTHING.store(true, Ordering::Relaxed);
 }

@@ -270,7 +270,7 @@ mod tests {
     use crate::frame::encode_event;
     use crate::header::HeaderFlags;
 
-    /// Writes down all that it is told.
+    /// Notes every call that it gets.
     #[derive(Default, Debug, PartialEq)]
     struct Log(Vec<(u64, u8, Vec<u8>, bool)>);
 

@@ -31,8 +31,8 @@ use crate::error::{Error, Result};
 /// Bytes of a master key.
 pub const KEY_SIZE: usize = 32;
 
-/// The largest keyring that is read, in bytes. A server's holds a few keys of some hundred bytes each; a user
-/// that names a log instead should be told early.
+/// The largest keyring that is read, in bytes. A server's holds a few keys of some hundred bytes each; a user that names
+/// a log instead should get an error early.
 const KEYRING_SIZE_MAX: u64 = 16 << 20;
 
 const KEY_ID_PREFIX: &str = "MySQLReplicationKey_";

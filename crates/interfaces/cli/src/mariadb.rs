@@ -8,8 +8,8 @@ use binlogz_binlog::event::{Event, PostHeaderLengths};
 use crate::failure::warn;
 use crate::log_path::LogPath;
 
-/// Warns if MariaDB wrote the log. Of a pipe the beginning can't be looked at first, and trouble with a file is told by
-/// the caller, who reads it next.
+/// Warns if MariaDB wrote the log. The beginning of a pipe can't be looked at first. Errors of a file are left to the
+/// caller, who reads it next.
 pub(crate) fn warn_of(log: &LogPath) {
     if let Some(version) = version(log) {
         warn(&format!(

@@ -19,7 +19,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// Whether progress is not shown on a terminal either.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
-/// Whether each piece of work is told of when it has ended.
+/// Whether a line is printed when a piece of work has ended.
 static VERBOSE: AtomicBool = AtomicBool::new(false);
 
 /// The bar on the terminal: whatever is printed meanwhile goes above it.
@@ -30,7 +30,7 @@ pub(crate) fn be_quiet() {
     QUIET.store(true, Ordering::Relaxed);
 }
 
-/// From now on each piece of work is told of, with its bytes and its time.
+/// Prints a line for each piece of work from now on, with its bytes and its time.
 pub(crate) fn be_verbose() {
     VERBOSE.store(true, Ordering::Relaxed);
 }

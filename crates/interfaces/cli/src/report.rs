@@ -147,7 +147,7 @@ const EXPANDED: &[&str] =
 const TOTAL: &str = "total";
 
 impl Report {
-    /// A report that is told at the end.
+    /// A report that is printed at the end.
     pub(crate) fn new(out: Box<dyn Write>, format: Format, layout: Layout, verb: Verb) -> Self {
         Report {
             out,

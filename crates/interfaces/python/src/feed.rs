@@ -158,7 +158,7 @@ impl Drop for Feed {
     }
 }
 
-/// Fills a queue in a thread of its own. A panic is told to the reader of the queue: it is not the end of the log.
+/// Fills a queue in a thread of its own. The reader of the queue gets a panic as an error: it is not the end of the log.
 fn fill(sender: SyncSender<Batch>, work: impl FnOnce() + Send + 'static) {
     thread::spawn(move || {
         if catch_unwind(AssertUnwindSafe(work)).is_err() {

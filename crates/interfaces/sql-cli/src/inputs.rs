@@ -63,7 +63,7 @@ impl InputArgs {
 /// Set once the command's logs are open: whether changes were met that could not be read.
 static UNREAD: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// Whether changes were met that could not be read. They were told.
+/// Whether there were changes that could not be read. Each was reported.
 pub(crate) fn met_unread() -> bool {
     UNREAD.get().is_some_and(|unread| unread.load(Ordering::Relaxed))
 }

@@ -192,7 +192,7 @@ impl ServeArgs {
         served.map_err(|error| Error::Log(error.to_string()))
     }
 
-    /// Plans and runs statements for a server, which is told on standard output.
+    /// Plans and runs statements for a server, and writes the results to standard output.
     fn work(self, folder: PathBuf) -> Result<(), Error> {
         let options = Options {
             memory: self.memory.get().saturating_mul(MIB),

@@ -96,7 +96,7 @@ impl Error {
 }
 
 impl Server {
-    /// Serves until `end` comes; then what still runs is ended. `listening` is told where it listens.
+    /// Serves until `end` comes; running statements are then ended. `listening` gets the address it listens on.
     ///
     /// # Errors
     ///

@@ -58,7 +58,7 @@ struct Queue {
     next: Instant,
     used: Instant,
     told: Option<Instant>,
-    /// Denials since they were told.
+    /// Denials since the last line about them.
     untold: u32,
 }
 
@@ -116,7 +116,7 @@ impl Logins {
         known.good.insert(key, now);
     }
 
-    /// Notes a denial; a line about it, unless one was told a short time ago.
+    /// Notes a denial; returns a line about it, unless there was one a short time ago.
     pub(crate) fn denied(&self, address: IpAddr, now: Instant) -> Option<String> {
         let mut known = self.known();
         let queue = known.queue(&Guesser::Address(source(address)), now);

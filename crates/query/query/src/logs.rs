@@ -30,7 +30,7 @@ use binlogz_recover::{SchemaFile, SchemaFileError};
 use crate::error::{Error, LogError, Result};
 use crate::piece::Piece;
 
-/// Lines about changes that could not be read that are told.
+/// The most lines about changes that could not be read.
 const TOLD_MAX: usize = 1000;
 
 /// Takes lines.
@@ -42,7 +42,7 @@ pub struct Logs {
     keyring: Option<Arc<Keyring>>,
     schema: Option<Arc<Schema>>,
     warn: Tell,
-    /// The logs whose end was told.
+    /// The logs whose end was reported.
     warned: Mutex<HashSet<usize>>,
     /// Lines about changes that could not be read, and whether there were any.
     told: Mutex<BTreeSet<String>>,
@@ -158,8 +158,8 @@ impl Site {
 }
 
 impl Logs {
-    /// The logs that these paths name: files, pipes, archives, logs in archives, `-` for standard input. `warn` is told
-    /// of a log that is still being written.
+    /// The logs that these paths name: files, pipes, archives, logs in archives, `-` for standard input. `warn` gets a
+    /// line for each log that is still being written.
     ///
     /// # Errors
     ///
@@ -224,7 +224,7 @@ impl Logs {
             .map_err(|error| Error::Log(format!("{}: {error}", log.path)))
     }
 
-    /// Bytes of all logs, of those in archives unpacked; `None`: one's can't be told.
+    /// Bytes of all logs, those in archives unpacked; `None`: the size of one is unknown.
     pub(crate) fn size(&self) -> Option<u64> {
         let sizes = || self.logs.iter().map(|log| Some(log.size()).filter(|size| *size > 0)).sum();
         *self.size.get_or_init(|| apart(sizes))
@@ -446,8 +446,8 @@ impl Logs {
         LogError(in_log(&path, error))
     }
 
-    /// Takes note of how a log ended, and of the changes in it that could not be read: they are told once, and
-    /// [`Logs::unread`] says so.
+    /// Notes how a log ended, and the changes in it that could not be read: they are reported once, and [`Logs::unread`]
+    /// says so.
     ///
     /// # Errors
     ///

@@ -274,7 +274,7 @@ impl Stream for Rows {
     }
 }
 
-/// Rows in the columns that were told before.
+/// Rows in the columns that the client was given before.
 fn conformed(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     let columns = batch.columns().iter().zip(schema.fields());
     let columns = columns.map(|(column, field)| strict(column, field.data_type()));

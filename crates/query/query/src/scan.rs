@@ -44,7 +44,7 @@ pub(crate) struct Scan {
     pub(crate) schema: SchemaRef,
     pub(crate) limit: Option<usize>,
     pub(crate) workers: usize,
-    /// Bytes of the logs, of those in archives unpacked; `None`: they can't be told.
+    /// Bytes of the logs, those in archives unpacked; `None`: unknown.
     pub(crate) bytes: Option<u64>,
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Shared {
     pub(crate) server_id: u32,
     pub(crate) gtid_mode: bool,
     pub(crate) max_cache_size: usize,
-    /// Told to end.
+    /// Set when the thread should end.
     pub(crate) stopping: Mutex<bool>,
     pub(crate) stop: Condvar,
 }

@@ -218,7 +218,7 @@ impl UnreadNotes {
         self.lock().retain(|note| note.place.position != position);
     }
 
-    /// Keeps some, each told as an entry of one event.
+    /// Keeps the notes for which `keep` is true; it gets each as an entry of one event.
     pub(crate) fn retain(&self, mut keep: impl FnMut(&UnreadEvents<'_>) -> bool) {
         self.lock().retain(|Note { key, place }| keep(&key.with(*place, 1)));
     }

@@ -46,7 +46,7 @@ pub struct TableSchema {
 pub struct ColumnSchema {
     /// How the column's values are stored.
     pub kind: ColumnKind,
-    /// The type, with ENUM and SET told from CHAR.
+    /// The type; ENUM and SET, which a table map stores as CHAR, are their own types.
     pub column_type: ColumnType,
     /// The metadata as the number that the server (and mysqlbinlog) makes of its bytes.
     pub metadata: u16,

@@ -48,7 +48,7 @@ SELECT 'salaries' AS name, count(*) FROM employees.salaries
   UNION ALL SELECT 'titles', count(*) FROM employees.titles ORDER BY 1;
 "#;
 
-/// Two executors, and the lines that each of them told.
+/// Two executors, and the lines that each of them printed.
 struct Cluster {
     standalone: Standalone,
     told: [Arc<Mutex<Vec<String>>>; 2],

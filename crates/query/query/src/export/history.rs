@@ -28,7 +28,7 @@ pub(super) struct LastRun {
     run: u64,
     /// The SHA-256 of its manifest.
     manifest: String,
-    /// Files of all runs that were gone when that was told last: their owner deletes them.
+    /// Files of all runs that were gone when that was last reported: their owner deletes them.
     deleted: u64,
 }
 
@@ -152,7 +152,7 @@ impl RunHistory {
         self.last.as_ref().is_some_and(Manifest::is_unchecked)
     }
 
-    /// Files that were gone when that was told last; `None`: there is no record of it.
+    /// Files that were gone when that was last reported; `None`: there is no record of it.
     pub(super) fn told_deleted(&self) -> Option<u64> {
         self.recorded.as_ref().map(|recorded| recorded.deleted)
     }

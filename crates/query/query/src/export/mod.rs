@@ -90,7 +90,7 @@ pub struct Exported {
     pub bytes: u64,
     /// Transactions that were left out, since their end is not in the logs.
     pub incomplete: u64,
-    /// Files of earlier runs that were deleted since that was told last.
+    /// Files of earlier runs that were deleted since that was last reported.
     pub deleted: u64,
     /// Whether the manifests of earlier runs were taken as they are: a version without checksums wrote them.
     pub is_taken_over: bool,

@@ -12,7 +12,7 @@ use binlogz_flow::{Error, Input};
 
 use crate::wanted::{Wanted, operation};
 
-/// The kinds of changes that are told apart.
+/// The kinds of changes that are counted separately.
 const KINDS: [RowsKind; 3] = [RowsKind::Write, RowsKind::Update, RowsKind::Delete];
 
 /// Rows by table and operation.

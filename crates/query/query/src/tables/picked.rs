@@ -78,7 +78,7 @@ impl Needed {
     }
 }
 
-/// Whether a column is the same for all rows of an event, and not told by where the event stands.
+/// Whether a column is the same for all rows of an event, and does not depend on where the event stands.
 fn is_around(source: Source) -> bool {
     use Source::{AppliedAt, CommittedAt, Gtid, LoggedAt, ServerId};
     matches!(source, Gtid | CommittedAt | AppliedAt | LoggedAt | ServerId)

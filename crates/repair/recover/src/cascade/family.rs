@@ -28,7 +28,7 @@ impl Constraint {
 /// Why a schema tells no family.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FamilyError {
-    /// A table's database isn't told.
+    /// A table's database isn't known.
     #[error(
         "doesn't say in which database {0} is, expected a USE statement: mysqldump --no-data --databases writes it"
     )]

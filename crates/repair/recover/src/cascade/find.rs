@@ -105,7 +105,7 @@ struct Families<'o, R> {
     decoder: RowDecoder,
     layouts: Vec<OwnLayout>,
     by_map: HashMap<Vec<u8>, usize>,
-    /// The table that was told last.
+    /// The table of the last rows.
     told: Option<(Vec<u8>, Vec<u8>, Structure)>,
     layout: Option<usize>,
     rows: ChildRows,
@@ -139,7 +139,7 @@ impl<'o, R: Renderer> Families<'o, R> {
         }
     }
 
-    /// The rows of a table can't be told any more.
+    /// The rows of a table are no longer known.
     fn forget(&mut self, table: usize, why: Option<&str>) {
         let layouts = &self.layouts;
         self.rows.forget(|layout| layouts.get(layout).is_some_and(|own| own.table == table));

@@ -115,7 +115,7 @@ fn is_column(expr: &Expr, is_key: &dyn Fn(&str) -> bool) -> bool {
     }
 }
 
-/// The keys that equal a value; `None`: that can't be told.
+/// The keys that equal a value; `None`: unknown.
 fn equal(expr: &Expr) -> Option<Vec<KeySpan>> {
     if let Some((low, high)) = bound(expr) {
         // A number with a fraction lies between two whole ones, and equals none.

@@ -80,7 +80,7 @@ pub(crate) trait Listener {
         Ok(())
     }
 
-    /// Whether statements are to be told that come after the end of what was asked for.
+    /// Whether it also gets statements after the end of the chosen range.
     fn wants_statements_after(&self) -> bool {
         false
     }
@@ -94,7 +94,7 @@ pub(crate) trait Listener {
     /// The rows after this are of this table.
     fn table(&mut self, database: &[u8], table: &[u8], structure: Structure) -> io::Result<()>;
 
-    /// The table map of the table that was told last, where the renderer needs it.
+    /// The table map of the table of the last rows, if the renderer needs it.
     fn table_map(&mut self, _map: &[u8]) -> io::Result<()> {
         Ok(())
     }
@@ -102,7 +102,7 @@ pub(crate) trait Listener {
     /// A row.
     fn row(&mut self, transaction: &Transaction, row: &RowAt<'_>) -> io::Result<()>;
 
-    /// A statement that is no transaction control. It is told of those that weren't chosen too.
+    /// A statement that is no transaction control. It also gets statements of transactions that weren't chosen.
     fn statement(
         &mut self,
         transaction: &Transaction,

@@ -17,7 +17,7 @@ pub(crate) struct Break {
 #[derive(Debug, Default)]
 struct Log {
     name: String,
-    /// Whether it told the transactions before it.
+    /// Whether its previous GTIDs were read.
     has_begun: bool,
     /// All transactions up to its end that are certain: those before it, and those that ended in it.
     ended: GtidSet,

@@ -28,7 +28,7 @@ pub(crate) trait Renderer {
     /// Appends it.
     fn render(&self, table: &Table, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) -> Rendered;
 
-    /// Whether it is to be told of tables' maps.
+    /// Whether it needs tables' maps.
     fn needs_table_maps(&self) -> bool {
         false
     }

@@ -59,7 +59,8 @@ impl<'o> Forward<'o> {
     ///
     /// # Errors
     ///
-    /// A log that can't be read or doesn't follow; a change that can't be told; a temporary file that can't be written.
+    /// A log that can't be read or doesn't follow; a change whose result isn't known; a temporary file that can't be
+    /// written.
     pub fn read(
         &mut self,
         input: Input,
@@ -80,7 +81,7 @@ impl<'o> Forward<'o> {
     ///
     /// # Errors
     ///
-    /// The logs lack the moment or the dump's place; a change that can't be told; the dump; the output.
+    /// The logs lack the moment or the dump's place; a change whose result isn't known; the dump; the output.
     pub fn write(mut self, dump: impl BufRead, title: &str, out: &mut dyn Write) -> Result<u64, PastError> {
         self.follower.finish().map_err(PastError::Temporary)?;
         let mut changes = self.follower.listener;

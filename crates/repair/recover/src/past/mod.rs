@@ -45,10 +45,10 @@ pub enum PastError {
         /// The server's error.
         source: Box<ServerError>,
     },
-    /// The table, its changes or the logs are such that it can't be told.
+    /// The table as it was can't be worked out from this table, its changes or these logs.
     #[error("{0}")]
     Refused(String),
-    /// The dump is such that it can't be told.
+    /// The table as it was can't be worked out from this dump.
     #[error("{0}")]
     Dump(String),
     /// The logs don't have the moment.

@@ -50,13 +50,13 @@ pub enum Moment {
 /// A row's state at the moment, as a change after it tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// There was none of this key.
+    /// No row had this key.
     Absent = 0,
-    /// This was it.
+    /// The row is known.
     There = 1,
-    /// There was one, and the text says why it can't be told.
+    /// There was a row with this key, and the text says why it isn't known.
     Unknown = 2,
-    /// Not even the key can be told.
+    /// Not even the key is known.
     NoKey = 3,
 }
 

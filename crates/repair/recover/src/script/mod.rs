@@ -201,7 +201,7 @@ impl<'o> Script<'o> {
         Ok(read)
     }
 
-    /// Whether the tables whose columns' names aren't in the logs were changed since can't be told: why.
+    /// Why we can't know whether tables whose columns' names aren't in the logs were changed since.
     pub fn columns_unknown(&mut self, why: &str) {
         self.follower.listener.columns_unknown(why);
     }

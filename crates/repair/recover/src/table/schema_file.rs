@@ -1,9 +1,9 @@
 //! Tables from a file of CREATE TABLE statements, as mysqldump --no-data and SHOW CREATE TABLE write them, or people: with
 //! LIKE, and with ALTER TABLE and RENAME TABLE after them (`alter.rs`).
 //!
-//! Only what the log may lack is read: names, keys, which columns are generated or unsigned. So the statements are walked
-//! as tokens; whatever else they hold is skipped, in the syntax of any version. A table whose columns can't be told (CREATE
-//! TABLE … SELECT, an ALTER TABLE that is not understood) is as good as not there.
+//! Only facts that the log may lack are read: names, keys, which columns are generated or unsigned. So the statements are
+//! walked as tokens; everything else in them is skipped, in the syntax of any version. A table whose columns aren't known
+//! (CREATE TABLE … SELECT, an ALTER TABLE that is not understood) counts as absent.
 
 mod alter;
 

@@ -162,7 +162,7 @@ impl Ages {
         Ok(())
     }
 
-    /// Takes what has passed since the last time. Returns what is to be told if a clock has jumped.
+    /// Adds the time that has passed since the last call. Returns a line for the log if a clock has jumped.
     pub(crate) fn advance(&mut self, clocks: &Clocks) -> Option<String> {
         let passed = match self.at {
             Some(at) => clocks.monotonic.saturating_duration_since(at),

@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::lock::lock;
 use crate::log::lineages::Lineage;
 
-/// How many are told of at a time.
+/// How many departures are reported at a time.
 const EVENTS_MAX: usize = 256;
 /// A wake is one for all that wait at a log. So we collect those who leave, instead of waking a thousand for each of a thousand.
 const COLLECTED_FOR: Duration = Duration::from_millis(50);

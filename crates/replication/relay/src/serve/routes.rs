@@ -17,7 +17,7 @@ use crate::error::UNKNOWN_ERROR;
 use crate::lock::lock;
 use crate::serve::Server;
 
-/// Names told in an error.
+/// How many names an error lists.
 const TOLD_MAX: usize = 20;
 
 /// A source as clients see it.

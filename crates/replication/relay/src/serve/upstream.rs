@@ -198,7 +198,7 @@ enum End {
 /// A thing that the relay lacks.
 enum Missing {
     Of(String),
-    /// It can't be told.
+    /// It isn't known.
     Unknown(ServerError),
 }
 

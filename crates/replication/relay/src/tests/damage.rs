@@ -100,7 +100,7 @@ fn anywhere(frame: &EventFrame<'_>) -> Vec<u8> {
     [&header.encode(), frame.body()].concat()
 }
 
-/// No event is damaged, and where the file is not as it was, the reader is told before the transaction ends: the reading ends.
+/// No event is damaged. If the file is not as it was, the reading ends with an error before the transaction ends.
 fn check(what: &str, got: &[u8], whole: &[u8], genuine: &Genuine, has_failed: bool) {
     let mut changed_at = None;
     let end = events(got, |at, frame| {

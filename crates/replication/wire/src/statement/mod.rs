@@ -307,7 +307,7 @@ impl Parser<'_> {
         })
     }
 
-    /// An expression, in which a quoted text is told from a number.
+    /// An expression, in which a quoted text is distinguished from a number.
     fn quoted_or_not(&mut self, bare_words: bool) -> Option<Expression> {
         let first = self.tokens.first()?;
         let is_quoted = self.text.get(first.begin..).is_some_and(|text| text.starts_with(['\'', '"']));

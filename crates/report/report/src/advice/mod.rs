@@ -168,7 +168,7 @@ impl Advice {
         saved_percent(self.plain_bytes(), self.compressed_bytes(level))
     }
 
-    /// Seconds from the first commit to the last; `None` if they can't be told apart.
+    /// Seconds from the first commit to the last; `None` if they are less than [`SECONDS_MIN`] apart.
     fn seconds(&self) -> Option<f64> {
         let (first, last) = self.figures.commits?;
         let seconds = last.saturating_sub(first) as f64 / 1e6;

@@ -46,7 +46,7 @@ impl State {
         self.ended
     }
 
-    /// Whether everything is shown, so that events need not be told apart.
+    /// Whether everything is shown, so that no event needs to be checked.
     pub(crate) fn shows_all(&self, selection: &Selection, positions: Positions) -> bool {
         let whole_log = positions.start <= MAGIC.len() as u64
             && positions.stop == u64::MAX

@@ -124,7 +124,7 @@ impl Definition {
 }
 
 impl TableName {
-    /// The table as its table map described it; `None`: that is not told.
+    /// The table as its table map described it; `None`: the contents don't have its columns.
     ///
     /// # Errors
     ///
@@ -411,7 +411,7 @@ impl Found {
         Some(())
     }
 
-    /// The contents to be told of a block of this packed size. `number` gives the number of a table.
+    /// The contents to store about a block of this packed size. `number` gives the number of a table.
     pub(crate) fn told(self, packed_size: u64, number: &mut dyn FnMut(TableName) -> u32) -> BlockContents {
         let Found { mut contents, tables, is_old, .. } = self;
         if contents.is_opaque {

@@ -104,7 +104,7 @@ impl Run<'_> {
         self.place.as_ref().map(|place| place.end)
     }
 
-    /// The events at its end that are in no transaction, as far as they are told apart.
+    /// The events at its end that are in no transaction, as the archive's contents have them; empty if they don't.
     fn tail(&self) -> &[u8] {
         let told = self.blocks.last().and_then(|last| last.told);
         told.map(|(_, told)| told.tail.as_slice()).unwrap_or_default()
@@ -166,7 +166,7 @@ impl Run<'_> {
 }
 
 impl<'a> Run<'a> {
-    /// All rows in it, by block and table; `None`: they aren't told.
+    /// All rows in it, by block and table; `None`: the archive doesn't tell.
     pub fn rows(&self) -> Option<Vec<TableRows<'a>>> {
         let mut all = Vec::new();
         for block in &self.blocks {
@@ -412,7 +412,7 @@ fn head_of(file: &FileEntry, objects: &[Arc<Told>]) -> Result<Vec<u8>> {
     Ok(told.object.index.logs.get(log as usize).map(|log| log.head.clone()).unwrap_or_default())
 }
 
-/// The runs of a log; `None`: they can't be told apart for certain.
+/// The runs of a log; `None`: where one ends isn't certain.
 fn runs<'a>(file: &FileEntry, objects: &'a [Arc<Told>]) -> Result<Option<Vec<Run<'a>>>> {
     let mut runs: Vec<Run<'a>> = Vec::new();
     let mut offset = 0;

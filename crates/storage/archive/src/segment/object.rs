@@ -100,7 +100,7 @@ impl Object {
         problems
     }
 
-    /// Contents of its blocks; `None`: they were not told before version 6, or the index was made anew.
+    /// Contents of its blocks; `None`: objects before version 6 don't have them, or the index was made again.
     ///
     /// # Errors
     ///
@@ -130,8 +130,8 @@ impl Object {
         self.version >= VERSION_DEFINITIONS && !self.made_anew
     }
 
-    /// Compares what is told of a block with the block. One that begins inside a transaction isn't compared: its table
-    /// maps are in another.
+    /// Compares a block with the contents stored about it. A block that begins inside a transaction isn't compared: its
+    /// table maps are in another block.
     ///
     /// # Errors
     ///

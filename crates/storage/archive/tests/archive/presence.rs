@@ -174,7 +174,7 @@ fn a_check_is_written_down_and_stays_while_the_archive_changes() {
     }
 }
 
-/// The ways in which a log is cut: at each, with how it is told.
+/// The ways in which a log is cut: where, and the error.
 #[test]
 fn a_torn_closed_log_is_refused_and_its_whole_part_is_kept_as_a_part() {
     let mut builder = LogBuilder::new(Release::MYSQL_9_7);

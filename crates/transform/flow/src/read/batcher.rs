@@ -274,7 +274,7 @@ impl Batcher {
         self.walked += header.event_size as usize;
     }
 
-    /// Offset in the log at which the next part to skip begins. The gaps of a sparse input are told by their offsets in
+    /// Offset in the log at which the next part to skip begins. The gaps of a sparse input are given by their offsets in
     /// the input, which may have several logs, one after the other.
     fn lost_begin(&self) -> Option<u64> {
         let lost = self.lost.front()?;

@@ -13,8 +13,8 @@ use crate::read::input::{Input, ReadAt};
 use crate::read::seek::{WINDOW_SIZE, format_description, read};
 
 impl Input {
-    /// Whether a transaction whose GTID `is_wanted` begins at `from` or after it. `None` if that can't be
-    /// told, because the log can't be read at any place, or not to its end.
+    /// Whether a transaction whose GTID `is_wanted` begins at `from` or after it. `None`: unknown, because the log can't
+    /// be read at any place, or not to its end.
     pub fn has_gtid(&self, from: u64, is_wanted: impl FnMut(&Gtid) -> bool) -> Option<bool> {
         match self {
             // Errors in the log are reported when it is read.
@@ -23,7 +23,7 @@ impl Input {
         }
     }
 
-    /// Bytes of the log; `None` if that can't be told without reading it.
+    /// Bytes of the log; `None`: unknown without reading it.
     pub fn size(&self) -> Option<u64> {
         let Input::Places(places) = self else { return None };
         // Any existing offset can be requested: the first one that doesn't exist ends the log.

@@ -81,8 +81,7 @@ fn passed_over(places: &dyn ReadAt, start: u64, wanted: Wanted) -> io::Result<Op
     Ok(Some(head_end..begin))
 }
 
-/// Where the log's head ends, and how the events after it are framed; `None` if that can't be told, or
-/// `start` is in it.
+/// Where the log's head ends, and how the events after it are framed; `None`: unknown, or `start` is in it.
 fn head(places: &dyn ReadAt, start: u64) -> io::Result<Option<(u64, Framing)>> {
     if read(places, 0, MAGIC.len())? != MAGIC {
         return Ok(None);

@@ -72,7 +72,7 @@ pub enum RowsKind {
     PartialUpdate,
 }
 
-/// The layout of a row event, told by its type code.
+/// The layout of a row event, which its type code decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Generation {
     PreGa,

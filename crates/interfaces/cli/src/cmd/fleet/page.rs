@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::row::{Kind, Restorable, Row};
 use crate::time;
 
-/// Findings told above the rows.
+/// How many findings are listed above the rows.
 const FINDINGS_SHOWN: usize = 10;
 /// Lag below this is drawn on the same scale, so that a second does not look like an hour.
 const LAG_SECONDS_MIN: f64 = 10.0;

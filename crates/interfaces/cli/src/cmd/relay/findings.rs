@@ -193,7 +193,7 @@ fn unreadable(replica: &Replica) -> Option<Finding> {
     Some(Finding::new(tone, said))
 }
 
-/// Clients that were told why they are not served, each reason once.
+/// Clients that were refused, each reason once.
 fn refusals(errors: &[RememberedError], now: u64) -> Vec<Finding> {
     let mut found: Vec<(&RememberedError, String, u64)> = Vec::new();
     for error in errors.iter().filter(|error| REFUSALS.contains(&error.kind.as_str())) {

@@ -32,7 +32,7 @@ const ANSWER_SIZE_MAX: u64 = 1 << 20;
 const DONE: &str = "done";
 const FAILED: &str = "failed";
 
-/// Reads the configuration again whenever it is asked to. Without the socket, which is told, SIGHUP alone does it.
+/// Reads the configuration again whenever it is asked to. Without the socket, a line says so, and SIGHUP alone does it.
 pub(super) fn obey(
     directory: &Path,
     config: PathBuf,

@@ -1,4 +1,4 @@
-//! A relay that runs beside real servers, told what to do by options or by a configuration; killed when dropped.
+//! A relay that runs beside real servers, configured by options or by a file; killed when dropped.
 //!
 //! * `start` starts it either way;
 //! * `status` asks it over HTTP, and waits until it has all of the source's transactions;
@@ -31,7 +31,7 @@ pub(crate) struct Relay {
     /// How much earlier relays had written to the log in this folder, in bytes.
     log_start: usize,
     pub(crate) port: u16,
-    /// Where it answers over HTTP; empty for one that was told by options.
+    /// Where it answers over HTTP; empty for a relay configured by options.
     pub(crate) http: String,
     /// The password of the relay's accounts.
     password: &'static str,

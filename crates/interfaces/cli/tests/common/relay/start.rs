@@ -19,7 +19,7 @@ pub(crate) fn url(server: &MysqlSandbox) -> String {
 }
 
 impl Relay {
-    /// One that is told by options, and serves the source's account.
+    /// Starts a relay configured by options, which serves the source's account.
     pub(crate) fn start(folder: &Folder, source: &MysqlSandbox, options: &[&str]) -> Relay {
         let url = url(source);
         let mut command = folder.binlogz(["relay", "run", "--source", &url, "--dir", "kept"]);

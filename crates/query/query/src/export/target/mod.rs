@@ -35,7 +35,7 @@ const LAST: &str = "last";
 /// Notes for the owner of a target.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct TargetNews {
-    /// Files that were deleted since that was told last.
+    /// Files that were deleted since that was last reported.
     pub(super) deleted: u64,
     /// Whether its manifests were taken as they are: a version without checksums wrote them.
     pub(super) is_taken_over: bool,
@@ -74,7 +74,7 @@ impl Target {
         }
     }
 
-    /// Ends what a killed run left, as far as that can be told, and gives the manifest of the last run.
+    /// Cleans up after a killed run, as far as its files are certain, and returns the manifest of the last run.
     pub(super) fn recover(&mut self) -> Result<Option<Manifest>> {
         match self {
             Target::Folder(folder) => folder.recover(),
@@ -82,7 +82,7 @@ impl Target {
         }
     }
 
-    /// Notes about a target that was recovered. They are recorded, so that each is told once.
+    /// Notes about a target that was recovered. They are recorded, so that each is reported once.
     pub(super) fn news(&mut self) -> Result<TargetNews> {
         let deleted = match self {
             Target::Folder(folder) => folder.deleted(),

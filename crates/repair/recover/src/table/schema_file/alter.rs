@@ -167,7 +167,7 @@ fn add(table: &mut FileTable, rest: &[Token]) -> Option<()> {
     table.take_column(definition, place)
 }
 
-/// A column's definition without the place that is told after it, and that place.
+/// A column's definition without the place named after it, and that place.
 fn placed<'t>(table: &FileTable, rest: &'t [Token]) -> Option<(&'t [Token], Option<usize>)> {
     match rest {
         [definition @ .., first] if definition.len() > 1 && is_word(first, "FIRST") => {

@@ -80,7 +80,7 @@ pub(super) fn write(intake: &Intake, kept: &Lineage, progress: &StoreProgress, r
 }
 
 /// Adds a batch's transactions to the index. `stored`: a transaction's current offset. If one is unknown, so are all
-/// later ones, and the index is told that some were missed.
+/// later ones, and the index notes that some were missed.
 fn note(
     noting: &mut Noting,
     places: &Checkpoints,

@@ -19,7 +19,7 @@ const IDLE_AFTER: Duration = Duration::from_secs(1);
 /// How often an idle dump checks that its client is still connected, if nothing tells it: of a thousand, each costs the processor
 /// something.
 const IDLE_TICK: Duration = Duration::from_secs(2);
-/// How often it looks round if it is told. It is woken for everything that it would find.
+/// How often a dump that is woken for every event looks round by itself: it would find nothing new.
 const WATCHED_TICK: Duration = Duration::from_secs(60);
 
 /// How long to wait for news, and no longer than until the next heartbeat.

@@ -18,7 +18,7 @@ const WAITING_MAX: usize = 8 << 20;
 /// Bytes that are read again at a time.
 const READ_SIZE: usize = 256 << 10;
 
-/// Writes the number of a Maxwell transaction into all of its rows once its end has told the number.
+/// Writes the number of a Maxwell transaction into all of its rows once its end has been read.
 #[derive(Debug, Default)]
 pub(super) struct Xids {
     waiting: Vec<u8>,

@@ -106,7 +106,7 @@ impl<'l> Run<'l> {
         Ok(end)
     }
 
-    /// Whether everything is shown, so that events need not be told apart.
+    /// Whether everything is shown, so that no event needs to be checked.
     fn shows_all(&self) -> bool {
         let (options, selection) = (self.options, &self.options.selection);
         let all_transactions = selection.include_gtids.is_none()

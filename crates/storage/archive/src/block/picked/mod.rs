@@ -49,7 +49,7 @@ pub struct Pick<'a> {
     /// The columns to pick. Documents (JSON) can't be among them: of a document that was changed in part the rest would
     /// be missing.
     pub columns: &'a Choose<'a>,
-    /// Whether it is told what is around rows: their transaction, and their event's header.
+    /// Whether transaction and event header of each row are picked, too.
     pub with_around: bool,
     /// Whether values before the change are asked for. If not, rows may have them or not.
     pub with_before: bool,

@@ -365,7 +365,8 @@ impl Storage for ObjectStorage {
         }
     }
 
-    /// A thousand a request in S3, 256 in Azure. An object that a batch leaves is asked for alone, so that its own error is told.
+    /// A thousand a request in S3, 256 in Azure. An object that a batch does not delete is deleted alone, so that its own
+    /// error is reported.
     fn delete_all(&self, names: &[&str]) -> Vec<(String, Error)> {
         if names.len() < 2 {
             return delete_each(self, names);

@@ -8,7 +8,7 @@ use super::{Format, Options, RemoteSource};
 /// The largest position that a dump by position can ask for.
 const REMOTE_POSITION_MAX: u64 = u32::MAX as u64;
 
-/// Checks the options; what there is to tell is added to `told`, in mysqlbinlog's words.
+/// Checks the options; warnings are added to `told`, in mysqlbinlog's words.
 pub(super) fn check(getopt: &mut Getopt<'_>) -> Result<(), Stop> {
     let Getopt { options, told, .. } = getopt;
     let refused = check_options(options, told);

@@ -52,7 +52,7 @@ enum Prefix {
 pub(super) enum Stop {
     Help,
     Version,
-    /// Bad usage; it was told.
+    /// Bad usage, which was reported; the exit code.
     Code(u8),
 }
 

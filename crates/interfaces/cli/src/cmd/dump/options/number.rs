@@ -94,7 +94,7 @@ mod tests {
 
     const POSITION: UnsignedLimits = UnsignedLimits { range: 4..=u64::MAX, block: 1 };
 
-    /// The number and everything told, as mysqlbinlog 9.7.4 takes `--start-position=TEXT`.
+    /// The number and all warnings, as mysqlbinlog 9.7.4 takes `--start-position=TEXT`.
     fn position(text: &str) -> (Option<u64>, Vec<String>) {
         let mut told = Vec::new();
         let number = unsigned("start-position", text, &POSITION, &mut told).ok();

@@ -6,7 +6,7 @@ use super::charts::LAG_SECONDS_MIN;
 use super::{duration, size, subtitle, text};
 use crate::watch::relay_status::{NamedStatus, RelayStatus};
 
-/// Troubles told above the sources.
+/// How many troubles are listed above the sources.
 const TROUBLES_SHOWN: usize = 10;
 pub(in crate::watch::http) fn html(relay: &RelayStatus) -> String {
     let mut sources: Vec<_> = relay.sources.iter().collect();
