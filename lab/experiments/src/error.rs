@@ -45,7 +45,7 @@ pub enum Error {
     },
 }
 
-/// Says what was tried with a file when the system refuses.
+/// Adds the attempted operation and the file to an error of the system.
 pub(crate) trait IoContext<T> {
     fn at(self, verb: &str, path: &Path) -> Result<T>;
 }

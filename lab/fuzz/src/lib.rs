@@ -26,7 +26,7 @@ use binlogz_encryption::{FileCipher, Keyring};
 use binlogz_flow::{Input, Rewrite, Rewriter};
 use binlogz_testkit::builder::{LogBuilder, Release};
 
-/// A target: its name and what it does.
+/// A target: its name and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
@@ -261,7 +261,7 @@ pub fn archive_header(bytes: &[u8]) {
     }
 }
 
-/// A header whose size and checksum say what follows them.
+/// A header whose size and checksum fit the bytes after them.
 fn with_checksum(header: &[u8]) -> Vec<u8> {
     let body = header.get(HEADER_FIXED..).unwrap_or_default();
     let size = (body.len() as u32).to_le_bytes();

@@ -20,7 +20,7 @@ const SEED_SIZE_MAX: usize = 20_000;
 ///
 /// # Panics
 ///
-/// If the target does: what was wrong is printed.
+/// If the target does; the failed input is printed.
 pub fn feed((name, target): Target, logs: &[Vec<u8>], seed: u64, runs: u64) -> usize {
     let mut seeds: Vec<_> = logs.iter().flat_map(|log| seeds(name, log)).collect();
     seeds.extend(wire::seeds(name));

@@ -4,13 +4,13 @@
 use std::path::Path;
 use std::{fmt, io};
 
-/// Why the testkit could not do what a test asked for.
+/// Why the testkit could not run a server or a program.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// A program is not available on this machine: the test that needs it is skipped.
     Unavailable(String),
-    /// Reading, writing or starting something: what was tried, and the system's answer.
+    /// Reading, writing or starting something failed: the attempt, and the system's answer.
     Io(String, io::Error),
     /// A program that ran and failed, with its message.
     Failed(String),
@@ -37,7 +37,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// Adds what was tried when the system refuses.
+/// Adds the attempted operation to an error of the system.
 pub trait IoContext<T> {
     /// Adds a verb phrase ("copy data directory") and the path it was about.
     fn at(self, verb: &str, path: &Path) -> Result<T>;

@@ -125,7 +125,7 @@ impl Installed {
         Command::new(if sbin.is_file() { sbin } else { self.prefix.join("bin").join(program) })
     }
 
-    /// Runs `program` to its end; what it printed and its exit code are the caller's to judge.
+    /// Runs `program` to its end; the caller judges its output and its exit code.
     pub fn run<A: AsRef<OsStr>>(&self, program: &str, args: impl IntoIterator<Item = A>) -> Result<Output> {
         self.command(program).args(args).output().map_err(|error| Error::Io(format!("run {program}"), error))
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::real_binlog::{Compression, RealBinlog};
 
-/// Names, and how they were written; `corpus/README.md` says what is in each.
+/// Names, and how they were written; `corpus/README.md` describes each.
 const FILES: [(&str, Compression); 9] = [
     ("binlog.000001", Compression::Mixed),
     ("binlog.000002", Compression::Mixed),
@@ -38,12 +38,12 @@ pub fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/mysql-9.7.4").join(name)
 }
 
-/// A small log that was read wrongly once; `corpus/README.md` says what is in each.
+/// A small log that was read wrongly once; `corpus/README.md` describes each.
 pub fn case(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/cases").join(name)
 }
 
-/// A log of MariaDB 10.11; `corpus/README.md` says what is in each.
+/// A log of MariaDB 10.11; `corpus/README.md` describes each.
 ///
 /// # Panics
 /// If the checkout lacks it.
@@ -74,7 +74,7 @@ pub fn samples() -> Vec<RealBinlog> {
     files
 }
 
-/// An encrypted binlog, its keyring file, and what it decrypts to.
+/// An encrypted binlog, its keyring file, and its plain bytes.
 #[derive(Clone, Debug)]
 pub struct Encrypted {
     /// The file as the server wrote it.

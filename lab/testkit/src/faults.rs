@@ -147,7 +147,7 @@ impl Rule {
         Rule { call, fault, after: 0, count: 0, chance: 1.0, pattern: "*".into() }
     }
 
-    /// Only in a folder and what is below it.
+    /// Only in a folder and below it.
     pub fn below(self, folder: &Path) -> Rule {
         // The kernel tells paths of descriptors without symbolic links.
         let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());

@@ -11,7 +11,7 @@
 //!   them;
 //! * [`mutate`] damages them, from a seed that is printed;
 //! * [`disk`] is a disk that loses, tears and refuses the writes of a store;
-//! * [`faults`] makes the system calls of a real process fail, and keeps what it writes;
+//! * [`faults`] makes the system calls of a real process fail;
 //! * [`texts`] finds the texts of rows again, in files that should not have them;
 //! * [`setting`](setting()) says how long a test is, [`memory`] how much memory a process took.
 //!

@@ -27,7 +27,7 @@ pub fn seed() -> u64 {
     seed
 }
 
-/// Mutation `index` of `original` under `seed`, and what was done to it, in words.
+/// Mutation `index` of `original` under `seed`, and its description in words.
 pub fn mutate(original: &[u8], seed: u64, index: u64) -> (Vec<u8>, String) {
     let mut random = Random::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d).wrapping_add(index));
     let mut bytes = original.to_vec();

@@ -21,7 +21,7 @@ pub const BUCKET: &str = "bucket";
 /// How long it may take to start.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
-/// An S3 server. Gone when dropped, with what it keeps.
+/// An S3 server. Gone when dropped, with its objects.
 #[derive(Debug)]
 pub struct S3Server {
     process: Child,
@@ -109,7 +109,7 @@ pub enum Fault {
     Pass,
     /// This status and body are the answer; the server never sees it.
     Answer(u16, String),
-    /// Half of what it uploads reaches the server; then both connections are closed.
+    /// Half of the upload reaches the server; then both connections are closed.
     CutUpload,
     /// The server has it whole, and its answer is lost.
     LoseAnswer,

@@ -1,6 +1,7 @@
 //! The temporary files and folders of this process, so that a signal that ends it leaves none behind.
 //!
-//! One lock covers the list and what it lists: while [`remove_unfinished`] holds it, no file can be begun or get its name.
+//! One lock covers the list and the listed files: while [`remove_unfinished`] holds it, no file can be begun or get its
+//! name.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -59,7 +59,7 @@ impl Scratch {
         Ok(Scratch { file, cipher: Box::new(Ctr64BE::new(&key.into(), &iv.into())), at: 0 })
     }
 
-    /// Reads what was written at an offset.
+    /// Reads bytes written at an offset.
     ///
     /// # Errors
     ///

@@ -25,7 +25,7 @@ impl<'a> Cursor<'a> {
         Cursor { bytes, what }
     }
 
-    /// The name used in errors for what is being read.
+    /// The name that errors use for the bytes being read.
     pub fn what(&self) -> &'static str {
         self.what
     }

@@ -1,7 +1,7 @@
 //! Errors in the bytes of a binary log.
 //!
-//! An error names the structure being read, the field, what was found and what was expected. Readers add the
-//! offset; the caller that opened the file adds its name.
+//! An error names the structure being read, the field, the value found and the value expected. Readers add the offset;
+//! the caller that opened the file adds its name.
 
 use std::io;
 

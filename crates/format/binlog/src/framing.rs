@@ -78,7 +78,7 @@ impl Framing {
         }
     }
 
-    /// Checks what the header alone can show: its size and its type.
+    /// Checks the facts that the header alone shows: size and type.
     #[inline]
     pub fn check_header(&self, header: &EventHeader) -> Result<()> {
         let smallest = HEADER_SIZE + self.checksum_of(header).size();

@@ -163,7 +163,7 @@ impl Keyring {
         names.filter_map(|name| name.split('_').next()).collect()
     }
 
-    /// An entry's bytes, if it is there: `expected` says what it should be.
+    /// An entry's bytes, if it is there: `expected` describes a right entry, for errors.
     fn entry<const N: usize>(&self, id: &str, expected: &'static str) -> Result<Option<&[u8; N]>> {
         let Some(entry) = self.entries.get(id) else { return Ok(None) };
         let found = match entry.data.first_chunk::<N>() {

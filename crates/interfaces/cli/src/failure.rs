@@ -95,8 +95,8 @@ pub(crate) fn warn(line: &str) {
     complain(&format!("warning: {line}"));
 }
 
-/// Names the changes of a log that could not be read; `came_of_it` says what they are missing from. With any, the answer
-/// is [`Exit::Negative`].
+/// Names the changes of a log that could not be read; `came_of_it` names the output that lacks them. If there are any,
+/// the answer is [`Exit::Negative`].
 pub(crate) fn name_unread(log: &dyn Display, unread: &UnreadChanges, came_of_it: &str) -> Exit {
     for unread in unread.iter() {
         complain(&format!("{log} {unread}; {came_of_it}"));

@@ -10,7 +10,7 @@ use crate::server_args::{CONNECTION, CONNECTION_SHOWN};
 const EXAMPLES_FIRST: &str =
     "{before-help}{about-with-newline}\n{usage-heading} {usage}{after-help}\n\n{all-args}";
 
-/// More examples than these are for `--help`, and what follows them.
+/// How many examples `-h` shows; further ones, and the text after them, are for `--help`.
 const EXAMPLES_IN_SHORT: usize = 3;
 
 /// Options that belong to no heading of the command, wherever it names them.

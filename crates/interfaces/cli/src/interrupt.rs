@@ -15,7 +15,7 @@ use crate::pager;
 /// To be called before a signal ends the process.
 static BEFORE_THE_END: Mutex<Vec<Box<dyn FnOnce() + Send>>> = Mutex::new(Vec::new());
 
-/// Calls `act` before a signal ends the process, for example to restore what was changed on a server.
+/// Calls `act` before a signal ends the process, for example to restore a server's settings.
 pub(crate) fn before_the_end(act: impl FnOnce() + Send + 'static) {
     BEFORE_THE_END.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(act));
 }

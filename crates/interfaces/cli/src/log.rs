@@ -297,7 +297,7 @@ mod tests {
         }
     }
 
-    /// Keeps what a line would be made of.
+    /// Keeps the fields of a line.
     struct Kept(Arc<Mutex<Vec<(String, Value)>>>);
 
     impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Kept {

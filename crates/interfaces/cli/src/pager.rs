@@ -16,7 +16,7 @@ use crate::failure::{Failure, Result};
 /// Where a user names one.
 const VARIABLES: [&str; 2] = ["BINLOGZ_PAGER", "PAGER"];
 const LESS: &str = "less";
-/// As git has it: ends at once if one screen is enough, and leaves what was shown on the screen.
+/// The options that git gives it: it ends at once if one screen is enough, and leaves the shown text on the screen.
 const LESS_OPTIONS: &str = "FRX";
 
 /// How many are open: Ctrl-C is theirs as long.

@@ -130,7 +130,7 @@ impl Progress {
         self.bar.inc(bytes);
     }
 
-    /// The input, watched for what is read a second time.
+    /// The input, watched for bytes that are read a second time.
     pub(crate) fn watch(&self, input: Input) -> Input {
         match input {
             Input::Places(log) => Input::Places(self.watched(log, false)),
@@ -151,7 +151,7 @@ impl Progress {
         Arc::new(Watched { log, bar, done, read: AtomicU64::new(0), from_the_first })
     }
 
-    /// A writer, watched for what is written.
+    /// A writer, watched for the bytes written.
     pub(crate) fn watch_writer<'w>(&self, out: impl Write + 'w) -> Box<dyn Write + 'w> {
         match self.bar.is_hidden() {
             true => Box::new(out),

@@ -44,12 +44,12 @@ pub(crate) fn width() -> Option<usize> {
     width_of(&io::stdout())
 }
 
-/// Lines of a text, none wider than the terminal that is standard output: what goes on is indented.
+/// Lines of a text, none wider than the terminal that is standard output: continued lines are indented.
 pub(crate) fn within_width(text: &str) -> String {
     text.lines().map(|line| wrapped(line, "", "  ", width()) + "\n").collect()
 }
 
-/// A line, broken where it is wider than the terminal that this stream is: what goes on is indented.
+/// A line, broken where it is wider than the terminal that this stream is: continued lines are indented.
 pub(crate) fn within_width_of(stream: &(impl IsTerminal + AsFd), line: &str) -> String {
     wrapped(line, "", "  ", width_of(stream))
 }

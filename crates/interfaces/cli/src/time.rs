@@ -68,7 +68,7 @@ pub(crate) fn parse(text: &str) -> Result<i64, NoTime> {
     Ok(seconds.saturating_mul(MICROSECONDS).saturating_add(micros))
 }
 
-/// The moment that a user wrote, in seconds since 1970, for what is known by the second only.
+/// The moment that a user wrote, in seconds since 1970, for data that has whole seconds only.
 pub(crate) fn parse_seconds(text: &str) -> Result<i64, NoTime> {
     match parts(text)? {
         (seconds, 0) => Ok(seconds),

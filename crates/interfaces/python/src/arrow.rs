@@ -168,7 +168,7 @@ impl Columns {
     }
 }
 
-/// Makes batches of what a feed has.
+/// Makes batches of the events of a feed.
 struct Batches {
     feed: Arc<Feed>,
     name: TableName,

@@ -45,7 +45,7 @@ impl FollowArgs {
         self.follow.is_some()
     }
 
-    /// Follows the server. A signal ends the process; what was exported until then counts.
+    /// Follows the server. A signal ends the process; the runs exported until then count.
     pub(crate) fn run(
         &self,
         export: &Export,
@@ -88,7 +88,7 @@ impl FollowArgs {
         }
     }
 
-    /// Exports what is new; tells whether the server may have more now.
+    /// Exports the new transactions; returns whether the server may have more now.
     fn look(
         &self,
         connect: &ConnectOptions,

@@ -75,7 +75,7 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
-/// Draws what the meter tells, until the bar is finished.
+/// Draws the state of the meter, until the bar is finished.
 fn follow(bar: &ProgressBar, meter: &Meter) {
     let mut shown = None;
     while !bar.is_finished() {

@@ -35,7 +35,7 @@ const SUMS: DataType = DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0);
 /// The digits of the widest 128-bit decimal: a sum of such values may need more than 128 bits.
 const DECIMAL_MAX: u8 = DECIMAL128_MAX_PRECISION;
 
-/// An error for what a type has no room for, and no NULL.
+/// An error, and not NULL, for a number that a type has no room for.
 const STRICT: CastOptions<'static> =
     CastOptions { safe: false, format_options: datafusion::arrow::util::display::FormatOptions::new() };
 
@@ -62,7 +62,7 @@ pub fn aggregates() -> [AggregateUDF; 1] {
     [AggregateUDF::from(CheckedSum(Sum::new()))]
 }
 
-/// Computes with integers in types that have room for what comes out.
+/// Computes with integers in types that have room for the result.
 #[derive(Debug)]
 struct CheckedArithmetic;
 

@@ -43,7 +43,8 @@ const SORTS_MAX: usize = 16;
 /// Limits of a query, and where it puts temporary files.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Bytes of memory. Of more than 512 MiB up to 448 are for reading; what it holds beyond the rest goes to temporary files.
+    /// Bytes of memory. If there are more than 512 MiB, up to 448 of them are for reading. Data that the rest has no room
+    /// for goes to temporary files.
     pub memory: usize,
     /// Threads that work at once.
     pub jobs: usize,

@@ -61,11 +61,11 @@ pub(crate) struct Schema {
     text: String,
 }
 
-/// Where an executor of a cluster reads: what it has of its own, and never sends.
+/// The settings with which an executor of a cluster reads: they are its own, and never sent.
 #[derive(Default)]
 pub struct Site {
     keyring: Option<Arc<Keyring>>,
-    /// Takes lines about what was read.
+    /// Takes lines about the logs that were read.
     tell: Option<Tell>,
 }
 
@@ -145,7 +145,7 @@ impl std::fmt::Debug for Site {
 }
 
 impl Site {
-    /// An executor with this keyring; `tell` takes lines about what it read.
+    /// An executor with this keyring; `tell` takes lines about the logs it read.
     pub fn new(keyring: Option<Keyring>, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Site { keyring: keyring.map(Arc::new), tell: Some(Box::new(tell)) }
     }
@@ -267,7 +267,7 @@ impl Logs {
         Ok(Logs { schema: Some(Arc::new(Schema { file, text })), ..self })
     }
 
-    /// Counts on this meter what is read.
+    /// Counts the bytes that are read on this meter.
     pub fn metered(self, meter: Arc<Meter>) -> Self {
         Logs { meter: Some(meter), ..self }
     }

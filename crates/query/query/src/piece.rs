@@ -100,7 +100,7 @@ impl Piece {
         Path::new(&self.path)
     }
 
-    /// Forgets what is known of its archive.
+    /// Forgets the cached manifest of its archive.
     pub(crate) fn forget(&self) {
         if let Some(archive) = self.path().parent() {
             input::forget(archive);

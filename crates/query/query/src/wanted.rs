@@ -277,7 +277,7 @@ impl Wanted {
         is_in(&self.databases, database) && is_in(&self.tables, table)
     }
 
-    /// Whether a part of an archived log can have what is wanted. `is_of_rows`: only rows are.
+    /// Whether a part of an archived log can have the wanted rows. `is_of_rows`: only rows are wanted.
     pub(crate) fn may_be_in(&self, run: &Run<'_>, is_of_rows: bool, logs: &Logs) -> bool {
         if self.gtids.as_ref().is_some_and(|gtids| gtids.is_disjoint(&run.gtids)) {
             return false;

@@ -109,13 +109,13 @@ pub enum Error {
     /// The source does not give its log, or gives another one: no client is to blame.
     #[error("{0}")]
     OfSource(String),
-    /// Logs don't have what was asked for.
+    /// The logs don't have the requested place or transaction.
     #[error("{0}")]
     Unmet(String),
     /// A client has more than is stored here, and it is not known yet whether the source has it too; it may ask again.
     #[error("{0}")]
     Ahead(String),
-    /// Too few replicas have acknowledged what is durable here.
+    /// Too few replicas have acknowledged the transactions that are durable here.
     #[error("not {wanted} replicas have acknowledged within {after:?}")]
     Unacknowledged {
         /// How many acknowledgements we wait for.

@@ -20,7 +20,7 @@
 //! * `statements`: answers to clients' SQL statements;
 //! * `serve`: clients, logins and dumps;
 //! * `watch`: status, metrics and pages;
-//! * `source.rs` joins them for one source, `sources.rs` has all sources and `relay.rs` what they share, as the
+//! * `source.rs` joins them for one source, `sources.rs` has all sources and `relay.rs` their shared state, as the
 //!   `options` say.
 //!
 //! There is one thread per client, and for each source one that receives and one that syncs. `binlogz-wire` implements

@@ -25,12 +25,12 @@ use crate::serve::transport::ServerTls;
 use crate::serve::upstream::ForwardOptions;
 use crate::watch::http::HttpOptions;
 
-/// The relay's configuration: its sources, and what they share.
+/// The relay's configuration: its sources, and the settings that they share.
 #[derive(Debug, Clone)]
 pub struct RelayOptions {
     /// The sources it follows. If there are several, each has a name.
     pub sources: Vec<SourceOptions>,
-    /// A directory for what belongs to no source; of an only source it is the log's.
+    /// A directory for files that belong to no source; for an only source it is the log's.
     pub directory: PathBuf,
     /// The accounts that may log in to the relay; if empty, those that the relay uses at its sources.
     pub accounts: Vec<AccountOptions>,
@@ -47,7 +47,7 @@ pub struct RelayOptions {
     /// Whether clients may log in with `mysql_native_password`, the only method of clients older than 8.0 and
     /// MariaDB's.
     pub listen_native_password: bool,
-    /// Whether replicas may acknowledge what they are sent (semi-synchronous replication).
+    /// Whether replicas may acknowledge transactions (semi-synchronous replication).
     pub listen_semi_sync: bool,
     /// Whether statements that the relay does not answer itself are forwarded to the source, and how.
     pub forward: Option<ForwardOptions>,

@@ -51,7 +51,7 @@ const RELEASE_PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub(crate) struct Common {
     pub(crate) conversions: Arc<Conversions>,
-    /// Whether replicas may acknowledge what they are sent.
+    /// Whether replicas may acknowledge transactions.
     pub(crate) listen_semi_sync: bool,
     /// Whether clients must use TLS.
     pub(crate) requires_tls: bool,

@@ -181,8 +181,8 @@ impl ConnectOptions {
         Ok(())
     }
 
-    /// Sets what a URL says: `mysql://[USER@]HOST[:PORT][/]`. A password in it is refused: other users of this
-    /// machine would see it.
+    /// Sets the parts of a URL: `mysql://[USER@]HOST[:PORT][/]`. A password in it is refused: other users of this machine
+    /// would see it.
     pub fn set_url(&mut self, url: &str) -> Result<()> {
         let bad = |problem: &str| Error::Option(format!("{problem}, expected mysql://[USER@]HOST[:PORT]"));
         let rest = url.strip_prefix("mysql://").ok_or_else(|| bad("server is no mysql:// URL"))?;

@@ -35,7 +35,7 @@ impl Connection {
         self.session.greeting()
     }
 
-    /// Whether anyone on the way can listen, or change what is sent: neither TLS nor a Unix socket.
+    /// Whether anyone on the way can listen, or change the messages: neither TLS nor a Unix socket.
     pub fn is_open_to_others(&self) -> bool {
         self.link.is_open_to_others()
     }

@@ -81,7 +81,7 @@ impl Error {
     }
 }
 
-/// Says what was tried with a file when the system refuses.
+/// Adds the attempted operation and the file to an error of the system.
 pub(crate) trait FileContext<T> {
     fn at(self, verb: &'static str, path: &Path) -> Result<T>;
 }

@@ -84,7 +84,7 @@ impl Link {
         }
     }
 
-    /// Whether anyone on the way could listen, or change what is sent.
+    /// Whether anyone on the way could listen, or change the messages.
     pub(crate) fn is_open_to_others(&self) -> bool {
         matches!(&self.transport, Transport::Plain(socket) if !socket.is_local())
     }

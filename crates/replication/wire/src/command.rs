@@ -52,7 +52,7 @@ pub const STATEMENT_FETCH: u8 = 0x1c;
 pub const SET_OPTION: u8 = 0x1b;
 /// COM_DEBUG: has the server write to its log. Answered by EOF.
 pub const DEBUG: u8 = 0x0d;
-/// COM_RESET_CONNECTION: makes the session what it was after login.
+/// COM_RESET_CONNECTION: puts the session back into its state after login.
 pub const RESET_CONNECTION: u8 = 0x1f;
 
 /// A client's message outside login. Commands that binlogz has no use for are kept as they are.
@@ -62,7 +62,7 @@ pub enum Command<'a> {
     Quit,
     /// Run a statement.
     Query(&'a [u8]),
-    /// Set the default database for what follows.
+    /// Set the default database for later statements.
     UseDatabase(&'a [u8]),
     /// Describe the server's state, in a line.
     Statistics,

@@ -1,4 +1,4 @@
-//! Compressed packets: what a connection carries once both sides have agreed on compression.
+//! Compressed packets, which a connection carries once both sides have agreed on compression.
 //!
 //! ```text
 //! offset size field
@@ -156,8 +156,8 @@ impl CompressedPackets {
         self.compression
     }
 
-    /// Takes one compressed packet from the start of `input` and replaces the content of `plain` with what it
-    /// holds. `false` if more input is needed; then all of `input` was taken.
+    /// Takes one compressed packet from the start of `input` and replaces the content of `plain` with the packet's
+    /// expanded bytes. `false` if more input is needed; then all of `input` was taken.
     ///
     /// # Errors
     ///

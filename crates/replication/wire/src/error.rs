@@ -11,7 +11,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A message or an event is not what it claims to be.
+    /// A message or an event is malformed.
     #[error("malformed answer while {doing}: {source}")]
     Malformed {
         /// The session's activity, as in "logging in".
@@ -40,7 +40,7 @@ pub enum Error {
     /// The peer lacks or requires something that we don't share.
     #[error("{0}")]
     Unsupported(String),
-    /// The protocol can't express what the caller asked for.
+    /// The protocol can't express the caller's request.
     #[error("{0}")]
     Usage(String),
     /// The peer was silent for too long.
@@ -81,7 +81,7 @@ impl ServerError {
     pub const UNKNOWN_SYSTEM_VARIABLE: u16 = 1193;
     /// A privilege is missing.
     pub const SPECIFIC_ACCESS_DENIED: u16 = 1227;
-    /// The source can't send what was asked for.
+    /// The source can't send the requested log.
     pub const SOURCE_FATAL_ERROR_READING_BINLOG: u16 = 1236;
     /// The client can't prove its identity in any way that this server accepts.
     pub const NOT_SUPPORTED_AUTH_MODE: u16 = 1251;
@@ -107,7 +107,7 @@ impl From<ErrPacket<'_>> for ServerError {
     }
 }
 
-/// Adds what the session was doing when a decoder finds bad bytes.
+/// Adds the session's current activity when a decoder finds bad bytes.
 pub(crate) trait While<T> {
     fn during(self, doing: &str) -> Result<T>;
 }

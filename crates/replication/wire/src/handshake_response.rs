@@ -34,7 +34,7 @@ pub struct SslRequest {
     pub capabilities: Capabilities,
     /// The largest packet that the client accepts, in bytes.
     pub packet_size_max: u32,
-    /// The collation for what the client sends.
+    /// The collation of the client's texts.
     pub collation: u8,
     /// Filler bytes; see the table above.
     pub filler: [u8; FILLER_SIZE],

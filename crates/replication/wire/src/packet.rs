@@ -41,7 +41,7 @@ pub struct Piece<'a> {
     pub ends: bool,
 }
 
-/// Cuts what a connection receives into messages.
+/// Cuts a connection's received bytes into messages.
 #[derive(Debug, Default)]
 pub struct PacketReader {
     /// The header of the current packet, as far as it has arrived.

@@ -126,7 +126,7 @@ impl AnswerPassage {
         Ok(input.len() - rest.len())
     }
 
-    /// Looks at a message; returns what follows it.
+    /// Looks at a message; returns which message comes next.
     fn message(&mut self, head: &[u8], size: usize) -> Result<Expected> {
         let first = *head.first().ok_or_else(|| Error::invalid(WHAT, "size", 0, "at least one byte"))?;
         if first == ERR && self.expected_may_be_error(size) {

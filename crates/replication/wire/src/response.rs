@@ -75,7 +75,7 @@ pub struct ErrPacket<'a> {
 }
 
 impl<'a> ErrPacket<'a> {
-    /// Bytes before what may be absent.
+    /// Bytes before the fields that may be absent.
     pub(crate) const SIZE_MIN: usize = 3;
 
     /// Reads the message.

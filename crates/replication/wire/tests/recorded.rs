@@ -16,7 +16,7 @@ use binlogz_wire::session::{SourceSession, Step};
 use binlogz_wire::{Error, Result};
 use common::{Recorded, SESSIONS, options};
 
-/// The speaker, and what was said.
+/// The speaker, and the bytes sent.
 type Turn = (char, Vec<u8>);
 
 fn turns(session: &Recorded) -> Vec<Turn> {
@@ -36,7 +36,7 @@ struct Outcome {
     ended: bool,
 }
 
-/// Feeds in what the server said, in pieces of `size` bytes.
+/// Feeds in the server's bytes, in pieces of `size` bytes.
 fn replay(session: &Recorded, server: &[u8], size: usize) -> Result<Outcome> {
     let mut client = SourceSession::new(options(session), Duration::ZERO);
     let mut outcome = Outcome::default();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How often what can't be counted moves.
+/// How often a bar moves whose work can't be counted.
 pub const TICK: Duration = Duration::from_millis(200);
 
 /// Work of a known size: how far, how fast, how much longer.

@@ -112,7 +112,7 @@ fn append(out: &mut Vec<u8>, room: &[u8; ROOM], at: usize) {
 }
 
 impl Lines<'_> {
-    /// Appends what is in the room.
+    /// Appends the bytes in the room.
     #[inline(always)]
     pub(crate) fn end(&mut self) {
         append(self.out, self.room, self.at);

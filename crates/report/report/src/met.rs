@@ -194,7 +194,7 @@ impl Met {
         self.time |= are_in_time;
     }
 
-    /// Takes what was met by transactions that were not looked at.
+    /// Takes the requests met by transactions that were not looked at.
     pub fn add_passed_over(&mut self, other: Met) {
         self.gtid |= other.gtid;
         self.excluded |= other.excluded;

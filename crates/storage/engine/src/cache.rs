@@ -136,7 +136,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Forgets what came after a savepoint, which stays.
+    /// Drops the events after a savepoint, which stays.
     pub(crate) fn rollback_to(&mut self, name: &[u8]) -> Result<()> {
         let place = self.find_savepoint(name)?;
         self.savepoints.truncate(place + 1);

@@ -131,7 +131,7 @@ impl LogState {
         }
     }
 
-    /// Where the log ends, including what is not written yet.
+    /// Where the log ends, including bytes that are not written yet.
     pub(crate) fn end(&self) -> Position {
         Position { file: self.base.file, offset: self.base.offset + self.buffer.len() as u64 }
     }

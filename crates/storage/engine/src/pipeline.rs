@@ -167,7 +167,7 @@ impl Pipeline {
         group.finish(error.as_ref());
     }
 
-    /// Writes and syncs what was committed: once a second, under the policies that promise no more.
+    /// Writes and syncs committed transactions: once a second, under the policies that promise no more.
     pub(crate) fn write_and_sync(&self) -> Result<()> {
         {
             let mut log = lock(&self.log);

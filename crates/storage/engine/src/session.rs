@@ -286,13 +286,13 @@ impl Session {
         self.append_now(EventType::XA_PREPARE, HeaderFlags::default(), &body)
     }
 
-    /// `XA COMMIT` of what was prepared: a transaction of its own.
+    /// `XA COMMIT` of a prepared transaction: a transaction of its own.
     pub fn xa_commit(&mut self, xa_id: XaId<'_>) -> Result<Committed> {
         self.control(format!("XA COMMIT {xa_id}").as_bytes())?;
         self.commit()
     }
 
-    /// `XA ROLLBACK` of what was prepared: a transaction of its own.
+    /// `XA ROLLBACK` of a prepared transaction: a transaction of its own.
     pub fn xa_rollback(&mut self, xa_id: XaId<'_>) -> Result<Committed> {
         self.control(format!("XA ROLLBACK {xa_id}").as_bytes())?;
         self.commit()

@@ -13,7 +13,7 @@ use crate::pipeline::Pipeline;
 use crate::stored_variables::{FlushPolicy, Globals};
 use crate::timer::{Stage, StageTimer};
 
-/// How often to write and sync what is not synced at each commit.
+/// How often to write and sync transactions that are not synced at each commit.
 const BACKGROUND_FLUSH: Duration = Duration::from_secs(1);
 
 /// State that sessions share.

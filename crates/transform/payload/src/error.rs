@@ -11,10 +11,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The bytes are not what the format asks for.
+    /// The bytes do not follow the format.
     #[error(transparent)]
     Binlog(#[from] binlogz_binlog::Error),
-    /// A payload does not hold what it should.
+    /// A payload's contents are wrong.
     #[error("at {offset}: TransactionPayload event: the payload is damaged: {found}")]
     Payload {
         /// Offset at which the payload event begins.

@@ -45,7 +45,8 @@
 //! * [`rewritten`]: the new form of a piece of a log, and its positions, lengths and checksums;
 //! * [`mod@compress`]: transactions into payloads;
 //! * [`expand`]: payloads into transactions;
-//! * `verify.rs` checks logs; `statistics.rs` and `switch.rs` say what a server counts and how it is told to compress.
+//! * `verify.rs` checks logs; `statistics.rs` counts transactions as a server does; `switch.rs` has the SQL that turns
+//!   compression on.
 
 pub mod codec;
 pub mod compress;

@@ -78,7 +78,7 @@ impl CompressionStats {
         }
     }
 
-    /// Adds what comes later in the log. The sizes in relay logs may be nonsense.
+    /// Adds the figures of later parts of the log. The sizes in relay logs may be nonsense.
     fn add(&mut self, other: &CompressionStats) {
         let add = |sum: &mut u64, other: u64| *sum = sum.saturating_add(other);
         add(&mut self.transaction_counter, other.transaction_counter);
@@ -87,7 +87,7 @@ impl CompressionStats {
         self.last_transaction = other.last_transaction;
     }
 
-    /// The server's COMPRESSION_PERCENTAGE: negative where payloads are larger than what is inside.
+    /// The server's COMPRESSION_PERCENTAGE: negative where payloads are larger than their contents.
     pub fn compression_percentage(&self) -> i64 {
         compression_percentage(self.compressed_bytes_counter, self.uncompressed_bytes_counter)
     }
@@ -143,7 +143,7 @@ impl CompressionTable {
         }
     }
 
-    /// Adds what comes after.
+    /// Adds the figures of later parts of the log.
     pub fn add(&mut self, other: &CompressionTable) {
         for (row, other) in self.rows.iter_mut().zip(&other.rows) {
             if let Some(other) = other {

@@ -11,7 +11,7 @@ pub const LEVEL: &str = "binlog_transaction_compression_level_zstd";
 pub const STATISTICS: &str = "SELECT * FROM performance_schema.binary_log_transaction_compression_stats;";
 /// The applier of a replica keeps the values that it started with.
 pub const RESTART_APPLIER: &str = "STOP REPLICA SQL_THREAD; START REPLICA SQL_THREAD;";
-/// The next file begins: what is switched now is in it from its start.
+/// The next file begins: a setting changed now applies to it from its start.
 pub const NEXT_FILE: &str = "FLUSH BINARY LOGS;";
 
 /// Turns it on, at a level where one can be set.

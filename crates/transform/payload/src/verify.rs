@@ -76,7 +76,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Adds what was found in the next piece.
+    /// Adds the findings of the next piece.
     pub fn add(&mut self, next: Findings) {
         self.events += next.events;
         self.transactions += next.transactions;

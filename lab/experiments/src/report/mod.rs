@@ -71,8 +71,8 @@ pub fn write_report(results: &Results, folder: &Path) -> Result<Vec<String>> {
     Ok(summary.conclusions)
 }
 
-/// The tables for people: what follows from the figures in words, and no row that is half empty. Steps of different
-/// experiments have different figures, so each experiment has a table of its own.
+/// The tables for people: the conclusions in words, and no row that is half empty. Steps of different experiments have
+/// different figures, so each experiment has a table of its own.
 fn shown(tables: &[Section], conclusions: &[String]) -> Vec<Section> {
     let mut shown = vec![Section {
         name: "conclusions",

@@ -57,7 +57,8 @@ pub struct Progress {
 }
 
 impl Experimenter {
-    /// Runs what is not in the folder yet. When this returns, the server is restored, or the error says what to run.
+    /// Runs the cells that are not in the folder yet. When this returns, the server is restored, or the error names the
+    /// statements to run.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Whether there is room for what a run writes, if the server is on this machine: checked before anything is
+//! Whether there is room for the data that a run writes, if the server is on this machine: checked before anything is
 //! changed, and watched under load.
 //!
 //! A server whose binary log finds its disk full does not fail: it waits until there is room, and ending that

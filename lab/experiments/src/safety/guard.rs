@@ -18,7 +18,7 @@ pub enum Allow {
     UserSchemas,
     /// Other clients use it.
     OtherLoad,
-    /// There may not be room for what is written.
+    /// There may not be room for the data written.
     LittleSpace,
 }
 

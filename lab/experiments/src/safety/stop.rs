@@ -87,7 +87,7 @@ impl Stopper {
         }
     }
 
-    /// Registers what is to be restored.
+    /// Registers the settings to restore.
     pub(crate) fn begin(&self, restorer: Restorer) -> Result<()> {
         let mut state = self.running()?;
         state.restorer = Some(restorer);

@@ -150,7 +150,7 @@ impl Server {
         }
     }
 
-    /// Kills it as a crash would; what the operating system had is on disk.
+    /// Kills it as a crash would; everything given to the operating system is on disk.
     pub fn kill(&mut self) {
         self.process = None;
     }
@@ -201,13 +201,12 @@ impl Server {
         command
     }
 
-    /// Runs statements in one session through the client; returns what it printed: tab-separated, without
-    /// headings.
+    /// Runs statements in one session through the client; returns its output: tab-separated, without headings.
     pub fn sql(&self, statements: &str) -> Result<String> {
         self.run_client(|stdin| stdin.write_all(statements.as_bytes()))
     }
 
-    /// Runs a file of statements in one session; returns what the client printed.
+    /// Runs a file of statements in one session; returns the client's output.
     pub fn sql_file(&self, path: &Path) -> Result<String> {
         let mut file = fs::File::open(path).at("open", path)?;
         self.run_client(|mut stdin| std::io::copy(&mut file, &mut stdin).map(drop))

@@ -20,7 +20,7 @@ pub trait Target {
     /// semicolon.
     fn statements(&self, write: &(dyn Fn(&mut dyn Write) -> io::Result<()> + Sync)) -> Result<()>;
 
-    /// Runs `sysbench` with these arguments against schema `sbtest`; gives what it printed.
+    /// Runs `sysbench` with these arguments against schema `sbtest`; returns its output.
     fn sysbench(&self, args: &[&str]) -> Result<String>;
 }
 

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::{Error, Result, Server, Tool};
 
-/// Runs `sysbench oltp_read_write … COMMAND`-like arguments against the server; gives what it printed.
+/// Runs `sysbench oltp_read_write … COMMAND`-like arguments against the server; returns its output.
 pub fn sysbench(server: &Server, args: &[&str]) -> Result<String> {
     let mut command: Command = Tool::Sysbench.find()?.command("sysbench");
     command

@@ -1,8 +1,8 @@
 //! The [five workloads](Workload) and thirteen [shapes](Shape) of other data, as binlogs of a real server.
 //!
-//! [`binlogs`] runs them, one binlog file each, once for each scale and [`Setting`], and keeps the files in the cache.
-//! The same workload with compression on and off differs in times and, with two threads, in order. Expanding a compressed
-//! file gives its plain twin.
+//! [`binlogs`] runs them, one binlog file each, once for each scale and [`Setting`], and keeps the files in the cache. A
+//! workload with compression on differs from the same one without it in times and, with two threads, in order. Expanding
+//! a compressed file gives its plain twin.
 
 mod shapes;
 

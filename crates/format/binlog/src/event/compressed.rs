@@ -39,7 +39,7 @@ const KEYWORDS: usize = 32;
 pub struct CompressedEvent<'a> {
     /// The type that it has when it is expanded.
     pub expanded_type: EventType,
-    /// The bytes of the body before what is compressed. They stay as they are.
+    /// The bytes of the body before the compressed part. They stay as they are.
     front: &'a [u8],
     /// Size of the rest, expanded, as the event has it.
     rest_size: u32,

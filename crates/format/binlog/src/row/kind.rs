@@ -149,7 +149,7 @@ pub enum ColumnKind {
 }
 
 impl ColumnKind {
-    /// Compiles a column of a table map. `unsigned`: what the map says of its signedness, if anything.
+    /// Compiles a column of a table map. `unsigned`: its signedness, if the map tells it.
     ///
     /// # Errors
     ///

@@ -41,7 +41,7 @@ pub(crate) struct Export {
 const SQL: &str = "sql";
 const EXPORT: &str = "export";
 
-/// A command and what it is given.
+/// A command and its arguments.
 #[derive(Debug)]
 pub(crate) struct Request {
     command: &'static str,

@@ -105,7 +105,7 @@ impl Stats {
         Ok(exit)
     }
 
-    /// Counts one log: its figures, and what was read of it.
+    /// Counts one log: its figures, and how much of it was read.
     fn count(
         &self,
         log: &LogPath,

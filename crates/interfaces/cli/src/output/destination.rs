@@ -106,7 +106,7 @@ fn one_file(path: &Path, logs: &[LogPath]) -> Result<PathBuf> {
     }
 }
 
-/// Looks at what is at `path` now.
+/// Examines the file, device or pipe that is at `path` now.
 pub(crate) fn target(path: PathBuf, inputs: &[Metadata], force: bool) -> Result<Target> {
     let name: &dyn Display = &path.display();
     let there = match fs::metadata(&path) {

@@ -29,7 +29,7 @@ pub(crate) enum Target {
     File {
         /// Path of the file.
         path: PathBuf,
-        /// Whether what is there may be replaced.
+        /// Whether an existing file may be replaced.
         replace: bool,
     },
 }
@@ -49,7 +49,7 @@ impl Target {
         self.create_with(REPORT_MODE, None)
     }
 
-    /// Begins to write what is printed from a log, which holds rows.
+    /// Begins to write text printed from a log, which holds rows.
     pub(crate) fn create_printed(&self) -> Result<Output<'_>> {
         self.create_with(PRINTED_MODE, None)
     }
@@ -61,8 +61,8 @@ impl Target {
         self.create_with(LOG_MODE & (widest | OWNER), made_from)
     }
 
-    /// Begins to write; these may read and write a new file, as chmod counts, before the user's umask. A file takes over
-    /// permissions and modification time of what it is made from, where there is one.
+    /// Begins to write. `mode` is the mode of a new file, as chmod counts, before the user's umask. A file takes over
+    /// permissions and modification time of the one it is made from, if there is one.
     pub(crate) fn create_with(&self, mode: u32, made_from: Option<&Metadata>) -> Result<Output<'_>> {
         let failure = |error: io::Error| Failure::writing(self, &error);
         let inner = match self {
@@ -116,7 +116,7 @@ impl Output<'_> {
         }
     }
 
-    /// Bytes of what was written, where it is a file.
+    /// How many bytes were written, if the output is a file.
     pub(crate) fn size(&self) -> io::Result<u64> {
         match &self.inner {
             Inner::Direct(file) => file.metadata().map(|file| file.len()),
@@ -124,7 +124,7 @@ impl Output<'_> {
         }
     }
 
-    /// Removes what was written beyond `size` bytes, if the output is a file.
+    /// Removes everything beyond `size` bytes, if the output is a file.
     pub(crate) fn truncate(&mut self, size: u64) -> io::Result<()> {
         let Inner::Temporary(file) = &mut self.inner else { return Ok(()) };
         file.file().set_len(size)?;

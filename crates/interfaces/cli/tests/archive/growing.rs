@@ -293,8 +293,8 @@ fn list_marks_the_part_of_a_log_in_use() {
     assert_eq!(shown[2..4], [row(0, "binlog.000004"), row(1, "binlog.000005 (part)")]);
 }
 
-/// Each second a cron archives what a server has in its folder, which writes all the time and rotates its logs, and obeys the
-/// line about purging. BINLOGZ_CRON_SECONDS says for how long.
+/// Each second a cron job archives the logs in the folder of a server that writes all the time and rotates its logs, and
+/// obeys the line about purging. BINLOGZ_CRON_SECONDS says for how long.
 #[test]
 fn a_cron_archives_the_logs_of_a_server_under_load() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);

@@ -38,7 +38,7 @@ fn is_page(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "md")
 }
 
-/// A page without what stands in code: fences, indented blocks and spans.
+/// A page without its code: fences, indented blocks and spans.
 fn prose(text: &str) -> String {
     let mut prose = String::new();
     let mut in_fence = false;

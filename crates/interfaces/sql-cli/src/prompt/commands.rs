@@ -60,7 +60,7 @@ impl Command {
 }
 
 impl Prompt<'_> {
-    /// Does what a command asks for; false: it asks for the end.
+    /// Executes a command; false: it asks for the end.
     pub(super) fn obey(&mut self, command: Command) -> Result<bool, Error> {
         let names = self.engine.names();
         let mut out = io::stdout();

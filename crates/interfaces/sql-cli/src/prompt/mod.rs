@@ -86,7 +86,7 @@ impl Prompt<'_> {
         }
     }
 
-    /// Does what a text asks for; false: it asks for the end.
+    /// Executes a line or a statement; false: it asks for the end.
     fn take(&mut self, text: &str) -> Result<bool, Error> {
         if let Some(command) = Command::of(text) {
             return self.obey(command?);

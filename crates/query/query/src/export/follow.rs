@@ -126,7 +126,7 @@ impl Part {
         self.logs.is_empty()
     }
 
-    /// Exports what was received. `schema`: CREATE TABLE statements for columns that the log doesn't name.
+    /// Exports the received transactions. `schema`: CREATE TABLE statements for columns that the log doesn't name.
     ///
     /// # Errors
     ///

@@ -43,7 +43,7 @@ pub(super) enum New {
     Rows(usize, RecordBatch),
 }
 
-/// Takes what is new.
+/// Takes the new transactions and rows.
 pub(super) type Sink<'a> = &'a mut dyn FnMut(New) -> Result<()>;
 
 /// Transactions of a log that follow one another.

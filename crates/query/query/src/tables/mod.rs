@@ -137,7 +137,7 @@ pub(crate) trait Reader: Debug + Send + Sync {
         Ok(None)
     }
 
-    /// Reads what was opened; `sink` says whether more is wanted. Returns the bytes that were read.
+    /// Reads an opened log; `sink` says whether it wants more. Returns the bytes that were read.
     fn read_picked(
         &self,
         _part: &PickedPart,

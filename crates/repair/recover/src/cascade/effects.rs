@@ -84,7 +84,7 @@ impl Effects {
 
 const PLACE_SIZE: usize = 32;
 
-/// How far it is known what a constraint did.
+/// How much is known about the effects of a constraint.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Known {
     /// The child was created in the logs, so each of its rows stands there.

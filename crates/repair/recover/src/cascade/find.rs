@@ -41,7 +41,7 @@ pub(crate) struct Finder<'o, R> {
 }
 
 impl<'o, R: Renderer> Finder<'o, R> {
-    /// `schema` has the foreign keys and the tables on both sides; `renderer` writes what is found.
+    /// `schema` has the foreign keys and the tables on both sides; `renderer` writes the effects.
     pub(crate) fn new(schema: &'o SchemaFile, renderer: R) -> Result<Self, FamilyError> {
         let family = Family::new(schema)?;
         let selection = Selection { tables: family.tables.clone(), ..Selection::default() };
@@ -381,7 +381,7 @@ impl<'o, R: Renderer> Families<'o, R> {
     }
 }
 
-/// Fills what an image of an update lacks.
+/// Fills in the columns that an image of an update lacks.
 fn overlay<'a>(cells: &mut Option<Cells<'a>>, earlier: &Cells<'a>) {
     for (cell, earlier) in cells.iter_mut().flatten().zip(earlier) {
         if cell.is_none() {

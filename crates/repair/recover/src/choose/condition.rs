@@ -26,7 +26,7 @@ pub enum ConditionError {
     /// It is no SQL.
     #[error("--where: {0}")]
     Text(String),
-    /// It has what a row can't be asked for.
+    /// It uses a fact that rows don't have.
     #[error("--where: {0} is not known here, expected comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, IS NULL")]
     Unknown(String),
     /// A table has no such column.
@@ -291,7 +291,7 @@ pub(super) fn side_of(parts: &[sqlparser::ast::Ident]) -> Option<(Side, &str)> {
     }
 }
 
-/// A row whose columns are looked up in one image; what it lacks, an update left alone.
+/// A row whose columns are looked up in one image; columns that the image lacks were not changed by an update.
 struct Images<'r, 'a> {
     table: &'r Table,
     row: &'r Row<'r, 'a>,

@@ -81,7 +81,7 @@ impl<'o> Life<'o> {
         read_log(input, (name, range), &search, &mut self.follower, progress)
     }
 
-    /// Writes what is left; how many changes were written.
+    /// Writes the rest; returns how many changes were written.
     ///
     /// # Errors
     ///

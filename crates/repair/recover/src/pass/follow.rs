@@ -73,7 +73,7 @@ pub(crate) struct StatementAt<'b> {
     pub(crate) text: &'b [u8],
 }
 
-/// Takes what was chosen.
+/// Takes the chosen transactions and rows.
 pub(crate) trait Listener {
     /// A log doesn't follow the one before it. An error ends the pass.
     fn breaks(&mut self, _logs: &Break) -> Result<(), Error> {

@@ -50,7 +50,7 @@ impl Order {
         self.log = Some(Log { name: name.to_owned(), begun, ..Log::default() });
     }
 
-    /// The log tells what came before it.
+    /// The log's previous GTIDs were read.
     pub(super) fn previous(&mut self, gtids: &GtidSet) -> Option<Break> {
         let log = self.log.as_mut().filter(|log| !log.has_begun)?;
         log.has_begun = true;

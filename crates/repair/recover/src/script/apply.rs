@@ -139,7 +139,7 @@ pub(super) fn apply(
     Ok(applied)
 }
 
-/// Opens the journal and finds out what became of a batch that a killed run had begun to commit.
+/// Opens the journal and finds out whether a batch that a killed run had begun to commit was committed.
 fn journal(
     file: File,
     collected: &Collected,

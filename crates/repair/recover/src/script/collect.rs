@@ -13,7 +13,7 @@ use crate::choose::{Direction, Selection};
 use crate::pass::{Break, Ending, Error, Listener, RowAt, RowFlags, StatementAt, Transaction, Words};
 use crate::table::Structure;
 
-/// Memory for what is kept; the rest goes to a temporary file.
+/// Memory for the kept statements; the rest goes to a temporary file.
 const KEPT_MEMORY: usize = 16 << 20;
 /// The most characters of a statement in a comment.
 const COMMENT_LENGTH_MAX: usize = 1000;

@@ -4,8 +4,8 @@
 //! pass → Collector: statements, forward, into a spool → Writer: the spool backwards (or forward, to make changes again)
 //! ```
 //!
-//! A row's fate is known only at the end: a later DDL statement or XA ROLLBACK decides over it. So nothing is
-//! written before all logs are read, and what was read is kept in a spool: memory is bounded however many rows there are.
+//! A row's fate is known only at the end: a later DDL statement or XA ROLLBACK decides over it. So nothing is written
+//! before all logs are read, and the rows are kept in a spool: memory is bounded however many there are.
 
 mod apply;
 mod change;
@@ -238,7 +238,7 @@ impl<'o> Script<'o> {
         self.finish(|how, collected| write::write(collected, how.direction, how.across_ddl, out))
     }
 
-    /// Writes a binary log, and a report of what is left.
+    /// Writes a binary log, and a report of the changes that were left out.
     ///
     /// # Errors
     ///
@@ -247,7 +247,7 @@ impl<'o> Script<'o> {
         self.finish(|how, collected| log::write(collected, how.direction, how.across_ddl, out, report))
     }
 
-    /// Applies it to a server, and writes a report of conflicts and of what is left.
+    /// Applies the script to a server, and writes a report of conflicts and of the changes that were left out.
     ///
     /// # Errors
     ///
@@ -287,7 +287,7 @@ impl HasSummary for Applied {
     }
 }
 
-/// How what was kept is written.
+/// How the kept statements are written.
 struct Settings {
     direction: Direction,
     across_ddl: bool,

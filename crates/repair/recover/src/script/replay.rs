@@ -28,7 +28,7 @@ pub(super) struct Skip {
     pub(super) needs_nothing: bool,
 }
 
-/// Writes the rows somewhere, and what is left.
+/// Writes the rows somewhere, and names those that are left out.
 pub(super) trait Sink {
     type Error: From<io::Error>;
 

@@ -84,7 +84,7 @@ impl TableColumn {
 }
 
 impl Table {
-    /// Joins what the log and the schema file tell.
+    /// Joins the facts in the log with those in the schema file.
     pub(crate) fn new(schema: &Arc<TableSchema>, file: Option<&SchemaFile>) -> Self {
         let mut name = Vec::new();
         push_identifier(&mut name, &schema.database);
@@ -113,7 +113,7 @@ impl Table {
         table
     }
 
-    /// Takes what the log doesn't tell.
+    /// Takes the facts that the log doesn't tell.
     fn take(&mut self, file: &FileTable) {
         for (column, told) in self.columns.iter_mut().zip(&file.columns) {
             column.name.get_or_insert_with(|| told.name.clone().into_bytes());

@@ -267,7 +267,7 @@ impl SchemaFile {
     }
 }
 
-/// Removes the marks of `/*!80023 … */`, so that what stands inside counts, as it does for a server.
+/// Removes the marks of `/*!80023 … */`, so that the text inside counts, as it does for a server.
 fn without_version_comments(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;

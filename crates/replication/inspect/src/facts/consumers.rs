@@ -26,7 +26,7 @@ pub(crate) struct Consumer {
     pub(crate) server_uuid: Option<String>,
     pub(crate) attributes: BTreeMap<String, String>,
     pub(crate) variables: BTreeMap<String, String>,
-    /// Whether the connection compresses what it sends.
+    /// Whether the connection is compressed.
     pub(crate) compressed_connection: bool,
 }
 

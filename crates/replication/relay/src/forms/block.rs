@@ -77,7 +77,8 @@ impl FormSink for Spool {
 }
 
 impl Block {
-    /// Converts what follows a position of a file; `None` if nothing is durable there, or if it is sent as stored.
+    /// Converts the transactions after a position of a file; `None` if nothing is durable there, or if it is sent as
+    /// stored.
     pub(crate) fn make(
         forms: Forms<'_>,
         form: Form,

@@ -66,7 +66,7 @@ pub(crate) struct StoredGroup<'a> {
     pub(crate) clock: i64,
     /// The walker that found it.
     pub(crate) walker: &'a mut GroupWalker,
-    /// Reads what is too large to hold.
+    /// Reads events that are too large to hold.
     pub(crate) bodies: &'a mut LogReader,
 }
 

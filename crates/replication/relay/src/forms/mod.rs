@@ -6,7 +6,7 @@
 //!
 //! * `translate` goes through a file of a form, transaction by transaction;
 //! * `convert` changes one transaction: expanded, compressed, or with other clocks (`clock`);
-//! * `checked` sends what is unchanged, once its checksums were compared;
+//! * `checked` sends unchanged events, once their checksums were compared;
 //! * `block` is a piece of a file, converted once; `conversions` shares blocks and converters between all readers;
 //! * `artificial_events` are in no file: a dump's first rotate and format description, heartbeats;
 //! * `damage` says where a client can resume after damage that it need not read;

@@ -51,7 +51,7 @@ pub(crate) struct Translator<'a, W: FormSink> {
     in_front: bool,
     out: PositionWriter<W>,
     walker: GroupWalker,
-    /// Reads what is too large to hold.
+    /// Reads events that are too large to hold.
     bodies: LogReader,
     places: Arc<Checkpoints>,
     noting: Noting,
@@ -273,7 +273,7 @@ impl<'a, W: FormSink> Translator<'a, W> {
         self.change(group) == Change::None && !is_reclocked
     }
 
-    /// Whether the next transaction differs in the form from what is stored.
+    /// Whether the next transaction differs in the form from the stored one.
     pub(crate) fn is_converted(&self, group: &Group) -> bool {
         match self.change(group) {
             Change::None => !self.part.is_as_stored(self.out.offset(), group),

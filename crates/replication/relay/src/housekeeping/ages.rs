@@ -247,8 +247,8 @@ impl Ages {
         }
     }
 
-    /// Whether a file that ended at this time, in seconds since 1970, is older than this: by the source's clock, and by what was
-    /// seen to pass.
+    /// Whether a file that ended at this time, in seconds since 1970, is older than this: by the source's clock, and by
+    /// the time that was seen to pass.
     pub(crate) fn is_older(&self, log: u64, (file, end): (FileNumber, u64), age: Duration) -> bool {
         let (Some(source), Some(closed)) = (self.source(), self.closed.get(&(log, file))) else {
             return false;

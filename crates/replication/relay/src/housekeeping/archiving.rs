@@ -378,7 +378,7 @@ pub(crate) fn lease(house: &Housekeeping, kept: &Lineage, number: FileNumber) ->
     Ok(Some(lease))
 }
 
-/// The error if neither the log nor the archive has what a client lacks.
+/// The error if neither the log nor the archive has the transactions that a client lacks.
 pub(crate) fn purged() -> Error {
     Error::Refused(
         "Cannot replicate because the source purged required binary logs: the relay's log begins later"

@@ -4,7 +4,7 @@
 //! results are archived files, removals, and files restored from the archive for a reader that needs them.
 //! `log::brought_back` makes a restored file readable.
 //!
-//! * `archiving` puts closed files into the archive, and finds there what was purged;
+//! * `archiving` puts closed files into the archive, and finds purged ones there;
 //! * `scrub` reads closed files to find damage, and repairs it;
 //! * `retention` removes files, by the rules of the configuration or when a statement asks for it;
 //! * `ages` tells how old files are, whatever clocks say.

@@ -150,7 +150,7 @@ pub(crate) fn apply_at(house: &Housekeeping, clocks: &Clocks) -> Vec<String> {
     purged
 }
 
-/// Notes what has passed, and which files were closed.
+/// Notes how much time has passed, and which files were closed.
 fn advance(house: &Housekeeping, ages: &mut Option<Ages>, clocks: &Clocks) -> Result<()> {
     let storage = house.lineages.own();
     let ages = match ages {

@@ -171,7 +171,7 @@ pub(crate) fn watch(house: &Housekeeping) {
     duties::rounds(&house.telemetry, duties::SCRUB, INTERVAL, "it is tried again", || round(house, now()));
 }
 
-/// Reads what is due at this time, in seconds since 1970.
+/// Reads the files that are due at this time, in seconds since 1970.
 pub(crate) fn round(house: &Housekeeping, now: u64) -> Result<()> {
     for kept in house.lineages.all().iter().filter(|kept| !kept.is_abandoned()) {
         let storage = kept.storage.as_ref();

@@ -3,8 +3,8 @@
 //! file.
 //!
 //! Checkpoints are functions of the stored bytes: the end of each transaction that reaches over a multiple of
-//! [`SPACING`]. Every walk through a file, to receive, serve or look something up, notes what it saw. So anything
-//! lost or damaged is found again; correctness never depends on this index, only speed.
+//! [`SPACING`]. Every walk through a file, to receive, serve or look something up, notes the checkpoints it passes. So
+//! anything lost or damaged is found again; correctness never depends on this index, only speed.
 
 mod bytes;
 mod noting;
@@ -225,7 +225,7 @@ impl Indexes {
         let _ = self.storage.remove(&format!("{name}{SUFFIX}"));
     }
 
-    /// The log was truncated here: what was noted after that was never durable.
+    /// The log was truncated here: checkpoints after that were never durable.
     pub(crate) fn forget_behind(&self, end: Position) {
         for (number, places) in &*lock(&self.files) {
             match number.cmp(&end.file) {

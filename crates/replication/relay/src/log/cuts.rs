@@ -170,7 +170,7 @@ impl Cuts {
         self.look(store, file, |known| known.to > stored, is_at)
     }
 
-    /// Reads what was not read yet, unless enough is known.
+    /// Reads the headers that were not read yet, unless enough is known.
     fn look<T>(
         &self,
         store: &BinlogStore,

@@ -1,8 +1,8 @@
 //! Finds the transactions in the durable part of a stored file.
 //!
-//! Reads headers, GTID events, the beginnings of statements and of payloads. Transactions of usual size stay in
-//! memory, so they need not be read twice. A transaction is returned once its last byte is durable. We verify only
-//! the checksums of GTID events: they decide what a client has or lacks.
+//! Reads headers, GTID events, the beginnings of statements and of payloads. Transactions of usual size stay in memory,
+//! so they need not be read twice. A transaction is returned once its last byte is durable. We verify only the checksums
+//! of GTID events: they decide which transactions a client has or lacks.
 
 use std::io::Read;
 
@@ -296,8 +296,8 @@ impl GroupWalker {
         self.read(missing.saturating_sub(self.buffer.len()).max(READ_SIZE))
     }
 
-    /// Reads this many more bytes, as far as the file goes. The buffer has no room for what is not there: a replica at the end of
-    /// the log is sent little at a time.
+    /// Reads this many more bytes, as far as the file goes. The buffer has no room for bytes beyond its end: a replica at
+    /// the end of the log is sent little at a time.
     fn read(&mut self, more: usize) -> Result<()> {
         let mut size = self.buffer.len();
         let before = size;

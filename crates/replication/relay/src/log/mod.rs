@@ -4,7 +4,7 @@
 //! to start from. `forms` converts transactions; `housekeeping` decides which files to remove.
 //!
 //! * `lineages` holds one log for each server we followed, and one for each time that a server's log was reset;
-//! * `stored_format` is what a stored file begins with; `groups` finds its transactions;
+//! * `stored_format` is the format description of a stored file; `groups` finds its transactions;
 //! * `parts` maps a stored file to its files in a form; `cuts` ends the uncompressed ones, `numbers` numbers them;
 //! * `checkpoints` is the index of positions in a file;
 //! * `syncing` decides when written bytes are made durable;

@@ -1,4 +1,4 @@
-//! The files of each form: a stored file, or in the uncompressed form a part of one, and what it begins with.
+//! The files of each form: a stored file, or in the uncompressed form a part of one, and the events it begins with.
 //!
 //! ```text
 //! magic              "\xfebin"
@@ -50,7 +50,7 @@ pub(crate) enum FoundFile {
     None,
 }
 
-/// A file of a form: what it begins with.
+/// A file of a form, with the events it begins with.
 #[derive(Debug, Clone)]
 pub(crate) struct FilePart {
     pub(crate) of: FormFile,

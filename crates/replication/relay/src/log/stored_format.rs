@@ -89,7 +89,7 @@ impl Head {
         }
     }
 
-    /// Whether both describe the same file, ignoring what a sender changes.
+    /// Whether both describe the same file, ignoring the fields that a sender changes.
     pub(crate) fn is_of_the_same_file(&self, other: &Head) -> bool {
         self.header.timestamp == other.header.timestamp
             && self.header.server_id == other.header.server_id

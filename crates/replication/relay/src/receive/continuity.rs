@@ -183,7 +183,7 @@ fn last_groups(log: &mut Translator<'_, io::Sink>) -> Result<(GroupOffsets, Grou
     Ok((transaction, last))
 }
 
-/// Keeps only the beginning of what is written.
+/// Keeps only the beginning of the bytes written to it.
 #[derive(Debug, Default)]
 struct Beginning {
     bytes: Vec<u8>,

@@ -192,7 +192,7 @@ impl Intake {
         }
     }
 
-    /// Waits until what was received may be followed by more, or receiving is to end.
+    /// Waits until more may be received after the last bytes, or receiving is to end.
     pub(crate) fn wait_for_rate(&self, tickets: &Tickets) {
         // This is no standstill.
         self.telemetry.lag.hold(true);

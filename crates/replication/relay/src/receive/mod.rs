@@ -13,7 +13,7 @@
 //! * `source_variables` keeps the source's variables for `statements`;
 //! * `group_member` passes over servers that have left their group;
 //! * `continuity` checks that the source's log is still the one we store;
-//! * `questions` asks the source whether it has what a client has;
+//! * `questions` asks the source whether it has a client's transactions;
 //! * `repair` fetches damaged transactions from the source again;
 //! * `identity` is the relay's server uuid and server id.
 

@@ -1,11 +1,11 @@
-//! Asks the source whether it has what a client has and the relay lacks.
+//! Asks the source whether it has the transactions that a client has and the relay lacks.
 //!
 //! ```text
 //! client's thread ─ turn, one of a few ─ thread ─ connection of its own to the source ─ answer, or the deadline
 //! ```
 //!
-//! A client that followed the source before may be ahead of the relay. Then the source has what the client has, and
-//! the relay will have it soon. If the source lacks it, the client's and the source's histories differ, and the
+//! A client that followed the source before may be ahead of the relay. Then the source has the client's transactions, and
+//! the relay will have them soon. If the source lacks them, the client's and the source's histories differ, and the
 //! client must not be served. `serve` decides; this file only asks. A thread of its own asks, so that a client never
 //! waits longer than it should, not even for a name server.
 

@@ -5,8 +5,8 @@
 //!                                                                      └ semi-sync: sync, then acknowledge
 //! ```
 //!
-//! `receiving.rs` puts the pieces together. A connection that breaks inside a transaction leaves nothing in the
-//! store: the next connection asks for what follows the last whole transaction. All positions here are the source's.
+//! `receiving.rs` puts the pieces together. A connection that breaks inside a transaction leaves nothing in the store:
+//! the next connection begins after the last whole transaction. All positions here are the source's.
 
 pub(crate) mod receiving;
 

@@ -41,7 +41,7 @@ const SPOOL_SIZE: usize = 16 << 20;
 ///
 /// # Errors
 ///
-/// The source can't be reached, or lacks what is damaged. It is asked again.
+/// The source can't be reached, or lacks the damaged part. It is asked again.
 pub(crate) fn repair(intake: &Intake, kept: &Lineage, server: &ConnectOptions) -> Result<Option<String>> {
     while let Some(damage) = kept.store.damage() {
         let Some(hole) = damage.holes.first() else { break };

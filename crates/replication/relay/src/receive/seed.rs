@@ -5,8 +5,8 @@
 //! at the end   the index, which makes them a log
 //! ```
 //!
-//! The last file may be torn or still in use: it is cut as after a crash, and we ask the source for what follows.
-//! When the source is reached, its file must begin as the stored one does.
+//! The last file may be torn or still in use: it is cut as after a crash, and we ask the source for the rest. When the
+//! source is reached, its file must begin as the stored one does.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};

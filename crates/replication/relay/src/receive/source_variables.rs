@@ -224,7 +224,7 @@ struct Known {
 }
 
 impl KnownVariables {
-    /// Reads what was stored. The second value says why the file is not used: the source will be asked again.
+    /// Reads the stored variables. The second value says why the file is not used: the source will be asked again.
     pub(crate) fn open(storage: Arc<dyn Storage>) -> (Self, Option<Error>) {
         let read = small_file(storage.as_ref(), NAME, SIZE_MAX).and_then(|text| {
             let expected = "the source's variables; they are fetched again";

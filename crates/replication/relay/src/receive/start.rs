@@ -54,7 +54,8 @@ pub(crate) fn lacks(connection: &mut Connection, gtids: &GtidSet) -> Result<bool
     Ok(rows.iter().flatten().any(|cell| cell.as_deref() == Some(b"0")))
 }
 
-/// Whether a server has everything we store, and still has what follows; `false` if we store nothing with a GTID.
+/// Whether a server has everything we store, and still has the transactions after it; `false` if we store nothing with a
+/// GTID.
 ///
 /// # Errors
 ///

@@ -342,7 +342,7 @@ fn compress(
     Ok(Ready { batch, rewritten })
 }
 
-/// Changes only what the position requires.
+/// Changes only the fields that depend on the position.
 fn plain(batch: Batch) -> Ready {
     let none = Spool::new(&SpoolMemory::new(0), Vec::new());
     let mut rewritten = Rewritten::new(batch.offset, batch.context, none, false);

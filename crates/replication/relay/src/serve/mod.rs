@@ -66,7 +66,7 @@ pub(crate) struct Server {
     pub(crate) clients: Clients,
     pub(crate) pins: Pins,
     pub(crate) served: LastServed,
-    /// Whether replicas may acknowledge what they are sent.
+    /// Whether replicas may acknowledge transactions.
     pub(crate) semi_sync: bool,
     /// Whether and how statements are forwarded to the source.
     pub(crate) forward: Option<ForwardOptions>,

@@ -1,4 +1,4 @@
-//! The dump of a semi-synchronous replica: which events it must acknowledge, and what it has acknowledged.
+//! The dump of a semi-synchronous replica: which events it must acknowledge, and which it has acknowledged.
 //!
 //! ```text
 //! transaction at the end of what is durable   sent, to be acknowledged: asked
@@ -97,7 +97,7 @@ impl SemiSync {
         Some((first.at.elapsed() / 4).clamp(LOOK_FIRST, LOOK_MAX))
     }
 
-    /// Reads what the client has sent so far. Returns `false` if it has left.
+    /// Reads the client's messages so far. Returns `false` if it has left.
     pub(crate) fn listen(&mut self, connection: &mut dyn Connection) -> Result<bool> {
         let mut bytes = [0; READ_SIZE];
         loop {

@@ -65,7 +65,7 @@ pub(crate) struct Dump {
     pub(crate) superseded: Arc<AtomicBool>,
     /// The dump's progress, for others to read.
     pub(crate) progress: Arc<DumpProgress>,
-    /// Present if the client acknowledges what it is sent.
+    /// Present if the client acknowledges transactions.
     pub(crate) semi_sync: Option<SemiSync>,
     /// Tells when the client has left; `None`: the dump has to look for itself.
     pub(crate) watch: Option<Watch>,
@@ -88,7 +88,7 @@ pub(crate) struct Sender<'a> {
     kept: &'a Lineage,
     dump: Dump,
     log: Translator<'a, EventSink>,
-    /// The end of what was left out since something was last sent.
+    /// The end of the transactions left out since something was last sent.
     left_out_to: Option<u64>,
     /// Whether the sink was last told to leave events out.
     sink_leaves_out: bool,

@@ -30,7 +30,7 @@ const HELD_SIZE_MAX: u32 = 64 << 20;
 struct Held {
     /// Set for a replica older than 8.0, whose collations are replaced.
     older: Option<Older>,
-    /// Set for a replica that would not do with XA transactions what the source did: its kind.
+    /// Set for a replica that would not apply XA transactions as the source did: its kind.
     without_xa: Option<&'static str>,
     /// Whether the current event is held, and until when.
     current: Holding,
@@ -89,7 +89,7 @@ pub(crate) struct EventSink {
     held: Option<Held>,
     /// When something was last sent.
     pub(crate) sent: Instant,
-    /// Counts what is sent.
+    /// Counts the bytes sent.
     pub(crate) progress: Option<Arc<DumpProgress>>,
 }
 
@@ -176,7 +176,7 @@ impl EventSink {
         self.connection.as_mut()
     }
 
-    /// Why an event was not written: the client can't have what it asked for.
+    /// Why an event was not written: the client can't have it.
     pub(crate) fn refusal(&mut self) -> Option<String> {
         self.refusal.take()
     }

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 
 /// The operations that a dump needs from a connection.
 pub(crate) trait Connection {
-    /// Reads what has arrived, 0 bytes at the end of the stream; `None` if nothing has.
+    /// Reads the bytes that have arrived, 0 bytes at the end of the stream; `None` if none have.
     fn read_at_hand(&mut self, bytes: &mut [u8]) -> io::Result<Option<usize>>;
 
     /// Sends all bytes at once.

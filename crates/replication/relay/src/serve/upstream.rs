@@ -145,7 +145,7 @@ impl Upstream {
         }
     }
 
-    /// Logs in to the source, and sets there what the client has set here.
+    /// Logs in to the source, and sets there the variables that the client has set here.
     fn begin(&self, client: &ClientFacts, account: &AccountOptions) -> Result<Connection, ServerError> {
         let source = self.server.statements.intake.servers.current();
         let mut options = source.map_err(|error| error.told(UNKNOWN_ERROR))?.clone();

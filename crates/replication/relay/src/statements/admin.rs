@@ -1,4 +1,4 @@
-//! Statements that change what the relay does, from any mysql client whose account has the right.
+//! Statements that control the relay, from any mysql client whose account has the right.
 //!
 //! `SET @binlogz_force = 1` before a PURGE also removes what connected replicas still read.
 

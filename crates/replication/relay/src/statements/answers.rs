@@ -22,7 +22,7 @@ use crate::statements::{admin, compression_stats, listings, variables};
 pub(crate) struct Asker<'a> {
     /// The variables that it has set.
     pub(crate) variables: &'a mut Variables,
-    /// Whether its account may change what the relay does.
+    /// Whether its account may control the relay.
     pub(crate) may_administer: bool,
     /// The form that its statements use if they name no file.
     pub(crate) form: &'a dyn Fn(&Variables) -> Result<Form>,

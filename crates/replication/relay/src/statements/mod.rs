@@ -9,7 +9,7 @@
 //! * `replica_status` is SHOW REPLICA STATUS;
 //! * `compression_stats` is the table of that name in performance_schema;
 //! * `routing` decides which statements the source answers instead;
-//! * `admin` are the statements that change what the relay does.
+//! * `admin` are the statements that control the relay.
 
 pub(crate) mod admin;
 pub(crate) mod answers;
@@ -30,7 +30,7 @@ pub(crate) struct Statements {
     pub(crate) intake: Arc<Intake>,
     pub(crate) housekeeping: Arc<Housekeeping>,
     pub(crate) registry: Arc<Registry>,
-    /// Whether replicas may acknowledge what they are sent.
+    /// Whether replicas may acknowledge transactions.
     pub(crate) listen_semi_sync: bool,
     /// Whether clients must use TLS.
     pub(crate) requires_tls: bool,

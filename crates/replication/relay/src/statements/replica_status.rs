@@ -1,5 +1,5 @@
-//! SHOW REPLICA STATUS: the state of receiving in the server's columns. There is no applier here: what is durable
-//! counts as executed, and the columns of filters, delays and the relay log are empty.
+//! SHOW REPLICA STATUS: the state of receiving in the server's columns. There is no applier here: durable transactions
+//! count as executed, and the columns of filters, delays and the relay log are empty.
 
 use crate::error::Result;
 use crate::form::Form;

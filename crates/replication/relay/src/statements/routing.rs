@@ -114,7 +114,7 @@ fn is_of_session(expression: &Expression) -> bool {
     }
 }
 
-/// The source answers, unless the statement is about what the source has other answers to than the relay.
+/// The source answers, unless its answer to the statement would differ from the relay's.
 fn elsewhere(text: &str) -> Route {
     if tells_positions_of_source(text) {
         let message = "the relay answers for positions itself, in statements about nothing else: \

@@ -6,7 +6,7 @@
 //! * `duties` starts threads and records which of them are working;
 //! * `ending` tells a source's threads that they are no longer needed;
 //! * `lag` measures how far the log lags behind the source, and whether receiving has stalled;
-//! * `lines` logs, `spans` say what the lines are about;
+//! * `lines` logs, `spans` name the subject of the lines;
 //! * `meters` counts bytes, transactions, syncs and errors.
 
 pub(crate) mod duties;
@@ -30,7 +30,7 @@ pub(crate) use lines::{complain, report, say};
 
 /// The telemetry of a source; also of the parts that all sources share.
 pub(crate) struct Telemetry {
-    /// The source's name; empty for the only source, and for what is shared.
+    /// The source's name; empty for the only source, and for shared parts.
     name: String,
     pub(crate) ending: Ending,
     pub(crate) duties: Duties,
@@ -50,7 +50,7 @@ impl Telemetry {
         }
     }
 
-    /// The source's name; none for the only source, and for what is shared.
+    /// The source's name; none for the only source, and for shared parts.
     pub(crate) fn source(&self) -> Option<&str> {
         Some(self.name.as_str()).filter(|name| !name.is_empty())
     }

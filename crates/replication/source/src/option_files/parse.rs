@@ -30,7 +30,7 @@ pub(super) enum Line<'a> {
     IncludeDirectory(&'a str),
 }
 
-/// Reads a line; an error says what is wrong with it.
+/// Reads a line; the error names the mistake in it.
 pub(super) fn parse_line(line: &str) -> Result<Line<'_>, &'static str> {
     let line = line.trim_ascii();
     match line.chars().next() {

@@ -39,9 +39,9 @@ impl Default for Timeouts {
 /// The next need or result of a [`ClientSession`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientStep {
-    /// Send what is pending, then come back with more bytes, or at the deadline.
+    /// Send the pending bytes, then come back with more bytes, or at the deadline.
     NeedInput,
-    /// Send what is pending, switch to TLS, then call [`ClientSession::tls_started`].
+    /// Send the pending bytes, switch to TLS, then call [`ClientSession::tls_started`].
     StartTls,
     /// Logged in: statements may be sent.
     LoggedIn,

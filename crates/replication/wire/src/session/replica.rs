@@ -80,16 +80,16 @@ pub struct ReplicaOptions {
 /// The next need or result of a [`ReplicaSession`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplicaStep {
-    /// Send what is pending, then come back with more bytes.
+    /// Send the pending bytes, then come back with more bytes.
     NeedInput,
     /// Switch to TLS: the rest of the input already belongs to it.
     StartTls,
     /// The client is authenticated: let it in with [`ReplicaSession::ok`], or refuse it and end the
     /// connection.
     LoggedIn(String),
-    /// Authentication failed: send what is pending and end the connection. Holds the claimed user name.
+    /// Authentication failed: send the pending bytes and end the connection. Holds the claimed user name.
     Denied(String),
-    /// The client is too old to log in: send what is pending and end the connection. Holds what it lacks.
+    /// The client is too old to log in: send the pending bytes and end the connection. Holds the ability that it lacks.
     TooOld(&'static str),
     /// A command to answer.
     Request(Request),

@@ -43,7 +43,7 @@ pub enum Profile {
     Replica(ReplicaProfile),
 }
 
-/// How a replica introduces itself, and what it asks for.
+/// How a replica introduces itself, and its requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplicaProfile {
     /// The replica's own identity: a second connection with the same identity ends the first.

@@ -63,9 +63,9 @@ pub struct SourceOptions {
 /// The next need or result of a [`SourceSession`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Send what is pending, then come back with more bytes, or at the deadline.
+    /// Send the pending bytes, then come back with more bytes, or at the deadline.
     NeedInput,
-    /// Send what is pending, switch to TLS, then call [`SourceSession::tls_started`].
+    /// Send the pending bytes, switch to TLS, then call [`SourceSession::tls_started`].
     StartTls,
     /// The next bytes of an event: see [`SourceSession::event`].
     Event,

@@ -1,4 +1,4 @@
-//! Statements that change what a server does with its log.
+//! Statements that change a server's state: purge or flush its logs, start or stop receiving, truncate a table.
 //!
 //! ```text
 //! PURGE BINARY | MASTER LOGS TO text | BEFORE text
@@ -9,7 +9,7 @@
 
 use super::{Parser, TableName};
 
-/// A request to change what the server does.
+/// A request to change the server's state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AdminStatement {
     /// Removes the files before this one.
@@ -27,7 +27,7 @@ pub enum AdminStatement {
 }
 
 impl Parser<'_> {
-    /// Parses what follows the first word.
+    /// Parses the words after the first one.
     pub(super) fn admin(&mut self, first: &str) -> Option<AdminStatement> {
         match first {
             "PURGE" => {

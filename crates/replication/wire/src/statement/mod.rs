@@ -60,7 +60,7 @@ pub enum Statement {
     SetTransaction(NewTransactions),
     /// The start or end of a transaction.
     Transaction(TransactionStatement),
-    /// The default database of what follows.
+    /// The default database of later statements.
     Use(String),
     /// System variables.
     ShowVariables(ShownVariables),
@@ -76,7 +76,7 @@ pub enum Statement {
     ShowReplicaStatus,
     /// The warnings of the last statement.
     ShowWarnings,
-    /// A statement that changes what the server does.
+    /// A statement that changes the server's state.
     Admin(AdminStatement),
 }
 
@@ -343,7 +343,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses what follows `@@`: the scope, if one is named, and the variable's name.
+    /// Parses the words after `@@`: the scope, if one is named, and the variable's name.
     fn system_variable(&mut self) -> Option<(String, String)> {
         let name = self.name()?.to_ascii_lowercase();
         let is_scope = ["global", "session", "local", "persist", "persist_only"].contains(&name.as_str());

@@ -35,7 +35,7 @@ pub struct NewTransactions {
 }
 
 impl Parser<'_> {
-    /// Parses what follows SET.
+    /// Parses the words after SET.
     pub(super) fn set(&mut self) -> Option<Statement> {
         let before = self.tokens;
         let scope = self.scope();
@@ -107,7 +107,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses NAMES or CHARACTER SET and what follows them, if they are next; else nothing is taken.
+    /// Parses NAMES or CHARACTER SET and the words after them, if they are next; otherwise nothing is taken.
     fn names(&mut self) -> Option<Statement> {
         let before = self.tokens;
         let names = self.named();
@@ -129,7 +129,7 @@ impl Parser<'_> {
         Some(Statement::SetNames { character_set, collation })
     }
 
-    /// Parses what follows SET TRANSACTION.
+    /// Parses the words after SET TRANSACTION.
     fn new_transactions(&mut self, scope: Scope) -> Option<NewTransactions> {
         let mut wanted = NewTransactions { scope, ..NewTransactions::default() };
         loop {

@@ -38,7 +38,7 @@ impl ShownVariables {
 }
 
 impl Parser<'_> {
-    /// Parses what follows SHOW VARIABLES.
+    /// Parses the words after SHOW VARIABLES.
     pub(super) fn shown_variables(&mut self, scope: Scope) -> Option<ShownVariables> {
         let mut shown = ShownVariables { scope, patterns: Vec::new() };
         if self.is_keyword("LIKE") {

@@ -40,7 +40,7 @@ pub struct TableQuery {
 }
 
 impl Parser<'_> {
-    /// Parses what follows SELECT if it is a query of a table; otherwise takes nothing.
+    /// Parses the words after SELECT if it is a query of a table; otherwise takes nothing.
     pub(super) fn select_from(&mut self) -> Option<Statement> {
         let before = self.tokens;
         let query = self.table_query();
@@ -88,7 +88,7 @@ impl Parser<'_> {
         Some(query)
     }
 
-    /// Parses what follows TRUNCATE.
+    /// Parses the words after TRUNCATE.
     pub(super) fn truncate(&mut self) -> Option<TableName> {
         let _ = self.is_keyword("TABLE");
         self.table_name()

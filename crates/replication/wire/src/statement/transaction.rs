@@ -28,7 +28,7 @@ impl Parser<'_> {
         is_start || ["BEGIN", "COMMIT", "ROLLBACK"].contains(&first)
     }
 
-    /// Parses what follows the first word.
+    /// Parses the words after the first one.
     pub(super) fn transaction(&mut self, first: &str) -> Option<TransactionStatement> {
         match first {
             "START" => {

@@ -27,7 +27,7 @@ pub struct Series {
     pub paint: Paint,
 }
 
-/// Colours by what they stand for.
+/// Colours by their meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paint {
     /// The others are compared with it: off, plain.

@@ -16,7 +16,7 @@ pub struct Lines {
     pub at: Vec<String>,
     /// The lines.
     pub lines: Vec<Line>,
-    /// Whether what lies below the first line is filled.
+    /// Whether the area below the first line is filled.
     pub is_filled: bool,
     /// Whether each value has a dot.
     pub has_dots: bool,
@@ -177,7 +177,7 @@ fn y_of(value: f64, top: f64) -> f64 {
     HEIGHT * (1.0 - (value / top).clamp(0.0, 1.0))
 }
 
-/// The values as an SVG path, or as what lies below it; a gap where one is not known.
+/// The values as an SVG path, or as the area below it; a gap where one is not known.
 fn path(values: &[Option<f64>], top: f64, is_area: bool) -> String {
     let mut text = String::new();
     let mut began: Option<f64> = None;

@@ -109,7 +109,7 @@ pub struct Step {
     pub paste: String,
 }
 
-/// A figure, and what it is.
+/// A figure, and its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tile {
     /// The figure.

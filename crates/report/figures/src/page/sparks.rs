@@ -6,7 +6,7 @@ use super::Tone;
 use super::lines::write_spark;
 use super::text::Escaped;
 
-/// A list of what is watched.
+/// A list of the watched things.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Sparks {
     /// The quantity that the lines show.

@@ -135,7 +135,7 @@ fn blocks(columns: &[Column], width: usize, out: &mut impl Write) -> io::Result<
     Ok(())
 }
 
-/// Writes a line for each cell, row after row; what is wider than the terminal is folded.
+/// Writes a line for each cell, row after row; lines wider than the terminal are folded.
 fn turned(columns: &[Column], rows: usize, width: usize, out: &mut impl Write) -> io::Result<()> {
     let headings: Vec<_> = columns.iter().map(|column| column.heading.join(" ")).collect();
     let widest = headings.iter().map(|heading| columns::width(heading)).max().unwrap_or(0);

@@ -103,7 +103,7 @@ impl Advice {
         }
     }
 
-    /// Adds the size of what was left out of a log because time was over: `None` if it is not known.
+    /// Adds the size of the part of a log that was left out because time was over: `None` if it is not known.
     pub fn leave_out(&mut self, bytes: Option<u64>) {
         self.bytes_unread = self.bytes_unread.zip(bytes).map(|(known, more)| known + more);
     }

@@ -44,7 +44,7 @@ impl Span {
     }
 }
 
-/// The times of large units, one after the other: each has its share of what is left.
+/// The times of large units, one after the other: each has its share of the remaining time.
 pub(super) struct Spans {
     deadline: Instant,
     units: u32,

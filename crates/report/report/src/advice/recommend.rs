@@ -139,7 +139,7 @@ impl Advice {
         None
     }
 
-    /// Why what was read says too little about all: logs that were left out may be of another kind.
+    /// Why the logs that were read say too little about all: logs that were left out may be of another kind.
     fn too_much_unread(&self) -> Option<String> {
         let (read, unread) = (self.plain_bytes() as f64, self.unread_bytes());
         if unread <= UNREAD_MAX * (read + unread) {
@@ -198,7 +198,7 @@ impl Advice {
         }
     }
 
-    /// Why the figures don't decide, and what would help.
+    /// Why the figures don't decide, and how to get better ones.
     fn why_not(&self, decision: &Decision) -> String {
         let place = decision.expected.place;
         let (saved, off) = (self.saved_percent(place), self.half_width_points(place));

@@ -132,7 +132,7 @@ impl Sampler {
         self.seed
     }
 
-    /// Drops what was kept of a log.
+    /// Drops the kept transactions of a log.
     pub fn forget(&self, log: u64) {
         for kept in &mut self.store().classes {
             kept.units.retain(|unit| unit.log != log);

@@ -19,7 +19,7 @@ pub(super) struct Held {
     pub(super) statement: Vec<Place>,
     /// The tables of the statement that are asked for.
     tables: Vec<TableId>,
-    /// It has what is asked for.
+    /// The transaction has rows that are shown.
     is_shown: bool,
 }
 
@@ -54,7 +54,7 @@ impl Place {
 /// The decision about an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shown {
-    /// It has its line, or its rows have theirs; what is held comes before.
+    /// It has its line, or its rows have theirs; held lines come before.
     Now,
     /// The event's line is held until its transaction has rows that are shown.
     WithRows,

@@ -24,7 +24,7 @@ pub struct State {
     pub(super) held: Held,
     /// Events were late enough: from now on all are.
     started: bool,
-    /// The transaction is not selected; what follows it outside transactions is.
+    /// The transaction is not selected; events after it, outside transactions, are.
     is_filtered: bool,
     ended: bool,
     met: Met,

@@ -39,7 +39,7 @@ pub fn push_begin(out: &mut Vec<u8>, options: &PrintOptions) {
     out.extend_from_slice(b"DELIMITER /*!*/;\n");
 }
 
-/// Appends the end of a log: rolls back what is open.
+/// Appends the end of a log: rolls back an open transaction.
 pub(super) fn push_log_end(out: &mut Vec<u8>, options: &PrintOptions, state: &mut State) {
     if state.skipped_in_transaction {
         out.extend_from_slice(b"COMMIT /* added by mysqlbinlog */");

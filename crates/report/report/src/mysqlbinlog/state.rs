@@ -65,7 +65,7 @@ pub struct State {
     /// Shown instead of a position, for the format description before `--start-position`.
     pub(super) skipped_to: Option<u64>,
     pub(super) skipped_end: u64,
-    /// The end of the format description that a server sent before what was asked for.
+    /// The end of the format description that a server sent before the requested events.
     pub(super) description_end: u64,
     /// The requests met so far.
     pub(super) met: Met,

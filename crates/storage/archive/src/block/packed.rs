@@ -50,7 +50,7 @@ const TEXT_BEFORE: u8 = 4;
 const COLUMNS: u8 = 5;
 const TEXT: u8 = 6;
 
-/// Text is tried if zstd's fast level takes less than this many eighths of what the columns take.
+/// Text is tried if zstd's fast level takes less than this many eighths of the size of the columns.
 const TEXT_EIGHTHS: usize = 9;
 /// It is not even looked at if columns take less than one byte of this many.
 const COLUMNS_GOOD: usize = 16;
@@ -101,7 +101,7 @@ pub(crate) fn deal(piece: &Piece, number: u32, finder: &mut Finder, references: 
     Ok(Dealt { maps, magic, count, streams, forms, tail: tail.to_vec(), taken, gains })
 }
 
-/// Deals out the events of a log; returns their columns and number, and what follows the last whole event.
+/// Deals out the events of a log; returns their columns and number, and the bytes after the last whole event.
 fn walk_over<'a>(log: &'a [u8], layout: &mut Layout<'_>) -> Result<(Streams, u64, &'a [u8])> {
     let mut dealer = Dealer::new(log);
     let mut count = 0;

@@ -75,7 +75,7 @@ fn image_short() -> Error {
     Error::damaged("row image", "its end inside a value", "whole values")
 }
 
-/// A table as its map describes it, and what is known of its rows.
+/// A table as its map describes it, and the known rows of it.
 #[derive(Debug)]
 pub(crate) struct Table {
     group: usize,

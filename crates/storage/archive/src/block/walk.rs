@@ -22,7 +22,7 @@ pub(crate) enum Order {
 /// An older value, with its length before it.
 #[derive(Debug, Clone)]
 pub(crate) enum Old<'a> {
-    /// In what was walked over.
+    /// In bytes that were walked over.
     Walked(Range<usize>),
     /// In another block, or a copy.
     Bytes(&'a [u8]),
@@ -63,7 +63,7 @@ pub(crate) trait Walk {
     /// A field preceded by its length, kept as its difference from an older one: `difference`, for the side that has
     /// the log.
     fn difference(&mut self, column: Column, prefix: usize, old: Old<'_>, difference: &[u8]) -> Result<()>;
-    /// Writes into what was walked over; does nothing when reading.
+    /// Writes into bytes that were walked over; does nothing when reading.
     fn put_back(&mut self, at: usize, bytes: &[u8]);
     /// Skips bytes that follow from others, to be put back later.
     fn skip(&mut self, size: usize) -> Result<()>;
@@ -104,7 +104,7 @@ impl<'a> Dealer<'a> {
         self.journal.clear();
     }
 
-    /// Takes back what the current event has dealt out.
+    /// Takes back the fields that the current event has dealt out.
     pub(crate) fn undo(&mut self) {
         self.at = self.began;
         while let Some((column, numbers, strings)) = self.journal.pop() {

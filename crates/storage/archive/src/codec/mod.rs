@@ -7,7 +7,7 @@
 //! - `strings`: byte strings, plain, through a dictionary, or as shapes with numbers in them
 //! - `delta`: a string as its difference from an older one
 //! - `text`: bytes, through zstd or PPMd
-//! - `hash`: to look up what was seen before
+//! - `hash`: to look up bytes that occurred before
 //! - `varint`: integers and lengths in as few bytes as they need; the cursor that reads packed bytes
 //! - `zstd`, `ppmd`: these as this crate uses them
 

@@ -32,7 +32,7 @@ const FLOATS: u8 = 4;
 
 /// Numbers looked at, in each of two places, to choose a code.
 const SAMPLE: usize = 1024;
-/// pco's levels: for what is kept, and for samples.
+/// pco's levels: for the columns that are stored, and for samples.
 const LEVEL: usize = 8;
 const LEVEL_SAMPLE: usize = 5;
 /// How many of the preceding columns may be its partner.

@@ -32,7 +32,7 @@ const REMEMBERED_SIZE_MAX: usize = 256;
 const REMEMBERED_COUNT_MAX: usize = 32;
 
 thread_local! {
-    /// Codes, and what they are of.
+    /// Codes, and the text each stands for.
     static REMEMBERED: RefCell<VecDeque<(Vec<u8>, Vec<u8>)>> = const { RefCell::new(VecDeque::new()) };
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Encodes and decodes the manifest, indexes and block headers, and checks them as they are read.
 //!
-//! - `manifest`: what an archive holds, as JSON; `parts`: its older entries, if there are many
+//! - `manifest`: the logs and objects of an archive, as JSON; `parts`: its older entries, if there are many
 //! - `index`: where each block of an object is, its transactions and times
 //! - `contents`: which tables, rows and keys each block holds; `keys`: the filter of keys
 //! - `ends`: the start and the end of an object

@@ -431,7 +431,7 @@ fn compress_noting(
     Ok(ran.map(|_| ends))
 }
 
-/// A writer that fails if what is written differs from the log.
+/// A writer that fails if the bytes written to it differ from the log.
 struct Compare<'a> {
     log: &'a dyn ReadAt,
     offset: u64,

@@ -22,8 +22,8 @@ pub fn check(storage: &dyn Storage, manifest: &Manifest, workers: usize) -> Resu
     Ok(problems)
 }
 
-/// Looks for what is damaged or missing, one line each, as deep as is asked for; [`last_check::note`](super::last_check::note) writes
-/// down how much was found.
+/// Looks for damaged and missing things, one line each, as deep as requested;
+/// [`last_check::note`](super::last_check::note) writes down how many were found.
 ///
 /// # Errors
 ///

@@ -67,7 +67,7 @@ pub fn plan(from: &dyn Storage, to: &dyn Storage) -> Result<Plan> {
     Ok(plan)
 }
 
-/// What a copy has to do: the objects to copy, and those that are there already. [`plan`] makes it.
+/// The work of a copy: the objects to copy, and those that are there already. [`plan`] makes it.
 #[derive(Debug)]
 pub struct Plan {
     source: Manifest,

@@ -69,7 +69,7 @@ pub struct Creator<'a> {
     /// Called for each log once the archive holds it durably.
     told: &'a mut dyn FnMut(&Created),
     manifest: Manifest,
-    /// Sees whether what the manifest names is there.
+    /// Checks that the objects named by the manifest are there.
     inspector: Inspector<'a>,
     segment: Option<Segment>,
     /// Packed logs, which are stored except for the open segment.
@@ -144,8 +144,8 @@ impl<'a> Creator<'a> {
         self.canonical_payloads = canonical;
     }
 
-    /// How closely the objects of logs are looked at that are in the archive already: what is missing or damaged is stored again.
-    /// Their presence, if nothing is said.
+    /// How closely the objects of logs that are in the archive already are examined; missing and damaged ones are stored
+    /// again. By default only their presence is checked.
     pub fn depth(&mut self, depth: CheckDepth) {
         self.inspector.depth(depth);
     }

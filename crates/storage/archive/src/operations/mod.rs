@@ -7,10 +7,10 @@
 //! - `part`: gives a log back without the parts in which nothing is looked for
 //! - `remove`: takes logs out of an archive; deletes objects that hold no log
 //! - `prune`: takes the oldest logs out of it
-//! - `digest`: what a log is compared by
+//! - `digest`: hashes and size, by which a log is compared
 //! - `copy`: copies an archive into another storage
 //! - `merge`: packs the logs of many small segments into few large ones
-//! - `check`: reads everything, and looks for gaps; `last_check`: when that was done, and what was found
+//! - `check`: reads everything, and looks for gaps; `last_check`: when that was done, and the result
 //! - `presence`: whether the objects of logs are there, before anything relies on them
 //! - `coverage`: from when to when an archive reaches, and where it has gaps
 

@@ -256,7 +256,7 @@ impl Parts {
         }))
     }
 
-    /// Writes what is given.
+    /// Writes the parts of the log.
     ///
     /// # Errors
     ///

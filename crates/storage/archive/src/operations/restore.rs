@@ -70,9 +70,9 @@ pub(crate) fn gone<'a>(
     }
 }
 
-/// Writes a log as it was. Its bytes are hashed while they are written: an error at the end says that they
-/// are not the log's, although each block was whole. In that case discard what was written. A log that was packed
-/// anew since `file` was read is read from where it is now.
+/// Writes a log as it was. Its bytes are hashed while they are written: an error at the end says that they are not the
+/// log's, although each block was whole. In that case discard the output. A log that was packed again since `file` was
+/// read is read from its new place.
 ///
 /// # Errors
 ///
@@ -111,7 +111,7 @@ fn packed_anew(storage: &dyn Storage, file: &FileEntry) -> Option<FileEntry> {
     files.find(|now| now.name == file.name && now.sha256 == file.sha256 && now.objects != file.objects)
 }
 
-/// Counts what is written.
+/// Counts the bytes written.
 struct Counted<'a> {
     out: &'a mut dyn Write,
     size: u64,
@@ -164,7 +164,7 @@ pub(crate) fn codec_of(file: &FileEntry, level: u8) -> Result<Codec> {
     Codec::named(name, level).ok_or_else(|| Error::Codec { found: name.clone(), ours: ours() })
 }
 
-/// Hashes what is written.
+/// Hashes the bytes written.
 struct Hashed<'a> {
     out: &'a mut dyn Write,
     hasher: Hasher,

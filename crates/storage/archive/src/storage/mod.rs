@@ -64,7 +64,7 @@ pub trait Storage: Send + Sync {
     /// Replaces the manifest, whole or not at all, if it is still the one in `replaces` (`None`: there was
     /// none). Otherwise does nothing and returns [`Error::Changed`]. It is durable when this returns.
     fn put_manifest(&self, manifest: &ManifestBytes, replaces: Option<&[u8]>) -> Result<()>;
-    /// Makes the copy what the stored manifest is: these bytes, unless another run has replaced them.
+    /// Replaces the copy by the stored manifest: these bytes, unless another run has replaced them.
     fn copy_manifest(&self, manifest: &[u8]) -> Result<()> {
         self.put(COPY, &mut |out| out.write_all(manifest).map_err(Error::io("write")))
     }
@@ -77,7 +77,7 @@ pub trait Storage: Send + Sync {
     fn alone(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         work()
     }
-    /// Whether what is stored is encrypted first.
+    /// Whether objects are encrypted before they are stored.
     ///
     /// # Errors
     ///
@@ -184,7 +184,7 @@ impl<S: Storage + ?Sized> Storage for Box<S> {
     }
 }
 
-/// How a service is asked and how it stores objects, in place of what the environment says.
+/// How a service is asked and how it stores objects, instead of the environment's settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Manner {
     /// The storage class of segments.

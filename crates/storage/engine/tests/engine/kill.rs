@@ -1,4 +1,4 @@
-//! Real kill -9 under 50 committers: what was acknowledged is in the log, and the log has no hole.
+//! Real kill -9 under 50 committers: acknowledged commits are in the log, and the log has no hole.
 //!
 //! The killed process is this test's own program, started again with BINLOGZ_KILL_DIR. It reports each
 //! acknowledged commit on standard error, which outlives it. BINLOGZ_KILLS=N sets the number of kills under

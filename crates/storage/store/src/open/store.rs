@@ -117,9 +117,9 @@ impl BinlogStore {
         Ok((store, report))
     }
 
-    /// After a failed write or sync: recovers what is on disk, as opening does, and takes writes again.
-    /// Readers and waiting threads carry on meanwhile, and nothing they could see disappears. `None` if the
-    /// store was not refusing writes.
+    /// After a failed write or sync: recovers the files on disk, as opening does, and takes writes again. Readers and
+    /// waiting threads carry on meanwhile, and nothing they could see disappears. `None` if the store was not refusing
+    /// writes.
     ///
     /// # Errors
     ///
@@ -307,8 +307,8 @@ impl BinlogStore {
         LogFile::open(place.storage.as_ref(), &name, place.keyring.as_deref())
     }
 
-    /// Puts a purged file back before the first one, which must have the next number; `write` writes its
-    /// bytes. After a crash the file is either there whole, or recovery removes what is left of it.
+    /// Puts a purged file back before the first one, which must have the next number; `write` writes its bytes. After a
+    /// crash the file is either there whole, or recovery removes its remains.
     ///
     /// # Errors
     ///
@@ -400,8 +400,8 @@ impl BinlogStore {
     }
 }
 
-/// Recovers, and makes durable what an earlier failure may have left visible but not durable: names, and the
-/// flag that marks the last file as closed.
+/// Recovers, and syncs names and the flag that marks the last file as closed: an earlier failure may have left them
+/// visible but not durable.
 fn recover_durably(place: &StorePlace, watermark_interval: Duration) -> Result<Recovered> {
     // Before anything is removed: an index that a crash brings back must not list removed files.
     place.storage.sync_names().map_err(Error::io("sync", "the directory"))?;

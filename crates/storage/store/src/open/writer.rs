@@ -38,7 +38,7 @@ const IN_USE_OFFSET: u64 = (MAGIC.len() + FLAGS_OFFSET) as u64;
 #[derive(Debug, Default)]
 pub(crate) struct Active {
     file: Option<ActiveFile>,
-    /// Holds the encrypted form of what is written.
+    /// Holds the encrypted form of the bytes being written.
     scratch: Vec<u8>,
 }
 
@@ -47,7 +47,7 @@ struct ActiveFile {
     log: Arc<LogFile>,
     /// Where the next byte goes.
     end: Position,
-    /// The end of what others may see: less than `end` only while a transaction is written in parts.
+    /// The end of the part that others may see: less than `end` only while a transaction is written in parts.
     published: Position,
 }
 

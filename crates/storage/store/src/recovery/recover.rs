@@ -13,10 +13,9 @@
 //! anything else that does not fit                 an error: no crash of ours leaves that
 //! ```
 //!
-//! Only the last file can be torn, since a rotation syncs a file before it marks it as closed. What was
-//! durable is never cut (`watermark.rs`): damage there is not from a crash. The part that we keep of a file in use is
-//! first written again and synced: after a failed sync, the system's cache may show bytes that are not on
-//! disk, without saying so.
+//! Only the last file can be torn, since a rotation syncs a file before it marks it as closed. Durable bytes are never
+//! cut (`watermark.rs`): damage there is not from a crash. The part that we keep of a file in use is first written again
+//! and synced: after a failed sync, the system's cache may show bytes that are not on disk, without saying so.
 
 use std::fmt;
 use std::time::Duration;

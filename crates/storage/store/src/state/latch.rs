@@ -1,5 +1,5 @@
-//! The latch: after a failed write or sync we don't know what is on disk until recovery has looked at it.
-//! Until then the store refuses writes, and readers still get what was durable before.
+//! The latch: after a failed write or sync we don't know which bytes are on disk until recovery has looked. Until then
+//! the store refuses writes, and readers still get the bytes that were durable before.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};

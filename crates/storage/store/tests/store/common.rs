@@ -1,4 +1,4 @@
-//! Numbered transactions, and helpers to see what a log holds of them.
+//! Numbered transactions, and helpers to see which of them a log holds.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Every call that a store makes to its disk fails: once, or until the fault is fixed. The process carries on
 //! with the same store.
 //!
-//! After each error the store still has what is durable, and says so. Once reopened it carries on, and ends
-//! with the same bytes as a run without errors.
+//! After each error the store still has the durable transactions, and says so. Once reopened it carries on, and ends with
+//! the same bytes as a run without errors.
 
 use binlogz_store::{BinlogStore, Error, FileNumber, Storage, storage};
 use binlogz_testkit::disk::{Fault, SimulatedDisk};
@@ -129,7 +129,7 @@ impl Run {
         }
     }
 
-    /// After an error: checks what is served meanwhile, and that the store carries on once the fault is gone.
+    /// After an error: checks the transactions served meanwhile, and that the store carries on once the fault is gone.
     fn mend(&mut self, disk: &SimulatedDisk, store: &BinlogStore, what: &str) {
         let before = store.positions();
         if store.refuses_since().is_some() {

@@ -168,7 +168,7 @@ impl<'w> EventBatch<'w> {
         self.batch.start()
     }
 
-    /// The state of the transactions after the last item: whether one is open, and what it holds.
+    /// The state of the transactions after the last item: whether one is open, and which kind of events it has.
     pub fn transaction(&self) -> &TransactionBoundaryParser {
         &self.transaction
     }
@@ -217,7 +217,7 @@ impl<'w> EventBatch<'w> {
         }
     }
 
-    /// Finds and checks what comes next.
+    /// Finds and checks the next item.
     #[inline]
     fn step(&mut self) -> Result<Option<Step>, Error> {
         loop {
@@ -304,7 +304,7 @@ impl<'w> EventBatch<'w> {
         }
     }
 
-    /// Returns what a step found.
+    /// Returns the item of a step.
     #[inline]
     fn item(&mut self, step: Step) -> Option<Item<'_>> {
         let batch = self.batch;

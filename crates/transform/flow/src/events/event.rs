@@ -135,7 +135,7 @@ impl Event<'_> {
         }
     }
 
-    /// Takes back what was noted about this event: the caller was not asked for its changes.
+    /// Takes back the notes about this event: the caller was not asked for its changes.
     pub fn pass_over(&self) {
         let event_type = self.header.event_type;
         let may_be_noted = match event_type.changes() {

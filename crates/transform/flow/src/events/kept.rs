@@ -71,7 +71,7 @@ struct Kept {
     stored: Option<Stored>,
 }
 
-/// A temporary file for what was kept of several batches.
+/// A temporary file for the kept events of several batches.
 #[derive(Debug, Clone)]
 pub struct Spilled(Arc<Mutex<Spool>>);
 

@@ -6,10 +6,9 @@
 //!       → sink                                                          the caller's thread, in order
 //! ```
 //!
-//! The unit of work is a batch of events, not of transactions, since one transaction may be the whole file. A
-//! batch that begins inside a transaction therefore carries what a worker needs of the earlier events
-//! ([`Carried`]). Batch boundaries depend on the number of workers, so the combined results must not depend
-//! on them.
+//! The unit of work is a batch of events, not of transactions, since one transaction may be the whole file. A batch that
+//! begins inside a transaction therefore carries the facts that a worker needs from earlier events ([`Carried`]). Batch
+//! boundaries depend on the number of workers, so the combined results must not depend on them.
 //!
 //! Changes that may stand in a log and can't be decoded are part of the result (law 8): [`UnreadChanges`]. MariaDB's
 //! compressed events come out as the plain ones that they are.

@@ -84,7 +84,7 @@ impl Plan {
     }
 }
 
-/// A log of the input: its last format description, and what follows from it.
+/// A log of the input: its last format description, and the facts derived from it.
 #[derive(Debug)]
 pub struct Log {
     /// The index of the log in the input, counted from 0. There may be several, as from `cat`; offsets

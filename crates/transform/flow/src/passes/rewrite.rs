@@ -47,7 +47,7 @@ pub struct MovedTransaction {
 /// The result of a rewrite.
 #[derive(Debug, Clone, Default)]
 pub struct Summary {
-    /// Transactions by what was done with them.
+    /// How many transactions were changed, and how many left for which reason.
     pub tally: Tally,
     /// Bytes of the log read that were whole events.
     pub bytes_read: u64,

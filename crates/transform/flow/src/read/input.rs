@@ -78,8 +78,7 @@ fn from_offset(bytes: &[u8], offset: u64) -> &[u8] {
     usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..)).unwrap_or_default()
 }
 
-/// Bytes that arrive while the reader waits, as from a server: what has arrived is processed before waiting
-/// for more.
+/// Bytes that arrive while the reader waits, as from a server: the bytes at hand are processed before waiting for more.
 pub trait Live: Read + Send {
     /// Whether everything that arrived was read: the next read waits.
     fn is_drained(&self) -> bool;
@@ -163,7 +162,7 @@ impl Input {
         }
     }
 
-    /// Whether the next read waits for what is still to come.
+    /// Whether the next read waits for bytes that are still to come.
     pub(crate) fn is_drained(&self) -> bool {
         matches!(self, Input::Live(stream) if stream.is_drained())
     }

@@ -32,7 +32,7 @@ impl Meter {
         self.with(|counted| counted.sum)
     }
 
-    /// Begins a pass through so many bytes. It lasts as long as what is returned.
+    /// Begins a pass through this many bytes. It lasts as long as the returned value.
     pub fn pass(self: &Arc<Self>, bytes: u64) -> Pass {
         self.with(|counted| {
             if counted.passes == 0 {

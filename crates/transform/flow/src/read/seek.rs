@@ -31,9 +31,9 @@ const CHECKED_SIZE_MAX: u32 = 1 << 20;
 /// Which part of the log is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wanted {
-    /// The event at the place, and what follows.
+    /// The event at the place, and all events after it.
     Event,
-    /// The transaction that contains it, from its GTID event on, and what follows.
+    /// The transaction that contains it, from its GTID event on, and all events after it.
     Transaction,
 }
 

@@ -350,8 +350,8 @@ fn parts(name: &str) -> (&str, Option<u64>) {
     numbered.unwrap_or((name, None))
 }
 
-/// Checks that each log continues the one before it; `all` looks at all transactions of one, where its begin does not tell.
-/// Returns what is to be said.
+/// Checks that each log continues the one before it; `all` looks at all transactions of one, where its begin does not
+/// tell. Returns the lines to print.
 ///
 /// # Errors
 ///

@@ -26,7 +26,7 @@ const MICROSECONDS: u64 = 1_000_000;
 /// Transactions up to this size are passed on in memory, even if their piece is not held.
 const HELD_MAX: u64 = 1 << 20;
 
-/// Receives what a [`TransactionExtractor`] finds.
+/// Receives the transactions that a [`TransactionExtractor`] finds.
 pub trait Extraction {
     /// A transaction that began with a GTID event.
     ///

@@ -72,7 +72,7 @@ impl PayloadStream {
     ///
     /// # Errors
     ///
-    /// Fields that are damaged or claim what can't be, with the offset of the payload event.
+    /// Fields that are damaged or claim an impossible size, with the offset of the payload event.
     pub fn front<'a>(&mut self, bytes: &'a [u8], expander: &mut Expander) -> Result<&'a [u8]> {
         if self.fields.is_some() {
             return Ok(bytes);
@@ -198,7 +198,7 @@ impl<V: EventVisitor<StoredChecksum, Error = Error>> EventVisitor<StoredChecksum
 ///
 /// # Errors
 ///
-/// The event's type, with what is allowed there.
+/// The event's type, with the types that are allowed there.
 pub fn check_inside(header: &EventHeader) -> Result<(), BinlogError> {
     let expected = match header.event_type {
         EventType::TRANSACTION_PAYLOAD => "no nested payload",

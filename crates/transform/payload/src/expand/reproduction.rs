@@ -100,7 +100,7 @@ impl Reproduction {
         self.compare();
     }
 
-    /// Drops what is the same on both sides.
+    /// Drops the bytes that are equal on both sides.
     fn compare(&mut self) {
         let both = self.made.len().min(self.wanted.len());
         self.differs |= self.made.get(..both) != self.wanted.get(..both);

@@ -162,7 +162,7 @@ impl<W: Write> PositionWriter<W> {
         Ok(())
     }
 
-    /// Ends the writing: hands everything on to what is written to.
+    /// Ends the writing: flushes everything to the underlying writer.
     pub fn finish(mut self) -> Result<()> {
         Ok(self.out.flush()?)
     }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use binlogz_scratch_file::Scratch;
 
-/// Memory shared by several spools: each takes what it needs, until it is used up.
+/// Memory shared by several spools: each takes as much as it needs, until it is used up.
 #[derive(Debug, Clone)]
 pub struct SpoolMemory(Arc<AtomicUsize>);
 
@@ -34,7 +34,7 @@ impl SpoolMemory {
 /// Memory is taken from the shared budget in steps of this size, so that appending stays cheap.
 const TAKE_SIZE: usize = 64 << 10;
 
-/// The most bytes that wait to be written to the file together: what is appended may be a few bytes each time.
+/// The most bytes that wait to be written to the file together: each append may have only a few bytes.
 const TAIL_SIZE: usize = 16 << 10;
 
 /// Append-only at first, then readable at any place.

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::transaction::candidate::{BodyPrefix, Candidate, OpenGtid};
 use crate::transaction::context::LogContext;
 
-/// Handles what a [`Scanner`] finds.
+/// Handles the transactions that a [`Scanner`] finds.
 pub(crate) trait Transactions {
     /// The next event after the GTID event of a transaction.
     fn event(&mut self, header: &EventHeader);

@@ -64,7 +64,7 @@ fn card(title: &str, note: &str, chart: Chart) -> Card {
     Card { title: title.to_owned(), note: note.to_owned(), is_wide: false, chart }
 }
 
-/// Bars in percent of what is the same on every machine: so that ours and published ones have one scale.
+/// Bars in percent of a value that is the same on every machine: so that ours and published ones have one scale.
 fn percent_bars(series: &[(&str, Paint)], rows: Vec<BarRow>) -> Chart {
     let series = series.iter().map(|(label, paint)| Series::new(*label, *paint)).collect();
     Chart::Bars(Bars { unit: Unit::Percent, series, rows, full: 100.0 })

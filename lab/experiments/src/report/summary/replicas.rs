@@ -66,7 +66,7 @@ fn headline(results: &Results) -> String {
     format!("{works} of {} replicas and readers follow a source that compresses", of_source().count())
 }
 
-/// Rows that arrive, by what is followed.
+/// Rows that arrive, by the stream that is followed.
 fn chart(results: &Results) -> Card {
     let rows = results.replicas.iter().map(|replica| {
         let with = match replica.with.as_str() {

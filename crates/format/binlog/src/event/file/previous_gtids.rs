@@ -23,8 +23,8 @@ impl PreviousGtidsEvent {
         Self::decode(frame.body())
     }
 
-    /// Reads a body without its checksum. Accepts only what a server writes, sorted and without empty
-    /// entries, so that the event is written back unchanged.
+    /// Reads a body without its checksum. Accepts only a set as servers write it, sorted and without empty entries, so
+    /// that the event is written back unchanged.
     pub fn decode(body: &[u8]) -> Result<Self> {
         let (gtid_set, format) = GtidSet::decode(body)?;
         let event = PreviousGtidsEvent { gtid_set, format };

@@ -77,7 +77,7 @@ impl<'a> TableMapEvent<'a> {
     }
 }
 
-/// Gives each column what a field says of it.
+/// Assigns the values of a field to the columns.
 fn deal_out<'a>(field: MetadataField<'a>, definitions: &mut [ColumnDefinition<'a>]) -> Result<()> {
     let any = |_: ColumnType| true;
     match field {

@@ -1,4 +1,4 @@
-//! The optional fields after a table map: what a reader needs to show rows as SQL would.
+//! The optional fields after a table map, which a reader needs to show rows as SQL would.
 //!
 //! ```text
 //! size field

@@ -79,7 +79,7 @@ impl<'a> QueryEvent<'a> {
         })
     }
 
-    /// Reads what follows the post-header (and the extra fields of a LOAD DATA statement).
+    /// Reads the fields after the post-header (and after the extra fields of a LOAD DATA statement).
     pub(in crate::event) fn read_variable_part(
         cursor: &mut Cursor<'a>,
         post_header: &QueryPostHeader,

@@ -26,8 +26,8 @@
 //!  129 xid                        u64                       (MariaDB)
 //! ```
 //!
-//! A code is one byte, followed by its value. There is no length, so an unknown code ends what can be read
-//! and the rest is kept raw. (Facts of MySQL 9.7.4's `Query_event`.)
+//! A code is one byte, followed by its value. There is no length, so nothing after an unknown code can be read: the rest
+//! is kept raw. (Facts of MySQL 9.7.4's `Query_event`.)
 
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};

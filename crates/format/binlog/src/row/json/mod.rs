@@ -1,9 +1,8 @@
 //! JSON columns: binary documents and the differences between two of them.
 //!
-//! [`JsonDocument`] is the column's bytes, unread. [`JsonValue`] is one value in it; containers are read
-//! element by element as they are walked. [`JsonDiffs`] is what a partial update logs instead of a document.
-//! [`JsonTree`] is a document with differences applied. Documents and trees write themselves as the server's
-//! own text.
+//! [`JsonDocument`] is the column's bytes, unread. [`JsonValue`] is one value in it; containers are read element by
+//! element as they are walked. [`JsonDiffs`] are the differences that a partial update logs instead of a document.
+//! [`JsonTree`] is a document with differences applied. Documents and trees write themselves as the server's own text.
 
 mod binary;
 mod diff;

@@ -233,7 +233,7 @@ fn archive_row(ListedArchive { place, coverage: covered, checks }: &ListedArchiv
     ]
 }
 
-/// How deep the last check looked, and what was found: `content`, `presence, damaged`.
+/// How deep the last check looked, and its result: `content`, `presence, damaged`.
 pub(in crate::cmd) fn check_cell(checks: &LastChecks) -> Cell {
     let damaged = if checks.damage().is_some() { ", damaged" } else { "" };
     checks.deepest().map_or("never".to_owned(), |check| format!("{}{damaged}", check.depth.name())).into()

@@ -84,7 +84,8 @@ impl Objects<'_> {
     }
 }
 
-/// The line that says what may be purged at the source, or why nothing may. `name` is the last archived log, at `path`.
+/// The line that says which logs may be purged at the source, or why none may. `name` is the last archived log, at
+/// `path`.
 ///
 /// # Errors
 ///

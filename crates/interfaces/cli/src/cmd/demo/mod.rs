@@ -36,7 +36,7 @@ const EXAMPLES: &str = "Examples:
 It needs a MySQL and a MariaDB of its own: `make demo` fetches them into a cache.
 MYSQL_BASEDIR=FOLDER names a MySQL that is installed.";
 
-/// Time to read what a step has said.
+/// Time to read the text of a step.
 const PAUSE: Duration = Duration::from_secs(4);
 
 /// Order 42 with others, in transactions that are compressed.

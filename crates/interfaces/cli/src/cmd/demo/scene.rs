@@ -142,7 +142,7 @@ impl Scene {
         datadir.join("binlog.000001").display().to_string()
     }
 
-    /// Runs binlogz in the demo's folder, and shows what is typed and said.
+    /// Runs binlogz in the demo's folder, and shows the command and its output.
     pub(super) fn run(&self, arguments: &[&str]) -> Result<()> {
         say!("\n$ binlogz {}", arguments.join(" "));
         self.shown(self.binlogz(arguments)?)
@@ -155,7 +155,7 @@ impl Scene {
         Ok(command)
     }
 
-    /// Runs a command to its end; what it prints is the user's.
+    /// Runs a command to its end; its output goes to the user.
     fn shown(&self, mut command: Command) -> Result<()> {
         let status = command.status().map_err(|error| Failure::of(&"binlogz", error))?;
         match status.success() {
@@ -300,7 +300,7 @@ impl Scene {
         say_order("mariadb", &row)
     }
 
-    /// Runs binlogz to its end, and returns what it prints.
+    /// Runs binlogz to its end, and returns its output.
     fn printed(&self, arguments: &[&str]) -> Result<Vec<u8>> {
         let output = self.binlogz(arguments)?.output();
         let output = output.map_err(|error| Failure::of(&"binlogz", error))?;

@@ -25,7 +25,7 @@ impl Target {
     }
 }
 
-/// The lines of a file of targets: a SERVER each; empty lines and what follows a `#` are passed over.
+/// The lines of a file of targets: a SERVER each; empty lines and text after a `#` are skipped.
 pub(super) fn read(text: &str) -> Result<Vec<String>, String> {
     let mut names: Vec<String> = Vec::new();
     for (line, number) in text.lines().zip(1..) {

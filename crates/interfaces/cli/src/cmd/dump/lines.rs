@@ -147,7 +147,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Writes what is left; the number of bytes that were written by then. `goes_on`: the next batch may write.
+    /// Writes the rest; returns the number of bytes written so far. `goes_on`: the next batch may write.
     pub(super) fn end(mut self, mut last: Vec<u8>, goes_on: bool) -> Result<u64, Unwritten> {
         self.write(&mut last)?;
         self.memory.give(last);

@@ -22,7 +22,7 @@ pub(super) struct LookedFor<'o> {
     has_truncate: bool,
     /// Where nothing more is shown may depend on any event.
     all: bool,
-    /// The requests that were met by what was left out.
+    /// The requests that the parts left out have met.
     pub(super) met: Met,
 }
 

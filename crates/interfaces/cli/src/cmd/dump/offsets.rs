@@ -31,7 +31,8 @@ use super::lines::Out;
 use super::tell_line;
 use crate::failure::{Failure, Result};
 
-/// How often the file is written at most: a sync takes milliseconds, and a restart repeats what came since.
+/// How often the file is written at most: a sync takes milliseconds, and a restart repeats the transactions since the
+/// last write.
 const INTERVAL: Duration = Duration::from_millis(200);
 /// Like a log's positions, the set is no secret.
 const MODE: u32 = 0o644;
@@ -151,7 +152,7 @@ impl Offsets {
 }
 
 impl Shared {
-    /// Notes what was handed over by now.
+    /// Notes the transactions that were handed over by now.
     fn tick(&mut self) {
         let handed_over = self.output.handed_over();
         while let Some((bytes, at, _)) = self.waiting.front()

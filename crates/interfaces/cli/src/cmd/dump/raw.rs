@@ -101,7 +101,7 @@ impl RawFile {
         Ok(RawFile { path, file, written: 0, whole: 0, received: 0, event_begin: 0, renamer })
     }
 
-    /// Copies what comes; returns which names occurred.
+    /// Copies the received bytes; returns which names occurred.
     fn copy(mut self, from: &mut RemoteFile<'_>) -> Result<Met> {
         let copied = self.copy_pieces(from);
         let finished = self.finish();
@@ -169,7 +169,7 @@ impl RawFile {
     }
 }
 
-/// Counts what is written.
+/// Counts the bytes written.
 struct Counted<'a> {
     out: &'a mut BufWriter<File>,
     written: &'a mut u64,

@@ -228,7 +228,7 @@ impl Row {
     }
 }
 
-/// The sources of a relay, and a row for what is wrong with the relay itself.
+/// The sources of a relay, and a row for the relay's own problems.
 pub(super) fn of_relay(target: &str, relay: &RelayDocument, now: u64) -> Vec<Row> {
     let mut rows: Vec<Row> = relay.sources.iter().map(|source| Row::of_source(target, source, now)).collect();
     let found = findings::of_relay(relay, now);

@@ -246,7 +246,7 @@ fn verb(direction: Direction) -> &'static str {
 /// The program's name for itself at servers.
 const PROGRAM_NAME: &str = "binlogz";
 
-/// Says what is left.
+/// Reports the changes that were left out.
 fn tell(summary: &Summary, selection: &Selection, direction: Direction) -> Exit {
     let verb = verb(direction);
     let Summary { rows_left, statements_left, .. } = *summary;

@@ -57,7 +57,7 @@ impl OutputArgs {
 }
 
 impl Checked {
-    /// Writes what was chosen.
+    /// Writes the chosen changes.
     pub(super) fn write(&self, script: Script<'_>) -> Result<Summary> {
         let failure = |error: io::Error| Failure::writing(&self.target, &error);
         let mut output = match self.format {
@@ -76,7 +76,7 @@ impl Checked {
         Ok(summary)
     }
 
-    /// Where what is left is named: the log itself may take standard output.
+    /// Where the changes that were left out are named: the log itself may take standard output.
     fn report(&self) -> Box<dyn Write> {
         if self.target == Target::Stdout { Box::new(io::stderr()) } else { Box::new(io::stdout()) }
     }

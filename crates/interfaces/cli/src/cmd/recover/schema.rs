@@ -63,8 +63,8 @@ impl CascadesArg {
 }
 
 impl SchemaArg {
-    /// Reads it; without it that of the server to which changes are applied, or of the one that has the logs, where there is
-    /// one. Of a server only these tables, all if there are none.
+    /// Reads the schema. If none is given, reads that of the server to which changes are applied, or of the one that has
+    /// the logs, if there is one. From a server it reads only these tables, or all if there are none.
     pub(super) fn read(
         &self,
         tables: &[(String, String)],

@@ -1,4 +1,4 @@
-//! `relay doctor`: says of a running relay why a replica lags or was refused, and what else is wrong.
+//! `relay doctor`: says why a replica of a running relay lags or was refused, and names the relay's other problems.
 
 use std::io::{self, Write};
 use std::path::PathBuf;

@@ -178,7 +178,7 @@ impl Store {
 }
 
 impl Source {
-    /// Option files first, then what was given here.
+    /// Option files first, then the options given here.
     fn connections(&self) -> Result<Vec<ConnectOptions>> {
         let failed = |error: &dyn std::fmt::Display| Failure::of(&"source", error);
         if self.servers.is_empty() {

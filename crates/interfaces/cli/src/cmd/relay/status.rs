@@ -72,7 +72,7 @@ fn is_cut_off(status: &Value) -> bool {
     matches!(status.pointer("/source/phase").and_then(Value::as_str), Some("connecting" | "waiting"))
 }
 
-/// All sources: for each a line, and what is wrong.
+/// All sources: for each a line, and its problems.
 fn several(status: &Value, sources: &[Value], sizes: SizesArg) -> String {
     let mut lines = Vec::new();
     for source in sources {

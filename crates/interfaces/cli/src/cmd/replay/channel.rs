@@ -93,7 +93,8 @@ pub(super) fn left(target: &mut Target) -> Result<Option<Before>> {
     }
 }
 
-/// Whether the account may set what is set meanwhile. Changes nothing. Nothing harmless tells whether it may have a channel.
+/// Whether the account may change the settings that recovery needs. Changes nothing. No harmless statement shows whether
+/// it may have a channel.
 pub(super) fn check_rights(target: &mut Target) -> Result<()> {
     let name = target.name.clone();
     target.ask("SET GLOBAL server_id = @@GLOBAL.server_id").map(drop).map_err(|error| {

@@ -26,7 +26,7 @@ use crate::failure::{Failure, Result, complain};
 use crate::format::Format;
 use crate::server_args::with_place;
 
-/// How long the private server may take for what it fetches from the source.
+/// How long the private server may take for the transactions it fetches from the source.
 const CATCH_UP_S: u32 = 3600;
 /// The channel of a replication that names none.
 const DEFAULT_CHANNEL: &str = "";
@@ -170,7 +170,7 @@ fn snapshot(source: &mut Target) -> Result<GtidSet> {
     Ok(gtids)
 }
 
-/// Fetches what the logs lack from the source itself, by replication, and no transaction more.
+/// Fetches the transactions that the logs lack from the source itself, by replication, and no transaction more.
 fn catch_up(sandbox: &mut Target, source: &mut Target, gtids: &GtidSet) -> Result<()> {
     let (user, password) = source.options.account().map_err(line)?;
     let (host, port) = match source.options.socket_path() {

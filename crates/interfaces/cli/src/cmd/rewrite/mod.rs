@@ -188,7 +188,7 @@ fn lost_parts(log: &LogPath, input: &Input) -> Result<Vec<LostRange>> {
     }
 }
 
-/// Reports what is missing from the output.
+/// Reports the part of the log that is missing from the output.
 fn warn_lost(log: &dyn Display, LostRange { range, damage, gtid, why }: &LostRange) {
     let place = if why.starts_with("at ") { String::new() } else { format!("at {damage}: ") };
     let transaction = gtid.map(|gtid| format!(", with transaction {gtid}")).unwrap_or_default();

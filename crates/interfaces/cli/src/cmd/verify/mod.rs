@@ -1,5 +1,5 @@
-//! `binlogz verify`: is a log what a server writes, to the last byte? Or, with `--same` ([`same`]), do two
-//! sequences of logs mean the same?
+//! `binlogz verify`: is a log as a server writes it, to the last byte? Or, with `--same` ([`same`]), do two sequences of
+//! logs mean the same?
 
 mod same;
 
@@ -195,7 +195,7 @@ struct ProblemReport {
 }
 
 impl Answer {
-    /// In a word, with what else should be known.
+    /// The verdict in a word, with other facts that should be known.
     fn in_words(&self) -> String {
         let answer = match (&self.error, self.ok) {
             (Some(_), _) => "can't be read",

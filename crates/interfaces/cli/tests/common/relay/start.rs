@@ -128,12 +128,12 @@ impl Configuration {
         self
     }
 
-    /// Archives what is closed in the folder `arc`.
+    /// Archives closed files in the folder `arc`.
     pub(crate) fn archive(self) -> Configuration {
         self.archive_to("arc")
     }
 
-    /// Archives what is closed there.
+    /// Archives closed files there.
     pub(crate) fn archive_to(self, to: &str) -> Configuration {
         Configuration { archive: format!("[archive]\nto = \"{to}\""), ..self }
     }

@@ -81,7 +81,7 @@ impl Client {
         }
     }
 
-    /// Whether it begins with what the tables hold, not with a place in the log.
+    /// Whether it begins with the contents of the tables, not with a place in the log.
     pub(crate) fn begins_with_a_snapshot(self) -> bool {
         matches!(self, Client::Debezium)
     }
@@ -91,7 +91,7 @@ impl Client {
         !matches!(self, Client::Canal { .. })
     }
 
-    /// Installs what it needs.
+    /// Installs the packages that it needs.
     pub(crate) fn command(self) -> Result<Command> {
         match self {
             Client::MysqlReplication => python("mysql_replication.py"),

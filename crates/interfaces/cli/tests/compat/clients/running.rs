@@ -22,7 +22,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// `state`: a folder for what it keeps itself.
+    /// Starts a client. `state`: a folder for its own files.
     pub(crate) fn start(
         client: Client,
         followed: Followed,
@@ -140,7 +140,7 @@ impl Seen {
         self.rows.len()
     }
 
-    /// Compares with what the source has.
+    /// Compares the rows it printed with the source's.
     pub(crate) fn verdict(mut self, source: &Rows) -> Verdict {
         for (id, row) in source {
             match self.rows.get(id) {

@@ -5,7 +5,7 @@
 //!        watch: health, status and the source's end, all the time
 //! ```
 //!
-//! * `fault` has what can happen; `hostile` the clients;
+//! * `fault` has the faults; `hostile` the clients;
 //! * `watch` sees whether health is red whenever receiving stands still;
 //! * `stored` reads the relay's files without its code;
 //! * `check` compares everybody with the source.
@@ -47,7 +47,7 @@ const BY_ITSELF: Duration = Duration::from_secs(60);
 pub(crate) const HANG: &str = "hang";
 /// Hostile connections at a time.
 const HOSTILE: usize = 200;
-/// Lines of the relay's log that are shown with what went wrong.
+/// Lines of the relay's log that are shown with a failure.
 const TAIL_LINES: usize = 25;
 
 /// Everybody in it.
@@ -94,7 +94,7 @@ impl World<'_> {
         self.folder.path("kept")
     }
 
-    /// Notes what went wrong, with all that helps to find out why.
+    /// Notes a failure, with everything that helps to find its cause.
     fn wrong(&mut self, what: &str) {
         let said = self.relay.said();
         let lines: Vec<_> = said.lines().collect();

@@ -90,7 +90,7 @@ impl Bucket {
         format!("{}/{path}", self.files.place())
     }
 
-    /// The names of what is not data.
+    /// The names of the files that are not data.
     fn control(&self) -> Result<Vec<String>> {
         let listed = self.files.list(CONTROL).map_err(failed)?;
         let prefix = format!("{CONTROL}/");
@@ -103,7 +103,7 @@ impl Bucket {
         Ok(self.history.into_last())
     }
 
-    /// Reads all manifests, and gives the names of what is not data.
+    /// Reads all manifests, and returns the names of the files that are not data.
     fn read_manifests(&mut self) -> Result<Vec<String>> {
         let last = format!("{CONTROL}/{LAST}");
         // Before the manifests are listed: another run may end meanwhile, and its record is never before its manifest.

@@ -26,10 +26,10 @@ use super::history::{RunHistory, run_mark};
 use super::manifest::Manifest;
 use crate::error::{Error, Result};
 
-/// The folder of what is not data.
+/// The folder of the files that are not data.
 const CONTROL: &str = "_binlogz";
 const VIEWS: &str = "views.sql";
-/// The record of the last run, in the folder of what is not data.
+/// The record of the last run, in the folder of the files that are not data.
 const LAST: &str = "last";
 
 /// Notes for the owner of a target.
@@ -41,7 +41,7 @@ pub(super) struct TargetNews {
     pub(super) is_taken_over: bool,
 }
 
-/// Refuses what was meant as an address, but would be made a folder.
+/// Refuses a text that was meant as an address, but would be made a folder.
 fn is_no_address(to: &Path) -> Result<()> {
     storage::refuse_addresses(&to.to_string_lossy()).map_err(|error| Error::Target(error.to_string()))
 }

@@ -60,7 +60,7 @@ pub(crate) struct Receiving<'a> {
     pub(crate) intake: &'a Intake,
     kept: &'a Lineage,
     pub(crate) batches: &'a Batches<'a>,
-    /// The end of the stored log, including what was handed to the store.
+    /// The end of the stored log, including bytes that were handed to the store.
     end: Option<Position>,
     /// The file's format description.
     head: Option<Head>,
@@ -312,7 +312,7 @@ impl<'a> Receiving<'a> {
         Ok(())
     }
 
-    /// Hands what was received to the store.
+    /// Hands the received transactions to the store.
     pub(crate) fn flush(&mut self) -> Result<()> {
         let size = self.spool.size();
         let (Some(end), Some(head)) = (&mut self.end, &self.head) else { return Ok(()) };

@@ -25,7 +25,7 @@ pub(super) fn checksum(variables: &Variables) -> Option<ChecksumAlgorithm> {
     }
 }
 
-/// Whether the client will acknowledge what it is sent.
+/// Whether the client will acknowledge transactions.
 pub(super) fn semi_sync(variables: &Variables) -> bool {
     variable(variables, "rpl_semi_sync_replica", "rpl_semi_sync_slave").is_some_and(|value| value != "0")
 }

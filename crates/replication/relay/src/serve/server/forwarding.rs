@@ -24,7 +24,7 @@ pub(super) enum Outcome {
     Here,
     /// The client has its answer, or it is pending.
     Answered,
-    /// The connection must end once what is pending is sent.
+    /// The connection must end once the pending bytes are sent.
     Over,
 }
 

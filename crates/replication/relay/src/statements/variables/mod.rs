@@ -3,7 +3,7 @@
 //! The input is an expression or an assignment (`binlogz_wire::statement`); the result is a value with its type, or the
 //! server's error.
 //!
-//! * `session` is what belongs to a client: its variables, default database and transaction;
+//! * `session` is a client's own state: its variables, default database and transaction;
 //! * `system` are the system variables: the source's values (`receive::source_variables`), and the relay's own where
 //!   it differs from its source;
 //! * `evaluate` finds the value of an expression: SELECT without a table;

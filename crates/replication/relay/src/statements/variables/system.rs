@@ -35,7 +35,7 @@ pub(crate) struct System {
 }
 
 impl System {
-    /// The relay's own values come from what is stored, so that the relay serves while the source is down.
+    /// The relay's own values come from the stored log, so that the relay serves while the source is down.
     pub(crate) fn of(statements: &Statements, kept: &Lineage) -> Result<Self> {
         let source = statements.intake.source_variables.get();
         let Some(now) = kept.store.positions() else { return Ok(System { source, own: BTreeMap::new() }) };

@@ -137,7 +137,7 @@ fn end_oldest(connections: &mut Vec<Connection>) {
 }
 
 impl Connection {
-    /// Does what is possible without waiting; `false` if the connection is finished.
+    /// Reads and writes as much as is possible without waiting; `false` if the connection is finished.
     fn go_on(&mut self, now: Instant, answer: &impl Fn(Option<&Request>) -> Vec<u8>) -> bool {
         loop {
             let step = match &mut self.state {

@@ -159,7 +159,7 @@ fn labels(replica: &ReplicaStatus) -> [(&'static str, String); 6] {
     ]
 }
 
-/// The label of a source; none for the only one, and for what belongs to none.
+/// The label of a source; none for the only one, and for metrics that belong to none.
 type SourceLabel = Vec<(&'static str, String)>;
 
 /// The label of a source of this name.

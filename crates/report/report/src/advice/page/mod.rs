@@ -13,7 +13,7 @@ use super::Advice;
 const TOP: usize = 12;
 
 impl Advice {
-    /// Writes the page; `name` says what was measured.
+    /// Writes the page; `name` names the measured logs or server.
     ///
     /// # Errors
     ///

@@ -289,7 +289,7 @@ fn print_apart(
     Ok(text)
 }
 
-/// Prints what was not yet shown of a log that ended.
+/// Prints the rest of a log that ended.
 ///
 /// # Errors
 ///

@@ -76,7 +76,7 @@ impl Transactions {
     }
 }
 
-/// The streams of a block's events that tell what is around rows.
+/// The streams of a block's events that have transactions and event headers.
 #[derive(Debug)]
 pub(super) struct Events {
     /// The types of all events, in order; how many were passed.
@@ -143,7 +143,7 @@ impl Events {
         Ok(Events { types: Numbers(types, 0), streams: by_type, last: Last::default(), query: None })
     }
 
-    /// Goes through the events up to one, by its number in the block, and returns what is around that.
+    /// Goes through the events up to one, by its number in the block, and returns that event's transaction and header.
     pub(super) fn pass_to(&mut self, event: usize, transactions: &mut Transactions) -> Result<Around> {
         while self.types.1 <= event {
             self.pass(transactions)?;

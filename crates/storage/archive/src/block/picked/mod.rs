@@ -6,7 +6,8 @@
 //! [`prepare()`] takes the streams, `gather` goes through the events in order and finds the images, and `fill` takes the
 //! values of each column. It is fast because each step loops over one kind of thing.
 //!
-//! - `prepare`: the streams of a block, and the rows events in it; `maps`: its table maps; `streams`: what is taken of a table
+//! - `prepare`: the streams of a block, and the rows events in it; `maps`: its table maps; `streams`: the streams of a
+//!   table
 //! - `around`: the transactions of a block, and the headers of its events
 //! - `gather`: goes through the events; `fill`: takes the values
 //! - `whole`: the same for a block that was unpacked as a whole; its rows are given in parts, if they are too many

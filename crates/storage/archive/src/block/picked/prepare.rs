@@ -49,7 +49,7 @@ pub(crate) struct Columns {
     pub(super) patterns: Vec<Pattern>,
     /// Rows events of the table, in order.
     pub(super) steps: Vec<Step>,
-    /// If it is picked what is around rows.
+    /// Events with transactions and headers, if these are picked.
     pub(super) events: Option<Events>,
     pub(super) tables: Vec<(PickedTable, TableStreams)>,
     /// Whether rows that are deleted have an image.

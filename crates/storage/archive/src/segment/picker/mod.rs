@@ -126,7 +126,7 @@ impl Object {
         }
     }
 
-    /// Picks out of a block in parts; returns what is known where it ends.
+    /// Picks out of a block in parts; returns the state where it ends.
     fn in_parts<T>(
         &self,
         number: u32,

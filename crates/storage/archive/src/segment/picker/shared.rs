@@ -53,7 +53,7 @@ struct State {
     kept: Kept,
     /// The blocks that are being picked, with the turn of the job that does it.
     under_way: BTreeMap<u32, u64>,
-    /// Nothing is wanted any more: what the caller would have gathered in order never will be.
+    /// The caller needs nothing more, so it will not gather the rest in order.
     is_over: bool,
 }
 

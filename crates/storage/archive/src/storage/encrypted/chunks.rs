@@ -85,7 +85,7 @@ fn refused(what: &'static str) -> Error {
     Error::damaged("cipher", format!("{what} refused"), "AES-256-GCM")
 }
 
-/// Encrypts what is written; [`Sealer::finish`] ends it.
+/// Encrypts the bytes written to it; [`Sealer::finish`] ends it.
 pub(super) struct Sealer<'a> {
     out: &'a mut dyn Write,
     cipher: Cipher,

@@ -72,7 +72,7 @@ impl Generations<'_> {
         Ok(())
     }
 
-    /// Writes down what was stored.
+    /// Writes down the generation that was stored.
     pub(super) fn note(&self, generation: u64) -> Result<()> {
         self.note_beside_key(generation);
         self.inner.put(OBJECT, &mut |out| {

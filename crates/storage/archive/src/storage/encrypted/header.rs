@@ -46,7 +46,7 @@ impl Header {
         Ok(Header { crc32: checksum(&key, &data_key), key, data_key, generation: Some(0) })
     }
 
-    /// Takes an encrypted manifest apart: the header, and what follows it.
+    /// Splits an encrypted manifest into the header and the bytes after it.
     pub(super) fn split(manifest: &[u8]) -> Result<(Header, &[u8])> {
         let (first, rest) = match manifest.strip_prefix(MARK) {
             Some(rest) => (MARK, Some(rest)),

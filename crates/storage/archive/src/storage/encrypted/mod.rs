@@ -25,7 +25,7 @@ use self::keys::{DataKey, OwnersKey};
 use crate::error::{Error, Result};
 use crate::storage::{COPY, ManifestBytes, ReadRange, Storage, Stored};
 
-/// A storage, and the key of what is in it.
+/// A storage, and the key of the objects in it.
 pub struct Encrypted<S> {
     inner: S,
     source: Option<KeySource>,

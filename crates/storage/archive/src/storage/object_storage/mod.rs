@@ -461,7 +461,7 @@ impl Storage for ObjectStorage {
 /// How often a manifest is sent: the layer below does not retry conditional requests.
 const MANIFEST_ATTEMPTS_MAX: u32 = 5;
 
-/// Whether we can't tell if the service did what it was asked.
+/// Whether we can't tell if the service executed the request.
 fn is_lost(error: &object_store::Error) -> bool {
     let mut source = std::error::Error::source(error);
     while let Some(error) = source {

@@ -16,10 +16,10 @@ use crate::storage::command;
 
 /// Credentials are not used this shortly before they expire.
 const SPARE: Duration = Duration::from_secs(300);
-/// A command is not asked again sooner than this, even if what it printed has expired already.
+/// A command is not asked again sooner than this, even if its credentials have expired already.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// A command, and what it printed last.
+/// A command, and its last credentials.
 pub(super) struct Process {
     command: String,
     known: Mutex<Option<(Arc<AwsCredential>, Option<Instant>)>>,

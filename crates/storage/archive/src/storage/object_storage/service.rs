@@ -36,7 +36,7 @@ const NAMES_WHO: [&str; 5] = [
 /// Classes from which an object is only read after it was asked for hours before.
 const OFFLINE: [&str; 2] = ["GLACIER", "DEEP_ARCHIVE"];
 
-/// A client, and what is known of its settings.
+/// A client, and the facts about its settings.
 pub(super) struct Client {
     pub(super) store: Arc<dyn ObjectStore>,
     /// No setting names credentials.

@@ -47,7 +47,7 @@ pub trait Measure {
     /// Counts a transaction without GTID event; its bytes are not passed on.
     fn without_gtid(&mut self);
 
-    /// Returns what was found since the last call.
+    /// Returns the figures since the last call.
     fn take(&mut self) -> Self::Part;
 }
 

@@ -11,8 +11,8 @@ use crate::read::input::Input;
 use crate::read::piece::{CutEvent, LargeSource, LargeUnit, LogPiece};
 
 impl Batcher {
-    /// A unit that does not fit into memory: looks for its end, keeping only what can't be read again. On
-    /// return the next unit is at the front of `pending`.
+    /// A unit that does not fit into memory: looks for its end, keeping only bytes that can't be read again. On return
+    /// the next unit is at the front of `pending`.
     pub(super) fn large(&mut self) -> Result<LogPiece, Error> {
         let offset = self.offset_of(0);
         let mut source = match &self.input {

@@ -38,7 +38,7 @@ impl Batcher {
         self.start(true)
     }
 
-    /// The format description at the front of what is pending.
+    /// The format description at the front of the pending bytes.
     pub(super) fn start(&mut self, magic: bool) -> Result<LogPiece, Error> {
         let offset = self.offset_of(0);
         let at = |error: Error| error.at(offset, Some(EventType::FORMAT_DESCRIPTION));

@@ -29,7 +29,7 @@ pub(super) fn version(program: &str) -> String {
     )
 }
 
-/// The options and what they are set to.
+/// The options and their values.
 pub(super) fn help(program: &str, options: &Options) -> String {
     let mut text = version(program);
     text.push_str("\nPrints binary logs as text, ready for the mysql client.\n\n");
