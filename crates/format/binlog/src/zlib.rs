@@ -23,7 +23,7 @@ pub(crate) enum Wrap {
     Raw,
 }
 
-/// The most bytes that a stream of so many bytes can expand to.
+/// The most bytes that a stream of this many bytes can expand to.
 pub(crate) fn expanded_size_max(size: usize) -> u64 {
     (size as u64).saturating_mul(RATIO_MAX)
 }

@@ -110,7 +110,7 @@ mod tests {
         }
     }
 
-    /// Takes so many bytes, then fails.
+    /// Takes this many bytes, then fails.
     struct Full(usize);
 
     impl Write for Full {

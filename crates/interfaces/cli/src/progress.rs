@@ -68,7 +68,7 @@ impl Progress {
         Self::of(name, size, (1, 1))
     }
 
-    /// A bar for the file with this number, of so many files; a spinner where `size` is not known.
+    /// A bar for the file with this number, of this many files; a spinner where `size` is not known.
     pub(crate) fn of(name: &dyn Display, size: Option<u64>, (number, all): (usize, usize)) -> Self {
         let (bar, template) = match size {
             Some(size) => (ProgressBar::new(size), OF_SIZE),

@@ -84,7 +84,7 @@ fn within_bounds(what: &str, command: Command) {
     within(what, MEMORY_MAX + WINDOW, command);
 }
 
-/// Runs a command that may take so many KiB.
+/// Runs a command that may take this many KiB.
 #[track_caller]
 fn within(what: &str, memory_max: u64, mut command: Command) {
     let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -203,7 +203,7 @@ const ROUNDS: usize = 3;
 /// Columns of each: half are integers, half are strings, all with long names.
 const COLUMNS: usize = 16;
 
-/// A log in which so many tables change in turn, each with its columns' names.
+/// A log in which this many tables change in turn, each with its columns' names.
 fn many_tables(count: usize) -> Vec<u8> {
     let mut log = LogBuilder::new(Release::MYSQL_9_7);
     let (mut types, mut metadata, mut names) = (Vec::new(), Vec::new(), Vec::new());

@@ -27,9 +27,9 @@ use crate::rows::operation;
 use crate::stream::Stream;
 use crate::table::column_name;
 
-/// A batch is passed on when it has so many rows,
+/// A batch is passed on when it has this many rows,
 const ROWS_MAX: usize = 8192;
-/// or its events so many bytes.
+/// or its events this many bytes.
 const BYTES_MAX: usize = 4 << 20;
 
 /// The row changes of a table. They can be taken once.

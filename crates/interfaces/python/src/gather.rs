@@ -18,9 +18,9 @@ use binlogz_flow::events::{EventPosition, UnreadChanges};
 use binlogz_flow::{EventSpan, LogStart, Walker};
 use binlogz_payload::Error as PayloadError;
 
-/// A batch is passed on when it has so many bytes,
+/// A batch is passed on when it has this many bytes,
 const BATCH_BYTES: usize = 512 << 10;
-/// or so many events.
+/// or this many events.
 const BATCH_EVENTS: usize = 4096;
 
 /// Room for a body that is kept for the next one.

@@ -207,7 +207,7 @@ fn timestamp<'py>(py: Python<'py>, time: Timestamp, style: Style) -> PyResult<Bo
     datetime(py, (year as u16, month, day), clock, micros, utc.as_deref())
 }
 
-/// Year, month and day, so many days after 1970 began.
+/// Year, month and day, this many days after 1970 began.
 fn civil(days: i64) -> (i32, u8, u8) {
     // Years that begin in March end with the leap day.
     let days = days + 719_468;

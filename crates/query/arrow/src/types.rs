@@ -315,7 +315,7 @@ fn double(value: &Value<'_>) -> Option<f64> {
     }
 }
 
-/// A number of so many digits after the point, without the point; `None`: it has more of them, or takes more than 128 bits.
+/// A number of this many digits after the point, without the point; `None`: it has more of them, or takes more than 128 bits.
 fn unscaled128(value: &Value<'_>, scale: i8) -> Option<i128> {
     let scale = u32::try_from(scale).ok()?;
     let Value::Decimal(number) = value else {
@@ -325,7 +325,7 @@ fn unscaled128(value: &Value<'_>, scale: i8) -> Option<i128> {
     number.unscaled()?.checked_mul(10i128.checked_pow(missing)?)
 }
 
-/// The digits of a number with so many after the point, without the point.
+/// The digits of a number with this many after the point, without the point.
 fn unscaled(value: &Value<'_>, scale: i8) -> Option<String> {
     let scale = usize::try_from(scale).ok()?;
     let (mut digits, after) = match value {

@@ -46,7 +46,7 @@ pub struct Standalone {
 }
 
 impl Standalone {
-    /// Starts an executor for each of these, with so many tasks at once.
+    /// Starts an executor for each of these, with this many tasks at once.
     ///
     /// # Errors
     ///

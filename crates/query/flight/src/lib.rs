@@ -61,7 +61,7 @@ const REQUESTS_MAX: usize = 32;
 const REQUEST_SIZE_MAX: usize = 16 << 20;
 /// Bytes of a request's headers.
 const HEADERS_SIZE_MAX: u32 = 32 << 10;
-/// Idle sessions are looked for so many times in the time that makes one idle.
+/// Idle sessions are looked for this many times in the time that makes one idle.
 const SWEEPS: u32 = 10;
 
 /// A server of logs.

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! of an address             some are free, then one comparison a second
-//! of an account, from       the same, for all addresses that have not logged in to it together; so many machines guess no
+//! of an account, from       the same, for all addresses that have not logged in to it together; this many machines guess no
 //! wherever                  faster, and those who know the password are not kept out by them
 //! ```
 //!
@@ -179,7 +179,7 @@ mod tests {
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
     const HOME: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
 
-    /// Guesses of many addresses, all at once; how many are compared within so many seconds.
+    /// Guesses of many addresses, all at once; how many are compared within this many seconds.
     fn compared(
         logins: &Logins,
         addresses: &[IpAddr],

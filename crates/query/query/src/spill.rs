@@ -20,7 +20,7 @@ use futures_util::{Stream, stream};
 /// Bytes that are read at once, of each of the files that are merged.
 const CHUNK: usize = 128 << 10;
 
-/// Where queries may hold so many bytes beside what reading takes, and put others.
+/// Where queries may hold this many bytes beside what reading takes, and put others.
 pub(crate) fn runtime_env(
     counted: usize,
     temporary: &Path,

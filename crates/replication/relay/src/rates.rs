@@ -97,7 +97,7 @@ impl Bucket {
         self.per_second = per_second;
     }
 
-    /// Takes so many bytes; the ticket that may have to wait.
+    /// Takes this many bytes; the ticket that may have to wait.
     fn take(&mut self, count: u64, now: Instant) -> u64 {
         self.advance(now);
         self.taken += count;
@@ -132,7 +132,7 @@ impl RateLimit {
         Some(self.limit.load(Ordering::Relaxed)).filter(|limit| *limit > 0)
     }
 
-    /// The ticket for so many bytes; `None`: there is no limit.
+    /// The ticket for this many bytes; `None`: there is no limit.
     fn take(&self, count: u64) -> Option<u64> {
         self.limit().map(|_| lock(&self.bucket).take(count, Instant::now()))
     }
@@ -171,7 +171,7 @@ impl Throttle {
         throttle
     }
 
-    /// Takes so many bytes; `None` if nobody need wait.
+    /// Takes this many bytes; `None` if nobody need wait.
     pub(crate) fn take(&self, count: usize) -> Option<Tickets> {
         let count = count as u64;
         let tickets = Tickets { own: self.own.take(count), shared: self.shared.take(count) };

@@ -183,7 +183,7 @@ fn transactions(log: &[u8]) -> Result<Vec<Transaction>> {
     Ok(transactions)
 }
 
-/// Seconds that so many threads need for all transactions: the median of [`ROUNDS`].
+/// Seconds that this many threads need for all transactions: the median of [`ROUNDS`].
 fn bound(
     threads: usize,
     transactions: &[Transaction],

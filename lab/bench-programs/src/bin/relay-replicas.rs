@@ -5,7 +5,7 @@
 //!
 //! REPLICAS (1000) connections of our own client, each a replica with a uuid of its own. They are idle for SECONDS (20),
 //! and are served the form FORM (received). Each checks that the log it gets goes on where it ended, across all
-//! connections. Run it where so many descriptors may be open (`ulimit -n`).
+//! connections. Run it where this many descriptors may be open (`ulimit -n`).
 
 #[path = "../relay_process.rs"]
 mod relay_process;

@@ -253,7 +253,7 @@ fn config(dir: &str, tables: &[String], accounts: &[String]) -> String {
     config
 }
 
-/// A relay that serves the last server's log as so many sources, none of which it can reach any more; and the end of that
+/// A relay that serves the last server's log as this many sources, none of which it can reach any more; and the end of that
 /// log: the file's number, and the offset.
 fn feeder(
     binlogz: &str,

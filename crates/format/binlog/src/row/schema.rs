@@ -278,7 +278,7 @@ impl TableSchemas {
         Self::one_of(1)
     }
 
-    /// No table maps. Of so many threads each has its own, and together they remember as much as one would.
+    /// No table maps yet, for one of this many threads: together they remember as many as one would alone.
     pub fn one_of(threads: usize) -> Self {
         let bytes_max = REMEMBERED_BYTES / threads.max(1);
         TableSchemas { tables: HashMap::new(), bytes: 0, bytes_max, forget_at: bytes_max, statement: 0 }

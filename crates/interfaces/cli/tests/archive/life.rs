@@ -162,7 +162,7 @@ struct S3 {
     faults: Arc<Faults>,
 }
 
-/// The faults of requests: each has one with a chance of one in so many.
+/// The faults of requests: each has one with a chance of one in this many.
 struct Faults {
     one_in: usize,
     random: Mutex<Random>,

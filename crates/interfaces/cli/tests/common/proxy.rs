@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Stands between relay and source: so many connections are cut, each after a random number of the source's bytes. Its port,
+/// Stands between relay and source: this many connections are cut, each after a random number of the source's bytes. Its port,
 /// and how many connections there were.
 pub(crate) fn cutting(to: u16, seed: u64, cuts: u64) -> (u16, Arc<AtomicU64>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

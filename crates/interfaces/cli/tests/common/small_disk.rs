@@ -32,7 +32,7 @@ impl SmallDisk {
         None
     }
 
-    /// From now on it has so many bytes.
+    /// From now on it has this many bytes.
     pub(crate) fn resize(&self, size: u32) {
         let size = format!("remount,size={size}");
         let status = Command::new("mount").args(["-o", &size]).arg(&self.0).status().unwrap();

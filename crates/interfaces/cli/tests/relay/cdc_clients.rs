@@ -40,7 +40,7 @@ fn program((tool, program): (&str, &str)) -> Option<PathBuf> {
     Some(Path::new(String::from_utf8(built.stdout).unwrap().trim()).join("bin").join(program))
 }
 
-/// Runs a client from a place, until it has delivered so many rows and says where to go on; then kills it.
+/// Runs a client from a place, until it has delivered this many rows and says where to go on; then kills it.
 fn rows_from(program: &Path, relay: &Relay, by: &str, place: &mut String, count: usize) -> Vec<String> {
     let log = tempfile::NamedTempFile::new().unwrap();
     let mut command = Command::new(program);

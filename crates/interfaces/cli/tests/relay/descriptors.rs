@@ -69,7 +69,7 @@ fn connections_never_take_the_descriptors_of_the_log() {
     assert_eq!(relay.phase(), "receiving");
 }
 
-/// The limits count with so many descriptors (`DESCRIPTORS_LOGGING_IN`, `DESCRIPTORS_LOGGED_IN`).
+/// The limits count with this many descriptors (`DESCRIPTORS_LOGGING_IN`, `DESCRIPTORS_LOGGED_IN`).
 #[test]
 fn a_connection_has_one_descriptor_and_a_dump_two_more() {
     let mysql = require_tool!(Tool::Mysql);

@@ -59,7 +59,7 @@ fn group(mysql: &'static Installed) -> Vec<MysqlSandbox> {
     members
 }
 
-/// Waits until a member sees so many of its group online.
+/// Waits until a member sees this many of its group online.
 fn are_online(member: &MysqlSandbox, count: usize) {
     let asked =
         "SELECT COUNT(*) FROM performance_schema.replication_group_members WHERE MEMBER_STATE = 'ONLINE'";

@@ -13,7 +13,7 @@ fn sizes() -> (u32, &'static [&'static str]) {
     }
 }
 
-/// The law for a relay with so many replicas, in KiB: 64 MiB, 256 KiB for each, and the pool of expanders with a window of
+/// The law for a relay with this many replicas, in KiB: 64 MiB, 256 KiB for each, and the pool of expanders with a window of
 /// level 3 each.
 fn memory_max(replicas: u64) -> u64 {
     (64 << 10) + 256 * replicas + 16 * (2 << 10)

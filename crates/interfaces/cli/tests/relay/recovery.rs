@@ -24,7 +24,7 @@ const LOCK_WAITS: &str = "SELECT COUNT(*) FROM performance_schema.data_lock_wait
 
 pub(crate) type Checksums = Vec<(String, String)>;
 
-/// A source with a dump from amid its workload, and the archive of its closed logs.
+/// A source with a dump taken in the middle of its workload, and the archive of its closed logs.
 pub(crate) struct Story {
     mysql: &'static Installed,
     source: MysqlSandbox,

@@ -42,7 +42,7 @@ const SILENT: &str = "SELECT count(*) FROM generate_series(1, 10000000) a, gener
 const TALKING: &str =
     "SELECT repeat('x', 100) FROM generate_series(1, 10000000) a, generate_series(1, 10000000) b";
 
-/// With so many queries at once, and time enough for a busy machine.
+/// With this many queries at once, and time enough for a busy machine.
 fn limits(queries: usize) -> StatementLimits {
     StatementLimits {
         memory: 1 << 28,
@@ -64,7 +64,7 @@ struct Serving {
 }
 
 impl Serving {
-    /// With so many queries at once. `has_accounts`: clients log in, as `reader`.
+    /// With this many queries at once. `has_accounts`: clients log in, as `reader`.
     fn start(has_accounts: bool, idle: Duration, queries_max: usize) -> Self {
         Self::with(has_accounts, idle, &limits(queries_max))
     }

@@ -88,7 +88,7 @@ impl Values {
         Ok(true)
     }
 
-    /// Appends so many NULLs.
+    /// Appends this many NULLs.
     pub fn extend_nulls(&mut self, count: usize) {
         match &mut self.0 {
             Builder::I8(builder) => builder.append_nulls(count),
@@ -121,7 +121,7 @@ fn append<T: ArrowPrimitiveType, const SIZE: usize>(
     builder.append_slice(&values.iter().map(|bytes| value(*bytes)).collect::<Vec<_>>());
 }
 
-/// Appends values of so many bytes.
+/// Appends values of this many bytes.
 fn fixed<'a, T: ArrowPrimitiveType, const SIZE: usize>(
     builder: &mut PrimitiveBuilder<T>,
     cells: impl Iterator<Item = Option<Cell<'a>>>,

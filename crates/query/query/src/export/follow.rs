@@ -63,7 +63,7 @@ struct Log {
 }
 
 impl Part {
-    /// Receives the transactions that are not among these, up to the end of the server's log, or until there are so many
+    /// Receives the transactions that are not among these, up to the end of the server's log, or until there are this many
     /// bytes and a transaction ends.
     ///
     /// # Errors

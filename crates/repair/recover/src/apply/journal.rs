@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! binlogz-journal 2 CHECKSUM SERVER     which changes, in which batches; the server's UUID
-//! commit ROWS THREAD POSITION LOG       a batch is about to be committed, with which so many rows are done: if it is, the
+//! commit ROWS THREAD POSITION LOG       a batch is about to be committed, with which this many rows are done: if it is, the
 //!                                       server's LOG has a transaction of THREAD after POSITION
 //! done ROWS                             it is committed
 //! undone                                it is not, as a later run found

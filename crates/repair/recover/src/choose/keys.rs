@@ -53,7 +53,7 @@ impl Selection {
         condition.and_then(|condition| spans(&condition.0, &is_key)).map_or(WantedKeys::All, WantedKeys::Some)
     }
 
-    /// Whether rows are wanted of which so many were inserted, updated and deleted.
+    /// Whether any rows are wanted, if this many were inserted, updated and deleted.
     pub fn wants(&self, inserted: u64, updated: u64, deleted: u64) -> bool {
         use super::Operation::{Delete, Insert, Update};
         let counts = [(Insert, inserted), (Update, updated), (Delete, deleted)];

@@ -12,7 +12,7 @@ use crate::table::{Table, TableColumn};
 
 /// The most characters of a value in text.
 const VALUE_LENGTH_MAX: usize = 200;
-/// Bytes of a value that have so many characters.
+/// Bytes of a value that have this many characters.
 const VALUE_SIZE_MAX: usize = 4 * VALUE_LENGTH_MAX + 4;
 /// The widest name after which values are aligned.
 const NAME_WIDTH_MAX: usize = 30;
@@ -41,7 +41,7 @@ struct Change<'t> {
     is_changed: bool,
 }
 
-/// The columns of which the log has a value, as SQL writes them; of long ones at least so many bytes.
+/// The columns of which the log has a value, as SQL writes them; of long ones at least this many bytes.
 fn changes<'t>(table: &'t Table, row: &Row<'_, '_>, size_max: usize) -> Vec<Change<'t>> {
     let shown = |image: Option<RowImage<'_, '_>>, column: &TableColumn| {
         let cell = image?.cell(column.index)?;

@@ -44,7 +44,7 @@ struct Writer<'o> {
     is_unchecked: bool,
 }
 
-/// A check reads whole tables: so many transactions may have one.
+/// A check reads whole tables: this many transactions may have one.
 const CHECKS_MAX: u64 = 16;
 /// The variables that are set back.
 const SAVED: [&str; 3] = ["time_zone", "sql_mode", "foreign_key_checks"];

@@ -215,7 +215,7 @@ pub(crate) fn push_shown(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'\'');
 }
 
-/// Appends a value for people: of a long one only its front, of at least so many bytes.
+/// Appends a value for people: of a long one only its front, of at least this many bytes.
 pub(crate) fn push_front(
     out: &mut Vec<u8>,
     column: &TableColumn,

@@ -39,7 +39,7 @@ const JUMP: u64 = 60;
 pub(crate) const SHOWN: Duration = Duration::from_secs(3600);
 /// A pause of more seconds is a long one.
 const PAUSE_LONG: u64 = 3600;
-/// A run's share of a log's closed files is one in so many, and at least one.
+/// A run's share of a log's closed files is one in this many, and at least one.
 const SHARE: usize = 8;
 /// The next run that takes its share comes after this.
 const SHARE_INTERVAL: Duration = Duration::from_secs(600);

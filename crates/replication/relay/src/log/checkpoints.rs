@@ -25,7 +25,7 @@ pub(crate) use self::noting::{Noting, SeenTransaction};
 use crate::form::Form;
 use crate::lock::lock;
 
-/// Bytes of the stored file between checkpoints: what a request may have to read in vain.
+/// Bytes of the stored file between checkpoints: a request may have to read and skip this much.
 pub(crate) const SPACING: u64 = 1 << 20;
 const SUFFIX: &str = ".places";
 /// A file of 4 GiB has 4,096 checkpoints; this leaves each more than a kilobyte for GTIDs. Anything beyond it is not

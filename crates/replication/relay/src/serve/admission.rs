@@ -29,7 +29,7 @@ const DESCRIPTORS_OF_SOURCE: usize = 40;
 /// How long a client that was greeted has before it may be sent away for another; at most, however long others take.
 const GRACE: Duration = Duration::from_secs(1);
 const GRACE_MAX: Duration = Duration::from_secs(5);
-/// The grace in times of the longest of so many recent logins.
+/// The grace in times of the longest of this many recent logins.
 const GRACE_FACTOR: u32 = 4;
 const RECENT: usize = 64;
 /// How soon to look again while nobody was greeted.
@@ -55,7 +55,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// These limits, lowered to what this many descriptors allow beside so many sources.
+    /// These limits, lowered to as many clients as this many descriptors allow, with this many sources.
     #[must_use]
     pub fn within(self, descriptors: u64, sources: usize) -> Limits {
         let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
@@ -70,7 +70,7 @@ impl Limits {
         Limits { connections_max, logging_in_max, ..self }
     }
 
-    /// How many descriptors the process needs for these limits and so many sources.
+    /// How many descriptors the process needs for these limits and this many sources.
     pub fn descriptors(&self, sources: usize) -> usize {
         let logging_in = self.logging_in_max.saturating_mul(DESCRIPTORS_LOGGING_IN);
         let logged_in = self.connections_max.saturating_mul(DESCRIPTORS_LOGGED_IN);

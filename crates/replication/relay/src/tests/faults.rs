@@ -23,7 +23,7 @@ use crate::receive::control::Phase;
 use crate::source::Source;
 
 const FAULTS: [Fault; 4] = [Fault::Eio, Fault::Enospc, Fault::Emfile, Fault::ShortWrite];
-/// One call in so many is tried, of each fault.
+/// One call in this many is tried, of each fault.
 const STRIDE: u64 = 16;
 /// Errors that one fault may cause before everything works again.
 const ERRORS_MAX: usize = 8;

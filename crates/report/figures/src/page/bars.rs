@@ -14,7 +14,7 @@ pub struct Bars {
     pub series: Vec<Series>,
     /// The rows.
     pub rows: Vec<BarRow>,
-    /// The value of the whole width, at the least.
+    /// The value that the whole width stands for, at least.
     pub full: f64,
 }
 

@@ -20,7 +20,7 @@ pub struct Lines {
     pub is_filled: bool,
     /// Whether each value has a dot.
     pub has_dots: bool,
-    /// The end of the axis, at the least.
+    /// The end of the axis, at least.
     pub full: f64,
 }
 

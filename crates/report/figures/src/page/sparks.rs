@@ -13,7 +13,7 @@ pub struct Sparks {
     pub of: String,
     /// The text if there is none.
     pub none: String,
-    /// The value of a line's height, at the least.
+    /// The value that a line's height stands for, at least.
     pub full: f64,
     /// The things watched.
     pub rows: Vec<SparkRow>,

@@ -60,7 +60,7 @@ struct OpenTransaction {
 }
 
 impl<'o> Printer<'o> {
-    /// A printer of the selected events of a log. It is one of so many workers.
+    /// A printer of the selected events of a log. It is one of this many workers.
     pub fn new(
         selection: &'o Selection,
         settings: &'o Settings<'o>,

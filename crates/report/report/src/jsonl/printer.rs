@@ -41,7 +41,7 @@ pub struct Printer<'o> {
 }
 
 impl<'o> Printer<'o> {
-    /// A printer of the selected events of a log, which is shown under this name. It is one of so many workers.
+    /// A printer of the selected events of a log, which is shown under this name. It is one of this many workers.
     pub fn new(selection: &'o Selection, name: &str, positions: Positions, workers: usize) -> Self {
         let mut line_begin = b"{".to_vec();
         push_text(&mut line_begin, "log", name);

@@ -51,7 +51,7 @@ impl From<io::Error> for Unprinted {
 }
 
 impl RowsPen {
-    /// A pen for one of so many workers.
+    /// A pen for one of this many workers.
     pub(super) fn new(workers: usize) -> Self {
         RowsPen {
             tables: Tables::one_of(workers),

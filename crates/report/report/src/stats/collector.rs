@@ -46,7 +46,7 @@ struct Open {
 
 impl Collector {
     /// A counter that keeps the `top` largest transactions. With `values` every value of every row is
-    /// decoded, to find invalid bytes. It is one of so many workers.
+    /// decoded, to find invalid bytes. It is one of this many workers.
     pub fn new(top: usize, values: bool, workers: usize) -> Self {
         Collector { tables: Tables::one_of(workers), decoder: RowDecoder::new(), named: None, top, values }
     }

@@ -138,7 +138,7 @@ impl<'a> Dealer<'a> {
         Ok(())
     }
 
-    /// Takes a length of so many bytes.
+    /// Takes a length of this many bytes.
     fn take_size(&mut self, prefix: usize) -> Result<usize> {
         let range = self.take(prefix)?;
         let bytes = self.log.get(range).unwrap_or_default();

@@ -250,7 +250,7 @@ fn unpack_zstd(from: &mut Taker<'_>, count: usize) -> Result<Vec<i64>> {
     Ok(numbers(&bytes, smallest))
 }
 
-/// Numbers above the smallest, of so many bytes each.
+/// Numbers above the smallest, of this many bytes each.
 fn above<const WIDTH: usize>(bytes: &[u8], smallest: i64) -> Vec<i64> {
     let (numbers, _) = bytes.as_chunks::<WIDTH>();
     let number = |bytes: &[u8; WIDTH]| {

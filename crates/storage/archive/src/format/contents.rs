@@ -570,7 +570,7 @@ impl Contents {
         plain
     }
 
-    /// Decodes the contents of an object of this version, whose index has so many blocks.
+    /// Decodes the contents of an object of this version, whose index has this many blocks.
     pub(crate) fn decode(bytes: &[u8], version: u32, blocks: usize) -> Result<Contents> {
         let mut front = Taker::new(bytes);
         let size = front.at_most(SIZE_MAX, "size of the contents")?;
@@ -578,11 +578,11 @@ impl Contents {
         Contents::decode_plain(&plain, version, blocks)
     }
 
-    /// Decodes contents that are not compressed, for an object of this version and an index of so many blocks.
+    /// Decodes contents that are not compressed, for an object of this version and an index of this many blocks.
     ///
     /// # Errors
     ///
-    /// Bytes that are no contents of so many blocks.
+    /// Bytes that are no contents of this many blocks.
     pub fn decode_plain(plain: &[u8], version: u32, blocks: usize) -> Result<Contents> {
         let mut from = Taker::new(plain);
         let has_definitions = version >= VERSION_DEFINITIONS;

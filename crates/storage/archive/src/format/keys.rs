@@ -138,7 +138,7 @@ impl Filter {
         Filter { bits, count, packed: out.bytes }
     }
 
-    /// Whether a filter of so many keys is of use within so many bytes.
+    /// Whether a filter of this many keys is of use within this many bytes.
     pub(crate) fn fits(count: u64, size_max: u64) -> bool {
         bits_within(count, size_max).is_some()
     }

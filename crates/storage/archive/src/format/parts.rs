@@ -244,7 +244,7 @@ mod tests {
         assert!(written(100_000) < 40 && written(500_000) < 90);
     }
 
-    /// How often a log is written if so many come one after the other.
+    /// How often a log is written if this many come one after the other.
     fn written(logs: usize) -> usize {
         let (mut parts, mut written) = (Vec::new(), 0);
         for _ in 0..logs / BATCH {

@@ -3,7 +3,7 @@
 //! there.
 //!
 //! ```text
-//! objects/last-check.json    {"checks":[…],"crc32":…}: a check of each depth at the most, the deepest first, and the CRC-32 of "checks"
+//! objects/last-check.json    {"checks":[…],"crc32":…}: a check of each depth at most, the deepest first, and the CRC-32 of "checks"
 //! ```
 //!
 //! A check replaces earlier ones that looked no deeper. One that looked deeper stays: the damage it found is not mended

@@ -27,7 +27,7 @@ pub enum Keep {
     Since(u32),
     /// The log with this transaction, and all after it.
     After(Gtid),
-    /// The newest logs whose objects have at most so many bytes together.
+    /// The newest logs whose objects have at most this many bytes together.
     Bytes(u64),
     /// All: only objects are deleted that no log is in.
     All,
@@ -149,7 +149,7 @@ fn sizes(stored: &[Stored]) -> Sizes<'_> {
     stored.iter().map(|object| (object.name.as_str(), object.size)).collect()
 }
 
-/// The deletions: so many of the first logs, and the objects that hold none of the others.
+/// The deletions: this many of the first logs, and the objects that hold none of the others.
 struct Pruning {
     logs: usize,
     objects: BTreeSet<ObjectName>,
@@ -191,7 +191,7 @@ fn first_with(files: &[FileEntry], gtid: &Gtid) -> Result<usize> {
     }
 }
 
-/// The first of the newest logs whose objects have at most so many bytes; at least the last log.
+/// The first of the newest logs whose objects have at most this many bytes; at least the last log.
 fn first_within(files: &[FileEntry], bytes: u64, sizes: &Sizes<'_>) -> usize {
     let (mut seen, mut all) = (BTreeSet::new(), 0u64);
     for (at, file) in files.iter().enumerate().rev() {

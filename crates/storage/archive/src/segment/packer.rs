@@ -105,7 +105,7 @@ impl Segment {
         Segment::with_size(level, PLAIN_MAX)
     }
 
-    /// An empty segment for so many plain bytes; a single block may have more.
+    /// An empty segment for this many plain bytes; a single block may have more.
     ///
     /// # Errors
     ///

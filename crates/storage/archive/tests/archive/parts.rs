@@ -31,7 +31,7 @@ fn read(storage: &dyn Storage) -> Manifest {
     Manifest::read(storage).unwrap().unwrap()
 }
 
-/// An archive of a log, and entries of so many more.
+/// An archive of a log, and entries of this many more.
 fn archive(storage: &dyn Storage, count: usize) -> Manifest {
     create(storage, &[LOG]).unwrap();
     let mut manifest = read(storage);

@@ -144,7 +144,7 @@ fn object(
     (proxy, object, bytes)
 }
 
-/// Requests that are held back until so many are on their way.
+/// Requests that are held back until this many are on their way.
 #[derive(Default)]
 struct Meeting {
     here: Mutex<usize>,

@@ -41,7 +41,7 @@ impl Tables {
         Self::default()
     }
 
-    /// No tables yet, for one of so many workers: together they remember as much as one would alone.
+    /// No tables yet, for one of this many workers: together they remember as much as one would alone.
     pub fn one_of(workers: usize) -> Self {
         Tables { schemas: TableSchemas::one_of(workers), ..Tables::default() }
     }

@@ -53,7 +53,7 @@ pub struct Summary {
     pub bytes_read: u64,
     /// Bytes of the log written.
     pub bytes_written: u64,
-    /// The log is in use: it ends inside an event, of which so many bytes are there.
+    /// The log is in use: it ends inside an event, of which this many bytes are there.
     pub cut: Option<CutEvent>,
 }
 

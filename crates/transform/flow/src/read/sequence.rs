@@ -40,7 +40,7 @@ pub struct LogFacts {
     pub created: u32,
     /// Relay logs begin anew with what their replica knows of its source.
     pub is_relay_log: bool,
-    /// Whether its writer had not closed it: its last transaction may not have come to be.
+    /// Whether its writer had not closed it: its last transaction may not have been committed.
     pub in_use: bool,
     /// The transactions before it; `None`: it does not say, as before MySQL 5.6 and in MariaDB.
     pub previous: Option<GtidSet>,

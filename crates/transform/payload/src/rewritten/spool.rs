@@ -226,7 +226,7 @@ fn from(bytes: &[u8], offset: u64) -> &[u8] {
     usize::try_from(offset).ok().and_then(|start| bytes.get(start..)).unwrap_or_default()
 }
 
-/// The first so many bytes, and the others.
+/// The first this many bytes, and the others.
 fn split(bytes: &[u8], count: u64) -> (&[u8], &[u8]) {
     bytes.split_at(usize::try_from(count).unwrap_or(usize::MAX).min(bytes.len()))
 }

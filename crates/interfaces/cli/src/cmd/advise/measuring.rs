@@ -88,7 +88,7 @@ impl Log {
 const SCAN_SHARE: f64 = 0.4;
 const WHOLE_FILE_SHARE: f64 = 0.5;
 
-/// The part of the budget that the sample gets at the least, however long the rest took.
+/// The part of the budget that the sample gets at least, however long the rest took.
 const SAMPLE_SHARE: f64 = 0.4;
 
 /// The share of the time, in an exact run of the time for compressing, that is spent on finding how much longer commits

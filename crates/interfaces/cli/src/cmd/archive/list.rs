@@ -145,7 +145,7 @@ impl List {
     }
 }
 
-/// The archives at a place and below it; there is one at the least.
+/// The archives at a place and below it; there is one at least.
 /// With a limit, object storage that doesn't answer is an error in that time.
 pub(in crate::cmd) fn archives_at(place: &Path, limit: Option<Duration>) -> Result<Vec<PathBuf>> {
     if storage::in_object_storage(place).is_none() && !place.exists() {

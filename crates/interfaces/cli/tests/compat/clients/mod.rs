@@ -47,8 +47,8 @@ fn rows_of(source: &MysqlSandbox) -> running::Rows {
     printed.lines().map(|line| (line.split('\t').next().unwrap().parse().unwrap(), line.to_owned())).collect()
 }
 
-/// Begins, follows while rows are written, is killed amid them, and goes on where it was after more were written. Gives the rows
-/// that the source has in the end, or why the client does not get there.
+/// Begins a client, which follows while rows are written, is killed in between, and goes on where it was after more were
+/// written. Returns the rows that the source has in the end, or why the client does not get there.
 fn follows(
     client: Client,
     source: &MysqlSandbox,

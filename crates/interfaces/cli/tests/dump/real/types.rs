@@ -3,7 +3,7 @@
 /// How the value of a column is asked of the server, and how it is compared with a line's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
-    /// A whole number of so many bits, unsigned or not.
+    /// A whole number of this many bits, unsigned or not.
     Integer {
         bits: u32,
         unsigned: bool,
@@ -22,7 +22,7 @@ pub(super) enum Class {
     Moment,
     Text,
     Bytes,
-    /// BINARY and the types that are stored like it, of so many bytes.
+    /// BINARY and the types that are stored like it, of this many bytes.
     Padded(usize),
     Enum,
     Set,

@@ -38,7 +38,7 @@ fn pause(silent: Duration, heartbeat_period: Option<Duration>, is_watched: bool)
 }
 
 impl Sender<'_> {
-    /// Waits until more is durable, until there are more than so many wakes, or until the next check is due.
+    /// Waits until more is durable, until there are more than this many wakes, or until the next check is due.
     pub(super) fn wait(&mut self, durable: Option<Position>, wakes: u64) -> Result<()> {
         let acknowledges = self.dump.semi_sync.as_ref().and_then(SemiSync::patience);
         let patience = match acknowledges {

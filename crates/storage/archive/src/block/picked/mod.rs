@@ -151,7 +151,7 @@ const ROW_MEMORY: usize = size_of::<[RowImage; 2]>();
 const MEMORY_FACTOR: usize = 32;
 const MEMORY_SMALL: usize = 1 << 20;
 
-/// Memory that the values of a block of so many plain bytes may take all at once.
+/// Memory that the values of a block of this many plain bytes may take all at once.
 pub(crate) fn memory_max(size: usize) -> usize {
     size.saturating_mul(MEMORY_FACTOR).saturating_add(MEMORY_SMALL)
 }
@@ -272,7 +272,7 @@ impl PickedTable {
         self.new_images(1, leaves)
     }
 
-    /// The number of the first of so many new images.
+    /// The number of the first of this many new images.
     fn new_images(&mut self, count: usize, leaves: bool) -> Result<u32> {
         let first = u32::try_from(self.image_count).map_err(|_| too_many())?;
         self.image_count += count;

@@ -18,7 +18,7 @@ impl Numbers {
         next.ok_or_else(ended)
     }
 
-    /// The next numbers, so many.
+    /// The next numbers, as many as `count`.
     pub(super) fn take(&mut self, count: usize) -> Result<&[i64]> {
         let from = self.1;
         self.1 += count;

@@ -38,7 +38,7 @@ impl Cells {
         Cells { form, states: Vec::new(), bytes: Vec::new(), ends: Vec::new(), texts_max: u32::MAX }
     }
 
-    /// Makes room for so many images.
+    /// Makes room for this many images.
     pub(super) fn reserve(&mut self, images: usize) {
         self.states.reserve_exact(images);
         match self.stride() {

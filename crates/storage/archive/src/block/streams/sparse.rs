@@ -256,7 +256,7 @@ impl<'a> SparseStreams<'a> {
 /// More columns back than any packer's partner is.
 const PARTNERS_MAX: usize = 1 << 12;
 
-/// The partner that is so many columns back.
+/// The partner that is this many columns back.
 fn partner_of(before: &[usize], back: u64) -> Result<Option<usize>> {
     if back == 0 {
         return Ok(None);

@@ -35,7 +35,7 @@ const END: usize = SALT + MAGIC.len();
 /// The purpose that keys of objects are derived for.
 const PURPOSE: &[u8] = b"binlogz archive object";
 
-/// The number of plain bytes in so many encrypted ones. Files that a killed run left may be shorter than any that is
+/// The number of plain bytes in this many encrypted ones. Files that a killed run left may be shorter than any that is
 /// whole.
 pub(super) fn plain_size(size: u64) -> u64 {
     let body = size.saturating_sub(END as u64);

@@ -135,7 +135,7 @@ impl Write for Counting {
     }
 }
 
-/// Bytes, so many zeros, bytes.
+/// Bytes, this many zeros, bytes.
 struct WithZeros {
     front: Vec<u8>,
     zeros: u64,
