@@ -1,4 +1,5 @@
-//! Repeats the public experiments on binary log transaction compression, on any server, beside the published figures.
+//! Repeats the public experiments on binary log transaction compression, on any server, and shows the results with the
+//! published figures.
 //!
 //! ```text
 //! preset/   what is run, as data: settings × steps, repeated

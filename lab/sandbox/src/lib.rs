@@ -1,5 +1,5 @@
-//! Private servers beside the system's own: `bench --sandbox` runs its experiments on them, and binlogz's tests run on
-//! them.
+//! Private servers, apart from the system's own: `bench --sandbox` runs its experiments on them, and binlogz's tests run
+//! on them.
 //!
 //! * [`tool`] finds MySQL and MariaDB of several versions, sysbench, zstd and a change-data-capture client in prefixes of their own;
 //! * [`server`] runs sandboxed servers from them, with replicas;

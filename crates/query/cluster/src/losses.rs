@@ -1,6 +1,6 @@
 //! Ends the queries that run when an executor is lost. Ballista itself would go on. It repeats the stage whose inputs are
 //! gone, but keeps the rows that the stage's tasks have already passed on to the next one, so these rows are counted
-//! twice (55.0, `ExecutionGraph::rollback_running_stage`). The client begins such a query anew (`query::retry`).
+//! twice (55.0, `ExecutionGraph::rollback_running_stage`). The client starts such a query again (`query::retry`).
 //!
 //! Whenever the scheduler loses an executor it calls [`ClusterState::remove_executor`], and begins to repeat only after
 //! that, so our message comes first in its queue. A result that can't be fetched leads to the same repetition; a setting

@@ -41,7 +41,7 @@ impl QueryPlanner for QuotedPlanner {
 ///
 /// # Errors
 ///
-/// None that is known: nothing is planned anew.
+/// None is known: nothing is planned again.
 pub fn quoted(plan: LogicalPlan) -> Result<LogicalPlan> {
     // From the leaves up: looking for the subqueries of a node reads its columns, which have to fit still.
     let sent = plan.transform_up_with_subqueries(|node| match node {

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! of an address             some are free, then one comparison a second
-//! of an account, from       the same, for all addresses that have not logged in to it together; this many machines guess no
+//! of an account, from       the same, for all addresses that have not logged in to it together; so many machines guess no
 //! wherever                  faster, and those who know the password are not kept out by them
 //! ```
 //!

@@ -22,7 +22,7 @@ const HELD_MAX: usize = 1000;
 /// Between two columns.
 const COLUMN_GAP: usize = 2;
 
-/// Columns that a value has at least beside its name.
+/// Columns that a value has at least, in addition to its name.
 const VALUE_MIN: usize = 24;
 
 /// The columns of EXPLAIN's answer.

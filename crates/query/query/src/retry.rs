@@ -1,4 +1,4 @@
-//! Begins queries anew after two kinds of failure, as long as no rows were passed on.
+//! Starts queries again after two kinds of failure, as long as no rows were passed on.
 //!
 //! - Too little memory: DataFusion's fastest join holds one of the tables, and a sort with a limit holds as many rows;
 //!   both end if that doesn't fit. On the second attempt joins sort both tables, and all rows are sorted, in temporary
@@ -23,7 +23,8 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 
 use crate::error::is_of_lost_executor;
 
-/// How often a query begins anew after the loss of an executor: several may be lost at once, and each is missed by itself.
+/// How often a query starts again after the loss of an executor: several may be lost at once, and each is missed by
+/// itself.
 const LOSSES_MAX: usize = 3;
 /// Rows of a batch: the sorts of both tables in all partitions have several at once.
 const ROWS_SORTED: usize = 1024;

@@ -20,7 +20,8 @@ use futures_util::{Stream, stream};
 /// Bytes that are read at once, of each of the files that are merged.
 const CHUNK: usize = 128 << 10;
 
-/// Where queries may hold this many bytes beside what reading takes, and put others.
+/// The environment of queries that may hold this many bytes, in addition to those that reading takes; the rest goes to
+/// temporary files.
 pub(crate) fn runtime_env(
     counted: usize,
     temporary: &Path,

@@ -115,7 +115,7 @@ pub fn find(path: &Path) -> io::Result<Option<Archived>> {
     }
 }
 
-/// Opens an archive anew when it is named next: one that was opened long ago may have changed.
+/// Opens an archive again when it is named next: one that was opened long ago may have changed.
 pub fn forget(archive: &Path) {
     let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
     opened.retain(|(there, _)| there != archive);

@@ -34,7 +34,7 @@ const NOISE_MAX: f64 = 2.0;
 /// How nice a server is that gives way, and its load: most.
 const NICE: i32 = 19;
 
-/// The load beside the quiet source, which writes as fast as it can.
+/// The load on another source than the quiet one, which writes as fast as it can.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Noise {
     None,

@@ -4,7 +4,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::server::session::Session;
 
-/// Files and sockets that a process needs beside its connections.
+/// Files and sockets that a process needs in addition to its connections.
 const BESIDE: u64 = 100;
 
 /// Enough for all presets at scale 10.

@@ -54,12 +54,12 @@ pub struct MariadbSandbox {
 is_a_server!(MariadbSandbox);
 
 impl MariadbSandbox {
-    /// Starts 10.11 with these options beside its own, as in `("binlog-format", "ROW")`.
+    /// Starts 10.11 with these options in addition to its own, as in `("binlog-format", "ROW")`.
     pub fn start(options: &[(&str, &str)]) -> Result<MariadbSandbox> {
         Self::start_version(Tool::Mariadb, options)
     }
 
-    /// Starts [`Tool::Mariadb`] or [`Tool::Mariadb114`] with these options beside its own.
+    /// Starts [`Tool::Mariadb`] or [`Tool::Mariadb114`] with these options in addition to its own.
     pub fn start_version(version: Tool, options: &[(&str, &str)]) -> Result<MariadbSandbox> {
         let installed = version.find()?;
         let mut server = Server::new(installed, "mariadbd", "mariadb")?;

@@ -47,7 +47,7 @@ pub struct Mysql56Sandbox {
 is_a_server!(Mysql56Sandbox);
 
 impl Mysql56Sandbox {
-    /// Starts it with these options beside its own, as in `("gtid-mode", "OFF")`. MariaDB's client speaks to it.
+    /// Starts it with these options in addition to its own, as in `("gtid-mode", "OFF")`. MariaDB's client speaks to it.
     pub fn start(options: &[(&str, &str)]) -> Result<Mysql56Sandbox> {
         let installed = Tool::Mysql56.find()?;
         let client = Tool::Mariadb.find()?;

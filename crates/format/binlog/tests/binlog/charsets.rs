@@ -172,7 +172,7 @@ fn only(text: Option<Cow<'_, str>>) -> Option<char> {
     characters.next().filter(|_| characters.next().is_none())
 }
 
-/// Item 15 of issue 42. With `UPDATE_CHARSETS=1` it writes the tables anew: scripts/make-charsets.sh.
+/// Item 15 of issue 42. With `UPDATE_CHARSETS=1` it writes the tables again: scripts/make-charsets.sh.
 #[test]
 fn every_code_of_the_multi_byte_charsets_is_the_servers() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);

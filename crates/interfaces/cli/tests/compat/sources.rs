@@ -1,4 +1,4 @@
-//! Servers as the relay's source: MySQL 9.7 follows it in each form, and the server itself beside that.
+//! Servers as the relay's source: MySQL 9.7 follows the relay in each form, and the server itself for comparison.
 
 use std::time::{Duration, Instant};
 

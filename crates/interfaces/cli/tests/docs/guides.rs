@@ -58,7 +58,7 @@ fn one_look_at_a_fleet() {
 /// Between the output of two blocks of a tour.
 const MARK: &str = "=== of the next block";
 
-/// A tour with the output of its commands written anew.
+/// A tour with the present output of its commands.
 fn toured(page: &str, text: &str) -> String {
     let mut parts = text.split("\n```sh tour\n");
     let before = parts.next().unwrap();

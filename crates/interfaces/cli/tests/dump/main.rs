@@ -1,4 +1,4 @@
-//! `binlogz dump` beside the real mysqlbinlog, and its lines: JSON, row changes as other programs write them.
+//! `binlogz dump` compared with the real mysqlbinlog, and its lines: JSON, row changes as other programs write them.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 

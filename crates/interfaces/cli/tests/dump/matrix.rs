@@ -1,5 +1,5 @@
-//! `dump` beside the real mysqlbinlog: the same bytes on stdout, the same exit code, the same files of
-//! LOAD DATA, for every option that changes them.
+//! `dump` compared with the real mysqlbinlog: the same bytes on stdout, the same exit code, the same files of LOAD DATA,
+//! for every option that changes them.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Drivers' questions before they dump: the relay answers as its source does, beside the same connection to the source.
+//! Drivers' questions before they dump: the relay answers as its source does, compared with a connection to the source.
 
 use std::collections::BTreeSet;
 

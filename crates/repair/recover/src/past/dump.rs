@@ -30,7 +30,7 @@ pub enum DumpPlace {
     Position(String, u64),
 }
 
-/// A table in a dump, as far as it is described beside its rows.
+/// A table in a dump: its description, without its rows.
 #[derive(Debug)]
 pub struct DumpedTable {
     pub(super) database: String,

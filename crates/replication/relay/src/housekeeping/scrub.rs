@@ -14,7 +14,7 @@
 //! whole 1699500000          when the last pass began that has read everything; without this line none has
 //! ```
 //!
-//! The file is written after each file of a log, in the log's directory. If it is lost, a pass begins anew.
+//! The file is written after each file of a log, in the log's directory. If it is lost, a pass starts again.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};

@@ -22,7 +22,7 @@ pub(crate) trait Connection {
     /// Sends all bytes at once.
     fn send(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Compressed packets are numbered anew: after an event that is to be acknowledged, as the server does it.
+    /// Restarts the numbers of compressed packets: after an event that is to be acknowledged, as the server does it.
     fn restart_numbering(&mut self) {}
 }
 

@@ -1,4 +1,4 @@
-//! Tells the threads of a source that the source is no longer wanted: it was removed, or begins anew with other
+//! Tells the threads of a source that the source is no longer wanted: it was removed, or starts again with other
 //! settings. They look here between their rounds.
 
 use std::sync::{Condvar, Mutex, PoisonError};

@@ -71,7 +71,7 @@ const BEGAN: u64 = 1_700_000_000;
 struct Clocked {
     disk: SimulatedDisk,
     relay: Option<Source>,
-    /// Seconds by the monotonic clock, which begins anew with each relay.
+    /// Seconds by the monotonic clock, which starts at zero with each relay.
     passed: u64,
     started: Instant,
     wall: u64,

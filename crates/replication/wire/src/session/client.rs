@@ -107,7 +107,7 @@ impl ClientSession {
         self.affected_rows
     }
 
-    /// Takes the rows of the answer that have come so far, at `now`: the answer's deadline begins anew.
+    /// Takes the rows of the answer that have come so far, at `now`: the answer's deadline starts again.
     pub fn take_rows(&mut self, now: Duration) -> Vec<Row> {
         let State::Asking(answer) = &mut self.state else { return Vec::new() };
         self.waiting_since = now;

@@ -1,4 +1,5 @@
-//! The kind of a statement and its table, from its first words: for canal, which names them beside the statement's text.
+//! The kind of a statement and its table, from its first words: for canal, which names them in addition to the
+//! statement's text.
 
 /// A kind, by canal's name for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -356,8 +356,8 @@ struct Pool {
     groups: Vec<usize>,
 }
 
-/// Longer columns are coded alone: what a column costs beside its values no longer matters, and its table's own columns
-/// are better partners.
+/// Longer columns are coded alone: a column's own cost no longer matters then, and its table's own columns are better
+/// partners.
 const POOLED_NUMBERS_MAX: usize = 512;
 const POOLED_BYTES_MAX: usize = 16 << 10;
 /// Fewer columns than this are not pooled.

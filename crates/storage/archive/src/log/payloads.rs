@@ -46,7 +46,7 @@ impl Codec {
     pub(crate) const DEFAULT: Codec =
         Codec { library: Library::Linked, recipe: Recipe::Sized, level: LEVEL_DEFAULT };
 
-    /// Library and recipe, as the manifest names them beside the level.
+    /// Library and recipe, as the manifest names them; it has the level, too.
     pub(crate) fn name(self) -> String {
         let library = self.library;
         match self.recipe {

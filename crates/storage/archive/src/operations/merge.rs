@@ -28,7 +28,7 @@ use crate::storage::{LogName, ObjectName, Storage, Stored};
 /// The result of a merge.
 #[derive(Debug, Default)]
 pub struct Merged {
-    /// How many logs were packed anew.
+    /// How many logs were packed again.
     pub logs: usize,
     /// The objects that they were in.
     pub before: Vec<Stored>,
@@ -68,7 +68,7 @@ pub fn plan(manifest: &Manifest) -> Vec<Vec<FileEntry>> {
     runs
 }
 
-/// Merges. `told` gets each log before it is packed anew, and after what is given back is ready.
+/// Merges. `told` gets each log before it is packed again, and after the returned objects are ready.
 ///
 /// # Errors
 ///

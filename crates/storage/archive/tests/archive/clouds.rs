@@ -23,7 +23,7 @@ fn is_whole(storage: &dyn Storage, names: &[&str]) {
     assert!(problems.iter().all(|problem| problem.contains(": gap: ")), "{problems:?}");
 }
 
-/// The life of an archive, opened anew for each step as by runs of their own.
+/// The life of an archive, which is opened again for each step, as by separate runs.
 fn lives(open: &dyn Fn(&str) -> Box<dyn Storage>) {
     let stale = manifest(&open("arc"));
     for name in LOGS {

@@ -188,7 +188,7 @@ fn files_rotate_between_transactions_and_clocks_begin_anew() {
     assert_eq!(files[4], HEAD);
 }
 
-/// As a replica's statistics: received transactions are listed beside its own commits.
+/// A replica's statistics: received transactions are listed separately from its own commits.
 #[test]
 fn received_transactions_are_counted_apart() {
     let engine = open(MemoryStorage::new(), &[ON]);

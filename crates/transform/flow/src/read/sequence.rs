@@ -38,7 +38,7 @@ pub struct LogFacts {
     pub server_id: Option<u32>,
     /// When its format description was written, in seconds since 1970.
     pub created: u32,
-    /// Relay logs begin anew with what their replica knows of its source.
+    /// Whether it is a relay log: each begins with the facts that its replica knows of the source.
     pub is_relay_log: bool,
     /// Whether its writer had not closed it: its last transaction may not have been committed.
     pub in_use: bool,

@@ -209,7 +209,7 @@ impl<'w> OfWhole<'w> {
         }
     }
 
-    /// Passes on what there is, and begins anew with the same tables.
+    /// Passes on the rows so far, and starts again with the same tables.
     fn pass_on(&mut self) -> bool {
         let tables = self.picked.tables.iter().map(PickedTable::anew).collect();
         let picked = std::mem::replace(&mut self.picked, Picked { tables, ..Picked::default() });
