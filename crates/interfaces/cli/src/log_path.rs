@@ -44,7 +44,7 @@ impl LogPath {
         self.open_input(keyring).map_err(|error| Failure::with_encryption(self, &error))
     }
 
-    /// Opens the log without the parts of an archived log of which nothing is wanted.
+    /// Opens the log without the parts of an archived log that the caller doesn't need.
     pub(crate) fn open_part(
         &self,
         keyring: Option<&Keyring>,

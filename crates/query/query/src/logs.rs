@@ -354,7 +354,7 @@ impl Logs {
         self.logs.get(index).map_or("", |log| &log.name)
     }
 
-    /// Opens a log without the parts of which nothing is wanted; an encrypted one with a key of the keyring.
+    /// Opens a log without the parts that the query doesn't need; an encrypted one with a key of the keyring.
     pub(crate) fn open(
         &self,
         index: usize,
@@ -363,8 +363,8 @@ impl Logs {
         self.open_parts(index, is_wanted).map(|(input, _)| input)
     }
 
-    /// Opens a log as [`Self::open`] does, and says whether everything is there: also the parts of which nothing is
-    /// wanted, if the log can't be given without them.
+    /// Opens a log as [`Self::open`] does, and says whether everything is there: also the parts that the query doesn't
+    /// need, if the log can't be given without them.
     pub(crate) fn open_parts(
         &self,
         index: usize,

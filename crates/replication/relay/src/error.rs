@@ -50,7 +50,7 @@ pub enum Error {
     /// The source's log is not the one stored here.
     #[error("{0}")]
     Lineage(String),
-    /// The source is a server of which the relay knows that it can't follow it.
+    /// The source is a server that the relay can't follow.
     #[error("{0}")]
     Unfollowable(String),
     /// The source's stream does not continue where the stored log ends.
@@ -222,7 +222,7 @@ impl Error {
         }
     }
 
-    /// The stored file of which bytes are bad.
+    /// The stored file with bad bytes.
     pub(crate) fn stored_file(&self) -> Option<&str> {
         match self {
             Error::Stored { file, .. } | Error::Store(binlogz_store::Error::Damaged { file, .. }) => {

@@ -105,7 +105,7 @@ pub struct SourceOptions {
 /// Closed logs that are served without a source.
 #[derive(Debug, Clone)]
 pub struct ServedLogs {
-    /// The logs, of which the last one is in the relay's directory.
+    /// The logs; the last one is in the relay's directory.
     pub logs: Arc<ClosedLogs>,
     /// How much of the others may be on disk at a time.
     pub bring_back: BringBack,

@@ -55,13 +55,13 @@ pub trait LinePrinter {
         flush: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<Flow, E>;
 
-    /// The transactions of which all lines were made since it was last asked, as far as they have GTIDs.
+    /// The transactions whose lines were completed since the last call, as far as they have GTIDs.
     fn take_finished(&mut self) -> Finished {
         Finished::default()
     }
 }
 
-/// Transactions of which all lines were made.
+/// Transactions whose lines were all made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Finished {
     /// GTIDs of the transactions.

@@ -56,7 +56,7 @@ impl LineRoom {
 /// The longest integer: `-9223372036854775808 (9223372036854775808)`.
 const INTEGER_MAX: usize = 48;
 
-/// The digits of which there may be 24, although no number has more than 20.
+/// Room for 24 digits, although no number has more than 20.
 const UNSIGNED_MAX: usize = 24;
 
 /// A number of many digits.

@@ -229,7 +229,7 @@ impl Archived {
         PickedLog::choose(&self.entry, self.objects()?, is_wanted).map_err(io::Error::other)
     }
 
-    /// The log without the parts of which nothing is wanted.
+    /// The log without the parts that the caller doesn't need.
     ///
     /// # Errors
     ///

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::common::Folder;
 
-/// Logs of which each is followed by another, and the last by a file that is the next.
+/// Two logs that are archived one after the other; a next file follows the second in the folder, so both are closed.
 const FILES: [&str; 2] = ["binlog.000004", "binlog.000005"];
 
 fn archived() -> Folder {

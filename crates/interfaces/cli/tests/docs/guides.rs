@@ -117,7 +117,7 @@ fn blocks_that_are_not_marked_are_not_run() {
     assert_eq!(script(page), "true\ntrue 2");
 }
 
-/// A shop, of which somebody deleted order 42.
+/// A shop, whose order 42 somebody deleted.
 const SHOP: &str = "\
 CREATE USER monitor@'%' IDENTIFIED BY 'repl';
 GRANT PROCESS, REPLICATION CLIENT, REPLICATION SLAVE ON *.* TO monitor@'%';

@@ -102,7 +102,7 @@ struct Dumped {
     loaded: BTreeMap<String, Vec<u8>>,
 }
 
-/// Both programs, and a folder for LOAD DATA of which both use the same name.
+/// Both programs, and a folder for LOAD DATA that both name alike.
 struct Pair {
     mysql: &'static Installed,
     folder: Folder,

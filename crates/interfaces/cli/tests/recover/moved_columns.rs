@@ -8,7 +8,7 @@ use binlogz_testkit::{MysqlSandbox, Result, Tool, require_tool};
 use crate::common::{Folder, Ran};
 use crate::round_trip::place_of;
 
-/// A table of default metadata, of which a row is deleted in a log of its own.
+/// A table with default metadata, whose row is deleted in a log of its own.
 fn deleted(server: &MysqlSandbox) -> Result<PathBuf> {
     server.sql(
         "DROP DATABASE IF EXISTS shop; CREATE DATABASE shop; USE shop;

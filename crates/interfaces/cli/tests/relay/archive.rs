@@ -144,7 +144,7 @@ fn size_of(folder: &Path) -> u64 {
     entries.map(|entry| size(&entry.unwrap().path())).sum()
 }
 
-/// Files of 4 MB each, of which all but the last are archived and purged; gives how many.
+/// Makes files of 4 MB each; all but the last are archived and purged. Returns how many.
 fn archived_and_purged(
     mysql: &binlogz_testkit::Installed,
     source: &MysqlSandbox,

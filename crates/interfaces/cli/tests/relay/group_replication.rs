@@ -14,7 +14,7 @@ const BY_GTID: &str = "SOURCE_SSL=0, SOURCE_AUTO_POSITION=1";
 const GROUP: &str = "6f2b1a00-0000-4000-8000-00000000b1f2";
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Servers of one group, of which the first one begins it and is its primary.
+/// Servers of one group; the first one begins it and is its primary.
 fn group(mysql: &'static Installed) -> Vec<MysqlSandbox> {
     let ports: Vec<u16> = (0..3).map(|_| reserved_port()).collect();
     let seeds: Vec<String> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();

@@ -169,7 +169,7 @@ fn a_query_beyond_its_memory_spills_or_says_so_and_leaves_nothing() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// A join of which neither table fits into memory, and a sort of whose limit the same is true.
+/// A join of two tables that don't fit into memory, and a sort whose limit of rows doesn't fit either.
 #[test]
 fn what_a_join_or_a_limit_holds_beyond_its_memory_is_sorted_on_the_disk() {
     let folder = tempfile::tempdir().unwrap();

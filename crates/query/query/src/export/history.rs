@@ -60,7 +60,7 @@ pub(super) struct RunHistory {
 }
 
 impl RunHistory {
-    /// A history of which nothing was read but the record, if there is one.
+    /// A history with only its record read, if there is one.
     pub(super) fn begin(record: Option<&[u8]>, place: String) -> Result<Self> {
         let recorded = record.map(|bytes| LastRun::decode(bytes, &place)).transpose()?;
         Ok(RunHistory { recorded, recorded_at: place, ..RunHistory::default() })

@@ -41,7 +41,7 @@ struct Change<'t> {
     is_changed: bool,
 }
 
-/// The columns of which the log has a value, as SQL writes them; of long ones at least this many bytes.
+/// The columns that have a value in the log, as SQL writes them; of long values at least this many bytes.
 fn changes<'t>(table: &'t Table, row: &Row<'_, '_>, size_max: usize) -> Vec<Change<'t>> {
     let shown = |image: Option<RowImage<'_, '_>>, column: &TableColumn| {
         let cell = image?.cell(column.index)?;

@@ -4,7 +4,7 @@
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 
-/// Two logs of which the second doesn't follow the first.
+/// Two logs, the second of which doesn't follow the first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Break {
     /// The transactions that are missing between them; empty: the second can't come after the first at all.

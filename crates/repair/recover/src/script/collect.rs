@@ -49,7 +49,7 @@ pub(super) struct Collected {
     pub(super) skipped: HashMap<u64, Skipped>,
     /// How many transactions have rows that foreign keys may have changed.
     pub(super) cascading: u64,
-    /// Tables of which one statement changed rows, though no foreign key did.
+    /// Sets of tables whose rows one statement changed, though no foreign key did.
     pub(super) together: BTreeSet<BTreeSet<usize>>,
 }
 

@@ -70,7 +70,7 @@ impl Sink for LogSink<'_> {
     }
 }
 
-/// Lines about transactions; one of which there is nothing to say is not named.
+/// Lines about transactions; transactions without any line are not named.
 pub(super) struct Report<'o> {
     out: &'o mut dyn Write,
     description: Option<String>,

@@ -70,7 +70,7 @@ pub(crate) struct Lineage {
     pub(crate) is_root: bool,
     retired: AtomicBool,
     abandoned: AtomicBool,
-    /// Files of which a reader found bytes damaged, and what it found, until they are examined.
+    /// Files in which a reader found damaged bytes, and its message, until they are examined.
     suspects: Mutex<BTreeMap<FileNumber, String>>,
 }
 

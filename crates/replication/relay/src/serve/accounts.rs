@@ -98,7 +98,7 @@ impl Accounts {
         Ok(Accounts(accounts.into_iter().map(entry).collect()))
     }
 
-    /// These accounts, in place of `others`: connections are still counted for accounts of which nothing has changed.
+    /// These accounts, in place of `others`: connections are still counted for accounts that have not changed.
     pub(crate) fn after(self, others: &Accounts) -> Accounts {
         let known = |entry: &Arc<Entry>| others.0.iter().find(|other| other.options == entry.options);
         Accounts(self.0.into_iter().map(|entry| known(&entry).map_or(entry, Arc::clone)).collect())

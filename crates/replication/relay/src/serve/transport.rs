@@ -233,7 +233,7 @@ impl Read for Transport {
     }
 }
 
-/// A connection of which some bytes were read too early.
+/// A connection, some of whose bytes were read too early.
 pub(crate) struct Behind {
     read: Vec<u8>,
     stream: Arc<TcpStream>,

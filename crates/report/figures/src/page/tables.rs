@@ -80,7 +80,7 @@ fn write_list(table: &Section, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "</dl></section>")
 }
 
-/// The places of columns of which something is known.
+/// The places of columns with known values.
 fn shown(table: &Section) -> impl Iterator<Item = usize> {
     let known =
         |place: &usize| table.rows.iter().any(|row| row.get(*place).is_some_and(|cell| *cell != Cell::Null));

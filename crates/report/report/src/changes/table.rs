@@ -14,7 +14,7 @@ use crate::selection::Selection;
 
 /// The collation of binary strings.
 const BINARY: u64 = 63;
-/// utf8mb4_0900_ai_ci: the character set of columns of which nothing is known.
+/// utf8mb4_0900_ai_ci: the character set of columns whose own is unknown.
 const UTF8MB4: u64 = 255;
 
 /// Facts about tables that a log may lack: from CREATE TABLE statements.

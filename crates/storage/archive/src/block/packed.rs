@@ -156,8 +156,8 @@ fn as_text(maps: &[u8], log: &[u8], level: Level) -> Result<Vec<u8>> {
     Ok([&[TEXT], maps, &[coder], &code].concat())
 }
 
-/// Whether a block of this log might take less as text than in this many bytes, so many of which are in no column: they stand there as
-/// they are.
+/// Whether a block of this log might take less as text than in `columns` bytes. `tail` of these bytes are in no column
+/// and stand there as they are.
 fn is_worth_trying(log: &[u8], columns: usize, tail: usize, level: Level) -> Result<bool> {
     match level {
         // Of an event that is larger than a block nothing is in columns.

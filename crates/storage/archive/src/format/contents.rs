@@ -54,7 +54,7 @@ use crate::log::events::{self, frame, has_checksum};
 
 /// Ranges and filters take at most this part of a packed block: with the rest, less than 1 %.
 const PART: u64 = 128;
-/// The least room they may take, even after the smallest block.
+/// The least room for the contents of a block, in bytes, however small the block is.
 const SIZE_MIN: u64 = 64;
 /// Bytes of a table without its keys, packed.
 const TABLE_SIZE: u64 = 4;

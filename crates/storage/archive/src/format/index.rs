@@ -223,7 +223,7 @@ impl BlockEntry {
         format!("block of log bytes {} to {end}, transactions {gtids},", self.offset)
     }
 
-    /// A block of which we only know that it existed.
+    /// The entry of a lost block: we only know that it existed.
     pub(crate) fn lost() -> BlockEntry {
         let piece = Piece { offset: 0, log: Vec::new(), maps: Vec::new(), continues: false, origin: None };
         BlockEntry { log: u32::MAX, ..BlockEntry::of(&piece) }

@@ -89,7 +89,7 @@ enum Replaces {
     Nothing,
     /// The archived part of it with this SHA-256.
     Part(String),
-    /// A log that these objects hold whole: it is packed anew.
+    /// A log that these objects hold whole: it is packed again.
     Packed(Vec<ObjectName>),
     /// A log that these objects should hold and don't give back, and why.
     Broken(Vec<ObjectName>, String),

@@ -68,7 +68,7 @@ pub fn plan(manifest: &Manifest) -> Vec<Vec<FileEntry>> {
     runs
 }
 
-/// Merges. `told` gets each log before it is packed again, and after the returned objects are ready.
+/// Merges. `told` gets each log before it is packed again.
 ///
 /// # Errors
 ///

@@ -71,7 +71,7 @@ struct Block<'a> {
 pub struct TableRows<'a> {
     /// The table.
     pub name: &'a TableName,
-    /// How many, and of which kind.
+    /// How many rows, by kind of change.
     pub rows: &'a TableContents,
     block: &'a BlockContents,
 }

@@ -68,9 +68,8 @@ pub(super) struct Objects<'s> {
 }
 
 impl Objects<'_> {
-    /// The first problem with the objects of these logs, as far as was looked; `None`: none. All are in a listing; those
-    /// of which the
-    /// source still has the file, as far as can be seen, are looked at.
+    /// The first problem with the objects of these logs, as far as was looked; `None`: none. All objects are compared
+    /// with a listing. Objects of logs whose file the source still has, as far as we can see, are examined.
     fn problem(&mut self, logs: &[&FileEntry], folder: &Path) -> ArchiveResult<Option<String>> {
         if let Some((file, why)) = presence::missing(self.storage, logs.iter().copied())? {
             return Ok(Some(format!("of {} {why}", file.name)));

@@ -31,7 +31,7 @@ const WRITE_SIZE: usize = 256 << 10;
 pub(super) struct Out {
     file: File,
     pub(super) name: String,
-    /// Completes lines of which only the end of their transaction tells all.
+    /// Completes lines that lack facts which only the end of their transaction tells.
     pub(super) resolver: Option<Resolver>,
     written: Arc<AtomicU64>,
 }
@@ -134,7 +134,7 @@ impl Lines {
         self.write(lines)
     }
 
-    /// Writes all lines, the last of which are these, when it is their turn.
+    /// Writes all lines when it is their turn; `lines` are the last ones.
     fn write(&mut self, lines: &mut Vec<u8>) -> Result<(), Unwritten> {
         let out = match &mut self.out {
             Some(out) => out,

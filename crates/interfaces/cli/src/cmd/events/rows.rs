@@ -53,7 +53,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Rows of logs of these names, of which the largest has this size.
+    /// Prints rows of logs with these names; `size_max` is the size of the largest log.
     pub(super) fn new(format: RowFormat, names: &[String], size_max: Option<u64>) -> Result<Self> {
         // Rows are printed before all of them are known.
         let longest = names.iter().max_by_key(|name| name.chars().count()).map_or("", String::as_str);

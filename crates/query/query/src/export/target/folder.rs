@@ -333,7 +333,7 @@ fn make(place: &Path) -> Result<()> {
     DirBuilder::new().mode(FOLDER_MODE).create(place).map_err(failed(place))
 }
 
-/// The names of the folders in a folder of which readers see something, in order.
+/// Names of the folders in a folder, without those that readers skip.
 fn folders(folder: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed(folder))? {

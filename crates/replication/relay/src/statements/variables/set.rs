@@ -147,7 +147,7 @@ fn set_session(
     Ok(())
 }
 
-/// SET TRANSACTION. Without a scope it is about the next transaction, of which nobody can ask.
+/// SET TRANSACTION. Without a scope it sets the next transaction's characteristics, which no statement can show.
 pub(crate) fn set_transaction(
     variables: &mut Variables,
     system: &System,

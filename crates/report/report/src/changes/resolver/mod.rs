@@ -1,4 +1,4 @@
-//! Completes lines of which a worker can't know everything: Maxwell's need the number that ends their transaction, and
+//! Completes lines about which a worker can't know everything: Maxwell's need the number that ends their transaction, and
 //! Debezium's blocks of a transaction count all of its rows, whichever worker wrote them.
 //!
 //! ```text
@@ -23,7 +23,7 @@ pub(super) const END: u8 = 1;
 /// Begins the line before rows of a table.
 pub(super) const ROWS: u8 = 2;
 
-/// Completes lines of which a worker can't know everything: those of Maxwell and those of Debezium.
+/// Completes lines about which a worker can't know everything: those of Maxwell and those of Debezium.
 #[derive(Debug)]
 pub struct Resolver(Kind);
 

@@ -84,8 +84,7 @@ impl Run<'_> {
         self.rows_query(shown)
     }
 
-    /// Passes over an event of which only a few bytes matter to later events. `false` if it has to be read in
-    /// full.
+    /// Skips an event of which only a few bytes matter to later events. `false` if it has to be read in full.
     pub(super) fn pass_quietly(
         &mut self,
         event_type: EventType,
