@@ -114,7 +114,7 @@ impl Logs<'_> {
     }
 }
 
-/// What counts of an event.
+/// The facts of an event that decide: a GTID, or an incident.
 enum Mark {
     Gtid(Gtid),
     Incident {
