@@ -5,7 +5,7 @@
 # Builds binlogz and binlogz-sql (debug), unless BINLOGZ_BIN names their folder.
 build_programs() {
     if [ -z "${BINLOGZ_BIN:-}" ]; then
-        cargo build --quiet --package binlogz --package binlogz-sql
+        cargo build --quiet --package binlogz --package binlogz-sql --features binlogz-sql/cluster
         BINLOGZ_BIN=$(realpath -m "${CARGO_TARGET_DIR:-target}")/debug
     fi
 }

@@ -43,7 +43,10 @@ for machine in "${machines[@]}"; do
         # Linking the query engine by LTO takes 23 minutes of one processor (lab/book/build.md).
         lto=(CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16)
         [[ $program = binlogz-sql ]] || lto=()
-        env "${lto[@]}" cargo zigbuild --release --locked --target "$triple" --package "$program"
+        # The package has the services of a cluster.
+        features=(--features cluster)
+        [[ $program = binlogz-sql ]] || features=()
+        env "${lto[@]}" cargo zigbuild --release --locked --target "$triple" --package "$program" "${features[@]}"
         install -D "$target/$triple/release/$program" "$dist/$machine/$program"
     done
 done

@@ -8,6 +8,11 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/cluster-lib.sh
 
+# The cluster is behind a feature, so `make lint test` leaves it out.
+cargo clippy --quiet --package binlogz-cluster --package binlogz-sql --features binlogz-sql/cluster --all-targets -- --deny warnings
+scripts/run-tests.sh --quiet --package binlogz-sql --features cluster --test cluster
+scripts/run-tests.sh --quiet --package binlogz-sql --features cluster --test sql docs::
+
 kills=${1:-3}
 build_programs
 begin_work

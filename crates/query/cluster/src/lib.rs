@@ -27,6 +27,8 @@ pub mod tell;
 
 pub use client::{Client, DEFAULT_PARTITION_SIZE, DEFAULT_SHUFFLE_PARTITIONS};
 pub use codec::{LogicalCodec, PhysicalCodec};
+// Its traits are what the codecs implement.
+pub use datafusion_proto;
 pub use quoted::quoted;
 
 /// Why a part of a cluster ended.

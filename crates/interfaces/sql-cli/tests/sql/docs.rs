@@ -6,6 +6,7 @@ use crate::common::{SHAPES, root, schema, sql};
 
 /// Where the references have the help.
 const HELPS: &[(&str, &[&str], &str)] = &[
+    #[cfg(not(feature = "cluster"))] // which has options more
     ("sql.md", &["--help"], "<!-- binlogz-sql --help -->\n```text\n"),
     #[cfg(feature = "cluster")]
     ("cluster.md", &["scheduler", "--help"], "<!-- binlogz-sql scheduler --help -->\n```text\n"),

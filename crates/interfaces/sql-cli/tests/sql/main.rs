@@ -3,9 +3,6 @@
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
 mod arithmetic;
-#[cfg(feature = "cluster")]
-mod cluster;
-mod cluster_loss;
 mod common;
 mod depth;
 mod docs;

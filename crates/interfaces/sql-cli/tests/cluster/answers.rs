@@ -11,6 +11,10 @@ use std::time::{Duration, SystemTime};
 use binlogz_archive::create::{Created, Creator};
 use binlogz_archive::storage::{self, Storage};
 use binlogz_archive::{Level, input, merge};
+use binlogz_cluster::datafusion_proto::bytes::{
+    logical_plan_from_bytes_with_extension_codec, logical_plan_to_bytes_with_extension_codec,
+    physical_plan_from_bytes_with_extension_codec, physical_plan_to_bytes_with_extension_codec,
+};
 use binlogz_cluster::standalone::Standalone;
 use binlogz_cluster::{Client, LogicalCodec, PhysicalCodec, quoted};
 use binlogz_query::engine::statements;
@@ -19,10 +23,6 @@ use binlogz_query::{Engine, Error, Logs, Options, Site};
 use binlogz_testkit::builder::{LogBuilder, Release, transaction_events};
 use datafusion::physical_plan::{ExecutionPlan, displayable};
 use datafusion::prelude::SessionContext;
-use datafusion_proto::bytes::{
-    logical_plan_from_bytes_with_extension_codec, logical_plan_to_bytes_with_extension_codec,
-    physical_plan_from_bytes_with_extension_codec, physical_plan_to_bytes_with_extension_codec,
-};
 
 use crate::common::{Ran, SHAPES, archive_of, root, schema, sql};
 
