@@ -26,7 +26,7 @@ use crate::log_path::{LogPath, resolve};
 use crate::progress::Progress;
 
 /// Logs to recover from.
-pub(super) struct Logs<'l> {
+pub(super) struct RecoveredLogs<'l> {
     /// As they were named.
     pub(super) from: &'l [PathBuf],
     pub(super) ended: &'l EndedLogs,
@@ -43,7 +43,11 @@ pub(super) struct CrossedIncidents {
 }
 
 /// Finds the incidents between what the server has executed and the end of the logs, and names them.
-pub(super) fn crossed(logs: &Logs<'_>, keyring: &KeyringArg, executed: &GtidSet) -> Result<CrossedIncidents> {
+pub(super) fn crossed(
+    logs: &RecoveredLogs<'_>,
+    keyring: &KeyringArg,
+    executed: &GtidSet,
+) -> Result<CrossedIncidents> {
     let keyring = keyring.open()?;
     let mut walk = Walk::new(executed);
     let paths = logs.to_read(executed)?;
@@ -79,7 +83,7 @@ impl CrossedIncidents {
     }
 }
 
-impl Logs<'_> {
+impl RecoveredLogs<'_> {
     /// The logs that may have a crossed incident, with what to call them.
     fn to_read(&self, executed: &GtidSet) -> Result<Vec<(LogPath, LogPath)>> {
         let mut paths = self.from.iter().cloned().map(LogPath::File).collect();

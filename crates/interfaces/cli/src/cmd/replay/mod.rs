@@ -43,7 +43,7 @@ use crate::server_args::{ServerArgs, with_place};
 use crate::terminal;
 use channel::{Applying, Before, CHANNEL};
 use follow::Goal;
-use incidents::Logs;
+use incidents::RecoveredLogs;
 use target::{Facts, Target, Trouble};
 
 /// This command's name for itself at servers.
@@ -188,7 +188,7 @@ impl Recover {
             ));
         }
         say(&format!("{}: lacks {} of {} transactions", target.name, lacks.count(), ended.gtids.count()))?;
-        let logs = Logs { from: &self.from, ended: &ended, folder: folder.path() };
+        let logs = RecoveredLogs { from: &self.from, ended: &ended, folder: folder.path() };
         let incidents = incidents::crossed(&logs, &self.keyring, &facts.executed)?;
         let exit = incidents.exit;
         if exit != Exit::Done && !self.over_incidents {

@@ -48,7 +48,7 @@ pub(super) struct DumpRequested {
 }
 
 /// What a step leaves to be done.
-enum Next {
+enum AfterStep {
     /// The session may have another step in the bytes that came.
     Poll,
     /// The session needs more bytes.
@@ -119,24 +119,24 @@ impl<'c, 'a> Conversation<'c, 'a> {
             loop {
                 let step = self.step.take().map_or_else(|| self.session.poll(&mut input), Ok)?;
                 match self.take(step)? {
-                    Next::Poll => {}
-                    Next::Receive => break,
-                    Next::StartTls => {
+                    AfterStep::Poll => {}
+                    AfterStep::Receive => break,
+                    AfterStep::StartTls => {
                         let tls = self.client.door.tls.as_ref();
                         let tls = tls.ok_or_else(|| Error::Refused("TLS was not offered".into()))?;
                         self.transport = self.transport.start_tls(tls, input)?;
                         break;
                     }
-                    Next::Compress(compression) => {
+                    AfterStep::Compress(compression) => {
                         self.transport = self.transport.compress_with(compression, input);
                         break;
                     }
-                    Next::Dump(kept, request) => {
+                    AfterStep::Dump(kept, request) => {
                         let sequence = self.session.next_sequence();
                         let (variables, transport) = (self.variables, self.transport);
                         return Ok(Some(DumpRequested { kept, variables, request, sequence, transport }));
                     }
-                    Next::End => return Ok(None),
+                    AfterStep::End => return Ok(None),
                 }
             }
         }
@@ -174,16 +174,16 @@ impl<'c, 'a> Conversation<'c, 'a> {
         }
     }
 
-    fn take(&mut self, step: ReplicaStep) -> Result<Next> {
+    fn take(&mut self, step: ReplicaStep) -> Result<AfterStep> {
         match step {
             ReplicaStep::NeedInput => {
                 if !self.client.admission.may_hold(self.session.held() + self.transport.held()) {
                     self.session.limit_commands(SMALL_COMMAND);
                 }
-                Ok(Next::Receive)
+                Ok(AfterStep::Receive)
             }
             ReplicaStep::LoggedIn(user) => self.log_in(user),
-            ReplicaStep::StartTls => Ok(Next::StartTls),
+            ReplicaStep::StartTls => Ok(AfterStep::StartTls),
             ReplicaStep::Denied(user) => {
                 self.send_last()?;
                 let why = self.client.door.accounts().why_denied(&user, self.client.known.peer.ip());
@@ -198,7 +198,7 @@ impl<'c, 'a> Conversation<'c, 'a> {
     }
 
     /// Lets in a client whose proof was right, or ends its connection with the reason.
-    fn log_in(&mut self, user: String) -> Result<Next> {
+    fn log_in(&mut self, user: String) -> Result<AfterStep> {
         self.kept = match self.client.enter(&user, &self.transport, &self.session, self.stream) {
             Ok(kept) => kept,
             Err(refusal) => {
@@ -229,21 +229,21 @@ impl<'c, 'a> Conversation<'c, 'a> {
             _ => self.session.ok(),
         }
         if let Transport::Compressed(_) = self.transport {
-            return Ok(Next::Poll);
+            return Ok(AfterStep::Poll);
         }
         match self.session.begin_compression() {
-            None => Ok(Next::Poll),
+            None => Ok(AfterStep::Poll),
             Some(compression) => {
                 // The OK is the last that goes as it is.
                 self.send_pending()?;
-                Ok(Next::Compress(compression))
+                Ok(AfterStep::Compress(compression))
             }
         }
     }
 
-    fn request(&mut self, request: Request) -> Result<Next> {
+    fn request(&mut self, request: Request) -> Result<AfterStep> {
         match request {
-            Request::Quit => Ok(Next::End),
+            Request::Quit => Ok(AfterStep::End),
             Request::ChangeUser(change) => {
                 // Until the proof is right, nobody is logged in; what the other account had is gone whatever comes.
                 self.client.leave();
@@ -255,7 +255,7 @@ impl<'c, 'a> Conversation<'c, 'a> {
                     ReplicaStep::NeedInput => {}
                     step => self.step = Some(step),
                 }
-                Ok(Next::Poll)
+                Ok(AfterStep::Poll)
             }
             Request::Kill(connection) if connection == self.client.known.connection => {
                 self.session.refuse(&ServerError {
@@ -264,9 +264,9 @@ impl<'c, 'a> Conversation<'c, 'a> {
                     message: "Query execution was interrupted".into(),
                 });
                 self.send_last()?;
-                Ok(Next::End)
+                Ok(AfterStep::End)
             }
-            Request::Dump(request) => Ok(Next::Dump(self.served(), request)),
+            Request::Dump(request) => Ok(AfterStep::Dump(self.served(), request)),
             request => self.answer(request),
         }
     }
@@ -277,7 +277,7 @@ impl<'c, 'a> Conversation<'c, 'a> {
     }
 
     /// Answers a command, with the source's answer where the account may have it.
-    fn answer(&mut self, request: Request) -> Result<Next> {
+    fn answer(&mut self, request: Request) -> Result<AfterStep> {
         let kept = self.served();
         if let Some(upstream) = &mut self.upstream {
             let mut parts = Parts {
@@ -287,10 +287,10 @@ impl<'c, 'a> Conversation<'c, 'a> {
             };
             match self.client.forward(upstream, &kept, &mut parts, &request)? {
                 Outcome::Here => {}
-                Outcome::Answered => return Ok(Next::Poll),
+                Outcome::Answered => return Ok(AfterStep::Poll),
                 Outcome::Over => {
                     self.send_last()?;
-                    return Ok(Next::End);
+                    return Ok(AfterStep::End);
                 }
             }
         }
@@ -301,6 +301,6 @@ impl<'c, 'a> Conversation<'c, 'a> {
             let line = format!("connection {connection} from {peer}: {error}");
             complain!(server.telemetry, &error, &line);
         }
-        Ok(Next::Poll)
+        Ok(AfterStep::Poll)
     }
 }
