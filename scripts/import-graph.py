@@ -9,7 +9,8 @@ functions. With --check it prints only what is wrong. It needs Python 3.9 and no
 Wrong is:
   a crate that depends on one above it, by CRATES, or on one of a higher floor, by FLOORS;
   a cycle between the folders and top-level files of a crate;
-  a folder that imports from one that stands after it in FOLDERS.
+  a folder that imports from one that stands after it in FOLDERS;
+  a source that no module declares: the compiler passes over it, and over the tests in it.
 
 Tests are not counted as imports: neither `#[cfg(test)]` modules nor `tests/`, `examples/` and dev-dependencies.
 """
@@ -68,8 +69,11 @@ class Crate:
         self.floor = folder.parent.name
         self.depends_on = dependencies(folder / "Cargo.toml")
         self.sources = {}
+        self.by_path = set()  # names of sources that #[path = "…"] declares
         for path in sorted((folder / "src").rglob("*.rs")):
-            self.sources[path] = without_comments_and_strings(path.read_text())
+            text = path.read_text()
+            self.sources[path] = without_comments_and_strings(text)
+            self.by_path |= set(re.findall(r'#\[path = "(?:[^"]*/)?([^"/]+)"\]', text))
         tests = {test for path, text in self.sources.items() for test in test_modules(path, text)}
         self.files = {
             path: without_tests(text)
@@ -141,7 +145,24 @@ class Crate:
             for (one, other), places in sorted(self.edges().items()):
                 if one in group and other in group:
                     wrong.append(f"  {one} -> {other}  {', '.join(sorted(places)[:3])}")
-        return wrong + self.check_order()
+        return wrong + self.check_order() + self.check_declared()
+
+    def check_declared(self):
+        manifest = (self.folder / "Cargo.toml").read_text()
+        return [
+            f"{self.name}: no module declares {path.relative_to(self.folder)}"
+            for path in self.sources
+            if str(path.relative_to(self.folder)) not in manifest and not self.is_declared(path)
+        ]
+
+    def is_declared(self, path):
+        """Whether the module that a source belongs into declares it; a program's root needs none."""
+        if path.name in ("lib.rs", "main.rs") or path.parent.name == "bin" or path.name in self.by_path:
+            return True
+        module = path.parent if path.name == "mod.rs" else path.with_suffix("")
+        folder = module.parent
+        parents = (folder / "mod.rs", folder / "lib.rs", folder / "main.rs", folder.with_suffix(".rs"))
+        return any(re.search(rf"\bmod {module.name};", self.sources.get(parent, "")) for parent in parents)
 
     def check_order(self):
         wrong = []

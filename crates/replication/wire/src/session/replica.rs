@@ -248,3 +248,6 @@ impl ReplicaSession {
         self.log_in(input)
     }
 }
+
+#[cfg(test)]
+mod tests;

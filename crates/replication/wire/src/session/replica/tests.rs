@@ -362,7 +362,7 @@ fn whoever_is_not_logged_in_can_send_little() {
     let error = source.poll(&mut many.as_slice()).unwrap_err().to_string();
     assert_eq!(error, "protocol broken while logging in: found 65541 bytes, expected a shorter message");
     let mut garbage: &[u8] = b"\x05\0\0\x01GET /";
-    assert!(source().poll(&mut garbage).is_err());
+    assert!(self::source().poll(&mut garbage).is_err());
 }
 
 /// Sends a change of user; returns the step that follows and the answer's message.
