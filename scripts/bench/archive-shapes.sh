@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `binlogz archive` beside `xz -6` and `zstd -19 --long=27` over the five workloads and thirteen shapes of log (lab/testkit's
-# `Shape`, which says what each is; seeds 20260201 and, for the ten, 20260202 to 20260211), each archived alone at each level:
+# `WorkloadShape`, which says what each is; seeds 20260201 and, for the ten, 20260202 to 20260211), each archived alone at each level:
 # sizes, of the smaller of the two, MB/s to create (with its verification) and to restore, memory to create.
 #
 # usage: archive-shapes.sh [SCALE [LEVEL…]]      (by default 1, level default: an hour, most of it of xz and zstd)

@@ -9,9 +9,9 @@ use binlogz_binlog::EventType;
 use binlogz_binlog::event::AnyGtidEvent;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_source::{ConnectOptions, DumpOptions, Password, PasswordOption, RemoteLog};
-use binlogz_wire::session::{DumpStart, Profile, ReplicaProfile};
+use binlogz_wire::session::{ClientProfile, DumpStart, ReplicaProfile};
 
-pub(crate) type Failure = Box<dyn Error + Send + Sync>;
+pub(crate) type ArrivalsFailure = Box<dyn Error + Send + Sync>;
 
 /// Microseconds from commit to arrival of each transaction, by its number.
 pub(crate) fn arrivals(
@@ -20,7 +20,7 @@ pub(crate) fn arrivals(
     server_id: u32,
     executed: &GtidSet,
     last: &AtomicU64,
-) -> Result<HashMap<u64, f64>, Failure> {
+) -> Result<HashMap<u64, f64>, ArrivalsFailure> {
     let mut connect = ConnectOptions::new("latency");
     connect.set_url(&format!("mysql://{user}@127.0.0.1:{port}"))?;
     connect.password = PasswordOption::Given(Password::new(password));
@@ -33,7 +33,7 @@ pub(crate) fn arrivals(
     };
     let start = DumpStart::GtidSet { gtid_set: executed.clone(), name: String::new(), position: 4 };
     let dump = DumpOptions {
-        profile: Profile::Replica(profile),
+        profile: ClientProfile::Replica(profile),
         server_id,
         start,
         non_blocking: false,

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type RelayFailure = Box<dyn std::error::Error + Send + Sync>;
 
 const PATIENCE: Duration = Duration::from_secs(300);
 const TICK: Duration = Duration::from_millis(20);
@@ -20,15 +20,20 @@ const TICK: Duration = Duration::from_millis(20);
 const TICKS: f64 = 100.0;
 
 /// A relay; killed when dropped.
-pub(crate) struct Relay {
+pub(crate) struct RelayProcess {
     child: Child,
     pub(crate) port: u16,
     http: String,
 }
 
-impl Relay {
+impl RelayProcess {
     /// Starts one of this name in a folder, and waits until it serves.
-    pub(crate) fn start(binlogz: &str, folder: &Path, name: &str, config: &str) -> Result<Relay, Failure> {
+    pub(crate) fn start(
+        binlogz: &str,
+        folder: &Path,
+        name: &str,
+        config: &str,
+    ) -> Result<RelayProcess, RelayFailure> {
         let (path, log) = (folder.join(format!("{name}.toml")), folder.join(format!("{name}.log")));
         fs::write(&path, config)?;
         let child = Command::new(binlogz)
@@ -37,7 +42,7 @@ impl Relay {
             .stdout(Stdio::null())
             .stderr(fs::File::create(&log)?)
             .spawn()?;
-        let mut relay = Relay { child, port: 0, http: String::new() };
+        let mut relay = RelayProcess { child, port: 0, http: String::new() };
         let until = Instant::now() + PATIENCE;
         loop {
             let said = fs::read_to_string(&log)?;
@@ -55,7 +60,7 @@ impl Relay {
         }
     }
 
-    fn metrics(&self) -> Result<String, Failure> {
+    fn metrics(&self) -> Result<String, RelayFailure> {
         let mut stream = TcpStream::connect(&self.http)?;
         write!(stream, "GET /metrics HTTP/1.1\r\nHost: {}\r\n\r\n", self.http)?;
         let mut answer = String::new();
@@ -64,7 +69,7 @@ impl Relay {
     }
 
     /// Waits until the logs of these sources are durable up to this number of a file and this offset.
-    pub(crate) fn has(&self, ends: &[(String, f64, u64)]) -> Result<(), Failure> {
+    pub(crate) fn has(&self, ends: &[(String, f64, u64)]) -> Result<(), RelayFailure> {
         let until = Instant::now() + PATIENCE;
         loop {
             let text = self.metrics()?;
@@ -88,14 +93,14 @@ impl Relay {
     }
 
     /// A number of /proc/PID/status.
-    pub(crate) fn status(&self, key: &str) -> Result<f64, Failure> {
+    pub(crate) fn status(&self, key: &str) -> Result<f64, RelayFailure> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let value = status.lines().find_map(|line| line.strip_prefix(key)).ok_or("no such figure")?;
         Ok(value.split_whitespace().next().unwrap_or_default().parse()?)
     }
 
     /// How often its threads gave the processor away by themselves.
-    pub(crate) fn switches(&self) -> Result<f64, Failure> {
+    pub(crate) fn switches(&self) -> Result<f64, RelayFailure> {
         let mut all = 0.0;
         for task in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
             let Ok(status) = fs::read_to_string(task?.path().join("status")) else { continue };
@@ -106,7 +111,7 @@ impl Relay {
     }
 
     /// Seconds of processor time.
-    pub(crate) fn cpu(&self) -> Result<f64, Failure> {
+    pub(crate) fn cpu(&self) -> Result<f64, RelayFailure> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
         let ticks = |at: usize| fields.get(at).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
@@ -114,7 +119,7 @@ impl Relay {
     }
 }
 
-impl Drop for Relay {
+impl Drop for RelayProcess {
     fn drop(&mut self) {
         // As a crash would. It may be gone already.
         let _ = self.child.kill();

@@ -46,11 +46,11 @@ pub enum Error {
 }
 
 /// Adds the attempted operation and the file to an error of the system.
-pub(crate) trait IoContext<T> {
+pub(crate) trait IoErrorContext<T> {
     fn at(self, verb: &str, path: &Path) -> Result<T>;
 }
 
-impl<T> IoContext<T> for io::Result<T> {
+impl<T> IoErrorContext<T> for io::Result<T> {
     fn at(self, verb: &str, path: &Path) -> Result<T> {
         self.map_err(|source| Error::Io { what: format!("{verb} {}", path.display()), source })
     }

@@ -27,12 +27,12 @@ mod server;
 
 pub use error::{Error, Result};
 pub use preset::Preset;
-pub use preset::options::Options;
+pub use preset::options::ExperimentOptions;
 pub use report::compare::compare;
 pub use report::published;
 pub use report::write_report;
 pub use results::Results;
-pub use run::{Experimenter, Progress};
+pub use run::{ExperimentProgress, Experimenter};
 pub use safety::guard::Allow;
-pub use safety::stop::Stopper;
+pub use safety::stop::RunStopper;
 pub use server::tested::TestedServer;

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Error, IoErrorContext, Result};
 use crate::files::write_whole;
-use crate::load::work::Seen;
-use crate::measure::counters::Cost;
-use crate::measure::replicas::Replica;
+use crate::load::work::ClientView;
+use crate::measure::counters::StepCost;
+use crate::measure::replicas::MeasuredReplica;
 use crate::measure::zstd::WholeFiles;
-use crate::preset::options::Options;
-use crate::server::machine::{Machine, Server};
+use crate::preset::options::ExperimentOptions;
+use crate::server::machine::{Machine, ServerMachine};
 
 /// The file, in the folder of a run.
 pub(crate) const FILE: &str = "results.json";
@@ -36,17 +36,17 @@ pub struct Results {
     /// When its last cell ended.
     pub ended: String,
     /// The options of the run.
-    pub options: Options,
+    pub options: ExperimentOptions,
     /// Where binlogz ran.
     pub machine: Machine,
     /// The server that was measured.
-    pub server: Server,
+    pub server: ServerMachine,
     /// Settings that this server refused, and why.
     pub refused: Vec<RefusedSetting>,
     /// The measurements, in the order of time.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<CellResult>,
     /// The replicas that followed a source that compresses.
-    pub replicas: Vec<Replica>,
+    pub replicas: Vec<MeasuredReplica>,
 }
 
 /// A setting that could not be made.
@@ -62,7 +62,7 @@ pub struct RefusedSetting {
 
 /// One setting, once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Cell {
+pub struct CellResult {
     /// The experiment.
     pub experiment: String,
     /// The setting.
@@ -72,20 +72,20 @@ pub struct Cell {
     /// When it was begun, in UTC.
     pub started: String,
     /// The steps that were measured.
-    pub steps: Vec<Measured>,
+    pub steps: Vec<StepResult>,
 }
 
 /// One step of a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
+pub struct StepResult {
     /// The step.
     pub step: String,
     /// The client's view.
     #[serde(flatten)]
-    pub seen: Seen,
+    pub seen: ClientView,
     /// The cost to the server.
     #[serde(flatten)]
-    pub cost: Cost,
+    pub cost: StepCost,
     /// Sessions of others at its end.
     pub other_sessions: u64,
     /// Bytes that a reader of the binary log received, where there was one.
@@ -100,7 +100,7 @@ pub(crate) fn now() -> String {
 }
 
 impl Results {
-    pub(crate) fn new(options: Options, machine: Machine, server: Server) -> Results {
+    pub(crate) fn new(options: ExperimentOptions, machine: Machine, server: ServerMachine) -> Results {
         Results {
             format: FORMAT,
             binlogz: env!("CARGO_PKG_VERSION").to_owned(),

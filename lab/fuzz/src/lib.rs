@@ -16,7 +16,7 @@ use binlogz_archive::format::contents::KeyProbe;
 use binlogz_archive::format::{BlockHeader, Contents, Index, Key, VERSION, index_anew};
 use binlogz_archive::segment::Object;
 use binlogz_archive::storage::ReadRange;
-use binlogz_binlog::event::{Event, PostHeaderLengths, RowsEvent, TableMapEvent};
+use binlogz_binlog::event::{AnyEvent, PostHeaderLengths, RowsEvent, TableMapEvent};
 use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::row::json::{JsonDiffs, JsonDocument, JsonTree};
@@ -78,7 +78,7 @@ fn with_event<T>(
     event_type: EventType,
     body: &[u8],
     lengths: &PostHeaderLengths,
-    then: impl FnOnce(&Event<'_>) -> T,
+    then: impl FnOnce(&AnyEvent<'_>) -> T,
 ) -> Option<T> {
     let header = EventHeader {
         timestamp: 0,
@@ -90,7 +90,7 @@ fn with_event<T>(
     };
     let bytes = encode_event(header, body, ChecksumAlgorithm::NONE);
     let frame = Framing::new().next_frame(&bytes).ok()??.verify().ok()?;
-    Event::decode(&frame, lengths).ok().map(|event| then(&event))
+    AnyEvent::decode(&frame, lengths).ok().map(|event| then(&event))
 }
 
 /// A GTID set as text and as bytes: both ways back, and the algebra agrees with itself.

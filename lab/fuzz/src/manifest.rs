@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use binlogz_archive::format::{FileEntry, Manifest};
-use binlogz_archive::storage::{LogName, ManifestBytes, ObjectName, ReadRange, Storage, Stored};
+use binlogz_archive::storage::{ArchiveStorage, ListedObject, LogName, ManifestBytes, ObjectName, ReadRange};
 use binlogz_archive::{Error, Result};
 
 use super::{Part, pair, unpair};
@@ -20,7 +20,7 @@ impl Memory {
     }
 }
 
-impl Storage for Memory {
+impl ArchiveStorage for Memory {
     fn put(&self, name: &str, write: &mut dyn FnMut(&mut dyn Write) -> Result<()>) -> Result<()> {
         let mut bytes = Vec::new();
         write(&mut bytes)?;
@@ -39,7 +39,7 @@ impl Storage for Memory {
         Ok(())
     }
 
-    fn stored(&self) -> Result<Vec<Stored>> {
+    fn stored(&self) -> Result<Vec<ListedObject>> {
         Ok(Vec::new())
     }
 

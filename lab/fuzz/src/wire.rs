@@ -5,7 +5,7 @@ use binlogz_wire::auth::Password;
 use binlogz_wire::command::Command;
 use binlogz_wire::dump_request::DumpRequest;
 use binlogz_wire::handshake_response::{HandshakeResponse, SslRequest};
-use binlogz_wire::session::{Account, ReplicaOptions, ReplicaSession, ReplicaStep};
+use binlogz_wire::session::{LoginAccount, ReplicaOptions, ReplicaSession, ReplicaStep};
 use binlogz_wire::statement::Statement;
 
 /// A client's bytes on a connection, from its first on: the first byte here says in pieces of which size it
@@ -17,7 +17,7 @@ pub fn packet(bytes: &[u8]) {
         connection_id: 1,
         nonce: *b"abcdefghijklmnopqrst",
         tls: size % 2 == 0,
-        accounts: vec![Account { user: "repl".into(), password: Password::new("not in any seed") }],
+        accounts: vec![LoginAccount { user: "repl".into(), password: Password::new("not in any seed") }],
         native_password: true,
     });
     for mut piece in bytes.chunks(usize::from(*size).max(1)) {

@@ -19,5 +19,5 @@ pub mod tool;
 pub mod workload;
 
 pub use error::{Error, IoContext, Result};
-pub use server::{MariadbSandbox, Mysql56Sandbox, MysqlBuilder, MysqlSandbox, Server, StartAt};
-pub use tool::{Installed, Tool};
+pub use server::{MariadbSandbox, Mysql56Sandbox, MysqlBuilder, MysqlSandbox, ReplicaStart, SandboxServer};
+pub use tool::{InstalledTool, Tool};

@@ -89,8 +89,8 @@ impl Tool {
     }
 
     /// Where it is installed; installs it first if need be.
-    pub fn find(self) -> Result<&'static Installed> {
-        static FOUND: [OnceLock<std::result::Result<Installed, String>>; Tool::COUNT] =
+    pub fn find(self) -> Result<&'static InstalledTool> {
+        static FOUND: [OnceLock<std::result::Result<InstalledTool, String>>; Tool::COUNT] =
             [const { OnceLock::new() }; Tool::COUNT];
         #[expect(clippy::indexing_slicing, reason = "there are as many cells as tools")]
         let found = &FOUND[self as usize];
@@ -103,12 +103,12 @@ impl Tool {
 
 /// An installed [`Tool`].
 #[derive(Debug)]
-pub struct Installed {
+pub struct InstalledTool {
     prefix: PathBuf,
     version: String,
 }
 
-impl Installed {
+impl InstalledTool {
     /// The tool's directory: programs are in `bin` or `sbin`.
     pub fn prefix(&self) -> &Path {
         &self.prefix
@@ -158,7 +158,7 @@ pub fn install_nothing() {
 
 static INSTALL_NOTHING: AtomicBool = AtomicBool::new(false);
 
-fn install(tool: Tool) -> Result<Installed> {
+fn install(tool: Tool) -> Result<InstalledTool> {
     let mut command = Command::new("bash");
     command.args(["-c", SCRIPT, "get-tool.sh", tool.name()]);
     if INSTALL_NOTHING.load(Ordering::Relaxed) {
@@ -170,7 +170,7 @@ fn install(tool: Tool) -> Result<Installed> {
         return Err(Error::Unavailable(said));
     }
     let prefix = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
-    let mut installed = Installed { prefix, version: String::new() };
+    let mut installed = InstalledTool { prefix, version: String::new() };
     let output = installed.run(tool.main_program(), [tool.version_argument()])?;
     let [printed, complaint] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     installed.version = version_in(&printed).ok_or_else(|| {

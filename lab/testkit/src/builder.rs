@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Bodies are encoded by `binlogz-binlog`, which is compared with real logs elsewhere. The only table is
-//! `shop.item (v BLOB)`. A test introduces its own errors, with [`LogBuilder::event`] or a [`Payload`].
+//! `shop.item (v BLOB)`. A test introduces its own errors, with [`LogBuilder::event`] or a [`PayloadBody`].
 
 use binlogz_binlog::event::{
     Bitmap, ColumnType, CommitTimestamps, CompressionType, FormatDescription, GtidEvent, GtidFlags,
@@ -16,7 +16,7 @@ use binlogz_binlog::event::{
 };
 use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::gtid::ServerUuid;
-use binlogz_binlog::put::{Put, lei_size};
+use binlogz_binlog::put::{PutFields, lei_size};
 use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, Framing, HeaderFlags, MAGIC};
 use zstd_safe::zstd_sys::ZSTD_EndDirective;
 
@@ -80,7 +80,7 @@ impl Release {
 
 /// The rule for `end_log_pos` of the next events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Positions {
+pub enum EndPositions {
     /// Where each ends.
     Own,
     /// Where each ended in a source's log, in which the first one began here.
@@ -94,7 +94,7 @@ pub enum Positions {
 pub struct LogBuilder {
     release: Release,
     checksum: ChecksumAlgorithm,
-    positions: Positions,
+    positions: EndPositions,
     flags: HeaderFlags,
     /// Where the next event begins in its log.
     offset: u64,
@@ -113,7 +113,7 @@ impl LogBuilder {
         let mut log = LogBuilder {
             release,
             checksum,
-            positions: Positions::Own,
+            positions: EndPositions::Own,
             flags,
             offset: MAGIC.len() as u64,
             gno: 0,
@@ -125,7 +125,7 @@ impl LogBuilder {
     }
 
     /// Sets the positions of the next events.
-    pub fn positions(&mut self, positions: Positions) -> &mut LogBuilder {
+    pub fn positions(&mut self, positions: EndPositions) -> &mut LogBuilder {
         self.positions = positions;
         self
     }
@@ -184,12 +184,12 @@ impl LogBuilder {
     ) -> &mut LogBuilder {
         let size = (19 + body.len() + checksum.size()) as u64;
         let end_log_pos = match &mut self.positions {
-            Positions::Own => (self.offset + size) as u32,
-            Positions::Source(position) => {
+            EndPositions::Own => (self.offset + size) as u32,
+            EndPositions::Source(position) => {
                 *position = position.wrapping_add(size as u32);
                 *position
             }
-            Positions::Fixed(position) => *position,
+            EndPositions::Fixed(position) => *position,
         };
         self.offset += size;
         let header = EventHeader { end_log_pos, flags: self.flags, ..header(event_type) };
@@ -235,7 +235,7 @@ impl LogBuilder {
     }
 
     /// A transaction in a payload, honest or not.
-    pub fn payload(&mut self, payload: &Payload) -> &mut LogBuilder {
+    pub fn payload(&mut self, payload: &PayloadBody) -> &mut LogBuilder {
         let body = payload.encode();
         self.gtid((19 + body.len() + self.checksum.size()) as u64);
         self.event(EventType::TRANSACTION_PAYLOAD, &body)
@@ -400,7 +400,7 @@ fn rows_with(event_type: EventType, flags: RowsFlags, values: &[&[u8]]) -> Vec<u
 
 /// The body of a transaction payload event. `None` leaves a field out; nothing has to be true.
 #[derive(Clone, Debug)]
-pub struct Payload {
+pub struct PayloadBody {
     /// 0 zstd, 255 none.
     pub compression_type: Option<u64>,
     /// Bytes of the events inside.
@@ -413,15 +413,19 @@ pub struct Payload {
     pub trailing: Vec<u8>,
 }
 
-impl Payload {
+impl PayloadBody {
     /// Events in one zstd frame, as the server writes them.
-    pub fn zstd(events: &[u8]) -> Payload {
-        Payload::of(CompressionType::ZSTD, Some(events.len() as u64), zstd_frame(events, ContentSize::Told))
+    pub fn zstd(events: &[u8]) -> PayloadBody {
+        PayloadBody::of(
+            CompressionType::ZSTD,
+            Some(events.len() as u64),
+            zstd_frame(events, ContentSize::Told),
+        )
     }
 
     /// Events as they are.
-    pub fn none(events: &[u8]) -> Payload {
-        Payload::of(CompressionType::NONE, None, events.to_vec())
+    pub fn none(events: &[u8]) -> PayloadBody {
+        PayloadBody::of(CompressionType::NONE, None, events.to_vec())
     }
 
     /// Any bytes.
@@ -429,8 +433,8 @@ impl Payload {
         compression_type: CompressionType,
         uncompressed_size: Option<u64>,
         payload: Vec<u8>,
-    ) -> Payload {
-        Payload {
+    ) -> PayloadBody {
+        PayloadBody {
             compression_type: Some(compression_type.0),
             uncompressed_size,
             payload_size: Some(payload.len() as u64),
@@ -490,7 +494,7 @@ pub fn bomb(zeros: u32) -> Vec<u8> {
     }
     feed(&back, ZSTD_EndDirective::ZSTD_e_end);
     let mut log = LogBuilder::new(Release::MYSQL_9_7);
-    log.transaction(&[b"before"]).payload(&Payload::of(CompressionType::ZSTD, Some(size), payload));
+    log.transaction(&[b"before"]).payload(&PayloadBody::of(CompressionType::ZSTD, Some(size), payload));
     log.transaction(&[b"behind"]);
     log.take()
 }

@@ -3,19 +3,19 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::real_binlog::{Compression, RealBinlog};
+use crate::real_binlog::{RealBinlog, SampleCompression};
 
 /// Names, and how they were written; `corpus/README.md` describes each.
-const FILES: [(&str, Compression); 9] = [
-    ("binlog.000001", Compression::Mixed),
-    ("binlog.000002", Compression::Mixed),
-    ("binlog.000003", Compression::Mixed),
-    ("binlog.000004", Compression::Mixed),
-    ("binlog.000005", Compression::Mixed),
-    ("binlog.000006", Compression::Off),
-    ("levels.000001", Compression::Off),
-    ("levels.000002", Compression::Mixed),
-    ("levels.000003", Compression::Mixed),
+const FILES: [(&str, SampleCompression); 9] = [
+    ("binlog.000001", SampleCompression::Mixed),
+    ("binlog.000002", SampleCompression::Mixed),
+    ("binlog.000003", SampleCompression::Mixed),
+    ("binlog.000004", SampleCompression::Mixed),
+    ("binlog.000005", SampleCompression::Mixed),
+    ("binlog.000006", SampleCompression::Off),
+    ("levels.000001", SampleCompression::Off),
+    ("levels.000002", SampleCompression::Mixed),
+    ("levels.000003", SampleCompression::Mixed),
 ];
 const RELAY_LOGS: [&str; 2] = ["relay.000012", "relay.000013"];
 
@@ -28,7 +28,7 @@ pub fn binlogs() -> Vec<RealBinlog> {
         relay_log,
     };
     let mut files: Vec<_> = FILES.iter().map(|&(name, compression)| file(name, compression, false)).collect();
-    files.extend(RELAY_LOGS.iter().map(|name| file(name, Compression::Mixed, true)));
+    files.extend(RELAY_LOGS.iter().map(|name| file(name, SampleCompression::Mixed, true)));
     files.extend(samples());
     files
 }
@@ -59,7 +59,9 @@ pub fn mariadb(name: &str) -> Vec<u8> {
 pub fn samples() -> Vec<RealBinlog> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples");
     let mut files = Vec::new();
-    for (folder, compression) in [("plain", Compression::Off), ("compressed", Compression::Level(3))] {
+    for (folder, compression) in
+        [("plain", SampleCompression::Off), ("compressed", SampleCompression::Level(3))]
+    {
         let dir = root.join(folder);
         let entries = fs::read_dir(&dir).unwrap_or_else(|error| panic!("read {}: {error}", dir.display()));
         let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
@@ -76,7 +78,7 @@ pub fn samples() -> Vec<RealBinlog> {
 
 /// An encrypted binlog, its keyring file, and its plain bytes.
 #[derive(Clone, Debug)]
-pub struct Encrypted {
+pub struct EncryptedSample {
     /// The file as the server wrote it.
     pub encrypted: PathBuf,
     /// The keyring component's file, with its key.
@@ -86,8 +88,8 @@ pub struct Encrypted {
 }
 
 /// The encrypted binlog of the frozen corpus.
-pub fn encrypted() -> Encrypted {
-    Encrypted {
+pub fn encrypted() -> EncryptedSample {
+    EncryptedSample {
         encrypted: path("encrypted-binlog.000001"),
         keyring: path("keyring.json"),
         plain: path("encrypted-binlog.000001.plain"),

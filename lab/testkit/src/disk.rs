@@ -29,7 +29,7 @@ const SECTOR_SIZE: usize = 512;
 
 /// The fault at the chosen operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum DiskFault {
     /// The system stops within it: everything fails until [`SimulatedDisk::crash`].
     Crash,
     /// It fails with EIO; of a write, some bytes may be there.
@@ -60,24 +60,24 @@ enum Call {
     SyncNames,
 }
 
-impl Fault {
+impl DiskFault {
     /// Whether such a call can meet it.
     fn meets(self, call: Call) -> bool {
         match self {
-            Fault::Eio => true,
-            Fault::Enospc => !matches!(call, Call::Open | Call::Read | Call::SetSize),
-            Fault::Emfile => matches!(call, Call::Open | Call::Create),
-            Fault::ShortWrite => call == Call::Write,
-            Fault::Crash | Fault::LostSync => false,
+            DiskFault::Eio => true,
+            DiskFault::Enospc => !matches!(call, Call::Open | Call::Read | Call::SetSize),
+            DiskFault::Emfile => matches!(call, Call::Open | Call::Create),
+            DiskFault::ShortWrite => call == Call::Write,
+            DiskFault::Crash | DiskFault::LostSync => false,
         }
     }
 
     fn error(self) -> io::Error {
         match self {
-            Fault::Enospc => io::Error::from_raw_os_error(28),
-            Fault::Emfile => io::Error::from_raw_os_error(24),
-            Fault::ShortWrite => io::ErrorKind::WriteZero.into(),
-            Fault::Eio | Fault::Crash | Fault::LostSync => eio(),
+            DiskFault::Enospc => io::Error::from_raw_os_error(28),
+            DiskFault::Emfile => io::Error::from_raw_os_error(24),
+            DiskFault::ShortWrite => io::ErrorKind::WriteZero.into(),
+            DiskFault::Eio | DiskFault::Crash | DiskFault::LostSync => eio(),
         }
     }
 }
@@ -86,7 +86,7 @@ impl Fault {
 #[derive(Clone, Copy, Debug)]
 struct Trouble {
     from: u64,
-    fault: Fault,
+    fault: DiskFault,
     /// Until it is cured; else once.
     lasts: bool,
     met: bool,
@@ -95,17 +95,17 @@ struct Trouble {
 /// A disk. Its clones are the same one.
 #[derive(Clone, Debug, Default)]
 pub struct SimulatedDisk {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<DiskState>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct DiskState {
     files: Vec<File>,
     names: BTreeMap<String, usize>,
     durable_names: BTreeMap<String, usize>,
     pending_names: Vec<NameChange>,
     operations: u64,
-    plan: Option<(u64, Fault)>,
+    plan: Option<(u64, DiskFault)>,
     stopped: bool,
     /// Raised by each crash: files opened before are gone.
     life: u64,
@@ -188,7 +188,7 @@ impl SimulatedDisk {
         SimulatedDisk::default()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DiskState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -198,7 +198,7 @@ impl SimulatedDisk {
     }
 
     /// Lets the operation with this number fail (the first is 0).
-    pub fn fail_at(&self, operation: u64, fault: Fault) {
+    pub fn fail_at(&self, operation: u64, fault: DiskFault) {
         self.state().plan = Some((operation, fault));
     }
 
@@ -209,7 +209,7 @@ impl SimulatedDisk {
 
     /// The first call from this number on (the first is 0) that the fault applies to fails; if it `lasts`,
     /// all of them do, until [`SimulatedDisk::cure`].
-    pub fn trouble_at(&self, call: u64, fault: Fault, lasts: bool) {
+    pub fn trouble_at(&self, call: u64, fault: DiskFault, lasts: bool) {
         self.state().trouble = Some(Trouble { from: call, fault, lasts, met: false });
     }
 
@@ -228,7 +228,7 @@ impl SimulatedDisk {
         self.state().trouble = None;
     }
 
-    /// Whether it stopped at a [`Fault::Crash`].
+    /// Whether it stopped at a [`DiskFault::Crash`].
     pub fn is_stopped(&self) -> bool {
         self.state().stopped
     }
@@ -274,21 +274,21 @@ fn eio() -> io::Error {
     io::Error::from_raw_os_error(5)
 }
 
-impl State {
+impl DiskState {
     /// Counts an operation; the fault planned for it.
-    fn step(&mut self) -> io::Result<Option<Fault>> {
+    fn step(&mut self) -> io::Result<Option<DiskFault>> {
         if self.stopped {
             return Err(eio());
         }
         let this = self.operations;
         self.operations += 1;
         let fault = self.plan.filter(|(at, _)| *at == this).map(|(_, fault)| fault);
-        self.stopped = fault == Some(Fault::Crash);
+        self.stopped = fault == Some(DiskFault::Crash);
         Ok(fault)
     }
 
     /// Counts a call; the trouble that it meets.
-    fn call(&mut self, call: Call) -> Option<Fault> {
+    fn call(&mut self, call: Call) -> Option<DiskFault> {
         let this = self.calls;
         self.calls += 1;
         let trouble = self.trouble.as_mut()?;
@@ -305,8 +305,8 @@ impl State {
     /// For operations that happen whole or not at all.
     fn step_whole(&mut self) -> io::Result<()> {
         match self.step()? {
-            None | Some(Fault::LostSync) => Ok(()),
-            Some(Fault::Enospc) => Err(io::ErrorKind::StorageFull.into()),
+            None | Some(DiskFault::LostSync) => Ok(()),
+            Some(DiskFault::Enospc) => Err(io::ErrorKind::StorageFull.into()),
             Some(_) => Err(eio()),
         }
     }
@@ -386,7 +386,7 @@ impl Storage for SimulatedDisk {
                 }
                 Ok(())
             }
-            Some(Fault::LostSync) => Ok(()),
+            Some(DiskFault::LostSync) => Ok(()),
             Some(_) => Err(eio()),
         }
     }
@@ -400,7 +400,7 @@ struct OpenFile {
 }
 
 impl OpenFile {
-    fn state(&self) -> io::Result<MutexGuard<'_, State>> {
+    fn state(&self) -> io::Result<MutexGuard<'_, DiskState>> {
         let state = self.disk.state();
         if state.stopped || state.life != self.life { Err(eio()) } else { Ok(state) }
     }
@@ -426,7 +426,7 @@ impl StorageFile for OpenFile {
         let mut state = self.state()?;
         if let Some(fault) = state.call(Call::Write) {
             let there = match fault {
-                Fault::ShortWrite => bytes.len().saturating_sub(1),
+                DiskFault::ShortWrite => bytes.len().saturating_sub(1),
                 _ => bytes.len() / 2,
             };
             state.change(self.file, Change::Write(offset as usize, bytes[..there].to_vec()));
@@ -434,13 +434,13 @@ impl StorageFile for OpenFile {
         }
         let fault = state.step()?;
         let full = state.is_full_with(self.file, offset as usize + bytes.len());
-        if !full && matches!(fault, None | Some(Fault::LostSync)) {
+        if !full && matches!(fault, None | Some(DiskFault::LostSync)) {
             state.change(self.file, Change::Write(offset as usize, bytes.to_vec()));
             return Ok(());
         }
         let part = bytes[..bytes.len() / 2].to_vec();
         state.change(self.file, Change::Write(offset as usize, part));
-        Err(if full || fault == Some(Fault::Enospc) { io::ErrorKind::StorageFull.into() } else { eio() })
+        Err(if full || fault == Some(DiskFault::Enospc) { io::ErrorKind::StorageFull.into() } else { eio() })
     }
 
     fn set_size(&self, size: u64) -> io::Result<()> {
@@ -466,8 +466,8 @@ impl StorageFile for OpenFile {
                 }
                 Ok(())
             }
-            Some(Fault::LostSync) => Ok(()),
-            Some(Fault::Crash) => Err(eio()),
+            Some(DiskFault::LostSync) => Ok(()),
+            Some(DiskFault::Crash) => Err(eio()),
             Some(_) => {
                 // The system drops what it could not write: readers still see it, the disk never gets it.
                 file.pending.clear();

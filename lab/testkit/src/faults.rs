@@ -1,4 +1,4 @@
-//! Faults of the machine below a real process: its calls of the C library fail as [`Rule`]s say, which can change while it
+//! Faults of the machine below a real process: its calls of the C library fail as [`FaultRule`]s say, which can change while it
 //! runs.
 //!
 //! [`FaultShim`] is `faults/shim.c`, compiled once by `cc` into the cache and loaded with `LD_PRELOAD` into one process
@@ -6,13 +6,13 @@
 //! Programs that make system calls without the C library (rustix does in places) are not reached.
 //!
 //! ```no_run
-//! # use binlogz_testkit::faults::{Call, Fault, FaultShim, Rule};
+//! # use binlogz_testkit::faults::{Call, CallFault, FaultShim, FaultRule};
 //! # let (dir, mut command) = (std::path::Path::new("/tmp/x"), std::process::Command::new("true"));
 //! let Some(shim) = FaultShim::require() else { return };
 //! let mut faults = shim.faults(&dir.join("faults"), 42).unwrap();
 //! command.envs(faults.env());
 //! // From the third on, one of ten writes below the folder finds the disk full.
-//! faults.set(&[Rule::new(Call::Write, Fault::NO_SPACE).below(dir).after(2).chance(0.1)]).unwrap();
+//! faults.set(&[FaultRule::new(Call::Write, CallFault::NO_SPACE).below(dir).after(2).chance(0.1)]).unwrap();
 //! faults.clear().unwrap();
 //! ```
 
@@ -95,7 +95,7 @@ impl Call {
 
 /// The fate of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum CallFault {
     /// It fails with this errno, and does nothing.
     Errno(i32),
     /// A write that writes half, and says so. Other calls succeed.
@@ -105,77 +105,77 @@ pub enum Fault {
 }
 
 /// Linux's numbers, which are the same on all processors.
-impl Fault {
+impl CallFault {
     /// `EINTR`
-    pub const INTERRUPTED: Fault = Fault::Errno(4);
+    pub const INTERRUPTED: CallFault = CallFault::Errno(4);
     /// `EIO`
-    pub const IO: Fault = Fault::Errno(5);
+    pub const IO: CallFault = CallFault::Errno(5);
     /// `EAGAIN`
-    pub const TRY_AGAIN: Fault = Fault::Errno(11);
+    pub const TRY_AGAIN: CallFault = CallFault::Errno(11);
     /// `ENOMEM`
-    pub const NO_MEMORY: Fault = Fault::Errno(12);
+    pub const NO_MEMORY: CallFault = CallFault::Errno(12);
     /// `ENFILE`
-    pub const TOO_MANY_FILES_IN_ALL: Fault = Fault::Errno(23);
+    pub const TOO_MANY_FILES_IN_ALL: CallFault = CallFault::Errno(23);
     /// `EMFILE`
-    pub const TOO_MANY_FILES: Fault = Fault::Errno(24);
+    pub const TOO_MANY_FILES: CallFault = CallFault::Errno(24);
     /// `ENOSPC`
-    pub const NO_SPACE: Fault = Fault::Errno(28);
+    pub const NO_SPACE: CallFault = CallFault::Errno(28);
 
     fn code(self) -> i64 {
         match self {
-            Fault::Errno(number) => i64::from(number),
-            Fault::Short => 0,
-            Fault::Delay(time) => -(time.as_millis() as i64),
+            CallFault::Errno(number) => i64::from(number),
+            CallFault::Short => 0,
+            CallFault::Delay(time) => -(time.as_millis() as i64),
         }
     }
 }
 
 /// Which calls fail, and how.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rule {
+pub struct FaultRule {
     call: Call,
-    fault: Fault,
+    fault: CallFault,
     after: u64,
     count: u64,
     chance: f64,
     pattern: String,
 }
 
-impl Rule {
+impl FaultRule {
     /// A rule by which all calls of this kind fail, wherever.
-    pub fn new(call: Call, fault: Fault) -> Rule {
-        Rule { call, fault, after: 0, count: 0, chance: 1.0, pattern: "*".into() }
+    pub fn new(call: Call, fault: CallFault) -> FaultRule {
+        FaultRule { call, fault, after: 0, count: 0, chance: 1.0, pattern: "*".into() }
     }
 
     /// Only in a folder and below it.
-    pub fn below(self, folder: &Path) -> Rule {
+    pub fn below(self, folder: &Path) -> FaultRule {
         // The kernel tells paths of descriptors without symbolic links.
         let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-        Rule { pattern: format!("{}*", folder.display()), ..self }
+        FaultRule { pattern: format!("{}*", folder.display()), ..self }
     }
 
     /// Only on paths that match a shell's pattern, whose `*` goes across folders.
-    pub fn on(self, pattern: impl Into<String>) -> Rule {
-        Rule { pattern: pattern.into(), ..self }
+    pub fn on(self, pattern: impl Into<String>) -> FaultRule {
+        FaultRule { pattern: pattern.into(), ..self }
     }
 
     /// This many succeed first.
-    pub fn after(self, after: u64) -> Rule {
-        Rule { after, ..self }
+    pub fn after(self, after: u64) -> FaultRule {
+        FaultRule { after, ..self }
     }
 
     /// No more than this many fail.
-    pub fn count(self, count: u64) -> Rule {
-        Rule { count, ..self }
+    pub fn count(self, count: u64) -> FaultRule {
+        FaultRule { count, ..self }
     }
 
     /// Each fails with this probability.
-    pub fn chance(self, chance: f64) -> Rule {
-        Rule { chance, ..self }
+    pub fn chance(self, chance: f64) -> FaultRule {
+        FaultRule { chance, ..self }
     }
 
     fn line(&self) -> String {
-        let Rule { call, fault, after, count, chance, pattern } = self;
+        let FaultRule { call, fault, after, count, chance, pattern } = self;
         let chance = (chance * 1e6) as u64;
         format!("{} {} {after} {count} {chance} {pattern}\n", call.name(), fault.code())
     }
@@ -255,7 +255,7 @@ pub struct Faults {
     file: File,
     seed: u64,
     generation: u64,
-    rules: Vec<Rule>,
+    rules: Vec<FaultRule>,
 }
 
 impl Faults {
@@ -269,12 +269,12 @@ impl Faults {
     /// # Errors
     ///
     /// The control page can't be written, or the rules don't fit.
-    pub fn set(&mut self, rules: &[Rule]) -> Result<()> {
+    pub fn set(&mut self, rules: &[FaultRule]) -> Result<()> {
         let mut text = String::new();
         // A seed of its own for each set, or the same calls would always be the ones that fail.
         let seed = self.seed.wrapping_add(self.generation.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let _ = writeln!(text, "seed {seed}");
-        text.extend(rules.iter().map(Rule::line));
+        text.extend(rules.iter().map(FaultRule::line));
         let mut page = vec![0; PAGE_SIZE];
         match page.get_mut(TEXT_AT..TEXT_AT + text.len()) {
             Some(place) if rules.len() <= RULES_MAX && TEXT_AT + text.len() < PAGE_SIZE => {

@@ -38,7 +38,7 @@ pub mod tool;
 pub mod workload;
 
 pub use binlogz_sandbox::{Error, IoContext, Result, cache, cdc, random, server};
-pub use real_binlog::{Compression, RealBinlog};
-pub use server::{MariadbSandbox, Mysql56Sandbox, MysqlSandbox, Server};
+pub use real_binlog::{RealBinlog, SampleCompression};
+pub use server::{MariadbSandbox, Mysql56Sandbox, MysqlSandbox, SandboxServer};
 pub use setting::setting;
-pub use tool::{Installed, Tool};
+pub use tool::{InstalledTool, Tool};

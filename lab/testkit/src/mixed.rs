@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::real_binlog::{Compression, RealBinlog};
+use crate::real_binlog::{RealBinlog, SampleCompression};
 use crate::{Error, IoContext, MysqlSandbox, Result, Tool, cache};
 
 /// Part of the cache key: raised when statements or runs change.
@@ -25,7 +25,7 @@ const TOGGLE: &str = include_str!("../sql/toggle.sql");
 /// One server, or one source and its replica, with the mix put through it.
 struct Run {
     name: &'static str,
-    compression: Compression,
+    compression: SampleCompression,
     options: &'static [(&'static str, &'static str)],
     replica: Option<Replica>,
     /// The last file ends where the server was killed, its in-use flag set.
@@ -33,7 +33,7 @@ struct Run {
 }
 
 struct Replica {
-    compression: Compression,
+    compression: SampleCompression,
     options: &'static [(&'static str, &'static str)],
 }
 
@@ -44,7 +44,7 @@ const NO_CHECKSUM: (&str, &str) = ("binlog-checksum", "NONE");
 
 const fn run(
     name: &'static str,
-    compression: Compression,
+    compression: SampleCompression,
     options: &'static [(&'static str, &'static str)],
 ) -> Run {
     Run { name, compression, options, replica: None, crashes: false }
@@ -52,27 +52,27 @@ const fn run(
 
 const RUNS: [Run; 12] = [
     Run {
-        replica: Some(Replica { compression: Compression::Level(3), options: &[] }),
-        ..run("plain", Compression::Off, &[])
+        replica: Some(Replica { compression: SampleCompression::Level(3), options: &[] }),
+        ..run("plain", SampleCompression::Off, &[])
     },
     Run {
-        replica: Some(Replica { compression: Compression::Off, options: &[NO_CHECKSUM] }),
-        ..run("level3", Compression::Level(3), &[])
+        replica: Some(Replica { compression: SampleCompression::Off, options: &[NO_CHECKSUM] }),
+        ..run("level3", SampleCompression::Level(3), &[])
     },
-    run("level1", Compression::Level(1), &[]),
-    run("level19", Compression::Level(19), &[]),
-    run("toggled", Compression::Mixed, &[]),
-    run("no-checksum", Compression::Off, &[NO_CHECKSUM]),
-    run("no-checksum-level3", Compression::Level(3), &[NO_CHECKSUM]),
-    run("full-metadata", Compression::Off, &[FULL_METADATA, MINIMAL_IMAGE]),
-    run("full-metadata-level3", Compression::Level(3), &[FULL_METADATA, MINIMAL_IMAGE]),
-    run("anonymous", Compression::Off, &NO_GTIDS),
-    run("anonymous-level3", Compression::Level(3), &NO_GTIDS),
+    run("level1", SampleCompression::Level(1), &[]),
+    run("level19", SampleCompression::Level(19), &[]),
+    run("toggled", SampleCompression::Mixed, &[]),
+    run("no-checksum", SampleCompression::Off, &[NO_CHECKSUM]),
+    run("no-checksum-level3", SampleCompression::Level(3), &[NO_CHECKSUM]),
+    run("full-metadata", SampleCompression::Off, &[FULL_METADATA, MINIMAL_IMAGE]),
+    run("full-metadata-level3", SampleCompression::Level(3), &[FULL_METADATA, MINIMAL_IMAGE]),
+    run("anonymous", SampleCompression::Off, &NO_GTIDS),
+    run("anonymous-level3", SampleCompression::Level(3), &NO_GTIDS),
     Run {
         crashes: true,
         ..run(
             "crashed",
-            Compression::Level(3),
+            SampleCompression::Level(3),
             &[
                 ("binlog-rows-query-log-events", "ON"),
                 ("binlog-row-image", "NOBLOB"),
@@ -98,11 +98,11 @@ pub fn binlogs() -> Result<Vec<RealBinlog>> {
 
 /// A file of about 100 MB with one transaction of 100,000 rows, and small ones before and after it; plain or at
 /// one level.
-pub fn big_transaction(compression: Compression) -> Result<RealBinlog> {
+pub fn big_transaction(compression: SampleCompression) -> Result<RealBinlog> {
     let name = match compression {
-        Compression::Off => "big".to_owned(),
-        Compression::Level(level) => format!("big-level{level}"),
-        Compression::Mixed => return Err(Error::Failed("one transaction has one level".into())),
+        SampleCompression::Off => "big".to_owned(),
+        SampleCompression::Level(level) => format!("big-level{level}"),
+        SampleCompression::Mixed => return Err(Error::Failed("one transaction has one level".into())),
     };
     let dir = kept(&name, |dir| {
         let server = sandbox(compression, &[])?;
@@ -128,7 +128,7 @@ fn listed(
     dir: &Path,
     run: &str,
     part: &str,
-    compression: Compression,
+    compression: SampleCompression,
     relay_log: bool,
 ) -> Result<Vec<RealBinlog>> {
     let dir = dir.join(part);
@@ -152,9 +152,9 @@ fn keep(logs: &[PathBuf], dir: &Path) -> Result<()> {
     Ok(())
 }
 
-fn sandbox(compression: Compression, options: &[(&str, &str)]) -> Result<MysqlSandbox> {
+fn sandbox(compression: SampleCompression, options: &[(&str, &str)]) -> Result<MysqlSandbox> {
     let mut builder = Tool::Mysql.find()?.sandbox();
-    if let Compression::Level(level) = compression {
+    if let SampleCompression::Level(level) = compression {
         builder = builder.compression(level);
     }
     options.iter().fold(builder, |builder, (name, value)| builder.option(name, value)).start()
@@ -164,7 +164,7 @@ impl Run {
     fn make(&self, dir: &Path) -> Result<()> {
         let mut source = sandbox(self.compression, self.options)?;
         put_through(&source, !self.options.contains(&NO_GTIDS[0]))?;
-        if self.compression == Compression::Mixed {
+        if self.compression == SampleCompression::Mixed {
             source.sql(TOGGLE)?;
             // Two checksums in one set of files: the server begins a new one when it changes.
             source.sql("SET GLOBAL binlog_checksum = NONE")?;

@@ -1,7 +1,7 @@
 //! Every real log at hand: those of the repository, and those made on a server.
 
-use crate::real_binlog::{Compression, RealBinlog};
-use crate::workload::{self, Setting};
+use crate::real_binlog::{RealBinlog, SampleCompression};
+use crate::workload::{self, WorkloadSetting};
 use crate::{Error, Result, corpus, mixed, tool};
 
 /// The scale of the workloads in [`every_binlog`]: each file is below 1 MB.
@@ -27,8 +27,10 @@ pub fn every_binlog() -> Vec<RealBinlog> {
 
 fn made_on_a_server() -> Result<Vec<RealBinlog>> {
     let mut files = mixed::binlogs()?;
-    let levels = [1, 3, 19].map(|level| (Setting::level(level), Compression::Level(level)));
-    for (setting, compression) in [(Setting::plain(), Compression::Off)].into_iter().chain(levels) {
+    let levels = [1, 3, 19].map(|level| (WorkloadSetting::level(level), SampleCompression::Level(level)));
+    for (setting, compression) in
+        [(WorkloadSetting::plain(), SampleCompression::Off)].into_iter().chain(levels)
+    {
         files.extend(workload::binlogs(SMALL_SCALE, &setting)?.into_iter().map(|binlog| RealBinlog {
             name: format!("workloads/{setting}/{}", binlog.workload.name()),
             path: binlog.path,

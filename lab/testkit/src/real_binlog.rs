@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// How the transactions of a file were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compression {
+pub enum SampleCompression {
     /// None of them compressed.
     Off,
     /// Every transaction that the server compresses, at this level.
@@ -21,7 +21,7 @@ pub struct RealBinlog {
     /// The file: to be read, not changed.
     pub path: PathBuf,
     /// How its transactions were written.
-    pub compression: Compression,
+    pub compression: SampleCompression,
     /// Whether it is a relay log.
     pub relay_log: bool,
 }

@@ -104,7 +104,7 @@ impl Drop for S3Server {
 
 /// The fate of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
+pub enum RequestFault {
     /// Nothing: the server answers it.
     Pass,
     /// This status and body are the answer; the server never sees it.
@@ -121,7 +121,7 @@ pub enum Fault {
     Reset,
 }
 
-type Plan = dyn Fn(usize, &str) -> Fault + Send + Sync;
+type Plan = dyn Fn(usize, &str) -> RequestFault + Send + Sync;
 
 /// A proxy between clients and an S3 server, with a plan for each request.
 #[derive(Debug)]
@@ -136,7 +136,7 @@ impl FaultProxy {
     /// `PUT /bucket/key?partNumber=1 HTTP/1.1`.
     pub fn start(
         server: &S3Server,
-        plan: impl Fn(usize, &str) -> Fault + Send + Sync + 'static,
+        plan: impl Fn(usize, &str) -> RequestFault + Send + Sync + 'static,
     ) -> Result<FaultProxy> {
         let bound = TcpListener::bind(("127.0.0.1", 0));
         let listener = bound.map_err(|error| Error::Io("listen".into(), error))?;
@@ -202,14 +202,14 @@ fn serve(
     };
     let mut to_client = client;
     let fault = plan(number, &first);
-    if fault == Fault::Reset && size > 0 {
+    if fault == RequestFault::Reset && size > 0 {
         // The system resets a connection that is closed with bytes nobody has read.
         return client.set_nonblocking(true);
     }
     let mut body = vec![0; size];
     reader.read_exact(&mut body)?;
     match &fault {
-        Fault::Answer(status, body) => {
+        RequestFault::Answer(status, body) => {
             let length = body.len();
             write!(
                 to_client,
@@ -217,24 +217,24 @@ fn serve(
             )?;
             return client.shutdown(Shutdown::Write);
         }
-        Fault::Stall(time) => {
+        RequestFault::Stall(time) => {
             thread::sleep(*time);
             return Ok(());
         }
-        Fault::CutUpload => body.truncate(size / 2),
-        Fault::Pass | Fault::LoseAnswer | Fault::CutAnswer | Fault::Reset => {}
+        RequestFault::CutUpload => body.truncate(size / 2),
+        RequestFault::Pass | RequestFault::LoseAnswer | RequestFault::CutAnswer | RequestFault::Reset => {}
     }
     let mut server = TcpStream::connect(("127.0.0.1", upstream))?;
     server.write_all(&head)?;
     server.write_all(&body)?;
-    if fault == Fault::CutUpload {
+    if fault == RequestFault::CutUpload {
         return Ok(());
     }
     let mut answer = Vec::new();
     server.read_to_end(&mut answer)?;
     match fault {
-        Fault::LoseAnswer | Fault::Reset => Ok(()),
-        Fault::CutAnswer => to_client.write_all(&answer[..answer.len() / 2]),
+        RequestFault::LoseAnswer | RequestFault::Reset => Ok(()),
+        RequestFault::CutAnswer => to_client.write_all(&answer[..answer.len() / 2]),
         _ => to_client.write_all(&answer),
     }
 }

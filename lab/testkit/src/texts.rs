@@ -21,15 +21,15 @@ fn runs(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// Texts of rows: pieces of everything printable in them. And pieces of other bytes, if there are any.
 #[derive(Debug, Default)]
-pub struct Texts {
+pub struct RowTexts {
     texts: HashSet<[u8; SIZE]>,
     others: HashSet<[u8; SIZE]>,
 }
 
-impl Texts {
+impl RowTexts {
     /// The texts of some logs.
-    pub fn of<'l>(logs: impl IntoIterator<Item = &'l [u8]>) -> Texts {
-        let mut texts = Texts::default();
+    pub fn of<'l>(logs: impl IntoIterator<Item = &'l [u8]>) -> RowTexts {
+        let mut texts = RowTexts::default();
         for run in logs.into_iter().flat_map(runs) {
             texts.texts.extend(run.as_chunks().0);
         }
@@ -38,7 +38,7 @@ impl Texts {
 
     /// These texts, and pieces of other bytes: those of rows that are packed, where no text can be read.
     #[must_use]
-    pub fn and_bytes<'b>(mut self, all: impl IntoIterator<Item = &'b [u8]>) -> Texts {
+    pub fn and_bytes<'b>(mut self, all: impl IntoIterator<Item = &'b [u8]>) -> RowTexts {
         let is_its_own = |piece: &&[u8; SIZE]| piece.iter().collect::<HashSet<_>>().len() >= DIFFERENT_MIN;
         for bytes in all {
             self.others.extend(bytes.as_chunks().0.iter().filter(is_its_own));

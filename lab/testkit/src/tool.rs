@@ -3,11 +3,11 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-pub use binlogz_sandbox::tool::{Installed, Tool};
+pub use binlogz_sandbox::tool::{InstalledTool, Tool};
 
 /// The tool, or `None` after saying `SKIPPED` aloud; panics instead where `BINLOGZ_REQUIRE_SERVERS=1`.
 /// Used through [`require_tool!`](crate::require_tool).
-pub fn require(tool: Tool) -> Option<&'static Installed> {
+pub fn require(tool: Tool) -> Option<&'static InstalledTool> {
     match tool.find() {
         Ok(installed) => Some(installed),
         Err(error) => {
@@ -49,16 +49,16 @@ fn say_skipped(reason: &str) {
 }
 
 /// The return value of a skipped test: [`require_tool!`](crate::require_tool) serves tests of either signature.
-pub trait Skipped {
+pub trait SkippedTest {
     /// The outcome of a test that did nothing.
     fn skipped() -> Self;
 }
 
-impl Skipped for () {
+impl SkippedTest for () {
     fn skipped() {}
 }
 
-impl<E> Skipped for std::result::Result<(), E> {
+impl<E> SkippedTest for std::result::Result<(), E> {
     fn skipped() -> Self {
         Ok(())
     }
@@ -70,7 +70,7 @@ macro_rules! require_tool {
     ($tool:expr) => {
         match $crate::tool::require($tool) {
             Some(installed) => installed,
-            None => return $crate::tool::Skipped::skipped(),
+            None => return $crate::tool::SkippedTest::skipped(),
         }
     };
 }

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Until [`AtomicFile::finish`] nothing appears at the place, and what stood there still stands there. It is replaced only if
-//! the caller says [`Existing::Replace`]. A file that is dropped before it is finished is removed. When a signal ends the
+//! the caller says [`ExistingFile::Replace`]. A file that is dropped before it is finished is removed. When a signal ends the
 //! process, its handler calls [`remove_unfinished`]; only `kill -9` or a crash of the machine leaves a temporary file behind.
 //!
 //! ```
@@ -36,7 +36,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{NamedTempFile, TempDir};
 
-use unfinished::Unfinished;
+use unfinished::UnfinishedEntry;
 pub use unfinished::{NoneBegins, remove_unfinished};
 
 /// The prefix of temporary files: a user who finds one after a crash sees which program left it.
@@ -44,7 +44,7 @@ const PREFIX: &str = ".binlogz-";
 
 /// The treatment of a file that already exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Existing {
+pub enum ExistingFile {
     /// It stays, and finishing fails with [`io::ErrorKind::AlreadyExists`].
     Refuse,
     /// It is replaced in one step.
@@ -62,7 +62,7 @@ pub struct AtomicFile {
     place: PathBuf,
     // Dropped, and so removed, before it is taken off the list of unfinished files.
     temporary: NamedTempFile,
-    unfinished: Unfinished,
+    unfinished: UnfinishedEntry,
 }
 
 impl AtomicFile {
@@ -85,7 +85,7 @@ impl AtomicFile {
             let mut options = tempfile::Builder::new();
             options.prefix(PREFIX).permissions(Permissions::from_mode(mode)).tempfile_in(folder)
         };
-        let (temporary, unfinished) = Unfinished::begin(begin, NamedTempFile::path)?;
+        let (temporary, unfinished) = UnfinishedEntry::begin(begin, NamedTempFile::path)?;
         Ok(AtomicFile { place: place.to_owned(), temporary, unfinished })
     }
 
@@ -100,12 +100,12 @@ impl AtomicFile {
     ///
     /// A sync or the rename failed, or a file stands there that must not be replaced. Nothing is left behind, unless it was
     /// the sync of the folder that failed: then the file is at its place, but a crash may take its name back.
-    pub fn finish(self, existing: Existing) -> io::Result<()> {
+    pub fn finish(self, existing: ExistingFile) -> io::Result<()> {
         let AtomicFile { place, temporary, unfinished } = self;
         temporary.as_file().sync_all()?;
         let renamed = unfinished.end(|| match existing {
-            Existing::Refuse => temporary.persist_noclobber(&place),
-            Existing::Replace => temporary.persist(&place),
+            ExistingFile::Refuse => temporary.persist_noclobber(&place),
+            ExistingFile::Replace => temporary.persist(&place),
         });
         renamed.map_err(|error| error.error)?;
         sync_folder(folder_of(&place))
@@ -128,7 +128,7 @@ impl Write for AtomicFile {
 /// # Errors
 ///
 /// As [`AtomicFile::begin`] and [`AtomicFile::finish`], or the disk takes no more.
-pub fn write(place: &Path, mode: u32, existing: Existing, bytes: &[u8]) -> io::Result<()> {
+pub fn write(place: &Path, mode: u32, existing: ExistingFile, bytes: &[u8]) -> io::Result<()> {
     let mut file = AtomicFile::begin(place, mode)?;
     file.write_all(bytes)?;
     file.finish(existing)
@@ -141,7 +141,7 @@ pub fn write(place: &Path, mode: u32, existing: Existing, bytes: &[u8]) -> io::R
 pub struct TemporaryFolder {
     // Removed before it is taken off the list, and before the lock ends.
     folder: TempDir,
-    _unfinished: Unfinished,
+    _unfinished: UnfinishedEntry,
     _lock: Option<File>,
 }
 
@@ -154,7 +154,7 @@ impl TemporaryFolder {
     pub fn begin(parent: &Path, prefix: &str) -> io::Result<TemporaryFolder> {
         let begin = || tempfile::Builder::new().prefix(prefix).tempdir_in(parent);
         loop {
-            let (folder, unfinished) = Unfinished::begin(begin, TempDir::path)?;
+            let (folder, unfinished) = UnfinishedEntry::begin(begin, TempDir::path)?;
             // Until it is locked, another process may take it for an abandoned one.
             let lock = File::open(folder.path()).map(|lock| lock.try_lock().map(|()| lock));
             let _lock = match lock {
@@ -246,7 +246,7 @@ mod tests {
         file.write_all(b"whole").unwrap();
         let [temporary] = &names(folder.path())[..] else { panic!("one file") };
         assert!(is_temporary(temporary), "{temporary}");
-        file.finish(Existing::Refuse).unwrap();
+        file.finish(ExistingFile::Refuse).unwrap();
         assert_eq!(names(folder.path()), ["a"]);
         assert_eq!(fs::read(&place).unwrap(), b"whole");
         assert_eq!(fs::metadata(&place).unwrap().permissions().mode() & 0o7027, 0);
@@ -257,10 +257,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("a");
         fs::write(&place, "old").unwrap();
-        let refused = write(&place, 0o600, Existing::Refuse, b"new").unwrap_err();
+        let refused = write(&place, 0o600, ExistingFile::Refuse, b"new").unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!((fs::read(&place).unwrap(), names(folder.path()).len()), (b"old".to_vec(), 1));
-        write(&place, 0o600, Existing::Replace, b"new").unwrap();
+        write(&place, 0o600, ExistingFile::Replace, b"new").unwrap();
         assert_eq!((fs::read(&place).unwrap(), names(folder.path()).len()), (b"new".to_vec(), 1));
     }
 
@@ -269,9 +269,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         drop(AtomicFile::begin(&folder.path().join("a"), 0o600).unwrap());
         fs::create_dir(folder.path().join("b")).unwrap();
-        write(&folder.path().join("b"), 0o600, Existing::Replace, b"").unwrap_err();
+        write(&folder.path().join("b"), 0o600, ExistingFile::Replace, b"").unwrap_err();
         assert_eq!(names(folder.path()), ["b"]);
-        write(&folder.path().join("c/d"), 0o600, Existing::Refuse, b"").unwrap_err();
+        write(&folder.path().join("c/d"), 0o600, ExistingFile::Refuse, b"").unwrap_err();
     }
 
     #[test]

@@ -15,19 +15,19 @@ fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
 
 /// An entry of the list, taken off when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Unfinished(PathBuf);
+pub(crate) struct UnfinishedEntry(PathBuf);
 
-impl Unfinished {
+impl UnfinishedEntry {
     /// Begins what will be removed, and lists it.
     pub(crate) fn begin<T>(
         begin: impl FnOnce() -> io::Result<T>,
         path: impl FnOnce(&T) -> &Path,
-    ) -> io::Result<(T, Unfinished)> {
+    ) -> io::Result<(T, UnfinishedEntry)> {
         let mut list = unfinished();
         let begun = begin()?;
         let path = path(&begun).to_owned();
         list.push(path.clone());
-        Ok((begun, Unfinished(path)))
+        Ok((begun, UnfinishedEntry(path)))
     }
 
     /// Gives it its place, while no signal ends the process.
@@ -39,7 +39,7 @@ impl Unfinished {
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for UnfinishedEntry {
     fn drop(&mut self) {
         unfinished().retain(|path| *path != self.0);
     }

@@ -5,14 +5,14 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use binlogz_atomic_file::{AtomicFile, Existing, TemporaryFolder, remove_unfinished};
+use binlogz_atomic_file::{AtomicFile, ExistingFile, TemporaryFolder, remove_unfinished};
 
 #[test]
 fn unfinished_files_are_removed_and_none_is_begun_or_finished_any_more() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("a");
     let finished = AtomicFile::begin(&place, 0o600).unwrap();
-    finished.finish(Existing::Refuse).unwrap();
+    finished.finish(ExistingFile::Refuse).unwrap();
     let unfinished = AtomicFile::begin(&place, 0o600).unwrap();
     let temporary = TemporaryFolder::begin(folder.path(), "folder-").unwrap();
     std::fs::write(temporary.path().join("inside"), "").unwrap();
@@ -30,5 +30,5 @@ fn unfinished_files_are_removed_and_none_is_begun_or_finished_any_more() {
     drop(ending);
     assert_eq!(heard.recv_timeout(Duration::from_secs(60)), Ok(true));
     begins.join().unwrap().unwrap();
-    assert!(unfinished.finish(Existing::Replace).is_err());
+    assert!(unfinished.finish(ExistingFile::Replace).is_err());
 }

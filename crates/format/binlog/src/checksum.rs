@@ -50,15 +50,15 @@ impl fmt::Debug for ChecksumAlgorithm {
 }
 
 /// Proof that the event's checksum was compared in this pass, or that it has none. Functions that make new
-/// events from old bytes require it. Apart from [`Verified::made_here`], only this crate's code that compares
+/// events from old bytes require it. Apart from [`VerifiedChecksum::made_here`], only this crate's code that compares
 /// checksums creates one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Verified(());
+pub struct VerifiedChecksum(());
 
-impl Verified {
+impl VerifiedChecksum {
     /// For an event that this process made itself, not from another event's bytes.
     pub const fn made_here() -> Self {
-        Verified(())
+        VerifiedChecksum(())
     }
 
     /// Compares an event's checksum.
@@ -68,13 +68,13 @@ impl Verified {
     /// [`Error::Checksum`].
     #[inline]
     pub(crate) fn compare(stored: u32, computed: u32) -> Result<Self> {
-        if stored == computed { Ok(Verified(())) } else { Err(Error::Checksum { stored, computed }) }
+        if stored == computed { Ok(VerifiedChecksum(())) } else { Err(Error::Checksum { stored, computed }) }
     }
 
     /// An event without a checksum: there is nothing to compare.
     #[inline]
     pub(crate) const fn nothing_to_compare() -> Self {
-        Verified(())
+        VerifiedChecksum(())
     }
 }
 
@@ -167,7 +167,7 @@ const fn multiply(a: u32, mut b: u32) -> u32 {
 
 /// The CRC-32 of an event's bytes, header included, checksum excluded.
 ///
-/// To give an event a new checksum, the old one must have been compared in the same pass: see [`Verified`].
+/// To give an event a new checksum, the old one must have been compared in the same pass: see [`VerifiedChecksum`].
 pub fn crc32(bytes: &[u8]) -> u32 {
     crc32fast::hash(bytes)
 }

@@ -192,7 +192,7 @@ impl<'a> Cursor<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::put::Put;
+    use crate::put::PutFields;
 
     #[test]
     fn lei_round_trips_at_every_width() {

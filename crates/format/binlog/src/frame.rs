@@ -10,7 +10,7 @@
 use std::ops::Deref;
 
 use crate::checksum;
-use crate::checksum::{CHECKSUM_SIZE, ChecksumAlgorithm, StoredChecksum, Verified, crc32};
+use crate::checksum::{CHECKSUM_SIZE, ChecksumAlgorithm, StoredChecksum, VerifiedChecksum, crc32};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::event_type::EventType;
@@ -20,7 +20,7 @@ use crate::header::{END_LOG_POS_OFFSET, EventHeader, FLAGS_OFFSET, HEADER_SIZE, 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VerifiedFrame<'a> {
     frame: EventFrame<'a>,
-    proof: Verified,
+    proof: VerifiedChecksum,
 }
 
 impl<'a> VerifiedFrame<'a> {
@@ -32,7 +32,7 @@ impl<'a> VerifiedFrame<'a> {
 
     /// The proof that code needs to make new events from this one.
     #[inline]
-    pub fn proof(self) -> Verified {
+    pub fn proof(self) -> VerifiedChecksum {
         self.proof
     }
 }
@@ -85,7 +85,7 @@ impl<'a> EventFrame<'a> {
 
     /// This event as a verified one. `proof` is from when it was framed, so its checksum is not compared again.
     #[inline]
-    pub fn proven(self, proof: Verified) -> VerifiedFrame<'a> {
+    pub fn proven(self, proof: VerifiedChecksum) -> VerifiedFrame<'a> {
         VerifiedFrame { frame: self, proof }
     }
 

@@ -6,7 +6,7 @@
 //! returns an [`EventFrame`], which can only be read.
 
 use crate::EVENT_SIZE_MAX;
-use crate::checksum::{ChecksumAlgorithm, Verified};
+use crate::checksum::{ChecksumAlgorithm, VerifiedChecksum};
 use crate::error::{Error, Result};
 use crate::event::FormatDescription;
 use crate::event_type::EventType;
@@ -138,8 +138,8 @@ impl<'a> UnverifiedFrame<'a> {
     pub fn verify(self) -> Result<VerifiedFrame<'a>> {
         let frame = self.unchecked()?;
         let proof = match frame.stored_checksum() {
-            Some(stored) => Verified::compare(stored, frame.computed_checksum())?,
-            None => Verified::nothing_to_compare(),
+            Some(stored) => VerifiedChecksum::compare(stored, frame.computed_checksum())?,
+            None => VerifiedChecksum::nothing_to_compare(),
         };
         Ok(frame.proven(proof))
     }

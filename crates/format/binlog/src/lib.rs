@@ -50,7 +50,7 @@ pub mod statement;
 pub mod transaction;
 mod zlib;
 
-pub use checksum::{ChecksumAlgorithm, StoredChecksum, Verified};
+pub use checksum::{ChecksumAlgorithm, StoredChecksum, VerifiedChecksum};
 pub use error::{Error, Result};
 pub use event_type::{ChangeContent, EventType};
 pub use frame::{EventFrame, VerifiedFrame};

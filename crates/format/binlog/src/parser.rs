@@ -8,7 +8,7 @@
 
 use std::marker::PhantomData;
 
-use crate::checksum::{CHECKSUM_SIZE, Crc32, StoredChecksum, Verified, crc32};
+use crate::checksum::{CHECKSUM_SIZE, Crc32, StoredChecksum, VerifiedChecksum, crc32};
 use crate::error::{Error, Result};
 use crate::event_type::EventType;
 use crate::framing::Framing;
@@ -16,7 +16,7 @@ use crate::header::{EventHeader, HEADER_SIZE};
 
 /// Called by an [`EventParser`] for the events it finds. `C` is the state of their checksums: compared and right, unless
 /// the visitor asks for the stored ones.
-pub trait EventVisitor<C = Verified> {
+pub trait EventVisitor<C = VerifiedChecksum> {
     /// The visitor's error type; the parser's own errors must convert into it.
     type Error: From<Error>;
 
@@ -30,8 +30,8 @@ pub trait EventVisitor<C = Verified> {
     fn end(&mut self, checksum: C) -> Result<(), Self::Error>;
 }
 
-/// A parser's treatment of a checksum: [`Verified`] compares it, [`StoredChecksum`] passes it on.
-pub trait Check: Sized {
+/// A parser's treatment of a checksum: [`VerifiedChecksum`] compares it, [`StoredChecksum`] passes it on.
+pub trait ChecksumCheck: Sized {
     /// Whether the checksum of the bytes must be computed.
     const COMPARES: bool;
 
@@ -39,16 +39,18 @@ pub trait Check: Sized {
     fn of(stored: Option<u32>, computed: impl FnOnce() -> u32) -> Result<Self>;
 }
 
-impl Check for Verified {
+impl ChecksumCheck for VerifiedChecksum {
     const COMPARES: bool = true;
 
     #[inline]
     fn of(stored: Option<u32>, computed: impl FnOnce() -> u32) -> Result<Self> {
-        stored.map_or(Ok(Verified::nothing_to_compare()), |stored| Verified::compare(stored, computed()))
+        stored.map_or(Ok(VerifiedChecksum::nothing_to_compare()), |stored| {
+            VerifiedChecksum::compare(stored, computed())
+        })
     }
 }
 
-impl Check for StoredChecksum {
+impl ChecksumCheck for StoredChecksum {
     const COMPARES: bool = false;
 
     #[inline]
@@ -60,16 +62,16 @@ impl Check for StoredChecksum {
 /// Cuts a stream into events. All events are framed alike: a format description in the stream is refused,
 /// because the events after it may be framed differently.
 #[derive(Debug)]
-pub struct EventParser<C = Verified> {
+pub struct EventParser<C = VerifiedChecksum> {
     framing: Framing,
     check: PhantomData<fn() -> C>,
     /// Offset of the first byte that was not parsed yet.
     offset: u64,
-    state: State,
+    state: ParserState,
 }
 
 #[derive(Debug)]
-enum State {
+enum ParserState {
     /// Between events, or inside a header of which `held` bytes have arrived.
     Header { bytes: [u8; HEADER_SIZE], held: usize },
     /// Inside a body, with this many bytes still to come.
@@ -78,7 +80,7 @@ enum State {
     Checksum { begin: u64, header: EventHeader, computed: u32, bytes: [u8; CHECKSUM_SIZE], held: usize },
 }
 
-const BETWEEN_EVENTS: State = State::Header { bytes: [0; HEADER_SIZE], held: 0 };
+const BETWEEN_EVENTS: ParserState = ParserState::Header { bytes: [0; HEADER_SIZE], held: 0 };
 
 impl EventParser {
     /// A parser for events that begin at `offset` of their stream. It compares their checksums.
@@ -94,7 +96,7 @@ impl EventParser<StoredChecksum> {
     }
 }
 
-impl<C: Check> EventParser<C> {
+impl<C: ChecksumCheck> EventParser<C> {
     fn of(framing: Framing, offset: u64) -> Self {
         EventParser { framing, check: PhantomData, offset, state: BETWEEN_EVENTS }
     }
@@ -111,7 +113,7 @@ impl<C: Check> EventParser<C> {
     /// Bad bytes, with the offset of their event, and the visitor's own errors.
     pub fn push<V: EventVisitor<C>>(&mut self, mut bytes: &[u8], visitor: &mut V) -> Result<(), V::Error> {
         while !bytes.is_empty() {
-            let between_events = matches!(self.state, State::Header { held: 0, .. });
+            let between_events = matches!(self.state, ParserState::Header { held: 0, .. });
             bytes = match between_events.then(|| self.whole_event(bytes, visitor)).transpose()?.flatten() {
                 Some(rest) => rest,
                 None => self.piece(bytes, visitor)?,
@@ -127,9 +129,9 @@ impl<C: Check> EventParser<C> {
     /// [`Error::Truncated`] if it ends inside an event.
     pub fn finish(&self) -> Result<()> {
         let (begin, event_type, needed) = match &self.state {
-            State::Header { held: 0, .. } => return Ok(()),
-            State::Header { held, .. } => (self.offset - *held as u64, None, HEADER_SIZE as u64),
-            State::Body { begin, header, .. } | State::Checksum { begin, header, .. } => {
+            ParserState::Header { held: 0, .. } => return Ok(()),
+            ParserState::Header { held, .. } => (self.offset - *held as u64, None, HEADER_SIZE as u64),
+            ParserState::Body { begin, header, .. } | ParserState::Checksum { begin, header, .. } => {
                 (*begin, Some(header.event_type), u64::from(header.event_size))
             }
         };
@@ -170,7 +172,7 @@ impl<C: Check> EventParser<C> {
         visitor: &mut V,
     ) -> Result<&'a [u8], V::Error> {
         match &mut self.state {
-            State::Header { bytes: header_bytes, held } => {
+            ParserState::Header { bytes: header_bytes, held } => {
                 let rest = top_up(header_bytes, held, bytes);
                 self.offset += (bytes.len() - rest.len()) as u64;
                 if *held == HEADER_SIZE {
@@ -181,12 +183,12 @@ impl<C: Check> EventParser<C> {
                     let left = header.event_size as usize - HEADER_SIZE - self.framing.checksum().size();
                     let mut crc = Crc32::new();
                     crc.update(&header_bytes);
-                    self.state = State::Body { begin, header, left, crc };
+                    self.state = ParserState::Body { begin, header, left, crc };
                     self.end_body(visitor)?;
                 }
                 Ok(rest)
             }
-            State::Body { left, crc, .. } => {
+            ParserState::Body { left, crc, .. } => {
                 let (piece, rest) = bytes.split_at_checked(*left).unwrap_or((bytes, &[]));
                 *left -= piece.len();
                 self.offset += piece.len() as u64;
@@ -197,7 +199,7 @@ impl<C: Check> EventParser<C> {
                 self.end_body(visitor)?;
                 Ok(rest)
             }
-            State::Checksum { begin, header, computed, bytes: stored, held } => {
+            ParserState::Checksum { begin, header, computed, bytes: stored, held } => {
                 let rest = top_up(stored, held, bytes);
                 self.offset += (bytes.len() - rest.len()) as u64;
                 if *held == CHECKSUM_SIZE {
@@ -213,10 +215,10 @@ impl<C: Check> EventParser<C> {
 
     /// Moves on to the checksum, or to the next event, when the body is whole.
     fn end_body<V: EventVisitor<C>>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
-        let State::Body { begin, header, left: 0, crc } = &self.state else { return Ok(()) };
+        let ParserState::Body { begin, header, left: 0, crc } = &self.state else { return Ok(()) };
         if self.framing.checksum().size() > 0 {
             let computed = crc.clone().finish();
-            self.state = State::Checksum {
+            self.state = ParserState::Checksum {
                 begin: *begin,
                 header: *header,
                 computed,
@@ -285,7 +287,7 @@ mod tests {
             self.0.last_mut().unwrap().2.extend_from_slice(bytes);
             Ok(())
         }
-        fn end(&mut self, _: Verified) -> Result<()> {
+        fn end(&mut self, _: VerifiedChecksum) -> Result<()> {
             self.0.last_mut().unwrap().3 = true;
             Ok(())
         }

@@ -1,7 +1,7 @@
 //! Writes fields at the end of a buffer: the other direction of [`crate::cursor`].
 
 /// Appends little-endian fields to a buffer.
-pub trait Put {
+pub trait PutFields {
     /// Appends bytes as they are.
     fn put(&mut self, bytes: &[u8]);
 
@@ -87,14 +87,14 @@ pub trait Put {
     }
 }
 
-impl Put for Vec<u8> {
+impl PutFields for Vec<u8> {
     #[inline]
     fn put(&mut self, bytes: &[u8]) {
         self.extend_from_slice(bytes);
     }
 }
 
-/// Bytes that [`Put::put_lei`] appends.
+/// Bytes that [`PutFields::put_lei`] appends.
 pub fn lei_size(value: u64) -> usize {
     match value {
         0..=250 => 1,
@@ -104,7 +104,7 @@ pub fn lei_size(value: u64) -> usize {
     }
 }
 
-/// Bytes that [`Put::put_vli`] appends: seven bits of value a byte, nine bytes at most.
+/// Bytes that [`PutFields::put_vli`] appends: seven bits of value a byte, nine bytes at most.
 pub fn vli_size(value: u64) -> usize {
     let bits = (u64::BITS - value.leading_zeros()).max(1) as usize;
     bits.div_ceil(7).min(9)

@@ -10,7 +10,7 @@
 
 use crate::charset::{Charset, collation_name};
 use crate::event::{
-    Event, IntvarEvent, IntvarVariable, QueryEvent, RowsFlags, UserVarEvent, UserVarType, UserVarValue,
+    AnyEvent, IntvarEvent, IntvarVariable, QueryEvent, RowsFlags, UserVarEvent, UserVarType, UserVarValue,
 };
 use crate::event_type::EventType;
 use crate::header::HeaderFlags;
@@ -90,77 +90,77 @@ fn mariadb_event_type_name(event_type: EventType) -> Option<&'static str> {
 }
 
 /// Appends the column `Info`. `flags` are those of the event's header.
-pub fn write_info(event: &Event<'_>, flags: HeaderFlags, info: &mut Vec<u8>) {
+pub fn write_info(event: &AnyEvent<'_>, flags: HeaderFlags, info: &mut Vec<u8>) {
     match event {
-        Event::Query(event) => write_query(event, flags, info),
-        Event::Rotate(event) => {
+        AnyEvent::Query(event) => write_query(event, flags, info),
+        AnyEvent::Rotate(event) => {
             info.extend_from_slice(event.name);
             write_text(info, format_args!(";pos={}", event.position.cast_signed()));
         }
-        Event::Intvar(event) => write_intvar(*event, info),
-        Event::BeginLoadQuery(event) | Event::AppendBlock(event) => {
+        AnyEvent::Intvar(event) => write_intvar(*event, info),
+        AnyEvent::BeginLoadQuery(event) | AnyEvent::AppendBlock(event) => {
             write_text(info, format_args!(";file_id={};block_len={}", event.file_id, event.block.len()));
         }
-        Event::DeleteFile(event) => write_text(info, format_args!(";file_id={}", event.file_id)),
-        Event::Rand(event) => {
+        AnyEvent::DeleteFile(event) => write_text(info, format_args!(";file_id={}", event.file_id)),
+        AnyEvent::Rand(event) => {
             write_text(info, format_args!("rand_seed1={},rand_seed2={}", event.seed1, event.seed2));
         }
-        Event::UserVar(event) => write_user_var(event, info),
-        Event::FormatDescription(event) => {
+        AnyEvent::UserVar(event) => write_user_var(event, info),
+        AnyEvent::FormatDescription(event) => {
             let (server, binlog) = (event.server_version(), event.binlog_version);
             write_text(info, format_args!("Server ver: {server}, Binlog ver: {binlog}"));
         }
-        Event::Xid(event) => write_text(info, format_args!("COMMIT /* xid={} */", event.xid)),
-        Event::ExecuteLoadQuery(event) => {
+        AnyEvent::Xid(event) => write_text(info, format_args!("COMMIT /* xid={} */", event.xid)),
+        AnyEvent::ExecuteLoadQuery(event) => {
             write_use(&event.query, flags, info);
             info.extend_from_slice(event.query.statement);
             write_text(info, format_args!(" ;file_id={}", event.file_id));
         }
-        Event::TableMap(event) => {
+        AnyEvent::TableMap(event) => {
             write_text(info, format_args!("table_id: {} (", event.table_id));
             info.extend_from_slice(event.database);
             info.push(b'.');
             info.extend_from_slice(event.table);
             info.push(b')');
         }
-        Event::Rows(event) => {
+        AnyEvent::Rows(event) => {
             write_text(info, format_args!("table_id: {}", event.table_id));
             write_rows_flags(event.flags, info);
         }
-        Event::Incident(event) => {
+        AnyEvent::Incident(event) => {
             write_text(info, format_args!("#{} ({})", event.incident.0, event.incident));
             if event.message.is_empty() {
                 info.extend_from_slice(b": ");
             }
         }
-        Event::Ignorable(_) => info.extend_from_slice(b"# Unrecognized ignorable event"),
-        Event::RowsQuery(event) => {
+        AnyEvent::Ignorable(_) => info.extend_from_slice(b"# Unrecognized ignorable event"),
+        AnyEvent::RowsQuery(event) => {
             info.extend_from_slice(b"# ");
             info.extend_from_slice(event.statement);
         }
-        Event::Gtid(_) | Event::AnonymousGtid(_) | Event::GtidTagged(_) => write_gtid(event, info),
-        Event::PreviousGtids(event) => write_text(info, format_args!("{:#}", event.gtid_set)),
-        Event::TransactionContext(event) => {
+        AnyEvent::Gtid(_) | AnyEvent::AnonymousGtid(_) | AnyEvent::GtidTagged(_) => write_gtid(event, info),
+        AnyEvent::PreviousGtids(event) => write_text(info, format_args!("{:#}", event.gtid_set)),
+        AnyEvent::TransactionContext(event) => {
             info.extend_from_slice(b"server_uuid=");
             info.extend_from_slice(event.server_uuid);
             write_text(info, format_args!("\tthread_id={}", event.thread_id));
         }
-        Event::ViewChange(event) => {
+        AnyEvent::ViewChange(event) => {
             info.extend_from_slice(b"view_id=");
             info.extend_from_slice(event.view_name());
         }
-        Event::XaPrepare(event) if event.one_phase => {
+        AnyEvent::XaPrepare(event) if event.one_phase => {
             write_text(info, format_args!("XA COMMIT {} ONE PHASE", event.xa_id));
         }
-        Event::XaPrepare(event) => write_text(info, format_args!("XA PREPARE {}", event.xa_id)),
-        Event::TransactionPayload(event) => {
+        AnyEvent::XaPrepare(event) => write_text(info, format_args!("XA PREPARE {}", event.xa_id)),
+        AnyEvent::TransactionPayload(event) => {
             let (kind, size) = (event.header.compression_type(), event.header.uncompressed_size());
             let size = size.unwrap_or(0);
             write_text(info, format_args!("compression='{kind}', decompressed_size={size} bytes"));
         }
         // The statement, as MariaDB shows it.
-        Event::Unknown(EventType::MARIADB_ANNOTATE_ROWS, statement) => info.extend_from_slice(statement),
-        Event::Stop | Event::Heartbeat(_) | Event::HeartbeatV2(_) | Event::Unknown(..) => {}
+        AnyEvent::Unknown(EventType::MARIADB_ANNOTATE_ROWS, statement) => info.extend_from_slice(statement),
+        AnyEvent::Stop | AnyEvent::Heartbeat(_) | AnyEvent::HeartbeatV2(_) | AnyEvent::Unknown(..) => {}
     }
 }
 
@@ -269,10 +269,10 @@ fn write_rows_flags(flags: RowsFlags, info: &mut Vec<u8>) {
     }
 }
 
-fn write_gtid(event: &Event<'_>, info: &mut Vec<u8>) {
+fn write_gtid(event: &AnyEvent<'_>, info: &mut Vec<u8>) {
     let gtid = match event {
-        Event::Gtid(event) => event.gtid(),
-        Event::GtidTagged(event) => Some(event.gtid),
+        AnyEvent::Gtid(event) => event.gtid(),
+        AnyEvent::GtidTagged(event) => Some(event.gtid),
         _ => None,
     };
     match gtid {

@@ -16,7 +16,7 @@
 //! file as it is. The `cipher` module interprets the fields.
 
 use binlogz_binlog::cursor::Cursor;
-use binlogz_binlog::put::Put;
+use binlogz_binlog::put::PutFields;
 use binlogz_binlog::{Error as BinlogError, MAGIC_ENCRYPTED};
 
 use crate::error::{Result, hex};

@@ -9,8 +9,8 @@ use binlogz_binlog::event::RowsKind;
 use binlogz_flow::{Input, RowChange, RowChanges, RowPosition};
 
 use crate::handles::Handles;
-use crate::status::{Result, Trouble, binlogz_status, c_string, called, pointed, text};
-use crate::value::{Kept, Side, binlogz_value, value};
+use crate::status::{CallTrouble, Result, binlogz_status, c_string, called, pointed, text};
+use crate::value::{ImageSide, ValueTexts, binlogz_value, value};
 
 /// The row changes of a log, decoded on all cores, in order. Closed with binlogz_changes_close().
 pub struct binlogz_changes {
@@ -24,9 +24,9 @@ struct Changes {
     path: PathBuf,
     changes: RowChanges,
     current: Option<Current>,
-    kept: Kept,
+    kept: ValueTexts,
     /// Why there are no more changes, if that is not the end of the log: a program that overlooks it must not see the end.
-    failed: Option<Trouble>,
+    failed: Option<CallTrouble>,
 }
 
 /// The last change given to the caller, and the texts and values given with it.
@@ -116,12 +116,12 @@ pub unsafe extern "C" fn binlogz_changes_open(
             // SAFETY: as above.
             false => Some(position(unsafe { text(after, "after") }?)?),
         };
-        let input = Input::open(path).map_err(|error| Trouble::io(path, &error))?;
+        let input = Input::open(path).map_err(|error| CallTrouble::io(path, &error))?;
         let changes = match after {
             Some(after) => RowChanges::after(input, after),
             None => RowChanges::new(input),
         };
-        let (path, kept) = (path.to_owned(), Kept::default());
+        let (path, kept) = (path.to_owned(), ValueTexts::default());
         let changes = Changes { path, changes, current: None, kept, failed: None };
         *handle = OPEN.open(binlogz_changes { _address: 0 }, changes);
         Ok(binlogz_status::BINLOGZ_OK)
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn binlogz_changes_open(
 }
 
 fn position(text: &str) -> Result<RowPosition> {
-    text.parse().map_err(|error| Trouble::argument(format!("after: {error}")))
+    text.parse().map_err(|error| CallTrouble::argument(format!("after: {error}")))
 }
 
 /// The next change. BINLOGZ_END after the last one; after a failure, the same failure again. BINLOGZ_UNREAD comes in place of BINLOGZ_END if
@@ -161,7 +161,9 @@ impl Changes {
         let change = match self.changes.next() {
             None => return Ok(binlogz_status::BINLOGZ_END),
             Some(Ok(change)) => change,
-            Some(Err(error)) => return Err(self.failed.insert(Trouble::in_log(&self.path, &error)).clone()),
+            Some(Err(error)) => {
+                return Err(self.failed.insert(CallTrouble::in_log(&self.path, &error)).clone());
+            }
         };
         let current = self.current.insert(Current {
             position: c_string(change.position.to_string()),
@@ -188,7 +190,7 @@ impl Changes {
     }
 
     fn current(&mut self) -> Result<&mut Current> {
-        self.current.as_mut().ok_or_else(|| Trouble::argument("there is no current change"))
+        self.current.as_mut().ok_or_else(|| CallTrouble::argument("there is no current change"))
     }
 }
 
@@ -234,7 +236,7 @@ pub unsafe extern "C" fn binlogz_changes_before(
     value: *mut binlogz_value,
 ) -> binlogz_status {
     // SAFETY: the caller keeps to it.
-    called(|| unsafe { give(changes, Side::Before, column, value) })
+    called(|| unsafe { give(changes, ImageSide::Before, column, value) })
 }
 
 /// The value of a column, counted from 0, after the change. After a failure it is BINLOGZ_ABSENT.
@@ -249,7 +251,7 @@ pub unsafe extern "C" fn binlogz_changes_after(
     value: *mut binlogz_value,
 ) -> binlogz_status {
     // SAFETY: the caller keeps to it.
-    called(|| unsafe { give(changes, Side::After, column, value) })
+    called(|| unsafe { give(changes, ImageSide::After, column, value) })
 }
 
 /// # Safety
@@ -257,7 +259,7 @@ pub unsafe extern "C" fn binlogz_changes_after(
 /// As its callers'.
 unsafe fn give(
     changes: *mut binlogz_changes,
-    side: Side,
+    side: ImageSide,
     column: usize,
     answer: *mut binlogz_value,
 ) -> Result<binlogz_status> {
@@ -271,9 +273,9 @@ unsafe fn give(
 }
 
 impl Changes {
-    fn value(&mut self, side: Side, column: usize) -> Result<binlogz_value> {
+    fn value(&mut self, side: ImageSide, column: usize) -> Result<binlogz_value> {
         let Some(Current { change, .. }) = &self.current else {
-            return Err(Trouble::argument("there is no current change"));
+            return Err(CallTrouble::argument("there is no current change"));
         };
         if column >= change.table().columns().len() {
             return Err(no_column(change, column));
@@ -281,8 +283,8 @@ impl Changes {
         let made = self.kept.value((side, column), || {
             let row = change.row();
             let image = match side {
-                Side::Before => row.before,
-                Side::After => row.after,
+                ImageSide::Before => row.before,
+                ImageSide::After => row.after,
             };
             value(&row, image.and_then(|image| image.cell(column)))
         });
@@ -290,9 +292,9 @@ impl Changes {
     }
 }
 
-fn no_column(change: &RowChange, column: usize) -> Trouble {
+fn no_column(change: &RowChange, column: usize) -> CallTrouble {
     let count = change.table().columns().len();
-    Trouble::argument(format!("column is {column}, but {} has {count}", change.table_name()))
+    CallTrouble::argument(format!("column is {column}, but {} has {count}", change.table_name()))
 }
 
 /// Closes it; the last change is gone. NULL, or one that was closed before, is nothing.

@@ -6,11 +6,11 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::thread;
 
-use binlogz_atomic_file::{AtomicFile, Existing};
+use binlogz_atomic_file::{AtomicFile, ExistingFile};
 use binlogz_flow::{Error as FlowError, Input, Rewrite, Rewriter};
 use binlogz_payload::{CompressOptions, CompressionLevel};
 
-use crate::status::{Result, Trouble, binlogz_status, called, pointed, text};
+use crate::status::{CallTrouble, Result, binlogz_status, called, pointed, text};
 
 /// The mode of a log that is written, less the umask.
 const MODE: u32 = 0o640;
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn binlogz_compress(
     summary: *mut binlogz_summary,
 ) -> binlogz_status {
     called(|| {
-        let bad = || Trouble::argument(format!("level is {level}, expected 1 to 22"));
+        let bad = || CallTrouble::argument(format!("level is {level}, expected 1 to 22"));
         let level = CompressionLevel::new(level.into()).ok_or_else(bad)?;
         let options = CompressOptions { level, ..CompressOptions::default() };
         // SAFETY: the caller keeps to it.
@@ -78,16 +78,16 @@ unsafe fn rewrite(
 ) -> Result<binlogz_status> {
     // SAFETY: the caller keeps to it.
     let (path, output) = unsafe { (Path::new(text(input, "input")?), Path::new(text(output, "output")?)) };
-    let writing = |error: IoError| Trouble::io(output, &error);
-    let input = Input::open(path).map_err(|error| Trouble::io(path, &error))?;
+    let writing = |error: IoError| CallTrouble::io(output, &error);
+    let input = Input::open(path).map_err(|error| CallTrouble::io(path, &error))?;
     let mut file = AtomicFile::begin(output, MODE).map_err(writing)?;
     let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let done = Rewriter::new(how).workers(workers).run(input, &mut file);
     let done = done.map_err(|error| match &error {
-        FlowError::Output(error) => Trouble::io(output, error),
-        error => Trouble::in_log(path, error),
+        FlowError::Output(error) => CallTrouble::io(output, error),
+        error => CallTrouble::in_log(path, error),
     })?;
-    file.finish(if replace { Existing::Replace } else { Existing::Refuse }).map_err(writing)?;
+    file.finish(if replace { ExistingFile::Replace } else { ExistingFile::Refuse }).map_err(writing)?;
     if !summary.is_null() {
         // SAFETY: the caller keeps to it.
         *unsafe { pointed(summary, "summary") }? = binlogz_summary {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
 
-use crate::status::{Result, Trouble};
+use crate::status::{CallTrouble, Result};
 
 /// Parts of the table: threads with handles of their own don't wait for one another.
 const PARTS: usize = 32;
@@ -47,22 +47,22 @@ impl<C, H> Handles<C, H> {
         work: impl FnOnce(&mut H) -> Result<R>,
     ) -> Result<R> {
         if handle.is_null() {
-            return Err(Trouble::argument(format!("{what} is NULL")));
+            return Err(CallTrouble::argument(format!("{what} is NULL")));
         }
         let part = self.part(handle as usize).read().unwrap_or_else(PoisonError::into_inner);
         let found = part.get(&(handle as usize)).map(Arc::clone);
         drop(part);
         let Some(found) = found else {
-            return Err(Trouble::argument(format!("{what} isn't open: it was closed, or never opened")));
+            return Err(CallTrouble::argument(format!("{what} isn't open: it was closed, or never opened")));
         };
         match found.try_lock() {
             // A panic in it poisons the handle.
             Ok(mut stands_for) => work(&mut stands_for),
             Err(TryLockError::WouldBlock) => {
-                Err(Trouble::argument(format!("{what} is in use by another thread")))
+                Err(CallTrouble::argument(format!("{what} is in use by another thread")))
             }
             Err(TryLockError::Poisoned(_)) => {
-                Err(Trouble::bug(format!("{what} met a bug in an earlier call; close it")))
+                Err(CallTrouble::bug(format!("{what} met a bug in an earlier call; close it")))
             }
         }
     }

@@ -12,7 +12,7 @@ use binlogz_binlog::{
 };
 
 use crate::handles::Handles;
-use crate::status::{Result, Trouble, binlogz_status, called, pointed};
+use crate::status::{CallTrouble, Result, binlogz_status, called, pointed};
 
 /// The longest event: its header has four bytes for the size.
 const EVENT_SIZE_MAX: usize = u32::MAX as usize;
@@ -55,11 +55,11 @@ pub unsafe extern "C" fn binlogz_payload_open(
         let payload = unsafe { pointed(payload, "payload") }?;
         *payload = ptr::null_mut();
         if event.is_null() {
-            return Err(Trouble::argument("event is NULL"));
+            return Err(CallTrouble::argument("event is NULL"));
         }
         if event_length > EVENT_SIZE_MAX {
             let what = format!("event_length is {event_length}, expected at most {EVENT_SIZE_MAX}");
-            return Err(Trouble::argument(what));
+            return Err(CallTrouble::argument(what));
         }
         // SAFETY: it isn't null, and the caller says how many bytes there are.
         let bytes = unsafe { std::slice::from_raw_parts(event, event_length) };
@@ -89,9 +89,9 @@ pub unsafe extern "C" fn binlogz_payload_next(
         OPEN.with(payload, "payload", |payload| {
             let rest = payload.events.get(payload.given..).unwrap_or_default();
             // They were whole when the payload was opened.
-            let frame = Framing::new().inside_payload().next_frame(rest).map_err(Trouble::input)?;
+            let frame = Framing::new().inside_payload().next_frame(rest).map_err(CallTrouble::input)?;
             let Some(frame) = frame else { return Ok(binlogz_status::BINLOGZ_END) };
-            let frame = frame.unchecked().map_err(Trouble::input)?;
+            let frame = frame.unchecked().map_err(CallTrouble::input)?;
             *event = frame.bytes().as_ptr();
             *event_length = frame.bytes().len();
             payload.given += frame.bytes().len();
@@ -112,22 +112,22 @@ fn expanded(bytes: &[u8], checksum: bool, memory_max: usize) -> Result<Vec<u8>> 
         true => ChecksumAlgorithm::CRC32,
         false => ChecksumAlgorithm::NONE,
     });
-    let frame = framing.next_frame(bytes).map_err(Trouble::input)?;
+    let frame = framing.next_frame(bytes).map_err(CallTrouble::input)?;
     let whole = frame.filter(|frame| frame.header().event_size as usize == bytes.len());
     let Some(frame) = whole else {
-        let size = EventHeader::decode(bytes).map_err(Trouble::input)?.event_size;
+        let size = EventHeader::decode(bytes).map_err(CallTrouble::input)?.event_size;
         let found = bytes.len();
-        return Err(Trouble::input(format!(
+        return Err(CallTrouble::input(format!(
             "the event has {found} bytes, expected {size}, as its header says"
         )));
     };
     let found = frame.header().event_type;
     if found != EventType::TRANSACTION_PAYLOAD {
         let expected = EventType::TRANSACTION_PAYLOAD;
-        return Err(Trouble::input(format!("the event is a {found}, expected a {expected}")));
+        return Err(CallTrouble::input(format!("the event is a {found}, expected a {expected}")));
     }
-    let frame = frame.verify().map_err(Trouble::input)?;
-    let mut held = Held { events: Vec::new(), memory_max };
+    let frame = frame.verify().map_err(CallTrouble::input)?;
+    let mut held = HeldEvents { events: Vec::new(), memory_max };
     let mut expand = || {
         let mut expander = Expander::new()?;
         let mut stream = PayloadStream::begin(0, frame.header(), framing);
@@ -135,19 +135,19 @@ fn expanded(bytes: &[u8], checksum: bool, memory_max: usize) -> Result<Vec<u8>> 
         stream.end(&expander)
     };
     expand().map_err(|error| match error {
-        PayloadError::Io(error) => Trouble::system(error),
-        error => Trouble::input(error),
+        PayloadError::Io(error) => CallTrouble::system(error),
+        error => CallTrouble::input(error),
     })?;
     Ok(held.events)
 }
 
 /// Keeps the events of a payload, as long as they fit.
-struct Held {
+struct HeldEvents {
     events: Vec<u8>,
     memory_max: usize,
 }
 
-impl Held {
+impl HeldEvents {
     fn keep(&mut self, bytes: &[u8]) -> Result<(), PayloadError> {
         if bytes.len() > self.memory_max.saturating_sub(self.events.len()) {
             let found = format!("more than {}", self.memory_max);
@@ -168,7 +168,7 @@ impl Held {
     }
 }
 
-impl EventVisitor<StoredChecksum> for Held {
+impl EventVisitor<StoredChecksum> for HeldEvents {
     type Error = PayloadError;
 
     fn begin(&mut self, _offset: u64, header: &EventHeader) -> Result<(), PayloadError> {

@@ -32,33 +32,33 @@ pub enum binlogz_status {
 
 /// Why a call fails.
 #[derive(Debug, Clone)]
-pub(crate) struct Trouble {
+pub(crate) struct CallTrouble {
     status: binlogz_status,
     message: String,
 }
 
-pub(crate) type Result<T, E = Trouble> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = CallTrouble> = std::result::Result<T, E>;
 
-impl Trouble {
+impl CallTrouble {
     pub(crate) fn argument(message: impl Into<String>) -> Self {
-        Trouble { status: binlogz_status::BINLOGZ_BAD_ARGUMENT, message: message.into() }
+        CallTrouble { status: binlogz_status::BINLOGZ_BAD_ARGUMENT, message: message.into() }
     }
 
     pub(crate) fn input(message: impl ToString) -> Self {
-        Trouble { status: binlogz_status::BINLOGZ_BAD_INPUT, message: message.to_string() }
+        CallTrouble { status: binlogz_status::BINLOGZ_BAD_INPUT, message: message.to_string() }
     }
 
     pub(crate) fn system(error: impl ToString) -> Self {
-        Trouble { status: binlogz_status::BINLOGZ_IO, message: error.to_string() }
+        CallTrouble { status: binlogz_status::BINLOGZ_IO, message: error.to_string() }
     }
 
     pub(crate) fn io(path: &Path, error: &impl ToString) -> Self {
         let message = format!("{}: {}", path.display(), error.to_string());
-        Trouble { status: binlogz_status::BINLOGZ_IO, message }
+        CallTrouble { status: binlogz_status::BINLOGZ_IO, message }
     }
 
     pub(crate) fn bug(message: impl ToString) -> Self {
-        Trouble {
+        CallTrouble {
             status: binlogz_status::BINLOGZ_BUG,
             message: format!("a bug in binlogz: {}", message.to_string()),
         }
@@ -66,7 +66,7 @@ impl Trouble {
 
     /// This trouble, with `place` before its message.
     pub(crate) fn behind(self, place: &str) -> Self {
-        Trouble { message: format!("{place}: {}", self.message), ..self }
+        CallTrouble { message: format!("{place}: {}", self.message), ..self }
     }
 
     /// A log that can't be read to its end.
@@ -76,7 +76,7 @@ impl Trouble {
             FlowError::Input(error) => Self::input(in_log(&path.display(), error)),
             FlowError::Unread(_) => {
                 let message = format!("{} {error}", path.display());
-                Trouble { status: binlogz_status::BINLOGZ_UNREAD, message }
+                CallTrouble { status: binlogz_status::BINLOGZ_UNREAD, message }
             }
             error => Self::io(path, error),
         }
@@ -99,7 +99,7 @@ pub(crate) fn called(call: impl FnOnce() -> Result<binlogz_status>) -> binlogz_s
     let came_to = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<String>().map(String::as_str);
         let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
-        Err(Trouble::bug(said))
+        Err(CallTrouble::bug(said))
     });
     came_to.unwrap_or_else(|trouble| {
         MESSAGE.with_borrow_mut(|message| *message = c_string(trouble.message));
@@ -132,11 +132,11 @@ pub extern "C" fn binlogz_version() -> *const c_char {
 /// `pointer` is null or points to a string that ends with NUL.
 pub(crate) unsafe fn text<'a>(pointer: *const c_char, what: &str) -> Result<&'a str> {
     if pointer.is_null() {
-        return Err(Trouble::argument(format!("{what} is NULL")));
+        return Err(CallTrouble::argument(format!("{what} is NULL")));
     }
     // SAFETY: the caller keeps to it.
     let text = unsafe { CStr::from_ptr(pointer) };
-    text.to_str().map_err(|_| Trouble::argument(format!("{what} isn't UTF-8")))
+    text.to_str().map_err(|_| CallTrouble::argument(format!("{what} isn't UTF-8")))
 }
 
 /// The value that a pointer points to; an error if it is null. `what` names the argument.
@@ -146,5 +146,5 @@ pub(crate) unsafe fn text<'a>(pointer: *const c_char, what: &str) -> Result<&'a 
 /// `pointer` is null or points to a value that nobody else uses meanwhile.
 pub(crate) unsafe fn pointed<'a, T>(pointer: *mut T, what: &str) -> Result<&'a mut T> {
     // SAFETY: the caller keeps to it.
-    unsafe { pointer.as_mut() }.ok_or_else(|| Trouble::argument(format!("{what} is NULL")))
+    unsafe { pointer.as_mut() }.ok_or_else(|| CallTrouble::argument(format!("{what} is NULL")))
 }

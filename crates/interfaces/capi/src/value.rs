@@ -18,7 +18,7 @@ use std::ptr;
 
 use binlogz_binlog::row::{Cell, ColumnSchema, Row, Value};
 
-use crate::status::{Result, Trouble};
+use crate::status::{CallTrouble, Result};
 
 /// The kind of a value.
 #[repr(C)]
@@ -73,11 +73,11 @@ impl binlogz_value {
 /// The texts and bytes of the values of one change: they stay where they are until the next one. A value that is asked for again
 /// is the same one.
 #[derive(Default)]
-pub(crate) struct Kept(HashMap<(Side, usize), KeptBytes>);
+pub(crate) struct ValueTexts(HashMap<(ImageSide, usize), KeptBytes>);
 
 /// The image that a value is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Side {
+pub(crate) enum ImageSide {
     Before,
     After,
 }
@@ -89,14 +89,14 @@ pub(crate) struct KeptBytes {
 }
 
 /// A value before it has its place.
-pub(crate) enum Made {
+pub(crate) enum UnplacedValue {
     /// One that points to nothing.
     Whole(binlogz_value),
     /// One that points to these.
     Bytes(KeptBytes),
 }
 
-impl Kept {
+impl ValueTexts {
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
@@ -104,15 +104,15 @@ impl Kept {
     /// The value of a column, which is made if it wasn't asked for before.
     pub(crate) fn value(
         &mut self,
-        place: (Side, usize),
-        make: impl FnOnce() -> Result<Made>,
+        place: (ImageSide, usize),
+        make: impl FnOnce() -> Result<UnplacedValue>,
     ) -> Result<binlogz_value> {
         if let Some(kept) = self.0.get(&place) {
             return Ok(kept.value());
         }
         Ok(match make()? {
-            Made::Whole(value) => value,
-            Made::Bytes(bytes) => self.0.entry(place).or_insert(bytes).value(),
+            UnplacedValue::Whole(value) => value,
+            UnplacedValue::Bytes(bytes) => self.0.entry(place).or_insert(bytes).value(),
         })
     }
 }
@@ -124,27 +124,28 @@ impl KeptBytes {
     }
 }
 
-impl From<binlogz_value> for Made {
+impl From<binlogz_value> for UnplacedValue {
     fn from(value: binlogz_value) -> Self {
-        Made::Whole(value)
+        UnplacedValue::Whole(value)
     }
 }
 
-fn keep(kind: binlogz_kind, bytes: impl Into<Box<[u8]>>) -> Made {
-    Made::Bytes(KeptBytes { kind, bytes: bytes.into() })
+fn keep(kind: binlogz_kind, bytes: impl Into<Box<[u8]>>) -> UnplacedValue {
+    UnplacedValue::Bytes(KeptBytes { kind, bytes: bytes.into() })
 }
 
 /// A column of an image that may not have it.
-pub(crate) fn value(row: &Row<'_, '_>, cell: Option<Cell<'_>>) -> Result<Made> {
+pub(crate) fn value(row: &Row<'_, '_>, cell: Option<Cell<'_>>) -> Result<UnplacedValue> {
     use binlogz_kind::{
         BINLOGZ_BYTES, BINLOGZ_INTEGER, BINLOGZ_NATURAL, BINLOGZ_NULL, BINLOGZ_REAL, BINLOGZ_TEXT,
         BINLOGZ_TIMESTAMP,
     };
     let Some(cell) = cell else { return Ok(binlogz_value::ABSENT.into()) };
-    let integer = |kind, integer| Made::from(binlogz_value { integer, ..binlogz_value::of(kind) });
-    let natural = |natural| Made::from(binlogz_value { natural, ..binlogz_value::of(BINLOGZ_NATURAL) });
-    let real = |real| Made::from(binlogz_value { real, ..binlogz_value::of(BINLOGZ_REAL) });
-    Ok(match cell.value().map_err(Trouble::input)? {
+    let integer = |kind, integer| UnplacedValue::from(binlogz_value { integer, ..binlogz_value::of(kind) });
+    let natural =
+        |natural| UnplacedValue::from(binlogz_value { natural, ..binlogz_value::of(BINLOGZ_NATURAL) });
+    let real = |real| UnplacedValue::from(binlogz_value { real, ..binlogz_value::of(BINLOGZ_REAL) });
+    Ok(match cell.value().map_err(CallTrouble::input)? {
         Value::Int(number) => integer(BINLOGZ_INTEGER, number),
         Value::Uint(number) | Value::Bit(number) => natural(number),
         Value::Year(year) => natural(year.into()),
@@ -180,14 +181,14 @@ pub(crate) fn value(row: &Row<'_, '_>, cell: Option<Cell<'_>>) -> Result<Made> {
         Value::Vector(vector) => keep(BINLOGZ_BYTES, vector.as_bytes()),
         Value::Json(document) => {
             let mut text = Vec::new();
-            document.write_text(&mut text).map_err(Trouble::input)?;
+            document.write_text(&mut text).map_err(CallTrouble::input)?;
             keep(BINLOGZ_TEXT, text)
         }
         Value::JsonDiffs(_) => {
-            let tree = row.json_after(cell.index).map_err(Trouble::input)?;
-            let tree = tree.ok_or_else(|| Trouble::input("a JSON difference without its document"))?;
+            let tree = row.json_after(cell.index).map_err(CallTrouble::input)?;
+            let tree = tree.ok_or_else(|| CallTrouble::input("a JSON difference without its document"))?;
             let mut text = Vec::new();
-            tree.write_text(&mut text).map_err(Trouble::input)?;
+            tree.write_text(&mut text).map_err(CallTrouble::input)?;
             keep(BINLOGZ_TEXT, text)
         }
         // And types of future servers.

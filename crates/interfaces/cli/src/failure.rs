@@ -18,7 +18,7 @@ use crate::terminal;
 
 /// Why a command, or its work on one file, ended.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum CommandFailure {
     /// The reader of our output has gone: a quiet success.
     ClosedPipe,
     /// A line for stderr.
@@ -26,56 +26,56 @@ pub(crate) enum Failure {
 }
 
 /// The result of work on a file.
-pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = CommandFailure> = std::result::Result<T, E>;
 
-impl Failure {
+impl CommandFailure {
     /// Trouble with a file.
     pub(crate) fn of(name: &dyn Display, what: impl Display) -> Self {
-        Failure::Line(format!("{name}: {what}"))
+        CommandFailure::Line(format!("{name}: {what}"))
     }
 
     /// An archive that can't be read.
     pub(crate) fn of_archive(error: &Unreadable) -> Self {
-        Failure::Line(error.to_string())
+        CommandFailure::Line(error.to_string())
     }
 
     /// An error in writing a file; a pipe without a reader is not an error.
     pub(crate) fn writing(name: &dyn Display, error: &io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
-            _ => Failure::of(name, format_args!("write: {error}")),
+            io::ErrorKind::BrokenPipe => CommandFailure::ClosedPipe,
+            _ => CommandFailure::of(name, format_args!("write: {error}")),
         }
     }
 
     /// Trouble with a log that goes through the pipeline from `input` to `output`.
     pub(crate) fn rewriting(input: &dyn Display, output: &dyn Display, error: &binlogz_flow::Error) -> Self {
         match error {
-            error if error.is_closed_pipe() => Failure::ClosedPipe,
-            binlogz_flow::Error::Output(PayloadError::Io(error)) => Failure::writing(output, error),
-            binlogz_flow::Error::Output(error) => Failure::in_log(output, error),
-            binlogz_flow::Error::Input(error) => Failure::in_log(input, error),
-            other => Failure::of(input, other),
+            error if error.is_closed_pipe() => CommandFailure::ClosedPipe,
+            binlogz_flow::Error::Output(PayloadError::Io(error)) => CommandFailure::writing(output, error),
+            binlogz_flow::Error::Output(error) => CommandFailure::in_log(output, error),
+            binlogz_flow::Error::Input(error) => CommandFailure::in_log(input, error),
+            other => CommandFailure::of(input, other),
         }
     }
 
     /// Trouble with a log that is only read.
     pub(crate) fn reading(log: &dyn Display, error: &binlogz_flow::Error) -> Self {
-        Failure::rewriting(log, log, error)
+        CommandFailure::rewriting(log, log, error)
     }
 
     /// Trouble with an encrypted log, or with a keyring.
     pub(crate) fn with_encryption(name: &dyn Display, error: &EncryptionError) -> Self {
         match error {
             EncryptionError::Format(error) if error.offset().is_some() => {
-                Failure::Line(format!("{name} {error}"))
+                CommandFailure::Line(format!("{name} {error}"))
             }
-            error => Failure::of(name, error),
+            error => CommandFailure::of(name, error),
         }
     }
 
     /// An error in a log.
     pub(crate) fn in_log(name: &dyn Display, error: &PayloadError) -> Self {
-        Failure::Line(in_log(name, error))
+        CommandFailure::Line(in_log(name, error))
     }
 }
 

@@ -1,11 +1,11 @@
 //! `--format`, by one rule for all commands: `text` and `table` are the same, for people; `json` is for machines and stable.
 
-use binlogz_figures::Layout;
+use binlogz_figures::TableLayout;
 use clap::ValueEnum;
 
 /// A report for people or for machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum ReportFormat {
     /// For people
     #[value(alias = "table")]
     Text,
@@ -39,11 +39,11 @@ pub(crate) enum TableFormat {
 
 impl TableFormat {
     /// The writer of it; people get this layout.
-    pub(crate) fn writer(self, layout: Layout) -> binlogz_figures::Format {
+    pub(crate) fn writer(self, layout: TableLayout) -> binlogz_figures::FigureFormat {
         match self {
-            TableFormat::Table => binlogz_figures::Format::Table(layout),
-            TableFormat::Json => binlogz_figures::Format::Json,
-            TableFormat::Csv => binlogz_figures::Format::Csv,
+            TableFormat::Table => binlogz_figures::FigureFormat::Table(layout),
+            TableFormat::Json => binlogz_figures::FigureFormat::Json,
+            TableFormat::Csv => binlogz_figures::FigureFormat::Csv,
         }
     }
 }

@@ -9,7 +9,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 use crate::pager;
 
 /// To be called before a signal ends the process.
@@ -32,7 +32,7 @@ pub(crate) fn on_hang_up(act: impl Fn() + Send + 'static) {
 /// unless SIGHUP means something else.
 pub(crate) fn watch() -> Result<()> {
     let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]);
-    let mut signals = signals.map_err(|error| Failure::Line(format!("handle signals: {error}")))?;
+    let mut signals = signals.map_err(|error| CommandFailure::Line(format!("handle signals: {error}")))?;
     let watcher = move || {
         for signal in signals.forever() {
             // Ctrl-C in a pager is for the pager.
@@ -53,5 +53,5 @@ pub(crate) fn watch() -> Result<()> {
         }
     };
     let spawned = thread::Builder::new().name("signals".into()).spawn(watcher);
-    spawned.map(drop).map_err(|error: io::Error| Failure::Line(format!("start a thread: {error}")))
+    spawned.map(drop).map_err(|error: io::Error| CommandFailure::Line(format!("start a thread: {error}")))
 }

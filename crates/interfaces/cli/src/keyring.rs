@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use binlogz_encryption::{Keyring, MasterKey};
 use clap::Args;
 
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 
 /// The arguments of every command that reads logs.
 #[derive(Debug, Args)]
@@ -21,7 +21,7 @@ impl KeyringArg {
     /// Reads the keyring, where one was named.
     pub(crate) fn open(&self) -> Result<Option<Keyring>> {
         let open = |path: &PathBuf| {
-            Keyring::open(path).map_err(|error| Failure::with_encryption(&path.display(), &error))
+            Keyring::open(path).map_err(|error| CommandFailure::with_encryption(&path.display(), &error))
         };
         self.keyring.as_ref().map(open).transpose()
     }
@@ -43,6 +43,6 @@ impl EncryptArg {
     pub(crate) fn key(&self, keyring: Option<&Keyring>) -> Result<Option<MasterKey>> {
         let (Some(server_uuid), Some(keyring)) = (&self.encrypt, keyring) else { return Ok(None) };
         let key = keyring.current_key(server_uuid.as_deref());
-        key.map(Some).map_err(|error| Failure::with_encryption(&"--encrypt", &error))
+        key.map(Some).map_err(|error| CommandFailure::with_encryption(&"--encrypt", &error))
     }
 }

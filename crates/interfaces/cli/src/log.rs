@@ -27,7 +27,7 @@ use tracing_subscriber::registry::{LookupSpan, Registry};
 use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::failure::{Failure, Result, say};
+use crate::failure::{CommandFailure, Result, say};
 
 /// Our own targets begin with it; a level without a target is theirs.
 const OWN: &str = "binlogz";
@@ -39,7 +39,7 @@ const ALWAYS: [&str; 3] = ["source", "client", "duty"];
 /// The format of the lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Format {
+pub(crate) enum LogFormat {
     /// For people.
     #[default]
     Text,
@@ -49,8 +49,8 @@ pub(crate) enum Format {
 
 /// The format of the log, and the levels that are shown.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Settings {
-    pub(crate) format: Format,
+pub(crate) struct LogSettings {
+    pub(crate) format: LogFormat,
     pub(crate) levels: Targets,
 }
 
@@ -107,13 +107,13 @@ pub(crate) fn levels(text: &str) -> Result<Targets, String> {
 /// # Errors
 ///
 /// Something listens to them already; variables for traces that make no sense.
-pub(crate) fn install(settings: &Settings) -> Result<Levels> {
+pub(crate) fn install(settings: &LogSettings) -> Result<Levels> {
     let (levels, handle) = reload::Layer::new(settings.levels.clone());
     let lines = Lines { format: settings.format }.with_filter(levels);
     let registry = tracing_subscriber::registry().with(lines);
     #[cfg(feature = "otel")]
     let registry = registry.with(crate::traces::layer(OWN)?);
-    let failed = |error| Failure::Line(format!("begin the log: {error}"));
+    let failed = |error| CommandFailure::Line(format!("begin the log: {error}"));
     registry.try_init().map_err(failed)?;
     Ok(Levels(handle))
 }
@@ -129,7 +129,7 @@ pub(crate) fn end() {
 
 /// Writes a line for each event.
 struct Lines {
-    format: Format,
+    format: LogFormat,
 }
 
 /// Fields of a span, or of an event and the spans around it.
@@ -210,8 +210,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
         let fields = fields_of(event, &context);
         let metadata = event.metadata();
         match self.format {
-            Format::Text => say(&text(&fields)),
-            Format::Json => {
+            LogFormat::Text => say(&text(&fields)),
+            LogFormat::Json => {
                 let line = object(metadata.level(), metadata.target(), now(), fields);
                 // If even that fails, there is nowhere to report it.
                 let _ = writeln!(io::stderr(), "{line}");
@@ -302,11 +302,11 @@ mod tests {
 
     impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Kept {
         fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-            Lines { format: Format::Json }.on_new_span(attributes, id, context);
+            Lines { format: LogFormat::Json }.on_new_span(attributes, id, context);
         }
 
         fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
-            Lines { format: Format::Json }.on_record(id, values, context);
+            Lines { format: LogFormat::Json }.on_record(id, values, context);
         }
 
         fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {

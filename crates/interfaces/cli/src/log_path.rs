@@ -6,12 +6,12 @@ use std::fs::{self, Metadata};
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
-use binlogz_archive::part::Run;
+use binlogz_archive::part::BlockRun;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_encryption::{Error as EncryptionError, Keyring};
 use binlogz_flow::Input;
 
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 use binlogz_archive::input as archived;
 
 /// Where a log is read from.
@@ -41,14 +41,14 @@ impl fmt::Display for LogPath {
 impl LogPath {
     /// Opens it for the pipeline; an encrypted one with a key of the keyring.
     pub(crate) fn open(&self, keyring: Option<&Keyring>) -> Result<Input> {
-        self.open_input(keyring).map_err(|error| Failure::with_encryption(self, &error))
+        self.open_input(keyring).map_err(|error| CommandFailure::with_encryption(self, &error))
     }
 
     /// Opens the log without the parts of an archived log that the caller doesn't need.
     pub(crate) fn open_part(
         &self,
         keyring: Option<&Keyring>,
-        is_wanted: &mut dyn FnMut(&Run<'_>) -> bool,
+        is_wanted: &mut dyn FnMut(&BlockRun<'_>) -> bool,
     ) -> Result<Input> {
         if let LogPath::File(path) = self
             && let Some(archived) = archived::find(path).map_err(|error| self.failure(&error))?
@@ -58,7 +58,7 @@ impl LogPath {
                 Some(keyring) => input.decrypted(keyring),
                 None => Ok(input),
             }
-            .map_err(|error| Failure::with_encryption(self, &error));
+            .map_err(|error| CommandFailure::with_encryption(self, &error));
         }
         self.open(keyring)
     }
@@ -118,8 +118,8 @@ impl LogPath {
         Ok(self.metadata()?.filter(Metadata::is_file).map(|metadata| metadata.len()))
     }
 
-    fn failure(&self, error: &io::Error) -> Failure {
-        Failure::of(self, error)
+    fn failure(&self, error: &io::Error) -> CommandFailure {
+        CommandFailure::of(self, error)
     }
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn resolve(logs: &mut Vec<LogPath>) -> Result<()> {
         match log {
             LogPath::Stdin => resolved.push(log),
             LogPath::File(path) => {
-                let logs = archived::expand([path]).map_err(|error| Failure::of_archive(&error))?;
+                let logs = archived::expand([path]).map_err(|error| CommandFailure::of_archive(&error))?;
                 resolved.extend(logs.into_iter().map(LogPath::File));
             }
         }
@@ -143,6 +143,6 @@ pub(crate) fn resolve(logs: &mut Vec<LogPath>) -> Result<()> {
 pub(crate) fn check_stdin_once<'a>(logs: impl IntoIterator<Item = &'a LogPath>) -> Result<()> {
     match logs.into_iter().filter(|log| **log == LogPath::Stdin).count() {
         0 | 1 => Ok(()),
-        count => Err(Failure::of(&LogPath::Stdin, format_args!("named {count} times, expected once"))),
+        count => Err(CommandFailure::of(&LogPath::Stdin, format_args!("named {count} times, expected once"))),
     }
 }

@@ -28,7 +28,7 @@ use std::process::ExitCode;
 
 use clap::{FromArgMatches, Parser};
 
-use failure::{Failure, complain};
+use failure::{CommandFailure, complain};
 
 /// Makes MySQL's binary log small, readable and portable.
 #[derive(Debug, Parser)]
@@ -36,7 +36,7 @@ use failure::{Failure, complain};
 #[command(after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
-    command: cmd::Command,
+    command: cmd::CliCommand,
     /// Show no progress; there is none where standard error is no terminal
     #[arg(long, global = true)]
     quiet: bool,
@@ -95,8 +95,8 @@ fn main() -> ExitCode {
 /// Tells of trouble; the exit code.
 fn ended(ran: failure::Result<Exit>) -> ExitCode {
     let exit = ran.unwrap_or_else(|failure| match failure {
-        Failure::ClosedPipe => Exit::Done,
-        Failure::Line(line) => {
+        CommandFailure::ClosedPipe => Exit::Done,
+        CommandFailure::Line(line) => {
             complain(&line);
             Exit::Trouble
         }

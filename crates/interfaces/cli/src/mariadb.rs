@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 
 use binlogz_binlog::EventReader;
-use binlogz_binlog::event::{Event, PostHeaderLengths};
+use binlogz_binlog::event::{AnyEvent, PostHeaderLengths};
 
 use crate::failure::warn;
 use crate::log_path::LogPath;
@@ -24,8 +24,8 @@ fn version(log: &LogPath) -> Option<String> {
     fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     let mut reader = EventReader::new(File::open(path).ok()?);
     let (_, frame) = reader.next_event().ok()??;
-    match Event::decode(&frame, &PostHeaderLengths::default()).ok()? {
-        Event::FormatDescription(description) if description.is_mariadb() => {
+    match AnyEvent::decode(&frame, &PostHeaderLengths::default()).ok()? {
+        AnyEvent::FormatDescription(description) if description.is_mariadb() => {
             Some(description.server_version())
         }
         _ => None,

@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 
 /// Where a user names one.
 const VARIABLES: [&str; 2] = ["BINLOGZ_PAGER", "PAGER"];
@@ -77,7 +77,7 @@ fn is_installed(program: &str) -> bool {
 
 /// Shows a text on standard output, in a pager if the terminal has fewer lines.
 pub(crate) fn show(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<()> {
-    let failure = |error: io::Error| Failure::writing(&"standard output", &error);
+    let failure = |error: io::Error| CommandFailure::writing(&"standard output", &error);
     let mut text = Vec::new();
     write(&mut text).map_err(failure)?;
     let lines = text.iter().filter(|byte| **byte == b'\n').count();

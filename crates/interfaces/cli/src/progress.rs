@@ -51,7 +51,7 @@ pub(crate) fn above<R>(print: impl FnOnce() -> R) -> R {
 
 /// The bar of one file, or of another piece of work. Gone when dropped.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct WorkProgress {
     bar: ProgressBar,
     done: Arc<AtomicU64>,
     /// When work began that ends in time.
@@ -62,7 +62,7 @@ pub(crate) struct Progress {
 const OF_ANY_SIZE: &str = "{prefix} {spinner} {bytes} {bytes_per_sec}";
 const OF_TIME: &str = "{prefix} {wide_bar} {msg}, at most {eta} left";
 
-impl Progress {
+impl WorkProgress {
     /// A bar for `size` bytes; a spinner where the size is not known.
     pub(crate) fn new(name: &dyn Display, size: Option<u64>) -> Self {
         Self::of(name, size, (1, 1))
@@ -108,7 +108,7 @@ impl Progress {
         if !bar.is_hidden() {
             *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
         }
-        Progress { bar, done: Arc::default(), begun, started: Instant::now() }
+        WorkProgress { bar, done: Arc::default(), begun, started: Instant::now() }
     }
 
     /// Sets the number of bytes that are done.
@@ -148,7 +148,7 @@ impl Progress {
             return log;
         }
         let (bar, done) = (self.bar.clone(), Arc::clone(&self.done));
-        Arc::new(Watched { log, bar, done, read: AtomicU64::new(0), from_the_first })
+        Arc::new(WatchedFile { log, bar, done, read: AtomicU64::new(0), from_the_first })
     }
 
     /// A writer, watched for the bytes written.
@@ -160,7 +160,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for WorkProgress {
     fn drop(&mut self) {
         if !self.bar.is_hidden() {
             *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -181,7 +181,7 @@ impl Drop for Progress {
 }
 
 /// A file that shows where it is read.
-struct Watched {
+struct WatchedFile {
     log: Arc<dyn ReadAt>,
     bar: ProgressBar,
     done: Arc<AtomicU64>,
@@ -190,7 +190,7 @@ struct Watched {
     from_the_first: bool,
 }
 
-impl Watched {
+impl WatchedFile {
     fn show(&self, offset: u64, count: &io::Result<usize>) {
         let Ok(count @ 1..) = count else { return };
         let end = offset.saturating_add(*count as u64);
@@ -200,7 +200,7 @@ impl Watched {
     }
 }
 
-impl ReadAt for Watched {
+impl ReadAt for WatchedFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let count = self.log.read_at(buffer, offset);
         self.show(offset, &count);

@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
 
-use binlogz_figures::Format::Table;
-use binlogz_figures::{Cell, Layout, Section};
-use binlogz_flow::{CutEvent, LostRange, Summary};
+use binlogz_figures::FigureFormat::Table;
+use binlogz_figures::{Section, TableCell, TableLayout};
+use binlogz_flow::{CutEvent, LostRange, RewriteSummary};
 use binlogz_payload::Tally;
 use serde::Serialize;
 
-use crate::failure::{Failure, Result};
-use crate::format::Format;
+use crate::failure::{CommandFailure, Result};
+use crate::format::ReportFormat;
 
 /// Which way the logs were rewritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -25,12 +25,12 @@ pub(crate) enum Verb {
 }
 
 /// Collects results and prints them.
-pub(crate) struct Report {
+pub(crate) struct ResultReport {
     out: Box<dyn Write>,
-    format: Format,
-    layout: Layout,
+    format: ReportFormat,
+    layout: TableLayout,
     verb: Verb,
-    rows: Vec<Vec<Cell>>,
+    rows: Vec<Vec<TableCell>>,
     files: Vec<FileReport>,
     failed: Vec<FailedFile>,
     total: Total,
@@ -146,10 +146,10 @@ const EXPANDED: &[&str] =
 /// The name of the line of sums.
 const TOTAL: &str = "total";
 
-impl Report {
+impl ResultReport {
     /// A report that is printed at the end.
-    pub(crate) fn new(out: Box<dyn Write>, format: Format, layout: Layout, verb: Verb) -> Self {
-        Report {
+    pub(crate) fn new(out: Box<dyn Write>, format: ReportFormat, layout: TableLayout, verb: Verb) -> Self {
+        ResultReport {
             out,
             format,
             layout,
@@ -166,7 +166,7 @@ impl Report {
         &mut self,
         name: &str,
         output: &dyn fmt::Display,
-        summary: &Summary,
+        summary: &RewriteSummary,
         lost: &[LostRange],
     ) {
         self.total.files += 1;
@@ -174,11 +174,11 @@ impl Report {
         self.total.bytes_written += summary.bytes_written;
         self.total.tally.add(&summary.tally);
         match self.format {
-            Format::Text => {
+            ReportFormat::Text => {
                 let row = self.row(name, summary.bytes_read, summary.bytes_written, &summary.tally);
                 self.rows.push(row);
             }
-            Format::Json => {
+            ReportFormat::Json => {
                 self.files.push(FileReport {
                     file: name.to_string(),
                     output: output.to_string(),
@@ -194,14 +194,14 @@ impl Report {
 
     /// A log could not be done.
     pub(crate) fn failed(&mut self, name: &str, error: &str) {
-        if self.format == Format::Json {
+        if self.format == ReportFormat::Json {
             self.failed.push(FailedFile { file: name.to_string(), error: error.to_string() });
         }
     }
 
     /// Prints the sums after all logs.
     pub(crate) fn finish(mut self) -> Result<()> {
-        if self.format == Format::Json {
+        if self.format == ReportFormat::Json {
             return self.document();
         }
         let total = std::mem::take(&mut self.total);
@@ -209,7 +209,7 @@ impl Report {
             let row = self.row(TOTAL, total.bytes_read, total.bytes_written, &total.tally);
             self.rows.push(row);
         }
-        let left: Vec<Vec<Cell>> =
+        let left: Vec<Vec<TableCell>> =
             total.tally.left().map(|(reason, count)| vec![count.into(), reason.to_string().into()]).collect();
         let (title, columns) = match self.verb {
             Verb::Compress => ("Compressed", COMPRESSED),
@@ -228,7 +228,7 @@ impl Report {
         self.told(written)
     }
 
-    fn row(&self, name: &str, before: u64, after: u64, tally: &Tally) -> Vec<Cell> {
+    fn row(&self, name: &str, before: u64, after: u64, tally: &Tally) -> Vec<TableCell> {
         let difference = match self.verb {
             Verb::Compress => less_percent(after, before),
             Verb::Expand => less_percent(after, before).map(|percent| -percent),
@@ -237,7 +237,7 @@ impl Report {
             name.into(),
             before.into(),
             after.into(),
-            difference.map(|percent| Cell::decimal(percent, 1)).into(),
+            difference.map(|percent| TableCell::decimal(percent, 1)).into(),
             tally.transactions().into(),
             tally.changed.into(),
         ]
@@ -257,7 +257,7 @@ impl Report {
             },
         };
         let text = serde_json::to_string_pretty(&document);
-        let text = text.map_err(|error| Failure::of(&"report", error))?;
+        let text = text.map_err(|error| CommandFailure::of(&"report", error))?;
         self.line(format_args!("{text}"))
     }
 
@@ -270,7 +270,7 @@ impl Report {
     fn told(&self, written: io::Result<()>) -> Result<()> {
         match written {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                Err(Failure::of(&"write the report", error))
+                Err(CommandFailure::of(&"write the report", error))
             }
             _ => Ok(()),
         }

@@ -11,7 +11,7 @@ use binlogz_source::ConnectOptions;
 use binlogz_source::option_files::OptionFiles;
 use clap::Args;
 
-use crate::failure::{Failure, Result, warn};
+use crate::failure::{CommandFailure, Result, warn};
 
 /// Why a password on the command line is refused.
 pub(crate) const PASSWORD_HAS_VALUE: &str = "--password has a value: others would see it; put it into an option file, a login \
@@ -117,7 +117,7 @@ impl ServerArgs {
     /// The connection's options from option files and the command line; asks for the password if requested.
     pub(crate) fn connect_options(&self, program_name: &str) -> Result<ConnectOptions> {
         if self.password.as_deref().is_some_and(|password| !password.is_empty()) {
-            return Err(Failure::Line(PASSWORD_HAS_VALUE.to_owned()));
+            return Err(CommandFailure::Line(PASSWORD_HAS_VALUE.to_owned()));
         }
         let mut options = ConnectOptions::new(program_name);
         let defaults = self.option_files().read(&GROUPS).map_err(line)?;
@@ -234,6 +234,6 @@ pub(crate) fn from_files(
     with_place(&options, server)
 }
 
-fn line(error: binlogz_source::Error) -> Failure {
-    Failure::Line(error.to_string())
+fn line(error: binlogz_source::Error) -> CommandFailure {
+    CommandFailure::Line(error.to_string())
 }

@@ -4,7 +4,7 @@ use std::env;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 
-use binlogz_figures::{Layout, wrapped};
+use binlogz_figures::{TableLayout, wrapped};
 use clap::Args;
 
 /// Narrower tables read worse than broken lines.
@@ -20,13 +20,13 @@ pub(crate) struct SizesArg {
 
 impl SizesArg {
     /// How tables on standard output are laid out.
-    pub(crate) fn layout(self) -> Layout {
-        Layout { width: width(), exact_sizes: self.bytes }
+    pub(crate) fn layout(self) -> TableLayout {
+        TableLayout { width: width(), exact_sizes: self.bytes }
     }
 
     /// How tables on this stream are laid out.
-    pub(crate) fn layout_on(self, stream: &(impl IsTerminal + AsFd)) -> Layout {
-        Layout { width: width_of(stream), exact_sizes: self.bytes }
+    pub(crate) fn layout_on(self, stream: &(impl IsTerminal + AsFd)) -> TableLayout {
+        TableLayout { width: width_of(stream), exact_sizes: self.bytes }
     }
 
     /// A size in a sentence.

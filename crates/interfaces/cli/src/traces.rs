@@ -13,7 +13,7 @@ use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::Layer;
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 
 /// Either says where a collector is; without both nothing is sent.
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
@@ -45,12 +45,13 @@ where
         return Ok(None);
     }
     if let Some((name, value)) = set(&PROTOCOLS).filter(|(_, value)| value != PROTOCOL) {
-        return Err(Failure::Line(format!("{name}: {value:?}, expected {PROTOCOL}")));
+        return Err(CommandFailure::Line(format!("{name}: {value:?}, expected {PROTOCOL}")));
     }
     // The provider is process-wide; an existing one works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let exporter = SpanExporter::builder().with_http().build();
-    let exporter = exporter.map_err(|error| Failure::Line(format!("begin to send traces: {error}")))?;
+    let exporter =
+        exporter.map_err(|error| CommandFailure::Line(format!("begin to send traces: {error}")))?;
     let provider =
         SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource()).build();
     let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer(own)).with_threads(false);

@@ -19,7 +19,7 @@ use binlogz_binlog::event::{
 };
 use binlogz_payload::{CompressionLevel, Compressor};
 use binlogz_testkit::builder::{
-    LogBuilder, Payload, Release, change_events, inner_event, transaction_events,
+    LogBuilder, PayloadBody, Release, change_events, inner_event, transaction_events,
 };
 use binlogz_testkit::memory::peak_memory;
 use binlogz_testkit::random::Random;
@@ -44,7 +44,7 @@ fn bomb(value_size: usize) -> Vec<u8> {
 }
 
 /// A transaction that holds `inside` bytes of rows, in row events of `value_size` bytes, as the server compresses it.
-fn payload(level: CompressionLevel, inside: u64, value_size: usize) -> Payload {
+fn payload(level: CompressionLevel, inside: u64, value_size: usize) -> PayloadBody {
     let value = vec![0; value_size];
     let events: Vec<_> = transaction_events(&[&value])
         .into_iter()
@@ -61,7 +61,7 @@ fn payload(level: CompressionLevel, inside: u64, value_size: usize) -> Payload {
         }
     }
     compressor.finish(&mut frame).unwrap();
-    Payload::of(CompressionType::ZSTD, Some(size), frame)
+    PayloadBody::of(CompressionType::ZSTD, Some(size), frame)
 }
 
 /// Waits for a process; the most memory that it took, in KiB.
@@ -186,7 +186,7 @@ fn dump_of_one_large_statement() {
     compressor.begin(inside.len() as u64).unwrap();
     compressor.write(&inside, &mut frame).unwrap();
     compressor.finish(&mut frame).unwrap();
-    let payload = Payload::of(CompressionType::ZSTD, Some(inside.len() as u64), frame);
+    let payload = PayloadBody::of(CompressionType::ZSTD, Some(inside.len() as u64), frame);
     folder.put("compressed", LogBuilder::new(Release::MYSQL_9_7).payload(&payload).bytes());
     let mut plain = folder.binlogz(["expand", "--output", "plain", "compressed"]);
     assert!(plain.output().unwrap().status.success());

@@ -11,7 +11,7 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader, StructArray};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, SchemaRef};
-use binlogz_arrow::{Image, Side, TableFields, moment};
+use binlogz_arrow::{ChangeSide, ImageColumn, TableFields, moment};
 use binlogz_binlog::event::RowsEvent;
 use binlogz_binlog::row::{RowDecoder, TableSchema};
 use binlogz_binlog::{Error as BinlogError, EventType};
@@ -19,10 +19,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::definitions::{self, TableName};
-use crate::feed::{BUG, Feed, Next, Trouble};
-use crate::gather::{Content, Gathered, GtidContent, RowsContent};
-use crate::interrupt::{Interrupted, LOOK_PERIOD, interruptible};
+use crate::definitions::{self, DefinedName};
+use crate::feed::{BUG, Feed, FeedTrouble, NextBatch};
+use crate::gather::{EventContent, GatheredEvent, GtidContent, RowsContent};
+use crate::interrupt::{InterruptFlag, LOOK_PERIOD, interruptible};
 use crate::rows::operation;
 use crate::stream::Stream;
 use crate::table::column_name;
@@ -46,7 +46,7 @@ pub(crate) fn arrow_rows(
 ) -> PyResult<ArrowRows> {
     let (feed, paths) =
         stream.taken().ok_or_else(|| PyValueError::new_err("the log was closed, or read before"))?;
-    let name = TableName { database, table };
+    let name = DefinedName { database, table };
     let opened = interruptible(py, move |interrupted| Batches::open(feed, &paths, name, interrupted))?;
     let opened = opened.map_err(PyValueError::new_err)?;
     Ok(ArrowRows(Mutex::new(Some(opened))))
@@ -102,8 +102,8 @@ struct Columns {
     offset: UInt64Builder,
     row: UInt64Builder,
     operation: StringBuilder,
-    before: Image,
-    after: Image,
+    before: ImageColumn,
+    after: ImageColumn,
 }
 
 impl Columns {
@@ -120,8 +120,8 @@ impl Columns {
             offset: UInt64Builder::new(),
             row: UInt64Builder::new(),
             operation: StringBuilder::new(),
-            before: Image::new(fields),
-            after: Image::new(fields),
+            before: ImageColumn::new(fields),
+            after: ImageColumn::new(fields),
         }
     }
 
@@ -171,7 +171,7 @@ impl Columns {
 /// Makes batches of the events of a feed.
 struct Batches {
     feed: Arc<Feed>,
-    name: TableName,
+    name: DefinedName,
     schema: SchemaRef,
     fields: Fields,
     columns: Columns,
@@ -181,15 +181,15 @@ struct Batches {
     decoder: RowDecoder,
     scratch: Vec<u8>,
     /// Tables by the addresses of their definitions, which are held.
-    places: HashMap<usize, (Arc<TableSchema>, Places)>,
+    places: HashMap<usize, (Arc<TableSchema>, ColumnPlaces)>,
     /// Events of the feed's last batch.
-    waiting: std::vec::IntoIter<Gathered>,
+    waiting: std::vec::IntoIter<GatheredEvent>,
     /// The end of the feed, and why.
     end: Option<Option<ArrowError>>,
 }
 
 /// Where a definition has each of the columns, if it does; `None`: it is another table's.
-type Places = Option<Vec<Option<usize>>>;
+type ColumnPlaces = Option<Vec<Option<usize>>>;
 
 /// Definitions that are remembered.
 const TABLES_MAX: usize = 1024;
@@ -198,8 +198,8 @@ impl Batches {
     fn open(
         feed: Arc<Feed>,
         paths: &[std::path::PathBuf],
-        name: TableName,
-        interrupted: &Interrupted,
+        name: DefinedName,
+        interrupted: &InterruptFlag,
     ) -> Result<Self, String> {
         let (mut events, mut end) = (Vec::new(), None);
         let fields = if !paths.is_empty() && definitions::can_be_read_twice(paths) {
@@ -214,10 +214,10 @@ impl Batches {
                 _ => loop {
                     interrupted.check().map_err(|error| error.to_string())?;
                     match feed.next(LOOK_PERIOD) {
-                        Next::Batch(Ok(_)) | Next::NotYet => {}
-                        Next::Batch(Err(trouble)) => break failed(trouble),
-                        Next::End => {
-                            let TableName { database, table } = &name;
+                        NextBatch::Batch(Ok(_)) | NextBatch::NotYet => {}
+                        NextBatch::Batch(Err(trouble)) => break failed(trouble),
+                        NextBatch::End => {
+                            let DefinedName { database, table } = &name;
                             return Err(format!("the logs have no row change of {database}.{table}"));
                         }
                     }
@@ -244,10 +244,10 @@ impl Batches {
     }
 
     /// Takes an event of the feed.
-    fn take(&mut self, event: Gathered) -> Result<(), ArrowError> {
+    fn take(&mut self, event: GatheredEvent) -> Result<(), ArrowError> {
         match event.content {
-            Content::Gtid(gtid) => self.frame = Frame::new(*gtid, event.offset),
-            Content::Rows(ref rows) => {
+            EventContent::Gtid(gtid) => self.frame = Frame::new(*gtid, event.offset),
+            EventContent::Rows(ref rows) => {
                 let rows = rows.clone();
                 self.take_rows(&event, &rows)?;
             }
@@ -257,7 +257,7 @@ impl Batches {
         Ok(())
     }
 
-    fn take_rows(&mut self, event: &Gathered, content: &RowsContent) -> Result<(), ArrowError> {
+    fn take_rows(&mut self, event: &GatheredEvent, content: &RowsContent) -> Result<(), ArrowError> {
         let address = Arc::as_ptr(&content.schema) as usize;
         if !self.places.contains_key(&address) {
             if self.places.len() == TABLES_MAX {
@@ -270,8 +270,8 @@ impl Batches {
         let before = self.rows;
         let done = decode(&mut self.decoder, content, |row, number, word| {
             let columns = &mut self.columns;
-            columns.before.push(&Side { row, is_after: false }, places, &mut self.scratch)?;
-            columns.after.push(&Side { row, is_after: true }, places, &mut self.scratch)?;
+            columns.before.push(&ChangeSide { row, is_after: false }, places, &mut self.scratch)?;
+            columns.after.push(&ChangeSide { row, is_after: true }, places, &mut self.scratch)?;
             columns.row.append_value(number);
             columns.operation.append_value(word);
             self.rows += 1;
@@ -301,7 +301,7 @@ impl Batches {
     }
 
     /// Where a table has the columns of the stream; `None`: it is another table.
-    fn places_in(&self, event: &Gathered, schema: &TableSchema) -> Result<Places, ArrowError> {
+    fn places_in(&self, event: &GatheredEvent, schema: &TableSchema) -> Result<ColumnPlaces, ArrowError> {
         if !self.name.is_of(schema) {
             return Ok(None);
         }
@@ -323,8 +323,8 @@ impl Batches {
         Ok(Some(self.fields.iter().map(place).collect()))
     }
 
-    fn changed(&self, event: &Gathered, column: &str) -> ArrowError {
-        let TableName { database, table } = &self.name;
+    fn changed(&self, event: &GatheredEvent, column: &str) -> ArrowError {
+        let DefinedName { database, table } = &self.name;
         let gtid = self.frame.gtid.as_deref().unwrap_or("an anonymous transaction");
         ArrowError::SchemaError(format!(
             "{} at {}: column {column} of {database}.{table} is another one from {gtid} on; begin anew there",
@@ -358,7 +358,7 @@ impl Iterator for Batches {
         catch_unwind(AssertUnwindSafe(|| self.next_batch())).unwrap_or_else(|_| {
             self.end = Some(None);
             self.rows = 0;
-            Some(Err(failed(Trouble::Bug)))
+            Some(Err(failed(FeedTrouble::Bug)))
         })
     }
 }
@@ -379,10 +379,10 @@ impl Batches {
                 return last.or_else(|| self.end.as_mut()?.take().map(Err));
             }
             match self.feed.next(LOOK_PERIOD) {
-                Next::Batch(Ok(events)) => self.waiting = events.into_iter(),
-                Next::Batch(Err(trouble)) => self.fail(failed(trouble)),
-                Next::End => self.end = Some(None),
-                Next::NotYet => match Python::try_attach(|py| py.check_signals()) {
+                NextBatch::Batch(Ok(events)) => self.waiting = events.into_iter(),
+                NextBatch::Batch(Err(trouble)) => self.fail(failed(trouble)),
+                NextBatch::End => self.end = Some(None),
+                NextBatch::NotYet => match Python::try_attach(|py| py.check_signals()) {
                     Some(Ok(())) if self.rows == 0 => {}
                     // A program that follows a server gets its rows while nothing happens.
                     Some(Ok(())) => return self.batch(),
@@ -423,20 +423,20 @@ fn decode(
 /// The first definition of a table in a stream that can't be read twice; `events` get what was read.
 fn first_definition(
     feed: &Feed,
-    name: &TableName,
-    events: &mut Vec<Gathered>,
+    name: &DefinedName,
+    events: &mut Vec<GatheredEvent>,
     end: &mut Option<Option<ArrowError>>,
-    interrupted: &Interrupted,
+    interrupted: &InterruptFlag,
 ) -> TableFields {
     let mut fields = TableFields::default();
     while fields.is_empty() && end.is_none() {
         // Events without rows of the table are needed no more, but for the transaction that they end in.
-        let begun = events.drain(..).rfind(|event| matches!(event.content, Content::Gtid(_)));
+        let begun = events.drain(..).rfind(|event| matches!(event.content, EventContent::Gtid(_)));
         events.extend(begun);
         match feed.next(LOOK_PERIOD) {
-            Next::Batch(Ok(batch)) => {
+            NextBatch::Batch(Ok(batch)) => {
                 for event in &batch {
-                    if let Content::Rows(rows) = &event.content
+                    if let EventContent::Rows(rows) = &event.content
                         && fields.is_empty()
                         && name.is_of(&rows.schema)
                     {
@@ -445,9 +445,9 @@ fn first_definition(
                 }
                 events.extend(batch);
             }
-            Next::Batch(Err(trouble)) => *end = Some(Some(failed(trouble))),
-            Next::End => *end = Some(None),
-            Next::NotYet => {
+            NextBatch::Batch(Err(trouble)) => *end = Some(Some(failed(trouble))),
+            NextBatch::End => *end = Some(None),
+            NextBatch::NotYet => {
                 if let Err(error) = interrupted.check() {
                     *end = Some(Some(ArrowError::ExternalError(Box::new(error))));
                 }
@@ -457,12 +457,12 @@ fn first_definition(
     fields
 }
 
-fn failed(trouble: Trouble) -> ArrowError {
+fn failed(trouble: FeedTrouble) -> ArrowError {
     match trouble {
-        Trouble::Bad(error) | Trouble::Unread(error) => ArrowError::ParseError(error),
-        Trouble::Broken(error) | Trouble::Lost(error) => {
+        FeedTrouble::Bad(error) | FeedTrouble::Unread(error) => ArrowError::ParseError(error),
+        FeedTrouble::Broken(error) | FeedTrouble::Lost(error) => {
             ArrowError::IoError(error.clone(), io::Error::other(error))
         }
-        Trouble::Bug => ArrowError::ExternalError(BUG.into()),
+        FeedTrouble::Bug => ArrowError::ExternalError(BUG.into()),
     }
 }

@@ -7,20 +7,20 @@ use std::thread;
 use binlogz_archive::input;
 use binlogz_arrow::TableFields;
 use binlogz_binlog::row::TableSchema;
-use binlogz_flow::events::{self, EventBatch, Item, Ran, TableEvent, Tables};
+use binlogz_flow::events::{self, BatchItem, EventBatch, RunSummary, TableEvent, WorkerTables};
 use binlogz_flow::{Error, Input};
 
-use crate::interrupt::Interrupted;
+use crate::interrupt::InterruptFlag;
 use crate::table::column_name;
 
 /// The name of a table.
 #[derive(Debug, Clone)]
-pub(crate) struct TableName {
+pub(crate) struct DefinedName {
     pub(crate) database: String,
     pub(crate) table: String,
 }
 
-impl TableName {
+impl DefinedName {
     pub(crate) fn is_of(&self, schema: &TableSchema) -> bool {
         self.has(&schema.database, &schema.table)
     }
@@ -44,12 +44,12 @@ pub(crate) fn can_be_read_twice(paths: &[PathBuf]) -> bool {
 }
 
 /// The columns of a table in these logs. It ends where a log can't be read: reading the rows says why.
-pub(crate) fn of_table(paths: &[PathBuf], name: &TableName, interrupted: &Interrupted) -> TableFields {
+pub(crate) fn of_table(paths: &[PathBuf], name: &DefinedName, interrupted: &InterruptFlag) -> TableFields {
     let mut found = TableFields::default();
     let workers = thread::available_parallelism().map_or(1, usize::from);
     for path in paths {
         let Ok(input) = open(path, name) else { break };
-        let work = |tables: &mut Tables, batch: &mut EventBatch<'_>| {
+        let work = |tables: &mut WorkerTables, batch: &mut EventBatch<'_>| {
             let mut part = TableFields::default();
             if let Err(error) = collect(tables, batch, name, &mut part) {
                 batch.fail(error);
@@ -61,8 +61,8 @@ pub(crate) fn of_table(paths: &[PathBuf], name: &TableName, interrupted: &Interr
             interrupted.check().map_err(|error| Error::Output(error.into()))
         };
         // The feed tells of changes that can't be read.
-        match events::run(input, workers, || Ok(Tables::one_of(workers)), work, sink, &mut |_| {}) {
-            Ok(Ran { read: _, unread: _ }) => {}
+        match events::run(input, workers, || Ok(WorkerTables::one_of(workers)), work, sink, &mut |_| {}) {
+            Ok(RunSummary { read: _, unread: _ }) => {}
             Err(_) => break,
         }
     }
@@ -70,7 +70,7 @@ pub(crate) fn of_table(paths: &[PathBuf], name: &TableName, interrupted: &Interr
 }
 
 /// Opens a log; of one in an archive, the blocks that may have rows of the table.
-fn open(path: &Path, name: &TableName) -> std::io::Result<Input> {
+fn open(path: &Path, name: &DefinedName) -> std::io::Result<Input> {
     match input::find(path)? {
         Some(archived) => archived
             .input_of(&mut |run| run.may_have_rows(&|rows| name.has(&rows.name.database, &rows.name.table))),
@@ -79,14 +79,14 @@ fn open(path: &Path, name: &TableName) -> std::io::Result<Input> {
 }
 
 fn collect(
-    tables: &mut Tables,
+    tables: &mut WorkerTables,
     batch: &mut EventBatch<'_>,
-    name: &TableName,
+    name: &DefinedName,
     found: &mut TableFields,
 ) -> Result<(), Error> {
     tables.begin(batch)?;
     while let Some(item) = batch.next_item() {
-        let Item::Event(event) = item else { continue };
+        let BatchItem::Event(event) = item else { continue };
         if let Some(TableEvent::Rows(schema, _)) = tables.event(&event)?
             && name.is_of(&schema)
         {

@@ -18,13 +18,13 @@ use binlogz_flow::{Error as FlowError, EventSpan, Input, walk};
 use binlogz_payload::{Expander, PayloadStream};
 use binlogz_source::{ConnectOptions, DumpOptions, Error as SourceError, HangUp, RemoteEvent, RemoteLog};
 
-use crate::gather::{Gathered, Gatherer, InPayload};
+use crate::gather::{EventGatherer, GatheredEvent, InPayload};
 
 /// Batches that wait.
 const BATCHES_WAITING: usize = 2;
 
 /// Why there are no more events.
-pub(crate) enum Trouble {
+pub(crate) enum FeedTrouble {
     /// Bytes that are no log.
     Bad(String),
     /// All events were handed over, but some may hold changes that could not be read: a line for each.
@@ -43,7 +43,7 @@ pub(crate) const BUG: &str = "a bug in binlogz: the thread that reads the log pa
 pub(crate) const FORKED: &str =
     "the log was opened in another process, whose threads are not in this one; open it anew here";
 
-type Batch = Result<Vec<Gathered>, Trouble>;
+type Batch = Result<Vec<GatheredEvent>, FeedTrouble>;
 
 /// Events that a thread gathers.
 pub(crate) struct Feed {
@@ -56,7 +56,7 @@ pub(crate) struct Feed {
 }
 
 /// The next batch.
-pub(crate) enum Next {
+pub(crate) enum NextBatch {
     Batch(Batch),
     /// There is none yet.
     NotYet,
@@ -86,7 +86,7 @@ impl Feed {
             }
             let _ = gatherer.flush();
             if !lacking.is_empty() {
-                let _ = sender.send(Err(Trouble::Unread(lacking.join("\n"))));
+                let _ = sender.send(Err(FeedTrouble::Unread(lacking.join("\n"))));
             }
         });
         Feed::new(batches, None)
@@ -122,19 +122,19 @@ impl Feed {
     }
 
     /// The next batch, if there is one within this time.
-    pub(crate) fn next(&self, within: Duration) -> Next {
+    pub(crate) fn next(&self, within: Duration) -> NextBatch {
         if self.is_of_another_process() {
-            return Next::Batch(Err(Trouble::Broken(FORKED.to_owned())));
+            return NextBatch::Batch(Err(FeedTrouble::Broken(FORKED.to_owned())));
         }
         let batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
         let next = batches.recv_timeout(within);
         if self.is_closed.load(Ordering::Relaxed) {
-            return Next::End;
+            return NextBatch::End;
         }
         match next {
-            Ok(batch) => Next::Batch(batch),
-            Err(RecvTimeoutError::Timeout) => Next::NotYet,
-            Err(RecvTimeoutError::Disconnected) => Next::End,
+            Ok(batch) => NextBatch::Batch(batch),
+            Err(RecvTimeoutError::Timeout) => NextBatch::NotYet,
+            Err(RecvTimeoutError::Disconnected) => NextBatch::End,
         }
     }
 
@@ -162,14 +162,14 @@ impl Drop for Feed {
 fn fill(sender: SyncSender<Batch>, work: impl FnOnce() + Send + 'static) {
     thread::spawn(move || {
         if catch_unwind(AssertUnwindSafe(work)).is_err() {
-            let _ = sender.send(Err(Trouble::Bug));
+            let _ = sender.send(Err(FeedTrouble::Bug));
         }
     });
 }
 
-fn gatherer(left_out: GtidSet, sender: &SyncSender<Batch>) -> Gatherer<'static> {
+fn gatherer(left_out: GtidSet, sender: &SyncSender<Batch>) -> EventGatherer<'static> {
     let sender = sender.clone();
-    Gatherer::new(left_out, Box::new(move |batch| sender.send(Ok(batch)).is_ok()))
+    EventGatherer::new(left_out, Box::new(move |batch| sender.send(Ok(batch)).is_ok()))
 }
 
 /// The logs that these paths name: files, archives, logs in archives.
@@ -185,25 +185,31 @@ pub(crate) fn open(path: &Path) -> std::io::Result<Input> {
     }
 }
 
-fn read_log(path: &Path, gatherer: &mut Gatherer<'_>) -> Result<(), Trouble> {
+fn read_log(path: &Path, gatherer: &mut EventGatherer<'_>) -> Result<(), FeedTrouble> {
     let shown = path.display();
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     gatherer.take_log(&name);
-    let input = open(path).map_err(|error| Trouble::Broken(format!("{shown}: {error}")))?;
+    let input = open(path).map_err(|error| FeedTrouble::Broken(format!("{shown}: {error}")))?;
     let walked = walk(input, gatherer);
     gatherer.payload_end();
     if let Some(error) = gatherer.failed.take() {
-        return Err(Trouble::Bad(format!("{shown} {error}")));
+        return Err(FeedTrouble::Bad(format!("{shown} {error}")));
     }
     match walked {
         Ok(_) => Ok(()),
-        Err(FlowError::Input(error) | FlowError::Output(error)) => Err(Trouble::Bad(in_log(&shown, &error))),
-        Err(error) => Err(Trouble::Bad(format!("{shown}: {error}"))),
+        Err(FlowError::Input(error) | FlowError::Output(error)) => {
+            Err(FeedTrouble::Bad(in_log(&shown, &error)))
+        }
+        Err(error) => Err(FeedTrouble::Bad(format!("{shown}: {error}"))),
     }
 }
 
-fn receive(remote: &mut RemoteLog, server: &str, gatherer: &mut Gatherer<'_>) -> Result<(), Trouble> {
-    let mut expander = Expander::new().map_err(|error| Trouble::Broken(error.to_string()))?;
+fn receive(
+    remote: &mut RemoteLog,
+    server: &str,
+    gatherer: &mut EventGatherer<'_>,
+) -> Result<(), FeedTrouble> {
+    let mut expander = Expander::new().map_err(|error| FeedTrouble::Broken(error.to_string()))?;
     loop {
         // Pass on the events that have arrived before waiting for more.
         if remote.is_drained() && gatherer.flush().is_break() {
@@ -214,27 +220,27 @@ fn receive(remote: &mut RemoteLog, server: &str, gatherer: &mut Gatherer<'_>) ->
         let taken = take(&event, &mut expander, gatherer);
         let (name, offset) = (String::from_utf8_lossy(event.name).into_owned(), event.offset);
         if let Some(error) = gatherer.failed.take() {
-            return Err(Trouble::Bad(format!("{server}: {name} {error}")));
+            return Err(FeedTrouble::Bad(format!("{server}: {name} {error}")));
         }
         if gatherer.is_over {
             return Ok(());
         }
         // A server's log has no end at which it could be told.
         if let Some(unread) = std::mem::take(&mut gatherer.lacking).iter().next() {
-            return Err(Trouble::Unread(format!("{server}: {name} {unread}")));
+            return Err(FeedTrouble::Unread(format!("{server}: {name} {unread}")));
         }
-        taken.map_err(|error| Trouble::Bad(format!("{server}: {name} at {offset}: {error}")))?;
+        taken.map_err(|error| FeedTrouble::Bad(format!("{server}: {name} at {offset}: {error}")))?;
     }
 }
 
-fn trouble(error: &SourceError) -> Trouble {
+fn trouble(error: &SourceError) -> FeedTrouble {
     use binlogz_source::wire::Error as WireError;
     match error {
         SourceError::Io { .. }
         | SourceError::Wire { source: WireError::Closed { .. } | WireError::Timeout { .. }, .. } => {
-            Trouble::Lost(error.to_string())
+            FeedTrouble::Lost(error.to_string())
         }
-        error => Trouble::Broken(error.to_string()),
+        error => FeedTrouble::Broken(error.to_string()),
     }
 }
 
@@ -242,7 +248,7 @@ fn trouble(error: &SourceError) -> Trouble {
 fn take(
     event: &RemoteEvent<'_>,
     expander: &mut Expander,
-    gatherer: &mut Gatherer<'_>,
+    gatherer: &mut EventGatherer<'_>,
 ) -> Result<(), binlogz_payload::Error> {
     let (header, framing) = (event.header, event.framing());
     gatherer.take_log(&String::from_utf8_lossy(event.name));

@@ -27,7 +27,7 @@ const BATCH_EVENTS: usize = 4096;
 const BODY_KEPT_MAX: usize = 1 << 20;
 
 /// An event.
-pub(crate) struct Gathered {
+pub(crate) struct GatheredEvent {
     pub(crate) header: EventHeader,
     /// Name of the event's log, without folder.
     pub(crate) log: Arc<str>,
@@ -39,11 +39,11 @@ pub(crate) struct Gathered {
     pub(crate) body_size: u32,
     /// Where a reader that has it may go on.
     pub(crate) next_position: u64,
-    pub(crate) content: Content,
+    pub(crate) content: EventContent,
 }
 
 /// The contents of an event.
-pub(crate) enum Content {
+pub(crate) enum EventContent {
     /// Rows, unread, and the table that they are of.
     Rows(RowsContent),
     TableMap {
@@ -92,15 +92,15 @@ struct UnreadableTable {
 }
 
 /// Takes batches; `false`: nobody wants more.
-pub(crate) type Pass<'a> = Box<dyn FnMut(Vec<Gathered>) -> bool + Send + 'a>;
+pub(crate) type BatchTaker<'a> = Box<dyn FnMut(Vec<GatheredEvent>) -> bool + Send + 'a>;
 
 /// Gathers events.
-pub(crate) struct Gatherer<'a> {
-    pass: Pass<'a>,
-    batch: Vec<Gathered>,
+pub(crate) struct EventGatherer<'a> {
+    pass: BatchTaker<'a>,
+    batch: Vec<GatheredEvent>,
     bytes: usize,
     /// An event in a payload that may be its last, and where the payload ends.
-    held: Option<(Gathered, u64)>,
+    held: Option<(GatheredEvent, u64)>,
     log: Arc<str>,
     lengths: PostHeaderLengths,
     schemas: TableSchemas,
@@ -112,7 +112,7 @@ pub(crate) struct Gatherer<'a> {
     /// Types of events that nobody looks at.
     unread: Vec<EventType>,
     /// The last event, if nobody looks at it: where the reader is.
-    passed: Option<Gathered>,
+    passed: Option<GatheredEvent>,
     header: Option<(EventHeader, EventSpan)>,
     body: Vec<u8>,
     /// Tables of the open statement whose maps can't be compiled.
@@ -127,9 +127,9 @@ pub(crate) struct Gatherer<'a> {
     pub(crate) is_over: bool,
 }
 
-impl<'a> Gatherer<'a> {
-    pub(crate) fn new(left_out: GtidSet, pass: Pass<'a>) -> Self {
-        Gatherer {
+impl<'a> EventGatherer<'a> {
+    pub(crate) fn new(left_out: GtidSet, pass: BatchTaker<'a>) -> Self {
+        EventGatherer {
             pass,
             batch: Vec::new(),
             bytes: 0,
@@ -154,7 +154,7 @@ impl<'a> Gatherer<'a> {
 
     /// Without the events of these types, but for the last of a batch: it says where the reader is.
     pub(crate) fn without(self, unread: Vec<EventType>) -> Self {
-        Gatherer { unread, ..self }
+        EventGatherer { unread, ..self }
     }
 
     /// The following events are of this log.
@@ -207,7 +207,7 @@ impl<'a> Gatherer<'a> {
     fn plain(&mut self, place: EventSpan, header: &EventHeader, body: &[u8]) -> ControlFlow<()> {
         let position = EventPosition { offset: place.offset, inside: None };
         let taken = match self.content(position, header, body) {
-            Ok(Some(content)) => Gathered {
+            Ok(Some(content)) => GatheredEvent {
                 header: *header,
                 log: Arc::clone(&self.log),
                 offset: place.offset,
@@ -225,7 +225,7 @@ impl<'a> Gatherer<'a> {
                 return ControlFlow::Break(());
             }
         };
-        self.bytes += body.len() + size_of::<Gathered>();
+        self.bytes += body.len() + size_of::<GatheredEvent>();
         match taken.inside {
             true => {
                 if let Some((before, _)) = self.held.replace((taken, place.end)) {
@@ -243,11 +243,11 @@ impl<'a> Gatherer<'a> {
     /// The payload is over.
     pub(crate) fn payload_end(&mut self) {
         if let Some((last, end)) = self.held.take() {
-            self.push(Gathered { next_position: end, ..last });
+            self.push(GatheredEvent { next_position: end, ..last });
         }
     }
 
-    fn push(&mut self, event: Gathered) {
+    fn push(&mut self, event: GatheredEvent) {
         if self.unread.contains(&event.header.event_type) {
             self.passed = Some(event);
         } else {
@@ -262,7 +262,7 @@ impl<'a> Gatherer<'a> {
         position: EventPosition,
         header: &EventHeader,
         body: &[u8],
-    ) -> Result<Option<Content>, BinlogError> {
+    ) -> Result<Option<EventContent>, BinlogError> {
         let event_type = header.event_type;
         if event_type.is_gtid() {
             let decoded = AnyGtidEvent::decode(body, event_type)?;
@@ -274,11 +274,11 @@ impl<'a> Gatherer<'a> {
                 return Ok(None);
             }
             if self.unread.contains(&event_type) {
-                return Ok(Some(Content::Bytes(Vec::new())));
+                return Ok(Some(EventContent::Bytes(Vec::new())));
             }
-            let Some(event) = decoded else { return Ok(Some(Content::Bytes(body.to_vec()))) };
+            let Some(event) = decoded else { return Ok(Some(EventContent::Bytes(body.to_vec()))) };
             let (clock, times) = (event.logical_clock(), event.commit_timestamps());
-            return Ok(Some(Content::Gtid(Box::new(GtidContent {
+            return Ok(Some(EventContent::Gtid(Box::new(GtidContent {
                 gtid: gtid.map(|gtid| gtid.to_string()),
                 may_have_statements: event.flags().may_have_sbr(),
                 last_committed: clock.map(|clock| clock.last_committed),
@@ -304,14 +304,14 @@ impl<'a> Gatherer<'a> {
             let id = map.table_id;
             self.unreadable.retain(|(unreadable, _)| *unreadable != id);
             let error = match self.schemas.note(body, length) {
-                Ok(schema) => return Ok(Some(Content::TableMap { id, schema })),
+                Ok(schema) => return Ok(Some(EventContent::TableMap { id, schema })),
                 Err(error) if TableSchema::new(&map).is_ok() => return Err(error),
                 Err(error) => error,
             };
             // It costs only its own rows.
             let (database, table) = (map.database.to_vec(), map.table.to_vec());
             self.unreadable.push((id, UnreadableTable { database, table, why: error.to_string() }));
-            return Ok(Some(Content::Bytes(body.to_vec())));
+            return Ok(Some(EventContent::Bytes(body.to_vec())));
         }
         if event_type.is_rows() {
             let rows = RowsEvent::decode(event_type, body, length)?;
@@ -319,15 +319,15 @@ impl<'a> Gatherer<'a> {
                 self.statement_ended = rows.flags.contains(RowsFlags::STMT_END);
                 let names = Some((&table.database[..], &table.table[..]));
                 self.lacking.note(0, (position, header), names, &table.why);
-                return Ok(Some(Content::Bytes(body.to_vec())));
+                return Ok(Some(EventContent::Bytes(body.to_vec())));
             }
             let schema = Arc::clone(self.schemas.get(rows.table_id)?);
             self.statement_ended = rows.flags.contains(RowsFlags::STMT_END);
             if self.unread.contains(&event_type) {
-                return Ok(Some(Content::Bytes(Vec::new())));
+                return Ok(Some(EventContent::Bytes(Vec::new())));
             }
             let body = Arc::from(body);
-            return Ok(Some(Content::Rows(RowsContent {
+            return Ok(Some(EventContent::Rows(RowsContent {
                 schema,
                 event_type,
                 body,
@@ -335,11 +335,11 @@ impl<'a> Gatherer<'a> {
             })));
         }
         if self.unread.contains(&event_type) {
-            return Ok(Some(Content::Bytes(Vec::new())));
+            return Ok(Some(EventContent::Bytes(Vec::new())));
         }
         if event_type == EventType::QUERY {
             let query = QueryEvent::decode(body)?;
-            return Ok(Some(Content::Query(Box::new(QueryContent {
+            return Ok(Some(EventContent::Query(Box::new(QueryContent {
                 thread_id: query.thread_id,
                 exec_time: query.exec_time,
                 error_code: query.error_code,
@@ -348,11 +348,11 @@ impl<'a> Gatherer<'a> {
                 status_variables: query.status_variables.0.to_vec(),
             }))));
         }
-        Ok(Some(Content::Bytes(body.to_vec())))
+        Ok(Some(EventContent::Bytes(body.to_vec())))
     }
 }
 
-impl Walker for Gatherer<'_> {
+impl Walker for EventGatherer<'_> {
     fn format_description(&mut self, start: &LogStart) -> ControlFlow<()> {
         self.take_lengths(start.context.post_header_lengths);
         ControlFlow::Continue(())
@@ -396,7 +396,7 @@ impl Walker for Gatherer<'_> {
 
 /// The events in a payload that a server sent.
 pub(crate) struct InPayload<'g, 'a> {
-    pub(crate) gatherer: &'g mut Gatherer<'a>,
+    pub(crate) gatherer: &'g mut EventGatherer<'a>,
     pub(crate) place: EventSpan,
 }
 

@@ -17,9 +17,9 @@ const END_MAX: Duration = Duration::from_secs(2);
 
 /// Whether nobody waits for the work any more.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Interrupted(Arc<AtomicBool>);
+pub(crate) struct InterruptFlag(Arc<AtomicBool>);
 
-impl Interrupted {
+impl InterruptFlag {
     pub(crate) fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -33,9 +33,9 @@ impl Interrupted {
 /// Works in a thread of its own, without the interpreter's lock.
 pub(crate) fn interruptible<T: Send + 'static>(
     py: Python<'_>,
-    work: impl FnOnce(&Interrupted) -> T + Send + 'static,
+    work: impl FnOnce(&InterruptFlag) -> T + Send + 'static,
 ) -> PyResult<T> {
-    let interrupted = Interrupted::default();
+    let interrupted = InterruptFlag::default();
     let (sender, done) = channel();
     let done = Mutex::new(done);
     let told = interrupted.clone();

@@ -5,18 +5,18 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use binlogz_atomic_file::{AtomicFile, Existing};
-use binlogz_figures::Format;
+use binlogz_atomic_file::{AtomicFile, ExistingFile};
+use binlogz_figures::FigureFormat;
 use binlogz_flow::error::in_log;
 use binlogz_flow::{Error as FlowError, Rewrite, Rewriter, events};
 use binlogz_payload::{CompressOptions, CompressionLevel};
-use binlogz_report::stats::{Collector, FileStats, Stats};
+use binlogz_report::stats::{FileStats, Stats, StatsCollector};
 use binlogz_source::Connection;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::feed;
-use crate::interrupt::{Interrupted, interruptible};
+use crate::interrupt::{InterruptFlag, interruptible};
 use crate::stream::connect_options;
 use crate::{bad, broken};
 
@@ -48,7 +48,7 @@ pub(crate) fn stats(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<String> {
             let ran = events::run(
                 input,
                 workers,
-                || Ok(Collector::new(TOP, false, workers)),
+                || Ok(StatsCollector::new(TOP, false, workers)),
                 |collector, batch| Ok(collector.collect(batch)),
                 |part| {
                     file.add(part);
@@ -56,14 +56,14 @@ pub(crate) fn stats(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<String> {
                 },
                 &mut |_| {},
             );
-            let events::Ran { read, unread } = ran.map_err(|error| error_in(&path, &error))?;
+            let events::RunSummary { read, unread } = ran.map_err(|error| error_in(&path, &error))?;
             if !unread.is_empty() {
                 return Err(error_in(&path, &FlowError::Unread(Box::new(unread))));
             }
             figures.add(path.display().to_string(), read.bytes_read, file);
         }
         let mut text = Vec::new();
-        Format::Json.write(&figures.sections(), &mut text).map_err(broken)?;
+        FigureFormat::Json.write(&figures.sections(), &mut text).map_err(broken)?;
         String::from_utf8(text).map_err(bad)
     });
     document?
@@ -100,7 +100,7 @@ pub(crate) fn expand(
 /// A file that takes no more once nobody waits for it.
 struct Interruptible<'i> {
     file: AtomicFile,
-    interrupted: &'i Interrupted,
+    interrupted: &'i InterruptFlag,
 }
 
 impl Write for Interruptible<'_> {
@@ -119,7 +119,7 @@ fn rewrite(
     output: &Path,
     how: Rewrite,
     replace: bool,
-    interrupted: &Interrupted,
+    interrupted: &InterruptFlag,
 ) -> PyResult<(u64, u64, u64)> {
     let writing = |error: std::io::Error| broken(format!("{}: {error}", output.display()));
     let input = feed::open(path).map_err(|error| broken(format!("{}: {error}", path.display())))?;
@@ -131,7 +131,7 @@ fn rewrite(
         error => error_in(path, error),
     })?;
     interrupted.check().map_err(writing)?;
-    file.file.finish(if replace { Existing::Replace } else { Existing::Refuse }).map_err(writing)?;
+    file.file.finish(if replace { ExistingFile::Replace } else { ExistingFile::Refuse }).map_err(writing)?;
     Ok((summary.tally.changed, summary.bytes_read, summary.bytes_written))
 }
 

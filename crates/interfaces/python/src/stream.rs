@@ -8,15 +8,15 @@ use std::time::Duration;
 use binlogz_binlog::EventType;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::row::TableSchema;
-use binlogz_source::wire::session::{DumpStart, Profile, ReplicaProfile};
+use binlogz_source::wire::session::{ClientProfile, DumpStart, ReplicaProfile};
 use binlogz_source::{ConnectOptions, DumpOptions};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyConnectionResetError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 
-use crate::feed::{BUG, Feed, Next, Trouble, expand};
-use crate::gather::{Content, Gathered};
+use crate::feed::{BUG, Feed, FeedTrouble, NextBatch, expand};
+use crate::gather::{EventContent, GatheredEvent};
 use crate::interrupt::{LOOK_PERIOD, interruptible};
 use crate::rows::{Rows, is_of};
 use crate::table::Table;
@@ -70,14 +70,14 @@ pub(crate) fn open_server(
         None => DumpStart::Position { name: log, position },
     };
     let profile = match uuid {
-        Some(uuid) => Profile::Replica(ReplicaProfile {
+        Some(uuid) => ClientProfile::Replica(ReplicaProfile {
             server_uuid: uuid.parse().map_err(bad)?,
             heartbeat_period: Duration::from_millis(heartbeat_ms),
             semi_sync: false,
             host,
             port,
         }),
-        None => Profile::Mysqlbinlog,
+        None => ClientProfile::Mysqlbinlog,
     };
     let unread = unread.into_iter().map(EventType).collect();
     let dump = DumpOptions { profile, server_id, start, non_blocking: !blocking, verify_checksums: true };
@@ -113,13 +113,17 @@ impl Stream {
         let Some(feed) = feed else { return Ok(None) };
         loop {
             match py.detach(|| feed.next(LOOK_PERIOD)) {
-                Next::Batch(Ok(batch)) => return self.list(py, batch).map(Some),
-                Next::Batch(Err(Trouble::Bad(error) | Trouble::Unread(error))) => return Err(bad(error)),
-                Next::Batch(Err(Trouble::Broken(error))) => return Err(broken(error)),
-                Next::Batch(Err(Trouble::Lost(error))) => return Err(PyConnectionResetError::new_err(error)),
-                Next::Batch(Err(Trouble::Bug)) => return Err(PyRuntimeError::new_err(BUG)),
-                Next::NotYet => py.check_signals()?,
-                Next::End => return Ok(None),
+                NextBatch::Batch(Ok(batch)) => return self.list(py, batch).map(Some),
+                NextBatch::Batch(Err(FeedTrouble::Bad(error) | FeedTrouble::Unread(error))) => {
+                    return Err(bad(error));
+                }
+                NextBatch::Batch(Err(FeedTrouble::Broken(error))) => return Err(broken(error)),
+                NextBatch::Batch(Err(FeedTrouble::Lost(error))) => {
+                    return Err(PyConnectionResetError::new_err(error));
+                }
+                NextBatch::Batch(Err(FeedTrouble::Bug)) => return Err(PyRuntimeError::new_err(BUG)),
+                NextBatch::NotYet => py.check_signals()?,
+                NextBatch::End => return Ok(None),
             }
         }
     }
@@ -144,7 +148,7 @@ impl Stream {
         Some((feed, self.paths.clone()))
     }
 
-    fn list<'py>(&self, py: Python<'py>, batch: Vec<Gathered>) -> PyResult<Bound<'py, PyList>> {
+    fn list<'py>(&self, py: Python<'py>, batch: Vec<GatheredEvent>) -> PyResult<Bound<'py, PyList>> {
         let mut log: Option<(Arc<str>, Bound<'py, PyString>)> = None;
         let list = PyList::empty(py);
         for event in batch {
@@ -176,18 +180,18 @@ impl Stream {
         Ok(list)
     }
 
-    fn content<'py>(&self, py: Python<'py>, content: Content) -> PyResult<Bound<'py, PyAny>> {
+    fn content<'py>(&self, py: Python<'py>, content: EventContent) -> PyResult<Bound<'py, PyAny>> {
         Ok(match content {
-            Content::Rows(rows) => {
+            EventContent::Rows(rows) => {
                 let table = self.table(py, &rows.schema)?;
                 debug_assert!(is_of(table.get(), &rows));
                 Rows::new(rows, table).into_bound_py_any(py)?
             }
-            Content::TableMap { id, schema } => {
+            EventContent::TableMap { id, schema } => {
                 let table = self.table(py, &schema)?;
                 (id.0, table).into_bound_py_any(py)?
             }
-            Content::Gtid(gtid) => (
+            EventContent::Gtid(gtid) => (
                 gtid.gtid,
                 gtid.may_have_statements,
                 gtid.last_committed,
@@ -196,7 +200,7 @@ impl Stream {
                 gtid.original,
             )
                 .into_bound_py_any(py)?,
-            Content::Query(query) => PyTuple::new(
+            EventContent::Query(query) => PyTuple::new(
                 py,
                 [
                     query.thread_id.into_bound_py_any(py)?,
@@ -208,7 +212,7 @@ impl Stream {
                 ],
             )?
             .into_any(),
-            Content::Bytes(bytes) => PyBytes::new(py, &bytes).into_any(),
+            EventContent::Bytes(bytes) => PyBytes::new(py, &bytes).into_any(),
         })
     }
 

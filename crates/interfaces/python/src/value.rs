@@ -44,7 +44,7 @@ pub(crate) enum Style {
 pub(crate) const NULL_SOURCE: &str = "null";
 
 /// A value; where it is `None` in compat style, why: the words of python-mysql-replication.
-pub(crate) struct Made<'py> {
+pub(crate) struct PythonValue<'py> {
     pub(crate) value: Bound<'py, PyAny>,
     pub(crate) none_source: Option<&'static str>,
 }
@@ -56,9 +56,9 @@ pub(crate) fn made<'py>(
     row: &Row<'_, '_>,
     cell: &Cell<'_>,
     style: Style,
-) -> PyResult<Made<'py>> {
+) -> PyResult<PythonValue<'py>> {
     let compat = style == Style::Compat;
-    let none = |source| Made { value: py.None().into_bound(py), none_source: Some(source) };
+    let none = |source| PythonValue { value: py.None().into_bound(py), none_source: Some(source) };
     let column = cell.column;
     let value = match cell.value().map_err(bad)? {
         Value::Int(number) => number.into_bound_py_any(py)?,
@@ -107,7 +107,7 @@ pub(crate) fn made<'py>(
         // NULL, and types of future servers.
         _ => return Ok(none(NULL_SOURCE)),
     };
-    Ok(Made { value, none_source: None })
+    Ok(PythonValue { value, none_source: None })
 }
 
 fn decimal<'py>(py: Python<'py>, number: Decimal<'_>) -> PyResult<Bound<'py, PyAny>> {

@@ -12,10 +12,10 @@ use std::process::Command;
 use std::sync::Arc;
 
 use binlogz_archive::create;
-use binlogz_archive::storage::{ObjectStorage, Patience, Storage, at};
+use binlogz_archive::storage::{ArchiveStorage, ObjectStorage, Patience, at};
 use binlogz_testkit::s3::{BUCKET, S3Server};
 use binlogz_testkit::tool::require;
-use binlogz_testkit::{Installed, MysqlSandbox, Tool, corpus};
+use binlogz_testkit::{InstalledTool, MysqlSandbox, Tool, corpus};
 
 /// Where cargo put the module: beside this test's own folder.
 fn module() -> PathBuf {
@@ -36,7 +36,7 @@ fn package(folder: &Path) {
 }
 
 /// Runs a script beside this file with the package, on a server.
-fn run(script: &str, python: &Installed, server: &MysqlSandbox) -> Command {
+fn run(script: &str, python: &InstalledTool, server: &MysqlSandbox) -> Command {
     run_by(python.command("python"), script, server)
 }
 
@@ -81,7 +81,7 @@ const KEY: &str = "some/where";
 
 fn archives(folder: &Path) -> Archives {
     let log = corpus::path("binlog.000005");
-    let add = |storage: &dyn Storage| {
+    let add = |storage: &dyn ArchiveStorage| {
         create::add(storage, "binlog.000005", Arc::new(File::open(&log).unwrap()), 1).unwrap();
     };
     let place = folder.join("archive");

@@ -8,9 +8,9 @@ use std::thread;
 
 use binlogz_cluster::executor::{self, Executor};
 use binlogz_cluster::scheduler::{self, Scheduler};
-use binlogz_cluster::{Client, DEFAULT_PARTITION_SIZE, DEFAULT_SHUFFLE_PARTITIONS, tell};
+use binlogz_cluster::{ClusterClient, DEFAULT_PARTITION_SIZE, DEFAULT_SHUFFLE_PARTITIONS, tell};
 use binlogz_query::engine::STACK_SIZE;
-use binlogz_query::{Engine, Error, Logs, Options};
+use binlogz_query::{Error, Logs, QueryEngine, QueryOptions};
 use clap::{Args, Parser};
 use tokio::runtime::{Builder, Runtime};
 
@@ -45,9 +45,9 @@ pub(crate) struct ClusterArgs {
 
 impl ClusterArgs {
     /// An engine of this process, or of the cluster.
-    pub(crate) fn engine(&self, logs: Logs, options: &Options) -> Result<Engine, Error> {
-        let Some((host, port)) = &self.cluster else { return Engine::new(logs, options) };
-        let client = Client {
+    pub(crate) fn engine(&self, logs: Logs, options: &QueryOptions) -> Result<QueryEngine, Error> {
+        let Some((host, port)) = &self.cluster else { return QueryEngine::new(logs, options) };
+        let client = ClusterClient {
             scheduler: format!("{host}:{port}"),
             partition_size: self.task_size.get().saturating_mul(MIB as u64),
             shuffle_partitions: self.partitions.get(),

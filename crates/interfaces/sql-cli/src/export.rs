@@ -6,7 +6,7 @@ use std::thread;
 
 use binlogz_atomic_file::remove_unfinished;
 use binlogz_query::Error;
-use binlogz_query::export::{Export, LEVEL_DEFAULT, Partition};
+use binlogz_query::export::{LEVEL_DEFAULT, Partition, TableExport};
 use clap::{Parser, ValueEnum, value_parser};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -14,7 +14,7 @@ use signal_hook::low_level::emulate_default_handler;
 
 use crate::EXAMPLES_FIRST;
 use crate::follow::FollowArgs;
-use crate::inputs::InputArgs;
+use crate::inputs::SqlInputArgs;
 use crate::progress::ProgressArgs;
 use crate::told::tell;
 
@@ -65,7 +65,7 @@ pub(crate) struct ExportArgs {
     #[arg(long)]
     bytes: bool,
     #[command(flatten)]
-    inputs: InputArgs,
+    inputs: SqlInputArgs,
     #[command(flatten)]
     progress: ProgressArgs,
     #[command(flatten)]
@@ -113,7 +113,7 @@ impl ExportArgs {
         }
         remove_unfinished_at_signals()?;
         let FormatArg::Parquet = self.format;
-        let export = Export {
+        let export = TableExport {
             to: self.to,
             partition: self.partition.map(Partition::from),
             tables: (!self.table.is_empty()).then_some(self.table),

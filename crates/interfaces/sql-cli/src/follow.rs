@@ -6,15 +6,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use binlogz_query::Error;
-use binlogz_query::export::follow::{FollowError, Part, RECEIVED_MAX};
-use binlogz_query::export::{Export, Exporter};
+use binlogz_query::export::follow::{FollowError, RECEIVED_MAX, ReceivedPart};
+use binlogz_query::export::{Exporter, TableExport};
 use binlogz_recover::ServerSchemaError;
 use binlogz_source::ConnectOptions;
 use clap::Args;
 
 use crate::complain;
-use crate::schema::Schema;
-use crate::server::ServerArgs;
+use crate::schema::SchemaPlace;
+use crate::server::SqlServerArgs;
 use crate::told::{tell, warn};
 
 /// The default of --interval.
@@ -48,15 +48,15 @@ impl FollowArgs {
     /// Follows the server. A signal ends the process; the runs exported until then count.
     pub(crate) fn run(
         &self,
-        export: &Export,
+        export: &TableExport,
         in_bytes: bool,
-        server: &ServerArgs,
-        schema: Option<&Schema>,
+        server: &SqlServerArgs,
+        schema: Option<&SchemaPlace>,
     ) -> Result<(), Error> {
         let connect = server.connect_options(self.follow.as_deref().unwrap_or_default())?;
         let mut exporter = export.begin()?;
         let interval = Duration::from_secs(self.interval);
-        let mut away: Option<Away> = None;
+        let mut away: Option<AwayServer> = None;
         let mut was_reached = false;
         loop {
             let looked = Instant::now();
@@ -77,7 +77,7 @@ impl FollowArgs {
                 Err(FollowError::Source(error)) if was_reached && may_come_back(&error) => {
                     let away = away.get_or_insert_with(|| {
                         complain(&format!("warning: {error}; asking again until it is there"));
-                        Away { since: looked, pause: PAUSE_MIN }
+                        AwayServer { since: looked, pause: PAUSE_MIN }
                     });
                     thread::sleep(away.pause);
                     away.pause = (away.pause * 2).min(PAUSE_MAX);
@@ -94,9 +94,9 @@ impl FollowArgs {
         connect: &ConnectOptions,
         exporter: &mut Exporter<'_>,
         in_bytes: bool,
-        schema: Option<&Schema>,
+        schema: Option<&SchemaPlace>,
     ) -> Result<bool, FollowError> {
-        let part = Part::receive(connect, exporter.gtids()?, self.at_once.saturating_mul(MIB))?;
+        let part = ReceivedPart::receive(connect, exporter.gtids()?, self.at_once.saturating_mul(MIB))?;
         let has_more = part.has_more;
         // After the transactions: it has the tables that they made.
         let schema = match schema.filter(|_| !part.is_empty()) {
@@ -115,7 +115,7 @@ impl FollowArgs {
 
 /// The CREATE TABLE statements that --schema has of these tables, or of all; `None`: its server has none of them yet.
 fn described<'s>(
-    schema: &'s Schema,
+    schema: &'s SchemaPlace,
     tables: Option<&[(String, String)]>,
 ) -> Result<Option<Cow<'s, str>>, FollowError> {
     match schema.text(tables) {
@@ -127,7 +127,7 @@ fn described<'s>(
 }
 
 /// A server that went away.
-struct Away {
+struct AwayServer {
     since: Instant,
     pause: Duration,
 }

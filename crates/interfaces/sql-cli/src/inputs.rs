@@ -12,10 +12,10 @@ use binlogz_query::{Error, Logs};
 use clap::Args;
 
 use crate::complain;
-use crate::schema::{Schema, SchemaArgs};
+use crate::schema::{SchemaArgs, SchemaPlace};
 
 #[derive(Debug, Args)]
-pub(crate) struct InputArgs {
+pub(crate) struct SqlInputArgs {
     /// Threads that work at once [default: one for each core]
     #[arg(long, short, value_name = "N", value_parser = above_zero)]
     jobs: Option<NonZeroUsize>,
@@ -31,7 +31,7 @@ pub(crate) fn above_zero(text: &str) -> Result<NonZeroUsize, String> {
     text.parse().map_err(|_| "expected a number above 0".to_owned())
 }
 
-impl InputArgs {
+impl SqlInputArgs {
     pub(crate) fn jobs(&self) -> usize {
         self.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
     }
@@ -45,7 +45,7 @@ impl InputArgs {
     pub(crate) fn logs_with(
         &self,
         paths: Vec<OsString>,
-        schema: Option<&Schema>,
+        schema: Option<&SchemaPlace>,
         tables: Option<&[(String, String)]>,
     ) -> Result<Logs, Error> {
         let keyring = self.keyring.as_deref().map(open_keyring).transpose()?;

@@ -31,12 +31,12 @@ use std::time::Duration;
 
 use binlogz_binlog::printable;
 use binlogz_query::engine::{STACK_SIZE, statements};
-use binlogz_query::print::{Format, Printer};
-use binlogz_query::{Engine, Error, Meter, Options, Statement, Stopper, memory};
+use binlogz_query::print::{RowPrinter, RowsFormat};
+use binlogz_query::{Error, QueryEngine, QueryOptions, ReadMeter, ReadStatement, StatementStopper, memory};
 use clap::{Parser, ValueEnum};
 use signal_hook::consts::SIGINT;
 
-use inputs::InputArgs;
+use inputs::SqlInputArgs;
 use progress::ProgressArgs;
 use prompt::Prompt;
 use temporary::Temporary;
@@ -71,7 +71,7 @@ struct Sql {
     #[command(flatten)]
     cluster: cluster::ClusterArgs,
     #[command(flatten)]
-    inputs: InputArgs,
+    inputs: SqlInputArgs,
     #[command(flatten)]
     progress: ProgressArgs,
     /// The statement, if it isn't elsewhere; then binary logs, archives, logs in archives; - is standard input
@@ -172,7 +172,7 @@ fn complain(line: &str) {
 }
 
 /// Where the statements are.
-enum Asked {
+enum StatementInput {
     Text(String),
     /// At the terminal.
     Prompt,
@@ -182,8 +182,8 @@ impl Sql {
     fn run(mut self) -> Result<(), Error> {
         let values = parameters::values(&self.parameters)?;
         match self.asked()? {
-            Asked::Prompt => {
-                let stopper: Arc<OnceLock<Stopper>> = Arc::default();
+            StatementInput::Prompt => {
+                let stopper: Arc<OnceLock<StatementStopper>> = Arc::default();
                 let known = Arc::clone(&stopper);
                 // Ctrl-C ends a statement, not the prompt.
                 let temporary = Temporary::with(move |signal| {
@@ -193,7 +193,7 @@ impl Sql {
                         true
                     })
                 })?;
-                let meter = Arc::<Meter>::default();
+                let meter = Arc::<ReadMeter>::default();
                 let engine = self.engine(&temporary, Arc::clone(&meter))?;
                 let _ = stopper.set(engine.stopper());
                 let (format, progress) = (self.format.into(), &self.progress);
@@ -203,7 +203,7 @@ impl Sql {
                 engine.close();
                 ended
             }
-            Asked::Text(text) => {
+            StatementInput::Text(text) => {
                 let statements = statements(&text)?;
                 if self.arguments.is_empty() {
                     return Err(Error::Sql(
@@ -215,8 +215,9 @@ impl Sql {
                 let progress = self.progress.begin("asking the logs");
                 let engine = self.engine(&temporary, progress.meter())?;
                 let out = BufWriter::with_capacity(BUFFER_SIZE, progress.before(io::stdout()));
-                let mut printer = Printer::new(self.format.into(), out).fit(terminal::width());
-                let mut run = |statement: Statement| engine.run(statement.with(values.clone()), &mut printer);
+                let mut printer = RowPrinter::new(self.format.into(), out).fit(terminal::width());
+                let mut run =
+                    |statement: ReadStatement| engine.run(statement.with(values.clone()), &mut printer);
                 let ran = statements.into_iter().try_for_each(&mut run);
                 // Rows before an error are shown.
                 let written = printer.finish();
@@ -226,11 +227,11 @@ impl Sql {
         }
     }
 
-    fn engine(&mut self, temporary: &Temporary, meter: Arc<Meter>) -> Result<Engine, Error> {
+    fn engine(&mut self, temporary: &Temporary, meter: Arc<ReadMeter>) -> Result<QueryEngine, Error> {
         watch_memory(self.memory.get(), temporary.path().to_owned());
         let paths = std::mem::take(&mut self.arguments);
         let logs = self.inputs.logs(paths)?.metered(meter);
-        let options = Options {
+        let options = QueryOptions {
             memory: self.memory.get().saturating_mul(MIB),
             jobs: self.inputs.jobs(),
             temporary: temporary.path().to_owned(),
@@ -238,14 +239,16 @@ impl Sql {
         #[cfg(feature = "cluster")]
         return self.cluster.engine(logs, &options);
         #[cfg(not(feature = "cluster"))]
-        Engine::new(logs, &options)
+        QueryEngine::new(logs, &options)
     }
 
     /// The statements; what stays in the arguments are inputs.
-    fn asked(&mut self) -> Result<Asked, Error> {
+    fn asked(&mut self) -> Result<StatementInput, Error> {
         let read = |name: &dyn std::fmt::Display, error: io::Error| Error::Sql(format!("{name}: {error}"));
         if let Some(path) = self.file.as_deref().filter(|path| *path != Path::new("-")) {
-            return fs::read_to_string(path).map(Asked::Text).map_err(|error| read(&path.display(), error));
+            return fs::read_to_string(path)
+                .map(StatementInput::Text)
+                .map_err(|error| read(&path.display(), error));
         }
         if self.file.is_none() {
             match self.arguments.first() {
@@ -254,7 +257,7 @@ impl Sql {
                 }
                 Some(first) if !is_input(Path::new(first)) => {
                     let text = self.arguments.remove(0).into_string();
-                    return text.map(Asked::Text).map_err(|text| {
+                    return text.map(StatementInput::Text).map_err(|text| {
                         Error::Sql(format!("the statement is no UTF-8: {}", text.to_string_lossy()))
                     });
                 }
@@ -275,11 +278,11 @@ impl Sql {
         }
         let mut stdin = io::stdin();
         if self.file.is_none() && stdin.is_terminal() {
-            return Ok(Asked::Prompt);
+            return Ok(StatementInput::Prompt);
         }
         let mut text = String::new();
         stdin.read_to_string(&mut text).map_err(|error| read(&"standard input", error))?;
-        Ok(Asked::Text(text))
+        Ok(StatementInput::Text(text))
     }
 }
 
@@ -312,28 +315,28 @@ fn is_input(argument: &Path) -> bool {
     is_word || begins_in_a_folder()
 }
 
-impl From<FormatArg> for Format {
+impl From<FormatArg> for RowsFormat {
     fn from(format: FormatArg) -> Self {
         match format {
-            FormatArg::Table => Format::Table,
-            FormatArg::Csv => Format::Csv,
-            FormatArg::Tsv => Format::Tsv,
-            FormatArg::Json => Format::Json,
-            FormatArg::Arrow => Format::Arrow,
-            FormatArg::Parquet => Format::Parquet,
+            FormatArg::Table => RowsFormat::Table,
+            FormatArg::Csv => RowsFormat::Csv,
+            FormatArg::Tsv => RowsFormat::Tsv,
+            FormatArg::Json => RowsFormat::Json,
+            FormatArg::Arrow => RowsFormat::Arrow,
+            FormatArg::Parquet => RowsFormat::Parquet,
         }
     }
 }
 
-impl From<Format> for FormatArg {
-    fn from(format: Format) -> Self {
+impl From<RowsFormat> for FormatArg {
+    fn from(format: RowsFormat) -> Self {
         match format {
-            Format::Table => FormatArg::Table,
-            Format::Csv => FormatArg::Csv,
-            Format::Tsv => FormatArg::Tsv,
-            Format::Json => FormatArg::Json,
-            Format::Arrow => FormatArg::Arrow,
-            Format::Parquet => FormatArg::Parquet,
+            RowsFormat::Table => FormatArg::Table,
+            RowsFormat::Csv => FormatArg::Csv,
+            RowsFormat::Tsv => FormatArg::Tsv,
+            RowsFormat::Json => FormatArg::Json,
+            RowsFormat::Arrow => FormatArg::Arrow,
+            RowsFormat::Parquet => FormatArg::Parquet,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `--param NAME=VALUE`: values that take the places of parameters in statements.
 
-use binlogz_query::{Error, Statement, Values};
+use binlogz_query::{Error, ParameterValues, ReadStatement};
 
 /// Reads `NAME=VALUE`; the name may have its `$`.
 pub(crate) fn parse(text: &str) -> Result<(String, String), String> {
@@ -18,8 +18,8 @@ pub(crate) fn parse(text: &str) -> Result<(String, String), String> {
 /// # Errors
 ///
 /// A parameter that has two.
-pub(crate) fn values(parameters: &[(String, String)]) -> Result<Values, Error> {
-    let mut values = Values::default();
+pub(crate) fn values(parameters: &[(String, String)]) -> Result<ParameterValues, Error> {
+    let mut values = ParameterValues::default();
     for (name, value) in parameters {
         if values.names().any(|known| known == name) {
             return Err(Error::Sql(format!("--param {name} is there twice")));
@@ -30,13 +30,13 @@ pub(crate) fn values(parameters: &[(String, String)]) -> Result<Values, Error> {
 }
 
 /// Refuses values that no statement asks for, and statements that ask for a value that is not there.
-pub(crate) fn check(statements: &[Statement], values: &Values) -> Result<(), Error> {
-    let asked = |name: &str| statements.iter().flat_map(Statement::parameters).any(|asked| asked == name);
+pub(crate) fn check(statements: &[ReadStatement], values: &ParameterValues) -> Result<(), Error> {
+    let asked = |name: &str| statements.iter().flat_map(ReadStatement::parameters).any(|asked| asked == name);
     if let Some(name) = values.names().find(|name| !asked(name)) {
         return Err(Error::Sql(format!("--param {name}: no statement has ${name}")));
     }
     let has = |name: &String| values.names().any(|known| known == name);
-    match statements.iter().flat_map(Statement::parameters).find(|name| !has(name)) {
+    match statements.iter().flat_map(ReadStatement::parameters).find(|name| !has(name)) {
         Some(name) => {
             Err(Error::Sql(format!("parameter ${name} has no value, expected --param {name}=VALUE")))
         }

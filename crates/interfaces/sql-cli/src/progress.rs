@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use binlogz_figures::human_size;
 use binlogz_figures::progress::{OF_SIZE, OF_UNKNOWN_TIME, TICK};
-use binlogz_query::Meter;
+use binlogz_query::ReadMeter;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -38,9 +38,9 @@ pub(crate) struct ProgressArgs {
 
 /// Gone when dropped, or told to be.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct SqlProgress {
     bar: ProgressBar,
-    meter: Arc<Meter>,
+    meter: Arc<ReadMeter>,
     name: &'static str,
     is_verbose: bool,
     begun: Instant,
@@ -50,12 +50,17 @@ pub(crate) struct Progress {
 
 impl ProgressArgs {
     /// Begins work of this name.
-    pub(crate) fn begin(&self, name: &'static str) -> Progress {
+    pub(crate) fn begin(&self, name: &'static str) -> SqlProgress {
         self.begin_again(name, Arc::default(), Duration::ZERO)
     }
 
     /// Begins one work of several that this meter follows. A work that takes less than `unseen` shows nothing.
-    pub(crate) fn begin_again(&self, name: &'static str, meter: Arc<Meter>, unseen: Duration) -> Progress {
+    pub(crate) fn begin_again(
+        &self,
+        name: &'static str,
+        meter: Arc<ReadMeter>,
+        unseen: Duration,
+    ) -> SqlProgress {
         let bar = if self.quiet { ProgressBar::hidden() } else { ProgressBar::no_length() };
         let bar = bar.with_style(style(OF_UNKNOWN_TIME)).with_prefix(name);
         if !bar.is_hidden() {
@@ -67,7 +72,7 @@ impl ProgressArgs {
             });
         }
         let bytes_before = meter.sum();
-        Progress { bar, meter, name, is_verbose: self.verbose, begun: Instant::now(), bytes_before }
+        SqlProgress { bar, meter, name, is_verbose: self.verbose, begun: Instant::now(), bytes_before }
     }
 }
 
@@ -76,7 +81,7 @@ fn style(template: &str) -> ProgressStyle {
 }
 
 /// Draws the state of the meter, until the bar is finished.
-fn follow(bar: &ProgressBar, meter: &Meter) {
+fn follow(bar: &ProgressBar, meter: &ReadMeter) {
     let mut shown = None;
     while !bar.is_finished() {
         // Logs whose sizes can't be told have none.
@@ -100,9 +105,9 @@ fn follow(bar: &ProgressBar, meter: &Meter) {
     }
 }
 
-impl Progress {
+impl SqlProgress {
     /// The meter that the progress shows.
-    pub(crate) fn meter(&self) -> Arc<Meter> {
+    pub(crate) fn meter(&self) -> Arc<ReadMeter> {
         Arc::clone(&self.meter)
     }
 
@@ -114,12 +119,12 @@ impl Progress {
     }
 
     /// Output that it makes way for.
-    pub(crate) fn before<W: Write>(&self, out: W) -> After<W> {
-        After { bar: self.bar.clone(), out }
+    pub(crate) fn before<W: Write>(&self, out: W) -> ProgressEnd<W> {
+        ProgressEnd { bar: self.bar.clone(), out }
     }
 }
 
-impl Drop for Progress {
+impl Drop for SqlProgress {
     fn drop(&mut self) {
         self.make_way();
         if self.is_verbose {
@@ -138,12 +143,12 @@ impl Drop for Progress {
 
 /// A writer that ends the bar first.
 #[derive(Debug)]
-pub(crate) struct After<W> {
+pub(crate) struct ProgressEnd<W> {
     bar: ProgressBar,
     out: W,
 }
 
-impl<W: Write> Write for After<W> {
+impl<W: Write> Write for ProgressEnd<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if !self.bar.is_finished() {
             self.bar.finish_and_clear();

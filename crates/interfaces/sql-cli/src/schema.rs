@@ -11,7 +11,7 @@ use binlogz_recover::{
 use binlogz_source::ConnectOptions;
 use clap::Args;
 
-use crate::server::ServerArgs;
+use crate::server::SqlServerArgs;
 
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {
@@ -22,12 +22,12 @@ pub(crate) struct SchemaArgs {
     #[arg(long, value_name = "FILE.sql|SERVER")]
     schema: Option<String>,
     #[command(flatten)]
-    pub(crate) server: ServerArgs,
+    pub(crate) server: SqlServerArgs,
 }
 
 /// A place of CREATE TABLE statements.
 #[derive(Debug)]
-pub(crate) enum Schema {
+pub(crate) enum SchemaPlace {
     /// A file: its name and its text.
     File(String, String),
     /// Read when it is asked for.
@@ -36,30 +36,30 @@ pub(crate) enum Schema {
 
 impl SchemaArgs {
     /// Reads a file; of a server, how to reach it. `follows`: another option names a server.
-    pub(crate) fn open(&self, follows: bool) -> Result<Option<Schema>, Error> {
+    pub(crate) fn open(&self, follows: bool) -> Result<Option<SchemaPlace>, Error> {
         let place = self.schema.as_deref();
         match (place.filter(|place| is_server(place)), self.server.given()) {
             (Some(place), _) => {
                 let connect = self.server.connect_options(place)?;
-                Ok(Some(Schema::Server(Box::new(connect))))
+                Ok(Some(SchemaPlace::Server(Box::new(connect))))
             }
             (None, Some(option)) if !follows => Err(Error::Sql(format!(
                 "{option} is for servers, but none is named, expected --schema SERVER"
             ))),
             (None, _) => {
-                let read = |place: &str| Ok(Schema::File(place.to_owned(), text_of(place.as_ref())?));
+                let read = |place: &str| Ok(SchemaPlace::File(place.to_owned(), text_of(place.as_ref())?));
                 place.map(read).transpose()
             }
         }
     }
 }
 
-impl Schema {
+impl SchemaPlace {
     /// The place, as errors name it.
     pub(crate) fn place(&self) -> String {
         match self {
-            Schema::File(path, _) => path.clone(),
-            Schema::Server(connect) => connect.server(),
+            SchemaPlace::File(path, _) => path.clone(),
+            SchemaPlace::Server(connect) => connect.server(),
         }
     }
 
@@ -73,8 +73,8 @@ impl Schema {
         tables: Option<&[(String, String)]>,
     ) -> Result<Cow<'_, str>, ServerSchemaError> {
         match self {
-            Schema::File(_, text) => Ok(Cow::Borrowed(text)),
-            Schema::Server(connect) => {
+            SchemaPlace::File(_, text) => Ok(Cow::Borrowed(text)),
+            SchemaPlace::Server(connect) => {
                 let tables = tables.map_or(ServerTables::All, ServerTables::Among);
                 server_schema(connect, tables).map(Cow::Owned)
             }

@@ -13,16 +13,18 @@ use std::process;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use binlogz_flight::{Accounts, DEFAULT_PORT, Server, StatementLimits, Tls, WorkerCommand, questions, work};
+use binlogz_flight::{
+    DEFAULT_PORT, FlightAccounts, FlightServer, StatementLimits, Tls, WorkerCommand, questions, work,
+};
 use binlogz_query::engine::STACK_SIZE;
-use binlogz_query::{Engine, Error, Logs, Options};
+use binlogz_query::{Error, Logs, QueryEngine, QueryOptions};
 use clap::Parser;
 use serde::Deserialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
-use crate::inputs::{InputArgs, above_zero};
+use crate::inputs::{SqlInputArgs, above_zero};
 use crate::temporary::Temporary;
 use crate::{EXAMPLES_FIRST, MEMORY, MIB, Run, TROUBLE, complain};
 
@@ -101,7 +103,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "MINUTES", default_value_t = IDLE_MINUTES)]
     idle: NonZeroU64,
     #[command(flatten)]
-    inputs: InputArgs,
+    inputs: SqlInputArgs,
     /// Binary logs, archives, logs in archives
     #[arg(value_name = "INPUT", required = true)]
     arguments: Vec<OsString>,
@@ -147,7 +149,7 @@ impl ServeArgs {
             let end = end.lock().unwrap_or_else(PoisonError::into_inner).take();
             [SIGINT, SIGTERM, SIGHUP].contains(&signal) && end.is_some_and(|end| end.send(()).is_ok())
         })?;
-        let options = Options {
+        let options = QueryOptions {
             memory: self.memory.get().saturating_mul(MIB),
             jobs: self.inputs.jobs(),
             temporary: temporary.path().to_owned(),
@@ -157,9 +159,9 @@ impl ServeArgs {
         logs.check()?;
         logs.can_be_read_again()?;
         let worker = worker(&logs, temporary.path())?;
-        let engine = Engine::new(logs, &options)?;
+        let engine = QueryEngine::new(logs, &options)?;
         let scheme = if tls.is_some() { "grpc+tls" } else { "grpc" };
-        let server = Server {
+        let server = FlightServer {
             listen: self.listen,
             tls,
             limits: StatementLimits {
@@ -194,7 +196,7 @@ impl ServeArgs {
 
     /// Plans and runs statements for a server, and writes the results to standard output.
     fn work(self, folder: PathBuf) -> Result<(), Error> {
-        let options = Options {
+        let options = QueryOptions {
             memory: self.memory.get().saturating_mul(MIB),
             jobs: self.inputs.jobs(),
             temporary: folder,
@@ -208,7 +210,7 @@ impl ServeArgs {
         // A fault of a statement is its client's to read.
         panic::set_hook(Box::new(|_| {}));
         let (ask, questions) = questions();
-        let engine = Engine::asking(logs, &options, ask)?;
+        let engine = QueryEngine::asking(logs, &options, ask)?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(CONNECTION_THREADS)
             .thread_stack_size(STACK_SIZE)
@@ -224,7 +226,7 @@ impl ServeArgs {
     }
 
     /// Refuses to be open to a network by mistake.
-    fn check(&self, accounts: &Accounts) -> Result<(), Error> {
+    fn check(&self, accounts: &FlightAccounts) -> Result<(), Error> {
         let has_tls = self.tls_cert.is_some() || self.tls_dir.is_some();
         let missing = match (has_tls, accounts.is_empty()) {
             (true, false) => return Ok(()),
@@ -263,8 +265,8 @@ impl ServeArgs {
         tls.map(Some).map_err(|error| Error::Log(error.to_string()))
     }
 
-    fn accounts(&self) -> Result<Accounts, Error> {
-        let mut accounts = Accounts::default();
+    fn accounts(&self) -> Result<FlightAccounts, Error> {
+        let mut accounts = FlightAccounts::default();
         let mut add = |user: &str, password: &str| match accounts.add(user, password) {
             true => Ok(()),
             false => Err(Error::Sql(format!("account {user}: has no password, or is there twice"))),

@@ -15,7 +15,7 @@ const GROUPS: [&str; 2] = ["client", "binlogz"];
 const PROGRAM: &str = "binlogz-sql";
 
 #[derive(Debug, Args)]
-pub(crate) struct ServerArgs {
+pub(crate) struct SqlServerArgs {
     /// Of a server, read only this option file
     #[arg(long, value_name = "FILE")]
     defaults_file: Option<PathBuf>,
@@ -27,7 +27,7 @@ pub(crate) struct ServerArgs {
     login_path: Option<String>,
 }
 
-impl ServerArgs {
+impl SqlServerArgs {
     /// The option that was given, if one was.
     pub(crate) fn given(&self) -> Option<&'static str> {
         let given = [

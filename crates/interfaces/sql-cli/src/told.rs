@@ -4,12 +4,12 @@ use std::io::{self, Write};
 
 use binlogz_figures::{counted, human_size};
 use binlogz_query::Error;
-use binlogz_query::export::Exported;
+use binlogz_query::export::ExportSummary;
 
 use crate::complain;
 
 /// Tells the result of a run.
-pub(crate) fn tell(exported: &Exported, is_dry: bool, in_bytes: bool) -> Result<(), Error> {
+pub(crate) fn tell(exported: &ExportSummary, is_dry: bool, in_bytes: bool) -> Result<(), Error> {
     warn(exported);
     if exported.incomplete > 0 {
         let count = counted(exported.incomplete, "transactions");
@@ -19,7 +19,7 @@ pub(crate) fn tell(exported: &Exported, is_dry: bool, in_bytes: bool) -> Result<
 }
 
 /// Tells what a run found in its target that nobody may expect.
-pub(crate) fn warn(exported: &Exported) {
+pub(crate) fn warn(exported: &ExportSummary) {
     if exported.is_taken_over {
         complain(
             "warning: the manifests of earlier runs have no checksums and are taken as they are; from now on a change is an error",
@@ -33,7 +33,7 @@ pub(crate) fn warn(exported: &Exported) {
 }
 
 /// A run's result, as one line.
-fn told(exported: &Exported, is_dry: bool, in_bytes: bool) -> String {
+fn told(exported: &ExportSummary, is_dry: bool, in_bytes: bool) -> String {
     let transactions = counted(exported.transactions, "transactions");
     let rows = counted(exported.rows, "row changes");
     match exported.run {

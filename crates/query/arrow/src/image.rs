@@ -9,18 +9,18 @@ use binlogz_binlog::Result;
 use binlogz_binlog::row::json::JsonTree;
 use binlogz_binlog::row::{CellContent, Row, RowImage};
 
-use crate::types::Values;
+use crate::types::ValueColumn;
 
 /// One side of a row change.
 #[derive(Debug)]
-pub struct Side<'r, 'a> {
+pub struct ChangeSide<'r, 'a> {
     /// The change.
     pub row: &'r Row<'r, 'a>,
     /// The row after it, otherwise the one before.
     pub is_after: bool,
 }
 
-impl<'a> Side<'_, 'a> {
+impl<'a> ChangeSide<'_, 'a> {
     fn image(&self) -> Option<&RowImage<'_, 'a>> {
         if self.is_after { self.row.after.as_ref() } else { self.row.before.as_ref() }
     }
@@ -31,7 +31,7 @@ impl<'a> Side<'_, 'a> {
     /// # Errors
     ///
     /// Bytes that are no value of the column's type.
-    pub fn push(&self, values: &mut Values, place: Option<usize>, scratch: &mut Vec<u8>) -> Result<()> {
+    pub fn push(&self, values: &mut ValueColumn, place: Option<usize>, scratch: &mut Vec<u8>) -> Result<()> {
         let cell = place.and_then(|place| self.image()?.cell(place));
         let mut document = None;
         if let Some(cell) = cell.filter(|cell| self.is_after && cell.column.is_json())
@@ -52,19 +52,19 @@ fn json_text(tree: &JsonTree<'_>) -> Result<String> {
 
 /// A column of images that is being built.
 #[derive(Debug)]
-pub struct Image {
+pub struct ImageColumn {
     fields: Fields,
     /// The columns of the table.
-    pub values: Vec<Values>,
+    pub values: Vec<ValueColumn>,
     /// Whether each change so far has an image.
     pub is_there: Vec<bool>,
 }
 
-impl Image {
+impl ImageColumn {
     /// An empty one.
     pub fn new(fields: &Fields) -> Self {
-        let values = fields.iter().map(|field| Values::new(field.data_type())).collect();
-        Image { fields: fields.clone(), values, is_there: Vec::new() }
+        let values = fields.iter().map(|field| ValueColumn::new(field.data_type())).collect();
+        ImageColumn { fields: fields.clone(), values, is_there: Vec::new() }
     }
 
     /// Appends a side of a change. `places`: where the table has the column of each field.
@@ -74,7 +74,7 @@ impl Image {
     /// Bytes that are no value of a column's type.
     pub fn push(
         &mut self,
-        side: &Side<'_, '_>,
+        side: &ChangeSide<'_, '_>,
         places: &[Option<usize>],
         scratch: &mut Vec<u8>,
     ) -> Result<()> {
@@ -89,7 +89,7 @@ impl Image {
     ///
     /// Fields of other types than their values: a caller's mistake.
     pub fn finish(&mut self) -> std::result::Result<ArrayRef, ArrowError> {
-        let arrays = self.values.iter_mut().map(Values::finish).collect();
+        let arrays = self.values.iter_mut().map(ValueColumn::finish).collect();
         let nulls = NullBuffer::from(std::mem::take(&mut self.is_there));
         Ok(Arc::new(StructArray::try_new(self.fields.clone(), arrays, Some(nulls))?))
     }

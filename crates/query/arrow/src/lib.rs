@@ -14,5 +14,5 @@ mod image;
 mod types;
 
 pub use fields::TableFields;
-pub use image::{Image, Side};
-pub use types::{Values, merged, moment, of};
+pub use image::{ChangeSide, ImageColumn};
+pub use types::{ValueColumn, merged, moment, of};

@@ -135,7 +135,7 @@ fn digits(kind: &DataType) -> Option<(u8, u8)> {
 
 /// A column of values that is being built.
 #[derive(Debug)]
-pub struct Values(Builder);
+pub struct ValueColumn(Builder);
 
 /// The Arrow builder of a column's values, by the column's type.
 #[derive(Debug)]
@@ -160,10 +160,10 @@ enum Builder {
     Text(StringBuilder),
 }
 
-impl Values {
+impl ValueColumn {
     /// An empty column of a type that [`of`] or [`merged`] gives. It has no room yet: of thousands of tables, most have few rows.
     pub fn new(kind: &DataType) -> Self {
-        Values(match kind {
+        ValueColumn(match kind {
             DataType::Int8 => Builder::I8(Int8Builder::with_capacity(0)),
             DataType::Int16 => Builder::I16(Int16Builder::with_capacity(0)),
             DataType::Int32 => Builder::I32(Int32Builder::with_capacity(0)),

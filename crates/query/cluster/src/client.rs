@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ballista_core::config::BALLISTA_ADAPTIVE_PLANNER_ENABLED;
 use ballista_core::extension::{SessionConfigExt, SessionStateExt};
-use binlogz_query::{Engine, Error, Logs, Options};
+use binlogz_query::{Error, Logs, QueryEngine, QueryOptions};
 use datafusion::common::Result;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 
@@ -22,7 +22,7 @@ const NOT_SENT: [&str; 2] = ["extract_leaf_expressions", "push_down_leaf_project
 
 /// Sends statements to a cluster.
 #[derive(Debug, Clone)]
-pub struct Client {
+pub struct ClusterClient {
     /// HOST:PORT of the scheduler.
     pub scheduler: String,
     /// Bytes of logs that a task reads.
@@ -31,16 +31,16 @@ pub struct Client {
     pub shuffle_partitions: usize,
 }
 
-impl Client {
+impl ClusterClient {
     /// An engine whose statements the cluster runs.
     ///
     /// # Errors
     ///
     /// A scheduler that isn't there, logs that executors can't open.
-    pub fn engine(&self, logs: Logs, options: &Options) -> binlogz_query::Result<Engine> {
+    pub fn engine(&self, logs: Logs, options: &QueryOptions) -> binlogz_query::Result<QueryEngine> {
         let reached = TcpStream::connect(&self.scheduler);
         reached.map_err(|error| Error::Log(format!("scheduler {}: {error}", self.scheduler)))?;
-        Engine::distributed(logs, options, self.partition_size, &|state| self.join(state))
+        QueryEngine::distributed(logs, options, self.partition_size, &|state| self.join(state))
     }
 
     fn join(&self, state: SessionState) -> Result<SessionState> {

@@ -25,7 +25,7 @@ mod session;
 pub mod standalone;
 pub mod tell;
 
-pub use client::{Client, DEFAULT_PARTITION_SIZE, DEFAULT_SHUFFLE_PARTITIONS};
+pub use client::{ClusterClient, DEFAULT_PARTITION_SIZE, DEFAULT_SHUFFLE_PARTITIONS};
 pub use codec::{LogicalCodec, PhysicalCodec};
 // Its traits are what the codecs implement.
 pub use datafusion_proto;

@@ -27,14 +27,14 @@ use datafusion_proto::protobuf::{LogicalPlanNode, PhysicalPlanNode};
 pub(crate) const STAGE_ATTEMPTS_MAX: usize = 1;
 
 /// A scheduler of plans as DataFusion sends them.
-pub(crate) type Server = SchedulerServer<LogicalPlanNode, PhysicalPlanNode>;
+pub(crate) type PlanScheduler = SchedulerServer<LogicalPlanNode, PhysicalPlanNode>;
 
 /// The executors of a cluster. When one is lost, it ends the jobs.
 pub(crate) struct Losses {
     executors: Arc<dyn ClusterState>,
     jobs: Arc<dyn JobState>,
     /// The scheduler that ends jobs; it is made after this.
-    server: OnceLock<Server>,
+    server: OnceLock<PlanScheduler>,
 }
 
 impl Losses {
@@ -45,7 +45,7 @@ impl Losses {
         (Arc::clone(&losses), BallistaCluster::new(losses, jobs))
     }
 
-    pub(crate) fn end_jobs_by(&self, server: Server) {
+    pub(crate) fn end_jobs_by(&self, server: PlanScheduler) {
         // There is one scheduler for each cluster.
         let _ = self.server.set(server);
     }

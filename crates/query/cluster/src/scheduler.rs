@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 
 use crate::Error;
 use crate::codec::{LogicalCodec, PhysicalCodec};
-use crate::losses::{Losses, STAGE_ATTEMPTS_MAX, Server};
+use crate::losses::{Losses, PlanScheduler, STAGE_ATTEMPTS_MAX};
 use crate::session::{self, HEARTBEAT_SECONDS};
 
 /// Where a scheduler listens by default.
@@ -49,7 +49,7 @@ pub(crate) async fn serve(listener: TcpListener, config: SchedulerConfig) -> Res
     let failed = |error: ballista_core::error::BallistaError| Error::of("scheduler", &error);
     let cluster = BallistaCluster::new_from_config(&config).await.map_err(failed)?;
     let (losses, cluster) = Losses::of(&cluster);
-    let server: Server = create_scheduler(cluster, Arc::new(config)).await.map_err(failed)?;
+    let server: PlanScheduler = create_scheduler(cluster, Arc::new(config)).await.map_err(failed)?;
     losses.end_jobs_by(server.clone());
     start_grpc_service_with_listener(listener, server).await.map_err(failed)
 }

@@ -5,7 +5,7 @@ use subtle::{Choice, ConstantTimeEq};
 
 /// The names that may log in, with digests of their passwords.
 #[derive(Default)]
-pub struct Accounts(Vec<Account>);
+pub struct FlightAccounts(Vec<Account>);
 
 /// Digests have one length, so comparing them tells nothing of the lengths of secrets.
 struct Account {
@@ -13,7 +13,7 @@ struct Account {
     password: [u8; 32],
 }
 
-impl std::fmt::Debug for Accounts {
+impl std::fmt::Debug for FlightAccounts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Accounts").field("count", &self.0.len()).finish_non_exhaustive()
     }
@@ -24,7 +24,7 @@ fn digest_of(text: &[u8]) -> [u8; 32] {
     digest(&SHA256, text).as_ref().try_into().unwrap_or_default()
 }
 
-impl Accounts {
+impl FlightAccounts {
     /// Adds one; false: there is one of this name, or the password is empty.
     pub fn add(&mut self, user: &str, password: &str) -> bool {
         let account = Account { user: digest_of(user.as_bytes()), password: digest_of(password.as_bytes()) };

@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, Sleep};
 use tonic::transport::server::Connected;
 
-use crate::Tell;
+use crate::TellLine;
 
 /// Connections at once. A process may have 1,024 files by default, and workers need some.
 const CONNECTIONS_MAX: usize = 600;
@@ -32,7 +32,7 @@ const TOLD: Duration = Duration::from_secs(60);
 
 /// A connection, as its requests know it.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct FlightConnection {
     address: SocketAddr,
     /// Whether a request with a session came by it.
     is_known: AtomicBool,
@@ -40,7 +40,7 @@ pub(crate) struct Connection {
     reader: AtomicWaker,
 }
 
-impl Connection {
+impl FlightConnection {
     /// Address that the connection comes from.
     pub(crate) fn address(&self) -> IpAddr {
         self.address.ip()
@@ -62,19 +62,19 @@ impl Connection {
 }
 
 /// Accepts connections.
-pub(crate) struct Listener {
+pub(crate) struct FlightListener {
     listener: TcpListener,
-    tell: Tell,
+    tell: TellLine,
     told: Option<Instant>,
-    open: Mutex<Vec<Weak<Connection>>>,
+    open: Mutex<Vec<Weak<FlightConnection>>>,
 }
 
-impl Listener {
-    pub(crate) fn bind(address: SocketAddr, tell: Tell) -> io::Result<Self> {
+impl FlightListener {
+    pub(crate) fn bind(address: SocketAddr, tell: TellLine) -> io::Result<Self> {
         let listener = StdListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
-        Ok(Listener { listener, tell, told: None, open: Mutex::default() })
+        Ok(FlightListener { listener, tell, told: None, open: Mutex::default() })
     }
 
     pub(crate) fn address(&self) -> io::Result<SocketAddr> {
@@ -82,14 +82,14 @@ impl Listener {
     }
 
     /// Connections, as they come.
-    pub(crate) fn accepted(self) -> impl Stream<Item = io::Result<Guarded>> {
+    pub(crate) fn accepted(self) -> impl Stream<Item = io::Result<GuardedBytes>> {
         stream::unfold(self, |mut listener| async move {
             let accepted = listener.next().await;
             Some((Ok(accepted), listener))
         })
     }
 
-    async fn next(&mut self) -> Guarded {
+    async fn next(&mut self) -> GuardedBytes {
         loop {
             match self.listener.accept().await {
                 Ok((stream, address)) => {
@@ -97,7 +97,7 @@ impl Listener {
                     let _ = stream.set_nodelay(true);
                     if let Some(connection) = self.add(address) {
                         let deadline = Box::pin(tokio::time::sleep(LOGIN_TIME));
-                        return Guarded { stream, connection, deadline };
+                        return GuardedBytes { stream, connection, deadline };
                     }
                 }
                 Err(error) => {
@@ -113,7 +113,7 @@ impl Listener {
     }
 
     /// Makes room for a connection; `None`: there is none.
-    fn add(&self, address: SocketAddr) -> Option<Arc<Connection>> {
+    fn add(&self, address: SocketAddr) -> Option<Arc<FlightConnection>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|connection| connection.strong_count() > 0);
         let all: Vec<_> = open.iter().filter_map(Weak::upgrade).collect();
@@ -128,7 +128,7 @@ impl Listener {
             // They are in the order in which they came.
             strangers.iter().find(|stranger| stranger.address() == most)?.end();
         }
-        let connection = Arc::new(Connection {
+        let connection = Arc::new(FlightConnection {
             address,
             is_known: AtomicBool::new(false),
             is_ended: AtomicBool::new(false),
@@ -140,21 +140,21 @@ impl Listener {
 }
 
 /// The bytes of a connection, which end if it has no session for too long.
-pub(crate) struct Guarded {
+pub(crate) struct GuardedBytes {
     stream: TcpStream,
-    connection: Arc<Connection>,
+    connection: Arc<FlightConnection>,
     deadline: Pin<Box<Sleep>>,
 }
 
-impl Connected for Guarded {
-    type ConnectInfo = Arc<Connection>;
+impl Connected for GuardedBytes {
+    type ConnectInfo = Arc<FlightConnection>;
 
-    fn connect_info(&self) -> Arc<Connection> {
+    fn connect_info(&self) -> Arc<FlightConnection> {
         Arc::clone(&self.connection)
     }
 }
 
-impl AsyncRead for Guarded {
+impl AsyncRead for GuardedBytes {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -169,7 +169,7 @@ impl AsyncRead for Guarded {
     }
 }
 
-impl AsyncWrite for Guarded {
+impl AsyncWrite for GuardedBytes {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -119,7 +119,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
 
 /// A statement that a worker plans or runs.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Asked {
+pub(crate) struct AskedStatement {
     /// Bytes of memory.
     pub(crate) memory: u64,
     pub(crate) statement: String,
@@ -127,7 +127,7 @@ pub(crate) struct Asked {
     pub(crate) values: Bytes,
 }
 
-impl Asked {
+impl AskedStatement {
     pub(crate) fn frame(&self, kind: FrameKind) -> io::Result<Vec<u8>> {
         let size = u32::try_from(self.statement.len()).map_err(io::Error::other)?;
         let parts: [&[u8]; 4] =
@@ -139,7 +139,7 @@ impl Asked {
         let memory = frame.try_get_u64_le().ok()?;
         let statement = sized(&mut frame)?;
         let statement = String::from_utf8(statement.to_vec()).ok()?;
-        Some(Asked { memory, statement, values: frame })
+        Some(AskedStatement { memory, statement, values: frame })
     }
 }
 

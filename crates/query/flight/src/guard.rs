@@ -11,30 +11,30 @@ use tonic::body::Body;
 use tonic::codegen::{Service, http};
 use tonic::server::NamedService;
 
-use crate::connections::Connection;
-use crate::sessions::{SESSION_ENDED, Sessions};
+use crate::connections::FlightConnection;
+use crate::sessions::{FlightSessions, SESSION_ENDED};
 
 const LOGIN: &str = "/arrow.flight.protocol.FlightService/Handshake";
 const BEARER: &str = "bearer ";
 
 /// A service that only sessions reach.
 #[derive(Clone)]
-pub(crate) struct Guard<S> {
+pub(crate) struct SessionGuard<S> {
     inner: S,
-    sessions: Arc<Sessions>,
+    sessions: Arc<FlightSessions>,
 }
 
-impl<S> Guard<S> {
-    pub(crate) fn new(inner: S, sessions: Arc<Sessions>) -> Self {
-        Guard { inner, sessions }
+impl<S> SessionGuard<S> {
+    pub(crate) fn new(inner: S, sessions: Arc<FlightSessions>) -> Self {
+        SessionGuard { inner, sessions }
     }
 }
 
-impl<S: NamedService> NamedService for Guard<S> {
+impl<S: NamedService> NamedService for SessionGuard<S> {
     const NAME: &'static str = S::NAME;
 }
 
-impl<S> Service<http::Request<Body>> for Guard<S>
+impl<S> Service<http::Request<Body>> for SessionGuard<S>
 where
     S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>,
 {
@@ -63,7 +63,7 @@ where
             };
             return Either::Right(ready(Ok(Status::unauthenticated(what).into_http())));
         };
-        if let Some(connection) = request.extensions().get::<Arc<Connection>>() {
+        if let Some(connection) = request.extensions().get::<Arc<FlightConnection>>() {
             connection.is_known_now();
         }
         request.extensions_mut().insert(session);

@@ -38,15 +38,15 @@ use arrow_flight::flight_service_server::FlightServiceServer;
 use binlogz_query::Queries;
 use tonic::Status;
 
-pub use accounts::Accounts;
+pub use accounts::FlightAccounts;
 pub use tls::Tls;
-pub use worker::{Questions, questions, work};
+pub use worker::{WorkerQuestions, questions, work};
 pub use workers::{StatementLimits, WorkerCommand};
 
-use connections::Listener;
-use guard::Guard;
-use service::Service;
-use sessions::Sessions;
+use connections::FlightListener;
+use guard::SessionGuard;
+use service::LogService;
+use sessions::FlightSessions;
 use workers::Workers;
 
 /// Where it listens by default: the port of other servers of this protocol.
@@ -66,13 +66,13 @@ const SWEEPS: u32 = 10;
 
 /// A server of logs.
 #[derive(Debug)]
-pub struct Server {
+pub struct FlightServer {
     /// Where it listens.
     pub listen: SocketAddr,
     /// The server's certificate; `None`: connections are not encrypted.
     pub tls: Option<Tls>,
     /// The accounts that may log in; without any, every client may ask.
-    pub accounts: Accounts,
+    pub accounts: FlightAccounts,
     /// Where statements are planned and run.
     pub worker: WorkerCommand,
     /// Memory, time and number of statements that may run.
@@ -82,7 +82,7 @@ pub struct Server {
 }
 
 /// Takes lines about what happened.
-pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
+pub type TellLine = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Why a server ended.
 #[derive(Debug, thiserror::Error)]
@@ -95,7 +95,7 @@ impl Error {
     }
 }
 
-impl Server {
+impl FlightServer {
     /// Serves until `end` comes; running statements are then ended. `listening` gets the address it listens on.
     ///
     /// # Errors
@@ -104,16 +104,16 @@ impl Server {
     pub async fn run(
         self,
         queries: Queries,
-        tell: Tell,
+        tell: TellLine,
         listening: impl FnOnce(SocketAddr),
         end: impl Future<Output = ()>,
     ) -> Result<(), Error> {
         let at = |error: &dyn std::fmt::Display| Error::of(&self.listen, error);
-        let listener = Listener::bind(self.listen, Arc::clone(&tell)).map_err(|error| at(&error))?;
-        let sessions = Arc::new(Sessions::new(self.accounts, self.idle));
+        let listener = FlightListener::bind(self.listen, Arc::clone(&tell)).map_err(|error| at(&error))?;
+        let sessions = Arc::new(FlightSessions::new(self.accounts, self.idle));
         let workers = Workers::new(self.worker, self.limits, queries.clone(), Arc::clone(&tell));
         workers.begin().await.map_err(|status| Error(status.message().to_owned()))?;
-        let service = Service::new(queries, Arc::clone(&sessions), tell, Arc::clone(&workers), self.idle);
+        let service = LogService::new(queries, Arc::clone(&sessions), tell, Arc::clone(&workers), self.idle);
         let service = FlightServiceServer::new(service).max_decoding_message_size(REQUEST_SIZE_MAX);
         let mut server = tonic::transport::Server::builder()
             .http2_keepalive_interval(Some(KEEPALIVE))
@@ -133,7 +133,7 @@ impl Server {
                 sweeping.sweep();
             }
         };
-        let server = server.add_service(Guard::new(service, Arc::clone(&sessions)));
+        let server = server.add_service(SessionGuard::new(service, Arc::clone(&sessions)));
         let serve = server.serve_with_incoming(Box::pin(listener.accepted()));
         tokio::select! {
             served = serve => served.map_err(|error| at(&root(&error)))?,

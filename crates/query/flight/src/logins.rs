@@ -32,11 +32,11 @@ const TOLD: Duration = Duration::from_secs(60);
 /// The recent attempts to log in.
 #[derive(Default)]
 pub(crate) struct Logins {
-    known: Mutex<Known>,
+    known: Mutex<LoginQueues>,
 }
 
 #[derive(Default)]
-struct Known {
+struct LoginQueues {
     queues: HashMap<Guesser, Queue>,
     /// When an account was last logged in to from an address.
     good: HashMap<(String, IpAddr), Instant>,
@@ -74,7 +74,7 @@ fn source(address: IpAddr) -> IpAddr {
 }
 
 impl Logins {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, LoginQueues> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -132,7 +132,7 @@ impl Logins {
     }
 }
 
-impl Known {
+impl LoginQueues {
     fn queue(&mut self, guesser: &Guesser, now: Instant) -> &mut Queue {
         if !self.queues.contains_key(guesser) {
             forget_oldest(&mut self.queues, |queue| queue.used);

@@ -36,11 +36,11 @@ use tokio::time::Instant;
 use tonic::metadata::MetadataValue;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::Tell;
-use crate::connections::Connection;
+use crate::TellLine;
+use crate::connections::FlightConnection;
 use crate::listings;
 use crate::logins::Logins;
-use crate::sessions::{Session, Sessions};
+use crate::sessions::{FlightSession, FlightSessions};
 use crate::status;
 use crate::workers::Workers;
 
@@ -52,29 +52,29 @@ const BASIC: &str = "basic ";
 const CANCEL_FLIGHT_INFO: &str = "CancelFlightInfo";
 const CLOSE_SESSION: &str = "CloseSession";
 
-type DataStream = <Service as FlightService>::DoGetStream;
+type DataStream = <LogService as FlightService>::DoGetStream;
 type Answer<T> = Result<Response<T>, Status>;
 
 /// The protocol's requests, as clients send them.
 #[derive(Clone)]
-pub(crate) struct Service {
+pub(crate) struct LogService {
     queries: Queries,
-    sessions: Arc<Sessions>,
-    tell: Tell,
+    sessions: Arc<FlightSessions>,
+    tell: TellLine,
     workers: Arc<Workers>,
     logins: Arc<Logins>,
     idle: Duration,
 }
 
-impl Service {
+impl LogService {
     pub(crate) fn new(
         queries: Queries,
-        sessions: Arc<Sessions>,
-        tell: Tell,
+        sessions: Arc<FlightSessions>,
+        tell: TellLine,
         workers: Arc<Workers>,
         idle: Duration,
     ) -> Self {
-        Service { queries, sessions, tell, workers, logins: Arc::default(), idle }
+        LogService { queries, sessions, tell, workers, logins: Arc::default(), idle }
     }
 
     /// Runs a query and sends its rows. It ends if the client goes, is stopped, or doesn't take rows for long; a prepared one has
@@ -82,7 +82,7 @@ impl Service {
     async fn rows(
         &self,
         (query, values): (String, Bytes),
-        session: Arc<Session>,
+        session: Arc<FlightSession>,
         (ticket, statement): (Vec<u8>, Option<Vec<u8>>),
     ) -> Answer<DataStream> {
         let (stopper, stopped) = AbortHandle::new_pair();
@@ -105,15 +105,15 @@ impl Service {
         Ok(Response::new(one(batch)))
     }
 
-    fn stop(&self, info: Option<&FlightInfo>, session: &Session) -> bool {
+    fn stop(&self, info: Option<&FlightInfo>, session: &FlightSession) -> bool {
         let tickets = info.into_iter().flat_map(|info| &info.endpoint).filter_map(|end| end.ticket.as_ref());
         tickets.filter(|ticket| session.stop(&ticket.ticket)).count() > 0
     }
 }
 
 /// The session that the guard found.
-fn session<T>(request: &Request<T>) -> Result<Arc<Session>, Status> {
-    let session = request.extensions().get::<Arc<Session>>();
+fn session<T>(request: &Request<T>) -> Result<Arc<FlightSession>, Status> {
+    let session = request.extensions().get::<Arc<FlightSession>>();
     session.cloned().ok_or_else(|| Status::unauthenticated("log in first"))
 }
 
@@ -195,8 +195,8 @@ async fn values(request: Request<PeekableFlightDataStream>, parameters: &Schema)
 }
 
 #[tonic::async_trait]
-impl FlightSqlService for Service {
-    type FlightService = Service;
+impl FlightSqlService for LogService {
+    type FlightService = LogService;
 
     async fn do_handshake(
         &self,
@@ -210,7 +210,7 @@ impl FlightSqlService for Service {
             let text = String::from_utf8(bytes).ok()?;
             text.split_once(':').map(|(user, password)| (user.to_owned(), password.to_owned()))
         });
-        let connection = request.extensions().get::<Arc<Connection>>();
+        let connection = request.extensions().get::<Arc<FlightConnection>>();
         let from = connection.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |connection| connection.address());
         let Some((user, password)) = login else {
             return Err(Status::unauthenticated("log in with user and password (Basic)"));

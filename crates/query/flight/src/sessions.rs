@@ -12,8 +12,8 @@ use prost::bytes::Bytes;
 use tokio::task::AbortHandle;
 use tonic::Status;
 
-use crate::accounts::Accounts;
-use crate::workers::Planned;
+use crate::accounts::FlightAccounts;
+use crate::workers::PlannedStatement;
 
 /// Sessions at once; more are refused.
 const SESSIONS_MAX: usize = 10_000;
@@ -32,12 +32,12 @@ pub(crate) const SESSION_ENDED: &str = "the session has ended: log in again";
 const SECRET_SIZE: usize = 32;
 
 /// All sessions.
-pub(crate) struct Sessions {
-    accounts: Accounts,
+pub(crate) struct FlightSessions {
+    accounts: FlightAccounts,
     idle: Duration,
-    all: Mutex<HashMap<String, Arc<Session>>>,
+    all: Mutex<HashMap<String, Arc<FlightSession>>>,
     /// The one of all clients where nobody needs to log in.
-    open: Option<Arc<Session>>,
+    open: Option<Arc<FlightSession>>,
     /// Bytes of prepared statements.
     prepared: Arc<Charge>,
     /// Bytes of prepared statements of each account that has a session.
@@ -45,12 +45,12 @@ pub(crate) struct Sessions {
 }
 
 /// A session.
-pub(crate) struct Session {
+pub(crate) struct FlightSession {
     /// The name of its account; empty if nobody needs one.
     pub(crate) account: String,
     charge: Arc<Charge>,
     used: Mutex<Instant>,
-    statements: Mutex<HashMap<Vec<u8>, Prepared>>,
+    statements: Mutex<HashMap<Vec<u8>, PreparedStatement>>,
     running: Mutex<RunningQueries>,
     next: AtomicU64,
 }
@@ -58,21 +58,21 @@ pub(crate) struct Session {
 /// The queries of a session.
 #[derive(Default)]
 struct RunningQueries {
-    all: HashMap<u64, Running>,
+    all: HashMap<u64, RunningQuery>,
     /// No more may begin.
     has_ended: bool,
 }
 
 /// A prepared statement and the values that were bound last.
 #[derive(Clone)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedStatement {
     pub(crate) statement: Arc<str>,
-    pub(crate) planned: Planned,
+    pub(crate) planned: PlannedStatement,
     pub(crate) parameters: Arc<Schema>,
     /// One row, as Arrow's IPC stream; empty: none.
     pub(crate) values: Bytes,
-    _charged: Arc<Charged>,
-    _values_charged: Option<Arc<Charged>>,
+    _charged: Arc<ChargedBytes>,
+    _values_charged: Option<Arc<ChargedBytes>>,
     used: Instant,
 }
 
@@ -84,7 +84,7 @@ struct Charge {
 }
 
 /// Bytes that count until it is dropped.
-struct Charged {
+struct ChargedBytes {
     bytes: usize,
     of: Arc<Charge>,
 }
@@ -115,9 +115,9 @@ impl Charge {
         }
     }
 
-    fn charged(self: &Arc<Self>, bytes: usize) -> Result<Arc<Charged>, Status> {
+    fn charged(self: &Arc<Self>, bytes: usize) -> Result<Arc<ChargedBytes>, Status> {
         match self.add(bytes) {
-            true => Ok(Arc::new(Charged { bytes, of: Arc::clone(self) })),
+            true => Ok(Arc::new(ChargedBytes { bytes, of: Arc::clone(self) })),
             false => Err(Status::resource_exhausted(
                 "prepared statements and their values have too many bytes: close some",
             )),
@@ -125,14 +125,14 @@ impl Charge {
     }
 }
 
-impl Drop for Charged {
+impl Drop for ChargedBytes {
     fn drop(&mut self) {
         self.of.sub(self.bytes);
     }
 }
 
 /// A query that waits for its turn, is planned, or runs.
-struct Running {
+struct RunningQuery {
     ticket: Vec<u8>,
     /// The prepared statement that it is.
     statement: Option<Vec<u8>>,
@@ -148,7 +148,7 @@ struct Stopper {
 
 /// A query in the list of those that run, until it is dropped.
 pub(crate) struct Entry {
-    session: Arc<Session>,
+    session: Arc<FlightSession>,
     number: u64,
     statement: Option<Vec<u8>>,
 }
@@ -164,13 +164,13 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Sessions {
-    pub(crate) fn new(accounts: Accounts, idle: Duration) -> Self {
+impl FlightSessions {
+    pub(crate) fn new(accounts: FlightAccounts, idle: Duration) -> Self {
         let prepared = Charge::new(PREPARED_MAX, None);
         let of_open = || Charge::new(PREPARED_MAX, Some(&prepared));
-        let open = accounts.is_empty().then(|| Arc::new(Session::new(String::new(), of_open())));
+        let open = accounts.is_empty().then(|| Arc::new(FlightSession::new(String::new(), of_open())));
         let (all, of_accounts) = (Mutex::default(), Mutex::default());
-        Sessions { accounts, idle, all, open, prepared, of_accounts }
+        FlightSessions { accounts, idle, all, open, prepared, of_accounts }
     }
 
     /// The token of a new session; `None`: wrong name or password.
@@ -187,7 +187,7 @@ impl Sessions {
         if all.len() >= SESSIONS_MAX || of_account >= SESSIONS_OF_ACCOUNT_MAX {
             return Err(Status::resource_exhausted("there are too many sessions"));
         }
-        all.insert(token.clone(), Arc::new(Session::new(account.to_owned(), charge)));
+        all.insert(token.clone(), Arc::new(FlightSession::new(account.to_owned(), charge)));
         Ok(Some(token))
     }
 
@@ -203,7 +203,7 @@ impl Sessions {
     }
 
     /// The session of a token, used now.
-    pub(crate) fn find(&self, token: Option<&str>) -> Option<Arc<Session>> {
+    pub(crate) fn find(&self, token: Option<&str>) -> Option<Arc<FlightSession>> {
         let found = token.and_then(|token| locked(&self.all).get(token).map(Arc::clone));
         let session = found.or_else(|| self.open.clone())?;
         *locked(&session.used) = Instant::now();
@@ -211,7 +211,7 @@ impl Sessions {
     }
 
     /// Ends a session.
-    pub(crate) fn log_out(&self, session: &Arc<Session>) {
+    pub(crate) fn log_out(&self, session: &Arc<FlightSession>) {
         locked(&self.all).retain(|_, other| !Arc::ptr_eq(other, session));
         if self.open.as_ref().is_none_or(|open| !Arc::ptr_eq(open, session)) {
             session.end();
@@ -240,9 +240,9 @@ impl Sessions {
     }
 }
 
-impl Session {
+impl FlightSession {
     fn new(account: String, charge: Arc<Charge>) -> Self {
-        Session {
+        FlightSession {
             account,
             charge,
             used: Mutex::new(Instant::now()),
@@ -269,14 +269,14 @@ impl Session {
     }
 
     /// Keeps a prepared statement; its name.
-    pub(crate) fn prepare(&self, statement: String, planned: Planned) -> Result<String, Status> {
+    pub(crate) fn prepare(&self, statement: String, planned: PlannedStatement) -> Result<String, Status> {
         let name = secret()?;
         let charged = self.charge.charged(statement.len() + planned.size())?;
         let mut statements = locked(&self.statements);
         if statements.len() >= STATEMENTS_MAX {
             return Err(Status::resource_exhausted("there are too many prepared statements, close some"));
         }
-        let prepared = Prepared {
+        let prepared = PreparedStatement {
             statement: statement.into(),
             parameters: Arc::new(planned.parameters()?),
             planned,
@@ -290,7 +290,7 @@ impl Session {
     }
 
     /// A prepared statement.
-    pub(crate) fn prepared(&self, name: &[u8]) -> Result<Prepared, Status> {
+    pub(crate) fn prepared(&self, name: &[u8]) -> Result<PreparedStatement, Status> {
         let mut statements = locked(&self.statements);
         let Some(prepared) = statements.get_mut(name) else {
             return Err(Status::not_found(
@@ -331,7 +331,7 @@ impl Session {
             return Err(Status::resource_exhausted("there are too many queries"));
         }
         let query =
-            Running { ticket, statement: statement.clone(), stopper: Stopper { beginning, rows: None } };
+            RunningQuery { ticket, statement: statement.clone(), stopper: Stopper { beginning, rows: None } };
         running.all.insert(number, query);
         Ok(Entry { session: Arc::clone(self), number, statement })
     }

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 use std::{fs, io};
 
-use binlogz_atomic_file::{self as atomic_file, Existing};
+use binlogz_atomic_file::{self as atomic_file, ExistingFile};
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 use tonic::transport::{Identity, ServerTlsConfig};
 
@@ -79,7 +79,7 @@ fn make(certificate: &Path, key: &Path, names: Vec<String>) -> Result<(), Error>
     params.distinguished_name.push(DnType::CommonName, "binlogz sql, certificate made by itself");
     let made = params.self_signed(&pair).map_err(failed)?;
     let write = |path: &Path, mode, text: String| {
-        let written: io::Result<()> = atomic_file::write(path, mode, Existing::Replace, text.as_bytes());
+        let written: io::Result<()> = atomic_file::write(path, mode, ExistingFile::Replace, text.as_bytes());
         written.map_err(|error| Error::of(&path.display(), &error))
     };
     write(key, KEY_MODE, pair.serialize_pem())?;

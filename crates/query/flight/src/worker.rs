@@ -11,7 +11,7 @@ use std::time::Duration;
 use arrow_flight::encode::FlightDataEncoderBuilder;
 use arrow_flight::error::FlightError;
 use arrow_flight::{IpcMessage, SchemaAsIpc};
-use binlogz_query::{AskTables, Queries, Query, Values};
+use binlogz_query::{AskTables, ParameterValues, Queries, Query};
 use datafusion::arrow::datatypes::Schema;
 use datafusion::arrow::ipc::reader::StreamReader;
 use datafusion::arrow::ipc::writer::IpcWriteOptions;
@@ -25,7 +25,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tonic::{Code, Status};
 
 use crate::Error;
-use crate::frames::{Asked, FrameKind, Frames, frame};
+use crate::frames::{AskedStatement, FrameKind, Frames, frame};
 use crate::status;
 
 /// The server ends a worker whose rows nobody takes.
@@ -36,11 +36,11 @@ type WaitsForTables = SyncSender<Result<Vec<u8>, String>>;
 
 /// A worker's questions for its server.
 #[derive(Debug)]
-pub struct Questions(UnboundedReceiver<WaitsForTables>);
+pub struct WorkerQuestions(UnboundedReceiver<WaitsForTables>);
 
 /// Two ends: the one by which a worker's engine asks for the user tables, and the one that takes its questions to the
 /// server.
-pub fn questions() -> (AskTables, Questions) {
+pub fn questions() -> (AskTables, WorkerQuestions) {
     let (sender, receiver) = unbounded_channel::<WaitsForTables>();
     let ask = move || {
         let (answer, answered) = sync_channel(1);
@@ -49,7 +49,7 @@ pub fn questions() -> (AskTables, Questions) {
             .and_then(|()| answered.recv().map_err(|_| ()))
             .unwrap_or_else(|()| Err("the server ended".to_owned()))
     };
-    (Arc::new(ask), Questions(receiver))
+    (Arc::new(ask), WorkerQuestions(receiver))
 }
 
 /// Answers a server on standard input and output, until it ends.
@@ -57,7 +57,7 @@ pub fn questions() -> (AskTables, Questions) {
 /// # Errors
 ///
 /// A server that says something else.
-pub async fn work(queries: Queries, mut questions: Questions) -> Result<(), Error> {
+pub async fn work(queries: Queries, mut questions: WorkerQuestions) -> Result<(), Error> {
     let mut frames = Frames::new(tokio::io::stdin());
     let output = Output::new(tokio::io::stdout());
     let failed = |error: &dyn std::fmt::Display| Error::of(&"server", error);
@@ -70,7 +70,7 @@ pub async fn work(queries: Queries, mut questions: Questions) -> Result<(), Erro
             None => frames.next().await.map_err(|error| failed(&error))?,
         };
         let Some((kind, body)) = next else { return Ok(()) };
-        let asked = Asked::of(body).ok_or_else(|| failed(&"a request that is none"))?;
+        let asked = AskedStatement::of(body).ok_or_else(|| failed(&"a request that is none"))?;
         let mut answered = pin!(answer(&queries, kind, asked, &output));
         let mut waiting = Vec::new();
         let answered = loop {
@@ -115,7 +115,12 @@ async fn send(output: &Output, kind: FrameKind, parts: &[&[u8]]) -> Result<(), E
     output.flush().await.map_err(failed)
 }
 
-async fn answer(queries: &Queries, kind: FrameKind, asked: Asked, output: &Output) -> Result<(), Status> {
+async fn answer(
+    queries: &Queries,
+    kind: FrameKind,
+    asked: AskedStatement,
+    output: &Output,
+) -> Result<(), Status> {
     let memory = usize::try_from(asked.memory).unwrap_or(usize::MAX);
     let queries = queries.within(memory).map_err(status)?;
     let query = queries.plan(&asked.statement).await.map_err(status)?;
@@ -129,7 +134,10 @@ async fn answer(queries: &Queries, kind: FrameKind, asked: Asked, output: &Outpu
     match kind {
         FrameKind::Plan => planned(output, &query).await,
         FrameKind::Run => {
-            let rows = queries.run(query.clone(), &Values::default(), PATIENCE, ()).await.map_err(status)?;
+            let rows = queries
+                .run(query.clone(), &ParameterValues::default(), PATIENCE, ())
+                .await
+                .map_err(status)?;
             planned(output, &query).await?;
             let schema = rows.schema();
             let rows = rows.map_err(|error| FlightError::Tonic(Box::new(status(error))));
@@ -172,8 +180,8 @@ fn schema_bytes(schema: &Schema) -> Result<Bytes, Status> {
 }
 
 /// The values of parameters, by the names of their columns.
-fn values_of(stream: Bytes) -> Result<Values, Status> {
-    let mut values = Values::default();
+fn values_of(stream: Bytes) -> Result<ParameterValues, Status> {
+    let mut values = ParameterValues::default();
     if stream.is_empty() {
         return Ok(values);
     }

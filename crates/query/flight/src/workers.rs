@@ -34,8 +34,8 @@ use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
 use tonic::{Code, Status};
 
-use crate::Tell;
-use crate::frames::{Asked, FrameKind, Frames, frame, sized};
+use crate::TellLine;
+use crate::frames::{AskedStatement, FrameKind, Frames, frame, sized};
 
 /// A worker opens the logs first.
 const START_TIME_MAX: Duration = Duration::from_secs(120);
@@ -64,7 +64,7 @@ pub struct WorkerCommand {
 /// Limits on statements.
 #[derive(Debug, Clone, Copy)]
 pub struct StatementLimits {
-    /// Bytes of memory of all workers: [`binlogz_query::Options`].
+    /// Bytes of memory of all workers: [`binlogz_query::QueryOptions`].
     pub memory: usize,
     /// Queries that run at once; others wait.
     pub queries: usize,
@@ -82,12 +82,12 @@ pub(crate) struct Workers {
     limits: StatementLimits,
     /// The engine that answers the questions of workers.
     queries: Queries,
-    tell: Tell,
+    tell: TellLine,
     idle: Mutex<Vec<Worker>>,
     /// Whether one is started that nobody waits for.
     is_starting: AtomicBool,
     seats: Arc<Seats>,
-    turns: Turns,
+    turns: WorkTurns,
     /// Bytes that running queries were given.
     given: AtomicUsize,
 }
@@ -115,14 +115,14 @@ struct Worker {
 }
 
 /// A worker with a statement. Dropped before the statement has ended, it is killed.
-struct Taken {
+struct TakenWorker {
     worker: Option<Worker>,
     workers: Arc<Workers>,
 }
 
 /// A statement that was planned.
 #[derive(Debug, Clone)]
-pub(crate) struct Planned {
+pub(crate) struct PlannedStatement {
     /// The schema of its rows, as Arrow's IPC has it.
     pub(crate) columns: Bytes,
     /// The schema of its parameters, as Arrow's IPC has it.
@@ -134,7 +134,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Limits how many statements plan or run at once: in all, and of each account.
-struct Turns {
+struct WorkTurns {
     plans: Arc<Semaphore>,
     queries: Arc<Semaphore>,
     of_account: usize,
@@ -145,12 +145,12 @@ struct Turns {
 type AccountTurns = (Arc<Semaphore>, Arc<Semaphore>);
 
 /// A turn, until it is dropped.
-pub(crate) struct Turn {
+pub(crate) struct WorkTurn {
     _all: OwnedSemaphorePermit,
     _account: OwnedSemaphorePermit,
 }
 
-impl Turns {
+impl WorkTurns {
     fn of(&self, account: &str) -> AccountTurns {
         let mut accounts = locked(&self.accounts);
         let plans = || Arc::new(Semaphore::new(PLANS_MAX.min(self.of_account.max(1)).div_ceil(2).max(1)));
@@ -158,12 +158,12 @@ impl Turns {
         accounts.entry(account.to_owned()).or_insert_with(|| (plans(), queries())).clone()
     }
 
-    async fn turn(all: &Arc<Semaphore>, of_account: Arc<Semaphore>) -> Result<Turn, Status> {
+    async fn turn(all: &Arc<Semaphore>, of_account: Arc<Semaphore>) -> Result<WorkTurn, Status> {
         let ends = |_| Status::unavailable("the server ends");
         // First among one's own, so that one account doesn't wait in all places.
         let _account = of_account.acquire_owned().await.map_err(ends)?;
         let _all = Arc::clone(all).acquire_owned().await.map_err(ends)?;
-        Ok(Turn { _all, _account })
+        Ok(WorkTurn { _all, _account })
     }
 }
 
@@ -172,7 +172,7 @@ impl Workers {
         command: WorkerCommand,
         limits: StatementLimits,
         queries: Queries,
-        tell: Tell,
+        tell: TellLine,
     ) -> Arc<Self> {
         let seats: Arc<Seats> = Arc::default();
         let watched = Arc::downgrade(&seats);
@@ -184,7 +184,7 @@ impl Workers {
                 thread::sleep(WATCH_PAUSE);
             }
         });
-        let turns = Turns {
+        let turns = WorkTurns {
             plans: Arc::new(Semaphore::new(PLANS_MAX)),
             queries: Arc::new(Semaphore::new(limits.queries)),
             of_account: limits.queries_of_account,
@@ -246,7 +246,7 @@ impl Workers {
         Ok(Worker { child, input, frames, seat })
     }
 
-    async fn take(self: &Arc<Self>) -> Result<Taken, Status> {
+    async fn take(self: &Arc<Self>) -> Result<TakenWorker, Status> {
         let idle = loop {
             let Some(mut worker) = locked(&self.idle).pop() else { break None };
             // It may have ended while it was idle.
@@ -260,7 +260,7 @@ impl Workers {
         };
         self.start_spare();
         worker.seat.is_busy.store(true, Ordering::Release);
-        Ok(Taken { worker: Some(worker), workers: Arc::clone(self) })
+        Ok(TakenWorker { worker: Some(worker), workers: Arc::clone(self) })
     }
 
     /// Starts one for the next statement, if none is idle.
@@ -286,11 +286,11 @@ impl Workers {
         account: &str,
         statement: String,
         values: Bytes,
-    ) -> Result<Planned, Status> {
-        let _turn = Turns::turn(&self.turns.plans, self.turns.of(account).0).await?;
+    ) -> Result<PlannedStatement, Status> {
+        let _turn = WorkTurns::turn(&self.turns.plans, self.turns.of(account).0).await?;
         let memory = (counted(self.limits.memory) / PLANS_MAX / 4).max(BUDGET_MIN) as u64;
         let mut taken = self.take().await?;
-        taken.ask(FrameKind::Plan, &Asked { memory, statement, values }).await?;
+        taken.ask(FrameKind::Plan, &AskedStatement { memory, statement, values }).await?;
         let planned = taken.planned().await?;
         taken.give_back();
         Ok(planned)
@@ -303,11 +303,11 @@ impl Workers {
         (statement, values): (String, Bytes),
         patience: Duration,
         kept: impl Send + 'static,
-    ) -> Result<Rows, Status> {
-        let turn = Turns::turn(&self.turns.queries, self.turns.of(account).1).await?;
+    ) -> Result<RowMessages, Status> {
+        let turn = WorkTurns::turn(&self.turns.queries, self.turns.of(account).1).await?;
         let budget = Budget::new(self);
         let mut taken = self.take().await?;
-        taken.ask(FrameKind::Run, &Asked { memory: budget.bytes as u64, statement, values }).await?;
+        taken.ask(FrameKind::Run, &AskedStatement { memory: budget.bytes as u64, statement, values }).await?;
         let begun = Instant::now();
         taken.planned().await?;
         let time = self.limits.time;
@@ -347,7 +347,7 @@ impl Workers {
                 }
             }
         });
-        Ok(Rows { messages, task, is_over: false })
+        Ok(RowMessages { messages, task, is_over: false })
     }
 }
 
@@ -382,8 +382,8 @@ impl Drop for Budget {
     }
 }
 
-impl Taken {
-    async fn ask(&mut self, kind: FrameKind, asked: &Asked) -> Result<(), Status> {
+impl TakenWorker {
+    async fn ask(&mut self, kind: FrameKind, asked: &AskedStatement) -> Result<(), Status> {
         let frame = asked.frame(kind).map_err(|error| Status::invalid_argument(error.to_string()))?;
         let Some(worker) = &mut self.worker else { return Err(Status::internal("no worker")) };
         match worker.input.write_all(&frame).await {
@@ -393,7 +393,7 @@ impl Taken {
     }
 
     /// The answer that a statement was planned.
-    async fn planned(&mut self) -> Result<Planned, Status> {
+    async fn planned(&mut self) -> Result<PlannedStatement, Status> {
         let time = self.workers.limits.planning_time;
         let mut body = loop {
             let Ok(reply) = tokio::time::timeout(time, self.reply()).await else {
@@ -409,7 +409,7 @@ impl Taken {
         };
         let parts = sized(&mut body).and_then(|columns| Some((columns, sized(&mut body)?)));
         let (columns, parameters) = parts.ok_or_else(|| Status::internal("a schema that ends early"))?;
-        Ok(Planned { columns, parameters })
+        Ok(PlannedStatement { columns, parameters })
     }
 
     /// Tells which user tables there are.
@@ -502,7 +502,7 @@ fn watch(seats: &Seats, held_max: u64) {
     }
 }
 
-impl Planned {
+impl PlannedStatement {
     /// The columns of its parameters.
     pub(crate) fn parameters(&self) -> Result<Schema, Status> {
         let schema = Schema::try_from(IpcMessage(self.parameters.clone()));
@@ -517,27 +517,27 @@ impl Planned {
 
 /// The rows of a query as they come, as messages. Without it the query ends.
 #[derive(Debug)]
-pub(crate) struct Rows {
+pub(crate) struct RowMessages {
     /// `None`: there are no more.
     messages: Receiver<Result<Option<FlightData>, Status>>,
     task: JoinHandle<()>,
     is_over: bool,
 }
 
-impl Rows {
+impl RowMessages {
     /// Ends the query when it is called; its rows end with an error then.
     pub(crate) fn stopper(&self) -> AbortHandle {
         self.task.abort_handle()
     }
 }
 
-impl Drop for Rows {
+impl Drop for RowMessages {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Stream for Rows {
+impl Stream for RowMessages {
     type Item = Result<FlightData, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {

@@ -19,8 +19,8 @@ use crate::division::{Division, Divisions};
 use crate::error::LogError;
 use crate::logs::{Logs, apart};
 use crate::table::LogTable;
-use crate::tables::{Changes, Events, Reader, Transactions, user};
-use crate::wanted::Wanted;
+use crate::tables::{ChangesTable, EventsTable, TableReader, TransactionsTable, user};
+use crate::wanted::WantedLogs;
 
 /// The name of the catalog.
 pub(crate) const CATALOG: &str = "binlogz";
@@ -31,11 +31,11 @@ pub(crate) const LOG_SCHEMA: &str = "binlog";
 #[derive(Debug)]
 pub(crate) struct Catalog {
     of_logs: Arc<MemorySchemaProvider>,
-    found: Arc<Found>,
+    found: Arc<FoundTables>,
 }
 
 /// The user tables that were looked for.
-struct Found {
+struct FoundTables {
     logs: Arc<Logs>,
     workers: usize,
     division: Option<Arc<Division>>,
@@ -48,7 +48,7 @@ struct Found {
     asked: Option<AskTables>,
 }
 
-impl std::fmt::Debug for Found {
+impl std::fmt::Debug for FoundTables {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Found").field("logs", &self.logs).finish_non_exhaustive()
     }
@@ -76,17 +76,17 @@ impl Catalog {
     ) -> Result<Self> {
         let (by_block, by_log) = divisions.map(|both| (both.by_block, both.by_log)).unzip();
         let of_logs = Arc::new(MemorySchemaProvider::new());
-        let readers: [(&str, Arc<dyn Reader>, _); 3] = [
-            ("transactions", Arc::new(Transactions), &by_block),
-            ("changes", Arc::new(Changes::all()), &by_block),
-            ("events", Arc::new(Events), &by_log),
+        let readers: [(&str, Arc<dyn TableReader>, _); 3] = [
+            ("transactions", Arc::new(TransactionsTable), &by_block),
+            ("changes", Arc::new(ChangesTable::all()), &by_block),
+            ("events", Arc::new(EventsTable), &by_log),
         ];
         for (name, reader, division) in readers {
-            let table = LogTable::new(Arc::clone(logs), reader, Wanted::default(), workers);
+            let table = LogTable::new(Arc::clone(logs), reader, WantedLogs::default(), workers);
             let table = table.divided(division.clone());
             of_logs.register_table(name.to_owned(), Arc::new(table))?;
         }
-        let found = Found {
+        let found = FoundTables {
             logs: Arc::clone(logs),
             workers,
             division: by_block,
@@ -170,7 +170,7 @@ impl CatalogProvider for Catalog {
 #[derive(Debug)]
 struct Database {
     name: String,
-    found: Arc<Found>,
+    found: Arc<FoundTables>,
 }
 
 #[async_trait]
@@ -194,7 +194,7 @@ impl SchemaProvider for Database {
     }
 }
 
-impl Found {
+impl FoundTables {
     /// All tables. Logs that can't be read have none here; the query that reads them fails.
     fn names(&self) -> &BTreeSet<(String, String)> {
         static NONE: BTreeSet<(String, String)> = BTreeSet::new();
@@ -241,8 +241,8 @@ impl Found {
     }
 
     fn of_fields(&self, (database, table): (&str, &str), fields: Fields) -> Arc<dyn TableProvider> {
-        let reader = Arc::new(Changes::of_fields(fields));
-        let all = Wanted::of_table(database, table);
+        let reader = Arc::new(ChangesTable::of_fields(fields));
+        let all = WantedLogs::of_table(database, table);
         let table = LogTable::new(Arc::clone(&self.logs), reader, all, self.workers);
         Arc::new(table.divided(self.division.clone()))
     }

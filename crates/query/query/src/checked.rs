@@ -112,12 +112,12 @@ impl AnalyzerRule for CheckedArithmetic {
 }
 
 /// How an operation is computed.
-struct Widened {
+struct WidenedOperation {
     operands: DataType,
     result: Option<DataType>,
 }
 
-impl Widened {
+impl WidenedOperation {
     fn expression(self, left: Expr, op: Operator, right: Expr) -> Expr {
         let as_operand =
             |operand: Expr| Box::new(Expr::Cast(Cast::new(Box::new(operand), self.operands.clone())));
@@ -130,7 +130,7 @@ impl Widened {
 }
 
 /// How integers are computed; `None`: they are none, or the operation can't go beyond them.
-fn widened(left: Option<DataType>, op: Operator, right: Option<DataType>) -> Option<Widened> {
+fn widened(left: Option<DataType>, op: Operator, right: Option<DataType>) -> Option<WidenedOperation> {
     let (left, right) = (left?, right?);
     let (bits, other_bits) = (value_bits(&left)?, value_bits(&right)?);
     // Without the sign.
@@ -142,10 +142,10 @@ fn widened(left: Option<DataType>, op: Operator, right: Option<DataType>) -> Opt
     let has_large = [&left, &right].contains(&&DataType::UInt64);
     let is_positive = op != Operator::Minus && left.is_unsigned_integer() && right.is_unsigned_integer();
     Some(match needed {
-        ..=63 => Widened { operands: DataType::Int64, result: None },
-        _ if is_positive => Widened { operands: INTEGERS, result: Some(DataType::UInt64) },
-        _ if has_large => Widened { operands: INTEGERS, result: None },
-        _ => Widened { operands: INTEGERS, result: Some(DataType::Int64) },
+        ..=63 => WidenedOperation { operands: DataType::Int64, result: None },
+        _ if is_positive => WidenedOperation { operands: INTEGERS, result: Some(DataType::UInt64) },
+        _ if has_large => WidenedOperation { operands: INTEGERS, result: None },
+        _ => WidenedOperation { operands: INTEGERS, result: Some(DataType::Int64) },
     })
 }
 

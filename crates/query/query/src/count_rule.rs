@@ -16,7 +16,7 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 
-use crate::count_scan::{CountScan, Counted, Step};
+use crate::count_scan::{CountScan, CountStep, CountedRows};
 use crate::scan::LogScan;
 
 /// Plans that pass rows on as they are.
@@ -68,7 +68,7 @@ fn counted(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> 
     let group_by: Vec<_> = groups.expr().iter().map(|(group, _)| Arc::clone(group)).collect();
     let arguments: Vec<_> = functions.iter().map(|function| function.expressions()).collect();
     if group_by.iter().chain(arguments.iter().flatten()).any(is_volatile)
-        || steps.iter().any(Step::is_volatile)
+        || steps.iter().any(CountStep::is_volatile)
     {
         return Ok(None);
     }
@@ -85,7 +85,7 @@ fn counted(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> 
         )?
         .schema(),
     };
-    let Some(counted) = Counted::new(scan.scan(), steps, group_by, arguments, partial) else {
+    let Some(counted) = CountedRows::new(scan.scan(), steps, group_by, arguments, partial) else {
         return Ok(None);
     };
     let scan: Arc<dyn ExecutionPlan> = Arc::new(CountScan::new(counted));
@@ -109,7 +109,7 @@ fn counts(function: &AggregateFunctionExpr) -> bool {
 }
 
 /// The scan below, and the steps between, the last first.
-fn below<'p>(plan: &'p Arc<dyn ExecutionPlan>, steps: &mut Vec<Step>) -> Option<&'p LogScan> {
+fn below<'p>(plan: &'p Arc<dyn ExecutionPlan>, steps: &mut Vec<CountStep>) -> Option<&'p LogScan> {
     if let Some(scan) = plan.downcast_ref::<LogScan>() {
         steps.reverse();
         return Some(scan);
@@ -119,13 +119,13 @@ fn below<'p>(plan: &'p Arc<dyn ExecutionPlan>, steps: &mut Vec<Step>) -> Option<
             return None;
         }
         let columns = filter.projection().as_ref().map(|columns| columns.to_vec());
-        steps.push(Step::Filter(Arc::clone(filter.predicate()), columns));
+        steps.push(CountStep::Filter(Arc::clone(filter.predicate()), columns));
         return below(filter.input(), steps);
     }
     if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
         let expressions: Vec<Arc<dyn PhysicalExpr>> =
             projection.expr().iter().map(|named| Arc::clone(&named.expr)).collect();
-        steps.push(Step::Project(expressions, projection.schema()));
+        steps.push(CountStep::Project(expressions, projection.schema()));
         return below(projection.input(), steps);
     }
     if PASSING.contains(&plan.name()) && plan.fetch().is_none() {

@@ -24,44 +24,44 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
 };
 
-use crate::scan::{BATCHES_WAITING, Counts, Scan};
-use crate::tables::{CountedColumn, RowCount, RowCounts};
+use crate::scan::{BATCHES_WAITING, Counts, ScanPlan};
+use crate::tables::{CountedColumn, RowCount, TableRowCounts};
 
 /// A step between the rows of a scan and their groups.
 #[derive(Debug, Clone)]
-pub(crate) enum Step {
+pub(crate) enum CountStep {
     /// Leaves out rows, and then columns.
     Filter(Arc<dyn PhysicalExpr>, Option<Vec<usize>>),
     Project(Vec<Arc<dyn PhysicalExpr>>, SchemaRef),
 }
 
-impl Step {
+impl CountStep {
     /// Whether it gives something else each time.
     pub(crate) fn is_volatile(&self) -> bool {
         match self {
-            Step::Filter(predicate, _) => is_volatile(predicate),
-            Step::Project(expressions, _) => expressions.iter().any(is_volatile),
+            CountStep::Filter(predicate, _) => is_volatile(predicate),
+            CountStep::Project(expressions, _) => expressions.iter().any(is_volatile),
         }
     }
 }
 
 /// The rows that are counted: their scan, the steps they pass, and the groups.
 #[derive(Debug, Clone)]
-pub(crate) struct Counted {
-    scan: Scan,
+pub(crate) struct CountedRows {
+    scan: ScanPlan,
     columns: Vec<CountedColumn>,
-    steps: Vec<Step>,
+    steps: Vec<CountStep>,
     group_by: Vec<Arc<dyn PhysicalExpr>>,
     /// For each count, what must not be NULL.
     arguments: Vec<Vec<Arc<dyn PhysicalExpr>>>,
     schema: SchemaRef,
 }
 
-impl Counted {
+impl CountedRows {
     /// Counts of a scan's rows; `None`: it has columns, or conditions, that are not the same for all rows of an operation.
     pub(crate) fn new(
-        scan: &Scan,
-        steps: Vec<Step>,
+        scan: &ScanPlan,
+        steps: Vec<CountStep>,
         group_by: Vec<Arc<dyn PhysicalExpr>>,
         arguments: Vec<Vec<Arc<dyn PhysicalExpr>>>,
         schema: SchemaRef,
@@ -74,7 +74,7 @@ impl Counted {
         let counts = schema.fields().iter().skip(group_by.len());
         let are_counts = counts.clone().all(|field| *field.data_type() == DataType::Int64);
         let is_known = scan.reader.is_of_rows() && are_counts && counts.count() == arguments.len();
-        is_known.then(|| Counted { scan: scan.clone(), columns, steps, group_by, arguments, schema })
+        is_known.then(|| CountedRows { scan: scan.clone(), columns, steps, group_by, arguments, schema })
     }
 
     /// The counts of a log as the next step takes them.
@@ -117,9 +117,9 @@ impl Counted {
         index: usize,
         counts: &Counts,
         counted: &datafusion::physical_plan::metrics::Count,
-    ) -> Result<RowCounts> {
-        let Scan { logs, wanted, workers, .. } = &self.scan;
-        let mut told = RowCounts::default();
+    ) -> Result<TableRowCounts> {
+        let ScanPlan { logs, wanted, workers, .. } = &self.scan;
+        let mut told = TableRowCounts::default();
         let (mut blocks_told, mut blocks_read, mut blocks_skipped) = (0, 0, 0);
         let (input, is_whole) = logs.open_parts(index, &mut |run| {
             let blocks = run.block_count();
@@ -137,7 +137,7 @@ impl Counted {
         if is_whole {
             // It couldn't be given in parts, so everything in it is read.
             blocks_read += std::mem::take(&mut blocks_told) + std::mem::take(&mut blocks_skipped);
-            told = RowCounts::default();
+            told = TableRowCounts::default();
         }
         counted.add(blocks_told);
         counts.blocks_read.add(blocks_read);
@@ -155,10 +155,10 @@ impl Counted {
     }
 }
 
-impl Step {
+impl CountStep {
     fn take(&self, batch: RecordBatch, rows: Int64Array) -> Result<(RecordBatch, Int64Array)> {
         match self {
-            Step::Filter(predicate, columns) => {
+            CountStep::Filter(predicate, columns) => {
                 let is_met = predicate.evaluate(&batch)?.into_array(batch.num_rows())?;
                 let Some(is_met) = is_met.as_boolean_opt() else {
                     return exec_err!("a condition that is no boolean");
@@ -171,7 +171,7 @@ impl Step {
                 };
                 Ok((batch, rows.as_primitive().clone()))
             }
-            Step::Project(expressions, schema) => {
+            CountStep::Project(expressions, schema) => {
                 let length = batch.num_rows();
                 let columns =
                     expressions.iter().map(|expression| expression.evaluate(&batch)?.into_array(length));
@@ -196,13 +196,13 @@ fn batch_of(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<R
 /// The plan.
 #[derive(Debug)]
 pub(crate) struct CountScan {
-    counted: Counted,
+    counted: CountedRows,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl CountScan {
-    pub(crate) fn new(counted: Counted) -> Self {
+    pub(crate) fn new(counted: CountedRows) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(Arc::clone(&counted.schema)),
             Partitioning::UnknownPartitioning(1),
@@ -218,7 +218,7 @@ impl DisplayAs for CountScan {
         write!(f, "CountScan: logs={}", self.counted.scan.logs.len())?;
         self.counted.scan.describe(f)?;
         for step in &self.counted.steps {
-            if let Step::Filter(predicate, _) = step {
+            if let CountStep::Filter(predicate, _) = step {
                 write!(f, ", where={predicate}")?;
             }
         }
@@ -257,7 +257,7 @@ impl ExecutionPlan for CountScan {
         let counts = Counts::new(&self.metrics, partition);
         let told = MetricBuilder::new(&self.metrics).counter("blocks_told", partition);
         stream.spawn_blocking(move || {
-            let Scan { logs, wanted, .. } = &counted.scan;
+            let ScanPlan { logs, wanted, .. } = &counted.scan;
             let _pass = logs.pass(|index| wanted.has_log(logs.name(index)));
             for index in 0..logs.len() {
                 if !wanted.has_log(logs.name(index)) {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::logs::Logs;
-use crate::piece::{Part, Piece};
+use crate::piece::{ArchivedPart, ReadPiece};
 
 /// A smaller part of a log costs more to hand out than to read.
 const PART_SIZE_MIN: u64 = 32 << 10;
@@ -42,26 +42,26 @@ impl Divisions {
 /// How a cluster divides logs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Division {
-    partitions: Vec<Vec<Piece>>,
+    partitions: Vec<Vec<ReadPiece>>,
 }
 
 impl Division {
     /// Bytes of all logs.
     pub(crate) fn bytes(&self) -> u64 {
-        self.partitions.iter().flatten().map(Piece::bytes).fold(0, u64::saturating_add)
+        self.partitions.iter().flatten().map(ReadPiece::bytes).fold(0, u64::saturating_add)
     }
 
     /// The pieces as rows.
     pub(crate) fn source(&self) -> Result<Arc<dyn ExecutionPlan>> {
-        let partitions = self.partitions.iter().map(|pieces| Ok(vec![Piece::rows(pieces)?]));
+        let partitions = self.partitions.iter().map(|pieces| Ok(vec![ReadPiece::rows(pieces)?]));
         let partitions = partitions.collect::<Result<Vec<_>>>()?;
-        Ok(MemorySourceConfig::try_new_exec(&partitions, Piece::schema(), None)?)
+        Ok(MemorySourceConfig::try_new_exec(&partitions, ReadPiece::schema(), None)?)
     }
 }
 
 /// Puts pieces into partitions of about this size.
-fn fill(pieces: Vec<Piece>, partition_size: u64) -> Vec<Vec<Piece>> {
-    let mut partitions: Vec<Vec<Piece>> = Vec::new();
+fn fill(pieces: Vec<ReadPiece>, partition_size: u64) -> Vec<Vec<ReadPiece>> {
+    let mut partitions: Vec<Vec<ReadPiece>> = Vec::new();
     let mut filled = 0;
     for piece in pieces {
         let bytes = piece.bytes();
@@ -80,7 +80,7 @@ fn fill(pieces: Vec<Piece>, partition_size: u64) -> Vec<Vec<Piece>> {
 }
 
 /// A log as executors find it.
-fn whole_log(logs: &Logs, index: usize) -> Result<Piece, Error> {
+fn whole_log(logs: &Logs, index: usize) -> Result<ReadPiece, Error> {
     let (path, size) = logs.found(index)?;
     let shown = path.display().to_string();
     let absolute = match storage::in_object_storage(path) {
@@ -88,13 +88,13 @@ fn whole_log(logs: &Logs, index: usize) -> Result<Piece, Error> {
         None => std::path::absolute(path).map_err(|error| Error::Log(format!("{shown}: {error}")))?,
     };
     match absolute.into_os_string().into_string() {
-        Ok(path) => Ok(Piece { path, size, part: None }),
+        Ok(path) => Ok(ReadPiece { path, size, part: None }),
         Err(_) => Err(Error::Log(format!("{shown}: the path is no UTF-8, so it can't be sent to executors"))),
     }
 }
 
 /// Adds the parts of a log.
-fn divide(log: &Piece, part_size: u64, parts: &mut Vec<Piece>) -> Result<(), Error> {
+fn divide(log: &ReadPiece, part_size: u64, parts: &mut Vec<ReadPiece>) -> Result<(), Error> {
     let archived = match log.size > part_size {
         true => input::find(log.path()).map_err(|error| Error::Log(format!("{}: {error}", log.path)))?,
         false => None,
@@ -110,8 +110,8 @@ fn divide(log: &Piece, part_size: u64, parts: &mut Vec<Piece>) -> Result<(), Err
         let start = number * part_size;
         // The log may be longer as it is packed, without payloads.
         let end = if number + 1 == count { u64::MAX } else { start + part_size };
-        let part = Some(Part { bytes: start..end, packing });
-        parts.push(Piece { part, ..log.clone() });
+        let part = Some(ArchivedPart { bytes: start..end, packing });
+        parts.push(ReadPiece { part, ..log.clone() });
     }
     Ok(())
 }

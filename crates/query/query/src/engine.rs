@@ -25,11 +25,11 @@ use crate::functions;
 use crate::logs::Logs;
 use crate::memory::counted;
 use crate::names::Names;
-use crate::permitted::Permitted;
+use crate::permitted::StatementOrigin;
 use crate::queries::Queries;
 use crate::retry;
 use crate::spill::runtime_env;
-use crate::statements::Statement;
+use crate::statements::ReadStatement;
 use crate::tables::ROWS_MAX;
 
 pub use crate::statements::statements;
@@ -42,7 +42,7 @@ const SORTS_MAX: usize = 16;
 
 /// Limits of a query, and where it puts temporary files.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct QueryOptions {
     /// Bytes of memory. If there are more than 512 MiB, up to 448 of them are for reading. Data that the rest has no room
     /// for goes to temporary files.
     pub memory: usize,
@@ -53,7 +53,7 @@ pub struct Options {
 }
 
 /// Runs statements.
-pub struct Engine {
+pub struct QueryEngine {
     runtime: Runtime,
     context: SessionContext,
     names: Names,
@@ -64,13 +64,13 @@ pub struct Engine {
 
 /// Stops the statement that an engine runs.
 #[derive(Debug, Clone)]
-pub struct Stopper(Arc<Notify>);
+pub struct StatementStopper(Arc<Notify>);
 
 /// Makes a session one of a cluster.
 type Join<'a> = &'a dyn Fn(SessionState) -> std::result::Result<SessionState, DataFusionError>;
 
 /// Takes the batches of a statement.
-pub trait Output {
+pub trait BatchOutput {
     /// Begins with the schema of the batches. A statement without rows has no columns.
     fn begin(&mut self, schema: &SchemaRef) -> Result<()>;
 
@@ -81,19 +81,19 @@ pub trait Output {
     fn end(&mut self) -> Result<()>;
 }
 
-impl std::fmt::Debug for Engine {
+impl std::fmt::Debug for QueryEngine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Engine").field("memory", &self.memory).finish_non_exhaustive()
     }
 }
 
-impl Engine {
+impl QueryEngine {
     /// Makes the tables of the logs known.
     ///
     /// # Errors
     ///
     /// A folder for temporary files that can't be used.
-    pub fn new(logs: Logs, options: &Options) -> Result<Self> {
+    pub fn new(logs: Logs, options: &QueryOptions) -> Result<Self> {
         Self::with(logs, options, None, None)
     }
 
@@ -102,7 +102,7 @@ impl Engine {
     /// # Errors
     ///
     /// As [`Self::new`].
-    pub fn asking(logs: Logs, options: &Options, ask: AskTables) -> Result<Self> {
+    pub fn asking(logs: Logs, options: &QueryOptions, ask: AskTables) -> Result<Self> {
         Self::with(logs, options, None, Some(ask))
     }
 
@@ -112,14 +112,19 @@ impl Engine {
     /// # Errors
     ///
     /// Logs that executors can't open, and as [`Self::new`].
-    pub fn distributed(logs: Logs, options: &Options, partition_size: u64, join: Join<'_>) -> Result<Self> {
+    pub fn distributed(
+        logs: Logs,
+        options: &QueryOptions,
+        partition_size: u64,
+        join: Join<'_>,
+    ) -> Result<Self> {
         let divisions = Divisions::new(&logs, partition_size)?;
         Self::with(logs, options, Some((divisions, join)), None)
     }
 
     fn with(
         logs: Logs,
-        options: &Options,
+        options: &QueryOptions,
         cluster: Option<(Divisions, Join<'_>)>,
         asked: Option<AskTables>,
     ) -> Result<Self> {
@@ -169,7 +174,7 @@ impl Engine {
             .build()
             .map_err(|error| Error::Log(format!("start threads: {error}")))?;
         let temporary = options.temporary.clone();
-        Ok(Engine { runtime, context, names, memory: options.memory, temporary, stop: Arc::default() })
+        Ok(QueryEngine { runtime, context, names, memory: options.memory, temporary, stop: Arc::default() })
     }
 
     /// The names that statements may have.
@@ -178,8 +183,8 @@ impl Engine {
     }
 
     /// Stops the statement that runs meanwhile.
-    pub fn stopper(&self) -> Stopper {
-        Stopper(Arc::clone(&self.stop))
+    pub fn stopper(&self) -> StatementStopper {
+        StatementStopper(Arc::clone(&self.stop))
     }
 
     /// For many clients: they can only ask.
@@ -195,7 +200,7 @@ impl Engine {
     ///
     /// A statement that is wrong, or does more than read; logs that can't be read, an output that fails; a stop. Rows before
     /// that were passed on.
-    pub fn run(&self, statement: Statement, output: &mut dyn Output) -> Result<()> {
+    pub fn run(&self, statement: ReadStatement, output: &mut dyn BatchOutput) -> Result<()> {
         let failed = |error: DataFusionError| Error::of(&error, self.memory);
         let ran = AssertUnwindSafe(async {
             let stop = std::pin::pin!(self.stop.notified());
@@ -205,7 +210,7 @@ impl Engine {
             let context = self.context.clone();
             let planned = self.runtime.spawn(async move {
                 let plan = context.state().statement_to_plan(statement.parsed).await?;
-                Permitted::Own.check(&plan)?;
+                StatementOrigin::Own.check(&plan)?;
                 Ok((plan, statement.values))
             });
             let planned = match select(planned, stop.as_mut()).await {
@@ -241,7 +246,7 @@ impl Engine {
     /// # Errors
     ///
     /// A statement that is wrong, logs that can't be read.
-    pub fn plan(&self, statement: Statement) -> Result<LogicalPlan> {
+    pub fn plan(&self, statement: ReadStatement) -> Result<LogicalPlan> {
         let state = self.context.state();
         let plan = self.runtime.block_on(state.statement_to_plan(statement.parsed));
         plan.and_then(|plan| state.optimize(&plan)).map_err(|error| Error::of(&error, self.memory))
@@ -253,7 +258,7 @@ impl Engine {
     }
 }
 
-impl Stopper {
+impl StatementStopper {
     /// Stops it; without a statement nothing happens.
     pub fn stop(&self) {
         self.0.notify_waiters();

@@ -14,34 +14,34 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::{panic, thread};
 
-use binlogz_archive::format::contents::TableName;
-use binlogz_archive::part::{PickedLog, Run};
+use binlogz_archive::format::contents::ListedTable;
+use binlogz_archive::part::{BlockRun, PickedLog};
 use binlogz_archive::{Scratch, input, storage};
 use binlogz_binlog::reader::not_a_log;
 use binlogz_binlog::row::{ColumnSchema, TableSchema};
 use binlogz_binlog::{MAGIC, MAGIC_ENCRYPTED};
 use binlogz_encryption::{Error as EncryptionError, Keyring};
 use binlogz_flow::error::in_log;
-use binlogz_flow::events::{Ran, ReadSummary};
-use binlogz_flow::read::meter::{Meter, Pass, Reading};
+use binlogz_flow::events::{ReadSummary, RunSummary};
+use binlogz_flow::read::meter::{MeteredLog, MeteredPass, ReadMeter};
 use binlogz_flow::{CutEvent, Input, ReadAt};
 use binlogz_recover::{SchemaFile, SchemaFileError};
 
 use crate::error::{Error, LogError, Result};
-use crate::piece::Piece;
+use crate::piece::ReadPiece;
 
 /// The most lines about changes that could not be read.
 const TOLD_MAX: usize = 1000;
 
 /// Takes lines.
-type Tell = Box<dyn Fn(&str) + Send + Sync>;
+type TellLines = Box<dyn Fn(&str) + Send + Sync>;
 
 /// Logs, in order.
 pub struct Logs {
     logs: Vec<Log>,
     keyring: Option<Arc<Keyring>>,
-    schema: Option<Arc<Schema>>,
-    warn: Tell,
+    schema: Option<Arc<SchemaStatements>>,
+    warn: TellLines,
     /// The logs whose end was reported.
     warned: Mutex<HashSet<usize>>,
     /// Lines about changes that could not be read, and whether there were any.
@@ -49,14 +49,14 @@ pub struct Logs {
     unread: Arc<AtomicBool>,
     /// Whether they end the query.
     unread_is_error: bool,
-    meter: Option<Arc<Meter>>,
+    meter: Option<Arc<ReadMeter>>,
     /// Bytes of all of them, once they were counted.
     size: OnceLock<Option<u64>>,
 }
 
 /// CREATE TABLE statements, which name columns.
 #[derive(Debug)]
-pub(crate) struct Schema {
+pub(crate) struct SchemaStatements {
     file: SchemaFile,
     text: String,
 }
@@ -66,7 +66,7 @@ pub(crate) struct Schema {
 pub struct Site {
     keyring: Option<Arc<Keyring>>,
     /// Takes lines about the logs that were read.
-    tell: Option<Tell>,
+    tell: Option<TellLines>,
 }
 
 /// A log.
@@ -93,7 +93,7 @@ enum Source {
 
 /// Parts of a server's log, with its name there.
 #[derive(Debug)]
-pub(crate) struct Received {
+pub(crate) struct ReceivedParts {
     pub(crate) name: String,
     pub(crate) file: Arc<Scratch>,
     /// The parts of the log that are not in the file.
@@ -101,12 +101,12 @@ pub(crate) struct Received {
 }
 
 /// A file from its beginning on, with an offset of its own.
-struct Whole {
+struct FileFromStart {
     file: Arc<Scratch>,
     offset: u64,
 }
 
-impl Read for Whole {
+impl Read for FileFromStart {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.file.read_at(buffer, self.offset)?;
         self.offset += count as u64;
@@ -183,8 +183,8 @@ impl Logs {
     }
 
     /// Logs that a server sent.
-    pub(crate) fn of_received(received: Vec<Received>) -> Self {
-        let logs = received.into_iter().map(|Received { name, file, gaps }| Log {
+    pub(crate) fn of_received(received: Vec<ReceivedParts>) -> Self {
+        let logs = received.into_iter().map(|ReceivedParts { name, file, gaps }| Log {
             path: name.clone(),
             name,
             source: Source::Received(file, gaps),
@@ -195,9 +195,9 @@ impl Logs {
 
     /// The logs of pieces of a query, as this executor finds them.
     pub(crate) fn of_pieces(
-        pieces: &[Piece],
+        pieces: &[ReadPiece],
         site: Arc<Site>,
-        schema: Option<Arc<Schema>>,
+        schema: Option<Arc<SchemaStatements>>,
     ) -> Result<Self, LogError> {
         let logs = pieces.iter().map(|piece| {
             Log::of_piece(piece).or_else(|_| {
@@ -264,28 +264,28 @@ impl Logs {
     /// A text that is no schema.
     pub fn with_schema(self, text: String) -> Result<Self, SchemaFileError> {
         let file = SchemaFile::parse(&text)?;
-        Ok(Logs { schema: Some(Arc::new(Schema { file, text })), ..self })
+        Ok(Logs { schema: Some(Arc::new(SchemaStatements { file, text })), ..self })
     }
 
     /// Counts the bytes that are read on this meter.
-    pub fn metered(self, meter: Arc<Meter>) -> Self {
+    pub fn metered(self, meter: Arc<ReadMeter>) -> Self {
         Logs { meter: Some(meter), ..self }
     }
 
     /// Begins a pass through the logs that are wanted, for the meter if there is one.
-    pub(crate) fn pass(&self, is_wanted: impl Fn(usize) -> bool) -> Option<Pass> {
+    pub(crate) fn pass(&self, is_wanted: impl Fn(usize) -> bool) -> Option<MeteredPass> {
         let meter = self.meter.as_ref()?;
         let wanted = self.logs.iter().enumerate().filter(|(index, _)| is_wanted(*index));
         Some(meter.pass(wanted.map(|(_, log)| log.size()).sum()))
     }
 
     /// A log that is read by other means than [`Logs::open`], for the meter if there is one.
-    pub(crate) fn reading(&self, index: usize) -> Option<Reading> {
+    pub(crate) fn reading(&self, index: usize) -> Option<MeteredLog> {
         let meter = self.meter.as_ref()?;
-        self.logs.get(index).map(|log| Reading::new(Arc::clone(meter), log.size()))
+        self.logs.get(index).map(|log| MeteredLog::new(Arc::clone(meter), log.size()))
     }
 
-    pub(crate) fn schema(&self) -> Option<Arc<Schema>> {
+    pub(crate) fn schema(&self) -> Option<Arc<SchemaStatements>> {
         self.schema.clone()
     }
 
@@ -331,7 +331,7 @@ impl Logs {
     }
 
     /// Whether a column of this name is the one of a table whose keys an archive knows.
-    pub(crate) fn is_key(&self, table: &TableName, column: &str) -> bool {
+    pub(crate) fn is_key(&self, table: &ListedTable, column: &str) -> bool {
         let Some(key) = &table.key else { return false };
         match (&key.name, &self.schema) {
             (Some(name), _) => String::from_utf8_lossy(name) == column,
@@ -358,7 +358,7 @@ impl Logs {
     pub(crate) fn open(
         &self,
         index: usize,
-        is_wanted: &mut dyn FnMut(&Run<'_>) -> bool,
+        is_wanted: &mut dyn FnMut(&BlockRun<'_>) -> bool,
     ) -> Result<Input, LogError> {
         self.open_parts(index, is_wanted).map(|(input, _)| input)
     }
@@ -368,11 +368,11 @@ impl Logs {
     pub(crate) fn open_parts(
         &self,
         index: usize,
-        is_wanted: &mut dyn FnMut(&Run<'_>) -> bool,
+        is_wanted: &mut dyn FnMut(&BlockRun<'_>) -> bool,
     ) -> Result<(Input, bool), LogError> {
         let Some(log) = self.logs.get(index) else { return Err(LogError("no such log".to_owned())) };
         let mut is_left_out = false;
-        let is_wanted = &mut |run: &Run<'_>| {
+        let is_wanted = &mut |run: &BlockRun<'_>| {
             let is_of_part = log.has(run);
             is_left_out |= !is_of_part;
             is_of_part && is_wanted(run)
@@ -381,7 +381,7 @@ impl Logs {
             let input = match &log.source {
                 Source::Spooled(file, _) => Input::Places(Arc::clone(file) as _),
                 Source::Received(file, gaps) => Input::Sparse {
-                    stream: Box::new(Whole { file: Arc::clone(file), offset: 0 }),
+                    stream: Box::new(FileFromStart { file: Arc::clone(file), offset: 0 }),
                     gaps: gaps.clone(),
                 },
                 Source::Path(path) => match input::find(path)? {
@@ -418,12 +418,12 @@ impl Logs {
     pub(crate) fn picked(
         &self,
         index: usize,
-        is_wanted: &mut dyn FnMut(&Run<'_>) -> Option<bool>,
+        is_wanted: &mut dyn FnMut(&BlockRun<'_>) -> Option<bool>,
     ) -> Result<Option<PickedLog>, LogError> {
         let Some(log @ Log { path: shown, source: Source::Path(path), .. }) = self.logs.get(index) else {
             return Ok(None);
         };
-        let is_wanted = &mut |run: &Run<'_>| if log.has(run) { is_wanted(run) } else { Some(false) };
+        let is_wanted = &mut |run: &BlockRun<'_>| if log.has(run) { is_wanted(run) } else { Some(false) };
         let archived = input::find(path).and_then(|archived| match archived {
             Some(archived) => archived.picked(is_wanted),
             None => Ok(None),
@@ -452,8 +452,8 @@ impl Logs {
     /// # Errors
     ///
     /// Changes that could not be read in a part of a query that another machine asked for: it sees no lines.
-    pub(crate) fn ended(&self, index: usize, ran: &Ran) -> Result<(), LogError> {
-        let Ran { read: ReadSummary { bytes_read: _, cut }, unread } = ran;
+    pub(crate) fn ended(&self, index: usize, ran: &RunSummary) -> Result<(), LogError> {
+        let RunSummary { read: ReadSummary { bytes_read: _, cut }, unread } = ran;
         let path = self.logs.get(index).map_or("", |log| &log.path);
         for unread in unread.iter() {
             let line = format!("{path} {unread}; the answer lacks its changes");
@@ -494,7 +494,7 @@ impl Logs {
 impl Log {
     /// The log of a piece: at least what it was when the query was planned. `None`: the log can't be divided, and its first piece
     /// reads all of it.
-    fn of_piece(piece: &Piece) -> Result<Option<Self>, LogError> {
+    fn of_piece(piece: &ReadPiece) -> Result<Option<Self>, LogError> {
         let path = piece.path();
         let failed = |error: &dyn Display| LogError(format!("{}: {error}", path.display()));
         if !path.is_absolute() && storage::in_object_storage(path).is_none() {
@@ -521,7 +521,7 @@ impl Log {
     }
 
     /// Whether these blocks are of the part that is read.
-    fn has(&self, run: &Run<'_>) -> bool {
+    fn has(&self, run: &BlockRun<'_>) -> bool {
         self.part.as_ref().is_none_or(|part| part.contains(&run.start()))
     }
 

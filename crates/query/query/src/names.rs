@@ -16,7 +16,7 @@ pub struct Names {
 }
 
 /// A table and its schema, which is the database of a user table.
-pub type TableName = (String, String);
+pub type QualifiedName = (String, String);
 
 impl Names {
     pub(crate) fn new(catalog: Arc<Catalog>, functions: Vec<String>) -> Self {
@@ -41,13 +41,13 @@ impl Names {
     /// # Errors
     ///
     /// Logs that can't be read.
-    pub fn tables(&self) -> Result<Vec<TableName>> {
+    pub fn tables(&self) -> Result<Vec<QualifiedName>> {
         let users = self.catalog.user_tables().map_err(|error| Error::Log(error.to_string()))?;
         let of_logs = Self::LOG_TABLES.iter().map(|name| (LOG_SCHEMA.to_owned(), (*name).to_owned()));
         Ok(of_logs.chain(users.iter().cloned()).collect())
     }
 
-    /// All user tables with their columns, for [`crate::Engine::asking`].
+    /// All user tables with their columns, for [`crate::QueryEngine::asking`].
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl Names {
     }
 
     /// The user tables, if they were looked for.
-    pub fn known_tables(&self) -> Option<&BTreeSet<TableName>> {
+    pub fn known_tables(&self) -> Option<&BTreeSet<QualifiedName>> {
         self.catalog.known_user_tables()
     }
 

@@ -7,27 +7,27 @@ use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement};
 
 /// The kind of user whose statements run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Permitted {
+pub(crate) enum StatementOrigin {
     /// Statements of the user of this process: also views, settings and prepared statements, which end with it.
     Own,
     /// Statements of clients, which share the process: queries alone.
     Queries,
 }
 
-impl Permitted {
+impl StatementOrigin {
     /// Refuses a plan that does more, at whatever depth.
     pub(crate) fn check(self, plan: &LogicalPlan) -> Result<()> {
         plan.apply_with_subqueries(|plan| match plan {
             LogicalPlan::Copy(_) => refused("COPY"),
             LogicalPlan::Dml(dml) => refused(&dml.op.to_string()),
             LogicalPlan::Ddl(DdlStatement::CreateView(_) | DdlStatement::DropView(_))
-                if self == Permitted::Own =>
+                if self == StatementOrigin::Own =>
             {
                 Ok(TreeNodeRecursion::Continue)
             }
             LogicalPlan::Ddl(DdlStatement::CreateView(_) | DdlStatement::DropView(_)) => refused("VIEW"),
             LogicalPlan::Ddl(ddl) => refused(ddl.name()),
-            LogicalPlan::Statement(statement) if self == Permitted::Queries => {
+            LogicalPlan::Statement(statement) if self == StatementOrigin::Queries => {
                 refused(statement_name(statement))
             }
             _ => Ok(TreeNodeRecursion::Continue),

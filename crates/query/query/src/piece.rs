@@ -12,24 +12,24 @@ use serde::{Deserialize, Serialize};
 
 /// A log that is read, or a part of one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Piece {
+pub(crate) struct ReadPiece {
     /// The path of a file, `ARCHIVE/LOG` or `s3://BUCKET/ARCHIVE/LOG`.
     pub(crate) path: String,
     /// Bytes that it had when the query was planned.
     pub(crate) size: u64,
     /// `None`: the whole log.
-    pub(crate) part: Option<Part>,
+    pub(crate) part: Option<ArchivedPart>,
 }
 
 /// A part of an archived log: the blocks that begin in these bytes of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Part {
+pub(crate) struct ArchivedPart {
     pub(crate) bytes: Range<u64>,
     /// How the log was packed when the query was planned. After a merge, blocks begin elsewhere: then no part fits another.
     pub(crate) packing: u32,
 }
 
-impl Piece {
+impl ReadPiece {
     pub(crate) fn schema() -> SchemaRef {
         let field = |name: &str, data_type, nullable| Field::new(name, data_type, nullable);
         Arc::new(Schema::new(vec![
@@ -42,7 +42,7 @@ impl Piece {
     }
 
     /// Pieces as rows.
-    pub(crate) fn rows(pieces: &[Piece]) -> Result<RecordBatch> {
+    pub(crate) fn rows(pieces: &[ReadPiece]) -> Result<RecordBatch> {
         let paths: StringArray = pieces.iter().map(|piece| Some(piece.path.as_str())).collect();
         let sizes: UInt64Array = pieces.iter().map(|piece| piece.size).collect::<Vec<_>>().into();
         let parts = || pieces.iter().map(|piece| piece.part.as_ref());
@@ -51,10 +51,10 @@ impl Piece {
         let packings: UInt32Array = parts().map(|part| part.map(|part| part.packing)).collect();
         let columns: Vec<ArrayRef> =
             vec![Arc::new(paths), Arc::new(sizes), Arc::new(starts), Arc::new(ends), Arc::new(packings)];
-        Ok(RecordBatch::try_new(Piece::schema(), columns)?)
+        Ok(RecordBatch::try_new(ReadPiece::schema(), columns)?)
     }
 
-    pub(crate) fn of_rows(rows: &RecordBatch) -> Result<Vec<Piece>> {
+    pub(crate) fn of_rows(rows: &RecordBatch) -> Result<Vec<ReadPiece>> {
         let [paths, sizes, starts, ends, packings] = rows.columns() else {
             return internal_err!("pieces of {} columns", rows.num_columns());
         };
@@ -71,9 +71,9 @@ impl Piece {
             .iter()
             .zip(ends)
             .zip(packings)
-            .map(|((start, end), packing)| Some(Part { bytes: start?..end?, packing: packing? }));
+            .map(|((start, end), packing)| Some(ArchivedPart { bytes: start?..end?, packing: packing? }));
         let all = paths.iter().zip(sizes).zip(parts).map(|((path, size), part)| match (path, size) {
-            (Some(path), Some(size)) => Ok(Piece { path: path.to_owned(), size, part }),
+            (Some(path), Some(size)) => Ok(ReadPiece { path: path.to_owned(), size, part }),
             _ => internal_err!("a piece without a path"),
         });
         all.collect()
@@ -81,7 +81,7 @@ impl Piece {
 
     /// Bytes of the log that it is about.
     pub(crate) fn bytes(&self) -> u64 {
-        let Some(Part { bytes, .. }) = &self.part else { return self.size };
+        let Some(ArchivedPart { bytes, .. }) = &self.part else { return self.size };
         bytes.end.min(self.size).saturating_sub(bytes.start)
     }
 
@@ -89,10 +89,12 @@ impl Piece {
     pub(crate) fn shown(&self) -> String {
         match &self.part {
             None => self.path.clone(),
-            Some(Part { bytes, .. }) if bytes.end >= self.size => {
+            Some(ArchivedPart { bytes, .. }) if bytes.end >= self.size => {
                 format!("{} from {}", self.path, bytes.start)
             }
-            Some(Part { bytes, .. }) => format!("{} from {} to {}", self.path, bytes.start, bytes.end),
+            Some(ArchivedPart { bytes, .. }) => {
+                format!("{} from {} to {}", self.path, bytes.start, bytes.end)
+            }
         }
     }
 

@@ -26,13 +26,13 @@ use datafusion::physical_plan::{
 use futures_util::TryStreamExt;
 
 use crate::logs::{Logs, Site};
-use crate::piece::Piece;
-use crate::scan::{BATCHES_WAITING, Counts, Scan};
+use crate::piece::ReadPiece;
+use crate::scan::{BATCHES_WAITING, Counts, ScanPlan};
 
 /// The plan that reads pieces.
 #[derive(Debug)]
 pub(crate) struct PieceScan {
-    scan: Scan,
+    scan: ScanPlan,
     pieces: Arc<dyn ExecutionPlan>,
     site: Arc<Site>,
     properties: Arc<PlanProperties>,
@@ -40,7 +40,7 @@ pub(crate) struct PieceScan {
 }
 
 impl PieceScan {
-    pub(crate) fn new(scan: Scan, pieces: Arc<dyn ExecutionPlan>, site: Arc<Site>) -> Self {
+    pub(crate) fn new(scan: ScanPlan, pieces: Arc<dyn ExecutionPlan>, site: Arc<Site>) -> Self {
         let properties = PlanProperties::new(
             scan.equivalences(),
             Partitioning::UnknownPartitioning(pieces.properties().output_partitioning().partition_count()),
@@ -51,7 +51,7 @@ impl PieceScan {
         PieceScan { scan, pieces, site, properties: Arc::new(properties), metrics }
     }
 
-    pub(crate) fn scan(&self) -> &Scan {
+    pub(crate) fn scan(&self) -> &ScanPlan {
         &self.scan
     }
 }
@@ -105,16 +105,16 @@ impl ExecutionPlan for PieceScan {
         let counts = Counts::new(&self.metrics, partition);
         stream.spawn(async move {
             let batches: Vec<_> = pieces.try_collect().await?;
-            let pieces = batches.iter().map(Piece::of_rows).collect::<Result<Vec<_>>>()?.concat();
+            let pieces = batches.iter().map(ReadPiece::of_rows).collect::<Result<Vec<_>>>()?.concat();
             let read = move || {
                 let began = Instant::now();
                 let logs = Arc::new(Logs::of_pieces(&pieces, Arc::clone(&site), scan.logs.schema())?);
-                let read = Scan { logs, ..scan }.run(&rows, &counts);
+                let read = ScanPlan { logs, ..scan }.run(&rows, &counts);
                 if read.is_err() {
                     // What was read of an archive before may be out of date: another attempt reads it again.
-                    pieces.iter().for_each(Piece::forget);
+                    pieces.iter().for_each(ReadPiece::forget);
                 }
-                let shown: Vec<_> = pieces.iter().map(Piece::shown).collect();
+                let shown: Vec<_> = pieces.iter().map(ReadPiece::shown).collect();
                 let (count, seconds) = (counts.rows(), began.elapsed().as_secs_f64());
                 site.tell(&format!("read {count} rows in {seconds:.3} s from {}", shown.join(", ")));
                 read

@@ -13,7 +13,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-use crate::engine::Output;
+use crate::engine::BatchOutput;
 use crate::error::{Error, Result};
 
 /// Rows of a table that are held to find how wide its columns are.
@@ -36,7 +36,7 @@ pub const PARQUET_LEVEL: i32 = 3;
 
 /// How rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum RowsFormat {
     /// A table for people.
     Table,
     /// Comma-separated values with a heading; NULL is empty.
@@ -52,17 +52,17 @@ pub enum Format {
 }
 
 /// Prints the rows of statements, one after the other.
-pub struct Printer<W: Write + Send> {
-    format: Format,
+pub struct RowPrinter<W: Write + Send> {
+    format: RowsFormat,
     out: Option<W>,
-    state: State<W>,
+    state: PrintState<W>,
     /// The columns of the terminal that tables go to.
     width: Option<usize>,
     /// A Parquet file was begun: there is no second one after it.
     has_file: bool,
 }
 
-enum State<W: Write + Send> {
+enum PrintState<W: Write + Send> {
     None,
     Table(Table),
     /// The answer of EXPLAIN: plans of many lines.
@@ -87,21 +87,21 @@ struct Table {
     is_tall: bool,
 }
 
-impl<W: Write + Send> std::fmt::Debug for Printer<W> {
+impl<W: Write + Send> std::fmt::Debug for RowPrinter<W> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Printer").field("format", &self.format).finish_non_exhaustive()
     }
 }
 
-impl<W: Write + Send> Printer<W> {
+impl<W: Write + Send> RowPrinter<W> {
     /// A printer to `out`, which should be buffered.
-    pub fn new(format: Format, out: W) -> Self {
-        Printer { format, out: Some(out), state: State::None, width: None, has_file: false }
+    pub fn new(format: RowsFormat, out: W) -> Self {
+        RowPrinter { format, out: Some(out), state: PrintState::None, width: None, has_file: false }
     }
 
     /// Fits lines to a terminal of this many columns; `None`: lines may have any length.
     pub fn fit(self, width: Option<usize>) -> Self {
-        Printer { width, ..self }
+        RowPrinter { width, ..self }
     }
 
     /// Passes on all bytes.
@@ -121,38 +121,38 @@ impl<W: Write + Send> Printer<W> {
     }
 }
 
-impl<W: Write + Send> Output for Printer<W> {
+impl<W: Write + Send> BatchOutput for RowPrinter<W> {
     fn begin(&mut self, schema: &SchemaRef) -> Result<()> {
         if schema.fields().is_empty() {
-            self.state = State::None;
+            self.state = PrintState::None;
             return Ok(());
         }
         let names = schema.fields().iter().map(|field| field.name().as_str());
         match self.format {
-            Format::Table if names.clone().eq(PLAN) => self.state = State::Plan,
-            Format::Table => self.state = State::Table(Table::new(schema, self.width)),
-            Format::Csv => {
+            RowsFormat::Table if names.clone().eq(PLAN) => self.state = PrintState::Plan,
+            RowsFormat::Table => self.state = PrintState::Table(Table::new(schema, self.width)),
+            RowsFormat::Csv => {
                 let line = line(names.map(csv));
                 self.out()?.write_all(line.as_bytes())?;
-                self.state = State::Lines;
+                self.state = PrintState::Lines;
             }
-            Format::Tsv => {
+            RowsFormat::Tsv => {
                 let names: Vec<_> = names.map(tsv).collect();
                 writeln!(self.out()?, "{}", names.join("\t"))?;
-                self.state = State::Lines;
+                self.state = PrintState::Lines;
             }
-            Format::Json => {
+            RowsFormat::Json => {
                 if let Some(out) = self.out.take() {
-                    self.state = State::Json(LineDelimitedWriter::new(out));
+                    self.state = PrintState::Json(LineDelimitedWriter::new(out));
                 }
             }
-            Format::Arrow => {
+            RowsFormat::Arrow => {
                 if let Some(out) = self.out.take() {
                     let writer = StreamWriter::try_new(out, schema).map_err(failed)?;
-                    self.state = State::Arrow(Box::new(writer));
+                    self.state = PrintState::Arrow(Box::new(writer));
                 }
             }
-            Format::Parquet => {
+            RowsFormat::Parquet => {
                 let Some(out) = self.out.take_if(|_| !self.has_file) else {
                     return Err(Error::Sql("a Parquet file holds the rows of one statement".to_owned()));
                 };
@@ -163,7 +163,7 @@ impl<W: Write + Send> Output for Printer<W> {
                     .set_max_row_group_row_count(Some(ROW_GROUP_MAX))
                     .build();
                 let writer = ArrowWriter::try_new(out, Arc::clone(schema), Some(properties));
-                self.state = State::Parquet(Box::new(writer.map_err(|error| failed(error.into()))?));
+                self.state = PrintState::Parquet(Box::new(writer.map_err(|error| failed(error.into()))?));
             }
         }
         Ok(())
@@ -172,10 +172,10 @@ impl<W: Write + Send> Output for Printer<W> {
     fn batch(&mut self, batch: &RecordBatch) -> Result<()> {
         let format = self.format;
         match &mut self.state {
-            State::None => Ok(()),
-            State::Json(writer) => writer.write(batch).map_err(failed),
-            State::Arrow(writer) => writer.write(batch).map_err(failed),
-            State::Parquet(writer) => {
+            PrintState::None => Ok(()),
+            PrintState::Json(writer) => writer.write(batch).map_err(failed),
+            PrintState::Arrow(writer) => writer.write(batch).map_err(failed),
+            PrintState::Parquet(writer) => {
                 writer.write(batch).map_err(|error| failed(error.into()))?;
                 // A row group is held until it is whole.
                 if writer.in_progress_size() > ROW_GROUP_BYTES_MAX {
@@ -183,23 +183,23 @@ impl<W: Write + Send> Output for Printer<W> {
                 }
                 Ok(())
             }
-            State::Table(table) => {
+            PrintState::Table(table) => {
                 let Some(out) = &mut self.out else { return Ok(()) };
                 each_row(batch, "NULL", |row| table.row(row, out))
             }
-            State::Plan => {
+            PrintState::Plan => {
                 let Some(out) = &mut self.out else { return Ok(()) };
                 each_row(batch, "", |row| {
                     let lines = row.iter().flat_map(|cell| cell.lines());
                     lines.map(shown).try_for_each(|line| Ok(writeln!(out, "{line}")?))
                 })
             }
-            State::Lines => {
+            PrintState::Lines => {
                 let Some(out) = &mut self.out else { return Ok(()) };
-                let null = if format == Format::Tsv { "NULL" } else { "" };
+                let null = if format == RowsFormat::Tsv { "NULL" } else { "" };
                 each_row(batch, null, |row| {
                     let line = match format {
-                        Format::Tsv => {
+                        RowsFormat::Tsv => {
                             let cells: Vec<_> = row.iter().map(|cell| tsv(cell)).collect();
                             cells.join("\t") + "\n"
                         }
@@ -212,20 +212,20 @@ impl<W: Write + Send> Output for Printer<W> {
     }
 
     fn end(&mut self) -> Result<()> {
-        match std::mem::replace(&mut self.state, State::None) {
-            State::None | State::Plan | State::Lines => Ok(()),
-            State::Table(mut table) => table.end(self.out()?),
-            State::Json(mut writer) => {
+        match std::mem::replace(&mut self.state, PrintState::None) {
+            PrintState::None | PrintState::Plan | PrintState::Lines => Ok(()),
+            PrintState::Table(mut table) => table.end(self.out()?),
+            PrintState::Json(mut writer) => {
                 writer.finish().map_err(failed)?;
                 self.out = Some(writer.into_inner());
                 Ok(())
             }
-            State::Arrow(mut writer) => {
+            PrintState::Arrow(mut writer) => {
                 writer.finish().map_err(failed)?;
                 self.out = Some(writer.into_inner().map_err(failed)?);
                 Ok(())
             }
-            State::Parquet(writer) => {
+            PrintState::Parquet(writer) => {
                 self.out = Some(writer.into_inner().map_err(|error| failed(error.into()))?);
                 Ok(())
             }

@@ -22,19 +22,19 @@ use crate::checked::strict;
 use crate::depth::STATEMENT_SIZE_MAX;
 use crate::error::{Error, Result};
 use crate::names::Names;
-use crate::permitted::Permitted;
+use crate::permitted::StatementOrigin;
 use crate::retry;
 use crate::scan::BATCHES_WAITING;
-use crate::shared::{Shared, held, shared};
+use crate::shared::{SharedValue, held, shared};
 use crate::spill::runtime_env;
-use crate::statements::{self, Values};
+use crate::statements::{self, ParameterValues};
 
 /// Plans and runs queries.
 #[derive(Clone)]
 pub struct Queries {
-    context: Shared<SessionContext>,
+    context: SharedValue<SessionContext>,
     threads: Handle,
-    names: Shared<Names>,
+    names: SharedValue<Names>,
     memory: usize,
     temporary: PathBuf,
 }
@@ -42,7 +42,7 @@ pub struct Queries {
 /// A query that was planned.
 #[derive(Clone)]
 pub struct Query {
-    plan: Shared<LogicalPlan>,
+    plan: SharedValue<LogicalPlan>,
     /// The query's columns, once the types are known that its text doesn't tell.
     schema: SchemaRef,
     parameters: Vec<(String, Option<DataType>)>,
@@ -50,7 +50,7 @@ pub struct Query {
 
 /// The rows of a query as they come. Without it the query ends.
 #[derive(Debug)]
-pub struct Rows {
+pub struct QueryRows {
     schema: SchemaRef,
     /// `None`: there are no more.
     batches: Receiver<Result<Option<RecordBatch>>>,
@@ -99,7 +99,7 @@ impl Queries {
     /// # Errors
     ///
     /// A parameter without a value, or with one that doesn't fit.
-    pub async fn bound(&self, query: Query, values: Values) -> Result<Query> {
+    pub async fn bound(&self, query: Query, values: ParameterValues) -> Result<Query> {
         let context = held(&self.context).clone();
         let bound = self.threads.spawn(async move { query.with(&values, &context) });
         Task(bound).join().await?
@@ -150,7 +150,7 @@ impl Queries {
             let names = statement.parameters().to_vec();
             let failed = |error: DataFusionError| Error::of(&error, memory);
             let plan = context.state().statement_to_plan(statement.parsed).await.map_err(failed)?;
-            Permitted::Queries.check(&plan).map_err(failed)?;
+            StatementOrigin::Queries.check(&plan).map_err(failed)?;
             let mut types = statements::types(&plan).map_err(failed)?;
             // In the order in which they are written; a statement may name one that its plan has no use for.
             let parameters = names.into_iter().map(|name| {
@@ -172,10 +172,10 @@ impl Queries {
     pub async fn run(
         &self,
         query: Query,
-        values: &Values,
+        values: &ParameterValues,
         patience: Duration,
         kept: impl Send + 'static,
-    ) -> Result<Rows> {
+    ) -> Result<QueryRows> {
         let (context, memory) = (held(&self.context).clone(), self.memory);
         let failed = move |error: DataFusionError| Error::of(&error, memory);
         let values = values.clone();
@@ -201,7 +201,7 @@ impl Queries {
                 }
             }
         });
-        Ok(Rows { schema, batches, task: Task(task), is_over: false })
+        Ok(QueryRows { schema, batches, task: Task(task), is_over: false })
     }
 }
 
@@ -213,7 +213,7 @@ impl Query {
     }
 
     /// The query with values in the places of its parameters.
-    fn with(self, values: &Values, context: &SessionContext) -> Result<Self> {
+    fn with(self, values: &ParameterValues, context: &SessionContext) -> Result<Self> {
         if self.parameters.is_empty() {
             return Ok(self);
         }
@@ -242,7 +242,7 @@ fn columns(plan: &LogicalPlan, context: &SessionContext) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-impl Rows {
+impl QueryRows {
     /// The columns.
     pub fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
@@ -254,7 +254,7 @@ impl Rows {
     }
 }
 
-impl Stream for Rows {
+impl Stream for QueryRows {
     type Item = Result<RecordBatch>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {

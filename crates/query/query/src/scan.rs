@@ -28,19 +28,19 @@ use datafusion::physical_plan::{
 use tokio::sync::mpsc::Sender;
 
 use crate::logs::Logs;
-use crate::tables::{Job, Output, Reader};
-use crate::wanted::Wanted;
+use crate::tables::{MadeColumn, ReadJob, TableReader};
+use crate::wanted::WantedLogs;
 
 /// Batches that wait for the query.
 pub(crate) const BATCHES_WAITING: usize = 2;
 
 /// A reading of a table.
 #[derive(Debug, Clone)]
-pub(crate) struct Scan {
+pub(crate) struct ScanPlan {
     pub(crate) logs: Arc<Logs>,
-    pub(crate) reader: Arc<dyn Reader>,
-    pub(crate) wanted: Wanted,
-    pub(crate) outputs: Vec<Output>,
+    pub(crate) reader: Arc<dyn TableReader>,
+    pub(crate) wanted: WantedLogs,
+    pub(crate) outputs: Vec<MadeColumn>,
     pub(crate) schema: SchemaRef,
     pub(crate) limit: Option<usize>,
     pub(crate) workers: usize,
@@ -51,13 +51,13 @@ pub(crate) struct Scan {
 /// The plan that reads it.
 #[derive(Debug)]
 pub(crate) struct LogScan {
-    scan: Scan,
+    scan: ScanPlan,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl LogScan {
-    pub(crate) fn new(scan: Scan) -> Self {
+    pub(crate) fn new(scan: ScanPlan) -> Self {
         let properties = PlanProperties::new(
             scan.equivalences(),
             Partitioning::UnknownPartitioning(1),
@@ -67,7 +67,7 @@ impl LogScan {
         LogScan { scan, properties: Arc::new(properties), metrics: ExecutionPlanMetricsSet::new() }
     }
 
-    pub(crate) fn scan(&self) -> &Scan {
+    pub(crate) fn scan(&self) -> &ScanPlan {
         &self.scan
     }
 }
@@ -164,20 +164,20 @@ impl Counts {
     }
 }
 
-impl Scan {
+impl ScanPlan {
     /// The table's column that an expression stands for, or the field of one.
-    fn output(&self, expression: &dyn PhysicalExpr) -> Option<Output> {
+    fn output(&self, expression: &dyn PhysicalExpr) -> Option<MadeColumn> {
         if let Some(column) = expression.downcast_ref::<Column>() {
             return self.outputs.get(column.index()).copied();
         }
         let call =
             expression.downcast_ref::<ScalarFunctionExpr>().filter(|call| call.name() == "get_field")?;
         let [image, name] = call.args() else { return None };
-        let Some(Output::Column(column)) = self.output(image.as_ref()) else { return None };
+        let Some(MadeColumn::Column(column)) = self.output(image.as_ref()) else { return None };
         let ScalarValue::Utf8(Some(name)) = name.downcast_ref::<Literal>()?.value() else { return None };
         let schema = self.reader.schema();
         let DataType::Struct(fields) = schema.fields().get(column)?.data_type() else { return None };
-        Some(Output::Field(column, fields.iter().position(|field| field.name() == name)?))
+        Some(MadeColumn::Field(column, fields.iter().position(|field| field.name() == name)?))
     }
 
     /// About how many rows the table has. A join holds the side with fewer rows in memory: `transactions` rather than `changes`,
@@ -204,15 +204,15 @@ impl Scan {
     }
 
     /// This scan with the outputs of a projection; `None`: the projection computes something.
-    pub(crate) fn projected(&self, projection: &ProjectionExec) -> Option<Scan> {
+    pub(crate) fn projected(&self, projection: &ProjectionExec) -> Option<ScanPlan> {
         let outputs = projection.expr().iter().map(|named| self.output(named.expr.as_ref()));
         let outputs = outputs.collect::<Option<Vec<_>>>()?;
-        Some(Scan { outputs, schema: projection.schema(), ..self.clone() })
+        Some(ScanPlan { outputs, schema: projection.schema(), ..self.clone() })
     }
 
     /// For EXPLAIN: all but which logs are read.
     pub(crate) fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.wanted != Wanted::default() {
+        if self.wanted != WantedLogs::default() {
             write!(f, ", {}", self.wanted)?;
         }
         let columns: Vec<_> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
@@ -240,7 +240,7 @@ impl Scan {
                 is_over = rows.blocking_send(Ok(batch)).is_err() || left == 0;
                 !is_over
             };
-            let job = Job {
+            let job = ReadJob {
                 logs: &self.logs,
                 log: self.logs.name(index),
                 wanted: &self.wanted,

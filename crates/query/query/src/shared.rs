@@ -7,22 +7,22 @@
 use std::sync::Arc;
 
 /// A value that threads share, of a type that the compiler looks at only here.
-pub(crate) type Shared<T> = Arc<dyn AsRef<T> + Send + Sync>;
+pub(crate) type SharedValue<T> = Arc<dyn AsRef<T> + Send + Sync>;
 
-struct Held<T>(T);
+struct HeldValue<T>(T);
 
-impl<T> AsRef<T> for Held<T> {
+impl<T> AsRef<T> for HeldValue<T> {
     fn as_ref(&self) -> &T {
         &self.0
     }
 }
 
 /// Shares a value.
-pub(crate) fn shared<T: Send + Sync + 'static>(value: T) -> Shared<T> {
-    Arc::new(Held(value))
+pub(crate) fn shared<T: Send + Sync + 'static>(value: T) -> SharedValue<T> {
+    Arc::new(HeldValue(value))
 }
 
 /// The value.
-pub(crate) fn held<T>(shared: &Shared<T>) -> &T {
+pub(crate) fn held<T>(shared: &SharedValue<T>) -> &T {
     AsRef::<T>::as_ref(&**shared)
 }

@@ -23,10 +23,10 @@ use serde::{Deserialize, Serialize};
 use crate::division::Division;
 use crate::logs::{Logs, Site};
 use crate::pieces::PieceScan;
-use crate::scan::Scan;
+use crate::scan::ScanPlan;
 use crate::table::LogTable;
-use crate::tables::{Output, Shape};
-use crate::wanted::Wanted;
+use crate::tables::{MadeColumn, TableShape};
+use crate::wanted::WantedLogs;
 
 const MAGIC: [u8; 8] = *b"\0binlogz";
 /// Machines of a cluster have the same.
@@ -48,7 +48,7 @@ enum ShapeName {
 #[derive(Debug, Serialize, Deserialize)]
 struct ShippedTable {
     shape: ShapeName,
-    all: Wanted,
+    all: WantedLogs,
     division: Division,
     /// CREATE TABLE statements.
     schema: Option<String>,
@@ -57,8 +57,8 @@ struct ShippedTable {
 #[derive(Debug, Serialize, Deserialize)]
 struct ShippedScan {
     shape: ShapeName,
-    wanted: Wanted,
-    outputs: Vec<Output>,
+    wanted: WantedLogs,
+    outputs: Vec<MadeColumn>,
     limit: Option<usize>,
     schema: Option<String>,
 }
@@ -125,7 +125,7 @@ pub fn decode_scan(
     let Some(rest) = bytes.strip_prefix(&MAGIC) else { return Ok(None) };
     let [pieces] = inputs else { return internal_err!("a scan without pieces") };
     let (scan, [fields, schema]): (ShippedScan, _) = decode(rest)?;
-    let scan = Scan {
+    let scan = ScanPlan {
         logs: no_logs(scan.schema)?,
         reader: shape(scan.shape, &fields).reader(),
         wanted: scan.wanted,
@@ -157,21 +157,21 @@ fn no_logs(schema: Option<String>) -> Result<Arc<Logs>> {
     Ok(Arc::new(logs))
 }
 
-fn named(shape: Shape) -> (ShapeName, Fields) {
+fn named(shape: TableShape) -> (ShapeName, Fields) {
     match shape {
-        Shape::Transactions => (ShapeName::Transactions, Fields::empty()),
-        Shape::Changes => (ShapeName::Changes, Fields::empty()),
-        Shape::Events => (ShapeName::Events, Fields::empty()),
-        Shape::Table(fields) => (ShapeName::Table, fields),
+        TableShape::Transactions => (ShapeName::Transactions, Fields::empty()),
+        TableShape::Changes => (ShapeName::Changes, Fields::empty()),
+        TableShape::Events => (ShapeName::Events, Fields::empty()),
+        TableShape::Table(fields) => (ShapeName::Table, fields),
     }
 }
 
-fn shape(name: ShapeName, fields: &Schema) -> Shape {
+fn shape(name: ShapeName, fields: &Schema) -> TableShape {
     match name {
-        ShapeName::Transactions => Shape::Transactions,
-        ShapeName::Changes => Shape::Changes,
-        ShapeName::Events => Shape::Events,
-        ShapeName::Table => Shape::Table(fields.fields().clone()),
+        ShapeName::Transactions => TableShape::Transactions,
+        ShapeName::Changes => TableShape::Changes,
+        ShapeName::Events => TableShape::Events,
+        ShapeName::Table => TableShape::Table(fields.fields().clone()),
     }
 }
 

@@ -42,16 +42,16 @@ pub(crate) struct Spills {
 impl TempFileFactory for Spills {
     fn create_temp_file(&self, _: &str) -> Result<Arc<dyn SpillFile>> {
         let scratch = Scratch::new_in(&self.folder).map_err(DataFusionError::IoError)?;
-        Ok(Arc::new(Spill { file: Arc::new(Appended { scratch, size: AtomicU64::new(0) }) }))
+        Ok(Arc::new(Spill { file: Arc::new(AppendedFile { scratch, size: AtomicU64::new(0) }) }))
     }
 }
 
 struct Spill {
-    file: Arc<Appended>,
+    file: Arc<AppendedFile>,
 }
 
 /// A file that grows at its end alone, and can be read meanwhile.
-struct Appended {
+struct AppendedFile {
     scratch: Scratch,
     size: AtomicU64,
 }
@@ -78,7 +78,7 @@ impl SpillFile for Spill {
     }
 }
 
-impl Appended {
+impl AppendedFile {
     /// The bytes at an offset; none at the end.
     fn chunk(&self, offset: u64) -> io::Result<Bytes> {
         let left = self.size.load(Ordering::Acquire).saturating_sub(offset);
@@ -89,7 +89,7 @@ impl Appended {
 }
 
 struct Writer {
-    file: Arc<Appended>,
+    file: Arc<AppendedFile>,
 }
 
 impl Write for Writer {

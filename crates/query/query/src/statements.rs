@@ -20,22 +20,22 @@ use crate::error::{Error, Result};
 
 /// A statement that was read, but not planned.
 #[derive(Debug)]
-pub struct Statement {
+pub struct ReadStatement {
     pub(crate) parsed: Parsed,
     parameters: Vec<String>,
-    pub(crate) values: Values,
+    pub(crate) values: ParameterValues,
 }
 
 /// Values of parameters, by name: `1` is that of `$1`.
 #[derive(Debug, Clone, Default)]
-pub struct Values(BTreeMap<String, ScalarValue>);
+pub struct ParameterValues(BTreeMap<String, ScalarValue>);
 
 /// Reads statements; those of a text are divided by semicolons.
 ///
 /// # Errors
 ///
 /// A text that is no SQL, has no statement, or one that is too deep or too large.
-pub fn statements(sql: &str) -> Result<Vec<Statement>> {
+pub fn statements(sql: &str) -> Result<Vec<ReadStatement>> {
     let tokens = tokens(sql).map_err(|error| Error::Sql(error.to_string()))?;
     let mut statements = Vec::new();
     for tokens in tokens.split(|token| token.token == Token::SemiColon) {
@@ -45,10 +45,10 @@ pub fn statements(sql: &str) -> Result<Vec<Statement>> {
         let parser = DFParserBuilder::new(tokens).build();
         let parsed = parser.and_then(|mut parser| parser.parse_statements());
         let parsed = parsed.map_err(|error| Error::of(&error, 0))?;
-        statements.extend(parsed.into_iter().map(|parsed| Statement {
+        statements.extend(parsed.into_iter().map(|parsed| ReadStatement {
             parsed,
             parameters: parameters.clone(),
-            values: Values::default(),
+            values: ParameterValues::default(),
         }));
     }
     match statements.is_empty() {
@@ -97,7 +97,7 @@ fn name_parameters(tokens: &mut [TokenWithSpan]) -> Vec<String> {
     numbers.iter().map(usize::to_string).chain(names).collect()
 }
 
-impl Statement {
+impl ReadStatement {
     /// The names of its parameters: `1` for `$1`.
     pub fn parameters(&self) -> &[String] {
         &self.parameters
@@ -105,12 +105,12 @@ impl Statement {
 
     /// The statement with values for its parameters; other values are ignored.
     #[must_use]
-    pub fn with(self, values: Values) -> Self {
-        Statement { values, ..self }
+    pub fn with(self, values: ParameterValues) -> Self {
+        ReadStatement { values, ..self }
     }
 }
 
-impl Values {
+impl ParameterValues {
     /// Gives a parameter a text, which becomes what the statement needs.
     pub fn set_text(&mut self, name: &str, text: &str) {
         self.set(name, ScalarValue::Utf8(Some(text.to_owned())));

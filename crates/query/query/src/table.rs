@@ -12,24 +12,29 @@ use datafusion::physical_plan::ExecutionPlan;
 use crate::division::Division;
 use crate::logs::Logs;
 use crate::pieces::PieceScan;
-use crate::scan::{LogScan, Scan};
-use crate::tables::{Output, Reader, Shape};
-use crate::wanted::Wanted;
+use crate::scan::{LogScan, ScanPlan};
+use crate::tables::{MadeColumn, TableReader, TableShape};
+use crate::wanted::WantedLogs;
 
 /// A table over logs.
 #[derive(Debug)]
 pub(crate) struct LogTable {
     logs: Arc<Logs>,
-    reader: Arc<dyn Reader>,
+    reader: Arc<dyn TableReader>,
     /// Everything it has of them, without any condition.
-    all: Wanted,
+    all: WantedLogs,
     workers: usize,
     /// How a cluster divides the logs; `None`: this process reads them.
     division: Option<Arc<Division>>,
 }
 
 impl LogTable {
-    pub(crate) fn new(logs: Arc<Logs>, reader: Arc<dyn Reader>, all: Wanted, workers: usize) -> Self {
+    pub(crate) fn new(
+        logs: Arc<Logs>,
+        reader: Arc<dyn TableReader>,
+        all: WantedLogs,
+        workers: usize,
+    ) -> Self {
         LogTable { logs, reader, all, workers, division: None }
     }
 
@@ -40,7 +45,7 @@ impl LogTable {
 
     /// The facts that a cluster needs to read the table: the logs, the shape of its rows, the rows it has of the logs,
     /// and how they are divided. `None`: no cluster reads it.
-    pub(crate) fn shipped(&self) -> Option<(&Logs, Shape, &Wanted, &Division)> {
+    pub(crate) fn shipped(&self) -> Option<(&Logs, TableShape, &WantedLogs, &Division)> {
         Some((&self.logs, self.reader.shape(), &self.all, self.division.as_ref()?))
     }
 }
@@ -78,11 +83,11 @@ impl TableProvider for LogTable {
         let schema = self.reader.schema();
         let projection = projection.cloned().unwrap_or_else(|| (0..schema.fields().len()).collect());
         let schema = Arc::new(schema.project(&projection)?);
-        let scan = Scan {
+        let scan = ScanPlan {
             logs: Arc::clone(&self.logs),
             reader: Arc::clone(&self.reader),
             wanted,
-            outputs: projection.into_iter().map(Output::Column).collect(),
+            outputs: projection.into_iter().map(MadeColumn::Column).collect(),
             schema,
             limit,
             workers: self.workers,

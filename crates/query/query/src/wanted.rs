@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use binlogz_archive::format::Key as ArchivedKey;
 use binlogz_archive::format::contents::KeyProbe;
-use binlogz_archive::part::{Run, TableRows};
+use binlogz_archive::part::{BlockRun, TableRows};
 use binlogz_binlog::event::RowsKind;
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::row::TableSchema;
@@ -20,7 +20,7 @@ const SECOND: i64 = 1_000_000;
 
 /// The wanted part of the logs; `None`: everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Wanted {
+pub(crate) struct WantedLogs {
     logs: Option<BTreeSet<String>>,
     databases: Option<BTreeSet<String>>,
     tables: Option<BTreeSet<String>>,
@@ -129,13 +129,13 @@ pub(crate) fn operation(kind: RowsKind) -> &'static str {
     }
 }
 
-impl Wanted {
+impl WantedLogs {
     /// The rows of one table.
     pub(crate) fn of_table(database: &str, table: &str) -> Self {
-        Wanted {
+        WantedLogs {
             databases: Some(BTreeSet::from([database.to_owned()])),
             tables: Some(BTreeSet::from([table.to_owned()])),
-            ..Wanted::default()
+            ..WantedLogs::default()
         }
     }
 
@@ -264,7 +264,8 @@ impl Wanted {
 
     /// Whether it is chosen by nothing but logs, tables and operations.
     pub(crate) fn is_of_tables(&self) -> bool {
-        let Wanted { logs: _, databases: _, tables: _, operations: _, gtids, committed, logged, keys } = self;
+        let WantedLogs { logs: _, databases: _, tables: _, operations: _, gtids, committed, logged, keys } =
+            self;
         let every = Span::default();
         gtids.is_none() && *committed == every && *logged == every && keys.is_empty()
     }
@@ -278,7 +279,7 @@ impl Wanted {
     }
 
     /// Whether a part of an archived log can have the wanted rows. `is_of_rows`: only rows are wanted.
-    pub(crate) fn may_be_in(&self, run: &Run<'_>, is_of_rows: bool, logs: &Logs) -> bool {
+    pub(crate) fn may_be_in(&self, run: &BlockRun<'_>, is_of_rows: bool, logs: &Logs) -> bool {
         if self.gtids.as_ref().is_some_and(|gtids| gtids.is_disjoint(&run.gtids)) {
             return false;
         }
@@ -418,7 +419,7 @@ fn moment(value: &ScalarValue) -> Option<i64> {
     }
 }
 
-impl std::fmt::Display for Wanted {
+impl std::fmt::Display for WantedLogs {
     /// For EXPLAIN.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut parts = Vec::new();

@@ -31,14 +31,14 @@ mod table;
 pub use apply::{ApplyError, LogBytes, ServerLogs};
 pub use cascade::FamilyError;
 pub use choose::{
-    Condition, ConditionError, Direction, Doubt, KeySpan, Operation, Range, Selection, WantedKeys,
+    Condition, ConditionError, Direction, Doubt, KeySpan, Operation, Range, RowSelection, WantedKeys,
 };
 pub use life::{Life, LifeFormat};
 pub use pass::Error;
 pub use past::{
-    DumpPlace, DumpedTable, Forward, LiveTable, Moment, PastError, PastFormat, Touched, TouchedKeys,
+    DumpPlace, DumpedTable, Forward, LiveTable, PastError, PastFormat, TableMoment, TouchedKeys, TouchedRows,
 };
-pub use script::{Applied, ApplyOptions, Form, Script, Summary, TableSummary};
+pub use script::{AppliedChanges, ApplyOptions, Script, ScriptForm, ScriptSummary, TableSummary};
 pub use table::{
     DescribedColumn, DescribedTable, SchemaFile, SchemaFileError, ServerSchemaError, ServerTables, is_server,
     server_schema,

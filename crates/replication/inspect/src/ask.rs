@@ -1,7 +1,7 @@
 //! Queries one server, and distinguishes why a statement has no answer: a right is missing, the server
 //! doesn't know what is asked for, or something else. Only a broken connection ends the examination.
 
-use binlogz_source::wire::result_set::Row;
+use binlogz_source::wire::result_set::ResultRow;
 use binlogz_source::{Connection, Error};
 
 /// Error numbers for a right that the account lacks: database, table, column, global privilege.
@@ -76,13 +76,13 @@ impl TextRow {
 }
 
 /// Asks a server.
-pub(crate) struct Asker<'a> {
+pub(crate) struct ServerAsker<'a> {
     connection: &'a mut Connection,
 }
 
-impl<'a> Asker<'a> {
+impl<'a> ServerAsker<'a> {
     pub(crate) fn new(connection: &'a mut Connection) -> Self {
-        Asker { connection }
+        ServerAsker { connection }
     }
 
     /// Runs a statement that needs `grant`.
@@ -103,7 +103,7 @@ impl<'a> Asker<'a> {
     }
 }
 
-fn text_row(row: Row) -> TextRow {
+fn text_row(row: ResultRow) -> TextRow {
     TextRow(
         row.into_iter()
             .map(|column| column.map(|text| String::from_utf8_lossy(&text).into_owned()))

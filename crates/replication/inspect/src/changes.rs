@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::report::{Change, Finding, Report, ServerReport, Verdict};
+use crate::report::{ChangedRow, Finding, FindingVerdict, InspectReport, ServerReport};
 
 /// The row of a server as a whole.
 const SERVER: &str = "server";
@@ -10,7 +10,7 @@ const SERVER: &str = "server";
 const FIGURES: [&str; 2] = ["binary_log_transaction_compression_stats", "stage_timings"];
 
 /// Changes since `before`. Running figures don't count as a change.
-pub fn changes(before: &Report, now: &Report) -> Vec<Change> {
+pub fn changes(before: &InspectReport, now: &InspectReport) -> Vec<ChangedRow> {
     let mut changes = Vec::new();
     for server in &now.servers {
         match before.servers.iter().find(|other| other.server == server.server) {
@@ -26,7 +26,7 @@ pub fn changes(before: &Report, now: &Report) -> Vec<Change> {
     changes
 }
 
-fn compare(before: &ServerReport, now: &ServerReport, changes: &mut Vec<Change>) {
+fn compare(before: &ServerReport, now: &ServerReport, changes: &mut Vec<ChangedRow>) {
     let (was, is) = (state(before), state(now));
     if was != is {
         changes.push(change(now, SERVER, None, Some((&was, before.verdict)), Some((&is, now.verdict))));
@@ -72,10 +72,10 @@ fn change(
     server: &ServerReport,
     what: &str,
     subject: Option<&str>,
-    before: Option<(&str, Verdict)>,
-    now: Option<(&str, Verdict)>,
-) -> Change {
-    Change {
+    before: Option<(&str, FindingVerdict)>,
+    now: Option<(&str, FindingVerdict)>,
+) -> ChangedRow {
+    ChangedRow {
         server: server.server.clone(),
         what: what.to_owned(),
         subject: subject.map(str::to_owned),
@@ -90,9 +90,9 @@ fn change(
 mod tests {
     use super::*;
 
-    fn report(findings: Vec<Finding>) -> Report {
+    fn report(findings: Vec<Finding>) -> InspectReport {
         let server = ServerReport { error: None, findings, ..ServerReport::failed("db1", "") };
-        Report::new(vec![server])
+        InspectReport::new(vec![server])
     }
 
     #[test]
@@ -103,7 +103,7 @@ mod tests {
             Finding::ok("consumer", "a replica").of("r1"),
         ]);
         let now = report(vec![
-            Finding::new("binlog_format", "MIXED", Verdict::Warn, ""),
+            Finding::new("binlog_format", "MIXED", FindingVerdict::Warn, ""),
             Finding::ok("stage_timings", "2"),
             Finding::ok("consumer", "a client").of("c1"),
         ]);
@@ -132,10 +132,10 @@ mod tests {
 
     #[test]
     fn servers_come_and_go() {
-        let (some, none) = (report(Vec::new()), Report::new(Vec::new()));
+        let (some, none) = (report(Vec::new()), InspectReport::new(Vec::new()));
         assert_eq!(changes(&none, &some).len(), 1);
         assert_eq!(changes(&some, &none)[0].now, None);
-        let failed = Report::new(vec![ServerReport::failed("db1", "gone")]);
+        let failed = InspectReport::new(vec![ServerReport::failed("db1", "gone")]);
         assert_eq!(changes(&some, &failed)[0].now.as_deref(), Some("gone"));
     }
 }

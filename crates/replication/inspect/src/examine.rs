@@ -2,11 +2,11 @@
 
 use binlogz_source::{ConnectOptions, Connection, Error};
 
-use crate::facts::Facts;
+use crate::facts::ServerFacts;
 use crate::findings::findings;
 use crate::knowledge::Knowledge;
 use crate::plan::plan;
-use crate::report::{ServerReport, Verdict};
+use crate::report::{FindingVerdict, ServerReport};
 
 /// Examines the server called `name`; the plan has this level, or the one that is set there. A server that can't be examined gives a report with an error.
 pub fn examine(
@@ -15,14 +15,14 @@ pub fn examine(
     knowledge: &Knowledge,
     level: Option<u8>,
 ) -> ServerReport {
-    let gathered = Connection::open(options).and_then(|mut connection| Facts::gather(&mut connection));
+    let gathered = Connection::open(options).and_then(|mut connection| ServerFacts::gather(&mut connection));
     match gathered {
         Ok(facts) => judge(name, &facts, knowledge, level),
         Err(error) => ServerReport::failed(name, one_line(&error, &options.server())),
     }
 }
 
-fn judge(name: &str, facts: &Facts, knowledge: &Knowledge, level: Option<u8>) -> ServerReport {
+fn judge(name: &str, facts: &ServerFacts, knowledge: &Knowledge, level: Option<u8>) -> ServerReport {
     let (findings, safe) = findings(facts, knowledge);
     // Without the feature there is nothing to plan.
     let plan = if findings.len() > 1 { plan(facts, &findings, level) } else { Vec::new() };
@@ -32,7 +32,7 @@ fn judge(name: &str, facts: &Facts, knowledge: &Knowledge, level: Option<u8>) ->
         server_uuid: facts.settings.get(&["server_uuid"]).map(str::to_owned),
         version: Some(facts.version_text.clone()),
         safe,
-        verdict: findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Ok),
+        verdict: findings.iter().map(|finding| finding.verdict).max().unwrap_or(FindingVerdict::Ok),
         findings,
         plan,
         estimate: None,

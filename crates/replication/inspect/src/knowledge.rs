@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::facts::Consumer;
+use crate::facts::BinlogClient;
 use crate::report::Reads;
 use crate::version::{Version, VersionRange};
 
@@ -77,7 +77,7 @@ pub(crate) struct ServerBug {
 
 /// A client's identity, once it is known.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Identity<'a> {
+pub(crate) struct ClientIdentity<'a> {
     pub(crate) name: &'a str,
     pub(crate) version: Option<String>,
     /// Whether only the account or the address identified it.
@@ -137,7 +137,7 @@ impl Knowledge {
     }
 
     /// The identity of a client; `None` if nothing fits.
-    pub(crate) fn identify(&self, consumer: &Consumer) -> Option<Identity<'_>> {
+    pub(crate) fn identify(&self, consumer: &BinlogClient) -> Option<ClientIdentity<'_>> {
         let known = self.consumers.iter().find(|known| known.fits(consumer))?;
         let told = known.version_of.as_ref().and_then(|name| consumer.attributes.get(name));
         let version = known.version_is.as_ref().or(told).cloned();
@@ -145,7 +145,7 @@ impl Knowledge {
         let behaviours = self.versions(known).unwrap_or_default();
         let behaviour = behaviours.iter().find(|behaviour| behaviour.applies(number.as_ref()));
         let is_by_account = known.matches.keys().all(|name| matches!(name.as_str(), "user" | "host"));
-        Some(Identity { name: &known.name, version, is_by_account, behaviour })
+        Some(ClientIdentity { name: &known.name, version, is_by_account, behaviour })
     }
 
     /// The bugs that a release of MySQL has.
@@ -165,7 +165,7 @@ impl Behaviour {
 }
 
 impl KnownConsumer {
-    fn fits(&self, consumer: &Consumer) -> bool {
+    fn fits(&self, consumer: &BinlogClient) -> bool {
         !self.matches.is_empty()
             && self.matches.iter().all(|(name, pattern)| fits(pattern, consumer.trait_of(name)))
     }
@@ -191,9 +191,13 @@ mod tests {
 
     use super::*;
 
-    fn consumer(attributes: &[(&str, &str)]) -> Consumer {
+    fn consumer(attributes: &[(&str, &str)]) -> BinlogClient {
         let attributes = attributes.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Consumer { user: Some("repl".into()), attributes: attributes.collect(), ..Consumer::default() }
+        BinlogClient {
+            user: Some("repl".into()),
+            attributes: attributes.collect(),
+            ..BinlogClient::default()
+        }
     }
 
     fn told(knowledge: &Knowledge, attributes: &[(&str, &str)]) -> (String, Option<Reads>) {

@@ -31,7 +31,8 @@ pub use changes::changes;
 pub use examine::examine;
 pub use knowledge::{Knowledge, KnowledgeError};
 pub use report::{
-    Answer, Change, ConsumerFinding, Estimate, Finding, PlanStep, Reads, Report, ServerReport, Verdict,
+    ChangedRow, CompressionAnswer, ConsumerFinding, Finding, FindingVerdict, InspectReport, PlanStep, Reads,
+    SavingsEstimate, ServerReport,
 };
 pub use text::write_text;
 pub use version::Version;

@@ -6,14 +6,14 @@ use binlogz_figures::counted;
 use binlogz_payload::ServerGeneration;
 use binlogz_payload::switch::{self, COMPRESSION, LEVEL, NEXT_FILE, RESTART_APPLIER, STATISTICS};
 
-use crate::facts::{Facts, HolderKind, Settings};
-use crate::report::{ConsumerFinding, Finding, PlanStep, Reads, Verdict};
+use crate::facts::{GlobalSettings, HolderKind, ServerFacts};
+use crate::report::{ConsumerFinding, Finding, FindingVerdict, PlanStep, Reads};
 
 /// The server's default level, which costs little.
 const LEVEL_DEFAULT: u32 = 3;
 
 /// The plan of a server that has the feature.
-pub(crate) fn plan(facts: &Facts, findings: &[Finding], level: Option<u8>) -> Vec<PlanStep> {
+pub(crate) fn plan(facts: &ServerFacts, findings: &[Finding], level: Option<u8>) -> Vec<PlanStep> {
     let consumers: Vec<_> = findings.iter().filter_map(|finding| finding.consumer.as_ref()).collect();
     let is_on = facts.settings.is_on(&[COMPRESSION]);
     let mut steps = Vec::new();
@@ -39,7 +39,7 @@ fn before(findings: &[Finding]) -> Option<PlanStep> {
                 consumer.name,
                 finding.remedy
             )),
-            (None, Some(_)) if finding.what == "consumers" && finding.verdict > Verdict::Warn => {
+            (None, Some(_)) if finding.what == "consumers" && finding.verdict > FindingVerdict::Warn => {
                 lines.push(format!("-- {}", finding.remedy))
             }
             _ => {}
@@ -74,7 +74,7 @@ fn replicas_first(consumers: &[&ConsumerFinding]) -> Option<PlanStep> {
     })
 }
 
-fn turn_on(facts: &Facts, level: Option<u8>) -> PlanStep {
+fn turn_on(facts: &ServerFacts, level: Option<u8>) -> PlanStep {
     let mut lines = switch_on(&facts.settings, facts.generation(), level);
     if is_replica(facts) {
         lines.push(RESTART_APPLIER.to_owned());
@@ -82,7 +82,7 @@ fn turn_on(facts: &Facts, level: Option<u8>) -> PlanStep {
     PlanStep { title: "then this server".to_owned(), lines }
 }
 
-fn switch_on(settings: &Settings, generation: ServerGeneration, level: Option<u8>) -> Vec<String> {
+fn switch_on(settings: &GlobalSettings, generation: ServerGeneration, level: Option<u8>) -> Vec<String> {
     let level = level.map(u64::from).or_else(|| settings.number(&[LEVEL]));
     let level = level.unwrap_or(u64::from(LEVEL_DEFAULT));
     match generation.only_level() {
@@ -94,12 +94,12 @@ fn switch_on(settings: &Settings, generation: ServerGeneration, level: Option<u8
     }
 }
 
-fn is_replica(facts: &Facts) -> bool {
+fn is_replica(facts: &ServerFacts) -> bool {
     facts.channels.known().is_some_and(|channels| !channels.is_empty())
 }
 
 /// Threads that continue writing as before until they reconnect.
-fn recycle(facts: &Facts) -> PlanStep {
+fn recycle(facts: &ServerFacts) -> PlanStep {
     let mut lines = Vec::new();
     match facts.holders.known() {
         Some(holders) => {
@@ -129,7 +129,7 @@ fn recycle(facts: &Facts) -> PlanStep {
     PlanStep { title: "recycle connection pools until this is empty".to_owned(), lines }
 }
 
-fn watch(facts: &Facts) -> PlanStep {
+fn watch(facts: &ServerFacts) -> PlanStep {
     let mut lines = vec![
         STATISTICS.to_owned(),
         "SELECT EVENT_NAME, COUNT_STAR, SUM_TIMER_WAIT / 1e12 AS seconds \
@@ -146,7 +146,7 @@ fn watch(facts: &Facts) -> PlanStep {
     PlanStep { title: "watch".to_owned(), lines }
 }
 
-fn back(facts: &Facts, consumers: &[&ConsumerFinding]) -> PlanStep {
+fn back(facts: &ServerFacts, consumers: &[&ConsumerFinding]) -> PlanStep {
     let mut lines = vec![switch::turn_off()];
     if is_replica(facts) || consumers.iter().any(|consumer| consumer.server_uuid.is_some()) {
         lines.push(format!("{RESTART_APPLIER} -- on every replica that has it on"));
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_level_is_set_only_where_it_has_an_effect() {
-        let settings = Settings::of(&[(LEVEL, "6")]);
+        let settings = GlobalSettings::of(&[(LEVEL, "6")]);
         let on = "SET PERSIST binlog_transaction_compression = ON;";
         let lines = switch_on(&settings, ServerGeneration::Sized, None);
         assert_eq!(lines, ["SET PERSIST binlog_transaction_compression_level_zstd = 6;", on]);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// How a finding is judged; the last is the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum FindingVerdict {
     /// Nothing to do.
     Ok,
     /// Should be known before compression is turned on.
@@ -17,14 +17,14 @@ pub enum Verdict {
     Bad,
 }
 
-impl Verdict {
+impl FindingVerdict {
     /// The verdict as one word.
     pub fn name(self) -> &'static str {
         match self {
-            Verdict::Ok => "ok",
-            Verdict::Warn => "warn",
-            Verdict::Unknown => "unknown",
-            Verdict::Bad => "bad",
+            FindingVerdict::Ok => "ok",
+            FindingVerdict::Warn => "warn",
+            FindingVerdict::Unknown => "unknown",
+            FindingVerdict::Bad => "bad",
         }
     }
 }
@@ -51,7 +51,7 @@ pub struct Finding {
     /// The finding.
     pub found: String,
     /// How serious the row is.
-    pub verdict: Verdict,
+    pub verdict: FindingVerdict,
     /// The remedy; empty if none is needed.
     pub remedy: String,
     /// The right that is missing to tell, as written after GRANT.
@@ -64,7 +64,7 @@ impl Finding {
     pub(crate) fn new(
         what: &str,
         found: impl Into<String>,
-        verdict: Verdict,
+        verdict: FindingVerdict,
         remedy: impl Into<String>,
     ) -> Self {
         Finding {
@@ -79,13 +79,13 @@ impl Finding {
     }
 
     pub(crate) fn ok(what: &str, found: impl Into<String>) -> Self {
-        Finding::new(what, found, Verdict::Ok, "")
+        Finding::new(what, found, FindingVerdict::Ok, "")
     }
 
     /// Nothing could be found, for lack of a right.
     pub(crate) fn not_granted(what: &str, grant: &str) -> Self {
         let remedy = format!("GRANT {grant} TO the account that asks");
-        let finding = Finding::new(what, "not visible to this account", Verdict::Unknown, remedy);
+        let finding = Finding::new(what, "not visible to this account", FindingVerdict::Unknown, remedy);
         Finding { missing_grant: Some(grant.to_owned()), ..finding }
     }
 
@@ -153,17 +153,17 @@ pub struct ServerReport {
     /// Whether compression can be turned on without breaking a consumer, as far as all is known.
     pub safe: bool,
     /// The worst of the findings; `bad` for a server that could not be looked at.
-    pub verdict: Verdict,
+    pub verdict: FindingVerdict,
     /// In a fixed order.
     pub findings: Vec<Finding>,
     /// The way to turn it on, and back.
     pub plan: Vec<PlanStep>,
     /// The savings of compressing there, if they were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub estimate: Option<Estimate>,
+    pub estimate: Option<SavingsEstimate>,
     /// Whether to turn it on, if that was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answer: Option<Answer>,
+    pub answer: Option<CompressionAnswer>,
 }
 
 impl ServerReport {
@@ -175,7 +175,7 @@ impl ServerReport {
             server_uuid: None,
             version: None,
             safe: false,
-            verdict: Verdict::Bad,
+            verdict: FindingVerdict::Bad,
             findings: Vec::new(),
             plan: Vec::new(),
             estimate: None,
@@ -191,7 +191,7 @@ impl ServerReport {
 
 /// Savings and costs of compressing, as measured on the server's own logs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Estimate {
+pub struct SavingsEstimate {
     /// `turn_on`, `try_on_replica`, `leave_off`, `compress_off_source` or `cant_tell`.
     pub verdict: String,
     /// The verdict in words for people.
@@ -207,7 +207,7 @@ pub struct Estimate {
 /// Whether compression can be turned on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum CompressionAnswer {
     /// It saves something, and breaks nobody who is connected.
     Yes,
     /// It is on.
@@ -220,22 +220,22 @@ pub enum Answer {
     CantTell,
 }
 
-impl Answer {
+impl CompressionAnswer {
     /// For people.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Answer::Yes => "yes",
-            Answer::OnAlready => "it is on",
-            Answer::NotYet => "not yet",
-            Answer::No => "no",
-            Answer::CantTell => "can't tell",
+            CompressionAnswer::Yes => "yes",
+            CompressionAnswer::OnAlready => "it is on",
+            CompressionAnswer::NotYet => "not yet",
+            CompressionAnswer::No => "no",
+            CompressionAnswer::CantTell => "can't tell",
         }
     }
 }
 
 /// A row that changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
+pub struct ChangedRow {
     /// The server, as it was named.
     pub server: String,
     /// The row.
@@ -247,32 +247,32 @@ pub struct Change {
     /// The finding now; `None`: the row is gone.
     pub now: Option<String>,
     /// How serious the row was before.
-    pub verdict_before: Option<Verdict>,
+    pub verdict_before: Option<FindingVerdict>,
     /// How serious the row is now.
-    pub verdict_now: Option<Verdict>,
+    pub verdict_now: Option<FindingVerdict>,
 }
 
 /// The report about all servers that were examined.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct InspectReport {
     /// The version of this document.
     pub format: u32,
     /// The worst first.
     pub servers: Vec<ServerReport>,
     /// Changes since an earlier report, where one was given.
-    pub changes: Option<Vec<Change>>,
+    pub changes: Option<Vec<ChangedRow>>,
 }
 
 /// The version of the document that is written.
 const FORMAT: u32 = 1;
 
-impl Report {
+impl InspectReport {
     /// A report of these servers, the worst first: servers that failed, then unsafe ones, then by verdict; otherwise in
     /// the order in which they were named.
     pub fn new(mut servers: Vec<ServerReport>) -> Self {
         servers
             .sort_by_key(|server| (server.error.is_none(), server.safe, std::cmp::Reverse(server.verdict)));
-        Report { format: FORMAT, servers, changes: None }
+        InspectReport { format: FORMAT, servers, changes: None }
     }
 
     /// Reads a report that was saved.
@@ -281,7 +281,7 @@ impl Report {
     ///
     /// It is none, or of a newer version.
     pub fn from_json(text: &str) -> Result<Self, String> {
-        let report: Report =
+        let report: InspectReport =
             serde_json::from_str(text).map_err(|error| format!("is no report of doctor: {error}"))?;
         match report.format {
             FORMAT => Ok(report),

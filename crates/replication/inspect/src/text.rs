@@ -6,7 +6,9 @@ use binlogz_binlog::printable;
 
 use crate::answer::answer;
 use crate::findings::NOBODY;
-use crate::report::{Change, ConsumerFinding, Finding, Reads, Report, ServerReport, Verdict};
+use crate::report::{
+    ChangedRow, ConsumerFinding, Finding, FindingVerdict, InspectReport, Reads, ServerReport,
+};
 
 /// Where lines are broken at the latest: longer ones read badly.
 const WIDTH_MAX: usize = 100;
@@ -18,7 +20,7 @@ const NAME_WIDTH_MAX: usize = 30;
 /// # Errors
 ///
 /// An error from `out`.
-pub fn write_text(report: &Report, width: Option<usize>, out: &mut impl Write) -> io::Result<()> {
+pub fn write_text(report: &InspectReport, width: Option<usize>, out: &mut impl Write) -> io::Result<()> {
     let columns = width.map_or(WIDTH_MAX, |width| width.min(WIDTH_MAX));
     if report.servers.len() > 1 {
         fleet(&report.servers, out)?;
@@ -67,15 +69,19 @@ fn headline(server: &ServerReport) -> String {
     if let Some(error) = &server.error {
         return error.clone();
     }
-    if let Some(version) =
-        server.findings.iter().find(|finding| finding.what == "version" && finding.verdict > Verdict::Warn)
+    if let Some(version) = server
+        .findings
+        .iter()
+        .find(|finding| finding.what == "version" && finding.verdict > FindingVerdict::Warn)
     {
         return format!("is not possible: {}", version.found);
     }
     let count = |reads| server.consumers().filter(|consumer| consumer.reads == reads).count();
     let (yes, no, unknown) = (count(Reads::Yes), count(Reads::No), count(Reads::Unknown));
-    let hidden =
-        server.findings.iter().any(|finding| finding.what == "consumers" && finding.verdict > Verdict::Warn);
+    let hidden = server
+        .findings
+        .iter()
+        .any(|finding| finding.what == "consumers" && finding.verdict > FindingVerdict::Warn);
     let consumers = match yes {
         1 => format!("1 consumer reads it, {no} don't, {unknown} unknown"),
         _ => format!("{yes} consumers read it, {no} don't, {unknown} unknown"),
@@ -162,14 +168,14 @@ fn row(finding: &Finding, (width, columns): (usize, usize), out: &mut impl Write
     Ok(())
 }
 
-fn write_changes(changes: &[Change], columns: usize, out: &mut impl Write) -> io::Result<()> {
+fn write_changes(changes: &[ChangedRow], columns: usize, out: &mut impl Write) -> io::Result<()> {
     if changes.is_empty() {
         return writeln!(out, "Nothing changed since the baseline.");
     }
     writeln!(out, "Changed since the baseline:")?;
     for change in changes {
         let subject = change.subject.as_deref().map(|subject| format!(" {subject}")).unwrap_or_default();
-        let side = |found: &Option<String>, verdict: Option<Verdict>| match (found, verdict) {
+        let side = |found: &Option<String>, verdict: Option<FindingVerdict>| match (found, verdict) {
             (Some(found), Some(verdict)) => format!("{}: {found}", verdict.name()),
             _ => "not there".to_owned(),
         };
@@ -201,16 +207,17 @@ mod tests {
     #[test]
     fn long_findings_are_wrapped_and_control_characters_shown() {
         let remedy = "word ".repeat(30);
-        let finding = Finding::new("row", "a\u{1b}[31m", Verdict::Warn, remedy.trim_end());
+        let finding = Finding::new("row", "a\u{1b}[31m", FindingVerdict::Warn, remedy.trim_end());
         let server = ServerReport {
             error: None,
             findings: vec![finding],
             version: Some("9.7.4".into()),
-            verdict: Verdict::Warn,
+            verdict: FindingVerdict::Warn,
             ..ServerReport::failed("db1", "")
         };
         let mut out = Vec::new();
-        write_text(&Report::new(vec![server, ServerReport::failed("db2", "gone")]), None, &mut out).unwrap();
+        write_text(&InspectReport::new(vec![server, ServerReport::failed("db2", "gone")]), None, &mut out)
+            .unwrap();
         let text = String::from_utf8(out).unwrap();
         let expected = "server  verdict  turning compression on
 db2     bad      gone

@@ -57,12 +57,12 @@ pub use housekeeping::scrub::{ScrubOptions, ScrubStatus};
 pub use log::brought_back::BringBack;
 pub use log::syncing::SyncPolicy;
 pub use options::{ListenTls, RelayOptions, ServeOptions, ServedLogs, SourceOptions};
-pub use rates::{RateStatus, Rates, RatesStatus};
+pub use rates::{ByteRates, RateStatus, RatesStatus};
 pub use receive::control::Phase;
 pub use receive::source_status::SourceStatus;
 pub use receive::start::StartAt;
-pub use receive::storing::Storing;
-pub use relay::{Relay, Reloaded, Running};
+pub use receive::storing::StoredForm;
+pub use relay::{Relay, ReloadResult, RunningRelay};
 pub use replicas::acknowledgements::WaitForReplicas;
 pub use serve::accounts::AccountOptions;
 pub use serve::admission::Limits;
@@ -70,9 +70,9 @@ pub use serve::upstream::ForwardOptions;
 pub use sources::SourceChanges;
 pub use telemetry::duties::DutyStatus;
 pub use telemetry::meters::RememberedError;
-pub use watch::http::{HttpAnswer, HttpOptions, Request, serve_pages};
+pub use watch::http::{HttpAnswer, HttpOptions, HttpRequest, serve_pages};
 pub use watch::relay_status::{NamedStatus, RelayStatus};
 pub use watch::status::{
-    ArchiveStatus, Bytes, Clients, LineageOrigin, LineageState, LineageStatus, LogPosition, LogStatus,
-    ReplicaStatus, Status,
+    ArchiveStatus, LineageOrigin, LineageState, LineageStatus, LogPosition, LogStatus, ReplicaStatus,
+    SourceReport, StatusBytes, StatusClients,
 };

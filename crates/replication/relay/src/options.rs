@@ -15,11 +15,11 @@ use crate::housekeeping::retention::Retention;
 use crate::housekeeping::scrub::ScrubOptions;
 use crate::log::brought_back::BringBack;
 use crate::log::syncing::SyncPolicy;
-use crate::rates::Rates;
+use crate::rates::ByteRates;
 use crate::receive::start::StartAt;
-use crate::receive::storing::Storing;
+use crate::receive::storing::StoredForm;
 use crate::replicas::acknowledgements::WaitForReplicas;
-use crate::serve::accounts::{AccountOptions, Accounts};
+use crate::serve::accounts::{AccountOptions, RelayAccounts};
 use crate::serve::admission::Limits;
 use crate::serve::transport::ServerTls;
 use crate::serve::upstream::ForwardOptions;
@@ -52,7 +52,7 @@ pub struct RelayOptions {
     /// Whether statements that the relay does not answer itself are forwarded to the source, and how.
     pub forward: Option<ForwardOptions>,
     /// Bytes a second of all sources together.
-    pub rates: Rates,
+    pub rates: ByteRates,
 }
 
 /// One source of the relay: whom it follows, and how its log is kept.
@@ -69,7 +69,7 @@ pub struct SourceOptions {
     /// The form for a client that names no file.
     pub form: FormPolicy,
     /// How received transactions are stored.
-    pub storing: Storing,
+    pub storing: StoredForm,
     /// A file of the uncompressed form ends once its transactions have this many bytes. A log keeps the value with
     /// which it began, since coordinates depend on it.
     pub uncompressed_file_size: u64,
@@ -97,7 +97,7 @@ pub struct SourceOptions {
     /// How many of the relay's replicas its own acknowledgements wait for.
     pub wait_for_replicas: WaitForReplicas,
     /// Bytes a second of this source.
-    pub rates: Rates,
+    pub rates: ByteRates,
     /// How fast closed files are read to find damage.
     pub scrub: ScrubOptions,
 }
@@ -171,7 +171,7 @@ impl RelayOptions {
             listen_native_password: true,
             listen_semi_sync: false,
             forward: None,
-            rates: Rates::default(),
+            rates: ByteRates::default(),
         }
     }
 
@@ -218,7 +218,7 @@ impl SourceOptions {
             listen: None,
             directory,
             form: FormPolicy::Auto,
-            storing: Storing::Received,
+            storing: StoredForm::Received,
             uncompressed_file_size: SourceOptions::UNCOMPRESSED_FILE_SIZE,
             start: StartAt::default(),
             seed: Vec::new(),
@@ -231,7 +231,7 @@ impl SourceOptions {
             server_id: None,
             semi_sync: false,
             wait_for_replicas: WaitForReplicas::default(),
-            rates: Rates::default(),
+            rates: ByteRates::default(),
             scrub: ScrubOptions::default(),
         }
     }
@@ -266,7 +266,7 @@ impl RelayOptions {
     }
 
     /// The accounts that may log in, and the given certificate that they are shown.
-    pub(crate) fn resolve(&self) -> Result<(Accounts, Option<ServerTls>)> {
+    pub(crate) fn resolve(&self) -> Result<(RelayAccounts, Option<ServerTls>)> {
         if self.sources.is_empty() {
             return Err(Error::Refused("there is no source to follow".into()));
         }
@@ -294,7 +294,7 @@ impl RelayOptions {
             ListenTls::Files { certificate, key } => Some(ServerTls::read(certificate, key)?),
             ListenTls::Off | ListenTls::Own => None,
         };
-        Ok((Accounts::new(accounts)?, tls))
+        Ok((RelayAccounts::new(accounts)?, tls))
     }
 
     /// The accounts that the relay has at its sources. Each may read the source that it belongs to, or any if several

@@ -27,14 +27,14 @@ const RECENT: Duration = Duration::from_secs(5);
 
 /// Bytes a second at most; `None`: any number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Rates {
+pub struct ByteRates {
     /// For events from the source.
     pub receive: Option<NonZeroU64>,
     /// For bytes of files that are read for the archive.
     pub archive: Option<NonZeroU64>,
 }
 
-impl Rates {
+impl ByteRates {
     /// The lowest rate. With less a server might give up before one of its writes is taken (`net_write_timeout` is 60 s).
     pub const MIN: u64 = 16 << 10;
 }
@@ -218,14 +218,14 @@ pub(crate) struct Throttles {
 }
 
 impl Throttles {
-    pub(crate) fn new(rates: Rates, shared: &SharedRates) -> Arc<Throttles> {
+    pub(crate) fn new(rates: ByteRates, shared: &SharedRates) -> Arc<Throttles> {
         Arc::new(Throttles {
             receive: Throttle::new(rates.receive, &shared.receive),
             archive: Throttle::new(rates.archive, &shared.archive),
         })
     }
 
-    pub(crate) fn set(&self, rates: Rates) {
+    pub(crate) fn set(&self, rates: ByteRates) {
         self.receive.own.set(rates.receive);
         self.archive.own.set(rates.archive);
     }
@@ -243,7 +243,7 @@ pub(crate) struct SharedRates {
 }
 
 impl SharedRates {
-    pub(crate) fn set(&self, rates: Rates) {
+    pub(crate) fn set(&self, rates: ByteRates) {
         self.receive.set(rates.receive);
         self.archive.set(rates.archive);
     }
@@ -354,11 +354,11 @@ mod tests {
     fn a_source_waits_for_its_own_limit_and_the_shared_one() {
         let shared = SharedRates::default();
         let [one, two] = [rate(1 << 30), None].map(|receive| {
-            let rates = Rates { receive, archive: None };
+            let rates = ByteRates { receive, archive: None };
             Throttles::new(rates, &shared)
         });
         assert!(one.receive.take(1000).is_none() && two.receive.take(1 << 40).is_none());
-        shared.set(Rates { receive: rate(1000), archive: None });
+        shared.set(ByteRates { receive: rate(1000), archive: None });
         let (first, second) = (one.receive.take(2000).unwrap(), two.receive.take(2000).unwrap());
         let slept = std::cell::Cell::new(Duration::ZERO);
         // A sleep that ends at once, and says to go on twice.
@@ -376,7 +376,7 @@ mod tests {
                 && !two.status().receive.is_waiting
                 && one.archive.take(1 << 40).is_none()
         );
-        two.set(Rates { receive: rate(1), archive: rate(1) });
+        two.set(ByteRates { receive: rate(1), archive: rate(1) });
         assert!(two.archive.take(1 << 20).is_some());
     }
 }

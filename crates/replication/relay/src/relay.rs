@@ -11,16 +11,16 @@ use crate::lock::lock;
 use crate::log::disk::Directory;
 use crate::options::{ListenTls, RelayOptions, ServeOptions};
 use crate::rates::SharedRates;
-use crate::serve::accounts::Accounts;
+use crate::serve::accounts::RelayAccounts;
 use crate::serve::admission::Gate;
 use crate::serve::door::{Door, DoorOptions};
-use crate::serve::listeners::{Listener, Listeners};
+use crate::serve::listeners::{ClientListener, Listeners};
 use crate::serve::transport::ServerTls;
 use crate::serve::{own_certificate, server};
-use crate::source::{Common, Source};
-use crate::sources::{SourceChanges, Sources};
+use crate::source::{Common, RelaySource};
+use crate::sources::{RelaySources, SourceChanges};
 use crate::telemetry::{Telemetry, complain, duties, say};
-use crate::watch::{Watch, http};
+use crate::watch::{WatchedRelay, http};
 
 /// State that the sources of a relay share.
 pub struct Relay {
@@ -28,14 +28,14 @@ pub struct Relay {
     options: Mutex<RelayOptions>,
     telemetry: Arc<Telemetry>,
     door: Arc<Door>,
-    watch: Arc<Watch>,
-    sources: Arc<Sources>,
+    watch: Arc<WatchedRelay>,
+    sources: Arc<RelaySources>,
     address: SocketAddr,
 }
 
 /// The result of a new configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Reloaded {
+pub struct ReloadResult {
     /// The changes to the sources.
     pub sources: SourceChanges,
     /// Whether other accounts may log in, or with other rights.
@@ -54,7 +54,7 @@ impl Relay {
     ///
     /// We can't listen on the relay's address, or an account has no password. Of an only source: its directory is in use
     /// or damaged; or nothing is stored yet, and the source is a server that can't be followed.
-    pub fn start(options: RelayOptions) -> Result<Running> {
+    pub fn start(options: RelayOptions) -> Result<RunningRelay> {
         Relay::begin(options)
     }
 
@@ -63,18 +63,18 @@ impl Relay {
     /// # Errors
     ///
     /// As [`Relay::start`].
-    pub fn serve(options: ServeOptions) -> Result<Running> {
+    pub fn serve(options: ServeOptions) -> Result<RunningRelay> {
         Relay::begin(RelayOptions::from(options))
     }
 
-    fn begin(options: RelayOptions) -> Result<Running> {
+    fn begin(options: RelayOptions) -> Result<RunningRelay> {
         let (accounts, tls) = options.resolve()?;
         let telemetry = Arc::new(Telemetry::new(""));
         let common = Common::of(&options);
         let only = match options.sources.as_slice() {
             [source] if options.has_only_source() => {
                 let disk = Arc::new(Directory(source.directory.clone()));
-                let source = Source::open(source.clone(), disk, Arc::clone(&telemetry), common.clone())?;
+                let source = RelaySource::open(source.clone(), disk, Arc::clone(&telemetry), common.clone())?;
                 if source.options.closed.is_none() {
                     source.check_product()?;
                 }
@@ -88,7 +88,7 @@ impl Relay {
             }
         };
         let tls = shown_certificate(&options, tls, &telemetry)?;
-        let listener = Arc::new(Listener::open(options.listen, None)?);
+        let listener = Arc::new(ClientListener::open(options.listen, None)?);
         let relay = Relay::new(options, telemetry, common, (accounts, tls), &listener)?;
         relay.run(only, &listener)
     }
@@ -97,8 +97,8 @@ impl Relay {
         options: RelayOptions,
         telemetry: Arc<Telemetry>,
         common: Common,
-        (accounts, tls): (Accounts, Option<ServerTls>),
-        listener: &Arc<Listener>,
+        (accounts, tls): (RelayAccounts, Option<ServerTls>),
+        listener: &Arc<ClientListener>,
     ) -> Result<Arc<Relay>> {
         let in_door = DoorOptions {
             tls,
@@ -109,14 +109,14 @@ impl Relay {
         let listeners = Listeners::new(vec![Arc::clone(listener)])?;
         let door = Arc::new(Door::new(Arc::clone(&telemetry), listeners, gate, accounts, in_door)?);
         let conversions = Arc::clone(&common.conversions);
-        let watch = Arc::new(Watch::new(Arc::clone(&door), conversions, options.http.clone()));
-        let sources = Sources::new(common, Arc::clone(listener), Arc::clone(&door), Arc::clone(&watch));
+        let watch = Arc::new(WatchedRelay::new(Arc::clone(&door), conversions, options.http.clone()));
+        let sources = RelaySources::new(common, Arc::clone(listener), Arc::clone(&door), Arc::clone(&watch));
         let (options, address) = (Mutex::new(options), listener.address);
         Ok(Arc::new(Relay { options, telemetry, door, watch, sources, address }))
     }
 
     /// Starts the threads.
-    fn run(self: Arc<Self>, only: Option<Source>, listener: &Listener) -> Result<Running> {
+    fn run(self: Arc<Self>, only: Option<RelaySource>, listener: &ClientListener) -> Result<RunningRelay> {
         let http = lock(&self.options).http.clone();
         let http = http.map(|http| listen(http.address)).transpose()?;
         say!(self.telemetry, &format!("listening on {}", listener.address));
@@ -135,7 +135,7 @@ impl Relay {
         }
         self.take_up(duties::DEPARTURES, |relay| relay.notice_departures())?;
         let accepting = self.take_up(duties::ACCEPT, |relay| server::accept(&relay.door))?;
-        Ok(Running { relay: self, accepting })
+        Ok(RunningRelay { relay: self, accepting })
     }
 
     /// Notices clients that leave, for ever.
@@ -170,7 +170,7 @@ impl Relay {
     /// # Errors
     ///
     /// The configuration is wrong; nothing was changed then.
-    pub fn reload(&self, new: RelayOptions) -> Result<Reloaded> {
+    pub fn reload(&self, new: RelayOptions) -> Result<ReloadResult> {
         let (accounts, _) = new.resolve()?;
         // Held to the end: one after the other.
         let mut options = lock(&self.options);
@@ -179,7 +179,8 @@ impl Relay {
                 "a relay with a [source] and one with [[source]] tables are not the same: restart it".into(),
             ));
         }
-        let mut reloaded = Reloaded { after_restart: options.differences(&new), ..Reloaded::default() };
+        let mut reloaded =
+            ReloadResult { after_restart: options.differences(&new), ..ReloadResult::default() };
         reloaded.accounts = options.accounts != new.accounts;
         let rates = |options: &RelayOptions| {
             let of = options.sources.iter().map(|source| (source.name.clone(), source.rates));
@@ -265,18 +266,18 @@ impl std::fmt::Debug for Relay {
 
 /// A relay at work.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningRelay {
     relay: Arc<Relay>,
     accepting: thread::JoinHandle<()>,
 }
 
-impl Running {
+impl RunningRelay {
     /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.relay.address
     }
 
-    /// The relay, which takes a new configuration while [`Running::join`] waits.
+    /// The relay, which takes a new configuration while [`RunningRelay::join`] waits.
     pub fn relay(&self) -> Arc<Relay> {
         Arc::clone(&self.relay)
     }

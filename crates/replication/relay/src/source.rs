@@ -17,10 +17,10 @@ use crate::housekeeping::{Housekeeping, archiving, retention, scrub};
 use crate::lock::lock;
 use crate::log::brought_back::BroughtBack;
 use crate::log::disk::Disk;
-use crate::log::lineages::{Lineage, Lineages};
-use crate::log::syncing::Unsynced;
+use crate::log::lineages::{LineageLog, Lineages};
+use crate::log::syncing::UnsyncedRange;
 use crate::options::SourceOptions;
-use crate::rates::{Rates, SharedRates, Throttles};
+use crate::rates::{ByteRates, SharedRates, Throttles};
 use crate::receive::control::Control;
 use crate::receive::intake::Intake;
 use crate::receive::servers::Servers;
@@ -29,15 +29,15 @@ use crate::receive::{identity, product, receiver, repair, seed};
 use crate::replicas::acknowledgements::Acknowledgements;
 use crate::replicas::dumps::Dumps;
 use crate::replicas::registry::Registry;
-use crate::serve::Server;
-use crate::serve::clients::Clients;
+use crate::serve::SourceServer;
+use crate::serve::clients::ServedClients;
 use crate::serve::last_served::LastServed;
 use crate::serve::pins::Pins;
 use crate::serve::upstream::ForwardOptions;
 use crate::statements::Statements;
 use crate::telemetry::{Telemetry, complain, duties, report};
 use crate::watch::SourceWatch;
-use crate::watch::http::History;
+use crate::watch::http::HourHistory;
 
 use binlogz_store::Damage;
 use binlogz_variables::CompressionVariables;
@@ -63,24 +63,24 @@ pub(crate) struct Common {
 }
 
 /// A source: the parts that its threads work on.
-pub(crate) struct Source {
+pub(crate) struct RelaySource {
     pub(crate) options: SourceOptions,
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) intake: Arc<Intake>,
     pub(crate) housekeeping: Arc<Housekeeping>,
-    pub(crate) server: Arc<Server>,
+    pub(crate) server: Arc<SourceServer>,
     pub(crate) watch: Arc<SourceWatch>,
     threads: Mutex<Vec<thread::JoinHandle<()>>>,
 }
 
-impl Source {
+impl RelaySource {
     /// Opens the stored logs, but starts no threads yet.
     pub(crate) fn open(
         options: SourceOptions,
         disk: Arc<dyn Disk>,
         telemetry: Arc<Telemetry>,
         common: Common,
-    ) -> Result<Source> {
+    ) -> Result<RelaySource> {
         let keyring = options.keyring.clone();
         let limit = options.uncompressed_file_size;
         let lineages = Lineages::open(disk, keyring, limit, &telemetry)?;
@@ -130,7 +130,7 @@ impl Source {
             encrypt: options.encrypt.clone(),
             directory: options.directory.clone(),
             throttles: Arc::clone(&throttles),
-            unsynced: Unsynced::default(),
+            unsynced: UnsyncedRange::default(),
             source_has_gtids: Mutex::new(None),
             source_variables,
         });
@@ -156,7 +156,7 @@ impl Source {
             requires_tls,
             hostname,
         };
-        let server = Arc::new(Server {
+        let server = Arc::new(SourceServer {
             telemetry: Arc::clone(&telemetry),
             lineages,
             conversions,
@@ -165,7 +165,7 @@ impl Source {
             registry,
             dumps,
             acknowledgements,
-            clients: Clients::default(),
+            clients: ServedClients::default(),
             pins,
             served,
             semi_sync: listen_semi_sync,
@@ -178,11 +178,11 @@ impl Source {
             telemetry: Arc::clone(&telemetry),
             intake: Arc::clone(&intake),
             server: Arc::clone(&server),
-            history: History::default(),
+            history: HourHistory::default(),
             started: Instant::now(),
         });
         let threads = Mutex::default();
-        Ok(Source { options, telemetry, intake, housekeeping, server, watch, threads })
+        Ok(RelaySource { options, telemetry, intake, housekeeping, server, watch, threads })
     }
 
     /// Refuses a source from which nothing will ever come, if nothing of it is stored either.
@@ -194,7 +194,7 @@ impl Source {
     }
 
     /// Other limits from now on.
-    pub(crate) fn set_rates(&self, rates: Rates) {
+    pub(crate) fn set_rates(&self, rates: ByteRates) {
         self.intake.throttles.set(rates);
     }
 
@@ -209,7 +209,8 @@ impl Source {
             self.take_up(duties::RETAIN, |source| retention::watch(&source.housekeeping))?;
         }
         self.take_up(duties::REPAIR, |source| {
-            let fetch = |kept: &Lineage, damage: &Damage| repair::fetch_closed(&source.intake, kept, damage);
+            let fetch =
+                |kept: &LineageLog, damage: &Damage| repair::fetch_closed(&source.intake, kept, damage);
             scrub::watch_damage(&source.housekeeping, &fetch);
         })?;
         if self.options.scrub.rate.is_some() {
@@ -225,7 +226,7 @@ impl Source {
     pub(crate) fn take_up(
         self: &Arc<Self>,
         name: &'static str,
-        work: impl FnOnce(&Source) + Send + 'static,
+        work: impl FnOnce(&RelaySource) + Send + 'static,
     ) -> Result<()> {
         let (its, source) = (Arc::clone(self), Arc::clone(self));
         let thread = duties::start(
@@ -278,7 +279,7 @@ impl Source {
     }
 }
 
-impl std::fmt::Debug for Source {
+impl std::fmt::Debug for RelaySource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Source").field("options", &self.options).finish_non_exhaustive()
     }

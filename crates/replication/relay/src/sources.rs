@@ -15,13 +15,13 @@ use crate::error::{Error, Result};
 use crate::lock::lock;
 use crate::log::disk::Directory;
 use crate::options::SourceOptions;
-use crate::rates::Rates;
+use crate::rates::ByteRates;
 use crate::serve::door::Door;
-use crate::serve::listeners::Listener;
-use crate::serve::routes::Route;
-use crate::source::{Common, Source};
+use crate::serve::listeners::ClientListener;
+use crate::serve::routes::SourceRoute;
+use crate::source::{Common, RelaySource};
 use crate::telemetry::{Telemetry, complain, duties, say};
-use crate::watch::{Watch, Watched};
+use crate::watch::{WatchedRelay, WatchedSource};
 
 /// How often a source that can't be opened is tried again.
 const RETRY: Duration = Duration::from_secs(10);
@@ -30,21 +30,21 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const TICK: Duration = Duration::from_millis(5);
 
 /// The sources of a relay: opened, opened again where that failed, replaced when the configuration changes.
-pub(crate) struct Sources {
+pub(crate) struct RelaySources {
     slots: Mutex<Vec<Slot>>,
     /// Counters and log lines of the state that all sources share.
     telemetry: Arc<Telemetry>,
     common: Common,
     /// Where clients of all sources arrive.
-    listener: Arc<Listener>,
+    listener: Arc<ClientListener>,
     door: Arc<Door>,
-    watch: Arc<Watch>,
+    watch: Arc<WatchedRelay>,
 }
 
 /// A source that there is to be.
 struct Slot {
     options: SourceOptions,
-    state: State,
+    state: SourceState,
     /// Counts the settings that the slot has had: a source that was begun under earlier settings is of no use.
     generation: u64,
     /// Why it could not be opened the last time; empty: it was not tried, or could be.
@@ -53,24 +53,24 @@ struct Slot {
 
 impl Slot {
     /// Other limits from now on.
-    fn set_rates(&mut self, rates: Rates) {
+    fn set_rates(&mut self, rates: ByteRates) {
         self.options.rates = rates;
-        if let State::Open(source, _) = &self.state {
+        if let SourceState::Open(source, _) = &self.state {
             source.set_rates(rates);
         }
     }
 }
 
-enum State {
+enum SourceState {
     Opening,
-    Open(Arc<Source>, Option<Arc<Listener>>),
+    Open(Arc<RelaySource>, Option<Arc<ClientListener>>),
     Failed,
 }
 
-impl State {
+impl SourceState {
     /// The state after a source's thread was begun; without a thread the source is tried again later.
-    fn begun(thread: &Option<thread::JoinHandle<()>>) -> State {
-        if thread.is_some() { State::Opening } else { State::Failed }
+    fn begun(thread: &Option<thread::JoinHandle<()>>) -> SourceState {
+        if thread.is_some() { SourceState::Opening } else { SourceState::Failed }
     }
 }
 
@@ -85,23 +85,23 @@ pub struct SourceChanges {
     pub removed: Vec<String>,
 }
 
-impl Sources {
+impl RelaySources {
     pub(crate) fn new(
         common: Common,
-        listener: Arc<Listener>,
+        listener: Arc<ClientListener>,
         door: Arc<Door>,
-        watch: Arc<Watch>,
-    ) -> Arc<Sources> {
+        watch: Arc<WatchedRelay>,
+    ) -> Arc<RelaySources> {
         let telemetry = Arc::clone(&door.telemetry);
-        Arc::new(Sources { slots: Mutex::default(), telemetry, common, listener, door, watch })
+        Arc::new(RelaySources { slots: Mutex::default(), telemetry, common, listener, door, watch })
     }
 
     /// The only source of a relay, which was opened before.
-    pub(crate) fn set_only(&self, source: Source) -> Arc<Source> {
+    pub(crate) fn set_only(&self, source: RelaySource) -> Arc<RelaySource> {
         let source = Arc::new(source);
         let slot = Slot {
             options: source.options.clone(),
-            state: State::Open(Arc::clone(&source), None),
+            state: SourceState::Open(Arc::clone(&source), None),
             generation: 0,
             failure: String::new(),
         };
@@ -111,12 +111,12 @@ impl Sources {
     }
 
     /// Other limits of all sources together from now on.
-    pub(crate) fn set_shared_rates(&self, rates: Rates) {
+    pub(crate) fn set_shared_rates(&self, rates: ByteRates) {
         self.common.rates.set(rates);
     }
 
     /// Other limits of the only source from now on.
-    pub(crate) fn set_rates_of_only(&self, rates: Rates) {
+    pub(crate) fn set_rates_of_only(&self, rates: ByteRates) {
         lock(&self.slots).iter_mut().for_each(|slot| slot.set_rates(rates));
     }
 
@@ -146,7 +146,12 @@ impl Sources {
             };
             // Its thread waits for the lock of the slots.
             let thread = self.open_after(old, name, generation);
-            slots.push(Slot { options, state: State::begun(&thread), generation, failure: String::new() });
+            slots.push(Slot {
+                options,
+                state: SourceState::begun(&thread),
+                generation,
+                failure: String::new(),
+            });
             at_work.push(thread);
         }
         for Slot { options, state, .. } in before {
@@ -166,9 +171,9 @@ impl Sources {
     pub(crate) fn retry(self: &Arc<Self>) {
         duties::rounds(&self.telemetry, duties::OPEN, RETRY, "it is tried again", || {
             let mut slots = lock(&self.slots);
-            for slot in slots.iter_mut().filter(|slot| matches!(slot.state, State::Failed)) {
+            for slot in slots.iter_mut().filter(|slot| matches!(slot.state, SourceState::Failed)) {
                 let thread = self.open_after(None, slot.options.name.clone(), slot.generation);
-                slot.state = State::begun(&thread);
+                slot.state = SourceState::begun(&thread);
             }
             Ok(())
         });
@@ -177,13 +182,13 @@ impl Sources {
     /// Opens a source, once an earlier one in its place has closed.
     fn open_after(
         self: &Arc<Self>,
-        old: Option<State>,
+        old: Option<SourceState>,
         name: String,
         generation: u64,
     ) -> Option<thread::JoinHandle<()>> {
         let sources = Arc::clone(self);
         self.spawn("open", move || {
-            if let Some(State::Open(source, listener)) = old {
+            if let Some(SourceState::Open(source, listener)) = old {
                 // The new one may want the same port.
                 drop(listener);
                 source.close();
@@ -192,10 +197,10 @@ impl Sources {
         })
     }
 
-    fn close(self: &Arc<Self>, old: State, name: String) -> Option<thread::JoinHandle<()>> {
+    fn close(self: &Arc<Self>, old: SourceState, name: String) -> Option<thread::JoinHandle<()>> {
         let sources = Arc::clone(self);
         self.spawn("close", move || {
-            if let State::Open(source, listener) = old {
+            if let SourceState::Open(source, listener) = old {
                 drop(listener);
                 let in_time = source.close();
                 let still = if in_time { "" } else { ", though some of its connections have not ended yet" };
@@ -227,8 +232,8 @@ impl Sources {
         let mut slots = lock(&self.slots);
         let slot = slots.iter_mut().find(of_slot);
         match (opened, slot) {
-            (Ok((source, listener)), Some(slot)) if !matches!(slot.state, State::Open(..)) => {
-                slot.state = State::Open(source, listener);
+            (Ok((source, listener)), Some(slot)) if !matches!(slot.state, SourceState::Open(..)) => {
+                slot.state = SourceState::Open(source, listener);
                 // They may be others meanwhile.
                 slot.set_rates(slot.options.rates);
                 slot.failure.clear();
@@ -248,23 +253,23 @@ impl Sources {
                         format!("source {name}: {why}; it is tried again every {again} s, the others go on");
                     complain!(self.telemetry, &error, &line);
                 }
-                (slot.state, slot.failure) = (State::Failed, why);
+                (slot.state, slot.failure) = (SourceState::Failed, why);
             }
             (Err(_), None) => {}
         }
         self.publish(&slots);
     }
 
-    fn try_open(&self, options: SourceOptions) -> Result<(Arc<Source>, Option<Arc<Listener>>)> {
+    fn try_open(&self, options: SourceOptions) -> Result<(Arc<RelaySource>, Option<Arc<ClientListener>>)> {
         let name = options.name.clone();
         let telemetry = Arc::new(Telemetry::new(&name));
         let at = options.listen;
-        let listener = at.map(|at| Listener::open(at, Some(name))).transpose()?.map(Arc::new);
+        let listener = at.map(|at| ClientListener::open(at, Some(name))).transpose()?.map(Arc::new);
         if let Some(listener) = &listener {
             say!(telemetry, &format!("listening on {}", listener.address));
         }
         let disk = Arc::new(Directory(options.directory.clone()));
-        let source = Arc::new(Source::open(options, disk, telemetry, self.common.clone())?);
+        let source = Arc::new(RelaySource::open(options, disk, telemetry, self.common.clone())?);
         if let Err(error) = source.start() {
             source.close();
             return Err(error);
@@ -280,14 +285,14 @@ impl Sources {
             let why = if failure.is_empty() { "its log is being opened" } else { failure.as_str() };
             let name = options.name.clone();
             let (server, watch) = match state {
-                State::Open(source, listener) => {
+                SourceState::Open(source, listener) => {
                     listeners.extend(listener.as_ref().map(Arc::clone));
                     (Ok(Arc::clone(&source.server)), Ok(Arc::clone(&source.watch)))
                 }
-                State::Opening | State::Failed => (Err(why.to_owned()), Err(why.to_owned())),
+                SourceState::Opening | SourceState::Failed => (Err(why.to_owned()), Err(why.to_owned())),
             };
-            routes.push(Route { name: name.clone(), to: server });
-            watched.push(Watched { name, source: watch });
+            routes.push(SourceRoute { name: name.clone(), to: server });
+            watched.push(WatchedSource { name, source: watch });
         }
         self.door.listeners.set(listeners);
         self.door.routes.set(routes);

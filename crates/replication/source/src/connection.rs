@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use binlogz_wire::command::Command;
 use binlogz_wire::passage::AnswerPassage;
-use binlogz_wire::result_set::{Answer, AnswerColumn, Row};
+use binlogz_wire::result_set::{AnswerColumn, ResultRow, ServerAnswer};
 use binlogz_wire::session::{ClientSession, ClientStep, ServerGreeting};
 
 use crate::connect_options::ConnectOptions;
 use crate::error::{Error, Result};
-use crate::link::{Link, Received};
+use crate::link::{Link, ReceiveResult};
 
 /// A connection that is logged in.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Connection {
     /// # Errors
     ///
     /// The server's refusal is [`binlogz_wire::Error::Server`]; the connection is still usable then.
-    pub fn query(&mut self, statement: &str) -> Result<Vec<Row>> {
+    pub fn query(&mut self, statement: &str) -> Result<Vec<ResultRow>> {
         self.ask(statement.as_bytes(), format!("asking {statement}"))
     }
 
@@ -55,12 +55,16 @@ impl Connection {
     /// # Errors
     ///
     /// As [`Connection::query`].
-    pub fn query_each(&mut self, statement: &str, each: &mut dyn FnMut(Vec<Row>) -> bool) -> Result<()> {
+    pub fn query_each(
+        &mut self,
+        statement: &str,
+        each: &mut dyn FnMut(Vec<ResultRow>) -> bool,
+    ) -> Result<()> {
         let doing = format!("asking {statement}");
         let asked = self.session.ask(&Command::Query(statement.as_bytes()), doing.as_str(), self.link.now());
         asked.map_err(|error| self.link.wire_error(error))?;
         match self.advance_with(Some(each))? {
-            Some(Answer::Refused(error)) => {
+            Some(ServerAnswer::Refused(error)) => {
                 Err(self.link.wire_error(binlogz_wire::Error::Server { doing, error }))
             }
             _ => Ok(()),
@@ -77,14 +81,14 @@ impl Connection {
         Ok(self.session.affected_rows())
     }
 
-    fn ask(&mut self, statement: &[u8], doing: String) -> Result<Vec<Row>> {
+    fn ask(&mut self, statement: &[u8], doing: String) -> Result<Vec<ResultRow>> {
         let now = self.link.now();
         let asked = self.session.ask(&Command::Query(statement), doing.as_str(), now);
         asked.map_err(|error| self.link.wire_error(error))?;
         match self.advance()? {
-            Some(Answer::Rows(rows)) => Ok(rows),
-            Some(Answer::Ok) | None => Ok(Vec::new()),
-            Some(Answer::Refused(error)) => {
+            Some(ServerAnswer::Rows(rows)) => Ok(rows),
+            Some(ServerAnswer::Ok) | None => Ok(Vec::new()),
+            Some(ServerAnswer::Refused(error)) => {
                 Err(self.link.wire_error(binlogz_wire::Error::Server { doing, error }))
             }
         }
@@ -117,7 +121,7 @@ impl Connection {
                 return Ok(answer);
             }
             let look = self.link.now() + LOOK_PERIOD;
-            if self.link.receive(Some(look), DOING)? == Received::End {
+            if self.link.receive(Some(look), DOING)? == ReceiveResult::End {
                 return Err(self.link.wire_error(self.session.closed()).into());
             }
             if self.link.input().is_empty() && !on.is_awaited() {
@@ -127,13 +131,13 @@ impl Connection {
     }
 
     /// Continues until logged in, or until there is an answer.
-    fn advance(&mut self) -> Result<Option<Answer>> {
+    fn advance(&mut self) -> Result<Option<ServerAnswer>> {
         self.advance_with(None)
     }
 
     /// Continues until logged in, or until there is an answer, with rows handed on as they come. `None` also if no more
     /// are wanted.
-    fn advance_with(&mut self, mut each: Option<EachRows<'_>>) -> Result<Option<Answer>> {
+    fn advance_with(&mut self, mut each: Option<EachRows<'_>>) -> Result<Option<ServerAnswer>> {
         loop {
             let input = self.link.input();
             let mut rest = input;
@@ -157,7 +161,8 @@ impl Connection {
                         // Handing on may take long: that is not the server's.
                         let _ = self.session.take_rows(self.link.now());
                     }
-                    if self.link.receive(self.session.deadline(), self.session.doing())? == Received::End {
+                    if self.link.receive(self.session.deadline(), self.session.doing())? == ReceiveResult::End
+                    {
                         return Err(self.link.wire_error(self.session.closed()));
                     }
                 }
@@ -166,7 +171,7 @@ impl Connection {
                     self.session.tls_started().map_err(|error| self.link.wire_error(error))?;
                 }
                 ClientStep::LoggedIn => return Ok(None),
-                ClientStep::Answer(Answer::Rows(rows)) if each.is_some() => {
+                ClientStep::Answer(ServerAnswer::Rows(rows)) if each.is_some() => {
                     if let Some(each) = &mut each {
                         each(rows);
                     }
@@ -179,7 +184,7 @@ impl Connection {
 }
 
 /// Takes rows; returns whether more are wanted.
-type EachRows<'r> = &'r mut dyn FnMut(Vec<Row>) -> bool;
+type EachRows<'r> = &'r mut dyn FnMut(Vec<ResultRow>) -> bool;
 
 /// How often we look whether the client still waits for the answer.
 const LOOK_PERIOD: Duration = Duration::from_secs(1);

@@ -21,7 +21,7 @@ mod tls;
 
 pub use binlogz_wire as wire;
 pub use binlogz_wire::auth::Password;
-pub use binlogz_wire::compressed::{Compression, CompressionChoice};
+pub use binlogz_wire::compressed::{CompressionChoice, ConnectionCompression};
 pub use connect_options::{ConnectOptions, PasswordOption, Protocol};
 pub use connection::{Connection, ForwardError, PassOn};
 pub use error::{Error, Result};

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
-use binlogz_wire::compressed::{CompressedPackets, Compression};
+use binlogz_wire::compressed::{CompressedPackets, ConnectionCompression};
 use rustls::{ClientConnection, StreamOwned};
 
 use crate::connect_options::ConnectOptions;
@@ -18,7 +18,7 @@ const READ_SIZE: usize = 256 << 10;
 pub(crate) struct Link {
     transport: Transport,
     /// Once the connection is compressed: what came in and goes out below the rest.
-    compressed: Option<Box<Compressed>>,
+    compressed: Option<Box<CompressedLink>>,
     /// Received bytes: `begin..end` was not taken yet.
     buffer: Vec<u8>,
     begin: usize,
@@ -38,7 +38,7 @@ enum Transport {
 
 /// The lower half of a compressed connection.
 #[derive(Debug)]
-struct Compressed {
+struct CompressedLink {
     packets: CompressedPackets,
     /// Received bytes: `begin..end` was not expanded yet.
     buffer: Vec<u8>,
@@ -49,7 +49,7 @@ struct Compressed {
 
 /// The result of waiting for bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Received {
+pub(crate) enum ReceiveResult {
     /// Bytes, or that it is time to look at the deadline.
     Something,
     /// The server ended the connection.
@@ -110,19 +110,19 @@ impl Link {
     }
 
     /// From now on all bytes are compressed, if compression was negotiated; there must be no unread input.
-    pub(crate) fn compress_with(&mut self, compression: Option<Compression>) {
+    pub(crate) fn compress_with(&mut self, compression: Option<ConnectionCompression>) {
         if self.compressed.is_none()
             && let Some(compression) = compression
         {
             let packets = CompressedPackets::new(compression);
             let buffer = vec![0; READ_SIZE];
-            let compressed = Compressed { packets, buffer, begin: 0, end: 0, out: Vec::new() };
+            let compressed = CompressedLink { packets, buffer, begin: 0, end: 0, out: Vec::new() };
             self.compressed = Some(Box::new(compressed));
         }
     }
 
     /// The compression of all bytes.
-    pub(crate) fn compression(&self) -> Option<Compression> {
+    pub(crate) fn compression(&self) -> Option<ConnectionCompression> {
         self.compressed.as_ref().map(|compressed| compressed.packets.compression())
     }
 
@@ -170,7 +170,7 @@ impl Link {
     }
 
     /// Waits for more input, at most until the deadline; all input must have been taken.
-    pub(crate) fn receive(&mut self, deadline: Option<Duration>, doing: &str) -> Result<Received> {
+    pub(crate) fn receive(&mut self, deadline: Option<Duration>, doing: &str) -> Result<ReceiveResult> {
         (self.begin, self.end) = (0, 0);
         let mut buffer = std::mem::take(&mut self.buffer);
         let received = match self.compressed.take() {
@@ -183,10 +183,10 @@ impl Link {
         };
         self.buffer = buffer;
         Ok(match received? {
-            Some(0) => Received::End,
+            Some(0) => ReceiveResult::End,
             count => {
                 self.end = count.unwrap_or_default();
-                Received::Something
+                ReceiveResult::Something
             }
         })
     }
@@ -194,7 +194,7 @@ impl Link {
     /// Waits for the next compressed packet that holds something, and expands it; as [`Link::read`].
     fn read_packet(
         &mut self,
-        compressed: &mut Compressed,
+        compressed: &mut CompressedLink,
         plain: &mut Vec<u8>,
         deadline: Option<Duration>,
         doing: &str,

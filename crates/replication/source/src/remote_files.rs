@@ -24,7 +24,7 @@ use crate::remote_log::{DumpOptions, RemoteLog};
 #[derive(Debug)]
 pub struct RemoteFiles {
     log: RemoteLog,
-    state: State,
+    state: RemoteState,
     /// Bytes of the current piece that were read.
     consumed: usize,
     /// The file's name, without directory.
@@ -37,7 +37,7 @@ pub struct RemoteFiles {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum RemoteState {
     /// Before a file's format description.
     Between,
     /// It came; the file's magic was not read yet.
@@ -68,7 +68,7 @@ impl RemoteFiles {
     pub fn open(connect: &ConnectOptions, dump: DumpOptions) -> Result<Self> {
         Ok(RemoteFiles {
             log: RemoteLog::open(connect, dump)?,
-            state: State::Between,
+            state: RemoteState::Between,
             consumed: 0,
             name: Vec::new(),
             given: false,
@@ -87,9 +87,9 @@ impl RemoteFiles {
     pub fn next_file(&mut self) -> Result<Option<RemoteFile<'_>>> {
         loop {
             match self.state {
-                State::End => return Ok(None),
-                State::Magic if !self.given => break,
-                State::Between | State::Magic | State::Piece => self.advance()?,
+                RemoteState::End => return Ok(None),
+                RemoteState::Magic if !self.given => break,
+                RemoteState::Between | RemoteState::Magic | RemoteState::Piece => self.advance()?,
             }
         }
         self.given = true;
@@ -110,7 +110,7 @@ impl RemoteFiles {
 
     /// The file that [`RemoteFiles::next_file`] returned, until its end.
     pub fn current_file(&mut self) -> Option<RemoteFile<'_>> {
-        let is_open = self.given && matches!(self.state, State::Magic | State::Piece);
+        let is_open = self.given && matches!(self.state, RemoteState::Magic | RemoteState::Piece);
         is_open.then_some(RemoteFile { files: self })
     }
 
@@ -118,22 +118,22 @@ impl RemoteFiles {
     fn advance(&mut self) -> Result<()> {
         self.consumed = 0;
         self.state = loop {
-            let Some(piece) = self.log.next_piece()? else { break State::End };
+            let Some(piece) = self.log.next_piece()? else { break RemoteState::End };
             match piece.header.event_type {
                 EventType::FORMAT_DESCRIPTION if piece.begins => {
                     self.name.clear();
                     self.name.extend_from_slice(piece.name);
                     self.given = false;
-                    break State::Magic;
+                    break RemoteState::Magic;
                 }
                 EventType::ROTATE if !piece.is_stored() => {
                     self.rotate.clear();
                     self.rotate.extend_from_slice(piece.bytes);
                     self.rotate_framing = piece.framing;
-                    break State::Between;
+                    break RemoteState::Between;
                 }
-                _ if !piece.is_stored() || self.state == State::Between => {}
-                _ => break State::Piece,
+                _ if !piece.is_stored() || self.state == RemoteState::Between => {}
+                _ => break RemoteState::Piece,
             }
         };
         Ok(())
@@ -150,23 +150,23 @@ impl RemoteFile<'_> {
     pub fn next_piece(&mut self) -> Result<Option<FilePiece<'_>>> {
         loop {
             match self.files.state {
-                State::Magic if self.files.consumed < MAGIC.len() => {
+                RemoteState::Magic if self.files.consumed < MAGIC.len() => {
                     let bytes = MAGIC.get(self.files.consumed..).unwrap_or_default();
                     return Ok(Some(FilePiece { bytes, ends_event: false }));
                 }
-                State::Magic => {
+                RemoteState::Magic => {
                     self.files.consumed = 0;
-                    self.files.state = State::Piece;
+                    self.files.state = RemoteState::Piece;
                 }
-                State::Piece if self.left() > 0 => break,
-                State::Piece => {
+                RemoteState::Piece if self.left() > 0 => break,
+                RemoteState::Piece => {
                     self.files.advance()?;
                     // The next file's, not this one's.
-                    if self.files.state == State::Magic {
+                    if self.files.state == RemoteState::Magic {
                         return Ok(None);
                     }
                 }
-                State::Between | State::End => return Ok(None),
+                RemoteState::Between | RemoteState::End => return Ok(None),
             }
         }
         let Some(piece) = self.files.log.piece() else { return Ok(None) };

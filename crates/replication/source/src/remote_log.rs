@@ -1,21 +1,21 @@
 //! Receives a server's binary log.
 
 use binlogz_binlog::{EVENT_SIZE_MAX, EventHeader, Framing, UnverifiedFrame};
-use binlogz_wire::compressed::Compression;
+use binlogz_wire::compressed::ConnectionCompression;
 use binlogz_wire::session::{
-    DumpStart, EventPiece, Profile, SourceIdentity, SourceOptions, SourceSession, Step,
+    ClientProfile, DumpStart, EventPiece, ReceiveOptions, SourceIdentity, SourceSession, SourceStep,
 };
 
 use crate::connect_options::ConnectOptions;
 use crate::error::Result;
-use crate::link::{Link, Received};
+use crate::link::{Link, ReceiveResult};
 use crate::socket::HangUp;
 
 /// The logs to receive, and how.
 #[derive(Debug, Clone)]
 pub struct DumpOptions {
     /// The server id (and the like) that the source sees.
-    pub profile: Profile,
+    pub profile: ClientProfile,
     /// This reader's own server id; 0 does not wait at the end of the log.
     pub server_id: u32,
     /// Where to begin.
@@ -30,7 +30,7 @@ impl DumpOptions {
     /// A file from an offset to the end of the log, as `mysqlbinlog --read-from-remote-server` reads it.
     pub fn to_the_end(name: &str, position: u64) -> Self {
         DumpOptions {
-            profile: Profile::Mysqlbinlog,
+            profile: ClientProfile::Mysqlbinlog,
             server_id: 0,
             start: DumpStart::Position { name: name.to_owned(), position },
             non_blocking: true,
@@ -86,7 +86,7 @@ pub struct RemoteLog {
 impl RemoteLog {
     /// Connects; the first event asked for also logs in and requests the dump.
     pub fn open(connect: &ConnectOptions, dump: DumpOptions) -> Result<Self> {
-        let options = SourceOptions {
+        let options = ReceiveOptions {
             login: connect.login()?,
             profile: dump.profile,
             server_id: dump.server_id,
@@ -181,7 +181,7 @@ impl RemoteLog {
     }
 
     /// The connection's compression, once it has any.
-    pub fn compression(&self) -> Option<Compression> {
+    pub fn compression(&self) -> Option<ConnectionCompression> {
         self.link.compression()
     }
 
@@ -198,7 +198,7 @@ impl RemoteLog {
             self.link.compress_with(self.session.compression());
             self.send()?;
             match step {
-                Step::Event => {
+                SourceStep::Event => {
                     // After an event that the source wants acknowledged, it restarts its numbering: its
                     // packets from 1, as the session does, compressed ones from 0.
                     if self.link.compression().is_some()
@@ -208,15 +208,15 @@ impl RemoteLog {
                     }
                     return Ok(true);
                 }
-                Step::End => return Ok(false),
-                Step::NeedInput => {
+                SourceStep::End => return Ok(false),
+                SourceStep::NeedInput => {
                     if self.link.receive(self.session.deadline(), "receiving the binary log")?
-                        == Received::End
+                        == ReceiveResult::End
                     {
                         return Err(self.link.wire_error(self.session.closed()));
                     }
                 }
-                Step::StartTls => {
+                SourceStep::StartTls => {
                     self.link.start_tls(&self.options, self.session.deadline())?;
                     self.session.tls_started().map_err(|error| self.link.wire_error(error))?;
                 }

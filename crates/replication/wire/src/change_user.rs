@@ -16,7 +16,7 @@
 //! 9.7.4's `parse_com_change_user_packet`.)
 
 use binlogz_binlog::cursor::Cursor;
-use binlogz_binlog::put::Put;
+use binlogz_binlog::put::PutFields;
 use binlogz_binlog::{Error, Result};
 
 use crate::capabilities::Capabilities;

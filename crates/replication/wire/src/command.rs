@@ -19,7 +19,7 @@
 
 use binlogz_binlog::Result;
 use binlogz_binlog::cursor::Cursor;
-use binlogz_binlog::put::Put;
+use binlogz_binlog::put::PutFields;
 
 use crate::dump_request::{DUMP_BY_GTID_SET, DUMP_BY_POSITION, DumpRequest};
 use crate::register_replica::{REGISTER_REPLICA, RegisterReplica};

@@ -14,7 +14,7 @@
 //! after the OK that ends the login, in both directions at once. A packet is held whole: at most 16 MiB of
 //! each form, whatever size it claims.
 
-use binlogz_binlog::put::Put;
+use binlogz_binlog::put::PutFields;
 use binlogz_binlog::{Error, Result};
 use miniz_oxide::deflate::compress_to_vec_zlib;
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
@@ -34,7 +34,7 @@ const WHAT: &str = "compressed packet";
 
 /// How a connection is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Compression {
+pub enum ConnectionCompression {
     /// With zlib.
     Zlib,
     /// With zstd, at the level the client uses and asks the server to use.
@@ -85,38 +85,38 @@ impl CompressionChoice {
 
     /// The compression to use with a server of these capabilities: zlib before zstd, as in libmysqlclient,
     /// and either before none. `None` if the server has nothing that is allowed.
-    pub fn with(self, server: Capabilities) -> Option<Option<Compression>> {
+    pub fn with(self, server: Capabilities) -> Option<Option<ConnectionCompression>> {
         if self.zlib && server.contains(Capabilities::COMPRESS) {
-            return Some(Some(Compression::Zlib));
+            return Some(Some(ConnectionCompression::Zlib));
         }
         if self.zstd && server.contains(Capabilities::ZSTD_COMPRESSION) {
-            return Some(Some(Compression::Zstd { level: self.zstd_level }));
+            return Some(Some(ConnectionCompression::Zstd { level: self.zstd_level }));
         }
         self.uncompressed.then_some(None)
     }
 }
 
-impl Compression {
+impl ConnectionCompression {
     /// The algorithm's name, as servers and clients spell it.
     pub fn name(self) -> &'static str {
         match self {
-            Compression::Zlib => "zlib",
-            Compression::Zstd { .. } => "zstd",
+            ConnectionCompression::Zlib => "zlib",
+            ConnectionCompression::Zstd { .. } => "zstd",
         }
     }
 
     /// The capability that asks for it.
     pub fn capability(self) -> Capabilities {
         match self {
-            Compression::Zlib => Capabilities::COMPRESS,
-            Compression::Zstd { .. } => Capabilities::ZSTD_COMPRESSION,
+            ConnectionCompression::Zlib => Capabilities::COMPRESS,
+            ConnectionCompression::Zstd { .. } => Capabilities::ZSTD_COMPRESSION,
         }
     }
 }
 
 /// Both directions of a compressed connection.
 pub struct CompressedPackets {
-    compression: Compression,
+    compression: ConnectionCompression,
     /// The incoming packet, header and payload, as far as it has arrived.
     held: Vec<u8>,
     /// The number of the next packet, in either direction.
@@ -135,7 +135,7 @@ impl std::fmt::Debug for CompressedPackets {
 
 impl CompressedPackets {
     /// For a connection that has just finished its login.
-    pub fn new(compression: Compression) -> Self {
+    pub fn new(compression: ConnectionCompression) -> Self {
         CompressedPackets {
             compression,
             held: Vec::new(),
@@ -147,12 +147,12 @@ impl CompressedPackets {
     }
 
     /// The server's side of such a connection.
-    pub fn serving(compression: Compression) -> Self {
+    pub fn serving(compression: ConnectionCompression) -> Self {
         CompressedPackets { serves: true, ..CompressedPackets::new(compression) }
     }
 
     /// The compression in use.
-    pub fn compression(&self) -> Compression {
+    pub fn compression(&self) -> ConnectionCompression {
         self.compression
     }
 
@@ -239,8 +239,8 @@ impl CompressedPackets {
 
     fn compressed(&mut self, plain: &[u8]) -> Result<Option<Vec<u8>>> {
         match self.compression {
-            Compression::Zlib => Ok(Some(compress_to_vec_zlib(plain, ZLIB_LEVEL))),
-            Compression::Zstd { level } => {
+            ConnectionCompression::Zlib => Ok(Some(compress_to_vec_zlib(plain, ZLIB_LEVEL))),
+            ConnectionCompression::Zstd { level } => {
                 let mut compressed = Vec::with_capacity(zstd_safe::compress_bound(plain.len()));
                 let done = self.compressor.compress(&mut compressed, plain, level.into());
                 done.map_err(|code| {
@@ -262,7 +262,7 @@ impl CompressedPackets {
 
 /// Expands a payload, which must be exactly as long as it claims.
 fn expand(
-    compression: Compression,
+    compression: ConnectionCompression,
     expander: &mut DCtx<'_>,
     payload: &[u8],
     plain_size: usize,
@@ -270,12 +270,12 @@ fn expand(
 ) -> Result<()> {
     let bad = |found: &str| Error::invalid(WHAT, "payload", found, "data that can be expanded");
     match compression {
-        Compression::Zlib => {
+        ConnectionCompression::Zlib => {
             // At most `plain_size`, which has three bytes.
             let expanded = decompress_to_vec_zlib_with_limit(payload, plain_size);
             *plain = expanded.map_err(|error| bad(&format!("{:?}", error.status)))?;
         }
-        Compression::Zstd { .. } => {
+        ConnectionCompression::Zstd { .. } => {
             // It writes no more than there is room for.
             plain.reserve_exact(plain_size);
             let expanded = expander.decompress(plain, payload);
@@ -298,16 +298,17 @@ fn three_bytes(size: usize) -> [u8; 3] {
 mod tests {
     use super::*;
 
-    const ALL: [Compression; 2] = [Compression::Zlib, Compression::Zstd { level: 3 }];
+    const ALL: [ConnectionCompression; 2] =
+        [ConnectionCompression::Zlib, ConnectionCompression::Zstd { level: 3 }];
 
-    fn compressed(compression: Compression, packets: &[u8]) -> Vec<u8> {
+    fn compressed(compression: ConnectionCompression, packets: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         CompressedPackets::new(compression).compress(packets, true, &mut out).unwrap();
         out
     }
 
     /// All the output, for input in pieces of `size` bytes.
-    fn expanded(compression: Compression, bytes: &[u8], size: usize) -> Result<Vec<u8>> {
+    fn expanded(compression: ConnectionCompression, bytes: &[u8], size: usize) -> Result<Vec<u8>> {
         let mut packets = CompressedPackets::new(compression);
         let (mut all, mut plain) = (Vec::new(), Vec::new());
         for mut piece in bytes.chunks(size) {
@@ -439,8 +440,8 @@ mod tests {
     fn the_choice_is_libmysqlclients() {
         let choice = CompressionChoice { zlib: true, zstd: true, uncompressed: false, zstd_level: 7 };
         let both = Capabilities::COMPRESS | Capabilities::ZSTD_COMPRESSION;
-        let zstd = Compression::Zstd { level: 7 };
-        assert_eq!(choice.with(both), Some(Some(Compression::Zlib)));
+        let zstd = ConnectionCompression::Zstd { level: 7 };
+        assert_eq!(choice.with(both), Some(Some(ConnectionCompression::Zlib)));
         assert_eq!(choice.with(Capabilities::ZSTD_COMPRESSION), Some(Some(zstd)));
         assert_eq!(choice.with(Capabilities::default()), None);
         assert_eq!(CompressionChoice::default().with(both), Some(None));

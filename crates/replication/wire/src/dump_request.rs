@@ -23,7 +23,7 @@ use std::ops::BitOr;
 
 use binlogz_binlog::cursor::Cursor;
 use binlogz_binlog::gtid::{GtidSet, GtidSetFormat};
-use binlogz_binlog::put::Put;
+use binlogz_binlog::put::PutFields;
 use binlogz_binlog::{Error, Result};
 
 const WHAT: &str = "dump request";

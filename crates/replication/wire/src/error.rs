@@ -108,11 +108,11 @@ impl From<ErrPacket<'_>> for ServerError {
 }
 
 /// Adds the session's current activity when a decoder finds bad bytes.
-pub(crate) trait While<T> {
+pub(crate) trait DecodeContext<T> {
     fn during(self, doing: &str) -> Result<T>;
 }
 
-impl<T> While<T> for binlogz_binlog::Result<T> {
+impl<T> DecodeContext<T> for binlogz_binlog::Result<T> {
     fn during(self, doing: &str) -> Result<T> {
         self.map_err(|source| Error::Malformed { doing: doing.to_owned(), source })
     }

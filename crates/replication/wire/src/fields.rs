@@ -1,7 +1,7 @@
 //! Text formats that occur in messages of the protocol, and not in events.
 
 use binlogz_binlog::cursor::Cursor;
-use binlogz_binlog::put::Put;
+use binlogz_binlog::put::PutFields;
 use binlogz_binlog::{Error, Result};
 
 /// Takes text up to a NUL, which must be there.

@@ -21,7 +21,7 @@
 //! A server may send an error instead ("too many connections"); see [`crate::response`].
 
 use binlogz_binlog::cursor::Cursor;
-use binlogz_binlog::put::Put;
+use binlogz_binlog::put::PutFields;
 use binlogz_binlog::{Error, Result};
 
 use crate::capabilities::Capabilities;

@@ -17,7 +17,7 @@
 
 use binlogz_binlog::Result;
 use binlogz_binlog::cursor::Cursor;
-use binlogz_binlog::put::{Put, lei_size};
+use binlogz_binlog::put::{PutFields, lei_size};
 
 use crate::capabilities::Capabilities;
 use crate::fields::{

@@ -12,7 +12,7 @@
 //! holds one, so an event of 1 GiB costs no memory here. [`MessageReader`] collects the small messages of
 //! login and statements.
 
-use binlogz_binlog::put::Put;
+use binlogz_binlog::put::PutFields;
 use binlogz_binlog::{Error, Result};
 
 /// Bytes of a packet's header.
@@ -32,7 +32,7 @@ const WHAT: &str = "packet";
 
 /// The next bytes of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Piece<'a> {
+pub struct MessagePiece<'a> {
     /// The bytes; empty only if the message ends with them.
     pub bytes: &'a [u8],
     /// Whether the message begins here.
@@ -65,7 +65,7 @@ impl PacketReader {
     /// # Errors
     ///
     /// A sequence number out of order.
-    pub fn next<'a>(&mut self, input: &mut &'a [u8]) -> Result<Option<Piece<'a>>> {
+    pub fn next<'a>(&mut self, input: &mut &'a [u8]) -> Result<Option<MessagePiece<'a>>> {
         loop {
             if self.held < PACKET_HEADER_SIZE && !self.read_header(input)? {
                 return Ok(None);
@@ -86,7 +86,7 @@ impl PacketReader {
             }
             let begins = !self.inside;
             self.inside = !ends;
-            return Ok(Some(Piece { bytes, begins, ends }));
+            return Ok(Some(MessagePiece { bytes, begins, ends }));
         }
     }
 
@@ -364,7 +364,7 @@ mod tests {
         let first = packets.next(&mut input).unwrap().unwrap();
         assert!(first.begins && !first.ends && first.bytes.len() == PACKET_PAYLOAD_MAX);
         let last = packets.next(&mut input).unwrap().unwrap();
-        assert_eq!(last, Piece { bytes: b"", begins: false, ends: true });
+        assert_eq!(last, MessagePiece { bytes: b"", begins: false, ends: true });
         assert!(packets.next(&mut input).unwrap().is_none());
     }
 

@@ -33,7 +33,7 @@ const MORE_RESULTS: u16 = 8;
 const CURSOR_EXISTS: u16 = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Expected {
+enum ExpectedPacket {
     First,
     Columns(u64),
     Rows,
@@ -46,7 +46,7 @@ enum Expected {
 /// A server's answer that passes through.
 #[derive(Debug)]
 pub struct AnswerPassage {
-    expected: Expected,
+    expected: ExpectedPacket,
     /// The current packet: bytes of its header, and how many of the rest are still to come.
     header: Vec<u8>,
     left: usize,
@@ -62,11 +62,11 @@ impl AnswerPassage {
     /// The answer to a command, given by its first byte.
     pub fn of(code: u8) -> Self {
         let expected = match code {
-            command::STATEMENT_CLOSE | command::STATEMENT_LONG_DATA => Expected::Nothing,
-            command::PREPARE => Expected::Prepared,
-            command::FIELD_LIST => Expected::Definitions(1),
-            command::STATEMENT_FETCH => Expected::Rows,
-            _ => Expected::First,
+            command::STATEMENT_CLOSE | command::STATEMENT_LONG_DATA => ExpectedPacket::Nothing,
+            command::PREPARE => ExpectedPacket::Prepared,
+            command::FIELD_LIST => ExpectedPacket::Definitions(1),
+            command::STATEMENT_FETCH => ExpectedPacket::Rows,
+            _ => ExpectedPacket::First,
         };
         AnswerPassage {
             expected,
@@ -82,7 +82,7 @@ impl AnswerPassage {
 
     /// Whether all of it has passed.
     pub fn is_over(&self) -> bool {
-        self.expected == Expected::Nothing
+        self.expected == ExpectedPacket::Nothing
     }
 
     /// The last status flags in it; `None` if there were none.
@@ -127,15 +127,15 @@ impl AnswerPassage {
     }
 
     /// Looks at a message; returns which message comes next.
-    fn message(&mut self, head: &[u8], size: usize) -> Result<Expected> {
+    fn message(&mut self, head: &[u8], size: usize) -> Result<ExpectedPacket> {
         let first = *head.first().ok_or_else(|| Error::invalid(WHAT, "size", 0, "at least one byte"))?;
         if first == ERR && self.expected_may_be_error(size) {
             self.refused = true;
-            return Ok(Expected::Nothing);
+            return Ok(ExpectedPacket::Nothing);
         }
         let is_eof = first == EOF && EofPacket::is(head) && size == head.len();
         Ok(match self.expected {
-            Expected::First => match first {
+            ExpectedPacket::First => match first {
                 OK => {
                     let ok = OkPacket::decode(head)?;
                     self.after(ok.status)
@@ -145,37 +145,37 @@ impl AnswerPassage {
                 LOCAL_INFILE => {
                     return Err(Error::invalid(WHAT, "first byte", "fb: a wish for a local file", "rows"));
                 }
-                _ => Expected::Columns(Cursor::new(head, WHAT).lei("column count")?),
+                _ => ExpectedPacket::Columns(Cursor::new(head, WHAT).lei("column count")?),
             },
-            Expected::Columns(0) if is_eof => {
+            ExpectedPacket::Columns(0) if is_eof => {
                 let status = EofPacket::decode(head)?.status;
                 match status & CURSOR_EXISTS {
-                    0 => Expected::Rows,
+                    0 => ExpectedPacket::Rows,
                     _ => self.after(status),
                 }
             }
-            Expected::Columns(0) => {
+            ExpectedPacket::Columns(0) => {
                 return Err(Error::invalid(WHAT, "first byte", first, "the end of the columns"));
             }
-            Expected::Columns(left) => Expected::Columns(left - 1),
-            Expected::Rows if is_eof => self.after(EofPacket::decode(head)?.status),
-            Expected::Rows => Expected::Rows,
-            Expected::Prepared => {
+            ExpectedPacket::Columns(left) => ExpectedPacket::Columns(left - 1),
+            ExpectedPacket::Rows if is_eof => self.after(EofPacket::decode(head)?.status),
+            ExpectedPacket::Rows => ExpectedPacket::Rows,
+            ExpectedPacket::Prepared => {
                 let mut cursor = Cursor::new(head, "prepared statement");
                 cursor.u8("first byte")?;
                 cursor.u32("statement")?;
                 let (columns, parameters) = (cursor.u16("columns")?, cursor.u16("parameters")?);
                 match u8::from(columns > 0) + u8::from(parameters > 0) {
-                    0 => Expected::Nothing,
-                    lists => Expected::Definitions(lists),
+                    0 => ExpectedPacket::Nothing,
+                    lists => ExpectedPacket::Definitions(lists),
                 }
             }
-            Expected::Definitions(lists) if is_eof => {
+            ExpectedPacket::Definitions(lists) if is_eof => {
                 self.status = Some(EofPacket::decode(head)?.status);
-                if lists > 1 { Expected::Definitions(lists - 1) } else { Expected::Nothing }
+                if lists > 1 { ExpectedPacket::Definitions(lists - 1) } else { ExpectedPacket::Nothing }
             }
-            Expected::Definitions(lists) => Expected::Definitions(lists),
-            Expected::Nothing => Expected::Nothing,
+            ExpectedPacket::Definitions(lists) => ExpectedPacket::Definitions(lists),
+            ExpectedPacket::Nothing => ExpectedPacket::Nothing,
         })
     }
 
@@ -185,9 +185,9 @@ impl AnswerPassage {
     }
 
     /// The packets expected after an OK or EOF that ends an answer.
-    fn after(&mut self, status: u16) -> Expected {
+    fn after(&mut self, status: u16) -> ExpectedPacket {
         self.status = Some(status);
-        if status & MORE_RESULTS != 0 { Expected::First } else { Expected::Nothing }
+        if status & MORE_RESULTS != 0 { ExpectedPacket::First } else { ExpectedPacket::Nothing }
     }
 }
 

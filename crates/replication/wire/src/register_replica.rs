@@ -15,7 +15,7 @@
 //! It fills `SHOW REPLICAS` and needs the privilege REPLICATION SLAVE; a dump works without it.
 
 use binlogz_binlog::cursor::Cursor;
-use binlogz_binlog::put::Put;
+use binlogz_binlog::put::PutFields;
 use binlogz_binlog::{Error, Result};
 
 use crate::fields::{put_short_text, take_short_text};

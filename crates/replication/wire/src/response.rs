@@ -10,7 +10,7 @@
 //! An error sent instead of a greeting has no SQLSTATE.
 
 use binlogz_binlog::cursor::Cursor;
-use binlogz_binlog::put::Put;
+use binlogz_binlog::put::PutFields;
 use binlogz_binlog::{Error, Result};
 
 /// First byte of an OK packet.

@@ -12,7 +12,7 @@
 //! Answers are collected whole, up to a bound; a caller that takes rows as they come may have any number.
 
 use binlogz_binlog::cursor::Cursor;
-use binlogz_binlog::put::Put;
+use binlogz_binlog::put::PutFields;
 use binlogz_binlog::{Error, Result};
 
 use crate::error::ServerError;
@@ -31,7 +31,7 @@ const COLUMN_COUNT_MAX: u64 = 4096;
 
 /// A column of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ColumnDefinition<'a> {
+pub struct ResultColumn<'a> {
     /// The database of the column's table.
     pub schema: &'a [u8],
     /// The table, as the query calls it.
@@ -56,7 +56,7 @@ pub struct ColumnDefinition<'a> {
 
 const COLUMN: &str = "column definition";
 
-impl<'a> ColumnDefinition<'a> {
+impl<'a> ResultColumn<'a> {
     /// Reads the message.
     pub fn decode(message: &'a [u8]) -> Result<Self> {
         let mut cursor = Cursor::new(message, COLUMN);
@@ -72,7 +72,7 @@ impl<'a> ColumnDefinition<'a> {
         if size != FIXED_FIELDS_SIZE {
             return Err(Error::invalid(COLUMN, "size of fixed fields", size, "12"));
         }
-        let column = ColumnDefinition {
+        let column = ResultColumn {
             schema,
             table,
             original_table,
@@ -107,7 +107,7 @@ impl<'a> ColumnDefinition<'a> {
 
 /// The kind of values that a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ColumnKind {
+pub struct ResultKind {
     /// The type, as in the binary log's column types.
     pub column_type: u8,
     /// Flags such as NOT NULL and UNSIGNED.
@@ -116,15 +116,15 @@ pub struct ColumnKind {
     pub decimals: u8,
 }
 
-impl ColumnKind {
+impl ResultKind {
     /// VAR_STRING.
-    pub const TEXT: Self = ColumnKind { column_type: 0xfd, flags: 0, decimals: 0 };
+    pub const TEXT: Self = ResultKind { column_type: 0xfd, flags: 0, decimals: 0 };
     /// The column of a bare NULL.
-    pub const NULL: Self = ColumnKind { column_type: 6, flags: 0, decimals: 0 };
+    pub const NULL: Self = ResultKind { column_type: 6, flags: 0, decimals: 0 };
     /// LONGLONG.
-    pub const INTEGER: Self = ColumnKind { column_type: 8, flags: 0, decimals: 0 };
+    pub const INTEGER: Self = ResultKind { column_type: 8, flags: 0, decimals: 0 };
     /// LONGLONG with UNSIGNED_FLAG.
-    pub const UNSIGNED: Self = ColumnKind { column_type: 8, flags: 0x20, decimals: 0 };
+    pub const UNSIGNED: Self = ResultKind { column_type: 8, flags: 0x20, decimals: 0 };
 
     /// Whether the values are texts, which have a character set: VARCHAR, the BLOBs, VAR_STRING, STRING.
     pub fn is_text(self) -> bool {
@@ -143,14 +143,14 @@ pub struct AnswerColumn {
     /// The column, as the query calls it.
     pub name: Vec<u8>,
     /// The kind of its values.
-    pub kind: ColumnKind,
+    pub kind: ResultKind,
 }
 
 /// A row: the text of each column, or NULL.
-pub type Row = Vec<Option<Vec<u8>>>;
+pub type ResultRow = Vec<Option<Vec<u8>>>;
 
 /// Reads a row of `columns` columns.
-pub fn decode_row(message: &[u8], columns: usize) -> Result<Row> {
+pub fn decode_row(message: &[u8], columns: usize) -> Result<ResultRow> {
     let mut cursor = Cursor::new(message, "row");
     let row = (0..columns).map(|_| {
         if cursor.peek().first() == Some(&NULL) {
@@ -159,7 +159,7 @@ pub fn decode_row(message: &[u8], columns: usize) -> Result<Row> {
         }
         take_lei_text(&mut cursor, "column").map(|text| Some(text.to_vec()))
     });
-    let row = row.collect::<Result<Row>>()?;
+    let row = row.collect::<Result<ResultRow>>()?;
     cursor.finish()?;
     Ok(row)
 }
@@ -176,11 +176,11 @@ pub fn encode_row(row: &[Option<Vec<u8>>], out: &mut Vec<u8>) {
 
 /// A server's answer to a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum ServerAnswer {
     /// Success, without rows.
     Ok,
     /// Rows.
-    Rows(Vec<Row>),
+    Rows(Vec<ResultRow>),
     /// An error.
     Refused(ServerError),
 }
@@ -188,16 +188,16 @@ pub enum Answer {
 /// Collects the answer to a statement, for a client that has not announced DEPRECATE_EOF.
 #[derive(Debug, Default)]
 pub struct AnswerReader {
-    state: State,
+    state: ResultState,
     columns: Vec<AnswerColumn>,
-    rows: Vec<Row>,
+    rows: Vec<ResultRow>,
     /// Bytes of all rows.
     size: usize,
     affected_rows: u64,
 }
 
 #[derive(Debug, Default)]
-enum State {
+enum ResultState {
     #[default]
     Begin,
     Columns {
@@ -223,21 +223,21 @@ impl AnswerReader {
     }
 
     /// Takes the rows that have come so far; the answer has the rest. So an answer may be of any size.
-    pub fn take_rows(&mut self) -> Vec<Row> {
+    pub fn take_rows(&mut self) -> Vec<ResultRow> {
         self.size = 0;
         std::mem::take(&mut self.rows)
     }
 
     /// Takes the next message and returns the answer once it is whole.
-    pub fn message(&mut self, message: &[u8]) -> Result<Option<Answer>> {
+    pub fn message(&mut self, message: &[u8]) -> Result<Option<ServerAnswer>> {
         if message.first() == Some(&ERR) {
-            return ErrPacket::decode(message).map(|error| Some(Answer::Refused(error.into())));
+            return ErrPacket::decode(message).map(|error| Some(ServerAnswer::Refused(error.into())));
         }
         match self.state {
-            State::Begin => match message.first() {
+            ResultState::Begin => match message.first() {
                 Some(&OK) => OkPacket::decode(message).map(|ok| {
                     self.affected_rows = ok.affected_rows;
-                    Some(Answer::Ok)
+                    Some(ServerAnswer::Ok)
                 }),
                 Some(&LOCAL_INFILE) => {
                     Err(Error::invalid(WHAT, "first byte", "fb: a wish for a local file", "rows"))
@@ -249,28 +249,27 @@ impl AnswerReader {
                     if count > COLUMN_COUNT_MAX {
                         return Err(Error::invalid(WHAT, "column count", count, "at most 4096"));
                     }
-                    self.state = State::Columns { left: count, count: count as usize };
+                    self.state = ResultState::Columns { left: count, count: count as usize };
                     Ok(None)
                 }
             },
-            State::Columns { left: 0, count } => {
+            ResultState::Columns { left: 0, count } => {
                 EofPacket::decode(message)?;
-                self.state = State::Rows { count };
+                self.state = ResultState::Rows { count };
                 Ok(None)
             }
-            State::Columns { left, count } => {
-                let ColumnDefinition { name, column_type, flags, decimals, .. } =
-                    ColumnDefinition::decode(message)?;
-                let kind = ColumnKind { column_type, flags, decimals };
+            ResultState::Columns { left, count } => {
+                let ResultColumn { name, column_type, flags, decimals, .. } = ResultColumn::decode(message)?;
+                let kind = ResultKind { column_type, flags, decimals };
                 self.columns.push(AnswerColumn { name: name.to_vec(), kind });
-                self.state = State::Columns { left: left - 1, count };
+                self.state = ResultState::Columns { left: left - 1, count };
                 Ok(None)
             }
-            State::Rows { .. } if message.first() == Some(&EOF) && EofPacket::is(message) => {
+            ResultState::Rows { .. } if message.first() == Some(&EOF) && EofPacket::is(message) => {
                 EofPacket::decode(message)?;
-                Ok(Some(Answer::Rows(std::mem::take(&mut self.rows))))
+                Ok(Some(ServerAnswer::Rows(std::mem::take(&mut self.rows))))
             }
-            State::Rows { count } => {
+            ResultState::Rows { count } => {
                 self.size += message.len();
                 if self.size > MESSAGE_SIZE_MAX {
                     return Err(Error::invalid(WHAT, "size of all rows", self.size, "at most 16 MiB"));
@@ -288,7 +287,7 @@ mod tests {
     use crate::testing::assert_every_cut_is_an_error;
 
     /// The column of `SELECT @@GLOBAL.SERVER_ID`.
-    const SERVER_ID: ColumnDefinition<'_> = ColumnDefinition {
+    const SERVER_ID: ResultColumn<'_> = ResultColumn {
         schema: b"",
         table: b"",
         original_table: b"",
@@ -306,13 +305,13 @@ mod tests {
         let mut bytes = Vec::new();
         SERVER_ID.encode(&mut bytes);
         assert_eq!(bytes, b"\x03def\0\0\0\x12@@GLOBAL.SERVER_ID\0\x0c\x3f\0\x15\0\0\0\x08\xa0\0\0\0\0");
-        assert_eq!(ColumnDefinition::decode(&bytes).unwrap(), SERVER_ID);
-        assert_every_cut_is_an_error(&bytes, |bytes| ColumnDefinition::decode(bytes).map(drop));
+        assert_eq!(ResultColumn::decode(&bytes).unwrap(), SERVER_ID);
+        assert_every_cut_is_an_error(&bytes, |bytes| ResultColumn::decode(bytes).map(drop));
     }
 
     #[test]
     fn rows_round_trip() {
-        let row: Row = vec![Some(b"1".to_vec()), None, Some(Vec::new())];
+        let row: ResultRow = vec![Some(b"1".to_vec()), None, Some(Vec::new())];
         let mut bytes = Vec::new();
         encode_row(&row, &mut bytes);
         assert_eq!(bytes, b"\x011\xfb\0");
@@ -329,14 +328,14 @@ mod tests {
             assert_eq!(reader.message(message).unwrap(), None);
         }
         let answer = reader.message(b"\xfe\0\0\x02\0").unwrap().unwrap();
-        assert_eq!(answer, Answer::Rows(vec![vec![Some(b"33".to_vec())]]));
+        assert_eq!(answer, ServerAnswer::Rows(vec![vec![Some(b"33".to_vec())]]));
         // Rows may be taken before the answer is whole.
         let mut parts = AnswerReader::default();
         for message in [b"\x01", column.as_slice(), b"\xfe\0\0\x02\0", b"\x0233"] {
             parts.message(message).unwrap();
         }
         assert_eq!(parts.take_rows(), [vec![Some(b"33".to_vec())]]);
-        assert_eq!(parts.message(b"\xfe\0\0\x02\0").unwrap(), Some(Answer::Rows(Vec::new())));
+        assert_eq!(parts.message(b"\xfe\0\0\x02\0").unwrap(), Some(ServerAnswer::Rows(Vec::new())));
         let columns = reader.into_columns();
         let [AnswerColumn { name, kind }] = columns.as_slice() else { panic!("{columns:?}") };
         assert_eq!((name.as_slice(), kind.column_type, kind.flags), (&b"@@GLOBAL.SERVER_ID"[..], 8, 0xa0));
@@ -345,12 +344,12 @@ mod tests {
     #[test]
     fn answers_without_rows() {
         let ok = AnswerReader::default().message(b"\0\0\0\x02\0\0\0").unwrap();
-        assert_eq!(ok, Some(Answer::Ok));
+        assert_eq!(ok, Some(ServerAnswer::Ok));
         let mut reader = AnswerReader::default();
         reader.message(b"\0\xfc\0\x04\0\x02\0\0\0").unwrap();
         assert_eq!(reader.affected_rows(), 1024);
         let refused = AnswerReader::default().message(b"\xff\xa9\x04#HY000Unknown").unwrap();
-        assert!(matches!(refused, Some(Answer::Refused(error)) if error.code == 1193));
+        assert!(matches!(refused, Some(ServerAnswer::Refused(error)) if error.code == 1193));
     }
 
     #[test]

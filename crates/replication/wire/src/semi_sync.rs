@@ -9,7 +9,7 @@
 //! (Facts of MySQL 9.7.4's plugins `semisync_source` and `semisync_replica`.)
 
 use binlogz_binlog::cursor::Cursor;
-use binlogz_binlog::put::Put;
+use binlogz_binlog::put::PutFields;
 use binlogz_binlog::{Error, Result};
 
 /// The first byte of both.

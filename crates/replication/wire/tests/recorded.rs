@@ -12,7 +12,7 @@ use binlogz_testkit::mutate;
 use binlogz_testkit::random::Random;
 use binlogz_wire::command::Command;
 use binlogz_wire::packet::{MessageReader, PacketReader};
-use binlogz_wire::session::{SourceSession, Step};
+use binlogz_wire::session::{SourceSession, SourceStep};
 use binlogz_wire::{Error, Result};
 use common::{Recorded, SESSIONS, options};
 
@@ -47,12 +47,12 @@ fn replay(session: &Recorded, server: &[u8], size: usize) -> Result<Outcome> {
             outcome.sent.extend_from_slice(client.pending());
             client.sent(client.pending().len());
             match step {
-                Step::NeedInput | Step::StartTls => break,
-                Step::End => {
+                SourceStep::NeedInput | SourceStep::StartTls => break,
+                SourceStep::End => {
                     outcome.ended = true;
                     break;
                 }
-                Step::Event => {
+                SourceStep::Event => {
                     let event = client.event(input).expect("an event");
                     if event.begins {
                         outcome.events.push((event.header.event_type.0, event.offset, Vec::new()));
@@ -202,7 +202,7 @@ fn silence_ends_a_session_at_its_deadline() {
     let turns = turns(session);
     let mut client = SourceSession::new(options(session), Duration::from_secs(100));
     assert_eq!(client.deadline(), Some(Duration::from_secs(110)), "login has its time");
-    assert_eq!(client.poll(&mut &[][..], Duration::from_secs(109)).expect("patience"), Step::NeedInput);
+    assert_eq!(client.poll(&mut &[][..], Duration::from_secs(109)).expect("patience"), SourceStep::NeedInput);
     let error = client.poll(&mut &[][..], Duration::from_secs(110)).expect_err("silence").to_string();
     assert_eq!(error, "no answer within 10 s while logging in");
 
@@ -238,5 +238,5 @@ fn a_flipped_bit_is_noticed_by_whoever_asked_for_it() {
     trusting.verify_checksums = false;
     let mut client = SourceSession::new(trusting, Duration::ZERO);
     let mut input = server.as_slice();
-    while client.poll(&mut input, Duration::ZERO).expect("trust") != Step::End {}
+    while client.poll(&mut input, Duration::ZERO).expect("trust") != SourceStep::End {}
 }

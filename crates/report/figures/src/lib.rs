@@ -20,12 +20,12 @@ mod write;
 
 pub use grouped::{counted, grouped};
 pub use page::{
-    Bar, BarRow, Bars, Card, Chart, DotRow, Dots, Line, Lines, Page, Paint, Series, SparkRow, Sparks, Step,
-    Tile, Tone, Unit,
+    Bar, BarRow, Bars, Card, Chart, ChartLine, DotRow, Dots, FigureUnit, LineChart, Page, PageStep, Paint,
+    Series, SparkRow, Sparks, Tile, Tone,
 };
 pub use quantiles::Quantiles;
-pub use section::{Cell, Section};
+pub use section::{Section, TableCell};
 pub use size::human_size;
-pub use table::{Layout, RunningTable};
+pub use table::{RunningTable, TableLayout};
 pub use wrap::wrapped;
-pub use write::Format;
+pub use write::FigureFormat;

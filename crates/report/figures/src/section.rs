@@ -10,12 +10,12 @@ pub struct Section {
     /// The columns of its rows: keys in JSON, headings in text and CSV. Stable.
     pub columns: &'static [&'static str],
     /// As many cells as columns in each.
-    pub rows: Vec<Vec<Cell>>,
+    pub rows: Vec<Vec<TableCell>>,
 }
 
 /// The content of a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cell {
+pub enum TableCell {
     /// A count, a size in bytes, a percentage.
     Number(i128),
     /// A number with this many decimal places, in units of its last one.
@@ -26,39 +26,39 @@ pub enum Cell {
     Null,
 }
 
-impl Cell {
+impl TableCell {
     /// A number rounded to this many decimal places.
     pub fn decimal(value: f64, places: u8) -> Self {
-        Cell::Decimal((value * 10f64.powi(places.into())).round() as i128, places)
+        TableCell::Decimal((value * 10f64.powi(places.into())).round() as i128, places)
     }
 }
 
-impl From<u64> for Cell {
+impl From<u64> for TableCell {
     fn from(number: u64) -> Self {
-        Cell::Number(number.into())
+        TableCell::Number(number.into())
     }
 }
 
-impl From<i64> for Cell {
+impl From<i64> for TableCell {
     fn from(number: i64) -> Self {
-        Cell::Number(number.into())
+        TableCell::Number(number.into())
     }
 }
 
-impl From<String> for Cell {
+impl From<String> for TableCell {
     fn from(text: String) -> Self {
-        Cell::Text(text)
+        TableCell::Text(text)
     }
 }
 
-impl From<&str> for Cell {
+impl From<&str> for TableCell {
     fn from(text: &str) -> Self {
-        Cell::Text(text.to_owned())
+        TableCell::Text(text.to_owned())
     }
 }
 
-impl<T: Into<Cell>> From<Option<T>> for Cell {
+impl<T: Into<TableCell>> From<Option<T>> for TableCell {
     fn from(cell: Option<T>) -> Self {
-        cell.map_or(Cell::Null, Into::into)
+        cell.map_or(TableCell::Null, Into::into)
     }
 }

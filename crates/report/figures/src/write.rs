@@ -3,14 +3,14 @@
 use std::io::{self, Write};
 
 use crate::grouped;
-use crate::section::{Cell, Section};
-use crate::table::{self, Layout};
+use crate::section::{Section, TableCell};
+use crate::table::{self, TableLayout};
 
 /// How tables are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum FigureFormat {
     /// For people.
-    Table(Layout),
+    Table(TableLayout),
     /// One JSON object: a list of objects under each table's name.
     Json,
     /// A line with the columns' names, then one for each row; several tables have an empty line
@@ -18,7 +18,7 @@ pub enum Format {
     Csv,
 }
 
-impl Format {
+impl FigureFormat {
     /// Writes the tables one after the other.
     ///
     /// # Errors
@@ -26,11 +26,11 @@ impl Format {
     /// An error from `out`.
     pub fn write(self, sections: &[Section], out: &mut impl Write) -> io::Result<()> {
         match self {
-            Format::Table(layout) => {
+            FigureFormat::Table(layout) => {
                 write_all(sections, out, |section, out| table::write(section, layout, out))
             }
-            Format::Json => json(sections, out),
-            Format::Csv => write_all(sections, out, csv),
+            FigureFormat::Json => json(sections, out),
+            FigureFormat::Csv => write_all(sections, out, csv),
         }
     }
 }
@@ -62,16 +62,16 @@ fn json(sections: &[Section], out: &mut impl Write) -> io::Result<()> {
     writeln!(out)
 }
 
-fn value(cell: &Cell) -> serde_json::Value {
+fn value(cell: &TableCell) -> serde_json::Value {
     match cell {
-        Cell::Number(number) => match i64::try_from(*number) {
+        TableCell::Number(number) => match i64::try_from(*number) {
             Ok(number) => number.into(),
             Err(_) => u64::try_from(*number).unwrap_or(u64::MAX).into(),
         },
         // The number is the one that the text shows.
-        Cell::Decimal(..) => shown(cell, "").parse::<f64>().map_or(serde_json::Value::Null, Into::into),
-        Cell::Text(text) => text.as_str().into(),
-        Cell::Null => serde_json::Value::Null,
+        TableCell::Decimal(..) => shown(cell, "").parse::<f64>().map_or(serde_json::Value::Null, Into::into),
+        TableCell::Text(text) => text.as_str().into(),
+        TableCell::Null => serde_json::Value::Null,
     }
 }
 
@@ -92,7 +92,7 @@ fn quoted(field: String) -> String {
     field
 }
 
-impl Cell {
+impl TableCell {
     /// The text itself, or all digits of the number.
     pub(crate) fn exact(&self) -> String {
         shown(self, "")
@@ -101,7 +101,7 @@ impl Cell {
     /// As in tables for people, with thousands apart.
     pub fn for_people(&self) -> String {
         match self {
-            Cell::Number(number) => {
+            TableCell::Number(number) => {
                 let sign = if *number < 0 { "-" } else { "" };
                 format!("{sign}{}", grouped(number.unsigned_abs()))
             }
@@ -110,18 +110,18 @@ impl Cell {
     }
 }
 
-fn shown(cell: &Cell, null: &str) -> String {
+fn shown(cell: &TableCell, null: &str) -> String {
     match cell {
-        Cell::Number(number) => number.to_string(),
-        Cell::Decimal(units, places) => {
+        TableCell::Number(number) => number.to_string(),
+        TableCell::Decimal(units, places) => {
             let places = usize::from(*places);
             let digits = format!("{:0width$}", units.unsigned_abs(), width = places + 1);
             let (whole, fraction) = digits.split_at(digits.len() - places);
             let sign = if *units < 0 { "-" } else { "" };
             format!("{sign}{whole}.{fraction}")
         }
-        Cell::Text(text) => text.clone(),
-        Cell::Null => null.to_owned(),
+        TableCell::Text(text) => text.clone(),
+        TableCell::Null => null.to_owned(),
     }
 }
 
@@ -129,14 +129,14 @@ fn shown(cell: &Cell, null: &str) -> String {
 mod tests {
     use super::*;
 
-    fn written(format: Format) -> String {
+    fn written(format: FigureFormat) -> String {
         let section = Section {
             name: "things",
             title: "Things",
             columns: &["name", "count"],
             rows: vec![
                 vec!["a, \"b\"".into(), 12u64.into()],
-                vec![Cell::Null, (-3i64).into()],
+                vec![TableCell::Null, (-3i64).into()],
                 vec!["ü".into(), u64::MAX.into()],
             ],
         };
@@ -153,7 +153,7 @@ mod tests {
   -                               -3
   ü       18,446,744,073,709,551,615
 ";
-        assert_eq!(written(Format::Table(Layout::default())), expected);
+        assert_eq!(written(FigureFormat::Table(TableLayout::default())), expected);
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
         let rows = vec![vec!["shop.\u{1b}]0;owned\u{7}\n  total".into(), 1u64.into()]];
         let section = Section { name: "things", title: "Things", columns: &["name", "count"], rows };
         let mut out = Vec::new();
-        Format::Table(Layout::default()).write(&[section], &mut out).unwrap();
+        FigureFormat::Table(TableLayout::default()).write(&[section], &mut out).unwrap();
         let expected = "Things
   name                               count
   shop.\\u{1b}]0;owned\\u{7}\\n  total      1
@@ -178,20 +178,20 @@ mod tests {
             (0.05, 3, "0.050"),
             (1e9, 1, "1000000000.0"),
         ] {
-            assert_eq!(shown(&Cell::decimal(value, places), ""), expected);
+            assert_eq!(shown(&TableCell::decimal(value, places), ""), expected);
         }
-        assert_eq!(value(&Cell::decimal(12.345, 2)), 12.35);
+        assert_eq!(value(&TableCell::decimal(12.345, 2)), 12.35);
     }
 
     #[test]
     fn csv_quotes_where_it_must() {
         let expected = "name,count\n\"a, \"\"b\"\"\",12\n,-3\nü,18446744073709551615\n";
-        assert_eq!(written(Format::Csv), expected);
+        assert_eq!(written(FigureFormat::Csv), expected);
     }
 
     #[test]
     fn json_keeps_numbers_and_nulls() {
-        let document: serde_json::Value = serde_json::from_str(&written(Format::Json)).unwrap();
+        let document: serde_json::Value = serde_json::from_str(&written(FigureFormat::Json)).unwrap();
         assert_eq!(document["things"][1]["name"], serde_json::Value::Null);
         assert_eq!(document["things"][1]["count"], -3);
         assert_eq!(document["things"][2]["count"], u64::MAX);

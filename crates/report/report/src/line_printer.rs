@@ -4,7 +4,7 @@ use binlogz_binlog::gtid::Gtid;
 use binlogz_flow::Error;
 use binlogz_flow::events::{EventBatch, EventList};
 
-use crate::met::Met;
+use crate::met::MetRequests;
 
 /// Whether there is more to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub trait LineState: Clone + Default + Send {
     fn begin_log(&mut self);
 
     /// The requests met so far.
-    fn met(&self) -> Met;
+    fn met(&self) -> MetRequests;
 }
 
 /// A worker's printer, used for all its batches of a log.
@@ -56,14 +56,14 @@ pub trait LinePrinter {
     ) -> Result<Flow, E>;
 
     /// The transactions whose lines were completed since the last call, as far as they have GTIDs.
-    fn take_finished(&mut self) -> Finished {
-        Finished::default()
+    fn take_finished(&mut self) -> FinishedTransactions {
+        FinishedTransactions::default()
     }
 }
 
 /// Transactions whose lines were all made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Finished {
+pub struct FinishedTransactions {
     /// GTIDs of the transactions.
     pub gtids: Vec<Gtid>,
     /// Whether there were some without.

@@ -33,7 +33,7 @@ pub struct LineRoom {
 
 /// Text in the buffer that is not appended yet. It is passed by value and its methods are inlined, so the
 /// position of the next byte is not in memory that a store could alias: it stays in a register.
-pub(crate) struct Lines<'r> {
+pub(crate) struct BufferedLines<'r> {
     room: &'r mut [u8; ROOM],
     at: usize,
     out: &'r mut Vec<u8>,
@@ -46,10 +46,10 @@ impl Default for LineRoom {
 }
 
 impl LineRoom {
-    /// Lines that are appended to `out`, at the latest by [`Lines::end`].
+    /// Lines that are appended to `out`, at the latest by [`BufferedLines::end`].
     #[inline]
-    pub(crate) fn lines<'r>(&'r mut self, out: &'r mut Vec<u8>) -> Lines<'r> {
-        Lines { room: &mut self.bytes, at: 0, out }
+    pub(crate) fn lines<'r>(&'r mut self, out: &'r mut Vec<u8>) -> BufferedLines<'r> {
+        BufferedLines { room: &mut self.bytes, at: 0, out }
     }
 }
 
@@ -111,7 +111,7 @@ fn append(out: &mut Vec<u8>, room: &[u8; ROOM], at: usize) {
     out.extend_from_slice(room.get(..at).unwrap_or_default());
 }
 
-impl Lines<'_> {
+impl BufferedLines<'_> {
     /// Appends the bytes in the room.
     #[inline(always)]
     pub(crate) fn end(&mut self) {
@@ -265,7 +265,7 @@ impl Lines<'_> {
     }
 }
 
-impl Lines<'_> {
+impl BufferedLines<'_> {
     /// Writes the content of a cell as `push` writes it. On failure, what was written is appended.
     #[inline(always)]
     pub(crate) fn put_pushed(
@@ -292,12 +292,12 @@ impl Lines<'_> {
 /// Writes a value without a short cut, with the format's own `push_value`. On failure, what was written is appended.
 #[inline(never)]
 pub(crate) fn put_any<'l>(
-    mut lines: Lines<'l>,
+    mut lines: BufferedLines<'l>,
     image: &RowImage<'_, '_>,
     index: usize,
     [apart, scratch]: &mut [Vec<u8>; 2],
     push_value: impl FnOnce(&mut Vec<u8>, &Cell<'_>, &mut Vec<u8>) -> Result<()>,
-) -> Result<Lines<'l>> {
+) -> Result<BufferedLines<'l>> {
     let Some(cell) = image.cell(index) else { return Ok(lines) };
     lines.put_pushed(&cell.content, apart, |out| push_value(out, &cell, scratch))?;
     lines.step();

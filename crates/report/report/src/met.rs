@@ -9,11 +9,11 @@ use std::fmt::Display;
 use binlogz_binlog::event::PreviousGtidsEvent;
 use binlogz_binlog::gtid::GtidSet;
 
-use crate::selection::Selection;
+use crate::selection::EventSelection;
 
 /// Carried from event to event, as part of a printer's state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Met {
+pub struct MetRequests {
     /// A transaction of `--include-gtids` began.
     pub(crate) gtid: bool,
     /// `--exclude-gtids` has to do with these logs: they hold one of its transactions, or come after one.
@@ -31,16 +31,16 @@ pub struct Met {
     /// An event concerns `--database`.
     pub(crate) database: bool,
     /// Which of the tables of `--table` occurred, by their place.
-    pub(crate) tables: Places,
+    pub(crate) tables: OptionPlaces,
     /// Which rules of `--rewrite-db` applied, by their place.
-    pub(crate) renames: Places,
+    pub(crate) renames: OptionPlaces,
 }
 
 /// A set of places in a list of options. The 64th place stands for all later ones too.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Places(u64);
+pub(crate) struct OptionPlaces(u64);
 
-impl Places {
+impl OptionPlaces {
     fn bit(place: usize) -> u64 {
         1 << place.min(u64::BITS as usize - 1)
     }
@@ -53,14 +53,14 @@ impl Places {
         self.0 & Self::bit(place) != 0
     }
 
-    pub(crate) fn union(&mut self, other: Places) {
+    pub(crate) fn union(&mut self, other: OptionPlaces) {
         self.0 |= other.0;
     }
 }
 
 /// A request, and why it was not met.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unmet {
+pub struct UnmetRequest {
     /// The option and why it was not met.
     pub line: String,
     /// How much this matters.
@@ -80,39 +80,42 @@ pub enum UnmetKind {
 
 use UnmetKind::{Mysqlbinlogs, OurOwn, Partial};
 
-impl Unmet {
+impl UnmetRequest {
     fn new(line: String, kind: UnmetKind) -> Self {
-        Unmet { line, kind }
+        UnmetRequest { line, kind }
     }
 
     /// No transaction of `--include-gtids`.
     pub fn include_gtids(set: &GtidSet) -> Self {
-        Unmet::new(no_gtids("--include-gtids", set), Mysqlbinlogs)
+        UnmetRequest::new(no_gtids("--include-gtids", set), Mysqlbinlogs)
     }
 
     /// No transaction of `--gtids`, as `archive`, `undo` and `redo` call it.
     pub fn gtids(set: &GtidSet) -> Self {
-        Unmet::new(no_gtids("--gtids", set), OurOwn)
+        UnmetRequest::new(no_gtids("--gtids", set), OurOwn)
     }
 
     /// The transaction of `--stop-before-gtid` did not come.
     pub fn stop_before_gtid(gtid: &dyn Display) -> Self {
-        Unmet::new(format!("--stop-before-gtid={gtid}: this transaction is not there"), OurOwn)
+        UnmetRequest::new(format!("--stop-before-gtid={gtid}: this transaction is not there"), OurOwn)
     }
 
     /// The first log ends before `--start-position`.
     pub fn start_position(start: u64, end: u64) -> Self {
-        Unmet::new(format!("--start-position={start}: the log ends at {end}"), Mysqlbinlogs)
+        UnmetRequest::new(format!("--start-position={start}: the log ends at {end}"), Mysqlbinlogs)
     }
 
     /// The log ends before `--stop-position`.
     pub fn stop_position(stop: u64, end: u64) -> Self {
-        Unmet::new(format!("--stop-position={stop}: the log ends at {end}"), Mysqlbinlogs)
+        UnmetRequest::new(format!("--stop-position={stop}: the log ends at {end}"), Mysqlbinlogs)
     }
 
     /// Nothing is of the times of `--start-datetime` and `--stop-datetime`. `what`: "event" or "transaction".
     pub fn times(what: &str) -> Self {
-        Unmet::new(format!("--start-datetime, --stop-datetime: no {what} is of these times"), Mysqlbinlogs)
+        UnmetRequest::new(
+            format!("--start-datetime, --stop-datetime: no {what} is of these times"),
+            Mysqlbinlogs,
+        )
     }
 
     /// Names given with one option of which `occurs` says whether they are there.
@@ -127,11 +130,11 @@ impl Unmet {
         let absent: Vec<String> = absent.map(|(_, name)| given(name)).collect();
         match absent.len() {
             0 => Vec::new(),
-            1 if names.len() == 1 => vec![Unmet::new(format!("{}: {one}", absent.join(" ")), kind)],
+            1 if names.len() == 1 => vec![UnmetRequest::new(format!("{}: {one}", absent.join(" ")), kind)],
             count if count == names.len() => {
-                vec![Unmet::new(format!("{}: {several}", absent.join(" ")), kind)]
+                vec![UnmetRequest::new(format!("{}: {several}", absent.join(" ")), kind)]
             }
-            _ => absent.iter().map(|name| Unmet::new(format!("{name}: {one}"), Partial)).collect(),
+            _ => absent.iter().map(|name| UnmetRequest::new(format!("{name}: {one}"), Partial)).collect(),
         }
     }
 
@@ -144,10 +147,10 @@ impl Unmet {
             format!("{}.{}", String::from_utf8_lossy(database), String::from_utf8_lossy(table))
         });
         let said = ("no row of this table is there", "no row of these tables is there", OurOwn);
-        Unmet::names("--table", names, occurs, said)
+        UnmetRequest::names("--table", names, occurs, said)
     }
 
-    fn renames(rules: &[(Vec<u8>, Vec<u8>)], applied: Places) -> Vec<Self> {
+    fn renames(rules: &[(Vec<u8>, Vec<u8>)], applied: OptionPlaces) -> Vec<Self> {
         let names = rules
             .iter()
             .map(|(from, to)| format!("{}->{}", String::from_utf8_lossy(from), String::from_utf8_lossy(to)));
@@ -158,7 +161,7 @@ impl Unmet {
         };
         let said =
             ("nothing there concerns this database", "nothing there concerns these databases", Mysqlbinlogs);
-        Unmet::names("--rewrite-db", names, occurs, said)
+        UnmetRequest::names("--rewrite-db", names, occurs, said)
     }
 }
 
@@ -167,10 +170,10 @@ fn no_gtids(option: &str, set: &GtidSet) -> String {
     format!("{option}={set}: none of these transactions is there")
 }
 
-impl Met {
+impl MetRequests {
     /// Reads a log's previous GTIDs: whether they include the transaction to stop before, which then can't
     /// come any more.
-    pub(crate) fn previous_gtids(&mut self, body: &[u8], selection: &Selection) -> bool {
+    pub(crate) fn previous_gtids(&mut self, body: &[u8], selection: &EventSelection) -> bool {
         if selection.stop_before_gtid.is_none() && selection.exclude_gtids.is_none() {
             return false;
         }
@@ -182,12 +185,12 @@ impl Met {
     }
 
     /// The requests of a run that renames databases and shows everything, `--raw --rewrite-db`.
-    pub fn unmet_renames(&self, renames: &[(Vec<u8>, Vec<u8>)]) -> Vec<Unmet> {
-        Unmet::renames(renames, self.renames)
+    pub fn unmet_renames(&self, renames: &[(Vec<u8>, Vec<u8>)]) -> Vec<UnmetRequest> {
+        UnmetRequest::renames(renames, self.renames)
     }
 
     /// Notes which requests a transaction meets although it is not looked at, since nothing of it is shown.
-    pub fn pass_over(&mut self, selection: &Selection, gtids: &GtidSet, are_in_time: bool) {
+    pub fn pass_over(&mut self, selection: &EventSelection, gtids: &GtidSet, are_in_time: bool) {
         let has = |set: &Option<GtidSet>| set.as_ref().is_some_and(|set| !set.is_disjoint(gtids));
         self.gtid |= has(&selection.include_gtids);
         self.excluded |= has(&selection.exclude_gtids);
@@ -195,14 +198,14 @@ impl Met {
     }
 
     /// Takes the requests met by transactions that were not looked at.
-    pub fn add_passed_over(&mut self, other: Met) {
+    pub fn add_passed_over(&mut self, other: MetRequests) {
         self.gtid |= other.gtid;
         self.excluded |= other.excluded;
         self.time |= other.time;
     }
 
     /// Takes the names that occurred in events that another pass looked at.
-    pub fn add_names(&mut self, other: Met) {
+    pub fn add_names(&mut self, other: MetRequests) {
         self.server_id |= other.server_id;
         self.database |= other.database;
         self.tables.union(other.tables);
@@ -213,26 +216,26 @@ impl Met {
     /// did, as requested.
     pub fn unmet(
         &self,
-        selection: &Selection,
+        selection: &EventSelection,
         renames: &[(Vec<u8>, Vec<u8>)],
         stop: Option<u64>,
         ended: bool,
-    ) -> Vec<Unmet> {
+    ) -> Vec<UnmetRequest> {
         let mut unmet = Vec::new();
         if selection.offset > self.entries {
             let line = format!("--offset={}: the logs have {} events", selection.offset, self.entries);
-            unmet.push(Unmet::new(line, Mysqlbinlogs));
+            unmet.push(UnmetRequest::new(line, Mysqlbinlogs));
             return unmet;
         }
         if let Some(set) = selection.include_gtids.as_ref().filter(|_| !self.gtid) {
-            unmet.push(Unmet::include_gtids(set));
+            unmet.push(UnmetRequest::include_gtids(set));
         }
         if (selection.start_time.is_some() || selection.stop_time.is_some()) && !self.time {
-            unmet.push(Unmet::times("event"));
+            unmet.push(UnmetRequest::times("event"));
         }
         if let Some(gtid) = selection.stop_before_gtid.as_ref().filter(|_| self.is_too_late) {
             let line = format!("--stop-before-gtid={gtid}: this transaction stands before the log");
-            unmet.push(Unmet::new(line, OurOwn));
+            unmet.push(UnmetRequest::new(line, OurOwn));
         }
         if unmet.is_empty() {
             // Otherwise what is above is the reason why these did not occur.
@@ -243,24 +246,24 @@ impl Met {
         }
         if let Some(set) = selection.exclude_gtids.as_ref().filter(|set| !set.is_empty() && !self.excluded) {
             let line = no_gtids("--exclude-gtids", set);
-            unmet.push(Unmet::new(line, Partial));
+            unmet.push(UnmetRequest::new(line, Partial));
         }
-        unmet.extend(selection.stop_before_gtid.as_ref().map(|gtid| Unmet::stop_before_gtid(gtid)));
+        unmet.extend(selection.stop_before_gtid.as_ref().map(|gtid| UnmetRequest::stop_before_gtid(gtid)));
         if let Some(stop) = stop.filter(|&stop| stop != u64::MAX && stop > self.end) {
-            unmet.push(Unmet::stop_position(stop, self.end));
+            unmet.push(UnmetRequest::stop_position(stop, self.end));
         }
         unmet
     }
 
-    fn unmet_names(&self, selection: &Selection, renames: &[(Vec<u8>, Vec<u8>)]) -> Vec<Unmet> {
+    fn unmet_names(&self, selection: &EventSelection, renames: &[(Vec<u8>, Vec<u8>)]) -> Vec<UnmetRequest> {
         let mut unmet = Vec::new();
         if let Some(id) = selection.server_id.filter(|_| !self.server_id) {
             let line = format!("--server-id={id}: no event of this server is there");
-            unmet.push(Unmet::new(line, Mysqlbinlogs));
+            unmet.push(UnmetRequest::new(line, Mysqlbinlogs));
         }
         if let Some(name) = selection.database.as_deref().filter(|_| !self.database) {
             let name = String::from_utf8_lossy(name);
-            unmet.push(Unmet::new(
+            unmet.push(UnmetRequest::new(
                 format!("--database={name}: nothing there concerns this database"),
                 Mysqlbinlogs,
             ));
@@ -270,8 +273,8 @@ impl Met {
         let is_same = |place: usize, other: usize| selection.tables.get(place) == selection.tables.get(other);
         let occurs =
             |place| (0..tables.len()).any(|other| self.tables.contains(other) && is_same(place, other));
-        unmet.extend(Unmet::tables(tables.clone(), occurs));
-        unmet.extend(Unmet::renames(renames, self.renames));
+        unmet.extend(UnmetRequest::tables(tables.clone(), occurs));
+        unmet.extend(UnmetRequest::renames(renames, self.renames));
         unmet
     }
 }
@@ -285,13 +288,13 @@ mod tests {
         let tables = [("a", "t"), ("b", "t"), ("c", "t")];
         let unmet = |there: &'static [usize]| {
             let tables = tables.iter().map(|(database, table)| (database.as_bytes(), table.as_bytes()));
-            Unmet::tables(tables, move |place| there.contains(&place))
+            UnmetRequest::tables(tables, move |place| there.contains(&place))
         };
         assert_eq!(unmet(&[0, 1, 2]), []);
         let some: Vec<_> = unmet(&[1]).into_iter().map(|unmet| (unmet.line, unmet.kind)).collect();
         let line = |name: &str| format!("--table={name}.t: no row of this table is there");
         assert_eq!(some, [(line("a"), Partial), (line("c"), Partial)]);
-        let [Unmet { line, kind }] = &unmet(&[])[..] else { panic!("one line") };
+        let [UnmetRequest { line, kind }] = &unmet(&[])[..] else { panic!("one line") };
         assert_eq!(line, "--table=a.t --table=b.t --table=c.t: no row of these tables is there");
         assert_eq!(*kind, OurOwn);
     }
@@ -300,16 +303,18 @@ mod tests {
     fn of_two_rules_for_a_database_one_applies() {
         let rule = |from: &str, to: &str| (from.as_bytes().to_vec(), to.as_bytes().to_vec());
         let rules = [rule("a", "x"), rule("a", "y"), rule("b", "z")];
-        let mut applied = Places::default();
+        let mut applied = OptionPlaces::default();
         applied.insert(1);
-        let lines: Vec<_> =
-            Unmet::renames(&rules, applied).into_iter().map(|unmet| (unmet.line, unmet.kind)).collect();
+        let lines: Vec<_> = UnmetRequest::renames(&rules, applied)
+            .into_iter()
+            .map(|unmet| (unmet.line, unmet.kind))
+            .collect();
         assert_eq!(lines, [("--rewrite-db=b->z: nothing there concerns this database".to_owned(), Partial)]);
     }
 
     #[test]
     fn places_beyond_the_last_bit_share_it() {
-        let mut places = Places::default();
+        let mut places = OptionPlaces::default();
         places.insert(70);
         assert!(places.contains(63) && places.contains(99) && !places.contains(62));
     }

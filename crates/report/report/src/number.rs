@@ -40,7 +40,7 @@ pub(crate) fn push_general(out: &mut Vec<u8>, number: f64, precision: usize) {
     if !number.is_finite() {
         return push_not_finite(out, number);
     }
-    let rounded = Rounded::new(number, precision);
+    let rounded = RoundedDecimal::new(number, precision);
     let mut digits = rounded.digits();
     while let [rest @ .., b'0'] = digits {
         digits = rest;
@@ -81,7 +81,7 @@ pub(crate) fn push_scientific(out: &mut Vec<u8>, number: f64, decimals: usize) {
     if number.is_sign_negative() {
         out.push(b'-');
     }
-    let rounded = Rounded::new(number, decimals + 1);
+    let rounded = RoundedDecimal::new(number, decimals + 1);
     push_mantissa(out, rounded.digits());
     push_exponent(out, rounded.exponent);
 }
@@ -98,13 +98,13 @@ const FRACTION_BITS_MAX: u32 = 100;
 
 /// A finite number in decimal, correctly rounded, ties to the even digit: the first digit is before the
 /// point.
-struct Rounded {
+struct RoundedDecimal {
     digits: [u8; PRECISION_MAX],
     precision: usize,
     exponent: i32,
 }
 
-impl Rounded {
+impl RoundedDecimal {
     /// `precision`: significant digits, 1 to 20.
     fn new(number: f64, precision: usize) -> Self {
         Self::exact(number, precision).unwrap_or_else(|| Self::formatted(number, precision))
@@ -149,7 +149,7 @@ impl Rounded {
 
         let first = digits.iter().position(|&digit| digit != b'0')?;
         let (wanted, behind) = digits.get(first..)?.split_at_checked(precision)?;
-        let mut rounded = Rounded {
+        let mut rounded = RoundedDecimal {
             digits: [b'0'; PRECISION_MAX],
             precision,
             exponent: INTEGER_DIGITS as i32 - 1 - first as i32,
@@ -188,7 +188,7 @@ impl Rounded {
         for (slot, digit) in digits.iter_mut().zip(mantissa.bytes().filter(u8::is_ascii_digit)) {
             *slot = digit;
         }
-        Rounded { digits, precision, exponent: exponent.parse().unwrap_or(0) }
+        RoundedDecimal { digits, precision, exponent: exponent.parse().unwrap_or(0) }
     }
 }
 
@@ -276,8 +276,8 @@ mod tests {
         let mut short_cuts = 0;
         for number in numbers {
             for precision in [1, 6, 17, 20] {
-                let expected = Rounded::formatted(number, precision);
-                let Some(found) = Rounded::exact(number, precision) else { continue };
+                let expected = RoundedDecimal::formatted(number, precision);
+                let Some(found) = RoundedDecimal::exact(number, precision) else { continue };
                 assert_eq!(
                     (found.digits(), found.exponent),
                     (expected.digits(), expected.exponent),

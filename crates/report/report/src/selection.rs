@@ -4,7 +4,7 @@ use binlogz_binlog::gtid::{Gtid, GtidSet};
 
 /// Which events are shown.
 #[derive(Debug, Clone)]
-pub struct Selection {
+pub struct EventSelection {
     /// `--offset`: the number of entries to skip first.
     pub offset: u64,
     /// `--start-datetime`, in seconds since 1970: events are skipped up to the first one of that time.
@@ -27,7 +27,7 @@ pub struct Selection {
     pub stop_before_gtid: Option<Gtid>,
 }
 
-impl Selection {
+impl EventSelection {
     /// Whether only rows of some tables are shown.
     pub fn chooses_tables(&self) -> bool {
         self.database.is_some() || !self.tables.is_empty()
@@ -45,9 +45,9 @@ impl Selection {
     }
 }
 
-impl Default for Selection {
+impl Default for EventSelection {
     fn default() -> Self {
-        Selection {
+        EventSelection {
             offset: 0,
             start_time: None,
             stop_time: None,
@@ -64,7 +64,7 @@ impl Default for Selection {
 
 /// Where to begin and to end in one log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Positions {
+pub struct LogBounds {
     /// `--start-position`.
     pub start: u64,
     /// `--stop-position`.
@@ -74,8 +74,8 @@ pub struct Positions {
     pub sent_from: Option<u64>,
 }
 
-impl Default for Positions {
+impl Default for LogBounds {
     fn default() -> Self {
-        Positions { start: 4, stop: u64::MAX, sent_from: None }
+        LogBounds { start: 4, stop: u64::MAX, sent_from: None }
     }
 }

@@ -1,7 +1,7 @@
 //! Archives as input: naming an archive means all its logs, and `ARCHIVE/LOG` means one of them. Every
 //! program that reads logs gets them here: [`expand`] replaces archives by such names, and [`find`] opens the
 //! log that has one. A program that looks for something gets a log without the parts that can't have it
-//! ([`Archived::input_of`]).
+//! ([`ArchivedLog::input_of`]).
 //!
 //! An archive is opened once a run: its manifest is read once, and an object that holds several logs, too. A program that
 //! runs for long can [`forget`] it.
@@ -17,9 +17,9 @@ use binlogz_flow::{Input, LogFacts};
 
 use crate::error::Error;
 use crate::format::{FileEntry, Manifest};
-use crate::part::{Parts, PickedLog, Run, Told};
+use crate::part::{BlockRun, LogParts, ObjectContents, PickedLog};
 use crate::restore::{self, LastObject};
-use crate::storage::{self, Storage};
+use crate::storage::{self, ArchiveStorage};
 
 /// The number of pieces that may be restored before they are read.
 const PIECE_SIZE: usize = 1 << 20;
@@ -28,7 +28,7 @@ const PIECES_MAX: usize = 4;
 const WORKERS: usize = 2;
 
 /// A log in an archive.
-pub struct Archived {
+pub struct ArchivedLog {
     archive: Arc<Archive>,
     entry: FileEntry,
 }
@@ -46,20 +46,20 @@ pub struct Unreadable {
 
 /// An archive.
 struct Archive {
-    storage: Box<dyn Storage>,
+    storage: Box<dyn ArchiveStorage>,
     manifest: Manifest,
     /// The object that was opened last: the next log may begin in it.
-    last: Mutex<Option<(String, Arc<Told>)>>,
+    last: Mutex<Option<(String, Arc<ObjectContents>)>>,
     last_object: LastObject,
 }
 
 impl Archive {
-    fn object(&self, name: &str) -> Result<Arc<Told>, Error> {
+    fn object(&self, name: &str) -> Result<Arc<ObjectContents>, Error> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, told)) = last.as_ref().filter(|(there, _)| there == name) {
             return Ok(Arc::clone(told));
         }
-        let told = Arc::new(Told::open(&self.storage, &self.last_object, name)?);
+        let told = Arc::new(ObjectContents::open(&self.storage, &self.last_object, name)?);
         *last = Some((name.to_owned(), Arc::clone(&told)));
         Ok(told)
     }
@@ -96,7 +96,7 @@ pub fn expand(paths: impl IntoIterator<Item = PathBuf>) -> Result<Vec<PathBuf>, 
 /// # Errors
 ///
 /// An archive that can't be read, or that lacks the log.
-pub fn find(path: &Path) -> io::Result<Option<Archived>> {
+pub fn find(path: &Path) -> io::Result<Option<ArchivedLog>> {
     let (Some(archive), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
     if !may_be_archive(archive) || (storage::in_object_storage(path).is_none() && path.exists()) {
         return Ok(None);
@@ -110,7 +110,7 @@ pub fn find(path: &Path) -> io::Result<Option<Archived>> {
     };
     let entry = found.manifest.files.iter().find(|file| *file.name == *name).cloned();
     match entry {
-        Some(entry) => Ok(Some(Archived { archive: found, entry })),
+        Some(entry) => Ok(Some(ArchivedLog { archive: found, entry })),
         None => Err(io::Error::new(io::ErrorKind::NotFound, "is not in the archive")),
     }
 }
@@ -149,7 +149,7 @@ fn open(path: &Path) -> Result<Option<Arc<Archive>>, Error> {
     Ok(Some(archive))
 }
 
-impl Archived {
+impl ArchivedLog {
     /// Bytes of the log.
     pub fn size(&self) -> u64 {
         self.entry.size
@@ -191,7 +191,7 @@ impl Archived {
     ///
     /// Objects that are missing or damaged.
     pub fn divides(&self) -> io::Result<bool> {
-        Parts::divides(&self.entry, &self.objects()?).map_err(io::Error::other)
+        LogParts::divides(&self.entry, &self.objects()?).map_err(io::Error::other)
     }
 
     /// Tells apart how it was packed: after a merge it is another.
@@ -204,7 +204,7 @@ impl Archived {
         hash.finalize()
     }
 
-    fn objects(&self) -> io::Result<Vec<Arc<Told>>> {
+    fn objects(&self) -> io::Result<Vec<Arc<ObjectContents>>> {
         let objects = self.entry.objects.iter().map(|object| self.archive.object(object));
         objects.collect::<Result<_, _>>().map_err(io::Error::other)
     }
@@ -224,7 +224,7 @@ impl Archived {
     /// Objects that are missing or damaged.
     pub fn picked(
         &self,
-        is_wanted: &mut dyn FnMut(&Run<'_>) -> Option<bool>,
+        is_wanted: &mut dyn FnMut(&BlockRun<'_>) -> Option<bool>,
     ) -> io::Result<Option<PickedLog>> {
         PickedLog::choose(&self.entry, self.objects()?, is_wanted).map_err(io::Error::other)
     }
@@ -234,8 +234,8 @@ impl Archived {
     /// # Errors
     ///
     /// Objects that are missing or damaged.
-    pub fn input_of(self, is_wanted: &mut dyn FnMut(&Run<'_>) -> bool) -> io::Result<Input> {
-        let parts = Parts::choose(&self.entry, self.objects()?, is_wanted).map_err(io::Error::other)?;
+    pub fn input_of(self, is_wanted: &mut dyn FnMut(&BlockRun<'_>) -> bool) -> io::Result<Input> {
+        let parts = LogParts::choose(&self.entry, self.objects()?, is_wanted).map_err(io::Error::other)?;
         let Some(parts) = parts else { return Ok(self.input()) };
         let gaps = parts.gaps.clone();
         Ok(Input::Sparse { stream: stream(move |out| parts.write(out, WORKERS)), gaps })
@@ -246,28 +246,29 @@ impl Archived {
 fn stream(write: impl FnOnce(&mut dyn Write) -> Result<(), Error> + Send + 'static) -> Box<dyn Read + Send> {
     let (sender, receiver) = sync_channel(PIECES_MAX);
     thread::spawn(move || {
-        let mut out = Pieces { sender, piece: Vec::new() };
+        let mut out = PieceSender { sender, piece: Vec::new() };
         let written = write(&mut out).and_then(|()| out.flush().map_err(Error::writing));
         // The reader may have gone.
-        let _ =
-            out.sender.send(written.map_or_else(|error| Piece::Failed(error.to_string()), |()| Piece::End));
+        let _ = out
+            .sender
+            .send(written.map_or_else(|error| InputPiece::Failed(error.to_string()), |()| InputPiece::End));
     });
-    Box::new(Restored { receiver, piece: io::Cursor::default(), ended: false })
+    Box::new(RestoredReader { receiver, piece: io::Cursor::default(), ended: false })
 }
 
-enum Piece {
+enum InputPiece {
     Bytes(Vec<u8>),
     Failed(String),
     End,
 }
 
 /// Passes written bytes on to the reader.
-struct Pieces {
-    sender: SyncSender<Piece>,
+struct PieceSender {
+    sender: SyncSender<InputPiece>,
     piece: Vec<u8>,
 }
 
-impl Write for Pieces {
+impl Write for PieceSender {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.piece.extend_from_slice(bytes);
         if self.piece.len() >= PIECE_SIZE {
@@ -278,17 +279,17 @@ impl Write for Pieces {
 
     fn flush(&mut self) -> io::Result<()> {
         let piece = std::mem::take(&mut self.piece);
-        self.sender.send(Piece::Bytes(piece)).map_err(|_| io::ErrorKind::BrokenPipe.into())
+        self.sender.send(InputPiece::Bytes(piece)).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 }
 
-struct Restored {
-    receiver: Receiver<Piece>,
+struct RestoredReader {
+    receiver: Receiver<InputPiece>,
     piece: io::Cursor<Vec<u8>>,
     ended: bool,
 }
 
-impl Read for Restored {
+impl Read for RestoredReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let count = self.piece.read(buffer)?;
@@ -296,9 +297,9 @@ impl Read for Restored {
                 return Ok(count);
             }
             match self.receiver.recv() {
-                Ok(Piece::Bytes(bytes)) => self.piece = io::Cursor::new(bytes),
-                Ok(Piece::End) => self.ended = true,
-                Ok(Piece::Failed(problem)) => return Err(io::Error::other(problem)),
+                Ok(InputPiece::Bytes(bytes)) => self.piece = io::Cursor::new(bytes),
+                Ok(InputPiece::End) => self.ended = true,
+                Ok(InputPiece::Failed(problem)) => return Err(io::Error::other(problem)),
                 Err(_) => return Err(io::Error::other("restoring it ended half-way")),
             }
         }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use binlogz_engine::{Engine, EngineOptions, Value};
+use binlogz_engine::{Engine, EngineOptions, VariableValue};
 use binlogz_store::FileStorage;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server_uuid = "1410447f-e54d-11f1-848d-02fc00000001".parse()?;
     let storage = Arc::new(FileStorage::open(directory.as_ref())?);
     let (engine, recovered) = Engine::open(storage, EngineOptions::new(server_uuid, 1))?;
-    engine.set_global("binlog_transaction_compression", Value::Text("ON"))?;
+    engine.set_global("binlog_transaction_compression", VariableValue::Text("ON"))?;
     let mut session = engine.session();
     session.begin()?;
     session.statement("shop", "INSERT INTO item VALUES (1, 'one')")?;

@@ -9,17 +9,17 @@ use binlogz_binlog::gtid::{GtidSet, ServerUuid};
 use binlogz_encryption::Keyring;
 use binlogz_payload::statistics::{CompressionStats, LogType, TransactionFigures};
 use binlogz_store::{BinlogStore, RecoveryReport, Storage, StoreOptions};
-use binlogz_variables::{Rights, Value, Variable, Warning};
+use binlogz_variables::{Rights, Variable, VariableValue, Warning};
 
 use crate::compressors::Compressors;
 use crate::error::{Error, Result};
 use crate::gtids::Gtids;
-use crate::log_state::{Identity, LogState};
+use crate::log_state::{LogIdentity, LogState};
 use crate::pipeline::Pipeline;
 use crate::session::Session;
-use crate::shared::{Shared, settings};
+use crate::shared::{EngineShared, settings};
 use crate::stored_variables::Globals;
-use crate::timer::{Stage, StageFigures, StageTimer};
+use crate::timer::{CommitStage, StageFigures, StageTimer};
 
 /// The most bytes of a transaction (the server's `max_binlog_cache_size` has no practical bound).
 const MAX_CACHE_SIZE: usize = 1 << 30;
@@ -42,7 +42,7 @@ pub struct EngineOptions<'a> {
     /// The most bytes that a transaction may have in memory.
     pub max_cache_size: usize,
     /// Global variables, as on the server's command line.
-    pub variables: &'a [(&'a str, Value<'a>)],
+    pub variables: &'a [(&'a str, VariableValue<'a>)],
 }
 
 impl EngineOptions<'_> {
@@ -64,7 +64,7 @@ impl EngineOptions<'_> {
 /// A binary log that sessions commit to.
 #[derive(Debug)]
 pub struct Engine {
-    shared: Arc<Shared>,
+    shared: Arc<EngineShared>,
     background: Option<JoinHandle<()>>,
 }
 
@@ -88,7 +88,7 @@ impl Engine {
             ..StoreOptions::default()
         };
         let (store, report) = BinlogStore::open(storage, store_options)?;
-        let identity = Identity {
+        let identity = LogIdentity {
             uuid: options.server_uuid,
             server_id: options.server_id,
             version: options.server_version.to_owned(),
@@ -96,7 +96,7 @@ impl Engine {
         };
         let gtids = Gtids::new(options.gtid_mode, options.server_uuid, report.gtids.clone());
         let log = LogState::start(&store, identity, options.keyring, gtids, settings(&globals))?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(EngineShared {
             pipeline: Pipeline::new(store, Arc::clone(&globals), log),
             globals,
             compressors: Compressors::new(),
@@ -133,7 +133,7 @@ impl Engine {
     /// # Errors
     ///
     /// The server's errors, with its numbers; a log that can't be rotated.
-    pub fn set_global(&self, name: &str, value: Value<'_>) -> Result<Option<Warning>> {
+    pub fn set_global(&self, name: &str, value: VariableValue<'_>) -> Result<Option<Warning>> {
         self.shared.set_global(name, value, Rights::ALL, false)
     }
 
@@ -176,7 +176,7 @@ impl Engine {
     }
 
     /// How often a stage ran, and how long.
-    pub fn stage(&self, stage: Stage) -> StageFigures {
+    pub fn stage(&self, stage: CommitStage) -> StageFigures {
         self.shared.timer(stage).figures()
     }
 

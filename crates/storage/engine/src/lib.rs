@@ -27,12 +27,12 @@ mod stored_variables;
 mod ticket;
 mod timer;
 
-pub use binlogz_variables::{Rights, Scope, Value, VariableError, Warning};
+pub use binlogz_variables::{Rights, VariableError, VariableScope, VariableValue, Warning};
 pub use cache::NewEvent;
 pub use engine::{Engine, EngineOptions};
 pub use error::{Error, Result};
 pub use gtids::GtidNext;
-pub use prepared::{Outcome, PlainReason};
+pub use prepared::{PlainReason, TransactionForm};
 pub use session::Session;
-pub use ticket::Committed;
-pub use timer::{Stage, StageFigures};
+pub use ticket::CommittedTransaction;
+pub use timer::{CommitStage, StageFigures};

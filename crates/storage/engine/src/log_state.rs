@@ -13,22 +13,22 @@ use binlogz_binlog::event::{
 use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::gtid::{Gtid, ServerUuid};
 use binlogz_binlog::header::{END_LOG_POS_OFFSET, EVENT_SIZE_OFFSET, HEADER_SIZE};
-use binlogz_binlog::{ChecksumAlgorithm, EventFrame, EventHeader, EventType, HeaderFlags, Verified};
+use binlogz_binlog::{ChecksumAlgorithm, EventFrame, EventHeader, EventType, HeaderFlags, VerifiedChecksum};
 use binlogz_encryption::Keyring;
 use binlogz_payload::statistics::{CompressionTable, LogType, TransactionFigures};
 use binlogz_store::{BinlogStore, FileHead, LogEvents, Position, StoreWriter};
 
 use crate::error::Result;
 use crate::gtids::Gtids;
-use crate::prepared::{Outcome, Prepared};
-use crate::ticket::{Committed, Slot};
+use crate::prepared::{PreparedTransaction, TransactionForm};
+use crate::ticket::{CommittedTransaction, Slot};
 
 /// A group is written in parts, each of whole transactions, when it is larger than this.
 const BUFFER_SIZE: usize = 16 << 20;
 
 /// The server that writes the log.
 #[derive(Debug, Clone)]
-pub(crate) struct Identity {
+pub(crate) struct LogIdentity {
     pub(crate) uuid: ServerUuid,
     pub(crate) server_id: u32,
     pub(crate) version: String,
@@ -45,7 +45,7 @@ pub(crate) struct FileSettings {
 
 #[derive(Debug)]
 pub(crate) struct LogState {
-    identity: Identity,
+    identity: LogIdentity,
     keyring: Option<Arc<Keyring>>,
     pub(crate) gtids: Gtids,
     pub(crate) statistics: CompressionTable,
@@ -72,7 +72,7 @@ impl LogState {
     /// Begins the first file since the start.
     pub(crate) fn start(
         store: &BinlogStore,
-        identity: Identity,
+        identity: LogIdentity,
         keyring: Option<Arc<Keyring>>,
         gtids: Gtids,
         settings: FileSettings,
@@ -198,11 +198,18 @@ impl LogState {
         }
         self.count(prepared, gtid, now);
         slot.sequence = self.sequence;
-        slot.outcome = Some(Ok(Committed { gtid, outcome: prepared.outcome, end: Some(self.end()) }));
+        slot.outcome =
+            Some(Ok(CommittedTransaction { gtid, outcome: prepared.outcome, end: Some(self.end()) }));
         Ok(())
     }
 
-    fn put_gtid(&mut self, prepared: &Prepared, gtid: Option<Gtid>, following: u64, now: u64) -> Result<()> {
+    fn put_gtid(
+        &mut self,
+        prepared: &PreparedTransaction,
+        gtid: Option<Gtid>,
+        following: u64,
+        now: u64,
+    ) -> Result<()> {
         let flags = GtidFlags(u8::from(prepared.may_have_sbr));
         let logical_clock = LogicalClock {
             last_committed: (prepared.last_committed - self.sequence_before_file).max(0),
@@ -258,7 +265,7 @@ impl LogState {
         let event = encode_event(header, &body, checksum);
         self.scratch.clear();
         rewrite_transaction_length(
-            &EventFrame::from_bytes(&event, checksum.size())?.proven(Verified::made_here()),
+            &EventFrame::from_bytes(&event, checksum.size())?.proven(VerifiedChecksum::made_here()),
             following,
             &mut self.scratch,
         )?;
@@ -286,13 +293,13 @@ impl LogState {
         }
     }
 
-    fn count(&mut self, prepared: &Prepared, id: Option<Gtid>, now: u64) {
+    fn count(&mut self, prepared: &PreparedTransaction, id: Option<Gtid>, now: u64) {
         let (compression, uncompressed_bytes, compressed_bytes) = match prepared.outcome {
-            Outcome::Compressed { uncompressed_bytes, compressed_bytes } => {
+            TransactionForm::Compressed { uncompressed_bytes, compressed_bytes } => {
                 (CompressionType::ZSTD, uncompressed_bytes, compressed_bytes)
             }
-            Outcome::Plain { bytes, .. } => (CompressionType::NONE, bytes, bytes),
-            Outcome::Empty => return,
+            TransactionForm::Plain { bytes, .. } => (CompressionType::NONE, bytes, bytes),
+            TransactionForm::Empty => return,
         };
         let figures = TransactionFigures { id, compressed_bytes, uncompressed_bytes, timestamp: Some(now) };
         self.statistics.count(LogType::Binary, compression, figures);

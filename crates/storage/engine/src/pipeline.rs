@@ -21,7 +21,7 @@ use binlogz_store::BinlogStore;
 use crate::error::{Error, Result};
 use crate::log_state::{FileSettings, LogState, now_micros};
 use crate::stored_variables::{FlushPolicy, Globals};
-use crate::ticket::{Group, Ticket};
+use crate::ticket::{CommitGroup, Ticket};
 
 #[derive(Debug)]
 pub(crate) struct Pipeline {
@@ -87,7 +87,7 @@ impl Pipeline {
     /// Whether this thread leads the sync stage too.
     fn flush_stage(&self) -> bool {
         let mut log = lock(&self.log);
-        let mut group = Group { tickets: std::mem::take(&mut *lock(&self.flush_queue)) };
+        let mut group = CommitGroup { tickets: std::mem::take(&mut *lock(&self.flush_queue)) };
         let policy = self.globals.flush_policy();
         if let Err(error) = self.flush(&mut log, &group, policy) {
             drop(log);
@@ -109,7 +109,7 @@ impl Pipeline {
         false
     }
 
-    fn flush(&self, log: &mut LogState, group: &Group, policy: FlushPolicy) -> Result<()> {
+    fn flush(&self, log: &mut LogState, group: &CommitGroup, policy: FlushPolicy) -> Result<()> {
         if self.closed.load(Ordering::Acquire) {
             return Err(closed());
         }
@@ -150,7 +150,7 @@ impl Pipeline {
     }
 
     /// If this group will be synced, waits for more to join, as long as configured.
-    fn take_for_sync(&self, groups_unsynced: u32) -> Group {
+    fn take_for_sync(&self, groups_unsynced: u32) -> CommitGroup {
         let (delay, enough) = (self.globals.sync_delay(), self.globals.sync_no_delay_count());
         let mut queue = lock(&self.sync_queue);
         if !delay.is_zero() && groups_unsynced + 1 >= self.globals.sync_binlog() {
@@ -158,11 +158,11 @@ impl Pipeline {
                 self.joined.wait_timeout_while(queue, delay, |queue| enough == 0 || queue.len() < enough);
             queue = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        Group { tickets: std::mem::take(&mut *queue) }
+        CommitGroup { tickets: std::mem::take(&mut *queue) }
     }
 
     /// The commit stage.
-    fn finish(&self, group: Group, error: Option<Error>) {
+    fn finish(&self, group: CommitGroup, error: Option<Error>) {
         self.committed.fetch_max(group.last_sequence(), Ordering::AcqRel);
         group.finish(error.as_ref());
     }

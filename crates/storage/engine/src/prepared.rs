@@ -14,7 +14,7 @@ use crate::gtids::GtidNext;
 
 /// The form of a transaction in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum TransactionForm {
     /// As a payload event.
     Compressed {
         /// Bytes of its events, without checksums.
@@ -44,12 +44,12 @@ pub enum PlainReason {
 
 /// A transaction as a session passes it to the pipeline. The buffer is passed back and forth.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedTransaction {
     /// Whole events without checksums, at position 0.
     pub(crate) events: Vec<u8>,
     /// How many they are.
     pub(crate) count: u64,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: TransactionForm,
     pub(crate) may_have_sbr: bool,
     pub(crate) timestamp: u32,
     pub(crate) server_id: u32,
@@ -61,12 +61,12 @@ pub(crate) struct Prepared {
     pub(crate) original_server_version: Option<u32>,
 }
 
-impl Default for Prepared {
+impl Default for PreparedTransaction {
     fn default() -> Self {
-        Prepared {
+        PreparedTransaction {
             events: Vec::new(),
             count: 0,
-            outcome: Outcome::Empty,
+            outcome: TransactionForm::Empty,
             may_have_sbr: false,
             timestamp: 0,
             server_id: 0,
@@ -78,7 +78,7 @@ impl Default for Prepared {
     }
 }
 
-impl Prepared {
+impl PreparedTransaction {
     /// Takes a whole transaction, and compresses it if it is to be.
     pub(crate) fn take(
         &mut self,
@@ -109,7 +109,7 @@ impl Prepared {
         };
         self.events.extend_from_slice(cache.bytes());
         self.count = cache.events();
-        self.outcome = Outcome::Plain { bytes: cache.bytes().len() as u64, reason };
+        self.outcome = TransactionForm::Plain { bytes: cache.bytes().len() as u64, reason };
         Ok(())
     }
 
@@ -134,7 +134,7 @@ impl Prepared {
             place.copy_from_slice(&header.encode());
         }
         self.count = 1;
-        self.outcome = Outcome::Compressed { uncompressed_bytes, compressed_bytes };
+        self.outcome = TransactionForm::Compressed { uncompressed_bytes, compressed_bytes };
     }
 }
 

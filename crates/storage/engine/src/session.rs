@@ -9,17 +9,17 @@ use binlogz_binlog::event::{
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{EventHeader, EventType, HeaderFlags};
 use binlogz_payload::{CompressionLevel, Expander};
-use binlogz_variables::{Rights, Scope, Value, Variable, VariableError, Warning};
+use binlogz_variables::{Rights, Variable, VariableError, VariableScope, VariableValue, Warning};
 
 use crate::cache::{self, Cache, NewEvent};
 use crate::error::{Error, Result};
 use crate::gtids::{GtidNext, Gtids};
 use crate::log_state::now_seconds;
-use crate::prepared::{Outcome, Prepared};
-use crate::shared::Shared;
+use crate::prepared::{PreparedTransaction, TransactionForm};
+use crate::shared::EngineShared;
 use crate::stored_variables::SessionVariables;
-use crate::ticket::{Committed, Ticket};
-use crate::timer::Stage;
+use crate::ticket::{CommittedTransaction, Ticket};
+use crate::timer::CommitStage;
 
 /// A session. It may move between threads; sessions commit side by side.
 ///
@@ -27,7 +27,7 @@ use crate::timer::Stage;
 /// rows gets its `BEGIN` before the first of them, and its end, if it has none yet, at [`Session::commit`].
 #[derive(Debug)]
 pub struct Session {
-    shared: Arc<Shared>,
+    shared: Arc<EngineShared>,
     rights: Rights,
     variables: SessionVariables,
     cache: Cache,
@@ -38,14 +38,14 @@ pub struct Session {
     original_commit_timestamp: Option<u64>,
     original_server_version: Option<u32>,
     xid: u64,
-    prepared: Prepared,
+    prepared: PreparedTransaction,
     scratch: Vec<u8>,
     expander: Option<Expander>,
     ticket: Arc<Ticket>,
 }
 
 impl Session {
-    pub(crate) fn new(shared: Arc<Shared>, rights: Rights) -> Self {
+    pub(crate) fn new(shared: Arc<EngineShared>, rights: Rights) -> Self {
         let mut cache = Cache::default();
         cache.clear();
         Session {
@@ -59,7 +59,7 @@ impl Session {
             original_commit_timestamp: None,
             original_server_version: None,
             xid: 0,
-            prepared: Prepared::default(),
+            prepared: PreparedTransaction::default(),
             scratch: Vec::new(),
             expander: None,
             ticket: Arc::default(),
@@ -72,8 +72,13 @@ impl Session {
     /// # Errors
     ///
     /// The server's errors, with its numbers.
-    pub fn set(&mut self, scope: Scope, name: &str, value: Value<'_>) -> Result<Option<Warning>> {
-        if scope == Scope::Global {
+    pub fn set(
+        &mut self,
+        scope: VariableScope,
+        name: &str,
+        value: VariableValue<'_>,
+    ) -> Result<Option<Warning>> {
+        if scope == VariableScope::Global {
             return self.shared.set_global(name, value, self.rights, self.in_transaction());
         }
         let variable = Variable::find(name)?;
@@ -205,7 +210,7 @@ impl Session {
                     Some(expander) => expander,
                     none => none.insert(Expander::new()?),
                 };
-                shared.timer(Stage::Decompressing).time(|| {
+                shared.timer(CommitStage::Decompressing).time(|| {
                     expander.begin()?;
                     expander.push(payload.payload, |piece| match events.len() + piece.len() <= max {
                         true => {
@@ -287,13 +292,13 @@ impl Session {
     }
 
     /// `XA COMMIT` of a prepared transaction: a transaction of its own.
-    pub fn xa_commit(&mut self, xa_id: XaId<'_>) -> Result<Committed> {
+    pub fn xa_commit(&mut self, xa_id: XaId<'_>) -> Result<CommittedTransaction> {
         self.control(format!("XA COMMIT {xa_id}").as_bytes())?;
         self.commit()
     }
 
     /// `XA ROLLBACK` of a prepared transaction: a transaction of its own.
-    pub fn xa_rollback(&mut self, xa_id: XaId<'_>) -> Result<Committed> {
+    pub fn xa_rollback(&mut self, xa_id: XaId<'_>) -> Result<CommittedTransaction> {
         self.control(format!("XA ROLLBACK {xa_id}").as_bytes())?;
         self.commit()
     }
@@ -304,14 +309,14 @@ impl Session {
     /// # Errors
     ///
     /// A log that can't be written; a GTID that is taken; a transaction that has no end.
-    pub fn commit(&mut self) -> Result<Committed> {
+    pub fn commit(&mut self) -> Result<CommittedTransaction> {
         let committed = self.end_and_commit();
         self.clear();
         committed
     }
 
     /// Rolls back. Only non-transactional changes are logged, with a `ROLLBACK` after them.
-    pub fn rollback(&mut self) -> Result<Option<Committed>> {
+    pub fn rollback(&mut self) -> Result<Option<CommittedTransaction>> {
         if self.cache.is_non_transactional() && self.cache.is_open() && !self.cache.is_empty() {
             let ended = self.control(b"ROLLBACK").and_then(|()| self.commit_cache());
             self.clear();
@@ -327,10 +332,10 @@ impl Session {
         self.gtid_next = GtidNext::Automatic(None);
     }
 
-    fn end_and_commit(&mut self) -> Result<Committed> {
+    fn end_and_commit(&mut self) -> Result<CommittedTransaction> {
         if self.cache.is_empty() {
             if !matches!(self.gtid_next, GtidNext::Given(_)) {
-                return Ok(Committed { gtid: None, outcome: Outcome::Empty, end: None });
+                return Ok(CommittedTransaction { gtid: None, outcome: TransactionForm::Empty, end: None });
             }
             // A given GTID is logged even if the transaction changes nothing.
             self.control(b"BEGIN")?;
@@ -344,7 +349,7 @@ impl Session {
         self.commit_cache()
     }
 
-    fn commit_cache(&mut self) -> Result<Committed> {
+    fn commit_cache(&mut self) -> Result<CommittedTransaction> {
         if self.cache.is_open() {
             return Err(Error::misuse("commit", "a transaction without its last event", "a whole one"));
         }
@@ -360,7 +365,7 @@ impl Session {
         };
         match level {
             None => take(None)?,
-            Some(level) => shared.timer(Stage::Compressing).time(|| take(Some(level)))?,
+            Some(level) => shared.timer(CommitStage::Compressing).time(|| take(Some(level)))?,
         }
         self.ticket.hand_in(prepared);
         shared.pipeline.commit(&self.ticket);

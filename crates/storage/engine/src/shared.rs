@@ -4,21 +4,21 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use binlogz_binlog::ChecksumAlgorithm;
-use binlogz_variables::{Rights, Scope, Value, Variable, VariableId, Warning};
+use binlogz_variables::{Rights, Variable, VariableId, VariableScope, VariableValue, Warning};
 
 use crate::compressors::Compressors;
 use crate::error::Result;
 use crate::log_state::FileSettings;
 use crate::pipeline::Pipeline;
 use crate::stored_variables::{FlushPolicy, Globals};
-use crate::timer::{Stage, StageTimer};
+use crate::timer::{CommitStage, StageTimer};
 
 /// How often to write and sync transactions that are not synced at each commit.
 const BACKGROUND_FLUSH: Duration = Duration::from_secs(1);
 
 /// State that sessions share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct EngineShared {
     pub(crate) pipeline: Pipeline,
     pub(crate) globals: Arc<Globals>,
     pub(crate) compressors: Compressors,
@@ -32,11 +32,11 @@ pub(crate) struct Shared {
     pub(crate) stop: Condvar,
 }
 
-impl Shared {
-    pub(crate) fn timer(&self, stage: Stage) -> &StageTimer {
+impl EngineShared {
+    pub(crate) fn timer(&self, stage: CommitStage) -> &StageTimer {
         match stage {
-            Stage::Compressing => &self.compressing,
-            Stage::Decompressing => &self.decompressing,
+            CommitStage::Compressing => &self.compressing,
+            CommitStage::Decompressing => &self.decompressing,
         }
     }
 
@@ -57,12 +57,12 @@ impl Shared {
     pub(crate) fn set_global(
         &self,
         name: &str,
-        value: Value<'_>,
+        value: VariableValue<'_>,
         rights: Rights,
         in_transaction: bool,
     ) -> Result<Option<Warning>> {
         let variable = Variable::find(name)?;
-        let (value, warning) = variable.check_set(Scope::Global, value, rights, in_transaction)?;
+        let (value, warning) = variable.check_set(VariableScope::Global, value, rights, in_transaction)?;
         let value = value.unwrap_or(variable.default);
         match variable.id {
             VariableId::Checksum => {

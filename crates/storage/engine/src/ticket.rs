@@ -8,15 +8,15 @@ use binlogz_binlog::gtid::Gtid;
 use binlogz_store::Position;
 
 use crate::error::{Error, Result};
-use crate::prepared::{Outcome, Prepared};
+use crate::prepared::{PreparedTransaction, TransactionForm};
 
 /// A transaction that is in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Committed {
+pub struct CommittedTransaction {
     /// GTID of the transaction; `None`: anonymous, or empty.
     pub gtid: Option<Gtid>,
     /// The transaction's form in the log.
-    pub outcome: Outcome,
+    pub outcome: TransactionForm,
     /// Where it ends; `None` if it is empty.
     pub end: Option<Position>,
 }
@@ -30,10 +30,10 @@ pub(crate) struct Ticket {
 
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
-    pub(crate) prepared: Prepared,
+    pub(crate) prepared: PreparedTransaction,
     /// The commit's place in the order of all commits, across files.
     pub(crate) sequence: i64,
-    pub(crate) outcome: Option<Result<Committed>>,
+    pub(crate) outcome: Option<Result<CommittedTransaction>>,
     waiting: Option<Thread>,
 }
 
@@ -43,7 +43,7 @@ impl Ticket {
     }
 
     /// Submits a transaction; the buffers of the last one come back in exchange.
-    pub(crate) fn hand_in(&self, prepared: &mut Prepared) {
+    pub(crate) fn hand_in(&self, prepared: &mut PreparedTransaction) {
         let mut slot = self.slot();
         std::mem::swap(&mut slot.prepared, prepared);
         slot.outcome = None;
@@ -58,7 +58,7 @@ impl Ticket {
         }
     }
 
-    pub(crate) fn outcome(&self) -> Result<Committed> {
+    pub(crate) fn outcome(&self) -> Result<CommittedTransaction> {
         self.slot().outcome.take().unwrap_or_else(|| Err(leader_gone()))
     }
 
@@ -84,11 +84,11 @@ fn leader_gone() -> Error {
 
 /// Commits that go through a stage together. When dropped, they are done, or failed if their leader panicked.
 #[derive(Debug, Default)]
-pub(crate) struct Group {
+pub(crate) struct CommitGroup {
     pub(crate) tickets: Vec<Arc<Ticket>>,
 }
 
-impl Group {
+impl CommitGroup {
     pub(crate) fn finish(mut self, error: Option<&Error>) {
         for ticket in self.tickets.drain(..) {
             ticket.finish(error);
@@ -101,7 +101,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for CommitGroup {
     fn drop(&mut self) {
         for ticket in self.tickets.drain(..) {
             ticket.finish(Some(&leader_gone()));

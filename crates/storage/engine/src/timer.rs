@@ -6,19 +6,19 @@ use std::time::{Duration, Instant};
 
 /// A stage that is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
+pub enum CommitStage {
     /// A transaction is compressed, in its session.
     Compressing,
     /// A payload is expanded, in the session that applies it.
     Decompressing,
 }
 
-impl Stage {
+impl CommitStage {
     /// The stage's name in `performance_schema`, without `stage/sql/`.
     pub fn name(self) -> &'static str {
         match self {
-            Stage::Compressing => "Compressing transaction changes.",
-            Stage::Decompressing => "Decompressing transaction changes.",
+            CommitStage::Compressing => "Compressing transaction changes.",
+            CommitStage::Decompressing => "Decompressing transaction changes.",
         }
     }
 }

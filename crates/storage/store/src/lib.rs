@@ -35,7 +35,7 @@ pub use files::head::{FileHead, LogEvents};
 pub use files::meta::{FORMAT_VERSION, Lineage};
 pub use files::names::{FileNumber, LogNames};
 pub use open::reader::LogReader;
-pub use open::repair::Repaired;
+pub use open::repair::RepairSummary;
 pub use open::store::{BinlogStore, StoreOptions, StoredLog};
 pub use open::writer::StoreWriter;
 pub use recovery::damage::{Damage, Hole};

@@ -29,7 +29,7 @@ const TEXT_MAX: usize = 512;
 #[must_use = "changes that could not be read have to be told"]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UnreadChanges {
-    entries: BTreeMap<Key, (Place, u64)>,
+    entries: BTreeMap<Key, (UnreadPlace, u64)>,
     /// Events whose entry has no room.
     others: u64,
 }
@@ -69,7 +69,7 @@ impl Key {
         Key { log, table, event_type: header.event_type, why: cut(why) }
     }
 
-    fn with(&self, place: Place, events: u64) -> UnreadEvents<'_> {
+    fn with(&self, place: UnreadPlace, events: u64) -> UnreadEvents<'_> {
         UnreadEvents {
             log: self.log,
             position: place.position,
@@ -84,7 +84,7 @@ impl Key {
 
 /// The first event of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct UnreadPlace {
     position: EventPosition,
     timestamp: u32,
 }
@@ -129,7 +129,7 @@ impl UnreadChanges {
         why: impl fmt::Display,
     ) {
         let key = Key::of(log, header, table, why.to_string());
-        self.add_entry(key, Place { position, timestamp: header.timestamp }, 1);
+        self.add_entry(key, UnreadPlace { position, timestamp: header.timestamp }, 1);
     }
 
     /// Adds those of later events, or of another log.
@@ -145,7 +145,7 @@ impl UnreadChanges {
         self.entries.retain(|key, (place, events)| keep(&key.with(*place, *events)));
     }
 
-    fn add_entry(&mut self, key: Key, place: Place, events: u64) {
+    fn add_entry(&mut self, key: Key, place: UnreadPlace, events: u64) {
         if self.entries.len() >= NAMED_MAX && !self.entries.contains_key(&key) {
             self.others += events;
             return;
@@ -190,7 +190,7 @@ pub(crate) struct UnreadNotes(Mutex<Vec<Note>>);
 #[derive(Debug)]
 struct Note {
     key: Key,
-    place: Place,
+    place: UnreadPlace,
 }
 
 impl UnreadNotes {
@@ -210,7 +210,7 @@ impl UnreadNotes {
         why: String,
     ) {
         let key = Key::of(log, header, table, why);
-        self.lock().push(Note { key, place: Place { position, timestamp: header.timestamp } });
+        self.lock().push(Note { key, place: UnreadPlace { position, timestamp: header.timestamp } });
     }
 
     /// Takes back the notes about an event.

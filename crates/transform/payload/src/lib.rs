@@ -1,7 +1,7 @@
 //! Compresses and expands the transactions of a MySQL binary log.
 //!
 //! [`TransactionCompressor`] puts all events of a transaction after its GTID event into one
-//! `Transaction_payload` event; [`TransactionExpander`] takes them out again. Both make a [`Rewritten`],
+//! `Transaction_payload` event; [`TransactionExpander`] takes them out again. Both make a [`RewrittenPiece`],
 //! whose positions, lengths and checksums a [`PositionWriter`] fills in. They are inverses: a transaction
 //! that would not come back byte for byte is left as it is, with the reason ([`Ineligible`]). And they are
 //! canonical: our bytes are mysqld's. [`verify`] checks payloads, [`Expander`] expands one.
@@ -65,12 +65,12 @@ pub use codec::library::Library;
 pub use codec::provenance::{Provenance, provenance};
 pub use codec::recipe::Recipe;
 pub use codec::server::ServerGeneration;
-pub use compress::extract::{Extracted, Extraction, TransactionExtractor, TransactionSize};
+pub use compress::extract::{ExtractedTransaction, Extraction, TransactionExtractor, TransactionSize};
 pub use compress::transaction_compressor::{CompressOptions, TransactionCompressor};
 pub use error::{Error, Result};
 pub use expand::payload_stream::{PayloadSizes, PayloadStream, check_inside};
 pub use expand::transaction_expander::TransactionExpander;
-pub use rewritten::piece::{PayloadMark, Rewritten, RewrittenSpan, TransactionMark};
+pub use rewritten::piece::{PayloadMark, RewrittenPiece, RewrittenSpan, TransactionMark};
 pub use rewritten::position_writer::{PieceBytes, PositionWriter};
 pub use rewritten::spool::{Spool, SpoolMemory};
 pub use transaction::context::{LogContext, PieceContext, PositionRule};

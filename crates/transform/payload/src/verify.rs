@@ -8,13 +8,13 @@ use std::fmt;
 use std::io::Read;
 
 use binlogz_binlog::event::{
-    self, CompressedEvent, Event, IncidentEvent, QueryEvent, RowsEvent, RowsFlags, TableId, TableMapEvent,
+    self, AnyEvent, CompressedEvent, IncidentEvent, QueryEvent, RowsEvent, RowsFlags, TableId, TableMapEvent,
 };
 use binlogz_binlog::row::{RowDecoder, TableSchemas};
-use binlogz_binlog::transaction::{Boundary, Malformed, TransactionBoundaryParser};
+use binlogz_binlog::transaction::{Boundary, MalformedSequence, TransactionBoundaryParser};
 use binlogz_binlog::{
     ChangeContent, EventFrame, EventHeader, EventParser, EventType, EventVisitor, HeaderFlags,
-    StoredChecksum, Verified,
+    StoredChecksum, VerifiedChecksum,
 };
 
 use crate::codec::expander::Expander;
@@ -254,7 +254,7 @@ impl EventVisitor for Visitor<'_> {
         }
     }
 
-    fn end(&mut self, verified: Verified) -> Result<()> {
+    fn end(&mut self, verified: VerifiedChecksum) -> Result<()> {
         let Some(Open { offset, header, payload }) = self.open.take() else { return Ok(()) };
         match payload {
             Some(payload) => {
@@ -270,9 +270,9 @@ impl EventVisitor for Visitor<'_> {
         let placement = self.assembler.feed(&header, self.prefix.bytes());
         // Logs without GTIDs are cut anywhere, so the order of events can't be checked there.
         let told = match placement.malformed {
-            Some(Malformed::MissingStatement) => true,
+            Some(MalformedSequence::MissingStatement) => true,
             // What is in the event tells.
-            Some(Malformed::UnknownEvent) => false,
+            Some(MalformedSequence::UnknownEvent) => false,
             _ => self.assembler.content().gtid.is_some(),
         };
         if let Some(malformed) = placement.malformed.filter(|_| told) {
@@ -312,7 +312,7 @@ impl Check<'_> {
             ChangeContent::Unread if event_type.is_rows() => {
                 return Err("rows of a 5.1 beta can't be decoded".to_owned());
             }
-            ChangeContent::Unread => return Err(Malformed::UnknownEvent.to_string()),
+            ChangeContent::Unread => return Err(MalformedSequence::UnknownEvent.to_string()),
             ChangeContent::Lost => {
                 let event = IncidentEvent::decode_frame(&frame).map_err(in_words)?;
                 let message = String::from_utf8_lossy(event.message);
@@ -323,9 +323,9 @@ impl Check<'_> {
         if event_type.mariadb_expanded().is_some() {
             return self.decode_compressed(&frame);
         }
-        match Event::decode(&frame, &lengths).map_err(in_words)? {
-            Event::TableMap(map) => self.note(&map, frame.body()),
-            Event::Rows(event) => self.rows(&event),
+        match AnyEvent::decode(&frame, &lengths).map_err(in_words)? {
+            AnyEvent::TableMap(map) => self.note(&map, frame.body()),
+            AnyEvent::Rows(event) => self.rows(&event),
             _ => Ok(()),
         }
     }

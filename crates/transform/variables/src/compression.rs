@@ -2,7 +2,7 @@
 
 use binlogz_payload::CompressionLevel;
 
-use super::{Rights, Scope, Value, Variable, VariableError, VariableId, Warning};
+use super::{Rights, Variable, VariableError, VariableId, VariableScope, VariableValue, Warning};
 
 /// `binlog_transaction_compression` and `binlog_transaction_compression_level_zstd`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,11 +36,11 @@ impl CompressionVariables {
     pub fn set(
         &mut self,
         name: &str,
-        value: Value<'_>,
+        value: VariableValue<'_>,
         rights: Rights,
     ) -> Result<Option<Warning>, VariableError> {
         let variable = Variable::find(name)?;
-        let (value, warning) = variable.check_set(Scope::Global, value, rights, false)?;
+        let (value, warning) = variable.check_set(VariableScope::Global, value, rights, false)?;
         let value = value.unwrap_or(variable.default);
         match variable.id {
             VariableId::Compression => self.on = value != 0,
@@ -71,23 +71,23 @@ mod tests {
     fn the_servers_rules_hold() {
         let mut variables = CompressionVariables::new(None);
         let (switch, level) = ("BINLOG_transaction_compression", "binlog_transaction_compression_level_zstd");
-        assert_eq!(variables.set(switch, Value::Text("on"), Rights::ALL), Ok(None));
+        assert_eq!(variables.set(switch, VariableValue::Text("on"), Rights::ALL), Ok(None));
         assert_eq!(variables.level().map(CompressionLevel::get), Some(3));
-        let warning = variables.set(level, Value::Integer(23), Rights::ALL).unwrap().unwrap();
+        let warning = variables.set(level, VariableValue::Integer(23), Rights::ALL).unwrap().unwrap();
         assert_eq!((warning.code, variables.level().map(CompressionLevel::get)), (1292, Some(22)));
         for (name, value, rights, code) in [
-            (switch, Value::Integer(2), Rights::ALL, 1231),
-            (switch, Value::Decimal(1.0), Rights::ALL, 1232),
-            (level, Value::Text("5"), Rights::ALL, 1232),
-            (level, Value::Integer(5), Rights::NONE, 1227),
-            ("sync_binlog", Value::Integer(5), Rights::ALL, 1193),
-            ("nothing", Value::Integer(5), Rights::ALL, 1193),
+            (switch, VariableValue::Integer(2), Rights::ALL, 1231),
+            (switch, VariableValue::Decimal(1.0), Rights::ALL, 1232),
+            (level, VariableValue::Text("5"), Rights::ALL, 1232),
+            (level, VariableValue::Integer(5), Rights::NONE, 1227),
+            ("sync_binlog", VariableValue::Integer(5), Rights::ALL, 1193),
+            ("nothing", VariableValue::Integer(5), Rights::ALL, 1193),
         ] {
             assert_eq!(variables.set(name, value, rights).unwrap_err().code, code, "{name}");
         }
         assert_eq!(variables.shown().map(|(_, value)| value), ["ON", "22"]);
-        variables.set(level, Value::Default, Rights::ALL).unwrap();
-        variables.set(switch, Value::Default, Rights::ALL).unwrap();
+        variables.set(level, VariableValue::Default, Rights::ALL).unwrap();
+        variables.set(switch, VariableValue::Default, Rights::ALL).unwrap();
         assert_eq!((variables.level(), variables), (None, CompressionVariables::new(None)));
         assert!(CompressionVariables::has(level) && !CompressionVariables::has("sync_binlog"));
     }

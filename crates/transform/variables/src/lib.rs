@@ -25,7 +25,7 @@ pub use compression::CompressionVariables;
 
 /// SESSION or GLOBAL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum VariableScope {
     /// The value of one session.
     Session,
     /// The value that new sessions inherit.
@@ -34,7 +34,7 @@ pub enum Scope {
 
 /// A value as SQL has it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Value<'a> {
+pub enum VariableValue<'a> {
     /// `DEFAULT`.
     Default,
     /// `NULL`.
@@ -122,7 +122,7 @@ pub enum VariableId {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum VariableKind {
     /// OFF or ON.
     Switch,
     /// One of these values.
@@ -140,18 +140,18 @@ pub struct Variable {
     pub default: u64,
     name: &'static str,
     has_session_value: bool,
-    kind: Kind,
+    kind: VariableKind,
 }
 
-const fn number(min: u64, max: u64) -> Kind {
-    Kind::Number { min, max, block: 1 }
+const fn number(min: u64, max: u64) -> VariableKind {
+    VariableKind::Number { min, max, block: 1 }
 }
 
 const fn variable(
     id: VariableId,
     name: &'static str,
     has_session_value: bool,
-    kind: Kind,
+    kind: VariableKind,
     default: u64,
 ) -> Variable {
     Variable { id, default, name, has_session_value, kind }
@@ -159,15 +159,15 @@ const fn variable(
 
 /// All variables. `flush_log_at_commit` alone is not the server's: it is `innodb_flush_log_at_trx_commit` for this log.
 pub const VARIABLES: [Variable; 9] = [
-    variable(VariableId::Compression, "binlog_transaction_compression", true, Kind::Switch, 0),
+    variable(VariableId::Compression, "binlog_transaction_compression", true, VariableKind::Switch, 0),
     variable(VariableId::Level, "binlog_transaction_compression_level_zstd", true, number(1, 22), 3),
-    variable(VariableId::Checksum, "binlog_checksum", false, Kind::List(&["NONE", "CRC32"]), 1),
-    variable(VariableId::Encryption, "binlog_encryption", false, Kind::Switch, 0),
+    variable(VariableId::Checksum, "binlog_checksum", false, VariableKind::List(&["NONE", "CRC32"]), 1),
+    variable(VariableId::Encryption, "binlog_encryption", false, VariableKind::Switch, 0),
     variable(
         VariableId::MaxBinlogSize,
         "max_binlog_size",
         false,
-        Kind::Number { min: 4096, max: 1 << 30, block: 4096 },
+        VariableKind::Number { min: 4096, max: 1 << 30, block: 4096 },
         1 << 30,
     ),
     variable(VariableId::SyncBinlog, "sync_binlog", false, number(0, u32::MAX as u64), 1),
@@ -198,8 +198,8 @@ impl Variable {
     /// The value as `SELECT @@name` shows it.
     pub fn show(&self, value: u64) -> String {
         match self.kind {
-            Kind::List(words) => words.get(value as usize).copied().unwrap_or_default().to_owned(),
-            Kind::Switch | Kind::Number { .. } => value.to_string(),
+            VariableKind::List(words) => words.get(value as usize).copied().unwrap_or_default().to_owned(),
+            VariableKind::Switch | VariableKind::Number { .. } => value.to_string(),
         }
     }
 
@@ -210,26 +210,26 @@ impl Variable {
     /// The server's, in its order: see the module.
     pub fn check_set(
         &self,
-        scope: Scope,
-        value: Value<'_>,
+        scope: VariableScope,
+        value: VariableValue<'_>,
         rights: Rights,
         in_transaction: bool,
     ) -> Result<(Option<u64>, Option<Warning>), VariableError> {
         match scope {
-            Scope::Session if !self.has_session_value => {
+            VariableScope::Session if !self.has_session_value => {
                 let message = format!(
                     "Variable '{}' is a GLOBAL variable and should be set with SET GLOBAL",
                     self.name
                 );
                 return Err(error(1229, message));
             }
-            Scope::Global if !rights.system_variables_admin => {
+            VariableScope::Global if !rights.system_variables_admin => {
                 return Err(VariableError::denied("SUPER or SYSTEM_VARIABLES_ADMIN"));
             }
             _ => {}
         }
         let (value, warning) = self.check(value)?;
-        let session = scope == Scope::Session;
+        let session = scope == VariableScope::Session;
         let refused = if session && !(rights.system_variables_admin || rights.session_variables_admin) {
             Some(VariableError::denied("SUPER, SYSTEM_VARIABLES_ADMIN or SESSION_VARIABLES_ADMIN"))
         } else if self.id == VariableId::Encryption && !rights.binlog_encryption_admin {
@@ -251,15 +251,17 @@ impl Variable {
     /// # Errors
     ///
     /// 1231 or 1232 for a value that the variable can't have.
-    pub fn check(&self, value: Value<'_>) -> Result<(Option<u64>, Option<Warning>), VariableError> {
-        if value == Value::Default {
+    pub fn check(&self, value: VariableValue<'_>) -> Result<(Option<u64>, Option<Warning>), VariableError> {
+        if value == VariableValue::Default {
             return Ok((None, None));
         }
         match self.kind {
-            Kind::Switch => one_of(self, &["OFF", "ON"], value),
-            Kind::List(words) => one_of(self, words, value),
-            Kind::Number { min, max, block } => {
-                let Value::Integer(given) = value else { return Err(VariableError::argument_type(self)) };
+            VariableKind::Switch => one_of(self, &["OFF", "ON"], value),
+            VariableKind::List(words) => one_of(self, words, value),
+            VariableKind::Number { min, max, block } => {
+                let VariableValue::Integer(given) = value else {
+                    return Err(VariableError::argument_type(self));
+                };
                 let clamped = u64::try_from(given).unwrap_or(0).clamp(min, max);
                 let allowed = clamped - clamped % block;
                 let changed = i64::try_from(allowed) != Ok(given);
@@ -305,18 +307,18 @@ impl VariableError {
 }
 
 /// A word, in any case, or its index.
-fn one_of(variable: &Variable, words: &[&str], value: Value<'_>) -> Result<u64, VariableError> {
+fn one_of(variable: &Variable, words: &[&str], value: VariableValue<'_>) -> Result<u64, VariableError> {
     match value {
-        Value::Decimal(_) => Err(VariableError::argument_type(variable)),
-        Value::Integer(index) => match u64::try_from(index) {
+        VariableValue::Decimal(_) => Err(VariableError::argument_type(variable)),
+        VariableValue::Integer(index) => match u64::try_from(index) {
             Ok(index) if index < words.len() as u64 => Ok(index),
             _ => Err(VariableError::value(variable, index)),
         },
-        Value::Text(given) => match words.iter().position(|word| word.eq_ignore_ascii_case(given)) {
+        VariableValue::Text(given) => match words.iter().position(|word| word.eq_ignore_ascii_case(given)) {
             Some(index) => Ok(index as u64),
             None => Err(VariableError::value(variable, given)),
         },
-        Value::Null | Value::Default => Err(VariableError::value(variable, "NULL")),
+        VariableValue::Null | VariableValue::Default => Err(VariableError::value(variable, "NULL")),
     }
 }
 

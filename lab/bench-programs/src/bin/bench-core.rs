@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use binlogz_binlog::event::TransactionPayloadEvent;
 use binlogz_binlog::{EventReader, EventType};
-use binlogz_testkit::workload::{self, Setting, Workload};
-use binlogz_testkit::{Installed, Tool};
+use binlogz_testkit::workload::{self, Workload, WorkloadSetting};
+use binlogz_testkit::{InstalledTool, Tool};
 use zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd_safe::{CCtx, CParameter, DCtx, InBuffer, OutBuffer, ResetDirective};
 
@@ -54,8 +54,8 @@ fn run() -> Result<()> {
 
 fn speed(binlogz: &Path) -> Result<()> {
     let zstd = Tool::Zstd.find()?;
-    let plain = workload::binlogs(1.0, &Setting::plain())?;
-    let compressed = workload::binlogs(1.0, &Setting::level(LEVEL))?;
+    let plain = workload::binlogs(1.0, &WorkloadSetting::plain())?;
+    let compressed = workload::binlogs(1.0, &WorkloadSetting::level(LEVEL))?;
     let dir = tempfile::tempdir()?;
     println!(
         "seconds: median (fastest to slowest) of {ROUNDS}; ratio: zstd's median by ours, above 1 is faster"
@@ -110,7 +110,7 @@ fn speed(binlogz: &Path) -> Result<()> {
     Ok(())
 }
 
-fn command(installed: &Installed, args: &[&str], path: &Path) -> Command {
+fn command(installed: &InstalledTool, args: &[&str], path: &Path) -> Command {
     let mut command = installed.command("zstd");
     command.args(args).arg(path);
     command
@@ -246,8 +246,9 @@ fn laws(binlogz: &Path) -> Result<()> {
     };
     println!("{:<17} {:>6} {:>12} {:>12}  law", "", "level", "plain", "compressed");
     for level in [1, 3, 19] {
-        let compressed = workload::binlogs(1.0, &Setting::level(level))?;
-        for (plain, compressed) in workload::binlogs(1.0, &Setting::plain())?.iter().zip(&compressed) {
+        let compressed = workload::binlogs(1.0, &WorkloadSetting::level(level))?;
+        for (plain, compressed) in workload::binlogs(1.0, &WorkloadSetting::plain())?.iter().zip(&compressed)
+        {
             let name = plain.workload.name();
             let number = level.to_string();
             let ours = rewrite(&["compress", "--level", &number], &plain.path, "compressed")?;

@@ -7,7 +7,8 @@ use std::ops::ControlFlow;
 use binlogz_flow::events::run_in_turns;
 use binlogz_flow::{Error, Input};
 use binlogz_report::mysqlbinlog::{
-    Assembler, Base64Output, Positions, PrintOptions, Printed, Printer, State, TextMemory,
+    Assembler, Base64Output, LogBounds, MysqlbinlogPrinter, MysqlbinlogState, PrintOptions, PrintedBatch,
+    TextMemory,
 };
 
 fn main() {
@@ -18,7 +19,7 @@ fn main() {
         verbose: if arguments[2] == "base64" { 0 } else { 1 },
         ..PrintOptions::default()
     };
-    let positions = Positions::default();
+    let positions = LogBounds::default();
     let memory = TextMemory::default();
     let mut assembler = Assembler::new(&options, jobs);
     let mut out = std::fs::OpenOptions::new().append(true).open("/dev/stdout").unwrap();
@@ -27,11 +28,11 @@ fn main() {
         input,
         jobs,
         false,
-        State::new(),
-        || Ok::<_, Error>(Printer::new(&options, positions, jobs)),
+        MysqlbinlogState::new(),
+        || Ok::<_, Error>(MysqlbinlogPrinter::new(&options, positions, jobs)),
         |printer, turn, batch| Ok(printer.print(turn, batch, &memory).unwrap()),
         |printed| {
-            let Some(Printed { text, .. }) = printed else { return Ok(ControlFlow::Break(())) };
+            let Some(PrintedBatch { text, .. }) = printed else { return Ok(ControlFlow::Break(())) };
             assert!(assembler.write(text, &memory, &mut out).unwrap().is_none());
             Ok(ControlFlow::Continue(()))
         },

@@ -9,8 +9,8 @@ use binlogz_archive::Level;
 use binlogz_archive::create::Creator;
 use binlogz_archive::format::Manifest;
 use binlogz_archive::restore;
-use binlogz_archive::selection::Selection;
-use binlogz_archive::storage::Folder;
+use binlogz_archive::selection::TransactionSelection;
+use binlogz_archive::storage::ArchiveFolder;
 use binlogz_binlog::gtid::{GtidInterval, GtidSet};
 
 fn main() -> binlogz_archive::Result<()> {
@@ -36,7 +36,7 @@ fn main() -> binlogz_archive::Result<()> {
     let sets: Vec<&[String]> = if together { vec![&paths] } else { paths.chunks(1).collect() };
     for paths in sets {
         let dir = tempfile::tempdir().expect("a temporary folder");
-        let storage = Folder::new(dir.path());
+        let storage = ArchiveFolder::new(dir.path());
         let mut told = |_: &_| {};
         let mut creator = Creator::new(&storage, workers, &mut told)?;
         creator.level(level);
@@ -68,7 +68,7 @@ fn main() -> binlogz_archive::Result<()> {
 }
 
 /// Restores a transaction in the middle of each log alone.
-fn one_transaction(storage: &Folder, manifest: &Manifest) -> binlogz_archive::Result<()> {
+fn one_transaction(storage: &ArchiveFolder, manifest: &Manifest) -> binlogz_archive::Result<()> {
     for file in &manifest.files {
         let gtids = file.gtid_set()?;
         let Some((tsid, [interval, ..])) = gtids.iter().next() else { continue };
@@ -76,7 +76,7 @@ fn one_transaction(storage: &Folder, manifest: &Manifest) -> binlogz_archive::Re
         let mut wanted = GtidSet::default();
         wanted.add_interval(*tsid, GtidInterval::new(middle, middle + 1)?);
         let gtid = wanted.to_string();
-        let selection = Selection { gtids: Some(wanted), ..Selection::default() };
+        let selection = TransactionSelection { gtids: Some(wanted), ..TransactionSelection::default() };
         let start = Instant::now();
         let mut out = || Ok(Box::new(std::io::sink()) as Box<dyn std::io::Write>);
         let restored = restore::chosen(storage, file, &selection, 2, &mut out)?;

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use binlogz_testkit::{MariadbSandbox, Tool};
-use binlogz_wire::session::{SourceOptions, SourceSession, Step};
+use binlogz_wire::session::{ReceiveOptions, SourceSession, SourceStep};
 
 #[path = "../../../../crates/replication/wire/tests/common/mod.rs"]
 mod common;
@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn record(port: u16, options: SourceOptions) -> Result<String, Box<dyn std::error::Error>> {
+fn record(port: u16, options: ReceiveOptions) -> Result<String, Box<dyn std::error::Error>> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
     let mut session = SourceSession::new(options, Duration::ZERO);
@@ -75,9 +75,9 @@ fn record(port: u16, options: SourceOptions) -> Result<String, Box<dyn std::erro
                 session.sent(session.pending().len());
             }
             match step {
-                Ok(Step::Event) => {}
-                Ok(Step::NeedInput) => break,
-                Ok(Step::End | Step::StartTls) | Err(_) => return Ok(turns),
+                Ok(SourceStep::Event) => {}
+                Ok(SourceStep::NeedInput) => break,
+                Ok(SourceStep::End | SourceStep::StartTls) | Err(_) => return Ok(turns),
             }
         }
     }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use arrivals::{Failure, arrivals, report};
+use arrivals::{ArrivalsFailure, arrivals, report};
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_testkit::workload::sysbench;
 use binlogz_testkit::{MysqlSandbox, Tool};
@@ -25,7 +25,7 @@ const ACCOUNT: &str = "repl";
 /// Connections of the load.
 const THREADS: &str = "--threads=16";
 
-fn main() -> Result<(), Failure> {
+fn main() -> Result<(), ArrivalsFailure> {
     let mut args = env::args().skip(1);
     let binlogz = args
         .next()
@@ -45,7 +45,7 @@ fn main() -> Result<(), Failure> {
     let before: GtidSet = source.gtid_executed()?.parse()?;
     // The number of the last transaction, once the load has ended.
     let last = AtomicU64::new(0);
-    let (direct, relayed) = thread::scope(|scope| -> Result<_, Failure> {
+    let (direct, relayed) = thread::scope(|scope| -> Result<_, ArrivalsFailure> {
         let direct = scope.spawn(|| arrivals((ACCOUNT, ACCOUNT), source.port(), 1001, &before, &last));
         let relayed = scope.spawn(|| arrivals((ACCOUNT, ACCOUNT), port, 1002, &before, &last));
         let load = ["oltp_insert", "--tables=1", "--table-size=1000", THREADS];
@@ -86,7 +86,7 @@ impl Relay {
         dir: &std::path::Path,
         log: &std::path::Path,
         options: &[String],
-    ) -> Result<Relay, Failure> {
+    ) -> Result<Relay, ArrivalsFailure> {
         let url = format!("mysql://{ACCOUNT}@127.0.0.1:{}", source.port());
         let child = Command::new(binlogz)
             .args(["relay", "run", "--listen", "127.0.0.1:0", "--source", &url, "--dir"])
@@ -100,7 +100,7 @@ impl Relay {
     }
 
     /// Where it listens, once it receives.
-    fn port(&mut self) -> Result<u16, Failure> {
+    fn port(&mut self) -> Result<u16, ArrivalsFailure> {
         let until = Instant::now() + Duration::from_secs(30);
         loop {
             let said = fs::read_to_string(&self.log)?;

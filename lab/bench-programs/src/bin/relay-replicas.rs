@@ -18,8 +18,8 @@ use std::{env, fs, thread};
 
 use binlogz_source::{ConnectOptions, DumpOptions, Password, PasswordOption, RemoteLog};
 use binlogz_testkit::{MysqlSandbox, Tool};
-use binlogz_wire::session::{DumpStart, Profile, ReplicaProfile};
-use relay_process::{Failure, Relay};
+use binlogz_wire::session::{ClientProfile, DumpStart, ReplicaProfile};
+use relay_process::{RelayFailure, RelayProcess};
 
 const PATIENCE: Duration = Duration::from_secs(300);
 const TICK: Duration = Duration::from_millis(5);
@@ -37,7 +37,7 @@ const LOGGING_IN_MAX: usize = 64;
 const PACED: usize = 20;
 const MISSED: usize = 1000;
 
-fn main() -> Result<(), Failure> {
+fn main() -> Result<(), RelayFailure> {
     let mut args = env::args().skip(1);
     let binlogz = args.next().ok_or("usage: relay-replicas BINLOGZ [REPLICAS [SECONDS [FORM]]]")?;
     let mut number = |default: usize| args.next().map_or(Ok(default), |text| text.parse());
@@ -59,7 +59,7 @@ fn main() -> Result<(), Failure> {
         source.port(),
         count + 10
     );
-    let relay = Relay::start(&binlogz, folder.path(), "kept", &config)?;
+    let relay = RelayProcess::start(&binlogz, folder.path(), "kept", &config)?;
     has_all(&relay, &source)?;
     thread::sleep(Duration::from_secs(2));
     let (empty, threads) = (relay.status("VmRSS:")?, relay.status("Threads:")?);
@@ -113,7 +113,7 @@ fn main() -> Result<(), Failure> {
     drop(relay);
     write(&source, MISSED)?;
     let began = Instant::now();
-    let relay = Relay::start(&binlogz, folder.path(), "kept", &config)?;
+    let relay = RelayProcess::start(&binlogz, folder.path(), "kept", &config)?;
     let ready = began.elapsed();
     clients.port.store(u64::from(relay.port), Ordering::Release);
     clients.wait_for_end(&source, &form)?;
@@ -133,12 +133,12 @@ fn main() -> Result<(), Failure> {
     clients.check()
 }
 
-fn write(source: &MysqlSandbox, transactions: usize) -> Result<(), Failure> {
+fn write(source: &MysqlSandbox, transactions: usize) -> Result<(), RelayFailure> {
     let one = "INSERT INTO d.t (body) VALUES (REPEAT(UUID(), 10));\n";
     Ok(source.sql(&one.repeat(transactions)).map(drop)?)
 }
 
-fn has_all(relay: &Relay, source: &MysqlSandbox) -> Result<(), Failure> {
+fn has_all(relay: &RelayProcess, source: &MysqlSandbox) -> Result<(), RelayFailure> {
     let (file, position) = source.position()?;
     let number = file.rsplit('.').next().unwrap_or_default().parse()?;
     relay.has(&[(String::new(), number, position)])
@@ -173,13 +173,13 @@ impl Clients {
         }
     }
 
-    fn check(&self) -> Result<(), Failure> {
+    fn check(&self) -> Result<(), RelayFailure> {
         let wrong = self.wrong.lock().map_err(|_| "a replica panicked")?;
         wrong.as_ref().map_or(Ok(()), |wrong| Err(wrong.clone().into()))
     }
 
     /// Waits until each has all of the source's log, whose end is the same in every form of a log without payloads.
-    fn wait_for_end(&self, source: &MysqlSandbox, form: &str) -> Result<u64, Failure> {
+    fn wait_for_end(&self, source: &MysqlSandbox, form: &str) -> Result<u64, RelayFailure> {
         let (_, end) = source.position()?;
         let until = Instant::now() + PATIENCE;
         // Compressed, a log is shorter: there each must have as much as the one that has most, and that for a while.
@@ -207,14 +207,14 @@ impl Clients {
         }
     }
 
-    fn log_in(&self, at: usize, end: &LogEnd) -> Result<RemoteLog, Failure> {
+    fn log_in(&self, at: usize, end: &LogEnd) -> Result<RemoteLog, RelayFailure> {
         while self.logging_in.fetch_add(1, Ordering::AcqRel) >= LOGGING_IN_MAX {
             self.logging_in.fetch_sub(1, Ordering::AcqRel);
             thread::sleep(TICK);
         }
         let port = self.port.load(Ordering::Acquire);
         let mut connect = ConnectOptions::new("mysqld");
-        let mut open = || -> Result<RemoteLog, Failure> {
+        let mut open = || -> Result<RemoteLog, RelayFailure> {
             connect.set_url(&format!("mysql://repl@127.0.0.1:{port}"))?;
             connect.password = PasswordOption::Given(Password::new(PASSWORD));
             let server_id = 10_000 + at as u32;
@@ -226,7 +226,7 @@ impl Clients {
                 port: 0,
             };
             let start = DumpStart::Position { name: end.name.clone(), position: end.offset };
-            let profile = Profile::Replica(profile);
+            let profile = ClientProfile::Replica(profile);
             let dump = DumpOptions { profile, server_id, start, non_blocking: false, verify_checksums: true };
             Ok(RemoteLog::open(&connect, dump)?)
         };
@@ -235,7 +235,7 @@ impl Clients {
         opened
     }
 
-    fn receive(&self, at: usize, end: &mut LogEnd) -> Result<(), Failure> {
+    fn receive(&self, at: usize, end: &mut LogEnd) -> Result<(), RelayFailure> {
         let mut log = self.log_in(at, end)?;
         while let Some(piece) = log.next_piece()? {
             if !piece.is_stored() {

@@ -22,11 +22,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use arrivals::{Failure, arrivals, report};
+use arrivals::{ArrivalsFailure, arrivals, report};
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_testkit::workload::sysbench;
 use binlogz_testkit::{MysqlSandbox, Tool};
-use relay_process::Relay;
+use relay_process::RelayProcess;
 
 /// How much later transactions of a quiet source may come beside a noisy one, at p99, beyond the delay that a client of
 /// the source itself sees: all servers share this machine.
@@ -67,7 +67,7 @@ const ROUNDS: usize = 2;
 /// The account's password at the servers.
 const PASSWORD: &str = "repl";
 
-fn main() -> Result<(), Failure> {
+fn main() -> Result<(), ArrivalsFailure> {
     let mut args = env::args().skip(1);
     let binlogz = args.next().ok_or("usage: relay-sources BINLOGZ [REAL [SIMULATED [SECONDS [KILLS]]]]")?;
     let mut number = |default: usize| args.next().map_or(Ok(default), |text| text.parse());
@@ -75,7 +75,7 @@ fn main() -> Result<(), Failure> {
     let seconds = Duration::from_secs(seconds as u64);
 
     let folder = tempfile::tempdir()?;
-    let secret = |name: &str| -> Result<(), Failure> {
+    let secret = |name: &str| -> Result<(), ArrivalsFailure> {
         let path = folder.path().join(name);
         fs::write(&path, format!("{PASSWORD}\n"))?;
         Ok(fs::set_permissions(path, fs::Permissions::from_mode(0o600))?)
@@ -92,7 +92,7 @@ fn main() -> Result<(), Failure> {
         tables.push(table(&format!("sim{at}"), &format!("sim{at}@127.0.0.1:{}", feeder.port)));
     }
     let accounts: Vec<String> = (0..real).map(|at| format!("real{at}")).collect();
-    let ends = |count: usize| -> Result<Vec<(String, f64, u64)>, Failure> {
+    let ends = |count: usize| -> Result<Vec<(String, f64, u64)>, ArrivalsFailure> {
         let mut ends = Vec::new();
         for (at, server) in servers.iter().enumerate().take(count) {
             let (file, position) = server.position()?;
@@ -112,7 +112,7 @@ fn main() -> Result<(), Failure> {
             accounts.get(..count.min(real)).unwrap_or_default(),
         );
         let began = Instant::now();
-        let relay = Relay::start(&binlogz, folder.path(), &dir, &config)?;
+        let relay = RelayProcess::start(&binlogz, folder.path(), &dir, &config)?;
         let ready = began.elapsed();
         relay.has(&ends(count)?)?;
         let here = began.elapsed();
@@ -139,7 +139,7 @@ fn main() -> Result<(), Failure> {
 
     let dir = format!("kept{}", real + simulated);
     let config = config(&dir, &tables, &accounts);
-    let relay = Relay::start(&binlogz, folder.path(), &dir, &config)?;
+    let relay = RelayProcess::start(&binlogz, folder.path(), &dir, &config)?;
     relay.has(&ends(real + simulated)?)?;
     println!("\nreal0 at 50 transactions a second, milliseconds after commit  p50  p95  p99  largest");
     let mut p99s = Noise::ALL.map(|noise| (noise, [0.0, 0.0]));
@@ -164,7 +164,7 @@ fn main() -> Result<(), Failure> {
     killed(
         &servers,
         kills,
-        || Relay::start(&binlogz, folder.path(), &dir, &config),
+        || RelayProcess::start(&binlogz, folder.path(), &dir, &config),
         |relay| relay.has(&ends(real + simulated)?),
     )?;
     for (at, server) in servers.iter().enumerate() {
@@ -188,7 +188,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-fn start(count: usize) -> Result<Vec<MysqlSandbox>, Failure> {
+fn start(count: usize) -> Result<Vec<MysqlSandbox>, ArrivalsFailure> {
     let mysql = Tool::Mysql.find()?;
     let mut servers = Vec::new();
     for at in 0..count {
@@ -210,8 +210,8 @@ fn start(count: usize) -> Result<Vec<MysqlSandbox>, Failure> {
 /// Does something on a thread of its own; if it is to give way, so do the processes that it starts.
 fn with_way<T: Send>(
     gives_way: bool,
-    work: impl FnOnce() -> Result<T, Failure> + Send,
-) -> Result<T, Failure> {
+    work: impl FnOnce() -> Result<T, ArrivalsFailure> + Send,
+) -> Result<T, ArrivalsFailure> {
     thread::scope(|scope| {
         let thread = scope.spawn(|| {
             if gives_way {
@@ -230,7 +230,7 @@ fn p99(delays: &[f64]) -> f64 {
     delays.get((delays.len() as f64 * 0.99) as usize).or(delays.last()).copied().unwrap_or(f64::NAN)
 }
 
-fn number_of(name: &str) -> Result<f64, Failure> {
+fn number_of(name: &str) -> Result<f64, ArrivalsFailure> {
     Ok(name.rsplit('.').next().unwrap_or_default().parse()?)
 }
 
@@ -260,7 +260,7 @@ fn feeder(
     folder: &Path,
     count: usize,
     servers: &[MysqlSandbox],
-) -> Result<(Relay, (f64, u64)), Failure> {
+) -> Result<(RelayProcess, (f64, u64)), ArrivalsFailure> {
     let server = servers.last().ok_or("no servers")?;
     for _ in 0..2 {
         server.sql(&"INSERT INTO sbtest.k (body) VALUES (REPEAT(UUID(), 50));\n".repeat(200))?;
@@ -273,7 +273,7 @@ fn feeder(
     let start = |port: u16| {
         let tables: Vec<String> =
             accounts.iter().map(|name| table(name, &format!("repl@127.0.0.1:{port}"))).collect();
-        Relay::start(binlogz, folder, "feeder", &config("feeder", &tables, &accounts))
+        RelayProcess::start(binlogz, folder, "feeder", &config("feeder", &tables, &accounts))
     };
     start(server.port())?.has(&ends)?;
     // Nobody listens there.
@@ -286,14 +286,14 @@ fn quiet(
     port: u16,
     time: Duration,
     noise: Noise,
-) -> Result<(Vec<f64>, Vec<f64>), Failure> {
+) -> Result<(Vec<f64>, Vec<f64>), ArrivalsFailure> {
     let source = servers.first().ok_or("no servers")?;
     let other = noise.server().and_then(|at| servers.get(at));
     let before: GtidSet = source.gtid_executed()?.parse()?;
     let last = AtomicU64::new(0);
     let seconds = format!("--time={}", time.as_secs());
     let load = ["oltp_insert", "--tables=1", "--table-size=1000"];
-    thread::scope(|scope| -> Result<_, Failure> {
+    thread::scope(|scope| -> Result<_, ArrivalsFailure> {
         let direct = scope.spawn(|| arrivals(("repl", PASSWORD), source.port(), 1001, &before, &last));
         let relayed = scope.spawn(|| arrivals(("real0", PASSWORD), port, 1002, &before, &last));
         let load_of_noise: Vec<&str> =
@@ -315,11 +315,13 @@ fn quiet(
         if let Some(noise) = noise {
             noise.join().map_err(|_| "the noise panicked")??;
         }
-        let of =
-            |thread: thread::ScopedJoinHandle<'_, Result<std::collections::HashMap<u64, f64>, Failure>>| {
-                let arrived = thread.join().map_err(|_| "a reader panicked")??;
-                Ok::<_, Failure>(arrived.into_values().collect::<Vec<_>>())
-            };
+        let of = |thread: thread::ScopedJoinHandle<
+            '_,
+            Result<std::collections::HashMap<u64, f64>, ArrivalsFailure>,
+        >| {
+            let arrived = thread.join().map_err(|_| "a reader panicked")??;
+            Ok::<_, ArrivalsFailure>(arrived.into_values().collect::<Vec<_>>())
+        };
         Ok((of(direct)?, of(relayed)?))
     })
 }
@@ -328,16 +330,16 @@ fn quiet(
 fn killed(
     servers: &[MysqlSandbox],
     kills: usize,
-    start: impl Fn() -> Result<Relay, Failure>,
-    has_all: impl Fn(&Relay) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    start: impl Fn() -> Result<RelayProcess, ArrivalsFailure>,
+    has_all: impl Fn(&RelayProcess) -> Result<(), ArrivalsFailure>,
+) -> Result<(), ArrivalsFailure> {
     let over = AtomicBool::new(false);
-    thread::scope(|scope| -> Result<(), Failure> {
+    thread::scope(|scope| -> Result<(), ArrivalsFailure> {
         let writers: Vec<_> = servers
             .iter()
             .map(|server| {
                 let over = &over;
-                scope.spawn(move || -> Result<(), Failure> {
+                scope.spawn(move || -> Result<(), ArrivalsFailure> {
                     while !over.load(Ordering::Acquire) {
                         server
                             .sql(&"INSERT INTO sbtest.k (body) VALUES (REPEAT(UUID(), 20));\n".repeat(20))?;
@@ -352,7 +354,7 @@ fn killed(
             // Now at the start, now in the middle of things.
             thread::sleep(Duration::from_millis(at as u64 * 337 % 2000));
             drop(relay);
-            Ok::<_, Failure>(())
+            Ok::<_, ArrivalsFailure>(())
         });
         over.store(true, Ordering::Release);
         for writer in writers {

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use std::{fs, io};
 
 use binlogz_testkit::memory::peak_memory;
-use binlogz_testkit::workload::{self, Setting, Workload};
-use binlogz_testkit::{Error, Installed, MysqlSandbox, Result, Tool};
+use binlogz_testkit::workload::{self, Workload, WorkloadSetting};
+use binlogz_testkit::{Error, InstalledTool, MysqlSandbox, Result, Tool};
 
 const CLIENTS: usize = 8;
 const REPEATS: usize = 3;
@@ -51,7 +51,7 @@ fn run(binlogz: &Path, clients: usize) -> Result<()> {
     let folder = tempfile::tempdir().map_err(failed("make a folder"))?;
     let mysql = Tool::Mysql.find()?;
     let mut files = Vec::new();
-    for binlog in workload::binlogs(1.0, &Setting::plain())? {
+    for binlog in workload::binlogs(1.0, &WorkloadSetting::plain())? {
         if let Some(place) = WORKLOADS.iter().position(|workload| *workload == binlog.workload) {
             let path = folder.path().join(format!("binlog.{:06}", place + 1));
             fs::copy(&binlog.path, &path).map_err(failed("copy a log"))?;
@@ -101,7 +101,7 @@ fn run(binlogz: &Path, clients: usize) -> Result<()> {
 
 struct Bench<'a> {
     binlogz: &'a Path,
-    mysql: &'static Installed,
+    mysql: &'static InstalledTool,
     source: MysqlSandbox,
     folder: &'a Path,
     names: Vec<String>,

@@ -5,7 +5,7 @@
 
 use std::process::ExitCode;
 
-use binlogz_testkit::workload::{self, Setting};
+use binlogz_testkit::workload::{self, WorkloadSetting};
 
 fn main() -> ExitCode {
     match run() {
@@ -20,7 +20,7 @@ fn main() -> ExitCode {
 fn run() -> Result<(), Box<dyn std::error::Error>> {
     let mut scale = 1.0;
     let mut of = "workloads".to_owned();
-    let mut settings: Vec<Setting> = Vec::new();
+    let mut settings: Vec<WorkloadSetting> = Vec::new();
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let value = args.next().ok_or_else(|| format!("{arg} needs a value"))?;
@@ -32,7 +32,7 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     if settings.is_empty() {
-        settings.push(Setting::plain());
+        settings.push(WorkloadSetting::plain());
     }
     for setting in &settings {
         let shapes = match of.as_str() {

@@ -11,8 +11,8 @@ use binlogz_sandbox::{Tool, tool};
 use binlogz_source::ConnectOptions;
 use tempfile::TempDir;
 
-use crate::error::{Error, IoContext, Result};
-use crate::safety::stop::Stopper;
+use crate::error::{Error, IoErrorContext, Result};
+use crate::safety::stop::RunStopper;
 
 /// sysbench, and how it reaches the server.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ enum Program {
 
 /// The figures that sysbench printed.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Told {
+pub(crate) struct SysbenchFigures {
     pub(crate) seconds: f64,
     pub(crate) transactions: u64,
     pub(crate) queries: u64,
@@ -58,7 +58,7 @@ impl Sysbench {
     }
 
     /// Runs it with these arguments and returns its output.
-    pub(crate) fn run(&self, args: &[&str], stopper: &Stopper) -> Result<String> {
+    pub(crate) fn run(&self, args: &[&str], stopper: &RunStopper) -> Result<String> {
         let mut command = match &self.program {
             Program::OnPath(path) => Command::new(path),
             Program::Installed => Tool::Sysbench.find()?.command("sysbench"),
@@ -108,13 +108,13 @@ fn write_options(connect: &ConnectOptions, path: &Path) -> Result<()> {
 }
 
 /// Reads what `run` prints, with `--histogram=on`. `None`: the output has no figures, like that of `prepare`.
-pub(crate) fn parse(said: &str) -> Option<Told> {
+pub(crate) fn parse(said: &str) -> Option<SysbenchFigures> {
     let field = |name: &str| {
         let line = said.lines().map(str::trim).find_map(|line| line.strip_prefix(name))?;
         line.split_whitespace().next().map(|word| word.trim_end_matches('s').to_owned())
     };
     let count = |name: &str| field(name)?.parse::<u64>().ok();
-    let mut told = Told {
+    let mut told = SysbenchFigures {
         seconds: field("total time:")?.parse().ok()?,
         transactions: count("transactions:")?,
         queries: count("queries:")?,

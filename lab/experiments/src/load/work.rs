@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 
 use binlogz_figures::Quantiles;
 use binlogz_sandbox::random::Random;
-use binlogz_sandbox::workload::{Target, scaled};
+use binlogz_sandbox::workload::{WorkloadTarget, scaled};
 use binlogz_sandbox::{Error as SandboxError, Result as SandboxResult};
 use binlogz_source::ConnectOptions;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::load::sysbench::{self, Sysbench};
-use crate::preset::experiment::{Tables, Work};
-use crate::preset::options::Options;
-use crate::safety::stop::Stopper;
-use crate::server::session::Session;
+use crate::preset::experiment::{SysbenchTables, Work};
+use crate::preset::options::ExperimentOptions;
+use crate::safety::stop::RunStopper;
+use crate::server::session::ServerSession;
 
 /// Rows of the large table at scale 1.
 pub(crate) const LARGE_ROWS: f64 = 1_100_000.0;
@@ -40,7 +40,7 @@ const NANOSECONDS: f64 = 1e9;
 
 /// The client's view of a step.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct ClientView {
     /// Seconds: sysbench's own figure, or the time until the last statement was answered, without that of making them.
     pub elapsed_s: f64,
     /// Transactions; single statements count as such.
@@ -67,7 +67,7 @@ pub struct Seen {
 pub(crate) struct Load<'a> {
     pub(crate) connect: &'a ConnectOptions,
     pub(crate) sysbench: Option<&'a Sysbench>,
-    pub(crate) stopper: &'a Stopper,
+    pub(crate) stopper: &'a RunStopper,
     tally: RefCell<Tally>,
 }
 
@@ -78,7 +78,7 @@ struct Tally {
     statements: u64,
     latencies: Quantiles,
     /// Sysbench's own counts.
-    told: Option<sysbench::Told>,
+    told: Option<sysbench::SysbenchFigures>,
     /// The server could not keep up with the rate.
     overrun: bool,
     /// A failure, of which the workload only has the text.
@@ -89,19 +89,19 @@ impl<'a> Load<'a> {
     pub(crate) fn new(
         connect: &'a ConnectOptions,
         sysbench: Option<&'a Sysbench>,
-        stopper: &'a Stopper,
+        stopper: &'a RunStopper,
     ) -> Load<'a> {
         Load { connect, sysbench, stopper, tally: RefCell::default() }
     }
 
     /// Does the work, at a scale.
-    pub(crate) fn run(&self, work: Work, options: &Options) -> Result<Seen> {
-        let Options { scale, seed, time_s, .. } = *options;
+    pub(crate) fn run(&self, work: Work, options: &ExperimentOptions) -> Result<ClientView> {
+        let ExperimentOptions { scale, seed, time_s, .. } = *options;
         self.tally.replace(Tally::default());
         let rows = scaled(LARGE_ROWS, scale);
         let done = match work {
             Work::Workload(workload) => workload.run(self, scale),
-            Work::LargeTable => self.tables(Tables { count: 1, rows }),
+            Work::LargeTable => self.tables(SysbenchTables { count: 1, rows }),
             Work::Tables(tables) => self.tables(tables),
             Work::TextTable => self.text_table(scaled(TEXT_ROWS, scale)),
             Work::UpdateLoop => self.update_loop(Duration::from_secs_f64(time_s)),
@@ -128,7 +128,7 @@ impl<'a> Load<'a> {
             (None, Err(error)) => Err(error.into()),
             (None, Ok(())) => {
                 let seen = seen(tally.seconds, tally.statements, tally.latencies, tally.told);
-                Ok(Seen { overrun: tally.overrun, ..seen })
+                Ok(ClientView { overrun: tally.overrun, ..seen })
             }
         }
     }
@@ -161,7 +161,7 @@ impl<'a> Load<'a> {
         })
     }
 
-    fn tables(&self, tables: Tables) -> SandboxResult<()> {
+    fn tables(&self, tables: SysbenchTables) -> SandboxResult<()> {
         self.statements(&|out| writeln!(out, "CREATE DATABASE sbtest;"))?;
         let [count, rows] = tables.arguments();
         let threads = format!("--threads={}", loaders(tables));
@@ -172,7 +172,7 @@ impl<'a> Load<'a> {
     fn timed(
         &self,
         script: &str,
-        tables: Tables,
+        tables: SysbenchTables,
         threads: u32,
         rate: Option<u32>,
         time_s: f64,
@@ -223,7 +223,7 @@ impl<'a> Load<'a> {
     }
 
     fn run_statements(&self, write: &(dyn Fn(&mut dyn Write) -> io::Result<()> + Sync)) -> Result<()> {
-        let mut session = Session::open(self.connect)?;
+        let mut session = ServerSession::open(self.connect)?;
         let id = session.number("SELECT CONNECTION_ID()")?.unwrap_or_default();
         self.stopper.session_begins(id)?;
         let mut sender = Sender { load: self, session, statement: Vec::new() };
@@ -233,7 +233,7 @@ impl<'a> Load<'a> {
     }
 }
 
-impl Target for Load<'_> {
+impl WorkloadTarget for Load<'_> {
     fn statements(&self, write: &(dyn Fn(&mut dyn Write) -> io::Result<()> + Sync)) -> SandboxResult<()> {
         self.run_statements(write).map_err(|error| self.fail(error))
     }
@@ -252,7 +252,7 @@ impl Target for Load<'_> {
     }
 }
 
-impl Tables {
+impl SysbenchTables {
     fn arguments(self) -> [String; 2] {
         [format!("--tables={}", self.count), format!("--table-size={}", self.rows)]
     }
@@ -261,7 +261,7 @@ impl Tables {
 /// Sends each statement once its semicolon is written, and times it.
 struct Sender<'a> {
     load: &'a Load<'a>,
-    session: Session,
+    session: ServerSession,
     statement: Vec<u8>,
 }
 
@@ -316,7 +316,12 @@ impl Write for Sender<'_> {
     }
 }
 
-fn seen(seconds: f64, statements: u64, latencies: Quantiles, told: Option<sysbench::Told>) -> Seen {
+fn seen(
+    seconds: f64,
+    statements: u64,
+    latencies: Quantiles,
+    told: Option<sysbench::SysbenchFigures>,
+) -> ClientView {
     let (seconds, transactions, queries, errors, latencies) = match told {
         Some(told) => (told.seconds, told.transactions, told.queries, told.errors, told.latencies),
         None => (seconds, statements, statements, 0, latencies),
@@ -324,7 +329,7 @@ fn seen(seconds: f64, statements: u64, latencies: Quantiles, told: Option<sysben
     let known = latencies.total() > 0.0;
     let rate = |count: u64| (known && seconds > 0.0).then(|| count as f64 / seconds);
     let percentile = |share: f64| known.then(|| latencies.quantile(share) / 1e6);
-    Seen {
+    ClientView {
         elapsed_s: seconds,
         transactions: known.then_some(transactions),
         queries: known.then_some(queries),
@@ -339,7 +344,7 @@ fn seen(seconds: f64, statements: u64, latencies: Quantiles, told: Option<sysben
 }
 
 /// Connections that load tables at once: each loads a table of its own.
-pub(crate) fn loaders(tables: Tables) -> u32 {
+pub(crate) fn loaders(tables: SysbenchTables) -> u32 {
     tables.count.clamp(1, LOADERS_MAX)
 }
 

@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use binlogz_source::wire::session::{DumpStart, Profile};
+use binlogz_source::wire::session::{ClientProfile, DumpStart};
 use binlogz_source::{ConnectOptions, DumpOptions, RemoteLog};
 
 use crate::error::{Error, Result};
 use crate::measure::counters::Snapshot;
-use crate::server::session::Session;
+use crate::server::session::ServerSession;
 
 /// A server id that no replica is likely to have.
 const SERVER_ID: u32 = 3_999_999_937;
@@ -18,22 +18,22 @@ const FIRST_EVENT: u64 = 4;
 const AROUND: u64 = 5;
 
 /// A running reader.
-pub(crate) struct Consumer {
+pub(crate) struct RunningReader {
     thread: JoinHandle<Result<u64>>,
     /// The file whose first event ends its work.
     end: Arc<Mutex<Option<String>>>,
 }
 
-impl Consumer {
+impl RunningReader {
     /// Follows the log from the beginning of a file.
-    pub(crate) fn follow(connect: &ConnectOptions, log: &str) -> Consumer {
+    pub(crate) fn follow(connect: &ConnectOptions, log: &str) -> RunningReader {
         let end = Arc::new(Mutex::new(None));
         let (connect, log, known) = (connect.clone(), log.to_owned(), Arc::clone(&end));
-        Consumer { thread: thread::spawn(move || count(&connect, log, &known)), end }
+        RunningReader { thread: thread::spawn(move || count(&connect, log, &known)), end }
     }
 
     /// Lets it read up to here, and returns the bytes that it received.
-    pub(crate) fn end(self, session: &mut Session) -> Result<u64> {
+    pub(crate) fn end(self, session: &mut ServerSession) -> Result<u64> {
         session.run("FLUSH BINARY LOGS")?;
         let snapshot = Snapshot::take(session, None)?;
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) = snapshot.current_log().map(str::to_owned);
@@ -45,7 +45,7 @@ impl Consumer {
 
 fn count(connect: &ConnectOptions, log: String, end: &Mutex<Option<String>>) -> Result<u64> {
     let dump = DumpOptions {
-        profile: Profile::Mysqlbinlog,
+        profile: ClientProfile::Mysqlbinlog,
         server_id: SERVER_ID,
         start: DumpStart::Position { name: log, position: FIRST_EVENT },
         non_blocking: false,

@@ -15,7 +15,7 @@ use std::fs;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::server::session::{STAGES, Session, column, number};
+use crate::server::session::{STAGES, ServerSession, column, number};
 
 const PICOSECONDS: f64 = 1e12;
 /// /proc counts processor time in hundredths of a second, whatever the kernel's tick.
@@ -47,7 +47,7 @@ struct Process {
 
 /// A step's cost to the server. `None`: unknown on this server, for this account, or from this machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Cost {
+pub struct StepCost {
     /// Bytes of all files of the binary log that the step wrote.
     pub binlog_bytes: u64,
     /// The number of these files.
@@ -63,7 +63,7 @@ pub struct Cost {
     /// Bytes that it wrote to disk.
     pub disk_bytes: Option<u64>,
     /// Rows of `binary_log_transaction_compression_stats`.
-    pub compression: Vec<Compression>,
+    pub compression: Vec<CompressionRow>,
     /// Seconds of the stage "Compressing transaction changes."
     pub compressing_s: Option<f64>,
     /// Seconds of the stage "Decompressing transaction changes."
@@ -78,7 +78,7 @@ pub struct Cost {
 
 /// A row of the server's statistics, of one step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Compression {
+pub struct CompressionRow {
     /// BINARY or RELAY.
     pub log_type: String,
     /// ZSTD or NONE.
@@ -92,7 +92,7 @@ pub struct Compression {
 }
 
 impl Snapshot {
-    pub(crate) fn take(session: &mut Session, pid: Option<u32>) -> Result<Snapshot> {
+    pub(crate) fn take(session: &mut ServerSession, pid: Option<u32>) -> Result<Snapshot> {
         let mut snapshot = Snapshot { process: pid.and_then(process), ..Snapshot::default() };
         let logs = session.rows("SHOW BINARY LOGS")?;
         snapshot.logs = logs.iter().map(|row| (column(row, 0).to_owned(), number(row, 1))).collect();
@@ -130,7 +130,7 @@ impl Snapshot {
     }
 
     /// The difference since then.
-    pub(crate) fn since(&self, before: &Snapshot) -> Cost {
+    pub(crate) fn since(&self, before: &Snapshot) -> StepCost {
         let logs = self.logs_since(before);
         let [compressing, expanding] = match (self.stages, before.stages) {
             (Some(now), Some(then)) => {
@@ -141,7 +141,7 @@ impl Snapshot {
         let io = self.binlog_io.zip(before.binlog_io);
         let io = |place: usize| io.map(|(now, then)| difference(&now, &then, place));
         let processes = self.process.zip(before.process);
-        Cost {
+        StepCost {
             binlog_bytes: logs.iter().map(|(_, size)| size).sum(),
             binlog_files: logs.len() as u64,
             sent_bytes: self.sent.saturating_sub(before.sent),
@@ -159,10 +159,10 @@ impl Snapshot {
         }
     }
 
-    fn compression_since(&self, before: &Snapshot) -> Vec<Compression> {
+    fn compression_since(&self, before: &Snapshot) -> Vec<CompressionRow> {
         let rows = self.compression.iter().map(|(key, now)| {
             let then = before.compression.get(key).copied().unwrap_or_default();
-            Compression {
+            CompressionRow {
                 log_type: key.0.clone(),
                 compression_type: key.1.clone(),
                 transactions: difference(now, &then, 0),
@@ -180,7 +180,7 @@ fn difference(now: &[u64], then: &[u64], place: usize) -> u64 {
     of(now).checked_sub(of(then)).unwrap_or(of(now))
 }
 
-fn stages(session: &mut Session) -> Option<[u64; 2]> {
+fn stages(session: &mut ServerSession) -> Option<[u64; 2]> {
     let sum = |stage: &str| {
         format!(
             "(SELECT SUM(SUM_TIMER_WAIT) FROM performance_schema.events_stages_summary_global_by_event_name \
@@ -191,7 +191,7 @@ fn stages(session: &mut Session) -> Option<[u64; 2]> {
     rows.first().map(|row| [number(row, 0), number(row, 1)])
 }
 
-fn binlog_io(session: &mut Session) -> Option<[u64; 3]> {
+fn binlog_io(session: &mut ServerSession) -> Option<[u64; 3]> {
     let rows = session.rows(
         "SELECT COUNT_STAR, SUM_TIMER_WAIT, SUM_NUMBER_OF_BYTES_WRITE FROM \
          performance_schema.file_summary_by_event_name WHERE EVENT_NAME = 'wait/io/file/sql/binlog'",
@@ -200,7 +200,7 @@ fn binlog_io(session: &mut Session) -> Option<[u64; 3]> {
 }
 
 /// Times the stages from now on; `false`: this account may not.
-pub(crate) fn time_stages(session: &mut Session) -> bool {
+pub(crate) fn time_stages(session: &mut ServerSession) -> bool {
     let [compressing, expanding] = STAGES;
     let statement = format!(
         "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES', TIMED = 'YES' \

@@ -8,7 +8,7 @@ use binlogz_source::{ConnectOptions, DumpOptions, RemoteFiles};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::safety::stop::Stopper;
+use crate::safety::stop::RunStopper;
 
 /// Where a binary log's events begin.
 const FIRST_EVENT: u64 = 4;
@@ -30,7 +30,7 @@ pub(crate) fn whole_files(
     connect: &ConnectOptions,
     logs: &[(String, u64)],
     level: u8,
-    stopper: &Stopper,
+    stopper: &RunStopper,
 ) -> Result<WholeFiles> {
     let failed = |error| Error::Load(format!("zstd: {error}"));
     let mut compressor = Compressor::new(CompressionLevel::clamped(level.into())).map_err(failed)?;

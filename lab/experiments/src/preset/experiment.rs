@@ -12,15 +12,15 @@ use binlogz_sandbox::workload::Workload;
 pub(crate) struct Experiment {
     /// As in `--preset` and results.json.
     pub(crate) name: &'static str,
-    pub(crate) settings: Vec<Setting>,
-    pub(crate) steps: Vec<Step>,
+    pub(crate) settings: Vec<CellSetting>,
+    pub(crate) steps: Vec<CellStep>,
     /// Whether a setting may be measured on the data of another one: rates may, sizes may not.
     pub(crate) keeps_data: bool,
 }
 
 /// The server's settings, and further measurements under them.
 #[derive(Debug, Clone)]
-pub(crate) struct Setting {
+pub(crate) struct CellSetting {
     pub(crate) name: String,
     /// Global variables. Variables that only other settings have keep the server's own values.
     pub(crate) variables: Vec<(&'static str, String)>,
@@ -32,7 +32,7 @@ pub(crate) struct Setting {
 
 /// A step of a cell.
 #[derive(Debug, Clone)]
-pub(crate) struct Step {
+pub(crate) struct CellStep {
     pub(crate) name: Cow<'static, str>,
     pub(crate) measured: bool,
     pub(crate) work: Work,
@@ -54,11 +54,11 @@ pub(crate) enum Work {
     /// Updates of all its rows, over and over for the time of a timed step.
     UpdateLoop,
     /// sysbench's tables.
-    Tables(Tables),
+    Tables(SysbenchTables),
     /// A sysbench script on them, for the time of a timed step.
     Timed {
         script: &'static str,
-        tables: Tables,
+        tables: SysbenchTables,
         threads: u32,
         /// The requested transactions a second; `None`: as many as possible.
         rate: Option<u32>,
@@ -67,7 +67,7 @@ pub(crate) enum Work {
 
 /// The tables of sysbench.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Tables {
+pub(crate) struct SysbenchTables {
     pub(crate) count: u32,
     pub(crate) rows: u32,
 }
@@ -79,21 +79,21 @@ pub(crate) const SCHEMAS: [&str; 2] = ["sbtest", "employees"];
 pub(crate) use binlogz_payload::switch::{COMPRESSION, LEVEL};
 pub(crate) const ENCRYPTION: &str = "binlog_encryption";
 
-impl Setting {
-    pub(crate) fn new(name: &str, variables: &[(&'static str, &str)]) -> Setting {
+impl CellSetting {
+    pub(crate) fn new(name: &str, variables: &[(&'static str, &str)]) -> CellSetting {
         let variables = variables.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        Setting { name: name.to_owned(), variables, zstd_levels: &[], cores: None }
+        CellSetting { name: name.to_owned(), variables, zstd_levels: &[], cores: None }
     }
 
-    pub(crate) fn off() -> Setting {
-        Setting::new("off", &[(COMPRESSION, "OFF")])
+    pub(crate) fn off() -> CellSetting {
+        CellSetting::new("off", &[(COMPRESSION, "OFF")])
     }
 
-    pub(crate) fn level(level: u8) -> Setting {
-        Setting::new(&format!("level {level}"), &[(COMPRESSION, "ON"), (LEVEL, &level.to_string())])
+    pub(crate) fn level(level: u8) -> CellSetting {
+        CellSetting::new(&format!("level {level}"), &[(COMPRESSION, "ON"), (LEVEL, &level.to_string())])
     }
 
-    pub(crate) fn with(mut self, variables: &[(&'static str, String)]) -> Setting {
+    pub(crate) fn with(mut self, variables: &[(&'static str, String)]) -> CellSetting {
         self.variables.extend_from_slice(variables);
         self
     }
@@ -109,13 +109,13 @@ impl Setting {
     }
 }
 
-impl Step {
-    pub(crate) fn measured(name: &'static str, work: Work) -> Step {
-        Step { name: Cow::Borrowed(name), measured: true, work }
+impl CellStep {
+    pub(crate) fn measured(name: &'static str, work: Work) -> CellStep {
+        CellStep { name: Cow::Borrowed(name), measured: true, work }
     }
 
-    pub(crate) fn preparing(name: &'static str, work: Work) -> Step {
-        Step { name: Cow::Borrowed(name), measured: false, work }
+    pub(crate) fn preparing(name: &'static str, work: Work) -> CellStep {
+        CellStep { name: Cow::Borrowed(name), measured: false, work }
     }
 }
 

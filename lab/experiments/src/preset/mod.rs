@@ -5,8 +5,8 @@ pub(crate) mod options;
 
 use binlogz_sandbox::workload::{Workload, scaled};
 
-use experiment::{COMPRESSION, ENCRYPTION, Experiment, LEVEL, Setting, Step, Tables, Work};
-use options::Options;
+use experiment::{COMPRESSION, CellSetting, CellStep, ENCRYPTION, Experiment, LEVEL, SysbenchTables, Work};
+use options::ExperimentOptions;
 
 /// A preset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Preset {
     }
 
     /// The experiments that it runs on the tested server.
-    pub(crate) fn experiments(self, options: &Options) -> Vec<Experiment> {
+    pub(crate) fn experiments(self, options: &ExperimentOptions) -> Vec<Experiment> {
         let scale = options.scale;
         let insert = || insert(scale, &options.threads);
         match self {
@@ -71,36 +71,38 @@ impl Preset {
 
 fn space() -> Experiment {
     let on = [(COMPRESSION, "ON"), (LEVEL, "3")];
-    let plain =
-        Setting { zstd_levels: &[3], ..Setting::new("plain", &[(COMPRESSION, "OFF"), (ENCRYPTION, "OFF")]) };
+    let plain = CellSetting {
+        zstd_levels: &[3],
+        ..CellSetting::new("plain", &[(COMPRESSION, "OFF"), (ENCRYPTION, "OFF")])
+    };
     Experiment {
         name: "space",
         settings: vec![
             plain,
-            Setting::new("compressed", &[on[0], on[1], (ENCRYPTION, "OFF")]),
-            Setting::new("encrypted", &[(COMPRESSION, "OFF"), (ENCRYPTION, "ON")]),
-            Setting::new("encrypted and compressed", &[on[0], on[1], (ENCRYPTION, "ON")]),
+            CellSetting::new("compressed", &[on[0], on[1], (ENCRYPTION, "OFF")]),
+            CellSetting::new("encrypted", &[(COMPRESSION, "OFF"), (ENCRYPTION, "ON")]),
+            CellSetting::new("encrypted and compressed", &[on[0], on[1], (ENCRYPTION, "ON")]),
         ],
         steps: vec![
-            Step::measured("load employees", Work::Workload(Workload::Employees)),
-            Step::measured("bulk update", Work::Workload(Workload::BulkUpdate)),
-            Step::measured("sysbench prepare", Work::Workload(Workload::SysbenchPrepare)),
-            Step::measured("sysbench run", Work::Workload(Workload::SysbenchRun)),
-            Step::measured("single-row delete", Work::Workload(Workload::Delete)),
+            CellStep::measured("load employees", Work::Workload(Workload::Employees)),
+            CellStep::measured("bulk update", Work::Workload(Workload::BulkUpdate)),
+            CellStep::measured("sysbench prepare", Work::Workload(Workload::SysbenchPrepare)),
+            CellStep::measured("sysbench run", Work::Workload(Workload::SysbenchRun)),
+            CellStep::measured("single-row delete", Work::Workload(Workload::Delete)),
         ],
         keeps_data: false,
     }
 }
 
 fn levels() -> Experiment {
-    let plain = Setting { zstd_levels: &LEVELS, ..Setting::off() };
+    let plain = CellSetting { zstd_levels: &LEVELS, ..CellSetting::off() };
     Experiment {
         name: "levels",
-        settings: std::iter::once(plain).chain(LEVELS.map(Setting::level)).collect(),
+        settings: std::iter::once(plain).chain(LEVELS.map(CellSetting::level)).collect(),
         steps: vec![
-            Step::measured("load", Work::Workload(Workload::Employees)),
-            Step::preparing("prepare", Work::Workload(Workload::SysbenchPrepare)),
-            Step::measured("OLTP", Work::Workload(Workload::SysbenchRun)),
+            CellStep::measured("load", Work::Workload(Workload::Employees)),
+            CellStep::preparing("prepare", Work::Workload(Workload::SysbenchPrepare)),
+            CellStep::measured("OLTP", Work::Workload(Workload::SysbenchRun)),
         ],
         keeps_data: false,
     }
@@ -109,11 +111,11 @@ fn levels() -> Experiment {
 fn updates() -> Experiment {
     Experiment {
         name: "updates",
-        settings: vec![Setting::off(), Setting::level(3), Setting::level(22)],
+        settings: vec![CellSetting::off(), CellSetting::level(3), CellSetting::level(22)],
         steps: vec![
-            Step::preparing("prepare", Work::LargeTable),
-            Step::measured("one row", Work::RowUpdates),
-            Step::measured("1,001 rows", Work::RangeUpdates),
+            CellStep::preparing("prepare", Work::LargeTable),
+            CellStep::measured("one row", Work::RowUpdates),
+            CellStep::measured("1,001 rows", Work::RangeUpdates),
         ],
         keeps_data: false,
     }
@@ -129,18 +131,18 @@ const BESIDE: u64 = 500;
 
 /// 120 tables of 100,000 rows and 240 threads; fewer at smaller scales.
 fn point_select(scale: f64) -> Experiment {
-    let tables = Tables { count: scaled(120.0, scale), rows: scaled(100_000.0, scale.sqrt()) };
+    let tables = SysbenchTables { count: scaled(120.0, scale), rows: scaled(100_000.0, scale.sqrt()) };
     let threads = scaled(240.0, scale).max(4);
     let timed = |script| Work::Timed { script, tables, threads, rate: None };
     let prepared = u64::from(threads) * u64::from(tables.count) * STATEMENTS_OF_A_TABLE + BESIDE;
     let room = [connections(threads), ("max_prepared_stmt_count", prepared.min(PREPARED_MAX).to_string())];
     Experiment {
         name: "point-select",
-        settings: vec![Setting::off().with(&room), Setting::level(3).with(&room)],
+        settings: vec![CellSetting::off().with(&room), CellSetting::level(3).with(&room)],
         steps: vec![
-            Step::preparing("prepare", Work::Tables(tables)),
-            Step::measured("point select", timed("oltp_point_select")),
-            Step::measured("write only", timed("oltp_write_only")),
+            CellStep::preparing("prepare", Work::Tables(tables)),
+            CellStep::measured("point select", timed("oltp_point_select")),
+            CellStep::measured("write only", timed("oltp_write_only")),
         ],
         keeps_data: true,
     }
@@ -168,7 +170,7 @@ pub(crate) fn insert_step(threads: u32) -> String {
 
 /// With the study's numbers of connections, as far as the scale goes, or with `asked`.
 fn insert(scale: f64, asked: &[u32]) -> Experiment {
-    let tables = Tables { count: 1, rows: scaled(200_000.0, scale) };
+    let tables = SysbenchTables { count: 1, rows: scaled(200_000.0, scale) };
     let work = |threads, rate| Work::Timed { script: "oltp_insert", tables, threads, rate };
     let most = THREADS.into_iter().max().unwrap_or_default();
     let threads_max = (f64::from(most) * scale).max(THREADS_MIN);
@@ -182,13 +184,14 @@ fn insert(scale: f64, asked: &[u32]) -> Experiment {
         [("0", "0"), ("0", "1"), ("1", "0"), ("1", "1"), ("2", "0"), ("2", "1")].map(|(flush, sync)| {
             let variables =
                 [(COMPRESSION, "OFF"), ("innodb_flush_log_at_trx_commit", flush), ("sync_binlog", sync)];
-            Setting::new(&format!("flush {flush}, sync {sync}"), &variables).with(std::slice::from_ref(&room))
+            CellSetting::new(&format!("flush {flush}, sync {sync}"), &variables)
+                .with(std::slice::from_ref(&room))
         });
-    let mut steps = vec![Step::preparing("prepare", Work::Tables(tables))];
+    let mut steps = vec![CellStep::preparing("prepare", Work::Tables(tables))];
     for threads in threads {
-        steps.push(Step { name: insert_step(threads).into(), measured: true, work: work(threads, None) });
+        steps.push(CellStep { name: insert_step(threads).into(), measured: true, work: work(threads, None) });
     }
-    steps.push(Step::measured(OPEN_LOOP, work(clients, Some(clients))));
+    steps.push(CellStep::measured(OPEN_LOOP, work(clients, Some(clients))));
     Experiment { name: "insert", settings: settings.into(), steps, keeps_data: false }
 }
 
@@ -198,19 +201,20 @@ pub(crate) fn open_loop_clients(scale: f64) -> u32 {
 }
 
 fn network() -> Experiment {
-    let one = |name: &str, setting: Setting| Setting { name: name.to_owned(), cores: Some(1), ..setting };
-    let all = |name: &str, setting: Setting| Setting { name: name.to_owned(), ..setting };
+    let one =
+        |name: &str, setting: CellSetting| CellSetting { name: name.to_owned(), cores: Some(1), ..setting };
+    let all = |name: &str, setting: CellSetting| CellSetting { name: name.to_owned(), ..setting };
     Experiment {
         name: "network",
         settings: vec![
-            one("1 core, off", Setting::off()),
-            one("1 core, on", Setting::level(3)),
-            all("all cores, off", Setting::off()),
-            all("all cores, on", Setting::level(3)),
+            one("1 core, off", CellSetting::off()),
+            one("1 core, on", CellSetting::level(3)),
+            all("all cores, off", CellSetting::off()),
+            all("all cores, on", CellSetting::level(3)),
         ],
         steps: vec![
-            Step::preparing("prepare", Work::TextTable),
-            Step::measured("update loop", Work::UpdateLoop),
+            CellStep::preparing("prepare", Work::TextTable),
+            CellStep::measured("update loop", Work::UpdateLoop),
         ],
         keeps_data: false,
     }

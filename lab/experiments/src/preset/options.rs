@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The options of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Options {
+pub struct ExperimentOptions {
     /// The preset.
     pub preset: String,
     /// The scale; 1 gives the studies' own sizes.

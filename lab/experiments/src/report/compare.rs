@@ -1,12 +1,12 @@
 //! Two results side by side: the medians of each step under each setting, and their ratio.
 
-use binlogz_figures::{Cell, Section};
+use binlogz_figures::{Section, TableCell};
 
 use crate::report::summary::figures::{Repeats, optional};
-use crate::results::{Measured, Results};
+use crate::results::{Results, StepResult};
 
 /// A figure that is compared: its name, its decimal places, and how it is found.
-type Figure = (&'static str, u8, fn(&Measured) -> Option<f64>);
+type Figure = (&'static str, u8, fn(&StepResult) -> Option<f64>);
 
 const FIGURES: [Figure; 6] = [
     ("elapsed_s", 3, |measured| Some(measured.seen.elapsed_s)),
@@ -18,10 +18,10 @@ const FIGURES: [Figure; 6] = [
 ];
 
 /// The table that names the two results.
-fn versions(one: &Results, other: &Results) -> Vec<Cell> {
-    let [a, b] = [one, other].map(|results| Cell::from(results.server.variable("version")));
-    let mut row: Vec<Cell> = ["all", "all", "all", "server_version"].map(Cell::from).into();
-    row.extend([a, Cell::Null, b, Cell::Null, Cell::Null]);
+fn versions(one: &Results, other: &Results) -> Vec<TableCell> {
+    let [a, b] = [one, other].map(|results| TableCell::from(results.server.variable("version")));
+    let mut row: Vec<TableCell> = ["all", "all", "all", "server_version"].map(TableCell::from).into();
+    row.extend([a, TableCell::Null, b, TableCell::Null, TableCell::Null]);
     row
 }
 
@@ -52,7 +52,7 @@ pub fn compare(one: &Results, other: &Results) -> Section {
                 spread(one),
                 optional(Some(b), places),
                 spread(other),
-                if a > 0.0 { Cell::decimal(b / a, 3) } else { Cell::Null },
+                if a > 0.0 { TableCell::decimal(b / a, 3) } else { TableCell::Null },
             ]);
         }
     }

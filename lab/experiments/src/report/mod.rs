@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use binlogz_figures::{Cell, Format, Page, Section, Tile, Tone, Unit};
+use binlogz_figures::{FigureFormat, FigureUnit, Page, Section, TableCell, Tile, Tone};
 use serde_json::{Map, Value};
 
 pub(crate) mod compare;
@@ -27,7 +27,7 @@ pub fn write_report(results: &Results, folder: &Path) -> Result<Vec<String>> {
 
     let mut csv = Vec::new();
     let steps = summary.tables.iter().filter(|table| table.name == "steps").cloned().collect::<Vec<_>>();
-    Format::Csv.write(&steps, &mut csv).map_err(failed)?;
+    FigureFormat::Csv.write(&steps, &mut csv).map_err(failed)?;
     write_whole(&folder.join("cells.csv"), &csv)?;
 
     let (lead, reasons) = match summary.headlines.split_first() {
@@ -92,8 +92,11 @@ fn shown(tables: &[Section], conclusions: &[String]) -> Vec<Section> {
 
 /// Tables of the rows in which the same columns are filled, and whose first `same` cells are the same.
 fn by_filled(table: &Section, same: usize) -> Vec<Section> {
-    let is_alike = |one: &[Cell], other: &[Cell]| {
-        let filled = one.iter().zip(other).all(|(one, other)| (*one == Cell::Null) == (*other == Cell::Null));
+    let is_alike = |one: &[TableCell], other: &[TableCell]| {
+        let filled = one
+            .iter()
+            .zip(other)
+            .all(|(one, other)| (*one == TableCell::Null) == (*other == TableCell::Null));
         filled && one.iter().take(same).eq(other.iter().take(same))
     };
     let mut parts: Vec<Section> = Vec::new();
@@ -111,7 +114,7 @@ fn by_filled(table: &Section, same: usize) -> Vec<Section> {
 fn write_tables(results: &Results, figures: &[Section], folder: &Path) -> Result<()> {
     let failed = |source| Error::Io { what: "write results".to_owned(), source };
     let mut text = Vec::new();
-    Format::Json.write(figures, &mut text).map_err(failed)?;
+    FigureFormat::Json.write(figures, &mut text).map_err(failed)?;
     let tables: Value = serde_json::from_slice(&text).map_err(|error| failed(error.into()))?;
     let document = serde_json::to_value(results).map_err(|error| failed(error.into()))?;
     let Value::Object(mut document) = document else { return Ok(()) };
@@ -122,20 +125,20 @@ fn write_tables(results: &Results, figures: &[Section], folder: &Path) -> Result
 /// The machine, the server and the options.
 fn setup(results: &Results) -> Section {
     let machine = &results.machine;
-    let mut rows: Vec<(String, Cell)> = vec![
+    let mut rows: Vec<(String, TableCell)> = vec![
         ("binlogz".to_owned(), results.binlogz.as_str().into()),
         ("processor".to_owned(), machine.processor.as_str().into()),
         ("cores".to_owned(), (machine.cores as u64).into()),
         ("disks".to_owned(), (machine.disks as u64).into()),
         ("memory bytes".to_owned(), machine.memory_bytes.into()),
         ("kernel".to_owned(), machine.kernel.as_str().into()),
-        ("load average at the start".to_owned(), Cell::decimal(machine.load_average, 2)),
+        ("load average at the start".to_owned(), TableCell::decimal(machine.load_average, 2)),
         ("server".to_owned(), results.server.name.as_str().into()),
         ("seed".to_owned(), results.options.seed.into()),
-        ("seconds a timed step".to_owned(), Cell::decimal(results.options.time_s, 2)),
+        ("seconds a timed step".to_owned(), TableCell::decimal(results.options.time_s, 2)),
     ];
     rows.extend(
-        results.server.variables.iter().map(|(name, value)| (name.clone(), Cell::from(value.as_str()))),
+        results.server.variables.iter().map(|(name, value)| (name.clone(), TableCell::from(value.as_str()))),
     );
     rows.extend(results.refused.iter().map(|refused| {
         (format!("left out: {}, {}", refused.experiment, refused.setting), refused.reason.as_str().into())
@@ -154,8 +157,8 @@ fn tiles(results: &Results) -> Vec<Tile> {
     // Others had the processors as well: times say little then.
     let is_busy = results.machine.load_average > results.machine.cores as f64 / 2.0;
     vec![
-        Tile::new(Cell::from(results.cells.len() as u64).for_people(), "cells measured"),
-        Tile::new(Unit::Bytes.text(bytes as f64), "of binary log written"),
+        Tile::new(TableCell::from(results.cells.len() as u64).for_people(), "cells measured"),
+        Tile::new(FigureUnit::Bytes.text(bytes as f64), "of binary log written"),
         Tile::new(results.machine.cores.to_string(), "cores"),
         Tile {
             tone: if is_busy { Tone::Warning } else { Tone::Neutral },

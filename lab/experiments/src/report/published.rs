@@ -9,11 +9,11 @@ const DATA: &str = include_str!("published.toml");
 /// All studies.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Published {
+pub struct PublishedStudies {
     /// The saving by workload.
     pub space: Study<Space>,
     /// Levels.
-    pub levels: Study<Level>,
+    pub levels: Study<LevelBytes>,
     /// Small and large updates.
     pub updates: Study<Update>,
     /// Inserts a second.
@@ -59,7 +59,7 @@ pub struct Space {
 /// Bytes at a level.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Level {
+pub struct LevelBytes {
     /// The level.
     pub level: u8,
     /// The load, by the server.
@@ -111,8 +111,8 @@ pub struct Network {
 }
 
 /// The studies.
-pub fn published() -> &'static Published {
-    static PUBLISHED: OnceLock<Published> = OnceLock::new();
+pub fn published() -> &'static PublishedStudies {
+    static PUBLISHED: OnceLock<PublishedStudies> = OnceLock::new();
     PUBLISHED
         .get_or_init(|| toml::from_str(DATA).expect("the file that is built in is right: a test reads it"))
 }

@@ -2,27 +2,27 @@
 
 use std::path::PathBuf;
 
-use super::plan::{self, Pace, Planned};
-use super::{Experimenter, Progress, space};
+use super::plan::{self, EstimatePace, PlannedCell};
+use super::{ExperimentProgress, Experimenter, space};
 use crate::error::{Error, Result};
 use crate::load::sysbench::Sysbench;
 use crate::load::work::Load;
-use crate::measure::consumer::Consumer;
+use crate::measure::consumer::RunningReader;
 use crate::measure::counters::{Snapshot, time_stages};
 use crate::measure::replicas;
 use crate::measure::zstd::whole_files;
-use crate::preset::experiment::{COMPRESSION, Experiment, SCHEMAS, Setting, Step, Work};
-use crate::results::{Cell, Measured, RefusedSetting, Results, now};
+use crate::preset::experiment::{COMPRESSION, CellSetting, CellStep, Experiment, SCHEMAS, Work};
+use crate::results::{CellResult, RefusedSetting, Results, StepResult, now};
 use crate::server::limits;
-use crate::server::session::Session;
+use crate::server::session::ServerSession;
 use crate::server::tested::TestedServer;
 
 /// A run in progress.
-pub(super) struct Run<'a> {
+pub(super) struct CellRun<'a> {
     pub(super) experimenter: &'a Experimenter,
     pub(super) server: &'a TestedServer,
     pub(super) sysbench: Option<Sysbench>,
-    pub(super) session: Session,
+    pub(super) session: ServerSession,
     /// All variables that a setting of the run sets.
     pub(super) variables: &'a [&'static str],
     pub(super) results: &'a mut Results,
@@ -32,21 +32,21 @@ pub(super) struct Run<'a> {
     pub(super) folders: Vec<PathBuf>,
 }
 
-impl Run<'_> {
+impl CellRun<'_> {
     /// The cells of the plan that are still missing.
     pub(super) fn cells(
         &mut self,
         experiments: &[Experiment],
-        progress: &mut dyn FnMut(&Progress),
+        progress: &mut dyn FnMut(&ExperimentProgress),
     ) -> Result<()> {
         time_stages(&mut self.session);
         let connections = limits::connections(&mut self.session);
         let options = &self.experimenter.options;
         let planned = plan::planned(experiments, options);
         let estimates = plan::estimates(&planned, Some(self.results), options);
-        let mut pace = Pace::new(&estimates);
+        let mut pace = EstimatePace::new(&estimates);
         for (done, (cell, estimate)) in planned.iter().zip(&estimates).enumerate() {
-            let Planned { experiment, setting, repeat } = cell;
+            let PlannedCell { experiment, setting, repeat } = cell;
             if plan::is_done(cell, self.results) {
                 continue;
             }
@@ -55,7 +55,7 @@ impl Run<'_> {
                     "{}: {}, {repeat} of {}: {step}",
                     experiment.name, setting.name, self.experimenter.options.repeat
                 );
-                progress(&Progress { done, cells: planned.len(), now, left: Some(pace.left()) });
+                progress(&ExperimentProgress { done, cells: planned.len(), now, left: Some(pace.left()) });
             })?;
             pace.done(estimate);
             self.results.ended = now();
@@ -69,13 +69,18 @@ impl Run<'_> {
     }
 
     /// Measures replicas on separate private servers.
-    fn replicas(&mut self, cells: usize, progress: &mut dyn FnMut(&Progress)) -> Result<()> {
+    fn replicas(&mut self, cells: usize, progress: &mut dyn FnMut(&ExperimentProgress)) -> Result<()> {
         if !self.server.is_private() {
             let reason = "replicas are only set up for a private source (--sandbox)";
             self.leave_out("replicas", "all", reason.to_owned());
         } else if self.results.replicas.is_empty() {
             self.results.replicas = replicas::examine(&self.experimenter.stopper, &mut |what| {
-                progress(&Progress { done: cells, cells, now: format!("replicas: {what}"), left: None });
+                progress(&ExperimentProgress {
+                    done: cells,
+                    cells,
+                    now: format!("replicas: {what}"),
+                    left: None,
+                });
             })?;
         }
         Ok(())
@@ -83,12 +88,12 @@ impl Run<'_> {
 
     fn cell(
         &mut self,
-        planned: &Planned<'_>,
+        planned: &PlannedCell<'_>,
         limit: &limits::Connections,
         tell: &mut dyn FnMut(&str),
     ) -> Result<()> {
-        let Planned { experiment, setting, repeat } = planned;
-        let mut cell = Cell {
+        let PlannedCell { experiment, setting, repeat } = planned;
+        let mut cell = CellResult {
             experiment: experiment.name.to_owned(),
             setting: setting.name.clone(),
             repeat: *repeat,
@@ -134,7 +139,7 @@ impl Run<'_> {
 
     /// Sets the setting's variables, and restores those that only other settings of the run have. A step that is
     /// not measured is not compressed.
-    fn set(&mut self, setting: &Setting, measured: bool) -> Result<()> {
+    fn set(&mut self, setting: &CellSetting, measured: bool) -> Result<()> {
         let stopper = self.experimenter.stopper.clone();
         for name in self.variables {
             let own = setting.variables.iter().find(|(known, _)| known == name);
@@ -151,7 +156,7 @@ impl Run<'_> {
     }
 
     /// Leaves out a setting that the server refuses; any other error ends the run.
-    fn refuse(&mut self, experiment: &Experiment, setting: &Setting, error: Error) -> Result<()> {
+    fn refuse(&mut self, experiment: &Experiment, setting: &CellSetting, error: Error) -> Result<()> {
         let reason = match &error {
             Error::Server(server) if server.server_error().is_some() => error.to_string(),
             _ => return Err(error),
@@ -168,12 +173,12 @@ impl Run<'_> {
         }
     }
 
-    fn step(&mut self, setting: &Setting, step: &Step, repeat: u32) -> Result<Measured> {
+    fn step(&mut self, setting: &CellSetting, step: &CellStep, repeat: u32) -> Result<StepResult> {
         let (connect, stopper) = (self.server.connect(), &self.experimenter.stopper);
         self.session.run("FLUSH BINARY LOGS")?;
         let before = Snapshot::take(&mut self.session, self.server.pid())?;
         let consumer = match step.work {
-            Work::UpdateLoop => before.current_log().map(|log| Consumer::follow(connect, log)),
+            Work::UpdateLoop => before.current_log().map(|log| RunningReader::follow(connect, log)),
             _ => None,
         };
         let load = Load::new(connect, self.sysbench.as_ref(), stopper);
@@ -192,7 +197,7 @@ impl Run<'_> {
                 zstd.push(whole_files(connect, &after.logs_since(&before), *level, stopper)?);
             }
         }
-        Ok(Measured {
+        Ok(StepResult {
             step: step.name.clone().into_owned(),
             seen,
             cost: after.since(&before),

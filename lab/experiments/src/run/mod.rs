@@ -9,20 +9,20 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Error, IoErrorContext, Result};
 use crate::load::sysbench::Sysbench;
 use crate::preset::Preset;
 use crate::preset::experiment::Experiment;
-use crate::preset::options::Options;
+use crate::preset::options::ExperimentOptions;
 use crate::results::{Results, now};
 use crate::safety::guard::{self, Allow};
 use crate::safety::restore::Restorer;
-use crate::safety::stop::Stopper;
-use crate::server::machine::{Machine, Server};
-use crate::server::session::Session;
+use crate::safety::stop::RunStopper;
+use crate::server::machine::{Machine, ServerMachine};
+use crate::server::session::ServerSession;
 use crate::server::tested::TestedServer;
 use binlogz_figures::Section;
-use cells::Run;
+use cells::CellRun;
 
 /// Runs presets.
 #[derive(Debug)]
@@ -34,18 +34,18 @@ pub struct Experimenter {
     /// The only settings to measure; empty: all.
     pub settings: Vec<String>,
     /// How.
-    pub options: Options,
+    pub options: ExperimentOptions,
     /// The folder for the results.
     pub folder: PathBuf,
     /// The reasons against loading the server that the user allows.
     pub allowed: Vec<Allow>,
     /// Ends the run.
-    pub stopper: Stopper,
+    pub stopper: RunStopper,
 }
 
 /// How far a run is.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Progress {
+pub struct ExperimentProgress {
     /// Finished cells, also of earlier runs.
     pub done: usize,
     /// All cells of the run.
@@ -63,7 +63,11 @@ impl Experimenter {
     /// # Errors
     ///
     /// Anything that ends the run; the figures up to then are kept and marked as partial.
-    pub fn run(&self, server: &TestedServer, progress: &mut dyn FnMut(&Progress)) -> Result<Results> {
+    pub fn run(
+        &self,
+        server: &TestedServer,
+        progress: &mut dyn FnMut(&ExperimentProgress),
+    ) -> Result<Results> {
         let experiments = self.experiments()?;
         let needs_sysbench = experiments
             .iter()
@@ -71,7 +75,7 @@ impl Experimenter {
             .any(|step| step.work.needs_sysbench());
         let sysbench = needs_sysbench.then(|| Sysbench::find(server.connect())).transpose()?;
         fs::create_dir_all(&self.folder).at("create", &self.folder)?;
-        let mut session = Session::open(server.connect())?;
+        let mut session = ServerSession::open(server.connect())?;
         let mut results = self.begin(server, &mut session)?;
         let variables: BTreeSet<&'static str> = experiments
             .iter()
@@ -93,7 +97,7 @@ impl Experimenter {
         let restorer = Restorer::save(&mut session, server.connect(), &variables, &self.folder)?;
         self.stopper.begin(restorer)?;
         let folders = space::folders(&mut session, server)?.map_or_else(Vec::new, Vec::from);
-        let mut run = Run {
+        let mut run = CellRun {
             experimenter: self,
             server,
             sysbench,
@@ -163,14 +167,14 @@ impl Experimenter {
     }
 
     /// The results that are in the folder, or new ones.
-    fn begin(&self, server: &TestedServer, session: &mut Session) -> Result<Results> {
-        let mut facts = Server::ask(session)?;
+    fn begin(&self, server: &TestedServer, session: &mut ServerSession) -> Result<Results> {
+        let mut facts = ServerMachine::ask(session)?;
         (facts.name, facts.private, facts.local) =
             (server.name(), server.is_private(), server.pid().is_some());
         let Some(results) = Results::read(&self.folder)? else {
             return Ok(Results::new(self.options.clone(), Machine::this(), facts));
         };
-        let identity = |server: &Server| match server.private {
+        let identity = |server: &ServerMachine| match server.private {
             true => server.variable("version").to_owned(),
             false => server.variable("server_uuid").to_owned(),
         };

@@ -6,26 +6,26 @@
 
 use std::time::{Duration, Instant};
 
-use binlogz_figures::{Cell, Section};
+use binlogz_figures::{Section, TableCell};
 use binlogz_sandbox::random::Random;
 use binlogz_sandbox::workload::Workload;
 
 use crate::load::work;
-use crate::preset::experiment::{Experiment, Setting, Work};
-use crate::preset::options::Options;
+use crate::preset::experiment::{CellSetting, Experiment, Work};
+use crate::preset::options::ExperimentOptions;
 use crate::results::Results;
 
 /// A cell to run.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Planned<'a> {
+pub(crate) struct PlannedCell<'a> {
     pub(crate) experiment: &'a Experiment,
-    pub(crate) setting: &'a Setting,
+    pub(crate) setting: &'a CellSetting,
     pub(crate) repeat: u32,
 }
 
 /// The estimated cost of a step or a cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Estimate {
+pub(crate) struct CostEstimate {
     pub(crate) seconds: f64,
     /// Bytes of binary log, as if nothing were compressed.
     pub(crate) log_bytes: f64,
@@ -58,20 +58,20 @@ const REPLICAS_S: f64 = 90.0;
 
 /// How far the estimates are off here.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct EstimatePace {
     begin: Instant,
     done_s: f64,
     left_s: f64,
 }
 
-impl Pace {
-    pub(crate) fn new(estimates: &[Estimate]) -> Pace {
+impl EstimatePace {
+    pub(crate) fn new(estimates: &[CostEstimate]) -> EstimatePace {
         let left_s = estimates.iter().map(|estimate| estimate.seconds).sum();
-        Pace { begin: Instant::now(), done_s: 0.0, left_s }
+        EstimatePace { begin: Instant::now(), done_s: 0.0, left_s }
     }
 
     /// A cell is done.
-    pub(crate) fn done(&mut self, estimate: &Estimate) {
+    pub(crate) fn done(&mut self, estimate: &CostEstimate) {
         self.done_s += estimate.seconds;
         self.left_s = (self.left_s - estimate.seconds).max(0.0);
     }
@@ -91,7 +91,10 @@ impl Pace {
 const AROUND_S: f64 = 1.0;
 
 /// Each experiment's settings in another order each time, so that none is always first.
-pub(crate) fn planned<'a>(experiments: &'a [Experiment], options: &Options) -> Vec<Planned<'a>> {
+pub(crate) fn planned<'a>(
+    experiments: &'a [Experiment],
+    options: &ExperimentOptions,
+) -> Vec<PlannedCell<'a>> {
     let mut random = Random::new(options.seed);
     let mut planned = Vec::new();
     for experiment in experiments {
@@ -100,22 +103,22 @@ pub(crate) fn planned<'a>(experiments: &'a [Experiment], options: &Options) -> V
             for end in (1..settings.len()).rev() {
                 settings.swap(end, random.below(end + 1));
             }
-            planned.extend(settings.into_iter().map(|setting| Planned { experiment, setting, repeat }));
+            planned.extend(settings.into_iter().map(|setting| PlannedCell { experiment, setting, repeat }));
         }
     }
     planned
 }
 
 /// Whether a cell is complete in the results.
-pub(crate) fn is_done(cell: &Planned<'_>, results: &Results) -> bool {
+pub(crate) fn is_done(cell: &PlannedCell<'_>, results: &Results) -> bool {
     results.has(cell.experiment.name, &cell.setting.name, cell.repeat)
         || results.is_refused(cell.experiment.name, &cell.setting.name)
 }
 
-impl Planned<'_> {
+impl PlannedCell<'_> {
     /// The cell's cost; `prepared`: an earlier cell has made its data.
-    pub(crate) fn estimate(&self, options: &Options, prepared: bool) -> Estimate {
-        let mut cell = Estimate { seconds: AROUND_S, ..Estimate::default() };
+    pub(crate) fn estimate(&self, options: &ExperimentOptions, prepared: bool) -> CostEstimate {
+        let mut cell = CostEstimate { seconds: AROUND_S, ..CostEstimate::default() };
         for step in &self.experiment.steps {
             let estimate = of_work(step.work, options);
             cell.data_bytes += estimate.data_bytes;
@@ -140,16 +143,16 @@ impl Planned<'_> {
 
 /// The estimates of all cells, in their order; of cells that share their data the first one makes it.
 pub(crate) fn estimates(
-    planned: &[Planned<'_>],
+    planned: &[PlannedCell<'_>],
     results: Option<&Results>,
-    options: &Options,
-) -> Vec<Estimate> {
+    options: &ExperimentOptions,
+) -> Vec<CostEstimate> {
     let mut standing = None;
     let mut estimates = Vec::new();
     for cell in planned {
         let name = cell.experiment.name;
         if results.is_some_and(|results| is_done(cell, results)) {
-            estimates.push(Estimate::default());
+            estimates.push(CostEstimate::default());
             continue;
         }
         estimates.push(cell.estimate(options, standing == Some(name)));
@@ -160,10 +163,10 @@ pub(crate) fn estimates(
 
 /// The plan as a table: a row for each experiment and setting, and one for replicas where they are set up.
 pub(crate) fn section(
-    planned: &[Planned<'_>],
+    planned: &[PlannedCell<'_>],
     replicas: bool,
     results: Option<&Results>,
-    options: &Options,
+    options: &ExperimentOptions,
 ) -> Section {
     let estimates = estimates(planned, results, options);
     let mut rows: Vec<(&str, &str, u64, u64, f64)> = Vec::new();
@@ -184,7 +187,7 @@ pub(crate) fn section(
     let (cells, done, seconds) =
         rows.iter().fold((0, 0, 0.0), |sum, row| (sum.0 + row.2, sum.1 + row.3, sum.2 + row.4));
     rows.push(("all", "", cells, done, seconds));
-    let minutes = |seconds: f64| Cell::decimal(seconds / 60.0, 1);
+    let minutes = |seconds: f64| TableCell::decimal(seconds / 60.0, 1);
     Section {
         name: "plan",
         title: "The plan: minutes are estimates for a quiet machine with two cores",
@@ -199,9 +202,9 @@ pub(crate) fn section(
 }
 
 /// Without compression.
-fn of_work(work: Work, options: &Options) -> Estimate {
-    let Options { scale, time_s, .. } = *options;
-    let of = |seconds: f64, log_mb: f64, data_mb: f64| Estimate {
+fn of_work(work: Work, options: &ExperimentOptions) -> CostEstimate {
+    let ExperimentOptions { scale, time_s, .. } = *options;
+    let of = |seconds: f64, log_mb: f64, data_mb: f64| CostEstimate {
         seconds: seconds * scale,
         log_bytes: log_mb * 1e6 * scale,
         data_bytes: data_mb * 1e6 * scale,
@@ -216,14 +219,14 @@ fn of_work(work: Work, options: &Options) -> Estimate {
         Work::RowUpdates => of(1.5, 3.4, 5.0),
         Work::RangeUpdates => of(55.0, 1912.0, 300.0),
         Work::TextTable => of(10.0, 90.0, 150.0),
-        Work::UpdateLoop => Estimate {
+        Work::UpdateLoop => CostEstimate {
             seconds: time_s + 10.0 * scale,
             log_bytes: LOOP_BYTES * time_s,
             data_bytes: LOOP_BYTES * time_s,
         },
         Work::Tables(tables) => {
             let rows = f64::from(tables.count) * f64::from(tables.rows);
-            Estimate {
+            CostEstimate {
                 seconds: rows * ROW_S / f64::from(work::loaders(tables).min(2))
                     + f64::from(tables.count) * 0.1,
                 log_bytes: rows * ROW_LOG,
@@ -235,7 +238,7 @@ fn of_work(work: Work, options: &Options) -> Estimate {
             let prepared = if script == "oltp_insert" { 0.0 } else { 4.0 * f64::from(tables.count) };
             let transactions = rate.map_or(TPS, f64::from) * time_s;
             let [log, data] = if script == "oltp_point_select" { [0.0, 0.0] } else { TPS_BYTES };
-            Estimate {
+            CostEstimate {
                 seconds: time_s.ceil() + 0.5 + threads * (CONNECTION_S + prepared * PREPARED_S),
                 log_bytes: transactions * log,
                 data_bytes: transactions * data,

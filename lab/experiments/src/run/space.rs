@@ -12,10 +12,10 @@ use std::{fs, io, thread};
 
 use rustix::fs::statvfs;
 
-use super::plan::Estimate;
+use super::plan::CostEstimate;
 use crate::error::{Error, Result};
 use crate::safety::guard::Allow;
-use crate::server::session::{Session, column};
+use crate::server::session::{ServerSession, column};
 use crate::server::tested::TestedServer;
 
 /// Bytes that a server writes in any case: redo log, temporary tables, its first binary log.
@@ -36,9 +36,9 @@ struct Need {
 
 /// Refuses a run for which there is too little room, unless that is allowed by name. A disk that we can't see is not refused.
 pub(crate) fn check(
-    session: &mut Session,
+    session: &mut ServerSession,
     server: &TestedServer,
-    estimates: &[Estimate],
+    estimates: &[CostEstimate],
     allowed: &[Allow],
 ) -> Result<()> {
     if allowed.contains(&Allow::LittleSpace) {
@@ -55,7 +55,7 @@ pub(crate) fn check(
 }
 
 /// Where the server keeps its tables and its binary log; `None`: not on this machine.
-pub(crate) fn folders(session: &mut Session, server: &TestedServer) -> Result<Option<[PathBuf; 2]>> {
+pub(crate) fn folders(session: &mut ServerSession, server: &TestedServer) -> Result<Option<[PathBuf; 2]>> {
     if server.pid().is_none() {
         return Ok(None);
     }
@@ -102,8 +102,8 @@ fn nearly_full(folder: &Path) -> Option<String> {
 
 /// The required space, for each file system. A private server's log is purged after each cell; a user's is
 /// the user's.
-fn needs(estimates: &[Estimate], purged: bool, data: &Path, log: &Path) -> Vec<Need> {
-    let most = |of: fn(&Estimate) -> f64| estimates.iter().map(of).fold(0.0, f64::max);
+fn needs(estimates: &[CostEstimate], purged: bool, data: &Path, log: &Path) -> Vec<Need> {
+    let most = |of: fn(&CostEstimate) -> f64| estimates.iter().map(of).fold(0.0, f64::max);
     let log_bytes = match purged {
         true => most(|estimate| estimate.log_bytes),
         false => estimates.iter().map(|estimate| estimate.log_bytes).sum(),
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn what_is_purged_is_needed_once() {
-        let cell = Estimate { seconds: 1.0, log_bytes: 5e6, data_bytes: 1e6 };
+        let cell = CostEstimate { seconds: 1.0, log_bytes: 5e6, data_bytes: 1e6 };
         let here = Path::new("/");
         for (purged, bytes) in [(true, 6e6), (false, 11e6)] {
             let needs = needs(&[cell, cell], purged, here, here);

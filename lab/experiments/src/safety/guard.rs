@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::preset::experiment::{COMPRESSION, SCHEMAS};
-use crate::server::session::{Session, is_denied, number};
+use crate::server::session::{ServerSession, is_denied, number};
 
 /// A reason against loading a server, unless the user allows it by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,10 +47,10 @@ const LOOK_TIME: Duration = Duration::from_millis(1000);
 const OTHERS_MAX: u64 = 20;
 
 /// Looks for one reason.
-type Look = fn(&mut Session) -> Result<Option<String>>;
+type GuardLook = fn(&mut ServerSession) -> Result<Option<String>>;
 
 /// Checks everything; changes nothing on the server.
-pub(crate) fn check(session: &mut Session, allowed: &[Allow]) -> Result<()> {
+pub(crate) fn check(session: &mut ServerSession, allowed: &[Allow]) -> Result<()> {
     check_binlog(session)?;
     for schema in SCHEMAS {
         let asked =
@@ -62,7 +62,7 @@ pub(crate) fn check(session: &mut Session, allowed: &[Allow]) -> Result<()> {
             ));
         }
     }
-    let against: [(Allow, Look); 4] = [
+    let against: [(Allow, GuardLook); 4] = [
         (Allow::Replicas, replicas),
         (Allow::SemiSync, semi_sync),
         (Allow::UserSchemas, user_schemas),
@@ -84,7 +84,7 @@ const NO_TABLE: &str = "binlogz_no_such_table";
 
 /// Tries the rights that a run needs, and lists all missing ones in one line. No statement changes anything, whatever the
 /// rights: a schema that could be created but not dropped would stay.
-pub(crate) fn check_rights(session: &mut Session, variables: &[&str]) -> Result<()> {
+pub(crate) fn check_rights(session: &mut ServerSession, variables: &[&str]) -> Result<()> {
     let mut trials: Vec<(String, &str)> = vec![
         ("SHOW BINARY LOGS".to_owned(), "REPLICATION CLIENT"),
         ("FLUSH LOCAL ENGINE LOGS".to_owned(), "RELOAD"),
@@ -111,7 +111,7 @@ pub(crate) fn check_rights(session: &mut Session, variables: &[&str]) -> Result<
     refuse(format!("the account lacks rights, nothing was changed: {}", missing.join(", ")))
 }
 
-fn check_binlog(session: &mut Session) -> Result<()> {
+fn check_binlog(session: &mut ServerSession) -> Result<()> {
     let known = format!("SHOW GLOBAL VARIABLES LIKE '{COMPRESSION}'");
     if session.rows(&known)?.is_empty() {
         return refuse("the server can't compress transactions: MySQL can from 8.0.20 on".to_owned());
@@ -125,7 +125,7 @@ fn check_binlog(session: &mut Session) -> Result<()> {
     Ok(())
 }
 
-fn replicas(session: &mut Session) -> Result<Option<String>> {
+fn replicas(session: &mut ServerSession) -> Result<Option<String>> {
     let readers = session.number(
         "SELECT COUNT(*) FROM performance_schema.threads WHERE PROCESSLIST_COMMAND LIKE 'Binlog Dump%'",
     );
@@ -139,7 +139,7 @@ fn replicas(session: &mut Session) -> Result<Option<String>> {
     }
 }
 
-fn semi_sync(session: &mut Session) -> Result<Option<String>> {
+fn semi_sync(session: &mut ServerSession) -> Result<Option<String>> {
     let rows = session.rows(
         "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('rpl_semi_sync_source_enabled', 'rpl_semi_sync_master_enabled') \
          AND Value = 'ON'",
@@ -147,16 +147,16 @@ fn semi_sync(session: &mut Session) -> Result<Option<String>> {
     Ok((!rows.is_empty()).then(|| "commits wait for semi-synchronous replicas".to_owned()))
 }
 
-fn user_schemas(session: &mut Session) -> Result<Option<String>> {
+fn user_schemas(session: &mut ServerSession) -> Result<Option<String>> {
     let count = session.number(&format!(
         "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name NOT IN ({SYSTEM_SCHEMAS})"
     ))?;
     Ok(count.filter(|count| *count > 0).map(|count| format!("it has {count} schemas of users'")))
 }
 
-fn other_load(session: &mut Session) -> Result<Option<String>> {
+fn other_load(session: &mut ServerSession) -> Result<Option<String>> {
     let asked = "SHOW GLOBAL STATUS LIKE 'Questions'";
-    let questions = |session: &mut Session| -> Result<u64> {
+    let questions = |session: &mut ServerSession| -> Result<u64> {
         Ok(session.rows(asked)?.first().map_or(0, |row| number(row, 1)))
     };
     let before = questions(session)?;

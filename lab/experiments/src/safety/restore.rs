@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use binlogz_source::ConnectOptions;
 
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Error, IoErrorContext, Result};
 use crate::files::write_whole;
 use crate::preset::experiment::SCHEMAS;
-use crate::server::session::{STAGES, Session, column, is_denied};
+use crate::server::session::{STAGES, ServerSession, column, is_denied};
 
 /// The file, in the folder of the results.
 const FILE: &str = "restore.sql";
@@ -43,7 +43,7 @@ impl Restorer {
     /// Asks for `variables`, and keeps them in `folder`. If a killed run left its file there, that one is right, since it is
     /// older.
     pub(crate) fn save(
-        session: &mut Session,
+        session: &mut ServerSession,
         connect: &ConnectOptions,
         variables: &[&str],
         folder: &Path,
@@ -96,7 +96,7 @@ impl Restorer {
 
     /// The statements that the account may not run any more; all others were run.
     fn try_once(&self, sessions: &[u64]) -> Result<Vec<(String, Error)>> {
-        let mut session = Session::open(&self.connect)?;
+        let mut session = ServerSession::open(&self.connect)?;
         for id in sessions {
             // It may have ended by itself.
             let _ = session.run(&format!("KILL {id}"));
@@ -158,7 +158,7 @@ fn literal(value: &str) -> String {
 }
 
 /// Statements that restore the timing of the stages; none if the server doesn't show it.
-fn stage_statements(session: &mut Session) -> Vec<String> {
+fn stage_statements(session: &mut ServerSession) -> Vec<String> {
     let asked = format!(
         "SELECT NAME, ENABLED, TIMED FROM performance_schema.setup_instruments WHERE NAME IN ('{}', '{}')",
         STAGES[0], STAGES[1]

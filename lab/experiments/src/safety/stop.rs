@@ -1,6 +1,6 @@
 //! Ends a run from another thread: kills what loads the server, and restores the server.
 //!
-//! Every change to the server is made under [`Stopper::change`], so that nothing is changed after a
+//! Every change to the server is made under [`RunStopper::change`], so that nothing is changed after a
 //! restoration.
 
 use std::process::{Child, ExitStatus};
@@ -12,19 +12,19 @@ use binlogz_source::ConnectOptions;
 
 use crate::error::{Error, Result};
 use crate::safety::restore::Restorer;
-use crate::server::session::Session;
+use crate::server::session::ServerSession;
 
 /// The interval between checks of a program.
 const POLL: Duration = Duration::from_millis(10);
 
 /// Ends a run. Clones end the same one.
 #[derive(Debug, Clone, Default)]
-pub struct Stopper {
-    state: Arc<Mutex<State>>,
+pub struct RunStopper {
+    state: Arc<Mutex<StopState>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct StopState {
     stopped: bool,
     restorer: Option<Restorer>,
     /// Working sessions, by their ids on the server.
@@ -35,7 +35,7 @@ struct State {
     cut_short: Option<String>,
 }
 
-impl Stopper {
+impl RunStopper {
     /// Ends the run: when this returns, the server is as it was.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ impl Stopper {
         }
         let sessions = std::mem::take(&mut state.sessions);
         drop(state);
-        if let Ok(mut session) = Session::open(connect) {
+        if let Ok(mut session) = ServerSession::open(connect) {
             for id in sessions {
                 let _ = session.run(&format!("KILL {id}"));
             }
@@ -138,12 +138,12 @@ impl Stopper {
         }
     }
 
-    fn running(&self) -> Result<MutexGuard<'_, State>> {
+    fn running(&self) -> Result<MutexGuard<'_, StopState>> {
         let state = self.state();
         if state.stopped { Err(Error::Interrupted) } else { Ok(state) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, StopState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,7 +2,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::server::session::Session;
+use crate::server::session::ServerSession;
 
 /// Files and sockets that a process needs in addition to its connections.
 const BESIDE: u64 = 100;
@@ -20,7 +20,7 @@ pub(crate) struct Connections {
 }
 
 /// Raises this process's limit as far as permitted, and asks the server for its own.
-pub(crate) fn connections(session: &mut Session) -> Connections {
+pub(crate) fn connections(session: &mut ServerSession) -> Connections {
     let limit = getrlimit(Resource::Nofile);
     let to = |most: Option<u64>| {
         setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most }).map(|()| most)

@@ -6,7 +6,7 @@ use std::thread::available_parallelism;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::server::session::{Session, column};
+use crate::server::session::{ServerSession, column};
 
 /// Variables that affect the size and the speed of a binary log.
 const VARIABLES: [&str; 18] = [
@@ -49,7 +49,7 @@ pub struct Machine {
 
 /// The server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Server {
+pub struct ServerMachine {
     /// The server's name, as the user gave it.
     pub name: String,
     /// Whether it was started only for this run.
@@ -90,14 +90,14 @@ fn disks() -> usize {
     disks.filter(|disk| disk.path().join("device").exists()).count().max(1)
 }
 
-impl Server {
-    pub(crate) fn ask(session: &mut Session) -> Result<Server> {
+impl ServerMachine {
+    pub(crate) fn ask(session: &mut ServerSession) -> Result<ServerMachine> {
         let list: Vec<String> = VARIABLES.iter().map(|name| format!("'{name}'")).collect();
         let rows =
             session.rows(&format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({})", list.join(", ")))?;
         let variables =
             rows.iter().map(|row| (column(row, 0).to_owned(), column(row, 1).to_owned())).collect();
-        Ok(Server { variables, ..Server::default() })
+        Ok(ServerMachine { variables, ..ServerMachine::default() })
     }
 
     /// A variable's value; empty if the server has none of that name.

@@ -12,16 +12,16 @@ pub(crate) const STAGES: [&str; 2] =
 const DENIED: [u16; 6] = [1044, 1045, 1142, 1143, 1227, 3879];
 
 /// A row's columns; NULL is `None`.
-pub(crate) type TextRow = Vec<Option<String>>;
+pub(crate) type SessionRow = Vec<Option<String>>;
 
 /// A connection that is logged in.
-pub(crate) struct Session {
+pub(crate) struct ServerSession {
     connection: Connection,
 }
 
-impl Session {
-    pub(crate) fn open(connect: &ConnectOptions) -> Result<Session> {
-        Ok(Session { connection: Connection::open(connect)? })
+impl ServerSession {
+    pub(crate) fn open(connect: &ConnectOptions) -> Result<ServerSession> {
+        Ok(ServerSession { connection: Connection::open(connect)? })
     }
 
     pub(crate) fn run(&mut self, statement: &str) -> Result<()> {
@@ -29,7 +29,7 @@ impl Session {
         Ok(())
     }
 
-    pub(crate) fn rows(&mut self, statement: &str) -> Result<Vec<TextRow>> {
+    pub(crate) fn rows(&mut self, statement: &str) -> Result<Vec<SessionRow>> {
         let text = |column: Vec<u8>| String::from_utf8_lossy(&column).into_owned();
         let rows = self.connection.query(statement)?;
         Ok(rows.into_iter().map(|row| row.into_iter().map(|column| column.map(text)).collect()).collect())
@@ -47,12 +47,12 @@ impl Session {
 }
 
 /// A column of a row as text; empty where it is NULL or missing.
-pub(crate) fn column(row: &TextRow, place: usize) -> &str {
+pub(crate) fn column(row: &SessionRow, place: usize) -> &str {
     row.get(place).and_then(Option::as_deref).unwrap_or_default()
 }
 
 /// A column of a row as a number; 0 where it is none.
-pub(crate) fn number(row: &TextRow, place: usize) -> u64 {
+pub(crate) fn number(row: &SessionRow, place: usize) -> u64 {
     column(row, place).parse().unwrap_or(0)
 }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use binlogz_sandbox::{MysqlSandbox, Tool, tool};
 use binlogz_source::{ConnectOptions, Protocol};
 
-use crate::error::{Error, IoContext, Result};
-use crate::server::session::Session;
+use crate::error::{Error, IoErrorContext, Result};
+use crate::server::session::ServerSession;
 
 /// One transaction of millions of rows at level 22 takes minutes.
 const ANSWER_MAX: Duration = Duration::from_secs(4 * 3600);
@@ -45,7 +45,7 @@ impl TestedServer {
     /// It can't be reached.
     pub fn of_the_user(mut connect: ConnectOptions) -> Result<TestedServer> {
         connect.timeouts.answer = ANSWER_MAX;
-        let mut session = Session::open(&connect)?;
+        let mut session = ServerSession::open(&connect)?;
         let pid = match LOCAL_HOSTS.contains(&connect.host()) || connect.socket.is_some() {
             true => local_pid(&mut session),
             false => None,
@@ -121,7 +121,7 @@ impl TestedServer {
 }
 
 /// The process id from the server's own file, if that process runs here and is a server.
-fn local_pid(session: &mut Session) -> Option<u32> {
+fn local_pid(session: &mut ServerSession) -> Option<u32> {
     let rows = session.rows("SELECT @@GLOBAL.pid_file, @@GLOBAL.datadir").ok()?;
     let row = rows.first()?;
     let [Some(file), Some(datadir)] = row.as_slice() else { return None };

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use super::mysql::{copy_tree, run_as_root};
-use super::{MysqlBuilder, Server};
-use crate::{Error, Installed, IoContext, Result, Tool, cache};
+use super::{MysqlBuilder, SandboxServer};
+use crate::{Error, InstalledTool, IoContext, Result, Tool, cache};
 
 /// Part of the cache key of the initialised data directory: raised when [`initialise`] changes.
 const TEMPLATE_RECIPE: u32 = 1;
@@ -45,10 +45,10 @@ impl MysqlBuilder {
     }
 }
 
-/// A running MariaDB; [`Server`] has the methods that it shares with other servers.
+/// A running MariaDB; [`SandboxServer`] has the methods that it shares with other servers.
 #[derive(Debug)]
 pub struct MariadbSandbox {
-    server: Server,
+    server: SandboxServer,
 }
 
 is_a_server!(MariadbSandbox);
@@ -62,7 +62,7 @@ impl MariadbSandbox {
     /// Starts [`Tool::Mariadb`] or [`Tool::Mariadb114`] with these options in addition to its own.
     pub fn start_version(version: Tool, options: &[(&str, &str)]) -> Result<MariadbSandbox> {
         let installed = version.find()?;
-        let mut server = Server::new(installed, "mariadbd", "mariadb")?;
+        let mut server = SandboxServer::new(installed, "mariadbd", "mariadb")?;
         copy_tree(&template(installed)?, &server.datadir())?;
         server.set_own_options(OPTIONS)?;
         for (name, value) in options {
@@ -89,13 +89,13 @@ impl MariadbSandbox {
     }
 }
 
-fn template(installed: &'static Installed) -> Result<PathBuf> {
+fn template(installed: &'static InstalledTool) -> Result<PathBuf> {
     let key = format!("datadir/mariadb-{}-{TEMPLATE_RECIPE}", installed.version());
     let entry = cache::entry(&key, |dir| initialise(installed, &dir.join("data")))?;
     Ok(entry.join("data"))
 }
 
-fn initialise(installed: &'static Installed, data: &Path) -> Result<()> {
+fn initialise(installed: &'static InstalledTool, data: &Path) -> Result<()> {
     std::fs::create_dir(data).at("create", data)?;
     let mut statements = BEFORE.to_owned();
     for name in SYSTEM_TABLES {

@@ -1,21 +1,21 @@
 //! Real servers in sandboxes: a temporary directory, a port of their own on 127.0.0.1, gone when dropped.
 //!
-//! [`Server`] is the common part of MySQL and MariaDB: start, stop, kill, SQL through the real client, binary
+//! [`SandboxServer`] is the common part of MySQL and MariaDB: start, stop, kill, SQL through the real client, binary
 //! logs. [`MysqlSandbox`], [`Mysql56Sandbox`] and [`MariadbSandbox`] add how each is initialised and
 //! replicates.
 
-/// Lets a kind of server be used as the [`Server`] that it has.
+/// Lets a kind of server be used as the [`SandboxServer`] that it has.
 macro_rules! is_a_server {
     ($kind:ty) => {
         impl std::ops::Deref for $kind {
-            type Target = Server;
-            fn deref(&self) -> &Server {
+            type Target = SandboxServer;
+            fn deref(&self) -> &SandboxServer {
                 &self.server
             }
         }
 
         impl std::ops::DerefMut for $kind {
-            fn deref_mut(&mut self) -> &mut Server {
+            fn deref_mut(&mut self) -> &mut SandboxServer {
                 &mut self.server
             }
         }
@@ -40,22 +40,22 @@ pub use mariadb::MariadbSandbox;
 pub use mysql::{MysqlBuilder, MysqlSandbox};
 pub use mysql56::Mysql56Sandbox;
 pub use process::free_port;
-use process::{Guard, Process};
-pub use replication::StartAt;
+use process::{ServerGuard, ServerProcess};
+pub use replication::ReplicaStart;
 
-use crate::{Error, Installed, IoContext, Result};
+use crate::{Error, InstalledTool, IoContext, Result};
 
 /// How long the index of a running server may be away, which takes it an instant to replace.
 const INDEX_PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server program in a sandbox.
 #[derive(Debug)]
-pub struct Server {
-    installed: &'static Installed,
+pub struct SandboxServer {
+    installed: &'static InstalledTool,
     program: &'static str,
     client: &'static str,
     /// Where the client comes from: 5.6 has none of its own.
-    client_from: &'static Installed,
+    client_from: &'static InstalledTool,
     /// Whether to use the statements of versions before 5.7: it knows neither `SHUTDOWN` nor `SHOW REPLICA
     /// STATUS`.
     is_5_6: bool,
@@ -66,22 +66,26 @@ pub struct Server {
     session_sql: Option<&'static str>,
     port: u16,
     // Dropped in this order: the server ends before its directory goes.
-    process: Option<Process>,
-    guard: Arc<Guard>,
+    process: Option<ServerProcess>,
+    guard: Arc<ServerGuard>,
 }
 
-impl Server {
-    /// A sandbox with an empty directory; the caller fills its `data/` before [`Server::start`].
-    fn new(installed: &'static Installed, program: &'static str, client: &'static str) -> Result<Server> {
+impl SandboxServer {
+    /// A sandbox with an empty directory; the caller fills its `data/` before [`SandboxServer::start`].
+    fn new(
+        installed: &'static InstalledTool,
+        program: &'static str,
+        client: &'static str,
+    ) -> Result<SandboxServer> {
         let dir = tempfile::Builder::new()
             .prefix("binlogz-")
             .tempdir()
             .map_err(|error| Error::Io("create temporary directory".into(), error))?;
-        let guard = Arc::new(Guard::new(dir.path())?);
+        let guard = Arc::new(ServerGuard::new(dir.path())?);
         let dir = dir.keep();
         let tmp = dir.join("tmp");
         fs::create_dir(&tmp).at("create", &tmp)?;
-        Ok(Server {
+        Ok(SandboxServer {
             installed,
             program,
             client,
@@ -96,7 +100,7 @@ impl Server {
         })
     }
 
-    /// Starts it again after [`Server::stop`] or [`Server::kill`], with its options as they are.
+    /// Starts it again after [`SandboxServer::stop`] or [`SandboxServer::kill`], with its options as they are.
     pub fn start(&mut self) -> Result<()> {
         // The port is chosen before the server binds it: another program may be faster.
         for _ in 0..5 {
@@ -111,7 +115,7 @@ impl Server {
                 .arg(format!("--tmpdir={}", self.dir.join("tmp").display()))
                 .args(["--bind-address=127.0.0.1", "--secure-file-priv=", "--skip-name-resolve"])
                 .arg(format!("--port={port}"));
-            match Process::start(command, &self.log_path(), &self.guard)? {
+            match ServerProcess::start(command, &self.log_path(), &self.guard)? {
                 Some(process) => {
                     self.port = port;
                     self.process = Some(process);
@@ -157,7 +161,7 @@ impl Server {
 
     /// The server's process id while it runs.
     pub fn pid(&self) -> Option<u32> {
-        self.process.as_ref().map(Process::id)
+        self.process.as_ref().map(ServerProcess::id)
     }
 
     /// The server's port on 127.0.0.1: another one after each start.
@@ -185,7 +189,7 @@ impl Server {
     }
 
     /// The programs it came from.
-    pub fn installed(&self) -> &'static Installed {
+    pub fn installed(&self) -> &'static InstalledTool {
         self.installed
     }
 

@@ -5,8 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Server, copy_files};
-use crate::{Error, Installed, IoContext, Result, cache};
+use super::{SandboxServer, copy_files};
+use crate::{Error, InstalledTool, IoContext, Result, cache};
 
 /// Part of the cache key of the initialised data directory: raised when [`initialise`] changes.
 const TEMPLATE_RECIPE: u32 = 1;
@@ -37,7 +37,7 @@ const OPTIONS: [&str; 10] = [
 /// How a MySQL sandbox will be started.
 #[derive(Debug)]
 pub struct MysqlBuilder {
-    installed: &'static Installed,
+    installed: &'static InstalledTool,
     options: Vec<String>,
     server_uuid: Option<String>,
     keyring: bool,
@@ -46,7 +46,7 @@ pub struct MysqlBuilder {
     pub(super) session_sql: Option<&'static str>,
 }
 
-impl Installed {
+impl InstalledTool {
     /// A sandbox of this MySQL.
     pub fn sandbox(&'static self) -> MysqlBuilder {
         MysqlBuilder {
@@ -107,7 +107,7 @@ impl MysqlBuilder {
     /// Starts it and waits until it accepts connections.
     pub fn start(self) -> Result<MysqlSandbox> {
         let template = template(self.installed)?;
-        let mut server = Server::new(self.installed, "mysqld", "mysql")?;
+        let mut server = SandboxServer::new(self.installed, "mysqld", "mysql")?;
         let datadir = server.datadir();
         copy_tree(&template, &datadir)?;
         if let Some(uuid) = &self.server_uuid {
@@ -138,10 +138,10 @@ impl MysqlBuilder {
     }
 }
 
-/// A running MySQL; [`Server`] has the methods that it shares with other servers.
+/// A running MySQL; [`SandboxServer`] has the methods that it shares with other servers.
 #[derive(Debug)]
 pub struct MysqlSandbox {
-    server: Server,
+    server: SandboxServer,
 }
 
 is_a_server!(MysqlSandbox);
@@ -164,13 +164,13 @@ impl MysqlSandbox {
 }
 
 /// An initialised data directory of this version, made once and only copied from then on.
-fn template(installed: &'static Installed) -> Result<PathBuf> {
+fn template(installed: &'static InstalledTool) -> Result<PathBuf> {
     let key = format!("datadir/mysql-{}-{TEMPLATE_RECIPE}", installed.version());
     let entry = cache::entry(&key, |dir| initialise(installed, dir))?;
     Ok(entry.join("data"))
 }
 
-fn initialise(installed: &'static Installed, dir: &Path) -> Result<()> {
+fn initialise(installed: &'static InstalledTool, dir: &Path) -> Result<()> {
     let data = dir.join("data");
     let accounts = dir.join("accounts.sql");
     write(&accounts, ACCOUNTS)?;

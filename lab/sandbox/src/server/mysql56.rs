@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use super::mysql::{copy_tree, run_as_root};
-use super::{Server, StartAt};
-use crate::{Error, Installed, IoContext, Result, Tool, cache};
+use super::{ReplicaStart, SandboxServer};
+use crate::{Error, InstalledTool, IoContext, Result, Tool, cache};
 
 /// Part of the cache key of the initialised data directory: raised when [`initialise`] changes.
 const TEMPLATE_RECIPE: u32 = 1;
@@ -38,10 +38,10 @@ const OPTIONS: [&str; 9] = [
     "--skip-slave-start",
 ];
 
-/// A running MySQL 5.6; [`Server`] has the methods that it shares with other servers.
+/// A running MySQL 5.6; [`SandboxServer`] has the methods that it shares with other servers.
 #[derive(Debug)]
 pub struct Mysql56Sandbox {
-    server: Server,
+    server: SandboxServer,
 }
 
 is_a_server!(Mysql56Sandbox);
@@ -51,7 +51,7 @@ impl Mysql56Sandbox {
     pub fn start(options: &[(&str, &str)]) -> Result<Mysql56Sandbox> {
         let installed = Tool::Mysql56.find()?;
         let client = Tool::Mariadb.find()?;
-        let mut server = Server::new(installed, "mysqld", "mariadb")?;
+        let mut server = SandboxServer::new(installed, "mysqld", "mariadb")?;
         (server.client_from, server.is_5_6) = (client, true);
         copy_tree(&template(installed)?, &server.datadir())?;
         let accounts = server.dir.join("accounts.sql");
@@ -66,10 +66,10 @@ impl Mysql56Sandbox {
     }
 
     /// Follows a source (or a stand-in for one) on a port of 127.0.0.1 that has the account `repl`.
-    pub fn replicate_from_port(&self, port: u16, start: StartAt) -> Result<()> {
+    pub fn replicate_from_port(&self, port: u16, start: ReplicaStart) -> Result<()> {
         let start = match start {
-            StartAt::Gtid => "MASTER_AUTO_POSITION=1".to_owned(),
-            StartAt::Position(file, offset) => {
+            ReplicaStart::Gtid => "MASTER_AUTO_POSITION=1".to_owned(),
+            ReplicaStart::Position(file, offset) => {
                 format!("MASTER_AUTO_POSITION=0, MASTER_LOG_FILE='{file}', MASTER_LOG_POS={offset}")
             }
         };
@@ -93,13 +93,13 @@ impl Mysql56Sandbox {
     }
 }
 
-fn template(installed: &'static Installed) -> Result<PathBuf> {
+fn template(installed: &'static InstalledTool) -> Result<PathBuf> {
     let key = format!("datadir/mysql-{}-{TEMPLATE_RECIPE}", installed.version());
     let entry = cache::entry(&key, |dir| initialise(installed, dir))?;
     Ok(entry.join("data"))
 }
 
-fn initialise(installed: &'static Installed, dir: &Path) -> Result<()> {
+fn initialise(installed: &'static InstalledTool, dir: &Path) -> Result<()> {
     let data = dir.join("data");
     fs::create_dir_all(data.join("mysql")).at("create", &data)?;
     let mut statements = "USE mysql;\n".to_owned();

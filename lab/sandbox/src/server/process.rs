@@ -1,6 +1,6 @@
 //! A server process and its directory: started, waited for until it accepts connections, never left behind.
 //!
-//! Dropping a [`Process`] kills the server. A [`Guard`], a small shell in a process group of its own, does the
+//! Dropping a [`ServerProcess`] kills the server. A [`ServerGuard`], a small shell in a process group of its own, does the
 //! same should this process end without dropping anything: it waits on a pipe that only this process holds.
 
 use std::fs;
@@ -34,12 +34,12 @@ const GUARD: &str = r#"
 
 /// Ends a server and removes its directory with this process, however that ends.
 #[derive(Debug)]
-pub(super) struct Guard {
+pub(super) struct ServerGuard {
     shell: Child,
 }
 
-impl Guard {
-    pub(super) fn new(dir: &Path) -> Result<Guard> {
+impl ServerGuard {
+    pub(super) fn new(dir: &Path) -> Result<ServerGuard> {
         let shell = Command::new("sh")
             .args(["-c", GUARD, "guard"])
             .arg(dir)
@@ -49,7 +49,7 @@ impl Guard {
             .process_group(0)
             .spawn()
             .map_err(|error| Error::Io("run sh".into(), error))?;
-        Ok(Guard { shell })
+        Ok(ServerGuard { shell })
     }
 
     /// Names the server to end, or none: its id may soon be another process's.
@@ -62,7 +62,7 @@ impl Guard {
     }
 }
 
-impl Drop for Guard {
+impl Drop for ServerGuard {
     fn drop(&mut self) {
         drop(self.shell.stdin.take());
         let _ = self.shell.wait();
@@ -70,14 +70,18 @@ impl Drop for Guard {
 }
 
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct ServerProcess {
     server: Child,
-    guard: Arc<Guard>,
+    guard: Arc<ServerGuard>,
 }
 
-impl Process {
+impl ServerProcess {
     /// Starts a server that logs to `log`, and waits until it is ready; `None`: its port was taken by then.
-    pub(super) fn start(mut command: Command, log: &Path, guard: &Arc<Guard>) -> Result<Option<Process>> {
+    pub(super) fn start(
+        mut command: Command,
+        log: &Path,
+        guard: &Arc<ServerGuard>,
+    ) -> Result<Option<ServerProcess>> {
         let log_start = fs::metadata(log).map_or(0, |metadata| metadata.len() as usize);
         let output = fs::OpenOptions::new().create(true).append(true).open(log).at("open", log)?;
         let errors = output.try_clone().at("open", log)?;
@@ -89,7 +93,7 @@ impl Process {
             .spawn()
             .map_err(|error| Error::Io(format!("run {:?}", command.get_program()), error))?;
         guard.watch(Some(server.id()));
-        let mut process = Process { server, guard: Arc::clone(guard) };
+        let mut process = ServerProcess { server, guard: Arc::clone(guard) };
 
         let deadline = Instant::now() + START_MAX;
         loop {
@@ -138,7 +142,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         // It may be gone already: then there is nothing left to kill.
         let _ = self.server.kill();

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::{MysqlSandbox, Server};
+use super::{MysqlSandbox, SandboxServer};
 use crate::{Error, IoContext, Result};
 
 /// Applying the largest file that tests feed takes tens of seconds on two busy cores.
@@ -20,7 +20,7 @@ const ERRORS_NOT_THERE: [&str; 4] = ["2002", "2003", "2006", "2013"];
 
 /// Where a replica begins to read its source's log.
 #[derive(Clone, Debug)]
-pub enum StartAt {
+pub enum ReplicaStart {
     /// By GTID: whatever the replica does not have yet.
     Gtid,
     /// At an offset of a file.
@@ -41,15 +41,17 @@ impl MysqlSandbox {
     }
 
     /// Follows `source` by GTID.
-    pub fn replicate_from(&self, source: &Server) -> Result<()> {
-        self.replicate_from_port(source.port(), StartAt::Gtid)
+    pub fn replicate_from(&self, source: &SandboxServer) -> Result<()> {
+        self.replicate_from_port(source.port(), ReplicaStart::Gtid)
     }
 
     /// Follows whatever speaks for a source on a port of 127.0.0.1 and knows the account `repl`.
-    pub fn replicate_from_port(&self, port: u16, start: StartAt) -> Result<()> {
+    pub fn replicate_from_port(&self, port: u16, start: ReplicaStart) -> Result<()> {
         let start = match start {
-            StartAt::Gtid => "SOURCE_AUTO_POSITION=1".to_owned(),
-            StartAt::Position(file, offset) => format!("SOURCE_LOG_FILE='{file}', SOURCE_LOG_POS={offset}"),
+            ReplicaStart::Gtid => "SOURCE_AUTO_POSITION=1".to_owned(),
+            ReplicaStart::Position(file, offset) => {
+                format!("SOURCE_LOG_FILE='{file}', SOURCE_LOG_POS={offset}")
+            }
         };
         self.sql(&format!(
             "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={port}, SOURCE_USER='repl', \
@@ -124,7 +126,7 @@ impl MysqlSandbox {
     }
 }
 
-impl Server {
+impl SandboxServer {
     /// `SHOW REPLICA STATUS` as field and value; empty where it is no replica.
     pub fn replica_status(&self) -> Result<BTreeMap<String, String>> {
         let mut client = self.client();

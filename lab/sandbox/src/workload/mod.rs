@@ -12,10 +12,10 @@ use std::ops::Deref;
 
 pub use sysbench::sysbench;
 
-use crate::{Error, Result, Server};
+use crate::{Error, Result, SandboxServer};
 
 /// A server that a workload runs on.
-pub trait Target {
+pub trait WorkloadTarget {
     /// Runs the statements that `write` produces, each ended by a semicolon, in one session. No text in them has a
     /// semicolon.
     fn statements(&self, write: &(dyn Fn(&mut dyn Write) -> io::Result<()> + Sync)) -> Result<()>;
@@ -24,7 +24,7 @@ pub trait Target {
     fn sysbench(&self, args: &[&str]) -> Result<String>;
 }
 
-impl<S: Deref<Target = Server>> Target for S {
+impl<S: Deref<Target = SandboxServer>> WorkloadTarget for S {
     fn statements(&self, write: &(dyn Fn(&mut dyn Write) -> io::Result<()> + Sync)) -> Result<()> {
         self.run_client(write).map(drop)
     }
@@ -76,7 +76,7 @@ impl Workload {
     }
 
     /// Runs it on a server, at a scale; each needs the results of those before it.
-    pub fn run(self, server: &impl Target, scale: f64) -> Result<()> {
+    pub fn run(self, server: &impl WorkloadTarget, scale: f64) -> Result<()> {
         let rows = scaled(TABLE_ROWS, scale);
         let table_size = format!("--table-size={rows}");
         let oltp = ["oltp_read_write", "--tables=4", &table_size, "--rand-seed=7"];

@@ -2,10 +2,10 @@
 
 use std::process::Command;
 
-use crate::{Error, Result, Server, Tool};
+use crate::{Error, Result, SandboxServer, Tool};
 
 /// Runs `sysbench oltp_read_write … COMMAND`-like arguments against the server; returns its output.
-pub fn sysbench(server: &Server, args: &[&str]) -> Result<String> {
+pub fn sysbench(server: &SandboxServer, args: &[&str]) -> Result<String> {
     let mut command: Command = Tool::Sysbench.find()?.command("sysbench");
     command
         .args(["--db-driver=mysql", "--mysql-user=root", "--mysql-db=sbtest"])

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::tool::Installed;
+use crate::tool::InstalledTool;
 use crate::{Error, IoContext, Result};
 
 const PROBE: &str = include_str!("probe.js");
@@ -17,7 +17,7 @@ const WINDOW: (u32, u32) = (1600, 1200);
 
 /// The result of loading a page.
 #[derive(Debug)]
-pub struct Rendered {
+pub struct RenderedPage {
     /// The document as it is once its scripts have run.
     pub dom: String,
     /// The output on the browser's console.
@@ -26,7 +26,7 @@ pub struct Rendered {
 
 /// The findings about a page.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Looked {
+pub struct PageFindings {
     /// Texts and bars that can't be read or seen, at which width.
     pub faults: Vec<String>,
     /// Pieces of text, at all widths.
@@ -41,11 +41,16 @@ pub struct Looked {
 ///
 /// # Errors
 /// A browser that can't be started, or fails.
-pub fn render(chromium: &Installed, page: &Path, width: u32, height: u32) -> Result<Rendered> {
+pub fn render(chromium: &InstalledTool, page: &Path, width: u32, height: u32) -> Result<RenderedPage> {
     render_in(chromium, page, (width, height), false)
 }
 
-fn render_in(chromium: &Installed, page: &Path, (width, height): (u32, u32), dark: bool) -> Result<Rendered> {
+fn render_in(
+    chromium: &InstalledTool,
+    page: &Path,
+    (width, height): (u32, u32),
+    dark: bool,
+) -> Result<RenderedPage> {
     let home = tempfile::tempdir().at("make a folder below", &std::env::temp_dir())?;
     let output = chromium
         .command("chromium")
@@ -74,14 +79,14 @@ fn render_in(chromium: &Installed, page: &Path, (width, height): (u32, u32), dar
         return Err(Error::Unavailable(format!("chromium failed: {log}")));
     }
     let console = log.lines().filter(|line| line.contains("CONSOLE")).map(str::to_owned).collect();
-    Ok(Rendered { dom: String::from_utf8_lossy(&output.stdout).into_owned(), console })
+    Ok(RenderedPage { dom: String::from_utf8_lossy(&output.stdout).into_owned(), console })
 }
 
 /// Looks at pages, as they are, in frames of all widths.
 ///
 /// # Errors
 /// A browser that can't be started, or fails, or does not come to an end.
-pub fn look(chromium: &Installed, pages: &[&str], dark: bool) -> Result<Vec<Looked>> {
+pub fn look(chromium: &InstalledTool, pages: &[&str], dark: bool) -> Result<Vec<PageFindings>> {
     let home = tempfile::tempdir().at("make a folder below", &std::env::temp_dir())?;
     let path = home.path().join("frames.html");
     let mut frames = format!(
@@ -104,7 +109,7 @@ pub fn look(chromium: &Installed, pages: &[&str], dark: bool) -> Result<Vec<Look
     let Some((told, _)) = told.filter(|(told, _)| !told.is_empty()) else {
         return Err(Error::Unavailable("the browser has not looked at the page".to_owned()));
     };
-    let mut looked = vec![Looked::default(); pages.len()];
+    let mut looked = vec![PageFindings::default(); pages.len()];
     let mut frames = 0;
     for line in told.lines().map(decoded) {
         let (what, said) = line.split_once(' ').unwrap_or((&line, ""));
@@ -142,7 +147,7 @@ fn decoded(text: &str) -> String {
 /// # Panics
 /// If something is, or the browser fails.
 #[track_caller]
-pub fn assert_readable(chromium: &Installed, pages: &[(&str, String)]) -> Vec<Looked> {
+pub fn assert_readable(chromium: &InstalledTool, pages: &[(&str, String)]) -> Vec<PageFindings> {
     if let Some(folder) = std::env::var_os("BINLOGZ_PAGES") {
         for (name, html) in pages {
             let path = Path::new(&folder).join(format!("{name}.html"));
@@ -156,7 +161,7 @@ pub fn assert_readable(chromium: &Installed, pages: &[(&str, String)]) -> Vec<Lo
         let faults: Vec<String> = light.faults.into_iter().chain(dark.faults).collect();
         assert!(faults.is_empty(), "{name}: {} faults:\n{}", faults.len(), faults.join("\n"));
         assert!(light.texts > 0 && dark.texts > 0, "{name}: no text was seen");
-        Looked {
+        PageFindings {
             faults,
             texts: light.texts + dark.texts,
             shapes: light.shapes + dark.shapes,
@@ -214,8 +219,8 @@ mod tests {
             };
             assert!(["390 px", "768 px", "1440 px"].iter().all(|width| found(width)), "{fault}: {looked:?}");
         }
-        assert_eq!(looked[6], Looked { faults: Vec::new(), texts: 9, shapes: 3, hints: 3 });
-        assert_eq!(looked[7], Looked { faults: Vec::new(), texts: 3, shapes: 0, hints: 0 });
+        assert_eq!(looked[6], PageFindings { faults: Vec::new(), texts: 9, shapes: 3, hints: 3 });
+        assert_eq!(looked[7], PageFindings { faults: Vec::new(), texts: 3, shapes: 0, hints: 0 });
         // The other scheme is another one.
         let looked = look(chromium, &[pages[7]], true).unwrap();
         assert!(looked[0].faults[0].starts_with("390 px dark: contrast"), "{looked:?}");

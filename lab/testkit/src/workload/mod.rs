@@ -1,6 +1,6 @@
-//! The [five workloads](Workload) and thirteen [shapes](Shape) of other data, as binlogs of a real server.
+//! The [five workloads](Workload) and thirteen [shapes](WorkloadShape) of other data, as binlogs of a real server.
 //!
-//! [`binlogs`] runs them, one binlog file each, once for each scale and [`Setting`], and keeps the files in the cache. A
+//! [`binlogs`] runs them, one binlog file each, once for each scale and [`WorkloadSetting`], and keeps the files in the cache. A
 //! workload with compression on differs from the same one without it in times and, with two threads, in order. Expanding
 //! a compressed file gives its plain twin.
 
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use binlogz_sandbox::workload::scaled;
 pub use binlogz_sandbox::workload::{Workload, sysbench};
-pub use shapes::{Shape, ShapeBinlog, more_shape_binlogs, shape_binlogs};
+pub use shapes::{ShapeBinlog, WorkloadShape, more_shape_binlogs, shape_binlogs};
 
 use crate::{IoContext, MysqlSandbox, Result, Tool, cache};
 
@@ -21,31 +21,31 @@ const RECIPE: u32 = 1;
 
 /// How the server writes its binlog.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setting {
+pub struct WorkloadSetting {
     level: Option<u32>,
     options: Vec<(String, String)>,
 }
 
-impl Setting {
+impl WorkloadSetting {
     /// No compression, and the server's defaults.
-    pub fn plain() -> Setting {
-        Setting { level: None, options: Vec::new() }
+    pub fn plain() -> WorkloadSetting {
+        WorkloadSetting { level: None, options: Vec::new() }
     }
 
     /// Every transaction compressed at this level.
-    pub fn level(level: u32) -> Setting {
-        Setting { level: Some(level), options: Vec::new() }
+    pub fn level(level: u32) -> WorkloadSetting {
+        WorkloadSetting { level: Some(level), options: Vec::new() }
     }
 
     /// With one more server option.
-    pub fn option(mut self, name: &str, value: &str) -> Setting {
+    pub fn option(mut self, name: &str, value: &str) -> WorkloadSetting {
         self.options.push((name.to_owned(), value.to_owned()));
         self
     }
 }
 
 /// As in `plain`, `level3` and `level3+binlog-checksum=NONE`.
-impl fmt::Display for Setting {
+impl fmt::Display for WorkloadSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.level {
             None => f.write_str("plain")?,
@@ -56,15 +56,15 @@ impl fmt::Display for Setting {
 }
 
 /// The reverse of its `Display`.
-impl std::str::FromStr for Setting {
+impl std::str::FromStr for WorkloadSetting {
     type Err = String;
 
-    fn from_str(text: &str) -> std::result::Result<Setting, String> {
+    fn from_str(text: &str) -> std::result::Result<WorkloadSetting, String> {
         let mut parts = text.split('+');
         let mut setting = match parts.next().unwrap_or_default() {
-            "plain" => Setting::plain(),
+            "plain" => WorkloadSetting::plain(),
             first => match first.strip_prefix("level").map(str::parse) {
-                Some(Ok(level @ 1..=22)) => Setting::level(level),
+                Some(Ok(level @ 1..=22)) => WorkloadSetting::level(level),
                 _ => {
                     return Err(format!(
                         "setting {first:?} is neither \"plain\" nor \"level1\" to \"level22\""
@@ -94,7 +94,7 @@ pub struct WorkloadBinlog {
 
 /// The five workloads' binlogs at a scale (1.0: the published size) and setting; runs them on a real server
 /// the first time, which takes minutes at scale 1.
-pub fn binlogs(scale: f64, setting: &Setting) -> Result<Vec<WorkloadBinlog>> {
+pub fn binlogs(scale: f64, setting: &WorkloadSetting) -> Result<Vec<WorkloadBinlog>> {
     let mysql = Tool::Mysql.find()?;
     Tool::Sysbench.find()?; // missing: better known before the minutes of work
     let key = format!("workloads-{RECIPE}/mysql-{}/scale-{scale}/{setting}", mysql.version());
@@ -114,7 +114,7 @@ fn file_name(workload: Workload) -> String {
 }
 
 /// A server that writes its binlog with this setting.
-fn sandbox(setting: &Setting) -> Result<MysqlSandbox> {
+fn sandbox(setting: &WorkloadSetting) -> Result<MysqlSandbox> {
     let mut builder = Tool::Mysql.find()?.sandbox();
     if let Some(level) = setting.level {
         builder = builder.compression(level);
@@ -125,7 +125,7 @@ fn sandbox(setting: &Setting) -> Result<MysqlSandbox> {
     builder.start()
 }
 
-fn run_all(scale: f64, setting: &Setting, dir: &Path) -> Result<()> {
+fn run_all(scale: f64, setting: &WorkloadSetting, dir: &Path) -> Result<()> {
     let server = sandbox(setting)?;
     server.sql("FLUSH BINARY LOGS")?; // its first file says when it was started: the others don't
     for workload in Workload::ALL {
@@ -140,16 +140,16 @@ fn run_all(scale: f64, setting: &Setting, dir: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::Setting;
+    use super::WorkloadSetting;
 
     #[test]
     fn settings_are_read_as_they_are_written() {
-        let setting = Setting::level(19).option("binlog-checksum", "NONE");
+        let setting = WorkloadSetting::level(19).option("binlog-checksum", "NONE");
         assert_eq!(setting.to_string(), "level19+binlog-checksum=NONE");
         assert_eq!(setting.to_string().parse(), Ok(setting));
-        assert_eq!("plain".parse(), Ok(Setting::plain()));
+        assert_eq!("plain".parse(), Ok(WorkloadSetting::plain()));
         for wrong in ["", "level", "level0", "level23", "fast", "plain+binlog-checksum"] {
-            assert!(wrong.parse::<Setting>().is_err(), "{wrong}");
+            assert!(wrong.parse::<WorkloadSetting>().is_err(), "{wrong}");
         }
     }
 }

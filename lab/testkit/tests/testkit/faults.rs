@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use binlogz_testkit::faults::{Call, Fault, FaultShim, Faults, Rule};
+use binlogz_testkit::faults::{Call, CallFault, FaultRule, FaultShim, Faults};
 
 /// Ten bytes a write.
 fn dd(faults: &Faults, to: &Path, count: u32) -> Output {
@@ -29,24 +29,24 @@ fn calls_fail_as_the_rules_say() {
     let mut faults = shim.faults(&folder.path().join("page"), 1).unwrap();
     let (inside, outside) = (below.join("file"), folder.path().join("file"));
     let size = |path: &Path| fs::metadata(path).unwrap().len();
-    let rule = |call, fault| Rule::new(call, fault).below(&below);
+    let rule = |call, fault| FaultRule::new(call, fault).below(&below);
 
     assert!(dd(&faults, &inside, 8).status.success());
-    faults.set(&[rule(Call::Write, Fault::NO_SPACE).after(3).count(1)]).unwrap();
+    faults.set(&[rule(Call::Write, CallFault::NO_SPACE).after(3).count(1)]).unwrap();
     fails(dd(&faults, &inside, 8), "No space left on device");
     assert_eq!((size(&inside), faults.matched().unwrap(), faults.failed().unwrap()), (30, vec![4], vec![1]));
     assert!(dd(&faults, &outside, 8).status.success(), "another folder");
     assert!(dd(&faults, &inside, 8).status.success(), "no more than it said");
 
-    faults.set(&[rule(Call::Write, Fault::Short)]).unwrap();
+    faults.set(&[rule(Call::Write, CallFault::Short)]).unwrap();
     let output = dd(&faults, &inside, 8);
     assert!(output.status.success() && faults.failed().unwrap()[0] > 8, "{output:?}");
     assert_eq!(size(&inside), 80, "dd writes the rest");
-    faults.set(&[rule(Call::Sync, Fault::IO)]).unwrap();
+    faults.set(&[rule(Call::Sync, CallFault::IO)]).unwrap();
     fails(dd(&faults, &inside, 1), "Input/output error");
-    faults.set(&[rule(Call::Open, Fault::TOO_MANY_FILES)]).unwrap();
+    faults.set(&[rule(Call::Open, CallFault::TOO_MANY_FILES)]).unwrap();
     fails(dd(&faults, &inside, 1), "Too many open files");
-    faults.set(&[rule(Call::Sync, Fault::Delay(Duration::from_millis(300)))]).unwrap();
+    faults.set(&[rule(Call::Sync, CallFault::Delay(Duration::from_millis(300)))]).unwrap();
     let begin = Instant::now();
     assert!(dd(&faults, &inside, 1).status.success() && begin.elapsed() >= Duration::from_millis(300));
 
@@ -63,7 +63,7 @@ fn calls_fail_as_the_rules_say() {
         (Call::Mkdir, "mkdir", ["new", ""]),
         (Call::List, "ls", [".", ""]),
     ] {
-        faults.set(&[rule(call, Fault::IO)]).unwrap();
+        faults.set(&[rule(call, CallFault::IO)]).unwrap();
         fails(run(&faults, program, arguments), "Input/output error");
     }
     assert_eq!(fs::read_dir(&below).unwrap().count(), 1, "what failed did nothing");
@@ -78,7 +78,7 @@ fn a_seed_decides_which_calls_fail() {
     let to = folder.path().join("file");
     let written = |seed: u64| {
         let mut faults = shim.faults(&folder.path().join("page"), seed).unwrap();
-        faults.set(&[Rule::new(Call::Write, Fault::IO).on("*/file").chance(0.02)]).unwrap();
+        faults.set(&[FaultRule::new(Call::Write, CallFault::IO).on("*/file").chance(0.02)]).unwrap();
         fails(dd(&faults, &to, 2000), "Input/output error");
         fs::metadata(&to).unwrap().len()
     };

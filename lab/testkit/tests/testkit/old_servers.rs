@@ -1,6 +1,6 @@
 //! Servers of other versions do what tests rely on: start, end, start again, replicate, and are killed.
 
-use binlogz_testkit::server::StartAt;
+use binlogz_testkit::server::ReplicaStart;
 use binlogz_testkit::{MariadbSandbox, Mysql56Sandbox, MysqlSandbox, Result, Tool, require_tool};
 
 const CHANGES: &str = "\
@@ -26,7 +26,7 @@ fn mysql_5_6_asks_for_its_source_and_starts_again() -> Result<()> {
     let source = source()?;
     let mut replica = Mysql56Sandbox::start(&[])?;
     assert_eq!(replica.sql("SELECT VERSION()")?, "5.6.24-log\n");
-    replica.replicate_from_port(source.port(), StartAt::Position("binlog.000001".into(), 4))?;
+    replica.replicate_from_port(source.port(), ReplicaStart::Position("binlog.000001".into(), 4))?;
     let (file, offset) = source.position()?;
     // 9.7 has lost the only authentication that 5.6 knows: it takes something between them.
     let error = replica.wait_for_position(&file, offset).expect_err("it can't log in").to_string();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use binlogz_testkit::server::StartAt;
+use binlogz_testkit::server::ReplicaStart;
 use binlogz_testkit::{MariadbSandbox, MysqlSandbox, Result, Tool, require_tool};
 
 const CHANGES: &str = "\
@@ -39,7 +39,7 @@ fn a_replica_without_gtids_follows_by_position() -> Result<()> {
     let start = || mysql.sandbox().option("gtid-mode", "OFF").start();
     let (source, replica) = (start()?, start()?);
     source.sql(CHANGES)?;
-    replica.replicate_from_port(source.port(), StartAt::Position("binlog.000001".into(), 4))?;
+    replica.replicate_from_port(source.port(), ReplicaStart::Position("binlog.000001".into(), 4))?;
     replica.wait_for_source(&source)?;
     assert_eq!(replica.checksum_tables("shop")?, source.checksum_tables("shop")?);
     Ok(())

@@ -1,6 +1,6 @@
 //! The five workloads run on a real server and come out with the sizes that their scale promises.
 
-use binlogz_testkit::workload::{self, Setting, Workload};
+use binlogz_testkit::workload::{self, Workload, WorkloadSetting};
 use binlogz_testkit::{Result, Tool, real, require_tool};
 
 #[test]
@@ -10,8 +10,8 @@ fn sizes_follow_the_scale_and_compression_shrinks_them() -> Result<()> {
     // Bytes at scale 1 that the public figures were measured with.
     let published =
         [62_228_935, 74_434_532, 76_367_782, 26_190_242, 47_300_242].map(|bytes: u64| bytes / 100);
-    let plain = workload::binlogs(real::SMALL_SCALE, &Setting::plain())?;
-    let compressed = workload::binlogs(real::SMALL_SCALE, &Setting::level(3))?;
+    let plain = workload::binlogs(real::SMALL_SCALE, &WorkloadSetting::plain())?;
+    let compressed = workload::binlogs(real::SMALL_SCALE, &WorkloadSetting::level(3))?;
     assert_eq!(plain.len(), Workload::ALL.len());
     for ((plain, compressed), published) in plain.iter().zip(&compressed).zip(published) {
         let name = plain.workload.name();

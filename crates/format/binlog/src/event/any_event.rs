@@ -16,7 +16,7 @@ use crate::frame::EventFrame;
 /// A decoded event of any type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Event<'a> {
+pub enum AnyEvent<'a> {
     /// Type 2.
     Query(QueryEvent<'a>),
     /// Type 3: no body.
@@ -75,7 +75,7 @@ pub enum Event<'a> {
     Unknown(EventType, &'a [u8]),
 }
 
-impl<'a> Event<'a> {
+impl<'a> AnyEvent<'a> {
     /// Reads an event. `lengths` are those of the last format description before it.
     ///
     /// # Errors
@@ -86,40 +86,40 @@ impl<'a> Event<'a> {
         let event_type = frame.event_type();
         lengths.check(event_type)?;
         Ok(match event_type {
-            EventType::QUERY => Event::Query(QueryEvent::decode(body)?),
+            EventType::QUERY => AnyEvent::Query(QueryEvent::decode(body)?),
             EventType::STOP => decode_stop(body)?,
-            EventType::ROTATE => Event::Rotate(RotateEvent::decode(body)?),
-            EventType::INTVAR => Event::Intvar(IntvarEvent::decode(body)?),
-            EventType::APPEND_BLOCK => Event::AppendBlock(LoadBlockEvent::decode(body)?),
-            EventType::DELETE_FILE => Event::DeleteFile(DeleteFileEvent::decode(body)?),
-            EventType::RAND => Event::Rand(RandEvent::decode(body)?),
-            EventType::USER_VAR => Event::UserVar(UserVarEvent::decode(body)?),
+            EventType::ROTATE => AnyEvent::Rotate(RotateEvent::decode(body)?),
+            EventType::INTVAR => AnyEvent::Intvar(IntvarEvent::decode(body)?),
+            EventType::APPEND_BLOCK => AnyEvent::AppendBlock(LoadBlockEvent::decode(body)?),
+            EventType::DELETE_FILE => AnyEvent::DeleteFile(DeleteFileEvent::decode(body)?),
+            EventType::RAND => AnyEvent::Rand(RandEvent::decode(body)?),
+            EventType::USER_VAR => AnyEvent::UserVar(UserVarEvent::decode(body)?),
             EventType::FORMAT_DESCRIPTION => {
-                Event::FormatDescription(FormatDescription::decode_frame(frame)?)
+                AnyEvent::FormatDescription(FormatDescription::decode_frame(frame)?)
             }
-            EventType::XID => Event::Xid(XidEvent::decode(body)?),
-            EventType::BEGIN_LOAD_QUERY => Event::BeginLoadQuery(LoadBlockEvent::decode(body)?),
-            EventType::EXECUTE_LOAD_QUERY => Event::ExecuteLoadQuery(ExecuteLoadQueryEvent::decode(body)?),
-            EventType::TABLE_MAP => Event::TableMap(TableMapEvent::decode(body, lengths.of(event_type))?),
-            rows if rows.is_rows() => Event::Rows(RowsEvent::decode(rows, body, lengths.of(rows))?),
-            EventType::INCIDENT => Event::Incident(IncidentEvent::decode_frame(frame)?),
-            EventType::HEARTBEAT => Event::Heartbeat(HeartbeatEvent::decode(body)?),
-            EventType::IGNORABLE => Event::Ignorable(body),
-            EventType::ROWS_QUERY => Event::RowsQuery(RowsQueryEvent::decode(body)?),
-            EventType::GTID => Event::Gtid(GtidEvent::decode(body, event_type)?),
-            EventType::ANONYMOUS_GTID => Event::AnonymousGtid(GtidEvent::decode(body, event_type)?),
-            EventType::PREVIOUS_GTIDS => Event::PreviousGtids(PreviousGtidsEvent::decode(body)?),
+            EventType::XID => AnyEvent::Xid(XidEvent::decode(body)?),
+            EventType::BEGIN_LOAD_QUERY => AnyEvent::BeginLoadQuery(LoadBlockEvent::decode(body)?),
+            EventType::EXECUTE_LOAD_QUERY => AnyEvent::ExecuteLoadQuery(ExecuteLoadQueryEvent::decode(body)?),
+            EventType::TABLE_MAP => AnyEvent::TableMap(TableMapEvent::decode(body, lengths.of(event_type))?),
+            rows if rows.is_rows() => AnyEvent::Rows(RowsEvent::decode(rows, body, lengths.of(rows))?),
+            EventType::INCIDENT => AnyEvent::Incident(IncidentEvent::decode_frame(frame)?),
+            EventType::HEARTBEAT => AnyEvent::Heartbeat(HeartbeatEvent::decode(body)?),
+            EventType::IGNORABLE => AnyEvent::Ignorable(body),
+            EventType::ROWS_QUERY => AnyEvent::RowsQuery(RowsQueryEvent::decode(body)?),
+            EventType::GTID => AnyEvent::Gtid(GtidEvent::decode(body, event_type)?),
+            EventType::ANONYMOUS_GTID => AnyEvent::AnonymousGtid(GtidEvent::decode(body, event_type)?),
+            EventType::PREVIOUS_GTIDS => AnyEvent::PreviousGtids(PreviousGtidsEvent::decode(body)?),
             EventType::TRANSACTION_CONTEXT => {
-                Event::TransactionContext(TransactionContextEvent::decode(body)?)
+                AnyEvent::TransactionContext(TransactionContextEvent::decode(body)?)
             }
-            EventType::VIEW_CHANGE => Event::ViewChange(ViewChangeEvent::decode(body)?),
-            EventType::XA_PREPARE => Event::XaPrepare(XaPrepareEvent::decode(body)?),
+            EventType::VIEW_CHANGE => AnyEvent::ViewChange(ViewChangeEvent::decode(body)?),
+            EventType::XA_PREPARE => AnyEvent::XaPrepare(XaPrepareEvent::decode(body)?),
             EventType::TRANSACTION_PAYLOAD => {
-                Event::TransactionPayload(TransactionPayloadEvent::decode(body)?)
+                AnyEvent::TransactionPayload(TransactionPayloadEvent::decode(body)?)
             }
-            EventType::HEARTBEAT_V2 => Event::HeartbeatV2(HeartbeatV2Event::decode(body)?),
-            EventType::GTID_TAGGED => Event::GtidTagged(GtidTaggedEvent::decode(body)?),
-            unknown => Event::Unknown(unknown, body),
+            EventType::HEARTBEAT_V2 => AnyEvent::HeartbeatV2(HeartbeatV2Event::decode(body)?),
+            EventType::GTID_TAGGED => AnyEvent::GtidTagged(GtidTaggedEvent::decode(body)?),
+            unknown => AnyEvent::Unknown(unknown, body),
         })
     }
 
@@ -130,38 +130,38 @@ impl<'a> Event<'a> {
     /// A field that is too long for its length prefix; never for an event that was decoded.
     pub fn encode(&self, lengths: &PostHeaderLengths) -> Result<Vec<u8>> {
         Ok(match self {
-            Event::Query(event) => event.encode()?,
-            Event::Stop => Vec::new(),
-            Event::Rotate(event) => event.encode(),
-            Event::Intvar(event) => event.encode(),
-            Event::AppendBlock(event) | Event::BeginLoadQuery(event) => event.encode(),
-            Event::DeleteFile(event) => event.encode(),
-            Event::Rand(event) => event.encode(),
-            Event::UserVar(event) => event.encode()?,
-            Event::FormatDescription(event) => event.encode(),
-            Event::Xid(event) => event.encode(),
-            Event::ExecuteLoadQuery(event) => event.encode()?,
-            Event::TableMap(event) => event.encode(lengths.of(EventType::TABLE_MAP))?,
-            Event::Rows(event) => event.encode(lengths.of(event.event_type))?,
-            Event::Incident(event) => event.encode()?,
-            Event::Heartbeat(event) => event.encode(),
-            Event::RowsQuery(event) => event.encode(),
-            Event::Gtid(event) | Event::AnonymousGtid(event) => event.encode()?,
-            Event::PreviousGtids(event) => event.encode(),
-            Event::TransactionContext(event) => event.encode()?,
-            Event::ViewChange(event) => event.encode(),
-            Event::XaPrepare(event) => event.encode()?,
-            Event::TransactionPayload(event) => event.encode(),
-            Event::HeartbeatV2(event) => event.encode(),
-            Event::GtidTagged(event) => event.encode(),
-            Event::Ignorable(body) | Event::Unknown(_, body) => body.to_vec(),
+            AnyEvent::Query(event) => event.encode()?,
+            AnyEvent::Stop => Vec::new(),
+            AnyEvent::Rotate(event) => event.encode(),
+            AnyEvent::Intvar(event) => event.encode(),
+            AnyEvent::AppendBlock(event) | AnyEvent::BeginLoadQuery(event) => event.encode(),
+            AnyEvent::DeleteFile(event) => event.encode(),
+            AnyEvent::Rand(event) => event.encode(),
+            AnyEvent::UserVar(event) => event.encode()?,
+            AnyEvent::FormatDescription(event) => event.encode(),
+            AnyEvent::Xid(event) => event.encode(),
+            AnyEvent::ExecuteLoadQuery(event) => event.encode()?,
+            AnyEvent::TableMap(event) => event.encode(lengths.of(EventType::TABLE_MAP))?,
+            AnyEvent::Rows(event) => event.encode(lengths.of(event.event_type))?,
+            AnyEvent::Incident(event) => event.encode()?,
+            AnyEvent::Heartbeat(event) => event.encode(),
+            AnyEvent::RowsQuery(event) => event.encode(),
+            AnyEvent::Gtid(event) | AnyEvent::AnonymousGtid(event) => event.encode()?,
+            AnyEvent::PreviousGtids(event) => event.encode(),
+            AnyEvent::TransactionContext(event) => event.encode()?,
+            AnyEvent::ViewChange(event) => event.encode(),
+            AnyEvent::XaPrepare(event) => event.encode()?,
+            AnyEvent::TransactionPayload(event) => event.encode(),
+            AnyEvent::HeartbeatV2(event) => event.encode(),
+            AnyEvent::GtidTagged(event) => event.encode(),
+            AnyEvent::Ignorable(body) | AnyEvent::Unknown(_, body) => body.to_vec(),
         })
     }
 }
 
-fn decode_stop(body: &[u8]) -> Result<Event<'_>> {
+fn decode_stop(body: &[u8]) -> Result<AnyEvent<'_>> {
     match body.len() {
-        0 => Ok(Event::Stop),
+        0 => Ok(AnyEvent::Stop),
         count => Err(Error::LeftOver { what: "stop event", count: count as u64 }),
     }
 }
@@ -193,8 +193,8 @@ mod tests {
     fn unknown_types_survive() {
         let bytes = bytes_of(EventType(200), b"tomorrow");
         let lengths = PostHeaderLengths::default();
-        let event = Event::decode(&frame(&bytes), &lengths).unwrap();
-        assert_eq!(event, Event::Unknown(EventType(200), b"tomorrow"));
+        let event = AnyEvent::decode(&frame(&bytes), &lengths).unwrap();
+        assert_eq!(event, AnyEvent::Unknown(EventType(200), b"tomorrow"));
         assert_eq!(event.encode(&lengths).unwrap(), b"tomorrow");
     }
 
@@ -202,9 +202,9 @@ mod tests {
     fn a_stop_has_no_body() {
         let lengths = PostHeaderLengths::default();
         let bytes = bytes_of(EventType::STOP, b"");
-        assert_eq!(Event::decode(&frame(&bytes), &lengths).unwrap(), Event::Stop);
+        assert_eq!(AnyEvent::decode(&frame(&bytes), &lengths).unwrap(), AnyEvent::Stop);
         let bytes = bytes_of(EventType::STOP, b"x");
-        let error = Event::decode(&frame(&bytes), &lengths).unwrap_err();
+        let error = AnyEvent::decode(&frame(&bytes), &lengths).unwrap_err();
         assert_eq!(error.to_string(), "stop event: 1 bytes left over after the last field");
     }
 
@@ -213,7 +213,7 @@ mod tests {
         let mut announced = crate::event::POST_HEADER_LENGTHS;
         announced[usize::from(EventType::ROTATE.0) - 1] = 9;
         let bytes = bytes_of(EventType::ROTATE, b"\x04\0\0\0\0\0\0\0binlog.000002");
-        let error = Event::decode(&frame(&bytes), &PostHeaderLengths::new(&announced)).unwrap_err();
+        let error = AnyEvent::decode(&frame(&bytes), &PostHeaderLengths::new(&announced)).unwrap_err();
         assert_eq!(
             error.to_string(),
             "format description event: post-header length of this type is 9, expected the length that \

@@ -16,7 +16,7 @@ mod rows;
 mod statement;
 mod transaction;
 
-pub use any_event::Event;
+pub use any_event::AnyEvent;
 pub use compressed::CompressedEvent;
 pub use file::{
     FormatDescription, HeartbeatEvent, HeartbeatV2Event, Incident, IncidentEvent, POST_HEADER_LENGTHS,

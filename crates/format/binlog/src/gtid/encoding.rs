@@ -20,9 +20,9 @@
 
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
-use crate::gtid::set::Collecting;
+use crate::gtid::set::GtidSetCollector;
 use crate::gtid::{GtidInterval, GtidSet, ServerUuid, Tag, Tsid};
-use crate::put::Put;
+use crate::put::PutFields;
 
 const WHAT: &str = "GTID set";
 
@@ -59,7 +59,7 @@ impl GtidSet {
                 ));
             }
         };
-        let mut set = Collecting::default();
+        let mut set = GtidSetCollector::default();
         for _ in 0..count {
             let uuid = ServerUuid(cursor.array("uuid")?);
             let tag = match format {
@@ -100,7 +100,7 @@ impl GtidSet {
     }
 }
 
-fn decode_intervals(cursor: &mut Cursor<'_>, tsid: Tsid, set: &mut Collecting) -> Result<()> {
+fn decode_intervals(cursor: &mut Cursor<'_>, tsid: Tsid, set: &mut GtidSetCollector) -> Result<()> {
     let mut previous_end = 0;
     for _ in 0..cursor.u64("number of intervals")? {
         let (start, end) = (cursor.u64("interval start")?, cursor.u64("interval end")?);

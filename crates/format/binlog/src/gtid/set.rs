@@ -106,11 +106,11 @@ impl GtidSet {
 /// Collects a set whose intervals arrive in any order, with any repetitions, and sorts them once at the end.
 /// A peer chooses the order, so inserting each in its place could take quadratic time.
 #[derive(Default)]
-pub(super) struct Collecting {
+pub(super) struct GtidSetCollector {
     lists: BTreeMap<Tsid, Vec<GtidInterval>>,
 }
 
-impl Collecting {
+impl GtidSetCollector {
     /// Adds an interval of one [`Tsid`].
     pub(super) fn add(&mut self, tsid: Tsid, interval: GtidInterval) {
         interval::push(self.lists.entry(tsid).or_default(), interval);
@@ -126,7 +126,7 @@ impl Collecting {
 
 impl FromIterator<Gtid> for GtidSet {
     fn from_iter<I: IntoIterator<Item = Gtid>>(gtids: I) -> Self {
-        let mut set = Collecting::default();
+        let mut set = GtidSetCollector::default();
         for gtid in gtids {
             // gno < GNO_END, so its interval is one that `GtidInterval::new` takes.
             if let Ok(interval) = GtidInterval::new(gtid.gno(), gtid.gno() + 1) {

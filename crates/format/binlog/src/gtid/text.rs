@@ -13,14 +13,14 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
-use crate::gtid::set::Collecting;
+use crate::gtid::set::GtidSetCollector;
 use crate::gtid::{GNO_END, GtidInterval, GtidSet, ServerUuid, Tag, Tsid};
 
 impl FromStr for GtidSet {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let mut set = Collecting::default();
+        let mut set = GtidSetCollector::default();
         let mut parser = Parser { text, rest: text };
         loop {
             match parser.peek() {
@@ -63,7 +63,7 @@ impl<'a> Parser<'a> {
         self.rest.get(..end).unwrap_or_default()
     }
 
-    fn entry(&mut self, set: &mut Collecting) -> Result<()> {
+    fn entry(&mut self, set: &mut GtidSetCollector) -> Result<()> {
         let word = self.word();
         let uuid: ServerUuid = word.parse().map_err(|_| self.malformed("a uuid"))?;
         self.skip(word.len());

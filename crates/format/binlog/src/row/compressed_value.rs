@@ -14,7 +14,7 @@
 use super::kind::ColumnSize;
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
-use crate::put::Put;
+use crate::put::PutFields;
 use crate::zlib::{self, Wrap};
 
 const WHAT: &str = "compressed value";

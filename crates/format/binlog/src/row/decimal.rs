@@ -123,7 +123,7 @@ impl<'a> Decimal<'a> {
     /// The errors of [`Decimal::new`].
     pub fn unscaled_each(values: &'a [u8], format: DecimalFormat) -> Result<Option<Vec<i128>>> {
         let size = usize::from(format.size());
-        let small = Small::new(format);
+        let small = SmallFormat::new(format);
         let mut numbers = Vec::with_capacity(values.len() / size);
         let mut left = values;
         while !left.is_empty() {
@@ -197,7 +197,7 @@ impl<'a> Decimal<'a> {
 
 /// A format of at most 8 bytes, which are at most 18 digits: its values are taken as numbers of 64 bits.
 #[derive(Debug)]
-struct Small {
+struct SmallFormat {
     size: usize,
     groups: Vec<Group>,
 }
@@ -212,7 +212,7 @@ struct Group {
     end: u64,
 }
 
-impl Small {
+impl SmallFormat {
     fn new(format: DecimalFormat) -> Option<Self> {
         let size = usize::from(format.size());
         let mut shift = 8 * u32::from(format.size());
@@ -221,7 +221,7 @@ impl Small {
             shift -= bits;
             Group { shift, mask: (1 << bits) - 1, end: 10u64.pow(digits.into()) }
         });
-        (size <= size_of::<u64>()).then(|| Small { size, groups: groups.collect() })
+        (size <= size_of::<u64>()).then(|| SmallFormat { size, groups: groups.collect() })
     }
 
     /// The number of the value with which these bytes begin; `None`: they are too few, or it has a group of too many digits.

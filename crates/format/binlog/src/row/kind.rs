@@ -25,7 +25,7 @@
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::event::{Column, ColumnType};
-use crate::put::Put;
+use crate::put::PutFields;
 use crate::row::compressed_value;
 use crate::row::decimal::DecimalFormat;
 use crate::row::temporal::{FRACTION_DIGITS_MAX, fraction_size};

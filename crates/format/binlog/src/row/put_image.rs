@@ -4,7 +4,7 @@ use super::image::CellContent;
 use super::rows::PARTIAL_JSON_UPDATES;
 use super::schema::TableSchema;
 use crate::error::{Error, Result};
-use crate::put::Put;
+use crate::put::PutFields;
 
 const WHAT: &str = "row image";
 

@@ -37,7 +37,7 @@ use std::fmt;
 
 use crate::event_type::EventType;
 use crate::header::EventHeader;
-use role::{Role, is_row_based};
+use role::{EventRole, is_row_based};
 
 /// Where an event is relative to transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -59,7 +59,7 @@ pub enum Boundary {
 /// A sequence of events that no server writes. The server warns about most of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Malformed {
+pub enum MalformedSequence {
     /// A GTID event before the end of the transaction that is open.
     UnexpectedGtid,
     /// BEGIN or XA START within a transaction or between a variable and its statement.
@@ -76,16 +76,16 @@ pub enum Malformed {
     UnknownEvent,
 }
 
-impl fmt::Display for Malformed {
+impl fmt::Display for MalformedSequence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Malformed::UnexpectedGtid => "a GTID event is inside a transaction",
-            Malformed::UnexpectedBegin => "a transaction begins inside another",
-            Malformed::UnexpectedEnd => "a transaction ends that did not begin",
-            Malformed::UnexpectedPayload => "a transaction payload does not follow a GTID event",
-            Malformed::UnexpectedRows => "rows stand outside of BEGIN and COMMIT",
-            Malformed::MissingStatement => "a query event has no statement",
-            Malformed::UnknownEvent => "an event of unknown type may not be ignored",
+            MalformedSequence::UnexpectedGtid => "a GTID event is inside a transaction",
+            MalformedSequence::UnexpectedBegin => "a transaction begins inside another",
+            MalformedSequence::UnexpectedEnd => "a transaction ends that did not begin",
+            MalformedSequence::UnexpectedPayload => "a transaction payload does not follow a GTID event",
+            MalformedSequence::UnexpectedRows => "rows stand outside of BEGIN and COMMIT",
+            MalformedSequence::MissingStatement => "a query event has no statement",
+            MalformedSequence::UnknownEvent => "an event of unknown type may not be ignored",
         })
     }
 }
@@ -96,7 +96,7 @@ pub struct Placement {
     /// Where the event is relative to transactions.
     pub boundary: Boundary,
     /// Why a server would not have written it there.
-    pub malformed: Option<Malformed>,
+    pub malformed: Option<MalformedSequence>,
 }
 
 /// Contents of a transaction so far; they decide whether a server would have compressed it.
@@ -115,11 +115,11 @@ pub struct TransactionContent {
     /// Events that are not part of it: rotate, format description, unknown ones.
     pub with_foreign: bool,
     /// The first thing that was wrong with it.
-    pub malformed: Option<Malformed>,
+    pub malformed: Option<MalformedSequence>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum State {
+enum BoundaryState {
     #[default]
     Outside,
     /// After a GTID event.
@@ -133,7 +133,7 @@ enum State {
 /// Finds the bounds of transactions in a stream of events.
 #[derive(Debug, Clone, Default)]
 pub struct TransactionBoundaryParser {
-    state: State,
+    state: BoundaryState,
     content: TransactionContent,
 }
 
@@ -145,7 +145,7 @@ impl TransactionBoundaryParser {
 
     /// Whether a transaction has begun and not ended. If so at the end of a log, it was cut off.
     pub fn is_open(&self) -> bool {
-        self.state != State::Outside
+        self.state != BoundaryState::Outside
     }
 
     /// Contents of the open transaction, or of the last one to end.
@@ -158,7 +158,7 @@ impl TransactionBoundaryParser {
     /// The body is only read for query events, compressed ones too, where its first [`crate::statement::QUERY_PREFIX_SIZE_MAX`]
     /// bytes are enough, and for MariaDB's GTID events.
     pub fn feed(&mut self, header: &EventHeader, body: &[u8]) -> Placement {
-        let role = Role::of(header, body);
+        let role = EventRole::of(header, body);
         let (boundary, state, malformed) = self.transition(role);
         self.state = state;
         if matches!(boundary, Boundary::Begin | Boundary::BeginAgain | Boundary::Single) {
@@ -171,64 +171,77 @@ impl TransactionBoundaryParser {
     }
 
     /// The module's table.
-    fn transition(&self, role: Role) -> (Boundary, State, Option<Malformed>) {
+    fn transition(&self, role: EventRole) -> (Boundary, BoundaryState, Option<MalformedSequence>) {
         use Boundary::{Begin, BeginAgain, End, Inside, Outside, Single};
         let open = self.is_open();
         let begin = |state, malformed| match open {
             true => (BeginAgain, state, Some(malformed)),
             false => (Begin, state, None),
         };
-        let end = |malformed| (if open { End } else { Single }, State::Outside, malformed);
+        let end = |malformed| (if open { End } else { Single }, BoundaryState::Outside, malformed);
         let stay = |malformed| (if open { Inside } else { Outside }, self.state, malformed);
         match (role, self.state) {
-            (Role::Gtid, _) => begin(State::AfterGtid, Malformed::UnexpectedGtid),
-            (Role::GtidAndBegin, _) => begin(State::InsideBegin, Malformed::UnexpectedGtid),
+            (EventRole::Gtid, _) => begin(BoundaryState::AfterGtid, MalformedSequence::UnexpectedGtid),
+            (EventRole::GtidAndBegin, _) => {
+                begin(BoundaryState::InsideBegin, MalformedSequence::UnexpectedGtid)
+            }
 
-            (Role::Begin, State::AfterGtid) => (Inside, State::InsideBegin, None),
-            (Role::Begin, _) => begin(State::InsideBegin, Malformed::UnexpectedBegin),
+            (EventRole::Begin, BoundaryState::AfterGtid) => (Inside, BoundaryState::InsideBegin, None),
+            (EventRole::Begin, _) => begin(BoundaryState::InsideBegin, MalformedSequence::UnexpectedBegin),
 
-            (Role::End, State::InsideBegin) => end(None),
-            (Role::XaRollback, State::InsideBegin | State::AfterGtid) => end(None),
-            (Role::End | Role::XaRollback, _) => end(Some(Malformed::UnexpectedEnd)),
+            (EventRole::End, BoundaryState::InsideBegin) => end(None),
+            (EventRole::XaRollback, BoundaryState::InsideBegin | BoundaryState::AfterGtid) => end(None),
+            (EventRole::End | EventRole::XaRollback, _) => end(Some(MalformedSequence::UnexpectedEnd)),
 
-            (Role::Statement | Role::Control, State::InsideBegin) => stay(None),
-            (Role::Statement | Role::Control, _) => end(None),
-            (Role::MissingStatement, State::InsideBegin) => stay(Some(Malformed::MissingStatement)),
-            (Role::MissingStatement, _) => end(Some(Malformed::MissingStatement)),
+            (EventRole::Statement | EventRole::Control, BoundaryState::InsideBegin) => stay(None),
+            (EventRole::Statement | EventRole::Control, _) => end(None),
+            (EventRole::MissingStatement, BoundaryState::InsideBegin) => {
+                stay(Some(MalformedSequence::MissingStatement))
+            }
+            (EventRole::MissingStatement, _) => end(Some(MalformedSequence::MissingStatement)),
 
-            (Role::BeforeStatement, State::Outside) => (Begin, State::BeforeStatement, None),
-            (Role::BeforeStatement, State::AfterGtid) => (Inside, State::BeforeStatement, None),
-            (Role::BeforeStatement, _) => stay(None),
+            (EventRole::BeforeStatement, BoundaryState::Outside) => {
+                (Begin, BoundaryState::BeforeStatement, None)
+            }
+            (EventRole::BeforeStatement, BoundaryState::AfterGtid) => {
+                (Inside, BoundaryState::BeforeStatement, None)
+            }
+            (EventRole::BeforeStatement, _) => stay(None),
 
             // A load that failed ends with this instead of its statement.
-            (Role::DeleteFile, State::BeforeStatement) => end(None),
-            (Role::DeleteFile, _) => stay(None),
+            (EventRole::DeleteFile, BoundaryState::BeforeStatement) => end(None),
+            (EventRole::DeleteFile, _) => stay(None),
 
-            (Role::Rows, State::InsideBegin) => stay(None),
-            (Role::Rows, State::Outside) => stay(Some(Malformed::UnexpectedRows)),
-            (Role::Rows, _) => (Inside, State::InsideBegin, Some(Malformed::UnexpectedRows)),
+            (EventRole::Rows, BoundaryState::InsideBegin) => stay(None),
+            (EventRole::Rows, BoundaryState::Outside) => stay(Some(MalformedSequence::UnexpectedRows)),
+            (EventRole::Rows, _) => {
+                (Inside, BoundaryState::InsideBegin, Some(MalformedSequence::UnexpectedRows))
+            }
 
-            (Role::Payload, State::AfterGtid) => end(None),
-            (Role::Payload, _) => end(Some(Malformed::UnexpectedPayload)),
+            (EventRole::Payload, BoundaryState::AfterGtid) => end(None),
+            (EventRole::Payload, _) => end(Some(MalformedSequence::UnexpectedPayload)),
 
-            (Role::Incident, _) => end(None),
-            (Role::Foreign, _) => stay(None),
-            (Role::Unknown, _) => stay(Some(Malformed::UnknownEvent)),
+            (EventRole::Incident, _) => end(None),
+            (EventRole::Foreign, _) => stay(None),
+            (EventRole::Unknown, _) => stay(Some(MalformedSequence::UnknownEvent)),
         }
     }
 
-    fn record(&mut self, event_type: EventType, role: Role, malformed: Option<Malformed>) {
+    fn record(&mut self, event_type: EventType, role: EventRole, malformed: Option<MalformedSequence>) {
         let content = &mut self.content;
         match role {
-            Role::Gtid | Role::GtidAndBegin => content.gtid = Some(event_type),
-            Role::Statement | Role::MissingStatement | Role::BeforeStatement | Role::DeleteFile => {
+            EventRole::Gtid | EventRole::GtidAndBegin => content.gtid = Some(event_type),
+            EventRole::Statement
+            | EventRole::MissingStatement
+            | EventRole::BeforeStatement
+            | EventRole::DeleteFile => {
                 content.with_sbr = true;
             }
-            Role::Rows => content.with_rbr |= is_row_based(event_type),
-            Role::Payload => content.with_payload = true,
-            Role::Incident => content.with_incident = true,
-            Role::Foreign | Role::Unknown => content.with_foreign = true,
-            Role::Begin | Role::End | Role::XaRollback | Role::Control => {}
+            EventRole::Rows => content.with_rbr |= is_row_based(event_type),
+            EventRole::Payload => content.with_payload = true,
+            EventRole::Incident => content.with_incident = true,
+            EventRole::Foreign | EventRole::Unknown => content.with_foreign = true,
+            EventRole::Begin | EventRole::End | EventRole::XaRollback | EventRole::Control => {}
         }
         content.malformed = content.malformed.or(malformed);
     }

@@ -7,7 +7,7 @@ use crate::statement::StatementKind;
 
 /// An event's role at the bounds of transactions: the rows of the module's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum EventRole {
     Gtid,
     GtidAndBegin,
     Begin,
@@ -27,29 +27,31 @@ pub(super) enum Role {
     Unknown,
 }
 
-impl Role {
+impl EventRole {
     /// The role of an event.
-    pub(super) fn of(header: &EventHeader, body: &[u8]) -> Role {
+    pub(super) fn of(header: &EventHeader, body: &[u8]) -> EventRole {
         match header.event_type {
-            EventType::GTID | EventType::ANONYMOUS_GTID | EventType::GTID_TAGGED => Role::Gtid,
+            EventType::GTID | EventType::ANONYMOUS_GTID | EventType::GTID_TAGGED => EventRole::Gtid,
             EventType::QUERY => {
-                StatementKind::of_query(body).map_or(Role::MissingStatement, Role::of_statement)
+                StatementKind::of_query(body).map_or(EventRole::MissingStatement, EventRole::of_statement)
             }
             EventType::MARIADB_QUERY_COMPRESSED => {
-                compressed_kind(body).map_or(Role::Statement, Role::of_statement)
+                compressed_kind(body).map_or(EventRole::Statement, EventRole::of_statement)
             }
-            EventType::XID | EventType::XA_PREPARE => Role::End,
-            EventType::EXECUTE_LOAD_QUERY => Role::Statement,
+            EventType::XID | EventType::XA_PREPARE => EventRole::End,
+            EventType::EXECUTE_LOAD_QUERY => EventRole::Statement,
             EventType::INTVAR
             | EventType::RAND
             | EventType::USER_VAR
             | EventType::BEGIN_LOAD_QUERY
-            | EventType::APPEND_BLOCK => Role::BeforeStatement,
-            EventType::DELETE_FILE => Role::DeleteFile,
-            EventType::ROWS_QUERY | EventType::VIEW_CHANGE | EventType::MARIADB_ANNOTATE_ROWS => Role::Rows,
-            rows if is_row_based(rows) => Role::Rows,
-            EventType::TRANSACTION_PAYLOAD => Role::Payload,
-            EventType::INCIDENT => Role::Incident,
+            | EventType::APPEND_BLOCK => EventRole::BeforeStatement,
+            EventType::DELETE_FILE => EventRole::DeleteFile,
+            EventType::ROWS_QUERY | EventType::VIEW_CHANGE | EventType::MARIADB_ANNOTATE_ROWS => {
+                EventRole::Rows
+            }
+            rows if is_row_based(rows) => EventRole::Rows,
+            EventType::TRANSACTION_PAYLOAD => EventRole::Payload,
+            EventType::INCIDENT => EventRole::Incident,
             EventType::FORMAT_DESCRIPTION
             | EventType::ROTATE
             | EventType::STOP
@@ -60,21 +62,21 @@ impl Role {
             | EventType::TRANSACTION_CONTEXT
             | EventType::MARIADB_BINLOG_CHECKPOINT
             | EventType::MARIADB_GTID_LIST
-            | EventType::MARIADB_START_ENCRYPTION => Role::Foreign,
-            EventType::MARIADB_GTID if mariadb_gtid_begins_rows(body) => Role::GtidAndBegin,
-            EventType::MARIADB_GTID => Role::Gtid,
-            _ if header.flags.contains(HeaderFlags::IGNORABLE) => Role::Foreign,
-            _ => Role::Unknown,
+            | EventType::MARIADB_START_ENCRYPTION => EventRole::Foreign,
+            EventType::MARIADB_GTID if mariadb_gtid_begins_rows(body) => EventRole::GtidAndBegin,
+            EventType::MARIADB_GTID => EventRole::Gtid,
+            _ if header.flags.contains(HeaderFlags::IGNORABLE) => EventRole::Foreign,
+            _ => EventRole::Unknown,
         }
     }
 
-    fn of_statement(kind: StatementKind) -> Role {
+    fn of_statement(kind: StatementKind) -> EventRole {
         match kind {
-            StatementKind::Begin | StatementKind::XaStart => Role::Begin,
-            StatementKind::Commit | StatementKind::Rollback => Role::End,
-            StatementKind::XaRollback => Role::XaRollback,
-            kind if kind.is_statement_based() => Role::Statement,
-            _ => Role::Control,
+            StatementKind::Begin | StatementKind::XaStart => EventRole::Begin,
+            StatementKind::Commit | StatementKind::Rollback => EventRole::End,
+            StatementKind::XaRollback => EventRole::XaRollback,
+            kind if kind.is_statement_based() => EventRole::Statement,
+            _ => EventRole::Control,
         }
     }
 }

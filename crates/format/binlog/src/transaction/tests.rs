@@ -199,7 +199,7 @@ fn foreign_events_change_nothing_but_are_noted() {
 }
 
 /// Feeds events that are in order and then one that is not.
-fn misfit(events: &[&str], boundary: Boundary, malformed: Malformed) -> TransactionBoundaryParser {
+fn misfit(events: &[&str], boundary: Boundary, malformed: MalformedSequence) -> TransactionBoundaryParser {
     let mut assembler = TransactionBoundaryParser::new();
     let (last, before) = events.split_last().unwrap();
     for name in before {
@@ -216,38 +216,39 @@ fn misfit(events: &[&str], boundary: Boundary, malformed: Malformed) -> Transact
 fn what_no_server_writes_is_reported_and_bounded() {
     for open in [&["gtid"][..], &["gtid", "intvar"], &["gtid", "BEGIN"], &["BEGIN", "map"], &["intvar"]] {
         let then = |name| [open, &[name]].concat();
-        misfit(&then("gtid"), BeginAgain, Malformed::UnexpectedGtid);
-        misfit(&then("unknown"), Inside, Malformed::UnknownEvent);
+        misfit(&then("gtid"), BeginAgain, MalformedSequence::UnexpectedGtid);
+        misfit(&then("unknown"), Inside, MalformedSequence::UnknownEvent);
     }
-    misfit(&["BEGIN", "BEGIN"], BeginAgain, Malformed::UnexpectedBegin);
-    misfit(&["gtid", "intvar", "BEGIN"], BeginAgain, Malformed::UnexpectedBegin);
+    misfit(&["BEGIN", "BEGIN"], BeginAgain, MalformedSequence::UnexpectedBegin);
+    misfit(&["gtid", "intvar", "BEGIN"], BeginAgain, MalformedSequence::UnexpectedBegin);
     for end in ["xid", "prepare", "COMMIT", "ROLLBACK", "XA ROLLBACK 'a'"] {
-        misfit(&[end], Single, Malformed::UnexpectedEnd);
-        misfit(&["intvar", end], End, Malformed::UnexpectedEnd);
+        misfit(&[end], Single, MalformedSequence::UnexpectedEnd);
+        misfit(&["intvar", end], End, MalformedSequence::UnexpectedEnd);
     }
-    misfit(&["gtid", "xid"], End, Malformed::UnexpectedEnd);
-    misfit(&["payload"], Single, Malformed::UnexpectedPayload);
-    misfit(&["gtid", "BEGIN", "payload"], End, Malformed::UnexpectedPayload);
-    misfit(&["gtid", "intvar", "payload"], End, Malformed::UnexpectedPayload);
-    misfit(&["map"], Outside, Malformed::UnexpectedRows);
-    misfit(&["unknown"], Outside, Malformed::UnknownEvent);
-    misfit(&[""], Single, Malformed::MissingStatement);
-    misfit(&["gtid", "BEGIN", ""], Inside, Malformed::MissingStatement);
+    misfit(&["gtid", "xid"], End, MalformedSequence::UnexpectedEnd);
+    misfit(&["payload"], Single, MalformedSequence::UnexpectedPayload);
+    misfit(&["gtid", "BEGIN", "payload"], End, MalformedSequence::UnexpectedPayload);
+    misfit(&["gtid", "intvar", "payload"], End, MalformedSequence::UnexpectedPayload);
+    misfit(&["map"], Outside, MalformedSequence::UnexpectedRows);
+    misfit(&["unknown"], Outside, MalformedSequence::UnknownEvent);
+    misfit(&[""], Single, MalformedSequence::MissingStatement);
+    misfit(&["gtid", "BEGIN", ""], Inside, MalformedSequence::MissingStatement);
 }
 
 #[test]
 fn rows_behind_a_gtid_without_begin_stay_together() {
     for name in ["map", "rows query", "view"] {
-        let mut assembler = misfit(&["gtid", name], Inside, Malformed::UnexpectedRows);
+        let mut assembler = misfit(&["gtid", name], Inside, MalformedSequence::UnexpectedRows);
         assert_eq!(feed(&mut assembler, "rows"), Placement { boundary: Inside, malformed: None });
         assert_eq!(feed(&mut assembler, "xid"), Placement { boundary: End, malformed: None });
-        assert_eq!(assembler.content().malformed, Some(Malformed::UnexpectedRows));
+        assert_eq!(assembler.content().malformed, Some(MalformedSequence::UnexpectedRows));
     }
 }
 
 #[test]
 fn a_cut_off_transaction_leaves_nothing_to_the_next() {
-    let mut assembler = misfit(&["gtid", "BEGIN", "rows", "gtid"], BeginAgain, Malformed::UnexpectedGtid);
+    let mut assembler =
+        misfit(&["gtid", "BEGIN", "rows", "gtid"], BeginAgain, MalformedSequence::UnexpectedGtid);
     assert!(!assembler.content().with_rbr);
     assert_eq!(feed(&mut assembler, "DROP TABLE t").boundary, End);
     assert_eq!(feed(&mut assembler, "gtid").boundary, Begin);

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use binlogz_binlog::event::{
-    CompressionType, Event, FormatDescription, MetadataField, PostHeaderLengths, StatusVariable,
+    AnyEvent, CompressionType, FormatDescription, MetadataField, PostHeaderLengths, StatusVariable,
 };
 use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventReader, EventType, MAGIC};
@@ -71,7 +71,7 @@ fn each_inner_event(
     lengths: &PostHeaderLengths,
     mut look: impl FnMut(&EventFrame<'_>),
 ) {
-    let Event::TransactionPayload(event) = Event::decode(frame, lengths).unwrap() else {
+    let AnyEvent::TransactionPayload(event) = AnyEvent::decode(frame, lengths).unwrap() else {
         panic!("a payload decodes as such")
     };
     assert_eq!(event.header.compression_type(), CompressionType::ZSTD);
@@ -93,10 +93,10 @@ fn each_inner_event(
 fn every_event_encodes_back_into_its_bytes() {
     let mut counts = BTreeMap::new();
     each_event(|frame, lengths, place| {
-        let event = Event::decode(frame, lengths).unwrap_or_else(|error| panic!("{place}: {error}"));
+        let event = AnyEvent::decode(frame, lengths).unwrap_or_else(|error| panic!("{place}: {error}"));
         // MariaDB's own events are kept as they are.
         let is_mariadbs = frame.event_type() >= EventType::MARIADB_ANNOTATE_ROWS;
-        assert!(is_mariadbs || !matches!(event, Event::Unknown(..)), "{place}: {:?}", frame.event_type());
+        assert!(is_mariadbs || !matches!(event, AnyEvent::Unknown(..)), "{place}: {:?}", frame.event_type());
         let body = event.encode(lengths).unwrap_or_else(|error| panic!("{place}: {error}"));
         assert_eq!(body, frame.body(), "{place}: {event:?}");
         *counts.entry(frame.event_type()).or_insert(0) += 1;
@@ -118,8 +118,8 @@ fn every_event_encodes_back_into_its_bytes() {
 #[test]
 fn every_part_of_an_event_that_is_read_late_encodes_back_into_its_bytes() {
     let (mut variables, mut fields, mut columns, mut chunks) = (0, 0, 0, 0);
-    each_event(|frame, lengths, place| match Event::decode(frame, lengths).unwrap() {
-        Event::Query(event) => {
+    each_event(|frame, lengths, place| match AnyEvent::decode(frame, lengths).unwrap() {
+        AnyEvent::Query(event) => {
             let mut bytes = Vec::new();
             for variable in event.status_variables.iter() {
                 let variable = variable.unwrap_or_else(|error| panic!("{place}: {error}"));
@@ -129,7 +129,7 @@ fn every_part_of_an_event_that_is_read_late_encodes_back_into_its_bytes() {
             }
             assert_eq!(bytes, event.status_variables.0, "{place}");
         }
-        Event::TableMap(event) => {
+        AnyEvent::TableMap(event) => {
             let mut bytes = Vec::new();
             for field in event.optional_metadata.iter() {
                 let field = field.unwrap_or_else(|error| panic!("{place}: {error}"));
@@ -144,7 +144,7 @@ fn every_part_of_an_event_that_is_read_late_encodes_back_into_its_bytes() {
             assert_eq!(metadata, event.column_metadata, "{place}: all metadata are dealt out");
             columns += definitions.len();
         }
-        Event::Rows(event) => {
+        AnyEvent::Rows(event) => {
             let mut bytes = Vec::new();
             for chunk in event.extra_row_info() {
                 chunk.unwrap().encode(&mut bytes).unwrap();
@@ -168,7 +168,7 @@ fn every_event_cut_anywhere_is_an_error_or_a_shorter_event() {
             let bytes = encode_event(header, &body[..cut], ChecksumAlgorithm::NONE);
             let Ok(Some(found)) = Framing::new().next_frame(&bytes) else { continue };
             let Ok(found) = found.verify() else { continue };
-            if let Ok(event) = Event::decode(&found, lengths) {
+            if let Ok(event) = AnyEvent::decode(&found, lengths) {
                 read_late_parts(&event);
                 assert!(event.encode(lengths).is_ok(), "{place} cut at {cut}: {event:?}");
             }
@@ -177,11 +177,11 @@ fn every_event_cut_anywhere_is_an_error_or_a_shorter_event() {
 }
 
 /// Reads what decoding defers; errors are fine, panics are not.
-fn read_late_parts(event: &Event<'_>) {
+fn read_late_parts(event: &AnyEvent<'_>) {
     match event {
-        Event::Query(event) => event.status_variables.iter().for_each(drop),
-        Event::TableMap(event) => drop(event.column_definitions()),
-        Event::Rows(event) => event.extra_row_info().for_each(drop),
+        AnyEvent::Query(event) => event.status_variables.iter().for_each(drop),
+        AnyEvent::TableMap(event) => drop(event.column_definitions()),
+        AnyEvent::Rows(event) => event.extra_row_info().for_each(drop),
         _ => {}
     }
 }

@@ -226,7 +226,7 @@ fn differences_give_the_servers_documents() -> std::result::Result<(), Box<dyn s
     let binlog = RealBinlog {
         name: "partial".into(),
         path,
-        compression: binlogz_testkit::Compression::Off,
+        compression: binlogz_testkit::SampleCompression::Off,
         relay_log: false,
     };
     let (mut documents, mut diffs) = (Vec::new(), 0);

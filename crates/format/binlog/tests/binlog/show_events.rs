@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use binlogz_binlog::event::{CompressionType, Event, FormatDescription, PostHeaderLengths};
+use binlogz_binlog::event::{AnyEvent, CompressionType, FormatDescription, PostHeaderLengths};
 use binlogz_binlog::show_events::{event_type_name, write_info};
 use binlogz_binlog::{EventFrame, Framing};
 use binlogz_binlog::{EventReader, EventType};
@@ -66,9 +66,9 @@ fn show(log: &[u8]) -> Vec<u8> {
             framing = Framing::of(&description);
         }
         let end = offset + frame.bytes().len() as u64;
-        let event = Event::decode(&frame, &lengths).unwrap();
+        let event = AnyEvent::decode(&frame, &lengths).unwrap();
         show_event(&event, &frame, offset, end, &mut rows);
-        if let Event::TransactionPayload(payload) = event {
+        if let AnyEvent::TransactionPayload(payload) = event {
             let inside = match payload.header.compression_type() {
                 CompressionType::NONE => payload.payload.to_vec(),
                 _ => {
@@ -80,7 +80,7 @@ fn show(log: &[u8]) -> Vec<u8> {
             let mut rest = inside.as_slice();
             while !rest.is_empty() {
                 let inner = framing.inside_payload().next_frame(rest).unwrap().unwrap().verify().unwrap();
-                show_event(&Event::decode(&inner, &lengths).unwrap(), &inner, end, end, &mut rows);
+                show_event(&AnyEvent::decode(&inner, &lengths).unwrap(), &inner, end, end, &mut rows);
                 rest = &rest[inner.bytes().len()..];
             }
         }
@@ -88,7 +88,7 @@ fn show(log: &[u8]) -> Vec<u8> {
     rows
 }
 
-fn show_event(event: &Event<'_>, frame: &EventFrame<'_>, start: u64, end: u64, rows: &mut Vec<u8>) {
+fn show_event(event: &AnyEvent<'_>, frame: &EventFrame<'_>, start: u64, end: u64, rows: &mut Vec<u8>) {
     let header = frame.header();
     let mut info = Vec::new();
     write_info(event, header.flags, &mut info);

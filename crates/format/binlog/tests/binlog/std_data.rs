@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use binlogz_binlog::event::{Event, FormatDescription, PostHeaderLengths};
+use binlogz_binlog::event::{AnyEvent, FormatDescription, PostHeaderLengths};
 use binlogz_binlog::{EventReader, EventType, MAGIC};
 use binlogz_testkit::tool::std_data;
 
@@ -46,7 +46,7 @@ fn logs_of_older_servers_encode_back_into_their_bytes() {
                 version = description.server_version().split('.').take(2).collect::<Vec<_>>().join(".");
                 lengths = PostHeaderLengths::from(&description);
             }
-            let event = Event::decode(&frame, &lengths);
+            let event = AnyEvent::decode(&frame, &lengths);
             let event = event.unwrap_or_else(|error| panic!("{name} at {offset}: {error}"));
             assert_eq!(event.encode(&lengths).unwrap(), frame.body(), "{name} at {offset}: {event:?}");
             *versions.entry(version.clone()).or_default() += 1;

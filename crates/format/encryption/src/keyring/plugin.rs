@@ -79,7 +79,7 @@ fn parse_key(cursor: &mut Cursor<'_>, keyring: &mut Keyring) -> Result<(), Binlo
 
 #[cfg(test)]
 mod tests {
-    use binlogz_binlog::put::Put;
+    use binlogz_binlog::put::PutFields;
     use binlogz_testkit::mutate;
 
     use super::*;

@@ -9,7 +9,7 @@ use binlogz_relay::{BringBack, ClosedLogs, EndedLogs, StopAt};
 use clap::Args;
 use tempfile::TempDir;
 
-use crate::failure::{Failure, Result, complain, warn};
+use crate::failure::{CommandFailure, Result, complain, warn};
 use crate::interrupt;
 use crate::keyring::KeyringArg;
 use crate::log;
@@ -34,7 +34,7 @@ pub(super) struct StopArgs {
 impl StopArgs {
     pub(super) fn stop(&self) -> Result<StopAt> {
         let gtid = |name: &str, text: &str| -> Result<Gtid> {
-            let expected = |error| Failure::of(&name, format_args!("{text:?}: {error}"));
+            let expected = |error| CommandFailure::of(&name, format_args!("{text:?}: {error}"));
             text.parse().map_err(expected)
         };
         Ok(match (&self.until_gtid, &self.stop_before_gtid, &self.until_datetime) {
@@ -42,8 +42,9 @@ impl StopArgs {
             (_, Some(text), _) => StopAt::Before(gtid("--stop-before-gtid", text)?),
             (.., Some(text)) => {
                 let time = time::parse(text);
-                let time = time
-                    .map_err(|error| Failure::of(&"--until-datetime", format_args!("{text:?}: {error}")))?;
+                let time = time.map_err(|error| {
+                    CommandFailure::of(&"--until-datetime", format_args!("{text:?}: {error}"))
+                })?;
                 StopAt::Time(u64::try_from(time).unwrap_or(0))
             }
             (None, None, None) => StopAt::End,
@@ -72,8 +73,8 @@ impl DiskArgs {
     pub(super) fn folder(&self) -> Result<TempDir> {
         let parent = self.work_dir.clone().unwrap_or_else(std::env::temp_dir);
         let folder = tempfile::Builder::new().prefix("binlogz-served-").tempdir_in(&parent);
-        let folder =
-            folder.map_err(|error| Failure::of(&parent.display(), format_args!("make a folder: {error}")))?;
+        let folder = folder
+            .map_err(|error| CommandFailure::of(&parent.display(), format_args!("make a folder: {error}")))?;
         let path = folder.path().to_owned();
         interrupt::before_the_end(move || {
             log::end();
@@ -104,7 +105,7 @@ pub(super) fn open(
 /// Looks whether files and folders that are named are there, before anything is asked of a server.
 pub(super) fn are_there(paths: &[PathBuf]) -> Result<()> {
     for path in paths.iter().filter(|path| binlogz_archive::storage::in_object_storage(path).is_none()) {
-        std::fs::metadata(path).map_err(|error| Failure::of(&path.display(), error))?;
+        std::fs::metadata(path).map_err(|error| CommandFailure::of(&path.display(), error))?;
     }
     Ok(())
 }
@@ -119,7 +120,10 @@ fn find(paths: &[PathBuf], keyring: &KeyringArg) -> Result<ClosedLogs> {
         Some(path) => ClosedLogs::of_archive(path),
         None => match paths.iter().find(|path| is_archive(path)) {
             Some(path) => {
-                return Err(Failure::of(&path.display(), "is an archive, expected it alone, or files"));
+                return Err(CommandFailure::of(
+                    &path.display(),
+                    "is an archive, expected it alone, or files",
+                ));
             }
             None => ClosedLogs::of_files(paths, keyring.open()?.map(Arc::new)),
         },
@@ -158,6 +162,6 @@ pub(super) fn reach(ended: &EndedLogs) -> String {
     }
 }
 
-pub(super) fn line(error: binlogz_relay::Error) -> Failure {
-    Failure::Line(error.to_string())
+pub(super) fn line(error: binlogz_relay::Error) -> CommandFailure {
+    CommandFailure::Line(error.to_string())
 }

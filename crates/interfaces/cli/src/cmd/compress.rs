@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 
 use super::rewrite::RewriteArgs;
 use crate::Exit;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 use crate::report::Verb;
 
 /// Compress the transactions of binary logs
@@ -63,7 +63,7 @@ impl Compress {
             Server::Mysql8033 => (Library::Helper("1.5.0"), Recipe::UnsizedFlushed),
         };
         if server == Server::Mysql8033 && level != CompressionLevel::DEFAULT {
-            return Err(Failure::Line(format!(
+            return Err(CommandFailure::Line(format!(
                 "--level is {level}, but mysql-8.0.33 always compresses at level 3"
             )));
         }

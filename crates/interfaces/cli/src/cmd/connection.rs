@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use clap::Args;
 
 use crate::Exit;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 use crate::help;
 use crate::server_args::ServerArgs;
 
@@ -16,12 +16,12 @@ use crate::server_args::ServerArgs;
 /// MYSQL_PWD, or -p, which asks for it.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
-pub(crate) struct Connection {
+pub(crate) struct ConnectionArgs {
     #[command(flatten)]
     options: ServerArgs,
 }
 
-impl Connection {
+impl ConnectionArgs {
     pub(super) fn run(self) -> Result<Exit> {
         // Only its help is of use, whatever was given with it.
         drop(self.options);
@@ -29,7 +29,7 @@ impl Connection {
         all.build();
         let text = all.find_subcommand_mut(help::TOPIC).map(|topic| topic.render_long_help().to_string());
         let written = io::stdout().write_all(text.unwrap_or_default().as_bytes());
-        written.map_err(|error| Failure::writing(&"standard output", &error))?;
+        written.map_err(|error| CommandFailure::writing(&"standard output", &error))?;
         Ok(Exit::Done)
     }
 }

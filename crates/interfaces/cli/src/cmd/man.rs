@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, CommandFactory};
 use clap_mangen::Man as Page;
 
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 use crate::output;
 use crate::{Cli, Exit};
 
@@ -41,11 +41,12 @@ impl Man {
         let mut command = &all;
         for name in &self.command {
             let found = command.find_subcommand(name);
-            command = found
-                .ok_or_else(|| Failure::of(name, format_args!("is no command of {}", command.get_name())))?;
+            command = found.ok_or_else(|| {
+                CommandFailure::of(name, format_args!("is no command of {}", command.get_name()))
+            })?;
         }
         let written = io::stdout().write_all(&roff(command));
-        written.map_err(|error| Failure::writing(&"standard output", &error))?;
+        written.map_err(|error| CommandFailure::writing(&"standard output", &error))?;
         Ok(Exit::Done)
     }
 }
@@ -53,7 +54,7 @@ impl Man {
 fn write_all(command: &clap::Command, folder: &Path, force: bool) -> Result<()> {
     let target = output::target(folder.join(Page::new(command.clone()).get_filename()), &[], force)?;
     let mut page = target.create()?;
-    page.write_all(&roff(command)).map_err(|error| Failure::writing(&target, &error))?;
+    page.write_all(&roff(command)).map_err(|error| CommandFailure::writing(&target, &error))?;
     page.finish()?;
     let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
     shown.into_iter().try_for_each(|command| write_all(command, folder, force))

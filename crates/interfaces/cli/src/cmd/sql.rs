@@ -11,7 +11,7 @@ use std::process::Command;
 
 use clap::Args;
 
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 
 /// Ask binary logs and archives in SQL
 ///
@@ -31,7 +31,7 @@ pub(crate) struct Sql {
 /// Its options: binlogz export --help.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
-pub(crate) struct Export {
+pub(crate) struct ExportCommand {
     /// What binlogz-sql export is given
     #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
@@ -43,7 +43,7 @@ const EXPORT: &str = "export";
 
 /// A command and its arguments.
 #[derive(Debug)]
-pub(crate) struct Request {
+pub(crate) struct SqlRequest {
     command: &'static str,
     arguments: Vec<OsString>,
 }
@@ -52,26 +52,26 @@ pub(crate) struct Request {
 const PROGRAM: &str = "binlogz-sql";
 
 /// The request, if a whole command line, program name included, asks for it: its options are the program's.
-pub(crate) fn asked_for(command_line: impl Iterator<Item = OsString>) -> Option<Request> {
+pub(crate) fn asked_for(command_line: impl Iterator<Item = OsString>) -> Option<SqlRequest> {
     let mut command_line = command_line.skip(1);
     let word = command_line.next()?;
     let command = [SQL, EXPORT].into_iter().find(|command| word == *command)?;
-    Some(Request { command, arguments: command_line.collect() })
+    Some(SqlRequest { command, arguments: command_line.collect() })
 }
 
-impl From<Sql> for Request {
+impl From<Sql> for SqlRequest {
     fn from(sql: Sql) -> Self {
-        Request { command: SQL, arguments: sql.arguments }
+        SqlRequest { command: SQL, arguments: sql.arguments }
     }
 }
 
-impl From<Export> for Request {
-    fn from(export: Export) -> Self {
-        Request { command: EXPORT, arguments: export.arguments }
+impl From<ExportCommand> for SqlRequest {
+    fn from(export: ExportCommand) -> Self {
+        SqlRequest { command: EXPORT, arguments: export.arguments }
     }
 }
 
-impl Request {
+impl SqlRequest {
     /// Becomes the program; returns only if that fails.
     pub(crate) fn run(self) -> Result<Infallible> {
         let beside = env::current_exe().ok().and_then(|path| Some(path.parent()?.join(PROGRAM)));
@@ -81,11 +81,11 @@ impl Request {
         let word = (self.command != SQL).then_some(self.command);
         let error = Command::new(&program).args(word).args(self.arguments).exec();
         Err(match error.kind() {
-            io::ErrorKind::NotFound => Failure::Line(format!(
+            io::ErrorKind::NotFound => CommandFailure::Line(format!(
                 "{} is done by {PROGRAM}, which is neither beside binlogz nor on PATH: install the package binlogz-sql, or cargo install --path crates/interfaces/sql-cli",
                 self.command
             )),
-            _ => Failure::of(&program.to_string_lossy(), error),
+            _ => CommandFailure::of(&program.to_string_lossy(), error),
         })
     }
 }

@@ -4,19 +4,19 @@ use std::num::NonZeroUsize;
 
 use binlogz_encryption::Keyring;
 use binlogz_figures::Section;
-use binlogz_flow::events::{self, Ran};
-use binlogz_report::stats::{By, Collector, FileStats, Stats as Figures};
+use binlogz_flow::events::{self, RunSummary};
+use binlogz_report::stats::{FileStats, Stats as Figures, StatsCollector, StatsGrouping};
 use clap::{Args, ValueEnum};
 
 use super::workers;
 use crate::Exit;
-use crate::failure::{Failure, Result, complain, name_unread, warn_cut};
+use crate::failure::{CommandFailure, Result, complain, name_unread, warn_cut};
 use crate::format::TableFormat;
 use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, resolve};
 use crate::mariadb;
 use crate::pager;
-use crate::progress::Progress;
+use crate::progress::WorkProgress;
 use crate::terminal::SizesArg;
 use crate::units;
 
@@ -27,7 +27,7 @@ use crate::units;
 /// transactions. Several files are counted together.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Stats {
+pub(crate) struct StatsCommand {
     /// Show only the figures by this
     #[arg(long, value_enum)]
     by: Option<ByArg>,
@@ -77,7 +77,7 @@ Exit code 1: changes in a log could not be read; each is named.";
 /// How many of the largest are shown.
 const TOP: u16 = 10;
 
-impl Stats {
+impl StatsCommand {
     pub(super) fn run(mut self) -> Result<Exit> {
         resolve(&mut self.files)?;
         let keyring = self.keyring.open()?;
@@ -86,12 +86,12 @@ impl Stats {
         let (mut exit, mut counted) = (Exit::Done, 0);
         for (log, number) in self.files.iter().zip(1..) {
             match self.count(log, (number, self.files.len()), keyring.as_ref(), top) {
-                Ok((file, Ran { read, unread })) => {
+                Ok((file, RunSummary { read, unread })) => {
                     exit = exit.max(name_unread(log, &unread, "its rows are not counted"));
                     figures.add(log.to_string(), read.bytes_read, file);
                     counted += 1;
                 }
-                Err(Failure::Line(line)) => {
+                Err(CommandFailure::Line(line)) => {
                     complain(&line);
                     exit = Exit::Trouble;
                 }
@@ -112,18 +112,18 @@ impl Stats {
         number: (usize, usize),
         keyring: Option<&Keyring>,
         top: usize,
-    ) -> Result<(FileStats, Ran)> {
+    ) -> Result<(FileStats, RunSummary)> {
         let size = log.size()?;
         let input = log.open(keyring)?;
         mariadb::warn_of(log);
-        let progress = Progress::of(log, size, number);
+        let progress = WorkProgress::of(log, size, number);
         let input = progress.watch(input);
         let mut file = FileStats::new(top);
         let (values, workers) = (self.values, workers(self.jobs));
         let ran = events::run(
             input,
             workers,
-            || Ok(Collector::new(top, values, workers)),
+            || Ok(StatsCollector::new(top, values, workers)),
             |collector, batch| Ok(collector.collect(batch)),
             |part| {
                 file.add(part);
@@ -131,7 +131,7 @@ impl Stats {
             },
             &mut |bytes| progress.at(bytes),
         );
-        let ran = ran.map_err(|error| Failure::reading(log, &error))?;
+        let ran = ran.map_err(|error| CommandFailure::reading(log, &error))?;
         if let Some(cut) = ran.read.cut {
             warn_cut(log, cut, "; they are left out");
         }
@@ -159,14 +159,14 @@ impl Stats {
     }
 }
 
-impl From<ByArg> for By {
+impl From<ByArg> for StatsGrouping {
     fn from(by: ByArg) -> Self {
         match by {
-            ByArg::File => By::File,
-            ByArg::Table => By::Table,
-            ByArg::Transaction => By::Transaction,
-            ByArg::Size => By::Size,
-            ByArg::Hour => By::Hour,
+            ByArg::File => StatsGrouping::File,
+            ByArg::Table => StatsGrouping::Table,
+            ByArg::Transaction => StatsGrouping::Transaction,
+            ByArg::Size => StatsGrouping::Size,
+            ByArg::Hour => StatsGrouping::Hour,
         }
     }
 }

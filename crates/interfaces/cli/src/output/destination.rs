@@ -7,8 +7,8 @@ use std::io::{self, IsTerminal};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::{Target, exists, live_index};
-use crate::failure::{Failure, Result};
+use super::{OutputTarget, exists, live_index};
+use crate::failure::{CommandFailure, Result};
 use crate::log_path::LogPath;
 
 /// The value of `--output`: a folder, a file, or `-`.
@@ -37,11 +37,11 @@ impl Destination {
     /// # Errors
     ///
     /// A problem with the command line as a whole; a problem with one target is in that target's place.
-    pub(crate) fn targets(&self, logs: &[LogPath], force: bool) -> Result<Vec<Result<Target>>> {
+    pub(crate) fn targets(&self, logs: &[LogPath], force: bool) -> Result<Vec<Result<OutputTarget>>> {
         let path = match self {
             Destination::Stdout if logs.len() > 1 => {
-                return Err(Failure::of(
-                    &Target::Stdout,
+                return Err(CommandFailure::of(
+                    &OutputTarget::Stdout,
                     format_args!("can't take {} logs, expected one; a folder takes many", logs.len()),
                 ));
             }
@@ -54,7 +54,7 @@ impl Destination {
     }
 
     /// Where one log goes that is made of all these.
-    pub(crate) fn target(&self, logs: &[LogPath], force: bool) -> Result<Target> {
+    pub(crate) fn target(&self, logs: &[LogPath], force: bool) -> Result<OutputTarget> {
         match self {
             Destination::Stdout => stdout_of_a_log(),
             Destination::Path(path) => {
@@ -65,11 +65,14 @@ impl Destination {
     }
 }
 
-fn stdout_of_a_log() -> Result<Target> {
+fn stdout_of_a_log() -> Result<OutputTarget> {
     if io::stdout().is_terminal() {
-        return Err(Failure::of(&Target::Stdout, "is a terminal; a binary log belongs into a file or pipe"));
+        return Err(CommandFailure::of(
+            &OutputTarget::Stdout,
+            "is a terminal; a binary log belongs into a file or pipe",
+        ));
     }
-    Ok(Target::Stdout)
+    Ok(OutputTarget::Stdout)
 }
 
 /// The logs keep their names in a folder.
@@ -81,11 +84,11 @@ fn in_folder(folder: &Path, logs: &[LogPath]) -> Result<Vec<PathBuf>> {
             LogPath::Stdin => None,
         };
         let Some(name) = name else {
-            return Err(Failure::of(log, "has no file name to keep; --output must be a file"));
+            return Err(CommandFailure::of(log, "has no file name to keep; --output must be a file"));
         };
         let path = folder.join(name);
         if paths.contains(&path) {
-            return Err(Failure::of(&path.display(), "two logs of this name would go there"));
+            return Err(CommandFailure::of(&path.display(), "two logs of this name would go there"));
         }
         paths.push(path);
     }
@@ -97,42 +100,44 @@ fn one_file(path: &Path, logs: &[LogPath]) -> Result<PathBuf> {
     let named_as_folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
     match path.try_exists() {
         Ok(false) if logs.len() > 1 || named_as_folder => {
-            Err(Failure::of(name, format_args!("there is no such folder; mkdir {name} makes it")))
+            Err(CommandFailure::of(name, format_args!("there is no such folder; mkdir {name} makes it")))
         }
         _ if logs.len() > 1 => {
-            Err(Failure::of(name, format_args!("is no folder, expected one for {} logs", logs.len())))
+            Err(CommandFailure::of(name, format_args!("is no folder, expected one for {} logs", logs.len())))
         }
         _ => Ok(path.to_path_buf()),
     }
 }
 
 /// Examines the file, device or pipe that is at `path` now.
-pub(crate) fn target(path: PathBuf, inputs: &[Metadata], force: bool) -> Result<Target> {
+pub(crate) fn target(path: PathBuf, inputs: &[Metadata], force: bool) -> Result<OutputTarget> {
     let name: &dyn Display = &path.display();
     let there = match fs::metadata(&path) {
         Ok(there) => Some(there),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(Failure::of(name, error)),
+        Err(error) => return Err(CommandFailure::of(name, error)),
     };
     match &there {
-        Some(there) if there.is_dir() => return Err(Failure::of(name, "is a folder, expected a file")),
-        Some(there) if !there.is_file() => return Ok(Target::Device(path)),
+        Some(there) if there.is_dir() => {
+            return Err(CommandFailure::of(name, "is a folder, expected a file"));
+        }
+        Some(there) if !there.is_file() => return Ok(OutputTarget::Device(path)),
         Some(there) if inputs.iter().any(|input| is_same_file(input, there)) => {
-            return Err(Failure::of(name, "is an input; a log is never written over"));
+            return Err(CommandFailure::of(name, "is an input; a log is never written over"));
         }
         _ => {}
     }
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
         let folder = folder.display();
-        return Err(Failure::of(
+        return Err(CommandFailure::of(
             name,
             format_args!("there is no folder {folder}; mkdir -p {folder} makes it"),
         ));
     }
-    let index = live_index::listing(&path).map_err(|error| Failure::of(name, error))?;
+    let index = live_index::listing(&path).map_err(|error| CommandFailure::of(name, error))?;
     if let Some(index) = index {
         let index = index.display();
-        return Err(Failure::of(
+        return Err(CommandFailure::of(
             name,
             format_args!("{index} lists it: a server's own log is never replaced, not even with --force"),
         ));
@@ -141,7 +146,7 @@ pub(crate) fn target(path: PathBuf, inputs: &[Metadata], force: bool) -> Result<
     if path.symlink_metadata().is_ok() && !force {
         return Err(exists(name));
     }
-    Ok(Target::File { path, replace: force })
+    Ok(OutputTarget::File { path, replace: force })
 }
 
 fn is_same_file(one: &Metadata, other: &Metadata) -> bool {

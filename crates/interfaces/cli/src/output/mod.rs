@@ -12,15 +12,15 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use binlogz_atomic_file::{AtomicFile, Existing};
+use binlogz_atomic_file::{AtomicFile, ExistingFile};
 
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 
 pub(crate) use destination::{Destination, target};
 
 /// A place to write to that passed all checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum OutputTarget {
     /// Standard output.
     Stdout,
     /// A device or FIFO: written as it is.
@@ -34,48 +34,50 @@ pub(crate) enum Target {
     },
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for OutputTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Target::Stdout => f.write_str("standard output"),
-            Target::Device(path) | Target::File { path, .. } => path.display().fmt(f),
+            OutputTarget::Stdout => f.write_str("standard output"),
+            OutputTarget::Device(path) | OutputTarget::File { path, .. } => path.display().fmt(f),
         }
     }
 }
 
-impl Target {
+impl OutputTarget {
     /// Begins to write a file that does not reveal a log's rows.
-    pub(crate) fn create(&self) -> Result<Output<'_>> {
+    pub(crate) fn create(&self) -> Result<OpenOutput<'_>> {
         self.create_with(REPORT_MODE, None)
     }
 
     /// Begins to write text printed from a log, which holds rows.
-    pub(crate) fn create_printed(&self) -> Result<Output<'_>> {
+    pub(crate) fn create_printed(&self) -> Result<OpenOutput<'_>> {
         self.create_with(PRINTED_MODE, None)
     }
 
     /// Begins to write a log. If it is made from a file, the output takes over that file's permissions and
     /// modification time; until it is complete, only users who may read the original can read it.
-    pub(crate) fn create_log(&self, made_from: Option<&Metadata>) -> Result<Output<'_>> {
+    pub(crate) fn create_log(&self, made_from: Option<&Metadata>) -> Result<OpenOutput<'_>> {
         let widest = made_from.map_or(LOG_MODE, |from| from.permissions().mode());
         self.create_with(LOG_MODE & (widest | OWNER), made_from)
     }
 
     /// Begins to write. `mode` is the mode of a new file, as chmod counts, before the user's umask. A file takes over
     /// permissions and modification time of the one it is made from, if there is one.
-    pub(crate) fn create_with(&self, mode: u32, made_from: Option<&Metadata>) -> Result<Output<'_>> {
-        let failure = |error: io::Error| Failure::writing(self, &error);
+    pub(crate) fn create_with(&self, mode: u32, made_from: Option<&Metadata>) -> Result<OpenOutput<'_>> {
+        let failure = |error: io::Error| CommandFailure::writing(self, &error);
         let inner = match self {
             // Not std's stdout: that looks for the ends of lines.
-            Target::Stdout => {
-                Inner::Direct(io::stdout().as_fd().try_clone_to_owned().map_err(failure)?.into())
+            OutputTarget::Stdout => {
+                OutputWay::Direct(io::stdout().as_fd().try_clone_to_owned().map_err(failure)?.into())
             }
-            Target::Device(path) => {
-                Inner::Direct(OpenOptions::new().write(true).open(path).map_err(failure)?)
+            OutputTarget::Device(path) => {
+                OutputWay::Direct(OpenOptions::new().write(true).open(path).map_err(failure)?)
             }
-            Target::File { path, .. } => Inner::Temporary(AtomicFile::begin(path, mode).map_err(failure)?),
+            OutputTarget::File { path, .. } => {
+                OutputWay::Temporary(AtomicFile::begin(path, mode).map_err(failure)?)
+            }
         };
-        Ok(Output { target: self, inner, made_from: made_from.cloned() })
+        Ok(OpenOutput { target: self, inner, made_from: made_from.cloned() })
     }
 }
 
@@ -93,55 +95,55 @@ pub(crate) fn create_printed(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).mode(PRINTED_MODE).open(path)
 }
 
-/// An output being written. Dropped before [`Output::finish`], it leaves no file.
+/// An output being written. Dropped before [`OpenOutput::finish`], it leaves no file.
 #[derive(Debug)]
-pub(crate) struct Output<'a> {
-    target: &'a Target,
-    inner: Inner,
+pub(crate) struct OpenOutput<'a> {
+    target: &'a OutputTarget,
+    inner: OutputWay,
     made_from: Option<Metadata>,
 }
 
 #[derive(Debug)]
-enum Inner {
+enum OutputWay {
     Direct(File),
     Temporary(AtomicFile),
 }
 
-impl Output<'_> {
+impl OpenOutput<'_> {
     /// Writes to the same place, for a caller that needs a writer of its own.
     pub(crate) fn writer(&self) -> io::Result<File> {
         match &self.inner {
-            Inner::Direct(file) => file.try_clone(),
-            Inner::Temporary(file) => file.file().try_clone(),
+            OutputWay::Direct(file) => file.try_clone(),
+            OutputWay::Temporary(file) => file.file().try_clone(),
         }
     }
 
     /// How many bytes were written, if the output is a file.
     pub(crate) fn size(&self) -> io::Result<u64> {
         match &self.inner {
-            Inner::Direct(file) => file.metadata().map(|file| file.len()),
-            Inner::Temporary(file) => file.file().metadata().map(|file| file.len()),
+            OutputWay::Direct(file) => file.metadata().map(|file| file.len()),
+            OutputWay::Temporary(file) => file.file().metadata().map(|file| file.len()),
         }
     }
 
     /// Removes everything beyond `size` bytes, if the output is a file.
     pub(crate) fn truncate(&mut self, size: u64) -> io::Result<()> {
-        let Inner::Temporary(file) = &mut self.inner else { return Ok(()) };
+        let OutputWay::Temporary(file) = &mut self.inner else { return Ok(()) };
         file.file().set_len(size)?;
         file.file().seek(SeekFrom::Start(size)).map(drop)
     }
 
     /// All is written: a file takes its place now.
     pub(crate) fn finish(self) -> Result<()> {
-        let Output { target, inner, made_from } = self;
-        let (Inner::Temporary(temporary), Target::File { replace, .. }) = (inner, target) else {
+        let OpenOutput { target, inner, made_from } = self;
+        let (OutputWay::Temporary(temporary), OutputTarget::File { replace, .. }) = (inner, target) else {
             return Ok(());
         };
-        let failure = |error: io::Error| Failure::writing(target, &error);
+        let failure = |error: io::Error| CommandFailure::writing(target, &error);
         if let Some(made_from) = made_from {
             take_over(temporary.file(), &made_from).map_err(failure)?;
         }
-        let existing = if *replace { Existing::Replace } else { Existing::Refuse };
+        let existing = if *replace { ExistingFile::Replace } else { ExistingFile::Refuse };
         temporary.finish(existing).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => exists(target),
             _ => failure(error),
@@ -156,15 +158,15 @@ fn take_over(file: &File, made_from: &Metadata) -> io::Result<()> {
 }
 
 /// The complaint about a file that must not be replaced.
-fn exists(target: &dyn fmt::Display) -> Failure {
-    Failure::of(target, "exists already; --force replaces it")
+fn exists(target: &dyn fmt::Display) -> CommandFailure {
+    CommandFailure::of(target, "exists already; --force replaces it")
 }
 
-impl Write for Output<'_> {
+impl Write for OpenOutput<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.inner {
-            Inner::Direct(file) => file.write(bytes),
-            Inner::Temporary(file) => file.write(bytes),
+            OutputWay::Direct(file) => file.write(bytes),
+            OutputWay::Temporary(file) => file.write(bytes),
         }
     }
 

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use crate::common::{Folder, Ran};
 use binlogz_binlog::event::CompressionType;
-use binlogz_testkit::builder::{LogBuilder, Payload, Release, inner_transaction};
+use binlogz_testkit::builder::{LogBuilder, PayloadBody, Release, inner_transaction};
 use binlogz_testkit::random::Random;
 use binlogz_testkit::{Result, Tool, require_tool};
 use serde_json::Value;
@@ -199,7 +199,7 @@ fn payloads_that_one_version_of_libzstd_alone_makes_are_archived_and_come_back()
         assert!(others.clone().all(|(_, other)| *other != made[number]), "{version} alone makes these");
         let mut log = LogBuilder::new(Release::MYSQL_9_7);
         for (content, frame) in contents.iter().zip(&made[number]) {
-            log.payload(&Payload::of(CompressionType::ZSTD, Some(content.len() as u64), frame.clone()));
+            log.payload(&PayloadBody::of(CompressionType::ZSTD, Some(content.len() as u64), frame.clone()));
         }
         let folder = Folder::new();
         folder.put("log.000001", log.bytes());

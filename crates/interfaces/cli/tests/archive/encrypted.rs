@@ -4,7 +4,7 @@ use std::fs;
 
 use binlogz_testkit::corpus;
 use binlogz_testkit::faults::FaultShim;
-use binlogz_testkit::texts::Texts;
+use binlogz_testkit::texts::RowTexts;
 
 use crate::common::{Folder, Ran};
 
@@ -71,7 +71,7 @@ fn every_command_reads_it_with_the_key_and_none_without() {
 #[test]
 fn what_was_secret_stays_so_unless_plaintext_is_asked_for() {
     let folder = folder();
-    let corpus::Encrypted { encrypted, keyring, plain } = corpus::encrypted();
+    let corpus::EncryptedSample { encrypted, keyring, plain } = corpus::encrypted();
     let name = encrypted.file_name().unwrap().to_str().unwrap();
     fs::copy(&encrypted, folder.path(name)).unwrap();
     let keyring = format!("--keyring={}", keyring.display());
@@ -127,7 +127,7 @@ fn no_text_of_a_row_is_in_any_file_that_a_command_writes() {
     // With payloads, which are expanded on the way.
     let packed = format!("compressed/{}", LOGS[1]);
     folder.put(&packed, crate::common::sample("compressed", LOGS[1]));
-    let texts = Texts::of(LOGS.map(|name| folder.read(name)).iter().map(Vec::as_slice));
+    let texts = RowTexts::of(LOGS.map(|name| folder.read(name)).iter().map(Vec::as_slice));
     assert!(texts.count() > 1000, "{}", texts.count());
     let objects = packed_without_key(&folder, [LOGS[0], &packed]);
     let texts = texts.and_bytes(objects.iter().map(Vec::as_slice));

@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::common::small_disk::SmallDisk;
 use crate::common::{Folder, Ran};
-use binlogz_testkit::builder::{LogBuilder, Payload, Release, inner_transaction};
+use binlogz_testkit::builder::{LogBuilder, PayloadBody, Release, inner_transaction};
 use binlogz_testkit::s3::{BUCKET, S3Server};
 
 #[track_caller]
@@ -67,7 +67,7 @@ fn creating_in_object_storage_where_the_disk_for_temporary_files_is_full() {
     let names = ["binlog.000003", "binlog.000004", "binlog.000005"];
     let mut logs = names.map(|name| folder.sample("plain", name)).to_vec();
     // A few hundred bytes that expand to more than there is room for.
-    let payload = Payload::zstd(&inner_transaction(&[&vec![0; 3 << 20]]));
+    let payload = PayloadBody::zstd(&inner_transaction(&[&vec![0; 3 << 20]]));
     logs.push(LogBuilder::new(Release::MYSQL_9_7).payload(&payload).take());
     folder.put("binlog.000006", &logs[3]);
     let archive = format!("s3://{BUCKET}/arc");

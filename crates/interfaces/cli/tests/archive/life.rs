@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use binlogz_testkit::mutate::seed;
 use binlogz_testkit::random::Random;
-use binlogz_testkit::s3::{BUCKET, Fault, FaultProxy, S3Server};
+use binlogz_testkit::s3::{BUCKET, FaultProxy, RequestFault, S3Server};
 use binlogz_testkit::setting;
 use serde_json::Value;
 
@@ -170,22 +170,22 @@ struct Faults {
 }
 
 impl Faults {
-    fn next(&self) -> Fault {
+    fn next(&self) -> RequestFault {
         let mut random = self.random.lock().unwrap();
         if random.below(self.one_in) > 0 {
-            return Fault::Pass;
+            return RequestFault::Pass;
         }
         self.count.fetch_add(1, Ordering::Relaxed);
         let code = |code: &str| format!("<Error><Code>{code}</Code><Message>again</Message></Error>");
         match random.below(8) {
-            0 => Fault::Answer(500, code("InternalError")),
-            1 => Fault::Answer(503, code("SlowDown")),
-            2 => Fault::CutUpload,
-            3 => Fault::CutAnswer,
-            4 => Fault::Reset,
-            5 => Fault::Stall(Duration::from_millis(1500)),
+            0 => RequestFault::Answer(500, code("InternalError")),
+            1 => RequestFault::Answer(503, code("SlowDown")),
+            2 => RequestFault::CutUpload,
+            3 => RequestFault::CutAnswer,
+            4 => RequestFault::Reset,
+            5 => RequestFault::Stall(Duration::from_millis(1500)),
             // The most hostile one: it was done.
-            _ => Fault::LoseAnswer,
+            _ => RequestFault::LoseAnswer,
         }
     }
 }

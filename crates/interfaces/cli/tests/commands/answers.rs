@@ -12,7 +12,7 @@ use binlogz_binlog::event::{PreviousGtidsEvent, QueryEvent, StatusVariables};
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::{EventType, HeaderFlags};
 use binlogz_testkit::builder::{LogBuilder, Release};
-use binlogz_testkit::{Installed, Server, Tool, corpus, require_tool, tool};
+use binlogz_testkit::{InstalledTool, SandboxServer, Tool, corpus, require_tool, tool};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -49,7 +49,7 @@ fn query(database: &str, statement: &str) -> Vec<u8> {
 
 /// Both programs print the same and end the same.
 #[track_caller]
-fn same_as_mysqlbinlog(mysql: &Installed, folder: &Folder, arguments: &[&str]) -> Ran {
+fn same_as_mysqlbinlog(mysql: &InstalledTool, folder: &Folder, arguments: &[&str]) -> Ran {
     let theirs = mysql.command("mysqlbinlog").arg("--no-defaults").args(arguments).output().unwrap();
     let ours = folder.mysqlbinlog(["--no-defaults"]).args(arguments).output().unwrap();
     let told = String::from_utf8_lossy(&ours.stderr).into_owned();
@@ -685,7 +685,7 @@ fn an_incident_that_was_changed_is_no_servers() {
 
 // Logs of a server.
 
-fn remote(mut command: Command, server: &Server, arguments: &[&str]) -> Ran {
+fn remote(mut command: Command, server: &SandboxServer, arguments: &[&str]) -> Ran {
     command.args(["--no-defaults", "--no-login-paths", "-R", "-h127.0.0.1", "-urepl"]);
     command
         .arg(format!("-P{}", server.port()))

@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::common::{Folder, sample};
 use binlogz_binlog::header::{EVENT_SIZE_OFFSET, HEADER_SIZE};
-use binlogz_testkit::builder::{self, LogBuilder, Payload, Release};
+use binlogz_testkit::builder::{self, LogBuilder, PayloadBody, Release};
 use binlogz_testkit::corpus;
 
 /// Every command that reads a log, with its log last.
@@ -106,7 +106,7 @@ fn lengths_that_lie() {
 }
 
 /// A log with one transaction, in this payload.
-fn log_with(payload: &Payload) -> Vec<u8> {
+fn log_with(payload: &PayloadBody) -> Vec<u8> {
     LogBuilder::new(Release::MYSQL_9_7).payload(payload).bytes().to_vec()
 }
 
@@ -114,17 +114,17 @@ fn log_with(payload: &Payload) -> Vec<u8> {
 fn damaged_payloads() {
     let folder = Folder::new();
     let events = builder::inner_transaction(&[b"value"]);
-    let honest = Payload::zstd(&events);
+    let honest = PayloadBody::zstd(&events);
     let mut cut_frame = honest.clone();
     cut_frame.payload.truncate(20);
     cut_frame.payload_size = Some(20);
     let mut cut_event = events.clone();
     cut_event.pop();
     let nested = builder::inner_event(binlogz_binlog::EventType::TRANSACTION_PAYLOAD, &honest.encode());
-    let unknown = Payload { compression_type: Some(7), ..honest.clone() };
-    let too_large = Payload { payload_size: Some(1 << 40), ..honest.clone() };
+    let unknown = PayloadBody { compression_type: Some(7), ..honest.clone() };
+    let too_large = PayloadBody { payload_size: Some(1 << 40), ..honest.clone() };
     let no_frame =
-        Payload { payload: b"no zstd frame at all".to_vec(), payload_size: Some(20), ..honest.clone() };
+        PayloadBody { payload: b"no zstd frame at all".to_vec(), payload_size: Some(20), ..honest.clone() };
     for (payload, line) in [
         (
             unknown,
@@ -141,22 +141,22 @@ fn damaged_payloads() {
             "bad at 204: TransactionPayload event: the payload is damaged: zstd: the payload ends inside a zstd frame",
         ),
         (
-            Payload::zstd(&cut_event),
+            PayloadBody::zstd(&cut_event),
             "bad at 204: TransactionPayload event: the payload is damaged: Xid event 127 bytes into it: the log ends \
              inside an event: 27 bytes expected, 26 are there",
         ),
         (
-            Payload::none(&cut_event),
+            PayloadBody::none(&cut_event),
             "bad at 206: TransactionPayload event: the payload is damaged: Xid event 127 bytes into it: the log ends \
              inside an event: 27 bytes expected, 26 are there",
         ),
         (
-            Payload::zstd(&nested),
+            PayloadBody::zstd(&nested),
             "bad at 206: TransactionPayload event: the payload is damaged: 0 bytes into it: transaction payload: event \
              inside is TransactionPayload, expected no nested payload",
         ),
         (
-            Payload::zstd(b""),
+            PayloadBody::zstd(b""),
             "bad at 204: TransactionPayload event: the payload is damaged: transaction payload: number of events is 0, \
              expected at least one",
         ),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::common::{Folder, Ran};
 use binlogz_testkit::cdc::CdcClient;
 use binlogz_testkit::tool::require;
-use binlogz_testkit::{MariadbSandbox, MysqlSandbox, Server, Tool};
+use binlogz_testkit::{MariadbSandbox, MysqlSandbox, SandboxServer, Tool};
 use serde_json::Value;
 
 /// The rights that doctor.md asks for, and fewer.
@@ -88,7 +88,7 @@ fn alone() -> Option<RwLockWriteGuard<'static, Fleet>> {
 }
 
 /// `USER@127.0.0.1:PORT`.
-fn at(user: &str, server: &Server) -> String {
+fn at(user: &str, server: &SandboxServer) -> String {
     format!("{user}@127.0.0.1:{}", server.port())
 }
 

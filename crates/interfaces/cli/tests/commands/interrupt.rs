@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use binlogz_testkit::faults::{Call, Fault, FaultShim, Rule};
+use binlogz_testkit::faults::{Call, CallFault, FaultRule, FaultShim};
 
 use crate::common::{Folder, Ran, sample};
 
@@ -68,14 +68,14 @@ fn a_file_has_its_name_only_once_it_is_synced() {
     folder.sample("plain", "binlog.000005");
     std::fs::create_dir(folder.path("out")).unwrap();
     let mut faults = shim.faults(&folder.path("faults"), 1).unwrap();
-    let in_out = |fault| [Rule::new(Call::Sync, fault).below(&folder.path("out"))];
+    let in_out = |fault| [FaultRule::new(Call::Sync, fault).below(&folder.path("out"))];
     let commands: [&[&str]; 3] = [
         &["compress", "--output", "out/small", "binlog.000005"],
         &["archive", "create", "--to", "out/arc", "binlog.000005"],
         &["advise", "--html", "out/page.html", "binlog.000005"],
     ];
     for command in commands {
-        faults.set(&in_out(Fault::Delay(Duration::from_secs(600)))).unwrap();
+        faults.set(&in_out(CallFault::Delay(Duration::from_secs(600)))).unwrap();
         let mut child = folder.binlogz(command).envs(faults.env()).stdout(Stdio::null()).spawn().unwrap();
         let start = Instant::now();
         while faults.matched().unwrap() == [0] {
@@ -91,7 +91,7 @@ fn a_file_has_its_name_only_once_it_is_synced() {
         assert_eq!(child.wait().unwrap().signal(), Some(2), "{command:?}");
         assert!(files_below(&folder.path("out")).is_empty(), "{command:?}");
 
-        faults.set(&in_out(Fault::Errno(EIO))).unwrap();
+        faults.set(&in_out(CallFault::Errno(EIO))).unwrap();
         let ran: Ran = folder.binlogz(command).envs(faults.env()).output().unwrap().into();
         assert!(ran.code == Some(2) && ran.stderr.contains("Input/output error"), "{command:?}: {ran:?}");
         assert!(files_below(&folder.path("out")).is_empty(), "{command:?}");

@@ -20,7 +20,7 @@ mod table;
 
 use std::time::Duration;
 
-use binlogz_testkit::{MysqlSandbox, Server, Tool};
+use binlogz_testkit::{MysqlSandbox, SandboxServer, Tool};
 
 use common::Folder;
 use common::relay::{Configuration, Relay, reserved_port};
@@ -45,7 +45,7 @@ impl Rows {
     const SINGLE: usize = 20;
     const TOGETHER: usize = 200;
 
-    fn write(source: &Server) {
+    fn write(source: &SandboxServer) {
         let one = "INSERT INTO compat.t (word, price, at) VALUES ('ßé😀', 1.5, '2026-11-22 01:02:03');";
         let many: Vec<_> = (0..Self::TOGETHER).map(|row| format!("('word {row}', {row}, NULL)")).collect();
         let many = format!("INSERT INTO compat.t (word, price, at) VALUES {};", many.join(", "));
@@ -65,7 +65,7 @@ fn source(tool: Tool) -> binlogz_testkit::Result<MysqlSandbox> {
 const RIGHTS: &str = "GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT, RELOAD, SHOW DATABASES ON *.* TO";
 
 /// The configuration of a relay of this source: an account for each form. `listen`: further keys of `[listen]`.
-fn configuration(folder: &Folder, source: &Server, listen: &str) -> Configuration {
+fn configuration(folder: &Folder, source: &SandboxServer, listen: &str) -> Configuration {
     let url = format!("mysql://repl@127.0.0.1:{}", source.port());
     let configuration = Configuration::of([url]).ports(reserved_port(), reserved_port());
     let configuration =

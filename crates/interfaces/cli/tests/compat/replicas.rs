@@ -3,7 +3,7 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use binlogz_testkit::{MariadbSandbox, Mysql56Sandbox, MysqlSandbox, Result, Server, Tool};
+use binlogz_testkit::{MariadbSandbox, Mysql56Sandbox, MysqlSandbox, Result, SandboxServer, Tool};
 
 use crate::common::relay::Relay;
 use crate::table::{Table, Verdict};
@@ -77,7 +77,7 @@ impl Replica {
         })
     }
 
-    fn server(&self) -> &Server {
+    fn server(&self) -> &SandboxServer {
         match self {
             Replica::Mysql(server) => server,
             Replica::Mysql56(server) => server,
@@ -85,7 +85,7 @@ impl Replica {
         }
     }
 
-    fn server_mut(&mut self) -> &mut Server {
+    fn server_mut(&mut self) -> &mut SandboxServer {
         match self {
             Replica::Mysql(server) => server,
             Replica::Mysql56(server) => server,
@@ -137,7 +137,7 @@ impl Replica {
     }
 
     /// Waits until it has all rows; if it does not get them, why.
-    fn wait_for_all(&self, source: &Server) -> Option<Verdict> {
+    fn wait_for_all(&self, source: &SandboxServer) -> Option<Verdict> {
         let expected = source.sql(HASH).unwrap();
         let until = Instant::now() + PATIENCE;
         let mut erring: Option<Instant> = None;
@@ -165,7 +165,12 @@ impl Replica {
     }
 
     /// How it fares from the beginning on, and after a restart of its own.
-    pub(crate) fn verdict(&mut self, source: &Server, followed: Followed, by_gtid: bool) -> Result<Verdict> {
+    pub(crate) fn verdict(
+        &mut self,
+        source: &SandboxServer,
+        followed: Followed,
+        by_gtid: bool,
+    ) -> Result<Verdict> {
         self.forget()?;
         self.follow(followed, by_gtid)?;
         if let Some(verdict) = self.wait_for_all(source) {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use binlogz_testkit::{MariadbSandbox, Mysql56Sandbox, Result, Server, Tool};
+use binlogz_testkit::{MariadbSandbox, Mysql56Sandbox, Result, SandboxServer, Tool};
 
 use crate::common::Folder;
 use crate::replicas::{Followed, Replica};
@@ -14,7 +14,7 @@ const FORMS: usize = crate::FORMS.len() - 1;
 
 /// The result of a replica that follows the server itself, and of one that follows a relay of it, in each form; if the
 /// relay does not follow the server, its message.
-fn verdicts(server: &Server) -> Result<Vec<Verdict>> {
+fn verdicts(server: &SandboxServer) -> Result<Vec<Verdict>> {
     let mut replica = Replica::start(Tool::Mysql)?;
     let itself = Followed {
         port: server.port(),
@@ -49,7 +49,7 @@ fn verdicts(server: &Server) -> Result<Vec<Verdict>> {
 }
 
 /// A server with rows.
-fn with_rows(server: &Server) -> Result<&Server> {
+fn with_rows(server: &SandboxServer) -> Result<&SandboxServer> {
     server.sql(&BEGINNING.replace("utf8mb4_0900_ai_ci", "utf8mb4_unicode_ci"))?;
     Ok(server)
 }

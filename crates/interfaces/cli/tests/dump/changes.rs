@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::{Folder, Ran};
-use binlogz_testkit::{MysqlSandbox, Server, Tool, corpus, require_tool};
+use binlogz_testkit::{MysqlSandbox, SandboxServer, Tool, corpus, require_tool};
 use serde_json::{Value, json};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
@@ -478,7 +478,7 @@ fn server() -> Result<MysqlSandbox, Box<dyn std::error::Error>> {
 }
 
 /// Follows it, from the beginning or by the offsets file.
-fn follow(folder: &Folder, server: &Server, arguments: &[&str]) -> Child {
+fn follow(folder: &Folder, server: &SandboxServer, arguments: &[&str]) -> Child {
     let mut command =
         command(folder, &["-R", "-h127.0.0.1", "-urepl", "--format=debezium", "--table=shop.t"]);
     command.arg(format!("-P{}", server.port())).args(arguments).env("MYSQL_PWD", "repl");

@@ -11,8 +11,8 @@ use std::thread;
 use crate::common::Folder;
 use binlogz_binlog::EventType;
 use binlogz_binlog::event::{QueryEvent, StatusVariables};
-use binlogz_testkit::builder::{LogBuilder, Positions, Release};
-use binlogz_testkit::{Installed, Tool, corpus, mutate, real, require_tool, tool};
+use binlogz_testkit::builder::{EndPositions, LogBuilder, Release};
+use binlogz_testkit::{InstalledTool, Tool, corpus, mutate, real, require_tool, tool};
 
 /// Sets of options; every option that matters for files is in one of them.
 const OPTION_SETS: &[&[&str]] = &[
@@ -104,12 +104,12 @@ struct Dumped {
 
 /// Both programs, and a folder for LOAD DATA that both name alike.
 struct Pair {
-    mysql: &'static Installed,
+    mysql: &'static InstalledTool,
     folder: Folder,
 }
 
 impl Pair {
-    fn new(mysql: &'static Installed) -> Self {
+    fn new(mysql: &'static InstalledTool) -> Self {
         Pair { mysql, folder: Folder::new() }
     }
 
@@ -187,7 +187,7 @@ fn first_line(theirs: &[u8], ours: &[u8]) -> Option<String> {
 }
 
 /// Compares on two threads; panics with the first few differences.
-fn compare_all(mysql: &'static Installed, cases: &[(Vec<&str>, Vec<&Path>)]) {
+fn compare_all(mysql: &'static InstalledTool, cases: &[(Vec<&str>, Vec<&Path>)]) {
     let next = AtomicUsize::new(0);
     let work = || {
         let pair = Pair::new(mysql);
@@ -437,7 +437,7 @@ fn logs_of_older_servers() {
     for release in [Release::MYSQL_5_6, Release::MYSQL_5_7, Release::MYSQL_8_0_19] {
         let mut log = LogBuilder::new(release);
         // Events that a source sent before its own do not end a log.
-        log.positions(Positions::Fixed(0)).format_description(release).positions(Positions::Own);
+        log.positions(EndPositions::Fixed(0)).format_description(release).positions(EndPositions::Own);
         log.transaction(&[b"one", b"two"]).event(EventType::QUERY, &with_mode);
         logs.push(folder.put(&format!("{}.old", release.version), log.bytes()));
         log.event(EventType::INCIDENT, &unknown_incident);

@@ -4,7 +4,7 @@
 use std::process::{Command, Output};
 
 use crate::common::Folder;
-use binlogz_testkit::{Installed, Tool, require_tool};
+use binlogz_testkit::{InstalledTool, Tool, require_tool};
 
 /// Command lines that end before any log is read: error messages, exit codes and, after `--help`, the value
 /// of each option have to be the same.
@@ -159,7 +159,7 @@ fn difference(ours: &Output, theirs: &Output) -> Option<(String, String)> {
     ours.into_iter().zip(theirs).find(|(ours, theirs)| ours != theirs)
 }
 
-fn theirs(mysql: &Installed) -> Command {
+fn theirs(mysql: &InstalledTool) -> Command {
     mysql.command("mysqlbinlog")
 }
 

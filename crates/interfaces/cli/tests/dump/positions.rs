@@ -8,17 +8,22 @@ use std::path::Path;
 
 use crate::common::{Folder, sample};
 use binlogz_testkit::builder::{LogBuilder, Release};
-use binlogz_testkit::{Installed, Tool, corpus, require_tool};
+use binlogz_testkit::{InstalledTool, Tool, corpus, require_tool};
 
 /// Both programs must print the same from `start` on, with the same exit code.
 #[track_caller]
-fn same_as_mysqlbinlog(mysql: &Installed, folder: &Folder, log: &Path, start: u64) -> String {
+fn same_as_mysqlbinlog(mysql: &InstalledTool, folder: &Folder, log: &Path, start: u64) -> String {
     same_between(mysql, folder, log, (start, None))
 }
 
 /// Both programs must print the same from `start` to `stop`, with the same exit code.
 #[track_caller]
-fn same_between(mysql: &Installed, folder: &Folder, log: &Path, (start, stop): (u64, Option<u64>)) -> String {
+fn same_between(
+    mysql: &InstalledTool,
+    folder: &Folder,
+    log: &Path,
+    (start, stop): (u64, Option<u64>),
+) -> String {
     let start = format!("--start-position={start}");
     let stop = stop.map(|stop| format!("--stop-position={stop}"));
     let mut arguments = vec!["--no-defaults".as_ref(), "-v".as_ref(), start.as_ref(), log.as_os_str()];

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::{Folder, Ran, wait_for};
-use binlogz_testkit::{MariadbSandbox, MysqlSandbox, Server, Tool, mixed, require_tool};
+use binlogz_testkit::{MariadbSandbox, MysqlSandbox, SandboxServer, Tool, mixed, require_tool};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -31,14 +31,14 @@ fn server() -> Result<MysqlSandbox, Box<dyn std::error::Error>> {
 }
 
 /// Connects to the server in either program.
-fn with_server(mut command: Command, server: &Server, arguments: &[&str]) -> Command {
+fn with_server(mut command: Command, server: &SandboxServer, arguments: &[&str]) -> Command {
     command.args(["--no-defaults", "--no-login-paths", "-h127.0.0.1", "-urepl"]);
     command.arg(format!("-P{}", server.port())).args(arguments).env("MYSQL_PWD", "repl");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-fn ours(folder: &Folder, server: &Server, arguments: &[&str]) -> Command {
+fn ours(folder: &Folder, server: &SandboxServer, arguments: &[&str]) -> Command {
     with_server(folder.mysqlbinlog([""; 0]), server, arguments)
 }
 

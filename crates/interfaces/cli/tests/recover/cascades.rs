@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use binlogz_testkit::random::Random;
-use binlogz_testkit::{MariadbSandbox, Mysql56Sandbox, Result, Server, Tool, require_tool};
+use binlogz_testkit::{MariadbSandbox, Mysql56Sandbox, Result, SandboxServer, Tool, require_tool};
 
 use crate::common::{Folder, Ran};
 use crate::table_at::number;
@@ -50,7 +50,7 @@ fn changes(seed: u64, count: usize) -> String {
 }
 
 /// Every row of every table, as the client shows it.
-pub(crate) fn rows(server: &Server) -> Result<Vec<String>> {
+pub(crate) fn rows(server: &SandboxServer) -> Result<Vec<String>> {
     let mut rows = Vec::new();
     for table in ["parent", "child", "grandchild", "note", "node"] {
         let text = server.sql(&format!("SELECT '{table}', t.* FROM shop.{table} t"))?;
@@ -125,7 +125,7 @@ fn children_come_back_for_many_seeds_and_on_8_0() -> Result<()> {
     Ok(())
 }
 
-fn children_come_back(server: &Server, seed: u64) -> Result<()> {
+fn children_come_back(server: &SandboxServer, seed: u64) -> Result<()> {
     let folder = Folder::new();
     server.sql(FAMILY)?;
     let socket = server.socket().display().to_string();

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::common::Folder;
 use crate::common::relay::{Configuration, Relay, client, url};
-use binlogz_testkit::{Installed, MysqlSandbox, Tool, require_tool};
+use binlogz_testkit::{InstalledTool, MysqlSandbox, Tool, require_tool};
 
 const TABLE: &str = "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, body TEXT);";
 const ROW: &str = "INSERT INTO d.t (body) VALUES ('a row');";
@@ -18,7 +18,7 @@ fn configuration(source: &MysqlSandbox) -> Configuration {
     configuration.account("reader", "form = \"received\"")
 }
 
-fn admin(relay: &Relay, mysql: &Installed, statement: &str) {
+fn admin(relay: &Relay, mysql: &InstalledTool, statement: &str) {
     relay.sql(mysql, "boss", &["--ssl-mode=DISABLED", "--get-server-public-key"], statement).unwrap();
 }
 

@@ -146,7 +146,7 @@ fn size_of(folder: &Path) -> u64 {
 
 /// Makes files of 4 MB each; all but the last are archived and purged. Returns how many.
 fn archived_and_purged(
-    mysql: &binlogz_testkit::Installed,
+    mysql: &binlogz_testkit::InstalledTool,
     source: &MysqlSandbox,
     relay: &mut Relay,
 ) -> usize {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use binlogz_testkit::{Installed, MysqlSandbox, Tool, require_tool};
+use binlogz_testkit::{InstalledTool, MysqlSandbox, Tool, require_tool};
 
 use crate::common::relay::{client, name, sql};
 use crate::common::{Folder, Ran};
@@ -62,7 +62,7 @@ impl Serving {
     }
 
     /// A closed log as mysqlbinlog fetches it.
-    fn fetched(&self, mysql: &Installed, folder: &Folder, log: &str) -> Vec<u8> {
+    fn fetched(&self, mysql: &InstalledTool, folder: &Folder, log: &str) -> Vec<u8> {
         let mut command = client(mysql, "mysqlbinlog", self.port, "repl", "secret");
         let into = format!("--result-file={}/fetched-", folder.path("").display());
         command.args(["--read-from-remote-server", "--raw", &into, log]);
@@ -80,7 +80,7 @@ impl Drop for Serving {
 }
 
 /// Five closed logs: some compressed, one with many rows, and an open one.
-fn source(mysql: &'static Installed) -> MysqlSandbox {
+fn source(mysql: &'static InstalledTool) -> MysqlSandbox {
     let source = mysql.sandbox().start().unwrap();
     source.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, body TEXT)").unwrap();
     for round in 0..5 {

@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::common::Folder;
 use crate::common::relay::{Configuration, Relay, url};
-use binlogz_testkit::{Installed, MariadbSandbox, MysqlSandbox, Tool, require_tool};
+use binlogz_testkit::{InstalledTool, MariadbSandbox, MysqlSandbox, Tool, require_tool};
 
 const PLAIN: [&str; 1] = ["--ssl-mode=DISABLED"];
 
@@ -18,19 +18,19 @@ fn inserts(count: usize, tag: &str) -> String {
     (0..count).map(insert).collect()
 }
 
-fn lines(relay: &Relay, mysql: &Installed, statement: &str) -> Vec<Vec<String>> {
+fn lines(relay: &Relay, mysql: &InstalledTool, statement: &str) -> Vec<Vec<String>> {
     let answer = relay.sql(mysql, "boss", &PLAIN, statement).unwrap();
     answer.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect()
 }
 
 /// Names and sizes.
-fn logs(relay: &Relay, mysql: &Installed) -> Vec<(String, String)> {
+fn logs(relay: &Relay, mysql: &InstalledTool) -> Vec<(String, String)> {
     let rows = lines(relay, mysql, "SHOW BINARY LOGS");
     rows.into_iter().map(|row| (row[0].clone(), row[1].clone())).collect()
 }
 
 /// The files that `mysqlbinlog --raw` writes.
-fn fetch(relay: &Relay, mysql: &Installed, folder: &Folder, names: &[String]) -> Vec<Vec<u8>> {
+fn fetch(relay: &Relay, mysql: &InstalledTool, folder: &Folder, names: &[String]) -> Vec<Vec<u8>> {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let options = ["--ssl-mode=DISABLED", "--get-server-public-key"];
     let fetched = relay.fetch(mysql, "boss", &folder.path("fetched"), &options, &names).unwrap();
@@ -38,7 +38,7 @@ fn fetch(relay: &Relay, mysql: &Installed, folder: &Folder, names: &[String]) ->
 }
 
 /// A file stands on its own: checksums, positions, clock, and the next one's name.
-fn check_file(relay: &Relay, mysql: &Installed, folder: &Folder, name: &str, next: &str) {
+fn check_file(relay: &Relay, mysql: &InstalledTool, folder: &Folder, name: &str, next: &str) {
     let mut print = mysql.command("mysqlbinlog");
     print.args(["--no-defaults", "--verify-binlog-checksum", "--base64-output=decode-rows"]);
     let output = print.arg(folder.path("fetched").join(name)).output().unwrap();

@@ -94,7 +94,7 @@ struct Run {
 
 impl Run {
     /// Fifty transactions are here, and the relay and its source are down.
-    fn new(mysql: &'static binlogz_testkit::Installed, store: &str) -> Run {
+    fn new(mysql: &'static binlogz_testkit::InstalledTool, store: &str) -> Run {
         let folder = Folder::new();
         let mut source = mysql.sandbox().start().unwrap();
         let (ahead, empty) = (mysql.sandbox().start().unwrap(), mysql.sandbox().start().unwrap());

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::common::Folder;
 use crate::common::relay::{Configuration, Relay, url};
-use binlogz_testkit::faults::{Call, Fault, FaultShim, Rule};
+use binlogz_testkit::faults::{Call, CallFault, FaultRule, FaultShim};
 use binlogz_testkit::{MysqlSandbox, Tool, require_tool};
 
 const CLIENTS: usize = 60;
@@ -46,7 +46,7 @@ fn threads_that_can_not_be_had_stop_nothing_for_good_and_are_told_of() {
     assert_eq!(relay.metric("binlogz_relay_duty_up{duty=\"receive\"}"), 1.0);
 
     // Once: the next connection finds the limit reached, the one after that does not.
-    faults.set(&[Rule::new(Call::Thread, Fault::TRY_AGAIN).count(1)]).unwrap();
+    faults.set(&[FaultRule::new(Call::Thread, CallFault::TRY_AGAIN).count(1)]).unwrap();
     cut(&source);
     source.sql(insert).unwrap();
     relay.has_gtids_of(&source);
@@ -54,7 +54,7 @@ fn threads_that_can_not_be_had_stop_nothing_for_good_and_are_told_of() {
     relay.wait_for("health", |relay| (relay.get("/healthz").0 == 200).then_some(()));
 
     // For longer: nothing is received, and health says so.
-    faults.set(&[Rule::new(Call::Thread, Fault::TRY_AGAIN)]).unwrap();
+    faults.set(&[FaultRule::new(Call::Thread, CallFault::TRY_AGAIN)]).unwrap();
     let mut clients: Vec<_> = (0..CLIENTS).map(|_| knock(&relay)).collect();
     for client in &mut clients {
         let mut told = Vec::new();

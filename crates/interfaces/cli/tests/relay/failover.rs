@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::common::Folder;
 use crate::common::relay::{Configuration, Relay, name, url};
-use binlogz_testkit::{Installed, MysqlSandbox, Tool, require_tool};
+use binlogz_testkit::{InstalledTool, MysqlSandbox, Tool, require_tool};
 
 const BY_GTID: &str = "SOURCE_SSL=0, SOURCE_AUTO_POSITION=1";
 
@@ -72,7 +72,7 @@ struct FailedOver {
 
 impl FailedOver {
     fn new(
-        mysql: &'static Installed,
+        mysql: &'static InstalledTool,
         folder: &Folder,
         configure: impl FnOnce(Configuration) -> Configuration,
     ) -> FailedOver {

@@ -22,7 +22,7 @@ fn connect(port: u16, user: &str) -> Connection {
 }
 
 /// A source with accounts whose passwords are those of the relay's.
-fn source(mysql: &'static binlogz_testkit::Installed) -> MysqlSandbox {
+fn source(mysql: &'static binlogz_testkit::InstalledTool) -> MysqlSandbox {
     let source = mysql.sandbox().compression(3).start().unwrap();
     source
         .sql(

@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use binlogz_testkit::{Installed, MysqlSandbox, Tool, require_tool};
+use binlogz_testkit::{InstalledTool, MysqlSandbox, Tool, require_tool};
 
 use crate::common::Folder;
 use crate::common::relay::{Configuration, Relay, reserved_port, url};
@@ -15,7 +15,7 @@ const GROUP: &str = "6f2b1a00-0000-4000-8000-00000000b1f2";
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Servers of one group; the first one begins it and is its primary.
-fn group(mysql: &'static Installed) -> Vec<MysqlSandbox> {
+fn group(mysql: &'static InstalledTool) -> Vec<MysqlSandbox> {
     let ports: Vec<u16> = (0..3).map(|_| reserved_port()).collect();
     let seeds: Vec<String> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
     let start = |port: u16| {

@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::common::Folder;
 use crate::common::relay::{Configuration, Relay, is_kept, url};
-use binlogz_testkit::{Installed, MysqlSandbox, Tool, require_tool};
+use binlogz_testkit::{InstalledTool, MysqlSandbox, Tool, require_tool};
 
 const RESET: &str = "RESET BINARY LOGS AND GTIDS";
 
@@ -25,7 +25,7 @@ fn empty(replica: &MysqlSandbox) {
 }
 
 /// A file of the relay's as mysqlbinlog fetches it, or why it does not.
-fn fetch(mysql: &Installed, folder: &Folder, relay: &Relay, name: &str) -> Result<Vec<u8>, String> {
+fn fetch(mysql: &InstalledTool, folder: &Folder, relay: &Relay, name: &str) -> Result<Vec<u8>, String> {
     let fetched = relay.fetch(mysql, "reader", &folder.path("fetched"), &[], &[name])?;
     Ok(fs::read(&fetched[0]).unwrap())
 }

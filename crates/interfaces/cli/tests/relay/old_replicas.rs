@@ -5,13 +5,15 @@ use crate::common::Folder;
 use crate::common::relay::{Configuration, Relay, client, reserved_port, url};
 use crate::end_to_end::COMMON;
 use binlogz_testkit::workload::sysbench;
-use binlogz_testkit::{MariadbSandbox, Mysql56Sandbox, MysqlSandbox, Server, Tool, require_tool, setting};
+use binlogz_testkit::{
+    MariadbSandbox, Mysql56Sandbox, MysqlSandbox, SandboxServer, Tool, require_tool, setting,
+};
 
 const MORE: &str =
     "INSERT INTO shop.orders (customer, note) SELECT 'more', REPEAT(id, 50) FROM shop.orders LIMIT 3";
 
 /// Every row of a table as a line.
-fn rows(server: &Server) -> String {
+fn rows(server: &SandboxServer) -> String {
     server.sql("SELECT id, customer, SHA2(note, 256), paid FROM shop.orders ORDER BY id").unwrap()
 }
 
@@ -250,7 +252,7 @@ fn older_replicas_have_the_same_tables_after_a_workload_with_the_collations_of_8
     sysbench(&source, &[&["oltp_write_only"], &load[1..], &run].concat()).unwrap();
     source.sql("CREATE TABLE shop.done (id INT PRIMARY KEY)").unwrap();
 
-    let replicas: [(&str, &Server); 3] =
+    let replicas: [(&str, &SandboxServer); 3] =
         [("MySQL 5.6", &mysql_5_6), ("MariaDB 10.11", &mariadbs[0]), ("MariaDB 11.4", &mariadbs[1])];
     for (name, replica) in replicas {
         applies(&mut relay, name, replica, "shop.done");
@@ -274,7 +276,7 @@ fn older_replicas_have_the_same_tables_after_a_workload_with_the_collations_of_8
 }
 
 /// Each table of a schema, how many rows it has, and a hash over all of them, made by the server.
-fn row_hashes(server: &Server, schema: &str) -> Vec<String> {
+fn row_hashes(server: &SandboxServer, schema: &str) -> Vec<String> {
     let tables = server.sql(&format!(
         "SELECT TABLE_NAME, GROUP_CONCAT(CONCAT('IFNULL(`', COLUMN_NAME, '`, 0x00)') ORDER BY ORDINAL_POSITION) FROM \
          information_schema.COLUMNS WHERE TABLE_SCHEMA = '{schema}' GROUP BY TABLE_NAME ORDER BY TABLE_NAME"
@@ -289,7 +291,7 @@ fn row_hashes(server: &Server, schema: &str) -> Vec<String> {
 }
 
 /// Waits until a replica has this table.
-fn applies(relay: &mut Relay, name: &str, replica: &Server, table: &str) {
+fn applies(relay: &mut Relay, name: &str, replica: &SandboxServer, table: &str) {
     relay.wait_for(name, |_| {
         let status = replica.sql("SHOW SLAVE STATUS").unwrap();
         let stopped = status.split('\t').find(|cell| cell.contains("Error '"));
@@ -371,7 +373,7 @@ fn a_column_of_json_stops_a_replica_that_has_none() {
     follow(&mysql_5_6, &relay, "MASTER_AUTO_POSITION=1");
     let mariadbs = [Tool::Mariadb, Tool::Mariadb114].map(|version| mariadb_follows(version, &relay));
     // 5.6 says so itself; MariaDB would stop and say nothing.
-    let replicas: [(&Server, &str, &str); 3] = [
+    let replicas: [(&SandboxServer, &str, &str); 3] = [
         (&mysql_5_6, "Last_SQL_Error", "near 'JSON)'"),
         (&mariadbs[0], "Last_IO_Error", "a.j has a column of type JSON"),
         (&mariadbs[1], "Last_IO_Error", "a.j has a column of type JSON"),
@@ -410,7 +412,7 @@ fn what_an_xa_transaction_rolled_back_never_reaches_a_replica_that_would_keep_it
     relay.has_all_of(&source);
     let mariadb = mariadb_follows(Tool::Mariadb, &relay);
     let rows = "SELECT id FROM okdb.t ORDER BY id";
-    let old: [(&str, &Server); 2] = [("MariaDB", &mariadb), ("MySQL before 5.7", &mysql_5_6)];
+    let old: [(&str, &SandboxServer); 2] = [("MariaDB", &mariadb), ("MySQL before 5.7", &mysql_5_6)];
     for (kind, server) in old {
         relay.wait_for(&format!("a row in {kind}"), |_| {
             server.sql(rows).is_ok_and(|rows| rows == "6000\n").then_some(())
@@ -461,7 +463,7 @@ fn the_guide_for_old_replicas_followed_word_for_word_leaves_them_running() {
     mysql_5_6.sql(&here(&mysql_follows)).unwrap();
     source.sql(COLLATIONS).unwrap();
     let expected = source.sql(WORDS).unwrap();
-    let old: [(&str, &Server); 2] = [("MariaDB", &mariadb), ("MySQL 5.6", &mysql_5_6)];
+    let old: [(&str, &SandboxServer); 2] = [("MariaDB", &mariadb), ("MySQL 5.6", &mysql_5_6)];
     for (kind, server) in old {
         relay.wait_for(&format!("rows in {kind}"), |_| {
             server.sql(WORDS).is_ok_and(|rows| rows == expected).then_some(())

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use binlogz_testkit::{Mysql56Sandbox, Server, Tool, require_tool};
+use binlogz_testkit::{Mysql56Sandbox, SandboxServer, Tool, require_tool};
 
 use crate::common::Folder;
 use crate::common::relay::{Configuration, Relay};
@@ -57,14 +57,14 @@ const OF_DRIVERS: [&str; 16] = [
     "wait_timeout",
 ];
 
-fn followed(source: &Server, folder: &Folder) -> Relay {
+fn followed(source: &SandboxServer, folder: &Folder) -> Relay {
     Configuration::of([format!("mysql://repl@127.0.0.1:{}", source.port())])
         .account("reader", "form = \"received\"")
         .start(folder)
 }
 
 /// A source's variables at the relay, in SHOW and SELECT.
-fn has_variables_of(source: &Server, relay: &mut Relay) {
+fn has_variables_of(source: &SandboxServer, relay: &mut Relay) {
     let mysql = Tool::Mysql.find().unwrap();
     let plain = &["--ssl-mode=disabled", "--get-server-public-key"];
     let known = "SHOW GLOBAL VARIABLES LIKE 'wait_timeout'";

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use binlogz_testkit::random::Random;
-use binlogz_testkit::{Installed, MysqlSandbox, Tool, mutate, require_tool};
+use binlogz_testkit::{InstalledTool, MysqlSandbox, Tool, mutate, require_tool};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::relay::{Running, name};
@@ -26,7 +26,7 @@ pub(crate) type Checksums = Vec<(String, String)>;
 
 /// A source with a dump taken in the middle of its workload, and the archive of its closed logs.
 pub(crate) struct Story {
-    mysql: &'static Installed,
+    mysql: &'static InstalledTool,
     source: MysqlSandbox,
     uuid: String,
     dump: PathBuf,
@@ -39,7 +39,7 @@ pub(crate) struct Story {
 }
 
 impl Story {
-    pub(crate) fn new(mysql: &'static Installed) -> Story {
+    pub(crate) fn new(mysql: &'static InstalledTool) -> Story {
         let folder = Folder::new();
         let source = mysql.sandbox().start().unwrap();
         let uuid = source.server_uuid().unwrap();
@@ -101,7 +101,7 @@ pub(crate) const TABLES: &str = "CREATE DATABASE shop; CREATE DATABASE other;
      CREATE TABLE shop.orders (id INT PRIMARY KEY, customer INT, note VARCHAR(200), KEY (customer));
      CREATE TABLE other.t (id INT PRIMARY KEY AUTO_INCREMENT, body TEXT)";
 
-pub(crate) fn dump_to(mysql: &Installed, source: &MysqlSandbox, file: &Path) {
+pub(crate) fn dump_to(mysql: &InstalledTool, source: &MysqlSandbox, file: &Path) {
     let dumped = mysql
         .command("mysqldump")
         .args(["--no-defaults", "--user=root", "--single-transaction", "--set-gtid-purged=ON", "--databases"])
@@ -114,7 +114,7 @@ pub(crate) fn dump_to(mysql: &Installed, source: &MysqlSandbox, file: &Path) {
 }
 
 /// A fresh server that holds a dump.
-pub(crate) fn restored(mysql: &'static Installed, dump: &Path) -> MysqlSandbox {
+pub(crate) fn restored(mysql: &'static InstalledTool, dump: &Path) -> MysqlSandbox {
     let server = mysql.sandbox().start().unwrap();
     // A fresh server's own transactions are no part of the backup.
     let reset = ["RESET BINARY LOGS AND GTIDS", "RESET MASTER"];

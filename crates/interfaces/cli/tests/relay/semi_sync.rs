@@ -6,10 +6,10 @@ use std::time::Duration;
 use crate::common::Folder;
 use crate::common::relay::{Configuration, Relay, url};
 use binlogz_binlog::gtid::GtidSet;
-use binlogz_testkit::{Installed, MysqlSandbox, Tool, require_tool};
+use binlogz_testkit::{InstalledTool, MysqlSandbox, Tool, require_tool};
 
 /// One that acknowledges, with the relay as its source.
-fn replica(mysql: &'static Installed, relay: &Relay, form: &str, tls: u8) -> MysqlSandbox {
+fn replica(mysql: &'static InstalledTool, relay: &Relay, form: &str, tls: u8) -> MysqlSandbox {
     let replica = mysql.sandbox().start().unwrap();
     replica
         .sql(

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::common::Folder;
 use crate::common::relay::{Configuration, Relay, url};
 use binlogz_binlog::EventType;
-use binlogz_source::wire::session::{DumpStart, Profile};
+use binlogz_source::wire::session::{ClientProfile, DumpStart};
 use binlogz_source::{ConnectOptions, DumpOptions, RemoteLog};
 use binlogz_testkit::memory::peak_memory;
 use binlogz_testkit::{MysqlSandbox, Tool, require_tool, setting};
@@ -110,7 +110,7 @@ fn replicas_in_step_share_and_stay_within_memory() {
                     position: 4,
                 };
                 let dump = DumpOptions {
-                    profile: Profile::Mysqlbinlog,
+                    profile: ClientProfile::Mysqlbinlog,
                     server_id: 1000 + number as u32,
                     start,
                     non_blocking: false,
@@ -158,7 +158,7 @@ fn is_left_alone_while_idle(relay: &mut Relay, options: &ConnectOptions) {
 
     let follow = |server_id: u32| {
         let start = DumpStart::Position { name: "binlog.000002".into(), position: 4 };
-        let profile = Profile::Mysqlbinlog;
+        let profile = ClientProfile::Mysqlbinlog;
         let dump = DumpOptions { profile, server_id, start, non_blocking: false, verify_checksums: false };
         let mut log = RemoteLog::open(options, dump).unwrap();
         // The dump begins with the first one that is asked for.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use binlogz_source::wire::result_set::{AnswerColumn, Row};
+use binlogz_source::wire::result_set::{AnswerColumn, ResultRow};
 use binlogz_source::{ConnectOptions, Connection, Password, PasswordOption};
 use binlogz_testkit::{Tool, require_tool};
 
@@ -107,7 +107,10 @@ fn connect(port: u16) -> Connection {
 }
 
 /// Names, kinds and values, or the server's error.
-fn ask(connection: &mut Connection, statement: &str) -> Result<(Vec<AnswerColumn>, Vec<Row>), (u16, String)> {
+fn ask(
+    connection: &mut Connection,
+    statement: &str,
+) -> Result<(Vec<AnswerColumn>, Vec<ResultRow>), (u16, String)> {
     match connection.query(statement) {
         Ok(rows) => Ok((connection.columns().to_vec(), rows)),
         Err(error) => {

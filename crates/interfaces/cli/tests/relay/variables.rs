@@ -7,11 +7,11 @@ use std::path::Path;
 use crate::common::Folder;
 use crate::common::relay::{Configuration, Relay, client, sql, url};
 use binlogz_payload::statistics::COLUMNS;
-use binlogz_testkit::{Installed, MysqlSandbox, Tool, require_tool};
+use binlogz_testkit::{InstalledTool, MysqlSandbox, Tool, require_tool};
 
 /// The server's answer to the same client; its account at the relay has the same password.
 fn at_source(
-    mysql: &Installed,
+    mysql: &InstalledTool,
     source: &MysqlSandbox,
     user: &str,
     statements: &str,

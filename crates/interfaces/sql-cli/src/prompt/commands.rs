@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use binlogz_query::engine::Output;
+use binlogz_query::engine::BatchOutput;
 use binlogz_query::{Error, Names};
 use clap::ValueEnum;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
@@ -22,7 +22,7 @@ Ctrl-C stops the statement that runs, or drops the one that is written.";
 
 /// A command.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Command {
+pub(super) enum PromptCommand {
     Tables,
     Columns(String, String),
     Format(Option<String>),
@@ -34,22 +34,22 @@ pub(super) enum Command {
 /// The words with which commands begin, for completion.
 pub(super) const WORDS: [&str; 5] = ["\\d", "\\format", "\\q", "\\timing", "\\?"];
 
-impl Command {
+impl PromptCommand {
     /// The command that a text is; `None`: it is SQL.
-    pub(super) fn of(text: &str) -> Option<Result<Command, Error>> {
+    pub(super) fn of(text: &str) -> Option<Result<PromptCommand, Error>> {
         let text = text.trim_end_matches(';').trim();
         let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         let rest = rest.trim();
         Some(Ok(match (word.to_ascii_lowercase().as_str(), rest.is_empty()) {
-            ("\\q" | "quit" | "exit", true) => Command::End,
-            ("\\?" | "\\h" | "help", true) => Command::Help,
-            ("\\timing", true) => Command::Timing,
-            ("\\format", true) => Command::Format(None),
-            ("\\format", false) => Command::Format(Some(rest.to_owned())),
-            ("\\d" | "\\dt", true) => Command::Tables,
+            ("\\q" | "quit" | "exit", true) => PromptCommand::End,
+            ("\\?" | "\\h" | "help", true) => PromptCommand::Help,
+            ("\\timing", true) => PromptCommand::Timing,
+            ("\\format", true) => PromptCommand::Format(None),
+            ("\\format", false) => PromptCommand::Format(Some(rest.to_owned())),
+            ("\\d" | "\\dt", true) => PromptCommand::Tables,
             ("\\d", false) => {
                 let (schema, table) = completion::parsed(rest);
-                Command::Columns(schema, table)
+                PromptCommand::Columns(schema, table)
             }
             _ if text.starts_with('\\') => {
                 return Some(Err(Error::Sql(format!("there is no command {word}: \\? lists them"))));
@@ -61,18 +61,18 @@ impl Command {
 
 impl Prompt<'_> {
     /// Executes a command; false: it asks for the end.
-    pub(super) fn obey(&mut self, command: Command) -> Result<bool, Error> {
+    pub(super) fn obey(&mut self, command: PromptCommand) -> Result<bool, Error> {
         let names = self.engine.names();
         let mut out = io::stdout();
         match command {
-            Command::End => return Ok(false),
-            Command::Help => writeln!(out, "{HELP}")?,
-            Command::Timing => {
+            PromptCommand::End => return Ok(false),
+            PromptCommand::Help => writeln!(out, "{HELP}")?,
+            PromptCommand::Timing => {
                 self.is_timing = !self.is_timing;
                 writeln!(out, "Timing is {}.", if self.is_timing { "on" } else { "off" })?;
             }
-            Command::Format(None) => writeln!(out, "Format: {}", name(FormatArg::from(self.format)))?,
-            Command::Format(Some(text)) => {
+            PromptCommand::Format(None) => writeln!(out, "Format: {}", name(FormatArg::from(self.format)))?,
+            PromptCommand::Format(Some(text)) => {
                 let format = FormatArg::from_str(&text, true).ok().filter(|format| {
                     // The others are no text.
                     !matches!(format, FormatArg::Arrow | FormatArg::Parquet)
@@ -82,14 +82,14 @@ impl Prompt<'_> {
                 self.format = format.into();
                 writeln!(out, "Format: {}", name(format))?;
             }
-            Command::Tables => {
+            PromptCommand::Tables => {
                 let progress = self.begin("looking for tables");
                 let tables = names.tables();
                 drop(progress);
                 let (schemas, tables) = tables?.into_iter().unzip();
                 self.show(["schema", "table"], [schemas, tables])?;
             }
-            Command::Columns(schema, table) => {
+            PromptCommand::Columns(schema, table) => {
                 let progress = self.begin("looking for columns");
                 let columns = names.columns(&schema, &table);
                 drop(progress);

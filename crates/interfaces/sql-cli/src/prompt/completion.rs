@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use binlogz_query::statements::is_whole;
-use binlogz_query::{Names, TableName};
+use binlogz_query::{Names, QualifiedName};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use rustyline::Context;
 use rustyline::completion::Completer;
@@ -16,7 +16,7 @@ use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 
-use super::commands::{Command, HERE, WORDS};
+use super::commands::{HERE, PromptCommand, WORDS};
 
 const KEYWORDS: &[&str] = &[
     "ALL",
@@ -81,15 +81,15 @@ const KEYWORDS: &[&str] = &[
 const COLUMNS_WAIT: Duration = Duration::from_millis(500);
 
 /// The answers to the line editor.
-pub(super) struct Helper {
+pub(super) struct PromptHelper {
     names: Names,
     /// Tables whose columns were asked for.
-    asked: Mutex<BTreeSet<TableName>>,
+    asked: Mutex<BTreeSet<QualifiedName>>,
 }
 
-impl Helper {
+impl PromptHelper {
     pub(super) fn new(names: Names) -> Self {
-        Helper { names, asked: Mutex::default() }
+        PromptHelper { names, asked: Mutex::default() }
     }
 
     /// Where the word before the cursor begins, and what it may become.
@@ -151,12 +151,12 @@ impl Helper {
         (begin, found)
     }
 
-    fn log_tables(&self) -> impl Iterator<Item = TableName> {
+    fn log_tables(&self) -> impl Iterator<Item = QualifiedName> {
         Names::LOG_TABLES.into_iter().map(|table| (HERE.to_owned(), table.to_owned()))
     }
 
     /// The columns of a table, if they are there soon.
-    fn columns(&self, table: &TableName) -> Option<SchemaRef> {
+    fn columns(&self, table: &QualifiedName) -> Option<SchemaRef> {
         let (schema, name) = table.clone();
         if let Some(known) = self.names.known_columns(&schema, &name) {
             return Some(known);
@@ -178,7 +178,7 @@ fn fits(name: &str, typed: &str) -> bool {
 }
 
 /// Whether a statement names a table.
-fn is_named(statement: &str, table: &TableName) -> bool {
+fn is_named(statement: &str, table: &QualifiedName) -> bool {
     let (schema, name) = table;
     let plain = statement.replace('"', "").to_lowercase();
     match schema == HERE {
@@ -222,7 +222,7 @@ pub(super) fn quoted(name: &str) -> String {
 }
 
 /// A table as SQL has it.
-pub(super) fn written((schema, table): &TableName) -> String {
+pub(super) fn written((schema, table): &QualifiedName) -> String {
     match schema == HERE {
         true => quoted(table),
         false => format!("{}.{}", quoted(schema), quoted(table)),
@@ -230,7 +230,7 @@ pub(super) fn written((schema, table): &TableName) -> String {
 }
 
 /// The table that a text names: without quotes in lower case, as in SQL.
-pub(super) fn parsed(text: &str) -> TableName {
+pub(super) fn parsed(text: &str) -> QualifiedName {
     let mut parts = vec![String::new()];
     let mut is_in_quotes = false;
     for c in text.trim().chars() {
@@ -246,7 +246,7 @@ pub(super) fn parsed(text: &str) -> TableName {
     (parts.pop().unwrap_or_else(|| HERE.to_owned()), table)
 }
 
-impl Completer for Helper {
+impl Completer for PromptHelper {
     type Candidate = String;
 
     fn complete(
@@ -259,18 +259,18 @@ impl Completer for Helper {
     }
 }
 
-impl Validator for Helper {
+impl Validator for PromptHelper {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let text = context.input().trim();
-        let is_over = text.is_empty() || Command::of(text).is_some() || is_whole(text);
+        let is_over = text.is_empty() || PromptCommand::of(text).is_some() || is_whole(text);
         Ok(if is_over { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
     }
 }
 
-impl Hinter for Helper {
+impl Hinter for PromptHelper {
     type Hint = String;
 }
 
-impl Highlighter for Helper {}
+impl Highlighter for PromptHelper {}
 
-impl rustyline::Helper for Helper {}
+impl rustyline::Helper for PromptHelper {}

@@ -17,17 +17,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use binlogz_figures::progress::TICK;
-use binlogz_query::print::{Format, Printer};
+use binlogz_query::print::{RowPrinter, RowsFormat};
 use binlogz_query::statements::statements;
-use binlogz_query::{Engine, Error, Meter, Names, Values};
+use binlogz_query::{Error, Names, ParameterValues, QueryEngine, ReadMeter};
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{CompletionType, Config, Editor};
 
-use crate::progress::{Progress, ProgressArgs};
+use crate::progress::{ProgressArgs, SqlProgress};
 use crate::{BUFFER_SIZE, complain, terminal};
-use commands::Command;
-use completion::Helper;
+use commands::PromptCommand;
+use completion::PromptHelper;
 
 const PROMPT: &str = "binlogz> ";
 /// How long the prompt waits for the names of user tables, which may need all logs to be read.
@@ -37,13 +37,13 @@ const GREETED_MAX: usize = 5;
 
 /// The state of a prompt.
 pub(crate) struct Prompt<'a> {
-    pub(crate) engine: &'a Engine,
-    pub(crate) values: Values,
-    pub(crate) format: Format,
+    pub(crate) engine: &'a QueryEngine,
+    pub(crate) values: ParameterValues,
+    pub(crate) format: RowsFormat,
     pub(crate) is_timing: bool,
     pub(crate) progress: &'a ProgressArgs,
     /// Counts the bytes that the engine has read.
-    pub(crate) meter: Arc<Meter>,
+    pub(crate) meter: Arc<ReadMeter>,
 }
 
 impl Prompt<'_> {
@@ -51,8 +51,8 @@ impl Prompt<'_> {
     pub(crate) fn run(&mut self) -> Result<(), Error> {
         let failed = |error: ReadlineError| Error::Log(format!("prompt: {error}"));
         let config = Config::builder().completion_type(CompletionType::List).auto_add_history(false).build();
-        let mut editor: Editor<Helper, FileHistory> = Editor::with_config(config).map_err(failed)?;
-        editor.set_helper(Some(Helper::new(self.engine.names().clone())));
+        let mut editor: Editor<PromptHelper, FileHistory> = Editor::with_config(config).map_err(failed)?;
+        editor.set_helper(Some(PromptHelper::new(self.engine.names().clone())));
         let history = history::file();
         if let Some(path) = &history {
             // There is none at first.
@@ -88,7 +88,7 @@ impl Prompt<'_> {
 
     /// Executes a line or a statement; false: it asks for the end.
     fn take(&mut self, text: &str) -> Result<bool, Error> {
-        if let Some(command) = Command::of(text) {
+        if let Some(command) = PromptCommand::of(text) {
             return self.obey(command?);
         }
         for statement in statements(text)? {
@@ -108,12 +108,12 @@ impl Prompt<'_> {
     }
 
     /// Progress of what may read logs.
-    fn begin(&self, name: &'static str) -> Progress {
+    fn begin(&self, name: &'static str) -> SqlProgress {
         self.progress.begin_again(name, Arc::clone(&self.meter), TICK)
     }
 
-    fn printer<W: Write + Send>(&self, out: W) -> Printer<BufWriter<W>> {
-        Printer::new(self.format, BufWriter::with_capacity(BUFFER_SIZE, out)).fit(terminal::width())
+    fn printer<W: Write + Send>(&self, out: W) -> RowPrinter<BufWriter<W>> {
+        RowPrinter::new(self.format, BufWriter::with_capacity(BUFFER_SIZE, out)).fit(terminal::width())
     }
 }
 

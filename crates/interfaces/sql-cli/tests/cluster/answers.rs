@@ -8,18 +8,18 @@ use std::process::Command;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, SystemTime};
 
-use binlogz_archive::create::{Created, Creator};
-use binlogz_archive::storage::{self, Storage};
+use binlogz_archive::create::{CreateOutcome, Creator};
+use binlogz_archive::storage::{self, ArchiveStorage};
 use binlogz_archive::{Level, input, merge};
 use binlogz_cluster::datafusion_proto::bytes::{
     logical_plan_from_bytes_with_extension_codec, logical_plan_to_bytes_with_extension_codec,
     physical_plan_from_bytes_with_extension_codec, physical_plan_to_bytes_with_extension_codec,
 };
 use binlogz_cluster::standalone::Standalone;
-use binlogz_cluster::{Client, LogicalCodec, PhysicalCodec, quoted};
+use binlogz_cluster::{ClusterClient, LogicalCodec, PhysicalCodec, quoted};
 use binlogz_query::engine::statements;
-use binlogz_query::print::{Format, Printer};
-use binlogz_query::{Engine, Error, Logs, Options, Site};
+use binlogz_query::print::{RowPrinter, RowsFormat};
+use binlogz_query::{Error, Logs, QueryEngine, QueryOptions, Site};
 use binlogz_testkit::builder::{LogBuilder, Release, transaction_events};
 use datafusion::physical_plan::{ExecutionPlan, displayable};
 use datafusion::prelude::SessionContext;
@@ -159,19 +159,19 @@ SELECT "Tables".table_name FROM information_schema.tables AS "Tables" WHERE "Tab
 "#;
 
 /// A client whose tasks read parts of the logs of an archive. It divides them now, and plans with that.
-fn divided(archive: &Path, temporary: &Path) -> Engine {
+fn divided(archive: &Path, temporary: &Path) -> QueryEngine {
     let client =
-        Client { scheduler: CLUSTER.standalone.scheduler(), partition_size: 1, shuffle_partitions: 2 };
+        ClusterClient { scheduler: CLUSTER.standalone.scheduler(), partition_size: 1, shuffle_partitions: 2 };
     let logs = Logs::new(vec![archive.to_owned()], None, |_| {}).unwrap();
     let logs = logs.with_schema(std::fs::read_to_string(schema()).unwrap()).unwrap();
-    let options = Options { memory: 1 << 30, jobs: 2, temporary: temporary.to_owned() };
+    let options = QueryOptions { memory: 1 << 30, jobs: 2, temporary: temporary.to_owned() };
     client.engine(logs, &options).unwrap()
 }
 
-fn answers(engine: &Engine, queries: &str) -> Result<String, Error> {
+fn answers(engine: &QueryEngine, queries: &str) -> Result<String, Error> {
     let mut out = Vec::new();
     for statement in statements(queries).unwrap() {
-        let mut printer = Printer::new(Format::Csv, &mut out);
+        let mut printer = RowPrinter::new(RowsFormat::Csv, &mut out);
         engine.run(statement, &mut printer)?;
         printer.finish()?;
     }
@@ -216,7 +216,7 @@ fn an_archive_that_was_packed_anew_since_the_plan_ends_the_query() {
     let expected = answers(&before, count).unwrap();
 
     let options =
-        merge::Options { level: Level::Fast, workers: 1, grace: Duration::ZERO, now: SystemTime::now() };
+        merge::MergeOptions { level: Level::Fast, workers: 1, grace: Duration::ZERO, now: SystemTime::now() };
     let merged = merge::merge(&storage::at(&archive).unwrap(), options, &mut |_| {}).unwrap();
     assert!(merged.before.len() > merged.after.len(), "{merged:?}");
     input::forget(&archive);
@@ -278,7 +278,7 @@ fn plans_come_back_equal_and_hold_no_secret() {
     let archive = folder.path().join("archive");
     let log = root().join("samples/plain/binlog.000002");
     let storage = storage::at(&archive).unwrap();
-    let mut told = |_: &Created| {};
+    let mut told = |_: &CreateOutcome| {};
     let mut creator = Creator::new(&storage, 1, &mut told).unwrap();
     creator.add("binlog.000002", Arc::new(File::open(&log).unwrap())).unwrap();
     creator.finish().unwrap();
@@ -286,10 +286,10 @@ fn plans_come_back_equal_and_hold_no_secret() {
     // Nothing is sent.
     let somebody = TcpListener::bind("127.0.0.1:0").unwrap();
     let scheduler = somebody.local_addr().unwrap().to_string();
-    let client = Client { scheduler, partition_size: 1, shuffle_partitions: 2 };
+    let client = ClusterClient { scheduler, partition_size: 1, shuffle_partitions: 2 };
     let logs = Logs::new(vec![archive.clone(), log], None, |_| {}).unwrap();
     let logs = logs.with_schema(std::fs::read_to_string(schema()).unwrap()).unwrap();
-    let options = Options { memory: 1 << 30, jobs: 2, temporary: folder.path().to_owned() };
+    let options = QueryOptions { memory: 1 << 30, jobs: 2, temporary: folder.path().to_owned() };
     let engine = client.engine(logs, &options).unwrap();
     let session = SessionContext::new();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

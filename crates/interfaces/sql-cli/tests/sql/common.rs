@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, LazyLock};
 
-use binlogz_archive::create::{Created, Creator};
-use binlogz_archive::storage::{self, Storage};
+use binlogz_archive::create::{CreateOutcome, Creator};
+use binlogz_archive::storage::{self, ArchiveStorage};
 use binlogz_flow::{Input, Rewrite, Rewriter};
 use binlogz_payload::CompressOptions;
 use tempfile::TempDir;
@@ -97,8 +97,8 @@ pub(crate) fn archive_of(logs: &[PathBuf], archive: &Path) {
 }
 
 /// Archives logs in small blocks, in a storage that may encrypt them.
-pub(crate) fn archive_in(storage: &dyn Storage, logs: &[PathBuf]) {
-    let mut told = |_: &Created| {};
+pub(crate) fn archive_in(storage: &dyn ArchiveStorage, logs: &[PathBuf]) {
+    let mut told = |_: &CreateOutcome| {};
     let mut creator = Creator::new(storage, 2, &mut told).unwrap();
     creator.block_size(BLOCK_SIZE);
     for path in logs {

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::thread;
 
-use binlogz_query::engine::{Output, STACK_SIZE, statements};
-use binlogz_query::{Engine, Error, Logs, Options};
+use binlogz_query::engine::{BatchOutput, STACK_SIZE, statements};
+use binlogz_query::{Error, Logs, QueryEngine, QueryOptions};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 
@@ -13,7 +13,7 @@ use crate::common::SHAPES;
 /// Takes rows, and forgets them.
 struct Nowhere;
 
-impl Output for Nowhere {
+impl BatchOutput for Nowhere {
     fn begin(&mut self, _: &SchemaRef) -> Result<(), Error> {
         Ok(())
     }
@@ -120,9 +120,9 @@ pub(crate) const OTHERS: &[Production] = &[
 fn run(all: Vec<(String, String)>, is_expected: fn(&Result<(), Error>) -> bool) -> Vec<String> {
     let test = move || {
         let temporary = tempfile::tempdir().unwrap();
-        let options = Options { memory: 1 << 28, jobs: 2, temporary: temporary.path().to_owned() };
+        let options = QueryOptions { memory: 1 << 28, jobs: 2, temporary: temporary.path().to_owned() };
         let logs = Logs::new(vec![SHAPES.plain[7].clone()], None, |_| {}).unwrap();
-        let engine = Engine::new(logs, &options).unwrap();
+        let engine = QueryEngine::new(logs, &options).unwrap();
         let mut others = Vec::new();
         for (name, text) in all {
             let parsed = statements(&text);

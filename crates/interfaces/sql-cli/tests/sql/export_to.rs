@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use binlogz_testkit::faults::FaultShim;
 use binlogz_testkit::s3::S3Server;
-use binlogz_testkit::texts::Texts;
+use binlogz_testkit::texts::RowTexts;
 use binlogz_testkit::{MysqlSandbox, Tool, corpus, require_tool};
 
 use crate::common::{Ran, SHAPES, schema, sql};
@@ -242,7 +242,7 @@ fn a_followed_server_is_exported_until_a_signal() {
 fn nothing_of_its_log_is_in(written: &Path, source: &MysqlSandbox) {
     let logs: Vec<_> = source.binlogs().unwrap().iter().map(|path| fs::read(path).unwrap()).collect();
     let logs = || logs.iter().map(Vec::as_slice);
-    let texts = Texts::of(logs()).and_bytes(logs());
+    let texts = RowTexts::of(logs()).and_bytes(logs());
     assert!(logs().all(|log| texts.are_in(log)));
     let mut sizes = Vec::new();
     for entry in fs::read_dir(written).unwrap() {

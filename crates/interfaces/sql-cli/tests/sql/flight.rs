@@ -13,8 +13,8 @@ use arrow_flight::sql::{ActionCancelQueryRequest, ActionCancelQueryResult, Any, 
 use arrow_flight::{
     Action, CancelFlightInfoRequest, CancelFlightInfoResult, CancelStatus, FlightInfo, Ticket,
 };
-use binlogz_flight::{Accounts, Server, StatementLimits, WorkerCommand};
-use binlogz_query::{Engine, Logs, Options, memory};
+use binlogz_flight::{FlightAccounts, FlightServer, StatementLimits, WorkerCommand};
+use binlogz_query::{Logs, QueryEngine, QueryOptions, memory};
 use datafusion::arrow::array::RecordBatch;
 use futures_util::StreamExt;
 use prost::Message;
@@ -58,7 +58,7 @@ struct Serving {
     address: SocketAddr,
     told: Arc<Mutex<Vec<String>>>,
     runtime: Option<Runtime>,
-    engine: Option<Engine>,
+    engine: Option<QueryEngine>,
     _end: oneshot::Sender<()>,
     _temporary: tempfile::TempDir,
 }
@@ -71,18 +71,19 @@ impl Serving {
 
     fn with(has_accounts: bool, idle: Duration, limits: &StatementLimits) -> Self {
         let temporary = tempfile::tempdir().unwrap();
-        let options = Options { memory: limits.memory, jobs: 2, temporary: temporary.path().to_owned() };
+        let options = QueryOptions { memory: limits.memory, jobs: 2, temporary: temporary.path().to_owned() };
         let logs = SHAPES.plain.iter().map(|path| path.clone().into_os_string());
         let worker = WorkerCommand {
             program: env!("CARGO_BIN_EXE_binlogz-sql").into(),
             arguments: ["serve", "--jobs", "2"].map(Into::into).into_iter().chain(logs).collect(),
             environment: vec![("BINLOGZ_SQL_WORKER".into(), temporary.path().into())],
         };
-        let engine = Engine::new(Logs::new(SHAPES.plain.clone(), None, |_| {}).unwrap(), &options).unwrap();
-        let mut accounts = Accounts::default();
+        let engine =
+            QueryEngine::new(Logs::new(SHAPES.plain.clone(), None, |_| {}).unwrap(), &options).unwrap();
+        let mut accounts = FlightAccounts::default();
         assert!(!has_accounts || accounts.add("reader", PASSWORD) && accounts.add("guest", PASSWORD));
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-        let server = Server { listen, tls: None, accounts, worker, limits: *limits, idle };
+        let server = FlightServer { listen, tls: None, accounts, worker, limits: *limits, idle };
         let told: Arc<Mutex<Vec<String>>> = Arc::default();
         let teller = Arc::clone(&told);
         let tell = Arc::new(move |line: &str| teller.lock().unwrap().push(line.to_owned()));

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use binlogz_archive::storage::{self, KeySource, Manner};
 use binlogz_testkit::faults::FaultShim;
-use binlogz_testkit::texts::Texts;
+use binlogz_testkit::texts::RowTexts;
 
 use crate::common::{KEY_FILE, Ran, SHAPES, archive_in, ask, sql};
 use crate::small_disk::SmallDisk;
@@ -201,7 +201,7 @@ fn no_text_of_a_row_is_in_any_temporary_file() {
         storage::with_key(&archive, Some(KeySource::File(key.clone())), &Manner::default()).unwrap();
     archive_in(&storage, &SHAPES.plain);
     let logs: Vec<_> = SHAPES.plain.iter().map(|path| fs::read(path).unwrap()).collect();
-    let texts = Texts::of(logs.iter().map(Vec::as_slice));
+    let texts = RowTexts::of(logs.iter().map(Vec::as_slice));
     let written = |input: &Path, piped: &[u8]| {
         let kept = tempfile::tempdir().unwrap();
         let statement = "SELECT max(n) AS n, max(length(row)) AS size FROM (SELECT row_number() OVER (ORDER BY row) AS n, row FROM \

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use binlogz_testkit::tool::Installed;
+use binlogz_testkit::tool::InstalledTool;
 use binlogz_testkit::{Tool, require_tool};
 
 use crate::common::{Ran, SHAPES, root, schema, sql};
@@ -37,7 +37,7 @@ impl Serving {
     #[track_caller]
     fn client(
         &self,
-        python: &Installed,
+        python: &InstalledTool,
         what: &str,
         login: [&str; 2],
         certificate: Option<PathBuf>,

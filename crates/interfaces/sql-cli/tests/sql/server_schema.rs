@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use binlogz_testkit::{Installed, MariadbSandbox, MysqlSandbox, Server, Tool, require_tool};
+use binlogz_testkit::{InstalledTool, MariadbSandbox, MysqlSandbox, SandboxServer, Tool, require_tool};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::common::{Ran, sql};
@@ -24,16 +24,16 @@ const TABLES: &str = "CREATE DATABASE `My Shop`; CREATE TABLE `My Shop`.`Order I
 const ITEMS: &str = "SELECT key, after.\"a`b\", after.double_id FROM \"My Shop\".\"Order Items\"";
 
 /// The program with a server as its schema, over that server's logs.
-fn ask(server: &Server, schema: &str, statement: &str) -> Ran {
+fn ask(server: &SandboxServer, schema: &str, statement: &str) -> Ran {
     let mut command = sql(["--format", "csv", "--schema", schema, statement]);
     command.args(server.binlogs().unwrap()).env("HOME", server.datadir()).output().unwrap().into()
 }
 
-fn by_socket(server: &Server) -> String {
+fn by_socket(server: &SandboxServer) -> String {
     format!("root@{}", server.socket().display())
 }
 
-fn mysql_with_tables(mysql: &'static Installed) -> MysqlSandbox {
+fn mysql_with_tables(mysql: &'static InstalledTool) -> MysqlSandbox {
     // The log has columns that the server hides.
     let server = mysql.sandbox().option("show-gipk-in-create-table-and-information-schema", "OFF").start();
     let server = server.unwrap();

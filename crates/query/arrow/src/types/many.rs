@@ -5,10 +5,10 @@ use arrow_array::builder::PrimitiveBuilder;
 use binlogz_binlog::Result;
 use binlogz_binlog::row::{Cell, CellContent, ColumnKind, Date, Decimal};
 
-use super::{Builder, Values, days, decoded};
+use super::{Builder, ValueColumn, days, decoded};
 
-impl Values {
-    /// Appends cells of one column, each as [`Values::push`] does.
+impl ValueColumn {
+    /// Appends cells of one column, each as [`ValueColumn::push`] does.
     ///
     /// # Errors
     ///

@@ -34,7 +34,7 @@ const DICTIONARY_PERCENT: usize = 98;
 
 /// How a column is encoded.
 #[derive(Debug, Clone)]
-pub(super) struct Choice {
+pub(super) struct EncodingChoice {
     pub(super) path: ColumnPath,
     pub(super) has_dictionary: bool,
     /// The encoding of values that don't go into a dictionary.
@@ -44,7 +44,7 @@ pub(super) struct Choice {
 /// Tries the encodings of all columns on rows of a file, `jobs` columns at once. It compresses at zstd's default level,
 /// whatever the file's level is: the level hardly changes which encoding is smallest, and the highest level takes a
 /// hundred times as long.
-pub(super) fn choose(batches: &[RecordBatch], jobs: usize) -> Vec<Choice> {
+pub(super) fn choose(batches: &[RecordBatch], jobs: usize) -> Vec<EncodingChoice> {
     let level = ZstdLevel::try_new(PARQUET_LEVEL).unwrap_or_default();
     let base = &WriterProperties::builder().set_compression(Compression::ZSTD(level)).build();
     let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
@@ -89,7 +89,7 @@ fn columns(batches: &[RecordBatch]) -> Vec<(Vec<String>, Vec<ArrayRef>)> {
 }
 
 /// The smallest of the encodings of a column.
-fn best(path: Vec<String>, columns: &[ArrayRef], base: &WriterProperties) -> Option<Choice> {
+fn best(path: Vec<String>, columns: &[ArrayRef], base: &WriterProperties) -> Option<EncodingChoice> {
     let encodings = encodings(columns.first()?.data_type());
     let (first, _) = encodings.split_first()?;
     let mut rows = ROWS_TRIED;
@@ -105,13 +105,17 @@ fn best(path: Vec<String>, columns: &[ArrayRef], base: &WriterProperties) -> Opt
     let tried = concat(&tried).ok()?;
     let path = ColumnPath::new(path);
     if tried.len() < ROWS_MIN {
-        return Some(Choice { path, has_dictionary: true, encoding: *first });
+        return Some(EncodingChoice { path, has_dictionary: true, encoding: *first });
     }
     let sizes =
         encodings.iter().filter_map(|&encoding| Some((size(&tried, Some(encoding), base)?, encoding)));
     let (size_apart, encoding) = sizes.min_by_key(|(size, _)| *size)?;
     let with_dictionary = size(&tried, None, base)?;
-    Some(Choice { path, has_dictionary: with_dictionary * 100 < size_apart * DICTIONARY_PERCENT, encoding })
+    Some(EncodingChoice {
+        path,
+        has_dictionary: with_dictionary * 100 < size_apart * DICTIONARY_PERCENT,
+        encoding,
+    })
 }
 
 /// The encodings that are tried, beside a dictionary.

@@ -16,20 +16,20 @@ use std::sync::Arc;
 use binlogz_archive::Scratch;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::{EventType, MAGIC};
-use binlogz_source::wire::session::{DumpStart, Profile};
+use binlogz_source::wire::session::{ClientProfile, DumpStart};
 use binlogz_source::{ConnectOptions, DumpOptions, RemoteLog};
 
-use super::{Exported, Exporter};
+use super::{ExportSummary, Exporter};
 use crate::error::{Error, Result};
-use crate::logs::{Logs, Received};
+use crate::logs::{Logs, ReceivedParts};
 
 /// Bytes received before they are exported: a server with months of logs is exported in parts.
 pub const RECEIVED_MAX: u64 = 512 << 20;
 
 /// A part of a server's log that was received.
 #[derive(Debug)]
-pub struct Part {
-    logs: Vec<Received>,
+pub struct ReceivedPart {
+    logs: Vec<ReceivedParts>,
     /// Whether the server may have more now.
     pub has_more: bool,
 }
@@ -62,7 +62,7 @@ struct Log {
     has_events: bool,
 }
 
-impl Part {
+impl ReceivedPart {
     /// Receives the transactions that are not among these, up to the end of the server's log, or until there are this many
     /// bytes and a transaction ends.
     ///
@@ -73,18 +73,18 @@ impl Part {
         connect: &ConnectOptions,
         exported: GtidSet,
         bytes_max: u64,
-    ) -> std::result::Result<Part, FollowError> {
+    ) -> std::result::Result<ReceivedPart, FollowError> {
         let start =
             DumpStart::GtidSet { gtid_set: exported, name: String::new(), position: MAGIC.len() as u64 };
         let dump = DumpOptions {
-            profile: Profile::Mysqlbinlog,
+            profile: ClientProfile::Mysqlbinlog,
             server_id: 0,
             start,
             non_blocking: true,
             verify_checksums: true,
         };
         let mut remote = RemoteLog::open(connect, dump).map_err(FollowError::Source)?;
-        let mut logs: Vec<Received> = Vec::new();
+        let mut logs: Vec<ReceivedParts> = Vec::new();
         let mut log: Option<Log> = None;
         let mut size = 0;
         let mut has_more = false;
@@ -118,7 +118,7 @@ impl Part {
             log.has_events |= kind != EventType::FORMAT_DESCRIPTION;
         }
         logs.extend(log.map(Log::finish).transpose()?.flatten());
-        Ok(Part { logs, has_more })
+        Ok(ReceivedPart { logs, has_more })
     }
 
     /// Whether the server had nothing new.
@@ -130,8 +130,8 @@ impl Part {
     ///
     /// # Errors
     ///
-    /// As [`super::Export::run`].
-    pub fn export(self, exporter: &mut Exporter<'_>, schema: Option<&str>) -> Result<Exported> {
+    /// As [`super::TableExport::run`].
+    pub fn export(self, exporter: &mut Exporter<'_>, schema: Option<&str>) -> Result<ExportSummary> {
         let logs = Logs::of_received(self.logs);
         let logs = match schema {
             Some(text) => logs.with_schema(text.to_owned()).map_err(|error| Error::Log(error.to_string()))?,
@@ -160,10 +160,10 @@ impl Log {
         Ok(())
     }
 
-    fn finish(self) -> Result<Option<Received>> {
+    fn finish(self) -> Result<Option<ReceivedParts>> {
         let Log { name, file, gaps, has_events, .. } = self;
         let file = file.into_inner().map_err(|error| full(error.into_error()))?;
-        Ok(has_events.then(|| Received { name, file: Arc::new(file), gaps }))
+        Ok(has_events.then(|| ReceivedParts { name, file: Arc::new(file), gaps }))
     }
 }
 

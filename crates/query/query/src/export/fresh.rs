@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::str::FromStr;
 
-use binlogz_archive::part::Run;
+use binlogz_archive::part::BlockRun;
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_flow::Error as FlowError;
 use binlogz_payload::Ineligible;
@@ -19,32 +19,32 @@ use datafusion::arrow::array::{
 use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::{ArrowPrimitiveType, SchemaRef, TimestampMicrosecondType, UInt64Type};
 
-use super::Exported;
-use super::held::Held;
-use super::manifest::Manifest;
+use super::ExportSummary;
+use super::held::HeldRows;
+use super::manifest::ExportManifest;
 use crate::error::{Error, Result};
 use crate::logs::Logs;
-use crate::tables::{EveryPart, EveryTable, Reader, Transactions};
+use crate::tables::{EveryPart, EveryTable, TableReader, TransactionsTable};
 
 /// New transactions.
 #[derive(Debug)]
-pub(super) struct Fresh {
+pub(super) struct FreshTransactions {
     /// The GTIDs of runs before: an archive's blocks that have no others are not read.
     before: GtidSet,
     gtids: GtidSet,
     logs: BTreeMap<String, u64>,
-    pub(super) counts: Exported,
+    pub(super) counts: ExportSummary,
 }
 
 /// A batch of new rows, in the order of the logs.
-pub(super) enum New {
+pub(super) enum FreshPart {
     Transactions(RecordBatch),
     /// Rows of a table, by its number.
     Rows(usize, RecordBatch),
 }
 
 /// Takes the new transactions and rows.
-pub(super) type Sink<'a> = &'a mut dyn FnMut(New) -> Result<()>;
+pub(super) type FreshSink<'a> = &'a mut dyn FnMut(FreshPart) -> Result<()>;
 
 /// Transactions of a log that follow one another.
 #[derive(Debug, Clone, Copy)]
@@ -58,20 +58,25 @@ struct Range {
 
 /// The columns of the data set of transactions.
 pub(super) fn schema() -> SchemaRef {
-    Transactions.schema()
+    TransactionsTable.schema()
 }
 
 /// The GTIDs of all runs up to one.
-pub(super) fn gtids(manifest: &Manifest) -> Result<GtidSet> {
+pub(super) fn gtids(manifest: &ExportManifest) -> Result<GtidSet> {
     GtidSet::from_str(&manifest.gtids)
         .map_err(|error| Error::Target(format!("manifest of run {}: {error}", manifest.run)))
 }
 
-impl Fresh {
+impl FreshTransactions {
     /// Nothing is found yet.
-    pub(super) fn after(manifest: &Manifest) -> Result<Self> {
+    pub(super) fn after(manifest: &ExportManifest) -> Result<Self> {
         let before = gtids(manifest)?;
-        Ok(Fresh { gtids: before.clone(), before, logs: manifest.logs.clone(), counts: Exported::default() })
+        Ok(FreshTransactions {
+            gtids: before.clone(),
+            before,
+            logs: manifest.logs.clone(),
+            counts: ExportSummary::default(),
+        })
     }
 
     /// The transactions that are exported after this run.
@@ -86,7 +91,7 @@ impl Fresh {
 
     /// Whether a part of an archived log may have new ones. It has whole transactions, or a part of a single one.
     /// Transactions without GTID may stand among those with one, while a server's gtid_mode changes.
-    pub(super) fn may_be_in(&self, run: &Run<'_>) -> bool {
+    pub(super) fn may_be_in(&self, run: &BlockRun<'_>) -> bool {
         run.gtids.is_empty() || run.may_lack_gtids() || !run.gtids.is_subset(&self.before)
     }
 
@@ -96,7 +101,7 @@ impl Fresh {
         logs: &Logs,
         every: &EveryTable,
         workers: usize,
-        sink: Sink<'_>,
+        sink: FreshSink<'_>,
     ) -> Result<()> {
         let _pass = logs.pass(|_| true);
         for index in 0..logs.len() {
@@ -116,14 +121,14 @@ impl Fresh {
         Ok(())
     }
 
-    fn part(&mut self, log: &mut Log<'_>, part: EveryPart, sink: Sink<'_>) -> Result<()> {
+    fn part(&mut self, log: &mut Log<'_>, part: EveryPart, sink: FreshSink<'_>) -> Result<()> {
         for batch in &part.transactions {
             if let Some(batch) = self.take(log, batch)? {
-                sink(New::Transactions(batch))?;
+                sink(FreshPart::Transactions(batch))?;
             }
         }
         let mut pass_on = |ranges: &[Range], table, batch| match of_rows(ranges, batch)? {
-            Some(batch) => sink(New::Rows(table, batch)),
+            Some(batch) => sink(FreshPart::Rows(table, batch)),
             None => Ok(()),
         };
         if part.open_from != log.open_from {
@@ -185,14 +190,14 @@ fn stop(trouble: &mut Option<Error>, error: Error) -> FlowError {
 }
 
 /// Where rows of a table stand.
-struct Places<'a> {
+struct RowPlaces<'a> {
     position: &'a UInt64Array,
     offset: &'a UInt64Array,
 }
 
-impl<'a> Places<'a> {
+impl<'a> RowPlaces<'a> {
     fn of(batch: &'a RecordBatch) -> Result<Self> {
-        Ok(Places { position: column(batch, "position")?, offset: column(batch, "offset")? })
+        Ok(RowPlaces { position: column(batch, "position")?, offset: column(batch, "offset")? })
     }
 
     /// Where the row's transaction begins. Without a GTID event only the event's own place is known.
@@ -207,7 +212,7 @@ impl<'a> Places<'a> {
 
 /// The rows of a table that are of new transactions; `None`: there are none.
 fn of_rows(ranges: &[Range], batch: RecordBatch) -> Result<Option<RecordBatch>> {
-    let places = Places::of(&batch)?;
+    let places = RowPlaces::of(&batch)?;
     let place = |row: usize| {
         let begin = places.begin(row);
         let number = ranges.partition_point(|range| range.first <= begin).checked_sub(1)?;
@@ -239,7 +244,7 @@ struct Log<'a> {
     is_open: bool,
     /// Where the transaction begins that goes on, and its rows until now.
     open_from: Option<u64>,
-    held: Held,
+    held: HeldRows,
 }
 
 impl Log<'_> {
@@ -259,7 +264,7 @@ impl Log<'_> {
     /// The rows of a batch, from its first one on, whose transactions have ended.
     fn ended(&self, batch: &RecordBatch) -> Result<usize> {
         let (Some(open_from), rows) = (self.open_from, batch.num_rows()) else { return Ok(batch.num_rows()) };
-        let places = Places::of(batch)?;
+        let places = RowPlaces::of(batch)?;
         // Rows are in order, and most batches have none of it.
         let goes_on = |row: usize| places.begin(row) >= open_from;
         if rows == 0 || !goes_on(rows - 1) {

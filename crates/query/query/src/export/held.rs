@@ -17,30 +17,30 @@ const MEMORY_MAX: usize = 32 << 20;
 
 /// Rows with the numbers of their tables, in the order in which they came.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HeldRows {
     batches: Vec<(usize, RecordBatch)>,
     /// Bytes that they take, and may take.
     bytes: usize,
     bytes_max: usize,
     /// The rows that came before these.
-    spilled: Option<Spilled>,
+    spilled: Option<SpilledBatches>,
 }
 
 /// Batches in a temporary file, each as an Arrow stream of its own.
 #[derive(Debug)]
-struct Spilled {
+struct SpilledBatches {
     file: Scratch,
     end: u64,
     batches: Vec<(usize, Range<u64>)>,
 }
 
-impl Default for Held {
+impl Default for HeldRows {
     fn default() -> Self {
-        Held { batches: Vec::new(), bytes: 0, bytes_max: MEMORY_MAX, spilled: None }
+        HeldRows { batches: Vec::new(), bytes: 0, bytes_max: MEMORY_MAX, spilled: None }
     }
 }
 
-impl Held {
+impl HeldRows {
     pub(super) fn add(&mut self, table: usize, batch: RecordBatch) -> Result<()> {
         self.bytes += batch.get_array_memory_size();
         self.batches.push((table, batch));
@@ -65,7 +65,7 @@ impl Held {
         self.bytes = 0;
         let spilled = match &mut self.spilled {
             Some(spilled) => spilled,
-            None => self.spilled.insert(Spilled {
+            None => self.spilled.insert(SpilledBatches {
                 file: Scratch::new().map_err(ArrowError::from).map_err(failed)?,
                 end: 0,
                 batches: Vec::new(),
@@ -77,7 +77,7 @@ impl Held {
     }
 }
 
-impl Spilled {
+impl SpilledBatches {
     fn add(&mut self, table: usize, batch: &RecordBatch) -> Result<()> {
         let write = || -> std::result::Result<u64, ArrowError> {
             let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema())?;
@@ -126,7 +126,7 @@ mod tests {
     fn rows_come_back_in_order_from_the_file_and_from_memory() {
         let texts: Vec<_> = (0..100).map(|number| format!("row {number}")).collect();
         let one = batch(&texts[0]).get_array_memory_size();
-        let mut held = Held { bytes_max: 7 * one, ..Held::default() };
+        let mut held = HeldRows { bytes_max: 7 * one, ..HeldRows::default() };
         for turn in 0..2 {
             for (number, text) in texts.iter().enumerate() {
                 held.add(number % 3, batch(text)).unwrap();

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::manifest::{Manifest, checked, sha256, with_checksum};
+use super::manifest::{ExportManifest, checked, sha256, with_checksum};
 use super::names::name_of;
 use crate::error::{Error, Result};
 
@@ -52,7 +52,7 @@ pub(super) struct RunHistory {
     /// The record that is there, and where.
     recorded: Option<LastRun>,
     recorded_at: String,
-    last: Option<Manifest>,
+    last: Option<ExportManifest>,
     /// The SHA-256 of the last manifest.
     hash: String,
     /// Database and table of each data set, by its folder.
@@ -67,7 +67,7 @@ impl RunHistory {
     }
 
     /// The next manifest; `run`: as its name tells. `place`: where it stands.
-    pub(super) fn add(&mut self, run: u64, bytes: &[u8], place: &str) -> Result<&Manifest> {
+    pub(super) fn add(&mut self, run: u64, bytes: &[u8], place: &str) -> Result<&ExportManifest> {
         let bad = |what: String| Err(Error::Target(format!("{place}: {what}")));
         let next = self.last.as_ref().map_or(1, |last| last.run.saturating_add(1));
         if run != next {
@@ -75,7 +75,7 @@ impl RunHistory {
                 "is run {run}, but the manifest of run {next} is gone; expected those of all runs"
             ));
         }
-        let manifest = Manifest::decode(bytes, place)?;
+        let manifest = ExportManifest::decode(bytes, place)?;
         if manifest.run != run {
             return bad(format!("is the manifest of run {}, expected that of run {run}", manifest.run));
         }
@@ -134,11 +134,11 @@ impl RunHistory {
         self.last.as_ref().map_or(0, |last| last.run)
     }
 
-    pub(super) fn last(&self) -> Option<&Manifest> {
+    pub(super) fn last(&self) -> Option<&ExportManifest> {
         self.last.as_ref()
     }
 
-    pub(super) fn into_last(self) -> Option<Manifest> {
+    pub(super) fn into_last(self) -> Option<ExportManifest> {
         self.last
     }
 
@@ -149,7 +149,7 @@ impl RunHistory {
 
     /// Whether the last run is of a version that wrote no checksums.
     pub(super) fn is_unchecked(&self) -> bool {
-        self.last.as_ref().is_some_and(Manifest::is_unchecked)
+        self.last.as_ref().is_some_and(ExportManifest::is_unchecked)
     }
 
     /// Files that were gone when that was last reported; `None`: there is no record of it.

@@ -59,7 +59,7 @@ impl fmt::Display for Partition {
 /// A run's manifest.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Manifest {
+pub(super) struct ExportManifest {
     pub(super) format: u32,
     /// The number of the run; runs are numbered from 1.
     pub(super) run: u64,
@@ -80,13 +80,13 @@ pub(super) struct Manifest {
     #[serde(default)]
     pub(super) data_sets: BTreeMap<String, [String; 2]>,
     /// The files of this run.
-    pub(super) files: Vec<Written>,
+    pub(super) files: Vec<WrittenFile>,
 }
 
 /// A file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Written {
+pub(super) struct WrittenFile {
     /// Path of the file in the folder.
     pub(super) path: DataPath,
     /// The file's name before it got there.
@@ -95,7 +95,7 @@ pub(super) struct Written {
     pub(super) bytes: u64,
 }
 
-impl Manifest {
+impl ExportManifest {
     /// A manifest as it is stored; `place`: where it will stand.
     pub(super) fn encode(&self, place: &str) -> Result<Vec<u8>> {
         with_checksum(self).map_err(|error| Error::Target(format!("{place}: {error}")))

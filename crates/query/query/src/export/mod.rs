@@ -33,7 +33,7 @@ mod writers;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use binlogz_archive::part::Run;
+use binlogz_archive::part::BlockRun;
 use binlogz_arrow::moment;
 use binlogz_binlog::gtid::GtidSet;
 use datafusion::arrow::datatypes::{DataType, FieldRef, Fields};
@@ -45,10 +45,10 @@ pub use crate::print::PARQUET_LEVEL as LEVEL_DEFAULT;
 use crate::tables::EveryTable;
 use crate::tables::user;
 
-use fresh::{Fresh, New};
+use fresh::{FreshPart, FreshTransactions};
 pub use manifest::Partition;
-use manifest::{FORMAT, Manifest};
-use target::{Target, TargetNews};
+use manifest::{ExportManifest, FORMAT};
+use target::{ExportTarget, TargetNews};
 use writers::Writers;
 
 /// The data set of transactions.
@@ -56,7 +56,7 @@ const TRANSACTIONS: &str = "_transactions";
 
 /// The tables to export, and where to.
 #[derive(Debug, Clone)]
-pub struct Export {
+pub struct TableExport {
     /// The folder of the data sets, or a place in object storage.
     pub to: PathBuf,
     /// How a data set is divided; `None`: as it is, or by day.
@@ -75,7 +75,7 @@ pub struct Export {
 
 /// The result of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Exported {
+pub struct ExportSummary {
     /// The number of the run; `None`: nothing was written.
     pub run: Option<u64>,
     /// Transactions.
@@ -96,17 +96,17 @@ pub struct Exported {
     pub is_taken_over: bool,
 }
 
-impl Export {
+impl TableExport {
     /// Exports what is new in the logs.
     ///
     /// # Errors
     ///
     /// Logs that can't be read, a folder that can't be written or holds something else. Then nothing was exported.
-    pub fn run(&self, logs: &Logs) -> Result<Exported> {
+    pub fn run(&self, logs: &Logs) -> Result<ExportSummary> {
         if self.is_dry {
-            let before = Target::last(&self.to)?.unwrap_or_default();
+            let before = ExportTarget::last(&self.to)?.unwrap_or_default();
             self.choice(&before)?;
-            let mut fresh = Fresh::after(&before)?;
+            let mut fresh = FreshTransactions::after(&before)?;
             fresh.find(logs, &fresh.tables(), self.jobs, &mut |_| Ok(()))?;
             return Ok(fresh.counts);
         }
@@ -119,7 +119,7 @@ impl Export {
     ///
     /// A target that can't be written or holds something else.
     pub fn begin(&self) -> Result<Exporter<'_>> {
-        let mut target = Target::open(&self.to)?;
+        let mut target = ExportTarget::open(&self.to)?;
         let before = target.recover()?.unwrap_or_default();
         let (partition, tables) = self.choice(&before)?;
         let news = target.news()?;
@@ -127,7 +127,7 @@ impl Export {
     }
 
     /// How the data sets are divided, and which tables there are: as before, which can't be changed.
-    fn choice(&self, before: &Manifest) -> Result<(Partition, Vec<(String, String)>)> {
+    fn choice(&self, before: &ExportManifest) -> Result<(Partition, Vec<(String, String)>)> {
         let refused = |option: &str, there: String| {
             let to = self.to.display();
             Err(Error::Target(format!(
@@ -165,12 +165,12 @@ type DataSet = (usize, (String, [String; 2]));
 /// Runs into one target.
 #[derive(Debug)]
 pub struct Exporter<'a> {
-    export: &'a Export,
-    target: Target,
+    export: &'a TableExport,
+    target: ExportTarget,
     /// Notes about the target, which the first run tells.
     news: TargetNews,
     /// The manifest of the last run.
-    before: Manifest,
+    before: ExportManifest,
     partition: Partition,
     tables: Vec<(String, String)>,
 }
@@ -194,8 +194,8 @@ impl Exporter<'_> {
     ///
     /// # Errors
     ///
-    /// As [`Export::run`].
-    pub fn run(&mut self, logs: &Logs) -> Result<Exported> {
+    /// As [`TableExport::run`].
+    pub fn run(&mut self, logs: &Logs) -> Result<ExportSummary> {
         if !self.export.plaintext
             && let Some(log) = logs.encrypted()?
         {
@@ -212,14 +212,14 @@ impl Exporter<'_> {
         let mut writers =
             Writers::new(staging.path(), self.target.file_prefix(run), self.partition, level, jobs);
 
-        let mut fresh = Fresh::after(&self.before)?;
+        let mut fresh = FreshTransactions::after(&self.before)?;
         let transactions = writers.add(TRANSACTIONS.to_owned(), &fresh::schema(), &[]);
         let (every, found) = self.every_table(logs, &fresh, &mut writers)?;
         let (sets, folders): (Vec<_>, Vec<_>) = found.into_iter().unzip();
         let mut rows = vec![0; sets.len()];
         fresh.find(logs, &every, jobs, &mut |new| match new {
-            New::Transactions(batch) => writers.write(transactions, &batch),
-            New::Rows(table, batch) => {
+            FreshPart::Transactions(batch) => writers.write(transactions, &batch),
+            FreshPart::Rows(table, batch) => {
                 let (Some(&set), Some(count)) = (sets.get(table), rows.get_mut(table)) else { return Ok(()) };
                 *count += batch.num_rows() as u64;
                 writers.write(set, &batch)
@@ -247,7 +247,7 @@ impl Exporter<'_> {
         let (gtids, logs) = fresh.exported();
         let tables = self.tables.iter().map(|(database, table)| [database.clone(), table.clone()]);
         let with_rows = folders.into_iter().zip(&rows).filter(|(_, rows)| **rows > 0);
-        let manifest = Manifest {
+        let manifest = ExportManifest {
             format: FORMAT,
             run,
             previous: self.target.previous(),
@@ -270,10 +270,10 @@ impl Exporter<'_> {
     fn every_table(
         &self,
         logs: &Logs,
-        fresh: &Fresh,
+        fresh: &FreshTransactions,
         writers: &mut Writers,
     ) -> Result<(EveryTable, Vec<DataSet>)> {
-        let may_be_in = |_: usize, run: Option<&Run<'_>>| {
+        let may_be_in = |_: usize, run: Option<&BlockRun<'_>>| {
             run.is_none_or(|run| fresh.may_be_in(run) && run.may_have_rows(&|_| true))
         };
         let has_table = |database: &str, table: &str| {

@@ -21,7 +21,7 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 
-use super::manifest::Written;
+use super::manifest::WrittenFile;
 use crate::error::{Error, Result};
 use crate::print::{ROW_GROUP_BYTES_MAX, ROW_GROUP_MAX};
 
@@ -31,12 +31,12 @@ pub(super) const MODE: u32 = 0o640;
 pub(super) const SHARED_MIN: usize = 256 << 10;
 
 /// A file that is open.
-pub(super) struct Output {
+pub(super) struct ExportFile {
     writer: SerializedFileWriter<File>,
     groups: ArrowRowGroupWriterFactory,
     group: Option<Group>,
     schema: SchemaRef,
-    file: Written,
+    file: WrittenFile,
     place: PathBuf,
 }
 
@@ -46,10 +46,10 @@ struct Group {
     rows: usize,
 }
 
-impl Output {
+impl ExportFile {
     pub(super) fn create(
         place: PathBuf,
-        file: Written,
+        file: WrittenFile,
         schema: &SchemaRef,
         properties: WriterProperties,
     ) -> Result<Self> {
@@ -60,7 +60,7 @@ impl Output {
         let writer = ArrowWriter::try_new_with_options(output, Arc::clone(schema), options)
             .and_then(ArrowWriter::into_serialized_writer);
         let (writer, groups) = writer.map_err(failed(&place))?;
-        Ok(Output { writer, groups, group: None, schema: Arc::clone(schema), file, place })
+        Ok(ExportFile { writer, groups, group: None, schema: Arc::clone(schema), file, place })
     }
 
     /// Bytes that its rows take which are not in the file yet.
@@ -126,9 +126,9 @@ impl Output {
     }
 
     /// Ends the file.
-    pub(super) fn close(mut self, jobs: usize) -> Result<Written> {
+    pub(super) fn close(mut self, jobs: usize) -> Result<WrittenFile> {
         self.end_group(jobs)?;
-        let Output { writer, mut file, place, .. } = self;
+        let ExportFile { writer, mut file, place, .. } = self;
         let output = writer.into_inner().map_err(failed(&place))?;
         let mut end = || -> std::io::Result<()> {
             output.sync_all()?;

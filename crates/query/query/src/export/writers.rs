@@ -13,11 +13,11 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
-use super::encodings::{self, Choice};
+use super::encodings::{self, EncodingChoice};
 use super::fresh::{column, value};
-use super::manifest::{Partition, Written};
+use super::manifest::{Partition, WrittenFile};
 use super::names::NameError;
-use super::output::{Output, SHARED_MIN, at_once};
+use super::output::{ExportFile, SHARED_MIN, at_once};
 use crate::error::{Error, Result};
 use crate::print::ROW_GROUP_MAX;
 
@@ -61,7 +61,7 @@ pub(super) struct Writers {
     files_open: usize,
     /// Counts writes: the file that was not written to for longest is closed first.
     clock: u64,
-    files: Vec<Written>,
+    files: Vec<WrittenFile>,
     /// Files begun.
     begun: u64,
 }
@@ -75,22 +75,22 @@ struct Set {
     keys: Vec<String>,
     /// Files begun of it.
     begun: u64,
-    tried: Mutex<Tried>,
+    tried: Mutex<TriedEncodings>,
 }
 
 /// The encodings of a data set's columns.
 #[derive(Default)]
-struct Tried {
+struct TriedEncodings {
     /// The rows that they were tried on.
     rows: usize,
-    choices: Arc<[Choice]>,
+    choices: Arc<[EncodingChoice]>,
 }
 
 /// Rows of a partition.
 #[derive(Default)]
 struct Open {
-    waiting: Waiting,
-    file: Option<Output>,
+    waiting: WaitingRows,
+    file: Option<ExportFile>,
     used: u64,
     /// Bytes of its rows that are not written yet.
     memory: usize,
@@ -98,19 +98,19 @@ struct Open {
 
 /// Rows that are not encoded yet.
 #[derive(Default)]
-struct Waiting {
+struct WaitingRows {
     /// Each has at least twice the rows of the next: many small ones would take more than what is in them.
     batches: Vec<RecordBatch>,
     bytes: usize,
 }
 
 /// A file that is to be ended: one that is open, or one that is still to be begun, at this place.
-enum Unended {
-    Begun(Box<Output>),
-    New((PathBuf, Written)),
+enum UnendedFile {
+    Begun(Box<ExportFile>),
+    New((PathBuf, WrittenFile)),
 }
 
-impl Waiting {
+impl WaitingRows {
     fn add(&mut self, mut batch: RecordBatch) -> Result<()> {
         while let Some(last) =
             self.batches.pop_if(|last| last.num_rows() < 2 * batch.num_rows().min(ROWS_JOINED))
@@ -220,7 +220,7 @@ impl Writers {
 
     fn count_memory(&mut self, key: &(usize, String)) {
         let Some(open) = self.open.get_mut(key) else { return };
-        let encoded = open.file.as_ref().map_or(0, Output::memory);
+        let encoded = open.file.as_ref().map_or(0, ExportFile::memory);
         let before = std::mem::replace(&mut open.memory, open.waiting.bytes + encoded);
         self.memory = self.memory - before + open.memory;
     }
@@ -234,7 +234,7 @@ impl Writers {
                 return Ok(());
             };
             let properties = set.properties(self.level, None, &open.waiting.batches, self.jobs);
-            open.file = Some(Output::create(place, file, &set.schema, properties)?);
+            open.file = Some(ExportFile::create(place, file, &set.schema, properties)?);
             self.files_open += 1;
         }
         match self.open.get_mut(key) {
@@ -257,7 +257,7 @@ impl Writers {
         Ok(())
     }
 
-    fn new_file(&mut self, key: &(usize, String)) -> Result<(PathBuf, Written)> {
+    fn new_file(&mut self, key: &(usize, String)) -> Result<(PathBuf, WrittenFile)> {
         let staged = format!("{:06}.parquet", self.begun);
         self.begun += 1;
         let path = match self.sets.get_mut(key.0) {
@@ -269,7 +269,7 @@ impl Writers {
         };
         // A name that no manifest may have is found before anything of it is written.
         let bad = |error: NameError| Error::Target(error.to_string());
-        let file = Written {
+        let file = WrittenFile {
             path: path.try_into().map_err(bad)?,
             staged: staged.try_into().map_err(bad)?,
             rows: 0,
@@ -279,36 +279,37 @@ impl Writers {
     }
 
     /// Ends all files and tells where they go.
-    pub(super) fn finish(mut self) -> Result<Vec<Written>> {
+    pub(super) fn finish(mut self) -> Result<Vec<WrittenFile>> {
         let mut left: Vec<_> = std::mem::take(&mut self.open).into_iter().collect();
         left.sort_by(|(one, _), (other, _)| one.cmp(other));
         let mut ends = Vec::new();
         for (key, open) in left {
             let file = match open.file {
-                Some(file) => Unended::Begun(Box::new(file)),
-                None => Unended::New(self.new_file(&key)?),
+                Some(file) => UnendedFile::Begun(Box::new(file)),
+                None => UnendedFile::New(self.new_file(&key)?),
             };
             ends.push((key.0, file, open.waiting));
         }
         let (sets, level, jobs) = (&self.sets, self.level, self.jobs);
-        let end = |(set, file, waiting): (usize, Unended, Waiting), jobs| -> Result<Option<Written>> {
-            let (rows, batches) = (waiting.rows(), waiting.batches);
-            let mut file = match (file, sets.get(set)) {
-                (Unended::Begun(file), _) => *file,
-                (Unended::New((place, file)), Some(set)) if rows > 0 => Output::create(
-                    place,
-                    file,
-                    &set.schema,
-                    set.properties(level, Some(rows), &batches, jobs),
-                )?,
-                _ => return Ok(None),
+        let end =
+            |(set, file, waiting): (usize, UnendedFile, WaitingRows), jobs| -> Result<Option<WrittenFile>> {
+                let (rows, batches) = (waiting.rows(), waiting.batches);
+                let mut file = match (file, sets.get(set)) {
+                    (UnendedFile::Begun(file), _) => *file,
+                    (UnendedFile::New((place, file)), Some(set)) if rows > 0 => ExportFile::create(
+                        place,
+                        file,
+                        &set.schema,
+                        set.properties(level, Some(rows), &batches, jobs),
+                    )?,
+                    _ => return Ok(None),
+                };
+                file.write(batches, jobs)?;
+                file.close(jobs).map(Some)
             };
-            file.write(batches, jobs)?;
-            file.close(jobs).map(Some)
-        };
         // Columns of a large file at once, and small files at once.
-        let is_large = |(_, file, waiting): &(usize, Unended, Waiting)| {
-            matches!(file, Unended::Begun(_)) || waiting.bytes >= SHARED_MIN
+        let is_large = |(_, file, waiting): &(usize, UnendedFile, WaitingRows)| {
+            matches!(file, UnendedFile::Begun(_)) || waiting.bytes >= SHARED_MIN
         };
         let (large, small): (Vec<_>, Vec<_>) = ends.into_iter().partition(is_large);
         let mut files = std::mem::take(&mut self.files);
@@ -365,11 +366,11 @@ impl Set {
     }
 
     /// The encodings of the columns. They are not tried again unless this file has more than twice as many rows as were tried.
-    fn choices(&self, first: &[RecordBatch], jobs: usize) -> Arc<[Choice]> {
+    fn choices(&self, first: &[RecordBatch], jobs: usize) -> Arc<[EncodingChoice]> {
         let rows = first.iter().map(RecordBatch::num_rows).sum::<usize>().min(encodings::ROWS_TRIED);
         let mut tried = self.tried.lock().unwrap_or_else(PoisonError::into_inner);
         if tried.rows * 2 < rows || tried.rows == 0 {
-            *tried = Tried { rows, choices: encodings::choose(first, jobs).into() };
+            *tried = TriedEncodings { rows, choices: encodings::choose(first, jobs).into() };
         }
         Arc::clone(&tried.choices)
     }

@@ -10,7 +10,7 @@ use datafusion::arrow::datatypes::{DataType, Field};
 
 /// The kind of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FieldKind {
     Text,
     Texts,
     Small,
@@ -18,14 +18,14 @@ pub(super) enum Kind {
     Moment,
 }
 
-impl Kind {
+impl FieldKind {
     pub(super) fn field(self, name: &str) -> Field {
         let data_type = match self {
-            Kind::Text => DataType::Utf8,
-            Kind::Texts => DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true))),
-            Kind::Small => DataType::UInt32,
-            Kind::Number => DataType::UInt64,
-            Kind::Moment => moment(),
+            FieldKind::Text => DataType::Utf8,
+            FieldKind::Texts => DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true))),
+            FieldKind::Small => DataType::UInt32,
+            FieldKind::Number => DataType::UInt64,
+            FieldKind::Moment => moment(),
         };
         Field::new(name, data_type, true)
     }
@@ -33,11 +33,13 @@ impl Kind {
     /// One without room: of thousands of tables, most have few rows.
     pub(super) fn builder(self) -> Builder {
         match self {
-            Kind::Text => Builder::Text(StringBuilder::with_capacity(0, 0)),
-            Kind::Texts => Builder::Texts(ListBuilder::with_capacity(StringBuilder::with_capacity(0, 0), 0)),
-            Kind::Small => Builder::Small(UInt32Builder::with_capacity(0)),
-            Kind::Number => Builder::Number(UInt64Builder::with_capacity(0)),
-            Kind::Moment => {
+            FieldKind::Text => Builder::Text(StringBuilder::with_capacity(0, 0)),
+            FieldKind::Texts => {
+                Builder::Texts(ListBuilder::with_capacity(StringBuilder::with_capacity(0, 0), 0))
+            }
+            FieldKind::Small => Builder::Small(UInt32Builder::with_capacity(0)),
+            FieldKind::Number => Builder::Number(UInt64Builder::with_capacity(0)),
+            FieldKind::Moment => {
                 Builder::Moment(TimestampMicrosecondBuilder::with_capacity(0).with_data_type(moment()))
             }
         }
@@ -56,7 +58,7 @@ pub(super) enum Builder {
 
 /// A value on its way into a column.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Value<'a> {
+pub(super) enum FieldValue<'a> {
     Null,
     Text(&'a str),
     Texts(&'a [String]),
@@ -65,44 +67,44 @@ pub(super) enum Value<'a> {
     Moment(i64),
 }
 
-impl<'a> Value<'a> {
+impl<'a> FieldValue<'a> {
     pub(super) fn text(text: Option<&'a str>) -> Self {
-        text.map_or(Value::Null, Value::Text)
+        text.map_or(FieldValue::Null, FieldValue::Text)
     }
 
     pub(super) fn number(number: Option<u64>) -> Self {
-        number.map_or(Value::Null, Value::Number)
+        number.map_or(FieldValue::Null, FieldValue::Number)
     }
 
     pub(super) fn moment(moment: Option<i64>) -> Self {
-        moment.map_or(Value::Null, Value::Moment)
+        moment.map_or(FieldValue::Null, FieldValue::Moment)
     }
 
     /// The seconds that a header has; 0 is no time.
     pub(super) fn seconds(seconds: u32) -> Self {
-        Value::moment((seconds > 0).then_some(i64::from(seconds) * 1_000_000))
+        FieldValue::moment((seconds > 0).then_some(i64::from(seconds) * 1_000_000))
     }
 }
 
 impl Builder {
     /// Appends a value; one of another kind is NULL.
     #[inline]
-    pub(super) fn push(&mut self, value: Value<'_>) {
+    pub(super) fn push(&mut self, value: FieldValue<'_>) {
         match (self, value) {
-            (Builder::Text(builder), Value::Text(text)) => builder.append_value(text),
+            (Builder::Text(builder), FieldValue::Text(text)) => builder.append_value(text),
             (Builder::Text(builder), _) => builder.append_null(),
-            (Builder::Texts(builder), Value::Texts(texts)) => {
+            (Builder::Texts(builder), FieldValue::Texts(texts)) => {
                 texts.iter().for_each(|text| builder.values().append_value(text));
                 builder.append(true);
             }
             (Builder::Texts(builder), _) => builder.append(false),
-            (Builder::Small(builder), Value::Number(number)) => {
+            (Builder::Small(builder), FieldValue::Number(number)) => {
                 builder.append_option(u32::try_from(number).ok())
             }
             (Builder::Small(builder), _) => builder.append_null(),
-            (Builder::Number(builder), Value::Number(number)) => builder.append_value(number),
+            (Builder::Number(builder), FieldValue::Number(number)) => builder.append_value(number),
             (Builder::Number(builder), _) => builder.append_null(),
-            (Builder::Moment(builder), Value::Moment(moment)) => builder.append_value(moment),
+            (Builder::Moment(builder), FieldValue::Moment(moment)) => builder.append_value(moment),
             (Builder::Moment(builder), _) => builder.append_null(),
         }
     }

@@ -4,20 +4,20 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use binlogz_archive::part::Run;
+use binlogz_archive::part::BlockRun;
 use binlogz_binlog::event::RowsKind;
 use binlogz_binlog::row::{TableSchema, count_rows};
-use binlogz_flow::events::{self, EventBatch, Item, Ran, TableEvent, Tables};
+use binlogz_flow::events::{self, BatchItem, EventBatch, RunSummary, TableEvent, WorkerTables};
 use binlogz_flow::{Error, Input};
 
-use crate::wanted::{Wanted, operation};
+use crate::wanted::{WantedLogs, operation};
 
 /// The kinds of changes that are counted separately.
 const KINDS: [RowsKind; 3] = [RowsKind::Write, RowsKind::Update, RowsKind::Delete];
 
 /// Rows by table and operation.
 #[derive(Debug, Default)]
-pub(crate) struct RowCounts {
+pub(crate) struct TableRowCounts {
     numbers: HashMap<Vec<u8>, HashMap<Vec<u8>, usize>>,
     tables: Vec<TableCounts>,
 }
@@ -40,9 +40,9 @@ pub(crate) struct RowCount {
     pub(crate) rows: u64,
 }
 
-impl RowCounts {
+impl TableRowCounts {
     /// Adds the rows of a part of an archived log that its archive tells; `false`: it doesn't.
-    pub(crate) fn add_told(&mut self, run: &Run<'_>) -> bool {
+    pub(crate) fn add_told(&mut self, run: &BlockRun<'_>) -> bool {
         let Some(told) = run.rows() else { return false };
         for rows in told {
             let counts = [rows.rows.inserted, rows.rows.updated, rows.rows.deleted];
@@ -52,9 +52,9 @@ impl RowCounts {
     }
 
     /// Adds the rows of a log.
-    pub(crate) fn read(&mut self, input: Input, workers: usize) -> Result<Ran, Error> {
+    pub(crate) fn read(&mut self, input: Input, workers: usize) -> Result<RunSummary, Error> {
         let new_worker =
-            || Ok(Worker { tables: Tables::one_of(workers), counts: Self::default(), last: None });
+            || Ok(Worker { tables: WorkerTables::one_of(workers), counts: Self::default(), last: None });
         let work = |worker: &mut Worker, batch: &mut EventBatch<'_>| {
             if let Err(error) = worker.events(batch) {
                 batch.fail(error);
@@ -70,7 +70,7 @@ impl RowCounts {
     }
 
     /// The counts that a query wants.
-    pub(crate) fn wanted(&self, wanted: &Wanted) -> Vec<RowCount> {
+    pub(crate) fn wanted(&self, wanted: &WantedLogs) -> Vec<RowCount> {
         let tables = self.tables.iter().filter(|table| wanted.has_name(&table.database, &table.table));
         let counts = tables.flat_map(|table| {
             let kinds = KINDS.into_iter().zip(table.rows);
@@ -105,8 +105,8 @@ impl RowCounts {
 
 /// Counts the rows of batches of events.
 struct Worker {
-    tables: Tables,
-    counts: RowCounts,
+    tables: WorkerTables,
+    counts: TableRowCounts,
     /// The table of the last rows, and its number among those that are counted.
     last: Option<(Arc<TableSchema>, usize)>,
 }
@@ -115,7 +115,7 @@ impl Worker {
     fn events(&mut self, batch: &mut EventBatch<'_>) -> Result<(), Error> {
         self.tables.begin(batch)?;
         while let Some(item) = batch.next_item() {
-            let Item::Event(event) = item else { continue };
+            let BatchItem::Event(event) = item else { continue };
             if let Some(TableEvent::Rows(schema, rows)) = self.tables.event(&event)? {
                 match count_rows(&schema, &rows) {
                     Ok(count) => self.add(schema, rows.kind(), count),

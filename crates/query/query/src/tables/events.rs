@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use binlogz_binlog::event::{Event as Decoded, TransactionPayloadEvent, TransactionPayloadHeader};
+use binlogz_binlog::event::{AnyEvent as Decoded, TransactionPayloadEvent, TransactionPayloadHeader};
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::show_events::{event_type_name, write_info};
 use binlogz_binlog::{Error as BinlogError, EventType};
-use binlogz_flow::events::{self, Event, EventBatch, Item, Ran};
+use binlogz_flow::events::{self, BatchItem, Event, EventBatch, RunSummary};
 use binlogz_flow::{Error, Input};
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{Fields, Schema, SchemaRef};
 
-use super::columns::{Builder, Kind, Value};
-use super::frame::Frame;
-use super::{Job, ROWS_MAX, Reader, Shape, Sink, arrow_error};
+use super::columns::{Builder, FieldKind, FieldValue};
+use super::frame::TransactionFrame;
+use super::{BatchSink, ROWS_MAX, ReadJob, TableReader, TableShape, arrow_error};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
@@ -30,27 +30,27 @@ enum Source {
     Info,
 }
 
-const COLUMNS: [(&str, Kind, Source); 11] = [
-    ("log", Kind::Text, Source::Log),
-    ("position", Kind::Number, Source::Position),
-    ("gtid", Kind::Text, Source::Gtid),
-    ("logged_at", Kind::Moment, Source::LoggedAt),
-    ("server_id", Kind::Small, Source::ServerId),
-    ("offset", Kind::Number, Source::Offset),
-    ("inside", Kind::Number, Source::Inside),
-    ("event_type", Kind::Text, Source::EventType),
-    ("end_log_pos", Kind::Small, Source::EndLogPos),
-    ("size", Kind::Number, Source::Size),
-    ("info", Kind::Text, Source::Info),
+const COLUMNS: [(&str, FieldKind, Source); 11] = [
+    ("log", FieldKind::Text, Source::Log),
+    ("position", FieldKind::Number, Source::Position),
+    ("gtid", FieldKind::Text, Source::Gtid),
+    ("logged_at", FieldKind::Moment, Source::LoggedAt),
+    ("server_id", FieldKind::Small, Source::ServerId),
+    ("offset", FieldKind::Number, Source::Offset),
+    ("inside", FieldKind::Number, Source::Inside),
+    ("event_type", FieldKind::Text, Source::EventType),
+    ("end_log_pos", FieldKind::Small, Source::EndLogPos),
+    ("size", FieldKind::Number, Source::Size),
+    ("info", FieldKind::Text, Source::Info),
 ];
 
 /// The table.
 #[derive(Debug)]
-pub(crate) struct Events;
+pub(crate) struct EventsTable;
 
-impl Reader for Events {
-    fn shape(&self) -> Shape {
-        Shape::Events
+impl TableReader for EventsTable {
+    fn shape(&self) -> TableShape {
+        TableShape::Events
     }
 
     fn schema(&self) -> SchemaRef {
@@ -66,8 +66,8 @@ impl Reader for Events {
         false
     }
 
-    fn read(&self, job: Job<'_>, input: Input, sink: Sink<'_>) -> Result<Ran, Error> {
-        let Job { log, outputs, schema, workers, .. } = job;
+    fn read(&self, job: ReadJob<'_>, input: Input, sink: BatchSink<'_>) -> Result<RunSummary, Error> {
+        let ReadJob { log, outputs, schema, workers, .. } = job;
         let new_worker = || {
             let columns = outputs.iter().filter_map(|output| COLUMNS.get(output.column()));
             let columns = columns.map(|&(_, kind, source)| (source, kind.builder())).collect();
@@ -105,9 +105,9 @@ impl Worker<'_> {
     }
 
     fn events(&mut self, batch: &mut EventBatch<'_>) -> Result<(), Error> {
-        let mut frame = Frame::begin(batch)?;
+        let mut frame = TransactionFrame::begin(batch)?;
         while let Some(item) = batch.next_item() {
-            let Item::Event(event) = item else { continue };
+            let BatchItem::Event(event) = item else { continue };
             frame
                 .pass(&event)
                 .and_then(|()| self.event(&frame, &event))
@@ -120,7 +120,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    fn event(&mut self, frame: &Frame, event: &Event<'_>) -> Result<(), BinlogError> {
+    fn event(&mut self, frame: &TransactionFrame, event: &Event<'_>) -> Result<(), BinlogError> {
         let header = &event.header;
         let mut info = None;
         if self.columns.iter().any(|(source, _)| *source == Source::Info) {
@@ -130,17 +130,17 @@ impl Worker<'_> {
         }
         for (source, builder) in &mut self.columns {
             builder.push(match source {
-                Source::Log => Value::Text(self.log),
-                Source::Position => Value::number(frame.position),
-                Source::Gtid => Value::text(frame.gtid.as_deref()),
-                Source::LoggedAt => Value::seconds(header.timestamp),
-                Source::ServerId => Value::Number(header.server_id.into()),
-                Source::Offset => Value::Number(event.position.offset),
-                Source::Inside => Value::number(event.position.inside.map(|inside| inside.index)),
-                Source::EventType => Value::Text(event_type_name(header.event_type)),
-                Source::EndLogPos => Value::Number(event.end_log_pos().into()),
-                Source::Size => Value::Number(header.event_size.into()),
-                Source::Info => Value::text(info.as_deref()),
+                Source::Log => FieldValue::Text(self.log),
+                Source::Position => FieldValue::number(frame.position),
+                Source::Gtid => FieldValue::text(frame.gtid.as_deref()),
+                Source::LoggedAt => FieldValue::seconds(header.timestamp),
+                Source::ServerId => FieldValue::Number(header.server_id.into()),
+                Source::Offset => FieldValue::Number(event.position.offset),
+                Source::Inside => FieldValue::number(event.position.inside.map(|inside| inside.index)),
+                Source::EventType => FieldValue::Text(event_type_name(header.event_type)),
+                Source::EndLogPos => FieldValue::Number(event.end_log_pos().into()),
+                Source::Size => FieldValue::Number(header.event_size.into()),
+                Source::Info => FieldValue::text(info.as_deref()),
             });
         }
         Ok(())

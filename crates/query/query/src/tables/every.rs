@@ -7,26 +7,26 @@ use std::sync::Arc;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::row::TableSchema;
-use binlogz_flow::events::{self, EventBatch, Item, Ran, TableEvent, Tables};
+use binlogz_flow::events::{self, BatchItem, EventBatch, RunSummary, TableEvent, WorkerTables};
 use binlogz_flow::{Error, Input};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 
-use super::frame::Frame;
-use super::rows::{Changes, Maker};
-use super::transactions::{Part, Parts, Rows, Transactions};
-use super::user::Columns;
-use super::{Output, Reader};
+use super::frame::TransactionFrame;
+use super::rows::{ChangesTable, Maker};
+use super::transactions::{PartMaker, TransactionRows, TransactionsPart, TransactionsTable};
+use super::user::UserColumns;
+use super::{MadeColumn, TableReader};
 use crate::logs::Logs;
-use crate::wanted::Wanted;
+use crate::wanted::WantedLogs;
 
 /// Tables whose rows are read together.
 #[derive(Debug, Default)]
 pub(crate) struct EveryTable {
-    tables: Vec<Changes>,
+    tables: Vec<ChangesTable>,
     /// By the names as the log has them.
     numbers: HashMap<(String, String), usize>,
-    wanted: Wanted,
+    wanted: WantedLogs,
     /// Rows of these transactions are not made.
     without: GtidSet,
 }
@@ -49,14 +49,14 @@ impl EveryTable {
     }
 
     /// Adds a table; its batches have its number.
-    pub(crate) fn add(&mut self, database: &str, table: &str, columns: &Columns) {
+    pub(crate) fn add(&mut self, database: &str, table: &str, columns: &UserColumns) {
         self.numbers.insert((database.to_owned(), table.to_owned()), self.tables.len());
-        self.tables.push(Changes::of_table(columns));
+        self.tables.push(ChangesTable::of_table(columns));
     }
 
     /// The schema of a table's batches.
     pub(crate) fn schema(&self, number: usize) -> Option<SchemaRef> {
-        self.tables.get(number).map(Reader::schema)
+        self.tables.get(number).map(TableReader::schema)
     }
 
     /// Reads a log.
@@ -67,17 +67,17 @@ impl EveryTable {
         log: &str,
         workers: usize,
         sink: &mut dyn FnMut(EveryPart) -> Result<(), Error>,
-    ) -> Result<Ran, Error> {
-        let schema = Transactions.schema();
-        let outputs: Vec<_> = (0..schema.fields().len()).map(Output::Column).collect();
-        let mut transactions = Rows::new(log, &outputs, &schema);
+    ) -> Result<RunSummary, Error> {
+        let schema = TransactionsTable.schema();
+        let outputs: Vec<_> = (0..schema.fields().len()).map(MadeColumn::Column).collect();
+        let mut transactions = TransactionRows::new(log, &outputs, &schema);
         let parts = transactions.parts();
         let new_worker = || {
             Ok(Worker {
                 every: self,
                 logs,
                 log,
-                tables: Tables::one_of(workers),
+                tables: WorkerTables::one_of(workers),
                 parts: parts.clone(),
                 makers: self.tables.iter().map(|_| None).collect(),
                 last: None,
@@ -107,8 +107,8 @@ struct Worker<'a> {
     every: &'a EveryTable,
     logs: &'a Logs,
     log: &'a str,
-    tables: Tables,
-    parts: Parts,
+    tables: WorkerTables,
+    parts: PartMaker,
     makers: Vec<Option<Maker<'a>>>,
     /// The table of the last rows, and its number; `None`: its rows are not read.
     last: Option<(Arc<TableSchema>, Option<usize>)>,
@@ -119,26 +119,26 @@ struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    fn batch(&mut self, batch: &mut EventBatch<'_>) -> (Part, Vec<(usize, RecordBatch)>) {
-        let (mut part, mut made) = (Part::of(batch), Vec::new());
+    fn batch(&mut self, batch: &mut EventBatch<'_>) -> (TransactionsPart, Vec<(usize, RecordBatch)>) {
+        let (mut part, mut made) = (TransactionsPart::of(batch), Vec::new());
         if let Err(error) = self.events(batch, &mut part).and_then(|()| self.finish(&mut made)) {
             batch.fail(error);
         }
         (part, made)
     }
 
-    fn events(&mut self, batch: &mut EventBatch<'_>, part: &mut Part) -> Result<(), Error> {
+    fn events(&mut self, batch: &mut EventBatch<'_>, part: &mut TransactionsPart) -> Result<(), Error> {
         self.tables.begin(batch)?;
         self.is_left_out = None;
-        let mut frame = Frame::begin(batch)?;
+        let mut frame = TransactionFrame::begin(batch)?;
         while let Some(item) = batch.next_item() {
             let mut table_event = None;
-            if let Item::Event(event) = &item {
+            if let BatchItem::Event(event) = &item {
                 frame.pass(event).map_err(|error| event.error(error))?;
                 table_event = self.tables.event(event)?;
             }
             let end = self.parts.take(&item, table_event.as_ref(), part)?;
-            if let (Item::Event(event), Some(TableEvent::Rows(schema, rows))) = (&item, table_event)
+            if let (BatchItem::Event(event), Some(TableEvent::Rows(schema, rows))) = (&item, table_event)
                 && !self.leaves_out(&frame)
                 && let Some(number) = self.number(&schema)
                 && let Some(changes) = self.every.tables.get(number)
@@ -158,7 +158,7 @@ impl Worker<'_> {
     }
 
     /// Whether no rows are made of a transaction.
-    fn leaves_out(&mut self, frame: &Frame) -> bool {
+    fn leaves_out(&mut self, frame: &TransactionFrame) -> bool {
         let (Some(position), Some(gtid)) = (frame.position, &frame.gtid) else { return false };
         match self.is_left_out {
             Some((known, is_left_out)) if known == position => is_left_out,

@@ -8,7 +8,7 @@ use binlogz_flow::events::{Event, EventBatch};
 
 /// A transaction; everything is `None` where no GTID event stands before it, also an anonymous one.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Frame {
+pub(super) struct TransactionFrame {
     /// The transaction's GTID.
     pub(super) gtid: Option<String>,
     /// Where its GTID event begins.
@@ -21,10 +21,10 @@ pub(super) struct Frame {
     pub(super) applied_at: Option<i64>,
 }
 
-impl Frame {
+impl TransactionFrame {
     /// The transaction that a batch begins in.
     pub(super) fn begin(batch: &EventBatch<'_>) -> Result<Self, Error> {
-        let mut frame = Frame::default();
+        let mut frame = TransactionFrame::default();
         let Some(held) = &batch.carried().gtid else { return Ok(frame) };
         let mut decode = || -> Result<(), BinlogError> {
             let Some(event) = batch.log().context.framing.next_frame(&held.bytes)? else { return Ok(()) };
@@ -43,7 +43,7 @@ impl Frame {
         if event.is_inside_payload() || matches!(event.placement.boundary, Boundary::Inside | Boundary::End) {
             return Ok(());
         }
-        *self = Frame::default();
+        *self = TransactionFrame::default();
         if let Some(frame) = event.frame.filter(|frame| frame.event_type().is_gtid())
             && let Some(decoded) = AnyGtidEvent::decode_frame(&frame)?
         {

@@ -9,7 +9,7 @@
 //! counts of rows          counts        rows by table and operation, which are not made
 //! ```
 //!
-//! Each is a [`Reader`], which goes through one log and passes on batches in the log's order. `user` finds the columns of a
+//! Each is a [`TableReader`], which goes through one log and passes on batches in the log's order. `user` finds the columns of a
 //! user table; their types and values are those of `binlogz-arrow`.
 
 mod columns;
@@ -26,51 +26,51 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use binlogz_archive::part::PickedLog;
-use binlogz_flow::events::Ran;
+use binlogz_flow::events::RunSummary;
 use binlogz_flow::{Error, Input};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{Fields, SchemaRef};
 use serde::{Deserialize, Serialize};
 
 use crate::logs::Logs;
-use crate::wanted::Wanted;
+use crate::wanted::WantedLogs;
 
-pub(crate) use counts::{RowCount, RowCounts};
-pub(crate) use events::Events;
+pub(crate) use counts::{RowCount, TableRowCounts};
+pub(crate) use events::EventsTable;
 pub(crate) use every::{EveryPart, EveryTable};
-pub(crate) use rows::Changes;
-pub(crate) use transactions::Transactions;
+pub(crate) use rows::ChangesTable;
+pub(crate) use transactions::TransactionsTable;
 
 /// Rows of a batch.
 pub(crate) const ROWS_MAX: usize = 8192;
 
 /// One log to be read.
-pub(crate) struct Job<'a> {
+pub(crate) struct ReadJob<'a> {
     /// The logs, which know the names of columns.
     pub(crate) logs: &'a Logs,
     /// The name of its file.
     pub(crate) log: &'a str,
-    pub(crate) wanted: &'a Wanted,
+    pub(crate) wanted: &'a WantedLogs,
     /// The columns of each batch, and their types.
-    pub(crate) outputs: &'a [Output],
+    pub(crate) outputs: &'a [MadeColumn],
     pub(crate) schema: &'a SchemaRef,
     pub(crate) workers: usize,
 }
 
 /// A column that is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Output {
+pub(crate) enum MadeColumn {
     /// A column of the table, by its number.
     Column(usize),
     /// A field of a struct: the column's number, then the field's.
     Field(usize, usize),
 }
 
-impl Output {
+impl MadeColumn {
     /// The number of the table's column.
     fn column(self) -> usize {
         match self {
-            Output::Column(column) | Output::Field(column, _) => column,
+            MadeColumn::Column(column) | MadeColumn::Field(column, _) => column,
         }
     }
 }
@@ -85,11 +85,11 @@ pub(crate) enum CountedColumn {
 }
 
 /// Takes batches in order; fails when nobody reads them any more.
-pub(crate) type Sink<'a> = &'a mut dyn FnMut(RecordBatch) -> Result<(), Error>;
+pub(crate) type BatchSink<'a> = &'a mut dyn FnMut(RecordBatch) -> Result<(), Error>;
 
 /// The shape of a table's rows: what a reader is made of on another machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum TableShape {
     Transactions,
     Changes,
     Events,
@@ -97,21 +97,21 @@ pub(crate) enum Shape {
     Table(Fields),
 }
 
-impl Shape {
-    pub(crate) fn reader(self) -> Arc<dyn Reader> {
+impl TableShape {
+    pub(crate) fn reader(self) -> Arc<dyn TableReader> {
         match self {
-            Shape::Transactions => Arc::new(Transactions),
-            Shape::Changes => Arc::new(Changes::all()),
-            Shape::Events => Arc::new(Events),
-            Shape::Table(fields) => Arc::new(Changes::of_fields(fields)),
+            TableShape::Transactions => Arc::new(TransactionsTable),
+            TableShape::Changes => Arc::new(ChangesTable::all()),
+            TableShape::Events => Arc::new(EventsTable),
+            TableShape::Table(fields) => Arc::new(ChangesTable::of_fields(fields)),
         }
     }
 }
 
 /// A table over logs.
-pub(crate) trait Reader: Debug + Send + Sync {
+pub(crate) trait TableReader: Debug + Send + Sync {
     /// The kind of rows that the reader makes.
-    fn shape(&self) -> Shape;
+    fn shape(&self) -> TableShape;
 
     /// All of its columns.
     fn schema(&self) -> SchemaRef;
@@ -123,7 +123,7 @@ pub(crate) trait Reader: Debug + Send + Sync {
     fn is_of_rows(&self) -> bool;
 
     /// The value of an output, if it is the same for all rows of a table and an operation in a log.
-    fn counted(&self, _: Output) -> Option<CountedColumn> {
+    fn counted(&self, _: MadeColumn) -> Option<CountedColumn> {
         None
     }
 
@@ -131,8 +131,8 @@ pub(crate) trait Reader: Debug + Send + Sync {
     fn open_picked(
         &self,
         _log: (&Logs, usize),
-        _wanted: &Wanted,
-        _outputs: &[Output],
+        _wanted: &WantedLogs,
+        _outputs: &[MadeColumn],
     ) -> datafusion::common::Result<Option<PickedPart>> {
         Ok(None)
     }
@@ -141,21 +141,21 @@ pub(crate) trait Reader: Debug + Send + Sync {
     fn read_picked(
         &self,
         _part: &PickedPart,
-        _job: &Job<'_>,
+        _job: &ReadJob<'_>,
         _sink: &mut dyn FnMut(RecordBatch) -> bool,
     ) -> binlogz_archive::Result<u64> {
         Ok(0)
     }
 
     /// Reads a log.
-    fn read(&self, job: Job<'_>, input: Input, sink: Sink<'_>) -> Result<Ran, Error>;
+    fn read(&self, job: ReadJob<'_>, input: Input, sink: BatchSink<'_>) -> Result<RunSummary, Error>;
 }
 
 /// A log of an archive, opened for columns of a table alone.
 #[derive(Debug)]
 pub(crate) struct PickedPart {
     log: PickedLog,
-    needed: picked::Needed,
+    needed: picked::NeededOutputs,
     pub(crate) blocks_read: usize,
     pub(crate) blocks_skipped: usize,
 }

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use binlogz_archive::block::picked::{Pick, Picked, PickedTable, RowRun, Transaction};
+use binlogz_archive::block::picked::{Pick, PickedChanges, PickedTable, PickedTransaction, RowRun};
 use binlogz_archive::part::PickedLog;
-use binlogz_arrow::Values;
+use binlogz_arrow::ValueColumn;
 use binlogz_binlog::event::RowsKind;
 use binlogz_binlog::row::{Cell, TableSchema};
 use datafusion::arrow::array::RecordBatch;
@@ -17,12 +17,12 @@ use datafusion::arrow::datatypes::{Fields, SchemaRef};
 use datafusion::common::Result;
 use datafusion::error::DataFusionError;
 
-use super::columns::Value;
-use super::frame::Frame;
-use super::rows::{Column, Source, Target, batch_of};
-use super::{Job, Output};
+use super::columns::FieldValue;
+use super::frame::TransactionFrame;
+use super::rows::{BuiltColumn, ValueSource, ValueTarget, batch_of};
+use super::{MadeColumn, ReadJob};
 use crate::logs::Logs;
-use crate::wanted::{Wanted, operation};
+use crate::wanted::{WantedLogs, operation};
 
 /// Rows of a batch: more than of those made from events, which take longer; to pass one on takes as long whatever its size.
 const ROWS_MAX: usize = 32 << 10;
@@ -31,7 +31,7 @@ const BYTES_MAX: usize = 4 << 20;
 
 /// The parts of blocks that the outputs of a query need.
 #[derive(Debug, Default)]
-pub(super) struct Needed {
+pub(super) struct NeededOutputs {
     /// Fields of images, by their numbers.
     fields: BTreeSet<usize>,
     /// Transaction and event header of the rows.
@@ -40,23 +40,25 @@ pub(super) struct Needed {
     before: bool,
 }
 
-impl Needed {
+impl NeededOutputs {
     /// `None`: events are needed.
     pub(super) fn of(
-        outputs: &[Output],
-        sources: impl Fn(Output) -> Option<Source>,
+        outputs: &[MadeColumn],
+        sources: impl Fn(MadeColumn) -> Option<ValueSource>,
         all: &Fields,
     ) -> Option<Self> {
-        let mut needed = Needed::default();
+        let mut needed = NeededOutputs::default();
         for &output in outputs {
-            needed.before |= sources(output) == Some(Source::Before);
+            needed.before |= sources(output) == Some(ValueSource::Before);
             match (sources(output)?, output) {
-                (Source::Log | Source::Operation, _) => {}
+                (ValueSource::Log | ValueSource::Operation, _) => {}
                 (source, _) if is_around(source) => needed.around = true,
-                (Source::Before | Source::After, Output::Field(_, field)) => {
+                (ValueSource::Before | ValueSource::After, MadeColumn::Field(_, field)) => {
                     needed.fields.insert(field);
                 }
-                (Source::Before | Source::After, Output::Column(_)) => needed.fields.extend(0..all.len()),
+                (ValueSource::Before | ValueSource::After, MadeColumn::Column(_)) => {
+                    needed.fields.extend(0..all.len())
+                }
                 _ => return None,
             }
         }
@@ -79,18 +81,18 @@ impl Needed {
 }
 
 /// Whether a column is the same for all rows of an event, and does not depend on where the event stands.
-fn is_around(source: Source) -> bool {
-    use Source::{AppliedAt, CommittedAt, Gtid, LoggedAt, ServerId};
+fn is_around(source: ValueSource) -> bool {
+    use ValueSource::{AppliedAt, CommittedAt, Gtid, LoggedAt, ServerId};
     matches!(source, Gtid | CommittedAt | AppliedAt | LoggedAt | ServerId)
 }
 
 /// Makes batches of a log's blocks, each for itself: workers do it, several blocks at once.
 pub(super) struct PickedRows<'a> {
-    pub(super) job: &'a Job<'a>,
+    pub(super) job: &'a ReadJob<'a>,
     pub(super) fields: &'a Fields,
-    pub(super) needed: &'a Needed,
+    pub(super) needed: &'a NeededOutputs,
     /// Empty columns.
-    pub(super) columns: &'a (dyn Fn() -> Vec<Column> + Sync),
+    pub(super) columns: &'a (dyn Fn() -> Vec<BuiltColumn> + Sync),
 }
 
 impl PickedRows<'_> {
@@ -111,7 +113,7 @@ impl PickedRows<'_> {
             with_before: needed.before,
         };
         let mut bytes_read = 0;
-        let mut few = Few { schema: self.job.schema, batches: Vec::new(), rows: 0, bytes: 0 };
+        let mut few = SmallBatches { schema: self.job.schema, batches: Vec::new(), rows: 0, bytes: 0 };
         log.each(&pick, self.job.workers, &|picked| self.batches(picked), &mut |bytes, batches| {
             bytes_read += bytes;
             batches.into_iter().try_for_each(|batch| few.add(batch, sink))
@@ -121,13 +123,13 @@ impl PickedRows<'_> {
     }
 
     /// The rows of a block.
-    fn batches(&self, picked: &Picked) -> binlogz_archive::Result<Vec<RecordBatch>> {
+    fn batches(&self, picked: &PickedChanges) -> binlogz_archive::Result<Vec<RecordBatch>> {
         let mut maker = BlockMaker {
             job: self.job,
             fields: self.fields,
             columns: (self.columns)(),
             transaction: None,
-            frame: Frame::default(),
+            frame: TransactionFrame::default(),
             rows: 0,
             bytes: 0,
             done: Vec::new(),
@@ -145,14 +147,14 @@ impl PickedRows<'_> {
 }
 
 /// Batches that are joined before they are passed on: a block may have few rows of a table.
-struct Few<'a> {
+struct SmallBatches<'a> {
     schema: &'a SchemaRef,
     batches: Vec<RecordBatch>,
     rows: usize,
     bytes: usize,
 }
 
-impl Few<'_> {
+impl SmallBatches<'_> {
     fn add(
         &mut self,
         batch: RecordBatch,
@@ -192,12 +194,12 @@ fn failed(error: impl std::fmt::Display) -> binlogz_archive::Error {
 
 /// Makes batches of a block.
 struct BlockMaker<'a> {
-    job: &'a Job<'a>,
+    job: &'a ReadJob<'a>,
     fields: &'a Fields,
-    columns: Vec<Column>,
+    columns: Vec<BuiltColumn>,
     /// The transaction of the last rows, and what columns have of it.
-    transaction: Option<Arc<Transaction>>,
-    frame: Frame,
+    transaction: Option<Arc<PickedTransaction>>,
+    frame: TransactionFrame,
     rows: usize,
     bytes: usize,
     done: Vec<RecordBatch>,
@@ -242,15 +244,15 @@ impl BlockMaker<'_> {
         (rows.start..end_max).find(is_full).map_or(end_max, |last| last + 1)
     }
 
-    fn take_transaction(&mut self, transaction: Option<&Arc<Transaction>>) {
+    fn take_transaction(&mut self, transaction: Option<&Arc<PickedTransaction>>) {
         if self.transaction.as_ref().map(Arc::as_ptr) == transaction.map(Arc::as_ptr) {
             return;
         }
         self.transaction = transaction.cloned();
-        self.frame = Frame::default();
+        self.frame = TransactionFrame::default();
         let Some(transaction) = transaction else { return };
         self.frame.take_times(transaction.commit_timestamps);
-        if self.columns.iter().any(|column| column.source == Source::Gtid) {
+        if self.columns.iter().any(|column| column.source == ValueSource::Gtid) {
             self.frame.gtid = transaction.gtid.as_ref().map(ToString::to_string);
         }
     }
@@ -263,7 +265,7 @@ impl BlockMaker<'_> {
         picks: &[Option<usize>],
     ) -> binlogz_archive::Result<()> {
         let scratch = &mut self.scratch;
-        let mut extend = |values: &mut Values, is_after: bool, field: usize| {
+        let mut extend = |values: &mut ValueColumn, is_after: bool, field: usize| {
             let pick = picks.get(field).copied().flatten();
             let place = pick.and_then(|pick| Some((pick, *table.columns.get(pick)?)));
             let column = place.and_then(|(_, index)| table.schema.columns().get(index));
@@ -284,24 +286,24 @@ impl BlockMaker<'_> {
             let cells = contents.map(|content| Some(Cell { index, column, content: content? }));
             values.extend(column.kind, cells, scratch)
         };
-        for Column { source, target } in &mut self.columns {
-            let is_after = *source == Source::After;
+        for BuiltColumn { source, target } in &mut self.columns {
+            let is_after = *source == ValueSource::After;
             match target {
-                Target::Plain(builder) => {
+                ValueTarget::Plain(builder) => {
                     let value = match (*source, &run.around) {
-                        (Source::Log, _) => Value::Text(self.job.log),
-                        (Source::Operation, _) => Value::Text(operation(run.kind)),
-                        (Source::LoggedAt, Some(around)) => Value::seconds(around.timestamp),
-                        (Source::ServerId, Some(around)) => Value::Number(around.server_id.into()),
-                        (Source::Gtid, _) => Value::text(self.frame.gtid.as_deref()),
-                        (Source::CommittedAt, _) => Value::moment(self.frame.committed_at),
-                        (Source::AppliedAt, _) => Value::moment(self.frame.applied_at),
-                        _ => Value::Null,
+                        (ValueSource::Log, _) => FieldValue::Text(self.job.log),
+                        (ValueSource::Operation, _) => FieldValue::Text(operation(run.kind)),
+                        (ValueSource::LoggedAt, Some(around)) => FieldValue::seconds(around.timestamp),
+                        (ValueSource::ServerId, Some(around)) => FieldValue::Number(around.server_id.into()),
+                        (ValueSource::Gtid, _) => FieldValue::text(self.frame.gtid.as_deref()),
+                        (ValueSource::CommittedAt, _) => FieldValue::moment(self.frame.committed_at),
+                        (ValueSource::AppliedAt, _) => FieldValue::moment(self.frame.applied_at),
+                        _ => FieldValue::Null,
                     };
                     rows.clone().for_each(|_| builder.push(value));
                 }
-                Target::Field(values, field) => extend(values, is_after, *field)?,
-                Target::Image(image) => {
+                ValueTarget::Field(values, field) => extend(values, is_after, *field)?,
+                ValueTarget::Image(image) => {
                     image.is_there.extend(rows.clone().map(|row| table.has_image(row, is_after)));
                     for (field, values) in image.values.iter_mut().enumerate() {
                         extend(values, is_after, field)?;
@@ -327,11 +329,11 @@ impl BlockMaker<'_> {
 pub(super) fn open(
     logs: &Logs,
     index: usize,
-    wanted: &Wanted,
+    wanted: &WantedLogs,
     is_fit: &dyn Fn(&TableSchema) -> bool,
 ) -> Result<Option<(PickedLog, [usize; 2])>, DataFusionError> {
     let mut blocks = [0; 2];
-    let mut known: Option<*const binlogz_archive::format::contents::TableName> = None;
+    let mut known: Option<*const binlogz_archive::format::contents::ListedTable> = None;
     let log = logs.picked(index, &mut |run| {
         if !wanted.may_be_in(run, true, logs) {
             blocks[1] += run.block_count();

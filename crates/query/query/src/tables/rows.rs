@@ -2,30 +2,32 @@
 
 use std::sync::Arc;
 
-use binlogz_arrow::{Image, Side, Values};
+use binlogz_arrow::{ChangeSide, ImageColumn, ValueColumn};
 use binlogz_binlog::Error as BinlogError;
 use binlogz_binlog::event::RowsEvent;
 use binlogz_binlog::row::{Row, RowDecoder, RowImage, TableSchema};
-use binlogz_flow::events::{self, Event, EventBatch, Item, Ran, TableEvent, Tables};
+use binlogz_flow::events::{self, BatchItem, Event, EventBatch, RunSummary, TableEvent, WorkerTables};
 use binlogz_flow::{Error, Input};
 use binlogz_report::jsonl::push_value;
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 
-use super::columns::{Builder, Kind, Value};
-use super::frame::Frame;
-use super::picked::{self, Needed, PickedRows};
-use super::user::Columns;
-use super::{CountedColumn, Job, Output, PickedPart, ROWS_MAX, Reader, Shape, Sink, arrow_error};
+use super::columns::{Builder, FieldKind, FieldValue};
+use super::frame::TransactionFrame;
+use super::picked::{self, NeededOutputs, PickedRows};
+use super::user::UserColumns;
+use super::{
+    BatchSink, CountedColumn, MadeColumn, PickedPart, ROWS_MAX, ReadJob, TableReader, TableShape, arrow_error,
+};
 use crate::logs::Logs;
-use crate::wanted::{Wanted, operation};
+use crate::wanted::{WantedLogs, operation};
 
 /// Bytes of row events after which a batch is passed on.
 const BYTES_MAX: usize = 4 << 20;
 
 /// The source of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum ValueSource {
     Log,
     Position,
     Gtid,
@@ -48,72 +50,72 @@ pub(super) enum Source {
 }
 
 /// The columns that every table of row changes has.
-const COMMON: [(&str, Kind, Source); 13] = [
-    ("log", Kind::Text, Source::Log),
-    ("position", Kind::Number, Source::Position),
-    ("gtid", Kind::Text, Source::Gtid),
-    ("committed_at", Kind::Moment, Source::CommittedAt),
-    ("applied_at", Kind::Moment, Source::AppliedAt),
-    ("logged_at", Kind::Moment, Source::LoggedAt),
-    ("server_id", Kind::Small, Source::ServerId),
-    ("offset", Kind::Number, Source::Offset),
-    ("inside", Kind::Number, Source::Inside),
-    ("row", Kind::Number, Source::Row),
-    ("operation", Kind::Text, Source::Operation),
-    ("key", Kind::Text, Source::Key),
-    ("changed", Kind::Texts, Source::Changed),
+const COMMON: [(&str, FieldKind, ValueSource); 13] = [
+    ("log", FieldKind::Text, ValueSource::Log),
+    ("position", FieldKind::Number, ValueSource::Position),
+    ("gtid", FieldKind::Text, ValueSource::Gtid),
+    ("committed_at", FieldKind::Moment, ValueSource::CommittedAt),
+    ("applied_at", FieldKind::Moment, ValueSource::AppliedAt),
+    ("logged_at", FieldKind::Moment, ValueSource::LoggedAt),
+    ("server_id", FieldKind::Small, ValueSource::ServerId),
+    ("offset", FieldKind::Number, ValueSource::Offset),
+    ("inside", FieldKind::Number, ValueSource::Inside),
+    ("row", FieldKind::Number, ValueSource::Row),
+    ("operation", FieldKind::Text, ValueSource::Operation),
+    ("key", FieldKind::Text, ValueSource::Key),
+    ("changed", FieldKind::Texts, ValueSource::Changed),
 ];
 
 /// The columns that only `changes` has.
-const OF_ALL: [(&str, Kind, Source); 4] = [
-    ("schema", Kind::Text, Source::Schema),
-    ("table", Kind::Text, Source::Table),
-    ("before", Kind::Text, Source::BeforeJson),
-    ("after", Kind::Text, Source::AfterJson),
+const OF_ALL: [(&str, FieldKind, ValueSource); 4] = [
+    ("schema", FieldKind::Text, ValueSource::Schema),
+    ("table", FieldKind::Text, ValueSource::Table),
+    ("before", FieldKind::Text, ValueSource::BeforeJson),
+    ("after", FieldKind::Text, ValueSource::AfterJson),
 ];
 
 /// `changes`, or a user table.
 #[derive(Debug)]
-pub(crate) struct Changes {
-    sources: Vec<(Source, Kind)>,
+pub(crate) struct ChangesTable {
+    sources: Vec<(ValueSource, FieldKind)>,
     schema: SchemaRef,
     /// The columns of a user table's images.
     fields: Fields,
 }
 
-impl Changes {
+impl ChangesTable {
     /// All row changes.
     pub(crate) fn all() -> Self {
         let columns = COMMON.iter().chain(&OF_ALL);
         let fields: Fields = columns.clone().map(|(name, kind, _)| kind.field(name)).collect();
         let sources = columns.map(|(_, kind, source)| (*source, *kind)).collect();
-        Changes { sources, schema: Arc::new(Schema::new(fields)), fields: Fields::empty() }
+        ChangesTable { sources, schema: Arc::new(Schema::new(fields)), fields: Fields::empty() }
     }
 
     /// The row changes of a table.
-    pub(crate) fn of_table(columns: &Columns) -> Self {
+    pub(crate) fn of_table(columns: &UserColumns) -> Self {
         Self::of_fields(columns.fields())
     }
 
     /// The row changes of a table with these columns.
     pub(crate) fn of_fields(fields: Fields) -> Self {
-        let images = [("before", Source::Before), ("after", Source::After)];
+        let images = [("before", ValueSource::Before), ("after", ValueSource::After)];
         let all = COMMON
             .iter()
             .map(|(name, kind, _)| kind.field(name))
             .chain(images.iter().map(|(name, _)| Field::new(*name, DataType::Struct(fields.clone()), true)));
         let schema = Arc::new(Schema::new(all.collect::<Fields>()));
         let sources = COMMON.iter().map(|(_, kind, source)| (*source, *kind));
-        let sources = sources.chain(images.iter().map(|(_, source)| (*source, Kind::Text)));
-        Changes { sources: sources.collect(), schema, fields }
+        let sources = sources.chain(images.iter().map(|(_, source)| (*source, FieldKind::Text)));
+        ChangesTable { sources: sources.collect(), schema, fields }
     }
 }
 
-impl Changes {
-    fn columns(&self, outputs: impl Iterator<Item = Output>) -> Vec<Column> {
+impl ChangesTable {
+    fn columns(&self, outputs: impl Iterator<Item = MadeColumn>) -> Vec<BuiltColumn> {
         let columns = outputs.filter_map(|output| {
             let (source, kind) = self.sources.get(output.column())?;
-            Some(Column::new(*source, *kind, output, &self.fields))
+            Some(BuiltColumn::new(*source, *kind, output, &self.fields))
         });
         columns.collect()
     }
@@ -122,8 +124,8 @@ impl Changes {
         &'a self,
         logs: &'a Logs,
         log: &'a str,
-        wanted: &'a Wanted,
-        outputs: impl Iterator<Item = Output>,
+        wanted: &'a WantedLogs,
+        outputs: impl Iterator<Item = MadeColumn>,
         schema: SchemaRef,
     ) -> Maker<'a> {
         Maker {
@@ -143,11 +145,11 @@ impl Changes {
     }
 }
 
-impl Reader for Changes {
-    fn shape(&self) -> Shape {
+impl TableReader for ChangesTable {
+    fn shape(&self) -> TableShape {
         match self.fields.is_empty() {
-            true => Shape::Changes,
-            false => Shape::Table(self.fields.clone()),
+            true => TableShape::Changes,
+            false => TableShape::Table(self.fields.clone()),
         }
     }
 
@@ -163,13 +165,13 @@ impl Reader for Changes {
         true
     }
 
-    fn counted(&self, output: Output) -> Option<CountedColumn> {
+    fn counted(&self, output: MadeColumn) -> Option<CountedColumn> {
         let (source, _) = self.sources.get(output.column())?;
         match source {
-            Source::Log => Some(CountedColumn::Log),
-            Source::Schema => Some(CountedColumn::Schema),
-            Source::Table => Some(CountedColumn::Table),
-            Source::Operation => Some(CountedColumn::Operation),
+            ValueSource::Log => Some(CountedColumn::Log),
+            ValueSource::Schema => Some(CountedColumn::Schema),
+            ValueSource::Table => Some(CountedColumn::Table),
+            ValueSource::Operation => Some(CountedColumn::Operation),
             _ => None,
         }
     }
@@ -177,11 +179,12 @@ impl Reader for Changes {
     fn open_picked(
         &self,
         (logs, index): (&Logs, usize),
-        wanted: &Wanted,
-        outputs: &[Output],
+        wanted: &WantedLogs,
+        outputs: &[MadeColumn],
     ) -> datafusion::common::Result<Option<PickedPart>> {
-        let source = |output: Output| self.sources.get(output.column()).map(|(source, _)| *source);
-        let needed = (!self.fields.is_empty()).then(|| Needed::of(outputs, source, &self.fields)).flatten();
+        let source = |output: MadeColumn| self.sources.get(output.column()).map(|(source, _)| *source);
+        let needed =
+            (!self.fields.is_empty()).then(|| NeededOutputs::of(outputs, source, &self.fields)).flatten();
         let (Some(needed), Some(_)) = (needed, wanted.one_table()) else { return Ok(None) };
         let is_fit = |schema: &TableSchema| needed.places(schema, logs, &self.fields).is_some();
         let opened = picked::open(logs, index, wanted, &is_fit)?;
@@ -196,7 +199,7 @@ impl Reader for Changes {
     fn read_picked(
         &self,
         part: &PickedPart,
-        job: &Job<'_>,
+        job: &ReadJob<'_>,
         sink: &mut dyn FnMut(RecordBatch) -> bool,
     ) -> binlogz_archive::Result<u64> {
         let Some(table) = job.wanted.one_table() else { return Ok(0) };
@@ -205,11 +208,11 @@ impl Reader for Changes {
         rows.read(&part.log, table, sink)
     }
 
-    fn read(&self, job: Job<'_>, input: Input, sink: Sink<'_>) -> Result<Ran, Error> {
-        let Job { logs, log, wanted, outputs, schema, workers } = job;
+    fn read(&self, job: ReadJob<'_>, input: Input, sink: BatchSink<'_>) -> Result<RunSummary, Error> {
+        let ReadJob { logs, log, wanted, outputs, schema, workers } = job;
         let new_worker = || {
             let maker = self.maker(logs, log, wanted, outputs.iter().copied(), Arc::clone(schema));
-            Ok(Worker { tables: Tables::one_of(workers), maker })
+            Ok(Worker { tables: WorkerTables::one_of(workers), maker })
         };
         let work = |worker: &mut Worker<'_>, batch: &mut EventBatch<'_>| Ok(worker.batch(batch));
         let sink = |batches: Vec<RecordBatch>| batches.into_iter().try_for_each(&mut *sink);
@@ -219,7 +222,7 @@ impl Reader for Changes {
 
 /// Makes rows of batches of events.
 struct Worker<'a> {
-    tables: Tables,
+    tables: WorkerTables,
     maker: Maker<'a>,
 }
 
@@ -227,11 +230,11 @@ struct Worker<'a> {
 pub(super) struct Maker<'a> {
     logs: &'a Logs,
     log: &'a str,
-    wanted: &'a Wanted,
+    wanted: &'a WantedLogs,
     schema: SchemaRef,
     fields: &'a Fields,
     decoder: RowDecoder,
-    columns: Vec<Column>,
+    columns: Vec<BuiltColumn>,
     rows: usize,
     bytes: usize,
     /// The table of the last rows.
@@ -262,21 +265,21 @@ struct Scratch {
 }
 
 /// A column that is being built.
-pub(super) struct Column {
-    pub(super) source: Source,
-    pub(super) target: Target,
+pub(super) struct BuiltColumn {
+    pub(super) source: ValueSource,
+    pub(super) target: ValueTarget,
 }
 
-pub(super) enum Target {
+pub(super) enum ValueTarget {
     Plain(Builder),
-    Image(Image),
+    Image(ImageColumn),
     /// One field of an image.
-    Field(Box<Values>, usize),
+    Field(Box<ValueColumn>, usize),
 }
 
 /// Values that are the same for all rows of an event.
-struct Around<'a> {
-    frame: &'a Frame,
+struct EventValues<'a> {
+    frame: &'a TransactionFrame,
     event: &'a Event<'a>,
     operation: &'static str,
 }
@@ -298,9 +301,9 @@ impl Worker<'_> {
 
     fn events(&mut self, batch: &mut EventBatch<'_>) -> Result<(), Error> {
         self.tables.begin(batch)?;
-        let mut frame = Frame::begin(batch)?;
+        let mut frame = TransactionFrame::begin(batch)?;
         while let Some(item) = batch.next_item() {
-            let Item::Event(event) = item else { continue };
+            let BatchItem::Event(event) = item else { continue };
             frame.pass(&event).map_err(|error| event.error(error))?;
             let Some(TableEvent::Rows(schema, rows)) = self.tables.event(&event)? else { continue };
             self.maker.take(&frame, &event, schema, &rows)?;
@@ -311,15 +314,20 @@ impl Worker<'_> {
 
 impl<'a> Maker<'a> {
     /// One for all columns of a table.
-    pub(super) fn new(changes: &'a Changes, logs: &'a Logs, log: &'a str, wanted: &'a Wanted) -> Self {
-        let outputs = (0..changes.sources.len()).map(Output::Column);
+    pub(super) fn new(
+        changes: &'a ChangesTable,
+        logs: &'a Logs,
+        log: &'a str,
+        wanted: &'a WantedLogs,
+    ) -> Self {
+        let outputs = (0..changes.sources.len()).map(MadeColumn::Column);
         changes.maker(logs, log, wanted, outputs, Arc::clone(&changes.schema))
     }
 
     /// Takes the rows of an event.
     pub(super) fn take(
         &mut self,
-        frame: &Frame,
+        frame: &TransactionFrame,
         event: &Event<'_>,
         schema: Arc<TableSchema>,
         rows: &RowsEvent<'_>,
@@ -344,9 +352,14 @@ impl<'a> Maker<'a> {
         self.table = Some(Table::new(schema, self.logs, self.wanted, self.fields));
     }
 
-    fn event(&mut self, frame: &Frame, event: &Event<'_>, rows: &RowsEvent<'_>) -> Result<(), Error> {
+    fn event(
+        &mut self,
+        frame: &TransactionFrame,
+        event: &Event<'_>,
+        rows: &RowsEvent<'_>,
+    ) -> Result<(), Error> {
         let Some(schema) = self.table.as_ref().map(|table| Arc::clone(&table.schema)) else { return Ok(()) };
-        let around = Around { frame, event, operation: operation(rows.kind()) };
+        let around = EventValues { frame, event, operation: operation(rows.kind()) };
         let mut decoder = std::mem::take(&mut self.decoder);
         let done = self.each_row(&around, &mut decoder, &schema, rows);
         self.decoder = decoder;
@@ -356,7 +369,7 @@ impl<'a> Maker<'a> {
 
     fn each_row(
         &mut self,
-        around: &Around<'_>,
+        around: &EventValues<'_>,
         decoder: &mut RowDecoder,
         schema: &TableSchema,
         rows: &RowsEvent<'_>,
@@ -381,17 +394,17 @@ impl<'a> Maker<'a> {
         Ok(())
     }
 
-    fn row(&mut self, around: &Around<'_>, row: &Row<'_, '_>, number: u64) -> Result<(), BinlogError> {
+    fn row(&mut self, around: &EventValues<'_>, row: &Row<'_, '_>, number: u64) -> Result<(), BinlogError> {
         let Some(table) = &self.table else { return Ok(()) };
         for column in &mut self.columns {
-            let side = Side { row, is_after: column.source == Source::After };
+            let side = ChangeSide { row, is_after: column.source == ValueSource::After };
             match &mut column.target {
-                Target::Image(image) => image.push(&side, &table.map, &mut self.scratch.bytes)?,
-                Target::Field(values, field) => {
+                ValueTarget::Image(image) => image.push(&side, &table.map, &mut self.scratch.bytes)?,
+                ValueTarget::Field(values, field) => {
                     let place = table.map.get(*field).copied().flatten();
                     side.push(values, place, &mut self.scratch.bytes)?;
                 }
-                Target::Plain(builder) => {
+                ValueTarget::Plain(builder) => {
                     let value =
                         value_of(column.source, self.log, around, table, row, number, &mut self.scratch)?;
                     builder.push(value);
@@ -415,14 +428,14 @@ impl<'a> Maker<'a> {
 
 /// The rows of columns that are built.
 pub(super) fn batch_of(
-    columns: &mut [Column],
+    columns: &mut [BuiltColumn],
     schema: &SchemaRef,
     rows: usize,
 ) -> Result<RecordBatch, Error> {
     let arrays = columns.iter_mut().map(|column| match &mut column.target {
-        Target::Plain(builder) => Ok(builder.finish()),
-        Target::Image(image) => image.finish().map_err(arrow_error),
-        Target::Field(values, _) => Ok(values.finish()),
+        ValueTarget::Plain(builder) => Ok(builder.finish()),
+        ValueTarget::Image(image) => image.finish().map_err(arrow_error),
+        ValueTarget::Field(values, _) => Ok(values.finish()),
     });
     let arrays = arrays.collect::<Result<Vec<_>, Error>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
@@ -430,39 +443,39 @@ pub(super) fn batch_of(
 }
 
 fn value_of<'v>(
-    source: Source,
+    source: ValueSource,
     log: &'v str,
-    around: &'v Around<'_>,
+    around: &'v EventValues<'_>,
     table: &'v Table,
     row: &Row<'_, '_>,
     number: u64,
     scratch: &'v mut Scratch,
-) -> Result<Value<'v>, BinlogError> {
-    let Around { frame, event, operation } = around;
+) -> Result<FieldValue<'v>, BinlogError> {
+    let EventValues { frame, event, operation } = around;
     Ok(match source {
-        Source::Log => Value::Text(log),
-        Source::Position => Value::number(frame.position),
-        Source::Gtid => Value::text(frame.gtid.as_deref()),
-        Source::CommittedAt => Value::moment(frame.committed_at),
-        Source::AppliedAt => Value::moment(frame.applied_at),
-        Source::LoggedAt => Value::seconds(event.header.timestamp),
-        Source::ServerId => Value::Number(event.header.server_id.into()),
-        Source::Offset => Value::Number(event.position.offset),
-        Source::Inside => Value::number(event.position.inside.map(|inside| inside.index)),
-        Source::Row => Value::Number(number),
-        Source::Schema => Value::Text(&table.database),
-        Source::Table => Value::Text(&table.name),
-        Source::Operation => Value::Text(operation),
-        Source::Key => table.key(row, scratch)?,
-        Source::Changed => table.changed(row, scratch),
-        Source::BeforeJson => table.json(row.before.as_ref(), |_| true, scratch)?,
-        Source::AfterJson => table.json(row.after.as_ref(), |_| true, scratch)?,
-        Source::Before | Source::After => Value::Null,
+        ValueSource::Log => FieldValue::Text(log),
+        ValueSource::Position => FieldValue::number(frame.position),
+        ValueSource::Gtid => FieldValue::text(frame.gtid.as_deref()),
+        ValueSource::CommittedAt => FieldValue::moment(frame.committed_at),
+        ValueSource::AppliedAt => FieldValue::moment(frame.applied_at),
+        ValueSource::LoggedAt => FieldValue::seconds(event.header.timestamp),
+        ValueSource::ServerId => FieldValue::Number(event.header.server_id.into()),
+        ValueSource::Offset => FieldValue::Number(event.position.offset),
+        ValueSource::Inside => FieldValue::number(event.position.inside.map(|inside| inside.index)),
+        ValueSource::Row => FieldValue::Number(number),
+        ValueSource::Schema => FieldValue::Text(&table.database),
+        ValueSource::Table => FieldValue::Text(&table.name),
+        ValueSource::Operation => FieldValue::Text(operation),
+        ValueSource::Key => table.key(row, scratch)?,
+        ValueSource::Changed => table.changed(row, scratch),
+        ValueSource::BeforeJson => table.json(row.before.as_ref(), |_| true, scratch)?,
+        ValueSource::AfterJson => table.json(row.after.as_ref(), |_| true, scratch)?,
+        ValueSource::Before | ValueSource::After => FieldValue::Null,
     })
 }
 
 impl Table {
-    fn new(schema: Arc<TableSchema>, logs: &Logs, wanted: &Wanted, fields: &Fields) -> Self {
+    fn new(schema: Arc<TableSchema>, logs: &Logs, wanted: &WantedLogs, fields: &Fields) -> Self {
         let (columns, key) = logs.columns(&schema);
         let place = |name: &String| columns.iter().position(|column| column == name);
         Table {
@@ -477,23 +490,23 @@ impl Table {
     }
 
     /// The primary key of a row.
-    fn key<'v>(&self, row: &Row<'_, '_>, scratch: &'v mut Scratch) -> Result<Value<'v>, BinlogError> {
+    fn key<'v>(&self, row: &Row<'_, '_>, scratch: &'v mut Scratch) -> Result<FieldValue<'v>, BinlogError> {
         if self.key.is_empty() {
-            return Ok(Value::Null);
+            return Ok(FieldValue::Null);
         }
         self.json(row.before.as_ref().or(row.after.as_ref()), |index| self.key.contains(&index), scratch)
     }
 
     /// The names of the columns that an update changed.
-    fn changed<'v>(&self, row: &Row<'_, '_>, scratch: &'v mut Scratch) -> Value<'v> {
-        let (Some(before), Some(after)) = (&row.before, &row.after) else { return Value::Null };
+    fn changed<'v>(&self, row: &Row<'_, '_>, scratch: &'v mut Scratch) -> FieldValue<'v> {
+        let (Some(before), Some(after)) = (&row.before, &row.after) else { return FieldValue::Null };
         scratch.names.clear();
         for cell in after.cells() {
             if before.cell(cell.index).is_none_or(|before| before.content != cell.content) {
                 scratch.names.extend(self.columns.get(cell.index).cloned());
             }
         }
-        Value::Texts(&scratch.names)
+        FieldValue::Texts(&scratch.names)
     }
 
     /// The chosen columns of an image as a JSON object.
@@ -502,8 +515,8 @@ impl Table {
         image: Option<&RowImage<'_, '_>>,
         is_chosen: impl Fn(usize) -> bool,
         scratch: &'v mut Scratch,
-    ) -> Result<Value<'v>, BinlogError> {
-        let Some(image) = image else { return Ok(Value::Null) };
+    ) -> Result<FieldValue<'v>, BinlogError> {
+        let Some(image) = image else { return Ok(FieldValue::Null) };
         let out = &mut scratch.json;
         out.clear();
         out.push(b'{');
@@ -519,23 +532,23 @@ impl Table {
         }
         out.push(b'}');
         scratch.document = String::from_utf8_lossy(out).into_owned();
-        Ok(Value::Text(&scratch.document))
+        Ok(FieldValue::Text(&scratch.document))
     }
 }
 
-impl Column {
-    fn new(source: Source, kind: Kind, output: Output, fields: &Fields) -> Self {
+impl BuiltColumn {
+    fn new(source: ValueSource, kind: FieldKind, output: MadeColumn, fields: &Fields) -> Self {
         let field = match output {
-            Output::Field(_, number) => fields.get(number).map(|field| (field, number)),
-            Output::Column(_) => None,
+            MadeColumn::Field(_, number) => fields.get(number).map(|field| (field, number)),
+            MadeColumn::Column(_) => None,
         };
         let target = match (source, field) {
-            (Source::Before | Source::After, Some((field, number))) => {
-                Target::Field(Box::new(Values::new(field.data_type())), number)
+            (ValueSource::Before | ValueSource::After, Some((field, number))) => {
+                ValueTarget::Field(Box::new(ValueColumn::new(field.data_type())), number)
             }
-            (Source::Before | Source::After, None) => Target::Image(Image::new(fields)),
-            _ => Target::Plain(kind.builder()),
+            (ValueSource::Before | ValueSource::After, None) => ValueTarget::Image(ImageColumn::new(fields)),
+            _ => ValueTarget::Plain(kind.builder()),
         };
-        Column { source, target }
+        BuiltColumn { source, target }
     }
 }

@@ -10,16 +10,16 @@ use binlogz_binlog::row::{TableSchema, count_rows};
 use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::transaction::TransactionContent;
 use binlogz_binlog::{Boundary, Error as BinlogError, EventType};
-use binlogz_flow::events::{self, Event, EventBatch, Item, Ran, TableEvent, Tables};
+use binlogz_flow::events::{self, BatchItem, Event, EventBatch, RunSummary, TableEvent, WorkerTables};
 use binlogz_flow::{Error, Input};
 use binlogz_payload::transaction::eligibility;
 use binlogz_payload::{Ineligible, PayloadSizes};
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{Fields, Schema, SchemaRef};
 
-use super::columns::{Builder, Kind, Value};
-use super::frame::Frame;
-use super::{Job, Output, ROWS_MAX, Reader, Shape, Sink, arrow_error};
+use super::columns::{Builder, FieldKind, FieldValue};
+use super::frame::TransactionFrame;
+use super::{BatchSink, MadeColumn, ROWS_MAX, ReadJob, TableReader, TableShape, arrow_error};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
@@ -44,26 +44,26 @@ enum Source {
     Statement,
 }
 
-const COLUMNS: [(&str, Kind, Source); 19] = [
-    ("log", Kind::Text, Source::Log),
-    ("position", Kind::Number, Source::Position),
-    ("gtid", Kind::Text, Source::Gtid),
-    ("committed_at", Kind::Moment, Source::CommittedAt),
-    ("applied_at", Kind::Moment, Source::AppliedAt),
-    ("logged_at", Kind::Moment, Source::LoggedAt),
-    ("server_id", Kind::Small, Source::ServerId),
-    ("thread_id", Kind::Small, Source::ThreadId),
-    ("events", Kind::Number, Source::Events),
-    ("bytes", Kind::Number, Source::Bytes),
-    ("compressed_bytes", Kind::Number, Source::CompressedBytes),
-    ("uncompressed_bytes", Kind::Number, Source::UncompressedBytes),
-    ("compression", Kind::Text, Source::Compression),
-    ("not_compressed", Kind::Text, Source::NotCompressed),
-    ("inserted", Kind::Number, Source::Inserted),
-    ("updated", Kind::Number, Source::Updated),
-    ("deleted", Kind::Number, Source::Deleted),
-    ("tables", Kind::Texts, Source::Tables),
-    ("statement", Kind::Text, Source::Statement),
+const COLUMNS: [(&str, FieldKind, Source); 19] = [
+    ("log", FieldKind::Text, Source::Log),
+    ("position", FieldKind::Number, Source::Position),
+    ("gtid", FieldKind::Text, Source::Gtid),
+    ("committed_at", FieldKind::Moment, Source::CommittedAt),
+    ("applied_at", FieldKind::Moment, Source::AppliedAt),
+    ("logged_at", FieldKind::Moment, Source::LoggedAt),
+    ("server_id", FieldKind::Small, Source::ServerId),
+    ("thread_id", FieldKind::Small, Source::ThreadId),
+    ("events", FieldKind::Number, Source::Events),
+    ("bytes", FieldKind::Number, Source::Bytes),
+    ("compressed_bytes", FieldKind::Number, Source::CompressedBytes),
+    ("uncompressed_bytes", FieldKind::Number, Source::UncompressedBytes),
+    ("compression", FieldKind::Text, Source::Compression),
+    ("not_compressed", FieldKind::Text, Source::NotCompressed),
+    ("inserted", FieldKind::Number, Source::Inserted),
+    ("updated", FieldKind::Number, Source::Updated),
+    ("deleted", FieldKind::Number, Source::Deleted),
+    ("tables", FieldKind::Texts, Source::Tables),
+    ("statement", FieldKind::Text, Source::Statement),
 ];
 
 /// The reason of the server that compression was off, where nothing else was in its way.
@@ -71,11 +71,11 @@ const COMPRESSION_OFF: &str = "compression_off";
 
 /// The table.
 #[derive(Debug)]
-pub(crate) struct Transactions;
+pub(crate) struct TransactionsTable;
 
-impl Reader for Transactions {
-    fn shape(&self) -> Shape {
-        Shape::Transactions
+impl TableReader for TransactionsTable {
+    fn shape(&self) -> TableShape {
+        TableShape::Transactions
     }
 
     fn schema(&self) -> SchemaRef {
@@ -91,11 +91,11 @@ impl Reader for Transactions {
         false
     }
 
-    fn read(&self, job: Job<'_>, input: Input, sink: Sink<'_>) -> Result<Ran, Error> {
-        let Job { log, outputs, schema, workers, .. } = job;
-        let mut rows = Rows::new(log, outputs, schema);
+    fn read(&self, job: ReadJob<'_>, input: Input, sink: BatchSink<'_>) -> Result<RunSummary, Error> {
+        let ReadJob { log, outputs, schema, workers, .. } = job;
+        let mut rows = TransactionRows::new(log, outputs, schema);
         let parts = rows.parts();
-        let new_worker = || Ok(Worker { tables: Tables::one_of(workers), parts: parts.clone() });
+        let new_worker = || Ok(Worker { tables: WorkerTables::one_of(workers), parts: parts.clone() });
         let work = |worker: &mut Worker, batch: &mut EventBatch<'_>| Ok(worker.batch(batch));
         let take = |part| rows.take(part, sink);
         let ran = events::run(input, workers, new_worker, work, take, &mut |_| {})?;
@@ -106,7 +106,7 @@ impl Reader for Transactions {
 
 /// Makes parts of transactions of the events of a batch.
 #[derive(Debug, Clone)]
-pub(super) struct Parts {
+pub(super) struct PartMaker {
     /// The table of the last rows, and its name.
     table: Option<(Arc<TableSchema>, String)>,
     counts_rows: bool,
@@ -116,7 +116,7 @@ pub(super) struct Parts {
 /// A transaction, or the part of it in one batch.
 #[derive(Debug, Clone, Default)]
 struct Transaction {
-    frame: Frame,
+    frame: TransactionFrame,
     logged_at: u32,
     server_id: u32,
     thread_id: Option<u32>,
@@ -136,7 +136,7 @@ struct Transaction {
 
 /// The transactions of a batch.
 #[derive(Debug, Default)]
-pub(super) struct Part {
+pub(super) struct TransactionsPart {
     log: u64,
     /// The batch's transactions, in order. The first may have begun earlier, the last may end later.
     transactions: Vec<Transaction>,
@@ -145,24 +145,24 @@ pub(super) struct Part {
 }
 
 struct Worker {
-    tables: Tables,
-    parts: Parts,
+    tables: WorkerTables,
+    parts: PartMaker,
 }
 
 impl Worker {
-    fn batch(&mut self, batch: &mut EventBatch<'_>) -> Part {
-        let mut part = Part::of(batch);
+    fn batch(&mut self, batch: &mut EventBatch<'_>) -> TransactionsPart {
+        let mut part = TransactionsPart::of(batch);
         if let Err(error) = self.events(batch, &mut part) {
             batch.fail(error);
         }
         part
     }
 
-    fn events(&mut self, batch: &mut EventBatch<'_>, part: &mut Part) -> Result<(), Error> {
+    fn events(&mut self, batch: &mut EventBatch<'_>, part: &mut TransactionsPart) -> Result<(), Error> {
         self.tables.begin(batch)?;
         while let Some(item) = batch.next_item() {
             let table_event = match &item {
-                Item::Event(event) if self.parts.looks_inside => self.tables.event(event)?,
+                BatchItem::Event(event) if self.parts.looks_inside => self.tables.event(event)?,
                 _ => None,
             };
             if let Some(end) = self.parts.take(&item, table_event.as_ref(), part)? {
@@ -173,20 +173,20 @@ impl Worker {
     }
 }
 
-impl Parts {
+impl PartMaker {
     /// Takes an item, with its rows if it has some, and returns the type of its event if it ends a transaction.
     pub(super) fn take(
         &mut self,
-        item: &Item<'_>,
+        item: &BatchItem<'_>,
         table_event: Option<&TableEvent<'_>>,
-        part: &mut Part,
+        part: &mut TransactionsPart,
     ) -> Result<Option<EventType>, Error> {
         let event = match item {
-            Item::PayloadEnd(end) => {
+            BatchItem::PayloadEnd(end) => {
                 part.open().payload = Some(end.sizes);
                 return Ok(Some(EventType::TRANSACTION_PAYLOAD));
             }
-            Item::Event(event) => event,
+            BatchItem::Event(event) => event,
         };
         let bad = |error: BinlogError| event.error(error);
         let event_type = event.header.event_type;
@@ -276,10 +276,10 @@ fn reason(content: &TransactionContent, end: EventType) -> &'static str {
     }
 }
 
-impl Part {
+impl TransactionsPart {
     /// The part of a batch, before its events.
     pub(super) fn of(batch: &EventBatch<'_>) -> Self {
-        Part { log: batch.log().number, ..Part::default() }
+        TransactionsPart { log: batch.log().number, ..TransactionsPart::default() }
     }
 
     /// Ends the open transaction. Its last event is the one that the batch has just passed.
@@ -301,7 +301,7 @@ impl Part {
     }
 
     fn begin(&mut self, event: &Event<'_>) -> Result<(), BinlogError> {
-        let mut frame = Frame::default();
+        let mut frame = TransactionFrame::default();
         frame.pass(event)?;
         // Where one without a GTID event begins is known too, since that event is here.
         frame.position = Some(event.position.offset);
@@ -347,7 +347,7 @@ impl Transaction {
 }
 
 /// Makes rows of transactions, in the order of the log.
-pub(super) struct Rows<'a> {
+pub(super) struct TransactionRows<'a> {
     log: &'a str,
     schema: SchemaRef,
     columns: Vec<(Source, Builder)>,
@@ -356,20 +356,20 @@ pub(super) struct Rows<'a> {
     open: Option<(u64, Transaction)>,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> TransactionRows<'a> {
     /// None yet, with these columns.
-    pub(super) fn new(log: &'a str, outputs: &[Output], schema: &SchemaRef) -> Self {
+    pub(super) fn new(log: &'a str, outputs: &[MadeColumn], schema: &SchemaRef) -> Self {
         let chosen = outputs.iter().filter_map(|output| COLUMNS.get(output.column()));
         let columns = chosen.map(|&(_, kind, source)| (source, kind.builder())).collect();
-        Rows { log, schema: Arc::clone(schema), columns, rows: 0, open: None }
+        TransactionRows { log, schema: Arc::clone(schema), columns, rows: 0, open: None }
     }
 
     /// Makes the parts with everything that these columns need.
-    pub(super) fn parts(&self) -> Parts {
+    pub(super) fn parts(&self) -> PartMaker {
         let has = |sources: &[Source]| self.columns.iter().any(|(source, _)| sources.contains(source));
         let counts_rows = has(&[Source::Inserted, Source::Updated, Source::Deleted]);
         let looks_inside = counts_rows || has(&[Source::Tables, Source::Statement, Source::ThreadId]);
-        Parts { table: None, counts_rows, looks_inside }
+        PartMaker { table: None, counts_rows, looks_inside }
     }
 
     /// Where the transaction begins that goes on; `None`: none does. One that began before the log begins at its start.
@@ -378,8 +378,8 @@ impl<'a> Rows<'a> {
     }
 
     /// Takes the next part.
-    pub(super) fn take(&mut self, part: Part, sink: Sink<'_>) -> Result<(), Error> {
-        let Part { log, transactions, is_open } = part;
+    pub(super) fn take(&mut self, part: TransactionsPart, sink: BatchSink<'_>) -> Result<(), Error> {
+        let TransactionsPart { log, transactions, is_open } = part;
         let count = transactions.len();
         for (transaction, number) in transactions.into_iter().zip(1..) {
             let mut whole = match self.open.take() {
@@ -405,44 +405,44 @@ impl<'a> Rows<'a> {
     }
 
     /// Passes on all: the log has ended.
-    pub(super) fn end(&mut self, sink: Sink<'_>) -> Result<(), Error> {
+    pub(super) fn end(&mut self, sink: BatchSink<'_>) -> Result<(), Error> {
         if let Some((_, open)) = self.open.take() {
             self.push(&open, sink)?;
         }
         self.pass_on(sink)
     }
 
-    fn push(&mut self, transaction: &Transaction, sink: Sink<'_>) -> Result<(), Error> {
+    fn push(&mut self, transaction: &Transaction, sink: BatchSink<'_>) -> Result<(), Error> {
         let Transaction { frame, payload, rows: [inserted, updated, deleted], .. } = transaction;
         let compression = transaction.compression.map(|compression| compression.to_string());
         for (source, builder) in &mut self.columns {
             builder.push(match source {
-                Source::Log => Value::Text(self.log),
-                Source::Position => Value::number(frame.position),
-                Source::Gtid => Value::text(frame.gtid.as_deref()),
-                Source::CommittedAt => Value::moment(frame.committed_at),
-                Source::AppliedAt => Value::moment(frame.applied_at),
-                Source::LoggedAt => Value::seconds(transaction.logged_at),
-                Source::ServerId => Value::Number(transaction.server_id.into()),
-                Source::ThreadId => Value::number(transaction.thread_id.map(u64::from)),
-                Source::Events => Value::Number(transaction.events),
-                Source::Bytes => Value::Number(transaction.bytes),
+                Source::Log => FieldValue::Text(self.log),
+                Source::Position => FieldValue::number(frame.position),
+                Source::Gtid => FieldValue::text(frame.gtid.as_deref()),
+                Source::CommittedAt => FieldValue::moment(frame.committed_at),
+                Source::AppliedAt => FieldValue::moment(frame.applied_at),
+                Source::LoggedAt => FieldValue::seconds(transaction.logged_at),
+                Source::ServerId => FieldValue::Number(transaction.server_id.into()),
+                Source::ThreadId => FieldValue::number(transaction.thread_id.map(u64::from)),
+                Source::Events => FieldValue::Number(transaction.events),
+                Source::Bytes => FieldValue::Number(transaction.bytes),
                 Source::CompressedBytes => {
-                    Value::Number(payload.map_or(transaction.event_bytes, |sizes| sizes.compressed))
+                    FieldValue::Number(payload.map_or(transaction.event_bytes, |sizes| sizes.compressed))
                 }
                 Source::UncompressedBytes => {
-                    Value::Number(payload.map_or(transaction.event_bytes, |sizes| sizes.uncompressed))
+                    FieldValue::Number(payload.map_or(transaction.event_bytes, |sizes| sizes.uncompressed))
                 }
-                Source::Compression => Value::Text(compression.as_deref().unwrap_or("NONE")),
+                Source::Compression => FieldValue::Text(compression.as_deref().unwrap_or("NONE")),
                 Source::NotCompressed => {
                     let reason = transaction.end.unwrap_or(Ineligible::Incomplete.name());
-                    Value::text((!reason.is_empty()).then_some(reason))
+                    FieldValue::text((!reason.is_empty()).then_some(reason))
                 }
-                Source::Inserted => Value::Number(*inserted),
-                Source::Updated => Value::Number(*updated),
-                Source::Deleted => Value::Number(*deleted),
-                Source::Tables => Value::Texts(&transaction.tables),
-                Source::Statement => Value::text(transaction.statement.as_deref()),
+                Source::Inserted => FieldValue::Number(*inserted),
+                Source::Updated => FieldValue::Number(*updated),
+                Source::Deleted => FieldValue::Number(*deleted),
+                Source::Tables => FieldValue::Texts(&transaction.tables),
+                Source::Statement => FieldValue::text(transaction.statement.as_deref()),
             });
         }
         self.rows += 1;
@@ -450,7 +450,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Passes on the rows that are there.
-    pub(super) fn pass_on(&mut self, sink: Sink<'_>) -> Result<(), Error> {
+    pub(super) fn pass_on(&mut self, sink: BatchSink<'_>) -> Result<(), Error> {
         let rows = std::mem::take(&mut self.rows);
         if rows == 0 {
             return Ok(());

@@ -7,12 +7,14 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use binlogz_archive::format::contents::TableName;
-use binlogz_archive::part::{Run, TableRows};
+use binlogz_archive::format::contents::ListedTable;
+use binlogz_archive::part::{BlockRun, TableRows};
 use binlogz_arrow::TableFields;
 use binlogz_binlog::row::TableSchema;
 use binlogz_flow::Error;
-use binlogz_flow::events::{self, EventBatch, Item, Ran, TableEvent, Tables, UnreadChanges};
+use binlogz_flow::events::{
+    self, BatchItem, EventBatch, RunSummary, TableEvent, UnreadChanges, WorkerTables,
+};
 use datafusion::arrow::datatypes::Fields;
 
 use crate::error::LogError;
@@ -20,13 +22,13 @@ use crate::logs::Logs;
 
 /// The columns of a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Columns {
+pub(crate) struct UserColumns {
     all: TableFields,
     /// The names of the columns that are in primary keys.
     keys: BTreeSet<String>,
 }
 
-impl Columns {
+impl UserColumns {
     /// As the fields of a row image.
     pub(crate) fn fields(&self) -> Fields {
         self.all.fields()
@@ -53,7 +55,7 @@ impl Columns {
         }
     }
 
-    fn join(&mut self, later: Columns) {
+    fn join(&mut self, later: UserColumns) {
         self.keys.extend(later.keys);
         self.all.join(later.all);
     }
@@ -65,7 +67,7 @@ pub(crate) fn columns(
     database: &str,
     table: &str,
     workers: usize,
-) -> Result<Option<Columns>, LogError> {
+) -> Result<Option<UserColumns>, LogError> {
     let has_name = |schema: &TableSchema| {
         String::from_utf8_lossy(&schema.database) == database
             && String::from_utf8_lossy(&schema.table) == table
@@ -74,13 +76,13 @@ pub(crate) fn columns(
         String::from_utf8_lossy(&rows.name.database) == database
             && String::from_utf8_lossy(&rows.name.table) == table
     };
-    let mut found: Option<Columns> = None;
-    let collect = |collector: &mut Columns, schema: &TableSchema| {
+    let mut found: Option<UserColumns> = None;
+    let collect = |collector: &mut UserColumns, schema: &TableSchema| {
         if has_name(schema) {
             collector.add(schema, logs);
         }
     };
-    let tell = |collector: &mut Columns, name: &TableName| {
+    let tell = |collector: &mut UserColumns, name: &ListedTable| {
         let is_other = String::from_utf8_lossy(&name.database) != database
             || String::from_utf8_lossy(&name.table) != table;
         is_other || told(name, |schema| collector.add(schema, logs))
@@ -91,7 +93,7 @@ pub(crate) fn columns(
         &|_, run| run.is_none_or(|run| run.may_have_rows(&has_rows)),
         tell,
         collect,
-        |part: Columns| {
+        |part: UserColumns| {
             if !part.all.is_empty() {
                 found.get_or_insert_default().join(part);
             }
@@ -107,12 +109,12 @@ pub(crate) fn names(logs: &Logs, workers: usize) -> Result<BTreeSet<(String, Str
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         collector.insert((text(&schema.database), text(&schema.table)));
     };
-    let tell = |collector: &mut BTreeSet<(String, String)>, name: &TableName| {
+    let tell = |collector: &mut BTreeSet<(String, String)>, name: &ListedTable| {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         collector.insert((text(&name.database), text(&name.table)));
         true
     };
-    let has_rows = |_: usize, run: Option<&Run<'_>>| run.is_none_or(|run| run.may_have_rows(&|_| true));
+    let has_rows = |_: usize, run: Option<&BlockRun<'_>>| run.is_none_or(|run| run.may_have_rows(&|_| true));
     each_log(logs, workers, &has_rows, tell, collect, |part| found.extend(part))?;
     Ok(found)
 }
@@ -122,18 +124,18 @@ pub(crate) fn names(logs: &Logs, workers: usize) -> Result<BTreeSet<(String, Str
 pub(crate) fn tables(
     logs: &Logs,
     workers: usize,
-    is_wanted: &dyn Fn(usize, Option<&Run<'_>>) -> bool,
+    is_wanted: &dyn Fn(usize, Option<&BlockRun<'_>>) -> bool,
     has_table: &(dyn Fn(&str, &str) -> bool + Sync),
-) -> Result<BTreeMap<(String, String), Columns>, LogError> {
-    let mut found: BTreeMap<(String, String), Columns> = BTreeMap::new();
-    let collect = |collector: &mut BTreeMap<(String, String), Columns>, schema: &TableSchema| {
+) -> Result<BTreeMap<(String, String), UserColumns>, LogError> {
+    let mut found: BTreeMap<(String, String), UserColumns> = BTreeMap::new();
+    let collect = |collector: &mut BTreeMap<(String, String), UserColumns>, schema: &TableSchema| {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (database, table) = (text(&schema.database), text(&schema.table));
         if has_table(&database, &table) {
             collector.entry((database, table)).or_default().add(schema, logs);
         }
     };
-    let tell = |collector: &mut BTreeMap<(String, String), Columns>, name: &TableName| {
+    let tell = |collector: &mut BTreeMap<(String, String), UserColumns>, name: &ListedTable| {
         let [database, table] =
             [&name.database, &name.table].map(|name| String::from_utf8_lossy(name).into_owned());
         !has_table(&database, &table)
@@ -146,7 +148,7 @@ pub(crate) fn tables(
 }
 
 /// Passes on a table as an archive tells it; `false`: it doesn't.
-fn told(name: &TableName, take: impl FnOnce(&TableSchema)) -> bool {
+fn told(name: &ListedTable, take: impl FnOnce(&TableSchema)) -> bool {
     // A definition that can't be read is in blocks too, whose error says more.
     name.schema().ok().flatten().map(|schema| take(&schema)).is_some()
 }
@@ -156,8 +158,8 @@ fn told(name: &TableName, take: impl FnOnce(&TableSchema)) -> bool {
 fn each_log<C: Default + Send>(
     logs: &Logs,
     workers: usize,
-    is_wanted: &dyn Fn(usize, Option<&Run<'_>>) -> bool,
-    tell: impl Fn(&mut C, &TableName) -> bool,
+    is_wanted: &dyn Fn(usize, Option<&BlockRun<'_>>) -> bool,
+    tell: impl Fn(&mut C, &ListedTable) -> bool,
     collect: impl Fn(&mut C, &TableSchema) + Sync,
     mut sink: impl FnMut(C),
 ) -> Result<(), LogError> {
@@ -167,25 +169,25 @@ fn each_log<C: Default + Send>(
             continue;
         }
         let (mut known, mut names) = (C::default(), HashSet::new());
-        let input = logs.open(index, &mut |run: &Run<'_>| {
+        let input = logs.open(index, &mut |run: &BlockRun<'_>| {
             let Some(rows) = run.rows().filter(|_| is_wanted(index, Some(run))) else {
                 return is_wanted(index, Some(run));
             };
             // Blocks share the names of their tables, which are told once.
             !rows.iter().all(|rows| {
-                let name: *const TableName = rows.name;
+                let name: *const ListedTable = rows.name;
                 names.contains(&name) || tell(&mut known, rows.name) && names.insert(name)
             })
         })?;
         sink(known);
-        let work = |known: &mut Known, batch: &mut EventBatch<'_>| {
+        let work = |known: &mut KnownTables, batch: &mut EventBatch<'_>| {
             let mut part = C::default();
             if let Err(error) = known.batch(batch, &mut |schema| collect(&mut part, schema)) {
                 batch.fail(error);
             }
             Ok(part)
         };
-        let new_worker = || Ok(Known::new(workers));
+        let new_worker = || Ok(KnownTables::new(workers));
         let sink = |part| {
             sink(part);
             Ok(())
@@ -193,21 +195,21 @@ fn each_log<C: Default + Send>(
         let ran = events::run(input, workers, new_worker, work, sink, &mut |_| {});
         // The names of tables and columns are asked for. A caller that reads their rows is told of rows that can't be
         // read.
-        let Ran { read, unread: _ } = ran.map_err(|error| logs.error(index, &error))?;
-        logs.ended(index, &Ran { read, unread: UnreadChanges::default() })?;
+        let RunSummary { read, unread: _ } = ran.map_err(|error| logs.error(index, &error))?;
+        logs.ended(index, &RunSummary { read, unread: UnreadChanges::default() })?;
     }
     Ok(())
 }
 
 /// The tables that a worker has seen in a batch: most come again and again.
-struct Known {
-    tables: Tables,
+struct KnownTables {
+    tables: WorkerTables,
     seen: HashMap<usize, Arc<TableSchema>>,
 }
 
-impl Known {
+impl KnownTables {
     fn new(workers: usize) -> Self {
-        Known { tables: Tables::one_of(workers), seen: HashMap::new() }
+        KnownTables { tables: WorkerTables::one_of(workers), seen: HashMap::new() }
     }
 
     fn batch(
@@ -218,7 +220,7 @@ impl Known {
         self.seen.clear();
         self.tables.begin(batch)?;
         while let Some(item) = batch.next_item() {
-            let Item::Event(event) = item else { continue };
+            let BatchItem::Event(event) = item else { continue };
             let Some(TableEvent::Rows(schema, _)) = self.tables.event(&event)? else { continue };
             // While it is held here, no other has its address.
             let address = Arc::as_ptr(&schema) as usize;

@@ -6,25 +6,29 @@ use std::io::{self, Read};
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::row::Row;
 use binlogz_flow::Input;
-use binlogz_flow::events::Ran;
+use binlogz_flow::events::RunSummary;
 use binlogz_source::ConnectOptions;
 
 use super::server_logs::ServerLogs;
-use super::session::Place;
+use super::session::ServerPosition;
 use super::{ApplyError, NOTHING_YET};
-use crate::choose::{Operation, Range, Selection};
+use crate::choose::{Operation, Range, RowSelection};
 use crate::pass::{
-    Ending, Follower, Listener, Rendered, Renderer, RowAt, Search, StatementAt, Transaction, read_log,
+    ChoiceListener, FollowedTransaction, Follower, Renderer, RowAt, RowRendering, Search, StatementAt,
+    TransactionEnding, read_log,
 };
-use crate::table::{Structure, Table};
+use crate::table::{Structure, WrittenTable};
 
 /// The GTIDs of the transactions that this session committed, in order; `None` for those without.
-pub(crate) fn committed(connect: &ConnectOptions, place: &Place) -> Result<Vec<Option<String>>, ApplyError> {
+pub(crate) fn committed(
+    connect: &ConnectOptions,
+    place: &ServerPosition,
+) -> Result<Vec<Option<String>>, ApplyError> {
     let trouble = |error| ApplyError::server("asking for the binary log", error, NOTHING_YET);
     let logs = ServerLogs::open(connect, &place.log, place.position).map_err(trouble)?;
-    let selection = Selection { thread_ids: vec![place.thread], ..Selection::default() };
-    let search = Search { selection: &selection, schema: None, renderer: &Nothing, workers: 1 };
-    let mut follower = Follower::new(Found(Vec::new()));
+    let selection = RowSelection { thread_ids: vec![place.thread], ..RowSelection::default() };
+    let search = Search { selection: &selection, schema: None, renderer: &SilentServer, workers: 1 };
+    let mut follower = Follower::new(FoundTexts(Vec::new()));
     let mut is_first = true;
     while let Some((_, mut reader)) = logs.next_log().map_err(trouble)? {
         let mut front = Vec::new();
@@ -36,7 +40,7 @@ pub(crate) fn committed(connect: &ConnectOptions, place: &Place) -> Result<Vec<O
         let input = Input::Stream(Box::new(io::Cursor::new(front).chain(reader)));
         let whole = Range { start: 0, stop: u64::MAX };
         // It asks for transactions, not for their changes.
-        let (Ran { read: _, unread: _ }, _) =
+        let (RunSummary { read: _, unread: _ }, _) =
             read_log(input, (&place.log, whole), &search, &mut follower, &mut |_| {})?;
     }
     Ok(follower.listener.0)
@@ -51,33 +55,33 @@ fn began_with_server(front: &[u8]) -> bool {
     front.get(CREATED_OFFSET..FRONT_SIZE).is_some_and(|created| created.iter().any(|byte| *byte != 0))
 }
 
-struct Nothing;
+struct SilentServer;
 
-impl Renderer for Nothing {
-    fn render(&self, _: &Table, _: Operation, _: &Row<'_, '_>, _: &mut Vec<u8>) -> Rendered {
-        Rendered::Nothing
+impl Renderer for SilentServer {
+    fn render(&self, _: &WrittenTable, _: Operation, _: &Row<'_, '_>, _: &mut Vec<u8>) -> RowRendering {
+        RowRendering::Nothing
     }
 }
 
-struct Found(Vec<Option<String>>);
+struct FoundTexts(Vec<Option<String>>);
 
-impl Listener for Found {
+impl ChoiceListener for FoundTexts {
     fn table(&mut self, _: &[u8], _: &[u8], _: Structure) -> io::Result<()> {
         Ok(())
     }
 
-    fn row(&mut self, _: &Transaction, _: &RowAt<'_>) -> io::Result<()> {
+    fn row(&mut self, _: &FollowedTransaction, _: &RowAt<'_>) -> io::Result<()> {
         Ok(())
     }
 
-    fn statement(&mut self, _: &Transaction, _: &StatementAt<'_>, _: bool) -> io::Result<()> {
+    fn statement(&mut self, _: &FollowedTransaction, _: &StatementAt<'_>, _: bool) -> io::Result<()> {
         Ok(())
     }
 
     fn decided(&mut self, _: &str, _: bool) {}
 
-    fn end(&mut self, transaction: &Transaction, ending: Ending) -> io::Result<()> {
-        if ending == Ending::Whole {
+    fn end(&mut self, transaction: &FollowedTransaction, ending: TransactionEnding) -> io::Result<()> {
+        if ending == TransactionEnding::Whole {
             self.0.push(transaction.gtid.clone());
         }
         Ok(())

@@ -20,7 +20,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use binlogz_binlog::checksum::Crc32;
 
 use super::ApplyError;
-use super::session::Place;
+use super::session::ServerPosition;
 
 /// A journal is a line a batch: this is tens of millions of them.
 const SIZE_MAX: u64 = 1 << 30;
@@ -37,7 +37,7 @@ pub(crate) struct Journal {
     /// Rows of batches that are known to be committed.
     pub(crate) done: u64,
     /// The batch whose end is not known: rows with it, and where to look.
-    pub(crate) open: Option<(u64, Place)>,
+    pub(crate) open: Option<(u64, ServerPosition)>,
 }
 
 impl Journal {
@@ -114,7 +114,7 @@ impl Journal {
                 let rows = words.next()?.parse().ok()?;
                 let thread = words.next()?.parse().ok()?;
                 let position = words.next()?.parse().ok()?;
-                self.open = Some((rows, Place { log: words.next()?.to_owned(), position, thread }));
+                self.open = Some((rows, ServerPosition { log: words.next()?.to_owned(), position, thread }));
             }
             "done" => {
                 self.done = words.next()?.parse().ok()?;
@@ -127,7 +127,7 @@ impl Journal {
     }
 
     /// A batch is about to be committed.
-    pub(crate) fn commit(&mut self, rows: u64, place: &Place) -> Result<(), ApplyError> {
+    pub(crate) fn commit(&mut self, rows: u64, place: &ServerPosition) -> Result<(), ApplyError> {
         self.line(&format!("commit {rows} {} {} {}", place.thread, place.position, place.log))
     }
 
@@ -196,8 +196,8 @@ fn io(error: std::io::Error) -> ApplyError {
 mod tests {
     use super::*;
 
-    fn place() -> Place {
-        Place { log: "binlog 7.000001".to_owned(), position: 5, thread: 9 }
+    fn place() -> ServerPosition {
+        ServerPosition { log: "binlog 7.000001".to_owned(), position: 5, thread: 9 }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The foreign keys that refer to changed tables and act by themselves: which rows that nobody chose they would change.
 
-use super::session::{Row, Session};
+use super::session::{AnswerRow, ApplySession};
 use super::{ApplyError, NOTHING_YET};
 use crate::sql::literal::push_quoted;
 
@@ -32,7 +32,7 @@ pub(crate) enum ParentChange<'s> {
 
 impl Referrers {
     /// The foreign keys that refer to these tables, each given by database and name. Asks the server.
-    pub(crate) fn of(session: &mut Session, tables: &[(&str, &str)]) -> Result<Self, ApplyError> {
+    pub(crate) fn of(session: &mut ApplySession, tables: &[(&str, &str)]) -> Result<Self, ApplyError> {
         if tables.is_empty() {
             return Ok(Referrers::default());
         }
@@ -79,7 +79,7 @@ impl Referrers {
     /// `database.table`, and quoted.
     pub(crate) fn would_change(
         &self,
-        session: &mut Session,
+        session: &mut ApplySession,
         (parent, quoted_parent): (&str, &str),
         condition: &str,
         change: ParentChange<'_>,
@@ -140,7 +140,7 @@ fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
-fn column(row: &Row, index: usize) -> String {
+fn column(row: &AnswerRow, index: usize) -> String {
     let bytes = row.get(index).and_then(Option::as_deref).unwrap_or_default();
     String::from_utf8_lossy(bytes).into_owned()
 }

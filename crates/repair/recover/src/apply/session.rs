@@ -11,21 +11,21 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// A place in a server's binary log, and a session that writes there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ServerPosition {
     pub(crate) log: String,
     pub(crate) position: u64,
     pub(crate) thread: u32,
 }
 
 /// The session in which changes are applied, and its thread id.
-pub(crate) struct Session {
+pub(crate) struct ApplySession {
     connection: Connection,
     thread: u32,
 }
 
-pub(crate) type Row = Vec<Option<Vec<u8>>>;
+pub(crate) type AnswerRow = Vec<Option<Vec<u8>>>;
 
-impl Session {
+impl ApplySession {
     pub(crate) fn open(connect: &ConnectOptions) -> Result<Self, ApplyError> {
         let mut connect = connect.clone();
         connect.timeouts.answer = ANSWER_TIMEOUT;
@@ -33,7 +33,7 @@ impl Session {
         let mut connection = Connection::open(&connect).map_err(trouble)?;
         let rows = connection.query("SELECT CONNECTION_ID()").map_err(trouble)?;
         let thread = text(&rows, 0).and_then(|number| number.parse().ok()).unwrap_or_default();
-        Ok(Session { connection, thread })
+        Ok(ApplySession { connection, thread })
     }
 
     /// Runs a statement; returns how many rows it changed.
@@ -41,7 +41,7 @@ impl Session {
         self.connection.execute(statement)
     }
 
-    pub(crate) fn rows(&mut self, statement: &str) -> Result<Vec<Row>, ServerError> {
+    pub(crate) fn rows(&mut self, statement: &str) -> Result<Vec<AnswerRow>, ServerError> {
         self.connection.query(statement)
     }
 
@@ -57,11 +57,11 @@ impl Session {
     }
 
     /// Where the server's binary log ends now; `None`: it has none, or the account may not ask.
-    pub(crate) fn place(&mut self) -> Option<Place> {
+    pub(crate) fn place(&mut self) -> Option<ServerPosition> {
         // The second is what servers before 8.2 understand.
         let rows = self.rows("SHOW BINARY LOG STATUS").or_else(|_| self.rows("SHOW MASTER STATUS")).ok()?;
         let position = text(&rows, 1)?.parse().ok()?;
-        Some(Place { log: text(&rows, 0)?, position, thread: self.thread })
+        Some(ServerPosition { log: text(&rows, 0)?, position, thread: self.thread })
     }
 
     /// Whether a session of the server is still there.
@@ -73,7 +73,7 @@ impl Session {
 }
 
 /// A column of the first row.
-fn text(rows: &[Row], column: usize) -> Option<String> {
+fn text(rows: &[AnswerRow], column: usize) -> Option<String> {
     let bytes = rows.first()?.get(column)?.as_deref()?;
     Some(String::from_utf8_lossy(bytes).into_owned())
 }

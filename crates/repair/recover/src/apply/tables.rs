@@ -1,12 +1,12 @@
 //! Checks that the server's tables take changes exactly as they were logged: their engine has transactions, and they have
 //! no triggers, which would change more.
 
-use super::session::{Row, Session};
+use super::session::{AnswerRow, ApplySession};
 use super::{ApplyError, NOTHING_YET};
 use crate::sql::literal::push_quoted;
 
 /// Checks tables, by database and name.
-pub(crate) fn check(session: &mut Session, tables: &[(&str, &str)]) -> Result<(), ApplyError> {
+pub(crate) fn check(session: &mut ApplySession, tables: &[(&str, &str)]) -> Result<(), ApplyError> {
     for (database, table) in tables {
         let mut names = Vec::new();
         push_quoted(&mut names, database.as_bytes());
@@ -47,7 +47,7 @@ pub(crate) fn check(session: &mut Session, tables: &[(&str, &str)]) -> Result<()
     Ok(())
 }
 
-fn column(row: &Row, index: usize) -> String {
+fn column(row: &AnswerRow, index: usize) -> String {
     let bytes = row.get(index).and_then(Option::as_deref).unwrap_or_default();
     String::from_utf8_lossy(bytes).into_owned()
 }

@@ -15,7 +15,7 @@ use binlogz_figures::counted;
 use binlogz_payload::{Spool, SpoolMemory};
 
 use super::family::{Constraint, Family};
-use crate::pass::{RowAt, RowFlags, Transaction, broken};
+use crate::pass::{FollowedTransaction, RowAt, RowFlags, broken};
 use crate::table::Structure;
 
 /// Memory for effects; the rest goes to a temporary file.
@@ -23,23 +23,23 @@ const EFFECTS_MEMORY: usize = 8 << 20;
 
 /// Where a row stands: log, offset of the event or its payload, index in the payload, row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct RowPlace {
     log: u64,
     offset: u64,
     inside: u64,
     row: u64,
 }
 
-impl Place {
-    pub(crate) fn of(transaction: &Transaction, row: &RowAt<'_>) -> Self {
+impl RowPlace {
+    pub(crate) fn of(transaction: &FollowedTransaction, row: &RowAt<'_>) -> Self {
         let inside = row.inside.unwrap_or(u64::MAX);
-        Place { log: transaction.log_number, offset: row.offset, inside, row: row.row }
+        RowPlace { log: transaction.log_number, offset: row.offset, inside, row: row.row }
     }
 }
 
 /// A table's layout in the log, which a child's rows are written with.
 #[derive(Debug, Clone)]
-pub(super) struct Layout {
+pub(super) struct CascadeLayout {
     pub(super) database: Vec<u8>,
     pub(super) table: Vec<u8>,
     pub(super) structure: Structure,
@@ -55,22 +55,22 @@ impl Effects {
     }
 
     /// A parent's row met a constraint.
-    pub(super) fn meet(&mut self, place: Place, constraint: usize) -> io::Result<()> {
+    pub(super) fn meet(&mut self, place: RowPlace, constraint: usize) -> io::Result<()> {
         self.put(place, constraint, &[&[0]])
     }
 
     /// A child's row, as it was rendered.
     pub(super) fn child(
         &mut self,
-        (place, constraint): (Place, usize),
+        (place, constraint): (RowPlace, usize),
         layout: usize,
         (flags, text): (u8, &[u8]),
     ) -> io::Result<()> {
         self.put(place, constraint, &[&[1], &(layout as u32).to_le_bytes(), &[flags], text])
     }
 
-    fn put(&mut self, place: Place, constraint: usize, parts: &[&[u8]]) -> io::Result<()> {
-        let Place { log, offset, inside, row } = place;
+    fn put(&mut self, place: RowPlace, constraint: usize, parts: &[&[u8]]) -> io::Result<()> {
+        let RowPlace { log, offset, inside, row } = place;
         let size = PLACE_SIZE + 4 + parts.iter().map(|part| part.len()).sum::<usize>();
         let size = u32::try_from(size).map_err(|_| io::Error::other("a row takes more than 4 GiB"))?;
         self.0.append(&size.to_le_bytes())?;
@@ -86,7 +86,7 @@ const PLACE_SIZE: usize = 32;
 
 /// How much is known about the effects of a constraint.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Known {
+pub(super) struct ConstraintKnowledge {
     /// The child was created in the logs, so each of its rows stands there.
     pub(super) is_whole: bool,
     /// Why rows can't be found that stand in the logs.
@@ -108,23 +108,23 @@ pub(crate) struct Child<'c> {
 
 /// All effects, read along with the log.
 pub(crate) struct Cascades {
-    reader: BufReader<Whole>,
+    reader: BufReader<SpoolBytes>,
     /// The next effect, if it was read.
     next: Option<Vec<u8>>,
-    layouts: Vec<Layout>,
+    layouts: Vec<CascadeLayout>,
     constraints: Vec<Constraint>,
-    known: Vec<Known>,
+    known: Vec<ConstraintKnowledge>,
     /// For each constraint: how many chosen parents' rows met it, and how many children were found.
     tallies: Vec<(u64, u64)>,
 }
 
 /// The bytes of a spool, once.
-struct Whole {
+struct SpoolBytes {
     spool: Spool,
     offset: u64,
 }
 
-impl Read for Whole {
+impl Read for SpoolBytes {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.spool.reader(self.offset..self.spool.size()).read(buffer)?;
         self.offset += count as u64;
@@ -133,9 +133,14 @@ impl Read for Whole {
 }
 
 impl Cascades {
-    pub(super) fn new(effects: Effects, family: Family, layouts: Vec<Layout>, known: Vec<Known>) -> Self {
+    pub(super) fn new(
+        effects: Effects,
+        family: Family,
+        layouts: Vec<CascadeLayout>,
+        known: Vec<ConstraintKnowledge>,
+    ) -> Self {
         let tallies = vec![(0, 0); family.constraints.len()];
-        let reader = BufReader::new(Whole { spool: effects.0, offset: 0 });
+        let reader = BufReader::new(SpoolBytes { spool: effects.0, offset: 0 });
         Cascades { reader, next: None, layouts, constraints: family.constraints, known, tallies }
     }
 
@@ -143,7 +148,7 @@ impl Cascades {
     /// order.
     pub(crate) fn at(
         &mut self,
-        place: Place,
+        place: RowPlace,
         take: &mut dyn FnMut(&Child<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
         while let Some(record) = self.take_next()? {
@@ -215,7 +220,7 @@ impl Cascades {
 
 /// An effect as it was kept.
 struct Effect<'b> {
-    place: Place,
+    place: RowPlace,
     constraint: usize,
     /// Layout, flags, text.
     child: Option<(usize, u8, &'b [u8])>,
@@ -229,7 +234,7 @@ impl<'b> Effect<'b> {
             rest = after;
             Some(u64::from_le_bytes(*number))
         };
-        let place = Place { log: number()?, offset: number()?, inside: number()?, row: number()? };
+        let place = RowPlace { log: number()?, offset: number()?, inside: number()?, row: number()? };
         let (constraint, rest) = rest.split_first_chunk()?;
         let (kind, rest) = rest.split_first()?;
         let child = match kind {

@@ -1,6 +1,6 @@
 //! The foreign keys that change rows by themselves, and the tables on both sides of them.
 
-use crate::table::{Rule, SchemaFile};
+use crate::table::{ReferentialRule, SchemaFile};
 
 /// A foreign key of a child, with its parent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,8 +10,8 @@ pub(super) struct Constraint {
     pub(super) columns: Vec<String>,
     pub(super) parent: (String, String),
     pub(super) referenced: Vec<String>,
-    pub(super) on_delete: Rule,
-    pub(super) on_update: Rule,
+    pub(super) on_delete: ReferentialRule,
+    pub(super) on_update: ReferentialRule,
 }
 
 impl Constraint {
@@ -49,7 +49,9 @@ pub(super) struct Family {
 impl Family {
     pub(super) fn new(schema: &SchemaFile) -> Result<Self, FamilyError> {
         let mut keys: Vec<_> = schema.foreign_keys().collect();
-        keys.retain(|(_, _, key)| (key.on_delete, key.on_update) != (Rule::Refuse, Rule::Refuse));
+        keys.retain(|(_, _, key)| {
+            (key.on_delete, key.on_update) != (ReferentialRule::Refuse, ReferentialRule::Refuse)
+        });
         // The same order in every run.
         keys.sort_by_key(|(database, table, key)| (*database, *table, &key.name));
         let mut constraints = Vec::new();

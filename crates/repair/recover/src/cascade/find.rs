@@ -16,37 +16,37 @@ use binlogz_binlog::EventType;
 use binlogz_binlog::event::{Bitmap, RowsEvent, RowsFlags, TableId, TableMapEvent};
 use binlogz_binlog::row::{CellContent, Row, RowDecoder, TableSchema};
 use binlogz_flow::Input;
-use binlogz_flow::events::Ran;
+use binlogz_flow::events::RunSummary;
 
-use super::cells::{Cells, cells_of, push_cells, read_cells};
-use super::effects::{Cascades, Effects, Known, Layout, Place};
+use super::cells::{ImageCells, cells_of, push_cells, read_cells};
+use super::effects::{CascadeLayout, Cascades, ConstraintKnowledge, Effects, RowPlace};
 use super::family::{Constraint, Family, FamilyError};
 use super::rows::{ChildRows, Reference, RowId, values};
-use crate::choose::{Operation, Range, Selection};
+use crate::choose::{Operation, Range, RowSelection};
 use crate::pass::{
-    Break, Ending, Error, Follower, Listener, Rendered, Renderer, RowAt, RowFlags, Search, StatementAt,
-    TABLE_MAP_POST_HEADER_LENGTH, Transaction, Words, broken, read_log,
+    Break, ChoiceListener, Error, FollowedTransaction, Follower, Renderer, RowAt, RowFlags, RowRendering,
+    Search, StatementAt, StatementWords, TABLE_MAP_POST_HEADER_LENGTH, TransactionEnding, broken, read_log,
 };
-use crate::table::{Rule, SchemaFile, Structure, Table};
+use crate::table::{ReferentialRule, SchemaFile, Structure, WrittenTable};
 
 /// The most generations that InnoDB goes down, and one more.
 const DEPTH_MAX: usize = 16;
 
 /// Follows the rows of children through logs, and makes the effects that changes of their parents had. Read all logs, in
 /// their order.
-pub(crate) struct Finder<'o, R> {
-    selection: Selection,
+pub(crate) struct EffectFinder<'o, R> {
+    selection: RowSelection,
     schema: &'o SchemaFile,
     follower: Follower<Families<'o, R>>,
 }
 
-impl<'o, R: Renderer> Finder<'o, R> {
+impl<'o, R: Renderer> EffectFinder<'o, R> {
     /// `schema` has the foreign keys and the tables on both sides; `renderer` writes the effects.
     pub(crate) fn new(schema: &'o SchemaFile, renderer: R) -> Result<Self, FamilyError> {
         let family = Family::new(schema)?;
-        let selection = Selection { tables: family.tables.clone(), ..Selection::default() };
+        let selection = RowSelection { tables: family.tables.clone(), ..RowSelection::default() };
         let follower = Follower::new(Families::new(family, schema, renderer));
-        Ok(Finder { selection, schema, follower })
+        Ok(EffectFinder { selection, schema, follower })
     }
 
     pub(crate) fn read(
@@ -55,7 +55,7 @@ impl<'o, R: Renderer> Finder<'o, R> {
         name: &str,
         workers: usize,
         progress: &mut dyn FnMut(u64),
-    ) -> Result<Ran, Error> {
+    ) -> Result<RunSummary, Error> {
         let search =
             Search { selection: &self.selection, schema: Some(self.schema), renderer: &AsCells, workers };
         let whole = Range { start: 0, stop: u64::MAX };
@@ -73,12 +73,18 @@ impl<'o, R: Renderer> Finder<'o, R> {
 struct AsCells;
 
 impl Renderer for AsCells {
-    fn render(&self, table: &Table, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) -> Rendered {
+    fn render(
+        &self,
+        table: &WrittenTable,
+        operation: Operation,
+        row: &Row<'_, '_>,
+        out: &mut Vec<u8>,
+    ) -> RowRendering {
         out.push(operation as u8);
         for image in [row.before, row.after].into_iter().flatten() {
             push_cells(out, &cells_of(&image, table.schema.columns().len()));
         }
-        Rendered::Text(0)
+        RowRendering::Text(0)
     }
 
     fn needs_table_maps(&self) -> bool {
@@ -88,10 +94,10 @@ impl Renderer for AsCells {
 
 /// A table of the family as a map in the log describes it.
 struct OwnLayout {
-    layout: Layout,
+    layout: CascadeLayout,
     /// The table's place in the family.
     table: usize,
-    known: Table,
+    known: WrittenTable,
     /// Where the columns of its own foreign keys are.
     references: Vec<Reference>,
     /// Where the columns are to which others refer.
@@ -111,19 +117,19 @@ struct Families<'o, R> {
     rows: ChildRows,
     effects: Effects,
     /// By constraint.
-    known: Vec<Known>,
+    known: Vec<ConstraintKnowledge>,
     /// Tables that the open transaction changed, and those of prepared ones.
     changed: BTreeSet<usize>,
     prepared: HashMap<String, BTreeSet<usize>>,
 }
 
 /// A table of a foreign key, and its columns there.
-type Side<'c> = (&'c (String, String), &'c [String]);
+type KeySide<'c> = (&'c (String, String), &'c [String]);
 
 impl<'o, R: Renderer> Families<'o, R> {
     fn new(family: Family, schema: &'o SchemaFile, renderer: R) -> Self {
         Families {
-            known: vec![Known::default(); family.constraints.len()],
+            known: vec![ConstraintKnowledge::default(); family.constraints.len()],
             family,
             schema,
             renderer,
@@ -163,12 +169,12 @@ impl<'o, R: Renderer> Families<'o, R> {
         let is_it = |own: &(String, String)| own.0.as_bytes() == database && own.1.as_bytes() == name;
         let Some(table) = self.family.tables.iter().position(is_it) else { return Ok(None) };
         let schema = TableSchema::new(&TableMapEvent::decode(map, TABLE_MAP_POST_HEADER_LENGTH)?)?;
-        let known = Table::new(&Arc::new(schema), Some(self.schema));
+        let known = WrittenTable::new(&Arc::new(schema), Some(self.schema));
         let column = |column: &String| {
             let is_it = |name: &Vec<u8>| name.eq_ignore_ascii_case(column.as_bytes());
             known.columns.iter().position(|known| known.name.as_ref().is_some_and(is_it))
         };
-        let places = |is_own: fn(&Constraint) -> Side<'_>| -> Vec<Reference> {
+        let places = |is_own: fn(&Constraint) -> KeySide<'_>| -> Vec<Reference> {
             let numbered = self.family.constraints.iter().enumerate();
             let own = numbered.filter(|(_, constraint)| is_it(is_own(constraint).0));
             own.filter_map(|(number, constraint)| {
@@ -178,7 +184,7 @@ impl<'o, R: Renderer> Families<'o, R> {
         };
         let references = places(|constraint| (&constraint.child, &constraint.columns));
         let referenced = places(|constraint| (&constraint.parent, &constraint.referenced));
-        let layout = Layout { database, table: name, structure, map: map.to_vec() };
+        let layout = CascadeLayout { database, table: name, structure, map: map.to_vec() };
         self.layouts.push(OwnLayout { layout, table, known, references, referenced });
         Ok(Some(self.layouts.len() - 1))
     }
@@ -187,8 +193,8 @@ impl<'o, R: Renderer> Families<'o, R> {
     fn follow(
         &mut self,
         layout: usize,
-        before: Option<&Cells<'_>>,
-        after: Option<&Cells<'_>>,
+        before: Option<&ImageCells<'_>>,
+        after: Option<&ImageCells<'_>>,
     ) -> io::Result<()> {
         let Some(own) = self.layouts.get(layout).filter(|own| !own.references.is_empty()) else {
             return Ok(());
@@ -252,9 +258,9 @@ impl<'o, R: Renderer> Families<'o, R> {
     /// The effects of a change of a parent's row, generation by generation, the last one first.
     fn reach(
         &mut self,
-        (place, layout): (Place, usize),
-        before: &Cells<'_>,
-        after: Option<&Cells<'_>>,
+        (place, layout): (RowPlace, usize),
+        before: &ImageCells<'_>,
+        after: Option<&ImageCells<'_>>,
         depth: usize,
     ) -> io::Result<()> {
         let Some(own) = self.layouts.get(layout).filter(|_| depth < DEPTH_MAX) else { return Ok(()) };
@@ -263,14 +269,17 @@ impl<'o, R: Renderer> Families<'o, R> {
             // Taking the parent's update back cascades first: what was set NULL is found with the columns as they were.
             let constraints = &self.family.constraints;
             referenced.sort_by_key(|(number, _)| {
-                constraints.get(*number).is_none_or(|constraint| constraint.on_update != Rule::SetNull)
+                constraints
+                    .get(*number)
+                    .is_none_or(|constraint| constraint.on_update != ReferentialRule::SetNull)
             });
         }
         for (number, columns) in referenced {
             let Some(constraint) = self.family.constraints.get(number) else { continue };
             let rule = if after.is_none() { constraint.on_delete } else { constraint.on_update };
             let child = constraint.child.clone();
-            if rule == Rule::Refuse || after.is_some_and(|after| is_same(&columns, before, after)) {
+            if rule == ReferentialRule::Refuse || after.is_some_and(|after| is_same(&columns, before, after))
+            {
                 continue;
             }
             let old = match values(&columns, before) {
@@ -295,10 +304,10 @@ impl<'o, R: Renderer> Families<'o, R> {
     /// The effect of a constraint on one child.
     fn change(
         &mut self,
-        (place, number): (Place, usize),
+        (place, number): (RowPlace, usize),
         id: RowId,
-        (referenced, rule): (&[usize], Rule),
-        after: Option<&Cells<'_>>,
+        (referenced, rule): (&[usize], ReferentialRule),
+        after: Option<&ImageCells<'_>>,
         depth: usize,
     ) -> io::Result<()> {
         let Some(kept) = self.rows.load(id)? else { return Ok(()) };
@@ -309,8 +318,8 @@ impl<'o, R: Renderer> Families<'o, R> {
         };
         self.rows.remove(id, &references, &cells);
         let changed = match (rule, after) {
-            (Rule::Cascade, None) => None,
-            (Rule::Cascade, Some(after)) => {
+            (ReferentialRule::Cascade, None) => None,
+            (ReferentialRule::Cascade, Some(after)) => {
                 let mut changed = cells.clone();
                 for (own, parents) in columns.iter().zip(referenced) {
                     if let (Some(cell), Some(Some(value))) = (changed.get_mut(*own), after.get(*parents)) {
@@ -337,7 +346,7 @@ impl<'o, R: Renderer> Families<'o, R> {
         }
         self.reach((place, kept.layout), &cells, changed.as_ref(), depth + 1)?;
         // Taking the parent's update back cascades once more.
-        if (rule, after.is_some()) != (Rule::Cascade, true) {
+        if (rule, after.is_some()) != (ReferentialRule::Cascade, true) {
             for _ in 0..kept.count {
                 self.render((place, number), kept.layout, &cells, changed.as_ref())?;
             }
@@ -347,14 +356,14 @@ impl<'o, R: Renderer> Families<'o, R> {
 
     fn render(
         &mut self,
-        effect: (Place, usize),
+        effect: (RowPlace, usize),
         layout: usize,
-        before: &Cells<'_>,
-        after: Option<&Cells<'_>>,
+        before: &ImageCells<'_>,
+        after: Option<&ImageCells<'_>>,
     ) -> io::Result<()> {
         let Some(OwnLayout { known, .. }) = self.layouts.get(layout) else { return Ok(()) };
         let mut images = Vec::new();
-        let mut put = |cells: &Cells<'_>| known.schema.put_image(cells, false, &mut images);
+        let mut put = |cells: &ImageCells<'_>| known.schema.put_image(cells, false, &mut images);
         let columns = put(before).map_err(io::Error::other)?;
         let columns_after = after.map(put).transpose().map_err(io::Error::other)?;
         let (event_type, operation) = match after {
@@ -375,14 +384,14 @@ impl<'o, R: Renderer> Families<'o, R> {
         let Some(row) = rows.next_row().map_err(io::Error::other)? else { return Ok(()) };
         let mut text = Vec::new();
         match self.renderer.render(known, operation, &row, &mut text) {
-            Rendered::Text(flags) => self.effects.child(effect, layout, (flags, &text)),
-            Rendered::Nothing => Ok(()),
+            RowRendering::Text(flags) => self.effects.child(effect, layout, (flags, &text)),
+            RowRendering::Nothing => Ok(()),
         }
     }
 }
 
 /// Fills in the columns that an image of an update lacks.
-fn overlay<'a>(cells: &mut Option<Cells<'a>>, earlier: &Cells<'a>) {
+fn overlay<'a>(cells: &mut Option<ImageCells<'a>>, earlier: &ImageCells<'a>) {
     for (cell, earlier) in cells.iter_mut().flatten().zip(earlier) {
         if cell.is_none() {
             *cell = *earlier;
@@ -391,14 +400,14 @@ fn overlay<'a>(cells: &mut Option<Cells<'a>>, earlier: &Cells<'a>) {
 }
 
 /// Whether a change left these columns alone; those that the image after it lacks it did.
-fn is_same(columns: &[usize], before: &Cells<'_>, after: &Cells<'_>) -> bool {
+fn is_same(columns: &[usize], before: &ImageCells<'_>, after: &ImageCells<'_>) -> bool {
     columns.iter().all(|index| match after.get(*index) {
         Some(Some(after)) => before.get(*index) == Some(&Some(*after)),
         _ => true,
     })
 }
 
-impl<R: Renderer> Listener for Families<'_, R> {
+impl<R: Renderer> ChoiceListener for Families<'_, R> {
     /// The pass over the chosen rows says whether that matters; children may have been changed there.
     fn breaks(&mut self, _: &Break) -> Result<(), Error> {
         for table in 0..self.family.tables.len() {
@@ -424,7 +433,7 @@ impl<R: Renderer> Listener for Families<'_, R> {
         Ok(())
     }
 
-    fn row(&mut self, transaction: &Transaction, row: &RowAt<'_>) -> io::Result<()> {
+    fn row(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> io::Result<()> {
         let Some((layout, own)) = self.layout.and_then(|layout| Some((layout, self.layouts.get(layout)?)))
         else {
             return Ok(());
@@ -446,14 +455,14 @@ impl<R: Renderer> Listener for Families<'_, R> {
         let is_below =
             !row.flags.has(RowFlags::NO_FOREIGN_KEYS) && !row.flags.has(RowFlags::SQL_FOREIGN_KEYS);
         if let Some(before) = before.as_ref().filter(|_| is_below) {
-            self.reach((Place::of(transaction, row), layout), before, after.as_ref(), 0)?;
+            self.reach((RowPlace::of(transaction, row), layout), before, after.as_ref(), 0)?;
         }
         self.follow(layout, before.as_ref(), after.as_ref())
     }
 
-    fn statement(&mut self, _: &Transaction, statement: &StatementAt<'_>, _: bool) -> io::Result<()> {
+    fn statement(&mut self, _: &FollowedTransaction, statement: &StatementAt<'_>, _: bool) -> io::Result<()> {
         let text = String::from_utf8_lossy(statement.text);
-        let words = Words::of(&text);
+        let words = StatementWords::of(&text);
         let current = String::from_utf8_lossy(statement.database);
         for table in 0..self.family.tables.len() {
             let Some((database, name)) = self.family.tables.get(table).cloned() else { continue };
@@ -479,11 +488,11 @@ impl<R: Renderer> Listener for Families<'_, R> {
         }
     }
 
-    fn end(&mut self, transaction: &Transaction, ending: Ending) -> io::Result<()> {
+    fn end(&mut self, transaction: &FollowedTransaction, ending: TransactionEnding) -> io::Result<()> {
         let changed = std::mem::take(&mut self.changed);
         match &transaction.prepared {
             Some(xid) => drop(self.prepared.insert(xid.clone(), changed)),
-            None if ending == Ending::Whole => {}
+            None if ending == TransactionEnding::Whole => {}
             None => changed.into_iter().for_each(|table| self.forget(table, Some(ROLLED_BACK))),
         }
         Ok(())

@@ -19,6 +19,6 @@ mod family;
 mod find;
 mod rows;
 
-pub(crate) use effects::{Cascades, Place};
+pub(crate) use effects::{Cascades, RowPlace};
 pub use family::FamilyError;
-pub(crate) use find::Finder;
+pub(crate) use find::EffectFinder;

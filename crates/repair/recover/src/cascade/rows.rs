@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use binlogz_binlog::row::CellContent;
 use binlogz_payload::{Spool, SpoolMemory};
 
-use super::cells::{Cells, push_cells};
+use super::cells::{ImageCells, push_cells};
 use crate::digest::Digests;
 
 /// Memory for images; the rest goes to a temporary file.
@@ -21,7 +21,7 @@ pub(super) type RowId = u128;
 pub(super) type Reference = (usize, Vec<usize>);
 
 #[derive(Debug, Clone, Copy)]
-struct Kept {
+struct KeptSpan {
     start: u64,
     size: u32,
     /// Rows that are equal, of a table without a key.
@@ -34,7 +34,7 @@ struct Kept {
 /// find it.
 pub(super) struct ChildRows {
     images: Spool,
-    rows: HashMap<RowId, Kept>,
+    rows: HashMap<RowId, KeptSpan>,
     /// The parents that a row refers to, by a digest of constraint and values.
     references: BTreeSet<(u128, RowId)>,
     digests: Digests,
@@ -42,7 +42,7 @@ pub(super) struct ChildRows {
 }
 
 /// A row that was kept.
-pub(super) struct KeptRow {
+pub(super) struct CascadeRow {
     pub(super) layout: usize,
     pub(super) count: u32,
     /// As [`push_cells`] writes them.
@@ -61,7 +61,7 @@ impl ChildRows {
     }
 
     /// Which row it is, by its key, or by all of its columns without one. `None`: the image lacks some.
-    pub(super) fn id(&self, table: usize, key: Option<&[usize]>, cells: &Cells<'_>) -> Option<RowId> {
+    pub(super) fn id(&self, table: usize, key: Option<&[usize]>, cells: &ImageCells<'_>) -> Option<RowId> {
         let all: Vec<usize> = (0..cells.len()).collect();
         let values = key.unwrap_or(&all).iter().map(|index| match cells.get(*index) {
             Some(Some(CellContent::Value(bytes))) => Some(Some(*bytes)),
@@ -73,7 +73,7 @@ impl ChildRows {
     }
 
     /// The parents that a row refers to, by each constraint.
-    fn references_of(&self, references: &[Reference], cells: &Cells<'_>) -> Vec<u128> {
+    fn references_of(&self, references: &[Reference], cells: &ImageCells<'_>) -> Vec<u128> {
         let of = |(constraint, columns): &Reference| {
             values(columns, cells).flatten().map(|values| self.digests.of((*constraint, values.as_slice())))
         };
@@ -85,7 +85,7 @@ impl ChildRows {
         &mut self,
         id: RowId,
         (layout, references): (usize, &[Reference]),
-        cells: &Cells<'_>,
+        cells: &ImageCells<'_>,
         count: u32,
     ) -> io::Result<()> {
         let mut bytes = std::mem::take(&mut self.bytes);
@@ -98,22 +98,22 @@ impl ChildRows {
         appended?;
         let before = self.rows.get(&id).map_or(0, |kept| kept.count);
         let count = before.saturating_add(count);
-        self.rows.insert(id, Kept { start, size, count, layout: layout as u32 });
+        self.rows.insert(id, KeptSpan { start, size, count, layout: layout as u32 });
         for reference in self.references_of(references, cells) {
             self.references.insert((reference, id));
         }
         Ok(())
     }
 
-    pub(super) fn load(&self, id: RowId) -> io::Result<Option<KeptRow>> {
+    pub(super) fn load(&self, id: RowId) -> io::Result<Option<CascadeRow>> {
         let Some(kept) = self.rows.get(&id) else { return Ok(None) };
         let mut cells = Vec::with_capacity(kept.size as usize);
         self.images.reader(kept.start..kept.start + u64::from(kept.size)).read_to_end(&mut cells)?;
-        Ok(Some(KeptRow { layout: kept.layout as usize, count: kept.count, cells }))
+        Ok(Some(CascadeRow { layout: kept.layout as usize, count: kept.count, cells }))
     }
 
     /// Forgets a row, of equal ones all; `cells` is its image.
-    pub(super) fn remove(&mut self, id: RowId, references: &[Reference], cells: &Cells<'_>) {
+    pub(super) fn remove(&mut self, id: RowId, references: &[Reference], cells: &ImageCells<'_>) {
         self.rows.remove(&id);
         for reference in self.references_of(references, cells) {
             self.references.remove(&(reference, id));
@@ -138,7 +138,7 @@ impl ChildRows {
 }
 
 /// The values of these columns. `None`: the image lacks one; `Some(None)`: one is NULL, which refers to nothing.
-pub(super) fn values<'a>(columns: &[usize], cells: &Cells<'a>) -> Option<Option<Vec<&'a [u8]>>> {
+pub(super) fn values<'a>(columns: &[usize], cells: &ImageCells<'a>) -> Option<Option<Vec<&'a [u8]>>> {
     let mut found = Some(Vec::new());
     for index in columns {
         match cells.get(*index) {

@@ -14,7 +14,7 @@ use sqlparser::tokenizer::{Token, Tokenizer};
 
 use super::proof::{Doubt, bounded, compared, liked};
 use super::scalar::{Scalar, is_like};
-use crate::table::{Table, TableColumn};
+use crate::table::{TableColumn, WrittenTable};
 
 /// A parsed condition, which uses only facts that a row has.
 #[derive(Debug, Clone)]
@@ -85,7 +85,7 @@ impl Condition {
         let expr = parser.parse_expr().map_err(no_sql)?;
         if let Token::EOF = parser.peek_token().token {
             check(&expr)?;
-            check_operands(&expr, Beside::Nothing)?;
+            check_operands(&expr, ExpressionNeighbour::Nothing)?;
             return Ok(Condition(expr));
         }
         Err(ConditionError::Text(format!(
@@ -95,7 +95,7 @@ impl Condition {
     }
 
     /// Whether a row meets it, in one of its images.
-    pub(crate) fn is_met(&self, table: &Table, row: &Row<'_, '_>) -> Result<bool, ConditionError> {
+    pub(crate) fn is_met(&self, table: &WrittenTable, row: &Row<'_, '_>) -> Result<bool, ConditionError> {
         let mut is_met = false;
         for (image, other) in [(row.after, row.before), (row.before, row.after)] {
             if let Some(image) = image {
@@ -158,7 +158,7 @@ fn unescaped(text: &str, quote: char) -> String {
 
 /// The kind of operator that an expression is an operand of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Beside {
+enum ExpressionNeighbour {
     /// Parentheses, or nothing at all.
     Nothing,
     /// AND, OR, NOT.
@@ -170,30 +170,30 @@ enum Beside {
 
 /// Refuses conditions in which the parser's ranks of operators count: some are not MySQL's. In MySQL `a = b IN (1)` is
 /// `a = (b IN (1))`, and XOR binds less than a comparison.
-fn check_operands(expr: &Expr, beside: Beside) -> Result<(), ConditionError> {
+fn check_operands(expr: &Expr, beside: ExpressionNeighbour) -> Result<(), ConditionError> {
     let all = |parts: &[&Expr], beside| parts.iter().try_for_each(|part| check_operands(part, beside));
     let needs = |is_clear: bool, what: &str| match is_clear {
         true => Ok(()),
         false => Err(ConditionError::Unknown(format!("{what} without parentheses around it: {expr}"))),
     };
-    let is_clear = matches!(beside, Beside::Nothing | Beside::Logic);
+    let is_clear = matches!(beside, ExpressionNeighbour::Nothing | ExpressionNeighbour::Logic);
     match expr {
-        Expr::Nested(expr) => check_operands(expr, Beside::Nothing),
+        Expr::Nested(expr) => check_operands(expr, ExpressionNeighbour::Nothing),
         Expr::BinaryOp { left, op: BinaryOperator::And | BinaryOperator::Or, right } => {
             needs(is_clear, "AND or OR beside another operator")?;
-            all(&[left, right], Beside::Logic)
+            all(&[left, right], ExpressionNeighbour::Logic)
         }
         Expr::BinaryOp { left, op: BinaryOperator::Xor, right } => {
-            needs(beside == Beside::Nothing, "XOR beside another operator")?;
-            all(&[left, right], Beside::Xor)
+            needs(beside == ExpressionNeighbour::Nothing, "XOR beside another operator")?;
+            all(&[left, right], ExpressionNeighbour::Xor)
         }
         Expr::BinaryOp { left, right, .. } => {
             needs(is_clear, "a comparison beside another operator")?;
-            all(&[left, right], Beside::Comparison)
+            all(&[left, right], ExpressionNeighbour::Comparison)
         }
         Expr::UnaryOp { op: UnaryOperator::Not, expr: inner } => {
             needs(is_clear, "NOT beside another operator")?;
-            check_operands(inner, Beside::Logic)
+            check_operands(inner, ExpressionNeighbour::Logic)
         }
         Expr::UnaryOp { expr: inner, .. } => match is_number(inner) {
             true => Ok(()),
@@ -201,20 +201,20 @@ fn check_operands(expr: &Expr, beside: Beside) -> Result<(), ConditionError> {
         },
         Expr::IsNull(inner) | Expr::IsNotNull(inner) | Expr::IsTrue(inner) | Expr::IsFalse(inner) => {
             needs(is_clear, "IS beside another operator")?;
-            check_operands(inner, Beside::Comparison)
+            check_operands(inner, ExpressionNeighbour::Comparison)
         }
         Expr::InList { expr: inner, list, .. } => {
             needs(is_clear, "IN beside another operator")?;
-            check_operands(inner, Beside::Comparison)?;
-            list.iter().try_for_each(|item| check_operands(item, Beside::Nothing))
+            check_operands(inner, ExpressionNeighbour::Comparison)?;
+            list.iter().try_for_each(|item| check_operands(item, ExpressionNeighbour::Nothing))
         }
         Expr::Between { expr: inner, low, high, .. } => {
             needs(is_clear, "BETWEEN beside another operator")?;
-            all(&[inner, low, high], Beside::Comparison)
+            all(&[inner, low, high], ExpressionNeighbour::Comparison)
         }
         Expr::Like { expr: inner, pattern, .. } => {
             needs(is_clear, "LIKE beside another operator")?;
-            all(&[inner, pattern], Beside::Comparison)
+            all(&[inner, pattern], ExpressionNeighbour::Comparison)
         }
         _ => Ok(()),
     }
@@ -277,23 +277,23 @@ fn check(expr: &Expr) -> Result<(), ConditionError> {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Side {
+pub(super) enum ConditionImage {
     Before,
     After,
 }
 
-pub(super) fn side_of(parts: &[sqlparser::ast::Ident]) -> Option<(Side, &str)> {
+pub(super) fn side_of(parts: &[sqlparser::ast::Ident]) -> Option<(ConditionImage, &str)> {
     let [side, column] = parts else { return None };
     match side.value.to_lowercase().as_str() {
-        "before" => Some((Side::Before, &column.value)),
-        "after" => Some((Side::After, &column.value)),
+        "before" => Some((ConditionImage::Before, &column.value)),
+        "after" => Some((ConditionImage::After, &column.value)),
         _ => None,
     }
 }
 
 /// A row whose columns are looked up in one image; columns that the image lacks were not changed by an update.
 struct Images<'r, 'a> {
-    table: &'r Table,
+    table: &'r WrittenTable,
     row: &'r Row<'r, 'a>,
     image: RowImage<'r, 'a>,
     other: Option<RowImage<'r, 'a>>,
@@ -489,23 +489,23 @@ impl<'a> Images<'_, 'a> {
         })
     }
 
-    fn column(&self, name: &str, side: Option<Side>) -> Result<Scalar<'a>, ConditionError> {
+    fn column(&self, name: &str, side: Option<ConditionImage>) -> Result<Scalar<'a>, ConditionError> {
         let columns = &self.table.columns;
         let index = self.index(name)?;
         let cell = match side {
             None => self.image.cell(index).or_else(|| self.other.and_then(|other| other.cell(index))),
             // An update's image lacks what it left alone.
-            Some(Side::Before) => self.row.before.and_then(|before| {
+            Some(ConditionImage::Before) => self.row.before.and_then(|before| {
                 before.cell(index).or_else(|| self.row.after.and_then(|after| after.cell(index)))
             }),
-            Some(Side::After) => self.row.after.and_then(|after| {
+            Some(ConditionImage::After) => self.row.after.and_then(|after| {
                 after.cell(index).or_else(|| self.row.before.and_then(|before| before.cell(index)))
             }),
         };
         let has_image = match side {
             None => true,
-            Some(Side::Before) => self.row.before.is_some(),
-            Some(Side::After) => self.row.after.is_some(),
+            Some(ConditionImage::Before) => self.row.before.is_some(),
+            Some(ConditionImage::After) => self.row.after.is_some(),
         };
         let not_logged = |why| ConditionError::NotLogged {
             table: self.table.shown(),

@@ -4,7 +4,7 @@
 
 use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 
-use super::Selection;
+use super::RowSelection;
 use super::condition::{literal, side_of};
 use super::scalar::Scalar;
 use crate::table::SchemaFile;
@@ -32,7 +32,7 @@ pub struct KeySpan {
 /// Digits of a text that stand for the same number however it is compared: those that a double holds.
 const DIGITS_MAX: usize = 15;
 
-impl Selection {
+impl RowSelection {
     /// Which rows of a table are wanted, by the values of its key column: its number, and its name where the log has it.
     pub fn keys(
         &self,

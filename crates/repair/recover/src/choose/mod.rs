@@ -13,7 +13,7 @@ pub use condition::{Condition, ConditionError};
 pub use keys::{KeySpan, WantedKeys};
 pub use proof::Doubt;
 
-use crate::table::Table;
+use crate::table::WrittenTable;
 
 /// Whether changes are taken back or made again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Operation {
 
 /// The selection; everything by default.
 #[derive(Debug, Clone, Default)]
-pub struct Selection {
+pub struct RowSelection {
     /// Only these transactions.
     pub gtids: Option<GtidSet>,
     /// Only transactions committed at this time or later, in microseconds since 1970.
@@ -84,7 +84,7 @@ pub struct Range {
     pub stop: u64,
 }
 
-impl Selection {
+impl RowSelection {
     /// Whether rows of a table may be chosen.
     pub fn has_table(&self, database: &[u8], table: &[u8]) -> bool {
         self.tables.is_empty() || self.place_of(database, table).is_some()
@@ -101,7 +101,7 @@ impl Selection {
     }
 
     /// Whether a row of a table that was chosen is chosen too.
-    pub(crate) fn has_row(&self, table: &Table, row: &Row<'_, '_>) -> Result<bool, ConditionError> {
+    pub(crate) fn has_row(&self, table: &WrittenTable, row: &Row<'_, '_>) -> Result<bool, ConditionError> {
         self.condition.as_ref().map_or(Ok(true), |condition| condition.is_met(table, row))
     }
 }

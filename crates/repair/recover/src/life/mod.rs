@@ -10,14 +10,17 @@ use std::io::{self, BufReader, Read, Write};
 
 use binlogz_binlog::printable;
 use binlogz_flow::Input;
-use binlogz_flow::events::Ran;
+use binlogz_flow::events::RunSummary;
 use binlogz_payload::{Spool, SpoolMemory};
 use binlogz_report::jsonl::push_string;
 
-use crate::choose::{Range, Selection};
-use crate::pass::{Ending, Error, Follower, Listener, RowAt, Search, StatementAt, Transaction, read_log};
+use crate::choose::{Range, RowSelection};
+use crate::pass::{
+    ChoiceListener, Error, FollowedTransaction, Follower, RowAt, Search, StatementAt, TransactionEnding,
+    read_log,
+};
 use crate::table::{SchemaFile, Structure};
-use render::{Changes, push_csv};
+use render::{ChangeRenderer, push_csv};
 
 /// Memory for the rows of a transaction; the rest goes to a temporary file.
 const ROWS_MEMORY: usize = 4 << 20;
@@ -37,9 +40,9 @@ pub enum LifeFormat {
 
 /// The changes in the making. Read all logs, in their order.
 pub struct Life<'o> {
-    selection: &'o Selection,
+    selection: &'o RowSelection,
     schema: Option<&'o SchemaFile>,
-    changes: Changes,
+    changes: ChangeRenderer,
     follower: Follower<Writer<'o>>,
 }
 
@@ -50,7 +53,7 @@ impl<'o> Life<'o> {
     ///
     /// An output that fails.
     pub fn new(
-        selection: &'o Selection,
+        selection: &'o RowSelection,
         schema: Option<&'o SchemaFile>,
         format: LifeFormat,
         out: &'o mut dyn Write,
@@ -60,7 +63,7 @@ impl<'o> Life<'o> {
         }
         let rows = Spool::new(&SpoolMemory::new(ROWS_MEMORY), Vec::new());
         let writer = Writer { out, format, rows, count: 0 };
-        Ok(Life { selection, schema, changes: Changes { format }, follower: Follower::new(writer) })
+        Ok(Life { selection, schema, changes: ChangeRenderer { format }, follower: Follower::new(writer) })
     }
 
     /// Reads a log, in the order of the logs. `false`: nothing after it is asked for.
@@ -75,7 +78,7 @@ impl<'o> Life<'o> {
         range: Range,
         workers: usize,
         progress: &mut dyn FnMut(u64),
-    ) -> Result<(Ran, bool), Error> {
+    ) -> Result<(RunSummary, bool), Error> {
         let search =
             Search { selection: self.selection, schema: self.schema, renderer: &self.changes, workers };
         read_log(input, (name, range), &search, &mut self.follower, progress)
@@ -104,12 +107,12 @@ struct Writer<'o> {
     count: u64,
 }
 
-impl Listener for Writer<'_> {
+impl ChoiceListener for Writer<'_> {
     fn table(&mut self, _: &[u8], _: &[u8], _: Structure) -> io::Result<()> {
         Ok(())
     }
 
-    fn row(&mut self, transaction: &Transaction, row: &RowAt<'_>) -> io::Result<()> {
+    fn row(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> io::Result<()> {
         let mut place = Vec::new();
         match self.format {
             LifeFormat::Text => {
@@ -147,13 +150,13 @@ impl Listener for Writer<'_> {
         self.rows.append(row.text)
     }
 
-    fn statement(&mut self, _: &Transaction, _: &StatementAt<'_>, _: bool) -> io::Result<()> {
+    fn statement(&mut self, _: &FollowedTransaction, _: &StatementAt<'_>, _: bool) -> io::Result<()> {
         Ok(())
     }
 
     fn decided(&mut self, _: &str, _: bool) {}
 
-    fn end(&mut self, transaction: &Transaction, ending: Ending) -> io::Result<()> {
+    fn end(&mut self, transaction: &FollowedTransaction, ending: TransactionEnding) -> io::Result<()> {
         if self.rows.size() == 0 {
             return Ok(());
         }
@@ -186,23 +189,30 @@ impl Listener for Writer<'_> {
 }
 
 /// A transaction's outcome, as programs and people read it.
-fn outcome(transaction: &Transaction, ending: Ending) -> (&'static str, &'static str) {
+fn outcome(transaction: &FollowedTransaction, ending: TransactionEnding) -> (&'static str, &'static str) {
     match ending {
-        Ending::Whole if transaction.prepared.is_some() => {
+        TransactionEnding::Whole if transaction.prepared.is_some() => {
             ("prepared", "only prepared here (XA): a later XA COMMIT or XA ROLLBACK decides")
         }
-        Ending::Whole => ("committed", ""),
-        Ending::RolledBack => ("rolled_back", "its transaction ended with ROLLBACK"),
-        Ending::PartlyRolledBack => {
+        TransactionEnding::Whole => ("committed", ""),
+        TransactionEnding::RolledBack => ("rolled_back", "its transaction ended with ROLLBACK"),
+        TransactionEnding::PartlyRolledBack => {
             ("partly_rolled_back", "its transaction went back to a savepoint, perhaps to before this")
         }
-        Ending::Cut => ("cut", "the log ends within its transaction, which may not have been committed"),
+        TransactionEnding::Cut => {
+            ("cut", "the log ends within its transaction, which may not have been committed")
+        }
     }
 }
 
 impl Writer<'_> {
     /// The front of a line, up to what its row tells.
-    fn begin_line(&mut self, transaction: &Transaction, ending: &str, place: &[u8]) -> io::Result<()> {
+    fn begin_line(
+        &mut self,
+        transaction: &FollowedTransaction,
+        ending: &str,
+        place: &[u8],
+    ) -> io::Result<()> {
         let mut line = b"{\"time\":".to_vec();
         push_string(&mut line, &utc(transaction.time));
         line.extend_from_slice(b",\"gtid\":");
@@ -221,7 +231,7 @@ impl Writer<'_> {
 
     fn change(
         &mut self,
-        transaction: &Transaction,
+        transaction: &FollowedTransaction,
         (ending, remark): (&str, &str),
         place: &[u8],
         text: &[u8],

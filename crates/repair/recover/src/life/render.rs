@@ -6,9 +6,9 @@ use binlogz_report::jsonl::{push_string, push_value};
 
 use super::LifeFormat;
 use crate::choose::Operation;
-use crate::pass::{Rendered, Renderer};
+use crate::pass::{Renderer, RowRendering};
 use crate::sql::literal::{push, push_front, push_hex, push_shown};
-use crate::table::{Table, TableColumn};
+use crate::table::{TableColumn, WrittenTable};
 
 /// The most characters of a value in text.
 const VALUE_LENGTH_MAX: usize = 200;
@@ -18,18 +18,24 @@ const VALUE_SIZE_MAX: usize = 4 * VALUE_LENGTH_MAX + 4;
 const NAME_WIDTH_MAX: usize = 30;
 
 /// Renders changes.
-pub(super) struct Changes {
+pub(super) struct ChangeRenderer {
     pub(super) format: LifeFormat,
 }
 
-impl Renderer for Changes {
-    fn render(&self, table: &Table, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) -> Rendered {
+impl Renderer for ChangeRenderer {
+    fn render(
+        &self,
+        table: &WrittenTable,
+        operation: Operation,
+        row: &Row<'_, '_>,
+        out: &mut Vec<u8>,
+    ) -> RowRendering {
         match self.format {
             LifeFormat::Text => text(table, operation, row, out),
             LifeFormat::Json => json(table, operation, row, out),
             LifeFormat::Csv => csv(table, operation, row, out),
         }
-        Rendered::Text(0)
+        RowRendering::Text(0)
     }
 }
 
@@ -42,7 +48,7 @@ struct Change<'t> {
 }
 
 /// The columns that have a value in the log, as SQL writes them; of long values at least this many bytes.
-fn changes<'t>(table: &'t Table, row: &Row<'_, '_>, size_max: usize) -> Vec<Change<'t>> {
+fn changes<'t>(table: &'t WrittenTable, row: &Row<'_, '_>, size_max: usize) -> Vec<Change<'t>> {
     let shown = |image: Option<RowImage<'_, '_>>, column: &TableColumn| {
         let cell = image?.cell(column.index)?;
         Some(value(column, row, &cell, size_max))
@@ -92,7 +98,7 @@ fn value(column: &TableColumn, row: &Row<'_, '_>, cell: &Cell<'_>, size_max: usi
     out
 }
 
-fn text(table: &Table, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) {
+fn text(table: &WrittenTable, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) {
     push(out, format_args!("{} {}\n", operation.name(), printable(&table.shown())));
     let changes = changes(table, row, VALUE_SIZE_MAX);
     let width = |change: &Change<'_>| change.column.shown().chars().count();
@@ -122,7 +128,7 @@ fn short(value: &[u8]) -> String {
     format!("{}{dots}", printable(&short))
 }
 
-fn json(table: &Table, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) {
+fn json(table: &WrittenTable, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) {
     for (name, text) in [("database", &table.schema.database), ("table", &table.schema.table)] {
         push(out, format_args!("\"{name}\":"));
         push_string(out, &String::from_utf8_lossy(text));
@@ -161,7 +167,7 @@ fn json(table: &Table, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8
 }
 
 /// A line for each column.
-fn csv(table: &Table, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) {
+fn csv(table: &WrittenTable, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) {
     for change in changes(table, row, usize::MAX) {
         push_csv(out, &table.schema.database);
         out.push(b',');

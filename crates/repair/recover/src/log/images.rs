@@ -14,11 +14,11 @@
 //! ```
 
 use binlogz_binlog::EventType;
-use binlogz_binlog::put::Put;
+use binlogz_binlog::put::PutFields;
 use binlogz_binlog::row::{CellContent, Row, RowImage};
 
 use crate::choose::Direction;
-use crate::table::{Table, TableColumn, lacks};
+use crate::table::{TableColumn, WrittenTable, lacks};
 
 /// A row as it was kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ type Cells<'a> = Vec<Option<CellContent<'a>>>;
 /// Why they can't be written.
 pub(crate) fn push_images(
     out: &mut Vec<u8>,
-    table: &Table,
+    table: &WrittenTable,
     row: &Row<'_, '_>,
     direction: Direction,
 ) -> Result<bool, String> {
@@ -96,7 +96,7 @@ pub(crate) fn push_images(
     Ok(true)
 }
 
-fn cells<'a>(table: &Table, image: RowImage<'_, 'a>) -> Cells<'a> {
+fn cells<'a>(table: &WrittenTable, image: RowImage<'_, 'a>) -> Cells<'a> {
     table.columns.iter().map(|column| image.cell(column.index).map(|cell| cell.content)).collect()
 }
 
@@ -115,7 +115,7 @@ fn found<'a>(after: &Option<CellContent<'a>>, before: &Option<CellContent<'a>>) 
 }
 
 /// A row is found by all of its columns, or by its key.
-fn require_found(table: &Table, cells: &Cells<'_>) -> Result<(), String> {
+fn require_found(table: &WrittenTable, cells: &Cells<'_>) -> Result<(), String> {
     match &table.key {
         Some(key) => require(table, |index| has(cells, index) || !key.contains(&index)),
         None => require(table, |index| has(cells, index)).map_err(|lacks| {
@@ -124,7 +124,7 @@ fn require_found(table: &Table, cells: &Cells<'_>) -> Result<(), String> {
     }
 }
 
-fn require(table: &Table, is_there: impl Fn(usize) -> bool) -> Result<(), String> {
+fn require(table: &WrittenTable, is_there: impl Fn(usize) -> bool) -> Result<(), String> {
     let absent: Vec<_> =
         table.columns.iter().filter(|column| !is_there(column.index)).map(TableColumn::shown).collect();
     if absent.is_empty() { Ok(()) } else { Err(lacks(&absent)) }

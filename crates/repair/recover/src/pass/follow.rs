@@ -1,4 +1,4 @@
-//! Follows the transactions through the records of all batches, in order, and tells a [`Listener`] of the chosen ones.
+//! Follows the transactions through the records of all batches, in order, and tells a [`ChoiceListener`] of the chosen ones.
 
 use std::io;
 
@@ -9,14 +9,14 @@ use binlogz_payload::Spool;
 use binlogz_report::zone::Zone;
 
 use super::Error;
-use super::order::{Break, Order};
-use super::record::{EventAt, Kind, Records, RowAt, broken, event_of, row_of};
-use crate::choose::{Range, Selection};
+use super::order::{Break, LogOrder};
+use super::record::{EventAt, RecordKind, Records, RowAt, broken, event_of, row_of};
+use crate::choose::{Range, RowSelection};
 use crate::table::Structure;
 
 /// A transaction, as far as it has passed.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Transaction {
+pub(crate) struct FollowedTransaction {
     /// Counted from 1 over all logs.
     pub(crate) number: u64,
     pub(crate) log: String,
@@ -42,7 +42,7 @@ pub(crate) struct Transaction {
     is_rolled_back: bool,
 }
 
-impl Transaction {
+impl FollowedTransaction {
     /// When it was committed, in local time with microseconds, and the zone's name.
     pub(crate) fn local_time(&self) -> (String, String) {
         let time =
@@ -54,7 +54,7 @@ impl Transaction {
 
 /// How a transaction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum TransactionEnding {
     /// The changes are there, or will be when the transaction is committed.
     Whole,
     /// ROLLBACK: only changes to tables without transactions are there.
@@ -74,7 +74,7 @@ pub(crate) struct StatementAt<'b> {
 }
 
 /// Takes the chosen transactions and rows.
-pub(crate) trait Listener {
+pub(crate) trait ChoiceListener {
     /// A log doesn't follow the one before it. An error ends the pass.
     fn breaks(&mut self, _logs: &Break) -> Result<(), Error> {
         Ok(())
@@ -88,7 +88,7 @@ pub(crate) trait Listener {
     /// A log tells all transactions before it.
     fn follows(&mut self, _previous: &GtidSet) {}
 
-    /// A transaction begins, chosen or not; `time` as in [`Transaction`].
+    /// A transaction begins, chosen or not; `time` as in [`FollowedTransaction`].
     fn begin(&mut self, _gtid: Option<&Gtid>, _time: u64) {}
 
     /// The rows after this are of this table.
@@ -100,12 +100,12 @@ pub(crate) trait Listener {
     }
 
     /// A row.
-    fn row(&mut self, transaction: &Transaction, row: &RowAt<'_>) -> io::Result<()>;
+    fn row(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> io::Result<()>;
 
     /// A statement that is no transaction control. It also gets statements of transactions that weren't chosen.
     fn statement(
         &mut self,
-        transaction: &Transaction,
+        transaction: &FollowedTransaction,
         statement: &StatementAt<'_>,
         is_chosen: bool,
     ) -> io::Result<()>;
@@ -114,7 +114,7 @@ pub(crate) trait Listener {
     fn decided(&mut self, xid: &str, is_committed: bool);
 
     /// The end of a transaction.
-    fn end(&mut self, transaction: &Transaction, ending: Ending) -> io::Result<()>;
+    fn end(&mut self, transaction: &FollowedTransaction, ending: TransactionEnding) -> io::Result<()>;
 }
 
 /// Follows the transactions of all logs, in order, and tells the listener of the chosen ones.
@@ -123,8 +123,8 @@ pub(crate) struct Follower<L> {
     log: String,
     log_number: u64,
     range: Range,
-    order: Order,
-    open: Option<Transaction>,
+    order: LogOrder,
+    open: Option<FollowedTransaction>,
     count: u64,
     /// Nothing more is chosen.
     pub(crate) is_over: bool,
@@ -136,14 +136,14 @@ pub(crate) struct Follower<L> {
     table: Option<usize>,
 }
 
-impl<L: Listener> Follower<L> {
+impl<L: ChoiceListener> Follower<L> {
     pub(crate) fn new(listener: L) -> Self {
         Follower {
             listener,
             log: String::new(),
             log_number: 0,
             range: Range { start: 0, stop: u64::MAX },
-            order: Order::default(),
+            order: LogOrder::default(),
             open: None,
             count: 0,
             is_over: false,
@@ -168,38 +168,38 @@ impl<L: Listener> Follower<L> {
     /// Logs that come from here on needn't follow those before, and nothing of them is chosen.
     pub(crate) fn read_only_statements(&mut self) -> io::Result<()> {
         self.is_over = true;
-        self.order = Order::default();
+        self.order = LogOrder::default();
         self.finish()
     }
 
     /// Nothing more comes.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         match self.open.take() {
-            Some(open) if open.is_chosen => self.listener.end(&open, Ending::Cut),
+            Some(open) if open.is_chosen => self.listener.end(&open, TransactionEnding::Cut),
             _ => Ok(()),
         }
     }
 
     /// Takes the records of a batch.
-    pub(super) fn take(&mut self, records: &Spool, selection: &Selection) -> Result<(), Error> {
+    pub(super) fn take(&mut self, records: &Spool, selection: &RowSelection) -> Result<(), Error> {
         let mut records = Records::new(records);
         while let Some((kind, content)) = records.next()? {
             match kind {
-                Kind::Begin => self.begin(event_of(content)?, selection)?,
-                Kind::Query => self.query(event_of(content)?, selection)?,
-                Kind::XaPrepare => {
+                RecordKind::Begin => self.begin(event_of(content)?, selection)?,
+                RecordKind::Query => self.query(event_of(content)?, selection)?,
+                RecordKind::XaPrepare => {
                     let prepare = XaPrepareEvent::decode(event_of(content)?.body)?;
                     if let Some(open) = self.open.as_mut().filter(|_| !prepare.one_phase) {
                         open.prepared = Some(prepare.xa_id.to_string());
                     }
                 }
-                Kind::RowsQuery => {
+                RecordKind::RowsQuery => {
                     if let Some(open) = &mut self.open {
                         open.statement = Some(content.to_vec());
                         open.statements += 1;
                     }
                 }
-                Kind::Table => {
+                RecordKind::Table => {
                     let (structure, names) = content.split_first_chunk().ok_or_else(broken)?;
                     let nul = names.iter().position(|byte| *byte == 0).ok_or_else(broken)?;
                     let (database, table) = (names.get(..nul), names.get(nul + 1..));
@@ -209,29 +209,29 @@ impl<L: Listener> Follower<L> {
                     self.table = selection.place_of(database, table);
                     self.listener.table(database, table, structure)?;
                 }
-                Kind::TableMap => self.listener.table_map(content)?,
-                Kind::Row => {
+                RecordKind::TableMap => self.listener.table_map(content)?,
+                RecordKind::Row => {
                     if let Some(open) = self.open.as_ref().filter(|open| open.is_chosen) {
                         let met = self.table.and_then(|place| self.tables_met.get_mut(place));
                         met.into_iter().for_each(|met| *met = true);
                         self.listener.row(open, &row_of(content)?)?;
                     }
                 }
-                Kind::End => self.end()?,
-                Kind::PreviousGtids => {
+                RecordKind::End => self.end()?,
+                RecordKind::PreviousGtids => {
                     let previous = PreviousGtidsEvent::decode(content)?.gtid_set;
                     self.listener.follows(&previous);
                     if let Some(logs) = self.order.previous(&previous) {
                         self.listener.breaks(&logs)?;
                     }
                 }
-                Kind::Rotate => self.order.rotate(content),
+                RecordKind::Rotate => self.order.rotate(content),
             }
         }
         Ok(())
     }
 
-    fn begin(&mut self, event: EventAt<'_>, selection: &Selection) -> Result<(), Error> {
+    fn begin(&mut self, event: EventAt<'_>, selection: &RowSelection) -> Result<(), Error> {
         // It was cut off, as by a crash: what the log has of it was never committed.
         self.finish()?;
         let gtid_event = AnyGtidEvent::decode(event.body, event.event_type)?;
@@ -241,7 +241,7 @@ impl<L: Listener> Follower<L> {
         let time = time.unwrap_or(u64::from(event.timestamp) * 1_000_000);
         if event.offset >= self.range.stop || gtid.is_some() && gtid == selection.stop_before_gtid {
             if !self.listener.wants_statements_after() {
-                return Err(Error::Io(io::Error::other(Ended)));
+                return Err(Error::Io(io::Error::other(EarlyEnd)));
             }
             self.is_over = true;
         }
@@ -259,7 +259,7 @@ impl<L: Listener> Follower<L> {
         self.listener.begin(gtid.as_ref(), time);
         self.count += 1;
         self.has_chosen |= is_chosen;
-        self.open = Some(Transaction {
+        self.open = Some(FollowedTransaction {
             number: self.count,
             log: self.log.clone(),
             log_number: self.log_number,
@@ -269,12 +269,12 @@ impl<L: Listener> Follower<L> {
             time,
             is_chosen,
             may_be_chosen,
-            ..Transaction::default()
+            ..FollowedTransaction::default()
         });
         Ok(())
     }
 
-    fn query(&mut self, event: EventAt<'_>, selection: &Selection) -> Result<(), Error> {
+    fn query(&mut self, event: EventAt<'_>, selection: &RowSelection) -> Result<(), Error> {
         let query = QueryEvent::decode(event.body)?;
         let Some(open) = &mut self.open else { return Ok(()) };
         if open.thread_id.is_none() {
@@ -309,9 +309,9 @@ impl<L: Listener> Follower<L> {
         }
         if let Some(open) = open.filter(|open| open.is_chosen) {
             let ending = match (open.is_rolled_back, open.has_savepoint_rollback) {
-                (true, _) => Ending::RolledBack,
-                (false, true) => Ending::PartlyRolledBack,
-                (false, false) => Ending::Whole,
+                (true, _) => TransactionEnding::RolledBack,
+                (false, true) => TransactionEnding::PartlyRolledBack,
+                (false, false) => TransactionEnding::Whole,
             };
             self.listener.end(&open, ending)?;
         }
@@ -322,9 +322,9 @@ impl<L: Listener> Follower<L> {
 /// The way out when nothing more was asked for.
 #[derive(Debug, thiserror::Error)]
 #[error("nothing more was asked for")]
-struct Ended;
+struct EarlyEnd;
 
 /// Whether an error is the way out.
 pub(super) fn is_end(error: &io::Error) -> bool {
-    error.get_ref().is_some_and(|inner| inner.is::<Ended>())
+    error.get_ref().is_some_and(|inner| inner.is::<EarlyEnd>())
 }

@@ -16,18 +16,18 @@ mod work;
 
 use std::io;
 
-use binlogz_flow::events::{self, Ran, UnreadChanges};
+use binlogz_flow::events::{self, RunSummary, UnreadChanges};
 use binlogz_flow::{Error as FlowError, Input};
 use binlogz_payload::SpoolMemory;
 
-use crate::choose::{ConditionError, Range, Selection};
+use crate::choose::{ConditionError, Range, RowSelection};
 use crate::table::SchemaFile;
 
-pub(crate) use follow::{Ending, Follower, Listener, StatementAt, Transaction};
+pub(crate) use follow::{ChoiceListener, FollowedTransaction, Follower, StatementAt, TransactionEnding};
 pub(crate) use order::Break;
 pub(crate) use record::{RowAt, RowFlags, broken};
-pub(crate) use words::Words;
-pub(crate) use work::{Rendered, Renderer, TABLE_MAP_POST_HEADER_LENGTH};
+pub(crate) use words::StatementWords;
+pub(crate) use work::{Renderer, RowRendering, TABLE_MAP_POST_HEADER_LENGTH};
 
 /// Memory for the records of all batches under way.
 const RECORDS_MEMORY: usize = 16 << 20;
@@ -51,7 +51,7 @@ pub enum Error {
 
 /// The aim of a pass, and its means.
 pub(crate) struct Search<'o, R> {
-    pub(crate) selection: &'o Selection,
+    pub(crate) selection: &'o RowSelection,
     pub(crate) schema: Option<&'o SchemaFile>,
     pub(crate) renderer: &'o R,
     pub(crate) workers: usize,
@@ -59,13 +59,13 @@ pub(crate) struct Search<'o, R> {
 
 /// Reads one log, under its name; `range` of its offsets is chosen. Returns how much was read, the chosen changes that
 /// could not be read, and whether more logs are needed.
-pub(crate) fn read_log<L: Listener, R: Renderer + Sync>(
+pub(crate) fn read_log<L: ChoiceListener, R: Renderer + Sync>(
     input: Input,
     (name, range): (&str, Range),
     search: &Search<'_, R>,
     follower: &mut Follower<L>,
     progress: &mut dyn FnMut(u64),
-) -> Result<(Ran, bool), Error> {
+) -> Result<(RunSummary, bool), Error> {
     let memory = SpoolMemory::new(RECORDS_MEMORY);
     follower.begin_log(name, range);
     let (mut trouble, mut unread) = (None, UnreadChanges::default());
@@ -93,12 +93,12 @@ pub(crate) fn read_log<L: Listener, R: Renderer + Sync>(
     );
     match (ran, trouble) {
         (_, Some(Error::Io(error))) if follow::is_end(&error) => {
-            Ok((Ran { unread, ..Ran::default() }, false))
+            Ok((RunSummary { unread, ..RunSummary::default() }, false))
         }
         (_, Some(error)) => Err(error),
-        (Ok(Ran { read, unread: others }), None) => {
+        (Ok(RunSummary { read, unread: others }), None) => {
             unread.add(others);
-            Ok((Ran { read, unread }, true))
+            Ok((RunSummary { read, unread }, true))
         }
         (Err(error), None) => Err(error.into()),
     }

@@ -30,14 +30,14 @@ struct Log {
 
 /// Compares each log with the one before it.
 #[derive(Debug, Default)]
-pub(super) struct Order {
+pub(super) struct LogOrder {
     before: Option<Log>,
     log: Option<Log>,
     /// Transactions of the coming log that won't be seen.
     passed_over: GtidSet,
 }
 
-impl Order {
+impl LogOrder {
     /// Transactions of the coming log, which may not be seen.
     pub(super) fn pass_over(&mut self, gtids: &GtidSet) {
         self.passed_over.union(gtids);
@@ -133,7 +133,7 @@ mod tests {
     /// The error about the second of two logs. Each log is given by its name, the GTIDs before it, those it holds, and
     /// those that begin in it without ending.
     fn said(logs: [(&str, &str, &str, &str); 2]) -> Option<Break> {
-        let mut order = Order::default();
+        let mut order = LogOrder::default();
         let mut said = None;
         for (name, previous, holds, cut) in logs {
             order.begin_log(name);

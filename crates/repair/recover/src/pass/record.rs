@@ -20,7 +20,7 @@ use binlogz_payload::Spool;
 
 /// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RecordKind {
     /// The first event of a transaction.
     Begin = 1,
     Query,
@@ -38,9 +38,11 @@ pub(super) enum Kind {
     Rotate,
 }
 
-impl Kind {
+impl RecordKind {
     fn of(code: u8) -> Option<Self> {
-        use Kind::{Begin, End, PreviousGtids, Query, Rotate, Row, RowsQuery, Table, TableMap, XaPrepare};
+        use RecordKind::{
+            Begin, End, PreviousGtids, Query, Rotate, Row, RowsQuery, Table, TableMap, XaPrepare,
+        };
         [Begin, Query, XaPrepare, RowsQuery, Table, Row, End, TableMap, PreviousGtids, Rotate]
             .into_iter()
             .find(|kind| *kind as u8 == code)
@@ -106,7 +108,7 @@ impl RowFlags {
     }
 }
 
-pub(super) fn put(spool: &mut Spool, kind: Kind, parts: &[&[u8]]) -> io::Result<()> {
+pub(super) fn put(spool: &mut Spool, kind: RecordKind, parts: &[&[u8]]) -> io::Result<()> {
     let size: usize = parts.iter().map(|part| part.len()).sum();
     let size =
         u32::try_from(size).map_err(|_| io::Error::other("a row takes more than 4 GiB as a statement"))?;
@@ -115,7 +117,7 @@ pub(super) fn put(spool: &mut Spool, kind: Kind, parts: &[&[u8]]) -> io::Result<
     parts.iter().try_for_each(|part| spool.append(part))
 }
 
-pub(super) fn put_event(spool: &mut Spool, kind: Kind, event: EventAt<'_>) -> io::Result<()> {
+pub(super) fn put_event(spool: &mut Spool, kind: RecordKind, event: EventAt<'_>) -> io::Result<()> {
     let front = (event.offset.to_le_bytes(), event.timestamp.to_le_bytes(), [event.event_type.0]);
     put(spool, kind, &[&front.0, &front.1, &front.2, event.body])
 }
@@ -123,7 +125,7 @@ pub(super) fn put_event(spool: &mut Spool, kind: Kind, event: EventAt<'_>) -> io
 pub(super) fn put_row(spool: &mut Spool, row: RowAt<'_>) -> io::Result<()> {
     let numbers = [row.offset, row.inside.unwrap_or(u64::MAX), row.row].map(u64::to_le_bytes);
     let front = (row.timestamp.to_le_bytes(), [row.flags.0]);
-    put(spool, Kind::Row, &[numbers.as_flattened(), &front.0, &front.1, row.text])
+    put(spool, RecordKind::Row, &[numbers.as_flattened(), &front.0, &front.1, row.text])
 }
 
 /// Reads records one after the other.
@@ -138,7 +140,7 @@ impl<'s> Records<'s> {
         Records { reader, content: Vec::new() }
     }
 
-    pub(super) fn next(&mut self) -> io::Result<Option<(Kind, &[u8])>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<(RecordKind, &[u8])>> {
         let mut front = [0; 5];
         if io::BufRead::fill_buf(&mut self.reader)?.is_empty() {
             return Ok(None);
@@ -147,7 +149,7 @@ impl<'s> Records<'s> {
         let [code, size @ ..] = front;
         self.content.resize(u32::from_le_bytes(size) as usize, 0);
         self.reader.read_exact(&mut self.content)?;
-        let kind = Kind::of(code).ok_or_else(broken)?;
+        let kind = RecordKind::of(code).ok_or_else(broken)?;
         Ok(Some((kind, &self.content)))
     }
 }

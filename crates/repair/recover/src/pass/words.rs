@@ -4,7 +4,7 @@ use sqlparser::dialect::MySqlDialect;
 use sqlparser::tokenizer::{Token, Tokenizer};
 
 /// The words of a statement, in small letters.
-pub(crate) struct Words {
+pub(crate) struct StatementWords {
     words: Vec<Word>,
     /// It can't be split into words: it may mean anything.
     is_unknown: bool,
@@ -16,11 +16,11 @@ struct Word {
     qualifier: Option<String>,
 }
 
-impl Words {
+impl StatementWords {
     pub(crate) fn of(text: &str) -> Self {
         let Ok(tokens) = Tokenizer::new(&MySqlDialect {}, text).tokenize() else {
             let word = |word: &str| Word { text: word.to_lowercase(), qualifier: None };
-            return Words { words: text.split_whitespace().map(word).collect(), is_unknown: true };
+            return StatementWords { words: text.split_whitespace().map(word).collect(), is_unknown: true };
         };
         let mut words: Vec<Word> = Vec::new();
         let mut follows_dot = false;
@@ -36,7 +36,7 @@ impl Words {
                 _ => follows_dot = false,
             }
         }
-        Words { words, is_unknown: false }
+        StatementWords { words, is_unknown: false }
     }
 
     fn at(&self, place: usize) -> &str {
@@ -189,7 +189,7 @@ mod tests {
             ("CREATE TEMPORARY TABLE orders (id INT)", false),
             ("UPDATE orders SET x = 1", false),
         ] {
-            assert_eq!(Words::of(text).redefines("shop", "shop", "orders"), redefines, "{text}");
+            assert_eq!(StatementWords::of(text).redefines("shop", "shop", "orders"), redefines, "{text}");
         }
     }
 
@@ -215,7 +215,7 @@ mod tests {
             ("GRANT SELECT ON shop.orders TO u", false, true, true, false),
             ("DELETE FROM 'orders", false, true, false, true),
         ] {
-            let words = Words::of(text);
+            let words = StatementWords::of(text);
             assert_eq!(words.is_ddl(), is_ddl, "{text}");
             assert_eq!(words.mention("shop", "orders"), mentions, "{text}");
             assert_eq!(words.leaves_rows_alone(), alone, "{text}");

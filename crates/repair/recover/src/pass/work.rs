@@ -10,13 +10,13 @@ use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::row::{Row, RowDecoder, TableSchema};
 use binlogz_binlog::{Boundary, EventFrame, EventType};
 use binlogz_flow::Error as FlowError;
-use binlogz_flow::events::{Event, EventBatch, Item, TableEvent, Tables};
+use binlogz_flow::events::{BatchItem, Event, EventBatch, TableEvent, WorkerTables};
 use binlogz_payload::{Spool, SpoolMemory};
 
-use super::record::{self, EventAt, Kind, RowAt, RowFlags};
+use super::record::{self, EventAt, RecordKind, RowAt, RowFlags};
 use super::{Error, Search};
-use crate::choose::{Operation, Range, Selection};
-use crate::table::{SchemaFile, Structure, Table};
+use crate::choose::{Operation, Range, RowSelection};
+use crate::table::{SchemaFile, Structure, WrittenTable};
 
 /// Bytes of a table map's post-header since 5.1: the table's number has 6.
 pub(crate) const TABLE_MAP_POST_HEADER_LENGTH: u8 = 8;
@@ -26,7 +26,13 @@ const STATEMENT_SIZE_MAX: usize = 4 << 10;
 /// The maker of text from rows.
 pub(crate) trait Renderer {
     /// Appends it.
-    fn render(&self, table: &Table, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) -> Rendered;
+    fn render(
+        &self,
+        table: &WrittenTable,
+        operation: Operation,
+        row: &Row<'_, '_>,
+        out: &mut Vec<u8>,
+    ) -> RowRendering;
 
     /// Whether it needs tables' maps.
     fn needs_table_maps(&self) -> bool {
@@ -35,7 +41,7 @@ pub(crate) trait Renderer {
 }
 
 /// How a row was rendered.
-pub(crate) enum Rendered {
+pub(crate) enum RowRendering {
     /// The text stands.
     Text(u8),
     /// There is nothing to say.
@@ -44,15 +50,15 @@ pub(crate) enum Rendered {
 
 /// A worker, for all its batches of a log.
 pub(super) struct Worker<'o, R> {
-    selection: &'o Selection,
+    selection: &'o RowSelection,
     schema: Option<&'o SchemaFile>,
     renderer: &'o R,
     /// The offsets that were chosen.
     range: Range,
     memory: &'o SpoolMemory,
-    tables: Tables,
+    tables: WorkerTables,
     decoder: RowDecoder,
-    table: Option<Table>,
+    table: Option<WrittenTable>,
     /// The table maps in force, where they are needed.
     maps: HashMap<TableId, Vec<u8>>,
     text: Vec<u8>,
@@ -72,7 +78,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
             renderer: search.renderer,
             range,
             memory,
-            tables: Tables::one_of(search.workers),
+            tables: WorkerTables::one_of(search.workers),
             decoder: RowDecoder::new(),
             table: None,
             maps: HashMap::new(),
@@ -121,8 +127,8 @@ impl<'o, R: Renderer> Worker<'o, R> {
         let mut open = Open { is_chosen: frame.is_none() || self.may_have(gtid.as_ref()), in_payload: false };
         while let Some(item) = batch.next_item() {
             match item {
-                Item::Event(event) => self.event(&event, &mut open, records)?,
-                Item::PayloadEnd(_) => record::put(records, Kind::End, &[])?,
+                BatchItem::Event(event) => self.event(&event, &mut open, records)?,
+                BatchItem::PayloadEnd(_) => record::put(records, RecordKind::End, &[])?,
             }
         }
         Ok(())
@@ -156,25 +162,25 @@ impl<'o, R: Renderer> Worker<'o, R> {
         if matches!(boundary, Boundary::Begin | Boundary::BeginAgain | Boundary::Single) {
             let gtid = AnyGtidEvent::decode(event.body, event_type).map_err(|error| event.error(error))?;
             open.is_chosen = self.may_have(gtid.and_then(|gtid| gtid.gtid()).as_ref());
-            record::put_event(records, Kind::Begin, passed)?;
+            record::put_event(records, RecordKind::Begin, passed)?;
         }
         match event_type {
             EventType::TABLE_MAP => {
                 self.keep_map(event.body, event.log.lengths.of(event_type))
                     .map_err(|error| event.error(error))?;
             }
-            EventType::QUERY => record::put_event(records, Kind::Query, passed)?,
-            EventType::XA_PREPARE => record::put_event(records, Kind::XaPrepare, passed)?,
-            EventType::PREVIOUS_GTIDS => record::put(records, Kind::PreviousGtids, &[event.body])?,
+            EventType::QUERY => record::put_event(records, RecordKind::Query, passed)?,
+            EventType::XA_PREPARE => record::put_event(records, RecordKind::XaPrepare, passed)?,
+            EventType::PREVIOUS_GTIDS => record::put(records, RecordKind::PreviousGtids, &[event.body])?,
             EventType::ROTATE => {
                 let name = RotateEvent::decode(event.body).map_err(|error| event.error(error))?.name;
-                record::put(records, Kind::Rotate, &[name])?;
+                record::put(records, RecordKind::Rotate, &[name])?;
             }
             EventType::ROWS_QUERY => {
                 let statement =
                     RowsQueryEvent::decode(event.body).map_err(|error| event.error(error))?.statement;
                 let statement = statement.get(..STATEMENT_SIZE_MAX).unwrap_or(statement);
-                record::put(records, Kind::RowsQuery, &[statement])?;
+                record::put(records, RecordKind::RowsQuery, &[statement])?;
             }
             _ => {}
         }
@@ -189,7 +195,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
         // The events of a payload follow it.
         let ends = matches!(boundary, Boundary::End | Boundary::Single);
         if ends && event_type != EventType::TRANSACTION_PAYLOAD {
-            record::put(records, Kind::End, &[])?;
+            record::put(records, RecordKind::End, &[])?;
         }
         Ok(())
     }
@@ -208,11 +214,11 @@ impl<'o, R: Renderer> Worker<'o, R> {
         }
         if self.table.as_ref().is_none_or(|table| !Arc::ptr_eq(&table.schema, schema)) {
             let structure = Structure::of(schema).to_bytes();
-            record::put(records, Kind::Table, &[&structure, &schema.database, &[0], &schema.table])?;
+            record::put(records, RecordKind::Table, &[&structure, &schema.database, &[0], &schema.table])?;
             if let Some(map) = self.maps.get(&rows.table_id) {
-                record::put(records, Kind::TableMap, &[map])?;
+                record::put(records, RecordKind::TableMap, &[map])?;
             }
-            self.table = Some(Table::new(schema, self.schema));
+            self.table = Some(WrittenTable::new(schema, self.schema));
         }
         let Some(table) = &self.table else { return Ok(()) };
         let common = [
@@ -234,7 +240,9 @@ impl<'o, R: Renderer> Worker<'o, R> {
         while let Some(row) = decoded.next_row().map_err(unreadable)? {
             if self.selection.has_row(table, &row)? {
                 self.text.clear();
-                if let Rendered::Text(flags) = self.renderer.render(table, operation, &row, &mut self.text) {
+                if let RowRendering::Text(flags) =
+                    self.renderer.render(table, operation, &row, &mut self.text)
+                {
                     let row = RowAt {
                         offset: event.position.offset,
                         inside: event.position.inside.map(|inside| inside.index),

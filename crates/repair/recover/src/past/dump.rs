@@ -16,7 +16,7 @@ use binlogz_binlog::gtid::GtidSet;
 
 use super::PastError;
 use super::live::logs_cascades;
-use crate::table::{ForeignKey, Rule, SchemaFile};
+use crate::table::{ForeignKey, ReferentialRule, SchemaFile};
 
 /// The most bytes of a line: a row has at most 1 GiB, and its text twice that.
 const LINE_SIZE_MAX: u64 = 4 << 30;
@@ -198,7 +198,9 @@ impl DumpedTable {
             return Vec::new();
         }
         let keys = self.schema.foreign_keys();
-        let change = |key: &&ForeignKey| (key.on_delete, key.on_update) != (Rule::Refuse, Rule::Refuse);
+        let change = |key: &&ForeignKey| {
+            (key.on_delete, key.on_update) != (ReferentialRule::Refuse, ReferentialRule::Refuse)
+        };
         keys.map(|(_, _, key)| key).filter(change).map(|key| key.name.clone()).collect()
     }
 

@@ -16,41 +16,41 @@ use std::io::{self, BufRead, Read, Write};
 
 use binlogz_binlog::charset::Charset;
 use binlogz_binlog::gtid::{Gtid, GtidSet};
-use binlogz_binlog::put::Put;
+use binlogz_binlog::put::PutFields;
 use binlogz_binlog::row::{Cell, Row, RowImage, Value};
 use binlogz_flow::Input;
-use binlogz_flow::events::Ran;
+use binlogz_flow::events::RunSummary;
 use binlogz_payload::{Spool, SpoolMemory};
 
 use super::PastError;
 use super::dump::{DumpPlace, DumpedTable, literal, number};
-use super::touched::Moment;
+use super::touched::TableMoment;
 use super::write::{LiveColumn, PastFormat, RowWriter};
-use crate::choose::{Operation, Range, Selection};
+use crate::choose::{Operation, Range, RowSelection};
 use crate::digest::Digests;
 use crate::pass::{
-    Break, Ending, Error, Follower, Listener, Rendered, Renderer, RowAt, Search, StatementAt, Transaction,
-    Words, broken, read_log,
+    Break, ChoiceListener, Error, FollowedTransaction, Follower, Renderer, RowAt, RowRendering, Search,
+    StatementAt, StatementWords, TransactionEnding, broken, read_log,
 };
 use crate::sql::literal::{column_charset, push, push_stored};
-use crate::table::{Structure, Table, lacks};
+use crate::table::{Structure, WrittenTable, lacks};
 
 /// Memory for rows; the rest goes to a temporary file.
 const ROWS_MEMORY: usize = 16 << 20;
 
 /// A table as it was at a moment, forward from a dump. Read all logs, in their order, then write the table.
 pub struct Forward<'o> {
-    selection: Selection,
+    selection: RowSelection,
     dumped: &'o DumpedTable,
-    moment: Moment,
+    moment: TableMoment,
     follower: Follower<LastChanges<'o>>,
 }
 
 impl<'o> Forward<'o> {
     /// Nothing read yet.
-    pub fn new(dumped: &'o DumpedTable, moment: Moment) -> Self {
+    pub fn new(dumped: &'o DumpedTable, moment: TableMoment) -> Self {
         let names = (dumped.database.clone(), dumped.table.clone());
-        let selection = Selection { tables: vec![names], ..Selection::default() };
+        let selection = RowSelection { tables: vec![names], ..RowSelection::default() };
         let follower = Follower::new(LastChanges::new(dumped, moment));
         Forward { selection, dumped, moment, follower }
     }
@@ -67,14 +67,14 @@ impl<'o> Forward<'o> {
         name: &str,
         workers: usize,
         progress: &mut dyn FnMut(u64),
-    ) -> Result<(Ran, bool), PastError> {
+    ) -> Result<(RunSummary, bool), PastError> {
         let renderer = AsLeft { key: &self.dumped.key };
         let schema = Some(&self.dumped.schema);
         let search = Search { selection: &self.selection, schema, renderer: &renderer, workers };
         let whole = Range { start: 0, stop: u64::MAX };
         let (ran, _) = read_log(input, (name, whole), &search, &mut self.follower, progress)?;
         self.follower.listener.refusal()?;
-        Ok((ran, self.follower.listener.now != Now::After))
+        Ok((ran, self.follower.listener.now != DumpPhase::After))
     }
 
     /// Writes the table as it was, as SQL; `dump` is the dump once more. Returns how many rows it had.
@@ -120,7 +120,7 @@ impl<'o> Forward<'o> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum KeyState {
     Absent = 0,
     There = 1,
     Unknown = 2,
@@ -129,7 +129,7 @@ enum State {
 
 /// Where the log is, against dump and moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Now {
+enum DumpPhase {
     /// In the dump.
     Dumped,
     Between,
@@ -139,18 +139,18 @@ enum Now {
 }
 
 /// A key's row: its state, and where its text is.
-type Left = (State, u64, u32);
+type KeyRow = (KeyState, u64, u32);
 
 /// For each key that was changed between the dump and the moment, the row after its last change.
 struct LastChanges<'o> {
     dumped: &'o DumpedTable,
-    moment: Moment,
-    now: Now,
+    moment: TableMoment,
+    now: DumpPhase,
     /// All transactions before the first log.
     before: Option<GtidSet>,
     has_last: bool,
     has_position: bool,
-    states: HashMap<u128, Left>,
+    states: HashMap<u128, KeyRow>,
     digests: Digests,
     rows: Spool,
     has_rows: bool,
@@ -160,11 +160,11 @@ struct LastChanges<'o> {
 }
 
 impl<'o> LastChanges<'o> {
-    fn new(dumped: &'o DumpedTable, moment: Moment) -> Self {
+    fn new(dumped: &'o DumpedTable, moment: TableMoment) -> Self {
         LastChanges {
             dumped,
             moment,
-            now: Now::Dumped,
+            now: DumpPhase::Dumped,
             before: None,
             has_last: false,
             has_position: false,
@@ -189,21 +189,21 @@ impl<'o> LastChanges<'o> {
     }
 
     fn is_between(&self) -> bool {
-        matches!(self.now, Now::Between | Now::AtLast)
+        matches!(self.now, DumpPhase::Between | DumpPhase::AtLast)
     }
 
     /// Whether the logs reach from the dump to the moment.
-    fn check_end(&self, moment: Moment) -> Result<(), PastError> {
+    fn check_end(&self, moment: TableMoment) -> Result<(), PastError> {
         if let (DumpPlace::Position(log, _), false) = (&self.dumped.place, self.has_position) {
             return Err(PastError::Refused(format!(
                 "the dump was made in {log}, which is not among the logs"
             )));
         }
         match moment {
-            Moment::After(gtid) if !self.has_last => {
+            TableMoment::After(gtid) if !self.has_last => {
                 Err(PastError::Unmet(format!("--at {gtid}: this transaction is not in the logs")))
             }
-            Moment::Before(_) if self.now != Now::After => Err(PastError::Unmet(
+            TableMoment::Before(_) if self.now != DumpPhase::After => Err(PastError::Unmet(
                 "the logs end before the moment: no transaction in them was committed then or later"
                     .to_owned(),
             )),
@@ -221,9 +221,9 @@ impl<'o> LastChanges<'o> {
         let mut unknown: Option<(u64, u32)> = None;
         for (state, start, size) in self.states.values() {
             match state {
-                State::There => found.push((*start, *size)),
-                State::Unknown => unknown = unknown.min(Some((*start, *size))).or(Some((*start, *size))),
-                State::Absent | State::NoKey => {}
+                KeyState::There => found.push((*start, *size)),
+                KeyState::Unknown => unknown = unknown.min(Some((*start, *size))).or(Some((*start, *size))),
+                KeyState::Absent | KeyState::NoKey => {}
             }
         }
         if let Some(place) = unknown {
@@ -259,7 +259,7 @@ impl<'o> LastChanges<'o> {
     }
 
     /// Whether a transaction stands before the dump's position.
-    fn is_before_position(&mut self, transaction: &Transaction) -> bool {
+    fn is_before_position(&mut self, transaction: &FollowedTransaction) -> bool {
         match &self.dumped.place {
             DumpPlace::Gtids(_) => false,
             DumpPlace::Position(log, offset) => {
@@ -275,13 +275,13 @@ impl<'o> LastChanges<'o> {
         while !rest.is_empty() {
             let (LeftRow { state, key, text }, after) = read_left(rest).ok_or_else(broken)?;
             rest = after;
-            if state == State::NoKey {
+            if state == KeyState::NoKey {
                 let why = String::from_utf8_lossy(text).into_owned();
                 self.refuse(|| PastError::Refused(format!("{place}: {why}")));
                 continue;
             }
             let text = match state {
-                State::Unknown => [place.as_bytes(), b": ", text].concat(),
+                KeyState::Unknown => [place.as_bytes(), b": ", text].concat(),
                 _ => text.to_vec(),
             };
             let start = self.rows.size();
@@ -292,13 +292,13 @@ impl<'o> LastChanges<'o> {
     }
 }
 
-fn gtid_of(transaction: &Transaction) -> &str {
+fn gtid_of(transaction: &FollowedTransaction) -> &str {
     transaction.gtid.as_deref().unwrap_or("a transaction without GTID")
 }
 
-impl Listener for LastChanges<'_> {
+impl ChoiceListener for LastChanges<'_> {
     fn breaks(&mut self, logs: &Break) -> Result<(), Error> {
-        if self.now == Now::After { Ok(()) } else { Err(Error::Refused(logs.line.clone())) }
+        if self.now == DumpPhase::After { Ok(()) } else { Err(Error::Refused(logs.line.clone())) }
     }
 
     fn follows(&mut self, previous: &GtidSet) {
@@ -321,22 +321,22 @@ impl Listener for LastChanges<'_> {
     fn begin(&mut self, gtid: Option<&Gtid>, time: u64) {
         self.has_rows = false;
         let is_late = match self.moment {
-            Moment::Before(end) => i64::try_from(time).unwrap_or(i64::MAX) >= end,
-            Moment::After(_) => self.has_last,
+            TableMoment::Before(end) => i64::try_from(time).unwrap_or(i64::MAX) >= end,
+            TableMoment::After(_) => self.has_last,
         };
         let is_dumped = self.is_dumped(gtid);
-        if is_dumped && (is_late || self.now == Now::After) {
+        if is_dumped && (is_late || self.now == DumpPhase::After) {
             let shown = gtid.map(Gtid::to_string).unwrap_or_default();
             self.refuse(|| PastError::Unmet(format!("the dump is later than the moment: it has {shown}")));
         }
-        let is_last = matches!((self.moment, gtid), (Moment::After(last), Some(gtid)) if last == *gtid);
+        let is_last = matches!((self.moment, gtid), (TableMoment::After(last), Some(gtid)) if last == *gtid);
         self.has_last |= is_last;
         self.now = match self.now {
-            Now::After => Now::After,
-            _ if is_late => Now::After,
-            _ if is_last && !is_dumped => Now::AtLast,
-            _ if is_dumped => Now::Dumped,
-            _ => Now::Between,
+            DumpPhase::After => DumpPhase::After,
+            _ if is_late => DumpPhase::After,
+            _ if is_last && !is_dumped => DumpPhase::AtLast,
+            _ if is_dumped => DumpPhase::Dumped,
+            _ => DumpPhase::Between,
         };
     }
 
@@ -344,7 +344,7 @@ impl Listener for LastChanges<'_> {
         Ok(())
     }
 
-    fn row(&mut self, transaction: &Transaction, row: &RowAt<'_>) -> io::Result<()> {
+    fn row(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> io::Result<()> {
         if !self.is_between() || self.is_before_position(transaction) {
             return Ok(());
         }
@@ -354,7 +354,7 @@ impl Listener for LastChanges<'_> {
 
     fn statement(
         &mut self,
-        transaction: &Transaction,
+        transaction: &FollowedTransaction,
         statement: &StatementAt<'_>,
         _: bool,
     ) -> io::Result<()> {
@@ -363,7 +363,7 @@ impl Listener for LastChanges<'_> {
         }
         let text = String::from_utf8_lossy(statement.text);
         let current = String::from_utf8_lossy(statement.database);
-        if Words::of(&text).may_change(&current, &self.dumped.database, &self.dumped.table) {
+        if StatementWords::of(&text).may_change(&current, &self.dumped.database, &self.dumped.table) {
             let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
             let (log, offset, gtid) = (&transaction.log, transaction.offset, gtid_of(transaction));
             let line = format!(
@@ -391,8 +391,8 @@ impl Listener for LastChanges<'_> {
         }
     }
 
-    fn end(&mut self, transaction: &Transaction, ending: Ending) -> io::Result<()> {
-        if self.is_before_position(transaction) && self.has_position && self.now == Now::After {
+    fn end(&mut self, transaction: &FollowedTransaction, ending: TransactionEnding) -> io::Result<()> {
+        if self.is_before_position(transaction) && self.has_position && self.now == DumpPhase::After {
             self.refuse(|| PastError::Unmet("the dump is later than the moment".to_owned()));
         }
         if !self.is_between() {
@@ -401,7 +401,7 @@ impl Listener for LastChanges<'_> {
         if let Some(xid) = &transaction.prepared {
             self.prepared.insert(xid.clone(), self.has_rows);
         }
-        if ending != Ending::Whole && self.has_rows {
+        if ending != TransactionEnding::Whole && self.has_rows {
             let (log, offset, gtid) = (&transaction.log, transaction.offset, gtid_of(transaction));
             let line =
                 format!("{log} at {offset}, {gtid}: changes of the table that were rolled back, or cut off");
@@ -417,11 +417,17 @@ struct AsLeft<'o> {
 }
 
 impl Renderer for AsLeft<'_> {
-    fn render(&self, table: &Table, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) -> Rendered {
+    fn render(
+        &self,
+        table: &WrittenTable,
+        operation: Operation,
+        row: &Row<'_, '_>,
+        out: &mut Vec<u8>,
+    ) -> RowRendering {
         if let Some(unfit) = &table.unfit {
             let why = unfit.replace("--schema doesn't fit", "the dump's table is another one");
-            push_left(out, State::NoKey, b"", why.as_bytes());
-            return Rendered::Text(0);
+            push_left(out, KeyState::NoKey, b"", why.as_bytes());
+            return RowRendering::Text(0);
         }
         let told = (|| {
             let before = row.before.map(|image| self.key_of(table, [Some(image), None])).transpose()?;
@@ -432,24 +438,24 @@ impl Renderer for AsLeft<'_> {
             Ok(keys) => keys,
             Err(why) => {
                 let line = format!("{} of a row: {why}", operation.name());
-                push_left(out, State::NoKey, b"", line.as_bytes());
-                return Rendered::Text(0);
+                push_left(out, KeyState::NoKey, b"", line.as_bytes());
+                return RowRendering::Text(0);
             }
         };
         if let Some(before) = before.filter(|before| after.as_ref() != Some(before)) {
-            push_left(out, State::Absent, &before, b"");
+            push_left(out, KeyState::Absent, &before, b"");
         }
         if let Some((image, after)) = row.after.zip(after) {
             let mut text = Vec::new();
             match push_row(&mut text, table, [Some(image), row.before]) {
-                Ok(()) => push_left(out, State::There, &after, &text),
+                Ok(()) => push_left(out, KeyState::There, &after, &text),
                 Err(why) => {
                     let line = format!("{} of a row: {why}", operation.name());
-                    push_left(out, State::Unknown, &after, line.as_bytes());
+                    push_left(out, KeyState::Unknown, &after, line.as_bytes());
                 }
             }
         }
-        Rendered::Text(0)
+        RowRendering::Text(0)
     }
 }
 
@@ -461,7 +467,7 @@ fn cell_of<'a>(images: &Images<'_, 'a>, index: usize) -> Option<Cell<'a>> {
 }
 
 impl AsLeft<'_> {
-    fn key_of(&self, table: &Table, images: Images<'_, '_>) -> Result<Vec<u8>, String> {
+    fn key_of(&self, table: &WrittenTable, images: Images<'_, '_>) -> Result<Vec<u8>, String> {
         let mut key = Vec::new();
         for index in self.key {
             let Some(column) = table.columns.get(*index) else { return Err("its key is unknown".to_owned()) };
@@ -511,7 +517,7 @@ fn as_dumped(cell: &Cell<'_>, bytes: &[u8]) -> Option<Vec<u8>> {
     is_same.then(|| cell.column.padded(bytes).into_owned())
 }
 
-fn push_row(out: &mut Vec<u8>, table: &Table, images: Images<'_, '_>) -> Result<(), String> {
+fn push_row(out: &mut Vec<u8>, table: &WrittenTable, images: Images<'_, '_>) -> Result<(), String> {
     let mut absent = Vec::new();
     for (number, column) in table.columns.iter().filter(|column| !column.is_generated).enumerate() {
         push(out, if number == 0 { "" } else { ", " });
@@ -530,7 +536,7 @@ fn push_value(out: &mut Vec<u8>, value: &[u8]) {
     out.put(value);
 }
 
-fn push_left(out: &mut Vec<u8>, state: State, key: &[u8], text: &[u8]) {
+fn push_left(out: &mut Vec<u8>, state: KeyState, key: &[u8], text: &[u8]) {
     out.put_u8(state as u8);
     push_value(out, key);
     push_value(out, text);
@@ -538,14 +544,14 @@ fn push_left(out: &mut Vec<u8>, state: State, key: &[u8], text: &[u8]) {
 
 /// A key's row after a change.
 struct LeftRow<'b> {
-    state: State,
+    state: KeyState,
     key: &'b [u8],
     text: &'b [u8],
 }
 
 fn read_left(bytes: &[u8]) -> Option<(LeftRow<'_>, &[u8])> {
     let (code, rest) = bytes.split_first()?;
-    let states = [State::Absent, State::There, State::Unknown, State::NoKey];
+    let states = [KeyState::Absent, KeyState::There, KeyState::Unknown, KeyState::NoKey];
     let state = states.into_iter().find(|state| *state as u8 == *code)?;
     let (key, rest) = sized(rest)?;
     let (text, rest) = sized(rest)?;

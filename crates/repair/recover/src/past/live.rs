@@ -18,7 +18,7 @@ use binlogz_payload::Spool;
 use binlogz_source::{ConnectOptions, Connection};
 
 use super::PastError;
-use super::touched::Touched;
+use super::touched::TouchedRows;
 use super::write::{LiveColumn, PastFormat, RowWriter, SETTINGS, quoted};
 use crate::sql::literal::push_quoted;
 use crate::table::SchemaFile;
@@ -51,11 +51,11 @@ pub struct LiveTable {
     /// The columns that have values of their own, so not the generated ones.
     columns: Vec<LiveColumn>,
     create: String,
-    making: Option<Making>,
+    making: Option<TableInProgress>,
 }
 
 /// A table that is being made: its database, its name, its name until then.
-struct Making {
+struct TableInProgress {
     database: String,
     table: String,
     unfinished: String,
@@ -226,7 +226,8 @@ impl LiveTable {
         let unfinished = format!("{kept}{UNFINISHED}");
         let place = format!("{}.{}", quoted(database), quoted(&unfinished));
         self.run(&format!("CREATE TABLE {place} LIKE {}", self.quoted()))?;
-        self.making = Some(Making { database: database.to_owned(), table: table.to_owned(), unfinished });
+        self.making =
+            Some(TableInProgress { database: database.to_owned(), table: table.to_owned(), unfinished });
         // Nothing is locked: a row that is changed meanwhile is replaced afterwards.
         self.run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
         let columns = self.column_names();
@@ -276,7 +277,7 @@ impl LiveTable {
     /// # Errors
     ///
     /// The server refuses it; a temporary file that can't be read.
-    pub fn take_back(&mut self, touched: &Touched) -> Result<(), PastError> {
+    pub fn take_back(&mut self, touched: &TouchedRows) -> Result<(), PastError> {
         let temporary = |name: &str| format!("{}.{}", quoted(&self.database), quoted(name));
         let (keys, past, names) = (temporary(TOUCHED), temporary(PAST), self.column_names());
         // Two spellings of one key that are equal for the server are one key.
@@ -411,7 +412,7 @@ impl LiveTable {
 
 impl Drop for LiveTable {
     fn drop(&mut self) {
-        if let Some(Making { database, unfinished, .. }) = &self.making {
+        if let Some(TableInProgress { database, unfinished, .. }) = &self.making {
             let drop = format!("DROP TABLE IF EXISTS {}.{}", quoted(database), quoted(unfinished));
             // If even that fails, its name says what it is.
             let _ = self.connection.execute(drop.as_bytes());

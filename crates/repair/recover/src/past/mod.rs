@@ -31,7 +31,7 @@ use binlogz_source::Error as ServerError;
 pub use dump::{DumpPlace, DumpedTable};
 pub use forward::Forward;
 pub use live::LiveTable;
-pub use touched::{Moment, Touched, TouchedKeys};
+pub use touched::{TableMoment, TouchedKeys, TouchedRows};
 pub use write::PastFormat;
 
 /// Why there is no table as it was.

@@ -15,22 +15,22 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
-use binlogz_binlog::put::Put;
+use binlogz_binlog::put::PutFields;
 use binlogz_binlog::row::{Cell, Row, RowImage};
 use binlogz_flow::Input;
-use binlogz_flow::events::Ran;
+use binlogz_flow::events::RunSummary;
 use binlogz_payload::{Spool, SpoolMemory};
 
 use super::PastError;
 use super::live::LiveTable;
-use crate::choose::{Operation, Range, Selection};
+use crate::choose::{Operation, Range, RowSelection};
 use crate::digest::Digests;
 use crate::pass::{
-    Break, Ending, Error, Follower, Listener, Rendered, Renderer, RowAt, Search, StatementAt, Transaction,
-    Words, read_log,
+    Break, ChoiceListener, Error, FollowedTransaction, Follower, Renderer, RowAt, RowRendering, Search,
+    StatementAt, StatementWords, TransactionEnding, read_log,
 };
 use crate::sql::literal::{push, push_stored};
-use crate::table::{Structure, Table, TableColumn, lacks};
+use crate::table::{Structure, TableColumn, WrittenTable, lacks};
 
 /// Memory for the rows as they were; the rest goes to a temporary file.
 const ROWS_MEMORY: usize = 16 << 20;
@@ -39,7 +39,7 @@ const KEYS_MEMORY: usize = 8 << 20;
 
 /// When the table is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
+pub enum TableMoment {
     /// After this transaction, before the next one in the log.
     After(Gtid),
     /// Before the first transaction, in the log's order, that was committed at this time or later, in microseconds since
@@ -49,7 +49,7 @@ pub enum Moment {
 
 /// A row's state at the moment, as a change after it tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum TouchedState {
     /// No row had this key.
     Absent = 0,
     /// The row is known.
@@ -62,16 +62,16 @@ enum State {
 
 /// The keys in the making. Read all logs, in their order.
 pub struct TouchedKeys<'o> {
-    selection: Selection,
+    selection: RowSelection,
     table: &'o LiveTable,
     follower: Follower<FirstTouches>,
 }
 
 impl<'o> TouchedKeys<'o> {
     /// Nothing read yet.
-    pub fn new(table: &'o LiveTable, moment: Moment) -> Self {
+    pub fn new(table: &'o LiveTable, moment: TableMoment) -> Self {
         let names = (table.database.clone(), table.table.clone());
-        let selection = Selection { tables: vec![names.clone()], ..Selection::default() };
+        let selection = RowSelection { tables: vec![names.clone()], ..RowSelection::default() };
         TouchedKeys { selection, table, follower: Follower::new(FirstTouches::new(moment, names)) }
     }
 
@@ -87,7 +87,7 @@ impl<'o> TouchedKeys<'o> {
         name: &str,
         workers: usize,
         progress: &mut dyn FnMut(u64),
-    ) -> Result<Ran, PastError> {
+    ) -> Result<RunSummary, PastError> {
         let renderer = Touches { key: &self.table.key };
         let search = Search {
             selection: &self.selection,
@@ -106,13 +106,13 @@ impl<'o> TouchedKeys<'o> {
     /// # Errors
     ///
     /// The logs lack some, or the moment; a change that can't be taken back.
-    pub fn finish(mut self, needed: &GtidSet) -> Result<Touched, PastError> {
+    pub fn finish(mut self, needed: &GtidSet) -> Result<TouchedRows, PastError> {
         self.follower.finish().map_err(PastError::Temporary)?;
         let FirstTouches { moment, now, held, seen, keys, rows, row_count, .. } = {
             self.follower.listener.refusal()?;
             self.follower.listener
         };
-        if let (Moment::After(gtid), Now::Before) = (moment, now) {
+        if let (TableMoment::After(gtid), MomentPhase::Before) = (moment, now) {
             return Err(PastError::Unmet(match held.contains(&gtid) {
                 true => format!("--at {gtid}: this transaction stands before the logs"),
                 false => format!("--at {gtid}: this transaction is not in the logs"),
@@ -126,13 +126,13 @@ impl<'o> TouchedKeys<'o> {
                 missing.brief()
             )));
         }
-        Ok(Touched { keys, rows, key_count: seen.len() as u64, row_count })
+        Ok(TouchedRows { keys, rows, key_count: seen.len() as u64, row_count })
     }
 }
 
 /// The rows changed after the moment.
 #[derive(Debug)]
-pub struct Touched {
+pub struct TouchedRows {
     /// Each key's size (u32) and its values.
     pub(super) keys: Spool,
     /// Each row as it was: its size (u32) and its values.
@@ -145,7 +145,7 @@ pub struct Touched {
 
 /// Where the log is, against the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Now {
+enum MomentPhase {
     Before,
     /// In the last transaction before it.
     AtLast,
@@ -154,10 +154,10 @@ enum Now {
 
 /// For each key that was changed after the moment, the row before its first change.
 struct FirstTouches {
-    moment: Moment,
+    moment: TableMoment,
     database: String,
     table: String,
-    now: Now,
+    now: MomentPhase,
     /// All transactions before the end of the logs.
     held: GtidSet,
     /// Keys, by their digests.
@@ -174,13 +174,13 @@ struct FirstTouches {
 }
 
 impl FirstTouches {
-    fn new(moment: Moment, (database, table): (String, String)) -> Self {
+    fn new(moment: TableMoment, (database, table): (String, String)) -> Self {
         let spool = |memory| Spool::new(&SpoolMemory::new(memory), Vec::new());
         FirstTouches {
             moment,
             database,
             table,
-            now: Now::Before,
+            now: MomentPhase::Before,
             held: GtidSet::new(),
             seen: HashSet::new(),
             digests: Digests::default(),
@@ -206,7 +206,7 @@ impl FirstTouches {
 
     fn touch(&mut self, touch: &Touch<'_>, place: impl Fn() -> String) -> io::Result<()> {
         let text = || String::from_utf8_lossy(touch.text).into_owned();
-        if touch.state == State::NoKey {
+        if touch.state == TouchedState::NoKey {
             self.refuse(|| format!("{}: {}", place(), text()));
             return Ok(());
         }
@@ -215,15 +215,15 @@ impl FirstTouches {
         }
         append(&mut self.keys, touch.key)?;
         match touch.state {
-            State::There => {
+            TouchedState::There => {
                 self.row_count += 1;
                 append(&mut self.rows, touch.text)
             }
-            State::Unknown => {
+            TouchedState::Unknown => {
                 self.refuse(|| format!("{}: {}", place(), text()));
                 Ok(())
             }
-            State::Absent | State::NoKey => Ok(()),
+            TouchedState::Absent | TouchedState::NoKey => Ok(()),
         }
     }
 }
@@ -234,7 +234,7 @@ fn append(spool: &mut Spool, text: &[u8]) -> io::Result<()> {
     spool.append(text)
 }
 
-impl Listener for FirstTouches {
+impl ChoiceListener for FirstTouches {
     fn breaks(&mut self, logs: &Break) -> Result<(), Error> {
         Err(Error::Refused(logs.line.clone()))
     }
@@ -247,12 +247,14 @@ impl Listener for FirstTouches {
         gtid.into_iter().for_each(|gtid| self.held.add(*gtid));
         self.has_rows = false;
         self.now = match (self.now, self.moment) {
-            (Now::AtLast | Now::After, _) => Now::After,
-            (Now::Before, Moment::After(last)) if gtid == Some(&last) => Now::AtLast,
-            (Now::Before, Moment::Before(end)) if i64::try_from(time).unwrap_or(i64::MAX) >= end => {
-                Now::After
+            (MomentPhase::AtLast | MomentPhase::After, _) => MomentPhase::After,
+            (MomentPhase::Before, TableMoment::After(last)) if gtid == Some(&last) => MomentPhase::AtLast,
+            (MomentPhase::Before, TableMoment::Before(end))
+                if i64::try_from(time).unwrap_or(i64::MAX) >= end =>
+            {
+                MomentPhase::After
             }
-            (Now::Before, _) => Now::Before,
+            (MomentPhase::Before, _) => MomentPhase::Before,
         };
     }
 
@@ -260,9 +262,9 @@ impl Listener for FirstTouches {
         Ok(())
     }
 
-    fn row(&mut self, transaction: &Transaction, row: &RowAt<'_>) -> io::Result<()> {
+    fn row(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> io::Result<()> {
         self.has_rows = true;
-        if self.now != Now::After {
+        if self.now != MomentPhase::After {
             return Ok(());
         }
         let place = || {
@@ -281,15 +283,15 @@ impl Listener for FirstTouches {
 
     fn statement(
         &mut self,
-        transaction: &Transaction,
+        transaction: &FollowedTransaction,
         statement: &StatementAt<'_>,
         _: bool,
     ) -> io::Result<()> {
-        if self.now != Now::After {
+        if self.now != MomentPhase::After {
             return Ok(());
         }
         let text = String::from_utf8_lossy(statement.text);
-        let words = Words::of(&text);
+        let words = StatementWords::of(&text);
         let current = String::from_utf8_lossy(statement.database);
         if words.may_change(&current, &self.database, &self.table) {
             let gtid = transaction.gtid.as_deref().unwrap_or("a transaction without GTID");
@@ -304,7 +306,7 @@ impl Listener for FirstTouches {
 
     fn decided(&mut self, xid: &str, is_committed: bool) {
         let changed_before = self.prepared.remove(xid);
-        if self.now != Now::After || !is_committed {
+        if self.now != MomentPhase::After || !is_committed {
             return;
         }
         match changed_before {
@@ -321,9 +323,9 @@ impl Listener for FirstTouches {
         }
     }
 
-    fn end(&mut self, transaction: &Transaction, _: Ending) -> io::Result<()> {
+    fn end(&mut self, transaction: &FollowedTransaction, _: TransactionEnding) -> io::Result<()> {
         if let Some(xid) = &transaction.prepared {
-            self.prepared.insert(xid.clone(), self.has_rows && self.now != Now::After);
+            self.prepared.insert(xid.clone(), self.has_rows && self.now != MomentPhase::After);
         }
         Ok(())
     }
@@ -331,7 +333,7 @@ impl Listener for FirstTouches {
 
 /// A key that a row's change touches.
 struct Touch<'b> {
-    state: State,
+    state: TouchedState,
     key: &'b [u8],
     text: &'b [u8],
 }
@@ -339,14 +341,14 @@ struct Touch<'b> {
 impl<'b> Touch<'b> {
     fn read(bytes: &'b [u8]) -> Option<(Self, &'b [u8])> {
         let (code, rest) = bytes.split_first()?;
-        let states = [State::Absent, State::There, State::Unknown, State::NoKey];
+        let states = [TouchedState::Absent, TouchedState::There, TouchedState::Unknown, TouchedState::NoKey];
         let state = states.into_iter().find(|state| *state as u8 == *code)?;
         let (key, rest) = sized(rest)?;
         let (text, rest) = sized(rest)?;
         Some((Touch { state, key, text }, rest))
     }
 
-    fn push(out: &mut Vec<u8>, state: State, key: &[u8], text: &[u8]) {
+    fn push(out: &mut Vec<u8>, state: TouchedState, key: &[u8], text: &[u8]) {
         out.put_u8(state as u8);
         for part in [key, text] {
             out.put_u32(part.len() as u32);
@@ -367,11 +369,17 @@ struct Touches<'o> {
 }
 
 impl Renderer for Touches<'_> {
-    fn render(&self, table: &Table, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) -> Rendered {
+    fn render(
+        &self,
+        table: &WrittenTable,
+        operation: Operation,
+        row: &Row<'_, '_>,
+        out: &mut Vec<u8>,
+    ) -> RowRendering {
         if let Some(unfit) = &table.unfit {
             let why = unfit.replace("--schema doesn't fit", "the table was changed after it");
-            Touch::push(out, State::NoKey, b"", why.as_bytes());
-            return Rendered::Text(0);
+            Touch::push(out, TouchedState::NoKey, b"", why.as_bytes());
+            return RowRendering::Text(0);
         }
         let (mut before, mut after) = (Vec::new(), Vec::new());
         let told = (|| {
@@ -385,25 +393,30 @@ impl Renderer for Touches<'_> {
             Ok::<_, String>(())
         })();
         if let Err(why) = told {
-            Touch::push(out, State::NoKey, b"", format!("{} of a row: {why}", operation.name()).as_bytes());
-            return Rendered::Text(0);
+            Touch::push(
+                out,
+                TouchedState::NoKey,
+                b"",
+                format!("{} of a row: {why}", operation.name()).as_bytes(),
+            );
+            return RowRendering::Text(0);
         }
         if let Some(image) = row.before {
             let mut text = Vec::new();
             match push_row(&mut text, table, image) {
-                Ok(()) => Touch::push(out, State::There, &before, &text),
+                Ok(()) => Touch::push(out, TouchedState::There, &before, &text),
                 Err(why) => {
                     let mut line = format!("{} of the row of key ", operation.name()).into_bytes();
                     line.extend_from_slice(&before);
                     push(&mut line, format_args!(": {why}"));
-                    Touch::push(out, State::Unknown, &before, &line);
+                    Touch::push(out, TouchedState::Unknown, &before, &line);
                 }
             }
         }
         if row.after.is_some() && before != after {
-            Touch::push(out, State::Absent, &after, b"");
+            Touch::push(out, TouchedState::Absent, &after, b"");
         }
-        Rendered::Text(0)
+        RowRendering::Text(0)
     }
 }
 
@@ -411,7 +424,7 @@ impl Touches<'_> {
     fn push_key(
         &self,
         out: &mut Vec<u8>,
-        table: &Table,
+        table: &WrittenTable,
         images: [Option<RowImage<'_, '_>>; 2],
     ) -> Result<(), String> {
         let columns = self.key.iter().filter_map(|index| table.columns.get(*index));
@@ -419,7 +432,7 @@ impl Touches<'_> {
     }
 }
 
-fn push_row(out: &mut Vec<u8>, table: &Table, image: RowImage<'_, '_>) -> Result<(), String> {
+fn push_row(out: &mut Vec<u8>, table: &WrittenTable, image: RowImage<'_, '_>) -> Result<(), String> {
     let stored = table.columns.iter().filter(|column| !column.is_generated);
     push_values(out, stored, |index| image.cell(index))
 }

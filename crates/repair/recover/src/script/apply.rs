@@ -16,15 +16,15 @@ use std::time::{Duration, Instant};
 use binlogz_binlog::checksum::Crc32;
 use binlogz_source::{ConnectOptions, Error as ServerError};
 
-use super::change::Change;
-use super::collect::{Collected, shortened};
-use super::log::Report;
-use super::replay::{KeptRow, Sink, Skip, replay};
-use super::session::Session as Settings;
-use super::{Summary, orphans};
+use super::change::ScriptChange;
+use super::collect::{CollectedChanges, shortened};
+use super::log::ScriptReport;
+use super::replay::{RowSink, Skip, WrittenRow, replay};
+use super::session::ScriptSession as Settings;
+use super::{ScriptSummary, orphans};
 use crate::apply::journal::Journal;
 use crate::apply::referrers::{ParentChange, Referrers};
-use crate::apply::session::{Place, Session};
+use crate::apply::session::{ApplySession, ServerPosition};
 use crate::apply::{ApplyError, BATCH_TAKEN_BACK, BATCH_UNKNOWN, NOTHING_YET, committed, tables};
 use crate::choose::Direction;
 use crate::pass::{RowFlags, broken};
@@ -46,9 +46,9 @@ pub struct ApplyOptions<'o> {
 
 /// The changes that were applied, or would be.
 #[derive(Debug, Default)]
-pub struct Applied {
+pub struct AppliedChanges {
     /// The chosen part of the logs.
-    pub summary: Summary,
+    pub summary: ScriptSummary,
     /// By table.
     pub tables: BTreeMap<String, TableSummary>,
     /// Rows that earlier runs with this journal have done.
@@ -85,13 +85,13 @@ const THREAD_PERIOD: Duration = Duration::from_millis(100);
 const VALUE_LENGTH_MAX: usize = 64;
 
 pub(super) fn apply(
-    collected: &Collected,
+    collected: &CollectedChanges,
     direction: Direction,
     across_ddl: bool,
     options: ApplyOptions<'_>,
     report: &mut dyn Write,
-) -> Result<Applied, ApplyError> {
-    let mut session = Session::open(options.connect)?;
+) -> Result<AppliedChanges, ApplyError> {
+    let mut session = ApplySession::open(options.connect)?;
     let tables: Vec<_> = collected.tables.iter().map(|table| (&*table.database, &*table.table)).collect();
     tables::check(&mut session, &tables)?;
     let referrers = Referrers::of(&mut session, &tables)?;
@@ -121,8 +121,8 @@ pub(super) fn apply(
         journal,
         seen: 0,
         in_batch: None,
-        report: Report::new(report),
-        applied: Applied::default(),
+        report: ScriptReport::new(report),
+        applied: AppliedChanges::default(),
     };
     let summary = replay(collected, direction, across_ddl, &mut sink)?;
     sink.finish()?;
@@ -142,9 +142,9 @@ pub(super) fn apply(
 /// Opens the journal and finds out whether a batch that a killed run had begun to commit was committed.
 fn journal(
     file: File,
-    collected: &Collected,
+    collected: &CollectedChanges,
     batch: u64,
-    session: &mut Session,
+    session: &mut ApplySession,
     connect: &ConnectOptions,
 ) -> Result<Journal, ApplyError> {
     let server = session.server_uuid().unwrap_or_default();
@@ -172,12 +172,12 @@ fn journal(
 }
 
 /// The session committed batches before the place, none after this one.
-fn is_committed(connect: &ConnectOptions, place: &Place) -> Result<bool, ApplyError> {
+fn is_committed(connect: &ConnectOptions, place: &ServerPosition) -> Result<bool, ApplyError> {
     committed(connect, place).map(|found| !found.is_empty())
 }
 
 /// A checksum that tells changes and batches apart.
-fn checksum(collected: &Collected, batch: u64) -> io::Result<u32> {
+fn checksum(collected: &CollectedChanges, batch: u64) -> io::Result<u32> {
     let mut crc = Crc32::new();
     crc.update(&batch.to_le_bytes());
     let mut reader = collected.kept.reader(0..collected.kept.size());
@@ -191,7 +191,7 @@ fn checksum(collected: &Collected, batch: u64) -> io::Result<u32> {
 }
 
 struct ApplySink<'o> {
-    session: Session,
+    session: ApplySession,
     settings: Settings,
     referrers: Referrers,
     direction: Direction,
@@ -206,31 +206,31 @@ struct ApplySink<'o> {
     seen: u64,
     /// Rows of the open batch.
     in_batch: Option<u64>,
-    report: Report<'o>,
-    applied: Applied,
+    report: ScriptReport<'o>,
+    applied: AppliedChanges,
 }
 
 /// The outcome of a row.
-enum Came {
+enum ApplyOutcome {
     Done,
     Overwritten,
     /// Why not.
     Conflict(String),
 }
 
-impl Sink for ApplySink<'_> {
+impl RowSink for ApplySink<'_> {
     type Error = ApplyError;
 
     fn begin(&mut self, description: &str, _time: u64, skipped: Option<&Skip>) -> Result<(), ApplyError> {
         Ok(self.report.begin(description, skipped)?)
     }
 
-    fn row(&mut self, row: KeptRow<'_>) -> Result<(), ApplyError> {
+    fn row(&mut self, row: WrittenRow<'_>) -> Result<(), ApplyError> {
         self.seen += 1;
         if self.seen <= self.done {
             return Ok(());
         }
-        let change = Change::read(row.content).ok_or_else(broken)?;
+        let change = ScriptChange::read(row.content).ok_or_else(broken)?;
         if self.in_batch.is_none() {
             self.run(b"BEGIN", "beginning a batch")?;
         }
@@ -239,11 +239,11 @@ impl Sink for ApplySink<'_> {
         }
         self.is_unchecked |= row.flags.may_be_cascaded();
         let came = match self.foreign_keys_would(&change, row.flags, change.condition())? {
-            Some(why) => Came::Conflict(why),
+            Some(why) => ApplyOutcome::Conflict(why),
             None => self.change(&change, row.flags)?,
         };
         self.count(&change, &came);
-        if let Came::Conflict(why) = came {
+        if let ApplyOutcome::Conflict(why) = came {
             self.report.line(&format!("conflict: {}: {why}", change.name))?;
         }
         let count = self.in_batch.unwrap_or(0) + 1;
@@ -252,8 +252,8 @@ impl Sink for ApplySink<'_> {
         if self.execute && count >= self.batch && !self.is_unchecked { self.commit() } else { Ok(()) }
     }
 
-    fn left(&mut self, row: KeptRow<'_>, why: &str) -> Result<(), ApplyError> {
-        let change = Change::read(row.content).ok_or_else(broken)?;
+    fn left(&mut self, row: WrittenRow<'_>, why: &str) -> Result<(), ApplyError> {
+        let change = ScriptChange::read(row.content).ok_or_else(broken)?;
         Ok(self.report.line(&format!("{why}{}", change.name))?)
     }
 
@@ -282,7 +282,7 @@ impl ApplySink<'_> {
     /// all of these were changed before; if it doesn't, the foreign keys are to change them again.
     fn foreign_keys_would(
         &mut self,
-        change: &Change<'_>,
+        change: &ScriptChange<'_>,
         flags: RowFlags,
         condition: &str,
     ) -> Result<Option<String>, ApplyError> {
@@ -298,7 +298,7 @@ impl ApplySink<'_> {
 
     fn would_change(
         &mut self,
-        change: &Change<'_>,
+        change: &ScriptChange<'_>,
         condition: &str,
         parent_change: ParentChange<'_>,
     ) -> Result<Option<String>, ApplyError> {
@@ -312,14 +312,14 @@ impl ApplySink<'_> {
         asked.map_err(|error| ApplyError::server(&*change.name, error, BATCH_TAKEN_BACK))
     }
 
-    fn change(&mut self, change: &Change<'_>, flags: RowFlags) -> Result<Came, ApplyError> {
+    fn change(&mut self, change: &ScriptChange<'_>, flags: RowFlags) -> Result<ApplyOutcome, ApplyError> {
         let why = match self.attempt(change.statement, change)? {
-            None => return Ok(Came::Done),
+            None => return Ok(ApplyOutcome::Done),
             Some(why) => why,
         };
         let Some(by_key) = change.by_key().filter(|_| self.overwrite) else {
             let now = self.now(change)?;
-            return Ok(Came::Conflict(format!("{}{now}{why}", change.expected())));
+            return Ok(ApplyOutcome::Conflict(format!("{}{now}{why}", change.expected())));
         };
         if let Some(key) = change.key() {
             let would = match change.is_insert() {
@@ -331,7 +331,10 @@ impl ApplySink<'_> {
                 false => self.foreign_keys_would(change, flags, &key)?,
             };
             if let Some(would) = would {
-                return Ok(Came::Conflict(format!("{}; it isn't overwritten: {would}", change.expected())));
+                return Ok(ApplyOutcome::Conflict(format!(
+                    "{}; it isn't overwritten: {would}",
+                    change.expected()
+                )));
             }
         }
         self.run(b"SAVEPOINT binlogz", "before overwriting")?;
@@ -340,17 +343,17 @@ impl ApplySink<'_> {
             came_of_it = self.attempt(&statement, change)?;
         }
         match came_of_it {
-            None => Ok(Came::Overwritten),
+            None => Ok(ApplyOutcome::Overwritten),
             Some(why) => {
                 self.run(b"ROLLBACK TO SAVEPOINT binlogz", "after overwriting")?;
                 let now = self.now(change)?;
-                Ok(Came::Conflict(format!("{}{now}{why}", change.expected())))
+                Ok(ApplyOutcome::Conflict(format!("{}{now}{why}", change.expected())))
             }
         }
     }
 
     /// Runs a row's statement; `Some`: it is a conflict.
-    fn attempt(&mut self, statement: &[u8], change: &Change<'_>) -> Result<Option<String>, ApplyError> {
+    fn attempt(&mut self, statement: &[u8], change: &ScriptChange<'_>) -> Result<Option<String>, ApplyError> {
         match self.session.run(statement) {
             Ok(0) => Ok(Some(String::new())),
             Ok(_) => Ok(None),
@@ -362,7 +365,7 @@ impl ApplySink<'_> {
     }
 
     /// The row as it is now, for messages.
-    fn now(&mut self, change: &Change<'_>) -> Result<String, ApplyError> {
+    fn now(&mut self, change: &ScriptChange<'_>) -> Result<String, ApplyError> {
         let Some(key) = change.key() else { return Ok("; there is no such row".to_owned()) };
         let select = format!("SELECT * FROM {} WHERE {key}", change.quoted_table());
         let rows = self.session.rows(&select);
@@ -387,11 +390,11 @@ impl ApplySink<'_> {
         Ok(format!("; now it is {}", shortened(&columns.join(", "))))
     }
 
-    fn count(&mut self, change: &Change<'_>, came: &Came) {
+    fn count(&mut self, change: &ScriptChange<'_>, came: &ApplyOutcome) {
         let table = self.applied.tables.entry(change.table.to_string()).or_default();
-        table.overwritten += u64::from(matches!(came, Came::Overwritten));
+        table.overwritten += u64::from(matches!(came, ApplyOutcome::Overwritten));
         let count = match (came, change.statement.first()) {
-            (Came::Conflict(_), _) => &mut table.conflicts,
+            (ApplyOutcome::Conflict(_), _) => &mut table.conflicts,
             (_, Some(b'I')) => &mut table.inserted,
             (_, Some(b'U')) => &mut table.updated,
             _ => &mut table.deleted,

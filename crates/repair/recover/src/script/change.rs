@@ -14,18 +14,18 @@
 
 use std::borrow::Cow;
 
-use binlogz_binlog::put::Put;
+use binlogz_binlog::put::PutFields;
 use binlogz_binlog::row::Row;
 
 use super::collect::shortened;
-use super::named::Named;
+use super::named::NamedTransactions;
 use super::push_name;
 use crate::choose::{Direction, Operation};
-use crate::sql::statement::{Matching, Outcome, push_key_of, push_statement};
-use crate::table::Table;
+use crate::sql::statement::{RowMatching, RowOutcome, push_key_of, push_statement};
+use crate::table::WrittenTable;
 
 /// A row's change as it is applied, read from its bytes.
-pub(super) struct Change<'b> {
+pub(super) struct ScriptChange<'b> {
     pub(super) table: Cow<'b, str>,
     pub(super) name: Cow<'b, str>,
     quoted_table: &'b [u8],
@@ -34,15 +34,15 @@ pub(super) struct Change<'b> {
     pub(super) statement: &'b [u8],
 }
 
-impl<'b> Change<'b> {
+impl<'b> ScriptChange<'b> {
     pub(super) fn read(bytes: &'b [u8]) -> Option<Self> {
-        let Named { name: table, content } = Named::read(bytes)?;
-        let Named { name, content } = Named::read(content)?;
+        let NamedTransactions { name: table, content } = NamedTransactions::read(bytes)?;
+        let NamedTransactions { name, content } = NamedTransactions::read(content)?;
         let (quoted_table, content) = sized(content)?;
         let (key, content) = sized(content)?;
         let (where_offset, statement) = content.split_first_chunk()?;
         let where_offset = u32::from_le_bytes(*where_offset) as usize;
-        (where_offset <= statement.len()).then_some(Change {
+        (where_offset <= statement.len()).then_some(ScriptChange {
             table,
             name,
             quoted_table,
@@ -55,19 +55,19 @@ impl<'b> Change<'b> {
     /// Appends the change of a row.
     pub(super) fn push(
         out: &mut Vec<u8>,
-        table: &Table,
+        table: &WrittenTable,
         (operation, row): (Operation, &Row<'_, '_>),
         direction: Direction,
-    ) -> Outcome {
+    ) -> RowOutcome {
         let mut statement = Vec::new();
-        let outcome = push_statement(&mut statement, table, row, direction, Matching::All);
-        if !matches!(outcome, Outcome::Statement { .. }) {
+        let outcome = push_statement(&mut statement, table, row, direction, RowMatching::All);
+        if !matches!(outcome, RowOutcome::Statement { .. }) {
             return outcome;
         }
         let mut key = Vec::new();
         let where_offset = push_key_of(&mut key, table, row, direction, &statement);
-        Named::push(out, |out| out.extend_from_slice(table.shown().as_bytes()));
-        Named::push(out, |out| push_name(out, table, operation, row));
+        NamedTransactions::push(out, |out| out.extend_from_slice(table.shown().as_bytes()));
+        NamedTransactions::push(out, |out| push_name(out, table, operation, row));
         for part in [&table.name, &key] {
             out.put_u32(part.len() as u32);
             out.put(part);

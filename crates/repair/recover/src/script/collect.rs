@@ -7,10 +7,13 @@ use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::printable;
 use binlogz_payload::{Spool, SpoolMemory};
 
-use super::kept::{Kind, put};
-use crate::cascade::{Cascades, Place};
-use crate::choose::{Direction, Selection};
-use crate::pass::{Break, Ending, Error, Listener, RowAt, RowFlags, StatementAt, Transaction, Words};
+use super::kept::{ChangeKind, put};
+use crate::cascade::{Cascades, RowPlace};
+use crate::choose::{Direction, RowSelection};
+use crate::pass::{
+    Break, ChoiceListener, Error, FollowedTransaction, RowAt, RowFlags, StatementAt, StatementWords,
+    TransactionEnding,
+};
 use crate::table::Structure;
 
 /// Memory for the kept statements; the rest goes to a temporary file.
@@ -20,8 +23,8 @@ const COMMENT_LENGTH_MAX: usize = 1000;
 
 /// Why nothing of a transaction is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Skipped {
-    Ended(Ending),
+pub(super) enum SkipReason {
+    Ended(TransactionEnding),
     XaRolledBack,
     /// Neither committed nor rolled back in the logs given.
     XaPrepared,
@@ -40,20 +43,20 @@ pub(super) struct SeenTable {
 }
 
 /// All that was kept.
-pub(super) struct Collected {
+pub(super) struct CollectedChanges {
     pub(super) kept: Spool,
     pub(super) tables: Vec<SeenTable>,
     /// Different table maps that rows need.
     pub(super) maps: Vec<Vec<u8>>,
     /// By number of transaction.
-    pub(super) skipped: HashMap<u64, Skipped>,
+    pub(super) skipped: HashMap<u64, SkipReason>,
     /// How many transactions have rows that foreign keys may have changed.
     pub(super) cascading: u64,
     /// Sets of tables whose rows one statement changed, though no foreign key did.
     pub(super) together: BTreeSet<BTreeSet<usize>>,
 }
 
-impl Collected {
+impl CollectedChanges {
     /// Notes, one a line, on statements whose changes a trigger may have made: it would run again with the script.
     pub(super) fn trigger_notes(&self) -> Vec<String> {
         let name = |number: &usize| {
@@ -78,10 +81,10 @@ impl Collected {
 }
 
 /// Keeps the statements of a pass, and learns what decides over them: DDL, the end of transactions, XA.
-pub(super) struct Collector<'o> {
-    selection: &'o Selection,
+pub(super) struct ScriptCollector<'o> {
+    selection: &'o RowSelection,
     direction: Direction,
-    collected: Collected,
+    collected: CollectedChanges,
     numbers: HashMap<(String, String), usize>,
     table: usize,
     map_numbers: HashMap<Vec<u8>, usize>,
@@ -105,13 +108,13 @@ pub(super) struct Collector<'o> {
     pub(super) cascades: Option<Cascades>,
 }
 
-impl<'o> Collector<'o> {
-    pub(super) fn new(selection: &'o Selection, direction: Direction) -> Self {
+impl<'o> ScriptCollector<'o> {
+    pub(super) fn new(selection: &'o RowSelection, direction: Direction) -> Self {
         let kept = Spool::new(&SpoolMemory::new(KEPT_MEMORY), Vec::new());
-        Collector {
+        ScriptCollector {
             selection,
             direction,
-            collected: Collected {
+            collected: CollectedChanges {
                 kept,
                 tables: Vec::new(),
                 maps: Vec::new(),
@@ -135,8 +138,8 @@ impl<'o> Collector<'o> {
         }
     }
 
-    pub(super) fn finish(mut self) -> Collected {
-        let open = self.prepared.into_values().map(|number| (number, Skipped::XaPrepared));
+    pub(super) fn finish(mut self) -> CollectedChanges {
+        let open = self.prepared.into_values().map(|number| (number, SkipReason::XaPrepared));
         self.collected.skipped.extend(open);
         self.collected
     }
@@ -157,7 +160,7 @@ impl<'o> Collector<'o> {
     }
 
     /// A record of this transaction follows.
-    fn begin(&mut self, transaction: &Transaction) -> io::Result<()> {
+    fn begin(&mut self, transaction: &FollowedTransaction) -> io::Result<()> {
         if self.open != Some(transaction.number) {
             self.open = Some(transaction.number);
             self.statement = None;
@@ -170,21 +173,21 @@ impl<'o> Collector<'o> {
         Ok(())
     }
 
-    fn header(&mut self, transaction: &Transaction) -> io::Result<()> {
+    fn header(&mut self, transaction: &FollowedTransaction) -> io::Result<()> {
         let text = describe(transaction);
         let numbers = [transaction.number, transaction.time].map(u64::to_le_bytes);
-        put(&mut self.collected.kept, Kind::Header, &[numbers.as_flattened(), text.as_bytes()])
+        put(&mut self.collected.kept, ChangeKind::Header, &[numbers.as_flattened(), text.as_bytes()])
     }
 
     /// The rows after this are of the transaction's current statement.
-    fn begin_statement(&mut self, transaction: &Transaction) -> io::Result<()> {
+    fn begin_statement(&mut self, transaction: &FollowedTransaction) -> io::Result<()> {
         let number = transaction.statements;
         if self.statement.as_ref().is_some_and(|(last, _)| *last == number) {
             return Ok(());
         }
         let Some(text) = &transaction.statement else { return Ok(()) };
         match self.direction {
-            Direction::Redo => put(&mut self.collected.kept, Kind::Statement, &[text])?,
+            Direction::Redo => put(&mut self.collected.kept, ChangeKind::Statement, &[text])?,
             Direction::Undo => self.end_statement()?,
         }
         self.statement = Some((number, text.clone()));
@@ -195,7 +198,7 @@ impl<'o> Collector<'o> {
     fn end_statement(&mut self) -> io::Result<()> {
         match self.statement.take() {
             Some((_, text)) if self.direction == Direction::Undo => {
-                put(&mut self.collected.kept, Kind::Statement, &[&text])
+                put(&mut self.collected.kept, ChangeKind::Statement, &[&text])
             }
             _ => Ok(()),
         }
@@ -216,11 +219,11 @@ impl<'o> Collector<'o> {
         }
     }
 
-    fn put_row(&mut self, transaction: &Transaction, row: &RowAt<'_>) -> io::Result<()> {
+    fn put_row(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> io::Result<()> {
         if row.flags.has(RowFlags::MISSING) {
             let inside = row.inside.map(|index| format!("+{index}")).unwrap_or_default();
             let place = format!("{} at {}{inside}#{}: ", transaction.log, row.offset, row.row);
-            return put(&mut self.collected.kept, Kind::Missing, &[place.as_bytes(), row.text]);
+            return put(&mut self.collected.kept, ChangeKind::Missing, &[place.as_bytes(), row.text]);
         }
         if row.flags.may_be_cascaded() {
             if self.cascading.replace(transaction.number) != Some(transaction.number) {
@@ -232,15 +235,15 @@ impl<'o> Collector<'o> {
         }
         let epoch = self.collected.tables.get(self.table).map_or(0, |table| table.borders.len());
         let numbers = [self.table, epoch, self.map].map(|number| (number as u32).to_le_bytes());
-        put(&mut self.collected.kept, Kind::Row, &[numbers.as_flattened(), &[row.flags.0], row.text])
+        put(&mut self.collected.kept, ChangeKind::Row, &[numbers.as_flattened(), &[row.flags.0], row.text])
     }
 
     /// The rows that foreign keys changed with this one stand before it, so that they are made again after it.
-    fn cascaded(&mut self, transaction: &Transaction, row: &RowAt<'_>) -> io::Result<()> {
+    fn cascaded(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> io::Result<()> {
         let Some(mut cascades) = self.cascades.take() else { return Ok(()) };
         let (table, map) = (self.table, self.map);
         let mut by = None;
-        cascades.at(Place::of(transaction, row), &mut |child| {
+        cascades.at(RowPlace::of(transaction, row), &mut |child| {
             if by.as_ref().is_some_and(|by| *by != child.constraint) {
                 self.by_constraint(by.take())?;
             }
@@ -265,12 +268,12 @@ impl<'o> Collector<'o> {
     /// Read backwards, it stands before the rows.
     fn by_constraint(&mut self, constraint: Option<String>) -> io::Result<()> {
         match constraint {
-            Some(text) => put(&mut self.collected.kept, Kind::Statement, &[text.as_bytes()]),
+            Some(text) => put(&mut self.collected.kept, ChangeKind::Statement, &[text.as_bytes()]),
             None => Ok(()),
         }
     }
 
-    fn change_tables(&mut self, statement: &str, current: &str, words: &Words) {
+    fn change_tables(&mut self, statement: &str, current: &str, words: &StatementWords) {
         for table in &mut self.collected.tables {
             if words.redefines(current, &table.database, &table.table) {
                 table.borders.push(statement.to_owned());
@@ -279,7 +282,7 @@ impl<'o> Collector<'o> {
     }
 }
 
-impl Listener for Collector<'_> {
+impl ChoiceListener for ScriptCollector<'_> {
     /// A statement after the chosen part of the logs may have changed the tables of its rows.
     fn wants_statements_after(&self) -> bool {
         true
@@ -336,7 +339,7 @@ impl Listener for Collector<'_> {
         Ok(())
     }
 
-    fn row(&mut self, transaction: &Transaction, row: &RowAt<'_>) -> io::Result<()> {
+    fn row(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> io::Result<()> {
         self.begin(transaction)?;
         self.note_tables(row);
         self.begin_statement(transaction)?;
@@ -346,7 +349,7 @@ impl Listener for Collector<'_> {
 
     fn statement(
         &mut self,
-        transaction: &Transaction,
+        transaction: &FollowedTransaction,
         statement: &StatementAt<'_>,
         is_chosen: bool,
     ) -> io::Result<()> {
@@ -354,7 +357,7 @@ impl Listener for Collector<'_> {
             return Ok(());
         }
         let text = String::from_utf8_lossy(statement.text);
-        let words = Words::of(&text);
+        let words = StatementWords::of(&text);
         if words.leaves_rows_alone() {
             return Ok(());
         }
@@ -362,7 +365,7 @@ impl Listener for Collector<'_> {
         let database = String::from_utf8_lossy(statement.database);
         if words.is_ddl() {
             let by = transaction.gtid.as_deref().unwrap_or("a transaction without GTID");
-            let Transaction { log, offset, .. } = transaction;
+            let FollowedTransaction { log, offset, .. } = transaction;
             self.change_tables(&format!("{by}, {log} at {offset}: {shown}"), &database, &words);
         }
         let is_about = |(own, table): &(String, String)| match words.is_ddl() {
@@ -374,24 +377,24 @@ impl Listener for Collector<'_> {
             self.begin(transaction)?;
             self.end_statement()?;
             let context = if database.is_empty() { String::new() } else { format!(" (in {database})") };
-            put(&mut self.collected.kept, Kind::Border, &[shown.as_bytes(), context.as_bytes()])?;
+            put(&mut self.collected.kept, ChangeKind::Border, &[shown.as_bytes(), context.as_bytes()])?;
         }
         Ok(())
     }
 
     fn decided(&mut self, xid: &str, is_committed: bool) {
         if let Some(number) = self.prepared.remove(xid).filter(|_| !is_committed) {
-            self.collected.skipped.insert(number, Skipped::XaRolledBack);
+            self.collected.skipped.insert(number, SkipReason::XaRolledBack);
         }
     }
 
-    fn end(&mut self, transaction: &Transaction, ending: Ending) -> io::Result<()> {
+    fn end(&mut self, transaction: &FollowedTransaction, ending: TransactionEnding) -> io::Result<()> {
         if self.open.take_if(|open| *open == transaction.number).is_none() {
             return Ok(());
         }
         self.end_statement()?;
-        if ending != Ending::Whole {
-            self.collected.skipped.insert(transaction.number, Skipped::Ended(ending));
+        if ending != TransactionEnding::Whole {
+            self.collected.skipped.insert(transaction.number, SkipReason::Ended(ending));
         }
         if let Some(xid) = &transaction.prepared {
             self.prepared.insert(xid.clone(), transaction.number);
@@ -404,7 +407,7 @@ impl Listener for Collector<'_> {
 }
 
 /// GTID, time, session and place.
-fn describe(transaction: &Transaction) -> String {
+fn describe(transaction: &FollowedTransaction) -> String {
     let (time, zone) = transaction.local_time();
     let gtid = transaction.gtid.as_deref().unwrap_or("no GTID");
     let thread = transaction.thread_id.map(|id| format!(", thread {id}")).unwrap_or_default();

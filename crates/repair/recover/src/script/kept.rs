@@ -17,7 +17,7 @@ use crate::pass::broken;
 
 /// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ChangeKind {
     /// A transaction: read before its other records.
     Header = 1,
     Row,
@@ -35,7 +35,7 @@ const BACK: u64 = 4;
 /// Bytes read at a time.
 const WINDOW_SIZE: u64 = 256 << 10;
 
-pub(super) fn put(spool: &mut Spool, kind: Kind, parts: &[&[u8]]) -> io::Result<()> {
+pub(super) fn put(spool: &mut Spool, kind: ChangeKind, parts: &[&[u8]]) -> io::Result<()> {
     let size: usize = parts.iter().map(|part| part.len()).sum();
     let size = u32::try_from(size).map_err(|_| io::Error::other("a statement of more than 4 GiB"))?;
     spool.append(&[kind as u8])?;
@@ -45,7 +45,7 @@ pub(super) fn put(spool: &mut Spool, kind: Kind, parts: &[&[u8]]) -> io::Result<
 }
 
 /// Reads records from the first or from the last.
-pub(super) struct Reader<'s> {
+pub(super) struct ChangeReader<'s> {
     spool: &'s Spool,
     backwards: bool,
     /// Where the next record begins; backwards, where it ends.
@@ -54,13 +54,13 @@ pub(super) struct Reader<'s> {
     window_start: u64,
 }
 
-impl<'s> Reader<'s> {
+impl<'s> ChangeReader<'s> {
     pub(super) fn new(spool: &'s Spool, backwards: bool) -> Self {
         let at = if backwards { spool.size() } else { 0 };
-        Reader { spool, backwards, at, window: Vec::new(), window_start: 0 }
+        ChangeReader { spool, backwards, at, window: Vec::new(), window_start: 0 }
     }
 
-    pub(super) fn next(&mut self) -> io::Result<Option<(Kind, &[u8])>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<(ChangeKind, &[u8])>> {
         let start = match self.backwards {
             true if self.at == 0 => return Ok(None),
             true => {
@@ -73,7 +73,13 @@ impl<'s> Reader<'s> {
         let size = u64::from(self.number(start + 1)?);
         self.at = if self.backwards { start } else { start + FRONT + size + BACK };
         let code = *self.bytes(start, 1)?.first().ok_or_else(broken)?;
-        let kinds = [Kind::Header, Kind::Row, Kind::Missing, Kind::Statement, Kind::Border];
+        let kinds = [
+            ChangeKind::Header,
+            ChangeKind::Row,
+            ChangeKind::Missing,
+            ChangeKind::Statement,
+            ChangeKind::Border,
+        ];
         let kind = kinds.into_iter().find(|kind| *kind as u8 == code).ok_or_else(broken)?;
         Ok(Some((kind, self.bytes(start + FRONT, size)?)))
     }
@@ -115,19 +121,19 @@ mod tests {
             let mut spool = Spool::new(&SpoolMemory::new(memory), Vec::new());
             let sizes = [0, 1, 100, 300_000, 5, 262_144, 7, 1_000_000, 3];
             for (number, size) in sizes.into_iter().enumerate() {
-                let kind = if number % 2 == 0 { Kind::Row } else { Kind::Header };
+                let kind = if number % 2 == 0 { ChangeKind::Row } else { ChangeKind::Header };
                 put(&mut spool, kind, &[&vec![number as u8; size / 2], &vec![number as u8; size - size / 2]])
                     .unwrap();
             }
             for backwards in [false, true] {
-                let mut reader = Reader::new(&spool, backwards);
+                let mut reader = ChangeReader::new(&spool, backwards);
                 let mut numbers: Vec<usize> = (0..sizes.len()).collect();
                 if backwards {
                     numbers.reverse();
                 }
                 for number in numbers {
                     let (kind, content) = reader.next().unwrap().unwrap();
-                    assert_eq!(kind == Kind::Row, number % 2 == 0);
+                    assert_eq!(kind == ChangeKind::Row, number % 2 == 0);
                     assert_eq!(content, vec![number as u8; sizes[number]]);
                 }
                 assert!(reader.next().unwrap().is_none());

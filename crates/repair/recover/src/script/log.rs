@@ -4,34 +4,35 @@ use std::io::{self, Write};
 
 use binlogz_binlog::event::RowsFlags;
 
-use super::Summary;
-use super::collect::Collected;
-use super::named::Named;
-use super::replay::{KeptRow, Sink, Skip, replay};
+use super::ScriptSummary;
+use super::collect::CollectedChanges;
+use super::named::NamedTransactions;
+use super::replay::{RowSink, Skip, WrittenRow, replay};
 use crate::choose::Direction;
 use crate::log::images::Images;
 use crate::log::writer::LogWriter;
 use crate::pass::{RowFlags, broken};
 
 pub(super) fn write(
-    collected: &Collected,
+    collected: &CollectedChanges,
     direction: Direction,
     across_ddl: bool,
     out: &mut dyn Write,
     report: &mut dyn Write,
-) -> io::Result<Summary> {
-    let mut sink = LogSink { writer: LogWriter::new(out)?, collected, report: Report::new(report), time: 0 };
+) -> io::Result<ScriptSummary> {
+    let mut sink =
+        LogSink { writer: LogWriter::new(out)?, collected, report: ScriptReport::new(report), time: 0 };
     replay(collected, direction, across_ddl, &mut sink)
 }
 
 struct LogSink<'c> {
     writer: LogWriter<'c>,
-    collected: &'c Collected,
-    report: Report<'c>,
+    collected: &'c CollectedChanges,
+    report: ScriptReport<'c>,
     time: u64,
 }
 
-impl Sink for LogSink<'_> {
+impl RowSink for LogSink<'_> {
     type Error = io::Error;
 
     fn begin(&mut self, description: &str, time: u64, skipped: Option<&Skip>) -> io::Result<()> {
@@ -39,9 +40,9 @@ impl Sink for LogSink<'_> {
         self.report.begin(description, skipped)
     }
 
-    fn row(&mut self, row: KeptRow<'_>) -> io::Result<()> {
+    fn row(&mut self, row: WrittenRow<'_>) -> io::Result<()> {
         let map = self.collected.maps.get(row.map).ok_or_else(broken)?;
-        let named = Named::read(row.content).ok_or_else(broken)?;
+        let named = NamedTransactions::read(row.content).ok_or_else(broken)?;
         let images = Images::read(named.content).ok_or_else(broken)?;
         let flags = [
             (RowFlags::NO_FOREIGN_KEYS, RowsFlags::NO_FOREIGN_KEY_CHECKS),
@@ -52,8 +53,8 @@ impl Sink for LogSink<'_> {
         self.writer.row((row.map, map), &images, RowsFlags(flags))
     }
 
-    fn left(&mut self, row: KeptRow<'_>, why: &str) -> io::Result<()> {
-        let named = Named::read(row.content).ok_or_else(broken)?;
+    fn left(&mut self, row: WrittenRow<'_>, why: &str) -> io::Result<()> {
+        let named = NamedTransactions::read(row.content).ok_or_else(broken)?;
         self.report.line(&format!("{why}{}", named.name))
     }
 
@@ -71,15 +72,15 @@ impl Sink for LogSink<'_> {
 }
 
 /// Lines about transactions; transactions without any line are not named.
-pub(super) struct Report<'o> {
+pub(super) struct ScriptReport<'o> {
     out: &'o mut dyn Write,
     description: Option<String>,
     is_silent: bool,
 }
 
-impl<'o> Report<'o> {
+impl<'o> ScriptReport<'o> {
     pub(super) fn new(out: &'o mut dyn Write) -> Self {
-        Report { out, description: None, is_silent: false }
+        ScriptReport { out, description: None, is_silent: false }
     }
 
     pub(super) fn begin(&mut self, description: &str, skipped: Option<&Skip>) -> io::Result<()> {

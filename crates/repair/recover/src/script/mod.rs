@@ -24,24 +24,24 @@ use std::io;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::row::{Cell, CellContent, Row};
 use binlogz_flow::Input;
-use binlogz_flow::events::{Ran, ReadSummary, UnreadChanges};
+use binlogz_flow::events::{ReadSummary, RunSummary, UnreadChanges};
 
 use crate::apply::ApplyError;
-use crate::cascade::{Cascades, FamilyError, Finder};
-use crate::choose::{Direction, Operation, Range, Selection};
+use crate::cascade::{Cascades, EffectFinder, FamilyError};
+use crate::choose::{Direction, Operation, Range, RowSelection};
 use crate::log::images::push_images;
-use crate::pass::{Error, Follower, Rendered, Renderer, RowFlags, Search, read_log};
+use crate::pass::{Error, Follower, Renderer, RowFlags, RowRendering, Search, read_log};
 use crate::sql::literal::{push, push_equal};
-use crate::sql::statement::{Matching, Outcome, push_statement};
-use crate::table::{SchemaFile, Table};
-pub use apply::{Applied, ApplyOptions, TableSummary};
-use change::Change;
-use collect::{Collected, Collector};
-use named::Named;
+use crate::sql::statement::{RowMatching, RowOutcome, push_statement};
+use crate::table::{SchemaFile, WrittenTable};
+pub use apply::{AppliedChanges, ApplyOptions, TableSummary};
+use change::ScriptChange;
+use collect::{CollectedChanges, ScriptCollector};
+use named::NamedTransactions;
 
 /// The summary of a script.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct ScriptSummary {
     /// Transactions with at least one statement.
     pub transactions: u64,
     /// Statements, one for each row.
@@ -56,7 +56,7 @@ pub struct Summary {
 
 /// The form that rows are given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum ScriptForm {
     /// Statements for the mysql client: [`Script::write`].
     Sql,
     /// A binary log: [`Script::write_log`].
@@ -67,14 +67,14 @@ pub enum Form {
 
 /// A script in the making. Read all logs, then write it.
 pub struct Script<'o> {
-    selection: &'o Selection,
+    selection: &'o RowSelection,
     schema: Option<&'o SchemaFile>,
     direction: Direction,
-    form: Form,
+    form: ScriptForm,
     /// Whether rows from before a DDL statement on their table are written nevertheless.
     across_ddl: bool,
-    follower: Follower<Collector<'o>>,
-    finder: Option<Finder<'o, Rows>>,
+    follower: Follower<ScriptCollector<'o>>,
+    finder: Option<EffectFinder<'o, Rows>>,
     /// The last log and where it ended.
     last_read: Option<(String, u64)>,
 }
@@ -82,12 +82,12 @@ pub struct Script<'o> {
 impl<'o> Script<'o> {
     /// An empty script.
     pub fn new(
-        selection: &'o Selection,
+        selection: &'o RowSelection,
         schema: Option<&'o SchemaFile>,
-        (direction, form): (Direction, Form),
+        (direction, form): (Direction, ScriptForm),
         across_ddl: bool,
     ) -> Self {
-        let follower = Follower::new(Collector::new(selection, direction));
+        let follower = Follower::new(ScriptCollector::new(selection, direction));
         Script { selection, schema, direction, form, across_ddl, follower, finder: None, last_read: None }
     }
 
@@ -98,7 +98,7 @@ impl<'o> Script<'o> {
     /// A schema without such foreign keys.
     pub fn with_cascades(mut self, schema: &'o SchemaFile) -> Result<Self, FamilyError> {
         let renderer = Rows { direction: self.direction, form: self.form };
-        self.finder = Some(Finder::new(schema, renderer)?);
+        self.finder = Some(EffectFinder::new(schema, renderer)?);
         Ok(self)
     }
 
@@ -128,9 +128,9 @@ impl<'o> Script<'o> {
     /// The triggers that may run again with a script, line by line, once all logs are read.
     pub fn trigger_notes(&self) -> Vec<String> {
         match self.form {
-            Form::Sql => self.follower.listener.trigger_notes(),
+            ScriptForm::Sql => self.follower.listener.trigger_notes(),
             // The log's rows run none, and a table with one isn't applied to.
-            Form::Log | Form::Apply => Vec::new(),
+            ScriptForm::Log | ScriptForm::Apply => Vec::new(),
         }
     }
 
@@ -147,7 +147,7 @@ impl<'o> Script<'o> {
         range: Range,
         workers: usize,
         progress: &mut dyn FnMut(u64),
-    ) -> Result<(Ran, bool), Error> {
+    ) -> Result<(RunSummary, bool), Error> {
         if let Some(finder) = self.finder.take() {
             self.follower.listener.cascades = Some(finder.finish());
         }
@@ -190,10 +190,11 @@ impl<'o> Script<'o> {
         self.follower.listener.is_after = true;
         let renderer = Rows { direction: self.direction, form: self.form };
         // No table has this name: no row is looked at.
-        let nothing = Selection { tables: vec![(String::new(), String::new())], ..Selection::default() };
+        let nothing =
+            RowSelection { tables: vec![(String::new(), String::new())], ..RowSelection::default() };
         let search = Search { selection: &nothing, schema: None, renderer: &renderer, workers };
         let whole = Range { start: 0, stop: u64::MAX };
-        let (Ran { read, unread }, _) =
+        let (RunSummary { read, unread }, _) =
             read_log(input, (name, whole), &search, &mut self.follower, progress)?;
         if let Some(unread) = unread.iter().next() {
             self.columns_unknown(&format!("{name} {unread}"));
@@ -234,7 +235,7 @@ impl<'o> Script<'o> {
     /// # Errors
     ///
     /// An output or a temporary file that fails.
-    pub fn write(self, out: &mut dyn io::Write) -> io::Result<Summary> {
+    pub fn write(self, out: &mut dyn io::Write) -> io::Result<ScriptSummary> {
         self.finish(|how, collected| write::write(collected, how.direction, how.across_ddl, out))
     }
 
@@ -243,7 +244,7 @@ impl<'o> Script<'o> {
     /// # Errors
     ///
     /// An output or a temporary file that fails.
-    pub fn write_log(self, out: &mut dyn io::Write, report: &mut dyn io::Write) -> io::Result<Summary> {
+    pub fn write_log(self, out: &mut dyn io::Write, report: &mut dyn io::Write) -> io::Result<ScriptSummary> {
         self.finish(|how, collected| log::write(collected, how.direction, how.across_ddl, out, report))
     }
 
@@ -252,13 +253,17 @@ impl<'o> Script<'o> {
     /// # Errors
     ///
     /// See [`ApplyError`]; it says what of the changes is there.
-    pub fn apply(self, options: ApplyOptions<'_>, report: &mut dyn io::Write) -> Result<Applied, ApplyError> {
+    pub fn apply(
+        self,
+        options: ApplyOptions<'_>,
+        report: &mut dyn io::Write,
+    ) -> Result<AppliedChanges, ApplyError> {
         self.finish(|how, collected| apply::apply(collected, how.direction, how.across_ddl, options, report))
     }
 
     fn finish<T: HasSummary, E: From<io::Error>>(
         mut self,
-        write: impl FnOnce(&Settings, &Collected) -> Result<T, E>,
+        write: impl FnOnce(&Settings, &CollectedChanges) -> Result<T, E>,
     ) -> Result<T, E> {
         self.follower.finish()?;
         let has_chosen = self.follower.has_chosen;
@@ -272,17 +277,17 @@ impl<'o> Script<'o> {
 
 /// Access to the summary of a writer.
 trait HasSummary {
-    fn summary_mut(&mut self) -> &mut Summary;
+    fn summary_mut(&mut self) -> &mut ScriptSummary;
 }
 
-impl HasSummary for Summary {
-    fn summary_mut(&mut self) -> &mut Summary {
+impl HasSummary for ScriptSummary {
+    fn summary_mut(&mut self) -> &mut ScriptSummary {
         self
     }
 }
 
-impl HasSummary for Applied {
-    fn summary_mut(&mut self) -> &mut Summary {
+impl HasSummary for AppliedChanges {
+    fn summary_mut(&mut self) -> &mut ScriptSummary {
         &mut self.summary
     }
 }
@@ -296,47 +301,53 @@ struct Settings {
 /// Renders rows.
 struct Rows {
     direction: Direction,
-    form: Form,
+    form: ScriptForm,
 }
 
 impl Renderer for Rows {
-    fn render(&self, table: &Table, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) -> Rendered {
+    fn render(
+        &self,
+        table: &WrittenTable,
+        operation: Operation,
+        row: &Row<'_, '_>,
+        out: &mut Vec<u8>,
+    ) -> RowRendering {
         let start = out.len();
         let outcome = match self.form {
-            Form::Sql => push_statement(out, table, row, self.direction, Matching::Key),
-            Form::Apply => Change::push(out, table, (operation, row), self.direction),
-            Form::Log => {
-                Named::push(out, |out| push_name(out, table, operation, row));
+            ScriptForm::Sql => push_statement(out, table, row, self.direction, RowMatching::Key),
+            ScriptForm::Apply => ScriptChange::push(out, table, (operation, row), self.direction),
+            ScriptForm::Log => {
+                NamedTransactions::push(out, |out| push_name(out, table, operation, row));
                 match push_images(out, table, row, self.direction) {
-                    Ok(true) => Outcome::Statement { is_lenient: false },
-                    Ok(false) => Outcome::Nothing,
-                    Err(why) => Outcome::Missing(why),
+                    Ok(true) => RowOutcome::Statement { is_lenient: false },
+                    Ok(false) => RowOutcome::Nothing,
+                    Err(why) => RowOutcome::Missing(why),
                 }
             }
         };
         match outcome {
-            Outcome::Nothing => Rendered::Nothing,
-            Outcome::Statement { is_lenient } => {
-                Rendered::Text(if is_lenient { RowFlags::LENIENT } else { 0 })
+            RowOutcome::Nothing => RowRendering::Nothing,
+            RowOutcome::Statement { is_lenient } => {
+                RowRendering::Text(if is_lenient { RowFlags::LENIENT } else { 0 })
             }
-            Outcome::Missing(why) => {
+            RowOutcome::Missing(why) => {
                 out.truncate(start);
                 push(
                     out,
                     format_args!("{} of a row in {}: {why}; the row has ", operation.name(), table.shown()),
                 );
                 push_row(out, table, row);
-                Rendered::Text(RowFlags::MISSING)
+                RowRendering::Text(RowFlags::MISSING)
             }
         }
     }
 
     fn needs_table_maps(&self) -> bool {
-        self.form == Form::Log
+        self.form == ScriptForm::Log
     }
 }
 
-fn push_name(out: &mut Vec<u8>, table: &Table, operation: Operation, row: &Row<'_, '_>) {
+fn push_name(out: &mut Vec<u8>, table: &WrittenTable, operation: Operation, row: &Row<'_, '_>) {
     push(out, format_args!("{} of a row in {}: ", operation.name(), table.shown()));
     push_row(out, table, row);
 }
@@ -347,7 +358,7 @@ const NAMED_VALUE_SIZE_MAX: usize = 64;
 const NAMED_VALUES_MAX: usize = 8;
 
 /// Names a row by its key, or by its first values.
-fn push_row(out: &mut Vec<u8>, table: &Table, row: &Row<'_, '_>) {
+fn push_row(out: &mut Vec<u8>, table: &WrittenTable, row: &Row<'_, '_>) {
     let Some(image) = row.before.or(row.after) else { return };
     let is_short = |cell: &Cell<'_>| {
         matches!(cell.content, CellContent::Null)

@@ -10,16 +10,16 @@
 use std::borrow::Cow;
 
 /// A row's name, and the bytes written about the row after it.
-pub(super) struct Named<'b> {
+pub(super) struct NamedTransactions<'b> {
     pub(super) name: Cow<'b, str>,
     pub(super) content: &'b [u8],
 }
 
-impl<'b> Named<'b> {
+impl<'b> NamedTransactions<'b> {
     pub(super) fn read(bytes: &'b [u8]) -> Option<Self> {
         let (size, rest) = bytes.split_first_chunk()?;
         let (name, content) = rest.split_at_checked(usize::from(u16::from_le_bytes(*size)))?;
-        Some(Named { name: String::from_utf8_lossy(name), content })
+        Some(NamedTransactions { name: String::from_utf8_lossy(name), content })
     }
 
     /// Appends a name; the content follows.

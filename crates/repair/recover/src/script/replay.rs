@@ -1,16 +1,16 @@
-//! Goes through the kept rows, the last first where changes are taken back. Decides over each row, and tells a [`Sink`].
+//! Goes through the kept rows, the last first where changes are taken back. Decides over each row, and tells a [`RowSink`].
 
 use std::io;
 
-use super::Summary;
-use super::collect::{Collected, Skipped, shortened};
-use super::kept::{Kind, Reader};
+use super::ScriptSummary;
+use super::collect::{CollectedChanges, SkipReason, shortened};
+use super::kept::{ChangeKind, ChangeReader};
 use crate::choose::Direction;
-use crate::pass::{Ending, RowFlags, broken};
+use crate::pass::{RowFlags, TransactionEnding, broken};
 
 /// A row that is written.
 #[derive(Clone, Copy)]
-pub(super) struct KeptRow<'c> {
+pub(super) struct WrittenRow<'c> {
     /// Which of the table maps it needs.
     pub(super) map: usize,
     pub(super) flags: RowFlags,
@@ -29,17 +29,17 @@ pub(super) struct Skip {
 }
 
 /// Writes the rows somewhere, and names those that are left out.
-pub(super) trait Sink {
+pub(super) trait RowSink {
     type Error: From<io::Error>;
 
     /// A transaction begins: its description, its time in microseconds since 1970, why nothing of it is written.
     fn begin(&mut self, description: &str, time: u64, skipped: Option<&Skip>) -> Result<(), Self::Error>;
 
     /// A row.
-    fn row(&mut self, row: KeptRow<'_>) -> Result<(), Self::Error>;
+    fn row(&mut self, row: WrittenRow<'_>) -> Result<(), Self::Error>;
 
     /// A row that is left, though it could be written. `why` is empty where the transaction says it.
-    fn left(&mut self, row: KeptRow<'_>, why: &str) -> Result<(), Self::Error>;
+    fn left(&mut self, row: WrittenRow<'_>, why: &str) -> Result<(), Self::Error>;
 
     /// The original statement of the rows that follow.
     fn was(&mut self, text: &str) -> Result<(), Self::Error>;
@@ -52,27 +52,27 @@ pub(super) trait Sink {
 }
 
 /// Replays all that was kept.
-pub(super) fn replay<S: Sink>(
-    collected: &Collected,
+pub(super) fn replay<S: RowSink>(
+    collected: &CollectedChanges,
     direction: Direction,
     across_ddl: bool,
     sink: &mut S,
-) -> Result<Summary, S::Error> {
+) -> Result<ScriptSummary, S::Error> {
     let mut replay = Replay {
         sink,
         collected,
         across_ddl,
         verb: verb(direction),
-        summary: Summary::default(),
+        summary: ScriptSummary::default(),
         skipped: None,
         is_open: false,
         has_begun: false,
         waiting: None,
     };
-    let mut reader = Reader::new(&collected.kept, direction == Direction::Undo);
+    let mut reader = ChangeReader::new(&collected.kept, direction == Direction::Undo);
     while let Some((kind, content)) = reader.next()? {
         match kind {
-            Kind::Row if direction == Direction::Undo => replay.row_backwards(content)?,
+            ChangeKind::Row if direction == Direction::Undo => replay.row_backwards(content)?,
             _ => {
                 replay.waited()?;
                 replay.record(kind, content)?;
@@ -91,12 +91,12 @@ pub(super) fn verb(direction: Direction) -> &'static str {
 
 struct Replay<'c, S> {
     sink: &'c mut S,
-    collected: &'c Collected,
+    collected: &'c CollectedChanges,
     across_ddl: bool,
     verb: &'static str,
-    summary: Summary,
+    summary: ScriptSummary,
     /// Why the current transaction is left out.
-    skipped: Option<Skipped>,
+    skipped: Option<SkipReason>,
     is_open: bool,
     /// Whether the current transaction has a row.
     has_begun: bool,
@@ -104,16 +104,16 @@ struct Replay<'c, S> {
     waiting: Option<Vec<u8>>,
 }
 
-impl<S: Sink> Replay<'_, S> {
+impl<S: RowSink> Replay<'_, S> {
     fn end(&mut self) -> Result<(), S::Error> {
         self.has_begun = false;
         if std::mem::take(&mut self.is_open) { self.sink.end() } else { Ok(()) }
     }
 
-    fn record(&mut self, kind: Kind, content: &[u8]) -> Result<(), S::Error> {
+    fn record(&mut self, kind: ChangeKind, content: &[u8]) -> Result<(), S::Error> {
         let text = || String::from_utf8_lossy(content);
         match kind {
-            Kind::Header => {
+            ChangeKind::Header => {
                 self.end()?;
                 let (number, rest) = content.split_first_chunk().ok_or_else(broken)?;
                 let (time, text) = rest.split_first_chunk().ok_or_else(broken)?;
@@ -122,17 +122,17 @@ impl<S: Sink> Replay<'_, S> {
                 let text = String::from_utf8_lossy(text);
                 let skipped = self.skipped.map(|skipped| Skip {
                     why: format!("not {}: {}", self.verb, why(skipped)),
-                    needs_nothing: skipped == Skipped::XaRolledBack,
+                    needs_nothing: skipped == SkipReason::XaRolledBack,
                 });
                 self.sink.begin(&text, u64::from_le_bytes(*time), skipped.as_ref())
             }
-            Kind::Row => self.row(content),
-            Kind::Missing => {
+            ChangeKind::Row => self.row(content),
+            ChangeKind::Missing => {
                 self.count_left();
                 self.sink.note(&format!("not {}: {}", self.verb, shortened(&text())))
             }
-            Kind::Statement => self.sink.was(&shortened(&text())),
-            Kind::Border => {
+            ChangeKind::Statement => self.sink.was(&shortened(&text())),
+            ChangeKind::Border => {
                 self.summary.statements_left += 1;
                 self.sink.note(&format!("not {}, a statement: {}", self.verb, text()))
             }
@@ -141,7 +141,7 @@ impl<S: Sink> Replay<'_, S> {
 
     /// Changes that XA ROLLBACK took back need nothing more.
     fn count_left(&mut self) {
-        self.summary.rows_left += u64::from(self.skipped != Some(Skipped::XaRolledBack));
+        self.summary.rows_left += u64::from(self.skipped != Some(SkipReason::XaRolledBack));
     }
 
     /// A row of changes that are taken back. If foreign keys of the SQL layer changed rows together with an updated one,
@@ -179,7 +179,7 @@ impl<S: Sink> Replay<'_, S> {
             let table = self.collected.tables.get(u32::from_le_bytes(*table) as usize)?;
             let map = u32::from_le_bytes(*map) as usize;
             let border = table.borders.get(u32::from_le_bytes(*epoch) as usize);
-            Some((border, KeptRow { map, flags: RowFlags(*flags), content }))
+            Some((border, WrittenRow { map, flags: RowFlags(*flags), content }))
         };
         let (border, row) = read().ok_or_else(broken)?;
         if self.skipped.is_some() {
@@ -200,15 +200,19 @@ impl<S: Sink> Replay<'_, S> {
     }
 }
 
-fn why(skipped: Skipped) -> &'static str {
+fn why(skipped: SkipReason) -> &'static str {
     match skipped {
-        Skipped::Ended(Ending::RolledBack) => {
+        SkipReason::Ended(TransactionEnding::RolledBack) => {
             "it ended with ROLLBACK, and what it changed in tables without transactions can't be told from the rest"
         }
-        Skipped::Ended(Ending::PartlyRolledBack) => "it has changes that ROLLBACK TO SAVEPOINT took back",
-        Skipped::Ended(Ending::Cut) => "the log ends within it, so it may not have been committed",
-        Skipped::Ended(Ending::Whole) => "it is whole",
-        Skipped::XaRolledBack => "XA ROLLBACK did that",
-        Skipped::XaPrepared => "it is prepared; neither XA COMMIT nor XA ROLLBACK is in the logs",
+        SkipReason::Ended(TransactionEnding::PartlyRolledBack) => {
+            "it has changes that ROLLBACK TO SAVEPOINT took back"
+        }
+        SkipReason::Ended(TransactionEnding::Cut) => {
+            "the log ends within it, so it may not have been committed"
+        }
+        SkipReason::Ended(TransactionEnding::Whole) => "it is whole",
+        SkipReason::XaRolledBack => "XA ROLLBACK did that",
+        SkipReason::XaPrepared => "it is prepared; neither XA COMMIT nor XA ROLLBACK is in the logs",
     }
 }

@@ -10,18 +10,18 @@ const STRICT: &str = "STRICT_ALL_TABLES,";
 
 /// The part of a session that changes from row to row.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct ScriptSession {
     checks_foreign_keys: bool,
     is_strict: bool,
 }
 
-impl Default for Session {
+impl Default for ScriptSession {
     fn default() -> Self {
-        Session { checks_foreign_keys: true, is_strict: true }
+        ScriptSession { checks_foreign_keys: true, is_strict: true }
     }
 }
 
-impl Session {
+impl ScriptSession {
     /// The statements that set it up: the character set, then the rest.
     pub(crate) fn begin(&self) -> [String; 2] {
         let settings =

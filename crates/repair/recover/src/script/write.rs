@@ -5,24 +5,24 @@ use std::io::{self, Write};
 
 use binlogz_figures::counted;
 
-use super::collect::Collected;
-use super::replay::{KeptRow, Sink, Skip, replay, verb};
-use super::session::Session;
-use super::{Summary, orphans};
+use super::collect::CollectedChanges;
+use super::replay::{RowSink, Skip, WrittenRow, replay, verb};
+use super::session::ScriptSession;
+use super::{ScriptSummary, orphans};
 use crate::choose::Direction;
 use crate::sql::CLIENT_CHARSET;
 
 pub(super) fn write(
-    collected: &Collected,
+    collected: &CollectedChanges,
     direction: Direction,
     across_ddl: bool,
     out: &mut dyn Write,
-) -> io::Result<Summary> {
+) -> io::Result<ScriptSummary> {
     let unchecked = collected.unchecked_tables();
     let mut writer = Writer {
         out,
         has_begun: false,
-        session: Session::default(),
+        session: ScriptSession::default(),
         checks_each: collected.cascading <= CHECKS_MAX,
         is_unchecked: false,
     };
@@ -37,7 +37,7 @@ struct Writer<'o> {
     out: &'o mut dyn Write,
     /// Whether the current transaction has a statement.
     has_begun: bool,
-    session: Session,
+    session: ScriptSession,
     /// Whether each transaction with unchecked rows ends with a check; otherwise there is one at the end.
     checks_each: bool,
     /// Whether the current transaction has a row that foreign keys may have changed.
@@ -76,7 +76,12 @@ impl Writer<'_> {
         statements.iter().try_for_each(|statement| writeln!(self.out, "{statement};"))
     }
 
-    fn end_script(&mut self, direction: Direction, summary: &Summary, has_unchecked: bool) -> io::Result<()> {
+    fn end_script(
+        &mut self,
+        direction: Direction,
+        summary: &ScriptSummary,
+        has_unchecked: bool,
+    ) -> io::Result<()> {
         if has_unchecked {
             writeln!(self.out)?;
             if !self.checks_each {
@@ -89,7 +94,7 @@ impl Writer<'_> {
             "\nSET time_zone = @binlogz_time_zone, sql_mode = @binlogz_sql_mode, foreign_key_checks = \
              @binlogz_foreign_key_checks;"
         )?;
-        let Summary { transactions, statements, rows_left, statements_left, .. } = *summary;
+        let ScriptSummary { transactions, statements, rows_left, statements_left, .. } = *summary;
         let verb = verb(direction);
         writeln!(
             self.out,
@@ -103,7 +108,7 @@ impl Writer<'_> {
     }
 }
 
-impl Sink for Writer<'_> {
+impl RowSink for Writer<'_> {
     type Error = io::Error;
 
     fn begin(&mut self, description: &str, _time: u64, skipped: Option<&Skip>) -> io::Result<()> {
@@ -114,7 +119,7 @@ impl Sink for Writer<'_> {
         }
     }
 
-    fn row(&mut self, row: KeptRow<'_>) -> io::Result<()> {
+    fn row(&mut self, row: WrittenRow<'_>) -> io::Result<()> {
         if !std::mem::replace(&mut self.has_begun, true) {
             writeln!(self.out, "BEGIN;")?;
         }
@@ -127,7 +132,7 @@ impl Sink for Writer<'_> {
     }
 
     /// A statement that isn't to run: whole, so that a person may let it run.
-    fn left(&mut self, row: KeptRow<'_>, why: &str) -> io::Result<()> {
+    fn left(&mut self, row: WrittenRow<'_>, why: &str) -> io::Result<()> {
         self.out.write_all(b"-- ")?;
         self.out.write_all(why.as_bytes())?;
         // A statement has no line breaks: they are escaped.

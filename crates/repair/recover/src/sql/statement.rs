@@ -12,11 +12,11 @@ use binlogz_binlog::row::{Cell, CellContent, ColumnKind, Row, RowImage, Value};
 use super::json::push_changed;
 use super::literal::{Unwritable, needs_leniency, push, push_equal, push_same_text, push_stored};
 use crate::choose::Direction;
-use crate::table::{Table, TableColumn, lacks};
+use crate::table::{TableColumn, WrittenTable, lacks};
 
 /// The outcome of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum RowOutcome {
     /// A statement. `is_lenient`: only a session that isn't strict stores its values.
     Statement { is_lenient: bool },
     /// The row stays as it is.
@@ -29,7 +29,7 @@ pub(crate) enum Outcome {
 /// where the condition of `statement` begins; of an INSERT, its end.
 pub(crate) fn push_key_of(
     out: &mut Vec<u8>,
-    table: &Table,
+    table: &WrittenTable,
     row: &Row<'_, '_>,
     direction: Direction,
     statement: &[u8],
@@ -40,14 +40,14 @@ pub(crate) fn push_key_of(
         Direction::Redo => (before, after),
     };
     let is_redo = direction == Direction::Redo;
-    let sides = Sides { from, to, before, after, is_redo, matching: Matching::Key };
+    let sides = StatementImages { from, to, before, after, is_redo, matching: RowMatching::Key };
     let start = out.len();
     if table.key.is_some() && table.has_names && push_key(out, table, &sides).is_err() {
         out.truncate(start);
     }
     // The condition is made once more: a value may hold the word.
     let mut condition = Vec::new();
-    let all = Sides { matching: Matching::All, ..sides };
+    let all = StatementImages { matching: RowMatching::All, ..sides };
     match from {
         Some(_) if push_where(&mut condition, table, &all).is_ok() => {
             (statement.len() + WHERE.len()).saturating_sub(condition.len())
@@ -57,19 +57,19 @@ pub(crate) fn push_key_of(
 }
 
 /// The images of a row, by what a statement does with them.
-struct Sides<'r, 'a> {
+struct StatementImages<'r, 'a> {
     from: Option<RowImage<'r, 'a>>,
     to: Option<RowImage<'r, 'a>>,
     before: Option<RowImage<'r, 'a>>,
     after: Option<RowImage<'r, 'a>>,
     /// Whether the statement makes the change again.
     is_redo: bool,
-    matching: Matching,
+    matching: RowMatching,
 }
 
 /// By what a statement finds its row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Matching {
+pub(crate) enum RowMatching {
     /// By its key; without one, by all columns.
     Key,
     /// By its key and all columns, as they are logged.
@@ -79,23 +79,23 @@ pub(crate) enum Matching {
 /// Appends the statement for a row, without its semicolon.
 pub(crate) fn push_statement(
     out: &mut Vec<u8>,
-    table: &Table,
+    table: &WrittenTable,
     row: &Row<'_, '_>,
     direction: Direction,
-    matching: Matching,
-) -> Outcome {
+    matching: RowMatching,
+) -> RowOutcome {
     if let Some(unfit) = &table.unfit {
-        return Outcome::Missing(unfit.clone());
+        return RowOutcome::Missing(unfit.clone());
     }
     let Row { before, after } = *row;
     let (from, to) = match direction {
         Direction::Undo => (after, before),
         Direction::Redo => (before, after),
     };
-    let sides = Sides { from, to, before, after, is_redo: direction == Direction::Redo, matching };
+    let sides = StatementImages { from, to, before, after, is_redo: direction == Direction::Redo, matching };
     // By their places alone values come into other columns if the table's were moved since.
     if !table.has_names {
-        return Outcome::Missing(
+        return RowOutcome::Missing(
             "the log has no column names (binlog_row_metadata=FULL writes them): --schema tells them"
                 .to_owned(),
         );
@@ -105,10 +105,10 @@ pub(crate) fn push_statement(
         (None, Some(to)) => insert(out, table, &to, sides.is_redo),
         (Some(_), Some(_)) => update(out, table, &sides),
         (Some(_), None) => delete(out, table, &sides),
-        (None, None) => Ok(Outcome::Nothing),
+        (None, None) => Ok(RowOutcome::Nothing),
     };
-    let outcome = written.unwrap_or_else(Outcome::Missing);
-    if !matches!(outcome, Outcome::Statement { .. }) {
+    let outcome = written.unwrap_or_else(RowOutcome::Missing);
+    if !matches!(outcome, RowOutcome::Statement { .. }) {
         out.truncate(start);
     }
     outcome
@@ -116,10 +116,10 @@ pub(crate) fn push_statement(
 
 fn insert(
     out: &mut Vec<u8>,
-    table: &Table,
+    table: &WrittenTable,
     to: &RowImage<'_, '_>,
     is_redo: bool,
-) -> Result<Outcome, Unwritable> {
+) -> Result<RowOutcome, Unwritable> {
     let stored = || table.columns.iter().filter(|column| !column.is_generated);
     let absent: Vec<_> =
         stored().filter(|column| to.cell(column.index).is_none()).map(TableColumn::shown).collect();
@@ -146,10 +146,14 @@ fn insert(
         push_stored(out, column, &cell).map_err(|why| of_column(column, &why))?;
     }
     push(out, ")");
-    Ok(Outcome::Statement { is_lenient })
+    Ok(RowOutcome::Statement { is_lenient })
 }
 
-fn update(out: &mut Vec<u8>, table: &Table, sides: &Sides<'_, '_>) -> Result<Outcome, Unwritable> {
+fn update(
+    out: &mut Vec<u8>,
+    table: &WrittenTable,
+    sides: &StatementImages<'_, '_>,
+) -> Result<RowOutcome, Unwritable> {
     push(out, "UPDATE ");
     out.extend_from_slice(&table.name);
     let (mut changed, mut assigned, mut is_lenient) = (0, 0, false);
@@ -182,30 +186,38 @@ fn update(out: &mut Vec<u8>, table: &Table, sides: &Sides<'_, '_>) -> Result<Out
         return Err(lacks(&absent));
     }
     if changed == 0 {
-        return Ok(Outcome::Nothing);
+        return Ok(RowOutcome::Nothing);
     }
     push_where(out, table, sides)?;
-    Ok(Outcome::Statement { is_lenient })
+    Ok(RowOutcome::Statement { is_lenient })
 }
 
-fn delete(out: &mut Vec<u8>, table: &Table, sides: &Sides<'_, '_>) -> Result<Outcome, Unwritable> {
+fn delete(
+    out: &mut Vec<u8>,
+    table: &WrittenTable,
+    sides: &StatementImages<'_, '_>,
+) -> Result<RowOutcome, Unwritable> {
     push(out, "DELETE FROM ");
     out.extend_from_slice(&table.name);
     push_where(out, table, sides)?;
-    Ok(Outcome::Statement { is_lenient: false })
+    Ok(RowOutcome::Statement { is_lenient: false })
 }
 
 /// The text before a statement's condition.
 const WHERE: &str = " WHERE ";
 
 /// Appends the condition that only the row as it is now meets.
-fn push_where(out: &mut Vec<u8>, table: &Table, sides: &Sides<'_, '_>) -> Result<(), Unwritable> {
+fn push_where(
+    out: &mut Vec<u8>,
+    table: &WrittenTable,
+    sides: &StatementImages<'_, '_>,
+) -> Result<(), Unwritable> {
     push(out, WHERE);
     let start = out.len();
     if table.key.is_some() {
         push_key(out, table, sides)?;
     }
-    if table.key.is_none() || sides.matching == Matching::All {
+    if table.key.is_none() || sides.matching == RowMatching::All {
         push_columns(out, table, sides, start)?;
     }
     // Without a key there may be several equal rows, of which one was changed.
@@ -214,7 +226,11 @@ fn push_where(out: &mut Vec<u8>, table: &Table, sides: &Sides<'_, '_>) -> Result
 }
 
 /// Appends the condition that the row of this key meets.
-fn push_key(out: &mut Vec<u8>, table: &Table, sides: &Sides<'_, '_>) -> Result<(), Unwritable> {
+fn push_key(
+    out: &mut Vec<u8>,
+    table: &WrittenTable,
+    sides: &StatementImages<'_, '_>,
+) -> Result<(), Unwritable> {
     let mut absent = Vec::new();
     let key = table.key.iter().flatten().filter_map(|index| table.columns.get(*index));
     for (count, column) in key.enumerate() {
@@ -231,8 +247,8 @@ fn push_key(out: &mut Vec<u8>, table: &Table, sides: &Sides<'_, '_>) -> Result<(
 /// Appends conditions on all columns, byte by byte, after what the condition has from `start` on.
 fn push_columns(
     out: &mut Vec<u8>,
-    table: &Table,
-    sides: &Sides<'_, '_>,
+    table: &WrittenTable,
+    sides: &StatementImages<'_, '_>,
     start: usize,
 ) -> Result<(), Unwritable> {
     let mut absent = Vec::new();
@@ -259,7 +275,7 @@ fn push_columns(
     if is_found && out.len() > start { Ok(()) } else { Err(lacks(&absent)) }
 }
 
-impl<'a> Sides<'_, 'a> {
+impl<'a> StatementImages<'_, 'a> {
     /// Whether the change gave a column another value.
     fn is_changed(&self, index: usize) -> bool {
         let [before, after] =
@@ -307,7 +323,7 @@ impl<'a> Sides<'_, 'a> {
     }
 }
 
-fn is_moment(table: &Table, column: &TableColumn) -> bool {
+fn is_moment(table: &WrittenTable, column: &TableColumn) -> bool {
     let kind = table.schema.columns().get(column.index).map(|column| column.kind);
     matches!(
         kind,

@@ -4,7 +4,7 @@ use sqlparser::tokenizer::Token;
 
 /// The rule of a foreign key for rows whose parent is deleted or changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rule {
+pub(crate) enum ReferentialRule {
     /// RESTRICT, NO ACTION: such a change is refused.
     Refuse,
     Cascade,
@@ -20,8 +20,8 @@ pub(crate) struct ForeignKey {
     pub(crate) database: Option<String>,
     pub(crate) parent: String,
     pub(crate) referenced: Vec<String>,
-    pub(crate) on_delete: Rule,
-    pub(crate) on_update: Rule,
+    pub(crate) on_delete: ReferentialRule,
+    pub(crate) on_update: ReferentialRule,
 }
 
 impl ForeignKey {
@@ -57,13 +57,13 @@ impl ForeignKey {
     }
 }
 
-fn rule_of(tokens: &[Token], event: &str) -> Rule {
+fn rule_of(tokens: &[Token], event: &str) -> ReferentialRule {
     let place = tokens.windows(2).position(|pair| is(pair.first(), "ON") && is(pair.last(), event));
     let rule = place.and_then(|place| tokens.get(place + 2..)).unwrap_or_default();
     match rule {
-        [first, ..] if is(Some(first), "CASCADE") => Rule::Cascade,
-        [first, second, ..] if is(Some(first), "SET") && is(Some(second), "NULL") => Rule::SetNull,
-        _ => Rule::Refuse,
+        [first, ..] if is(Some(first), "CASCADE") => ReferentialRule::Cascade,
+        [first, second, ..] if is(Some(first), "SET") && is(Some(second), "NULL") => ReferentialRule::SetNull,
+        _ => ReferentialRule::Refuse,
     }
 }
 

@@ -14,14 +14,14 @@ use std::sync::Arc;
 use binlogz_binlog::row::{Cell, ColumnKind, ColumnSchema, TableSchema};
 use binlogz_report::mysqlbinlog::push_identifier;
 
-pub(crate) use foreign_key::{ForeignKey, Rule};
+pub(crate) use foreign_key::{ForeignKey, ReferentialRule};
 use schema_file::FileTable;
 pub use schema_file::{DescribedColumn, DescribedTable, SchemaFile, SchemaFileError};
 pub use server_schema::{ServerSchemaError, ServerTables, is_server, server_schema};
 
 /// A table whose rows are written.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct WrittenTable {
     /// As its map describes it.
     pub(crate) schema: Arc<TableSchema>,
     /// `` `database`.`table` ``.
@@ -35,7 +35,7 @@ pub(crate) struct Table {
     pub(crate) unfit: Option<String>,
 }
 
-/// A column of a [`Table`].
+/// A column of a [`WrittenTable`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TableColumn {
     pub(crate) index: usize,
@@ -83,7 +83,7 @@ impl TableColumn {
     }
 }
 
-impl Table {
+impl WrittenTable {
     /// Joins the facts in the log with those in the schema file.
     pub(crate) fn new(schema: &Arc<TableSchema>, file: Option<&SchemaFile>) -> Self {
         let mut name = Vec::new();
@@ -95,7 +95,7 @@ impl Table {
             name: column.name.as_deref().map(<[u8]>::to_vec),
             ..TableColumn::default()
         };
-        let mut table = Table {
+        let mut table = WrittenTable {
             schema: Arc::clone(schema),
             name,
             columns: schema.columns().iter().enumerate().map(column).collect(),

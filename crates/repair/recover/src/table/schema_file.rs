@@ -537,7 +537,7 @@ impl FileTable {
 
 #[cfg(test)]
 mod tests {
-    use super::super::foreign_key::Rule;
+    use super::super::foreign_key::ReferentialRule;
     use super::*;
 
     const DUMP: &str = "
@@ -638,10 +638,10 @@ CREATE TABLE `archive`.`orders` (a INT PRIMARY KEY, b VARCHAR(10) UNIQUE);
         };
         assert_eq!((&*one.name, &*one.parent, &one.database), ("one", "orders", &None));
         assert_eq!((&*one.columns.concat(), &*one.referenced.concat()), ("ab", "xy"));
-        assert_eq!((one.on_delete, one.on_update), (Rule::Cascade, Rule::SetNull));
+        assert_eq!((one.on_delete, one.on_update), (ReferentialRule::Cascade, ReferentialRule::SetNull));
         assert_eq!((&*two.parent, two.database.as_deref()), ("orders", Some("old")));
-        assert_eq!((two.on_delete, two.on_update), (Rule::Refuse, Rule::Cascade));
-        assert_eq!((&*three.name, three.on_delete), ("without a name", Rule::Refuse));
+        assert_eq!((two.on_delete, two.on_update), (ReferentialRule::Refuse, ReferentialRule::Cascade));
+        assert_eq!((&*three.name, three.on_delete), ("without a name", ReferentialRule::Refuse));
     }
 
     #[test]

@@ -12,12 +12,12 @@ use std::collections::BTreeMap;
 
 use binlogz_source::Error;
 
-use super::Settings;
-use crate::ask::{Asker, Fact, TextRow};
+use super::GlobalSettings;
+use crate::ask::{Fact, ServerAsker, TextRow};
 
 /// A client that reads the binary log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Consumer {
+pub(crate) struct BinlogClient {
     pub(crate) connection_id: Option<u64>,
     pub(crate) user: Option<String>,
     /// Address and port.
@@ -30,7 +30,7 @@ pub(crate) struct Consumer {
     pub(crate) compressed_connection: bool,
 }
 
-impl Consumer {
+impl BinlogClient {
     /// The value of `name` in the knowledge base: a connection attribute, `@variable`, `user` or `host`.
     pub(crate) fn trait_of(&self, name: &str) -> Option<&str> {
         match name {
@@ -59,7 +59,7 @@ impl Consumer {
 /// All consumers found, and what prevented finding more.
 #[derive(Debug)]
 pub(crate) struct Consumers {
-    pub(crate) list: Vec<Consumer>,
+    pub(crate) list: Vec<BinlogClient>,
     /// Whether all connections are visible.
     pub(crate) connections: Fact<()>,
     /// Whether those that registered are visible, with their server ids.
@@ -74,12 +74,12 @@ const DUMPS: [&str; 2] = ["Binlog Dump", "Binlog Dump GTID"];
 const PROCESS: &str = "PROCESS ON *.*";
 
 impl Consumers {
-    pub(super) fn gather(asker: &mut Asker<'_>, settings: &Settings) -> Result<Consumers, Error> {
+    pub(super) fn gather(asker: &mut ServerAsker<'_>, settings: &GlobalSettings) -> Result<Consumers, Error> {
         let connections = connections(asker)?;
         let registered = asker.rows("SHOW REPLICAS", "REPLICATION SLAVE ON *.*")?;
         let registered =
             registered.or_if_absent(|| asker.rows("SHOW SLAVE HOSTS", "REPLICATION SLAVE ON *.*"))?;
-        let replicas: Vec<Consumer> =
+        let replicas: Vec<BinlogClient> =
             registered.known().into_iter().flatten().map(registered_replica).collect();
 
         let mut list = connections.known().cloned().unwrap_or_default();
@@ -105,17 +105,18 @@ impl Consumers {
     }
 }
 
-impl Consumer {
+impl BinlogClient {
     /// Adds the facts that it reported when it registered.
-    fn complete_from(&mut self, registered: &[Consumer]) {
+    fn complete_from(&mut self, registered: &[BinlogClient]) {
         self.server_uuid =
             ["replica_uuid", "slave_uuid"].iter().find_map(|name| self.variables.get(*name)).cloned();
-        let same = |other: &&Consumer| self.server_uuid.is_some() && other.server_uuid == self.server_uuid;
+        let same =
+            |other: &&BinlogClient| self.server_uuid.is_some() && other.server_uuid == self.server_uuid;
         self.server_id = registered.iter().find(same).and_then(|registered| registered.server_id);
     }
 }
 
-fn connections(asker: &mut Asker<'_>) -> Result<Fact<Vec<Consumer>>, Error> {
+fn connections(asker: &mut ServerAsker<'_>) -> Result<Fact<Vec<BinlogClient>>, Error> {
     let rows = match may_see_all(asker)? {
         // Without the right the list only has the account's own connections, and there is no error.
         true => asker.rows("SHOW PROCESSLIST", PROCESS)?,
@@ -127,18 +128,18 @@ fn connections(asker: &mut Asker<'_>) -> Result<Fact<Vec<Consumer>>, Error> {
     };
     Ok(rows.map(|rows| {
         let dumps = rows.iter().filter(|row| row.get(4).is_some_and(|command| DUMPS.contains(&command)));
-        let consumer = |row: &TextRow| Consumer {
+        let consumer = |row: &TextRow| BinlogClient {
             connection_id: row.number(0),
             user: row.get(1).map(str::to_owned),
             host: row.get(2).map(str::to_owned),
-            ..Consumer::default()
+            ..BinlogClient::default()
         };
         dumps.map(consumer).collect()
     }))
 }
 
 /// Whether the account has PROCESS, by itself or through an active role.
-fn may_see_all(asker: &mut Asker<'_>) -> Result<bool, Error> {
+fn may_see_all(asker: &mut ServerAsker<'_>) -> Result<bool, Error> {
     let roles = asker.rows("SELECT CURRENT_ROLE()", "USAGE ON *.*")?;
     let roles = roles.known().and_then(|rows| rows.first()).map(|row| row.text(0));
     let statement = match roles.as_deref() {
@@ -158,7 +159,7 @@ fn grants_process(grant: &str) -> bool {
     privileges.split(", ").any(|privilege| matches!(privilege, "PROCESS" | "ALL PRIVILEGES" | "ALL"))
 }
 
-fn attributes(asker: &mut Asker<'_>, list: &mut [Consumer]) -> Result<Fact<()>, Error> {
+fn attributes(asker: &mut ServerAsker<'_>, list: &mut [BinlogClient]) -> Result<Fact<()>, Error> {
     let rows = asker.rows(
         "SELECT PROCESSLIST_ID, ATTR_NAME, ATTR_VALUE FROM performance_schema.session_connect_attrs",
         "SELECT ON performance_schema.session_connect_attrs",
@@ -170,7 +171,7 @@ fn attributes(asker: &mut Asker<'_>, list: &mut [Consumer]) -> Result<Fact<()>, 
     }))
 }
 
-fn variables(asker: &mut Asker<'_>, list: &mut [Consumer]) -> Result<(), Error> {
+fn variables(asker: &mut ServerAsker<'_>, list: &mut [BinlogClient]) -> Result<(), Error> {
     let rows = asker.rows(
         "SELECT t.PROCESSLIST_ID, v.VARIABLE_NAME, v.VARIABLE_VALUE \
          FROM performance_schema.user_variables_by_thread v JOIN performance_schema.threads t USING (THREAD_ID) \
@@ -183,7 +184,7 @@ fn variables(asker: &mut Asker<'_>, list: &mut [Consumer]) -> Result<(), Error> 
     Ok(())
 }
 
-fn compressed_connections(asker: &mut Asker<'_>, list: &mut [Consumer]) -> Result<Fact<()>, Error> {
+fn compressed_connections(asker: &mut ServerAsker<'_>, list: &mut [BinlogClient]) -> Result<Fact<()>, Error> {
     let rows = asker.rows(
         "SELECT t.PROCESSLIST_ID FROM performance_schema.status_by_thread s \
          JOIN performance_schema.threads t USING (THREAD_ID) \
@@ -194,7 +195,7 @@ fn compressed_connections(asker: &mut Asker<'_>, list: &mut [Consumer]) -> Resul
 }
 
 /// Passes each row whose first column is a consumer's connection to that consumer.
-fn each_of(list: &mut [Consumer], rows: &[TextRow], mut add: impl FnMut(&mut Consumer, &TextRow)) {
+fn each_of(list: &mut [BinlogClient], rows: &[TextRow], mut add: impl FnMut(&mut BinlogClient, &TextRow)) {
     for row in rows {
         let id = row.number(0);
         for consumer in list.iter_mut().filter(|consumer| id.is_some() && consumer.connection_id == id) {
@@ -204,9 +205,14 @@ fn each_of(list: &mut [Consumer], rows: &[TextRow], mut add: impl FnMut(&mut Con
 }
 
 /// A row of SHOW REPLICAS: Server_Id, Host, Port, Source_Id, Replica_UUID.
-fn registered_replica(row: &TextRow) -> Consumer {
+fn registered_replica(row: &TextRow) -> BinlogClient {
     let present = |column| row.get(column).filter(|text| !text.is_empty()).map(str::to_owned);
-    Consumer { server_id: row.number(0), host: present(1), server_uuid: present(4), ..Consumer::default() }
+    BinlogClient {
+        server_id: row.number(0),
+        host: present(1),
+        server_uuid: present(4),
+        ..BinlogClient::default()
+    }
 }
 
 #[cfg(test)]
@@ -234,7 +240,7 @@ mod tests {
             ("fe80::1:77", "fe80::1"),
             ("db:", "db:"),
         ] {
-            let consumer = Consumer { host: Some(host.into()), ..Consumer::default() };
+            let consumer = BinlogClient { host: Some(host.into()), ..BinlogClient::default() };
             assert_eq!(consumer.address(), Some(address));
         }
     }

@@ -2,7 +2,7 @@
 
 use binlogz_source::Error;
 
-use crate::ask::{Asker, Fact, TextRow};
+use crate::ask::{Fact, ServerAsker, TextRow};
 
 /// A row of binary_log_transaction_compression_stats.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(crate) struct LogStatistics {
 
 /// A stage of compression.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stage {
+pub(crate) struct CompressionStage {
     pub(crate) name: String,
     pub(crate) is_timed: bool,
     pub(crate) count: u64,
@@ -35,7 +35,7 @@ pub(crate) struct BinlogIo {
     pub(crate) picoseconds: u64,
 }
 
-pub(super) fn statistics(asker: &mut Asker<'_>) -> Result<Fact<Vec<LogStatistics>>, Error> {
+pub(super) fn statistics(asker: &mut ServerAsker<'_>) -> Result<Fact<Vec<LogStatistics>>, Error> {
     let rows = asker.rows(
         "SELECT LOG_TYPE, COMPRESSION_TYPE, TRANSACTION_COUNTER, COMPRESSED_BYTES_COUNTER, \
          UNCOMPRESSED_BYTES_COUNTER, LAST_TRANSACTION_ID, LAST_TRANSACTION_TIMESTAMP \
@@ -56,7 +56,7 @@ pub(super) fn statistics(asker: &mut Asker<'_>) -> Result<Fact<Vec<LogStatistics
     }))
 }
 
-pub(super) fn stages(asker: &mut Asker<'_>) -> Result<Fact<Vec<Stage>>, Error> {
+pub(super) fn stages(asker: &mut ServerAsker<'_>) -> Result<Fact<Vec<CompressionStage>>, Error> {
     // The text after "changes" differs between releases.
     let rows = asker.rows(
         "SELECT i.NAME, i.ENABLED = 'YES' AND i.TIMED = 'YES', s.COUNT_STAR, s.SUM_TIMER_WAIT \
@@ -67,7 +67,7 @@ pub(super) fn stages(asker: &mut Asker<'_>) -> Result<Fact<Vec<Stage>>, Error> {
         "SELECT ON performance_schema.*",
     )?;
     Ok(rows.map(|rows| {
-        let stage = |row: &TextRow| Stage {
+        let stage = |row: &TextRow| CompressionStage {
             name: row.text(0),
             is_timed: row.get(1) == Some("1"),
             count: row.number(2).unwrap_or_default(),
@@ -77,7 +77,7 @@ pub(super) fn stages(asker: &mut Asker<'_>) -> Result<Fact<Vec<Stage>>, Error> {
     }))
 }
 
-pub(super) fn binlog_io(asker: &mut Asker<'_>) -> Result<Fact<BinlogIo>, Error> {
+pub(super) fn binlog_io(asker: &mut ServerAsker<'_>) -> Result<Fact<BinlogIo>, Error> {
     let rows = asker.rows(
         "SELECT i.ENABLED = 'YES' AND i.TIMED = 'YES', s.SUM_TIMER_WRITE + s.SUM_TIMER_MISC \
          FROM performance_schema.setup_instruments i \

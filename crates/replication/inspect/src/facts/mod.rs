@@ -11,19 +11,19 @@ use std::collections::BTreeMap;
 
 use binlogz_source::{Connection, Error};
 
-use crate::ask::{Asker, Fact, TextRow};
+use crate::ask::{Fact, ServerAsker, TextRow};
 use crate::version::Version;
 use binlogz_payload::ServerGeneration;
 
-pub(crate) use consumers::{Consumer, Consumers};
-pub(crate) use figures::{BinlogIo, LogStatistics, Stage};
+pub(crate) use consumers::{BinlogClient, Consumers};
+pub(crate) use figures::{BinlogIo, CompressionStage, LogStatistics};
 pub(crate) use threads::{Holder, HolderKind};
 
 pub(crate) use binlogz_payload::switch::{COMPRESSION, LEVEL};
 
 /// A connection of this server to a source of its own.
 #[derive(Debug)]
-pub(crate) struct Channel {
+pub(crate) struct SourceChannel {
     pub(crate) name: String,
     pub(crate) source: String,
     pub(crate) compression: String,
@@ -31,26 +31,28 @@ pub(crate) struct Channel {
 
 /// One server's report.
 #[derive(Debug)]
-pub(crate) struct Facts {
+pub(crate) struct ServerFacts {
     pub(crate) version_text: String,
-    pub(crate) settings: Settings,
+    pub(crate) settings: GlobalSettings,
     pub(crate) consumers: Consumers,
     pub(crate) holders: Fact<Vec<Holder>>,
     pub(crate) statistics: Fact<Vec<LogStatistics>>,
-    pub(crate) stages: Fact<Vec<Stage>>,
+    pub(crate) stages: Fact<Vec<CompressionStage>>,
     pub(crate) binlog_io: Fact<BinlogIo>,
-    pub(crate) channels: Fact<Vec<Channel>>,
+    pub(crate) channels: Fact<Vec<SourceChannel>>,
 }
 
 /// The server's global variables; every account may read them.
 #[derive(Debug, Default)]
-pub(crate) struct Settings(BTreeMap<String, String>);
+pub(crate) struct GlobalSettings(BTreeMap<String, String>);
 
-impl Settings {
+impl GlobalSettings {
     /// These variables only.
     #[cfg(test)]
     pub(crate) fn of(settings: &[(&str, &str)]) -> Self {
-        Settings(settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+        GlobalSettings(
+            settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        )
     }
 
     /// The value of a variable, by the first of its names that this server knows.
@@ -67,20 +69,20 @@ impl Settings {
     }
 }
 
-impl Facts {
+impl ServerFacts {
     /// Queries everything that doctor looks at.
     ///
     /// # Errors
     ///
     /// The connection broke; a refusal is a fact.
-    pub(crate) fn gather(connection: &mut Connection) -> Result<Facts, Error> {
+    pub(crate) fn gather(connection: &mut Connection) -> Result<ServerFacts, Error> {
         let greeting = connection.greeting().map(|greeting| greeting.server_version.clone());
-        let mut asker = Asker::new(connection);
+        let mut asker = ServerAsker::new(connection);
         let variables = asker.rows("SHOW GLOBAL VARIABLES", "USAGE ON *.*")?;
         let variables = variables.known().into_iter().flatten().map(|row| (row.text(0), row.text(1)));
-        let settings = Settings(variables.collect());
+        let settings = GlobalSettings(variables.collect());
         let version_text = settings.get(&["version"]).map(str::to_owned).or(greeting).unwrap_or_default();
-        Ok(Facts {
+        Ok(ServerFacts {
             version_text,
             consumers: Consumers::gather(&mut asker, &settings)?,
             holders: threads::gather(&mut asker)?,
@@ -106,14 +108,14 @@ impl Facts {
     }
 }
 
-fn channels(asker: &mut Asker<'_>) -> Result<Fact<Vec<Channel>>, Error> {
+fn channels(asker: &mut ServerAsker<'_>) -> Result<Fact<Vec<SourceChannel>>, Error> {
     let rows = asker.rows(
         "SELECT CHANNEL_NAME, HOST, PORT, COMPRESSION_ALGORITHM \
          FROM performance_schema.replication_connection_configuration WHERE HOST <> '<NULL>' AND HOST <> ''",
         "SELECT ON performance_schema.replication_connection_configuration",
     )?;
     Ok(rows.map(|rows| {
-        let channel = |row: &TextRow| Channel {
+        let channel = |row: &TextRow| SourceChannel {
             name: row.text(0),
             source: format!("{}:{}", row.text(1), row.text(2)),
             compression: row.text(3),

@@ -3,7 +3,7 @@
 use binlogz_source::Error;
 
 use super::{COMPRESSION, LEVEL};
-use crate::ask::{Asker, Fact, TextRow};
+use crate::ask::{Fact, ServerAsker, TextRow};
 
 /// Threads of one account with one value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) enum HolderKind {
     Applier,
 }
 
-pub(super) fn gather(asker: &mut Asker<'_>) -> Result<Fact<Vec<Holder>>, Error> {
+pub(super) fn gather(asker: &mut ServerAsker<'_>) -> Result<Fact<Vec<Holder>>, Error> {
     let statement = format!(
         "SELECT t.NAME, t.PROCESSLIST_USER, v.VARIABLE_NAME, v.VARIABLE_VALUE, COUNT(*) \
          FROM performance_schema.variables_by_thread v JOIN performance_schema.threads t USING (THREAD_ID) \

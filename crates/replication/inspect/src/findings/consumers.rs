@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use binlogz_figures::counted;
 
 use crate::ask::Fact;
-use crate::facts::{Consumer, Consumers};
+use crate::facts::{BinlogClient, Consumers};
 use crate::knowledge::Knowledge;
-use crate::report::{ConsumerFinding, Finding, Reads, Verdict};
+use crate::report::{ConsumerFinding, Finding, FindingVerdict, Reads};
 
 /// The row of one consumer.
 const CONSUMER: &str = "consumer";
@@ -32,8 +32,8 @@ pub(super) fn findings(consumers: &Consumers, knowledge: &Knowledge) -> Vec<Find
                 missing_grant = Some(grant.to_owned());
             }
             let (found, verdict) = match consumers.list.len() {
-                0 => (NOBODY.to_owned(), Verdict::Unknown),
-                count => (format!("{count} connected"), Verdict::Ok),
+                0 => (NOBODY.to_owned(), FindingVerdict::Unknown),
+                count => (format!("{count} connected"), FindingVerdict::Ok),
             };
             Finding { missing_grant, ..Finding::new(CONSUMERS, found, verdict, remedy) }
         }
@@ -47,7 +47,7 @@ pub(super) fn findings(consumers: &Consumers, knowledge: &Knowledge) -> Vec<Find
         Fact::Absent | Fact::Refused(_) => Finding::new(
             CONSUMERS,
             "connections can't be listed",
-            Verdict::Unknown,
+            FindingVerdict::Unknown,
             "look at SHOW PROCESSLIST yourself",
         ),
     };
@@ -55,12 +55,12 @@ pub(super) fn findings(consumers: &Consumers, knowledge: &Knowledge) -> Vec<Find
     findings
 }
 
-fn row(consumer: &Consumer, attributes: &Fact<()>, knowledge: &Knowledge) -> Finding {
+fn row(consumer: &BinlogClient, attributes: &Fact<()>, knowledge: &Knowledge) -> Finding {
     let judged = judge(consumer, attributes, knowledge);
     let verdict = match judged.reads {
-        Reads::Yes => Verdict::Ok,
-        Reads::No => Verdict::Bad,
-        Reads::Unknown => Verdict::Unknown,
+        Reads::Yes => FindingVerdict::Ok,
+        Reads::No => FindingVerdict::Bad,
+        Reads::Unknown => FindingVerdict::Unknown,
     };
     let version = judged.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
     let reads = match judged.reads {
@@ -91,7 +91,7 @@ fn row(consumer: &Consumer, attributes: &Fact<()>, knowledge: &Knowledge) -> Fin
     finding
 }
 
-fn judge(consumer: &Consumer, attributes: &Fact<()>, knowledge: &Knowledge) -> ConsumerFinding {
+fn judge(consumer: &BinlogClient, attributes: &Fact<()>, knowledge: &Knowledge) -> ConsumerFinding {
     let unknown = ConsumerFinding {
         name: "unknown client".to_owned(),
         version: None,
@@ -136,14 +136,14 @@ fn judge(consumer: &Consumer, attributes: &Fact<()>, knowledge: &Knowledge) -> C
 }
 
 /// An unknown client's own words about itself.
-fn describe(consumer: &Consumer) -> String {
+fn describe(consumer: &BinlogClient) -> String {
     let told: Vec<_> =
         consumer.attributes.iter().take(6).map(|(name, value)| format!("{name}={value}")).collect();
     format!("nobody knows it; it tells {}", told.join(", "))
 }
 
 /// Names a consumer by what stays the same when it connects again.
-fn subject(consumer: &Consumer) -> String {
+fn subject(consumer: &BinlogClient) -> String {
     let user = consumer.user.as_deref().unwrap_or("?");
     let place = match (consumer.address(), &consumer.server_uuid, consumer.server_id) {
         (address, Some(uuid), _) => format!("{} {uuid}", address.unwrap_or("?")),

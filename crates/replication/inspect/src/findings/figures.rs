@@ -3,8 +3,8 @@
 use binlogz_figures::counted;
 
 use crate::ask::Fact;
-use crate::facts::{BinlogIo, Facts, LogStatistics, Stage};
-use crate::report::{Finding, Verdict};
+use crate::facts::{BinlogIo, CompressionStage, LogStatistics, ServerFacts};
+use crate::report::{Finding, FindingVerdict};
 
 use super::not_known;
 
@@ -12,7 +12,7 @@ use super::not_known;
 const ENABLE: &str = "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES', TIMED = 'YES' WHERE NAME LIKE \
                       'stage/sql/%ompressing transaction changes%'";
 
-pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
+pub(super) fn findings(facts: &ServerFacts) -> Vec<Finding> {
     vec![statistics(&facts.statistics), stages(&facts.stages, &facts.binlog_io)]
 }
 
@@ -37,14 +37,14 @@ fn statistics(fact: &Fact<Vec<LogStatistics>>) -> Finding {
     }
 }
 
-fn stages(stages: &Fact<Vec<Stage>>, io: &Fact<BinlogIo>) -> Finding {
+fn stages(stages: &Fact<Vec<CompressionStage>>, io: &Fact<BinlogIo>) -> Finding {
     const WHAT: &str = "stage_timings";
     let Some(rows) = stages.known() else { return not_known(WHAT, stages, "not there") };
     if rows.is_empty() || rows.iter().any(|stage| !stage.is_timed) {
         return Finding::new(
             WHAT,
             "not timed",
-            Verdict::Ok,
+            FindingVerdict::Ok,
             format!(
                 "to see what compression costs: {ENABLE}; compressing costs two looks at the clock a transaction, \
                  expanding two for each event inside one"

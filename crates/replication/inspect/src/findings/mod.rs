@@ -8,9 +8,9 @@ mod threads;
 pub(crate) use consumers::NOBODY;
 
 use crate::ask::Fact;
-use crate::facts::Facts;
+use crate::facts::ServerFacts;
 use crate::knowledge::Knowledge;
-use crate::report::{Finding, Verdict};
+use crate::report::{Finding, FindingVerdict};
 use crate::version::Version;
 
 /// The first release that has the feature.
@@ -18,9 +18,9 @@ const FIRST_RELEASE: &str = "8.0.20";
 
 /// The rows of one server; and whether compression can be turned on without breaking a consumer, which nobody can tell
 /// while none is connected.
-pub(crate) fn findings(facts: &Facts, knowledge: &Knowledge) -> (Vec<Finding>, bool) {
+pub(crate) fn findings(facts: &ServerFacts, knowledge: &Knowledge) -> (Vec<Finding>, bool) {
     let version = version(facts);
-    if version.verdict != Verdict::Ok {
+    if version.verdict != FindingVerdict::Ok {
         return (vec![version], false);
     }
     let mut findings = vec![version];
@@ -30,18 +30,18 @@ pub(crate) fn findings(facts: &Facts, knowledge: &Knowledge) -> (Vec<Finding>, b
     findings.extend(threads::findings(facts));
     let consumers = consumers::findings(&facts.consumers, knowledge);
     let safe = !facts.consumers.list.is_empty()
-        && consumers.iter().all(|finding| finding.verdict < Verdict::Unknown);
+        && consumers.iter().all(|finding| finding.verdict < FindingVerdict::Unknown);
     findings.extend(consumers);
     (findings, safe)
 }
 
-fn version(facts: &Facts) -> Finding {
+fn version(facts: &ServerFacts) -> Finding {
     let found = facts.version_text.as_str();
     if facts.is_mariadb() {
         return Finding::new(
             "version",
             format!("{found}: MariaDB has no transaction compression"),
-            Verdict::Bad,
+            FindingVerdict::Bad,
             "nothing to turn on; compress its log's files as a whole, or its replicas' connections",
         );
     }
@@ -50,24 +50,24 @@ fn version(facts: &Facts) -> Finding {
         (Some(_), _) => Finding::new(
             "version",
             format!("{found}: the feature is there from {FIRST_RELEASE} on"),
-            Verdict::Bad,
+            FindingVerdict::Bad,
             "upgrade the server; binlogz compress works on its closed logs",
         ),
         (None, _) => Finding::new(
             "version",
             format!("{found:?} is no version"),
-            Verdict::Unknown,
+            FindingVerdict::Unknown,
             "ask the server's owner",
         ),
     }
 }
 
-fn bugs(facts: &Facts, knowledge: &Knowledge) -> Vec<Finding> {
+fn bugs(facts: &ServerFacts, knowledge: &Knowledge) -> Vec<Finding> {
     let Some(version) = facts.version() else { return Vec::new() };
     let bugs = knowledge.bugs_of(&version).map(|bug| {
         let date = if bug.date.is_empty() { String::new() } else { format!(", entry of {}", bug.date) };
         let found = format!("{} ({}{date}: {})", bug.title, bug.certainty, bug.source);
-        Finding::new("known_bug", found, Verdict::Warn, bug.remedy.as_str()).of(bug.id.as_str())
+        Finding::new("known_bug", found, FindingVerdict::Warn, bug.remedy.as_str()).of(bug.id.as_str())
     });
     let bugs: Vec<_> = bugs.collect();
     match bugs.is_empty() {
@@ -80,9 +80,12 @@ fn bugs(facts: &Facts, knowledge: &Knowledge) -> Vec<Finding> {
 fn not_known<T>(what: &str, fact: &Fact<T>, absent: &str) -> Finding {
     match fact {
         Fact::NotGranted(grant) => Finding::not_granted(what, grant),
-        Fact::Refused(why) => {
-            Finding::new(what, format!("not to be had: {why}"), Verdict::Unknown, "mend this and look again")
-        }
+        Fact::Refused(why) => Finding::new(
+            what,
+            format!("not to be had: {why}"),
+            FindingVerdict::Unknown,
+            "mend this and look again",
+        ),
         Fact::Absent | Fact::Known(_) => Finding::ok(what, absent),
     }
 }

@@ -3,8 +3,8 @@
 use binlogz_payload::ServerGeneration;
 
 use crate::ask::Fact;
-use crate::facts::{COMPRESSION, Facts, LEVEL, Settings};
-use crate::report::{Finding, Verdict};
+use crate::facts::{COMPRESSION, GlobalSettings, LEVEL, ServerFacts};
+use crate::report::{Finding, FindingVerdict};
 
 use super::not_known;
 
@@ -13,7 +13,7 @@ const PAYLOAD_MAX: u64 = 1 << 30;
 /// The server's default of max_allowed_packet.
 const PACKET_DEFAULT: u64 = 64 << 20;
 
-pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
+pub(super) fn findings(facts: &ServerFacts) -> Vec<Finding> {
     let settings = &facts.settings;
     vec![
         switch(settings, facts.generation()),
@@ -31,7 +31,7 @@ pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
     ]
 }
 
-fn switch(settings: &Settings, generation: ServerGeneration) -> Finding {
+fn switch(settings: &GlobalSettings, generation: ServerGeneration) -> Finding {
     let state = settings.get(&[COMPRESSION]).unwrap_or("not there");
     let level = settings.get(&[LEVEL]).unwrap_or("?");
     Finding::ok(
@@ -43,19 +43,19 @@ fn switch(settings: &Settings, generation: ServerGeneration) -> Finding {
     )
 }
 
-fn log_bin(settings: &Settings) -> Finding {
+fn log_bin(settings: &GlobalSettings) -> Finding {
     match settings.is_on(&["log_bin"]) {
         true => Finding::ok("log_bin", "ON"),
         false => Finding::new(
             "log_bin",
             "OFF",
-            Verdict::Warn,
+            FindingVerdict::Warn,
             "this server writes no binary log: nothing is compressed",
         ),
     }
 }
 
-fn binlog_format(settings: &Settings) -> Finding {
+fn binlog_format(settings: &GlobalSettings) -> Finding {
     const WHAT: &str = "binlog_format";
     match settings.get(&[WHAT]) {
         Some("ROW") => Finding::ok(WHAT, "ROW"),
@@ -64,19 +64,19 @@ fn binlog_format(settings: &Settings) -> Finding {
         Some("STATEMENT") => Finding::new(
             WHAT,
             "STATEMENT",
-            Verdict::Warn,
+            FindingVerdict::Warn,
             "no transaction with a statement in it is compressed: SET PERSIST binlog_format = ROW first",
         ),
         Some(other) => Finding::new(
             WHAT,
             other,
-            Verdict::Warn,
+            FindingVerdict::Warn,
             "a transaction with a single statement in it stays plain; ROW compresses all",
         ),
     }
 }
 
-fn row_image(settings: &Settings) -> Finding {
+fn row_image(settings: &GlobalSettings) -> Finding {
     const WHAT: &str = "binlog_row_image";
     match settings.get(&[WHAT]) {
         Some("FULL") => Finding::ok(WHAT, "FULL: before and after images repeat, which compresses well"),
@@ -87,20 +87,20 @@ fn row_image(settings: &Settings) -> Finding {
     }
 }
 
-fn checksum(settings: &Settings) -> Finding {
+fn checksum(settings: &GlobalSettings) -> Finding {
     const WHAT: &str = "binlog_checksum";
     match settings.get(&[WHAT]) {
         Some("NONE") => Finding::new(
             WHAT,
             "NONE",
-            Verdict::Warn,
+            FindingVerdict::Warn,
             "a damaged payload loses a whole transaction and may go unnoticed: SET PERSIST binlog_checksum = CRC32",
         ),
         value => Finding::ok(WHAT, format!("{}: one over each payload event", value.unwrap_or("not there"))),
     }
 }
 
-fn encryption(settings: &Settings) -> Finding {
+fn encryption(settings: &GlobalSettings) -> Finding {
     const WHAT: &str = "binlog_encryption";
     match settings.is_on(&[WHAT]) {
         true => Finding::ok(
@@ -111,7 +111,7 @@ fn encryption(settings: &Settings) -> Finding {
     }
 }
 
-fn max_allowed_packet(settings: &Settings) -> Finding {
+fn max_allowed_packet(settings: &GlobalSettings) -> Finding {
     const WHAT: &str = "max_allowed_packet";
     let Some(size) = settings.number(&[WHAT]) else { return Finding::ok(WHAT, "not there") };
     if size >= PACKET_DEFAULT {
@@ -121,10 +121,10 @@ fn max_allowed_packet(settings: &Settings) -> Finding {
         "a payload is one event however many rows it has: clients that take this as their limit may refuse it; \
          SET PERSIST max_allowed_packet = {PACKET_DEFAULT}"
     );
-    Finding::new(WHAT, bytes(size), Verdict::Warn, remedy)
+    Finding::new(WHAT, bytes(size), FindingVerdict::Warn, remedy)
 }
 
-fn replica_max_allowed_packet(settings: &Settings) -> Finding {
+fn replica_max_allowed_packet(settings: &GlobalSettings) -> Finding {
     const WHAT: &str = "replica_max_allowed_packet";
     let names = [WHAT, "slave_max_allowed_packet"];
     let (Some(size), Some(name)) =
@@ -138,10 +138,10 @@ fn replica_max_allowed_packet(settings: &Settings) -> Finding {
     let remedy = format!(
         "as a replica this server stops at a larger payload (error 13125): SET PERSIST {name} = {PAYLOAD_MAX}"
     );
-    Finding::new(WHAT, bytes(size), Verdict::Warn, remedy)
+    Finding::new(WHAT, bytes(size), FindingVerdict::Warn, remedy)
 }
 
-fn rows_query(settings: &Settings) -> Finding {
+fn rows_query(settings: &GlobalSettings) -> Finding {
     const WHAT: &str = "binlog_rows_query_log_events";
     match settings.is_on(&[WHAT]) {
         true => Finding::ok(WHAT, "ON: the statements' texts are compressed with the rows"),
@@ -149,7 +149,7 @@ fn rows_query(settings: &Settings) -> Finding {
     }
 }
 
-fn group_replication(settings: &Settings) -> Finding {
+fn group_replication(settings: &GlobalSettings) -> Finding {
     const WHAT: &str = "group_replication_compression_threshold";
     if settings.get(&["group_replication_group_name"]).is_none_or(str::is_empty) {
         return Finding::ok(WHAT, "Group Replication is not in use");
@@ -159,13 +159,13 @@ fn group_replication(settings: &Settings) -> Finding {
         Some(size) => Finding::new(
             WHAT,
             format!("{}: messages above this are compressed once more, with LZ4", bytes(size)),
-            Verdict::Warn,
+            FindingVerdict::Warn,
             "payloads don't shrink twice: set it to 0 on every member, with Group Replication stopped there",
         ),
     }
 }
 
-fn connection_compression(facts: &Facts) -> Finding {
+fn connection_compression(facts: &ServerFacts) -> Finding {
     const WHAT: &str = "connection_compression";
     let mut doubled = Vec::new();
     if facts.settings.is_on(&["replica_compressed_protocol", "slave_compressed_protocol"]) {
@@ -188,7 +188,7 @@ fn connection_compression(facts: &Facts) -> Finding {
         return Finding::new(
             WHAT,
             doubled.join("; "),
-            Verdict::Warn,
+            FindingVerdict::Warn,
             "payloads don't shrink twice, only the CPU is spent twice: SOURCE_COMPRESSION_ALGORITHMS = 'uncompressed' \
              in CHANGE REPLICATION SOURCE TO, SET PERSIST replica_compressed_protocol = OFF",
         );
@@ -202,13 +202,13 @@ fn connection_compression(facts: &Facts) -> Finding {
     Finding::ok(WHAT, format!("none seen; protocol_compression_algorithms allows {allowed}"))
 }
 
-fn parallel_type(settings: &Settings) -> Finding {
+fn parallel_type(settings: &GlobalSettings) -> Finding {
     const WHAT: &str = "replica_parallel_type";
     match settings.get(&[WHAT, "slave_parallel_type"]) {
         Some("DATABASE") => Finding::new(
             WHAT,
             "DATABASE",
-            Verdict::Warn,
+            FindingVerdict::Warn,
             "the coordinator has to open every payload to learn its databases, and parallelism suffers: \
              SET PERSIST replica_parallel_type = LOGICAL_CLOCK, with the applier stopped",
         ),
@@ -229,26 +229,27 @@ mod tests {
 
     #[test]
     fn what_no_server_at_hand_can_have() {
-        let verdict =
-            |row: fn(&Settings) -> Finding, settings: &[(&str, &str)]| row(&Settings::of(settings)).verdict;
-        assert_eq!(verdict(parallel_type, &[("slave_parallel_type", "DATABASE")]), Verdict::Warn);
-        assert_eq!(verdict(parallel_type, &[("replica_parallel_type", "LOGICAL_CLOCK")]), Verdict::Ok);
+        let verdict = |row: fn(&GlobalSettings) -> Finding, settings: &[(&str, &str)]| {
+            row(&GlobalSettings::of(settings)).verdict
+        };
+        assert_eq!(verdict(parallel_type, &[("slave_parallel_type", "DATABASE")]), FindingVerdict::Warn);
+        assert_eq!(verdict(parallel_type, &[("replica_parallel_type", "LOGICAL_CLOCK")]), FindingVerdict::Ok);
         let group = ("group_replication_group_name", "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa");
         let threshold = |size| ("group_replication_compression_threshold", size);
-        assert_eq!(verdict(group_replication, &[group, threshold("1000000")]), Verdict::Warn);
-        assert_eq!(verdict(group_replication, &[group, threshold("0")]), Verdict::Ok);
-        assert_eq!(verdict(group_replication, &[threshold("1000000")]), Verdict::Ok);
+        assert_eq!(verdict(group_replication, &[group, threshold("1000000")]), FindingVerdict::Warn);
+        assert_eq!(verdict(group_replication, &[group, threshold("0")]), FindingVerdict::Ok);
+        assert_eq!(verdict(group_replication, &[threshold("1000000")]), FindingVerdict::Ok);
         assert_eq!(
             verdict(replica_max_allowed_packet, &[("slave_max_allowed_packet", "67108864")]),
-            Verdict::Warn
+            FindingVerdict::Warn
         );
-        assert_eq!(verdict(binlog_format, &[("binlog_format", "STATEMENT")]), Verdict::Warn);
-        assert_eq!(verdict(binlog_format, &[]), Verdict::Ok);
+        assert_eq!(verdict(binlog_format, &[("binlog_format", "STATEMENT")]), FindingVerdict::Warn);
+        assert_eq!(verdict(binlog_format, &[]), FindingVerdict::Ok);
     }
 
     #[test]
     fn a_level_without_effect_is_not_told_as_the_level() {
-        let settings = Settings::of(&[(COMPRESSION, "ON"), (LEVEL, "6")]);
+        let settings = GlobalSettings::of(&[(COMPRESSION, "ON"), (LEVEL, "6")]);
         let found = |generation| switch(&settings, generation).found;
         assert_eq!(found(ServerGeneration::Sized), "ON, level 6");
         let expected =

@@ -2,12 +2,12 @@
 //! keep the value they began with.
 
 use crate::ask::Fact;
-use crate::facts::{COMPRESSION, Facts, Holder, HolderKind, LEVEL};
-use crate::report::{Finding, Verdict};
+use crate::facts::{COMPRESSION, Holder, HolderKind, LEVEL, ServerFacts};
+use crate::report::{Finding, FindingVerdict};
 
 use super::not_known;
 
-pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
+pub(super) fn findings(facts: &ServerFacts) -> Vec<Finding> {
     let sessions =
         "recycle these connections (restart the pool, or KILL): a session keeps the value it began with";
     let appliers =
@@ -18,7 +18,7 @@ pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
     ]
 }
 
-fn row(what: &str, facts: &Facts, kind: HolderKind, remedy: &str) -> Finding {
+fn row(what: &str, facts: &ServerFacts, kind: HolderKind, remedy: &str) -> Finding {
     let Fact::Known(holders) = &facts.holders else {
         return not_known(what, &facts.holders, "performance_schema has no variables_by_thread");
     };
@@ -31,7 +31,7 @@ fn row(what: &str, facts: &Facts, kind: HolderKind, remedy: &str) -> Finding {
             of_kind().filter(|holder| holder.variable == COMPRESSION).map(|holder| holder.count).sum();
         return Finding::ok(what, format!("none of {all}"));
     }
-    Finding::new(what, found.join("; "), Verdict::Warn, remedy)
+    Finding::new(what, found.join("; "), FindingVerdict::Warn, remedy)
 }
 
 fn text(holder: &Holder) -> String {

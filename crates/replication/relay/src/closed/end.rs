@@ -14,8 +14,8 @@ use binlogz_store::{BinlogStore, FileNumber, FileStorage, MemoryStorage, Positio
 
 use super::{Bytes, ClosedLog, ClosedLogs};
 use crate::error::{Error, Result};
-use crate::log::groups::{Group, GroupWalker};
-use crate::log::stored_format::Head;
+use crate::log::groups::{EventGroup, GroupWalker};
+use crate::log::stored_format::StoredHead;
 
 const WRITE_SIZE: usize = 1 << 20;
 const MICROSECONDS: u64 = 1_000_000;
@@ -49,7 +49,7 @@ impl StopAt {
         }
     }
 
-    fn is_before(&self, group: &Group) -> bool {
+    fn is_before(&self, group: &EventGroup) -> bool {
         match self {
             StopAt::Before(gtid) => group.gtid == Some(*gtid),
             // What begins a file is none: without it, the log would be one of a server without GTIDs.
@@ -105,7 +105,7 @@ impl EndedLogs {
 }
 
 /// The findings of a walk through one log.
-struct Walked {
+struct WalkFindings {
     met: bool,
     end: u64,
     size: u64,
@@ -226,7 +226,13 @@ impl ClosedLogs {
     }
 
     /// Goes through a log that is in the directory, reading little but headers.
-    fn walk(&self, number: FileNumber, log: &ClosedLog, stop: &StopAt, directory: &Path) -> Result<Walked> {
+    fn walk(
+        &self,
+        number: FileNumber,
+        log: &ClosedLog,
+        stop: &StopAt,
+        directory: &Path,
+    ) -> Result<WalkFindings> {
         let path = directory.join(&log.name);
         let size = fs::metadata(&path).map_err(Error::io(format!("read {}", path.display())))?.len();
         let options = StoreOptions { base_name: self.base.clone(), ..StoreOptions::default() };
@@ -234,9 +240,9 @@ impl ClosedLogs {
         store.ended_at(Position { file: number, offset: size });
         store.lend(number, Arc::new(FileStorage::open(directory)?), &log.name);
         let bad = |error: Error| error.in_stored(|| format!("{}/{}", self.place, log.name));
-        let head = Head::read(&store, number).map_err(bad)?;
+        let head = StoredHead::read(&store, number).map_err(bad)?;
         let mut walker = GroupWalker::new(store.reader(number, head.end())?, head.framing(), head.end());
-        let mut walked = Walked {
+        let mut walked = WalkFindings {
             met: *stop == StopAt::End,
             end: head.end(),
             size,
@@ -272,8 +278,8 @@ impl ClosedLogs {
     }
 }
 
-impl Walked {
-    fn take(&mut self, group: &Group) {
+impl WalkFindings {
+    fn take(&mut self, group: &EventGroup) {
         self.end = group.end;
         if group.is_transaction {
             group.gtid.into_iter().for_each(|gtid| self.gtids.add(gtid));
@@ -318,7 +324,7 @@ impl ClosedLog {
 }
 
 /// When a transaction was committed, in microseconds since 1970.
-fn committed(group: &Group) -> u64 {
+fn committed(group: &EventGroup) -> u64 {
     match group.committed {
         0 => u64::from(group.first.timestamp) * MICROSECONDS,
         committed => committed,

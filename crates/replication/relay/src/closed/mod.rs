@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use binlogz_archive::format::{FileEntry, Manifest};
-use binlogz_archive::storage::{self, Storage};
+use binlogz_archive::storage::{self, ArchiveStorage};
 use binlogz_archive::{log, restore};
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_encryption::Keyring;
@@ -42,7 +42,7 @@ pub struct ClosedLogs {
 }
 
 enum Origin {
-    Archive(Box<dyn Storage>),
+    Archive(Box<dyn ArchiveStorage>),
     Files(Option<Arc<Keyring>>),
 }
 

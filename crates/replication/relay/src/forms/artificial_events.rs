@@ -11,9 +11,9 @@
 use binlogz_binlog::event::{FormatDescription, HeartbeatEvent, HeartbeatV2Event, RotateEvent};
 use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::header::FLAGS_OFFSET;
-use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, HeaderFlags, Verified};
+use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, HeaderFlags, VerifiedChecksum};
 
-use crate::log::stored_format::Head;
+use crate::log::stored_format::StoredHead;
 
 fn header(server_id: u32, event_type: EventType, flags: HeaderFlags, end_log_pos: u32) -> EventHeader {
     EventHeader { timestamp: 0, event_type, server_id, event_size: 0, end_log_pos, flags }
@@ -29,7 +29,7 @@ pub(crate) fn fake_rotate(server_id: u32, name: &str, position: u64, checksum: C
 /// event.
 pub(crate) fn rotate(
     original: &EventHeader,
-    _: Verified,
+    _: VerifiedChecksum,
     begin: u64,
     next: &str,
     checksum: ChecksumAlgorithm,
@@ -42,7 +42,7 @@ pub(crate) fn rotate(
 }
 
 /// The file's format description, as it is sent.
-pub(crate) fn format_description(head: &Head, begins_behind: bool, created_counts: bool) -> Vec<u8> {
+pub(crate) fn format_description(head: &StoredHead, begins_behind: bool, created_counts: bool) -> Vec<u8> {
     let end_log_pos = if begins_behind { 0 } else { head.header.end_log_pos };
     let created = if created_counts { head.description.created } else { 0 };
     if end_log_pos == head.header.end_log_pos && created == head.description.created {

@@ -20,10 +20,10 @@ use binlogz_payload::Spool;
 use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::forms::Forms;
-use crate::forms::convert::{Change, HELD_SIZE_MAX};
+use crate::forms::convert::{FormChange, HELD_SIZE_MAX};
 use crate::forms::translate::{FormSink, Translator};
 use crate::log::checkpoints::StartOffsets;
-use crate::log::groups::Group;
+use crate::log::groups::EventGroup;
 use crate::log::parts::FilePart;
 
 /// A transaction that reaches over a multiple of this, in the stored file, ends a block.
@@ -42,12 +42,12 @@ pub(crate) struct Block {
     bytes: Spool,
     /// Where the block begins in the form, in bytes.
     at: u64,
-    transactions: Vec<Placed>,
+    transactions: Vec<PlacedTransaction>,
 }
 
 /// A transaction, or an event between transactions, and its position in the form.
 #[derive(Debug, Clone)]
-pub(crate) struct Placed {
+pub(crate) struct PlacedTransaction {
     pub(crate) gtid: Option<Gtid>,
     /// Range in the stored file.
     pub(crate) stored: Range<u64>,
@@ -58,10 +58,10 @@ pub(crate) struct Placed {
     pub(crate) event_type: EventType,
 }
 
-impl Placed {
+impl PlacedTransaction {
     /// A converted transaction at this position in the form.
-    pub(crate) fn new(group: &Group, at: Range<u64>) -> Self {
-        Placed {
+    pub(crate) fn new(group: &EventGroup, at: Range<u64>) -> Self {
+        PlacedTransaction {
             gtid: group.gtid,
             stored: group.begin..group.end,
             at,
@@ -119,22 +119,27 @@ impl Block {
         Block { bytes, at: 0, transactions: Vec::new() }
     }
 
-    fn next(translator: &mut Translator<'_, Spool>, form: Form, is_first: bool) -> Result<Option<Placed>> {
+    fn next(
+        translator: &mut Translator<'_, Spool>,
+        form: Form,
+        is_first: bool,
+    ) -> Result<Option<PlacedTransaction>> {
         let Some(group) = translator.walker().next()? else { return Ok(None) };
         if translator.is_cut(&group)? {
             return Ok(None);
         }
         let (at, part) = (translator.offset(), translator.part());
-        let as_stored = Change::of(&group, form, &part.head) == Change::None && part.is_as_stored(at, &group);
+        let as_stored =
+            FormChange::of(&group, form, &part.head) == FormChange::None && part.is_as_stored(at, &group);
         if (is_first && as_stored) || (!is_first && group.size() > HELD_SIZE_MAX) {
             return Ok(None);
         }
         translator.write(&group)?;
-        Ok(Some(Placed::new(&group, at..translator.offset())))
+        Ok(Some(PlacedTransaction::new(&group, at..translator.offset())))
     }
 
     /// The transactions in it, in order.
-    pub(crate) fn transactions(&self) -> &[Placed] {
+    pub(crate) fn transactions(&self) -> &[PlacedTransaction] {
         &self.transactions
     }
 
@@ -156,7 +161,7 @@ impl Block {
     /// Writes a transaction; `buffer` is for parts that are not in memory.
     pub(crate) fn write(
         &self,
-        placed: &Placed,
+        placed: &PlacedTransaction,
         buffer: &mut Vec<u8>,
         mut put: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {

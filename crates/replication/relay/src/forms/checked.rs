@@ -12,7 +12,9 @@ use std::io::Read;
 use std::ops::Range;
 
 use binlogz_binlog::header::HEADER_SIZE;
-use binlogz_binlog::{Error as BinlogError, EventHeader, EventParser, EventVisitor, Framing, Verified};
+use binlogz_binlog::{
+    Error as BinlogError, EventHeader, EventParser, EventVisitor, Framing, VerifiedChecksum,
+};
 use binlogz_store::LogReader;
 
 use crate::error::{Error, Result};
@@ -104,7 +106,7 @@ fn large(
         let room = usize::try_from(range.end - at).unwrap_or(COPY_SIZE).min(COPY_SIZE);
         buffer.resize(room, 0);
         log.read_exact(buffer).map_err(Error::of_stored)?;
-        parser.push(buffer, &mut Nobody)?;
+        parser.push(buffer, &mut VerifyOnly)?;
         at += room as u64;
         if at == range.end {
             parser.finish()?;
@@ -115,9 +117,9 @@ fn large(
 }
 
 /// Wants nothing of an event but its verification.
-struct Nobody;
+struct VerifyOnly;
 
-impl EventVisitor for Nobody {
+impl EventVisitor for VerifyOnly {
     type Error = BinlogError;
 
     fn begin(&mut self, _: u64, _: &EventHeader) -> Result<(), BinlogError> {
@@ -128,7 +130,7 @@ impl EventVisitor for Nobody {
         Ok(())
     }
 
-    fn end(&mut self, _: Verified) -> Result<(), BinlogError> {
+    fn end(&mut self, _: VerifiedChecksum) -> Result<(), BinlogError> {
         Ok(())
     }
 }

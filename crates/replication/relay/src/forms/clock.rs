@@ -11,17 +11,17 @@
 use binlogz_binlog::event::{AnyGtidEvent, LogicalClock, rewrite_transaction_length, transaction_length};
 use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::{EventFrame, VerifiedFrame};
-use binlogz_payload::{PositionRule, Rewritten, RewrittenSpan};
+use binlogz_payload::{PositionRule, RewrittenPiece, RewrittenSpan};
 
 use crate::error::Result;
-use crate::log::groups::Group;
+use crate::log::groups::EventGroup;
 
 /// Replaces the GTID event at the beginning of a transaction; `frame`: as it is in the stored file.
 pub(crate) fn set_back(
     frame: &VerifiedFrame<'_>,
-    group: &Group,
+    group: &EventGroup,
     by: i64,
-    rewritten: &mut Rewritten,
+    rewritten: &mut RewrittenPiece,
 ) -> Result<()> {
     let context = rewritten.context;
     let checksum = context.framing.checksum();

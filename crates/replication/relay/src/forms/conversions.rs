@@ -58,20 +58,20 @@ pub(crate) struct BlockKey {
 }
 
 /// The result of converting the transactions after a position.
-type Made = std::result::Result<Option<Block>, Arc<Error>>;
+type ConversionResult = std::result::Result<Option<Block>, Arc<Error>>;
 
 /// A block that exists or is being made.
 #[derive(Debug)]
 struct Slot {
     key: BlockKey,
-    made: OnceLock<Made>,
+    made: OnceLock<ConversionResult>,
 }
 
 /// A block, for as long as someone sends it.
 #[derive(Debug, Clone)]
-pub(crate) struct Shared(Arc<Slot>);
+pub(crate) struct SharedBlock(Arc<Slot>);
 
-impl Shared {
+impl SharedBlock {
     pub(crate) fn block(&self) -> Option<&Block> {
         self.0.made.get()?.as_ref().ok()?.as_ref()
     }
@@ -143,7 +143,7 @@ impl Conversions {
         &self,
         key: BlockKey,
         make: impl FnOnce() -> Result<Option<Block>>,
-    ) -> Result<Option<Shared>> {
+    ) -> Result<Option<SharedBlock>> {
         let slot = self.slot(key);
         let mut is_maker = false;
         let made = slot.made.get_or_init(|| {
@@ -162,7 +162,7 @@ impl Conversions {
             Ok(None) => Ok(None),
             Ok(Some(_)) => {
                 counter.fetch_add(1, Ordering::Relaxed);
-                Ok(Some(Shared(Arc::clone(&slot))))
+                Ok(Some(SharedBlock(Arc::clone(&slot))))
             }
             Err(error) => Err(Error::Conversion(Arc::clone(error))),
         }
@@ -185,7 +185,7 @@ impl Conversions {
         slot
     }
 
-    fn keep(&self, slot: &Arc<Slot>, made: &Made) {
+    fn keep(&self, slot: &Arc<Slot>, made: &ConversionResult) {
         let mut dropped = Vec::new();
         let mut blocks = lock(&self.blocks);
         match made {

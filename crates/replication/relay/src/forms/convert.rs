@@ -10,16 +10,16 @@ use std::ops::Range;
 use binlogz_binlog::{Error as BinlogError, EventType};
 use binlogz_payload::{
     CompressOptions, CompressionLevel, Library, PieceBytes, PieceContext, PositionWriter, Provenance, Recipe,
-    Rewritten, RewrittenSpan, Spool, SpoolMemory, TransactionCompressor, TransactionExpander,
+    RewrittenPiece, RewrittenSpan, Spool, SpoolMemory, TransactionCompressor, TransactionExpander,
 };
 use binlogz_store::{BinlogStore, FileNumber, LogReader};
 
 use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::forms::{checked, clock};
-use crate::log::groups::{Group, GroupWalker};
+use crate::log::groups::{EventGroup, GroupWalker};
 use crate::log::parts::verified;
-use crate::log::stored_format::Head;
+use crate::log::stored_format::StoredHead;
 
 /// Transactions up to this size are held in memory during conversion.
 pub(crate) const HELD_SIZE_MAX: u64 = 1 << 20;
@@ -36,7 +36,7 @@ const OPTIONS: CompressOptions = CompressOptions {
 
 /// The change that a form makes to a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum FormChange {
     None,
     Expand,
     Compress,
@@ -44,15 +44,17 @@ pub(crate) enum Change {
     Name,
 }
 
-impl Change {
+impl FormChange {
     /// The change for a transaction, or an event between transactions, in a file that begins with `head`.
-    pub(crate) fn of(group: &Group, form: Form, head: &Head) -> Change {
+    pub(crate) fn of(group: &EventGroup, form: Form, head: &StoredHead) -> FormChange {
         match (form, group.payload) {
-            (Form::Received, Some(Provenance::Binlogz)) | (Form::Uncompressed, Some(_)) => Change::Expand,
-            (Form::Received, _) => Change::None,
-            _ if group.first.event_type == EventType::ROTATE && !group.is_transaction => Change::Name,
-            (Form::Compressed, None) if group.is_transaction && head.announces_payloads() => Change::Compress,
-            _ => Change::None,
+            (Form::Received, Some(Provenance::Binlogz)) | (Form::Uncompressed, Some(_)) => FormChange::Expand,
+            (Form::Received, _) => FormChange::None,
+            _ if group.first.event_type == EventType::ROTATE && !group.is_transaction => FormChange::Name,
+            (Form::Compressed, None) if group.is_transaction && head.announces_payloads() => {
+                FormChange::Compress
+            }
+            _ => FormChange::None,
         }
     }
 }
@@ -61,7 +63,7 @@ impl Change {
 pub(crate) struct StoredGroup<'a> {
     pub(crate) store: &'a BinlogStore,
     pub(crate) file: FileNumber,
-    pub(crate) head: &'a Head,
+    pub(crate) head: &'a StoredHead,
     /// How much to subtract from its clock.
     pub(crate) clock: i64,
     /// The walker that found it.
@@ -95,8 +97,8 @@ impl Converter {
     /// Writes the converted transaction.
     pub(crate) fn convert<W: Write>(
         &mut self,
-        group: &Group,
-        change: Change,
+        group: &EventGroup,
+        change: FormChange,
         mut stored: StoredGroup<'_>,
         out: &mut PositionWriter<W>,
     ) -> Result<()> {
@@ -106,7 +108,7 @@ impl Converter {
             self.hold(group, &mut stored)?;
         }
         let mut rewritten = self.rewrite(group, change, held, &mut stored, spool)?;
-        if change == Change::Expand && group.expanded_size > rewritten.tally.uncompressed_bytes {
+        if change == FormChange::Expand && group.expanded_size > rewritten.tally.uncompressed_bytes {
             let found = rewritten.tally.uncompressed_bytes;
             let declared = format!("{} bytes, and it holds {found}", group.expanded_size);
             let error = BinlogError::invalid("payload", "declared size", declared, "the size of its events");
@@ -137,16 +139,16 @@ impl Converter {
 
     fn rewrite(
         &mut self,
-        group: &Group,
-        change: Change,
+        group: &EventGroup,
+        change: FormChange,
         held: bool,
         stored: &mut StoredGroup<'_>,
         spool: Spool,
-    ) -> Result<Rewritten> {
+    ) -> Result<RewrittenPiece> {
         let (context, announced) = (stored.head.context(), stored.head.announces_payloads());
         let place = PieceContext { offset: group.begin, context, announced };
         Ok(match change {
-            Change::Expand => {
+            FormChange::Expand => {
                 let expander = match &mut self.expander {
                     Some(expander) => expander,
                     none => none.insert(TransactionExpander::new()?),
@@ -159,7 +161,7 @@ impl Converter {
                     }
                 }
             }
-            Change::Compress => {
+            FormChange::Compress => {
                 let compressor = match &mut self.compressor {
                     Some(compressor) => compressor,
                     none => none.insert(TransactionCompressor::new(OPTIONS)?),
@@ -176,12 +178,12 @@ impl Converter {
                     }
                 }
             }
-            Change::None | Change::Name => {
+            FormChange::None | FormChange::Name => {
                 // The position writer verifies bytes that aren't held, when it reads them.
                 if held {
                     checked::verify(&self.buffer, stored.head.framing(), group.begin)?;
                 }
-                let mut plain = Rewritten::new(group.begin, context, spool, false);
+                let mut plain = RewrittenPiece::new(group.begin, context, spool, false);
                 plain.spans.push(RewrittenSpan::Plain(0..group.size()));
                 plain
             }
@@ -189,7 +191,7 @@ impl Converter {
     }
 
     /// The first event of a transaction.
-    fn first_event(&self, group: &Group, held: bool, stored: &mut StoredGroup<'_>) -> Result<Vec<u8>> {
+    fn first_event(&self, group: &EventGroup, held: bool, stored: &mut StoredGroup<'_>) -> Result<Vec<u8>> {
         let size = group.first.event_size as usize;
         if held {
             return Ok(self.buffer.get(..size).unwrap_or_default().to_vec());
@@ -202,7 +204,7 @@ impl Converter {
     }
 
     /// Reads a transaction into the buffer.
-    fn hold(&mut self, group: &Group, stored: &mut StoredGroup<'_>) -> Result<()> {
+    fn hold(&mut self, group: &EventGroup, stored: &mut StoredGroup<'_>) -> Result<()> {
         self.buffer.clear();
         if let Some(bytes) = stored.walker.bytes(group)? {
             self.buffer.extend_from_slice(bytes);

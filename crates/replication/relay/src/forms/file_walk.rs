@@ -2,7 +2,7 @@
 
 use std::io;
 
-use binlogz_wire::result_set::Row;
+use binlogz_wire::result_set::ResultRow;
 use binlogz_wire::statement::EventsWanted;
 
 use crate::error::Result;
@@ -10,7 +10,7 @@ use crate::form::Form;
 use crate::forms::Forms;
 use crate::forms::listing::Listing;
 use crate::forms::translate::{FormSink, Translator};
-use crate::log::checkpoints::Noting;
+use crate::log::checkpoints::GtidCollector;
 use crate::log::parts::FormFile;
 
 /// The end of the durable part of a file of a form.
@@ -19,7 +19,7 @@ pub(crate) fn end_of(forms: Forms<'_>, form: Form, file: FormFile) -> Result<u64
 }
 
 /// The end of the durable part of a file of a form, and the places collected for the index since its last checkpoint.
-pub(crate) fn go_to_end(forms: Forms<'_>, form: Form, file: FormFile) -> Result<(u64, Noting)> {
+pub(crate) fn go_to_end(forms: Forms<'_>, form: Form, file: FormFile) -> Result<(u64, GtidCollector)> {
     let mut translator = Translator::new(forms, form, file, io::sink())?;
     if let Some(start) = translator.before(u64::MAX) {
         translator.begin_at(&start)?;
@@ -48,7 +48,7 @@ pub(crate) fn list_events(
     form: Form,
     file: FormFile,
     wanted: &EventsWanted,
-) -> Result<Result<Vec<Row>, String>> {
+) -> Result<Result<Vec<ResultRow>, String>> {
     let part = forms.kept.part(form, file, None)?;
     let listing = Listing::new(forms.kept.names.name(form, part.number), &part.head, wanted);
     let from = listing.from();

@@ -3,17 +3,17 @@
 
 use std::io::{self, Write};
 
-use binlogz_binlog::event::{Event, PostHeaderLengths, TransactionPayloadEvent};
+use binlogz_binlog::event::{AnyEvent, PostHeaderLengths, TransactionPayloadEvent};
 use binlogz_binlog::show_events::{event_type_name, write_info};
 use binlogz_binlog::{
     EventFrame, EventHeader, EventParser, EventType, EventVisitor, Framing, MAGIC, StoredChecksum,
 };
 use binlogz_payload::{Error, Expander, PayloadStream};
-use binlogz_wire::result_set::Row;
+use binlogz_wire::result_set::ResultRow;
 use binlogz_wire::statement::EventsWanted;
 
 use crate::forms::translate::FormSink;
-use crate::log::stored_format::Head;
+use crate::log::stored_format::StoredHead;
 
 /// How much of an event we read: its Info may be a statement.
 const EVENT_SIZE_MAX: usize = 1 << 20;
@@ -35,7 +35,7 @@ struct List {
     from: u64,
     skip: u64,
     left: u64,
-    rows: Vec<Row>,
+    rows: Vec<ResultRow>,
     size: usize,
     /// The reason why the request is refused.
     refused: Option<String>,
@@ -54,9 +54,9 @@ const ENOUGH: &str = "enough";
 
 impl Listing {
     /// For a file of this name, starting at its format description.
-    pub(crate) fn new(name: String, head: &Head, wanted: &EventsWanted) -> Self {
+    pub(crate) fn new(name: String, head: &StoredHead, wanted: &EventsWanted) -> Self {
         let mut info = Vec::new();
-        write_info(&Event::FormatDescription(head.description.clone()), head.header.flags, &mut info);
+        write_info(&AnyEvent::FormatDescription(head.description.clone()), head.header.flags, &mut info);
         let mut list = List {
             name,
             framing: head.framing(),
@@ -93,7 +93,7 @@ impl Listing {
     }
 
     /// The rows, or why there are none.
-    pub(crate) fn finish(&mut self) -> Result<Vec<Row>, String> {
+    pub(crate) fn finish(&mut self) -> Result<Vec<ResultRow>, String> {
         match self.list.refused.take() {
             Some(refused) => Err(refused),
             None => Ok(std::mem::take(&mut self.list.rows)),
@@ -127,7 +127,7 @@ impl List {
         let mut info = Vec::new();
         let frame = EventFrame::without_checksum_behind(&self.event);
         // An unreadable event has no Info; verify reports the damage.
-        if let Ok(event) = frame.and_then(|frame| Event::decode(&frame, &self.lengths)) {
+        if let Ok(event) = frame.and_then(|frame| AnyEvent::decode(&frame, &self.lengths)) {
             write_info(&event, header.flags, &mut info);
         }
         self.row(pos, end_log_pos, header, info);
@@ -206,10 +206,10 @@ impl EventVisitor<StoredChecksum> for List {
         if let Some(fields) = payload.fields().filter(|_| !told) {
             let mut info = Vec::new();
             let event = TransactionPayloadEvent { header: fields, payload: &[], trailing: &[] };
-            write_info(&Event::TransactionPayload(event), header.flags, &mut info);
+            write_info(&AnyEvent::TransactionPayload(event), header.flags, &mut info);
             self.row(self.offset, end, &header, info);
         }
-        let mut inside = Inside { list: self, end };
+        let mut inside = ListedPayload { list: self, end };
         let done = payload.body(rest, &mut expander, &mut inside);
         (self.payload, self.expander) = (Some(payload), Some(expander));
         done?;
@@ -228,12 +228,12 @@ impl EventVisitor<StoredChecksum> for List {
 }
 
 /// The events of a payload: each is listed at the payload's end position.
-struct Inside<'a> {
+struct ListedPayload<'a> {
     list: &'a mut List,
     end: u32,
 }
 
-impl EventVisitor<StoredChecksum> for Inside<'_> {
+impl EventVisitor<StoredChecksum> for ListedPayload<'_> {
     type Error = Error;
 
     fn begin(&mut self, _: u64, header: &EventHeader) -> Result<(), Error> {
@@ -258,7 +258,7 @@ impl EventVisitor<StoredChecksum> for Inside<'_> {
 
 #[cfg(test)]
 mod tests {
-    use binlogz_testkit::builder::{LogBuilder, Payload, Release, inner_transaction};
+    use binlogz_testkit::builder::{LogBuilder, PayloadBody, Release, inner_transaction};
 
     use super::*;
 
@@ -268,9 +268,9 @@ mod tests {
         let values: Vec<Vec<u8>> = (0..100u8).map(|n| vec![n; 4000]).collect();
         let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
         let mut log = LogBuilder::new(Release::MYSQL_9_7);
-        log.payload(&Payload::zstd(&inner_transaction(&values)));
+        log.payload(&PayloadBody::zstd(&inner_transaction(&values)));
         let log = log.take();
-        let head = Head::decode(&log[MAGIC.len()..]).unwrap();
+        let head = StoredHead::decode(&log[MAGIC.len()..]).unwrap();
         let wanted = EventsWanted { file: None, from: None, skip: 0, count: None };
         let rows = |size: usize| {
             let mut listing = Listing::new("binlog.000001".into(), &head, &wanted);

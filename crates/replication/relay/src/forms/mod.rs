@@ -23,19 +23,19 @@ pub(crate) mod file_walk;
 pub(crate) mod listing;
 pub(crate) mod translate;
 
-use crate::log::lineages::Lineage;
+use crate::log::lineages::LineageLog;
 use conversions::Conversions;
 
 /// A log, with what all its readers share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Forms<'a> {
-    pub(crate) kept: &'a Lineage,
+    pub(crate) kept: &'a LineageLog,
     pub(crate) conversions: &'a Conversions,
 }
 
 impl Conversions {
     /// The forms of a log.
-    pub(crate) fn of<'a>(&'a self, kept: &'a Lineage) -> Forms<'a> {
+    pub(crate) fn of<'a>(&'a self, kept: &'a LineageLog) -> Forms<'a> {
         Forms { kept, conversions: self }
     }
 }

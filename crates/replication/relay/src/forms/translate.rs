@@ -17,21 +17,21 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use binlogz_binlog::gtid::GtidSet;
-use binlogz_binlog::{Error as BinlogError, EventHeader, EventType, HeaderFlags, Verified};
+use binlogz_binlog::{Error as BinlogError, EventHeader, EventType, HeaderFlags, VerifiedChecksum};
 use binlogz_payload::PositionWriter;
 use binlogz_store::{FileNumber, LogReader};
 
 use crate::error::Result;
 use crate::form::Form;
-use crate::forms::block::{Block, Placed};
-use crate::forms::conversions::{BlockKey, Shared};
-use crate::forms::convert::{Change, StoredGroup};
+use crate::forms::block::{Block, PlacedTransaction};
+use crate::forms::conversions::{BlockKey, SharedBlock};
+use crate::forms::convert::{FormChange, StoredGroup};
 use crate::forms::{Forms, artificial_events, checked};
-use crate::log::checkpoints::{Checkpoints, Noting, SeenTransaction, StartOffsets, in_part};
-use crate::log::groups::{Group, GroupWalker};
-use crate::log::lineages::Lineage;
+use crate::log::checkpoints::{Checkpoints, GtidCollector, SeenTransaction, StartOffsets, in_part};
+use crate::log::groups::{EventGroup, GroupWalker};
+use crate::log::lineages::LineageLog;
 use crate::log::parts::{FilePart, FormFile, verified};
-use crate::log::stored_format::Head;
+use crate::log::stored_format::StoredHead;
 
 /// The sink that a form is written to.
 pub(crate) trait FormSink: Write {
@@ -54,7 +54,7 @@ pub(crate) struct Translator<'a, W: FormSink> {
     /// Reads events that are too large to hold.
     bodies: LogReader,
     places: Arc<Checkpoints>,
-    noting: Noting,
+    noting: GtidCollector,
     buffer: Vec<u8>,
 }
 
@@ -69,13 +69,13 @@ pub(crate) struct OpenedFile {
 
 impl OpenedFile {
     /// The beginning of a file.
-    pub(crate) fn new(kept: &Lineage, form: Form, file: FormFile) -> Result<Self> {
+    pub(crate) fn new(kept: &LineageLog, form: Form, file: FormFile) -> Result<Self> {
         let part = kept.part(form, file, None)?;
         let start = part.start();
         OpenedFile::at(kept, form, &Arc::new(part), start)
     }
 
-    fn at(kept: &Lineage, form: Form, part: &Arc<FilePart>, start: StartOffsets) -> Result<Self> {
+    fn at(kept: &LineageLog, form: Form, part: &Arc<FilePart>, start: StartOffsets) -> Result<Self> {
         let open = || kept.store.reader(part.of.file, start.stored);
         Ok(OpenedFile { form, part: Arc::clone(part), walked: open()?, bodies: open()?, start })
     }
@@ -181,7 +181,7 @@ impl<'a, W: FormSink> Translator<'a, W> {
         &self.part
     }
 
-    pub(crate) fn head(&self) -> &Head {
+    pub(crate) fn head(&self) -> &StoredHead {
         &self.part.head
     }
 
@@ -219,7 +219,7 @@ impl<'a, W: FormSink> Translator<'a, W> {
     }
 
     /// Whether the file of the form ends before this transaction, which was read last.
-    pub(crate) fn is_cut(&self, group: &Group) -> Result<bool> {
+    pub(crate) fn is_cut(&self, group: &EventGroup) -> Result<bool> {
         // A cut never counts more bytes than were written.
         let may_be = self.form == Form::Uncompressed
             && group.first.event_type.is_gtid()
@@ -229,7 +229,7 @@ impl<'a, W: FormSink> Translator<'a, W> {
     }
 
     /// Ends a file of the form before this transaction, with an event that names the next file.
-    pub(crate) fn put_end(&mut self, group: &Group) -> Result<()> {
+    pub(crate) fn put_end(&mut self, group: &EventGroup) -> Result<()> {
         let header = EventHeader {
             event_type: EventType::ROTATE,
             server_id: self.part.head.header.server_id,
@@ -245,13 +245,13 @@ impl<'a, W: FormSink> Translator<'a, W> {
         Ok(self.out.as_is(&event)?)
     }
 
-    fn rotate(&self, header: &EventHeader, verified: Verified) -> Vec<u8> {
+    fn rotate(&self, header: &EventHeader, verified: VerifiedChecksum) -> Vec<u8> {
         let next = self.forms.kept.names.name(self.form, self.part.number.next());
         artificial_events::rotate(header, verified, self.out.offset(), &next, self.part.head.checksum())
     }
 
     /// The entries collected for the index since its last checkpoint.
-    pub(crate) fn into_noting(self) -> Noting {
+    pub(crate) fn into_noting(self) -> GtidCollector {
         self.noting
     }
 
@@ -268,23 +268,23 @@ impl<'a, W: FormSink> Translator<'a, W> {
     }
 
     /// Whether a transaction has the same size in the form as in the stored file.
-    pub(crate) fn keeps_size(&self, group: &Group) -> bool {
+    pub(crate) fn keeps_size(&self, group: &EventGroup) -> bool {
         let is_reclocked = self.part.clock > 0 && group.first.event_type == EventType::GTID_TAGGED;
-        self.change(group) == Change::None && !is_reclocked
+        self.change(group) == FormChange::None && !is_reclocked
     }
 
     /// Whether the next transaction differs in the form from the stored one.
-    pub(crate) fn is_converted(&self, group: &Group) -> bool {
+    pub(crate) fn is_converted(&self, group: &EventGroup) -> bool {
         match self.change(group) {
-            Change::None => !self.part.is_as_stored(self.out.offset(), group),
-            Change::Name => false,
-            Change::Expand | Change::Compress => true,
+            FormChange::None => !self.part.is_as_stored(self.out.offset(), group),
+            FormChange::Name => false,
+            FormChange::Expand | FormChange::Compress => true,
         }
     }
 
     /// The converted transactions after this position, shared with other readers; `None` if they are sent as stored,
     /// or there are none.
-    pub(crate) fn block(&mut self) -> Result<Option<Shared>> {
+    pub(crate) fn block(&mut self) -> Result<Option<SharedBlock>> {
         let start = StartOffsets { stored: self.walker.offset(), at: self.out.offset() };
         let Translator { forms, form, part, .. } = self;
         let key =
@@ -293,9 +293,9 @@ impl<'a, W: FormSink> Translator<'a, W> {
     }
 
     /// Leaves out a transaction that keeps its size.
-    pub(crate) fn pass(&mut self, group: &Group) -> Result<()> {
+    pub(crate) fn pass(&mut self, group: &EventGroup) -> Result<()> {
         self.skip_to(self.out.offset() + group.size())?;
-        self.note(&Placed::new(group, 0..self.out.offset()));
+        self.note(&PlacedTransaction::new(group, 0..self.out.offset()));
         Ok(())
     }
 
@@ -306,15 +306,20 @@ impl<'a, W: FormSink> Translator<'a, W> {
     }
 
     /// Writes a transaction, or an event between transactions.
-    pub(crate) fn put(&mut self, group: &Group) -> Result<()> {
+    pub(crate) fn put(&mut self, group: &EventGroup) -> Result<()> {
         let begin = self.out.offset();
         self.write(group)?;
-        self.note(&Placed::new(group, begin..self.out.offset()));
+        self.note(&PlacedTransaction::new(group, begin..self.out.offset()));
         Ok(())
     }
 
     /// Writes or leaves out the next transaction of a block.
-    pub(crate) fn put_shared(&mut self, block: &Block, placed: &Placed, leave_out: bool) -> Result<()> {
+    pub(crate) fn put_shared(
+        &mut self,
+        block: &Block,
+        placed: &PlacedTransaction,
+        leave_out: bool,
+    ) -> Result<()> {
         match leave_out {
             true => self.skip_to(placed.at.end)?,
             false => block.write(placed, &mut self.buffer, |bytes| Ok(self.out.as_is(bytes)?))?,
@@ -330,9 +335,9 @@ impl<'a, W: FormSink> Translator<'a, W> {
 
     /// Writes a transaction as [`Translator::put`] does, but does not update the index: for a caller that sees only part
     /// of the file.
-    pub(crate) fn write(&mut self, group: &Group) -> Result<()> {
+    pub(crate) fn write(&mut self, group: &EventGroup) -> Result<()> {
         match self.change(group) {
-            Change::Name => {
+            FormChange::Name => {
                 let framing = self.part.head.framing();
                 let too_large = || {
                     let (found, size) = (group.first.event_type, group.size());
@@ -345,7 +350,7 @@ impl<'a, W: FormSink> Translator<'a, W> {
                 let event = self.rotate(&header, proof);
                 Ok(self.out.as_is(&event)?)
             }
-            Change::None if self.part.is_as_stored(self.out.offset(), group) => self.copy(group),
+            FormChange::None if self.part.is_as_stored(self.out.offset(), group) => self.copy(group),
             change => {
                 let Translator { forms, part, walker, bodies, .. } = self;
                 let (file, head, clock) = (part.of.file, &part.head, part.clock);
@@ -355,16 +360,16 @@ impl<'a, W: FormSink> Translator<'a, W> {
         }
     }
 
-    fn note(&mut self, placed: &Placed) {
+    fn note(&mut self, placed: &PlacedTransaction) {
         if placed.event_type.is_gtid() {
-            let Placed { stored, gtid, committed, at, .. } = placed;
+            let PlacedTransaction { stored, gtid, committed, at, .. } = placed;
             let seen = SeenTransaction { stored: stored.clone(), gtid: *gtid, committed: *committed };
             self.noting.transaction(&self.places, self.form, &seen, in_part(self.part.of.part, at.end));
         }
     }
 
-    fn change(&self, group: &Group) -> Change {
-        Change::of(group, self.form, &self.part.head)
+    fn change(&self, group: &EventGroup) -> FormChange {
+        FormChange::of(group, self.form, &self.part.head)
     }
 
     /// Where a file's events don't follow each other, an earlier one may be to blame: the first damaged event of the transaction
@@ -376,7 +381,7 @@ impl<'a, W: FormSink> Translator<'a, W> {
     }
 
     /// Writes a transaction as it is stored, if none of its events is damaged.
-    fn copy(&mut self, group: &Group) -> Result<()> {
+    fn copy(&mut self, group: &EventGroup) -> Result<()> {
         let framing = self.part.head.framing();
         let Translator { walker, bodies, buffer, out, .. } = self;
         if let Some(bytes) = walker.bytes(group)? {
@@ -388,10 +393,10 @@ impl<'a, W: FormSink> Translator<'a, W> {
 }
 
 /// A reader that begins with a later part of a stored file has not seen the earlier parts.
-fn noting_from(part: &FilePart, start: &StartOffsets) -> Noting {
+fn noting_from(part: &FilePart, start: &StartOffsets) -> GtidCollector {
     match (*start == part.start(), part.of.part) {
-        (true, 0) => Noting::default(),
-        (true, _) => Noting::between_places(),
-        (false, _) => Noting::at_place(start.stored),
+        (true, 0) => GtidCollector::default(),
+        (true, _) => GtidCollector::between_places(),
+        (false, _) => GtidCollector::at_place(start.stored),
     }
 }

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use binlogz_archive::create::{Created, Creator};
+use binlogz_archive::create::{CreateOutcome, Creator};
 use binlogz_archive::storage::encrypted::KEY_FILE;
-use binlogz_archive::storage::{self, Storage};
+use binlogz_archive::storage::{self, ArchiveStorage};
 use binlogz_binlog::MAGIC_ENCRYPTED;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_flow::{Input, ReadAt};
@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::housekeeping::Housekeeping;
 use crate::log::brought_back::{BringBack, FileLease, PurgedFile};
-use crate::log::lineages::Lineage;
+use crate::log::lineages::LineageLog;
 use crate::log::parts::FormFile;
 use crate::rates::Throttles;
 use crate::telemetry::{Telemetry, complain, duties, say, spans};
@@ -59,7 +59,7 @@ impl ArchiveOptions {
     pub const SPEED_MIN: u64 = 1 << 20;
 
     /// The log's folder in the archive: another server's files may have the same names.
-    pub(crate) fn place_of(&self, kept: &Lineage) -> PathBuf {
+    pub(crate) fn place_of(&self, kept: &LineageLog) -> PathBuf {
         kept.folder.as_ref().map_or_else(|| self.to.clone(), |folder| self.to.join(folder))
     }
 }
@@ -110,18 +110,18 @@ pub(crate) fn sweep(house: &Housekeeping) {
 }
 
 /// Whether all of a log is archived, so that it can be removed completely; always true without an archive.
-pub(crate) fn may_go_whole(house: &Housekeeping, kept: &Lineage) -> Result<bool> {
+pub(crate) fn may_go_whole(house: &Housekeeping, kept: &LineageLog) -> Result<bool> {
     let last = kept.store.logs()?.last().map(|log| log.number);
     Ok(is_final(kept) && (house.archive.is_none() || kept.archived.last() >= last))
 }
 
 /// Whether a log is final: another one continues in its place, and all of it is durable.
-fn is_final(kept: &Lineage) -> bool {
+fn is_final(kept: &LineageLog) -> bool {
     kept.is_retired() && kept.store.positions().is_some_and(|now| now.written == now.durable)
 }
 
 /// The closed files of a log that are not archived yet.
-pub(crate) fn waiting(kept: &Lineage) -> Result<Vec<StoredLog>> {
+pub(crate) fn waiting(kept: &LineageLog) -> Result<Vec<StoredLog>> {
     let last = kept.archived.last();
     let mut closed = kept.store.logs()?;
     if !is_final(kept) {
@@ -132,7 +132,7 @@ pub(crate) fn waiting(kept: &Lineage) -> Result<Vec<StoredLog>> {
 }
 
 /// The problem with archiving a log while these files wait for it; `None`: there is none.
-pub(crate) fn trouble(house: &Housekeeping, kept: &Lineage, waiting: &[StoredLog]) -> Option<String> {
+pub(crate) fn trouble(house: &Housekeeping, kept: &LineageLog, waiting: &[StoredLog]) -> Option<String> {
     let (options, first) = (house.archive.as_ref()?, waiting.first()?);
     let now = Instant::now();
     let to = options.place_of(kept).display().to_string();
@@ -155,7 +155,7 @@ pub(crate) fn trouble(house: &Housekeeping, kept: &Lineage, waiting: &[StoredLog
 }
 
 /// Archives files closed since the last run.
-fn archive(house: &Housekeeping, kept: &Lineage, options: &ArchiveOptions) -> Result<()> {
+fn archive(house: &Housekeeping, kept: &LineageLog, options: &ArchiveOptions) -> Result<()> {
     let closed = waiting(kept)?;
     if closed.is_empty() {
         kept.archived.idle(Instant::now());
@@ -167,22 +167,23 @@ fn archive(house: &Housekeeping, kept: &Lineage, options: &ArchiveOptions) -> Re
     let to = options.place_of(kept);
     let failed = |error| Error::Archive(to.display().to_string(), error);
     let storage = storage::at(&to).map_err(failed)?;
-    let mut told = |created: &Created| {
-        let (Created::Added(file) | Created::Known(file) | Created::StoredAgain(file, _)) = created;
+    let mut told = |created: &CreateOutcome| {
+        let (CreateOutcome::Added(file) | CreateOutcome::Known(file) | CreateOutcome::StoredAgain(file, _)) =
+            created;
         if let Some(log) = closed.iter().find(|log| log.name == file.name) {
             kept.archived.advance(log.number, Instant::now());
         }
         match created {
-            Created::Added(_) => {
+            CreateOutcome::Added(_) => {
                 say!(
                     house.telemetry,
                     &format!("archived {}: {} -> {} bytes", file.name, file.size, file.packed_size)
                 );
             }
-            Created::StoredAgain(_, why) => {
+            CreateOutcome::StoredAgain(_, why) => {
                 say!(house.telemetry, &format!("archived {} again: {why}", file.name));
             }
-            Created::Known(_) => {}
+            CreateOutcome::Known(_) => {}
         }
     };
     let is_encrypted = storage.is_encrypted().map_err(failed)?;
@@ -210,7 +211,7 @@ fn archive(house: &Housekeeping, kept: &Lineage, options: &ArchiveOptions) -> Re
             break;
         }
         let (telemetry, throttles) = (Arc::clone(&house.telemetry), Arc::clone(&house.throttles));
-        let bytes = Arc::new(Throttled { bytes, telemetry, throttles });
+        let bytes = Arc::new(ThrottledFile { bytes, telemetry, throttles });
         creator.add_file(&log.name, bytes, Some(mode)).map_err(failed)?;
     }
     creator.finish().map_err(failed)?;
@@ -218,13 +219,13 @@ fn archive(house: &Housekeeping, kept: &Lineage, options: &ArchiveOptions) -> Re
 }
 
 /// A file that is read no faster than the rate for archiving allows.
-struct Throttled {
+struct ThrottledFile {
     bytes: Arc<dyn ReadAt>,
     telemetry: Arc<Telemetry>,
     throttles: Arc<Throttles>,
 }
 
-impl Throttled {
+impl ThrottledFile {
     fn pay(&self, count: usize) -> io::Result<usize> {
         if let Some(tickets) = self.throttles.archive.take(count) {
             self.throttles.archive.wait(&tickets, |time| self.telemetry.ending.sleep(time));
@@ -236,7 +237,7 @@ impl Throttled {
     }
 }
 
-impl ReadAt for Throttled {
+impl ReadAt for ThrottledFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         self.bytes.read_at(buffer, offset).and_then(|count| self.pay(count))
     }
@@ -254,7 +255,7 @@ fn was_encrypted(path: &Path) -> io::Result<bool> {
 }
 
 /// The first of these files that may not be purged, because it isn't archived; `None` if there is no archive.
-pub(crate) fn first_needed(house: &Housekeeping, kept: &Lineage) -> Result<Option<FileNumber>> {
+pub(crate) fn first_needed(house: &Housekeeping, kept: &LineageLog) -> Result<Option<FileNumber>> {
     if house.archive.is_none() {
         return Ok(None);
     }
@@ -271,7 +272,7 @@ struct Shelf {
 
 impl Shelf {
     /// `None` if there is no archive.
-    fn of(house: &Housekeeping, kept: &Lineage) -> Result<Option<Shelf>> {
+    fn of(house: &Housekeeping, kept: &LineageLog) -> Result<Option<Shelf>> {
         let Some((first, _)) = kept.front(Form::Received)? else { return Ok(None) };
         let logs = match (&house.closed, &house.archive) {
             (Some(closed), _) => Arc::clone(closed),
@@ -291,7 +292,7 @@ impl Shelf {
 /// The last archived file whose previous GTIDs are all in this set, if no later file is missing.
 pub(crate) fn last_with(
     house: &Housekeeping,
-    kept: &Lineage,
+    kept: &LineageLog,
     gtid_set: &GtidSet,
 ) -> Result<Option<FileNumber>> {
     let Some(shelf) = Shelf::of(house, kept)? else { return Ok(None) };
@@ -307,7 +308,7 @@ pub(crate) fn last_with(
 /// The purged file with this number in a form, if it is archived.
 pub(crate) fn find(
     house: &Housekeeping,
-    kept: &Lineage,
+    kept: &LineageLog,
     form: Form,
     wanted: FileNumber,
 ) -> Result<Option<FormFile>> {
@@ -327,7 +328,12 @@ pub(crate) fn find(
 
 /// Counts the files of a form that purged files from this one on were cut into: their names depend on it. If the
 /// count is unknown for some, they are brought back one by one.
-pub(crate) fn count_parts(house: &Housekeeping, kept: &Lineage, form: Form, from: FileNumber) -> Result<()> {
+pub(crate) fn count_parts(
+    house: &Housekeeping,
+    kept: &LineageLog,
+    form: Form,
+    from: FileNumber,
+) -> Result<()> {
     let Some((first, _)) = kept.front(Form::Received)? else { return Ok(()) };
     if form == Form::Uncompressed {
         for file in from.0..first.0 {
@@ -337,7 +343,7 @@ pub(crate) fn count_parts(house: &Housekeeping, kept: &Lineage, form: Form, from
     Ok(())
 }
 
-fn parts(house: &Housekeeping, kept: &Lineage, form: Form, file: FileNumber) -> Result<u64> {
+fn parts(house: &Housekeeping, kept: &LineageLog, form: Form, file: FileNumber) -> Result<u64> {
     let count = || Ok::<_, Error>(kept.parts_of(form, file)?.count() as u64);
     match count() {
         Ok(count) => Ok(count),
@@ -354,7 +360,11 @@ fn parts(house: &Housekeeping, kept: &Lineage, form: Form, file: FileNumber) -> 
 /// # Errors
 ///
 /// The file is neither in the log nor in the archive, is not the one that was archived, or there is no room for it.
-pub(crate) fn lease(house: &Housekeeping, kept: &Lineage, number: FileNumber) -> Result<Option<FileLease>> {
+pub(crate) fn lease(
+    house: &Housekeeping,
+    kept: &LineageLog,
+    number: FileNumber,
+) -> Result<Option<FileLease>> {
     if kept.store.logs()?.iter().any(|log| log.number == number) {
         return Ok(None);
     }

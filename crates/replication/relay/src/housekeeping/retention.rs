@@ -23,9 +23,9 @@ use crate::housekeeping::Housekeeping;
 use crate::housekeeping::ages::{Ages, Clocks};
 use crate::housekeeping::archiving;
 use crate::lock::lock;
-use crate::log::lineages::Lineage;
+use crate::log::lineages::LineageLog;
 use crate::log::parts::FoundFile;
-use crate::log::stored_format::Head;
+use crate::log::stored_format::StoredHead;
 use crate::telemetry::{complain, duties, say};
 
 /// How often the rules are applied.
@@ -44,7 +44,7 @@ pub struct Retention {
 
 impl Retention {
     /// The first file to keep. `size`: of everything newer; on return, including this log.
-    fn first_kept(&self, kept: &Lineage, ages: &mut Ages, size: &mut u64) -> Result<Option<FileNumber>> {
+    fn first_kept(&self, kept: &LineageLog, ages: &mut Ages, size: &mut u64) -> Result<Option<FileNumber>> {
         let logs = kept.store.logs()?;
         let Some((last, closed)) = logs.split_last() else { return Ok(None) };
         let mut first = logs.first().map(|log| log.number);
@@ -76,7 +76,7 @@ impl Retention {
     }
 
     /// Whether even the last file of an old log should be removed. `size`: of that file and everything newer.
-    fn wants_none(&self, newer: &Lineage, ages: &mut Ages, size: u64) -> Result<bool> {
+    fn wants_none(&self, newer: &LineageLog, ages: &mut Ages, size: u64) -> Result<bool> {
         if self.max_bytes.is_some_and(|max_bytes| size > max_bytes) {
             return Ok(true);
         }
@@ -89,11 +89,11 @@ impl Retention {
 }
 
 /// The closed files of a log, and when each ended: when the next one began, in seconds since 1970.
-fn ends(kept: &Lineage, ages: &mut Ages) -> Result<Vec<(FileNumber, u64)>> {
+fn ends(kept: &LineageLog, ages: &mut Ages) -> Result<Vec<(FileNumber, u64)>> {
     let logs = kept.store.logs()?;
     let mut ends = Vec::new();
     for (log, next) in logs.iter().zip(logs.iter().skip(1)) {
-        let begins = || Ok(u64::from(Head::read(&kept.store, next.number)?.header.timestamp));
+        let begins = || Ok(u64::from(StoredHead::read(&kept.store, next.number)?.header.timestamp));
         ends.push((log.number, ages.end_of(kept.number, log.number, begins)?));
     }
     Ok(ends)
@@ -103,7 +103,7 @@ fn ends(kept: &Lineage, ages: &mut Ages) -> Result<Vec<(FileNumber, u64)>> {
 fn first_after(store: &BinlogStore, time: u64) -> Result<Option<FileNumber>> {
     let logs = store.logs()?;
     for (log, next) in logs.iter().zip(logs.iter().skip(1)) {
-        if u64::from(Head::read(store, next.number)?.header.timestamp) >= time {
+        if u64::from(StoredHead::read(store, next.number)?.header.timestamp) >= time {
             return Ok(Some(log.number));
         }
     }
@@ -131,7 +131,7 @@ pub(crate) fn apply_at(house: &Housekeeping, clocks: &Clocks) -> Vec<String> {
     }
     // Files brought back from the archive take room too.
     let mut size = house.brought_back.bytes();
-    let mut newer: Option<Arc<Lineage>> = None;
+    let mut newer: Option<Arc<LineageLog>> = None;
     for kept in house.lineages.all().into_iter().rev() {
         let done = apply_to(house, &kept, newer.as_deref(), &mut ages, &mut size);
         newer = Some(kept);
@@ -182,8 +182,8 @@ pub(crate) fn trouble(house: &Housekeeping) -> Option<String> {
 /// everything newer; on return, including this log.
 fn apply_to(
     house: &Housekeeping,
-    kept: &Arc<Lineage>,
-    newer: Option<&Lineage>,
+    kept: &Arc<LineageLog>,
+    newer: Option<&LineageLog>,
     ages: &mut Option<Ages>,
     size: &mut u64,
 ) -> Result<Vec<String>> {
@@ -205,7 +205,7 @@ fn apply_to(
 
 /// Removes an old log that another server's log continues, if all of it may be removed. Returns the names of its
 /// files.
-fn purge_whole(house: &Housekeeping, kept: &Arc<Lineage>, force: bool) -> Result<Option<Vec<String>>> {
+fn purge_whole(house: &Housekeeping, kept: &Arc<LineageLog>, force: bool) -> Result<Option<Vec<String>>> {
     let logs = kept.store.logs()?;
     let Some(first) = logs.first() else { return Ok(None) };
     let is_read = house.dumps.oldest_file(kept.number, first.number).is_some() && !force;
@@ -235,7 +235,7 @@ pub(crate) fn apply_every(house: &Housekeeping, interval: Duration) {
 /// Removes the files before this one that nobody reads, or with force all of them.
 pub(crate) fn purge(
     house: &Housekeeping,
-    kept: &Lineage,
+    kept: &LineageLog,
     first: FileNumber,
     force: bool,
 ) -> Result<Vec<String>> {
@@ -256,7 +256,7 @@ pub(crate) fn purge(
 }
 
 /// PURGE BINARY LOGS TO, with a name in any form: removes stored files before the one that contains it.
-pub(crate) fn purge_to(house: &Housekeeping, kept: &Lineage, name: &str, force: bool) -> Result<()> {
+pub(crate) fn purge_to(house: &Housekeeping, kept: &LineageLog, name: &str, force: bool) -> Result<()> {
     let found = kept.names.parse(name).map(|(form, number)| kept.find(form, number)).transpose()?;
     match found {
         Some(FoundFile::File(found)) => purge(house, kept, found.file, force).map(drop),
@@ -265,7 +265,7 @@ pub(crate) fn purge_to(house: &Housekeeping, kept: &Lineage, name: &str, force: 
 }
 
 /// PURGE BINARY LOGS BEFORE a time, in seconds since 1970.
-pub(crate) fn purge_before(house: &Housekeeping, kept: &Lineage, time: u64, force: bool) -> Result<()> {
+pub(crate) fn purge_before(house: &Housekeeping, kept: &LineageLog, time: u64, force: bool) -> Result<()> {
     match first_after(&kept.store, time)? {
         Some(first) => purge(house, kept, first, force).map(drop),
         None => Ok(()),

@@ -32,7 +32,7 @@ use crate::closed::ClosedLogs;
 use crate::error::{Error, Result};
 use crate::housekeeping::Housekeeping;
 use crate::lock::lock;
-use crate::log::lineages::Lineage;
+use crate::log::lineages::LineageLog;
 use crate::log::small_files::small_file;
 use crate::rates::Throttle;
 use crate::telemetry::{complain, duties, say};
@@ -200,13 +200,13 @@ pub(crate) fn round(house: &Housekeeping, now: u64) -> Result<()> {
 }
 
 /// The first closed file of this number or a later one.
-fn next_closed(kept: &Lineage, from: FileNumber) -> Result<Option<FileNumber>> {
+fn next_closed(kept: &LineageLog, from: FileNumber) -> Result<Option<FileNumber>> {
     let Some(durable) = kept.store.positions().map(|now| now.durable.file) else { return Ok(None) };
     let is_closed = |file: &FileNumber| *file >= from && *file < durable;
     Ok(kept.store.logs()?.into_iter().map(|log| log.number).find(is_closed))
 }
 
-fn read(house: &Housekeeping, kept: &Lineage, file: FileNumber) -> Result<()> {
+fn read(house: &Housekeeping, kept: &LineageLog, file: FileNumber) -> Result<()> {
     let scrub = &house.scrub;
     let mut pace = |count: usize| {
         if let Some(tickets) = scrub.throttle.take(count) {
@@ -243,7 +243,7 @@ fn read(house: &Housekeeping, kept: &Lineage, file: FileNumber) -> Result<()> {
 type Retries = BTreeMap<(u64, FileNumber), (Instant, Duration)>;
 
 /// Repairs for ever. `fetch` asks the source for the bytes of the first hole.
-pub(crate) fn watch_damage(house: &Housekeeping, fetch: &dyn Fn(&Lineage, &Damage) -> Result<Spool>) {
+pub(crate) fn watch_damage(house: &Housekeeping, fetch: &dyn Fn(&LineageLog, &Damage) -> Result<Spool>) {
     let mut retries = Retries::new();
     duties::rounds(&house.telemetry, duties::REPAIR, INTERVAL, "it is tried again", || {
         repair(house, fetch, &mut retries)
@@ -253,7 +253,7 @@ pub(crate) fn watch_damage(house: &Housekeeping, fetch: &dyn Fn(&Lineage, &Damag
 /// Examines the bytes that readers found damaged, and makes the repairs that are due.
 pub(crate) fn repair(
     house: &Housekeeping,
-    fetch: &dyn Fn(&Lineage, &Damage) -> Result<Spool>,
+    fetch: &dyn Fn(&LineageLog, &Damage) -> Result<Spool>,
     retries: &mut Retries,
 ) -> Result<()> {
     let mut failed = None;
@@ -284,7 +284,7 @@ pub(crate) fn repair(
     failed.map_or(Ok(()), Err)
 }
 
-fn examine(house: &Housekeeping, kept: &Lineage, file: FileNumber) -> Result<()> {
+fn examine(house: &Housekeeping, kept: &LineageLog, file: FileNumber) -> Result<()> {
     let name = kept.store.names().log(file);
     match kept.store.examine(file, &mut |_| Ok(())) {
         Ok((_, None)) => {
@@ -306,9 +306,9 @@ fn examine(house: &Housekeeping, kept: &Lineage, file: FileNumber) -> Result<()>
 /// Repairs all of a file.
 fn repair_file(
     house: &Housekeeping,
-    kept: &Lineage,
+    kept: &LineageLog,
     damage: &Damage,
-    fetch: &dyn Fn(&Lineage, &Damage) -> Result<Spool>,
+    fetch: &dyn Fn(&LineageLog, &Damage) -> Result<Spool>,
 ) -> Result<()> {
     let mut damage = damage.clone();
     while let Some(hole) = damage.holes.first() {
@@ -346,7 +346,7 @@ fn repair_file(
 }
 
 /// The bytes of the first hole, from the archive.
-fn from_archive(house: &Housekeeping, kept: &Lineage, damage: &Damage) -> Result<Spool> {
+fn from_archive(house: &Housekeeping, kept: &LineageLog, damage: &Damage) -> Result<Spool> {
     let none = |why: &str| Error::Refused(format!("{why} {}", damage.name));
     let options = house.archive.as_ref().ok_or_else(|| none("there is no archive that has"))?;
     let logs = ClosedLogs::in_archive(&options.place_of(kept), kept.store.names())?;
@@ -358,13 +358,13 @@ fn from_archive(house: &Housekeeping, kept: &Lineage, damage: &Damage) -> Result
     }
     let memory = SpoolMemory::new(SPOOL_SIZE);
     let bytes = Spool::new(&memory, Vec::new());
-    let mut taking = Taking { ours, damage, at: 0, bytes, buffer: Vec::new() };
+    let mut taking = HoleTaker { ours, damage, at: 0, bytes, buffer: Vec::new() };
     logs.write(log, &mut taking)?;
     Ok(taking.bytes)
 }
 
 /// Takes the bytes of the first hole out of a whole file, which must be the same outside all holes.
-struct Taking<'a> {
+struct HoleTaker<'a> {
     ours: LogReader,
     damage: &'a Damage,
     /// The offset of the next byte.
@@ -373,7 +373,7 @@ struct Taking<'a> {
     buffer: Vec<u8>,
 }
 
-impl Write for Taking<'_> {
+impl Write for HoleTaker<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let holes = &self.damage.holes;
         let hole = holes.iter().find(|hole| hole.from <= self.at && self.at < hole.to);

@@ -9,10 +9,10 @@ use binlogz_store::FileNumber;
 use crate::lock::lock;
 
 #[derive(Debug)]
-pub(crate) struct Archived(Mutex<State>);
+pub(crate) struct ArchivedFiles(Mutex<ArchivedState>);
 
 #[derive(Debug)]
-struct State {
+struct ArchivedState {
     last: Option<FileNumber>,
     /// When a file was last archived, or none waited for it.
     moved: Instant,
@@ -20,13 +20,13 @@ struct State {
     failing: Option<(Instant, String)>,
 }
 
-impl Default for Archived {
+impl Default for ArchivedFiles {
     fn default() -> Self {
-        Archived(Mutex::new(State { last: None, moved: Instant::now(), failing: None }))
+        ArchivedFiles(Mutex::new(ArchivedState { last: None, moved: Instant::now(), failing: None }))
     }
 }
 
-impl Archived {
+impl ArchivedFiles {
     pub(crate) fn last(&self) -> Option<FileNumber> {
         lock(&self.0).last
     }
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn what_fails_or_stands_still_is_told_for_how_long() {
-        let (archived, began) = (Archived::default(), Instant::now());
+        let (archived, began) = (ArchivedFiles::default(), Instant::now());
         let after = |seconds| began + Duration::from_secs(seconds);
         archived.idle(began);
         assert_eq!((archived.failing(after(9)), archived.still(after(9))), (None, Duration::from_secs(9)));

@@ -20,7 +20,7 @@ use binlogz_store::{FileNumber, Storage};
 
 use crate::error::{Error, Result};
 use crate::lock::lock;
-use crate::log::lineages::{Lineage, Lineages};
+use crate::log::lineages::{LineageLog, Lineages};
 
 /// The suffix of such files' names.
 const SUFFIX: &str = ".brought-back";
@@ -60,14 +60,14 @@ type Key = (u64, FileNumber);
 pub(crate) struct BroughtBack {
     limits: BringBack,
     wait_max: Duration,
-    state: Mutex<State>,
+    state: Mutex<BroughtBackState>,
     changed: Condvar,
     /// Held while restoring a file, which takes CPU and memory.
     restoring: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BroughtBackState {
     files: BTreeMap<Key, Entry>,
     bytes: u64,
 }
@@ -100,7 +100,7 @@ impl Drop for FileLease {
 /// A purged file, and the context that a lease needs.
 pub(crate) struct PurgedFile<'a> {
     pub(crate) lineages: &'a Lineages,
-    pub(crate) kept: &'a Lineage,
+    pub(crate) kept: &'a LineageLog,
     pub(crate) number: FileNumber,
 }
 
@@ -166,7 +166,7 @@ impl BroughtBack {
         state.bytes += size;
         drop(state);
         // Releases the room if the file is not completed.
-        let coming = Coming { of: self, key };
+        let coming = ComingFile { of: self, key };
         self.bring(place.kept, place.number, &name, write)?;
         std::mem::forget(coming);
         if let Some(entry) = lock(&self.state).files.get_mut(&key) {
@@ -177,7 +177,7 @@ impl BroughtBack {
     }
 
     /// Makes room for this many bytes, if possible.
-    fn has_room(&self, state: &mut State, lineages: &Lineages, size: u64) -> Result<bool> {
+    fn has_room(&self, state: &mut BroughtBackState, lineages: &Lineages, size: u64) -> Result<bool> {
         loop {
             let coming: u64 =
                 state.files.values().filter(|entry| !entry.is_whole).map(|entry| entry.size).sum();
@@ -194,7 +194,7 @@ impl BroughtBack {
         }
     }
 
-    fn no_room(&self, name: &str, size: u64, state: &State) -> Error {
+    fn no_room(&self, name: &str, size: u64, state: &BroughtBackState) -> Error {
         let doing = format!("bring {name} back from the archive");
         Error::io(doing)(io::Error::other(format!(
             "no room for its {size} bytes within {:?}: {} of {} bytes are taken by files that others read, and {} are \
@@ -205,7 +205,7 @@ impl BroughtBack {
 
     fn bring(
         &self,
-        kept: &Lineage,
+        kept: &LineageLog,
         number: FileNumber,
         log: &str,
         write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
@@ -243,12 +243,12 @@ impl BroughtBack {
 }
 
 /// A file being restored, removed again unless it is completed.
-struct Coming<'a> {
+struct ComingFile<'a> {
     of: &'a BroughtBack,
     key: Key,
 }
 
-impl Drop for Coming<'_> {
+impl Drop for ComingFile<'_> {
     fn drop(&mut self) {
         let mut state = lock(&self.of.state);
         if let Some(entry) = state.files.remove(&self.key) {
@@ -259,7 +259,7 @@ impl Drop for Coming<'_> {
     }
 }
 
-fn remove(state: &mut State, lineages: &Lineages, key: Key) -> Result<()> {
+fn remove(state: &mut BroughtBackState, lineages: &Lineages, key: Key) -> Result<()> {
     let (lineage, number) = key;
     if let Some(kept) = lineages.all().into_iter().find(|kept| kept.number == lineage) {
         let log = kept.store.names().log(number);
@@ -324,7 +324,7 @@ mod tests {
     struct Test {
         disk: InMemory,
         lineages: Lineages,
-        kept: Arc<Lineage>,
+        kept: Arc<LineageLog>,
         brought_back: Arc<BroughtBack>,
     }
 

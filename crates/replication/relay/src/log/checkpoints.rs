@@ -20,8 +20,8 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::header::FLAGS_OFFSET;
 use binlogz_store::{FileNumber, Position, Storage, storage};
 
-use self::noting::Since;
-pub(crate) use self::noting::{Noting, SeenTransaction};
+use self::noting::CollectionStart;
+pub(crate) use self::noting::{GtidCollector, SeenTransaction};
 use crate::form::Form;
 use crate::lock::lock;
 
@@ -68,11 +68,11 @@ pub(crate) struct Checkpoints {
     name: String,
     /// CRC of the file's format description: another file of the same name has other checkpoints.
     head: u32,
-    inner: Mutex<Inner>,
+    inner: Mutex<CheckpointMap>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct CheckpointMap {
     places: BTreeMap<u64, Checkpoint>,
     /// Number of changes since the index was written.
     news: usize,
@@ -91,7 +91,7 @@ impl Checkpoints {
         let file = storage.open(&name, false).ok();
         let bytes = file.and_then(|file| storage::read_all(file.as_ref(), SIZE_MAX).ok());
         let kept = bytes.and_then(|bytes| bytes::decode(&bytes, head));
-        let inner = Inner { places: kept.unwrap_or_default(), news: 0 };
+        let inner = CheckpointMap { places: kept.unwrap_or_default(), news: 0 };
         Checkpoints { storage, name, head, inner: Mutex::new(inner) }
     }
 
@@ -119,13 +119,13 @@ impl Checkpoints {
     ///
     /// The notes are valid only if they start at the previous checkpoint in the index: a request by GTIDs skips the
     /// transactions of earlier checkpoints, so no GTID between two checkpoints may be missing.
-    fn note(&self, form: Form, stored: u64, at: u64, committed: u64, since: Since, gtids: GtidSet) {
+    fn note(&self, form: Form, stored: u64, at: u64, committed: u64, since: CollectionStart, gtids: GtidSet) {
         let mut inner = lock(&self.inner);
         let before = inner.places.range(..stored).next_back().map(|(before, _)| *before);
         let is_joined = match since {
-            Since::Beginning => before.is_none(),
-            Since::Place(place) => before == Some(place),
-            Since::Unknown => false,
+            CollectionStart::Beginning => before.is_none(),
+            CollectionStart::Place(place) => before == Some(place),
+            CollectionStart::Unknown => false,
         };
         let place =
             inner.places.entry(stored).or_insert_with(|| Checkpoint { committed, ..Checkpoint::default() });
@@ -139,7 +139,7 @@ impl Checkpoints {
 
     /// Forgets everything, after a checkpoint turned out to be wrong.
     pub(crate) fn forget(&self) {
-        *lock(&self.inner) = Inner::default();
+        *lock(&self.inner) = CheckpointMap::default();
     }
 
     /// Forgets checkpoints after an offset of the stored file: it was truncated, and other bytes may follow.
@@ -279,7 +279,7 @@ mod tests {
     /// Notes a checkpoint with GTIDs since the previous one, if there is one.
     fn note(places: &Checkpoints, form: Form, stored: u64, at: u64, gtids: &GtidSet) {
         let before = lock(&places.inner).places.range(..stored).next_back().map(|(before, _)| *before);
-        let since = before.map_or(Since::Beginning, Since::Place);
+        let since = before.map_or(CollectionStart::Beginning, CollectionStart::Place);
         places.note(form, stored, at, 1, since, gtids.clone());
     }
 
@@ -338,7 +338,7 @@ mod tests {
         let places = filled(&storage);
         let has = gtids(&format!("{UUID}:4-39"));
         let behind = |form| places.behind_gtids(form, &has).map(|start| start.stored);
-        let mut noting = Noting::between_places();
+        let mut noting = GtidCollector::between_places();
         noting.transaction(&places, Form::Compressed, &seen(4), 400);
         noting.transaction(&places, Form::Compressed, &seen(5), 500);
         noting.transaction(&places, Form::Received, &seen(6), 6000);
@@ -353,7 +353,7 @@ mod tests {
         let places = open(&storage, HEAD);
         let behind = |form| places.behind_gtids(form, &has).map(|start| start.stored);
         assert_eq!(behind(Form::Compressed), None);
-        let mut noting = Noting::at_place(3 << 20);
+        let mut noting = GtidCollector::at_place(3 << 20);
         noting.transaction(&places, Form::Compressed, &seen(4), 400);
         assert_eq!(behind(Form::Compressed), Some((5 << 20) + 5));
     }
@@ -364,7 +364,7 @@ mod tests {
         let places = open(&storage, HEAD);
         let has = gtids(&format!("{UUID}:1-2:4-9"));
         let behind = || places.behind_gtids(Form::Received, &has).map(|start| start.stored >> 20);
-        let mut noting = Noting::default();
+        let mut noting = GtidCollector::default();
         noting.transaction(&places, Form::Received, &seen(1), 1000);
         noting.transaction(&places, Form::Received, &seen(2), 2000);
         // The third one was not seen: a client that lacks it must get it.

@@ -36,10 +36,10 @@ use binlogz_store::{BinlogStore, FileNumber, Storage, storage};
 use crate::error::{Error, Result};
 use crate::lock::lock;
 use crate::log::checkpoints::head_crc;
-use crate::log::groups::{Group, GroupWalker};
-use crate::log::numbers::Numbers;
+use crate::log::groups::{EventGroup, GroupWalker};
+use crate::log::numbers::KeptNumbers;
 use crate::log::small_files::small_file;
-use crate::log::stored_format::Head;
+use crate::log::stored_format::StoredHead;
 
 pub(crate) const NAME: &str = "relay.cuts";
 const TITLE: &str = "binlogz-relay cuts 1";
@@ -49,7 +49,7 @@ const CHECKSUM_LINE_SIZE: usize = "checksum 01234567\n".len();
 
 /// Where an uncompressed file begins within a stored one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Cut {
+pub(crate) struct FileCut {
     /// The offset of the first transaction after the cut, in the stored file.
     pub(crate) stored: u64,
     /// The timestamp of that transaction's first event.
@@ -64,7 +64,7 @@ pub(crate) struct Cut {
 #[derive(Debug, Clone, Default)]
 struct KnownCuts {
     head: u32,
-    cuts: Vec<Cut>,
+    cuts: Vec<FileCut>,
     /// How far it was read.
     to: u64,
     /// Bytes counted since the last cut.
@@ -75,11 +75,11 @@ struct KnownCuts {
 }
 
 impl KnownCuts {
-    fn step(&mut self, group: &Group, limit: u64) {
+    fn step(&mut self, group: &EventGroup, limit: u64) {
         if group.first.event_type.is_gtid() {
             if self.counted >= limit {
                 self.counted = 0;
-                self.cuts.push(Cut {
+                self.cuts.push(FileCut {
                     stored: group.begin,
                     timestamp: group.first.timestamp,
                     clock: (group.sequence_number - 1).max(0),
@@ -99,7 +99,7 @@ impl KnownCuts {
 #[derive(Debug)]
 pub(crate) struct Cuts {
     storage: Arc<dyn Storage>,
-    numbers: Mutex<Numbers>,
+    numbers: Mutex<KeptNumbers>,
     limit: u64,
     whole_before: FileNumber,
     files: Mutex<BTreeMap<FileNumber, Arc<Mutex<KnownCuts>>>>,
@@ -109,8 +109,8 @@ pub(crate) struct Cuts {
 
 impl Cuts {
     /// The saved cuts of this log.
-    pub(crate) fn open(storage: Arc<dyn Storage>, numbers: Numbers, store: &BinlogStore) -> Self {
-        let Numbers { limit, whole_before, .. } = numbers;
+    pub(crate) fn open(storage: Arc<dyn Storage>, numbers: KeptNumbers, store: &BinlogStore) -> Self {
+        let KeptNumbers { limit, whole_before, .. } = numbers;
         // Anything unreadable is found again.
         let text = small_file(storage.as_ref(), NAME, SIZE_MAX).ok().flatten();
         let mut files = text.and_then(|text| decode(&text, limit, whole_before)).unwrap_or_default();
@@ -120,7 +120,7 @@ impl Cuts {
         files.retain(|number, known| {
             // For purged files, the archive has the only file of that name.
             first.is_some_and(|first| *number < first)
-                || Head::read(store, *number).is_ok_and(|head| head_crc(&head.event) == known.head)
+                || StoredHead::read(store, *number).is_ok_and(|head| head_crc(&head.event) == known.head)
         });
         let files = files.into_iter().map(|(number, known)| (number, Arc::new(Mutex::new(known)))).collect();
         Cuts {
@@ -147,7 +147,7 @@ impl Cuts {
     /// Saves this one permanently instead.
     pub(crate) fn set_first(&self, first: (FileNumber, FileNumber)) -> Result<()> {
         let mut numbers = lock(&self.numbers);
-        let new = Numbers { first: Some(first), ..*numbers };
+        let new = KeptNumbers { first: Some(first), ..*numbers };
         if new != *numbers {
             new.write(&self.storage)?;
             *numbers = new;
@@ -156,7 +156,7 @@ impl Cuts {
     }
 
     /// The cuts in the durable part of a file.
-    pub(crate) fn of(&self, store: &BinlogStore, file: FileNumber) -> Result<Vec<Cut>> {
+    pub(crate) fn of(&self, store: &BinlogStore, file: FileNumber) -> Result<Vec<FileCut>> {
         self.look(store, file, |_| false, |known| known.cuts.clone())
     }
 
@@ -187,7 +187,7 @@ impl Cuts {
             return Ok(look(&known));
         }
         let closed = store.positions().is_some_and(|now| now.durable.file > file);
-        let head = Head::read(store, file)?;
+        let head = StoredHead::read(store, file)?;
         known.head = head_crc(&head.event);
         let begin = known.to.max(head.end());
         let mut walker = GroupWalker::new(store.reader(file, begin)?, head.framing(), begin);
@@ -243,7 +243,7 @@ fn encode(
         let before = text.len();
         // Writing to a string does not fail.
         let _ = writeln!(text, "file {} {:08x}", number.0, known.head);
-        for Cut { stored, timestamp, clock, gtids } in &known.cuts {
+        for FileCut { stored, timestamp, clock, gtids } in &known.cuts {
             let _ = writeln!(text, "cut {stored} {timestamp} {clock} {gtids}");
         }
         if text.len() + CHECKSUM_LINE_SIZE > SIZE_MAX as usize {
@@ -275,7 +275,7 @@ fn decode(text: &str, limit: u64, whole_before: FileNumber) -> Option<BTreeMap<F
             continue;
         }
         let mut fields = line.strip_prefix("cut ")?.splitn(4, ' ');
-        let cut = Cut {
+        let cut = FileCut {
             stored: fields.next()?.parse().ok()?,
             timestamp: fields.next()?.parse().ok()?,
             clock: fields.next()?.parse().ok()?,
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn what_is_remembered_comes_back_whole_or_not_at_all() {
-        let cut = |stored: u64, gtids: &str| Cut {
+        let cut = |stored: u64, gtids: &str| FileCut {
             stored,
             timestamp: 1_700_000_000,
             clock: 4711,
@@ -320,7 +320,7 @@ mod tests {
             let gno = i64::MAX as u64 - 3_000_000 + 2 * n;
             huge.add(binlogz_binlog::gtid::Gtid::new(tsid, gno).unwrap());
         }
-        let large = KnownCuts { cuts: vec![Cut { gtids: huge, ..cut(7, "") }], ..known.clone() };
+        let large = KnownCuts { cuts: vec![FileCut { gtids: huge, ..cut(7, "") }], ..known.clone() };
         let many = (0..4).map(|n| (FileNumber(n), large.clone())).chain([(FileNumber(9), known.clone())]);
         let long = encode(many, 9, FileNumber(2));
         assert!(long.len() as u64 <= SIZE_MAX && long.len() as u64 > SIZE_MAX / 2, "{}", long.len());

@@ -12,7 +12,7 @@ use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::statement::QUERY_PREFIX_SIZE_MAX;
 use binlogz_binlog::{
-    Error as BinlogError, EventHeader, EventType, Framing, TransactionBoundaryParser, Verified,
+    Error as BinlogError, EventHeader, EventType, Framing, TransactionBoundaryParser, VerifiedChecksum,
 };
 use binlogz_payload::{Error as PayloadError, Provenance, provenance};
 use binlogz_store::LogReader;
@@ -29,7 +29,7 @@ const HELD_SIZE_MAX: u64 = 64 << 10;
 
 /// A transaction, or an event between transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Group {
+pub(crate) struct EventGroup {
     /// Where the transaction begins in the file, in bytes.
     pub(crate) begin: u64,
     pub(crate) end: u64,
@@ -43,13 +43,13 @@ pub(crate) struct Group {
     /// The header of its first event.
     pub(crate) first: EventHeader,
     /// Set if that is a GTID event, whose checksum was verified.
-    pub(crate) verified: Option<Verified>,
+    pub(crate) verified: Option<VerifiedChecksum>,
     pub(crate) is_transaction: bool,
     /// Where its payload was made, if it is compressed.
     pub(crate) payload: Option<Provenance>,
 }
 
-impl Group {
+impl EventGroup {
     pub(crate) fn size(&self) -> u64 {
         self.end - self.begin
     }
@@ -67,7 +67,7 @@ pub(crate) struct GroupWalker {
     /// The readable end of the file, when last checked.
     end: u64,
     assembler: TransactionBoundaryParser,
-    open: Option<Group>,
+    open: Option<EventGroup>,
 }
 
 impl GroupWalker {
@@ -86,7 +86,7 @@ impl GroupWalker {
     }
 
     /// The next group; `None` if it is not durable yet, or the file ends.
-    pub(crate) fn next(&mut self) -> Result<Option<Group>> {
+    pub(crate) fn next(&mut self) -> Result<Option<EventGroup>> {
         while let Some(header) = self.header()? {
             let end = self.offset + u64::from(header.event_size);
             if self.end < end {
@@ -103,7 +103,7 @@ impl GroupWalker {
             // Built for its first event only: most events only add to it.
             let group = match &mut self.open {
                 Some(group) => group,
-                none @ None => none.insert(Group {
+                none @ None => none.insert(EventGroup {
                     begin,
                     end,
                     gtid: seen.gtid,
@@ -133,7 +133,7 @@ impl GroupWalker {
     }
 
     /// Reads as much of an event as is needed.
-    fn look_into(&mut self, header: &EventHeader) -> Result<Seen> {
+    fn look_into(&mut self, header: &EventHeader) -> Result<EventFacts> {
         let event_size = header.event_size;
         let (offset, framing) = (self.offset, self.framing);
         let checksum_size = framing.checksum().size();
@@ -141,13 +141,13 @@ impl GroupWalker {
             EventType::QUERY => event_size.min((HEADER_SIZE + QUERY_PREFIX_SIZE_MAX) as u32),
             EventType::TRANSACTION_PAYLOAD => event_size.min(HEADER_SIZE as u32 + PAYLOAD_FRONT_SIZE),
             event_type if event_type.is_gtid() => event_size.min(GTID_EVENT_SIZE_MAX),
-            _ => return Ok(Seen::default()),
+            _ => return Ok(EventFacts::default()),
         };
-        let Some(event) = self.peek(wanted as usize)? else { return Ok(Seen::default()) };
+        let Some(event) = self.peek(wanted as usize)? else { return Ok(EventFacts::default()) };
         // A statement ends where the checksum begins.
         let end = (event_size as usize).saturating_sub(checksum_size).min(event.len());
         let body = event.get(HEADER_SIZE..end).unwrap_or_default();
-        let mut seen = Seen::default();
+        let mut seen = EventFacts::default();
         let at = |error: BinlogError| error.at(offset, Some(header.event_type));
         let payload_at = |error| match error {
             PayloadError::Binlog(error) => PayloadError::Binlog(at(error)),
@@ -199,7 +199,7 @@ impl GroupWalker {
     }
 
     /// A transaction that the source never ended, at the end of its file.
-    pub(crate) fn left(&mut self) -> Option<Group> {
+    pub(crate) fn left(&mut self) -> Option<EventGroup> {
         self.assembler = TransactionBoundaryParser::new();
         self.open.take()
     }
@@ -210,7 +210,7 @@ impl GroupWalker {
     }
 
     /// The bytes of the transaction returned last, if it is not too large.
-    pub(crate) fn bytes(&mut self, group: &Group) -> Result<Option<&[u8]>> {
+    pub(crate) fn bytes(&mut self, group: &EventGroup) -> Result<Option<&[u8]>> {
         let Some(skip) = group.begin.checked_sub(self.buffer_offset) else { return Ok(None) };
         if group.size() > HELD_SIZE_MAX {
             return Ok(None);
@@ -324,13 +324,13 @@ impl GroupWalker {
 
 /// An event's facts.
 #[derive(Debug, Default)]
-struct Seen {
+struct EventFacts {
     /// The beginning of a statement.
     body: Vec<u8>,
     gtid: Option<Gtid>,
     committed: u64,
     sequence_number: i64,
-    verified: Option<Verified>,
+    verified: Option<VerifiedChecksum>,
     payload: Option<Provenance>,
     /// For a payload: the bytes of its events.
     expanded_size: Option<u64>,

@@ -29,15 +29,15 @@ use binlogz_store::{
 use crate::error::{Error, Result};
 use crate::form::{Form, FormNames};
 use crate::lock::lock;
-use crate::log::archived::Archived;
+use crate::log::archived::ArchivedFiles;
 use crate::log::brought_back;
 use crate::log::checkpoints::{Checkpoints, Indexes};
 use crate::log::cuts::Cuts;
 use crate::log::disk::Disk;
 use crate::log::ended::EndedLineage;
-use crate::log::numbers::Numbers;
+use crate::log::numbers::KeptNumbers;
 use crate::log::parts::FormFile;
-use crate::log::stored_format::Head;
+use crate::log::stored_format::StoredHead;
 use crate::telemetry::{Telemetry, report, say};
 
 /// How many logs this process has opened.
@@ -45,7 +45,7 @@ static OPENED: AtomicU64 = AtomicU64::new(0);
 
 /// The open log of one server.
 #[derive(Debug)]
-pub(crate) struct Lineage {
+pub(crate) struct LineageLog {
     pub(crate) store: BinlogStore,
     /// The storage for its files.
     pub(crate) storage: Arc<dyn Storage>,
@@ -55,7 +55,7 @@ pub(crate) struct Lineage {
     /// Folder in the relay's directory; `None` for the directory itself.
     pub(crate) folder: Option<String>,
     /// Which of its files are in the archive, if there is one.
-    pub(crate) archived: Archived,
+    pub(crate) archived: ArchivedFiles,
     /// Where its files are cut for the uncompressed form.
     pub(crate) cuts: Cuts,
     indexes: Indexes,
@@ -80,9 +80,9 @@ struct Gtids {
     durable: GtidSet,
 }
 
-impl Lineage {
+impl LineageLog {
     /// The index of positions of a file.
-    pub(crate) fn places(&self, file: FileNumber, head: &Head) -> Arc<Checkpoints> {
+    pub(crate) fn places(&self, file: FileNumber, head: &StoredHead) -> Arc<Checkpoints> {
         self.indexes.of(file, &self.store.names().log(file), &head.event)
     }
 
@@ -186,7 +186,7 @@ pub(crate) struct Lineages {
     first: Arc<dyn Storage>,
     /// In a new log, an uncompressed file ends after this many bytes.
     limit: u64,
-    kept: Mutex<Vec<Arc<Lineage>>>,
+    kept: Mutex<Vec<Arc<LineageLog>>>,
 }
 
 impl Lineages {
@@ -232,11 +232,11 @@ impl Lineages {
     }
 
     /// Begins another log after all others.
-    pub(crate) fn begin(&self, base: &str, source: ServerUuid) -> Result<(Arc<Lineage>, RecoveryReport)> {
+    pub(crate) fn begin(&self, base: &str, source: ServerUuid) -> Result<(Arc<LineageLog>, RecoveryReport)> {
         let number = lock(&self.kept).len() as u64 + 1;
         let storage = self.storage(number)?;
-        if Numbers::read(&storage)?.is_none() {
-            Numbers::new(self.limit).write(&storage)?;
+        if KeptNumbers::read(&storage)?.is_none() {
+            KeptNumbers::new(self.limit).write(&storage)?;
         }
         let (kept, report) = self.open_one(storage, number, base, source)?;
         lock(&self.kept).push(Arc::clone(&kept));
@@ -248,7 +248,7 @@ impl Lineages {
         self.disk.free_space()
     }
 
-    pub(crate) fn last(&self) -> Option<Arc<Lineage>> {
+    pub(crate) fn last(&self) -> Option<Arc<LineageLog>> {
         lock(&self.kept).last().cloned()
     }
 
@@ -259,25 +259,25 @@ impl Lineages {
     }
 
     /// The log that it continues.
-    pub(crate) fn one_before(&self) -> Option<Arc<Lineage>> {
+    pub(crate) fn one_before(&self) -> Option<Arc<LineageLog>> {
         let kept = lock(&self.kept);
         let (last, older) = kept.split_last()?;
         older.last().filter(|_| !last.is_root).cloned()
     }
 
     /// All logs, oldest first.
-    pub(crate) fn all(&self) -> Vec<Arc<Lineage>> {
+    pub(crate) fn all(&self) -> Vec<Arc<LineageLog>> {
         lock(&self.kept).clone()
     }
 
     /// The log that is served: the last one with any data.
-    pub(crate) fn served(&self) -> Option<Arc<Lineage>> {
+    pub(crate) fn served(&self) -> Option<Arc<LineageLog>> {
         let kept = lock(&self.kept);
         kept.iter().rev().find(|kept| kept.has_files()).or(kept.last()).cloned()
     }
 
     /// The logs that it continues, newest first.
-    pub(crate) fn goes_on_from(&self, one: &Lineage) -> Vec<Arc<Lineage>> {
+    pub(crate) fn goes_on_from(&self, one: &LineageLog) -> Vec<Arc<LineageLog>> {
         let mut before = Vec::new();
         let mut is_root = one.is_root;
         for older in self.older_than(one) {
@@ -293,7 +293,7 @@ impl Lineages {
     /// The common part of the log of this number and this one: nothing after RESET; after a restored copy, the
     /// copy's transactions. `None` if this one continues it, or it doesn't exist. Purged files of the older log count
     /// as the same if the first remaining one is.
-    pub(crate) fn in_common(&self, one: &Lineage, number: u64) -> Result<Option<GtidSet>> {
+    pub(crate) fn in_common(&self, one: &LineageLog, number: u64) -> Result<Option<GtidSet>> {
         let all = lock(&self.kept).clone();
         let Some(older) = all.iter().find(|older| older.number == number && older.is_abandoned()) else {
             return Ok(None);
@@ -303,8 +303,8 @@ impl Lineages {
         let left = logs.iter().filter(|log| Some(log.number) >= oldest);
         let mut begin = logs.first();
         for log in left {
-            let head = Head::read(&one.store, log.number)?;
-            let same = match Head::read(&older.store, log.number) {
+            let head = StoredHead::read(&one.store, log.number)?;
+            let same = match StoredHead::read(&older.store, log.number) {
                 Ok(older) => older.is_of_the_same_file(&head),
                 Err(error) if error.is_transient() => return Err(error),
                 Err(_) => false,
@@ -323,14 +323,14 @@ impl Lineages {
     }
 
     /// The older logs, newest first.
-    fn older_than(&self, one: &Lineage) -> Vec<Arc<Lineage>> {
+    fn older_than(&self, one: &LineageLog) -> Vec<Arc<LineageLog>> {
         lock(&self.kept).iter().rev().skip_while(|other| other.number >= one.number).cloned().collect()
     }
 
     /// Why a file name of this log is ambiguous: an older log has it too, or had it.
-    pub(crate) fn ambiguity(&self, one: &Lineage, name: &str) -> Option<String> {
+    pub(crate) fn ambiguity(&self, one: &LineageLog, name: &str) -> Option<String> {
         let (form, file) = one.names.parse(name)?;
-        let is_in = |older: &Arc<Lineage>| {
+        let is_in = |older: &Arc<LineageLog>| {
             let last = older.store.positions().map(|now| now.written.file);
             older.base == one.base && last.is_some_and(|last| file <= last)
         };
@@ -345,7 +345,7 @@ impl Lineages {
     }
 
     /// Why a name can't be served any more: it belongs to an older log.
-    pub(crate) fn bygone(&self, one: &Lineage, name: &str) -> Option<String> {
+    pub(crate) fn bygone(&self, one: &LineageLog, name: &str) -> Option<String> {
         if one.names.parse(name).is_some() {
             return None;
         }
@@ -380,7 +380,7 @@ impl Lineages {
     }
 
     /// Removes all files of a log that another one continues, keeping a record of it. Returns their names.
-    pub(crate) fn end(&self, old: &Arc<Lineage>) -> Result<Vec<String>> {
+    pub(crate) fn end(&self, old: &Arc<LineageLog>) -> Result<Vec<String>> {
         let Some(now) = old.store.positions() else { return Ok(Vec::new()) };
         old.fix_numbers_after(now.durable.file)?;
         let (base, source, gtids) = (old.base.clone(), old.source, old.durable_gtids());
@@ -402,7 +402,7 @@ impl Lineages {
         storage: Arc<dyn Storage>,
         number: u64,
         ended: EndedLineage,
-    ) -> Result<Arc<Lineage>> {
+    ) -> Result<Arc<LineageLog>> {
         brought_back::remove_left(storage.as_ref())?;
         let options = StoreOptions {
             base_name: ended.base.clone(),
@@ -431,7 +431,7 @@ impl Lineages {
         number: u64,
         base: &str,
         source: ServerUuid,
-    ) -> Result<(Arc<Lineage>, RecoveryReport)> {
+    ) -> Result<(Arc<LineageLog>, RecoveryReport)> {
         let options = StoreOptions {
             base_name: base.to_owned(),
             lineage: StoreLineage { source: Some(source), number },
@@ -456,13 +456,13 @@ impl Lineages {
         source: ServerUuid,
         gtids: Gtids,
         end: Option<FileNumber>,
-    ) -> Result<Lineage> {
-        let numbers = match Numbers::read(&storage)? {
+    ) -> Result<LineageLog> {
+        let numbers = match KeptNumbers::read(&storage)? {
             Some(numbers) => numbers,
             None => {
                 // An earlier version wrote these files: those that it served whole stay whole.
                 let whole_before = end.map_or(FileNumber(0), FileNumber::next);
-                let numbers = Numbers { whole_before, ..Numbers::new(self.limit) };
+                let numbers = KeptNumbers { whole_before, ..KeptNumbers::new(self.limit) };
                 numbers.write(&storage)?;
                 numbers
             }
@@ -475,14 +475,14 @@ impl Lineages {
         let before =
             lock(&self.kept).iter().rev().find(|other| other.number < number).map(|other| other.source);
         let is_root = before.is_none_or(|before| before == source);
-        Ok(Lineage {
+        Ok(LineageLog {
             store,
             storage,
             names: FormNames::new(base, number)?,
             base: base.to_owned(),
             source,
             folder: folder(number),
-            archived: Archived::default(),
+            archived: ArchivedFiles::default(),
             cuts,
             indexes,
             gtids: Mutex::new(gtids),

@@ -26,24 +26,24 @@ const SIZE_MAX: u64 = 4096;
 
 /// Numbers that can't be found in the stored files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Numbers {
+pub(crate) struct KeptNumbers {
     pub(crate) limit: u64,
     pub(crate) whole_before: FileNumber,
     /// A stored file, and the number of its first uncompressed file.
     pub(crate) first: Option<(FileNumber, FileNumber)>,
 }
 
-impl Numbers {
+impl KeptNumbers {
     /// For a log that is about to begin.
     pub(crate) fn new(limit: u64) -> Self {
-        Numbers { limit, whole_before: FileNumber(0), first: None }
+        KeptNumbers { limit, whole_before: FileNumber(0), first: None }
     }
 
     /// Reads the stored numbers, if there are any.
-    pub(crate) fn read(storage: &Arc<dyn Storage>) -> Result<Option<Numbers>> {
+    pub(crate) fn read(storage: &Arc<dyn Storage>) -> Result<Option<KeptNumbers>> {
         let Some(text) = small_file(storage.as_ref(), NAME, SIZE_MAX)? else { return Ok(None) };
         check_version(NAME, text.lines().next().unwrap_or_default())?;
-        let numbers = Numbers::decode(&text);
+        let numbers = KeptNumbers::decode(&text);
         numbers.map(Some).ok_or_else(|| Error::damaged(NAME, &text, format!("{TITLE:?} and numbers")))
     }
 
@@ -58,7 +58,7 @@ impl Numbers {
         format!("{TITLE}\nlimit {limit}\nwhole-before {whole_before}\n{}", first.unwrap_or_default())
     }
 
-    fn decode(text: &str) -> Option<Numbers> {
+    fn decode(text: &str) -> Option<KeptNumbers> {
         let mut lines = text.lines();
         if lines.next()? != TITLE {
             return None;
@@ -76,7 +76,7 @@ impl Numbers {
                 _ => return None,
             }
         }
-        Some(Numbers { limit, whole_before, first })
+        Some(KeptNumbers { limit, whole_before, first })
     }
 }
 
@@ -89,39 +89,39 @@ mod tests {
     #[test]
     fn what_is_kept_comes_back_and_nothing_else_is_taken_for_it() {
         let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
-        assert_eq!(Numbers::read(&storage).unwrap(), None);
-        let new = Numbers::new(1 << 30);
+        assert_eq!(KeptNumbers::read(&storage).unwrap(), None);
+        let new = KeptNumbers::new(1 << 30);
         for numbers in [
             new,
-            Numbers {
+            KeptNumbers {
                 limit: u64::MAX,
                 whole_before: FileNumber(u64::MAX),
                 first: Some((FileNumber(u64::MAX), FileNumber(u64::MAX))),
             },
-            Numbers { whole_before: FileNumber(7), first: Some((FileNumber(12), FileNumber(15))), ..new },
+            KeptNumbers { whole_before: FileNumber(7), first: Some((FileNumber(12), FileNumber(15))), ..new },
         ] {
             numbers.write(&storage).unwrap();
-            assert_eq!(Numbers::read(&storage).unwrap(), Some(numbers));
+            assert_eq!(KeptNumbers::read(&storage).unwrap(), Some(numbers));
             let text = numbers.encode();
             for end in 0..text.len() - 1 {
                 // Without its last digits a number is another one: a file is replaced as a whole.
                 let cut = text.get(..end).unwrap();
-                assert_ne!(Numbers::decode(cut), Some(numbers), "{cut}");
+                assert_ne!(KeptNumbers::decode(cut), Some(numbers), "{cut}");
             }
-            assert_eq!(Numbers::decode(&format!("{text}more\n")), None);
+            assert_eq!(KeptNumbers::decode(&format!("{text}more\n")), None);
         }
         storage::replace(storage.as_ref(), NAME, b"binlogz-relay numbers 2\n").unwrap();
         assert_eq!(
-            Numbers::read(&storage).unwrap_err().to_string(),
+            KeptNumbers::read(&storage).unwrap_err().to_string(),
             "relay.numbers in the relay's directory: format version 2, expected version 1: another version of binlogz wrote it"
         );
         // Members that another release of this version adds are passed over.
-        let numbers = Numbers { first: Some((FileNumber(12), FileNumber(15))), ..new };
+        let numbers = KeptNumbers { first: Some((FileNumber(12), FileNumber(15))), ..new };
         let (before, after) =
             (numbers.encode() + "later 1 2\n", numbers.encode().replace("first", "later 1\nfirst"));
         for text in [before, after] {
             storage::replace(storage.as_ref(), NAME, text.as_bytes()).unwrap();
-            assert_eq!(Numbers::read(&storage).unwrap(), Some(numbers), "{text}");
+            assert_eq!(KeptNumbers::read(&storage).unwrap(), Some(numbers), "{text}");
         }
     }
 }

@@ -22,10 +22,10 @@ use binlogz_store::FileNumber;
 use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::log::checkpoints::StartOffsets;
-use crate::log::cuts::Cut;
-use crate::log::groups::{Group, GroupWalker};
-use crate::log::lineages::Lineage;
-use crate::log::stored_format::Head;
+use crate::log::cuts::FileCut;
+use crate::log::groups::{EventGroup, GroupWalker};
+use crate::log::lineages::LineageLog;
+use crate::log::stored_format::StoredHead;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct FormFile {
@@ -56,8 +56,8 @@ pub(crate) struct FilePart {
     pub(crate) of: FormFile,
     /// The number in the form's file names.
     pub(crate) number: FileNumber,
-    pub(crate) stored_head: Head,
-    pub(crate) head: Head,
+    pub(crate) stored_head: StoredHead,
+    pub(crate) head: StoredHead,
     /// The event that follows, which is not in the stored file.
     pub(crate) front: Vec<u8>,
     /// How much to subtract from transactions' clocks.
@@ -73,11 +73,17 @@ impl FilePart {
     }
 
     /// Whether a transaction is sent as stored, if nothing else changes it.
-    pub(crate) fn is_as_stored(&self, at: u64, group: &Group) -> bool {
+    pub(crate) fn is_as_stored(&self, at: u64, group: &EventGroup) -> bool {
         at == group.begin && self.clock == 0
     }
 
-    fn later(kept: &Lineage, of: FormFile, number: FileNumber, stored_head: Head, cut: &Cut) -> Result<Self> {
+    fn later(
+        kept: &LineageLog,
+        of: FormFile,
+        number: FileNumber,
+        stored_head: StoredHead,
+        cut: &FileCut,
+    ) -> Result<Self> {
         let flags = stored_head.header.flags.without(HeaderFlags::IN_USE);
         let header = EventHeader { timestamp: cut.timestamp, flags, ..stored_head.header };
         let description = FormatDescription { created: 0, ..stored_head.description.clone() };
@@ -87,7 +93,7 @@ impl FilePart {
             &description.encode(),
             ChecksumAlgorithm::CRC32,
         );
-        let head = Head::decode(&event)?;
+        let head = StoredHead::decode(&event)?;
         let front = previous_gtids(kept, of.file, &stored_head, &head, cut)?;
         Ok(FilePart { of, number, head, front, clock: cut.clock, stored: cut.stored, stored_head })
     }
@@ -107,11 +113,11 @@ fn event_type_of(event: &[u8]) -> Option<EventType> {
 
 /// The previous GTIDs event of a part, if its stored file begins with one.
 fn previous_gtids(
-    kept: &Lineage,
+    kept: &LineageLog,
     file: FileNumber,
-    stored: &Head,
-    head: &Head,
-    cut: &Cut,
+    stored: &StoredHead,
+    head: &StoredHead,
+    cut: &FileCut,
 ) -> Result<Vec<u8>> {
     let begin = stored.end();
     let mut walker = GroupWalker::new(kept.store.reader(file, begin)?, stored.framing(), begin);
@@ -142,7 +148,7 @@ fn previous_gtids(
     Ok(encode_event(header, &body, head.checksum()))
 }
 
-impl Lineage {
+impl LineageLog {
     /// The first stored file that is not purged, and the number of its first file in a form. For a log that was
     /// purged completely: the numbers that would follow its end.
     pub(crate) fn front(&self, form: Form) -> Result<Option<(FileNumber, FileNumber)>> {
@@ -266,7 +272,7 @@ impl Lineage {
 
     /// Opens a file of a form; looks up its number unless given.
     pub(crate) fn part(&self, form: Form, of: FormFile, number: Option<FileNumber>) -> Result<FilePart> {
-        let stored_head = Head::read(&self.store, of.file)?;
+        let stored_head = StoredHead::read(&self.store, of.file)?;
         let number = number.map_or_else(|| self.number_of(form, of), Ok)?;
         if of.part == 0 {
             let (head, stored) = (stored_head.clone(), stored_head.end());

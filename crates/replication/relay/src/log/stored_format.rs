@@ -14,19 +14,19 @@ const HEAD_SIZE_MAX: u64 = 4 << 10;
 
 /// How to read a stored file.
 #[derive(Debug, Clone)]
-pub(crate) struct Head {
+pub(crate) struct StoredHead {
     pub(crate) header: EventHeader,
     pub(crate) description: FormatDescription,
     /// The event as it is in the file.
     pub(crate) event: Vec<u8>,
 }
 
-impl Head {
-    pub(crate) fn read(store: &BinlogStore, number: FileNumber) -> Result<Head> {
-        Head::read_from(store, number).map_err(|error| error.in_stored(|| store.names().log(number)))
+impl StoredHead {
+    pub(crate) fn read(store: &BinlogStore, number: FileNumber) -> Result<StoredHead> {
+        StoredHead::read_from(store, number).map_err(|error| error.in_stored(|| store.names().log(number)))
     }
 
-    fn read_from(store: &BinlogStore, number: FileNumber) -> Result<Head> {
+    fn read_from(store: &BinlogStore, number: FileNumber) -> Result<StoredHead> {
         let mut event = Vec::new();
         let reader = store.reader(number, MAGIC.len() as u64)?;
         if let Err(error) = reader.take(HEAD_SIZE_MAX).read_to_end(&mut event) {
@@ -37,14 +37,14 @@ impl Head {
                 error => return Err(error),
             }
         }
-        let mut head = Head::decode(&event)?;
+        let mut head = StoredHead::decode(&event)?;
         event.truncate(head.event.len());
         head.event = event;
         Ok(head)
     }
 
     /// Reads the event at the front of `bytes`.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Head> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<StoredHead> {
         let at = |error: binlogz_binlog::Error| error.at(MAGIC.len() as u64, None);
         let cut = binlogz_binlog::Error::Truncated { needed: HEAD_SIZE_MAX, left: bytes.len() as u64 };
         let frame = Framing::new().next_frame(bytes).map_err(at)?.ok_or(at(cut))?;
@@ -55,7 +55,7 @@ impl Head {
         }
         let frame = frame.verify().map_err(at)?;
         let description = FormatDescription::decode_frame(&frame).map_err(at)?;
-        Ok(Head { header: *frame.header(), description, event: frame.bytes().to_vec() })
+        Ok(StoredHead { header: *frame.header(), description, event: frame.bytes().to_vec() })
     }
 
     /// The offset of the first event after it.
@@ -90,7 +90,7 @@ impl Head {
     }
 
     /// Whether both describe the same file, ignoring the fields that a sender changes.
-    pub(crate) fn is_of_the_same_file(&self, other: &Head) -> bool {
+    pub(crate) fn is_of_the_same_file(&self, other: &StoredHead) -> bool {
         self.header.timestamp == other.header.timestamp
             && self.header.server_id == other.header.server_id
             && self.description.server_version == other.description.server_version
@@ -106,7 +106,7 @@ mod tests {
     use binlogz_binlog::ChecksumAlgorithm;
     use binlogz_binlog::gtid::GtidSet;
     use binlogz_store::{FileHead, LogEvents, StoreOptions};
-    use binlogz_testkit::disk::{Fault, SimulatedDisk};
+    use binlogz_testkit::disk::{DiskFault, SimulatedDisk};
 
     use super::*;
 
@@ -118,11 +118,11 @@ mod tests {
         let bytes = FileHead { events, server_version: "9.7.4", created: 0, previous_gtids: &GtidSet::new() }
             .encode();
         store.writer().unwrap().begin_file(FileNumber(1), &bytes, None).unwrap();
-        assert!(Head::read(&store, FileNumber(1)).is_ok());
+        assert!(StoredHead::read(&store, FileNumber(1)).is_ok());
         let mut failed = 0;
         for call in 0..8 {
-            disk.trouble_at(disk.calls() + call, Fault::Eio, false);
-            match Head::read(&store, FileNumber(1)) {
+            disk.trouble_at(disk.calls() + call, DiskFault::Eio, false);
+            match StoredHead::read(&store, FileNumber(1)) {
                 Ok(_) => {}
                 // A client asking in the meantime should retry, not be told that the log is truncated.
                 Err(error) => {

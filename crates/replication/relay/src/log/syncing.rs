@@ -36,13 +36,13 @@ impl SyncPolicy {
 
 /// The part that was written but isn't durable yet.
 #[derive(Debug, Default)]
-pub(crate) struct Unsynced {
-    state: Mutex<State>,
+pub(crate) struct UnsyncedRange {
+    state: Mutex<SyncState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SyncState {
     /// Since when anything is unsynced.
     since: Option<Instant>,
     transactions: u64,
@@ -50,8 +50,8 @@ struct State {
     is_over: bool,
 }
 
-impl Unsynced {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl UnsyncedRange {
+    fn lock(&self) -> MutexGuard<'_, SyncState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -84,7 +84,7 @@ impl Unsynced {
                 }
             };
         }
-        *state = State { is_over: state.is_over, ..State::default() };
+        *state = SyncState { is_over: state.is_over, ..SyncState::default() };
     }
 
     /// Nothing more will be written: no further wait lasts.
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn each_policy_has_its_time() {
         let long = Duration::from_secs(3600);
-        let unsynced = Unsynced::default();
+        let unsynced = UnsyncedRange::default();
         unsynced.add(0);
         unsynced.wait(SyncPolicy::default());
         unsynced.add(2);

@@ -24,9 +24,9 @@ use crate::form::Form;
 use crate::forms::Forms;
 use crate::forms::translate::{FormSink, Translator};
 use crate::log::checkpoints::StartOffsets;
-use crate::log::lineages::Lineage;
+use crate::log::lineages::LineageLog;
 use crate::log::parts::FormFile;
-use crate::log::stored_format::Head;
+use crate::log::stored_format::StoredHead;
 use crate::receive::start::lacks;
 
 /// How much of a transaction we compare.
@@ -38,7 +38,7 @@ const NO_SUCH_FILE: &str = "Could not find first log file name";
 /// The end of a stored log, to find it again at the source.
 pub(crate) struct LogTail {
     file: FileNumber,
-    head: Head,
+    head: StoredHead,
     /// Offset and bytes of the last transaction and, if different, of the last event.
     places: Vec<(u64, Vec<u8>)>,
 }
@@ -62,7 +62,7 @@ impl LogTail {
         };
         let places = starts.into_iter().flatten().map(|(stored, at)| {
             let mut log =
-                Translator::new(forms, Form::Received, FormFile::first_of(file), Beginning::default())?;
+                Translator::new(forms, Form::Received, FormFile::first_of(file), BeginningWriter::default())?;
             log.begin_at(&StartOffsets { stored, at })?;
             let group = match log.walker().next()? {
                 None => log.walker().left(),
@@ -75,13 +75,13 @@ impl LogTail {
         });
         Ok(LogTail {
             file,
-            head: Head::read(&forms.kept.store, file)?,
+            head: StoredHead::read(&forms.kept.store, file)?,
             places: places.collect::<Result<_>>()?,
         })
     }
 
     /// The change at the source, if there is any.
-    pub(crate) fn change(&self, kept: &Lineage, server: &ConnectOptions) -> Result<Option<String>> {
+    pub(crate) fn change(&self, kept: &LineageLog, server: &ConnectOptions) -> Result<Option<String>> {
         let name = kept.store.names().log(self.file);
         let only_head = (self.head.end(), Vec::new());
         let places = if self.places.is_empty() { std::slice::from_ref(&only_head) } else { &self.places };
@@ -127,7 +127,7 @@ impl LogTail {
                 continue;
             }
             if piece.header.event_type == EventType::FORMAT_DESCRIPTION {
-                let sent = Head::decode(piece.bytes);
+                let sent = StoredHead::decode(piece.bytes);
                 if piece.name != name.as_bytes()
                     || !sent.is_ok_and(|sent| self.head.is_of_the_same_file(&sent))
                 {
@@ -147,7 +147,7 @@ impl LogTail {
     }
 
     /// The source does not have the file: was it purged there, or never written?
-    fn missing(&self, kept: &Lineage, name: &str, server: &ConnectOptions) -> Result<Option<String>> {
+    fn missing(&self, kept: &LineageLog, name: &str, server: &ConnectOptions) -> Result<Option<String>> {
         let mut log = RemoteLog::open(server, DumpOptions::to_the_end("", 4))?;
         let first = log.next_piece()?.map(|piece| String::from_utf8_lossy(piece.name).into_owned());
         let first = first.unwrap_or_default();
@@ -185,11 +185,11 @@ fn last_groups(log: &mut Translator<'_, io::Sink>) -> Result<(GroupOffsets, Grou
 
 /// Keeps only the beginning of the bytes written to it.
 #[derive(Debug, Default)]
-struct Beginning {
+struct BeginningWriter {
     bytes: Vec<u8>,
 }
 
-impl Write for Beginning {
+impl Write for BeginningWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let room = COMPARED_SIZE.saturating_sub(self.bytes.len()).min(bytes.len());
         self.bytes.extend_from_slice(bytes.get(..room).unwrap_or_default());
@@ -201,6 +201,6 @@ impl Write for Beginning {
     }
 }
 
-impl FormSink for Beginning {
+impl FormSink for BeginningWriter {
     fn skip_to(&mut self, _: u64) {}
 }

@@ -41,12 +41,12 @@ impl Phase {
 
 #[derive(Debug)]
 pub(crate) struct Control {
-    inner: Mutex<Inner>,
+    inner: Mutex<ReceiverState>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct ReceiverState {
     phase: Phase,
     since: Instant,
     server: String,
@@ -81,7 +81,7 @@ pub(crate) struct ControlState {
 
 impl Default for Control {
     fn default() -> Self {
-        let inner = Inner {
+        let inner = ReceiverState {
             phase: Phase::Connecting,
             since: Instant::now(),
             server: String::new(),
@@ -97,7 +97,7 @@ impl Default for Control {
     }
 }
 
-impl Inner {
+impl ReceiverState {
     fn enter(&mut self, phase: Phase) {
         if self.phase == Phase::Receiving || phase == Phase::Receiving {
             self.received = Instant::now();
@@ -112,7 +112,7 @@ impl Inner {
 }
 
 impl Control {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, ReceiverState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -15,15 +15,15 @@ use binlogz_variables::CompressionVariables;
 use crate::error::{Error, Result};
 use crate::forms::conversions::Conversions;
 use crate::lock::lock;
-use crate::log::lineages::{Lineage, Lineages};
-use crate::log::syncing::{SyncPolicy, Unsynced};
+use crate::log::lineages::{LineageLog, Lineages};
+use crate::log::syncing::{SyncPolicy, UnsyncedRange};
 use crate::rates::{Throttles, Tickets};
 use crate::receive::control::Control;
-use crate::receive::questions::Questions;
+use crate::receive::questions::QuestionLimit;
 use crate::receive::servers::Servers;
 use crate::receive::source_variables::KnownVariables;
 use crate::receive::start::StartAt;
-use crate::replicas::acknowledgements::{Acknowledgements, WaitForReplicas, Waited};
+use crate::replicas::acknowledgements::{Acknowledgements, WaitForReplicas, WaitResult};
 use crate::telemetry::{Telemetry, complain, duties, report, say};
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub(crate) struct Intake {
     pub(crate) acknowledgements: Arc<Acknowledgements>,
     pub(crate) control: Control,
     pub(crate) servers: Servers,
-    pub(crate) questions: Arc<Questions>,
+    pub(crate) questions: Arc<QuestionLimit>,
     /// The relay's own uuid, and its server id if that isn't derived from the uuid.
     pub(crate) uuid: ServerUuid,
     pub(crate) server_id: Option<u32>,
@@ -56,7 +56,7 @@ pub(crate) struct Intake {
     pub(crate) directory: PathBuf,
     pub(crate) throttles: Arc<Throttles>,
     /// Whether some written data isn't durable yet.
-    pub(crate) unsynced: Unsynced,
+    pub(crate) unsynced: UnsyncedRange,
     pub(crate) source_has_gtids: Mutex<Option<bool>>,
     pub(crate) source_variables: KnownVariables,
 }
@@ -64,7 +64,7 @@ pub(crate) struct Intake {
 impl Intake {
     /// The log for this server: the current one or a new one. `has_all`: the server was seen to have everything we
     /// store, and everything that follows.
-    pub(crate) fn keep(&self, base: &str, source: ServerUuid, has_all: bool) -> Result<Arc<Lineage>> {
+    pub(crate) fn keep(&self, base: &str, source: ServerUuid, has_all: bool) -> Result<Arc<LineageLog>> {
         match self.lineages.last() {
             Some(kept) if kept.source == source && kept.base == base => return Ok(kept),
             Some(kept) if has_all && kept.source != source => {
@@ -92,7 +92,7 @@ impl Intake {
     }
 
     /// The source's log isn't the one we store. Ours is kept as it is, and a new one begins.
-    pub(crate) fn begin_anew(&self, kept: &Lineage, change: &str) -> Result<Arc<Lineage>> {
+    pub(crate) fn begin_anew(&self, kept: &LineageLog, change: &str) -> Result<Arc<LineageLog>> {
         self.sync()?;
         say!(
             self.telemetry,
@@ -105,7 +105,7 @@ impl Intake {
         self.begin(&kept.base, kept.source)
     }
 
-    fn begin(&self, base: &str, source: ServerUuid) -> Result<Arc<Lineage>> {
+    fn begin(&self, base: &str, source: ServerUuid) -> Result<Arc<LineageLog>> {
         let (kept, report) = self.lineages.begin(base, source)?;
         say!(self.telemetry, &format!("log {base} of the source {source}: {report}"));
         Ok(kept)
@@ -121,7 +121,7 @@ impl Intake {
     }
 
     /// More was written and needs a sync.
-    pub(crate) fn written(&self, kept: &Lineage, gtids: &GtidSet) {
+    pub(crate) fn written(&self, kept: &LineageLog, gtids: &GtidSet) {
         kept.written(gtids);
         let all = self.telemetry.meters.transactions.load(Ordering::Relaxed);
         self.unsynced.add(all - self.telemetry.meters.unsynced_from.swap(all, Ordering::Relaxed).min(all));
@@ -162,10 +162,10 @@ impl Intake {
         }
     }
 
-    fn mend_one(&self, kept: &Lineage) -> Result<()> {
+    fn mend_one(&self, kept: &LineageLog) -> Result<()> {
         let Some(first) = kept.store.refuses_since() else { return Ok(()) };
         if let Some(report) = kept.reopen()? {
-            let Lineage { base, source, .. } = kept;
+            let LineageLog { base, source, .. } = kept;
             let line =
                 format!("log {base} of the source {source} was recovered after an error ({first}): {report}");
             report!(self.telemetry, report.is_alarming(), &line);
@@ -182,7 +182,7 @@ impl Intake {
         self.telemetry.lag.hold(true);
         let waited = self.acknowledgements.wait(wait, kept.number, durable, || self.control.is_wanted());
         self.telemetry.lag.hold(false);
-        if waited == Waited::InVain {
+        if waited == WaitResult::InVain {
             let error = Error::Unacknowledged { wanted: wait.count, after: wait.timeout };
             complain!(
                 self.telemetry,

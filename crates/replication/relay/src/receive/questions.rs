@@ -22,7 +22,7 @@ use binlogz_wire::ServerError;
 use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::lock::lock;
-use crate::log::lineages::Lineage;
+use crate::log::lineages::LineageLog;
 use crate::receive::continuity::BEHIND_THE_END;
 use crate::receive::intake::Intake;
 use crate::receive::receiver::LogEnd;
@@ -34,7 +34,7 @@ const RELAY: &str = "binlogz relay";
 
 /// Limits how many questions are asked at a time.
 #[derive(Debug, Default)]
-pub(crate) struct Questions {
+pub(crate) struct QuestionLimit {
     asking: Mutex<usize>,
     asked: Condvar,
 }
@@ -58,18 +58,18 @@ pub(crate) enum Reach {
 }
 
 /// A turn at asking, until dropped.
-struct Turn(Arc<Questions>);
+struct QuestionTurn(Arc<QuestionLimit>);
 
-impl Drop for Turn {
+impl Drop for QuestionTurn {
     fn drop(&mut self) {
         *lock(&self.0.asking) -= 1;
         self.0.asked.notify_one();
     }
 }
 
-impl Questions {
+impl QuestionLimit {
     /// Waits for a turn; `None` after the deadline.
-    fn turn(self: &Arc<Self>, until: Instant) -> Option<Turn> {
+    fn turn(self: &Arc<Self>, until: Instant) -> Option<QuestionTurn> {
         let mut asking = lock(&self.asking);
         while *asking >= AT_A_TIME {
             let left = until.saturating_duration_since(Instant::now());
@@ -79,7 +79,7 @@ impl Questions {
             asking = self.asked.wait_timeout(asking, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         *asking += 1;
-        Some(Turn(Arc::clone(self)))
+        Some(QuestionTurn(Arc::clone(self)))
     }
 
     /// Asks a server something in a thread of its own. The error says why there is no answer.
@@ -124,7 +124,7 @@ impl Intake {
     /// there it is asked whether it has more than is stored here. The error says why there is no answer.
     pub(crate) fn reach_of_source(
         &self,
-        kept: &Lineage,
+        kept: &LineageLog,
         form: Form,
         (name, offset): (String, u64),
         until: Instant,
@@ -245,7 +245,7 @@ mod tests {
         let mut server = ConnectOptions::new("binlogz");
         server.host = Some("127.0.0.1".into());
         server.port = Some(listener.local_addr().unwrap().port());
-        let questions = Arc::<Questions>::default();
+        let questions = Arc::<QuestionLimit>::default();
         let until = Instant::now() + Duration::from_millis(50);
         let error = questions.ask(&server, until, ask_gtids).unwrap_err();
         assert!(Instant::now() >= until, "{error}");

@@ -15,17 +15,19 @@ use std::time::{Duration, Instant};
 
 use binlogz_binlog::gtid::ServerUuid;
 use binlogz_binlog::{EventType, MAGIC};
-use binlogz_source::{self as source, Compression, ConnectOptions, Connection, DumpOptions, RemoteLog};
+use binlogz_source::{
+    self as source, ConnectOptions, Connection, ConnectionCompression, DumpOptions, RemoteLog,
+};
 use binlogz_store::Position;
-use binlogz_wire::session::{DumpStart, EventPiece, Profile, ReplicaProfile};
+use binlogz_wire::session::{ClientProfile, DumpStart, EventPiece, ReplicaProfile};
 
 use crate::error::{Error, Hindrance, Result};
 use crate::form::Form;
 use crate::forms::file_walk::go_to_end;
-use crate::log::checkpoints::Noting;
-use crate::log::lineages::Lineage;
+use crate::log::checkpoints::GtidCollector;
+use crate::log::lineages::LineageLog;
 use crate::log::parts::FormFile;
-use crate::log::stored_format::Head;
+use crate::log::stored_format::StoredHead;
 use crate::receive::continuity::LogTail;
 use crate::receive::control::Phase;
 use crate::receive::group_member;
@@ -37,7 +39,7 @@ use crate::receive::start::{StartAt, check_server, first_file};
 use crate::receive::storing;
 use crate::telemetry::{complain, duties, say, spans};
 use crate::time::now;
-use receiving::{COLLECT_SIZE, Receiving};
+use receiving::{COLLECT_SIZE, ReceivedBytes};
 
 /// The delay after a connection that failed at once. It doubles each time, up to the second constant.
 const RETRY_FIRST: Duration = Duration::from_millis(250);
@@ -190,7 +192,7 @@ fn receive(intake: &Intake) -> Result<()> {
         port: 0,
     };
     let dump = DumpOptions {
-        profile: Profile::Replica(profile),
+        profile: ClientProfile::Replica(profile),
         server_id: intake.server_id.unwrap_or_else(|| server_id_of(intake.uuid)),
         start,
         non_blocking: false,
@@ -204,24 +206,24 @@ fn receive(intake: &Intake) -> Result<()> {
         return Ok(());
     }
     storing::run(intake, kept, |batches| {
-        let followed = Followed { server, is_of_group };
-        receive_all(Receiving::new(intake, kept, batches, end)?, log, source.uuid, Some(followed))
+        let followed = FollowedServer { server, is_of_group };
+        receive_all(ReceivedBytes::new(intake, kept, batches, end)?, log, source.uuid, Some(followed))
     })
 }
 
 /// A log that is being received.
-pub(crate) trait Incoming {
+pub(crate) trait IncomingLog {
     /// See [`RemoteLog::next_piece`].
     fn next_piece(&mut self) -> source::Result<Option<EventPiece<'_>>>;
     /// Whether more input is ready.
     fn has_input(&self) -> bool;
     /// The connection's compression.
-    fn compression(&self) -> Option<Compression>;
+    fn compression(&self) -> Option<ConnectionCompression>;
     /// Tells the source that everything up to this position is durable.
     fn acknowledge(&mut self, name: &[u8], position: u64) -> source::Result<()>;
 }
 
-impl Incoming for RemoteLog {
+impl IncomingLog for RemoteLog {
     fn next_piece(&mut self) -> source::Result<Option<EventPiece<'_>>> {
         self.next_piece()
     }
@@ -230,7 +232,7 @@ impl Incoming for RemoteLog {
         self.has_input()
     }
 
-    fn compression(&self) -> Option<Compression> {
+    fn compression(&self) -> Option<ConnectionCompression> {
         self.compression()
     }
 
@@ -241,7 +243,7 @@ impl Incoming for RemoteLog {
 
 /// The server that is followed.
 #[derive(Clone, Copy)]
-pub(crate) struct Followed<'a> {
+pub(crate) struct FollowedServer<'a> {
     server: &'a ConnectOptions,
     /// Whether it belongs to a group, which it can leave.
     is_of_group: bool,
@@ -249,10 +251,10 @@ pub(crate) struct Followed<'a> {
 
 /// Receives until the connection ends.
 pub(crate) fn receive_all(
-    mut receiving: Receiving<'_>,
-    mut log: impl Incoming,
+    mut receiving: ReceivedBytes<'_>,
+    mut log: impl IncomingLog,
     source: ServerUuid,
-    followed: Option<Followed<'_>>,
+    followed: Option<FollowedServer<'_>>,
 ) -> Result<()> {
     let intake = receiving.intake;
     let mut tail = None;
@@ -274,7 +276,7 @@ pub(crate) fn receive_all(
             checked = Instant::now();
             receiving.check_disk()?;
         }
-        if is_check_due && let Some(Followed { server, is_of_group }) = followed {
+        if is_check_due && let Some(FollowedServer { server, is_of_group }) = followed {
             if let Some(change) = receiving.change(&mut tail, server)? {
                 break Err(Error::OfSource(format!("the source's log was reset or put back: {change}")));
             }
@@ -367,22 +369,26 @@ fn ask(server: &ConnectOptions) -> Result<(Source, Connection)> {
 /// The end of the stored log, as the source counts.
 pub(crate) struct LogEnd {
     pub(crate) position: Position,
-    pub(crate) head: Head,
-    pub(crate) noting: Noting,
+    pub(crate) head: StoredHead,
+    pub(crate) noting: GtidCollector,
 }
 
 impl LogEnd {
-    pub(crate) fn of(intake: &Intake, kept: &Lineage) -> Result<Option<LogEnd>> {
+    pub(crate) fn of(intake: &Intake, kept: &LineageLog) -> Result<Option<LogEnd>> {
         let Some(now) = kept.store.positions() else { return Ok(None) };
         let file = now.durable.file;
         let (offset, noting) =
             go_to_end(intake.conversions.of(kept), Form::Received, FormFile::first_of(file))?;
-        Ok(Some(LogEnd { position: Position { file, offset }, head: Head::read(&kept.store, file)?, noting }))
+        Ok(Some(LogEnd {
+            position: Position { file, offset },
+            head: StoredHead::read(&kept.store, file)?,
+            noting,
+        }))
     }
 }
 
 /// Starts after the last whole transaction; an empty log starts with the file it should begin with.
-pub(crate) fn start(kept: &Lineage, has_gtids: bool, end: Option<&LogEnd>, first: String) -> DumpStart {
+pub(crate) fn start(kept: &LineageLog, has_gtids: bool, end: Option<&LogEnd>, first: String) -> DumpStart {
     let Some(LogEnd { position: Position { file, offset }, .. }) = end else {
         return DumpStart::Position { name: first, position: MAGIC.len() as u64 };
     };

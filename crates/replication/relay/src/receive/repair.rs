@@ -26,12 +26,12 @@ use crate::forms::Forms;
 use crate::forms::translate::Translator;
 use crate::lock::lock;
 use crate::log::groups::GroupWalker;
-use crate::log::lineages::Lineage;
+use crate::log::lineages::LineageLog;
 use crate::log::parts::FormFile;
-use crate::log::stored_format::Head;
+use crate::log::stored_format::StoredHead;
 use crate::receive::intake::Intake;
 use crate::receive::product;
-use crate::receive::storing::{self, Batch, Compressing};
+use crate::receive::storing::{self, LevelCompressor, ReceivedBatch};
 use crate::telemetry::say;
 
 /// How many fetched bytes are held in memory; the rest goes to temporary files.
@@ -42,16 +42,16 @@ const SPOOL_SIZE: usize = 16 << 20;
 /// # Errors
 ///
 /// The source can't be reached, or lacks the damaged part. It is asked again.
-pub(crate) fn repair(intake: &Intake, kept: &Lineage, server: &ConnectOptions) -> Result<Option<String>> {
+pub(crate) fn repair(intake: &Intake, kept: &LineageLog, server: &ConnectOptions) -> Result<Option<String>> {
     while let Some(damage) = kept.store.damage() {
         let Some(hole) = damage.holes.first() else { break };
         let name = server.server();
         say!(intake.telemetry, &format!("{damage}; {name} is asked for it"));
         let end = kept.store.positions().map_or(0, |now| now.durable.offset);
-        let asking = Asking { intake, kept, server, damage: &damage, hole, end, is_closed: false };
+        let asking = HoleQuestion { intake, kept, server, damage: &damage, hole, end, is_closed: false };
         let bytes = match asking.fetch() {
-            Ok(Fetched::Bytes(bytes)) => bytes,
-            Ok(Fetched::Another(change)) => return Ok(Some(change)),
+            Ok(FetchedHole::Bytes(bytes)) => bytes,
+            Ok(FetchedHole::Another(change)) => return Ok(Some(change)),
             Err(error) => {
                 return Err(Error::DamagedLog(format!("{damage}; {name} did not repair it: {error}")));
             }
@@ -75,7 +75,7 @@ pub(crate) fn repair(intake: &Intake, kept: &Lineage, server: &ConnectOptions) -
 /// # Errors
 ///
 /// No server that has this log can be reached, or the server's bytes do not fit.
-pub(crate) fn fetch_closed(intake: &Intake, kept: &Lineage, damage: &Damage) -> Result<Spool> {
+pub(crate) fn fetch_closed(intake: &Intake, kept: &LineageLog, damage: &Damage) -> Result<Spool> {
     let mut failed = None;
     for server in intake.servers.all() {
         match fetch_closed_from(intake, kept, damage, server) {
@@ -91,7 +91,7 @@ pub(crate) fn fetch_closed(intake: &Intake, kept: &Lineage, damage: &Damage) -> 
 
 fn fetch_closed_from(
     intake: &Intake,
-    kept: &Lineage,
+    kept: &LineageLog,
     damage: &Damage,
     server: &ConnectOptions,
 ) -> Result<Spool> {
@@ -102,9 +102,9 @@ fn fetch_closed_from(
         return Err(Error::Refused(format!("it is {uuid}, and the log is that of {}", kept.source)));
     }
     let end = kept.store.reader(damage.file, 0)?.end()?;
-    match (Asking { intake, kept, server, damage, hole, end, is_closed: true }).fetch()? {
-        Fetched::Bytes(bytes) => Ok(bytes),
-        Fetched::Another(change) => Err(Error::Refused(change)),
+    match (HoleQuestion { intake, kept, server, damage, hole, end, is_closed: true }).fetch()? {
+        FetchedHole::Bytes(bytes) => Ok(bytes),
+        FetchedHole::Another(change) => Err(Error::Refused(change)),
     }
 }
 
@@ -114,16 +114,16 @@ fn uuid_of(server: &ConnectOptions) -> Result<ServerUuid> {
     Ok(String::from_utf8_lossy(&uuid).parse()?)
 }
 
-enum Fetched {
+enum FetchedHole {
     /// The bytes for the hole.
     Bytes(Spool),
     /// The source's file of this name is a different one.
     Another(String),
 }
 
-struct Asking<'a> {
+struct HoleQuestion<'a> {
     intake: &'a Intake,
-    kept: &'a Lineage,
+    kept: &'a LineageLog,
     server: &'a ConnectOptions,
     damage: &'a Damage,
     hole: &'a Hole,
@@ -136,11 +136,11 @@ struct Asking<'a> {
 struct Attempt {
     level: Option<CompressionLevel>,
     stored: Spool,
-    compressing: Compressing,
+    compressing: LevelCompressor,
 }
 
-impl Asking<'_> {
-    fn fetch(&self) -> Result<Fetched> {
+impl HoleQuestion<'_> {
+    fn fetch(&self) -> Result<FetchedHole> {
         let now = lock(&self.intake.compression).level();
         let others = (1..=22).filter_map(CompressionLevel::new);
         let others: Vec<_> = others.map(Some).filter(|level| *level != now).collect();
@@ -154,11 +154,11 @@ impl Asking<'_> {
     }
 
     /// `None` if the source's transactions fill the hole at none of these levels.
-    fn fetch_at(&self, levels: &[Option<CompressionLevel>]) -> Result<Option<Fetched>> {
-        let Asking { kept, damage, hole, .. } = *self;
+    fn fetch_at(&self, levels: &[Option<CompressionLevel>]) -> Result<Option<FetchedHole>> {
+        let HoleQuestion { kept, damage, hole, .. } = *self;
         let mut head = match hole.from {
             0 => None,
-            _ => Some(Head::read(&kept.store, damage.file)?),
+            _ => Some(StoredHead::read(&kept.store, damage.file)?),
         };
         let from = match hole.from {
             0 => MAGIC.len() as u64,
@@ -168,7 +168,7 @@ impl Asking<'_> {
         let new = |level: &Option<CompressionLevel>| Attempt {
             level: *level,
             stored: Spool::new(&memory, Vec::new()),
-            compressing: Compressing::default(),
+            compressing: LevelCompressor::default(),
         };
         let mut attempts: Vec<_> = levels.iter().map(new).collect();
         let options = DumpOptions { verify_checksums: true, ..DumpOptions::to_the_end(&damage.name, from) };
@@ -186,10 +186,10 @@ impl Asking<'_> {
                 break;
             }
             if piece.header.event_type == EventType::FORMAT_DESCRIPTION {
-                let sent = Head::decode(piece.bytes)?;
+                let sent = StoredHead::decode(piece.bytes)?;
                 if head.as_ref().is_some_and(|head| !head.is_of_the_same_file(&sent)) {
                     let change = format!("its {} is another file than the one that is kept", damage.name);
-                    return Ok(Some(Fetched::Another(change)));
+                    return Ok(Some(FetchedHole::Another(change)));
                 }
                 if hole.from == 0 && !is_described {
                     for attempt in &mut attempts {
@@ -237,7 +237,7 @@ impl Asking<'_> {
                 drop(log);
                 let found = attempts.swap_remove(full);
                 return match self.follows(begin)? {
-                    true => Ok(Some(Fetched::Bytes(found.stored))),
+                    true => Ok(Some(FetchedHole::Bytes(found.stored))),
                     false => Ok(None),
                 };
             }
@@ -247,11 +247,11 @@ impl Asking<'_> {
 
     /// Whether the source's next transaction is the one we store after the hole.
     fn follows(&self, at: u64) -> Result<bool> {
-        let Asking { kept, damage, hole, .. } = *self;
+        let HoleQuestion { kept, damage, hole, .. } = *self;
         if hole.to >= self.end || hole.from == 0 {
             return Ok(true);
         }
-        let framing = Head::read(&kept.store, damage.file)?.framing();
+        let framing = StoredHead::read(&kept.store, damage.file)?.framing();
         let mut walker = GroupWalker::new(kept.store.reader(damage.file, hole.to)?, framing, hole.to);
         let ours = walker.next()?;
         let options = DumpOptions { verify_checksums: true, ..DumpOptions::to_the_end(&damage.name, at) };
@@ -276,13 +276,13 @@ impl Asking<'_> {
 /// The GTID of a complete event.
 fn gtid_of(
     piece: &binlogz_wire::session::EventPiece<'_>,
-    kept: &Lineage,
+    kept: &LineageLog,
     damage: &Damage,
 ) -> Result<Option<Gtid>> {
     if !(piece.header.event_type.is_gtid() && piece.begins && piece.ends) {
         return Ok(None);
     }
-    let checksum_size = Head::read(&kept.store, damage.file)?.checksum().size();
+    let checksum_size = StoredHead::read(&kept.store, damage.file)?.checksum().size();
     let frame = binlogz_binlog::EventFrame::from_bytes(piece.bytes, checksum_size)?;
     let event = binlogz_binlog::event::AnyGtidEvent::decode_frame(&frame)?;
     Ok(event.and_then(|event| event.gtid()))
@@ -294,7 +294,14 @@ impl Attempt {
     }
 
     /// Adds a transaction, or an event between transactions.
-    fn add(&mut self, one: &Spool, offset: u64, head: &Head, from: u64, memory: &SpoolMemory) -> Result<()> {
+    fn add(
+        &mut self,
+        one: &Spool,
+        offset: u64,
+        head: &StoredHead,
+        from: u64,
+        memory: &SpoolMemory,
+    ) -> Result<()> {
         let mut spool = Spool::new(memory, Vec::new());
         let mut chunk = vec![0; 64 << 10];
         let mut reader = one.reader(0..one.size());
@@ -306,7 +313,7 @@ impl Attempt {
                     .map_err(Error::io("hold a transaction"))?,
             }
         }
-        let batch = Batch {
+        let batch = ReceivedBatch {
             spool,
             offset,
             context: head.context(),
@@ -317,13 +324,13 @@ impl Attempt {
         };
         let at = from + self.stored.size();
         let Attempt { level, stored, compressing } = self;
-        storing::stored_as(batch, *level, memory, compressing, at, &mut Into(stored))
+        storing::stored_as(batch, *level, memory, compressing, at, &mut SpoolWriter(stored))
     }
 }
 
-struct Into<'a>(&'a mut Spool);
+struct SpoolWriter<'a>(&'a mut Spool);
 
-impl Write for Into<'_> {
+impl Write for SpoolWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.append(bytes)?;
         Ok(bytes.len())

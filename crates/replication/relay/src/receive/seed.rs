@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use binlogz_atomic_file::{AtomicFile, Existing};
+use binlogz_atomic_file::{AtomicFile, ExistingFile};
 use binlogz_binlog::{EventReader, MAGIC};
 use binlogz_store::{LogNames, storage};
 
@@ -33,7 +33,7 @@ pub(crate) fn seed(directory: &Path, files: &[PathBuf]) -> Result<Option<String>
         copy(file, &directory.join(name), place + 1 == names.len())?;
         text += &format!("./{name}\n");
     }
-    binlogz_atomic_file::write(&index, storage::FILE_MODE, Existing::Replace, text.as_bytes())
+    binlogz_atomic_file::write(&index, storage::FILE_MODE, ExistingFile::Replace, text.as_bytes())
         .map_err(Error::io(format!("write {}", index.display())))?;
     Ok(Some(base))
 }
@@ -91,7 +91,7 @@ fn copy(from: &Path, to: &Path, is_last: bool) -> Result<()> {
     }
     let out = out.into_inner().map_err(|error| writing()(error.into_error()))?;
     // A file left by an earlier attempt without an index is no log.
-    out.finish(Existing::Replace).map_err(writing())
+    out.finish(ExistingFile::Replace).map_err(writing())
 }
 
 #[cfg(test)]

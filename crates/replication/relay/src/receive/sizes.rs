@@ -21,12 +21,12 @@ pub(crate) struct Sizes {
     /// Bytes of its events after the GTID event, without checksums.
     pub(crate) events: u64,
     /// The payload it came as.
-    pub(crate) payload: Option<Payload>,
+    pub(crate) payload: Option<PayloadAccount>,
 }
 
 /// A payload's own account of itself.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Payload {
+pub(crate) struct PayloadAccount {
     compression: CompressionType,
     size: u64,
     /// Bytes of the events inside.
@@ -38,7 +38,7 @@ impl Sizes {
     pub(crate) fn came_as(&mut self, header: &TransactionPayloadHeader<'_>) {
         let (compression, size) = (header.compression_type(), header.payload_size());
         let uncompressed = header.uncompressed_size().unwrap_or(size);
-        self.payload = Some(Payload { compression, size, uncompressed });
+        self.payload = Some(PayloadAccount { compression, size, uncompressed });
     }
 
     /// Counts a transaction that is being stored, in the log of a server of this generation. `made`: the payload made

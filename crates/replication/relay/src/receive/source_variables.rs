@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use binlogz_source::{Connection, Error as SourceError};
 use binlogz_store::{Storage, storage};
-use binlogz_wire::result_set::{ColumnKind, Row};
+use binlogz_wire::result_set::{ResultKind, ResultRow};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -61,13 +61,13 @@ pub(crate) struct SourceVariable {
 }
 
 impl SourceVariable {
-    fn new(shown: String, selected: Option<String>, kind: ColumnKind) -> Self {
-        let ColumnKind { column_type, flags, decimals } = kind;
+    fn new(shown: String, selected: Option<String>, kind: ResultKind) -> Self {
+        let ResultKind { column_type, flags, decimals } = kind;
         SourceVariable { shown, selected, column_type, flags, decimals, only_in_sessions: false }
     }
 
-    pub(crate) fn kind(&self) -> ColumnKind {
-        ColumnKind { column_type: self.column_type, flags: self.flags, decimals: self.decimals }
+    pub(crate) fn kind(&self) -> ResultKind {
+        ResultKind { column_type: self.column_type, flags: self.flags, decimals: self.decimals }
     }
 
     /// Whether it is ON or OFF in SHOW VARIABLES, and 1 or 0 in SELECT.
@@ -138,7 +138,7 @@ impl SourceVariables {
             let (mut shown, (mut value, kind)) = match selected.remove(&name) {
                 Some(found) => (shown, found),
                 // It can't be selected there either.
-                None => (shown.clone(), (Some(shown), ColumnKind::TEXT)),
+                None => (shown.clone(), (Some(shown), ResultKind::TEXT)),
             };
             if FLEETING.contains(&name.as_str()) {
                 (shown, value) = match kind.is_text() {
@@ -162,7 +162,7 @@ fn select_all(
     connection: &mut Connection,
     scope: &str,
     mut names: Vec<String>,
-) -> Result<BTreeMap<String, (Option<String>, ColumnKind)>> {
+) -> Result<BTreeMap<String, (Option<String>, ResultKind)>> {
     for _ in 0..NOT_SELECTABLE_MAX {
         if names.is_empty() {
             break;
@@ -193,7 +193,7 @@ fn refused_name(error: &SourceError) -> Option<&str> {
 }
 
 /// A row of SHOW COLLATION: Collation, Charset, Id, Default, …
-fn collation(row: Row) -> Option<Collation> {
+fn collation(row: ResultRow) -> Option<Collation> {
     let mut cells = row.into_iter().map(text);
     let mut next = || cells.next().flatten();
     let (name, character_set, id, default) = (next()?, next()?, next()?, next());
@@ -213,11 +213,11 @@ fn text(cell: Option<Vec<u8>>) -> Option<String> {
 #[derive(Debug)]
 pub(crate) struct KnownVariables {
     storage: Arc<dyn Storage>,
-    known: Mutex<Known>,
+    known: Mutex<KnownSource>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownSource {
     latest: Option<Arc<SourceVariables>>,
     /// Whether the file has the latest.
     is_stored: bool,
@@ -236,7 +236,7 @@ impl KnownVariables {
             Ok(known) => (known.map(Arc::new), None),
             Err(error) => (None, Some(error)),
         };
-        let known = Known { is_stored: latest.is_some(), latest };
+        let known = KnownSource { is_stored: latest.is_some(), latest };
         (KnownVariables { storage, known: Mutex::new(known) }, unused)
     }
 
@@ -259,7 +259,7 @@ impl KnownVariables {
         if known.is_stored && known.latest.as_ref() == Some(&variables) {
             return Ok(());
         }
-        *known = Known { latest: Some(Arc::clone(&variables)), is_stored: false };
+        *known = KnownSource { latest: Some(Arc::clone(&variables)), is_stored: false };
         self.store(&variables)?;
         known.is_stored = true;
         Ok(())
@@ -285,9 +285,9 @@ mod tests {
         let (known, unused) = KnownVariables::open(Arc::clone(&storage));
         assert!(known.get().is_none() && unused.is_none());
         let mut said = SourceVariables::default();
-        let switch = SourceVariable::new("ON".into(), Some("1".into()), ColumnKind::INTEGER);
-        let null = SourceVariable::new(String::new(), None, ColumnKind::TEXT);
-        let text = SourceVariable::new("a 'b'\n".into(), Some("a 'b'\n".into()), ColumnKind::TEXT);
+        let switch = SourceVariable::new("ON".into(), Some("1".into()), ResultKind::INTEGER);
+        let null = SourceVariable::new(String::new(), None, ResultKind::TEXT);
+        let text = SourceVariable::new("a 'b'\n".into(), Some("a 'b'\n".into()), ResultKind::TEXT);
         assert!(switch.is_switch() && !null.is_switch() && !text.is_switch());
         for (name, variable) in [("autocommit", switch), ("init_file", null), ("init_connect", text)] {
             said.variables.insert(name.into(), variable);

@@ -19,35 +19,35 @@ use std::thread::{self, Scope};
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_payload::{
-    CompressOptions, CompressionLevel, LogContext, PieceContext, PositionWriter, Rewritten, RewrittenSpan,
-    ServerGeneration, Spool, SpoolMemory, TransactionCompressor,
+    CompressOptions, CompressionLevel, LogContext, PieceContext, PositionWriter, RewrittenPiece,
+    RewrittenSpan, ServerGeneration, Spool, SpoolMemory, TransactionCompressor,
 };
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::error::{Error, Result};
 use crate::lock::lock;
-use crate::log::checkpoints::{Checkpoints, Noting};
-use crate::log::lineages::Lineage;
+use crate::log::checkpoints::{Checkpoints, GtidCollector};
+use crate::log::lineages::LineageLog;
 use crate::receive::intake::Intake;
 use crate::receive::sizes::Sizes;
 use crate::telemetry::duties;
-use writing::{Received, write};
+use writing::{UnchangedBytes, write};
 
 /// How transactions are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Storing {
+pub enum StoredForm {
     /// As received.
     Received,
     /// Plain transactions compressed at this level, off the source's commit path; received payloads unchanged.
     Compressed(CompressionLevel),
 }
 
-impl Storing {
+impl StoredForm {
     /// The level to compress at; `None` for no compression.
     pub fn level(self) -> Option<CompressionLevel> {
         match self {
-            Storing::Received => None,
-            Storing::Compressed(level) => Some(level),
+            StoredForm::Received => None,
+            StoredForm::Compressed(level) => Some(level),
         }
     }
 }
@@ -60,7 +60,7 @@ pub(crate) const STORE_WRITER: &str = "store-writer";
 const SPOOL_SIZE: usize = 8 << 20;
 
 /// Whole transactions, one after the other, as received.
-pub(crate) struct Batch {
+pub(crate) struct ReceivedBatch {
     pub(crate) spool: Spool,
     /// Offset of the transactions in the source's file.
     pub(crate) offset: u64,
@@ -71,10 +71,10 @@ pub(crate) struct Batch {
     pub(crate) announced: bool,
     pub(crate) gtids: GtidSet,
     /// The transactions that begin with a GTID event.
-    pub(crate) transactions: Vec<Transaction>,
+    pub(crate) transactions: Vec<ReceivedTransaction>,
 }
 
-pub(crate) struct Transaction {
+pub(crate) struct ReceivedTransaction {
     /// Range in the source's file.
     pub(crate) range: Range<u64>,
     pub(crate) gtid: Option<Gtid>,
@@ -84,15 +84,15 @@ pub(crate) struct Transaction {
 
 /// A worker's result for a batch.
 pub(crate) struct Ready {
-    batch: Batch,
-    rewritten: Rewritten,
+    batch: ReceivedBatch,
+    rewritten: RewrittenPiece,
 }
 
-pub(crate) type Outcome = Result<Ready>;
+pub(crate) type StoringOutcome = Result<Ready>;
 
 pub(crate) struct Batches<'a> {
     pub(crate) intake: &'a Intake,
-    pub(crate) kept: &'a Lineage,
+    pub(crate) kept: &'a LineageLog,
     /// Started at once if compression is on; otherwise the thread that brings a batch does everything.
     pub(crate) threads: OnceCell<Threads>,
     pub(crate) start: &'a dyn Fn() -> Result<Threads>,
@@ -100,21 +100,21 @@ pub(crate) struct Batches<'a> {
 }
 
 /// A batch, the level to compress it at, and where to send the result.
-type Work = (Batch, Option<CompressionLevel>, Sender<Outcome>);
+type Work = (ReceivedBatch, Option<CompressionLevel>, Sender<StoringOutcome>);
 
 pub(crate) struct Threads {
     to_workers: Sender<Work>,
-    to_writer: Sender<Receiver<Outcome>>,
+    to_writer: Sender<Receiver<StoringOutcome>>,
 }
 
 #[derive(Default)]
 pub(crate) struct StoreProgress {
-    pub(crate) state: Mutex<State>,
+    pub(crate) state: Mutex<StoringState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-pub(crate) struct State {
+pub(crate) struct StoringState {
     pub(crate) brought: u64,
     written: u64,
     failed: bool,
@@ -123,7 +123,7 @@ pub(crate) struct State {
     /// Why it ended; taken by the first caller that asks.
     error: Option<Error>,
     /// GTIDs since the last checkpoint.
-    noting: Noting,
+    noting: GtidCollector,
     places: Option<Arc<Checkpoints>>,
 }
 
@@ -134,7 +134,7 @@ pub(crate) struct State {
 /// The compression threads can't be started; nothing was received.
 pub(crate) fn run<T>(
     intake: &Intake,
-    kept: &Lineage,
+    kept: &LineageLog,
     receive: impl FnOnce(&Batches<'_>) -> Result<T>,
 ) -> Result<T> {
     let progress = &StoreProgress::default();
@@ -156,12 +156,12 @@ pub(crate) fn run<T>(
 fn start_threads<'scope>(
     scope: &'scope Scope<'scope, '_>,
     intake: &'scope Intake,
-    kept: &'scope Lineage,
+    kept: &'scope LineageLog,
     progress: &'scope StoreProgress,
 ) -> Result<Threads> {
     let count = thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX);
     let (to_workers, batches) = bounded::<Work>(count);
-    let (to_writer, in_order) = bounded::<Receiver<Outcome>>(count + 1);
+    let (to_writer, in_order) = bounded::<Receiver<StoringOutcome>>(count + 1);
     let memory = SpoolMemory::new(SPOOL_SIZE);
     let spawn = |name: &str, work: Box<dyn FnOnce() + Send + 'scope>| {
         let spawned = thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, work);
@@ -200,19 +200,19 @@ fn compress_all(batches: &Receiver<Work>, memory: &SpoolMemory) {
 /// The writer's loop, until no more batches come.
 pub(crate) fn write_all(
     intake: &Intake,
-    kept: &Lineage,
+    kept: &LineageLog,
     progress: &StoreProgress,
-    in_order: Receiver<Receiver<Outcome>>,
+    in_order: Receiver<Receiver<StoringOutcome>>,
 ) {
     /// Wakes waiting threads, however the writer ends.
-    struct Ending<'a>(&'a StoreProgress);
-    impl Drop for Ending<'_> {
+    struct WriterEnd<'a>(&'a StoreProgress);
+    impl Drop for WriterEnd<'_> {
         fn drop(&mut self) {
             lock(&self.0.state).writer_ended = true;
             self.0.changed.notify_all();
         }
     }
-    let _ending = Ending(progress);
+    let _ending = WriterEnd(progress);
     for awaited in in_order {
         let ready = awaited.recv().unwrap_or(Err(Error::Ended(STORE_WORKER)));
         let written =
@@ -223,7 +223,7 @@ pub(crate) fn write_all(
 
 impl Batches<'_> {
     /// Takes a batch. An error may come from an earlier batch.
-    pub(crate) fn bring(&self, batch: Batch) -> Result<()> {
+    pub(crate) fn bring(&self, batch: ReceivedBatch) -> Result<()> {
         self.progress.check()?;
         let level = lock(&self.intake.compression).level();
         if level.is_some() && self.threads.get().is_none() {
@@ -262,7 +262,7 @@ impl Batches<'_> {
     }
 
     /// Later batches go to the file with this index. All earlier ones are written.
-    pub(crate) fn note_in(&self, places: Arc<Checkpoints>, noting: Noting) {
+    pub(crate) fn note_in(&self, places: Arc<Checkpoints>, noting: GtidCollector) {
         let mut state = lock(&self.progress.state);
         (state.places, state.noting) = (Some(places), noting);
     }
@@ -295,14 +295,14 @@ impl StoreProgress {
 }
 
 /// A reusable compressor and its level.
-pub(crate) type Compressing = Option<(CompressionLevel, TransactionCompressor)>;
+pub(crate) type LevelCompressor = Option<(CompressionLevel, TransactionCompressor)>;
 
 /// Writes a batch's stored bytes for a given position in the stored file.
 pub(crate) fn stored_as(
-    batch: Batch,
+    batch: ReceivedBatch,
     level: Option<CompressionLevel>,
     memory: &SpoolMemory,
-    compressor: &mut Compressing,
+    compressor: &mut LevelCompressor,
     at: u64,
     out: &mut dyn Write,
 ) -> Result<()> {
@@ -311,16 +311,16 @@ pub(crate) fn stored_as(
         None => plain(batch),
     };
     let mut out = PositionWriter::resume(out, at, true);
-    out.write(&mut rewritten, &mut Received(batch.spool), |_, _| {})?;
+    out.write(&mut rewritten, &mut UnchangedBytes(batch.spool), |_, _| {})?;
     Ok(out.finish()?)
 }
 
 fn compress(
-    mut batch: Batch,
+    mut batch: ReceivedBatch,
     level: CompressionLevel,
     memory: &SpoolMemory,
-    compressor: &mut Compressing,
-) -> Outcome {
+    compressor: &mut LevelCompressor,
+) -> StoringOutcome {
     let (_, compressor) = match compressor {
         Some(compressor) if compressor.0 == level => compressor,
         other => {
@@ -343,9 +343,9 @@ fn compress(
 }
 
 /// Changes only the fields that depend on the position.
-fn plain(batch: Batch) -> Ready {
+fn plain(batch: ReceivedBatch) -> Ready {
     let none = Spool::new(&SpoolMemory::new(0), Vec::new());
-    let mut rewritten = Rewritten::new(batch.offset, batch.context, none, false);
+    let mut rewritten = RewrittenPiece::new(batch.offset, batch.context, none, false);
     rewritten.spans.push(RewrittenSpan::Plain(0..batch.spool.size()));
     Ready { batch, rewritten }
 }

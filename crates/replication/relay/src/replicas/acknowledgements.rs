@@ -35,7 +35,7 @@ impl Default for WaitForReplicas {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Waited {
+pub(crate) enum WaitResult {
     Enough,
     /// The first timeout: from now on we don't wait.
     InVain,
@@ -45,19 +45,19 @@ pub(crate) enum Waited {
 
 #[derive(Debug, Default)]
 pub(crate) struct Acknowledgements {
-    inner: Mutex<Inner>,
+    inner: Mutex<AcknowledgedPositions>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct AcknowledgedPositions {
     /// By connection: the stored log's number, and the acknowledged position in it.
     replicas: BTreeMap<u32, (u64, Position)>,
     /// After a timeout: how many replicas were needed, and for which position. Until they have it, we don't wait.
     missed: Option<(usize, (u64, Position))>,
 }
 
-impl Inner {
+impl AcknowledgedPositions {
     /// How many replicas have everything up to there.
     fn count(&self, place: (u64, Position)) -> usize {
         self.replicas.values().filter(|acknowledged| **acknowledged >= place).count()
@@ -87,26 +87,26 @@ impl Acknowledgements {
         lineage: u64,
         position: Position,
         is_wanted: impl Fn() -> bool,
-    ) -> Waited {
+    ) -> WaitResult {
         let place = (lineage, position);
         let began = Instant::now();
         let mut inner = lock(&self.inner);
         loop {
             if inner.count(place) >= wait.count {
                 inner.missed = None;
-                return Waited::Enough;
+                return WaitResult::Enough;
             }
             let left = wait.timeout.saturating_sub(began.elapsed());
             if let Some(missed) = &mut inner.missed {
                 *missed = (wait.count, place);
-                return Waited::NotNow;
+                return WaitResult::NotNow;
             }
             if !is_wanted() {
-                return Waited::NotNow;
+                return WaitResult::NotNow;
             }
             if left.is_zero() {
                 inner.missed = Some((wait.count, place));
-                return Waited::InVain;
+                return WaitResult::InVain;
             }
             let waited = self.changed.wait_timeout(inner, left.min(TICK));
             inner = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -135,25 +135,25 @@ mod tests {
         let short = WaitForReplicas { count: 2, timeout: Duration::from_millis(10) };
         let wait = |position| acknowledgements.wait(short, 1, position, || true);
         acknowledgements.note(1, 1, at(2, 500));
-        assert_eq!([wait(at(2, 500)), wait(at(2, 500))], [Waited::InVain, Waited::NotNow]);
+        assert_eq!([wait(at(2, 500)), wait(at(2, 500))], [WaitResult::InVain, WaitResult::NotNow]);
         assert!(!acknowledgements.are_waited_for());
         acknowledgements.note(2, 1, at(3, 4));
         assert!(acknowledgements.are_waited_for(), "they have caught up");
-        assert_eq!([wait(at(2, 500)), wait(at(2, 501))], [Waited::Enough, Waited::InVain]);
+        assert_eq!([wait(at(2, 500)), wait(at(2, 501))], [WaitResult::Enough, WaitResult::InVain]);
         acknowledgements.leave(1);
-        assert_eq!(wait(at(1, 4)), Waited::NotNow);
+        assert_eq!(wait(at(1, 4)), WaitResult::NotNow);
         let none = WaitForReplicas { count: 0, ..short };
-        assert_eq!(acknowledgements.wait(none, 1, at(9, 9), || true), Waited::Enough);
+        assert_eq!(acknowledgements.wait(none, 1, at(9, 9), || true), WaitResult::Enough);
         // Of another log nothing is older than what this one has.
         acknowledgements.note(3, 2, at(1, 4));
-        assert_eq!(wait(at(3, 4)), Waited::Enough);
+        assert_eq!(wait(at(3, 4)), WaitResult::Enough);
 
         let long = WaitForReplicas { count: 2, timeout: Duration::from_secs(600) };
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| acknowledgements.wait(long, 2, at(1, 100), || true));
             acknowledgements.note(2, 2, at(1, 100));
             acknowledgements.note(3, 2, at(1, 200));
-            assert_eq!(waits.join().ok(), Some(Waited::Enough));
+            assert_eq!(waits.join().ok(), Some(WaitResult::Enough));
         });
     }
 }

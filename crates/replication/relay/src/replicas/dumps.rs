@@ -14,7 +14,7 @@ use crate::form::Form;
 
 /// The client of a dump.
 #[derive(Debug, Clone)]
-pub(crate) struct Reader {
+pub(crate) struct DumpClient {
     pub(crate) user: String,
     pub(crate) peer: SocketAddr,
     pub(crate) server_id: u32,
@@ -46,7 +46,7 @@ pub(crate) struct DumpProgress {
 #[derive(Debug, Clone)]
 pub(crate) struct DumpState {
     pub(crate) connection: u32,
-    pub(crate) reader: Reader,
+    pub(crate) reader: DumpClient,
     /// Where the next transaction is read from.
     pub(crate) place: Position,
     pub(crate) timestamp: u32,
@@ -59,17 +59,17 @@ pub(crate) struct DumpState {
 
 #[derive(Debug, Default)]
 pub(crate) struct Dumps {
-    dumps: Mutex<BTreeMap<u32, (Reader, Arc<DumpProgress>)>>,
+    dumps: Mutex<BTreeMap<u32, (DumpClient, Arc<DumpProgress>)>>,
     all_bytes: Arc<AtomicU64>,
 }
 
 impl Dumps {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, (Reader, Arc<DumpProgress>)>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, (DumpClient, Arc<DumpProgress>)>> {
         self.dumps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A dump begins in this file.
-    pub(crate) fn begin(&self, connection: u32, reader: Reader, file: FileNumber) -> Arc<DumpProgress> {
+    pub(crate) fn begin(&self, connection: u32, reader: DumpClient, file: FileNumber) -> Arc<DumpProgress> {
         let progress = Arc::new(DumpProgress {
             place: Mutex::new(Position { file, offset: 0 }),
             timestamp: AtomicU32::new(0),
@@ -84,7 +84,7 @@ impl Dumps {
     }
 
     /// Returns who read it.
-    pub(crate) fn end(&self, connection: u32) -> Option<Reader> {
+    pub(crate) fn end(&self, connection: u32) -> Option<DumpClient> {
         self.lock().remove(&connection).map(|(reader, _)| reader)
     }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A replica's own account of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Replica {
+pub(crate) struct RegisteredReplica {
     pub(crate) server_id: u32,
     pub(crate) host: String,
     pub(crate) port: u16,
@@ -18,25 +18,25 @@ pub(crate) struct Replica {
 
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
-    inner: Mutex<Inner>,
+    inner: Mutex<RegistryState>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    replicas: BTreeMap<u32, Replica>,
+struct RegistryState {
+    replicas: BTreeMap<u32, RegisteredReplica>,
     dumps: BTreeMap<u32, (String, Arc<AtomicBool>)>,
 }
 
 impl Registry {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, RegistryState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn register(&self, connection: u32, replica: Replica) {
+    pub(crate) fn register(&self, connection: u32, replica: RegisteredReplica) {
         self.lock().replicas.insert(connection, replica);
     }
 
-    pub(crate) fn replicas(&self) -> Vec<Replica> {
+    pub(crate) fn replicas(&self) -> Vec<RegisteredReplica> {
         self.lock().replicas.values().cloned().collect()
     }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use binlogz_wire::ServerError;
 use binlogz_wire::auth::Password;
-use binlogz_wire::session::Account;
+use binlogz_wire::session::LoginAccount;
 use ipnet::IpNet;
 
 use crate::error::{Error, Result};
@@ -71,7 +71,7 @@ impl AccountOptions {
 }
 
 #[derive(Debug)]
-pub(crate) struct Accounts(Vec<Arc<Entry>>);
+pub(crate) struct RelayAccounts(Vec<Arc<Entry>>);
 
 #[derive(Debug)]
 struct Entry {
@@ -81,9 +81,9 @@ struct Entry {
 
 /// A logged-in client, until dropped.
 #[derive(Debug)]
-pub(crate) struct Entered(Arc<Entry>);
+pub(crate) struct LoggedInClient(Arc<Entry>);
 
-impl Accounts {
+impl RelayAccounts {
     pub(crate) fn new(accounts: Vec<AccountOptions>) -> Result<Self> {
         for (place, account) in accounts.iter().enumerate() {
             let user = &account.user;
@@ -95,23 +95,23 @@ impl Accounts {
             }
         }
         let entry = |options| Arc::new(Entry { options, connected: AtomicUsize::new(0) });
-        Ok(Accounts(accounts.into_iter().map(entry).collect()))
+        Ok(RelayAccounts(accounts.into_iter().map(entry).collect()))
     }
 
     /// These accounts, in place of `others`: connections are still counted for accounts that have not changed.
-    pub(crate) fn after(self, others: &Accounts) -> Accounts {
+    pub(crate) fn after(self, others: &RelayAccounts) -> RelayAccounts {
         let known = |entry: &Arc<Entry>| others.0.iter().find(|other| other.options == entry.options);
-        Accounts(self.0.into_iter().map(|entry| known(&entry).map_or(entry, Arc::clone)).collect())
+        RelayAccounts(self.0.into_iter().map(|entry| known(&entry).map_or(entry, Arc::clone)).collect())
     }
 
     /// The accounts that may log in from an address.
-    pub(crate) fn at_address(&self, address: IpAddr) -> Vec<Account> {
+    pub(crate) fn at_address(&self, address: IpAddr) -> Vec<LoginAccount> {
         // A client on an IPv6 socket may still have an IPv4 address.
         let address = address.to_canonical();
         let fitting = self.0.iter().map(|entry| &entry.options);
         fitting
             .filter(|account| account.may_come_from(address))
-            .map(|account| Account { user: account.user.clone(), password: account.password.clone() })
+            .map(|account| LoginAccount { user: account.user.clone(), password: account.password.clone() })
             .collect()
     }
 
@@ -127,7 +127,7 @@ impl Accounts {
     }
 
     /// Logs a client in after its proof was accepted, or returns the server's error.
-    pub(crate) fn enter(&self, user: &str, over_tls: bool) -> Result<Entered, ServerError> {
+    pub(crate) fn enter(&self, user: &str, over_tls: bool) -> Result<LoggedInClient, ServerError> {
         let refused =
             |code, sqlstate: &[u8; 5], message| ServerError { code, sqlstate: Some(*sqlstate), message };
         let unknown = || refused(1045, b"28000", format!("Access denied for user '{user}'"));
@@ -139,7 +139,7 @@ impl Accounts {
                 "Connections using insecure transport are prohibited for this account".into(),
             ));
         }
-        let entered = Entered(Arc::clone(entry));
+        let entered = LoggedInClient(Arc::clone(entry));
         let before = entry.connected.fetch_add(1, Ordering::Relaxed);
         let most = entry.options.connections_max;
         if most > 0 && before >= most {
@@ -155,13 +155,13 @@ impl Accounts {
     }
 }
 
-impl Entered {
+impl LoggedInClient {
     pub(crate) fn account(&self) -> &AccountOptions {
         &self.0.options
     }
 }
 
-impl Drop for Entered {
+impl Drop for LoggedInClient {
     fn drop(&mut self) {
         self.0.connected.fetch_sub(1, Ordering::Relaxed);
     }
@@ -183,7 +183,7 @@ mod tests {
             ..account("inside")
         };
         let safe = AccountOptions { require_tls: true, ..account("safe") };
-        let accounts = Accounts::new(vec![inside, safe]).unwrap();
+        let accounts = RelayAccounts::new(vec![inside, safe]).unwrap();
         let names = |address: &str| -> Vec<String> {
             accounts.at_address(address.parse().unwrap()).into_iter().map(|account| account.user).collect()
         };
@@ -206,11 +206,11 @@ mod tests {
 
     #[test]
     fn accounts_are_told_apart_and_have_passwords() {
-        let twice = Accounts::new(vec![account("a"), account("a")]).unwrap_err();
+        let twice = RelayAccounts::new(vec![account("a"), account("a")]).unwrap_err();
         assert_eq!(twice.to_string(), "account a is there twice");
         let open = AccountOptions { password: Password::default(), ..account("a") };
         assert_eq!(
-            Accounts::new(vec![open]).unwrap_err().to_string(),
+            RelayAccounts::new(vec![open]).unwrap_err().to_string(),
             "account a has no password, and needs one"
         );
     }

@@ -91,12 +91,12 @@ fn reserved(sources: usize) -> usize {
 #[derive(Debug)]
 pub(crate) struct Gate {
     limits: Limits,
-    inner: Mutex<Inner>,
+    inner: Mutex<AdmissionState>,
     closed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct AdmissionState {
     /// Connections that hold descriptors.
     open: usize,
     /// By connection number: the oldest first.
@@ -118,7 +118,7 @@ struct LoggingIn {
     greeted: Option<Instant>,
 }
 
-impl Inner {
+impl AdmissionState {
     /// How long a client has from its greeting on while others wait.
     fn grace(&self) -> Duration {
         let longest = self.recent.iter().max().copied().unwrap_or_default();
@@ -199,7 +199,7 @@ impl Gate {
         self.closed.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, AdmissionState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -389,7 +389,7 @@ mod tests {
 
     #[test]
     fn who_is_slow_where_all_are_slow_is_waited_for() {
-        let mut inner = Inner::default();
+        let mut inner = AdmissionState::default();
         assert_eq!(inner.grace(), GRACE);
         inner.recent = [3, 700, 20].into_iter().map(Duration::from_millis).collect();
         assert_eq!(inner.grace(), Duration::from_millis(2800));

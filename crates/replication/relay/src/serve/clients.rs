@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 use crate::lock::lock;
 
 #[derive(Debug, Default)]
-pub(crate) struct Clients {
-    inner: Mutex<Inner>,
+pub(crate) struct ServedClients {
+    inner: Mutex<ClientStreams>,
     left: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct ClientStreams {
     streams: BTreeMap<u32, Arc<TcpStream>>,
     is_closed: bool,
 }
 
-impl Clients {
+impl ServedClients {
     /// Counts a client; `false` if there are to be none any more.
     pub(crate) fn enter(&self, connection: u32, stream: &Arc<TcpStream>) -> bool {
         let mut inner = lock(&self.inner);

@@ -21,7 +21,7 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 
 use crate::error::{Error, Result};
 use crate::lock::lock;
-use crate::log::lineages::Lineage;
+use crate::log::lineages::LineageLog;
 
 /// How many departures are reported at a time.
 const EVENTS_MAX: usize = 256;
@@ -32,32 +32,32 @@ const COLLECTED_FOR: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(crate) struct Departures {
     epoll: OwnedFd,
-    watched: Mutex<BTreeMap<u32, Watched>>,
+    watched: Mutex<BTreeMap<u32, WatchedConnection>>,
 }
 
 #[derive(Debug)]
-struct Watched {
+struct WatchedConnection {
     has_left: Arc<AtomicBool>,
     /// The log at whose end its thread waits.
-    kept: Arc<Lineage>,
+    kept: Arc<LineageLog>,
 }
 
 /// A connection that is waited at until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct DepartureWatch {
     departures: Arc<Departures>,
     connection: u32,
     socket: Arc<TcpStream>,
     has_left: Arc<AtomicBool>,
 }
 
-impl Watch {
+impl DepartureWatch {
     pub(crate) fn has_left(&self) -> bool {
         self.has_left.load(Ordering::Acquire)
     }
 }
 
-impl Drop for Watch {
+impl Drop for DepartureWatch {
     fn drop(&mut self) {
         // The system forgets it by itself only when the last descriptor is closed.
         let _ = epoll::delete(&self.departures.epoll, &self.socket);
@@ -77,13 +77,14 @@ impl Departures {
         self: &Arc<Self>,
         connection: u32,
         socket: &Arc<TcpStream>,
-        kept: &Arc<Lineage>,
-    ) -> Option<Watch> {
+        kept: &Arc<LineageLog>,
+    ) -> Option<DepartureWatch> {
         let has_left = Arc::new(AtomicBool::new(false));
-        let watched = Watched { has_left: Arc::clone(&has_left), kept: Arc::clone(kept) };
+        let watched = WatchedConnection { has_left: Arc::clone(&has_left), kept: Arc::clone(kept) };
         lock(&self.watched).insert(connection, watched);
         // From here on it is forgotten when it is dropped.
-        let watch = Watch { departures: Arc::clone(self), connection, socket: Arc::clone(socket), has_left };
+        let watch =
+            DepartureWatch { departures: Arc::clone(self), connection, socket: Arc::clone(socket), has_left };
         // ERR and HUP are told without being asked for.
         let flags = EventFlags::RDHUP | EventFlags::ONESHOT;
         epoll::add(&self.epoll, &watch.socket, EventData::new_u64(u64::from(connection)), flags).ok()?;

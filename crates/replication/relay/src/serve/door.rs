@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::error::Result;
 use crate::lock::lock;
-use crate::serve::accounts::Accounts;
+use crate::serve::accounts::RelayAccounts;
 use crate::serve::admission::Gate;
 use crate::serve::departures::Departures;
 use crate::serve::listeners::Listeners;
@@ -23,7 +23,7 @@ pub(crate) struct Door {
     pub(crate) requires_tls: bool,
     /// Whether clients may log in with `mysql_native_password`.
     pub(crate) native_password: bool,
-    accounts: Mutex<Arc<Accounts>>,
+    accounts: Mutex<Arc<RelayAccounts>>,
 }
 
 /// How clients are let in.
@@ -38,7 +38,7 @@ impl Door {
         telemetry: Arc<Telemetry>,
         listeners: Listeners,
         gate: Gate,
-        accounts: Accounts,
+        accounts: RelayAccounts,
         options: DoorOptions,
     ) -> Result<Door> {
         let DoorOptions { tls, requires_tls, native_password } = options;
@@ -56,12 +56,12 @@ impl Door {
     }
 
     /// The accounts that may log in now.
-    pub(crate) fn accounts(&self) -> Arc<Accounts> {
+    pub(crate) fn accounts(&self) -> Arc<RelayAccounts> {
         Arc::clone(&lock(&self.accounts))
     }
 
     /// Other accounts from now on. Clients that are logged in stay.
-    pub(crate) fn set_accounts(&self, accounts: Accounts) {
+    pub(crate) fn set_accounts(&self, accounts: RelayAccounts) {
         let mut current = lock(&self.accounts);
         *current = Arc::new(accounts.after(&current));
     }

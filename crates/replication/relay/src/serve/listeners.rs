@@ -25,21 +25,21 @@ const QUEUE: i32 = 1024;
 
 /// A socket at which clients arrive.
 #[derive(Debug)]
-pub(crate) struct Listener {
+pub(crate) struct ClientListener {
     socket: TcpListener,
     pub(crate) address: SocketAddr,
     /// The source that its clients want; `None`: they say so otherwise.
     pub(crate) source: Option<String>,
 }
 
-impl Listener {
-    pub(crate) fn open(at: SocketAddr, source: Option<String>) -> Result<Listener> {
+impl ClientListener {
+    pub(crate) fn open(at: SocketAddr, source: Option<String>) -> Result<ClientListener> {
         let failed = || Error::io(format!("listen on {at}"));
         let socket = bind(at).map_err(failed())?;
         // A client that poll saw may be gone before it is accepted.
         socket.set_nonblocking(true).map_err(failed())?;
         let address = socket.local_addr().map_err(failed())?;
-        Ok(Listener { socket, address, source })
+        Ok(ClientListener { socket, address, source })
     }
 }
 
@@ -67,7 +67,7 @@ fn bind_once(at: SocketAddr) -> io::Result<TcpListener> {
 /// All sockets at which clients arrive.
 #[derive(Debug)]
 pub(crate) struct Listeners {
-    all: Mutex<Vec<Arc<Listener>>>,
+    all: Mutex<Vec<Arc<ClientListener>>>,
     /// The socket to look at first the next time, so that a busy socket does not keep others' clients waiting.
     first: AtomicUsize,
     /// A byte through here ends a wait: the sockets have changed.
@@ -75,7 +75,7 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    pub(crate) fn new(all: Vec<Arc<Listener>>) -> Result<Listeners> {
+    pub(crate) fn new(all: Vec<Arc<ClientListener>>) -> Result<Listeners> {
         let failed = || Error::io("make a pair of sockets");
         let changed = UnixStream::pair().map_err(failed())?;
         changed.0.set_nonblocking(true).map_err(failed())?;
@@ -84,14 +84,14 @@ impl Listeners {
     }
 
     /// Waits at these from now on.
-    pub(crate) fn set(&self, all: Vec<Arc<Listener>>) {
+    pub(crate) fn set(&self, all: Vec<Arc<ClientListener>>) {
         *lock(&self.all) = all;
         // If there is no room for the byte, others are there that do the same.
         let _ = (&self.changed.1).write(&[0]);
     }
 
     /// Waits for the next client.
-    pub(crate) fn accept(&self) -> io::Result<(TcpStream, SocketAddr, Arc<Listener>)> {
+    pub(crate) fn accept(&self) -> io::Result<(TcpStream, SocketAddr, Arc<ClientListener>)> {
         loop {
             let all = lock(&self.all).clone();
             let mut fds = vec![PollFd::new(&self.changed.0, PollFlags::IN)];
@@ -130,7 +130,7 @@ mod tests {
     fn a_socket_that_is_added_is_waited_at_and_one_that_is_removed_is_not() {
         let open = |source: Option<&str>| {
             let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-            Arc::new(Listener::open(at, source.map(str::to_owned)).unwrap())
+            Arc::new(ClientListener::open(at, source.map(str::to_owned)).unwrap())
         };
         let (shared, own) = (open(None), open(Some("orders")));
         let listeners = Listeners::new(vec![Arc::clone(&shared)]).unwrap();

@@ -48,13 +48,13 @@ use crate::replicas::dumps::Dumps;
 use crate::replicas::registry::Registry;
 use crate::statements::Statements;
 use crate::telemetry::Telemetry;
-use clients::Clients;
+use clients::ServedClients;
 use last_served::LastServed;
 use pins::Pins;
 use upstream::ForwardOptions;
 
 /// State shared by the threads of one source's clients.
-pub(crate) struct Server {
+pub(crate) struct SourceServer {
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) lineages: Arc<Lineages>,
     pub(crate) conversions: Arc<Conversions>,
@@ -63,7 +63,7 @@ pub(crate) struct Server {
     pub(crate) registry: Arc<Registry>,
     pub(crate) dumps: Arc<Dumps>,
     pub(crate) acknowledgements: Arc<Acknowledgements>,
-    pub(crate) clients: Clients,
+    pub(crate) clients: ServedClients,
     pub(crate) pins: Pins,
     pub(crate) served: LastServed,
     /// Whether replicas may acknowledge transactions.

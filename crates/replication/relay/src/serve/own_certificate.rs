@@ -11,7 +11,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use binlogz_atomic_file::{self as atomic_file, Existing};
+use binlogz_atomic_file::{self as atomic_file, ExistingFile};
 use binlogz_store::storage;
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 
@@ -44,7 +44,7 @@ fn make(certificate: &Path, key: &Path) -> Result<()> {
     params.distinguished_name.push(DnType::CommonName, "binlogz relay, certificate made by itself");
     let made = params.self_signed(&pair).map_err(failed)?;
     let write = |path: &Path, mode, text: String| {
-        atomic_file::write(path, mode, Existing::Replace, text.as_bytes())
+        atomic_file::write(path, mode, ExistingFile::Replace, text.as_bytes())
             .map_err(Error::io(format!("write {}", path.display())))
     };
     write(key, KEY_MODE, pair.serialize_pem())?;

@@ -15,23 +15,23 @@ use binlogz_wire::ServerError;
 
 use crate::error::UNKNOWN_ERROR;
 use crate::lock::lock;
-use crate::serve::Server;
+use crate::serve::SourceServer;
 
 /// How many names an error lists.
 const TOLD_MAX: usize = 20;
 
 /// A source as clients see it.
 #[derive(Clone)]
-pub(crate) struct Route {
+pub(crate) struct SourceRoute {
     /// Empty for the only one of a relay whose source has no name.
     pub(crate) name: String,
     /// The error says why it is not served.
-    pub(crate) to: Result<Arc<Server>, String>,
+    pub(crate) to: Result<Arc<SourceServer>, String>,
 }
 
 /// The routes to all sources.
 #[derive(Default)]
-pub(crate) struct Routes(Mutex<Arc<[Route]>>);
+pub(crate) struct Routes(Mutex<Arc<[SourceRoute]>>);
 
 /// A client's hints about the source that it wants.
 #[derive(Debug, Clone, Copy, Default)]
@@ -43,16 +43,16 @@ pub(crate) struct Wishes<'a> {
 }
 
 impl Routes {
-    pub(crate) fn set(&self, routes: Vec<Route>) {
+    pub(crate) fn set(&self, routes: Vec<SourceRoute>) {
         *lock(&self.0) = routes.into();
     }
 
-    pub(crate) fn all(&self) -> Arc<[Route]> {
+    pub(crate) fn all(&self) -> Arc<[SourceRoute]> {
         Arc::clone(&lock(&self.0))
     }
 
     /// The source that a client wants, or the error that it gets instead.
-    pub(crate) fn find(&self, wishes: Wishes<'_>) -> Result<Arc<Server>, ServerError> {
+    pub(crate) fn find(&self, wishes: Wishes<'_>) -> Result<Arc<SourceServer>, ServerError> {
         let routes = self.all();
         let route = choose(&routes, wishes, |route| &route.name)?;
         route.to.clone().map_err(|why| ServerError {

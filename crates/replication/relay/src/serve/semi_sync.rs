@@ -20,7 +20,7 @@ use binlogz_wire::semi_sync::SemiSyncAck;
 use crate::error::{Error, Result};
 use crate::replicas::acknowledgements::Acknowledgements;
 use crate::replicas::dumps::DumpProgress;
-use crate::serve::transport::Connection;
+use crate::serve::transport::DumpConnection;
 
 /// Larger than any acknowledgement.
 const MESSAGE_SIZE_MAX: usize = 1024;
@@ -31,7 +31,7 @@ const LOOK_MAX: Duration = Duration::from_millis(100);
 
 /// A requested acknowledgement.
 #[derive(Debug)]
-struct Asked {
+struct AskedAcknowledgement {
     /// The file's name and the end of the transaction, as the client counts.
     name: String,
     position: u64,
@@ -50,7 +50,7 @@ pub(crate) struct SemiSync {
     messages: MessageReader,
     /// Bytes since the last whole message.
     size: usize,
-    asked: VecDeque<Asked>,
+    asked: VecDeque<AskedAcknowledgement>,
     /// Whether we sent something for which no acknowledgement has arrived or been requested.
     sent_more: bool,
 }
@@ -80,7 +80,7 @@ impl SemiSync {
     pub(crate) fn sent(&mut self, stored: Position, asked: Option<(String, u64)>) {
         self.sent_more = asked.is_none();
         if let Some((name, position)) = asked {
-            self.asked.push_back(Asked { name, position, stored, at: Instant::now() });
+            self.asked.push_back(AskedAcknowledgement { name, position, stored, at: Instant::now() });
         }
     }
 
@@ -98,7 +98,7 @@ impl SemiSync {
     }
 
     /// Reads the client's messages so far. Returns `false` if it has left.
-    pub(crate) fn listen(&mut self, connection: &mut dyn Connection) -> Result<bool> {
+    pub(crate) fn listen(&mut self, connection: &mut dyn DumpConnection) -> Result<bool> {
         let mut bytes = [0; READ_SIZE];
         loop {
             let count = match connection.read_at_hand(&mut bytes) {
@@ -128,7 +128,7 @@ impl SemiSync {
             self.size = 0;
             let SemiSyncAck { position, name } = SemiSyncAck::decode(message).map_err(malformed)?;
             let name = String::from_utf8_lossy(name).into_owned();
-            let is_its = |asked: &Asked| asked.position == position && asked.name == name;
+            let is_its = |asked: &AskedAcknowledgement| asked.position == position && asked.name == name;
             let Some(place) = self.asked.iter().position(is_its) else {
                 return Err(unasked(format!("an acknowledgement of {name:?} at {position}")));
             };
@@ -162,7 +162,7 @@ mod tests {
 
     use super::*;
     use crate::form::Form;
-    use crate::replicas::dumps::{Dumps, Reader};
+    use crate::replicas::dumps::{DumpClient, Dumps};
 
     fn at(offset: u64) -> Position {
         Position { file: FileNumber(7), offset }
@@ -176,7 +176,7 @@ mod tests {
 
     fn semi_sync() -> SemiSync {
         let acknowledgements = Arc::new(Acknowledgements::default());
-        let reader = Reader {
+        let reader = DumpClient {
             user: "repl".into(),
             peer: ([127, 0, 0, 1], 1).into(),
             server_id: 1,

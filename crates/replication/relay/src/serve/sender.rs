@@ -30,16 +30,16 @@ use crate::forms::translate::{OpenedFile, Translator};
 use crate::forms::{Forms, artificial_events};
 use crate::housekeeping::{Housekeeping, archiving};
 use crate::log::brought_back::FileLease;
-use crate::log::groups::Group;
-use crate::log::lineages::Lineage;
+use crate::log::groups::EventGroup;
+use crate::log::lineages::LineageLog;
 use crate::log::parts::FormFile;
 use crate::receive::intake::Intake;
 use crate::replicas::dumps::DumpProgress;
-use crate::serve::Server;
-use crate::serve::departures::Watch;
+use crate::serve::SourceServer;
+use crate::serve::departures::DepartureWatch;
 use crate::serve::semi_sync::SemiSync;
 use crate::serve::sink::EventSink;
-use ahead::Ahead;
+use ahead::AheadPosition;
 
 /// How often a dump checks that its client is still connected, until it is idle.
 pub(crate) const TICK: Duration = Duration::from_millis(500);
@@ -47,7 +47,7 @@ pub(crate) const TICK: Duration = Duration::from_millis(500);
 pub(crate) const AHEAD_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
-pub(crate) struct Dump {
+pub(crate) struct DumpStream {
     pub(crate) form: Form,
     pub(crate) file: FormFile,
     /// The offset in that file, as the form counts.
@@ -68,7 +68,7 @@ pub(crate) struct Dump {
     /// Present if the client acknowledges transactions.
     pub(crate) semi_sync: Option<SemiSync>,
     /// Tells when the client has left; `None`: the dump has to look for itself.
-    pub(crate) watch: Option<Watch>,
+    pub(crate) watch: Option<DepartureWatch>,
 }
 
 /// How a file ended.
@@ -85,8 +85,8 @@ pub(crate) struct Sender<'a> {
     housekeeping: &'a Housekeeping,
     intake: &'a Intake,
     forms: Forms<'a>,
-    kept: &'a Lineage,
-    dump: Dump,
+    kept: &'a LineageLog,
+    dump: DumpStream,
     log: Translator<'a, EventSink>,
     /// The end of the transactions left out since something was last sent.
     left_out_to: Option<u64>,
@@ -101,9 +101,9 @@ pub(crate) struct Sender<'a> {
 impl<'a> Sender<'a> {
     /// `opened`: the beginning of the requested file.
     pub(crate) fn new(
-        server: &'a Server,
+        server: &'a SourceServer,
         forms: Forms<'a>,
-        dump: Dump,
+        dump: DumpStream,
         opened: OpenedFile,
         sink: EventSink,
     ) -> Self {
@@ -232,7 +232,7 @@ impl<'a> Sender<'a> {
     }
 
     fn send_file(&mut self) -> Result<FileEnd> {
-        let mut ahead = Ahead::new();
+        let mut ahead = AheadPosition::new();
         let mut durable = None;
         let mut wakes;
         if self.log.is_in_front() {
@@ -334,7 +334,7 @@ impl<'a> Sender<'a> {
     }
 
     /// Sends or leaves out a transaction, or an event between transactions.
-    fn group(&mut self, group: &Group) -> Result<()> {
+    fn group(&mut self, group: &EventGroup) -> Result<()> {
         let left_out = self.leave_out_what_is_had(group.first.event_type, group.gtid)?;
         let end = self.log.offset() + group.size();
         let unseen = left_out || end <= self.dump.from;

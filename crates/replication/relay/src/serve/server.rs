@@ -22,12 +22,12 @@ use binlogz_wire::session::{ReplicaOptions, ReplicaSession};
 use binlogz_wire::{ServerError, packet};
 
 use crate::error::{Error, Result, UNKNOWN_ERROR};
-use crate::log::lineages::Lineage;
-use crate::log::stored_format::Head;
-use crate::serve::Server;
+use crate::log::lineages::LineageLog;
+use crate::log::stored_format::StoredHead;
+use crate::serve::SourceServer;
 use crate::serve::admission::Admission;
 use crate::serve::door::Door;
-use crate::serve::listeners::Listener;
+use crate::serve::listeners::ClientListener;
 use crate::serve::routes::Wishes;
 use crate::serve::sender::broken;
 use crate::serve::transport::Transport;
@@ -85,7 +85,7 @@ pub(crate) fn accept(door: &Arc<Door>) {
 /// Serves a client, from admission to disconnect.
 fn serve(
     door: &Door,
-    listener: &Listener,
+    listener: &ClientListener,
     connection: u32,
     stream: &Arc<TcpStream>,
     peer: SocketAddr,
@@ -125,7 +125,7 @@ fn serve(
 
 /// The source whose version a client is greeted with, before it can name the one it wants: the one with this port, or the
 /// first that has a log.
-fn greeter(door: &Door, listener: &Listener) -> Option<Arc<Server>> {
+fn greeter(door: &Door, listener: &ClientListener) -> Option<Arc<SourceServer>> {
     let routes = door.routes.all();
     let is_its = |name: &str| listener.source.as_ref().is_none_or(|source| source == name);
     let open = routes.iter().filter(|route| is_its(&route.name)).filter_map(|route| route.to.as_ref().ok());
@@ -134,7 +134,7 @@ fn greeter(door: &Door, listener: &Listener) -> Option<Arc<Server>> {
     open.next().map(Arc::clone)
 }
 
-impl Server {
+impl SourceServer {
     /// A client has gone.
     fn leave(&self, connection: u32) {
         self.registry.leave(connection);
@@ -173,7 +173,7 @@ fn turn_away(mut stream: &TcpStream, code: u16, message: &str) {
 struct Client<'a> {
     door: &'a Door,
     /// Where it arrived.
-    listener: &'a Listener,
+    listener: &'a ClientListener,
     /// Until it is logged in, the source is the one that greeted it.
     known: KnownClient,
     /// When the relay started to accept clients.
@@ -196,7 +196,7 @@ impl Client<'_> {
             turn_away(stream, 1053, NOTHING_YET);
             return Ok(());
         };
-        let head = match Head::read(&kept.store, now.durable.file) {
+        let head = match StoredHead::read(&kept.store, now.durable.file) {
             Ok(head) => head,
             Err(error) => {
                 let told = error.told(UNKNOWN_ERROR);
@@ -230,7 +230,7 @@ impl Client<'_> {
         transport: &Transport,
         session: &ReplicaSession,
         stream: &Arc<TcpStream>,
-    ) -> Result<Arc<Lineage>, ServerError> {
+    ) -> Result<Arc<LineageLog>, ServerError> {
         let refused = |code, sqlstate: &[u8; 5], message: &str| ServerError {
             code,
             sqlstate: Some(*sqlstate),

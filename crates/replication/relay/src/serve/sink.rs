@@ -14,8 +14,8 @@ use binlogz_wire::packet;
 
 use crate::forms::translate::FormSink;
 use crate::replicas::dumps::DumpProgress;
-use crate::serve::older_collations::{Older, for_older, may_be_unknown};
-use crate::serve::transport::Connection;
+use crate::serve::older_collations::{OlderServer, for_older, may_be_unknown};
+use crate::serve::transport::DumpConnection;
 use crate::serve::xa;
 
 /// Bytes collected for each write.
@@ -27,13 +27,13 @@ const HELD_SIZE_MAX: u32 = 64 << 20;
 
 /// Events for a replica that does not know all that the source writes.
 #[derive(Default)]
-struct Held {
+struct WithheldEvents {
     /// Set for a replica older than 8.0, whose collations are replaced.
-    older: Option<Older>,
+    older: Option<OlderServer>,
     /// Set for a replica that would not apply XA transactions as the source did: its kind.
     without_xa: Option<&'static str>,
     /// Whether the current event is held, and until when.
-    current: Holding,
+    current: WithheldState,
     event: Vec<u8>,
     /// The last event, which begins a transaction, and its position: held until the next one tells whether that may be sent.
     front: Vec<u8>,
@@ -41,7 +41,7 @@ struct Held {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Holding {
+enum WithheldState {
     /// It is not held.
     #[default]
     Nothing,
@@ -51,22 +51,22 @@ enum Holding {
     Event,
 }
 
-impl Held {
-    fn holding(&self, header: &EventHeader) -> Holding {
+impl WithheldEvents {
+    fn holding(&self, header: &EventHeader) -> WithheldState {
         let is_xa = self.without_xa.is_some();
         if is_xa && header.event_type.is_gtid() {
-            return Holding::Front;
+            return WithheldState::Front;
         }
         let may_be_unknown = self.older.is_some_and(|older| may_be_unknown(header.event_type, older));
         match may_be_unknown || is_xa && xa::may_be(header) {
-            true => Holding::Event,
-            false => Holding::Nothing,
+            true => WithheldState::Event,
+            false => WithheldState::Nothing,
         }
     }
 }
 
 pub(crate) struct EventSink {
-    connection: Box<dyn Connection>,
+    connection: Box<dyn DumpConnection>,
     packets: EventPackets,
     out: Vec<u8>,
     /// The position of the next event in the file, or of the current one.
@@ -86,7 +86,7 @@ pub(crate) struct EventSink {
     /// The checksum algorithm of the current file.
     checksum: ChecksumAlgorithm,
     /// Set for a replica that does not know all that the source writes.
-    held: Option<Held>,
+    held: Option<WithheldEvents>,
     /// When something was last sent.
     pub(crate) sent: Instant,
     /// Counts the bytes sent.
@@ -95,7 +95,7 @@ pub(crate) struct EventSink {
 
 impl EventSink {
     /// Packets are numbered starting at `sequence`.
-    pub(crate) fn new(connection: impl Connection + 'static, sequence: u8) -> Self {
+    pub(crate) fn new(connection: impl DumpConnection + 'static, sequence: u8) -> Self {
         EventSink {
             connection: Box::new(connection),
             packets: EventPackets::new(sequence),
@@ -122,7 +122,7 @@ impl EventSink {
     }
 
     /// From now on, collations that replicas older than 8.0 don't know are replaced.
-    pub(crate) fn replace_collations(&mut self, of: Older) {
+    pub(crate) fn replace_collations(&mut self, of: OlderServer) {
         self.held.get_or_insert_default().older = Some(of);
     }
 
@@ -172,7 +172,7 @@ impl EventSink {
         self.flush()
     }
 
-    pub(crate) fn connection(&mut self) -> &mut dyn Connection {
+    pub(crate) fn connection(&mut self) -> &mut dyn DumpConnection {
         self.connection.as_mut()
     }
 
@@ -195,25 +195,25 @@ impl EventSink {
         self.sending = !self.leave_out && self.position >= self.from;
         let holding = match &self.held {
             Some(held) if self.sending => held.holding(&header),
-            Some(_) | None => Holding::Nothing,
+            Some(_) | None => WithheldState::Nothing,
         };
-        if holding == Holding::Event && header.event_size > HELD_SIZE_MAX {
+        if holding == WithheldState::Event && header.event_size > HELD_SIZE_MAX {
             return Err(self.untranslatable(&format!("{} bytes are too many to look at", header.event_size)));
         }
         if let Some(held) = &mut self.held {
             held.current = holding;
-            if holding == Holding::Event {
+            if holding == WithheldState::Event {
                 held.event.clone_from(&self.header);
             }
         }
-        if holding == Holding::Event {
+        if holding == WithheldState::Event {
             return Ok(());
         }
         if self.sending {
             self.send_front();
         }
         match (&mut self.held, holding) {
-            (Some(held), Holding::Front) => {
+            (Some(held), WithheldState::Front) => {
                 held.front.clone_from(&self.header);
                 held.front_at = self.position;
             }
@@ -240,8 +240,12 @@ impl EventSink {
 
     fn body(&mut self, bytes: &[u8]) {
         match &mut self.held {
-            Some(Held { current: Holding::Event, event, .. }) => event.extend_from_slice(bytes),
-            Some(Held { current: Holding::Front, front, .. }) => front.extend_from_slice(bytes),
+            Some(WithheldEvents { current: WithheldState::Event, event, .. }) => {
+                event.extend_from_slice(bytes)
+            }
+            Some(WithheldEvents { current: WithheldState::Front, front, .. }) => {
+                front.extend_from_slice(bytes)
+            }
             _ if self.sending => self.packets.body(bytes, &mut self.out),
             _ => {}
         }
@@ -250,8 +254,8 @@ impl EventSink {
     fn end_event(&mut self) -> io::Result<()> {
         let is_last = self.sending && self.wants_ack();
         let held = self.held.as_mut();
-        if let Some(held) = held.filter(|held| held.current == Holding::Event) {
-            held.current = Holding::Nothing;
+        if let Some(held) = held.filter(|held| held.current == WithheldState::Event) {
+            held.current = WithheldState::Nothing;
             let (older, event) = (held.older, std::mem::take(&mut held.event));
             let kind = held.without_xa.filter(|_| xa::is(&event, self.checksum));
             let place = if held.front.is_empty() { self.position } else { held.front_at };
@@ -345,7 +349,7 @@ mod tests {
     use std::sync::Mutex;
 
     use binlogz_binlog::{EventType, HeaderFlags};
-    use binlogz_testkit::builder::{LogBuilder, Positions, Release, query};
+    use binlogz_testkit::builder::{EndPositions, LogBuilder, Release, query};
 
     use super::*;
     use crate::lock::lock;
@@ -353,7 +357,7 @@ mod tests {
     #[derive(Clone, Default)]
     struct Taken(Arc<Mutex<Vec<u8>>>);
 
-    impl Connection for Taken {
+    impl DumpConnection for Taken {
         fn read_at_hand(&mut self, _: &mut [u8]) -> io::Result<Option<usize>> {
             Ok(None)
         }
@@ -382,7 +386,7 @@ mod tests {
     fn events(fill: impl FnOnce(&mut LogBuilder)) -> Vec<u8> {
         let mut log = LogBuilder::with(Release::MYSQL_9_7, ChecksumAlgorithm::CRC32, HeaderFlags::default());
         log.take();
-        log.positions(Positions::Own);
+        log.positions(EndPositions::Own);
         fill(&mut log);
         log.take()
     }

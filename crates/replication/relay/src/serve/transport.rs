@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
 
-use binlogz_wire::compressed::{CompressedPackets, Compression};
+use binlogz_wire::compressed::{CompressedPackets, ConnectionCompression};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use crate::error::{Error, Result};
 
 /// The operations that a dump needs from a connection.
-pub(crate) trait Connection {
+pub(crate) trait DumpConnection {
     /// Reads the bytes that have arrived, 0 bytes at the end of the stream; `None` if none have.
     fn read_at_hand(&mut self, bytes: &mut [u8]) -> io::Result<Option<usize>>;
 
@@ -32,13 +32,13 @@ const READ_SIZE: usize = 16 << 10;
 /// The socket is the one that others may shut down: shared, so that a connection has one descriptor.
 pub(crate) enum Transport {
     Plain(Arc<TcpStream>),
-    Tls(Box<StreamOwned<ServerConnection, Behind>>),
+    Tls(Box<StreamOwned<ServerConnection, BufferedConnection>>),
     /// Compressed packets over one of the others.
-    Compressed(Box<Compressed>),
+    Compressed(Box<CompressedLayer>),
 }
 
 /// The layer between a session and a connection with compressed packets.
-pub(crate) struct Compressed {
+pub(crate) struct CompressedLayer {
     below: Transport,
     packets: CompressedPackets,
     /// Received bytes: `begin..` was not expanded yet.
@@ -52,7 +52,7 @@ pub(crate) struct Compressed {
     is_beside: bool,
 }
 
-impl Compressed {
+impl CompressedLayer {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         loop {
             let mut left = self.plain.get(self.taken..).unwrap_or_default();
@@ -135,13 +135,13 @@ impl Transport {
         let failed =
             |error: rustls::Error| Error::Connection { doing: "TLS".into(), source: io::Error::other(error) };
         let connection = ServerConnection::new(Arc::clone(&tls.config)).map_err(failed)?;
-        let behind = Behind { read: read.to_vec(), stream };
+        let behind = BufferedConnection { read: read.to_vec(), stream };
         Ok(Transport::Tls(Box::new(StreamOwned::new(connection, behind))))
     }
 
     /// Compresses all packets from now on; `read` holds bytes that were already read and are compressed.
-    pub(crate) fn compress_with(self, compression: Compression, read: &[u8]) -> Transport {
-        Transport::Compressed(Box::new(Compressed {
+    pub(crate) fn compress_with(self, compression: ConnectionCompression, read: &[u8]) -> Transport {
+        Transport::Compressed(Box::new(CompressedLayer {
             below: self,
             packets: CompressedPackets::serving(compression),
             received: read.to_vec(),
@@ -188,7 +188,7 @@ impl Transport {
     }
 }
 
-impl Connection for Transport {
+impl DumpConnection for Transport {
     fn read_at_hand(&mut self, bytes: &mut [u8]) -> io::Result<Option<usize>> {
         use io::ErrorKind::{Interrupted, WouldBlock};
         self.socket().set_nonblocking(true)?;
@@ -234,12 +234,12 @@ impl Read for Transport {
 }
 
 /// A connection, some of whose bytes were read too early.
-pub(crate) struct Behind {
+pub(crate) struct BufferedConnection {
     read: Vec<u8>,
     stream: Arc<TcpStream>,
 }
 
-impl Read for Behind {
+impl Read for BufferedConnection {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         if self.read.is_empty() {
             return (&*self.stream).read(bytes);
@@ -250,7 +250,7 @@ impl Read for Behind {
     }
 }
 
-impl Write for Behind {
+impl Write for BufferedConnection {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         (&*self.stream).write(bytes)
     }

@@ -23,12 +23,12 @@ use crate::error::{Error, Result, UNKNOWN_ERROR};
 use crate::form::Form;
 use crate::forms::file_walk::end_of;
 use crate::log::parts::FormFile;
-use crate::serve::Server;
+use crate::serve::SourceServer;
 use crate::serve::accounts::AccountOptions;
 use crate::serve::answer_scan::{AnswerScan, ToldPlace};
 use crate::serve::sender::{TICK, broken};
-use crate::serve::transport::{Connection as _, Transport};
-use crate::statements::routing::Used;
+use crate::serve::transport::{DumpConnection as _, Transport};
+use crate::statements::routing::ConnectionUses;
 use crate::statements::variables::session::ClientFacts;
 
 /// How statements are forwarded to the source.
@@ -53,7 +53,7 @@ const PARSE_ERROR: u16 = 1064;
 
 /// A client's connection to the source, if it has begun.
 pub(crate) struct Upstream {
-    server: Arc<Server>,
+    server: Arc<SourceServer>,
     options: ForwardOptions,
     connection: Option<Connection>,
     /// SET statements, each as it was sent.
@@ -62,7 +62,7 @@ pub(crate) struct Upstream {
 }
 
 /// The outcome of a forwarded command.
-pub(crate) enum Forwarded {
+pub(crate) enum ForwardedCommand {
     /// The client has its answer.
     Answered(AnswerPassage),
     /// The connection could not be begun: this is the answer.
@@ -72,12 +72,12 @@ pub(crate) enum Forwarded {
 }
 
 impl Upstream {
-    pub(crate) fn new(server: Arc<Server>, options: ForwardOptions) -> Self {
+    pub(crate) fn new(server: Arc<SourceServer>, options: ForwardOptions) -> Self {
         Upstream { server, options, connection: None, remembered: Vec::new(), answered_last: false }
     }
 
-    pub(crate) fn used(&self) -> Used {
-        Used { is_open: self.connection.is_some(), answered_last: self.answered_last }
+    pub(crate) fn used(&self) -> ConnectionUses {
+        ConnectionUses { is_open: self.connection.is_some(), answered_last: self.answered_last }
     }
 
     /// The relay itself answered a statement.
@@ -111,12 +111,12 @@ impl Upstream {
         client: &ClientFacts,
         account: &AccountOptions,
         transport: &mut Transport,
-    ) -> Result<Forwarded> {
+    ) -> Result<ForwardedCommand> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
             None => match self.begin(client, account) {
                 Ok(connection) => connection,
-                Err(refusal) => return Ok(Forwarded::Refused(refusal)),
+                Err(refusal) => return Ok(ForwardedCommand::Refused(refusal)),
             },
         };
         let base = self.server.lineages.served().map(|kept| kept.base.clone()).unwrap_or_default();
@@ -132,15 +132,17 @@ impl Upstream {
             Ok(answer) => {
                 self.connection = Some(connection);
                 self.answered_last = true;
-                Ok(Forwarded::Answered(answer))
+                Ok(ForwardedCommand::Answered(answer))
             }
             Err(ForwardError::Client(error)) => match to_client.refusal.take() {
                 // The rest of the answer is still to come: that connection is of no use any more.
-                Some(refusal) if to_client.passed == 0 => Ok(Forwarded::Lost(refusal)),
+                Some(refusal) if to_client.passed == 0 => Ok(ForwardedCommand::Lost(refusal)),
                 Some(refusal) => Err(Error::Refused(refusal.message)),
                 None => Err(broken(error)),
             },
-            Err(ForwardError::Server(error)) if to_client.passed == 0 => Ok(Forwarded::Lost(lost(&error))),
+            Err(ForwardError::Server(error)) if to_client.passed == 0 => {
+                Ok(ForwardedCommand::Lost(lost(&error)))
+            }
             Err(ForwardError::Server(error)) => Err(error.into()),
         }
     }
@@ -177,14 +179,14 @@ impl Upstream {
         };
         let wait = self.options.wait;
         end.await_at(&self.server, Instant::now() + wait).map_err(|missing| match missing {
-            Missing::Of(missing) => error(
+            MissingPart::Of(missing) => error(
                 UNKNOWN_ERROR,
                 format!(
                     "the relay does not have {missing} of its source after {wait:?}: a position that it told now would lie \
                      before what this connection may have read there"
                 ),
             ),
-            Missing::Unknown(error) => error,
+            MissingPart::Unknown(error) => error,
         })
     }
 }
@@ -196,7 +198,7 @@ enum End {
 }
 
 /// A thing that the relay lacks.
-enum Missing {
+enum MissingPart {
     Of(String),
     /// It isn't known.
     Unknown(ServerError),
@@ -204,14 +206,14 @@ enum Missing {
 
 impl End {
     /// Waits until the relay has all up to there.
-    fn await_at(&self, server: &Server, until: Instant) -> Result<(), Missing> {
+    fn await_at(&self, server: &SourceServer, until: Instant) -> Result<(), MissingPart> {
         loop {
             let missing = self.missing(server);
-            let missing = missing.map_err(|error| Missing::Unknown(error.told(UNKNOWN_ERROR)))?;
+            let missing = missing.map_err(|error| MissingPart::Unknown(error.told(UNKNOWN_ERROR)))?;
             let Some(missing) = missing else { return Ok(()) };
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(Missing::Of(missing));
+                return Err(MissingPart::Of(missing));
             }
             match server.lineages.served() {
                 Some(kept) => {
@@ -224,7 +226,7 @@ impl End {
     }
 
     /// The transactions of it that the relay does not have yet.
-    fn missing(&self, server: &Server) -> Result<Option<String>> {
+    fn missing(&self, server: &SourceServer) -> Result<Option<String>> {
         let Some(kept) = server.lineages.served() else { return Ok(Some("anything".into())) };
         match self {
             End::Gtids(executed) => {
@@ -298,7 +300,7 @@ struct ToClient<'t> {
     transport: &'t mut Transport,
     passed: usize,
     scan: AnswerScan,
-    server: &'t Server,
+    server: &'t SourceServer,
     wait: Duration,
     /// Why the answer was not passed on.
     refusal: Option<ServerError>,
@@ -363,11 +365,11 @@ impl ToClient<'_> {
         ends.iter().try_for_each(|end| end.await_at(self.server, until).map_err(|missing| {
             let wait = self.wait;
             let message = match missing {
-                Missing::Of(missing) => format!(
+                MissingPart::Of(missing) => format!(
                     "the answer tells of {missing}, which the relay does not have of its source after {wait:?}: a client that went \
                      by it would be past the relay"
                 ),
-                Missing::Unknown(error) => return error,
+                MissingPart::Unknown(error) => return error,
             };
             error(UNKNOWN_ERROR, message)
         }))

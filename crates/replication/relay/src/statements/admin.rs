@@ -11,9 +11,9 @@ use jiff::tz::TimeZone;
 use crate::error::Error;
 use crate::housekeeping::retention;
 use crate::lock::lock;
-use crate::log::lineages::Lineage;
+use crate::log::lineages::LineageLog;
 use crate::statements::Statements;
-use crate::statements::answers::Answer;
+use crate::statements::answers::StatementAnswer;
 use crate::statements::compression_stats;
 use crate::statements::variables::Variables;
 use crate::telemetry::complain;
@@ -26,19 +26,19 @@ const FLUSH_AT_SOURCE: &str =
     "The relay's files are the source's: FLUSH BINARY LOGS there begins a new file here too";
 
 /// ER_SPECIFIC_ACCESS_DENIED_ERROR.
-pub(crate) fn denied() -> Answer<'static> {
+pub(crate) fn denied() -> StatementAnswer<'static> {
     let message = "Access denied; you need (at least one of) the admin right in the relay's configuration for this \
                    operation";
-    Answer::refused(((ServerError::SPECIFIC_ACCESS_DENIED, *b"42000"), message.into()))
+    StatementAnswer::refused(((ServerError::SPECIFIC_ACCESS_DENIED, *b"42000"), message.into()))
 }
 
 /// Executes the statement, and answers.
 pub(crate) fn answer(
     statements: &Statements,
-    kept: &Lineage,
+    kept: &LineageLog,
     variables: &Variables,
     statement: &AdminStatement,
-) -> Answer<'static> {
+) -> StatementAnswer<'static> {
     let force = variables.get(FORCE).is_some_and(|value| value.as_deref() == Some("1"));
     let done = match statement {
         AdminStatement::PurgeTo(name) => {
@@ -67,12 +67,12 @@ pub(crate) fn answer(
             Err((1235, Error::Refused(format!("the relay has no table {name} to empty"))))
         }
     };
-    let Err((code, error)) = done else { return Answer::DONE };
+    let Err((code, error)) = done else { return StatementAnswer::DONE };
     let message = error.to_string();
     if !matches!(error, Error::Refused(_)) {
         complain!(statements.intake.telemetry, &error, &message);
     }
-    Answer::refused(((code, *b"HY000"), message))
+    StatementAnswer::refused(((code, *b"HY000"), message))
 }
 
 /// A time as MySQL writes it, in this machine's time zone, in seconds since 1970.

@@ -1,25 +1,25 @@
 //! Dispatches each statement to its answer.
 //!
-//! Each statement gets an [`Answer`]. All answers come from the stored logs and variables, so they don't depend on
+//! Each statement gets an [`StatementAnswer`]. All answers come from the stored logs and variables, so they don't depend on
 //! whether the source can be reached.
 
 use binlogz_variables::Rights;
 use binlogz_wire::ServerError;
-use binlogz_wire::result_set::{ColumnKind, Row};
-use binlogz_wire::session::{Column, ReplicaSession};
-use binlogz_wire::statement::{Expression, Statement, TableQuery, Target};
+use binlogz_wire::result_set::{ResultKind, ResultRow};
+use binlogz_wire::session::{ReplicaSession, ReplyColumn};
+use binlogz_wire::statement::{AssignmentTarget, Expression, Statement, TableQuery};
 
 use crate::error::Result;
 use crate::form::Form;
 use crate::lock::lock;
-use crate::log::lineages::Lineage;
+use crate::log::lineages::LineageLog;
 use crate::statements::Statements;
 use crate::statements::replica_status::replica_status;
 use crate::statements::variables::{NOT_SUPPORTED, Refusal, System, Variables, evaluate, set};
 use crate::statements::{admin, compression_stats, listings, variables};
 
 /// The client that asks.
-pub(crate) struct Asker<'a> {
+pub(crate) struct AskingClient<'a> {
     /// The variables that it has set.
     pub(crate) variables: &'a mut Variables,
     /// Whether its account may control the relay.
@@ -30,19 +30,19 @@ pub(crate) struct Asker<'a> {
 
 /// The answer to a statement.
 #[derive(Debug)]
-pub(crate) enum Answer<'a> {
+pub(crate) enum StatementAnswer<'a> {
     Done { warnings: u16 },
-    Rows(Vec<Column<'a>>, Vec<Row>),
+    Rows(Vec<ReplyColumn<'a>>, Vec<ResultRow>),
     Refused(ServerError),
 }
 
 /// Answers a statement.
 pub(crate) fn answer<'a>(
     statements: &Statements,
-    kept: &Lineage,
-    asker: &mut Asker<'_>,
+    kept: &LineageLog,
+    asker: &mut AskingClient<'_>,
     statement: &'a Statement,
-) -> Result<Answer<'a>> {
+) -> Result<StatementAnswer<'a>> {
     if *statement != Statement::ShowWarnings {
         asker.variables.warnings.clear();
     }
@@ -58,12 +58,12 @@ pub(crate) fn answer<'a>(
         Statement::SetTransaction(wanted) => set::set_transaction(asker.variables, &system()?, wanted),
         Statement::Transaction(wanted) => {
             asker.variables.transaction(*wanted);
-            Answer::DONE
+            StatementAnswer::DONE
         }
         // There are no databases: any name will do.
         Statement::Use(name) => {
             asker.variables.client.database = Some(name.clone());
-            Answer::DONE
+            StatementAnswer::DONE
         }
         Statement::ShowWarnings => asker.variables.show_warnings(),
         Statement::ShowVariables(pattern) => variables::show(pattern, asker.variables, &system()?),
@@ -81,56 +81,65 @@ pub(crate) fn answer<'a>(
 pub(crate) const WITH_FORWARDING: &str = "; forward_sql = true in its configuration passes it to the source";
 
 /// The answer to a statement that can't be parsed.
-pub(crate) fn unknown() -> Answer<'static> {
-    Answer::refused((NOT_SUPPORTED, format!("the relay does not know this statement{WITH_FORWARDING}")))
+pub(crate) fn unknown() -> StatementAnswer<'static> {
+    StatementAnswer::refused((
+        NOT_SUPPORTED,
+        format!("the relay does not know this statement{WITH_FORWARDING}"),
+    ))
 }
 
 fn set(
     statements: &Statements,
-    asker: &mut Asker<'_>,
+    asker: &mut AskingClient<'_>,
     system: &System,
-    assignments: &[(Target, Expression)],
-) -> Answer<'static> {
+    assignments: &[(AssignmentTarget, Expression)],
+) -> StatementAnswer<'static> {
     let rights = if asker.may_administer { Rights::ALL } else { Rights::NONE };
     set::set(&mut lock(&statements.intake.compression), rights, asker.variables, system, assignments)
 }
 
-fn set_names(statements: &Statements, asker: &mut Asker<'_>, names: &Statement) -> Answer<'static> {
+fn set_names(
+    statements: &Statements,
+    asker: &mut AskingClient<'_>,
+    names: &Statement,
+) -> StatementAnswer<'static> {
     let Statement::SetNames { character_set, collation } = names else { return unknown() };
     let source = statements.intake.source_variables.get();
     let names = (character_set.as_deref(), collation.as_deref());
     match asker.variables.set_names(source.as_deref(), names.0, names.1) {
-        Ok(()) => Answer::DONE,
-        Err(refusal) => Answer::refused(refusal),
+        Ok(()) => StatementAnswer::DONE,
+        Err(refusal) => StatementAnswer::refused(refusal),
     }
 }
 
 /// Does one after the other, up to the first that is refused.
 fn set_each(
     statements: &Statements,
-    asker: &mut Asker<'_>,
+    asker: &mut AskingClient<'_>,
     system: &System,
     parts: &[Statement],
-) -> Answer<'static> {
-    let mut last = Answer::DONE;
+) -> StatementAnswer<'static> {
+    let mut last = StatementAnswer::DONE;
     for part in parts {
         last = match part {
             Statement::Set(assignments) => set(statements, asker, system, assignments),
             names => set_names(statements, asker, names),
         };
-        if matches!(last, Answer::Refused(_)) {
+        if matches!(last, StatementAnswer::Refused(_)) {
             break;
         }
     }
     match last {
-        Answer::Done { .. } => Answer::Done { warnings: asker.variables.warnings.len() as u16 },
+        StatementAnswer::Done { .. } => {
+            StatementAnswer::Done { warnings: asker.variables.warnings.len() as u16 }
+        }
         refused => refused,
     }
 }
 
-fn select_from<'a>(statements: &Statements, query: &'a TableQuery) -> Answer<'a> {
+fn select_from<'a>(statements: &Statements, query: &'a TableQuery) -> StatementAnswer<'a> {
     if !compression_stats::is_named(&query.from) {
-        return Answer::refused((
+        return StatementAnswer::refused((
             NOT_SUPPORTED,
             format!("the relay has no table {}{WITH_FORWARDING}", query.from),
         ));
@@ -138,34 +147,34 @@ fn select_from<'a>(statements: &Statements, query: &'a TableQuery) -> Answer<'a>
     compression_stats::select(&lock(&statements.intake.compression_stats), query)
 }
 
-impl<'a> Answer<'a> {
-    pub(crate) const DONE: Self = Answer::Done { warnings: 0 };
+impl<'a> StatementAnswer<'a> {
+    pub(crate) const DONE: Self = StatementAnswer::Done { warnings: 0 };
 
     /// An answer of rows, with the columns' names and whether they are numbers.
-    pub(crate) fn rows(columns: &[(&'static str, bool)], rows: Vec<Row>) -> Self {
-        Answer::Rows(
-            columns.iter().map(|(name, is_number)| Column { name, kind: kind(*is_number) }).collect(),
+    pub(crate) fn rows(columns: &[(&'static str, bool)], rows: Vec<ResultRow>) -> Self {
+        StatementAnswer::Rows(
+            columns.iter().map(|(name, is_number)| ReplyColumn { name, kind: kind(*is_number) }).collect(),
             rows,
         )
     }
 
     pub(crate) fn refused(((code, sqlstate), message): Refusal) -> Self {
-        Answer::Refused(ServerError { code, sqlstate: Some(sqlstate), message })
+        StatementAnswer::Refused(ServerError { code, sqlstate: Some(sqlstate), message })
     }
 
     /// Sends this answer to the client.
     pub(crate) fn give(&self, session: &mut ReplicaSession) {
         match self {
-            Answer::Done { warnings } => session.ok_with_warnings(*warnings),
-            Answer::Rows(columns, rows) => session.rows(columns, rows),
-            Answer::Refused(error) => session.refuse(error),
+            StatementAnswer::Done { warnings } => session.ok_with_warnings(*warnings),
+            StatementAnswer::Rows(columns, rows) => session.rows(columns, rows),
+            StatementAnswer::Refused(error) => session.refuse(error),
         }
     }
 }
 
 /// The kind of a column of numbers, or of texts.
-pub(crate) fn kind(is_number: bool) -> ColumnKind {
-    if is_number { ColumnKind::INTEGER } else { ColumnKind::TEXT }
+pub(crate) fn kind(is_number: bool) -> ResultKind {
+    if is_number { ResultKind::INTEGER } else { ResultKind::TEXT }
 }
 
 /// A value in a row.

@@ -2,13 +2,13 @@
 
 use binlogz_binlog::event::CompressionType;
 use binlogz_payload::statistics::{COLUMNS, CompressionStats, CompressionTable, LogType};
-use binlogz_wire::result_set::Row;
-use binlogz_wire::session::Column;
-use binlogz_wire::statement::{TableName, TableQuery};
+use binlogz_wire::result_set::ResultRow;
+use binlogz_wire::session::ReplyColumn;
+use binlogz_wire::statement::{StatementTable, TableQuery};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::statements::answers::{Answer, cell, kind};
+use crate::statements::answers::{StatementAnswer, cell, kind};
 use crate::statements::variables::Refusal;
 
 /// ER_BAD_FIELD_ERROR.
@@ -19,17 +19,17 @@ const TABLE: &str = "binary_log_transaction_compression_stats";
 const ANONYMOUS: &str = "ANONYMOUS";
 
 /// Whether this is the table.
-pub(crate) fn is_named(name: &TableName) -> bool {
+pub(crate) fn is_named(name: &StatementTable) -> bool {
     (name.schema.is_empty() || name.schema == SCHEMA) && name.table == TABLE
 }
 
 /// The answer to a query of the table.
-pub(crate) fn select<'a>(table: &CompressionTable, query: &'a TableQuery) -> Answer<'a> {
-    chosen(table, query).unwrap_or_else(Answer::refused)
+pub(crate) fn select<'a>(table: &CompressionTable, query: &'a TableQuery) -> StatementAnswer<'a> {
+    chosen(table, query).unwrap_or_else(StatementAnswer::refused)
 }
 
-fn chosen<'a>(table: &CompressionTable, query: &'a TableQuery) -> Result<Answer<'a>, Refusal> {
-    let all: Vec<Row> = rows(table);
+fn chosen<'a>(table: &CompressionTable, query: &'a TableQuery) -> Result<StatementAnswer<'a>, Refusal> {
+    let all: Vec<ResultRow> = rows(table);
     let chosen: Vec<(usize, &str)> = match query.columns.as_slice() {
         [] => COLUMNS.iter().copied().enumerate().collect(),
         columns => columns
@@ -42,22 +42,22 @@ fn chosen<'a>(table: &CompressionTable, query: &'a TableQuery) -> Result<Answer<
         .iter()
         .map(|(column, value)| Ok((find(column, "where clause")?, value)))
         .collect::<Result<Vec<_>, Refusal>>()?;
-    let fits = |row: &&Row| {
+    let fits = |row: &&ResultRow| {
         filter.iter().all(|(at, value)| {
             let cell = row.get(*at).and_then(Option::as_deref);
             cell.is_some_and(|cell| cell.eq_ignore_ascii_case(value.as_bytes()))
         })
     };
     let limit = query.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
-    let cells = |row: &Row| chosen.iter().map(|(at, _)| row.get(*at).cloned().flatten()).collect();
+    let cells = |row: &ResultRow| chosen.iter().map(|(at, _)| row.get(*at).cloned().flatten()).collect();
     let rows = all.iter().filter(fits).take(limit).map(cells).collect();
     let is_number = |at: usize| {
         COLUMNS.get(at).is_some_and(|name| {
             ["COUNTER", "PERCENTAGE", "BYTES"].iter().any(|ending| name.ends_with(ending))
         })
     };
-    let columns = chosen.iter().map(|(at, name)| Column { name, kind: kind(is_number(*at)) }).collect();
-    Ok(Answer::Rows(columns, rows))
+    let columns = chosen.iter().map(|(at, name)| ReplyColumn { name, kind: kind(is_number(*at)) }).collect();
+    Ok(StatementAnswer::Rows(columns, rows))
 }
 
 fn find(column: &str, clause: &str) -> Result<usize, Refusal> {
@@ -65,9 +65,9 @@ fn find(column: &str, clause: &str) -> Result<usize, Refusal> {
     at.ok_or_else(|| (UNKNOWN_COLUMN, format!("Unknown column '{column}' in '{clause}'")))
 }
 
-fn rows(table: &CompressionTable) -> Vec<Row> {
+fn rows(table: &CompressionTable) -> Vec<ResultRow> {
     let row = |(log, compression, stats): (LogType, CompressionType, &CompressionStats)| {
-        let mut row: Row = vec![
+        let mut row: ResultRow = vec![
             cell(log),
             cell(compression),
             cell(stats.transaction_counter),

@@ -1,6 +1,6 @@
 //! SHOW BINARY LOGS, BINARY LOG STATUS, BINLOG EVENTS and REPLICAS.
 
-use binlogz_wire::result_set::Row;
+use binlogz_wire::result_set::ResultRow;
 use binlogz_wire::statement::EventsWanted;
 
 use crate::error::Result;
@@ -8,8 +8,8 @@ use crate::form::Form;
 use crate::forms::Forms;
 use crate::forms::file_walk::{end_of, list_events};
 use crate::log::parts::{FormFile, FoundFile};
-use crate::replicas::registry::Replica;
-use crate::statements::answers::{Answer, cell};
+use crate::replicas::registry::RegisteredReplica;
+use crate::statements::answers::{StatementAnswer, cell};
 use crate::statements::variables::System;
 
 /// ER_ERROR_WHEN_EXECUTING_COMMAND.
@@ -34,7 +34,7 @@ const EVENT_COLUMNS: [(&str, bool); 6] = [
 const REPLICA_COLUMNS: [(&str, bool); 5] =
     [("Server_Id", true), ("Host", false), ("Port", true), ("Source_Id", true), ("Replica_UUID", false)];
 
-pub(crate) fn binary_logs(forms: Forms<'_>, form: Form) -> Result<Answer<'static>> {
+pub(crate) fn binary_logs(forms: Forms<'_>, form: Form) -> Result<StatementAnswer<'static>> {
     let kept = forms.kept;
     let logs = kept.store.logs()?;
     let mut rows = Vec::new();
@@ -44,21 +44,21 @@ pub(crate) fn binary_logs(forms: Forms<'_>, form: Form) -> Result<Answer<'static
         let name = kept.names.name(form, number);
         rows.push(vec![cell(name), cell(end_of(forms, form, file)?), cell(encrypted)]);
     }
-    Ok(Answer::rows(&LOG_COLUMNS, rows))
+    Ok(StatementAnswer::rows(&LOG_COLUMNS, rows))
 }
 
-pub(crate) fn binary_log_status(forms: Forms<'_>, form: Form) -> Result<Answer<'static>> {
+pub(crate) fn binary_log_status(forms: Forms<'_>, form: Form) -> Result<StatementAnswer<'static>> {
     let kept = forms.kept;
     // The set is read before the position, so that it holds no transaction after it.
     let gtids = kept.durable_gtids();
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<ResultRow> = Vec::new();
     if let Some(now) = kept.store.positions() {
         let last = kept.parts_of(form, now.durable.file)?.last();
         let file = last.unwrap_or(FormFile::first_of(now.durable.file));
         let (name, end) = (kept.name_of(form, file)?, end_of(forms, form, file)?);
         rows.push(vec![cell(name), cell(end), cell(""), cell(""), cell(gtids)]);
     }
-    Ok(Answer::rows(&STATUS_COLUMNS, rows))
+    Ok(StatementAnswer::rows(&STATUS_COLUMNS, rows))
 }
 
 /// `form` is asked only if no file is named.
@@ -66,7 +66,7 @@ pub(crate) fn binlog_events(
     forms: Forms<'_>,
     form: impl Fn() -> Result<Form>,
     wanted: &EventsWanted,
-) -> Result<Answer<'static>> {
+) -> Result<StatementAnswer<'static>> {
     let kept = forms.kept;
     let found = match &wanted.file {
         Some(name) => match kept.names.parse(name) {
@@ -83,19 +83,19 @@ pub(crate) fn binlog_events(
         _ => Err("Could not find target log".into()),
     };
     Ok(match listed {
-        Ok(rows) => Answer::rows(&EVENT_COLUMNS, rows),
+        Ok(rows) => StatementAnswer::rows(&EVENT_COLUMNS, rows),
         Err(message) => {
             let message = format!("Error when executing command SHOW BINLOG EVENTS: {message}");
-            Answer::refused((SHOW_EVENTS_ERROR, message))
+            StatementAnswer::refused((SHOW_EVENTS_ERROR, message))
         }
     })
 }
 
-pub(crate) fn replicas(replicas: &[Replica], system: &System) -> Answer<'static> {
+pub(crate) fn replicas(replicas: &[RegisteredReplica], system: &System) -> StatementAnswer<'static> {
     let source_id = system.own("server_id").unwrap_or_default();
-    let row = |replica: &Replica| -> Row {
-        let Replica { server_id, host, port, uuid } = replica;
+    let row = |replica: &RegisteredReplica| -> ResultRow {
+        let RegisteredReplica { server_id, host, port, uuid } = replica;
         vec![cell(server_id), cell(host), cell(port), cell(source_id), cell(uuid)]
     };
-    Answer::rows(&REPLICA_COLUMNS, replicas.iter().map(row).collect())
+    StatementAnswer::rows(&REPLICA_COLUMNS, replicas.iter().map(row).collect())
 }

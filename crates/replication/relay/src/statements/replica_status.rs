@@ -4,12 +4,12 @@
 use crate::error::Result;
 use crate::form::Form;
 use crate::forms::file_walk::end_of;
-use crate::log::lineages::Lineage;
+use crate::log::lineages::LineageLog;
 use crate::log::parts::FormFile;
-use crate::log::stored_format::Head;
+use crate::log::stored_format::StoredHead;
 use crate::receive::control::Phase;
 use crate::statements::Statements;
-use crate::statements::answers::Answer;
+use crate::statements::answers::StatementAnswer;
 
 /// The columns of 9.7, in its order, and whether they are numbers.
 const COLUMNS: [(&str, bool); 60] = [
@@ -78,7 +78,7 @@ const COLUMNS: [(&str, bool); 60] = [
 /// CR_CONNECTION_ERROR and its kind: receiving can't continue at present.
 const NOT_CONNECTED: u16 = 2003;
 
-pub(crate) fn replica_status(statements: &Statements, kept: &Lineage) -> Result<Answer<'static>> {
+pub(crate) fn replica_status(statements: &Statements, kept: &LineageLog) -> Result<StatementAnswer<'static>> {
     let source = statements.intake.status();
     let (host, port) = source.server.rsplit_once(':').unwrap_or((&source.server, ""));
     let phase = source.phase;
@@ -103,7 +103,7 @@ pub(crate) fn replica_status(statements: &Statements, kept: &Lineage) -> Result<
     };
     let gtids = kept.durable_gtids().to_string();
     let source_id = match kept.store.positions() {
-        Some(now) => Head::read(&kept.store, now.durable.file)?.header.server_id,
+        Some(now) => StoredHead::read(&kept.store, now.durable.file)?.header.server_id,
         None => 0,
     };
     let bytes: u64 = kept.store.logs()?.iter().map(|log| log.size).sum();
@@ -137,5 +137,5 @@ pub(crate) fn replica_status(statements: &Statements, kept: &Lineage) -> Result<
             None => Some(if *is_number { b"0".to_vec() } else { Vec::new() }),
         })
         .collect();
-    Ok(Answer::rows(&COLUMNS, vec![row]))
+    Ok(StatementAnswer::rows(&COLUMNS, vec![row]))
 }

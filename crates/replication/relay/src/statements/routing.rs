@@ -21,7 +21,7 @@ const NO_SUCH_THREAD: (u16, [u8; 5]) = (1094, *b"HY000");
 
 /// Where a statement is answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Route {
+pub(crate) enum StatementRoute {
     /// By the relay.
     Here,
     /// By the source.
@@ -34,7 +34,7 @@ pub(crate) enum Route {
 
 /// The uses of a client's connection to the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Used {
+pub(crate) struct ConnectionUses {
     /// It is open.
     pub(crate) is_open: bool,
     /// It answered the last statement.
@@ -42,8 +42,8 @@ pub(crate) struct Used {
 }
 
 /// Where this statement is answered.
-pub(crate) fn route(text: &str, statement: Option<&Statement>, used: Used) -> Route {
-    let there_if = |there| if there { Route::There } else { Route::Here };
+pub(crate) fn route(text: &str, statement: Option<&Statement>, used: ConnectionUses) -> StatementRoute {
+    let there_if = |there| if there { StatementRoute::There } else { StatementRoute::Here };
     match statement {
         Some(Statement::Select(items)) => {
             let has = |is: fn(&Expression) -> bool| items.iter().any(|(expression, _)| is(expression));
@@ -59,11 +59,11 @@ pub(crate) fn route(text: &str, statement: Option<&Statement>, used: Used) -> Ro
             | Statement::SetNames { .. }
             | Statement::SetEach(_)
             | Statement::SetTransaction(_),
-        ) => Route::Both,
-        Some(Statement::Transaction(TransactionStatement::Begin)) => Route::There,
+        ) => StatementRoute::Both,
+        Some(Statement::Transaction(TransactionStatement::Begin)) => StatementRoute::There,
         Some(Statement::Transaction(_) | Statement::Use(_)) => there_if(used.is_open),
         Some(Statement::ShowWarnings) => there_if(used.answered_last),
-        Some(_) => Route::Here,
+        Some(_) => StatementRoute::Here,
         None => elsewhere(text),
     }
 }
@@ -83,7 +83,7 @@ pub(crate) fn may_be_prepared(text: &str) -> bool {
             | Statement::SetTransaction(_)
             | Statement::Admin(_),
         ) => false,
-        _ => matches!(elsewhere(text), Route::There),
+        _ => matches!(elsewhere(text), StatementRoute::There),
     }
 }
 
@@ -115,20 +115,20 @@ fn is_of_session(expression: &Expression) -> bool {
 }
 
 /// The source answers, unless its answer to the statement would differ from the relay's.
-fn elsewhere(text: &str) -> Route {
+fn elsewhere(text: &str) -> StatementRoute {
     if tells_positions_of_source(text) {
         let message = "the relay answers for positions itself, in statements about nothing else: \
                        SHOW BINARY LOG STATUS, SELECT @@GLOBAL.gtid_executed";
-        return Route::Refused((NOT_SUPPORTED, message.into()));
+        return StatementRoute::Refused((NOT_SUPPORTED, message.into()));
     }
     if first_word(text).as_deref() == Some("KILL") {
         // The client knows the number of its connection to the relay, which is another one's at the source.
-        return Route::Refused((
+        return StatementRoute::Refused((
             NO_SUCH_THREAD,
             "Unknown thread id: it is the relay's, not the source's".into(),
         ));
     }
-    Route::There
+    StatementRoute::There
 }
 
 /// The table `mysql.gtid_executed`, which is part of a dump of everything, is a table like others.
@@ -144,14 +144,15 @@ mod tests {
 
     #[test]
     fn each_statement_has_its_place() {
-        let unused = Used::default();
-        let open = Used { is_open: true, answered_last: true };
-        let place = |text: &str, used: Used| match route(text, Statement::parse(text).as_ref(), used) {
-            Route::Here => "here",
-            Route::There => "there",
-            Route::Both => "both",
-            Route::Refused(_) => "nowhere",
-        };
+        let unused = ConnectionUses::default();
+        let open = ConnectionUses { is_open: true, answered_last: true };
+        let place =
+            |text: &str, used: ConnectionUses| match route(text, Statement::parse(text).as_ref(), used) {
+                StatementRoute::Here => "here",
+                StatementRoute::There => "there",
+                StatementRoute::Both => "both",
+                StatementRoute::Refused(_) => "nowhere",
+            };
         for (text, unused_place, open_place) in [
             ("SHOW CREATE TABLE a.b", "there", "there"),
             ("SELECT * FROM a.b", "there", "there"),

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use crate::lock::lock;
 
 #[derive(Debug, Default)]
-pub(crate) struct Ending {
+pub(crate) struct RelayEnding {
     has_begun: Mutex<bool>,
     begun: Condvar,
 }
 
-impl Ending {
+impl RelayEnding {
     /// From now on every thread ends as soon as it can.
     pub(crate) fn begin(&self) {
         *lock(&self.has_begun) = true;

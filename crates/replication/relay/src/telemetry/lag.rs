@@ -27,10 +27,10 @@ const HEARD_JUST_NOW: Duration = Duration::from_secs(3);
 pub(crate) const STANDSTILL: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default)]
-pub(crate) struct Lag(Mutex<State>);
+pub(crate) struct Lag(Mutex<LagState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct LagState {
     /// How many seconds the source's clock is ahead of ours.
     clock_ahead: i64,
     /// The source's clock when it was last asked, in seconds since 1970, and when that was.
@@ -48,7 +48,7 @@ struct State {
     level: Option<Instant>,
 }
 
-impl State {
+impl LagState {
     /// Silence after all that came was dealt with shows that this was all.
     fn is_quiet(&self, now: Instant) -> Option<Duration> {
         let heard = self.heard.filter(|_| self.more_since.is_none())?;

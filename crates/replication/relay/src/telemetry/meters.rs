@@ -30,7 +30,7 @@ pub(crate) struct Meters {
     /// Whether everything the source has sent was processed.
     pub(crate) drained: AtomicBool,
     pub(crate) syncs: Histogram,
-    syncing: Mutex<Syncing>,
+    syncing: Mutex<SyncsUnderWay>,
     errors: Mutex<Errors>,
 }
 
@@ -42,7 +42,7 @@ struct Errors {
 
 /// Syncs under way.
 #[derive(Debug, Default)]
-struct Syncing {
+struct SyncsUnderWay {
     count: usize,
     /// When one last began alone, or ended.
     since: Option<Instant>,
@@ -87,8 +87,8 @@ impl Meters {
 
     /// Measures a sync. One that panics also counts as ended.
     pub(crate) fn sync<T, E>(&self, sync: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
-        struct Ending<'a>(&'a Mutex<Syncing>);
-        impl Drop for Ending<'_> {
+        struct SyncEnding<'a>(&'a Mutex<SyncsUnderWay>);
+        impl Drop for SyncEnding<'_> {
             fn drop(&mut self) {
                 let mut syncing = lock(self.0);
                 syncing.count -= 1;
@@ -100,7 +100,7 @@ impl Meters {
         syncing.count += 1;
         syncing.since.get_or_insert(began);
         drop(syncing);
-        let ending = Ending(&self.syncing);
+        let ending = SyncEnding(&self.syncing);
         let synced = sync()?;
         drop(ending);
         self.syncs.observe(began.elapsed().as_secs_f64());

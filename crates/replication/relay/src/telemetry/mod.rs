@@ -22,7 +22,7 @@ use binlogz_binlog::printable;
 
 use crate::error::Error;
 use duties::Duties;
-use ending::Ending;
+use ending::RelayEnding;
 use lag::Lag;
 use meters::Meters;
 
@@ -32,7 +32,7 @@ pub(crate) use lines::{complain, report, say};
 pub(crate) struct Telemetry {
     /// The source's name; empty for the only source, and for shared parts.
     name: String,
-    pub(crate) ending: Ending,
+    pub(crate) ending: RelayEnding,
     pub(crate) duties: Duties,
     pub(crate) lag: Lag,
     pub(crate) meters: Meters,
@@ -43,7 +43,7 @@ impl Telemetry {
     pub(crate) fn new(name: &str) -> Self {
         Telemetry {
             name: name.to_owned(),
-            ending: Ending::default(),
+            ending: RelayEnding::default(),
             duties: Duties::default(),
             lag: Lag::default(),
             meters: Meters::default(),

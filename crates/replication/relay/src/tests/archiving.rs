@@ -12,10 +12,10 @@ use super::simulated::SourceLog;
 use crate::housekeeping::archiving::ArchiveOptions;
 use crate::log::brought_back::BringBack;
 use crate::options::SourceOptions;
-use crate::source::Source;
+use crate::source::RelaySource;
 
 /// A relay with three closed files, whose archive nobody looks after.
-fn relay(overdue: Duration) -> Source {
+fn relay(overdue: Duration) -> RelaySource {
     let random = &mut Random::new(1);
     let to = "/nowhere".into();
     let archive = Some(ArchiveOptions { to, plaintext: false, bring_back: BringBack::default(), overdue });
@@ -29,7 +29,7 @@ fn relay(overdue: Duration) -> Source {
     relay
 }
 
-fn troubles(relay: &Source) -> Vec<String> {
+fn troubles(relay: &RelaySource) -> Vec<String> {
     relay.watch.status(&Default::default()).unwrap().troubles
 }
 

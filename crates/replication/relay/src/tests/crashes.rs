@@ -17,7 +17,7 @@ use binlogz_payload::CompressionLevel;
 use binlogz_source::ConnectOptions;
 use binlogz_store::{FileNumber, Storage};
 use binlogz_testkit::builder::UUID;
-use binlogz_testkit::disk::{Fault, SimulatedDisk};
+use binlogz_testkit::disk::{DiskFault, SimulatedDisk};
 use binlogz_testkit::mutate;
 use binlogz_testkit::random::Random;
 
@@ -30,14 +30,14 @@ use crate::forms::Forms;
 use crate::forms::translate::{FormSink, Translator};
 use crate::lock::lock;
 use crate::log::disk::Disk;
-use crate::log::lineages::Lineage;
+use crate::log::lineages::LineageLog;
 use crate::log::parts::{FormFile, FoundFile};
 use crate::options::SourceOptions;
-use crate::receive::receiver::receiving::Receiving;
+use crate::receive::receiver::receiving::ReceivedBytes;
 use crate::receive::receiver::{LogEnd, receive_all, start};
 use crate::receive::start::StartAt;
-use crate::receive::storing::{self, Storing};
-use crate::source::Source;
+use crate::receive::storing::{self, StoredForm};
+use crate::source::RelaySource;
 
 /// Random runs in `make test`; scripts/soak/relay.sh does 1,000 and more.
 const CRASHES: u64 = 100;
@@ -93,7 +93,7 @@ pub(crate) fn options(random: &mut Random) -> SourceOptions {
     let level = CompressionLevel::new([1, 3][random.below(2)]).unwrap();
     SourceOptions {
         servers: vec![ConnectOptions::new("binlogz")],
-        storing: [Storing::Received, Storing::Compressed(level)][random.below(2)],
+        storing: [StoredForm::Received, StoredForm::Compressed(level)][random.below(2)],
         uncompressed_file_size: [4000, 1 << 20][random.below(2)],
         start: StartAt::Earliest,
         semi_sync: true,
@@ -103,8 +103,8 @@ pub(crate) fn options(random: &mut Random) -> SourceOptions {
 
 /// The work of the relay's other threads, and of its clients, while it receives.
 struct Others<'a> {
-    relay: &'a Source,
-    kept: &'a Lineage,
+    relay: &'a RelaySource,
+    kept: &'a LineageLog,
     known: &'a mut Known,
 }
 
@@ -190,7 +190,7 @@ pub(super) fn open(
     random: &mut Random,
     known: &mut Known,
     what: &str,
-) -> Option<Source> {
+) -> Option<RelaySource> {
     let relay = open_source(options(random), Arc::new(OneDisk(disk.clone())));
     let relay = match relay {
         Ok(relay) => relay,
@@ -214,7 +214,7 @@ pub(super) fn open(
 
 /// Connects, and receives until the connection breaks; an error is the disk's.
 pub(super) fn receive(
-    relay: &Source,
+    relay: &RelaySource,
     source: &SourceLog,
     random: &mut Random,
     known: &mut Known,
@@ -227,7 +227,7 @@ pub(super) fn receive(
     let mut others = Others { relay, kept: &kept, known };
     let log = Connection::new(source, &start, random, &mut others, pieces);
     storing::run(&relay.intake, &kept, |batches| {
-        receive_all(Receiving::new(&relay.intake, &kept, batches, end)?, log, UUID, None)
+        receive_all(ReceivedBytes::new(&relay.intake, &kept, batches, end)?, log, UUID, None)
     })
 }
 
@@ -285,7 +285,7 @@ fn transactions_in(mut bytes: &[u8], mut at: u64) -> usize {
 
 /// The kept log is the source's, and every way into it leads to the same bytes.
 pub(super) fn compare(
-    relay: &Source,
+    relay: &RelaySource,
     source: &SourceLog,
     random: &mut Random,
     known: &mut Known,
@@ -330,7 +330,7 @@ fn run(seed: u64, met: &mut Met) {
     let mut known = Known::default();
     for life in 0..LIVES {
         let what = format!("SEED={seed} life {life}");
-        disk.fail_at(disk.operations() + random.below(90) as u64, Fault::Crash);
+        disk.fail_at(disk.operations() + random.below(90) as u64, DiskFault::Crash);
         match open(&disk, random, &mut known, &what) {
             None => met.in_recovery += 1,
             Some(relay) => {
@@ -361,7 +361,7 @@ fn run(seed: u64, met: &mut Met) {
 }
 
 /// Brings all purged files back.
-pub(super) fn put_all_back(relay: &Source, kept: &Lineage, known: &mut Known) {
+pub(super) fn put_all_back(relay: &RelaySource, kept: &LineageLog, known: &mut Known) {
     while kept.store.logs().unwrap().first().unwrap().number > FileNumber(1) {
         Others { relay, kept, known }.put_back().unwrap();
     }

@@ -24,12 +24,12 @@ use crate::forms::block::Block;
 use crate::forms::translate::Translator;
 use crate::housekeeping::scrub;
 use crate::log::checkpoints::StartOffsets;
-use crate::log::lineages::Lineage;
+use crate::log::lineages::LineageLog;
 use crate::log::parts::FormFile;
 use crate::options::SourceOptions;
-use crate::receive::storing::Storing;
-use crate::source::Source;
-use crate::watch::status::Shared;
+use crate::receive::storing::StoredForm;
+use crate::source::RelaySource;
+use crate::watch::status::SharedStatus;
 use binlogz_wire::response::ErrPacket;
 
 const FILE: FileNumber = FileNumber(1);
@@ -142,7 +142,7 @@ struct Whole {
     blocks: Vec<u8>,
 }
 
-fn damaged(storing: Storing, limit: u64) {
+fn damaged(storing: StoredForm, limit: u64) {
     let disk = SimulatedDisk::new();
     let random = &mut Random::new(1);
     let options = SourceOptions { storing, uncompressed_file_size: limit, ..options(random) };
@@ -193,20 +193,20 @@ fn damaged(storing: Storing, limit: u64) {
 
 #[test]
 fn a_flipped_byte_of_a_received_file_never_leaves() {
-    LIMITS.iter().for_each(|limit| damaged(Storing::Received, *limit));
+    LIMITS.iter().for_each(|limit| damaged(StoredForm::Received, *limit));
 }
 
 #[test]
 fn a_flipped_byte_of_a_compressed_file_never_leaves() {
     let level = CompressionLevel::new(3).unwrap();
-    LIMITS.iter().for_each(|limit| damaged(Storing::Compressed(level), *limit));
+    LIMITS.iter().for_each(|limit| damaged(StoredForm::Compressed(level), *limit));
 }
 
 #[test]
 fn damage_is_told_with_file_offset_type_and_both_checksums() {
     let disk = SimulatedDisk::new();
     let random = &mut Random::new(1);
-    let options = SourceOptions { storing: Storing::Received, ..options(random) };
+    let options = SourceOptions { storing: StoredForm::Received, ..options(random) };
     let relay = open_source(options, Arc::new(OneDisk(disk.clone()))).unwrap();
     receive(&relay, &SourceLog::small(), random, &mut Known::default(), usize::MAX).unwrap();
     relay.intake.sync().unwrap();
@@ -226,11 +226,11 @@ fn damage_is_told_with_file_offset_type_and_both_checksums() {
 }
 
 /// A relay that keeps all of a source's log as received, and its disk.
-fn received(source: &SourceLog) -> (SimulatedDisk, Source, Arc<Lineage>) {
+fn received(source: &SourceLog) -> (SimulatedDisk, RelaySource, Arc<LineageLog>) {
     let disk = SimulatedDisk::new();
     let random = &mut Random::new(1);
     let options = SourceOptions {
-        storing: Storing::Received,
+        storing: StoredForm::Received,
         uncompressed_file_size: 1 << 30,
         form: FormPolicy::Always(Form::Received),
         ..options(random)
@@ -252,8 +252,8 @@ fn flip(disk: &SimulatedDisk, name: &str, at: u64, bit: u8) {
     stored.write_at(at, &[byte[0] ^ 1 << bit]).unwrap();
 }
 
-fn troubles(relay: &Source) -> Vec<String> {
-    relay.watch.status(&Shared::default()).unwrap().troubles
+fn troubles(relay: &RelaySource) -> Vec<String> {
+    relay.watch.status(&SharedStatus::default()).unwrap().troubles
 }
 
 /// The bytes that the source has for the hole.
@@ -338,7 +338,7 @@ fn what_is_damaged_is_found_by_the_scrub_told_and_repaired_in_place() {
             "{at}: {found:?}"
         );
         // A source that lacks it leaves it as it is.
-        let refuse = |_: &Lineage, _: &Damage| Err(Error::OfSource("it is purged there".into()));
+        let refuse = |_: &LineageLog, _: &Damage| Err(Error::OfSource("it is purged there".into()));
         scrub::repair(&relay.housekeeping, &refuse, &mut Default::default()).unwrap();
         assert_eq!(troubles(&relay), found, "byte {at}");
         let told = relay.telemetry.meters.errors().1[0].text.clone();
@@ -354,7 +354,7 @@ fn what_is_damaged_is_found_by_the_scrub_told_and_repaired_in_place() {
         disk.open(&name, false).unwrap().read_at(0, &mut bytes).unwrap();
         assert!(bytes == source.files[0].bytes, "byte {at}");
     }
-    let status = relay.watch.status(&Shared::default()).unwrap().scrub;
+    let status = relay.watch.status(&SharedStatus::default()).unwrap().scrub;
     assert!(status.repaired >= size - 1, "{status:?}");
     let connection = InMemory::default();
     dump(&relay, 1, "SET @source_binlog_checksum = 'CRC32'", &by_position(&name, 4), &connection).unwrap();

@@ -24,9 +24,9 @@ use crate::form::{Form, FormPolicy};
 use crate::lock::lock;
 use crate::options::SourceOptions;
 use crate::serve::server::dump::KnownClient;
-use crate::serve::transport::Connection;
-use crate::source::Source;
-use crate::statements::answers::Answer;
+use crate::serve::transport::DumpConnection;
+use crate::source::RelaySource;
+use crate::statements::answers::StatementAnswer;
 use crate::statements::variables::{System, Variables, set};
 
 /// The statement of a replica before it asks for the log.
@@ -43,7 +43,7 @@ pub(super) struct InMemory {
     has_left: Arc<AtomicBool>,
 }
 
-impl Connection for InMemory {
+impl DumpConnection for InMemory {
     fn read_at_hand(&mut self, _: &mut [u8]) -> io::Result<Option<usize>> {
         Ok(self.has_left.load(Ordering::Relaxed).then_some(0))
     }
@@ -69,7 +69,7 @@ impl InMemory {
 }
 
 /// A relay that has received all of a source's log.
-fn relay(source: &SourceLog, form: FormPolicy) -> Source {
+fn relay(source: &SourceLog, form: FormPolicy) -> RelaySource {
     let random = &mut Random::new(5);
     let options = SourceOptions { form, uncompressed_file_size: 1 << 30, ..options(random) };
     let relay = open_source(options, Arc::new(OneDisk(SimulatedDisk::new()))).unwrap();
@@ -82,7 +82,7 @@ fn relay(source: &SourceLog, form: FormPolicy) -> Source {
 
 /// Asks for the log, as a connection of this number that has made these settings.
 pub(super) fn dump(
-    relay: &Source,
+    relay: &RelaySource,
     number: u32,
     set: &str,
     request: &DumpRequest,
@@ -92,7 +92,7 @@ pub(super) fn dump(
     if let Some(Statement::Set(assignments)) = Statement::parse(set) {
         let compression = &mut CompressionVariables::new(None);
         let done = set::set(compression, Rights::NONE, &mut variables, &System::default(), &assignments);
-        assert!(matches!(done, Answer::Done { warnings: 0 }), "{done:?}");
+        assert!(matches!(done, StatementAnswer::Done { warnings: 0 }), "{done:?}");
     }
     let peer = "127.0.0.1:1".parse().unwrap();
     let server = Arc::clone(&relay.server);

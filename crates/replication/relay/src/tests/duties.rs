@@ -9,11 +9,11 @@ use super::crashes::{OneDisk, options};
 use super::open_source;
 use crate::error::{Error, Result};
 use crate::receive::control::Phase;
-use crate::source::Source;
+use crate::source::RelaySource;
 use crate::telemetry::duties::{ACCEPT, RECEIVE, RETAIN, SYNC, attempt, once};
-use crate::watch::status::Shared;
+use crate::watch::status::SharedStatus;
 
-fn relay() -> Arc<Source> {
+fn relay() -> Arc<RelaySource> {
     let disk = Arc::new(OneDisk(SimulatedDisk::new()));
     Arc::new(open_source(options(&mut Random::new(1)), disk).unwrap())
 }
@@ -22,10 +22,10 @@ fn relay() -> Arc<Source> {
 fn a_thread_that_panics_is_seen() {
     let relay = relay();
     relay.intake.control.enter(Phase::Receiving);
-    assert!(relay.watch.status(&Shared::default()).unwrap().is_healthy());
+    assert!(relay.watch.status(&SharedStatus::default()).unwrap().is_healthy());
     relay.take_up(RECEIVE, |_| panic!("lost {}", "count")).unwrap();
     relay.join();
-    let status = relay.watch.status(&Shared::default()).unwrap();
+    let status = relay.watch.status(&SharedStatus::default()).unwrap();
     assert_eq!(status.source.phase, Phase::Failed);
     let why = "receive panicked: lost count";
     assert_eq!(
@@ -38,7 +38,7 @@ fn a_thread_that_panics_is_seen() {
     assert_eq!(status.errors.get("panic"), Some(&1));
     // Somebody starts the receiving again: nobody does it.
     relay.intake.control.start();
-    assert!(!relay.watch.status(&Shared::default()).unwrap().is_healthy());
+    assert!(!relay.watch.status(&SharedStatus::default()).unwrap().is_healthy());
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn a_thread_that_ends_is_seen() {
     assert_eq!(relay.intake.control.seen().phase, Phase::Failed, "nothing would become durable");
     relay.take_up(ACCEPT, |_| {}).unwrap();
     relay.join();
-    let unready = relay.watch.status(&Shared::default()).unwrap().unreadiness();
+    let unready = relay.watch.status(&SharedStatus::default()).unwrap().unreadiness();
     assert!(unready.iter().any(|why| why.contains("accept ended by itself")), "{unready:?}");
 }
 
@@ -68,7 +68,7 @@ fn rounds_go_on_after_errors_and_panics() {
     let told = &mut String::new();
     let mut is_healthy_after = |round: fn() -> Result<()>| {
         once(&relay.telemetry, RETAIN, "nothing is purged", told, round);
-        relay.watch.status(&Shared::default()).unwrap().is_healthy()
+        relay.watch.status(&SharedStatus::default()).unwrap().is_healthy()
     };
     assert!(is_healthy_after(|| Ok(())));
     assert!(!is_healthy_after(|| panic!("no")));
@@ -76,6 +76,6 @@ fn rounds_go_on_after_errors_and_panics() {
     assert!(is_healthy_after(|| Err(Error::Refused("not now".into()))));
     assert!(is_healthy_after(|| Ok(())));
     // The same error again and again is told once.
-    let errors = relay.watch.status(&Shared::default()).unwrap().errors;
+    let errors = relay.watch.status(&SharedStatus::default()).unwrap().errors;
     assert_eq!((errors.get("panic"), errors.get("refused")), (Some(&1), Some(&1)));
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use binlogz_store::FileNumber;
-use binlogz_testkit::disk::{Fault, SimulatedDisk};
+use binlogz_testkit::disk::{DiskFault, SimulatedDisk};
 use binlogz_testkit::random::Random;
 use binlogz_testkit::{mutate, setting};
 
@@ -20,16 +20,16 @@ use crate::error::Error;
 use crate::form::Form;
 use crate::log::parts::FormFile;
 use crate::receive::control::Phase;
-use crate::source::Source;
+use crate::source::RelaySource;
 
-const FAULTS: [Fault; 4] = [Fault::Eio, Fault::Enospc, Fault::Emfile, Fault::ShortWrite];
+const FAULTS: [DiskFault; 4] = [DiskFault::Eio, DiskFault::Enospc, DiskFault::Emfile, DiskFault::ShortWrite];
 /// One call in this many is tried, of each fault.
 const STRIDE: u64 = 16;
 /// Errors that one fault may cause before everything works again.
 const ERRORS_MAX: usize = 8;
 
 /// The relay serves the source's bytes, up to the durable end; everything acknowledged is among them.
-fn check(relay: &Source, source: &SourceLog, known: &Known, what: &str) {
+fn check(relay: &RelaySource, source: &SourceLog, known: &Known, what: &str) {
     let Some(kept) = relay.intake.lineages.served() else {
         assert_eq!(known.promised(), 0, "{what}");
         return;
@@ -166,7 +166,7 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
 
 #[test]
 fn a_sync_that_failed_is_told_until_something_is_durable_again() {
-    let written_beyond = |relay: &Source| {
+    let written_beyond = |relay: &RelaySource| {
         let now = relay.intake.lineages.served().and_then(|kept| kept.store.positions());
         now.is_some_and(|now| now.written > now.durable)
     };
@@ -187,7 +187,7 @@ fn a_sync_that_failed_is_told_until_something_is_durable_again() {
     };
     println!("SEED={seed}");
     let random = &mut Random::new(seed);
-    disk.trouble_at(disk.calls(), Fault::Eio, false);
+    disk.trouble_at(disk.calls(), DiskFault::Eio, false);
     let (its, heard) = (Arc::clone(&relay), Heard::default());
     let listens = heard.clone();
     std::thread::spawn(move || listens.during(|| its.intake.sync_for_ever()));

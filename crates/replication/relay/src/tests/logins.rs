@@ -19,14 +19,14 @@ use crate::closed::{ClosedLogs, StopAt};
 use crate::form::{Form, FormPolicy};
 use crate::log::brought_back::BringBack;
 use crate::options::{ListenTls, ServeOptions, ServedLogs};
-use crate::relay::{Relay, Running};
+use crate::relay::{Relay, RunningRelay};
 use crate::serve::accounts::AccountOptions;
 use crate::serve::admission::Limits;
 
 const NATIVE: &[u8] = b"mysql_native_password";
 
 /// A relay over a closed log, with an account that may administer and has a form, and one with neither that connects once.
-fn serve(limits: Limits) -> (Running, tempfile::TempDir) {
+fn serve(limits: Limits) -> (RunningRelay, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let logs = ClosedLogs::of_files(&[corpus::path("binlog.000005")], None).unwrap();
     let ended = logs.ended(&StopAt::End, folder.path()).unwrap();

@@ -20,11 +20,11 @@ use crate::forms::conversions::Conversions;
 use crate::log::disk::Disk;
 use crate::options::SourceOptions;
 use crate::rates::SharedRates;
-use crate::source::{Common, Source};
+use crate::source::{Common, RelaySource};
 use crate::telemetry::Telemetry;
 
 /// The only source of a relay, without the relay.
-pub(crate) fn open_source(options: SourceOptions, disk: Arc<dyn Disk>) -> Result<Source> {
+pub(crate) fn open_source(options: SourceOptions, disk: Arc<dyn Disk>) -> Result<RelaySource> {
     let common = Common {
         conversions: Arc::new(Conversions::new()),
         listen_semi_sync: false,
@@ -33,5 +33,5 @@ pub(crate) fn open_source(options: SourceOptions, disk: Arc<dyn Disk>) -> Result
         hostname: "localhost".into(),
         rates: SharedRates::default(),
     };
-    Source::open(options, disk, Arc::new(Telemetry::new("")), common)
+    RelaySource::open(options, disk, Arc::new(Telemetry::new("")), common)
 }

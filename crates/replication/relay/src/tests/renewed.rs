@@ -11,18 +11,18 @@ use super::crashes::{Known, OneDisk, options, put_all_back, receive};
 use super::open_source;
 use super::simulated::SourceLog;
 use crate::form::Form;
-use crate::log::lineages::Lineage;
+use crate::log::lineages::LineageLog;
 use crate::log::parts::{FormFile, FoundFile};
 use crate::log::{cuts, numbers};
-use crate::source::Source;
+use crate::source::RelaySource;
 
-fn open(disk: &SimulatedDisk, random: &mut Random, uncompressed_file_size: u64) -> Source {
+fn open(disk: &SimulatedDisk, random: &mut Random, uncompressed_file_size: u64) -> RelaySource {
     let options = crate::options::SourceOptions { uncompressed_file_size, ..options(random) };
     open_source(options, Arc::new(OneDisk(disk.clone()))).unwrap()
 }
 
 /// How many uncompressed files each stored file is; their names lead back to them.
-fn counts(kept: &Lineage) -> Vec<usize> {
+fn counts(kept: &LineageLog) -> Vec<usize> {
     let mut number = None;
     let mut count = |file| {
         let parts: Vec<_> = kept.parts_of(Form::Uncompressed, file).unwrap().collect();
@@ -38,7 +38,7 @@ fn counts(kept: &Lineage) -> Vec<usize> {
 }
 
 /// Receives, so far; nothing stays purged.
-fn fill(relay: &Source, source: &SourceLog, random: &mut Random, pieces: usize) -> Arc<Lineage> {
+fn fill(relay: &RelaySource, source: &SourceLog, random: &mut Random, pieces: usize) -> Arc<LineageLog> {
     let mut known = Known::default();
     receive(relay, source, random, &mut known, pieces).unwrap();
     relay.intake.sync().unwrap();

@@ -17,8 +17,8 @@ use crate::housekeeping::ages::Clocks;
 use crate::housekeeping::retention::{self, Retention};
 use crate::log::disk::Disk;
 use crate::options::SourceOptions;
-use crate::receive::storing::Storing;
-use crate::source::Source;
+use crate::receive::storing::StoredForm;
+use crate::source::RelaySource;
 
 /// A disk on which for a while no file can be opened: the process has too many.
 #[derive(Debug, Clone)]
@@ -70,7 +70,7 @@ const BEGAN: u64 = 1_700_000_000;
 /// A relay, and clocks that a test sets.
 struct Clocked {
     disk: SimulatedDisk,
-    relay: Option<Source>,
+    relay: Option<RelaySource>,
     /// Seconds by the monotonic clock, which starts at zero with each relay.
     passed: u64,
     started: Instant,
@@ -106,7 +106,7 @@ impl Clocked {
         let max_age = Some(Duration::from_secs(max_age));
         let retention = Retention { max_age, ..Retention::default() };
         let random = &mut Random::new(1);
-        let options = SourceOptions { retention, storing: Storing::Received, ..options(random) };
+        let options = SourceOptions { retention, storing: StoredForm::Received, ..options(random) };
         self.relay = None;
         let relay = open_source(options, Arc::new(OneDisk(self.disk.clone()))).unwrap();
         (self.relay, self.passed, self.asked) = (Some(relay), 0, None);

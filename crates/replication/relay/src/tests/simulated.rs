@@ -9,11 +9,11 @@ use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, Framing, MAGIC};
 use binlogz_source::Result;
-use binlogz_testkit::builder::{LogBuilder, Payload, Release, UUID, inner_transaction};
+use binlogz_testkit::builder::{LogBuilder, PayloadBody, Release, UUID, inner_transaction};
 use binlogz_testkit::random::Random;
 use binlogz_wire::session::{DumpStart, EventPiece};
 
-use crate::receive::receiver::Incoming;
+use crate::receive::receiver::IncomingLog;
 
 /// The prefix of its files' names.
 pub(super) const BASE: &str = "binlog";
@@ -68,7 +68,7 @@ impl SourceLog {
                 (0..size.div_ceil(50)).for_each(|run| value.extend_from_slice(&[run as u8 ^ last as u8; 50]));
                 value.truncate(size);
                 match random.below(3) {
-                    0 => log.payload(&Payload::zstd(&inner_transaction(&[&value, b"more"]))),
+                    0 => log.payload(&PayloadBody::zstd(&inner_transaction(&[&value, b"more"]))),
                     _ => log.transaction(&[&value, b"more"]),
                 };
                 ends.push((log.offset() as usize, last));
@@ -122,7 +122,7 @@ impl SourceLog {
         for gno in 1..=6u64 {
             let value = vec![gno as u8; 30];
             match gno % 3 {
-                0 => log.payload(&Payload::zstd(&inner_transaction(&[&value, b"more"]))),
+                0 => log.payload(&PayloadBody::zstd(&inner_transaction(&[&value, b"more"]))),
                 _ => log.transaction(&[&value, b"more"]),
             };
             ends.push((log.offset() as usize, gno));
@@ -224,8 +224,8 @@ impl<'a, B: Beside> Connection<'a, B> {
     }
 }
 
-impl<B: Beside> Incoming for Connection<'_, B> {
-    fn compression(&self) -> Option<binlogz_source::Compression> {
+impl<B: Beside> IncomingLog for Connection<'_, B> {
+    fn compression(&self) -> Option<binlogz_source::ConnectionCompression> {
         None
     }
 

@@ -2,7 +2,7 @@
 
 use binlogz_figures::Tone;
 
-use super::status::Status;
+use super::status::SourceReport;
 use crate::receive::control::Phase;
 
 /// Further behind than this, the relay or a replica is shown as behind.
@@ -10,7 +10,7 @@ pub(crate) const BEHIND_SECONDS: u64 = 60;
 /// The state of a source whose log could not be opened.
 pub(crate) const NOT_SERVED: (Tone, &str) = (Tone::Bad, "Not served");
 
-pub(crate) fn of(status: &Status) -> (Tone, &'static str) {
+pub(crate) fn of(status: &SourceReport) -> (Tone, &'static str) {
     match (status.source.phase, status.source.lag_seconds) {
         (Phase::Failed, _) => (Tone::Bad, "Failed"),
         _ if !status.is_healthy() => (Tone::Bad, "Needs attention"),

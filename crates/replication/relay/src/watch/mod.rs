@@ -18,24 +18,24 @@ use std::time::Instant;
 use crate::forms::conversions::Conversions;
 use crate::lock::lock;
 use crate::receive::intake::Intake;
-use crate::serve::Server;
+use crate::serve::SourceServer;
 use crate::serve::door::Door;
 use crate::telemetry::Telemetry;
-use http::{History, HttpOptions};
+use http::{HourHistory, HttpOptions};
 
 /// The watched parts of a relay.
-pub(crate) struct Watch {
+pub(crate) struct WatchedRelay {
     /// The door that all clients pass.
     pub(crate) door: Arc<Door>,
     pub(crate) conversions: Arc<Conversions>,
     pub(crate) started: Instant,
     pub(crate) http: Option<HttpOptions>,
-    sources: Mutex<Vec<Watched>>,
+    sources: Mutex<Vec<WatchedSource>>,
 }
 
 /// A source of the relay.
 #[derive(Clone)]
-pub(crate) struct Watched {
+pub(crate) struct WatchedSource {
     /// Empty for the only one of a relay whose source has no name.
     pub(crate) name: String,
     /// The error says why it could not be opened.
@@ -46,21 +46,25 @@ pub(crate) struct Watched {
 pub(crate) struct SourceWatch {
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) intake: Arc<Intake>,
-    pub(crate) server: Arc<Server>,
-    pub(crate) history: History,
+    pub(crate) server: Arc<SourceServer>,
+    pub(crate) history: HourHistory,
     pub(crate) started: Instant,
 }
 
-impl Watch {
-    pub(crate) fn new(door: Arc<Door>, conversions: Arc<Conversions>, http: Option<HttpOptions>) -> Watch {
-        Watch { door, conversions, started: Instant::now(), http, sources: Mutex::default() }
+impl WatchedRelay {
+    pub(crate) fn new(
+        door: Arc<Door>,
+        conversions: Arc<Conversions>,
+        http: Option<HttpOptions>,
+    ) -> WatchedRelay {
+        WatchedRelay { door, conversions, started: Instant::now(), http, sources: Mutex::default() }
     }
 
-    pub(crate) fn set(&self, sources: Vec<Watched>) {
+    pub(crate) fn set(&self, sources: Vec<WatchedSource>) {
         *lock(&self.sources) = sources;
     }
 
-    pub(crate) fn sources(&self) -> Vec<Watched> {
+    pub(crate) fn sources(&self) -> Vec<WatchedSource> {
         lock(&self.sources).clone()
     }
 }

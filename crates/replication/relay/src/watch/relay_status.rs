@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::status::{Clients, Shared, Status};
-use super::{Watch, Watched, condition};
+use super::status::{SharedStatus, SourceReport, StatusClients};
+use super::{WatchedRelay, WatchedSource, condition};
 use crate::serve::transport::ServerTls;
 use crate::telemetry::duties::{ACCEPT, DutyStatus};
 use crate::telemetry::meters::RememberedError;
@@ -22,7 +22,7 @@ pub struct RelayStatus {
     /// The relay's duties for all its sources, and whether each is working.
     pub duties: Vec<DutyStatus>,
     /// Connections, of all sources.
-    pub clients: Clients,
+    pub clients: StatusClients,
     /// SHA-256 of the certificate for clients, as openssl prints it; none without TLS.
     pub tls_fingerprint: Option<String>,
     /// Errors since the start that belong to no source, by kind.
@@ -51,10 +51,10 @@ pub struct NamedStatus {
     pub failure: Option<String>,
     /// As a relay that has no other source shows it.
     #[serde(flatten)]
-    pub status: Option<Status>,
+    pub status: Option<SourceReport>,
 }
 
-impl Watch {
+impl WatchedRelay {
     pub(crate) fn status(&self) -> RelayStatus {
         let telemetry = &self.door.telemetry;
         let shared = self.shared();
@@ -79,11 +79,11 @@ impl Watch {
         }
     }
 
-    pub(super) fn shared(&self) -> Shared {
+    pub(super) fn shared(&self) -> SharedStatus {
         let counts = self.door.gate.counts();
-        Shared {
+        SharedStatus {
             version: env!("CARGO_PKG_VERSION"),
-            clients: Clients {
+            clients: StatusClients {
                 logged_in: counts.logged_in,
                 logging_in: counts.logging_in,
                 turned_away: counts.turned_away,
@@ -93,7 +93,7 @@ impl Watch {
     }
 }
 
-fn named(watched: Watched, shared: &Shared) -> NamedStatus {
+fn named(watched: WatchedSource, shared: &SharedStatus) -> NamedStatus {
     let status = watched.source.and_then(|source| source.status(shared).map_err(|error| error.to_string()));
     NamedStatus::new(watched.name, status)
 }
@@ -123,7 +123,7 @@ impl RelayStatus {
 
 impl NamedStatus {
     /// The error says why there is no status.
-    pub(crate) fn new(name: String, status: Result<Status, String>) -> NamedStatus {
+    pub(crate) fn new(name: String, status: Result<SourceReport, String>) -> NamedStatus {
         let (status, failure) = match status {
             Ok(status) => (Some(status), None),
             Err(failure) => (None, Some(failure)),
@@ -149,6 +149,6 @@ impl NamedStatus {
 
     /// The reasons why its replicas can't be served.
     pub fn unreadiness(&self) -> Vec<String> {
-        self.status.as_ref().map_or_else(|| self.troubles(), Status::unreadiness)
+        self.status.as_ref().map_or_else(|| self.troubles(), SourceReport::unreadiness)
     }
 }

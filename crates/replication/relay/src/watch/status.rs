@@ -16,7 +16,7 @@ use crate::telemetry::meters::RememberedError;
 
 /// A snapshot of one source of a running relay. The field names in JSON are stable.
 #[derive(Debug, Clone, Serialize)]
-pub struct Status {
+pub struct SourceReport {
     /// binlogz's version.
     pub version: &'static str,
     /// Since the source was opened.
@@ -42,11 +42,11 @@ pub struct Status {
     /// Damage in the served logs that the source has not repaired yet.
     pub damage: Vec<String>,
     /// Bytes since the start.
-    pub bytes: Bytes,
+    pub bytes: StatusBytes,
     /// The replicas that read the log.
     pub replicas: Vec<ReplicaStatus>,
     /// Connections, of all sources.
-    pub clients: Clients,
+    pub clients: StatusClients,
     /// SHA-256 of the certificate for clients, as openssl prints it; none without TLS.
     pub tls_fingerprint: Option<String>,
     /// Errors since the start, by kind.
@@ -151,7 +151,7 @@ pub struct LogPosition {
 
 /// Bytes since the start.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Bytes {
+pub struct StatusBytes {
     /// Events of the source's files.
     pub received: u64,
     /// Appended to the log.
@@ -201,15 +201,15 @@ pub struct ReplicaStatus {
 
 /// The part of a source's status that is about the whole relay.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Shared {
+pub(crate) struct SharedStatus {
     pub(crate) version: &'static str,
-    pub(crate) clients: Clients,
+    pub(crate) clients: StatusClients,
     pub(crate) tls_fingerprint: Option<String>,
 }
 
 /// Connections.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-pub struct Clients {
+pub struct StatusClients {
     /// At present.
     pub logged_in: usize,
     /// At present.
@@ -218,7 +218,7 @@ pub struct Clients {
     pub turned_away: u64,
 }
 
-impl Status {
+impl SourceReport {
     /// The reasons why replicas can't be served; empty: they can be.
     pub fn unreadiness(&self) -> Vec<String> {
         let mut wrong = Vec::new();

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use crate::connect_options::ConnectOptions;
 use crate::error::{Error, FileContext, Result};
-use parse::{Line, parse_line};
+use parse::{OptionLine, parse_line};
 
 const GLOBAL_FILES: [&str; 2] = ["/etc/my.cnf", "/etc/mysql/my.cnf"];
 const GROUP_SUFFIX: &str = "MYSQL_GROUP_SUFFIX";
@@ -238,9 +238,9 @@ impl Reader {
             let bad = |problem: String| Error::OptionFile { path: path.to_owned(), line: number, problem };
             let line = std::str::from_utf8(line).map_err(|_| bad("text is not UTF-8".into()))?;
             match parse_line(line).map_err(|problem| bad(problem.into()))? {
-                Line::Nothing => {}
-                Line::Group(name) => wanted = Some(self.groups.iter().any(|group| group == name)),
-                Line::Option { name, value } => match wanted {
+                OptionLine::Nothing => {}
+                OptionLine::Group(name) => wanted = Some(self.groups.iter().any(|group| group == name)),
+                OptionLine::Option { name, value } => match wanted {
                     None => return Err(bad("option stands in no group".into())),
                     Some(false) => {}
                     Some(true) => self.defaults.options.push(FileOption {
@@ -250,14 +250,14 @@ impl Reader {
                         line: number,
                     }),
                 },
-                Line::Include(_) | Line::IncludeDirectory(_) if depth >= INCLUDE_DEPTH_MAX => {
+                OptionLine::Include(_) | OptionLine::IncludeDirectory(_) if depth >= INCLUDE_DEPTH_MAX => {
                     self.warn(format!(
                         "{} line {number}: files include one another too deeply",
                         path.display()
                     ));
                 }
-                Line::Include(file) => self.include(Path::new(file), depth + 1)?,
-                Line::IncludeDirectory(directory) => {
+                OptionLine::Include(file) => self.include(Path::new(file), depth + 1)?,
+                OptionLine::IncludeDirectory(directory) => {
                     self.include_directory(Path::new(directory), depth + 1)?;
                 }
             }

@@ -12,7 +12,7 @@
 
 /// A line's meaning.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line<'a> {
+pub(super) enum OptionLine<'a> {
     /// It is empty, or a comment.
     Nothing,
     /// The following lines belong to this group.
@@ -31,38 +31,38 @@ pub(super) enum Line<'a> {
 }
 
 /// Reads a line; the error names the mistake in it.
-pub(super) fn parse_line(line: &str) -> Result<Line<'_>, &'static str> {
+pub(super) fn parse_line(line: &str) -> Result<OptionLine<'_>, &'static str> {
     let line = line.trim_ascii();
     match line.chars().next() {
-        None | Some('#' | ';') => Ok(Line::Nothing),
+        None | Some('#' | ';') => Ok(OptionLine::Nothing),
         Some('!') => parse_directive(&line[1..]),
         Some('[') => match line[1..].split_once(']') {
             // A space in front is part of the name.
-            Some((name, _)) => Ok(Line::Group(name.trim_ascii_end())),
+            Some((name, _)) => Ok(OptionLine::Group(name.trim_ascii_end())),
             None => Err("group has no closing bracket"),
         },
         Some(_) => Ok(parse_option(without_comment(line))),
     }
 }
 
-fn parse_directive(directive: &str) -> Result<Line<'_>, &'static str> {
+fn parse_directive(directive: &str) -> Result<OptionLine<'_>, &'static str> {
     let (name, path) = directive.split_once([' ', '\t']).unwrap_or((directive, ""));
     match (name, path.trim_ascii()) {
         ("include" | "includedir", "") => Err("include without a path"),
-        ("include", path) => Ok(Line::Include(path)),
-        ("includedir", path) => Ok(Line::IncludeDirectory(path)),
+        ("include", path) => Ok(OptionLine::Include(path)),
+        ("includedir", path) => Ok(OptionLine::IncludeDirectory(path)),
         // MySQL's programs ignore the ones they don't know.
-        _ => Ok(Line::Nothing),
+        _ => Ok(OptionLine::Nothing),
     }
 }
 
-fn parse_option(line: &str) -> Line<'_> {
+fn parse_option(line: &str) -> OptionLine<'_> {
     match line.split_once('=') {
         Some((name, value)) => {
             let value = unescaped(unquoted(value.trim_ascii()));
-            Line::Option { name: name.trim_ascii(), value: Some(value) }
+            OptionLine::Option { name: name.trim_ascii(), value: Some(value) }
         }
-        None => Line::Option { name: line.trim_ascii(), value: None },
+        None => OptionLine::Option { name: line.trim_ascii(), value: None },
     }
 }
 
@@ -117,19 +117,19 @@ mod tests {
 
     fn value(line: &str) -> Option<String> {
         match parse_line(line).expect("a line") {
-            Line::Option { value, .. } => value,
+            OptionLine::Option { value, .. } => value,
             other => panic!("{line} is {other:?}"),
         }
     }
 
     #[test]
     fn lines_are_groups_options_directives_or_nothing() {
-        assert_eq!(parse_line("  [ client ] rest"), Ok(Line::Group(" client")));
-        assert_eq!(parse_line(" quick "), Ok(Line::Option { name: "quick", value: None }));
-        assert_eq!(parse_line("!include /a b.cnf "), Ok(Line::Include("/a b.cnf")));
-        assert_eq!(parse_line("!includedir\t/etc/d"), Ok(Line::IncludeDirectory("/etc/d")));
+        assert_eq!(parse_line("  [ client ] rest"), Ok(OptionLine::Group(" client")));
+        assert_eq!(parse_line(" quick "), Ok(OptionLine::Option { name: "quick", value: None }));
+        assert_eq!(parse_line("!include /a b.cnf "), Ok(OptionLine::Include("/a b.cnf")));
+        assert_eq!(parse_line("!includedir\t/etc/d"), Ok(OptionLine::IncludeDirectory("/etc/d")));
         for nothing in ["", "  ", "# a", " ;b", "!other x"] {
-            assert_eq!(parse_line(nothing), Ok(Line::Nothing), "{nothing}");
+            assert_eq!(parse_line(nothing), Ok(OptionLine::Nothing), "{nothing}");
         }
         assert!(parse_line("[client").is_err());
         assert!(parse_line("!include").is_err());

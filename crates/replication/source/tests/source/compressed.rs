@@ -3,11 +3,11 @@
 use std::fs;
 
 use binlogz_source::wire::auth::Password;
-use binlogz_source::wire::session::{DumpStart, Profile};
+use binlogz_source::wire::session::{ClientProfile, DumpStart};
 use binlogz_source::{
     CompressionChoice, ConnectOptions, Connection, DumpOptions, PasswordOption, RemoteFiles, SslMode,
 };
-use binlogz_testkit::{MysqlSandbox, Server, Tool, require_tool};
+use binlogz_testkit::{MysqlSandbox, SandboxServer, Tool, require_tool};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -16,7 +16,7 @@ const NONE: CompressionChoice =
 const ZLIB: CompressionChoice = CompressionChoice { zlib: true, ..NONE };
 const ZSTD: CompressionChoice = CompressionChoice { zstd: true, uncompressed: false, ..NONE };
 
-fn root(server: &Server, compression: CompressionChoice) -> ConnectOptions {
+fn root(server: &SandboxServer, compression: CompressionChoice) -> ConnectOptions {
     ConnectOptions {
         host: Some("127.0.0.1".into()),
         port: Some(server.port()),
@@ -59,7 +59,7 @@ fn status(options: &ConnectOptions) -> binlogz_source::Result<[String; 3]> {
 
 fn first_log(options: &ConnectOptions) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
     let dump = DumpOptions {
-        profile: Profile::Mysqlbinlog,
+        profile: ClientProfile::Mysqlbinlog,
         server_id: 0,
         start: DumpStart::Position { name: "binlog.000001".into(), position: 4 },
         non_blocking: true,

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use binlogz_source::wire::auth::Password;
-use binlogz_source::wire::session::{DumpStart, Profile, ReplicaProfile, Timeouts};
+use binlogz_source::wire::session::{ClientProfile, DumpStart, ReplicaProfile, Timeouts};
 use binlogz_source::{
     ConnectOptions, Connection, DumpOptions, Error, PasswordOption, Protocol, RemoteLog, SslMode,
 };
-use binlogz_testkit::{MariadbSandbox, MysqlSandbox, Server, Tool, require_tool};
+use binlogz_testkit::{MariadbSandbox, MysqlSandbox, SandboxServer, Tool, require_tool};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -32,7 +32,7 @@ UPDATE item SET price = price + 1;
 SET GTID_NEXT = 'AUTOMATIC:tag_1'; DELETE FROM item WHERE name = 'tea'; SET GTID_NEXT = 'AUTOMATIC';
 ";
 
-fn tcp(server: &Server, user: &str, password: &str) -> ConnectOptions {
+fn tcp(server: &SandboxServer, user: &str, password: &str) -> ConnectOptions {
     ConnectOptions {
         host: Some("127.0.0.1".into()),
         port: Some(server.port()),
@@ -48,7 +48,7 @@ fn with_ssl(mode: SslMode, options: &ConnectOptions) -> ConnectOptions {
     options
 }
 
-fn over_socket(server: &Server, options: &ConnectOptions) -> ConnectOptions {
+fn over_socket(server: &SandboxServer, options: &ConnectOptions) -> ConnectOptions {
     ConnectOptions { protocol: Some(Protocol::Socket), socket: Some(server.socket()), ..options.clone() }
 }
 
@@ -197,8 +197,8 @@ fn assert_same_files(fetched: &[(String, Vec<u8>)], directory: &Path, context: &
     }
 }
 
-fn replica(semi_sync: bool, heartbeat_period: Duration) -> Profile {
-    Profile::Replica(ReplicaProfile {
+fn replica(semi_sync: bool, heartbeat_period: Duration) -> ClientProfile {
+    ClientProfile::Replica(ReplicaProfile {
         server_uuid: "5a5a5a5a-e54d-11f1-848d-02fc00000001".parse().expect("a uuid"),
         heartbeat_period,
         semi_sync,
@@ -221,11 +221,11 @@ fn what_is_received_is_what_stands_on_the_servers_disk() -> Outcome {
         let everything =
             DumpStart::GtidSet { gtid_set: Default::default(), name: String::new(), position: 4 };
         for start in [first, everything] {
-            for profile in [Profile::Mysqlbinlog, replica(false, Duration::from_secs(1))] {
+            for profile in [ClientProfile::Mysqlbinlog, replica(false, Duration::from_secs(1))] {
                 for in_pieces in [false, true] {
                     let dump = DumpOptions {
                         profile: profile.clone(),
-                        server_id: if profile == Profile::Mysqlbinlog { 0 } else { 4711 },
+                        server_id: if profile == ClientProfile::Mysqlbinlog { 0 } else { 4711 },
                         start: start.clone(),
                         non_blocking: true,
                         verify_checksums: true,
@@ -498,9 +498,9 @@ fn a_source_hears_what_it_hears_from_mysqlbinlog_and_replicas() -> Outcome {
     let theirs = statements(&server);
     // A server counts its period in a float: 30 s come out as this.
     let period = Duration::from_nanos(30_000_001_024);
-    let Profile::Replica(profile) = replica(false, period) else { unreachable!() };
+    let ClientProfile::Replica(profile) = replica(false, period) else { unreachable!() };
     let dump = DumpOptions {
-        profile: Profile::Replica(ReplicaProfile { server_uuid: uuid.parse()?, ..profile }),
+        profile: ClientProfile::Replica(ReplicaProfile { server_uuid: uuid.parse()?, ..profile }),
         server_id: id,
         start: DumpStart::GtidSet { gtid_set: Default::default(), name: String::new(), position: 4 },
         non_blocking: true,

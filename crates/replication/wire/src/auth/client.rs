@@ -16,7 +16,7 @@ const WANT_KEY_SHA256: u8 = 1;
 
 /// The kind of connection, and who can listen on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Channel {
+pub enum LoginChannel {
     /// Not encrypted: anyone on the way can listen.
     Plain,
     /// A Unix socket: nobody can listen.
@@ -60,7 +60,7 @@ impl ClientAuth {
         plugin: AuthPlugin,
         nonce: [u8; NONCE_SIZE],
         credentials: &Credentials,
-        channel: Channel,
+        channel: LoginChannel,
     ) -> Result<(Self, Vec<u8>)> {
         let mut auth = ClientAuth { plugin, nonce, awaits_key: false };
         let password = credentials.password.as_bytes();
@@ -85,7 +85,7 @@ impl ClientAuth {
         &mut self,
         data: &[u8],
         credentials: &Credentials,
-        channel: Channel,
+        channel: LoginChannel,
     ) -> Result<Option<Vec<u8>>> {
         if std::mem::take(&mut self.awaits_key) {
             return self.encrypt(credentials, data).map(Some);
@@ -105,11 +105,11 @@ impl ClientAuth {
 
     /// Sends the password as it is if nobody can listen, otherwise encrypted, otherwise a request for the
     /// key.
-    fn send_password(&mut self, credentials: &Credentials, channel: Channel) -> Result<Vec<u8>> {
+    fn send_password(&mut self, credentials: &Credentials, channel: LoginChannel) -> Result<Vec<u8>> {
         // sha256_password does not trust a socket either.
         let private = match self.plugin {
-            AuthPlugin::CachingSha2Password => channel != Channel::Plain,
-            _ => channel == Channel::Tls,
+            AuthPlugin::CachingSha2Password => channel != LoginChannel::Plain,
+            _ => channel == LoginChannel::Tls,
         };
         if private {
             let mut password = credentials.password.as_bytes().to_vec();
@@ -120,7 +120,7 @@ impl ClientAuth {
             return self.encrypt(credentials, key);
         }
         // Over a Unix socket only the server can answer.
-        if channel == Channel::Plain && !credentials.get_server_public_key {
+        if channel == LoginChannel::Plain && !credentials.get_server_public_key {
             return Err(Error::Unsupported(format!(
                 "authentication plugin {} needs a secure connection: use TLS, give the server's public key or \
                  allow asking for it (get-server-public-key)",

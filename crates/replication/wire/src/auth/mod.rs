@@ -20,10 +20,10 @@ pub mod server;
 use std::fmt;
 
 use binlogz_binlog::cursor::Cursor;
-use binlogz_binlog::put::Put;
+use binlogz_binlog::put::PutFields;
 use binlogz_binlog::{Error, Result};
 
-pub use client::{Channel, ClientAuth, Credentials};
+pub use client::{ClientAuth, Credentials, LoginChannel};
 
 use crate::fields::{put_nul_text, take_nul_text};
 use crate::greeting::NONCE_SIZE;

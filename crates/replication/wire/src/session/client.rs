@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use super::login::{LOGGING_IN, Login, LoginOptions, LoginStep, ServerGreeting};
 use crate::command::Command;
-use crate::compressed::Compression;
-use crate::error::{Error, Result, While};
-use crate::packet::{MessageReader, PacketReader, PacketWriter, Piece};
+use crate::compressed::ConnectionCompression;
+use crate::error::{DecodeContext, Error, Result};
+use crate::packet::{MessagePiece, MessageReader, PacketReader, PacketWriter};
 use crate::passage::AnswerPassage;
-use crate::result_set::{Answer, AnswerColumn, AnswerReader, Row};
+use crate::result_set::{AnswerColumn, AnswerReader, ResultRow, ServerAnswer};
 use crate::semi_sync::SemiSyncAck;
 
 /// How long a session waits before it gives up.
@@ -46,14 +46,14 @@ pub enum ClientStep {
     /// Logged in: statements may be sent.
     LoggedIn,
     /// The answer to the last statement.
-    Answer(Answer),
+    Answer(ServerAnswer),
 }
 
 /// A client's side of a connection.
 #[derive(Debug)]
 pub struct ClientSession {
     login: Login,
-    state: State,
+    state: ClientState,
     packets: PacketReader,
     messages: MessageReader,
     out: PacketWriter,
@@ -61,14 +61,14 @@ pub struct ClientSession {
     /// When waiting began; `deadline` counts from it.
     waiting_since: Duration,
     doing: String,
-    compression: Option<Compression>,
+    compression: Option<ConnectionCompression>,
     /// Columns of the last answer.
     columns: Vec<AnswerColumn>,
     affected_rows: u64,
 }
 
 #[derive(Debug)]
-enum State {
+enum ClientState {
     LoggingIn,
     StartingTls,
     Idle,
@@ -84,7 +84,7 @@ impl ClientSession {
     pub fn new(options: LoginOptions, timeouts: Timeouts, now: Duration) -> Self {
         ClientSession {
             login: Login::new(options),
-            state: State::LoggingIn,
+            state: ClientState::LoggingIn,
             packets: PacketReader::default(),
             messages: MessageReader::default(),
             out: PacketWriter::default(),
@@ -108,8 +108,8 @@ impl ClientSession {
     }
 
     /// Takes the rows of the answer that have come so far, at `now`: the answer's deadline starts again.
-    pub fn take_rows(&mut self, now: Duration) -> Vec<Row> {
-        let State::Asking(answer) = &mut self.state else { return Vec::new() };
+    pub fn take_rows(&mut self, now: Duration) -> Vec<ResultRow> {
+        let ClientState::Asking(answer) = &mut self.state else { return Vec::new() };
         self.waiting_since = now;
         answer.take_rows()
     }
@@ -122,7 +122,7 @@ impl ClientSession {
     /// The compression for all bytes from now on, in both directions; `None` until logged in. The caller does
     /// the compressing ([`CompressedPackets`](crate::compressed::CompressedPackets)): the session takes and
     /// gives plain packets.
-    pub fn compression(&self) -> Option<Compression> {
+    pub fn compression(&self) -> Option<ConnectionCompression> {
         self.compression
     }
 
@@ -155,7 +155,7 @@ impl ClientSession {
             };
             self.out.set_sequence(self.packets.next_sequence());
             match &mut self.state {
-                State::LoggingIn => {
+                ClientState::LoggingIn => {
                     let step = self.login.message(message, &mut self.out)?;
                     self.packets.expect_sequence(self.out.next_sequence());
                     match step {
@@ -167,11 +167,11 @@ impl ClientSession {
                                     self.broken("bytes after the greeting", "silence until TLS is set up")
                                 );
                             }
-                            self.state = State::StartingTls;
+                            self.state = ClientState::StartingTls;
                             return Ok(ClientStep::StartTls);
                         }
                         LoginStep::Done => {
-                            self.state = State::Idle;
+                            self.state = ClientState::Idle;
                             self.compression = self.login.compression();
                             if self.compression.is_some() {
                                 self.packets.ignore_sequence();
@@ -180,19 +180,22 @@ impl ClientSession {
                         }
                     }
                 }
-                State::Asking(answer) => {
+                ClientState::Asking(answer) => {
                     if let Some(whole) = answer.message(message).during(&self.doing)? {
                         self.affected_rows = answer.affected_rows();
                         self.columns = std::mem::take(answer).into_columns();
-                        self.state = State::Idle;
+                        self.state = ClientState::Idle;
                         return Ok(ClientStep::Answer(whole));
                     }
                 }
-                State::Idle if message.first() == Some(&crate::response::ERR) => {
+                ClientState::Idle if message.first() == Some(&crate::response::ERR) => {
                     let error = crate::response::ErrPacket::decode(message).during(&self.doing)?.into();
                     return Err(Error::Server { doing: self.doing.clone(), error });
                 }
-                State::StartingTls | State::Idle | State::Streaming | State::Forwarding(_) => {
+                ClientState::StartingTls
+                | ClientState::Idle
+                | ClientState::Streaming
+                | ClientState::Forwarding(_) => {
                     return Err(self.broken("a message nobody asked for", "silence"));
                 }
             }
@@ -203,7 +206,7 @@ impl ClientSession {
     pub fn tls_started(&mut self) -> Result<()> {
         self.login.tls_started(&mut self.out)?;
         self.packets.expect_sequence(self.out.next_sequence());
-        self.state = State::LoggingIn;
+        self.state = ClientState::LoggingIn;
         Ok(())
     }
 
@@ -211,7 +214,7 @@ impl ClientSession {
     /// gives the command's purpose for error messages.
     pub fn ask(&mut self, command: &Command<'_>, doing: impl Into<String>, now: Duration) -> Result<()> {
         self.command(command, doing, now)?;
-        self.state = State::Asking(AnswerReader::default());
+        self.state = ClientState::Asking(AnswerReader::default());
         Ok(())
     }
 
@@ -219,22 +222,22 @@ impl ClientSession {
     pub fn forward(&mut self, command: &[u8], doing: impl Into<String>, now: Duration) -> Result<()> {
         let (code, parameters) = command.split_first().map_or((0, command), |(code, rest)| (*code, rest));
         self.command(&Command::Other { code, parameters }, doing, now)?;
-        self.state = State::Forwarding(AnswerPassage::of(code));
+        self.state = ClientState::Forwarding(AnswerPassage::of(code));
         Ok(())
     }
 
     /// Looks at the bytes of a forwarded command's answer. Returns how many of them belong to it, and the answer once
     /// it is over; there may be no bytes of it at all.
     pub fn pass(&mut self, input: &[u8]) -> Result<(usize, Option<AnswerPassage>)> {
-        let State::Forwarding(passage) = &mut self.state else {
+        let ClientState::Forwarding(passage) = &mut self.state else {
             return Err(Error::Usage("an answer was to pass, but nothing was forwarded".into()));
         };
         let count = passage.take(input).during(&self.doing)?;
         if !passage.is_over() {
             return Ok((count, None));
         }
-        match std::mem::replace(&mut self.state, State::Idle) {
-            State::Forwarding(passage) => Ok((count, Some(passage))),
+        match std::mem::replace(&mut self.state, ClientState::Idle) {
+            ClientState::Forwarding(passage) => Ok((count, Some(passage))),
             _ => Ok((count, None)),
         }
     }
@@ -247,7 +250,7 @@ impl ClientSession {
     /// Requests a dump: events follow.
     pub(super) fn dump(&mut self, command: &Command<'_>, doing: String, now: Duration) -> Result<()> {
         self.command(command, doing, now)?;
-        self.state = State::Streaming;
+        self.state = ClientState::Streaming;
         Ok(())
     }
 
@@ -257,7 +260,7 @@ impl ClientSession {
         input: &mut &'a [u8],
         now: Duration,
         doing: impl Fn() -> String,
-    ) -> Result<Option<Piece<'a>>> {
+    ) -> Result<Option<MessagePiece<'a>>> {
         if !input.is_empty() {
             self.waiting_since = now;
         }
@@ -288,7 +291,7 @@ impl ClientSession {
     }
 
     fn command(&mut self, command: &Command<'_>, doing: impl Into<String>, now: Duration) -> Result<()> {
-        if !matches!(self.state, State::Idle) {
+        if !matches!(self.state, ClientState::Idle) {
             return Err(Error::Usage(format!("a command was given while {}", self.doing)));
         }
         self.out.set_sequence(0);
@@ -301,10 +304,10 @@ impl ClientSession {
 
     fn patience(&self) -> Option<Duration> {
         match self.state {
-            State::LoggingIn | State::StartingTls => Some(self.timeouts.login),
-            State::Asking(_) => Some(self.timeouts.answer),
-            State::Streaming => self.timeouts.silence,
-            State::Idle | State::Forwarding(_) => None,
+            ClientState::LoggingIn | ClientState::StartingTls => Some(self.timeouts.login),
+            ClientState::Asking(_) => Some(self.timeouts.answer),
+            ClientState::Streaming => self.timeouts.silence,
+            ClientState::Idle | ClientState::Forwarding(_) => None,
         }
     }
 

@@ -1,11 +1,12 @@
 //! The login, from the greeting to OK: capabilities, the switch to TLS, authentication.
 
 use crate::auth::{
-    AUTH_MORE_DATA, AUTH_NEXT_FACTOR, AUTH_SWITCH, AuthPlugin, AuthSwitch, Channel, ClientAuth, Credentials,
+    AUTH_MORE_DATA, AUTH_NEXT_FACTOR, AUTH_SWITCH, AuthPlugin, AuthSwitch, ClientAuth, Credentials,
+    LoginChannel,
 };
 use crate::capabilities::Capabilities;
-use crate::compressed::{Compression, CompressionChoice};
-use crate::error::{Error, Result, While};
+use crate::compressed::{CompressionChoice, ConnectionCompression};
+use crate::error::{DecodeContext, Error, Result};
 use crate::greeting::{Greeting, NONCE_SIZE};
 use crate::handshake_response::{HandshakeResponse, SslRequest};
 use crate::packet::PacketWriter;
@@ -83,14 +84,14 @@ pub(super) enum LoginStep {
 #[derive(Debug)]
 pub(super) struct Login {
     options: LoginOptions,
-    channel: Channel,
+    channel: LoginChannel,
     greeting: Option<ServerGreeting>,
-    compression: Option<Compression>,
-    state: State,
+    compression: Option<ConnectionCompression>,
+    state: LoginState,
 }
 
 #[derive(Debug)]
-enum State {
+enum LoginState {
     Greeting,
     Tls { nonce: [u8; NONCE_SIZE], plugin: AuthPlugin, head: SslRequest },
     Authenticating { auth: ClientAuth, switched: bool },
@@ -98,12 +99,12 @@ enum State {
 
 impl Login {
     pub(super) fn new(options: LoginOptions) -> Self {
-        let channel = if options.local_socket { Channel::LocalSocket } else { Channel::Plain };
-        Login { options, channel, greeting: None, compression: None, state: State::Greeting }
+        let channel = if options.local_socket { LoginChannel::LocalSocket } else { LoginChannel::Plain };
+        Login { options, channel, greeting: None, compression: None, state: LoginState::Greeting }
     }
 
     /// The compression for everything after the login.
-    pub(super) fn compression(&self) -> Option<Compression> {
+    pub(super) fn compression(&self) -> Option<ConnectionCompression> {
         self.compression
     }
 
@@ -118,9 +119,9 @@ impl Login {
             return Err(Error::Server { doing: LOGGING_IN.into(), error });
         }
         match &mut self.state {
-            State::Greeting => self.greet(message, out),
-            State::Tls { .. } => Err(unexpected(message, "TLS, which this client asked for")),
-            State::Authenticating { auth, switched } => match message {
+            LoginState::Greeting => self.greet(message, out),
+            LoginState::Tls { .. } => Err(unexpected(message, "TLS, which this client asked for")),
+            LoginState::Authenticating { auth, switched } => match message {
                 [OK, ..] => Ok(LoginStep::Done),
                 [AUTH_MORE_DATA, data @ ..] => {
                     if let Some(answer) = auth.more_data(data, &self.options.credentials, self.channel)? {
@@ -135,7 +136,7 @@ impl Login {
                     let (auth, proof) =
                         ClientAuth::begin(plugin, nonce, &self.options.credentials, self.channel)?;
                     out.message(|payload| payload.extend_from_slice(&proof));
-                    self.state = State::Authenticating { auth, switched: true };
+                    self.state = LoginState::Authenticating { auth, switched: true };
                     Ok(LoginStep::Wait)
                 }
                 [AUTH_NEXT_FACTOR, ..] => Err(Error::Unsupported(
@@ -148,10 +149,10 @@ impl Login {
 
     /// TLS is established: everything that follows goes through it.
     pub(super) fn tls_started(&mut self, out: &mut PacketWriter) -> Result<()> {
-        let State::Tls { nonce, plugin, head } = self.state else {
+        let LoginState::Tls { nonce, plugin, head } = self.state else {
             return Err(Error::Usage("TLS was started without being asked for".into()));
         };
-        self.channel = Channel::Tls;
+        self.channel = LoginChannel::Tls;
         self.authenticate(nonce, plugin, head, out)
     }
 
@@ -178,7 +179,7 @@ impl Login {
             return Err(Error::Unsupported(said.into()));
         };
         self.compression = compression;
-        let compressed = compression.map(Compression::capability).unwrap_or_default();
+        let compressed = compression.map(ConnectionCompression::capability).unwrap_or_default();
         let with_database = match self.options.database {
             Some(_) => Capabilities::CONNECT_WITH_DB,
             None => Capabilities::default(),
@@ -201,7 +202,7 @@ impl Login {
         });
         if use_tls {
             out.message(|payload| head.encode(payload));
-            self.state = State::Tls { nonce: greeting.nonce, plugin, head };
+            self.state = LoginState::Tls { nonce: greeting.nonce, plugin, head };
             return Ok(LoginStep::StartTls);
         }
         self.authenticate(greeting.nonce, plugin, head, out)?;
@@ -229,12 +230,12 @@ impl Login {
             plugin: Some(plugin.name().as_bytes()),
             attributes: attributes.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect(),
             zstd_level: match self.compression {
-                Some(Compression::Zstd { level }) => Some(level),
-                Some(Compression::Zlib) | None => None,
+                Some(ConnectionCompression::Zstd { level }) => Some(level),
+                Some(ConnectionCompression::Zlib) | None => None,
             },
         };
         out.message(|payload| response.encode(payload));
-        self.state = State::Authenticating { auth, switched: false };
+        self.state = LoginState::Authenticating { auth, switched: false };
         Ok(())
     }
 }

@@ -14,9 +14,9 @@ mod stream;
 pub use client::{ClientSession, ClientStep, Timeouts};
 pub use login::{LoginOptions, ServerGreeting, TlsPolicy};
 pub use replica::{
-    Account, COMMAND_SIZE_MAX, Column, NewUser, ReplicaOptions, ReplicaSession, ReplicaStep, Request,
-    STATUS_AUTOCOMMIT, STATUS_IN_TRANSACTION,
+    COMMAND_SIZE_MAX, LoginAccount, NewUser, ReplicaOptions, ReplicaRequest, ReplicaSession, ReplicaStep,
+    ReplyColumn, STATUS_AUTOCOMMIT, STATUS_IN_TRANSACTION,
 };
-pub use setup::{Profile, ReplicaProfile, SourceIdentity};
-pub use source::{DumpStart, SourceOptions, SourceSession, Step};
+pub use setup::{ClientProfile, ReplicaProfile, SourceIdentity};
+pub use source::{DumpStart, ReceiveOptions, SourceSession, SourceStep};
 pub use stream::EventPiece;

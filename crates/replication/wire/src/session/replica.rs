@@ -20,13 +20,13 @@ mod commands;
 mod login;
 use crate::auth::{AuthPlugin, Password};
 use crate::capabilities::Capabilities;
-use crate::compressed::Compression;
+use crate::compressed::ConnectionCompression;
 use crate::error::Result;
 use crate::greeting::{Greeting, NONCE_SIZE};
 use crate::packet::{MessageReader, PacketReader, PacketWriter};
 
-pub use answers::Column;
-pub use commands::{NewUser, Request};
+pub use answers::ReplyColumn;
+pub use commands::{NewUser, ReplicaRequest};
 
 /// SERVER_STATUS_IN_TRANS: a transaction is open.
 pub const STATUS_IN_TRANSACTION: u16 = 1;
@@ -52,7 +52,7 @@ const CAPABILITIES: Capabilities = Capabilities(
 
 /// An account that may log in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Account {
+pub struct LoginAccount {
     /// The account's name.
     pub user: String,
     /// The account's password; if empty, nobody can log in.
@@ -71,7 +71,7 @@ pub struct ReplicaOptions {
     /// Whether the connection may switch to TLS.
     pub tls: bool,
     /// The accounts that may log in.
-    pub accounts: Vec<Account>,
+    pub accounts: Vec<LoginAccount>,
     /// Whether clients may authenticate with `mysql_native_password`: anyone who listened can quickly guess
     /// passwords from its SHA-1. Without it they are asked for `caching_sha2_password`.
     pub native_password: bool,
@@ -92,14 +92,14 @@ pub enum ReplicaStep {
     /// The client is too old to log in: send the pending bytes and end the connection. Holds the ability that it lacks.
     TooOld(&'static str),
     /// A command to answer.
-    Request(Request),
+    Request(ReplicaRequest),
 }
 
 /// The source's side of a connection.
 #[derive(Debug)]
 pub struct ReplicaSession {
     options: ReplicaOptions,
-    state: State,
+    state: ReplicaState,
     packets: PacketReader,
     messages: MessageReader,
     out: PacketWriter,
@@ -114,7 +114,7 @@ pub struct ReplicaSession {
     database: Option<String>,
     collation: u8,
     /// The compression of packets that the client asked for at login.
-    compression: Option<Compression>,
+    compression: Option<ConnectionCompression>,
     /// Status flags of all answers.
     status: u16,
     /// The last command's message, if it is to be kept.
@@ -124,7 +124,7 @@ pub struct ReplicaSession {
 }
 
 #[derive(Debug)]
-enum State {
+enum ReplicaState {
     /// The greeting was sent.
     Greeted,
     /// We asked for another proof.
@@ -157,7 +157,7 @@ impl ReplicaSession {
         packets.expect_sequence(1);
         ReplicaSession {
             options,
-            state: State::Greeted,
+            state: ReplicaState::Greeted,
             packets,
             messages: MessageReader::default(),
             out,
@@ -200,7 +200,7 @@ impl ReplicaSession {
     }
 
     /// The compression of the connection, once the client has its OK.
-    pub fn begin_compression(&mut self) -> Option<Compression> {
+    pub fn begin_compression(&mut self) -> Option<ConnectionCompression> {
         let compression = self.compression?;
         self.packets.ignore_sequence();
         Some(compression)
@@ -242,7 +242,7 @@ impl ReplicaSession {
     ///
     /// Every error ends the session.
     pub fn poll(&mut self, input: &mut &[u8]) -> Result<ReplicaStep> {
-        if let State::LoggedIn = self.state {
+        if let ReplicaState::LoggedIn = self.state {
             return self.command(input);
         }
         self.log_in(input)

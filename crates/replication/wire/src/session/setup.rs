@@ -29,14 +29,14 @@ use super::login::ServerGreeting;
 use crate::command::Command;
 use crate::error::{Error, Result, ServerError};
 use crate::register_replica::RegisterReplica;
-use crate::result_set::{Answer, Row};
+use crate::result_set::{ResultRow, ServerAnswer};
 
 /// The capability that MariaDB's own clients have announced since 10.0: they know its GTIDs.
 const MARIADB_CAPABILITY: u32 = 4;
 
 /// The kind of client that the source believes it is talking to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Profile {
+pub enum ClientProfile {
     /// mysqlbinlog: says little, and is not listed among the replicas.
     Mysqlbinlog,
     /// A 9.7 replica.
@@ -115,7 +115,7 @@ pub(super) struct Setup {
 }
 
 impl Setup {
-    pub(super) fn new(profile: &Profile, server_id: u32) -> Self {
+    pub(super) fn new(profile: &ClientProfile, server_id: u32) -> Self {
         let mut setup = Setup {
             asks: VecDeque::new(),
             current: Purpose::Nothing,
@@ -125,8 +125,8 @@ impl Setup {
             port: 0,
         };
         let asks = match profile {
-            Profile::Mysqlbinlog => mysqlbinlog_asks(),
-            Profile::Replica(replica) => {
+            ClientProfile::Mysqlbinlog => mysqlbinlog_asks(),
+            ClientProfile::Replica(replica) => {
                 setup.own_uuid = Some(replica.server_uuid);
                 setup.host = replica.host.clone();
                 setup.port = replica.port;
@@ -160,14 +160,14 @@ impl Setup {
     /// Takes the answer to the last command.
     pub(super) fn answer(
         &mut self,
-        answer: Answer,
+        answer: ServerAnswer,
         doing: &str,
         identity: &mut SourceIdentity,
     ) -> Result<()> {
         let rows = match answer {
-            Answer::Ok => Vec::new(),
-            Answer::Rows(rows) => rows,
-            Answer::Refused(error) => return self.refused(error, doing),
+            ServerAnswer::Ok => Vec::new(),
+            ServerAnswer::Rows(rows) => rows,
+            ServerAnswer::Refused(error) => return self.refused(error, doing),
         };
         let text = rows.first().and_then(first_text);
         let found = text.clone().unwrap_or_else(|| "NULL".into());
@@ -288,7 +288,7 @@ fn replica_asks(replica: &ReplicaProfile) -> Vec<Ask> {
     asks
 }
 
-fn first_text(row: &Row) -> Option<String> {
+fn first_text(row: &ResultRow) -> Option<String> {
     row.first()?.as_deref().map(|text| String::from_utf8_lossy(text).into_owned())
 }
 
@@ -300,7 +300,7 @@ mod tests {
     const OWN_UUID: &str = "5a5a5a5a-e54d-11f1-848d-02fc00000001";
 
     /// Answers each statement with `answer`, until nothing is left to ask or something is refused.
-    fn converse(answer: impl Fn(&str) -> Answer) -> Result<SourceIdentity> {
+    fn converse(answer: impl Fn(&str) -> ServerAnswer) -> Result<SourceIdentity> {
         let profile = ReplicaProfile {
             server_uuid: OWN_UUID.parse().unwrap(),
             heartbeat_period: Duration::ZERO,
@@ -321,22 +321,22 @@ mod tests {
             announced_checksum: ChecksumAlgorithm::NONE,
             semi_sync: false,
         };
-        let mut setup = Setup::new(&Profile::Replica(profile), 7);
+        let mut setup = Setup::new(&ClientProfile::Replica(profile), 7);
         while let Some((_, doing)) = setup.next() {
             setup.answer(answer(&doing), &doing, &mut identity)?;
         }
         Ok(identity)
     }
 
-    fn row(text: &str) -> Answer {
-        Answer::Rows(vec![vec![Some(text.into())]])
+    fn row(text: &str) -> ServerAnswer {
+        ServerAnswer::Rows(vec![vec![Some(text.into())]])
     }
 
-    fn refused(code: u16) -> Answer {
-        Answer::Refused(ServerError { code, sqlstate: None, message: "no".into() })
+    fn refused(code: u16) -> ServerAnswer {
+        ServerAnswer::Refused(ServerError { code, sqlstate: None, message: "no".into() })
     }
 
-    fn modern(doing: &str) -> Answer {
+    fn modern(doing: &str) -> ServerAnswer {
         match doing {
             "asking SELECT UNIX_TIMESTAMP()" => row("1700000000"),
             "asking SELECT @@GLOBAL.SERVER_ID" => row("33"),
@@ -344,7 +344,7 @@ mod tests {
             "asking SELECT @@GLOBAL.GTID_MODE" => row("ON"),
             "asking SELECT @@GLOBAL.SERVER_UUID" => row("1410447f-e54d-11f1-848d-02fc00000001"),
             "asking SELECT @@global.rpl_semi_sync_source_enabled" => row("1"),
-            _ => Answer::Ok,
+            _ => ServerAnswer::Ok,
         }
     }
 
@@ -361,12 +361,12 @@ mod tests {
     fn an_old_source_does_without_what_it_does_not_know() {
         let identity = converse(|doing| match doing {
             "asking SELECT @@GLOBAL.SERVER_ID" => row("33"),
-            "asking SELECT @source_binlog_checksum" => Answer::Rows(vec![vec![None]]),
+            "asking SELECT @source_binlog_checksum" => ServerAnswer::Rows(vec![vec![None]]),
             "asking SELECT @@global.rpl_semi_sync_master_enabled" => row("0"),
-            "asking SET @rpl_semi_sync_slave = 1" => Answer::Ok,
+            "asking SET @rpl_semi_sync_slave = 1" => ServerAnswer::Ok,
             "asking SET @rpl_semi_sync_replica = 1" => panic!("its name before 8.0.26"),
             _ if doing.contains("@@") => refused(ServerError::UNKNOWN_SYSTEM_VARIABLE),
-            _ => Answer::Ok,
+            _ => ServerAnswer::Ok,
         });
         let identity = identity.unwrap();
         assert_eq!(identity.announced_checksum, ChecksumAlgorithm::NONE);
@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn a_source_that_is_oneself_or_refuses_ends_it() {
-        let instead = |statement: &'static str, answer: Answer| {
+        let instead = |statement: &'static str, answer: ServerAnswer| {
             converse(|doing| if doing == statement { answer.clone() } else { modern(doing) })
                 .unwrap_err()
                 .to_string()

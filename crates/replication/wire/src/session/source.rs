@@ -8,10 +8,10 @@ use binlogz_binlog::gtid::{GtidSet, GtidSetFormat};
 
 use super::client::{ClientSession, ClientStep, Timeouts};
 use super::login::LoginOptions;
-use super::setup::{Profile, Setup, SourceIdentity};
-use super::stream::{Delivery, EventPiece, Fed, Stream};
+use super::setup::{ClientProfile, Setup, SourceIdentity};
+use super::stream::{Delivery, EventPiece, FedPiece, MessageStream};
 use crate::command::Command;
-use crate::compressed::Compression;
+use crate::compressed::ConnectionCompression;
 use crate::dump_request::{DumpFlags, DumpRequest};
 use crate::error::{Error, Result};
 use crate::semi_sync::SemiSyncAck;
@@ -42,11 +42,11 @@ pub enum DumpStart {
 
 /// How to receive a source's binary log.
 #[derive(Debug, Clone)]
-pub struct SourceOptions {
+pub struct ReceiveOptions {
     /// How to log in.
     pub login: LoginOptions,
     /// The kind of client that the source believes it is talking to.
-    pub profile: Profile,
+    pub profile: ClientProfile,
     /// The replica's own server id. With 0, which mysqlbinlog uses unless it waits for more, the source never
     /// waits.
     pub server_id: u32,
@@ -62,7 +62,7 @@ pub struct SourceOptions {
 
 /// The next need or result of a [`SourceSession`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum SourceStep {
     /// Send the pending bytes, then come back with more bytes, or at the deadline.
     NeedInput,
     /// Send the pending bytes, switch to TLS, then call [`SourceSession::tls_started`].
@@ -77,11 +77,11 @@ pub enum Step {
 #[derive(Debug)]
 pub struct SourceSession {
     client: ClientSession,
-    options: SourceOptions,
+    options: ReceiveOptions,
     setup: Setup,
     identity: Option<SourceIdentity>,
     /// Set once the dump was requested.
-    stream: Option<Stream>,
+    stream: Option<MessageStream>,
     /// The last poll's result: the bytes of an event and where they end in its input.
     found: Option<(Delivery, usize)>,
     ended: bool,
@@ -89,7 +89,7 @@ pub struct SourceSession {
 
 impl SourceSession {
     /// A session on a new connection.
-    pub fn new(options: SourceOptions, now: Duration) -> Self {
+    pub fn new(options: ReceiveOptions, now: Duration) -> Self {
         SourceSession {
             client: ClientSession::new(options.login.clone(), options.timeouts, now),
             setup: Setup::new(&options.profile, options.server_id),
@@ -113,7 +113,7 @@ impl SourceSession {
     }
 
     /// The compression for all bytes from now on: see [`ClientSession::compression`].
-    pub fn compression(&self) -> Option<Compression> {
+    pub fn compression(&self) -> Option<ConnectionCompression> {
         self.client.compression()
     }
 
@@ -150,43 +150,43 @@ impl SourceSession {
         self.client.acknowledge(&SemiSyncAck { position, name });
     }
 
-    /// Takes bytes from the start of `input`, all of them if it returns [`Step::NeedInput`].
+    /// Takes bytes from the start of `input`, all of them if it returns [`SourceStep::NeedInput`].
     ///
     /// # Errors
     ///
     /// Every error ends the session: the connection is no longer usable.
-    pub fn poll(&mut self, input: &mut &[u8], now: Duration) -> Result<Step> {
+    pub fn poll(&mut self, input: &mut &[u8], now: Duration) -> Result<SourceStep> {
         self.found = None;
         if self.ended {
-            return Ok(Step::End);
+            return Ok(SourceStep::End);
         }
         let size = input.len();
         if self.stream.is_none() {
             match self.prepare(input, now)? {
-                ClientStep::NeedInput => return Ok(Step::NeedInput),
-                ClientStep::StartTls => return Ok(Step::StartTls),
+                ClientStep::NeedInput => return Ok(SourceStep::NeedInput),
+                ClientStep::StartTls => return Ok(SourceStep::StartTls),
                 ClientStep::LoggedIn | ClientStep::Answer(_) => {}
             }
         }
-        let Some(stream) = &mut self.stream else { return Ok(Step::NeedInput) };
+        let Some(stream) = &mut self.stream else { return Ok(SourceStep::NeedInput) };
         while let Some(piece) = self.client.next_piece(input, now, || stream.doing())? {
             match stream.feed(piece)? {
-                Fed::Nothing => {}
-                Fed::End => {
+                FedPiece::Nothing => {}
+                FedPiece::End => {
                     self.ended = true;
-                    return Ok(Step::End);
+                    return Ok(SourceStep::End);
                 }
-                Fed::Event(delivery) => {
+                FedPiece::Event(delivery) => {
                     if delivery.ends && stream.wants_ack() {
                         // The source restarts its packet numbers after an event that it wants acknowledged.
                         self.client.expect_sequence(1);
                     }
                     self.found = Some((delivery, size - input.len()));
-                    return Ok(Step::Event);
+                    return Ok(SourceStep::Event);
                 }
             }
         }
-        Ok(Step::NeedInput)
+        Ok(SourceStep::NeedInput)
     }
 
     /// The bytes of an event that the last poll found; `input` is the slice given to that poll. `None` if it found none.
@@ -236,7 +236,7 @@ impl SourceSession {
         };
         let request = self.dump_request(&identity.greeting.server_version)?;
         let has_gaps = matches!(request, DumpRequest::ByGtidSet { .. });
-        self.stream = Some(Stream::new(
+        self.stream = Some(MessageStream::new(
             identity.announced_checksum,
             identity.semi_sync,
             has_gaps,
@@ -246,12 +246,12 @@ impl SourceSession {
     }
 
     fn dump_request(&self, server_version: &str) -> Result<DumpRequest> {
-        let SourceOptions { server_id, non_blocking, .. } = self.options;
+        let ReceiveOptions { server_id, non_blocking, .. } = self.options;
         let mut flags = DumpFlags::default();
         if non_blocking {
             flags = flags | DumpFlags::NON_BLOCK;
         }
-        if matches!(self.options.profile, Profile::Replica(_)) {
+        if matches!(self.options.profile, ClientProfile::Replica(_)) {
             flags = flags | DumpFlags::HEARTBEAT_V2;
         }
         match &self.options.start {

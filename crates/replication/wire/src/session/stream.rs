@@ -20,8 +20,8 @@ use binlogz_binlog::{
     Result as BinlogResult,
 };
 
-use crate::error::{Error, Result, ServerError, While};
-use crate::packet::Piece;
+use crate::error::{DecodeContext, Error, Result, ServerError};
+use crate::packet::MessagePiece;
 use crate::response::{EOF, ERR, ErrPacket, OK};
 use crate::semi_sync::{SEMI_SYNC_PREFIX_SIZE, decode_prefix};
 
@@ -76,7 +76,7 @@ fn is_heartbeat(event_type: EventType) -> bool {
 
 /// The outcome for a piece of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fed {
+pub(super) enum FedPiece {
     /// It is kept until more arrives.
     Nothing,
     /// Bytes of an event can be handed on.
@@ -88,14 +88,14 @@ pub(super) enum Fed {
 /// Bytes of an event that can be handed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Delivery {
-    from: From,
+    from: PieceOrigin,
     pub(super) begins: bool,
     pub(super) ends: bool,
 }
 
 /// Where those bytes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum From {
+enum PieceOrigin {
     /// In what was kept, after the message's prefix.
     Held,
     /// The last bytes of the input, this many.
@@ -103,7 +103,7 @@ enum From {
 }
 
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(super) struct MessageStream {
     /// Skipped events leave gaps: positions then follow the headers.
     has_gaps: bool,
     prefix_size: usize,
@@ -114,12 +114,12 @@ pub(super) struct Stream {
     position: u64,
     /// The start of a message that can't be classified yet.
     held: Vec<u8>,
-    state: State,
+    state: StreamState,
     event: Current,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum StreamState {
     BetweenMessages,
     /// The header is not whole.
     Header,
@@ -146,9 +146,9 @@ struct Current {
     stored_count: usize,
 }
 
-impl Stream {
+impl MessageStream {
     pub(super) fn new(announced: ChecksumAlgorithm, semi_sync: bool, has_gaps: bool, verify: bool) -> Self {
-        Stream {
+        MessageStream {
             has_gaps,
             prefix_size: 1 + if semi_sync { SEMI_SYNC_PREFIX_SIZE } else { 0 },
             verify,
@@ -156,7 +156,7 @@ impl Stream {
             name: Vec::new(),
             position: 0,
             held: Vec::new(),
-            state: State::BetweenMessages,
+            state: StreamState::BetweenMessages,
             event: Current::none(),
         }
     }
@@ -174,11 +174,11 @@ impl Stream {
         self.event.wants_ack
     }
 
-    /// The bytes that [`Stream::feed`] reported; `input` ends with the piece it was given.
+    /// The bytes that [`MessageStream::feed`] reported; `input` ends with the piece it was given.
     pub(super) fn view<'a>(&'a self, delivery: Delivery, input: &'a [u8]) -> EventPiece<'a> {
         let bytes = match delivery.from {
-            From::Held => self.held.get(self.prefix_size..),
-            From::Input(count) => input.get(input.len().saturating_sub(count)..),
+            PieceOrigin::Held => self.held.get(self.prefix_size..),
+            PieceOrigin::Input(count) => input.get(input.len().saturating_sub(count)..),
         };
         EventPiece {
             header: self.event.header,
@@ -193,43 +193,47 @@ impl Stream {
     }
 
     /// Takes the next piece of a message.
-    pub(super) fn feed(&mut self, piece: Piece<'_>) -> Result<Fed> {
+    pub(super) fn feed(&mut self, piece: MessagePiece<'_>) -> Result<FedPiece> {
         if piece.begins {
             self.held.clear();
             self.state = match piece.bytes.first() {
-                Some(&OK) => State::Header,
-                Some(&(ERR | EOF)) => State::Farewell,
+                Some(&OK) => StreamState::Header,
+                Some(&(ERR | EOF)) => StreamState::Farewell,
                 other => return Err(self.unknown_message(other)),
             };
         }
-        if self.state == State::Farewell {
+        if self.state == StreamState::Farewell {
             return self.feed_farewell(piece);
         }
         let delivery = match self.feed_event(piece) {
             Ok(delivery) => delivery,
             Err(source) => return Err(Error::Malformed { doing: self.doing(), source }),
         };
-        Ok(delivery.map_or(Fed::Nothing, Fed::Event))
+        Ok(delivery.map_or(FedPiece::Nothing, FedPiece::Event))
     }
 
-    fn feed_event(&mut self, piece: Piece<'_>) -> BinlogResult<Option<Delivery>> {
+    fn feed_event(&mut self, piece: MessagePiece<'_>) -> BinlogResult<Option<Delivery>> {
         let delivery = match self.state {
-            State::Header => self.feed_header(piece)?,
-            State::Steering => self.feed_steering(piece)?,
-            State::Body => {
+            StreamState::Header => self.feed_header(piece)?,
+            StreamState::Steering => self.feed_steering(piece)?,
+            StreamState::Body => {
                 self.event.take(piece.bytes, self.verify)?;
-                Some(Delivery { from: From::Input(piece.bytes.len()), begins: false, ends: piece.ends })
+                Some(Delivery {
+                    from: PieceOrigin::Input(piece.bytes.len()),
+                    begins: false,
+                    ends: piece.ends,
+                })
             }
-            State::BetweenMessages | State::Farewell => None,
+            StreamState::BetweenMessages | StreamState::Farewell => None,
         };
         if piece.ends {
-            self.state = State::BetweenMessages;
+            self.state = StreamState::BetweenMessages;
             self.end_event()?;
         }
         Ok(delivery)
     }
 
-    fn feed_header(&mut self, piece: Piece<'_>) -> BinlogResult<Option<Delivery>> {
+    fn feed_header(&mut self, piece: MessagePiece<'_>) -> BinlogResult<Option<Delivery>> {
         // Nearly always the piece holds the whole prefix and header, and nothing is copied.
         let fits = self.held.is_empty() && piece.bytes.len() >= self.prefix_size + HEADER_SIZE;
         if fits {
@@ -248,18 +252,18 @@ impl Stream {
             if fits {
                 self.held.extend_from_slice(piece.bytes);
             }
-            self.state = State::Steering;
+            self.state = StreamState::Steering;
             return self.steer(piece.ends);
         }
-        self.state = State::Body;
+        self.state = StreamState::Body;
         let message = if fits { piece.bytes } else { &self.held };
         let bytes = message.get(self.prefix_size..).unwrap_or_default();
         self.event.take(bytes, self.verify)?;
-        let from = if fits { From::Input(bytes.len()) } else { From::Held };
+        let from = if fits { PieceOrigin::Input(bytes.len()) } else { PieceOrigin::Held };
         Ok(Some(Delivery { from, begins: true, ends: piece.ends }))
     }
 
-    fn feed_steering(&mut self, piece: Piece<'_>) -> BinlogResult<Option<Delivery>> {
+    fn feed_steering(&mut self, piece: MessagePiece<'_>) -> BinlogResult<Option<Delivery>> {
         if self.held.len() + piece.bytes.len() > self.prefix_size + STEERING_EVENT_SIZE_MAX as usize {
             return Err(too_long(self.held.len() + piece.bytes.len()));
         }
@@ -277,24 +281,24 @@ impl Stream {
         let followed = self.event.take(event, false).and_then(|()| self.follow(event));
         self.held = held;
         followed?;
-        Ok(Some(Delivery { from: From::Held, begins: true, ends: true }))
+        Ok(Some(Delivery { from: PieceOrigin::Held, begins: true, ends: true }))
     }
 
-    fn feed_farewell(&mut self, piece: Piece<'_>) -> Result<Fed> {
+    fn feed_farewell(&mut self, piece: MessagePiece<'_>) -> Result<FedPiece> {
         if self.held.len() + piece.bytes.len() > FAREWELL_SIZE_MAX {
             return Err(too_long(self.held.len() + piece.bytes.len())).during(&self.doing());
         }
         self.held.extend_from_slice(piece.bytes);
         if !piece.ends {
-            return Ok(Fed::Nothing);
+            return Ok(FedPiece::Nothing);
         }
-        self.state = State::BetweenMessages;
+        self.state = StreamState::BetweenMessages;
         if self.held.first() == Some(&ERR) {
             let error: ServerError = ErrPacket::decode(&self.held).during(&self.doing())?.into();
             return Err(Error::Server { doing: self.doing(), error });
         }
         // An EOF packet, or an OK packet in its place: both say only that this is the end.
-        Ok(Fed::End)
+        Ok(FedPiece::End)
     }
 
     /// Checks prefix and header, with which `message` begins.

@@ -7,7 +7,7 @@
 //! TRUNCATE [TABLE] name: see `table`
 //! ```
 
-use super::{Parser, TableName};
+use super::{Parser, StatementTable};
 
 /// A request to change the server's state.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum AdminStatement {
     /// Stops receiving.
     StopReplica,
     /// Empties a table.
-    Truncate(TableName),
+    Truncate(StatementTable),
 }
 
 impl Parser<'_> {

@@ -32,10 +32,10 @@ mod transaction;
 pub use admin::AdminStatement;
 pub use like::is_like;
 use parser::Parser;
-pub use set::{NewTransactions, Target};
+pub use set::{AssignmentTarget, NewTransactions};
 pub use shown_variables::{NamePattern, ShownVariables};
-pub use table::{TableName, TableQuery};
-use token::{Placed, Token, tokens};
+pub use table::{StatementTable, TableQuery};
+use token::{PlacedToken, Token, tokens};
 pub use transaction::TransactionStatement;
 
 /// A statement that a source may be asked.
@@ -46,7 +46,7 @@ pub enum Statement {
     /// Rows of a table.
     SelectFrom(TableQuery),
     /// Assignments.
-    Set(Vec<(Target, Expression)>),
+    Set(Vec<(AssignmentTarget, Expression)>),
     /// The session's character set and collation.
     SetNames {
         /// The character set; `None` means the server's default.
@@ -193,7 +193,7 @@ impl Parser<'_> {
                 Some(self.name()?)
             } else {
                 match self.tokens.first() {
-                    Some(Placed { token: Token::Word(word, _), .. })
+                    Some(PlacedToken { token: Token::Word(word, _), .. })
                         if !word.eq_ignore_ascii_case("LIMIT") =>
                     {
                         Some(self.name()?)

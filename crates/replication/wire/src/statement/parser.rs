@@ -1,10 +1,10 @@
 //! Steps through the tokens of a statement; the grammar says what they must be.
 
-use super::token::{Placed, Token};
+use super::token::{PlacedToken, Token};
 
 pub(super) struct Parser<'a> {
     pub(super) text: &'a str,
-    pub(super) tokens: &'a [Placed],
+    pub(super) tokens: &'a [PlacedToken],
 }
 
 impl Parser<'_> {

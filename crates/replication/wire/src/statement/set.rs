@@ -12,7 +12,7 @@ use super::{Expression, Parser, Scope, Statement};
 
 /// The target of an assignment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum AssignmentTarget {
     /// `@name`, in lower case.
     UserVariable(String),
     /// A system variable of the session, in lower case.
@@ -63,14 +63,14 @@ impl Parser<'_> {
         if parts.len() == 1 { parts.pop() } else { Some(Statement::SetEach(parts)) }
     }
 
-    fn assignment(&mut self) -> Option<(Target, Expression)> {
+    fn assignment(&mut self) -> Option<(AssignmentTarget, Expression)> {
         let target = self.target()?;
         self.symbol(':');
         if !self.symbol('=') {
             return None;
         }
         let value = match (self.quoted_or_not(true)?, &target) {
-            (Expression::Text(text), Target::UserVariable(_) | Target::Session(_)) => {
+            (Expression::Text(text), AssignmentTarget::UserVariable(_) | AssignmentTarget::Session(_)) => {
                 Expression::Literal(text)
             }
             (value, _) => value,
@@ -78,31 +78,31 @@ impl Parser<'_> {
         Some((target, value))
     }
 
-    fn target(&mut self) -> Option<Target> {
+    fn target(&mut self) -> Option<AssignmentTarget> {
         let (first, rest) = self.tokens.split_first()?;
         match &first.token {
             Token::UserVariable(name) => {
                 self.tokens = rest;
-                Some(Target::UserVariable(name.clone()))
+                Some(AssignmentTarget::UserVariable(name.clone()))
             }
             Token::SystemMark => {
                 self.tokens = rest;
                 let (scope, name) = self.system_variable()?;
                 Some(match scope.as_str() {
-                    "global" => Target::Global(name),
-                    "persist" | "persist_only" => Target::Persist(name),
-                    _ => Target::Session(name),
+                    "global" => AssignmentTarget::Global(name),
+                    "persist" | "persist_only" => AssignmentTarget::Persist(name),
+                    _ => AssignmentTarget::Session(name),
                 })
             }
             _ if self.is_keyword("GLOBAL") => {
-                self.name().map(|name| Target::Global(name.to_ascii_lowercase()))
+                self.name().map(|name| AssignmentTarget::Global(name.to_ascii_lowercase()))
             }
             _ if self.is_keyword("PERSIST") || self.is_keyword("PERSIST_ONLY") => {
-                self.name().map(|name| Target::Persist(name.to_ascii_lowercase()))
+                self.name().map(|name| AssignmentTarget::Persist(name.to_ascii_lowercase()))
             }
             _ => {
                 let _ = self.is_keyword("SESSION") || self.is_keyword("LOCAL");
-                self.name().map(|name| Target::Session(name.to_ascii_lowercase()))
+                self.name().map(|name| AssignmentTarget::Session(name.to_ascii_lowercase()))
             }
         }
     }
@@ -191,24 +191,30 @@ mod tests {
             (
                 "SET sql_mode = CONCAT(@@sql_mode, ',STRICT_TRANS_TABLES')",
                 Statement::Set(vec![(
-                    Target::Session("sql_mode".into()),
+                    AssignmentTarget::Session("sql_mode".into()),
                     Expression::Concat(vec![sql_mode(), Expression::Literal(",STRICT_TRANS_TABLES".into())]),
                 )]),
             ),
             (
                 "SET character = 1",
-                Statement::Set(vec![(Target::Session("character".into()), Expression::Literal("1".into()))]),
+                Statement::Set(vec![(
+                    AssignmentTarget::Session("character".into()),
+                    Expression::Literal("1".into()),
+                )]),
             ),
             (
                 "SET NAMES utf8mb4 COLLATE utf8mb4_bin, autocommit = 1, @a := 2, CHARACTER SET DEFAULT, names = 3",
                 Statement::SetEach(vec![
                     names("utf8mb4", Some("utf8mb4_bin")),
                     Statement::Set(vec![
-                        (Target::Session("autocommit".into()), Expression::Literal("1".into())),
-                        (Target::UserVariable("a".into()), Expression::Literal("2".into())),
+                        (AssignmentTarget::Session("autocommit".into()), Expression::Literal("1".into())),
+                        (AssignmentTarget::UserVariable("a".into()), Expression::Literal("2".into())),
                     ]),
                     Statement::SetNames { character_set: None, collation: None },
-                    Statement::Set(vec![(Target::Session("names".into()), Expression::Literal("3".into()))]),
+                    Statement::Set(vec![(
+                        AssignmentTarget::Session("names".into()),
+                        Expression::Literal("3".into()),
+                    )]),
                 ]),
             ),
         ] {

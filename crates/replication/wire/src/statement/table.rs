@@ -12,14 +12,14 @@ use super::{Parser, Statement};
 
 /// A table by its name, in lower case.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TableName {
+pub struct StatementTable {
     /// The database; empty means the session's.
     pub schema: String,
     /// The table's name.
     pub table: String,
 }
 
-impl fmt::Display for TableName {
+impl fmt::Display for StatementTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dot = if self.schema.is_empty() { "" } else { "." };
         write!(f, "{}{dot}{}", self.schema, self.table)
@@ -30,7 +30,7 @@ impl fmt::Display for TableName {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TableQuery {
     /// The table.
-    pub from: TableName,
+    pub from: StatementTable,
     /// Columns, and their names in the answer; empty means all columns under their own names.
     pub columns: Vec<(String, String)>,
     /// Only rows in which each of these columns has this value.
@@ -89,16 +89,16 @@ impl Parser<'_> {
     }
 
     /// Parses the words after TRUNCATE.
-    pub(super) fn truncate(&mut self) -> Option<TableName> {
+    pub(super) fn truncate(&mut self) -> Option<StatementTable> {
         let _ = self.is_keyword("TABLE");
         self.table_name()
     }
 
-    fn table_name(&mut self) -> Option<TableName> {
+    fn table_name(&mut self) -> Option<StatementTable> {
         let first = self.word()?.to_ascii_lowercase();
         Some(match self.symbol('.') {
-            true => TableName { schema: first, table: self.word()?.to_ascii_lowercase() },
-            false => TableName { schema: String::new(), table: first },
+            true => StatementTable { schema: first, table: self.word()?.to_ascii_lowercase() },
+            false => StatementTable { schema: String::new(), table: first },
         })
     }
 
@@ -116,8 +116,8 @@ mod tests {
     use super::*;
     use crate::statement::AdminStatement;
 
-    fn name(schema: &str, table: &str) -> TableName {
-        TableName { schema: schema.into(), table: table.into() }
+    fn name(schema: &str, table: &str) -> StatementTable {
+        StatementTable { schema: schema.into(), table: table.into() }
     }
 
     #[test]

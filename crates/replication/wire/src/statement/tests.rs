@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn user(name: &str, value: Expression) -> (Target, Expression) {
-    (Target::UserVariable(name.into()), value)
+fn user(name: &str, value: Expression) -> (AssignmentTarget, Expression) {
+    (AssignmentTarget::UserVariable(name.into()), value)
 }
 
 #[test]
@@ -50,21 +50,21 @@ fn what_replicas_say() {
         (
             "SET SESSION net_write_timeout=600, autocommit = ON",
             Statement::Set(vec![
-                (Target::Session("net_write_timeout".into()), literal("600")),
-                (Target::Session("autocommit".into()), literal("ON")),
+                (AssignmentTarget::Session("net_write_timeout".into()), literal("600")),
+                (AssignmentTarget::Session("autocommit".into()), literal("ON")),
             ]),
         ),
         (
             "SET @@global.binlog_format = NULL",
-            Statement::Set(vec![(Target::Global("binlog_format".into()), Expression::Null)]),
+            Statement::Set(vec![(AssignmentTarget::Global("binlog_format".into()), Expression::Null)]),
         ),
         (
             "SET GLOBAL a = '5', PERSIST b = 5, @@persist_only.c = ON, GLOBAL d = -5",
             Statement::Set(vec![
-                (Target::Global("a".into()), Expression::Text("5".into())),
-                (Target::Persist("b".into()), literal("5")),
-                (Target::Persist("c".into()), literal("ON")),
-                (Target::Global("d".into()), literal("-5")),
+                (AssignmentTarget::Global("a".into()), Expression::Text("5".into())),
+                (AssignmentTarget::Persist("b".into()), literal("5")),
+                (AssignmentTarget::Persist("c".into()), literal("ON")),
+                (AssignmentTarget::Global("d".into()), literal("-5")),
             ]),
         ),
         ("SHOW WARNINGS", Statement::ShowWarnings),

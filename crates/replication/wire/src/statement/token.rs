@@ -17,7 +17,7 @@ pub(super) enum Token {
 
 /// A token and its offset in the text, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Placed {
+pub(super) struct PlacedToken {
     pub(super) token: Token,
     pub(super) begin: usize,
     pub(super) end: usize,
@@ -27,7 +27,7 @@ pub(super) struct Placed {
 const TOKENS_MAX: usize = 10_000;
 
 /// All tokens; `None` if a text or comment does not end, or if there are too many.
-pub(super) fn tokens(text: &str) -> Option<Vec<Placed>> {
+pub(super) fn tokens(text: &str) -> Option<Vec<PlacedToken>> {
     let mut rest = text;
     let mut found = Vec::new();
     let mut in_version_comment = false;
@@ -42,7 +42,7 @@ pub(super) fn tokens(text: &str) -> Option<Vec<Placed>> {
         if found.len() == TOKENS_MAX {
             return None;
         }
-        found.push(Placed { token, begin, end: text.len() - rest.len() });
+        found.push(PlacedToken { token, begin, end: text.len() - rest.len() });
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use binlogz_wire::auth::{Credentials, Password};
 use binlogz_wire::compressed::CompressionChoice;
 use binlogz_wire::session::{
-    DumpStart, LoginOptions, Profile, ReplicaProfile, SourceOptions, Timeouts, TlsPolicy,
+    ClientProfile, DumpStart, LoginOptions, ReceiveOptions, ReplicaProfile, Timeouts, TlsPolicy,
 };
 
 /// A recorded conversation.
@@ -44,11 +44,11 @@ pub(crate) const SESSIONS: &[Recorded] = &[
 ];
 
 /// The client's options in a conversation.
-pub(crate) fn options(session: &Recorded) -> SourceOptions {
+pub(crate) fn options(session: &Recorded) -> ReceiveOptions {
     let password = if session.wrong_password { "wrong" } else { session.user };
     let profile = match session.replica {
-        false => Profile::Mysqlbinlog,
-        true => Profile::Replica(ReplicaProfile {
+        false => ClientProfile::Mysqlbinlog,
+        true => ClientProfile::Replica(ReplicaProfile {
             server_uuid: "5a5a5a5a-e54d-11f1-848d-02fc00000001".parse().expect("a uuid"),
             heartbeat_period: Duration::from_secs(30),
             semi_sync: true,
@@ -60,7 +60,7 @@ pub(crate) fn options(session: &Recorded) -> SourceOptions {
         false => DumpStart::Position { name: "binlog.000001".into(), position: 4 },
         true => DumpStart::GtidSet { gtid_set: Default::default(), name: String::new(), position: 4 },
     };
-    SourceOptions {
+    ReceiveOptions {
         login: LoginOptions {
             credentials: Credentials {
                 user: session.user.into(),

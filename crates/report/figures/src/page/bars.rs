@@ -2,14 +2,14 @@
 
 use std::io::{self, Write};
 
-use super::text::{Escaped, Share};
-use super::unit::Unit;
+use super::text::{EscapedText, Share};
+use super::unit::FigureUnit;
 
 /// Rows of bars on one scale that begins at nought.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bars {
     /// The unit of all values.
-    pub unit: Unit,
+    pub unit: FigureUnit,
     /// The meaning of the colours; a single one is not explained.
     pub series: Vec<Series>,
     /// The rows.
@@ -112,10 +112,10 @@ impl Bars {
             write!(
                 out,
                 "<div class=\"row{chosen}\" role=\"listitem\"><div class=\"name\">{}",
-                Escaped(&row.label)
+                EscapedText(&row.label)
             )?;
             if !row.detail.is_empty() {
-                write!(out, " <small>{}</small>", Escaped(&row.detail))?;
+                write!(out, " <small>{}</small>", EscapedText(&row.detail))?;
             }
             write!(out, "</div><div class=\"lines\">")?;
             for bar in &row.bars {
@@ -141,11 +141,11 @@ impl Bars {
             paint.class(),
             Share(bar.value / full),
             bar.value,
-            Escaped(said),
+            EscapedText(said),
         )?;
         if let Some((low, high)) = bar.interval {
             let (low, high) = (low.max(0.0) / full, high / full);
-            let title = Escaped("how far it may be off").to_string();
+            let title = EscapedText("how far it may be off").to_string();
             write!(
                 out,
                 "<span class=\"interval\" style=\"left:{};width:{}\" title=\"{title}\"></span>",
@@ -153,9 +153,9 @@ impl Bars {
                 Share(high - low)
             )?;
         }
-        write!(out, "</div><div class=\"value\"><b>{}</b>", Escaped(&self.unit.text(bar.value)))?;
+        write!(out, "</div><div class=\"value\"><b>{}</b>", EscapedText(&self.unit.text(bar.value)))?;
         if !bar.more.is_empty() {
-            write!(out, " <small>{}</small>", Escaped(&bar.more))?;
+            write!(out, " <small>{}</small>", EscapedText(&bar.more))?;
         }
         writeln!(out, "</div></div>")
     }
@@ -168,7 +168,7 @@ pub(super) fn write_legend(series: &[Series], out: &mut impl Write) -> io::Resul
     }
     write!(out, "<ul class=\"legend\">")?;
     for one in series {
-        write!(out, "<li><i class=\"{}\"></i>{}</li>", one.paint.class(), Escaped(&one.label))?;
+        write!(out, "<li><i class=\"{}\"></i>{}</li>", one.paint.class(), EscapedText(&one.label))?;
     }
     writeln!(out, "</ul>")
 }

@@ -3,14 +3,14 @@
 use std::io::{self, Write};
 
 use super::bars::{Series, write_legend};
-use super::text::{Escaped, Share};
-use super::unit::Unit;
+use super::text::{EscapedText, Share};
+use super::unit::FigureUnit;
 
 /// Rows of dots.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dots {
     /// The unit of all values.
-    pub unit: Unit,
+    pub unit: FigureUnit,
     /// The meaning of the colours.
     pub series: Vec<Series>,
     /// The rows.
@@ -41,7 +41,7 @@ impl Dots {
             write!(
                 out,
                 "<div class=\"row{chosen}\" role=\"listitem\"><div class=\"name\">{}</div><div class=\"field\">",
-                Escaped(&row.label)
+                EscapedText(&row.label)
             )?;
             for tick in scale.ticks() {
                 write!(out, "<span class=\"tick\" style=\"left:{}\"></span>", Share(scale.place(tick)))?;
@@ -54,22 +54,26 @@ impl Dots {
                     "<span class=\"dot {}\" style=\"left:{}\" data-value=\"{value}\" title=\"{} {}\"></span>",
                     series.paint.class(),
                     Share(scale.place(*value)),
-                    Escaped(&series.label),
-                    Escaped(&self.unit.text(*value))
+                    EscapedText(&series.label),
+                    EscapedText(&self.unit.text(*value))
                 )?;
             }
             write!(out, "</div><div class=\"values\">")?;
             for (series, value) in pairs() {
                 let Some(value) = value else { continue };
                 let class = series.paint.class();
-                write!(out, "<span><i class=\"{class}\"></i>{}</span>", Escaped(&self.unit.text(*value)))?;
+                write!(
+                    out,
+                    "<span><i class=\"{class}\"></i>{}</span>",
+                    EscapedText(&self.unit.text(*value))
+                )?;
             }
             writeln!(out, "</div></div>")?;
         }
         write!(out, "<div class=\"row axis\"><div class=\"name\"></div><div class=\"field\">")?;
         for tick in scale.ticks() {
             let text = self.unit.text(tick);
-            write!(out, "<span style=\"left:{}\">{}</span>", Share(scale.place(tick)), Escaped(&text))?;
+            write!(out, "<span style=\"left:{}\">{}</span>", Share(scale.place(tick)), EscapedText(&text))?;
         }
         writeln!(out, "</div><div class=\"values\"></div></div></div>")
     }

@@ -4,18 +4,18 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::bars::{Series, write_legend};
-use super::text::{Escaped, Share};
-use super::unit::Unit;
+use super::text::{EscapedText, Share};
+use super::unit::FigureUnit;
 
 /// Lines over one axis.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Lines {
+pub struct LineChart {
     /// The unit of all values.
-    pub unit: Unit,
+    pub unit: FigureUnit,
     /// Each value's place on the axis, from left to right.
     pub at: Vec<String>,
     /// The lines.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ChartLine>,
     /// Whether the area below the first line is filled.
     pub is_filled: bool,
     /// Whether each value has a dot.
@@ -26,7 +26,7 @@ pub struct Lines {
 
 /// A line.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Line {
+pub struct ChartLine {
     /// The line's name and colour.
     pub series: Series,
     /// A value at each place; `None`: not known, and the line has a gap.
@@ -45,7 +45,7 @@ const NAME_MAX: usize = 6;
 /// Places that are named below a chart.
 const NAMES_MAX: usize = 5;
 
-impl Lines {
+impl LineChart {
     pub(super) fn write(&self, title: &str, out: &mut impl Write) -> io::Result<()> {
         let legend: Vec<Series> = self.lines.iter().map(|line| line.series.clone()).collect();
         write_legend(&legend, out)?;
@@ -54,12 +54,12 @@ impl Lines {
             nice(values.copied().filter(|value| value.is_finite()).fold(self.full, f64::max), self.unit);
         writeln!(out, "<div class=\"plot\"><div class=\"scale\">")?;
         for share in [1.0, 0.5, 0.0] {
-            write!(out, "<span>{}</span>", Escaped(&self.unit.text(top * share)))?;
+            write!(out, "<span>{}</span>", EscapedText(&self.unit.text(top * share)))?;
         }
         write!(
             out,
             "</div><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\">",
-            Escaped(&format!("{title}: {}", self.said()))
+            EscapedText(&format!("{title}: {}", self.said()))
         )?;
         for share in [0.0, 0.5, 1.0] {
             let y = HEIGHT * share;
@@ -80,7 +80,7 @@ impl Lines {
         write!(out, "</svg><div class=\"under{long}\">")?;
         for (place, name) in self.names() {
             let share = if self.at.len() > 1 { place as f64 / (self.at.len() - 1) as f64 } else { 0.5 };
-            write!(out, "<span style=\"left:{}\">{}</span>", Share(share), Escaped(name))?;
+            write!(out, "<span style=\"left:{}\">{}</span>", Share(share), EscapedText(name))?;
         }
         writeln!(out, "</div></div>")
     }
@@ -100,7 +100,7 @@ impl Lines {
                 let _ = write!(said, "\n{}: {text}", line.series.label);
             }
             let x = (x_of(place, self.at.len()) - width / 2.0).clamp(0.0, WIDTH);
-            let lines: Vec<_> = said.split('\n').map(|line| Escaped(line).to_string()).collect();
+            let lines: Vec<_> = said.split('\n').map(|line| EscapedText(line).to_string()).collect();
             write!(
                 out,
                 "<rect class=\"slot\" x=\"{x:.1}\" y=\"0\" width=\"{width:.1}\" height=\"{HEIGHT}\"><title>{}</title></rect>",
@@ -150,7 +150,7 @@ pub(super) fn write_spark(
         out,
         "<svg class=\"spark\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{0}\">\
          <title>{0}</title><path class=\"rule\" d=\"M0 {HEIGHT}H{WIDTH}\"/>",
-        Escaped(title)
+        EscapedText(title)
     )?;
     write!(
         out,
@@ -225,15 +225,17 @@ fn points(values: &[Option<f64>], top: f64) -> String {
 }
 
 /// The next number above this whose half reads well too.
-fn nice(number: f64, unit: Unit) -> f64 {
+fn nice(number: f64, unit: FigureUnit) -> f64 {
     if number <= 0.0 {
         return 1.0;
     }
     // Sizes read well in powers of two, times in minutes.
     let base: f64 = match unit {
-        Unit::Bytes | Unit::BytesPerSecond => 1024f64.powf((number.max(1.0).ln() / 1024f64.ln()).floor()),
-        Unit::Seconds if number > 7200.0 => 3600.0,
-        Unit::Seconds if number > 120.0 => 60.0,
+        FigureUnit::Bytes | FigureUnit::BytesPerSecond => {
+            1024f64.powf((number.max(1.0).ln() / 1024f64.ln()).floor())
+        }
+        FigureUnit::Seconds if number > 7200.0 => 3600.0,
+        FigureUnit::Seconds if number > 120.0 => 60.0,
         _ => 1.0,
     };
     let number = number / base;
@@ -268,12 +270,12 @@ mod tests {
     #[test]
     fn an_axis_ends_at_a_number_that_reads_well() {
         for (number, unit, top) in [
-            (0.0, Unit::Count, 1.0),
-            (7.0, Unit::Count, 8.0),
-            (100.0, Unit::Percent, 100.0),
-            (1300.0, Unit::Bytes, 2048.0),
-            (61.0, Unit::Seconds, 80.0),
-            (130.0, Unit::Seconds, 240.0),
+            (0.0, FigureUnit::Count, 1.0),
+            (7.0, FigureUnit::Count, 8.0),
+            (100.0, FigureUnit::Percent, 100.0),
+            (1300.0, FigureUnit::Bytes, 2048.0),
+            (61.0, FigureUnit::Seconds, 80.0),
+            (130.0, FigureUnit::Seconds, 240.0),
         ] {
             assert_eq!(nice(number, unit), top, "{number}");
         }

@@ -19,13 +19,13 @@ use std::io::{self, Write};
 
 pub use bars::{Bar, BarRow, Bars, Paint, Series};
 pub use dots::{DotRow, Dots};
-pub use lines::{Line, Lines};
+pub use lines::{ChartLine, LineChart};
 pub use sparks::{SparkRow, Sparks};
-pub use unit::Unit;
+pub use unit::FigureUnit;
 
 use crate::section::Section;
-use crate::write::Format;
-use text::{Escaped, in_script};
+use crate::write::FigureFormat;
+use text::{EscapedText, in_script};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -43,7 +43,7 @@ pub struct Page<'a> {
     /// The reasons of the lead.
     pub reasons: &'a [String],
     /// The next steps.
-    pub steps: &'a [Step],
+    pub steps: &'a [PageStep],
     /// The figures that count most.
     pub tiles: &'a [Tile],
     /// The charts.
@@ -95,14 +95,14 @@ impl Tone {
         format!(
             "<span class=\"badge {}\"><i aria-hidden=\"true\">{sign}</i> {}</span>",
             self.name(),
-            Escaped(word)
+            EscapedText(word)
         )
     }
 }
 
 /// Something to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct PageStep {
     /// The step in words.
     pub what: String,
     /// The text to paste; may be empty.
@@ -148,7 +148,7 @@ pub enum Chart {
     /// Dots on a logarithmic scale.
     Dots(Dots),
     /// Lines over an axis.
-    Lines(Lines),
+    Lines(LineChart),
     /// Small lines beside names and states.
     Sparks(Sparks),
 }
@@ -172,8 +172,8 @@ impl Page<'_> {
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
              <title>{}{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n",
-            self.state.map_or_else(String::new, |(_, word)| format!("{} · ", Escaped(word))),
-            Escaped(self.title)
+            self.state.map_or_else(String::new, |(_, word)| format!("{} · ", EscapedText(word))),
+            EscapedText(self.title)
         )?;
         self.write_head(out)?;
         // People deal with trouble before they look at anything else.
@@ -191,7 +191,7 @@ impl Page<'_> {
         }
         self.tables.iter().try_for_each(|table| tables::write_table(table, out))?;
         let mut figures = Vec::new();
-        Format::Json.write(self.figures, &mut figures)?;
+        FigureFormat::Json.write(self.figures, &mut figures)?;
         // The same without white space, which is half of it.
         let figures = serde_json::from_slice::<serde_json::Value>(&figures)?.to_string();
         write!(
@@ -208,16 +208,16 @@ impl Page<'_> {
         writeln!(
             out,
             "<header><h1>{}</h1><p>{}</p></header>\n<section class=\"lead {tone}\">",
-            Escaped(self.title),
-            Escaped(self.subtitle)
+            EscapedText(self.title),
+            EscapedText(self.subtitle)
         )?;
         if let Some((tone, word)) = self.state {
             writeln!(out, "{}", tone.badge(word))?;
         }
-        writeln!(out, "<strong>{}</strong>", Escaped(self.lead))?;
+        writeln!(out, "<strong>{}</strong>", EscapedText(self.lead))?;
         if !self.reasons.is_empty() {
             write!(out, "<ul>")?;
-            self.reasons.iter().try_for_each(|reason| write!(out, "<li>{}</li>", Escaped(reason)))?;
+            self.reasons.iter().try_for_each(|reason| write!(out, "<li>{}</li>", EscapedText(reason)))?;
             write!(out, "</ul>")?;
         }
         writeln!(out, "</section>")
@@ -229,9 +229,9 @@ impl Page<'_> {
         }
         writeln!(out, "<section class=\"card steps\"><h2>What to do</h2><ol>")?;
         for step in self.steps {
-            write!(out, "<li>{}", Escaped(&step.what))?;
+            write!(out, "<li>{}", EscapedText(&step.what))?;
             if !step.paste.is_empty() {
-                let lines: Vec<_> = step.paste.lines().map(|line| Escaped(line).to_string()).collect();
+                let lines: Vec<_> = step.paste.lines().map(|line| EscapedText(line).to_string()).collect();
                 write!(out, "<pre tabindex=\"0\"><code>{}</code></pre>", lines.join("\n"))?;
             }
             writeln!(out, "</li>")?;
@@ -250,8 +250,8 @@ impl Page<'_> {
                 out,
                 "<div class=\"{}\"><b>{}</b><span>{}</span></div>",
                 tone.name(),
-                Escaped(figure),
-                Escaped(what)
+                EscapedText(figure),
+                EscapedText(what)
             )?;
         }
         writeln!(out, "</div>")
@@ -261,9 +261,9 @@ impl Page<'_> {
 impl Card {
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let wide = if self.is_wide { " broad" } else { "" };
-        write!(out, "<section class=\"card{wide}\"><h2>{}</h2>", Escaped(&self.title))?;
+        write!(out, "<section class=\"card{wide}\"><h2>{}</h2>", EscapedText(&self.title))?;
         if !self.note.is_empty() {
-            write!(out, "<p>{}</p>", Escaped(&self.note))?;
+            write!(out, "<p>{}</p>", EscapedText(&self.note))?;
         }
         match &self.chart {
             Chart::Bars(bars) => bars.write(out)?,

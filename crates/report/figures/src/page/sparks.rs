@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::Tone;
 use super::lines::write_spark;
-use super::text::Escaped;
+use super::text::EscapedText;
 
 /// A list of the watched things.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -49,7 +49,7 @@ impl Sparks {
 
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
         if self.rows.is_empty() {
-            return writeln!(out, "<p class=\"none\">{}</p>", Escaped(&self.none));
+            return writeln!(out, "<p class=\"none\">{}</p>", EscapedText(&self.none));
         }
         writeln!(out, "<div class=\"sparks\" role=\"list\">")?;
         for row in self.rows.iter().take(ROWS_SHOWN) {
@@ -57,8 +57,8 @@ impl Sparks {
                 out,
                 "<div class=\"row {}\" role=\"listitem\"><div class=\"name\"><b>{}</b> <small>{}</small></div>",
                 row.tone.name(),
-                Escaped(&row.label),
-                Escaped(&row.detail)
+                EscapedText(&row.label),
+                EscapedText(&row.detail)
             )?;
             write!(out, "<div class=\"state\">{}</div><div class=\"drawn\">", row.tone.badge(&row.word))?;
             if !row.values.is_empty() {
@@ -67,8 +67,8 @@ impl Sparks {
             writeln!(
                 out,
                 "</div><div class=\"now\"><b>{}</b> <small>{}</small></div></div>",
-                Escaped(&row.now),
-                Escaped(&row.more)
+                EscapedText(&row.now),
+                EscapedText(&row.more)
             )?;
         }
         writeln!(out, "</div>")?;

@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use super::text::Escaped;
-use crate::section::{Cell, Section};
-use crate::table::words::{Kind, heading, kind};
+use super::text::EscapedText;
+use crate::section::{Section, TableCell};
+use crate::table::words::{NumberKind, heading, kind};
 use crate::{grouped, human_size};
 
 /// The columns of a table that is a list.
@@ -28,12 +28,12 @@ pub(super) fn write_table(table: &Section, out: &mut impl Write) -> io::Result<(
         out,
         "<section class=\"card table\"><h2>{title}</h2><p class=\"hint\">Wider than the screen: scroll it sideways →</p>\
          <div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{title}\"><table><thead><tr>",
-        title = Escaped(table.title)
+        title = EscapedText(table.title)
     )?;
     for &place in &columns {
         let name = table.columns.get(place).copied().unwrap_or_default();
         let class = if is_number(table, place) { " class=\"number\"" } else { "" };
-        write!(out, "<th scope=\"col\"{class}>{}</th>", Escaped(&heading(name)))?;
+        write!(out, "<th scope=\"col\"{class}>{}</th>", EscapedText(&heading(name)))?;
     }
     writeln!(out, "</tr></thead><tbody>")?;
     let mut said = Vec::new();
@@ -42,29 +42,35 @@ pub(super) fn write_table(table: &Section, out: &mut impl Write) -> io::Result<(
         let mut mark = mark_of(row, &notes, &mut said);
         for &place in &columns {
             let name = table.columns.get(place).copied().unwrap_or_default();
-            write_cell(row.get(place).unwrap_or(&Cell::Null), name, is_number(table, place), &mark, out)?;
+            write_cell(
+                row.get(place).unwrap_or(&TableCell::Null),
+                name,
+                is_number(table, place),
+                &mark,
+                out,
+            )?;
             mark.clear();
         }
         writeln!(out, "</tr>")?;
     }
     write!(out, "</tbody></table></div>")?;
     for (number, note) in said.iter().enumerate() {
-        write!(out, "<p class=\"note\"><sup>{}</sup> {}</p>", number + 1, Escaped(note))?;
+        write!(out, "<p class=\"note\"><sup>{}</sup> {}</p>", number + 1, EscapedText(note))?;
     }
     writeln!(out, "</section>")
 }
 
 /// A row as a list of names and values.
-fn write_turned(table: &Section, row: &[Cell], out: &mut impl Write) -> io::Result<()> {
-    write!(out, "<section class=\"card\"><h2>{}</h2><dl>", Escaped(table.title))?;
-    for (name, cell) in table.columns.iter().zip(row).filter(|(_, cell)| **cell != Cell::Null) {
+fn write_turned(table: &Section, row: &[TableCell], out: &mut impl Write) -> io::Result<()> {
+    write!(out, "<section class=\"card\"><h2>{}</h2><dl>", EscapedText(table.title))?;
+    for (name, cell) in table.columns.iter().zip(row).filter(|(_, cell)| **cell != TableCell::Null) {
         let (text, exact) = texts(cell, name);
         write!(
             out,
             "<div><dt>{}</dt><dd title=\"{}\">{}</dd></div>",
-            Escaped(&heading(name)),
-            Escaped(&exact),
-            Escaped(&text)
+            EscapedText(&heading(name)),
+            EscapedText(&exact),
+            EscapedText(&text)
         )?;
     }
     writeln!(out, "</dl></section>")
@@ -72,18 +78,19 @@ fn write_turned(table: &Section, row: &[Cell], out: &mut impl Write) -> io::Resu
 
 /// Names and values, in lines as long as there is room.
 fn write_list(table: &Section, out: &mut impl Write) -> io::Result<()> {
-    write!(out, "<section class=\"card\"><h2>{}</h2><dl class=\"list\">", Escaped(table.title))?;
+    write!(out, "<section class=\"card\"><h2>{}</h2><dl class=\"list\">", EscapedText(table.title))?;
     for row in &table.rows {
-        let [name, value] = [0, 1].map(|place| row.get(place).unwrap_or(&Cell::Null).for_people());
-        write!(out, "<div><dt>{}</dt><dd>{}</dd></div>", Escaped(&name), Escaped(&value))?;
+        let [name, value] = [0, 1].map(|place| row.get(place).unwrap_or(&TableCell::Null).for_people());
+        write!(out, "<div><dt>{}</dt><dd>{}</dd></div>", EscapedText(&name), EscapedText(&value))?;
     }
     writeln!(out, "</dl></section>")
 }
 
 /// The places of columns with known values.
 fn shown(table: &Section) -> impl Iterator<Item = usize> {
-    let known =
-        |place: &usize| table.rows.iter().any(|row| row.get(*place).is_some_and(|cell| *cell != Cell::Null));
+    let known = |place: &usize| {
+        table.rows.iter().any(|row| row.get(*place).is_some_and(|cell| *cell != TableCell::Null))
+    };
     (0..table.columns.len()).filter(known)
 }
 
@@ -93,9 +100,9 @@ fn is_note(table: &Section, place: usize) -> bool {
 }
 
 /// The number of a row's note below the table.
-fn mark_of<'a>(row: &'a [Cell], notes: &[usize], said: &mut Vec<&'a str>) -> String {
+fn mark_of<'a>(row: &'a [TableCell], notes: &[usize], said: &mut Vec<&'a str>) -> String {
     let mut notes = notes.iter().filter_map(|place| match row.get(*place) {
-        Some(Cell::Text(text)) if !text.is_empty() => Some(text.as_str()),
+        Some(TableCell::Text(text)) if !text.is_empty() => Some(text.as_str()),
         _ => None,
     });
     let Some(note) = notes.next() else { return String::new() };
@@ -107,12 +114,14 @@ fn mark_of<'a>(row: &'a [Cell], notes: &[usize], said: &mut Vec<&'a str>) -> Str
 }
 
 fn is_number(table: &Section, place: usize) -> bool {
-    let of = |row: &Vec<Cell>| matches!(row.get(place), Some(Cell::Number(_) | Cell::Decimal(..)));
-    table.rows.iter().any(of) && !table.rows.iter().any(|row| matches!(row.get(place), Some(Cell::Text(_))))
+    let of =
+        |row: &Vec<TableCell>| matches!(row.get(place), Some(TableCell::Number(_) | TableCell::Decimal(..)));
+    table.rows.iter().any(of)
+        && !table.rows.iter().any(|row| matches!(row.get(place), Some(TableCell::Text(_))))
 }
 
 fn write_cell(
-    cell: &Cell,
+    cell: &TableCell,
     column: &str,
     is_number: bool,
     mark: &str,
@@ -126,21 +135,21 @@ fn write_cell(
     };
     write!(out, "<td{class}")?;
     if !exact.is_empty() {
-        write!(out, " title=\"{}\"", Escaped(&exact))?;
+        write!(out, " title=\"{}\"", EscapedText(&exact))?;
     }
-    write!(out, ">{}{mark}</td>", Escaped(&text))
+    write!(out, ">{}{mark}</td>", EscapedText(&text))
 }
 
 /// A cell's text, and the exact figure if that is shorter.
-fn texts(cell: &Cell, column: &str) -> (String, String) {
+fn texts(cell: &TableCell, column: &str) -> (String, String) {
     match (cell, kind(column)) {
-        (Cell::Number(number), Kind::Size) if number.unsigned_abs() >= 1024 => {
+        (TableCell::Number(number), NumberKind::Size) if number.unsigned_abs() >= 1024 => {
             let size = human_size(u64::try_from(number.unsigned_abs()).unwrap_or(u64::MAX));
             let sign = if *number < 0 { "-" } else { "" };
             (format!("{sign}{size}"), format!("{sign}{} bytes", grouped(number.unsigned_abs())))
         }
-        (Cell::Number(number), Kind::Size) => (format!("{number} B"), String::new()),
-        (Cell::Number(_), Kind::Plain) => (cell.exact(), String::new()),
+        (TableCell::Number(number), NumberKind::Size) => (format!("{number} B"), String::new()),
+        (TableCell::Number(_), NumberKind::Plain) => (cell.exact(), String::new()),
         _ => (cell.for_people(), String::new()),
     }
 }
@@ -149,7 +158,7 @@ fn texts(cell: &Cell, column: &str) -> (String, String) {
 mod tests {
     use super::*;
 
-    fn written(columns: &'static [&'static str], rows: Vec<Vec<Cell>>) -> String {
+    fn written(columns: &'static [&'static str], rows: Vec<Vec<TableCell>>) -> String {
         let mut out = Vec::new();
         write_table(&Section { name: "t", title: "T", columns, rows }, &mut out).unwrap();
         String::from_utf8(out).unwrap()
@@ -164,10 +173,10 @@ mod tests {
                     4_294_967_295u64.into(),
                     1_448_785u64.into(),
                     1_234_567u64.into(),
-                    Cell::Null,
+                    TableCell::Null,
                     "slip".into(),
                 ],
-                vec![1u64.into(), 999u64.into(), 4u64.into(), Cell::Null, Cell::Null],
+                vec![1u64.into(), 999u64.into(), 4u64.into(), TableCell::Null, TableCell::Null],
             ],
         );
         // Names that are numbers have no commas, sizes a unit, notes a place of their own.
@@ -179,7 +188,7 @@ mod tests {
         assert_eq!(written(&["bytes"], vec![]), "");
         let html = written(&["what", "value"], vec![vec!["<name>".into(), "<value>".into()]]);
         assert!(html.contains("<div><dt>&lt;name&gt;</dt><dd>&lt;value&gt;</dd></div>"), "{html}");
-        let row: Vec<Cell> = vec!["a".into(), 1u64.into(), 2u64.into(), Cell::Null, 2048u64.into()];
+        let row: Vec<TableCell> = vec!["a".into(), 1u64.into(), 2u64.into(), TableCell::Null, 2048u64.into()];
         let html = written(&["name", "files", "level", "never", "bytes"], vec![row]);
         assert!(html.contains("<div><dt>bytes</dt><dd title=\"2,048 bytes\">2.0 KiB</dd></div>"), "{html}");
         assert!(!html.contains("<table>") && !html.contains("never"), "{html}");

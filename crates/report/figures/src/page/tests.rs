@@ -11,7 +11,7 @@ fn evil_page() -> String {
     let section = Section { name: "tables", title: EVIL, columns: &["table"], rows: vec![vec![EVIL.into()]] };
     let series = vec![Series::new(EVIL, Paint::First), Series::new(EVIL, Paint::Second)];
     let bars = Bars {
-        unit: Unit::Count,
+        unit: FigureUnit::Count,
         series: series.clone(),
         rows: vec![BarRow {
             label: EVIL.to_owned(),
@@ -22,13 +22,13 @@ fn evil_page() -> String {
         full: 0.0,
     };
     let dots = Dots {
-        unit: Unit::Seconds,
+        unit: FigureUnit::Seconds,
         series: series.clone(),
         rows: vec![DotRow { label: EVIL.to_owned(), is_chosen: false, values: vec![Some(0.001), None] }],
     };
-    let line = Line { series: Series::new(EVIL, Paint::First), values: vec![Some(1.0)] };
-    let lines = Lines {
-        unit: Unit::Bytes,
+    let line = ChartLine { series: Series::new(EVIL, Paint::First), values: vec![Some(1.0)] };
+    let lines = LineChart {
+        unit: FigureUnit::Bytes,
         at: vec![EVIL.to_owned()],
         lines: vec![line.clone(), line],
         is_filled: true,
@@ -64,7 +64,7 @@ fn evil_page() -> String {
         state: Some((Tone::Good, EVIL)),
         lead: EVIL,
         reasons: &[EVIL.to_owned()],
-        steps: &[Step { what: EVIL.to_owned(), paste: EVIL.to_owned() }],
+        steps: &[PageStep { what: EVIL.to_owned(), paste: EVIL.to_owned() }],
         tiles: &[Tile::new(EVIL, EVIL)],
         charts: &charts,
         tables: std::slice::from_ref(&section),
@@ -106,7 +106,7 @@ fn nothing_runs_and_nothing_is_fetched() {
 #[test]
 fn a_bar_is_as_long_as_its_value() {
     let bars = Bars {
-        unit: Unit::Percent,
+        unit: FigureUnit::Percent,
         series: vec![Series::new("saved", Paint::First)],
         rows: [50.0, 0.0, 0.001]
             .map(|value| BarRow {

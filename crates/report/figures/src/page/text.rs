@@ -6,9 +6,9 @@ use binlogz_binlog::printable;
 
 /// Text that is nothing but text, in an element and in an attribute in double quotes. Control characters, and letters
 /// that turn the direction of writing, are shown as escapes.
-pub(super) struct Escaped<'a>(pub(super) &'a str);
+pub(super) struct EscapedText<'a>(pub(super) &'a str);
 
-impl Display for Escaped<'_> {
+impl Display for EscapedText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for letter in printable(self.0).chars() {
             match letter {
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn text_stays_text() {
-        let escaped = Escaped("<b a='1' c=\"2\">&\u{1b}[0m\u{202e}ü").to_string();
+        let escaped = EscapedText("<b a='1' c=\"2\">&\u{1b}[0m\u{202e}ü").to_string();
         assert_eq!(escaped, "&lt;b a=&#39;1&#39; c=&quot;2&quot;&gt;&amp;\\u{1b}[0m\\u{202e}ü");
     }
 

@@ -4,7 +4,7 @@ use crate::{grouped, human_size};
 
 /// The unit of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum FigureUnit {
     /// Bytes, shown in KiB, MiB and so on.
     Bytes,
     /// Bytes in a second.
@@ -17,16 +17,16 @@ pub enum Unit {
     Count,
 }
 
-impl Unit {
+impl FigureUnit {
     /// A number in this unit, to three digits or so.
     pub fn text(self, number: f64) -> String {
         match self {
-            Unit::Bytes => human_size(number.max(0.0).round() as u64),
-            Unit::BytesPerSecond => format!("{}/s", human_size(number.max(0.0).round() as u64)),
-            Unit::Percent => format!("{number:.1} %"),
-            Unit::Seconds => seconds(number),
-            Unit::Count if number.abs() < 10.0 && number.fract() != 0.0 => format!("{number:.1}"),
-            Unit::Count => grouped(number.max(0.0).round() as u64),
+            FigureUnit::Bytes => human_size(number.max(0.0).round() as u64),
+            FigureUnit::BytesPerSecond => format!("{}/s", human_size(number.max(0.0).round() as u64)),
+            FigureUnit::Percent => format!("{number:.1} %"),
+            FigureUnit::Seconds => seconds(number),
+            FigureUnit::Count if number.abs() < 10.0 && number.fract() != 0.0 => format!("{number:.1}"),
+            FigureUnit::Count => grouped(number.max(0.0).round() as u64),
         }
     }
 }
@@ -58,21 +58,21 @@ mod tests {
     #[test]
     fn numbers_are_for_people() {
         for (unit, number, text) in [
-            (Unit::Bytes, 603_927.0, "589.8 KiB"),
-            (Unit::BytesPerSecond, 0.0, "0 B/s"),
-            (Unit::Percent, 41.68, "41.7 %"),
-            (Unit::Seconds, 0.0, "0 s"),
-            (Unit::Seconds, 0.000_021_4, "21 µs"),
-            (Unit::Seconds, 0.000_001_2, "1.2 µs"),
-            (Unit::Seconds, 0.001_119, "1.1 ms"),
-            (Unit::Seconds, 0.017_9, "18 ms"),
-            (Unit::Seconds, 5.0, "5 s"),
-            (Unit::Seconds, 119.0, "119 s"),
-            (Unit::Seconds, 180.0, "3 min"),
-            (Unit::Seconds, 7200.0, "2 h"),
-            (Unit::Seconds, 200_000.0, "2 days"),
-            (Unit::Count, 1_234_567.0, "1,234,567"),
-            (Unit::Count, 3.5, "3.5"),
+            (FigureUnit::Bytes, 603_927.0, "589.8 KiB"),
+            (FigureUnit::BytesPerSecond, 0.0, "0 B/s"),
+            (FigureUnit::Percent, 41.68, "41.7 %"),
+            (FigureUnit::Seconds, 0.0, "0 s"),
+            (FigureUnit::Seconds, 0.000_021_4, "21 µs"),
+            (FigureUnit::Seconds, 0.000_001_2, "1.2 µs"),
+            (FigureUnit::Seconds, 0.001_119, "1.1 ms"),
+            (FigureUnit::Seconds, 0.017_9, "18 ms"),
+            (FigureUnit::Seconds, 5.0, "5 s"),
+            (FigureUnit::Seconds, 119.0, "119 s"),
+            (FigureUnit::Seconds, 180.0, "3 min"),
+            (FigureUnit::Seconds, 7200.0, "2 h"),
+            (FigureUnit::Seconds, 200_000.0, "2 days"),
+            (FigureUnit::Count, 1_234_567.0, "1,234,567"),
+            (FigureUnit::Count, 3.5, "3.5"),
         ] {
             assert_eq!(unit.text(number), text);
         }

@@ -3,8 +3,8 @@
 use binlogz_binlog::printable;
 use unicode_width::UnicodeWidthStr;
 
-use super::words::{self, Kind};
-use crate::section::{Cell, Section};
+use super::words::{self, NumberKind};
+use crate::section::{Section, TableCell};
 use crate::{grouped, human_size};
 
 /// Between columns, and before the first.
@@ -12,13 +12,13 @@ pub(super) const GAP: &str = "  ";
 
 /// A column.
 #[derive(Debug)]
-pub(super) struct Column {
+pub(super) struct FigureColumn {
     /// Lines, the last just above the cells.
     pub(super) heading: Vec<String>,
     pub(super) cells: Vec<String>,
     /// To the right.
     is_number: bool,
-    kind: Kind,
+    kind: NumberKind,
     width: usize,
 }
 
@@ -28,26 +28,26 @@ pub(super) fn width(text: &str) -> usize {
 }
 
 /// The columns of a section.
-pub(super) fn columns(section: &Section, exact_sizes: bool) -> Vec<Column> {
+pub(super) fn columns(section: &Section, exact_sizes: bool) -> Vec<FigureColumn> {
     let cells = |place| section.rows.iter().filter_map(move |row| row.get(place));
-    let column = |(place, name): (usize, &&str)| Column::of(name, || cells(place), exact_sizes);
+    let column = |(place, name): (usize, &&str)| FigureColumn::of(name, || cells(place), exact_sizes);
     section.columns.iter().enumerate().map(column).collect()
 }
 
 /// Columns of a terminal that all of them take.
-pub(super) fn width_of(columns: &[Column]) -> usize {
-    columns.iter().map(Column::full_width).sum()
+pub(super) fn width_of(columns: &[FigureColumn]) -> usize {
+    columns.iter().map(FigureColumn::full_width).sum()
 }
 
 /// On one line, whatever a table is called.
-fn text(cell: &Cell, kind: Kind) -> String {
+fn text(cell: &TableCell, kind: NumberKind) -> String {
     match (cell, kind) {
-        (Cell::Text(text), _) => printable(text).into_owned(),
-        (Cell::Null, _) => "-".to_owned(),
-        (Cell::Number(number), Kind::Size) if u64::try_from(*number).is_ok() => {
+        (TableCell::Text(text), _) => printable(text).into_owned(),
+        (TableCell::Null, _) => "-".to_owned(),
+        (TableCell::Number(number), NumberKind::Size) if u64::try_from(*number).is_ok() => {
             human_size(number.unsigned_abs() as u64)
         }
-        (Cell::Number(number), Kind::Size | Kind::Count) => {
+        (TableCell::Number(number), NumberKind::Size | NumberKind::Count) => {
             let sign = if *number < 0 { "-" } else { "" };
             format!("{sign}{}", grouped(number.unsigned_abs()))
         }
@@ -55,21 +55,21 @@ fn text(cell: &Cell, kind: Kind) -> String {
     }
 }
 
-impl Column {
+impl FigureColumn {
     /// The column of this name with these cells.
-    pub(super) fn of<'c, C: Iterator<Item = &'c Cell>>(
+    pub(super) fn of<'c, C: Iterator<Item = &'c TableCell>>(
         name: &str,
         cells: impl Fn() -> C,
         exact_sizes: bool,
     ) -> Self {
         let kind = match words::kind(name) {
-            Kind::Size if exact_sizes => Kind::Count,
+            NumberKind::Size if exact_sizes => NumberKind::Count,
             kind => kind,
         };
-        let mut column = Column {
+        let mut column = FigureColumn {
             heading: vec![words::heading(name)],
             cells: cells().map(|cell| text(cell, kind)).collect(),
-            is_number: cells().any(|cell| matches!(cell, Cell::Number(_) | Cell::Decimal(..))),
+            is_number: cells().any(|cell| matches!(cell, TableCell::Number(_) | TableCell::Decimal(..))),
             kind,
             width: 0,
         };
@@ -78,7 +78,7 @@ impl Column {
     }
 
     /// A cell that comes later.
-    pub(super) fn later(&self, cell: &Cell) -> String {
+    pub(super) fn later(&self, cell: &TableCell) -> String {
         text(cell, self.kind)
     }
 
@@ -127,7 +127,7 @@ impl Column {
 }
 
 /// How many of the first columns name the rows: the first, and texts after it up to this width in all.
-pub(super) fn names(columns: &[Column], width_max: usize) -> usize {
+pub(super) fn names(columns: &[FigureColumn], width_max: usize) -> usize {
     let mut used = 0;
     let texts = columns.iter().take_while(|column| {
         used += column.full_width();
@@ -137,7 +137,7 @@ pub(super) fn names(columns: &[Column], width_max: usize) -> usize {
 }
 
 /// Takes out what all rows have in common, and says it: columns with one value, and the folder of the names in the first.
-pub(super) fn take_common(columns: &mut Vec<Column>) -> Vec<String> {
+pub(super) fn take_common(columns: &mut Vec<FigureColumn>) -> Vec<String> {
     let mut common = Vec::new();
     if let Some(names) = columns.first_mut() {
         let folder = folder_of(&names.cells).to_owned();

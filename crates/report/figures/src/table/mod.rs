@@ -18,12 +18,12 @@ use std::io::{self, Write};
 
 use crate::section::Section;
 use crate::wrap::{folded, wrapped};
-use columns::{Column, GAP, columns, width_of};
+use columns::{FigureColumn, GAP, columns, width_of};
 pub use running::RunningTable;
 
 /// How a table for people is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Layout {
+pub struct TableLayout {
     /// Columns of the terminal; `None`: as wide as it has to be.
     pub width: Option<usize>,
     /// Sizes as bytes, instead of in KiB, MiB and so on.
@@ -34,7 +34,7 @@ pub struct Layout {
 const TURNED_ROWS_MAX: usize = 3;
 
 /// Writes a table.
-pub(crate) fn write(section: &Section, layout: Layout, out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn write(section: &Section, layout: TableLayout, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{}", wrapped(section.title, "", GAP, layout.width))?;
     if section.rows.is_empty() {
         return writeln!(out, "  none");
@@ -43,7 +43,7 @@ pub(crate) fn write(section: &Section, layout: Layout, out: &mut impl Write) -> 
     let Some(width) = layout.width.filter(|width| width_of(&columns) > *width) else {
         return block(&columns.iter().collect::<Vec<_>>(), out);
     };
-    columns.iter_mut().for_each(Column::fold_heading);
+    columns.iter_mut().for_each(FigureColumn::fold_heading);
     if width_of(&columns) > width && section.rows.len() > 1 {
         let common = columns::take_common(&mut columns);
         lines("in all rows: ", &common, width, out)?;
@@ -52,7 +52,7 @@ pub(crate) fn write(section: &Section, layout: Layout, out: &mut impl Write) -> 
         return block(&columns.iter().collect::<Vec<_>>(), out);
     }
     let names_width = width_of(columns.get(..columns::names(&columns, width / 2)).unwrap_or_default());
-    let is_too_wide = |column: &Column| names_width + column.full_width() > width;
+    let is_too_wide = |column: &FigureColumn| names_width + column.full_width() > width;
     if section.rows.len() <= TURNED_ROWS_MAX || columns.iter().any(is_too_wide) {
         return turned(&columns, section.rows.len(), width, out);
     }
@@ -87,7 +87,7 @@ fn lines(head: &str, parts: &[String], width: usize, out: &mut impl Write) -> io
 }
 
 /// Writes columns beside one another.
-fn block(columns: &[&Column], out: &mut impl Write) -> io::Result<()> {
+fn block(columns: &[&FigureColumn], out: &mut impl Write) -> io::Result<()> {
     block_heading(columns, out)?;
     let rows = columns.iter().map(|column| column.cells.len()).max().unwrap_or(0);
     for number in 0..rows {
@@ -96,14 +96,14 @@ fn block(columns: &[&Column], out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn block_heading(columns: &[&Column], out: &mut impl Write) -> io::Result<()> {
+fn block_heading(columns: &[&FigureColumn], out: &mut impl Write) -> io::Result<()> {
     let height = columns.iter().map(|column| column.heading.len()).max().unwrap_or(0);
     (0..height).try_for_each(|line| row(columns, |column| column.heading_line(line, height), out))
 }
 
 fn row<'c>(
-    columns: &[&'c Column],
-    text: impl Fn(&'c Column) -> &'c str,
+    columns: &[&'c FigureColumn],
+    text: impl Fn(&'c FigureColumn) -> &'c str,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let mut line = String::new();
@@ -115,7 +115,7 @@ fn row<'c>(
 }
 
 /// Writes as many columns at a time as fit, each time after the first ones, which name the rows.
-fn blocks(columns: &[Column], width: usize, out: &mut impl Write) -> io::Result<()> {
+fn blocks(columns: &[FigureColumn], width: usize, out: &mut impl Write) -> io::Result<()> {
     let (names, mut rest) = columns.split_at(columns::names(columns, width / 2));
     while !rest.is_empty() {
         let mut used = width_of(names);
@@ -136,7 +136,7 @@ fn blocks(columns: &[Column], width: usize, out: &mut impl Write) -> io::Result<
 }
 
 /// Writes a line for each cell, row after row; lines wider than the terminal are folded.
-fn turned(columns: &[Column], rows: usize, width: usize, out: &mut impl Write) -> io::Result<()> {
+fn turned(columns: &[FigureColumn], rows: usize, width: usize, out: &mut impl Write) -> io::Result<()> {
     let headings: Vec<_> = columns.iter().map(|column| column.heading.join(" ")).collect();
     let widest = headings.iter().map(|heading| columns::width(heading)).max().unwrap_or(0);
     for number in 0..rows {
@@ -158,17 +158,17 @@ fn turned(columns: &[Column], rows: usize, width: usize, out: &mut impl Write) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::section::Cell;
+    use crate::section::TableCell;
 
     fn section(rows: usize) -> Section {
-        let row = |number: usize| -> Vec<Cell> {
+        let row = |number: usize| -> Vec<TableCell> {
             vec![
                 format!("/var/lib/mysql/binlog.{number:06}").into(),
                 "BINARY".into(),
                 (190_137 * number as u64).into(),
                 (1234 * number as u64).into(),
-                Cell::Null,
-                Cell::decimal(12.5 * number as f64, 1),
+                TableCell::Null,
+                TableCell::decimal(12.5 * number as f64, 1),
             ]
         };
         Section {
@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    fn written(section: &Section, layout: Layout) -> String {
+    fn written(section: &Section, layout: TableLayout) -> String {
         let mut out = Vec::new();
         write(section, layout, &mut out).unwrap();
         String::from_utf8(out).unwrap()
@@ -200,8 +200,8 @@ Files
   /var/lib/mysql/binlog.000001  BINARY            185.7 KiB                    1,234  -          12.5
   /var/lib/mysql/binlog.000002  BINARY            371.4 KiB                    2,468  -          25.0
 ";
-        assert_eq!(written(&section(2), Layout::default()), expected);
-        let exact = written(&section(2), Layout { exact_sizes: true, width: None });
+        assert_eq!(written(&section(2), TableLayout::default()), expected);
+        let exact = written(&section(2), TableLayout { exact_sizes: true, width: None });
         assert!(exact.contains("            380,274 "), "{exact}");
     }
 
@@ -214,7 +214,7 @@ Files
   /var/lib/mysql/binlog.000001  BINARY    185.7 KiB         1,234  -        12.5
   /var/lib/mysql/binlog.000002  BINARY    371.4 KiB         2,468  -        25.0
 ";
-        assert_eq!(written(&section(2), Layout { width: Some(90), ..Layout::default() }), expected);
+        assert_eq!(written(&section(2), TableLayout { width: Some(90), ..TableLayout::default() }), expected);
     }
 
     #[test]
@@ -227,7 +227,7 @@ Files
   binlog.000001    185.7 KiB         1,234   12.5
   binlog.000002    371.4 KiB         2,468   25.0
 ";
-        assert_eq!(written(&section(2), Layout { width: Some(70), ..Layout::default() }), expected);
+        assert_eq!(written(&section(2), TableLayout { width: Some(70), ..TableLayout::default() }), expected);
     }
 
     #[test]
@@ -238,10 +238,14 @@ Files
             for width in [60, 80, 90, 120] {
                 let mut section = Section { title, ..section(rows) };
                 if width == 60 {
-                    section.rows.iter_mut().for_each(|row| row[4] = Cell::from(long.clone()));
-                    section.rows.iter_mut().skip(1).for_each(|row| row[1] = Cell::from(long.clone() + "x"));
+                    section.rows.iter_mut().for_each(|row| row[4] = TableCell::from(long.clone()));
+                    section
+                        .rows
+                        .iter_mut()
+                        .skip(1)
+                        .for_each(|row| row[1] = TableCell::from(long.clone() + "x"));
                 }
-                let text = written(&section, Layout { width: Some(width), ..Layout::default() });
+                let text = written(&section, TableLayout { width: Some(width), ..TableLayout::default() });
                 let widest = text.lines().map(|line| line.chars().count()).max();
                 assert!(widest <= Some(width), "{rows} rows, {width}:\n{text}");
                 let cells: &[&str] = if rows == 0 { &["none"] } else { &["185.7 KiB", "1,234", "12.5"] };

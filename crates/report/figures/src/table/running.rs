@@ -3,9 +3,9 @@
 
 use std::io::{self, Write};
 
-use super::columns::{self, Column, GAP, width_of};
-use super::{Layout, block_heading};
-use crate::section::Cell;
+use super::columns::{self, FigureColumn, GAP, width_of};
+use super::{TableLayout, block_heading};
+use crate::section::TableCell;
 use crate::wrap::folded;
 
 /// With less room than this, a long text stands on lines of its own.
@@ -16,19 +16,20 @@ const INDENT: &str = "      ";
 /// A table that is printed row by row.
 #[derive(Debug)]
 pub struct RunningTable {
-    columns: Vec<Column>,
-    text: Column,
+    columns: Vec<FigureColumn>,
+    text: FigureColumn,
     width: Option<usize>,
 }
 
 impl RunningTable {
     /// A table with columns as wide as the cells of `widest`, and a last one for text.
-    pub fn new(columns: &[&str], text: &str, widest: &[Cell], layout: Layout) -> Self {
-        let column =
-            |(name, cell): (&&str, &Cell)| Column::of(name, || [cell].into_iter(), layout.exact_sizes);
+    pub fn new(columns: &[&str], text: &str, widest: &[TableCell], layout: TableLayout) -> Self {
+        let column = |(name, cell): (&&str, &TableCell)| {
+            FigureColumn::of(name, || [cell].into_iter(), layout.exact_sizes)
+        };
         RunningTable {
             columns: columns.iter().zip(widest).map(column).collect(),
-            text: Column::of(text, || [].into_iter(), false),
+            text: FigureColumn::of(text, || [].into_iter(), false),
             width: layout.width,
         }
     }
@@ -47,13 +48,13 @@ impl RunningTable {
     /// # Errors
     ///
     /// An error from `out`.
-    pub fn row(&self, cells: &[Cell], text: &str, out: &mut impl Write) -> io::Result<()> {
+    pub fn row(&self, cells: &[TableCell], text: &str, out: &mut impl Write) -> io::Result<()> {
         let mut line = String::new();
         for (column, cell) in self.columns.iter().zip(cells) {
             line.push_str(GAP);
             column.put(&column.later(cell), &mut line);
         }
-        let text = self.text.later(&Cell::from(text));
+        let text = self.text.later(&TableCell::from(text));
         let beside = self.width.map(|width| width.saturating_sub(width_of(&self.columns) + GAP.len()));
         let (first, rest, indent) = match (self.width, beside) {
             (Some(width), Some(room)) if columns::width(&text) > room && room < TEXT_WIDTH_MIN => {
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     fn written(width: Option<usize>, text: &str) -> String {
-        let layout = Layout { width, ..Layout::default() };
+        let layout = TableLayout { width, ..TableLayout::default() };
         let table = RunningTable::new(
             &["Log_name", "Pos"],
             "Info",

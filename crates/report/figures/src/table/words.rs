@@ -2,7 +2,7 @@
 
 /// The kind of a column's numbers, as far as it changes how they are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum NumberKind {
     /// Bytes: `185.7 KiB`.
     Size,
     /// Words that are written as they are: people copy them, or a server prints them.
@@ -14,15 +14,15 @@ pub(crate) enum Kind {
 /// Numbers that name something.
 const NAMES: [&str; 6] = ["offset", "position", "seed", "level", "server_id", "port"];
 
-pub(crate) fn kind(column: &str) -> Kind {
+pub(crate) fn kind(column: &str) -> NumberKind {
     if is_of_a_server(column) || NAMES.contains(&column) {
-        return Kind::Plain;
+        return NumberKind::Plain;
     }
     let mut words = column.split('_');
     let is_rate = column.contains("_per_");
     match words.any(|word| word == "bytes") || column.starts_with("size_") {
-        true if !is_rate => Kind::Size,
-        _ => Kind::Count,
+        true if !is_rate => NumberKind::Size,
+        _ => NumberKind::Count,
     }
 }
 
@@ -72,12 +72,12 @@ mod tests {
     #[test]
     fn only_bytes_are_sizes() {
         for (column, expected) in [
-            ("bytes", Kind::Size),
-            ("size_from", Kind::Size),
-            ("wire_bytes_per_row_change", Kind::Count),
-            ("transactions", Kind::Count),
-            ("offset", Kind::Plain),
-            ("COMPRESSED_BYTES_COUNTER", Kind::Plain),
+            ("bytes", NumberKind::Size),
+            ("size_from", NumberKind::Size),
+            ("wire_bytes_per_row_change", NumberKind::Count),
+            ("transactions", NumberKind::Count),
+            ("offset", NumberKind::Plain),
+            ("COMPRESSED_BYTES_COUNTER", NumberKind::Plain),
         ] {
             assert_eq!(kind(column), expected, "{column}");
         }

@@ -1,5 +1,5 @@
 //! Measures how much longer a small transaction takes in the session that commits it than in a meter, which compresses
-//! one right after the other: see [`Sessions`].
+//! one right after the other: see [`ServerSessions`].
 //!
 //! A few transactions of each class of size are kept while the logs are read. Afterwards, with nothing else running, each
 //! is compressed both ways. Large transactions are left out: they take equally long both ways.
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use binlogz_binlog::event::QueryEvent;
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{EventHeader, EventType};
-use binlogz_flow::measure::{Meter, Sessions};
+use binlogz_flow::measure::{CompressionMeter, ServerSessions};
 use binlogz_payload::{CompressionLevel, Error};
 
 use super::Advice;
@@ -31,14 +31,14 @@ pub(super) type Slowdowns = [f64; CLASSES];
 /// Transactions that are compressed once more as commits. All workers share it.
 #[derive(Debug)]
 pub struct Commits {
-    classes: [Mutex<BinaryHeap<Kept>>; SMALL_CLASSES],
+    classes: [Mutex<BinaryHeap<KeptCommit>>; SMALL_CLASSES],
     /// Numbers from here on are no longer kept.
     limits: [AtomicU64; SMALL_CLASSES],
 }
 
 /// A transaction; ordered by its number, which is pseudo-random.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Kept {
+struct KeptCommit {
     number: u64,
     events: Vec<u8>,
 }
@@ -57,7 +57,7 @@ impl Commits {
             return;
         }
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.push(Kept { number, events: events.to_vec() });
+        kept.push(KeptCommit { number, events: events.to_vec() });
         if kept.len() > KEPT {
             kept.pop();
             limit.store(kept.peek().map_or(0, |highest| highest.number), Ordering::Relaxed);
@@ -65,7 +65,7 @@ impl Commits {
     }
 }
 
-impl Kept {
+impl KeptCommit {
     /// The thread that committed it, from its BEGIN; 0 if there is none.
     fn session(&self) -> u32 {
         let begin = EventHeader::decode(&self.events).ok();
@@ -100,8 +100,8 @@ impl Advice {
         // In pseudo-random order: threads take turns irregularly, as on a server.
         classes.iter_mut().for_each(|(_, kept)| kept.sort());
         // As in a run: one meter for all levels.
-        let mut meter = Meter::new(&self.levels, self.generation.recipe())?;
-        let mut sessions = Sessions::new(CompressionLevel::DEFAULT);
+        let mut meter = CompressionMeter::new(&self.levels, self.generation.recipe())?;
+        let mut sessions = ServerSessions::new(CompressionLevel::DEFAULT);
         let share = time.div_f64(((self.levels.len() + 1) * classes.len()).max(1) as f64);
         self.slowdowns = vec![[1.0; CLASSES]; self.levels.len()];
         for (class, kept) in &classes {
@@ -121,8 +121,8 @@ impl Advice {
 
 /// The meter's times for transactions at each level, for as many as time allows.
 fn metered(
-    kept: &[Kept],
-    meter: &mut Meter,
+    kept: &[KeptCommit],
+    meter: &mut CompressionMeter,
     expanding: bool,
     deadline: Instant,
 ) -> Result<Vec<Vec<u64>>, Error> {
@@ -131,7 +131,7 @@ fn metered(
     if let Some(first) = kept.first() {
         meter.held(&first.events, true, expanding)?;
     }
-    for Kept { events, .. } in kept {
+    for KeptCommit { events, .. } in kept {
         if metered.len() >= AT_LEAST && Instant::now() >= deadline {
             break;
         }
@@ -143,9 +143,9 @@ fn metered(
 
 /// The sessions' time for these transactions divided by the meter's, as far as time allows.
 fn slowdown_of(
-    kept: &[Kept],
+    kept: &[KeptCommit],
     metered: impl Iterator<Item = u64>,
-    sessions: &mut Sessions,
+    sessions: &mut ServerSessions,
     deadline: Instant,
 ) -> Result<f64, Error> {
     let (mut behind_another, mut committing) = (0, 0);
@@ -188,7 +188,7 @@ mod tests {
                 EventHeader { event_type, event_size, ..EventHeader::decode(&[0; HEADER_SIZE]).unwrap() };
             [&header.encode()[..], body, b"a table map"].concat()
         };
-        let session = |events: Vec<u8>| Kept { number: 0, events }.session();
+        let session = |events: Vec<u8>| KeptCommit { number: 0, events }.session();
         assert_eq!(session(event(EventType::QUERY)), 7);
         assert_eq!(session(event(EventType::TABLE_MAP)), 0);
         assert_eq!(session(event(EventType::QUERY)[..HEADER_SIZE + 3].to_vec()), 0);

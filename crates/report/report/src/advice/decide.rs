@@ -9,7 +9,7 @@
 
 use binlogz_payload::CompressionLevel;
 
-use super::recommendation::Verdict;
+use super::recommendation::AdviceVerdict;
 
 /// Below this, in percent of the log, a saving is not worth a change.
 const WORTH_IT: f64 = 10.0;
@@ -58,8 +58,8 @@ pub(super) struct Point {
 
 /// The advice; a level is given by its place among the points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Answer {
-    pub(super) verdict: Verdict,
+pub(super) struct LevelAdvice {
+    pub(super) verdict: AdviceVerdict,
     pub(super) place: usize,
 }
 
@@ -67,9 +67,9 @@ pub(super) struct Answer {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Decision {
     /// The answer if the figures are exact.
-    pub(super) expected: Answer,
+    pub(super) expected: LevelAdvice,
     /// All answers within the figures' margins of error; if there are several, the figures don't decide.
-    pub(super) possible: Vec<Answer>,
+    pub(super) possible: Vec<LevelAdvice>,
     /// Whether the error of the sizes alone, with times as measured, leaves several answers.
     pub(super) sizes_decide: bool,
 }
@@ -112,13 +112,13 @@ impl Point {
             && self.core.is_none_or(|core| core <= CORE_MAX)
     }
 
-    fn verdict(&self) -> Verdict {
+    fn verdict(&self) -> AdviceVerdict {
         match self.core {
-            _ if self.saved < WORTH_IT => Verdict::LeaveOff,
-            Some(core) if core > CORE_FAR_TOO_MUCH => Verdict::CompressOffSource,
-            _ if self.typical > COMMIT_MAX => Verdict::CompressOffSource,
-            Some(_) if self.is_affordable() => Verdict::TurnOn,
-            Some(_) | None => Verdict::TryOnReplica,
+            _ if self.saved < WORTH_IT => AdviceVerdict::LeaveOff,
+            Some(core) if core > CORE_FAR_TOO_MUCH => AdviceVerdict::CompressOffSource,
+            _ if self.typical > COMMIT_MAX => AdviceVerdict::CompressOffSource,
+            Some(_) if self.is_affordable() => AdviceVerdict::TurnOn,
+            Some(_) | None => AdviceVerdict::TryOnReplica,
         }
     }
 }
@@ -137,8 +137,8 @@ pub(super) fn decide(points: &[Point], busy: bool) -> Option<Decision> {
         }
         let mut seen = Vec::new();
         // If compression stays off, the level makes no difference.
-        let same = |a: &Answer, b: &Answer| {
-            a.verdict == b.verdict && (a.place == b.place || a.verdict == Verdict::LeaveOff)
+        let same = |a: &LevelAdvice, b: &LevelAdvice| {
+            a.verdict == b.verdict && (a.place == b.place || a.verdict == AdviceVerdict::LeaveOff)
         };
         for answer in possible {
             if !seen.iter().any(|known| same(known, &answer)) {
@@ -157,7 +157,7 @@ pub(super) fn decide(points: &[Point], busy: bool) -> Option<Decision> {
 /// The rule: of the levels that cost little enough, the lowest that no other one of them beats, by
 /// [`WORTH_A_DOUBLING`] for each doubling of processor time. If none costs little enough, compress elsewhere,
 /// at the server's default level.
-fn answer(points: &[Point], shift: Shift) -> Option<Answer> {
+fn answer(points: &[Point], shift: Shift) -> Option<LevelAdvice> {
     let shifted: Vec<Point> = points.iter().map(|point| point.shifted(shift)).collect();
     let mut places: Vec<usize> = (0..shifted.len()).collect();
     places.sort_by_key(|place| shifted.get(*place).map(|point| point.level));
@@ -181,7 +181,7 @@ fn answer(points: &[Point], shift: Shift) -> Option<Answer> {
         let default = places.iter().find(|place| level(place) == Some(CompressionLevel::DEFAULT));
         default.or(places.first()).copied()
     })?;
-    Some(Answer { verdict: shifted.get(place)?.verdict(), place })
+    Some(LevelAdvice { verdict: shifted.get(place)?.verdict(), place })
 }
 
 /// How much more a level of this cost must save than one of that cost, in points.
@@ -280,7 +280,10 @@ mod tests {
         points.iter_mut().for_each(|point| point.half_width = 28.0);
         let decision = decide(&points, false).unwrap();
         let verdicts: Vec<_> = decision.possible.iter().map(|answer| answer.verdict).collect();
-        assert!(verdicts.contains(&Verdict::LeaveOff) && verdicts.contains(&Verdict::TurnOn), "{decision:?}");
+        assert!(
+            verdicts.contains(&AdviceVerdict::LeaveOff) && verdicts.contains(&AdviceVerdict::TurnOn),
+            "{decision:?}"
+        );
         assert!(decision.sizes_decide);
     }
 

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use binlogz_figures::Quantiles;
 
-use super::figures::{ClassLevel, Figures, LevelFigures};
+use super::figures::{AdviceFigures, ClassLevel, LevelFigures};
 use super::sample::SMALL_CLASSES;
-use super::strata::{self, BUCKETS, Estimate, KnownSize, Sums};
-use super::tables::Tables;
+use super::strata::{self, BUCKETS, KnownSize, StratumEstimate, Sums};
+use super::tables::FiguresByTable;
 use crate::stats::TableName;
 use crate::stats::size_class::CLASSES;
 
@@ -26,7 +26,7 @@ const TABLE_UNITS_MIN: u64 = 5;
 
 /// One unit of the sample at one level.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Measured {
+pub(super) struct UnitMeasurement {
     /// Size of the unit in the log at this level, in bytes.
     pub(super) size: u64,
     /// The bytes of that which are an estimate, since only the beginning was compressed.
@@ -45,7 +45,7 @@ pub(super) struct MeasuredUnit {
     pub(super) x: u64,
     /// Bytes that the compressor got.
     pub(super) inner: u64,
-    pub(super) levels: Vec<Measured>,
+    pub(super) levels: Vec<UnitMeasurement>,
     pub(super) tables: Vec<(Arc<TableName>, u64)>,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct MeasuredUnit {
 #[derive(Debug)]
 pub(super) struct Estimator {
     classes: [ClassSample; CLASSES],
-    tables: Tables,
+    tables: FiguresByTable,
     levels: usize,
     pub(super) units: u64,
     pub(super) bytes: u64,
@@ -86,7 +86,7 @@ impl Estimator {
         };
         Estimator {
             classes: std::array::from_fn(|_| class.clone()),
-            tables: Tables::default(),
+            tables: FiguresByTable::default(),
             levels,
             units: 0,
             bytes: 0,
@@ -123,7 +123,7 @@ impl Estimator {
     }
 
     /// The benefit of one more unit of each class and stratum, relative to its cost.
-    pub(super) fn weights(&self, figures: &Figures) -> [[f64; BUCKETS]; CLASSES] {
+    pub(super) fn weights(&self, figures: &AdviceFigures) -> [[f64; BUCKETS]; CLASSES] {
         let sizes = self.sizes(figures);
         std::array::from_fn(|number| match figures.classes.get(number).zip(self.classes.get(number)) {
             Some((class, sample)) if class.transactions > 0 => {
@@ -135,7 +135,7 @@ impl Estimator {
     }
 
     /// The half-width at each level, in bytes.
-    pub(super) fn half_widths(&self, figures: &Figures) -> Vec<f64> {
+    pub(super) fn half_widths(&self, figures: &AdviceFigures) -> Vec<f64> {
         let of_level = |level| {
             let estimates = self.estimates(figures, level);
             let (mut variance, mut systematic) = (0.0, 0.0);
@@ -149,22 +149,26 @@ impl Estimator {
     }
 
     /// The estimate at each level, in bytes.
-    pub(super) fn sizes(&self, figures: &Figures) -> Vec<f64> {
+    pub(super) fn sizes(&self, figures: &AdviceFigures) -> Vec<f64> {
         let of_level = |level| self.estimates(figures, level).iter().map(|estimate| estimate.size).sum();
         (0..self.levels).map(of_level).collect()
     }
 
-    fn estimates(&self, figures: &Figures, level: usize) -> [Estimate; CLASSES] {
+    fn estimates(&self, figures: &AdviceFigures, level: usize) -> [StratumEstimate; CLASSES] {
         std::array::from_fn(|number| {
             let class = figures.classes.get(number).filter(|class| class.transactions > 0);
             let Some((class, sample)) = class.zip(self.classes.get(number)) else {
-                return Estimate::default();
+                return StratumEstimate::default();
             };
             let known_size = if number < SMALL_CLASSES { KnownSize::Plain } else { KnownSize::Fast };
             strata::estimate(&class.strata, &sample.strata, level, known_size).unwrap_or_else(|| {
                 let plain = class.plain as f64;
                 let size = plain * self.ratio(level);
-                Estimate { size, variance: 0.0, systematic: KnownSize::Plain.unknown_error(plain, size) }
+                StratumEstimate {
+                    size,
+                    variance: 0.0,
+                    systematic: KnownSize::Plain.unknown_error(plain, size),
+                }
             })
         })
     }
@@ -180,7 +184,7 @@ impl Estimator {
     }
 
     /// Fills in estimates for the figures that were not measured.
-    pub(super) fn fill(&self, figures: &mut Figures) {
+    pub(super) fn fill(&self, figures: &mut AdviceFigures) {
         let mut levels = vec![LevelFigures::default(); self.levels];
         for (number, figures) in levels.iter_mut().enumerate() {
             for sums in self.classes.iter().filter_map(|class| class.levels.get(number)) {
@@ -293,7 +297,7 @@ mod tests {
         let mut chance = Chance(1);
         let mut units = units(&mut chance);
         let truth: u64 = units.iter().map(|(_, y)| y).sum();
-        let mut figures = Figures::default();
+        let mut figures = AdviceFigures::default();
         figures.classes[2].transactions = UNITS as u64;
         for (x, _) in &units {
             figures.classes[2].plain += x;
@@ -306,7 +310,7 @@ mod tests {
             for place in 0..UNITS {
                 units.swap(place, place + chance.below(UNITS - place));
                 let (x, size) = units[place];
-                let level = Measured { size, behind: 0, payload: size, compress: 0, expand: (0, 0) };
+                let level = UnitMeasurement { size, behind: 0, payload: size, compress: 0, expand: (0, 0) };
                 let unit = MeasuredUnit { stratum: 0, x, inner: x, levels: vec![level], tables: Vec::new() };
                 estimator.add(2, &unit);
                 // As a run does: it continues until it has enough.
@@ -331,7 +335,7 @@ mod tests {
         let (mut narrow, mut missed, runs) = (0, 0, 200);
         for _ in 0..runs {
             // Tables of one transaction to some thousand; each compresses in its way, most of them much alike.
-            let (mut figures, mut truth, mut order) = (Figures::default(), 0, Vec::new());
+            let (mut figures, mut truth, mut order) = (AdviceFigures::default(), 0, Vec::new());
             for stratum in 0..BUCKETS {
                 let transactions = (1.0 + 4000.0 * chance.next().powi(6)) as u64;
                 let (ratio, differ) = (0.1 + 0.8 * chance.next(), 0.2 * chance.next().powi(2));
@@ -349,7 +353,7 @@ mod tests {
             order.sort_by_key(|(place, ..)| *place);
             let (mut estimator, mut has_missed) = (Estimator::new(1), false);
             for (number, (_, stratum, x, size)) in order.into_iter().take(100).enumerate() {
-                let level = Measured { size, behind: 0, payload: size, compress: 0, expand: (0, 0) };
+                let level = UnitMeasurement { size, behind: 0, payload: size, compress: 0, expand: (0, 0) };
                 let unit = MeasuredUnit { stratum, x, inner: x, levels: vec![level], tables: Vec::new() };
                 estimator.add(2, &unit);
                 if number % 3 > 0 {

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use binlogz_flow::measure::{Cost, CpuClock, Measure, Meter};
-use binlogz_payload::{CompressionLevel, Error, Extracted, Ineligible, ServerGeneration};
+use binlogz_flow::measure::{CompressionMeter, CpuClock, LevelCost, Measure};
+use binlogz_payload::{CompressionLevel, Error, ExtractedTransaction, Ineligible, ServerGeneration};
 
-use super::figures::{Compressed, Figures};
+use super::figures::{AdviceFigures, CompressedFigures};
 use super::sample::mixed;
 use super::table_walk::TableWalk;
-use super::{Commits, Part};
+use super::{Commits, MeterPart};
 use crate::stats::size_class::class_of;
 
 /// One transaction in this many is expanded again, to measure the time that takes.
@@ -24,10 +24,10 @@ const TIMED_SIZE: u64 = 64 << 10;
 /// Measures transactions; each worker has one.
 #[derive(Debug)]
 pub struct ExactMeter {
-    meter: Meter,
+    meter: CompressionMeter,
     walk: TableWalk,
-    compressed: Vec<Compressed>,
-    figures: Figures,
+    compressed: Vec<CompressedFigures>,
+    figures: AdviceFigures,
     /// Transactions so far.
     seen: u64,
     clock: CpuClock,
@@ -47,10 +47,10 @@ impl ExactMeter {
         commits: &Arc<Commits>,
     ) -> Result<Self, Error> {
         Ok(ExactMeter {
-            meter: Meter::exact(levels, generation)?,
+            meter: CompressionMeter::exact(levels, generation)?,
             walk: TableWalk::default(),
             compressed: Vec::new(),
-            figures: Figures::default(),
+            figures: AdviceFigures::default(),
             seen: 0,
             clock: CpuClock::default(),
             commits: Arc::clone(commits),
@@ -59,9 +59,9 @@ impl ExactMeter {
 }
 
 impl Measure for ExactMeter {
-    type Part = Part;
+    type Part = MeterPart;
 
-    fn transaction(&mut self, transaction: &mut Extracted<'_>) -> Result<(), Error> {
+    fn transaction(&mut self, transaction: &mut ExtractedTransaction<'_>) -> Result<(), Error> {
         if !self.figures.count(transaction)? {
             return Ok(());
         }
@@ -92,10 +92,10 @@ impl Measure for ExactMeter {
             }
         };
         self.compressed.clear();
-        for Cost { payload_size: payload, compress, expand } in costs.iter().copied() {
+        for LevelCost { payload_size: payload, compress, expand } in costs.iter().copied() {
             // A transaction too large for an event stays as it is.
             let size = transaction.compressed_size(payload)?.unwrap_or_else(|| transaction.plain_size());
-            self.compressed.push(Compressed { size, payload, compress, stands_for, expand });
+            self.compressed.push(CompressedFigures { size, payload, compress, stands_for, expand });
         }
         let tables = self.walk.finish();
         self.figures.count_levels(transaction, &self.compressed, &tables)
@@ -105,8 +105,8 @@ impl Measure for ExactMeter {
         self.figures.count_left(Ineligible::NoGtid, 0);
     }
 
-    fn take(&mut self) -> Part {
-        Part(std::mem::take(&mut self.figures))
+    fn take(&mut self) -> MeterPart {
+        MeterPart(std::mem::take(&mut self.figures))
     }
 }
 

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use binlogz_figures::Quantiles;
-use binlogz_payload::{Error, Extracted, Ineligible};
+use binlogz_payload::{Error, ExtractedTransaction, Ineligible};
 
-use super::spent::Spent;
-use super::strata::{BUCKETS, Known};
-use super::tables::Tables;
+use super::spent::MeasuringTime;
+use super::strata::{BUCKETS, StratumFigures};
+use super::tables::FiguresByTable;
 use crate::stats::TableName;
 use crate::stats::size_class::{CLASSES, class_of};
 
@@ -22,25 +22,25 @@ const HOURS_MAX: usize = 17_600;
 
 /// The figures.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Figures {
+pub(super) struct AdviceFigures {
     /// Number and bytes of transactions that stay as they are, by reason.
-    pub(super) left: [Left; Ineligible::ALL.len()],
+    pub(super) left: [StayingTransactions; Ineligible::ALL.len()],
     /// Transactions that would be compressed, by class of size.
     pub(super) classes: [ClassFigures; CLASSES],
     /// By the hour of commit, counted from 1970 in UTC.
     pub(super) hours: BTreeMap<u64, HourFigures>,
-    pub(super) tables: Tables,
+    pub(super) tables: FiguresByTable,
     /// The first and last commit, in microseconds since 1970.
     pub(super) commits: Option<(u64, u64)>,
     /// By level.
     pub(super) levels: Vec<LevelFigures>,
     /// The time of compressing everything; for a sample nothing.
-    pub(super) spent: Spent,
+    pub(super) spent: MeasuringTime,
 }
 
 /// Transactions that stay as they are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Left {
+pub(super) struct StayingTransactions {
     pub(super) transactions: u64,
     pub(super) bytes: u64,
 }
@@ -54,7 +54,7 @@ pub(super) struct ClassFigures {
     /// Bytes that the compressor gets.
     pub(super) inner: u64,
     /// For a sample: the known figures of its strata.
-    pub(super) strata: [Known; BUCKETS],
+    pub(super) strata: [StratumFigures; BUCKETS],
     /// By level.
     pub(super) levels: Vec<ClassLevel>,
 }
@@ -94,7 +94,7 @@ pub(super) struct LevelFigures {
 
 /// The size and time of a transaction at one level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Compressed {
+pub(super) struct CompressedFigures {
     pub(super) size: u64,
     pub(super) payload: u64,
     /// Nanoseconds of processor time, and the number of transactions they represent: none if it was not
@@ -104,7 +104,7 @@ pub(super) struct Compressed {
     pub(super) expand: (u64, u64),
 }
 
-impl Figures {
+impl AdviceFigures {
     /// Counts a transaction that stays as it is.
     pub(super) fn count_left(&mut self, reason: Ineligible, bytes: u64) {
         if let Some(left) = self.left.get_mut(reason as usize) {
@@ -114,7 +114,7 @@ impl Figures {
     }
 
     /// Counts a transaction, except for what depends on the level. Returns whether it would be compressed.
-    pub(super) fn count(&mut self, transaction: &Extracted<'_>) -> Result<bool, Error> {
+    pub(super) fn count(&mut self, transaction: &ExtractedTransaction<'_>) -> Result<bool, Error> {
         let plain = transaction.plain_size();
         let timestamp = transaction.timestamp()?;
         let (first, last) = self.commits.unwrap_or((timestamp, timestamp));
@@ -143,15 +143,15 @@ impl Figures {
     pub(super) fn count_stratum(&mut self, class: usize, stratum: usize, x: u64) {
         let class = self.classes.get_mut(class);
         if let Some(known) = class.and_then(|class| class.strata.get_mut(stratum)) {
-            known.add(Known { transactions: 1, x });
+            known.add(StratumFigures { transactions: 1, x });
         }
     }
 
     /// Counts the size and time of the same transaction at each level.
     pub(super) fn count_levels(
         &mut self,
-        transaction: &Extracted<'_>,
-        levels: &[Compressed],
+        transaction: &ExtractedTransaction<'_>,
+        levels: &[CompressedFigures],
         tables: &[(Arc<TableName>, u64)],
     ) -> Result<(), Error> {
         let hour = transaction.timestamp()? / MICROSECONDS_PER_HOUR;
@@ -193,7 +193,7 @@ impl Figures {
     }
 
     /// Adds the figures of a later piece.
-    pub(super) fn add(&mut self, other: &Figures) {
+    pub(super) fn add(&mut self, other: &AdviceFigures) {
         self.spent.add(other.spent);
         for (left, other) in self.left.iter_mut().zip(other.left) {
             left.transactions += other.transactions;

@@ -36,12 +36,12 @@ use binlogz_payload::{CompressionLevel, ServerGeneration};
 pub use commits::Commits;
 pub use exact::ExactMeter;
 pub use recommend::READERS;
-pub use recommendation::{Recommendation, TooLittle, Verdict};
+pub use recommendation::{AdviceVerdict, Recommendation, TooLittle};
 pub use sample::{SampleMeter, Sampler};
-pub use sampled::Sampled;
+pub use sampled::SampleResult;
 
 use commits::Slowdowns;
-use figures::{ClassLevel, Figures};
+use figures::{AdviceFigures, ClassLevel};
 use whole_file::WholeFile;
 
 /// The levels that are looked at where none are named.
@@ -49,7 +49,7 @@ pub const LEVELS: [u8; 7] = [1, 3, 6, 9, 15, 19, 22];
 
 /// A meter's findings in a piece of a log.
 #[derive(Debug)]
-pub struct Part(Figures);
+pub struct MeterPart(AdviceFigures);
 
 /// The measurements, and the advice that follows from them.
 #[derive(Debug)]
@@ -64,11 +64,11 @@ pub struct Advice {
     /// Bytes outside of transactions with a GTID event: in the plain log, in the compressed one.
     outside: [u64; 2],
     payloads: u64,
-    figures: Figures,
+    figures: AdviceFigures,
     /// By level; none as long as nobody looked.
     slowdowns: Vec<Slowdowns>,
     /// Set if the figures by level are estimates.
-    sampled: Option<Sampled>,
+    sampled: Option<SampleResult>,
     whole_files: Vec<WholeFile>,
 }
 
@@ -84,7 +84,7 @@ impl Advice {
             bytes_unread: Some(0),
             outside: [0; 2],
             payloads: 0,
-            figures: Figures::default(),
+            figures: AdviceFigures::default(),
             slowdowns: Vec::new(),
             sampled: None,
             whole_files: Vec::new(),
@@ -92,13 +92,13 @@ impl Advice {
     }
 
     /// Adds a piece of a log: measured whole, or looked at while a sample was drawn from it.
-    pub fn add_piece(&mut self, piece: &MeasuredPiece<Part>) {
+    pub fn add_piece(&mut self, piece: &MeasuredPiece<MeterPart>) {
         self.bytes_read += piece.bytes_read;
         self.payloads += piece.payloads;
         for (sum, outside) in self.outside.iter_mut().zip(piece.outside) {
             *sum += outside;
         }
-        if let Some(Part(figures)) = &piece.part {
+        if let Some(MeterPart(figures)) = &piece.part {
             self.figures.add(figures);
         }
     }

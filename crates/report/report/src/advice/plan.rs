@@ -6,13 +6,13 @@ use std::time::Instant;
 use binlogz_payload::CompressionLevel;
 
 /// The levels of a large unit, shared among workers.
-pub(super) struct Plan {
+pub(super) struct LevelPlan {
     /// Each worker's levels, by their places, and for each level the fraction of the unit's time that has
     /// passed when it ends.
     pub(super) workers: Vec<Vec<(usize, f64)>>,
 }
 
-impl Plan {
+impl LevelPlan {
     /// Assigns levels from the highest down, each to the least loaded worker.
     pub(super) fn new(levels: &[CompressionLevel], workers: usize) -> Self {
         let mut loads: Vec<(f64, Vec<(usize, f64)>)> =
@@ -27,7 +27,7 @@ impl Plan {
         let workers = loads.into_iter().map(|(all, levels)| {
             levels.into_iter().map(|(place, load)| (place, super::per(load, all).min(1.0))).collect()
         });
-        Plan { workers: workers.collect() }
+        LevelPlan { workers: workers.collect() }
     }
 }
 
@@ -89,7 +89,7 @@ mod tests {
     fn every_level_has_its_part_of_the_time() {
         let levels = crate::advice::LEVELS.map(|level| CompressionLevel::clamped(level.into()));
         for workers in [1, 2, 3, 8] {
-            let plan = Plan::new(&levels, workers);
+            let plan = LevelPlan::new(&levels, workers);
             assert_eq!(plan.workers.len(), workers.min(levels.len()));
             let mut places: Vec<_> = plan.workers.iter().flatten().map(|(place, _)| *place).collect();
             places.sort_unstable();
@@ -100,7 +100,7 @@ mod tests {
             }
         }
         // The two highest run side by side.
-        let first = Plan::new(&levels, 2).workers.into_iter().map(|levels| levels[0].0);
+        let first = LevelPlan::new(&levels, 2).workers.into_iter().map(|levels| levels[0].0);
         assert_eq!(first.collect::<Vec<_>>(), [6, 5]);
     }
 

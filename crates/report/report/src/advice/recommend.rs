@@ -6,7 +6,7 @@ use binlogz_payload::{Ineligible, Library};
 
 use super::Advice;
 use super::decide::{Decision, Point, decide};
-use super::recommendation::{Recommendation, TooLittle, Verdict};
+use super::recommendation::{AdviceVerdict, Recommendation, TooLittle};
 use crate::stats::size_class::SizeClass;
 
 /// With fewer bytes of transactions than this, no advice is given.
@@ -37,13 +37,13 @@ impl Advice {
         let level_at = |place: usize| self.levels.get(place).copied().unwrap_or_default();
         let (level, saved) = (level_at(place), self.saved_percent(place));
         let mut reasons = Vec::new();
-        let (mut verdict, mut between) = (Verdict::CantTell, Vec::new());
+        let (mut verdict, mut between) = (AdviceVerdict::CantTell, Vec::new());
         let too_little = self.too_little(place, &mut reasons);
         match decision {
             _ if too_little.is_some() => {}
             _ if self.figures.eligible() == 0 => {
                 reasons.push("no transaction in these logs would be compressed".to_owned());
-                verdict = Verdict::LeaveOff;
+                verdict = AdviceVerdict::LeaveOff;
             }
             Some(decision) if decision.is_clear() => {
                 verdict = decision.expected.verdict;
@@ -85,7 +85,7 @@ impl Advice {
                 self.payloads
             ));
         }
-        if verdict != Verdict::LeaveOff {
+        if verdict != AdviceVerdict::LeaveOff {
             reasons.push(
                 "not together with compressed connections (replica_compressed_protocol, \
                  protocol_compression_algorithms): they would compress the same bytes a second time for nothing"
@@ -93,7 +93,7 @@ impl Advice {
             );
             reasons.push(READERS.to_owned());
         }
-        let has_level = !matches!(verdict, Verdict::LeaveOff | Verdict::CantTell);
+        let has_level = !matches!(verdict, AdviceVerdict::LeaveOff | AdviceVerdict::CantTell);
         Recommendation {
             verdict,
             level: has_level.then_some(level),
@@ -181,9 +181,9 @@ impl Advice {
     }
 
     /// The figures that support an answer.
-    fn why(&self, verdict: Verdict, place: usize, reasons: &mut Vec<String>) {
+    fn why(&self, verdict: AdviceVerdict, place: usize, reasons: &mut Vec<String>) {
         let (level, saved) = (self.levels.get(place).copied().unwrap_or_default(), self.saved_percent(place));
-        if verdict == Verdict::LeaveOff {
+        if verdict == AdviceVerdict::LeaveOff {
             reasons.push(format!(
                 "level {level} would save {saved:.1} % of the log, which is hardly worth a change"
             ));
@@ -191,7 +191,7 @@ impl Advice {
         }
         reasons.push(format!("level {level} saves {saved:.1} % of the log"));
         self.costs(place, reasons);
-        if verdict == Verdict::TryOnReplica && self.core_percent(place).is_none() {
+        if verdict == AdviceVerdict::TryOnReplica && self.core_percent(place).is_none() {
             reasons.push(
                 "the logs cover too little time to tell what part of a core it takes: try it".to_owned(),
             );
@@ -238,14 +238,14 @@ impl Advice {
     }
 
     /// Adds the gain of the highest level to the reasons.
-    fn higher_levels(&self, place: usize, verdict: Verdict, reasons: &mut Vec<String>) {
+    fn higher_levels(&self, place: usize, verdict: AdviceVerdict, reasons: &mut Vec<String>) {
         let smallest = (0..self.levels.len()).min_by_key(|place| self.compressed_bytes(*place));
         let Some(smallest) = smallest.filter(|smallest| *smallest != place) else { return };
         let (chosen, level) = (self.levels.get(place), self.levels.get(smallest));
         let (Some(chosen), Some(level)) = (chosen, level) else { return };
         let more = self.saved_percent(smallest) - self.saved_percent(place);
         let [cost, known] = [smallest, place].map(|place| self.compress_seconds_per_gb(place));
-        if verdict != Verdict::LeaveOff && known > 0.0 {
+        if verdict != AdviceVerdict::LeaveOff && known > 0.0 {
             reasons.push(format!(
                 "level {level} would save {more:.1} % of the log more, for {:.1} times the processor time of level {chosen}",
                 cost / known
@@ -292,9 +292,9 @@ fn time(milliseconds: f64) -> String {
 mod tests {
     use binlogz_payload::{CompressionLevel, ServerGeneration};
 
-    use super::super::Sampled;
+    use super::super::SampleResult;
     use super::super::figures::ClassLevel;
-    use super::super::spent::Spent;
+    use super::super::spent::MeasuringTime;
     use super::*;
 
     /// A hundred transactions with `bytes` in total, `units` of them compressed by `percent`.
@@ -305,17 +305,17 @@ mod tests {
         let size = bytes - bytes * percent / 100;
         advice.figures.levels = vec![super::super::figures::LevelFigures { size, ..Default::default() }];
         let half_widths = vec![bytes as f64 / 1000.0];
-        advice.sampled = Some(Sampled { seed: 1, units, bytes, half_widths, busy: false });
+        advice.sampled = Some(SampleResult { seed: 1, units, bytes, half_widths, busy: false });
         advice
     }
 
     #[test]
     fn nothing_is_recommended_from_nothing() {
         let told = advice(1 << 20, 0, 57).recommendation();
-        assert_eq!((told.verdict, told.level), (Verdict::CantTell, None));
+        assert_eq!((told.verdict, told.level), (AdviceVerdict::CantTell, None));
         assert!(told.reasons[0].contains("no transaction was compressed within the budget"), "{told:?}");
         let told = advice(733, 10, 57).recommendation();
-        assert_eq!((told.verdict, told.too_little), (Verdict::CantTell, Some(TooLittle::Log)));
+        assert_eq!((told.verdict, told.too_little), (AdviceVerdict::CantTell, Some(TooLittle::Log)));
         assert!(
             told.reasons[0].contains("100 transactions of 733 bytes together are too little"),
             "{told:?}"
@@ -327,11 +327,11 @@ mod tests {
         let mut few = advice(1 << 30, 3, 57);
         few.figures.classes[3].transactions = 3;
         let told = few.recommendation();
-        assert_eq!((told.verdict, told.level, told.saved), (Verdict::CantTell, None, None));
+        assert_eq!((told.verdict, told.level, told.saved), (AdviceVerdict::CantTell, None, None));
         assert_eq!(told.to_string(), "too few transactions to tell");
         assert!(told.reasons[0].starts_with("3 transactions of 1073741824 bytes together"), "{told:?}");
         few.figures.classes[3].transactions = TRANSACTIONS_MIN;
-        assert_eq!(few.recommendation().verdict, Verdict::TryOnReplica);
+        assert_eq!(few.recommendation().verdict, AdviceVerdict::TryOnReplica);
     }
 
     #[test]
@@ -343,10 +343,10 @@ mod tests {
             advice.leave_out(unread);
             (advice.half_width_percent(0).unwrap(), advice.recommendation())
         };
-        assert_eq!(told(Some(0)).1.verdict, Verdict::TryOnReplica);
+        assert_eq!(told(Some(0)).1.verdict, AdviceVerdict::TryOnReplica);
         // A tenth of what was read, which may become anything from nothing to what it is.
         let (half_width, told_of_some) = told(Some((1 << 20) / 10));
-        assert_eq!((told_of_some.verdict, told_of_some.level), (Verdict::CantTell, None));
+        assert_eq!((told_of_some.verdict, told_of_some.level), (AdviceVerdict::CantTell, None));
         assert_eq!(told_of_some.to_string(), "budget too small to tell");
         let expected = "1048576 of 1153433 bytes could be read within the budget, and the others may be of another kind: \
             a longer one, fewer logs, or --exact will tell";
@@ -355,19 +355,20 @@ mod tests {
         // Of a pipe nobody knows how much there is.
         let (half_width, of_pipe) = told(None);
         assert!(of_pipe.reasons[0].starts_with("1048576 bytes could be read"), "{of_pipe:?}");
-        assert!(of_pipe.verdict == Verdict::CantTell && half_width > 100.0, "{half_width}");
+        assert!(of_pipe.verdict == AdviceVerdict::CantTell && half_width > 100.0, "{half_width}");
         // A few bytes of much change nothing.
-        assert_eq!(told(Some(1000)).1.verdict, Verdict::TryOnReplica);
+        assert_eq!(told(Some(1000)).1.verdict, AdviceVerdict::TryOnReplica);
     }
 
     #[test]
     fn logs_that_were_not_read_are_not_logs_without_transactions() {
         let mut advice = Advice::new(&[CompressionLevel::DEFAULT], 1, ServerGeneration::default());
-        advice.sampled = Some(Sampled { seed: 1, units: 0, bytes: 0, half_widths: vec![0.0], busy: false });
-        assert_eq!(advice.recommendation().verdict, Verdict::LeaveOff);
+        advice.sampled =
+            Some(SampleResult { seed: 1, units: 0, bytes: 0, half_widths: vec![0.0], busy: false });
+        assert_eq!(advice.recommendation().verdict, AdviceVerdict::LeaveOff);
         advice.leave_out(Some(700));
         let told = advice.recommendation();
-        assert_eq!((told.verdict, told.too_little), (Verdict::CantTell, Some(TooLittle::Budget)));
+        assert_eq!((told.verdict, told.too_little), (AdviceVerdict::CantTell, Some(TooLittle::Budget)));
         assert!(advice.half_width_percent(0).unwrap() >= 100.0);
     }
 
@@ -380,7 +381,7 @@ mod tests {
             (sampled.busy, sampled.half_widths) = (busy, vec![0.0]);
             if exact {
                 advice.sampled = None;
-                advice.figures.spent = Spent { wall: if busy { 2_000 } else { 1_100 }, cpu: 1_000 };
+                advice.figures.spent = MeasuringTime { wall: if busy { 2_000 } else { 1_100 }, cpu: 1_000 };
             }
             // 6 ms a commit, where 10 are too many.
             let mut level = ClassLevel { compress: 600_000_000, ..ClassLevel::default() };
@@ -389,9 +390,9 @@ mod tests {
             advice.recommendation()
         };
         for exact in [false, true] {
-            assert_eq!(told(false, exact).verdict, Verdict::TryOnReplica, "{exact}");
+            assert_eq!(told(false, exact).verdict, AdviceVerdict::TryOnReplica, "{exact}");
             let busy = told(true, exact);
-            assert_eq!(busy.verdict, Verdict::CantTell, "{exact}");
+            assert_eq!(busy.verdict, AdviceVerdict::CantTell, "{exact}");
             assert!(busy.reasons[0].starts_with("this machine was busy with something else"), "{busy:?}");
         }
     }
@@ -404,12 +405,12 @@ mod tests {
             advice.recommendation()
         };
         let told = with_half_width(28.0);
-        assert_eq!((told.verdict, told.level, told.saved), (Verdict::CantTell, None, None));
+        assert_eq!((told.verdict, told.level, told.saved), (AdviceVerdict::CantTell, None, None));
         assert_eq!(told.to_string(), "budget too small to tell");
         let expected = "within the budget, all that is known is that level 3 saves 57.0 ± 28.0 % of the log: \
             a longer one, such as --budget 2m, or --exact will tell";
         assert_eq!(told.reasons[0], expected);
-        assert_eq!(with_half_width(9.9).verdict, Verdict::TryOnReplica);
+        assert_eq!(with_half_width(9.9).verdict, AdviceVerdict::TryOnReplica);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use binlogz_payload::CompressionLevel;
 
 /// The advice on `binlog_transaction_compression`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AdviceVerdict {
     /// Leave it off.
     LeaveOff,
     /// Turn it on.
@@ -19,15 +19,15 @@ pub enum Verdict {
     CantTell,
 }
 
-impl Verdict {
+impl AdviceVerdict {
     /// A short, stable name for machines.
     pub fn name(self) -> &'static str {
         match self {
-            Verdict::LeaveOff => "leave_off",
-            Verdict::TurnOn => "turn_on",
-            Verdict::TryOnReplica => "try_on_replica",
-            Verdict::CompressOffSource => "compress_off_source",
-            Verdict::CantTell => "cant_tell",
+            AdviceVerdict::LeaveOff => "leave_off",
+            AdviceVerdict::TurnOn => "turn_on",
+            AdviceVerdict::TryOnReplica => "try_on_replica",
+            AdviceVerdict::CompressOffSource => "compress_off_source",
+            AdviceVerdict::CantTell => "cant_tell",
         }
     }
 }
@@ -45,17 +45,17 @@ pub enum TooLittle {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recommendation {
     /// The advice.
-    pub verdict: Verdict,
+    pub verdict: AdviceVerdict,
     /// The level; `None` if compression is to stay off, or the figures don't decide.
     pub level: Option<CompressionLevel>,
     /// Whether servers of this generation have no other level than that.
     pub only_level: bool,
     /// Percent of the log saved, and the error of that in points (0: exact).
     pub saved: Option<(f64, f64)>,
-    /// Why there is no answer at all; then the verdict is [`Verdict::CantTell`].
+    /// Why there is no answer at all; then the verdict is [`AdviceVerdict::CantTell`].
     pub too_little: Option<TooLittle>,
     /// The other answers that the figures allow, if they don't decide; otherwise empty.
-    pub between: Vec<(Verdict, CompressionLevel)>,
+    pub between: Vec<(AdviceVerdict, CompressionLevel)>,
     /// The reasons, the most important first.
     pub reasons: Vec<String>,
 }
@@ -67,7 +67,7 @@ impl fmt::Display for Recommendation {
             Some(TooLittle::Budget) => return f.write_str("budget too small to tell"),
             None => {}
         }
-        if self.verdict == Verdict::CantTell {
+        if self.verdict == AdviceVerdict::CantTell {
             f.write_str("can't tell yet")?;
             for (place, (verdict, levels)) in self.by_verdict().into_iter().enumerate() {
                 f.write_str(if place == 0 { ": " } else { ", or " })?;
@@ -93,8 +93,8 @@ impl Recommendation {
     }
 
     /// The remaining answers, grouped by verdict, the lowest level first.
-    fn by_verdict(&self) -> Vec<(Verdict, Vec<CompressionLevel>)> {
-        let mut answers: Vec<(Verdict, Vec<CompressionLevel>)> = Vec::new();
+    fn by_verdict(&self) -> Vec<(AdviceVerdict, Vec<CompressionLevel>)> {
+        let mut answers: Vec<(AdviceVerdict, Vec<CompressionLevel>)> = Vec::new();
         for (verdict, level) in &self.between {
             match answers.iter_mut().find(|(known, _)| known == verdict) {
                 Some((_, levels)) => levels.push(*level),
@@ -120,19 +120,19 @@ fn listed(levels: &[CompressionLevel]) -> String {
     text
 }
 
-fn write_answer(f: &mut fmt::Formatter<'_>, verdict: Verdict, at_level: &str) -> fmt::Result {
+fn write_answer(f: &mut fmt::Formatter<'_>, verdict: AdviceVerdict, at_level: &str) -> fmt::Result {
     match verdict {
-        Verdict::LeaveOff => f.write_str("leave compression off"),
-        Verdict::TurnOn => write!(f, "turn compression on{at_level}"),
-        Verdict::TryOnReplica => match at_level.strip_prefix(" at ") {
+        AdviceVerdict::LeaveOff => f.write_str("leave compression off"),
+        AdviceVerdict::TurnOn => write!(f, "turn compression on{at_level}"),
+        AdviceVerdict::TryOnReplica => match at_level.strip_prefix(" at ") {
             Some(level) => write!(f, "try {level} first on a replica that serves only backups"),
             None => f.write_str("try it first on a replica that serves only backups"),
         },
-        Verdict::CompressOffSource => {
+        AdviceVerdict::CompressOffSource => {
             write!(f, "compress off the source: its files at rest, or its stream on the way")?;
             f.write_str(if at_level.is_empty() { "" } else { "," })?;
             f.write_str(at_level)
         }
-        Verdict::CantTell => f.write_str("can't tell"),
+        AdviceVerdict::CantTell => f.write_str("can't tell"),
     }
 }

@@ -10,12 +10,14 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use binlogz_flow::measure::{MARK_EVERY, Measure};
-use binlogz_payload::{CompressionLevel, Compressor, Error, Extracted, Ineligible, Spool, TransactionSize};
+use binlogz_payload::{
+    CompressionLevel, Compressor, Error, ExtractedTransaction, Ineligible, Spool, TransactionSize,
+};
 
-use super::figures::Figures;
+use super::figures::AdviceFigures;
 use super::strata::bucket;
 use super::table_walk::TableWalk;
-use super::{Commits, Part};
+use super::{Commits, MeterPart};
 use crate::stats::TableName;
 use crate::stats::size_class::{CLASSES, SizeClass, class_of};
 
@@ -47,21 +49,21 @@ pub struct Sampler {
     seed: u64,
     /// Bytes to keep of a class.
     class_bytes: u64,
-    store: Mutex<Store>,
+    store: Mutex<SampleStore>,
 }
 
 /// The transactions that are kept.
 #[derive(Debug)]
-pub(super) struct Store {
-    pub(super) classes: [Kept; CLASSES],
+pub(super) struct SampleStore {
+    pub(super) classes: [KeptClass; CLASSES],
     pub(super) spool: Spool,
 }
 
 /// The transactions of a class of size that are kept.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct KeptClass {
     /// The one with the highest number on top.
-    pub(super) units: BinaryHeap<Unit>,
+    pub(super) units: BinaryHeap<SampleUnit>,
     bytes: u64,
     /// Numbers from here on are no longer kept.
     limit: u64,
@@ -69,7 +71,7 @@ pub(super) struct Kept {
 
 /// A transaction, or the beginning of a large one.
 #[derive(Debug)]
-pub(super) struct Unit {
+pub(super) struct SampleUnit {
     /// The unit's random number, which decides whether it is in the sample.
     number: u64,
     log: u64,
@@ -81,12 +83,12 @@ pub(super) struct Unit {
     pub(super) plain: u64,
     pub(super) becomes: TransactionSize,
     /// Set for a large transaction.
-    pub(super) large: Option<Large>,
+    pub(super) large: Option<LargeSample>,
 }
 
 /// A large transaction, as far as it is known.
 #[derive(Debug, Default)]
-pub(super) struct Large {
+pub(super) struct LargeSample {
     /// Bytes that the compressor gets.
     pub(super) inner: u64,
     /// The fast level's output size: up to each mark of its beginning, and in total.
@@ -94,27 +96,27 @@ pub(super) struct Large {
     pub(super) fast: u64,
 }
 
-impl Unit {
+impl SampleUnit {
     pub(super) fn size(&self) -> u64 {
         self.bytes.iter().map(|range| range.end - range.start).sum()
     }
 }
 
-impl PartialEq for Unit {
+impl PartialEq for SampleUnit {
     fn eq(&self, other: &Self) -> bool {
         self.number == other.number
     }
 }
 
-impl Eq for Unit {}
+impl Eq for SampleUnit {}
 
-impl PartialOrd for Unit {
+impl PartialOrd for SampleUnit {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Unit {
+impl Ord for SampleUnit {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.number.cmp(&other.number)
     }
@@ -123,8 +125,8 @@ impl Ord for Unit {
 impl Sampler {
     /// An empty sampler; keeps at most `class_bytes` bytes of each class of size.
     pub fn new(seed: u64, class_bytes: u64) -> Self {
-        let kept = || Kept { units: BinaryHeap::new(), bytes: 0, limit: u64::MAX };
-        let store = Store { classes: std::array::from_fn(|_| kept()), spool: Spool::on_disk() };
+        let kept = || KeptClass { units: BinaryHeap::new(), bytes: 0, limit: u64::MAX };
+        let store = SampleStore { classes: std::array::from_fn(|_| kept()), spool: Spool::on_disk() };
         Sampler { seed, class_bytes, store: Mutex::new(store) }
     }
 
@@ -139,11 +141,11 @@ impl Sampler {
         }
     }
 
-    pub(super) fn into_store(self) -> Store {
+    pub(super) fn into_store(self) -> SampleStore {
         self.store.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn store(&self) -> MutexGuard<'_, Store> {
+    fn store(&self) -> MutexGuard<'_, SampleStore> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -161,7 +163,7 @@ impl Sampler {
     }
 
     /// Keeps bytes of a unit.
-    fn write(&self, bytes: &[u8], unit: &mut Unit) -> Result<(), Error> {
+    fn write(&self, bytes: &[u8], unit: &mut SampleUnit) -> Result<(), Error> {
         let spool = &mut self.store().spool;
         let start = spool.size();
         spool.append(bytes)?;
@@ -172,7 +174,7 @@ impl Sampler {
         Ok(())
     }
 
-    fn keep(&self, class: usize, unit: Unit) {
+    fn keep(&self, class: usize, unit: SampleUnit) {
         if let Some(kept) = self.store().classes.get_mut(class).filter(|kept| unit.number < kept.limit) {
             kept.bytes += unit.size();
             kept.units.push(unit);
@@ -200,7 +202,7 @@ pub struct SampleMeter {
     log: u64,
     walk: TableWalk,
     fast: Compressor,
-    figures: Figures,
+    figures: AdviceFigures,
     commits: Arc<Commits>,
 }
 
@@ -217,14 +219,14 @@ impl SampleMeter {
             log,
             walk: TableWalk::default(),
             fast: Compressor::new(FAST)?,
-            figures: Figures::default(),
+            figures: AdviceFigures::default(),
             commits: Arc::clone(commits),
         })
     }
 
     /// A unit of the sample, if the transaction was drawn.
-    fn unit(&self, transaction: &Extracted<'_>, class: usize, number: u64) -> Option<Unit> {
-        self.sampler.is_kept(class, number).then(|| Unit {
+    fn unit(&self, transaction: &ExtractedTransaction<'_>, class: usize, number: u64) -> Option<SampleUnit> {
+        self.sampler.is_kept(class, number).then(|| SampleUnit {
             number,
             log: self.log,
             stratum: 0,
@@ -237,7 +239,11 @@ impl SampleMeter {
 
     /// Reads all bytes of a transaction: finds the tables it changes, its known size and, if it was drawn,
     /// the unit of the sample.
-    fn small(&mut self, transaction: &mut Extracted<'_>, class: usize) -> Result<Seen, Error> {
+    fn small(
+        &mut self,
+        transaction: &mut ExtractedTransaction<'_>,
+        class: usize,
+    ) -> Result<ObservedTransaction, Error> {
         let number = self.sampler.number(self.log, transaction.gtid_event());
         let mut unit = self.unit(transaction, class, number);
         if let Some(events) = transaction.held() {
@@ -247,16 +253,20 @@ impl SampleMeter {
             self.walk.push(events);
             unit.as_mut().map_or(Ok(()), |unit| self.sampler.write(events, unit))
         })?;
-        Ok(Seen { tables: self.walk.finish(), x: transaction.plain_size(), unit })
+        Ok(ObservedTransaction { tables: self.walk.finish(), x: transaction.plain_size(), unit })
     }
 
     /// Takes a large transaction: all of it is compressed at the fast level, and its beginning may become a unit of the
     /// sample.
-    fn large(&mut self, transaction: &mut Extracted<'_>, class: usize) -> Result<Seen, Error> {
+    fn large(
+        &mut self,
+        transaction: &mut ExtractedTransaction<'_>,
+        class: usize,
+    ) -> Result<ObservedTransaction, Error> {
         let number = self.sampler.number(self.log, transaction.gtid_event());
         let mut unit = self.unit(transaction, class, number);
         let inner = transaction.inner_size();
-        let mut large = Large { inner, ..Large::default() };
+        let mut large = LargeSample { inner, ..LargeSample::default() };
         let mut at = 0;
         self.fast.begin(inner)?;
         transaction.read(&mut |mut events| {
@@ -278,34 +288,38 @@ impl SampleMeter {
         })?;
         large.fast = self.fast.finish(&mut std::io::sink())?;
         let x = large.fast;
-        Ok(Seen { tables: self.walk.finish(), x, unit: unit.map(|unit| Unit { large: Some(large), ..unit }) })
+        Ok(ObservedTransaction {
+            tables: self.walk.finish(),
+            x,
+            unit: unit.map(|unit| SampleUnit { large: Some(large), ..unit }),
+        })
     }
 }
 
 /// A transaction as it was seen.
-struct Seen {
+struct ObservedTransaction {
     tables: Vec<(Arc<TableName>, u64)>,
     x: u64,
-    unit: Option<Unit>,
+    unit: Option<SampleUnit>,
 }
 
 impl Measure for SampleMeter {
-    type Part = Part;
+    type Part = MeterPart;
 
-    fn transaction(&mut self, transaction: &mut Extracted<'_>) -> Result<(), Error> {
+    fn transaction(&mut self, transaction: &mut ExtractedTransaction<'_>) -> Result<(), Error> {
         if !self.figures.count(transaction)? {
             return Ok(());
         }
         let inner = transaction.inner_size();
         let class = class_of(inner);
-        let Seen { tables, x, unit } = match inner >= LARGE {
+        let ObservedTransaction { tables, x, unit } = match inner >= LARGE {
             true => self.large(transaction, class)?,
             false => self.small(transaction, class)?,
         };
         let stratum = bucket(&tables);
         self.figures.count_stratum(class, stratum, x);
         if let Some(unit) = unit {
-            self.sampler.keep(class, Unit { stratum, ..unit });
+            self.sampler.keep(class, SampleUnit { stratum, ..unit });
         }
         for (name, bytes) in tables {
             self.figures.tables.count(&name, bytes, class, inner, std::iter::empty());
@@ -317,7 +331,7 @@ impl Measure for SampleMeter {
         self.figures.count_left(Ineligible::NoGtid, 0);
     }
 
-    fn take(&mut self) -> Part {
-        Part(std::mem::take(&mut self.figures))
+    fn take(&mut self) -> MeterPart {
+        MeterPart(std::mem::take(&mut self.figures))
     }
 }

@@ -9,15 +9,15 @@ use std::io::Read;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use binlogz_flow::measure::{Cost, CpuClock, MARK_EVERY, Meter};
+use binlogz_flow::measure::{CompressionMeter, CpuClock, LevelCost, MARK_EVERY};
 use binlogz_flow::ordered;
 use binlogz_payload::{CompressionLevel, Error, Recipe, Spool};
 
 use super::Advice;
-use super::estimate::{Estimator, Measured, MeasuredUnit};
-use super::plan::{Plan, Span, Spans};
-use super::sample::{Large, SMALL_CLASSES, Sampler, Store, Unit};
-use super::spent::Spent;
+use super::estimate::{Estimator, MeasuredUnit, UnitMeasurement};
+use super::plan::{LevelPlan, Span, Spans};
+use super::sample::{LargeSample, SMALL_CLASSES, SampleStore, SampleUnit, Sampler};
+use super::spent::MeasuringTime;
 use super::strata::BUCKETS;
 use super::table_walk::TableWalk;
 use crate::stats::size_class::CLASSES;
@@ -48,7 +48,7 @@ const LEARNT: u64 = 2 << 20;
 
 /// The result of a sample.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sampled {
+pub struct SampleResult {
     pub(super) seed: u64,
     pub(super) units: u64,
     pub(super) bytes: u64,
@@ -59,15 +59,15 @@ pub struct Sampled {
 }
 
 /// A unit that waits: its class, and its place among those of its stratum.
-struct Waiting {
+struct WaitingUnit {
     class: usize,
     place: usize,
-    unit: Unit,
+    unit: SampleUnit,
 }
 
 /// A unit at all levels, or one worker's part of a large unit, with the time for it.
 struct Job<'a> {
-    waiting: &'a Waiting,
+    waiting: &'a WaitingUnit,
     part: Option<(usize, Span)>,
 }
 
@@ -99,7 +99,7 @@ struct Run<'a> {
     workers: usize,
     watch: Watch,
     spool: Spool,
-    plan: Plan,
+    plan: LevelPlan,
     /// Bytes of each large transaction that are compressed.
     beginning: u64,
     /// Nanoseconds that measuring took: elapsed, and of processor time.
@@ -121,7 +121,7 @@ impl Advice {
         progress: &mut dyn FnMut(u64),
     ) -> Result<(), binlogz_flow::Error> {
         let seed = sampler.seed();
-        let Store { classes, spool } = sampler.into_store();
+        let SampleStore { classes, spool } = sampler.into_store();
         let levels = self.levels.clone();
         let large = self.figures.classes.iter().skip(SMALL_CLASSES);
         let large: u64 = large.map(|class| class.transactions).sum();
@@ -131,7 +131,7 @@ impl Advice {
             workers,
             watch: Watch { deadline, longest: AtomicU64::new(0) },
             spool,
-            plan: Plan::new(&levels, workers),
+            plan: LevelPlan::new(&levels, workers),
             beginning: (BEGINNINGS / large.max(1)).next_multiple_of(MARK_EVERY).max(2 * LEARNT),
             spent: [AtomicU64::new(0), AtomicU64::new(0)],
         };
@@ -140,7 +140,7 @@ impl Advice {
         let mut rest = {
             run.measure(&pilot, &mut estimator, |_| false, progress)?;
             let weights = estimator.weights(&self.figures);
-            let key = |waiting: &Waiting| {
+            let key = |waiting: &WaitingUnit| {
                 let weight = weights.get(waiting.class).and_then(|class| class.get(waiting.unit.stratum));
                 (waiting.place + 1) as f64 / weight.copied().unwrap_or(0.0)
             };
@@ -159,7 +159,7 @@ impl Advice {
             let half_widths = estimator.half_widths(&self.figures);
             estimator.fill(&mut self.figures);
             let Estimator { units, bytes, .. } = estimator;
-            self.sampled = Some(Sampled { seed, units, bytes, half_widths, busy: run.was_disturbed() });
+            self.sampled = Some(SampleResult { seed, units, bytes, half_widths, busy: run.was_disturbed() });
             let is_open = self.decision().is_some_and(|decision| decision.sizes_decide);
             if !is_open || rest.is_empty() || !run.watch.has_time() {
                 break;
@@ -169,18 +169,18 @@ impl Advice {
     }
 
     /// The units that come first, a few of each stratum, and the others.
-    fn pilot(&self, classes: [Vec<Unit>; CLASSES]) -> (Vec<Waiting>, Vec<Waiting>) {
+    fn pilot(&self, classes: [Vec<SampleUnit>; CLASSES]) -> (Vec<WaitingUnit>, Vec<WaitingUnit>) {
         let inner = self.figures.inner() as f64;
         let mut waiting = Vec::new();
         for (class, units) in classes.into_iter().enumerate() {
             let mut places = [0; BUCKETS];
             for unit in units {
                 let Some(next) = places.get_mut(unit.stratum) else { continue };
-                waiting.push(Waiting { class, place: *next, unit });
+                waiting.push(WaitingUnit { class, place: *next, unit });
                 *next += 1;
             }
         }
-        let comes_first = |waiting: &Waiting| {
+        let comes_first = |waiting: &WaitingUnit| {
             let share = self.figures.classes.get(waiting.class).map_or(0.0, |class| {
                 let known = class.strata.get(waiting.unit.stratum).map_or(0, |known| known.transactions);
                 class.inner as f64 * super::per(known as f64, class.transactions as f64) / inner
@@ -212,13 +212,13 @@ impl Run<'_> {
     /// Whether compressing waited for the processor.
     fn was_disturbed(&self) -> bool {
         let [wall, cpu] = &self.spent;
-        Spent { wall: wall.load(Ordering::Relaxed), cpu: cpu.load(Ordering::Relaxed) }.was_disturbed()
+        MeasuringTime { wall: wall.load(Ordering::Relaxed), cpu: cpu.load(Ordering::Relaxed) }.was_disturbed()
     }
 
     /// Measures units, in this order, until time is over or `enough` says so. Returns whether it may go on.
     fn measure(
         &self,
-        units: &[Waiting],
+        units: &[WaitingUnit],
         estimator: &mut Estimator,
         enough: impl Fn(&Estimator) -> bool,
         progress: &mut dyn FnMut(u64),
@@ -234,7 +234,7 @@ impl Run<'_> {
         let mut span = None;
         let (mut over, stop) = (false, AtomicBool::new(false));
         // The levels of the current unit, by their places.
-        let mut so_far: Vec<(usize, Measured)> = Vec::new();
+        let mut so_far: Vec<(usize, UnitMeasurement)> = Vec::new();
         ordered::run(
             self.workers,
             || {
@@ -252,7 +252,7 @@ impl Run<'_> {
             (),
             || Worker::new(self.levels, self.recipe),
             |worker, job| Ok((job.waiting, worker.measure(&job, self)?)),
-            |(waiting, levels): (&Waiting, Option<_>)| {
+            |(waiting, levels): (&WaitingUnit, Option<_>)| {
                 // Units after one that was not measured would no longer be a random choice.
                 over |= levels.is_none();
                 let Some(Levels { levels, tables }) = levels.filter(|_| !over) else { return Ok(()) };
@@ -274,13 +274,13 @@ impl Run<'_> {
     }
 }
 
-impl Unit {
+impl SampleUnit {
     /// Whether only the beginning is compressed, or the whole in pieces.
     fn is_in_marks(&self) -> bool {
         self.large.as_ref().is_some_and(|large| large.inner > LEARNT)
     }
 
-    fn measured(&self, levels: Vec<Measured>, tables: Tables) -> MeasuredUnit {
+    fn measured(&self, levels: Vec<UnitMeasurement>, tables: Tables) -> MeasuredUnit {
         let (x, inner) = match &self.large {
             Some(large) => (large.fast, large.inner),
             None => (self.plain, self.size()),
@@ -293,13 +293,13 @@ type Tables = Vec<(std::sync::Arc<crate::stats::TableName>, u64)>;
 
 /// The results of a unit, at some levels, by their places, or at all.
 struct Levels {
-    levels: Vec<(usize, Measured)>,
+    levels: Vec<(usize, UnitMeasurement)>,
     tables: Tables,
 }
 
 struct Worker {
     /// One for each level.
-    meters: Vec<Meter>,
+    meters: Vec<CompressionMeter>,
     walk: TableWalk,
     clock: CpuClock,
     events: Vec<u8>,
@@ -307,7 +307,7 @@ struct Worker {
 
 impl Worker {
     fn new(levels: &[CompressionLevel], recipe: Recipe) -> Result<Self, binlogz_flow::Error> {
-        let meters = levels.iter().map(|level| Meter::new(&[*level], recipe));
+        let meters = levels.iter().map(|level| CompressionMeter::new(&[*level], recipe));
         let meters = meters.collect::<Result<_, _>>()?;
         let (walk, clock) = (TableWalk::default(), CpuClock::default());
         Ok(Worker { meters, walk, clock, events: Vec::new() })
@@ -315,7 +315,7 @@ impl Worker {
 
     /// Runs a job; `None` if time is over first.
     fn measure(&mut self, job: &Job<'_>, run: &Run<'_>) -> Result<Option<Levels>, Error> {
-        let mut spent = Spent::default();
+        let mut spent = MeasuringTime::default();
         let levels = spent.time(self.clock, || self.measured(job, run));
         for (spent, more) in run.spent.iter().zip([spent.wall, spent.cpu]) {
             spent.fetch_add(more, Ordering::Relaxed);
@@ -341,7 +341,7 @@ impl Worker {
         }
     }
 
-    fn whole(&mut self, unit: &Unit, run: &Run<'_>) -> Result<Levels, Error> {
+    fn whole(&mut self, unit: &SampleUnit, run: &Run<'_>) -> Result<Levels, Error> {
         self.events.clear();
         for range in &unit.bytes {
             run.spool.reader(range.clone()).read_to_end(&mut self.events)?;
@@ -360,12 +360,12 @@ impl Worker {
     /// Compresses the beginning of a large transaction, as far as time allows, at one level.
     fn in_marks(
         &mut self,
-        unit: &Unit,
-        large: &Large,
+        unit: &SampleUnit,
+        large: &LargeSample,
         level: usize,
         end: Instant,
         run: &Run<'_>,
-    ) -> Result<Option<Measured>, Error> {
+    ) -> Result<Option<UnitMeasurement>, Error> {
         let Some(meter) = self.meters.get_mut(level) else { return Ok(None) };
         let events = &mut self.events;
         let (at, wanted) = (Cell::new(0), run.beginning.min(unit.size()));
@@ -407,7 +407,7 @@ impl Worker {
         let behind = payload_size - marks.last().copied().unwrap_or(0).min(payload_size);
         // A result that was cut short is less certain.
         let behind = (behind as f64 * super::per(wanted as f64, at.get() as f64)) as u64;
-        let mut level = measured(&Cost { payload_size, ..*cost }, unit, behind)?;
+        let mut level = measured(&LevelCost { payload_size, ..*cost }, unit, behind)?;
         // The time is that of the beginning: scale it up to the whole.
         level.compress = (level.compress as f64 * super::per(large.inner as f64, at.get() as f64)) as u64;
         Ok(Some(level))
@@ -417,7 +417,7 @@ impl Worker {
 /// Estimates the payload's size from its marks and those of the fast level. The beginning up to [`LEARNT`]
 /// has nothing to refer to, so the rest is taken to be like what comes between that and the last mark; if
 /// there is no more, like the whole beginning.
-fn extrapolated(marks: &[u64], large: &Large) -> Option<u64> {
+fn extrapolated(marks: &[u64], large: &LargeSample) -> Option<u64> {
     const LEARNT_MARK: usize = (LEARNT / MARK_EVERY) as usize - 1;
     let last = marks.len().checked_sub(1)?;
     let (end, fast_end) = (*marks.get(last)?, *large.marks.get(last)?);
@@ -429,8 +429,8 @@ fn extrapolated(marks: &[u64], large: &Large) -> Option<u64> {
     Some(end + (ratio * large.fast.saturating_sub(fast_end) as f64).round() as u64)
 }
 
-fn measured(cost: &Cost, unit: &Unit, behind: u64) -> Result<Measured, Error> {
-    let Cost { payload_size: payload, compress, expand } = *cost;
+fn measured(cost: &LevelCost, unit: &SampleUnit, behind: u64) -> Result<UnitMeasurement, Error> {
+    let LevelCost { payload_size: payload, compress, expand } = *cost;
     let size = unit.becomes.compressed(payload)?.unwrap_or(unit.plain);
-    Ok(Measured { size, behind, payload, compress, expand })
+    Ok(UnitMeasurement { size, behind, payload, compress, expand })
 }

@@ -1,6 +1,6 @@
 //! Lays the figures out as tables. docs/reference/advise.md describes each column.
 
-use binlogz_figures::{Cell, Section};
+use binlogz_figures::{Section, TableCell};
 use binlogz_payload::Ineligible;
 
 use super::{Advice, per, saved_percent};
@@ -88,7 +88,7 @@ impl Advice {
     /// `top` tables and hours; empty tables are left out.
     pub fn shown(&self, top: usize) -> Vec<Section> {
         let place = self.recommended_place();
-        let level = self.levels.get(place).map(|level| Cell::from(u64::from(level.get())));
+        let level = self.levels.get(place).map(|level| TableCell::from(u64::from(level.get())));
         let mut sections = self.sections();
         sections.retain(|section| {
             !section.rows.is_empty() && !["recommendation", "reasons"].contains(&section.name)
@@ -106,7 +106,7 @@ impl Advice {
         sections
     }
 
-    fn places(&self) -> impl Iterator<Item = (usize, Cell)> {
+    fn places(&self) -> impl Iterator<Item = (usize, TableCell)> {
         self.levels.iter().enumerate().map(|(place, level)| (place, u64::from(level.get()).into()))
     }
 
@@ -138,14 +138,14 @@ impl Advice {
             let mut cells = vec![
                 level,
                 bytes.into(),
-                self.half_width_percent(place).map(|percent| Cell::decimal(percent, 2)).into(),
+                self.half_width_percent(place).map(|percent| TableCell::decimal(percent, 2)).into(),
                 (plain as i64 - bytes as i64).into(),
-                Cell::decimal(self.saved_percent(place), 2),
-                Cell::decimal(self.compress_seconds_per_gb(place), 3),
+                TableCell::decimal(self.saved_percent(place), 2),
+                TableCell::decimal(self.compress_seconds_per_gb(place), 3),
             ];
             let quantiles = [0.5, 0.95, 0.99].map(|share| times.quantile(share));
-            cells.extend(quantiles.map(|time| Cell::decimal(time / MICROSECONDS, 1)));
-            cells.push(Cell::decimal(self.expand_seconds_per_gb(place), 3));
+            cells.extend(quantiles.map(|time| TableCell::decimal(time / MICROSECONDS, 1)));
+            cells.push(TableCell::decimal(self.expand_seconds_per_gb(place), 3));
             cells
         });
         Section { name: "levels", title: "By level", columns: LEVELS, rows: rows.collect() }
@@ -160,8 +160,8 @@ impl Advice {
                 u64::from(whole.level.get()).into(),
                 if whole.exact { "exact" } else { "sampled" }.into(),
                 whole.bytes.into(),
-                Cell::decimal(saved_percent(plain, whole.bytes), 2),
-                lost.map(|lost| Cell::decimal(lost, 2)).into(),
+                TableCell::decimal(saved_percent(plain, whole.bytes), 2),
+                lost.map(|lost| TableCell::decimal(lost, 2)).into(),
             ]
         });
         let title = "The files as a whole, by zstd, and what is lost by compressing each transaction alone";
@@ -180,7 +180,7 @@ impl Advice {
                 let time = per(figures.compress as f64 * slowdown, class.transactions as f64) / MICROSECONDS;
                 let mut cells = vec![level.clone(), from.into(), to.into(), class.transactions.into()];
                 cells.extend(size_cells(class.plain, figures.size));
-                cells.push(Cell::decimal(time, 1));
+                cells.push(TableCell::decimal(time, 1));
                 rows.push(cells);
             }
         }
@@ -250,7 +250,7 @@ impl Advice {
                 saved.into(),
                 (bytes * replicas).into(),
                 (saved * i64::from(self.replicas)).into(),
-                Cell::decimal(self.core_percent(place)?, 2),
+                TableCell::decimal(self.core_percent(place)?, 2),
             ])
         });
         Section { name: "per_day", title: "A day at this rate", columns: PER_DAY, rows: rows.collect() }
@@ -273,6 +273,6 @@ impl Advice {
 }
 
 /// Bytes before and after, and the saving.
-fn size_cells(plain: u64, size: u64) -> [Cell; 3] {
-    [plain.into(), size.into(), Cell::decimal(saved_percent(plain, size), 2)]
+fn size_cells(plain: u64, size: u64) -> [TableCell; 3] {
+    [plain.into(), size.into(), TableCell::decimal(saved_percent(plain, size), 2)]
 }

@@ -10,24 +10,24 @@ const BUSY: f64 = 1.3;
 
 /// Time spent on measuring, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Spent {
+pub(super) struct MeasuringTime {
     /// Elapsed.
     pub(super) wall: u64,
     /// Processor time of the threads that measured.
     pub(super) cpu: u64,
 }
 
-impl Spent {
+impl MeasuringTime {
     /// Measures something, and adds what that took.
     pub(super) fn time<T>(&mut self, clock: CpuClock, measure: impl FnOnce() -> T) -> T {
         let began = Instant::now();
         let (measured, cpu) = clock.time(measure);
         let wall = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.add(Spent { wall, cpu });
+        self.add(MeasuringTime { wall, cpu });
         measured
     }
 
-    pub(super) fn add(&mut self, more: Spent) {
+    pub(super) fn add(&mut self, more: MeasuringTime) {
         self.wall += more.wall;
         self.cpu += more.cpu;
     }
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn waiting_for_the_processor_is_told_from_using_it() {
-        let disturbed = |wall, cpu| Spent { wall, cpu }.was_disturbed();
+        let disturbed = |wall, cpu| MeasuringTime { wall, cpu }.was_disturbed();
         assert!(!disturbed(0, 0) && !disturbed(1_000, 1_000) && !disturbed(1_290, 1_000));
         assert!(disturbed(1_310, 1_000) && disturbed(2_000, 1_000));
     }

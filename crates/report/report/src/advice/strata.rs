@@ -47,14 +47,14 @@ pub(super) fn bucket(tables: &[(Arc<TableName>, u64)]) -> usize {
 
 /// Figures known for all transactions of a stratum.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Known {
+pub(super) struct StratumFigures {
     pub(super) transactions: u64,
     /// Known size of the transactions: bytes in the log, or the output of the fast level.
     pub(super) x: u64,
 }
 
-impl Known {
-    pub(super) fn add(&mut self, other: Known) {
+impl StratumFigures {
+    pub(super) fn add(&mut self, other: StratumFigures) {
         self.transactions += other.transactions;
         self.x += other.x;
     }
@@ -133,38 +133,38 @@ impl Sums {
 
 /// The estimate for all transactions of a stratum, or of several, at a level.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Estimate {
+pub(super) struct StratumEstimate {
     pub(super) size: f64,
     pub(super) variance: f64,
     /// Added to the half-width unchanged.
     pub(super) systematic: f64,
 }
 
-impl Estimate {
-    fn of(known: Known, sums: &Sums, level: usize) -> Self {
+impl StratumEstimate {
+    fn of(known: StratumFigures, sums: &Sums, level: usize) -> Self {
         let LevelSums { y, behind, .. } = sums.level(level);
         let (x, population, n) = (known.x as f64, known.transactions as f64, sums.units);
         let size = y / sums.x * x;
         let systematic = super::per(BEHIND_ERROR * size * behind, y);
         if n >= population {
-            return Estimate { size, variance: 0.0, systematic };
+            return StratumEstimate { size, variance: 0.0, systematic };
         }
         let few = alike_by_chance(n);
         let mean = sums.x / n;
         let variance = (x / mean).powi(2) * (1.0 - n / population) * sums.residual(level) / n * few;
-        Estimate { size, variance, systematic }
+        StratumEstimate { size, variance, systematic }
     }
 
     /// The estimate for a stratum with too few units; `few` has the units of all such strata.
-    fn of_few(known: Known, sums: &Sums, level: usize, few: &Sums) -> Self {
-        let Estimate { size, systematic, .. } = Estimate::of(known, sums, level);
+    fn of_few(known: StratumFigures, sums: &Sums, level: usize, few: &Sums) -> Self {
+        let StratumEstimate { size, systematic, .. } = StratumEstimate::of(known, sums, level);
         let spread = spread_of_few(sums, few, level) * known.x as f64;
         let left_to_chance = 1.0 - sums.units / known.transactions as f64;
         let variance = spread.powi(2) * left_to_chance / sums.units * alike_by_chance(few.units);
-        Estimate { size, variance, systematic }
+        StratumEstimate { size, variance, systematic }
     }
 
-    pub(super) fn add(&mut self, other: Estimate) {
+    pub(super) fn add(&mut self, other: StratumEstimate) {
         self.size += other.size;
         self.variance += other.variance;
         self.systematic += other.systematic;
@@ -172,12 +172,12 @@ impl Estimate {
 }
 
 /// Whether enough units of a stratum were sampled for it to stand alone.
-fn is_alone(known: Known, sums: &Sums) -> bool {
+fn is_alone(known: StratumFigures, sums: &Sums) -> bool {
     sums.units >= UNITS_ALONE.min(known.transactions as f64)
 }
 
 /// The units of all strata with too few of them.
-fn few_units(known: &[Known; BUCKETS], sums: &[Sums; BUCKETS]) -> Sums {
+fn few_units(known: &[StratumFigures; BUCKETS], sums: &[Sums; BUCKETS]) -> Sums {
     let mut together = Sums::default();
     for (_, sums) in known.iter().zip(sums).filter(|(known, sums)| !is_alone(**known, sums)) {
         together.levels.resize(sums.levels.len(), LevelSums::default());
@@ -220,13 +220,13 @@ impl KnownSize {
 
 /// The estimate for the strata of a class at a level; `None` if nothing of it was sampled.
 pub(super) fn estimate(
-    known: &[Known; BUCKETS],
+    known: &[StratumFigures; BUCKETS],
     sums: &[Sums; BUCKETS],
     level: usize,
     known_size: KnownSize,
-) -> Option<Estimate> {
+) -> Option<StratumEstimate> {
     let few = few_units(known, sums);
-    let (mut found, mut seen_x, mut unseen_x) = (Estimate::default(), 0, 0);
+    let (mut found, mut seen_x, mut unseen_x) = (StratumEstimate::default(), 0, 0);
     for (known, sums) in known.iter().zip(sums).filter(|(known, _)| known.transactions > 0) {
         if sums.x <= 0.0 {
             unseen_x += known.x;
@@ -234,8 +234,8 @@ pub(super) fn estimate(
         }
         seen_x += known.x;
         found.add(match is_alone(*known, sums) {
-            true => Estimate::of(*known, sums, level),
-            false => Estimate::of_few(*known, sums, level, &few),
+            true => StratumEstimate::of(*known, sums, level),
+            false => StratumEstimate::of_few(*known, sums, level, &few),
         });
     }
     if seen_x == 0 {
@@ -244,14 +244,14 @@ pub(super) fn estimate(
     // How other tables compress says little about one without sampled units.
     let size = unseen_x as f64 * super::per(found.size, seen_x as f64);
     let systematic = known_size.unknown_error(unseen_x as f64, size);
-    found.add(Estimate { size, variance: 0.0, systematic });
+    found.add(StratumEstimate { size, variance: 0.0, systematic });
     Some(found)
 }
 
 /// The benefit of one more unit of each stratum, relative to its cost (Neyman's allocation): its transactions
 /// times how much they differ, as a fraction of `sizes` by level, divided by the root of one unit's time.
 pub(super) fn weights(
-    known: &[Known; BUCKETS],
+    known: &[StratumFigures; BUCKETS],
     sums: &[Sums; BUCKETS],
     unit_bytes: f64,
     sizes: &[f64],
@@ -275,13 +275,13 @@ mod tests {
     use super::*;
 
     /// Strata given as ratio, number of transactions and number sampled.
-    fn strata(ratios: &[(f64, u64, u64)]) -> ([Known; BUCKETS], [Sums; BUCKETS]) {
-        let mut known = [Known::default(); BUCKETS];
+    fn strata(ratios: &[(f64, u64, u64)]) -> ([StratumFigures; BUCKETS], [Sums; BUCKETS]) {
+        let mut known = [StratumFigures::default(); BUCKETS];
         let mut sums = std::array::from_fn(|_| Sums::new(1));
         for (place, (ratio, count, sampled)) in ratios.iter().enumerate() {
             for number in 0..*count {
                 let x = 1000 + number % 7 * 100;
-                known[place].add(Known { transactions: 1, x });
+                known[place].add(StratumFigures { transactions: 1, x });
                 if number < *sampled {
                     sums[place].count(x, std::iter::once(((x as f64 * ratio) as u64, 0)));
                 }
@@ -298,12 +298,12 @@ mod tests {
         assert!((found.size / truth - 1.0).abs() < 0.002, "{found:?} {truth}");
         assert!(found.variance.sqrt() < 0.005 * truth, "{found:?}");
         // Combined they'd differ by far more.
-        let (one, both) = (Known { transactions: 1000, x: known[0].x + known[1].x }, {
+        let (one, both) = (StratumFigures { transactions: 1000, x: known[0].x + known[1].x }, {
             let mut both = sums[0].clone();
             both.add(&sums[1]);
             both
         });
-        assert!(Estimate::of(one, &both, 0).variance > 100.0 * found.variance);
+        assert!(StratumEstimate::of(one, &both, 0).variance > 100.0 * found.variance);
     }
 
     #[test]

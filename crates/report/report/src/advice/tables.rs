@@ -42,7 +42,7 @@ impl TableFigures {
 
 /// Figures of tables.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Tables {
+pub(super) struct FiguresByTable {
     places: HashMap<Arc<TableName>, usize>,
     tables: Vec<(Arc<TableName>, TableFigures)>,
     memory: usize,
@@ -50,7 +50,7 @@ pub(super) struct Tables {
     others: Option<TableFigures>,
 }
 
-impl Tables {
+impl FiguresByTable {
     /// Adds a table's part of a transaction: `payloads` are the transaction's sizes by level, `whole` all its
     /// bytes.
     pub(super) fn count(
@@ -92,7 +92,7 @@ impl Tables {
     }
 
     /// Adds the figures of a later piece.
-    pub(super) fn add(&mut self, other: &Tables) {
+    pub(super) fn add(&mut self, other: &FiguresByTable) {
         for (name, figures) in &other.tables {
             self.of(name, figures.shares.len()).add(figures);
         }

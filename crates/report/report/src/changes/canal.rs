@@ -6,13 +6,13 @@ use binlogz_binlog::Result;
 use binlogz_binlog::row::{Cell, CellContent, ColumnKind, Row, RowImage, Value};
 
 use super::java::{Escapes, push_string};
-use super::statement::Statement;
-use super::table::{Column, Table, java_type, type_name};
+use super::statement::ChangeStatement;
+use super::table::{ChangeColumn, ChangeTable, java_type, type_name};
 use super::value::{self, canal as values};
 
 /// Facts about an event.
 #[derive(Debug)]
-pub(super) struct Origin {
+pub(super) struct CanalOrigin {
     /// When it happened, in seconds since 1970.
     pub(super) timestamp: u32,
     pub(super) gtid: Option<String>,
@@ -24,19 +24,19 @@ pub(super) struct Origin {
 
 /// A message that is being written.
 #[derive(Debug, Default)]
-pub(super) struct Rows {
+pub(super) struct CanalMessage {
     /// The old values of updates, which come after all rows.
     old: Vec<u8>,
     /// The number of each column's type, as the last row has it.
     types: Vec<i32>,
 }
 
-impl Rows {
+impl CanalMessage {
     /// Appends the message for rows. `next` gives them one after the other.
     pub(super) fn push(
         &mut self,
         out: &mut Vec<u8>,
-        (table, origin, kind): (&Table, &Origin, &str),
+        (table, origin, kind): (&ChangeTable, &CanalOrigin, &str),
         mut next: impl FnMut(&mut dyn FnMut(&Row<'_, '_>) -> Result<()>) -> Result<bool>,
     ) -> Result<()> {
         self.old.clear();
@@ -84,7 +84,7 @@ impl Rows {
         Ok(())
     }
 
-    fn row(&mut self, out: &mut Vec<u8>, row: &Row<'_, '_>, table: &Table) -> Result<()> {
+    fn row(&mut self, out: &mut Vec<u8>, row: &Row<'_, '_>, table: &ChangeTable) -> Result<()> {
         let Some(data) = row.after.as_ref().or(row.before.as_ref()) else { return Ok(()) };
         out.push(b'{');
         for (index, column) in table.columns.iter().enumerate() {
@@ -100,7 +100,7 @@ impl Rows {
         Ok(())
     }
 
-    fn push_old(&mut self, row: &Row<'_, '_>, before: &RowImage<'_, '_>, table: &Table) -> Result<()> {
+    fn push_old(&mut self, row: &Row<'_, '_>, before: &RowImage<'_, '_>, table: &ChangeTable) -> Result<()> {
         let old = &mut self.old;
         let start = old.len();
         let changed = table.columns.iter().enumerate().filter(|(index, _)| value::is_changed(row, *index));
@@ -141,7 +141,7 @@ impl Rows {
     }
 }
 
-fn push_value(out: &mut Vec<u8>, row: &Row<'_, '_>, cell: &Cell<'_>, column: &Column) -> Result<()> {
+fn push_value(out: &mut Vec<u8>, row: &Row<'_, '_>, cell: &Cell<'_>, column: &ChangeColumn) -> Result<()> {
     match cell.content {
         CellContent::JsonDiffs(_) => {
             values::push_changed_document(out, &value::changed_document(row, cell.index)?);
@@ -152,8 +152,8 @@ fn push_value(out: &mut Vec<u8>, row: &Row<'_, '_>, cell: &Cell<'_>, column: &Co
 }
 
 /// Appends the message of a statement.
-pub(super) fn push_statement(out: &mut Vec<u8>, (text, database): (&str, &str), origin: &Origin) {
-    let statement = Statement::of(text);
+pub(super) fn push_statement(out: &mut Vec<u8>, (text, database): (&str, &str), origin: &CanalOrigin) {
+    let statement = ChangeStatement::of(text);
     out.extend_from_slice(b"{\"data\":null");
     push_name(out, "database", statement.database.as_deref().unwrap_or(database));
     push_begin(out, origin, !statement.kind.changes_rows());
@@ -163,13 +163,13 @@ pub(super) fn push_statement(out: &mut Vec<u8>, (text, database): (&str, &str), 
     push_end(out, statement.table.as_deref().unwrap_or_default(), origin, statement.kind.name());
 }
 
-fn push_begin(out: &mut Vec<u8>, origin: &Origin, is_ddl: bool) {
+fn push_begin(out: &mut Vec<u8>, origin: &CanalOrigin, is_ddl: bool) {
     let _ = write!(out, ",\"es\":{}000", origin.timestamp);
     push_name(out, "gtid", origin.gtid.as_deref().unwrap_or_default());
     let _ = write!(out, ",\"id\":{},\"isDdl\":{is_ddl}", origin.id);
 }
 
-fn push_end(out: &mut Vec<u8>, table: &str, origin: &Origin, kind: &str) {
+fn push_end(out: &mut Vec<u8>, table: &str, origin: &CanalOrigin, kind: &str) {
     push_name(out, "table", table);
     let _ = writeln!(out, ",\"ts\":{},\"type\":\"{kind}\"}}", origin.time / 1000);
 }
@@ -179,7 +179,7 @@ fn push_name(out: &mut Vec<u8>, name: &str, text: &str) {
     push_string(out, text, Escapes::Fastjson);
 }
 
-fn push_field(out: &mut Vec<u8>, number: usize, column: &Column) {
+fn push_field(out: &mut Vec<u8>, number: usize, column: &ChangeColumn) {
     if number > 0 {
         out.push(b',');
     }
@@ -187,7 +187,7 @@ fn push_field(out: &mut Vec<u8>, number: usize, column: &Column) {
 }
 
 /// The key's columns in the table's order.
-fn push_key(out: &mut Vec<u8>, table: &Table) {
+fn push_key(out: &mut Vec<u8>, table: &ChangeTable) {
     if table.key.is_empty() {
         return out.extend_from_slice(b"null");
     }

@@ -18,14 +18,14 @@ use binlogz_binlog::row::{CellContent, Row, RowImage};
 
 use super::java::{Escapes, push_string};
 use super::resolver::{MARK, orders};
-use super::settings::Settings;
-use super::table::Table;
+use super::settings::ChangeSettings;
+use super::table::ChangeTable;
 use super::value::{self, debezium as values};
-use crate::line_room::Lines;
+use crate::line_room::BufferedLines;
 
 /// Facts about an event that all of its rows share.
 #[derive(Debug)]
-pub(super) struct Origin<'e> {
+pub(super) struct DebeziumOrigin<'e> {
     /// The log's file name.
     pub(super) file: &'e str,
     pub(super) position: u64,
@@ -57,9 +57,9 @@ impl Envelope {
     pub(super) fn prepare(
         &mut self,
         out: &mut Vec<u8>,
-        origin: &Origin<'_>,
-        table: &Table,
-        settings: &Settings<'_>,
+        origin: &DebeziumOrigin<'_>,
+        table: &ChangeTable,
+        settings: &ChangeSettings<'_>,
     ) {
         let names = (table.database.as_str(), table.name.as_str());
         if let Some(id) = &origin.transaction {
@@ -68,7 +68,12 @@ impl Envelope {
         self.write(origin, names, settings);
     }
 
-    fn write(&mut self, origin: &Origin<'_>, (database, table): (&str, &str), settings: &Settings<'_>) {
+    fn write(
+        &mut self,
+        origin: &DebeziumOrigin<'_>,
+        (database, table): (&str, &str),
+        settings: &ChangeSettings<'_>,
+    ) {
         let Envelope { source, rest, end } = self;
         source.clear();
         rest.clear();
@@ -109,14 +114,14 @@ impl Envelope {
     pub(super) fn push_truncate(
         &mut self,
         out: &mut Vec<u8>,
-        origin: &Origin<'_>,
+        origin: &DebeziumOrigin<'_>,
         table: (&str, &str),
-        settings: &Settings<'_>,
+        settings: &ChangeSettings<'_>,
     ) {
         // It takes this time from elsewhere, in milliseconds.
         let time = origin.time / 1000 * 1000;
         let origin =
-            Origin { time, thread_id: None, transaction: None, gtid: origin.gtid.clone(), ..*origin };
+            DebeziumOrigin { time, thread_id: None, transaction: None, gtid: origin.gtid.clone(), ..*origin };
         self.write(&origin, table, settings);
         if settings.with_key {
             out.extend_from_slice(b"null\t");
@@ -132,12 +137,12 @@ impl Envelope {
     /// Writes the lines of a row.
     pub(super) fn put_row<'l>(
         &self,
-        lines: Lines<'l>,
+        lines: BufferedLines<'l>,
         (row, number): (&Row<'_, '_>, u64),
-        table: &Table,
-        settings: &Settings<'_>,
+        table: &ChangeTable,
+        settings: &ChangeSettings<'_>,
         apart: &mut Vec<u8>,
-    ) -> Result<Lines<'l>> {
+    ) -> Result<BufferedLines<'l>> {
         let mut writer = Writer { row, table, settings, apart };
         if value::key_is_changed(row, table) {
             let (before, after) = (row.before, row.after);
@@ -156,11 +161,11 @@ impl Envelope {
 
     fn put<'l>(
         &self,
-        mut lines: Lines<'l>,
+        mut lines: BufferedLines<'l>,
         (before, after): (Option<RowImage<'_, '_>>, Option<RowImage<'_, '_>>),
         (operation, number): (u8, u64),
         writer: &mut Writer<'_, '_, '_>,
-    ) -> Result<Lines<'l>> {
+    ) -> Result<BufferedLines<'l>> {
         if writer.settings.with_key {
             lines = writer.put_key(lines, after.as_ref().or(before.as_ref()))?;
             lines.step();
@@ -185,20 +190,24 @@ impl Envelope {
 
 struct Writer<'w, 'i, 'a> {
     row: &'w Row<'i, 'a>,
-    table: &'w Table,
-    settings: &'w Settings<'w>,
+    table: &'w ChangeTable,
+    settings: &'w ChangeSettings<'w>,
     apart: &'w mut Vec<u8>,
 }
 
 impl Writer<'_, '_, '_> {
-    fn put_key<'l>(&mut self, lines: Lines<'l>, image: Option<&RowImage<'_, '_>>) -> Result<Lines<'l>> {
+    fn put_key<'l>(
+        &mut self,
+        lines: BufferedLines<'l>,
+        image: Option<&RowImage<'_, '_>>,
+    ) -> Result<BufferedLines<'l>> {
         match (self.table.key.is_empty(), image) {
             (false, Some(image)) => self.put_columns(lines, image, self.table.key.iter().copied()),
             _ => Ok(put_null(lines)),
         }
     }
 
-    fn put_tombstone<'l>(&mut self, mut lines: Lines<'l>) -> Result<Lines<'l>> {
+    fn put_tombstone<'l>(&mut self, mut lines: BufferedLines<'l>) -> Result<BufferedLines<'l>> {
         if self.settings.with_key {
             let before = self.row.before;
             lines = self.put_key(lines, before.as_ref())?;
@@ -208,7 +217,11 @@ impl Writer<'_, '_, '_> {
         Ok(lines)
     }
 
-    fn put_image<'l>(&mut self, lines: Lines<'l>, image: Option<&RowImage<'_, '_>>) -> Result<Lines<'l>> {
+    fn put_image<'l>(
+        &mut self,
+        lines: BufferedLines<'l>,
+        image: Option<&RowImage<'_, '_>>,
+    ) -> Result<BufferedLines<'l>> {
         match image {
             Some(image) => self.put_columns(lines, image, 0..self.table.columns.len()),
             None => Ok(put_null(lines)),
@@ -217,10 +230,10 @@ impl Writer<'_, '_, '_> {
 
     fn put_columns<'l>(
         &mut self,
-        mut lines: Lines<'l>,
+        mut lines: BufferedLines<'l>,
         image: &RowImage<'_, '_>,
         indexes: impl Iterator<Item = usize>,
-    ) -> Result<Lines<'l>> {
+    ) -> Result<BufferedLines<'l>> {
         let mut between = b'{';
         for index in indexes {
             let Some(column) = self.table.columns.get(index) else { continue };
@@ -253,7 +266,7 @@ impl Writer<'_, '_, '_> {
     }
 }
 
-fn put_null(mut lines: Lines<'_>) -> Lines<'_> {
+fn put_null(mut lines: BufferedLines<'_>) -> BufferedLines<'_> {
     lines.step();
     lines.put(b"null", 4);
     lines

@@ -8,22 +8,22 @@ use binlogz_binlog::row::{CellContent, Row, RowImage};
 
 use super::java::{Escapes, push_string};
 use super::resolver::MARK;
-use super::settings::Settings;
-use super::table::Table;
+use super::settings::ChangeSettings;
+use super::table::ChangeTable;
 use super::value::{self, maxwell as values};
-use crate::line_room::Lines;
+use crate::line_room::BufferedLines;
 
 /// The text that rows of an event have in common; a worker's is used again for all events.
 #[derive(Debug, Default)]
-pub(super) struct Head {
+pub(super) struct MaxwellHead {
     /// `{"database":…,"table":…` of a key.
     key: Vec<u8>,
     /// Up to the mark.
     line: Vec<u8>,
 }
 
-impl Head {
-    pub(super) fn prepare(&mut self, table: &Table, kind: &str, timestamp: u32) {
+impl MaxwellHead {
+    pub(super) fn prepare(&mut self, table: &ChangeTable, kind: &str, timestamp: u32) {
         self.key.clear();
         self.key.extend_from_slice(b"{\"database\":");
         push_string(&mut self.key, &table.database, Escapes::Jackson);
@@ -40,12 +40,12 @@ impl Head {
     /// Writes the line of a row.
     pub(super) fn put_row<'l>(
         &self,
-        mut lines: Lines<'l>,
+        mut lines: BufferedLines<'l>,
         row: &Row<'_, '_>,
-        table: &Table,
-        settings: &Settings<'_>,
+        table: &ChangeTable,
+        settings: &ChangeSettings<'_>,
         apart: &mut Vec<u8>,
-    ) -> Result<Lines<'l>> {
+    ) -> Result<BufferedLines<'l>> {
         let Some(data) = row.after.as_ref().or(row.before.as_ref()) else { return Ok(lines) };
         if settings.with_key {
             lines = self.put_key(lines, (row, data), table, apart)?;
@@ -67,11 +67,11 @@ impl Head {
     /// The key that Maxwell gives Kafka (`kafka_key_format=hash`).
     fn put_key<'l>(
         &self,
-        mut lines: Lines<'l>,
+        mut lines: BufferedLines<'l>,
         (row, data): (&Row<'_, '_>, &RowImage<'_, '_>),
-        table: &Table,
+        table: &ChangeTable,
         apart: &mut Vec<u8>,
-    ) -> Result<Lines<'l>> {
+    ) -> Result<BufferedLines<'l>> {
         lines.put_text(&self.key);
         for &index in &table.key {
             let Some(column) = table.columns.get(index) else { continue };
@@ -91,12 +91,12 @@ impl Head {
 }
 
 fn put_columns<'l>(
-    mut lines: Lines<'l>,
+    mut lines: BufferedLines<'l>,
     (row, image): (&Row<'_, '_>, &RowImage<'_, '_>),
-    table: &Table,
+    table: &ChangeTable,
     apart: &mut Vec<u8>,
     is_wanted: impl Fn(usize) -> bool,
-) -> Result<Lines<'l>> {
+) -> Result<BufferedLines<'l>> {
     let mut between = b'{';
     for (index, column) in table.columns.iter().enumerate().filter(|(index, _)| is_wanted(*index)) {
         lines.step();
@@ -113,12 +113,12 @@ fn put_columns<'l>(
 }
 
 fn put_value<'l>(
-    mut lines: Lines<'l>,
+    mut lines: BufferedLines<'l>,
     (row, image): (&Row<'_, '_>, &RowImage<'_, '_>),
-    table: &Table,
+    table: &ChangeTable,
     index: usize,
     apart: &mut Vec<u8>,
-) -> Result<Lines<'l>> {
+) -> Result<BufferedLines<'l>> {
     let Some(column) = table.columns.get(index) else { return Ok(lines) };
     lines.step();
     let cell = match value::cell(image, column, index) {

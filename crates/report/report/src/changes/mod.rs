@@ -26,8 +26,8 @@ mod statement;
 mod table;
 mod value;
 
-pub use printer::Printer;
+pub use printer::ChangePrinter;
 pub use resolver::Resolver;
-pub use settings::{BigintUnsigned, Decimals, Format, Settings};
-pub use state::State;
+pub use settings::{BigintUnsigned, ChangeFormat, ChangeSettings, Decimals};
+pub use state::ChangeState;
 pub use table::{ColumnTold, SchemaTold, TableTold};

@@ -1,4 +1,4 @@
-//! Writes the row changes of batches, on any core. [`State`] has everything that depends on their order.
+//! Writes the row changes of batches, on any core. [`ChangeState`] has everything that depends on their order.
 
 use std::sync::Arc;
 
@@ -8,45 +8,45 @@ use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::{EventType, Result as BinlogResult};
 use binlogz_flow::Error;
 use binlogz_flow::events::{
-    Event, EventBatch, EventList, EventPosition, Item, TableEvent, Tables as LogTables,
+    BatchItem, Event, EventBatch, EventList, EventPosition, TableEvent, WorkerTables as LogTables,
 };
 
-use super::canal::{self, Rows};
-use super::debezium::{Envelope, Origin};
-use super::maxwell::Head;
+use super::canal::{self, CanalMessage};
+use super::debezium::{DebeziumOrigin, Envelope};
+use super::maxwell::MaxwellHead;
 use super::resolver::END;
 use super::resolver::orders::push_end;
 use super::resolver::xids::{Marks, resolve};
-use super::settings::{Format, Settings};
-use super::state::State;
-use super::statement::{Kind, Statement};
-use super::table::{Table, Tables};
+use super::settings::{ChangeFormat, ChangeSettings};
+use super::state::ChangeState;
+use super::statement::{CanalKind, ChangeStatement};
+use super::table::{ChangeTable, ChangeTables};
 use crate::jsonl::{keep_asked_for, statement_text};
-use crate::line_printer::{Finished, Flow, LinePrinter};
+use crate::line_printer::{FinishedTransactions, Flow, LinePrinter};
 use crate::line_room::LineRoom;
-use crate::selection::{Positions, Selection};
+use crate::selection::{EventSelection, LogBounds};
 
 /// Bytes of lines that a worker keeps back until it knows the end of their transaction.
 const KEPT_BACK_MAX: usize = 1 << 20;
 
 /// A worker's printer, used for all its batches of a log.
 #[derive(Debug)]
-pub struct Printer<'o> {
-    selection: &'o Selection,
-    settings: &'o Settings<'o>,
-    positions: Positions,
+pub struct ChangePrinter<'o> {
+    selection: &'o EventSelection,
+    settings: &'o ChangeSettings<'o>,
+    positions: LogBounds,
     /// The log's file name.
     file: String,
     log_tables: LogTables,
     decoder: RowDecoder,
-    tables: Tables,
+    tables: ChangeTables,
     envelope: Envelope,
-    head: Head,
-    rows: Rows,
+    head: MaxwellHead,
+    rows: CanalMessage,
     room: LineRoom,
     apart: Vec<u8>,
     open: OpenTransaction,
-    finished: Finished,
+    finished: FinishedTransactions,
 }
 
 /// Lines of a transaction whose end isn't known yet.
@@ -59,30 +59,30 @@ struct OpenTransaction {
     is_split: bool,
 }
 
-impl<'o> Printer<'o> {
+impl<'o> ChangePrinter<'o> {
     /// A printer of the selected events of a log. It is one of this many workers.
     pub fn new(
-        selection: &'o Selection,
-        settings: &'o Settings<'o>,
+        selection: &'o EventSelection,
+        settings: &'o ChangeSettings<'o>,
         name: &str,
-        positions: Positions,
+        positions: LogBounds,
         workers: usize,
     ) -> Self {
-        Printer {
+        ChangePrinter {
             selection,
             settings,
             positions,
             file: name.rsplit('/').next().unwrap_or(name).to_owned(),
             log_tables: LogTables::one_of(workers),
             decoder: RowDecoder::new(),
-            tables: Tables::default(),
+            tables: ChangeTables::default(),
             envelope: Envelope::default(),
-            head: Head::default(),
-            rows: Rows::default(),
+            head: MaxwellHead::default(),
+            rows: CanalMessage::default(),
             room: LineRoom::default(),
             apart: Vec::new(),
             open: OpenTransaction::default(),
-            finished: Finished::default(),
+            finished: FinishedTransactions::default(),
         }
     }
 
@@ -99,26 +99,28 @@ impl<'o> Printer<'o> {
 
     fn item<E>(
         &mut self,
-        item: Item<'_>,
-        state: &mut State,
+        item: BatchItem<'_>,
+        state: &mut ChangeState,
         out: &mut Vec<u8>,
         flush: &mut impl FnMut(&mut Vec<u8>) -> Result<(), E>,
-    ) -> Result<(), Failed<E>> {
+    ) -> Result<(), ChangeFailure<E>> {
         let table = match &item {
-            Item::Event(event) => self.log_tables.event(event).map_err(Failed::Event)?,
-            Item::PayloadEnd(_) => None,
+            BatchItem::Event(event) => self.log_tables.event(event).map_err(ChangeFailure::Event)?,
+            BatchItem::PayloadEnd(_) => None,
         };
         if state.is_between_transactions() {
             self.finished.gtids.extend(state.log.gtid());
         }
-        if let Item::Event(event) = &item
+        if let BatchItem::Event(event) = &item
             && event.header.event_type.is_gtid()
         {
-            self.end_transaction(Ending::default(), out);
+            self.end_transaction(ChangesEnding::default(), out);
             self.finished.has_anonymous |= event.header.event_type == EventType::ANONYMOUS_GTID;
         }
-        let Some(event) = state.pass(item, self.positions).map_err(Failed::Event)? else { return Ok(()) };
-        let bad = |error| Failed::Event(event.error(error));
+        let Some(event) = state.pass(item, self.positions).map_err(ChangeFailure::Event)? else {
+            return Ok(());
+        };
+        let bad = |error| ChangeFailure::Event(event.error(error));
         let is_selected = state.log.selects(&event, self.selection, self.positions);
         if !is_selected {
             event.pass_over();
@@ -146,21 +148,21 @@ impl<'o> Printer<'o> {
         &mut self,
         event: &Event<'_>,
         is_selected: bool,
-        state: &mut State,
+        state: &mut ChangeState,
         out: &mut Vec<u8>,
     ) -> BinlogResult<()> {
         match event.header.event_type {
             EventType::XID => {
                 let xid = Some(XidEvent::decode(event.body)?.xid);
-                self.end_transaction(Ending { xid, time: Some(commit_time(event, state)) }, out);
+                self.end_transaction(ChangesEnding { xid, time: Some(commit_time(event, state)) }, out);
             }
-            EventType::XA_PREPARE => self.end_transaction(Ending::default(), out),
+            EventType::XA_PREPARE => self.end_transaction(ChangesEnding::default(), out),
             EventType::QUERY => {
                 let query = QueryEvent::decode(event.body)?;
                 match StatementKind::of(query.statement) {
                     StatementKind::Commit | StatementKind::Rollback => {
                         let time = Some(commit_time(event, state));
-                        self.end_transaction(Ending { xid: None, time }, out);
+                        self.end_transaction(ChangesEnding { xid: None, time }, out);
                     }
                     StatementKind::Other if is_selected => self.statement(event, &query, state, out),
                     _ => {}
@@ -171,16 +173,22 @@ impl<'o> Printer<'o> {
         Ok(())
     }
 
-    fn statement(&mut self, event: &Event<'_>, query: &QueryEvent<'_>, state: &mut State, out: &mut Vec<u8>) {
+    fn statement(
+        &mut self,
+        event: &Event<'_>,
+        query: &QueryEvent<'_>,
+        state: &mut ChangeState,
+        out: &mut Vec<u8>,
+    ) {
         let text = statement_text(query).unwrap_or_else(|| String::from_utf8_lossy(query.statement));
         let database = String::from_utf8_lossy(query.database);
         match self.settings.format {
-            Format::Canal if !self.selection.chooses_tables() => {
+            ChangeFormat::Canal if !self.selection.chooses_tables() => {
                 canal::push_statement(out, (&text, &database), &canal_origin(event, state));
             }
-            Format::Debezium => {
-                let Statement { kind: Kind::Truncate, database: named, table: Some(table) } =
-                    Statement::of(&text)
+            ChangeFormat::Debezium => {
+                let ChangeStatement { kind: CanalKind::Truncate, database: named, table: Some(table) } =
+                    ChangeStatement::of(&text)
                 else {
                     return;
                 };
@@ -200,8 +208,8 @@ impl<'o> Printer<'o> {
         }
     }
 
-    fn origin(&self, event: &Event<'_>, state: &State) -> Origin<'_> {
-        Origin {
+    fn origin(&self, event: &Event<'_>, state: &ChangeState) -> DebeziumOrigin<'_> {
+        DebeziumOrigin {
             file: &self.file,
             position: state.log.position(),
             server_id: event.header.server_id,
@@ -214,7 +222,7 @@ impl<'o> Printer<'o> {
     }
 
     /// Debezium's id of a transaction, where its metadata is asked for. It needs a BEGIN.
-    fn transaction_id(&self, state: &State) -> Option<String> {
+    fn transaction_id(&self, state: &ChangeState) -> Option<String> {
         let begin = state.log.begin_position().filter(|_| self.settings.transaction_metadata)?;
         Some(match state.log.gtid() {
             Some(gtid) => gtid.to_string(),
@@ -225,13 +233,13 @@ impl<'o> Printer<'o> {
     fn rows_event<E>(
         &mut self,
         event: &Event<'_>,
-        state: &State,
-        (schema, table): (&Arc<binlogz_binlog::row::TableSchema>, &Table),
+        state: &ChangeState,
+        (schema, table): (&Arc<binlogz_binlog::row::TableSchema>, &ChangeTable),
         rows: &RowsEvent<'_>,
         out: &mut Vec<u8>,
         flush: &mut impl FnMut(&mut Vec<u8>) -> Result<(), E>,
-    ) -> Result<(), Failed<E>> {
-        let bad = |error| Failed::Event(event.error(error));
+    ) -> Result<(), ChangeFailure<E>> {
+        let bad = |error| ChangeFailure::Event(event.error(error));
         let kind = match rows.kind() {
             RowsKind::Write => "insert",
             RowsKind::Delete => "delete",
@@ -239,7 +247,7 @@ impl<'o> Printer<'o> {
         };
         let settings = self.settings;
         match settings.format {
-            Format::Canal => {
+            ChangeFormat::Canal => {
                 let origin = canal_origin(event, state);
                 let mut read = match self.decoder.rows(schema, rows) {
                     Ok(read) => read,
@@ -256,12 +264,12 @@ impl<'o> Printer<'o> {
                 });
                 return pushed.map_err(bad);
             }
-            Format::Debezium => {
+            ChangeFormat::Debezium => {
                 let mut envelope = std::mem::take(&mut self.envelope);
                 envelope.prepare(out, &self.origin(event, state), table, settings);
                 self.envelope = envelope;
             }
-            Format::Maxwell => self.head.prepare(table, kind, event.header.timestamp),
+            ChangeFormat::Maxwell => self.head.prepare(table, kind, event.header.timestamp),
         }
         let mut read = match self.decoder.rows(schema, rows) {
             Ok(read) => read,
@@ -281,7 +289,7 @@ impl<'o> Printer<'o> {
                 }
             };
             let put = match settings.format {
-                Format::Maxwell => {
+                ChangeFormat::Maxwell => {
                     self.open.marks += 1;
                     self.head.put_row(lines, &row, table, settings, &mut self.apart)
                 }
@@ -294,15 +302,15 @@ impl<'o> Printer<'o> {
             {
                 self.open.is_split |= self.open.marks > 0;
                 let out = lines.out();
-                flush(out).map_err(Failed::Flush)?;
+                flush(out).map_err(ChangeFailure::Flush)?;
                 self.open.from = out.len();
             }
         }
     }
 
     /// Ends the open transaction: its number is known now.
-    fn end_transaction(&mut self, Ending { xid, time }: Ending, out: &mut Vec<u8>) {
-        if self.settings.format != Format::Maxwell {
+    fn end_transaction(&mut self, ChangesEnding { xid, time }: ChangesEnding, out: &mut Vec<u8>) {
+        if self.settings.format != ChangeFormat::Maxwell {
             if self.settings.transaction_metadata
                 && let Some(time) = time
             {
@@ -326,19 +334,19 @@ impl<'o> Printer<'o> {
 
 /// How a transaction ends.
 #[derive(Debug, Default)]
-struct Ending {
+struct ChangesEnding {
     xid: Option<u64>,
     /// When, in microseconds since 1970; `None` where the log cuts it off, or it is only prepared.
     time: Option<u64>,
 }
 
 /// The time of the commit in microseconds since 1970; before 8.0.1, of the statement.
-fn commit_time(event: &Event<'_>, state: &State) -> u64 {
+fn commit_time(event: &Event<'_>, state: &ChangeState) -> u64 {
     state.log.commit_time().unwrap_or(u64::from(event.header.timestamp) * 1_000_000)
 }
 
-fn canal_origin(event: &Event<'_>, state: &State) -> canal::Origin {
-    canal::Origin {
+fn canal_origin(event: &Event<'_>, state: &ChangeState) -> canal::CanalOrigin {
+    canal::CanalOrigin {
         timestamp: event.header.timestamp,
         gtid: state.log.gtid().map(|gtid| gtid.to_string()),
         id: state.log.transaction_position(),
@@ -346,14 +354,14 @@ fn canal_origin(event: &Event<'_>, state: &State) -> canal::Origin {
     }
 }
 
-impl LinePrinter for Printer<'_> {
-    type State = State;
+impl LinePrinter for ChangePrinter<'_> {
+    type State = ChangeState;
 
     fn begin_batch(&mut self, batch: &EventBatch<'_>) -> Result<(), Error> {
         self.log_tables.begin(batch)
     }
 
-    fn pass(&self, batch: &EventBatch<'_>, list: &EventList, state: &mut State) {
+    fn pass(&self, batch: &EventBatch<'_>, list: &EventList, state: &mut ChangeState) {
         let events = batch.listed(list);
         // A GTID event starts afresh, whatever came before.
         let gtids = events.types(0).filter(|(_, event_type)| event_type.is_some_and(EventType::is_gtid));
@@ -378,7 +386,7 @@ impl LinePrinter for Printer<'_> {
         &mut self,
         batch: &EventBatch<'_>,
         list: &EventList,
-        state: &mut State,
+        state: &mut ChangeState,
         out: &mut Vec<u8>,
         mut flush: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<Flow, E> {
@@ -388,17 +396,17 @@ impl LinePrinter for Printer<'_> {
             if state.log.has_ended() {
                 break;
             }
-            if let Item::Event(event) = &item {
+            if let BatchItem::Event(event) = &item {
                 last = event.position;
             }
             match self.item(item, state, out, &mut flush) {
                 Ok(()) => {}
-                Err(Failed::Event(error)) => {
+                Err(ChangeFailure::Event(error)) => {
                     // Only whole lines were flushed meanwhile.
                     out.truncate(out.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1));
                     return Err(error.into());
                 }
-                Err(Failed::Flush(error)) => return Err(error),
+                Err(ChangeFailure::Flush(error)) => return Err(error),
             }
             if self.open.marks == 0 || self.open.is_split || out.len() > KEPT_BACK_MAX {
                 self.flush(out, &mut flush)?;
@@ -411,12 +419,12 @@ impl LinePrinter for Printer<'_> {
         Ok(if state.log.has_ended() { Flow::Ends } else { Flow::GoesOn })
     }
 
-    fn take_finished(&mut self) -> Finished {
+    fn take_finished(&mut self) -> FinishedTransactions {
         std::mem::take(&mut self.finished)
     }
 }
 
-enum Failed<E> {
+enum ChangeFailure<E> {
     Event(Error),
     Flush(E),
 }

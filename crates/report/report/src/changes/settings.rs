@@ -4,7 +4,7 @@ use super::table::SchemaTold;
 
 /// A format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum ChangeFormat {
     /// Debezium's, as its JSON converter writes it without schemas.
     Debezium,
     /// Maxwell's.
@@ -36,9 +36,9 @@ pub enum BigintUnsigned {
 }
 
 /// The settings of row changes: the format, and the options of the program that it comes from.
-pub struct Settings<'s> {
+pub struct ChangeSettings<'s> {
     /// The format.
-    pub format: Format,
+    pub format: ChangeFormat,
     /// Debezium's `topic.prefix`.
     pub topic_prefix: String,
     /// Debezium's DECIMAL.
@@ -53,7 +53,7 @@ pub struct Settings<'s> {
     pub schema: Option<&'s dyn SchemaTold>,
 }
 
-impl std::fmt::Debug for Settings<'_> {
+impl std::fmt::Debug for ChangeSettings<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Settings").field("format", &self.format).finish_non_exhaustive()
     }

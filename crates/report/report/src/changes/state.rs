@@ -2,22 +2,22 @@
 
 use binlogz_binlog::EventType;
 use binlogz_flow::Error;
-use binlogz_flow::events::{Event, Item};
+use binlogz_flow::events::{BatchItem, Event};
 
 use crate::jsonl;
 use crate::line_printer::LineState;
-use crate::met::Met;
-use crate::selection::Positions;
+use crate::met::MetRequests;
+use crate::selection::LogBounds;
 
 /// The state between two events.
 #[derive(Debug, Clone, Default)]
-pub struct State {
-    pub(super) log: jsonl::State,
+pub struct ChangeState {
+    pub(super) log: jsonl::JsonState,
     /// Inside a payload, whose transaction has ended as far as the log is concerned.
     in_payload: bool,
 }
 
-impl State {
+impl ChangeState {
     /// Whether no transaction is open.
     pub(super) fn is_between_transactions(&self) -> bool {
         !self.in_payload && !self.log.is_in_transaction()
@@ -30,15 +30,15 @@ impl State {
     /// An event that can't be read.
     pub(super) fn pass<'a>(
         &mut self,
-        item: Item<'a>,
-        positions: Positions,
+        item: BatchItem<'a>,
+        positions: LogBounds,
     ) -> Result<Option<Event<'a>>, Error> {
         match item {
-            Item::PayloadEnd(_) => {
+            BatchItem::PayloadEnd(_) => {
                 self.in_payload = false;
                 Ok(None)
             }
-            Item::Event(event) => {
+            BatchItem::Event(event) => {
                 self.in_payload |= event.header.event_type == EventType::TRANSACTION_PAYLOAD;
                 self.log.pass(&event, positions).map_err(|error| event.error(error))?;
                 Ok(Some(event))
@@ -47,13 +47,13 @@ impl State {
     }
 }
 
-impl LineState for State {
+impl LineState for ChangeState {
     fn begin_log(&mut self) {
         self.log.begin_log();
         self.in_payload = false;
     }
 
-    fn met(&self) -> Met {
+    fn met(&self) -> MetRequests {
         self.log.met()
     }
 }

@@ -3,7 +3,7 @@
 
 /// A kind, by canal's name for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum CanalKind {
     Create,
     Alter,
     Erase,
@@ -17,49 +17,49 @@ pub(super) enum Kind {
     Other,
 }
 
-impl Kind {
+impl CanalKind {
     /// canal's name.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Kind::Create => "CREATE",
-            Kind::Alter => "ALTER",
-            Kind::Erase => "ERASE",
-            Kind::Truncate => "TRUNCATE",
-            Kind::Rename => "RENAME",
-            Kind::CreateIndex => "CINDEX",
-            Kind::DropIndex => "DINDEX",
-            Kind::Insert => "INSERT",
-            Kind::Update => "UPDATE",
-            Kind::Delete => "DELETE",
-            Kind::Other => "QUERY",
+            CanalKind::Create => "CREATE",
+            CanalKind::Alter => "ALTER",
+            CanalKind::Erase => "ERASE",
+            CanalKind::Truncate => "TRUNCATE",
+            CanalKind::Rename => "RENAME",
+            CanalKind::CreateIndex => "CINDEX",
+            CanalKind::DropIndex => "DINDEX",
+            CanalKind::Insert => "INSERT",
+            CanalKind::Update => "UPDATE",
+            CanalKind::Delete => "DELETE",
+            CanalKind::Other => "QUERY",
         }
     }
 
     /// Whether it changes rows, in a log of statements.
     pub(super) fn changes_rows(self) -> bool {
-        matches!(self, Kind::Insert | Kind::Update | Kind::Delete)
+        matches!(self, CanalKind::Insert | CanalKind::Update | CanalKind::Delete)
     }
 }
 
 /// A statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Statement {
-    pub(super) kind: Kind,
+pub(super) struct ChangeStatement {
+    pub(super) kind: CanalKind,
     /// The database that the statement itself names.
     pub(super) database: Option<String>,
     pub(super) table: Option<String>,
 }
 
-impl Statement {
+impl ChangeStatement {
     /// Reads a statement's first words.
     pub(super) fn of(text: &str) -> Self {
         let mut words = Words(text);
         let kind = words.kind();
         let (database, table) = match kind {
-            Kind::Other | Kind::Insert | Kind::Update | Kind::Delete => (None, None),
+            CanalKind::Other | CanalKind::Insert | CanalKind::Update | CanalKind::Delete => (None, None),
             _ => words.table(),
         };
-        Statement { kind, database, table }
+        ChangeStatement { kind, database, table }
     }
 }
 
@@ -124,53 +124,53 @@ impl<'t> Words<'t> {
     }
 
     /// Takes the words before the table's name.
-    fn kind(&mut self) -> Kind {
-        let Some(first) = self.next() else { return Kind::Other };
+    fn kind(&mut self) -> CanalKind {
+        let Some(first) = self.next() else { return CanalKind::Other };
         match first.to_ascii_uppercase().as_str() {
             "CREATE" => {
                 self.takes_any(&["OR", "REPLACE", "TEMPORARY", "UNIQUE", "FULLTEXT", "SPATIAL"]);
                 if self.takes("TABLE") {
                     self.takes_any(&["IF", "NOT", "EXISTS"]);
-                    Kind::Create
+                    CanalKind::Create
                 } else if self.takes("INDEX") {
                     self.skip_to_on();
-                    Kind::CreateIndex
+                    CanalKind::CreateIndex
                 } else {
-                    Kind::Other
+                    CanalKind::Other
                 }
             }
             "DROP" => {
                 self.takes("TEMPORARY");
                 if self.takes("TABLE") || self.takes("TABLES") {
                     self.takes_any(&["IF", "EXISTS"]);
-                    Kind::Erase
+                    CanalKind::Erase
                 } else if self.takes("INDEX") {
                     self.skip_to_on();
-                    Kind::DropIndex
+                    CanalKind::DropIndex
                 } else {
-                    Kind::Other
+                    CanalKind::Other
                 }
             }
             "ALTER" => {
                 self.takes_any(&["ONLINE", "IGNORE"]);
-                if self.takes("TABLE") { Kind::Alter } else { Kind::Other }
+                if self.takes("TABLE") { CanalKind::Alter } else { CanalKind::Other }
             }
             "TRUNCATE" => {
                 self.takes("TABLE");
-                Kind::Truncate
+                CanalKind::Truncate
             }
             "RENAME" => {
                 if !self.takes("TABLE") && !self.takes("TABLES") {
-                    return Kind::Other;
+                    return CanalKind::Other;
                 }
                 // The new name counts.
                 while self.next().is_some_and(|word| !word.eq_ignore_ascii_case("TO")) {}
-                Kind::Rename
+                CanalKind::Rename
             }
-            "INSERT" | "REPLACE" => Kind::Insert,
-            "UPDATE" => Kind::Update,
-            "DELETE" => Kind::Delete,
-            _ => Kind::Other,
+            "INSERT" | "REPLACE" => CanalKind::Insert,
+            "UPDATE" => CanalKind::Update,
+            "DELETE" => CanalKind::Delete,
+            _ => CanalKind::Other,
         }
     }
 
@@ -196,23 +196,26 @@ mod tests {
     #[test]
     fn kinds_and_tables() {
         for (text, kind, database, table) in [
-            ("CREATE TABLE IF NOT EXISTS `a b`.`c``d` (x INT)", Kind::Create, Some("a b"), Some("c`d")),
-            ("/* x */ create temporary table t(x int)", Kind::Create, None, Some("t")),
-            ("CREATE UNIQUE INDEX i ON shop . t (a)", Kind::CreateIndex, Some("shop"), Some("t")),
-            ("DROP INDEX `i` ON t", Kind::DropIndex, None, Some("t")),
-            ("DROP TABLE IF EXISTS a, b", Kind::Erase, None, Some("a")),
-            ("ALTER TABLE a ADD COLUMN b INT", Kind::Alter, None, Some("a")),
-            ("TRUNCATE t", Kind::Truncate, None, Some("t")),
-            ("RENAME TABLE a TO b.c", Kind::Rename, Some("b"), Some("c")),
-            ("CREATE DATABASE d", Kind::Other, None, None),
-            ("-- c\nINSERT INTO t VALUES (1)", Kind::Insert, None, None),
-            ("DROP TABLE /*!80000 IF EXISTS */ t", Kind::Erase, None, Some("t")),
-            ("CREATE TABLE `open", Kind::Create, None, None),
-            ("", Kind::Other, None, None),
+            ("CREATE TABLE IF NOT EXISTS `a b`.`c``d` (x INT)", CanalKind::Create, Some("a b"), Some("c`d")),
+            ("/* x */ create temporary table t(x int)", CanalKind::Create, None, Some("t")),
+            ("CREATE UNIQUE INDEX i ON shop . t (a)", CanalKind::CreateIndex, Some("shop"), Some("t")),
+            ("DROP INDEX `i` ON t", CanalKind::DropIndex, None, Some("t")),
+            ("DROP TABLE IF EXISTS a, b", CanalKind::Erase, None, Some("a")),
+            ("ALTER TABLE a ADD COLUMN b INT", CanalKind::Alter, None, Some("a")),
+            ("TRUNCATE t", CanalKind::Truncate, None, Some("t")),
+            ("RENAME TABLE a TO b.c", CanalKind::Rename, Some("b"), Some("c")),
+            ("CREATE DATABASE d", CanalKind::Other, None, None),
+            ("-- c\nINSERT INTO t VALUES (1)", CanalKind::Insert, None, None),
+            ("DROP TABLE /*!80000 IF EXISTS */ t", CanalKind::Erase, None, Some("t")),
+            ("CREATE TABLE `open", CanalKind::Create, None, None),
+            ("", CanalKind::Other, None, None),
         ] {
-            let expected =
-                Statement { kind, database: database.map(str::to_owned), table: table.map(str::to_owned) };
-            assert_eq!(Statement::of(text), expected, "{text}");
+            let expected = ChangeStatement {
+                kind,
+                database: database.map(str::to_owned),
+                table: table.map(str::to_owned),
+            };
+            assert_eq!(ChangeStatement::of(text), expected, "{text}");
         }
     }
 }

@@ -9,8 +9,8 @@ use binlogz_binlog::row::{ColumnKind, ColumnSchema, TableSchema};
 use binlogz_binlog::{Error, Result};
 
 use super::java::{Escapes, push_string};
-use super::settings::{BigintUnsigned, Format, Settings};
-use crate::selection::Selection;
+use super::settings::{BigintUnsigned, ChangeFormat, ChangeSettings};
+use crate::selection::EventSelection;
 
 /// The collation of binary strings.
 const BINARY: u64 = 63;
@@ -51,12 +51,12 @@ pub struct ColumnTold {
 
 /// A table as its rows are written: names and types of its columns, and its key.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct ChangeTable {
     schema: Arc<TableSchema>,
     pub(super) database: String,
     pub(super) name: String,
     /// The name in quotes.
-    pub(super) columns: Vec<Column>,
+    pub(super) columns: Vec<ChangeColumn>,
     /// The columns of the key.
     pub(super) key: Vec<usize>,
     pub(super) is_asked_for: bool,
@@ -65,9 +65,9 @@ pub(super) struct Table {
     problem: Option<String>,
 }
 
-/// A column of a [`Table`].
+/// A column of a [`ChangeTable`].
 #[derive(Debug)]
-pub(super) struct Column {
+pub(super) struct ChangeColumn {
     /// As the log has it, completed.
     pub(super) schema: ColumnSchema,
     pub(super) name: String,
@@ -87,10 +87,10 @@ pub(super) enum Shortcut {
     None,
 }
 
-impl Table {
-    fn new(schema: &Arc<TableSchema>, selection: &Selection, settings: &Settings<'_>) -> Self {
+impl ChangeTable {
+    fn new(schema: &Arc<TableSchema>, selection: &EventSelection, settings: &ChangeSettings<'_>) -> Self {
         let shown = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
-        let mut table = Table {
+        let mut table = ChangeTable {
             schema: Arc::clone(schema),
             database: shown(&schema.database),
             name: shown(&schema.table),
@@ -110,10 +110,11 @@ impl Table {
             }
             None => None,
         };
-        let escapes = if settings.format == Format::Canal { Escapes::Fastjson } else { Escapes::Jackson };
+        let escapes =
+            if settings.format == ChangeFormat::Canal { Escapes::Fastjson } else { Escapes::Jackson };
         for (index, column) in schema.columns().iter().enumerate() {
             let told = told.as_ref().and_then(|told| told.columns.get(index));
-            match Column::new(column, told, settings, escapes) {
+            match ChangeColumn::new(column, told, settings, escapes) {
                 Ok(column) => table.columns.push(column),
                 Err(lacking) => {
                     table.problem.get_or_insert_with(|| {
@@ -152,11 +153,11 @@ fn primary_key(schema: &TableSchema) -> Vec<usize> {
     parts.into_iter().map(|(_, index)| index).collect()
 }
 
-impl Column {
+impl ChangeColumn {
     fn new(
         column: &ColumnSchema,
         told: Option<&ColumnTold>,
-        settings: &Settings<'_>,
+        settings: &ChangeSettings<'_>,
         escapes: Escapes,
     ) -> Result<Self, &'static str> {
         let mut schema = column.clone();
@@ -180,7 +181,7 @@ impl Column {
         }
         if matches!(schema.kind, ColumnKind::Enum { .. } | ColumnKind::Set { .. })
             && schema.members.is_none()
-            && settings.format != Format::Canal
+            && settings.format != ChangeFormat::Canal
         {
             return Err("members unknown");
         }
@@ -196,13 +197,13 @@ impl Column {
         push_string(&mut field, &name, escapes);
         field.push(b':');
         let shortcut = Shortcut::of(&schema, settings);
-        Ok(Column { schema, name, field, shortcut, is_binary })
+        Ok(ChangeColumn { schema, name, field, shortcut, is_binary })
     }
 }
 
 impl Shortcut {
-    fn of(column: &ColumnSchema, settings: &Settings<'_>) -> Self {
-        let is_quoted = settings.format == Format::Canal;
+    fn of(column: &ColumnSchema, settings: &ChangeSettings<'_>) -> Self {
+        let is_quoted = settings.format == ChangeFormat::Canal;
         match column.kind {
             // canal writes numbers as strings.
             _ if is_quoted => match column.kind {
@@ -211,7 +212,7 @@ impl Shortcut {
                 }
                 _ => Shortcut::None,
             },
-            ColumnKind::BigInt { unsigned: true } if settings.format == Format::Debezium => {
+            ColumnKind::BigInt { unsigned: true } if settings.format == ChangeFormat::Debezium => {
                 match settings.bigint_unsigned {
                     BigintUnsigned::Long => Shortcut::Signed,
                     BigintUnsigned::Precise => Shortcut::None,
@@ -258,23 +259,23 @@ const REMEMBERED: usize = 64;
 
 /// The tables of a worker.
 #[derive(Debug, Default)]
-pub(super) struct Tables(Vec<Arc<Table>>);
+pub(super) struct ChangeTables(Vec<Arc<ChangeTable>>);
 
-impl Tables {
+impl ChangeTables {
     /// The table of the next rows.
     pub(super) fn take(
         &mut self,
         schema: &Arc<TableSchema>,
-        selection: &Selection,
-        settings: &Settings<'_>,
-    ) -> Arc<Table> {
+        selection: &EventSelection,
+        settings: &ChangeSettings<'_>,
+    ) -> Arc<ChangeTable> {
         if let Some(found) = self.0.iter().rev().find(|table| Arc::ptr_eq(&table.schema, schema)) {
             return Arc::clone(found);
         }
         if self.0.len() >= REMEMBERED {
             self.0.clear();
         }
-        let table = Arc::new(Table::new(schema, selection, settings));
+        let table = Arc::new(ChangeTable::new(schema, selection, settings));
         self.0.push(Arc::clone(&table));
         table
     }
@@ -282,7 +283,7 @@ impl Tables {
 
 /// The name of a column's type in CREATE TABLE, as far as the log tells it: neither display widths nor digits of FLOAT and
 /// DOUBLE.
-pub(super) fn type_name(column: &Column) -> String {
+pub(super) fn type_name(column: &ChangeColumn) -> String {
     let schema = &column.schema;
     let unsigned = if schema.unsigned == Some(true) { " unsigned" } else { "" };
     let fraction = |name: &str, digits: u8| match digits {
@@ -379,7 +380,7 @@ fn character_size_max(charset: Charset) -> u32 {
 }
 
 /// The number of a type in `java.sql.Types`, as canal has it.
-pub(super) fn java_type(column: &Column) -> i32 {
+pub(super) fn java_type(column: &ChangeColumn) -> i32 {
     match column.schema.kind {
         ColumnKind::TinyInt { .. } => -6,
         ColumnKind::SmallInt { .. } => 5,

@@ -18,7 +18,7 @@ use super::text::{push_bytes_as_text, push_name, push_number, push_text, push_te
 
 /// A transaction.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Frame {
+pub(super) struct JsonFrame {
     /// The transaction's GTID, if it has one.
     pub(super) gtid: Option<Gtid>,
     /// Fields of the object, from the GTID event.
@@ -40,11 +40,11 @@ pub(super) struct Frame {
     is_open: bool,
 }
 
-impl Frame {
+impl JsonFrame {
     /// Takes an event at this position, in a transaction or between them.
     pub(super) fn pass(&mut self, event: &Event<'_>, position: u64, boundary: Boundary) -> Result<()> {
         match boundary {
-            Boundary::Outside => *self = Frame::default(),
+            Boundary::Outside => *self = JsonFrame::default(),
             Boundary::Begin | Boundary::BeginAgain | Boundary::Single => self.begin(event, position)?,
             Boundary::Inside | Boundary::End => {}
         }
@@ -75,11 +75,11 @@ impl Frame {
     }
 
     fn begin(&mut self, event: &Event<'_>, position: u64) -> Result<()> {
-        *self = Frame {
+        *self = JsonFrame {
             is_open: true,
             begin: std::mem::take(&mut self.begin),
             text: std::mem::take(&mut self.text),
-            ..Frame::default()
+            ..JsonFrame::default()
         };
         self.text.clear();
         let begin = &mut self.begin;

@@ -8,15 +8,15 @@ use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::{EventType, Result};
 use binlogz_flow::events::{Event, InsidePayload};
 
-use crate::selection::Selection;
+use crate::selection::EventSelection;
 
 /// The held part of a transaction.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Held {
+pub(super) struct HeldLines {
     /// The lines of its begin.
     pub(super) lines: Vec<u8>,
     /// The current statement's text and table maps, as far as they are asked for.
-    pub(super) statement: Vec<Place>,
+    pub(super) statement: Vec<LinePlace>,
     /// The tables of the statement that are asked for.
     tables: Vec<TableId>,
     /// The transaction has rows that are shown.
@@ -25,7 +25,7 @@ pub(super) struct Held {
 
 /// An event whose line is made later.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct LinePlace {
     pub(super) event_type: EventType,
     pub(super) timestamp: u32,
     pub(super) server_id: u32,
@@ -36,10 +36,10 @@ pub(super) struct Place {
     pub(super) table: Option<TableId>,
 }
 
-impl Place {
+impl LinePlace {
     /// The place of an event at this position.
     pub(super) fn of(event: &Event<'_>, position: u64) -> Self {
-        Place {
+        LinePlace {
             event_type: event.header.event_type,
             timestamp: event.header.timestamp,
             server_id: event.header.server_id,
@@ -53,7 +53,7 @@ impl Place {
 
 /// The decision about an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shown {
+pub(super) enum LineDecision {
     /// It has its line, or its rows have theirs; held lines come before.
     Now,
     /// The event's line is held until its transaction has rows that are shown.
@@ -62,7 +62,7 @@ pub(super) enum Shown {
     Not,
 }
 
-impl Held {
+impl HeldLines {
     /// A transaction begins, or none is there.
     pub(super) fn begin(&mut self) {
         self.lines.clear();
@@ -82,7 +82,12 @@ impl Held {
     /// # Errors
     ///
     /// An event that can't be read.
-    pub(super) fn pass(&mut self, event: &Event<'_>, position: u64, selection: &Selection) -> Result<Shown> {
+    pub(super) fn pass(
+        &mut self,
+        event: &Event<'_>,
+        position: u64,
+        selection: &EventSelection,
+    ) -> Result<LineDecision> {
         let event_type = event.header.event_type;
         let length = event.log.lengths.of(event_type);
         Ok(match event_type {
@@ -93,14 +98,14 @@ impl Held {
                     self.tables.push(map.table_id);
                     let table = Some(map.table_id);
                     self.statement.retain(|place| place.table != table);
-                    self.statement.push(Place { table, ..Place::of(event, position) });
+                    self.statement.push(LinePlace { table, ..LinePlace::of(event, position) });
                 }
-                Shown::Not
+                LineDecision::Not
             }
             EventType::ROWS_QUERY => {
                 self.statement.clear();
-                self.statement.push(Place::of(event, position));
-                Shown::Not
+                self.statement.push(LinePlace::of(event, position));
+                LineDecision::Not
             }
             event_type if event_type.is_rows() => {
                 let (table, flags) = RowsEvent::decode_front(event_type, event.body, length)?;
@@ -112,20 +117,20 @@ impl Held {
                     }
                 }
                 self.is_shown |= is_asked_for;
-                if is_asked_for { Shown::Now } else { Shown::Not }
+                if is_asked_for { LineDecision::Now } else { LineDecision::Not }
             }
             _ if is_frame(event)? => match event_type {
-                _ if self.is_shown => Shown::Now,
+                _ if self.is_shown => LineDecision::Now,
                 // No rows follow the end of a transaction, and savepoints may be many.
-                EventType::XID | EventType::XA_PREPARE => Shown::Not,
-                EventType::QUERY if !begins(event)? => Shown::Not,
-                _ => Shown::WithRows,
+                EventType::XID | EventType::XA_PREPARE => LineDecision::Not,
+                EventType::QUERY if !begins(event)? => LineDecision::Not,
+                _ => LineDecision::WithRows,
             },
             // As in the text, statements are left out if tables are named.
-            _ if !selection.tables.is_empty() => Shown::Not,
+            _ if !selection.tables.is_empty() => LineDecision::Not,
             _ => {
                 self.is_shown = true;
-                Shown::Now
+                LineDecision::Now
             }
         })
     }

@@ -21,8 +21,8 @@ mod text;
 mod value;
 
 pub(crate) use frame::statement_text;
-pub use printer::Printer;
+pub use printer::JsonPrinter;
 pub(crate) use printer::keep_asked_for;
-pub use state::State;
+pub use state::JsonState;
 pub use text::push_string;
 pub use value::push_value;

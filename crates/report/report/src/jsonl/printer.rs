@@ -1,9 +1,9 @@
-//! Writes the events of batches as JSON lines, on any core. [`State`] has everything that depends on their order.
+//! Writes the events of batches as JSON lines, on any core. [`JsonState`] has everything that depends on their order.
 
 use std::sync::Arc;
 
 use binlogz_binlog::event::{
-    Event as Decoded, LoadBlockEvent, PreviousGtidsEvent, QueryEvent, RotateEvent, RowsEvent, RowsKind,
+    AnyEvent as Decoded, LoadBlockEvent, PreviousGtidsEvent, QueryEvent, RotateEvent, RowsEvent, RowsKind,
     RowsQueryEvent, XidEvent,
 };
 use binlogz_binlog::row::{RowDecoder, TableSchema};
@@ -11,26 +11,28 @@ use binlogz_binlog::show_events::{event_type_name, write_info};
 use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::{EventType, Result as BinlogResult};
 use binlogz_flow::Error;
-use binlogz_flow::events::{Event, EventBatch, EventList, EventPosition, Item, TableEvent, Tables};
+use binlogz_flow::events::{
+    BatchItem, Event, EventBatch, EventList, EventPosition, TableEvent, WorkerTables,
+};
 
 use super::frame::{payload_header, push_payload, push_query};
-use super::held::{Place, Shown};
-use super::state::State;
+use super::held::{LineDecision, LinePlace};
+use super::state::JsonState;
 use super::table_text::TableText;
 use super::text::{push_base64, push_bytes_as_text, push_name, push_number, push_text};
 use crate::line_printer::{Flow, LinePrinter};
 use crate::line_room::LineRoom;
 use crate::number::push_unsigned;
-use crate::selection::{Positions, Selection};
+use crate::selection::{EventSelection, LogBounds};
 
 /// A worker's printer, used for all its batches of a log.
 #[derive(Debug)]
-pub struct Printer<'o> {
-    selection: &'o Selection,
-    positions: Positions,
+pub struct JsonPrinter<'o> {
+    selection: &'o EventSelection,
+    positions: LogBounds,
     /// `{"log":"…"`: the start of each line.
     line_begin: Vec<u8>,
-    tables: Tables,
+    tables: WorkerTables,
     decoder: RowDecoder,
     names: TableText,
     room: LineRoom,
@@ -40,16 +42,16 @@ pub struct Printer<'o> {
     apart: [Vec<u8>; 2],
 }
 
-impl<'o> Printer<'o> {
+impl<'o> JsonPrinter<'o> {
     /// A printer of the selected events of a log, which is shown under this name. It is one of this many workers.
-    pub fn new(selection: &'o Selection, name: &str, positions: Positions, workers: usize) -> Self {
+    pub fn new(selection: &'o EventSelection, name: &str, positions: LogBounds, workers: usize) -> Self {
         let mut line_begin = b"{".to_vec();
         push_text(&mut line_begin, "log", name);
-        Printer {
+        JsonPrinter {
             selection,
             positions,
             line_begin,
-            tables: Tables::one_of(workers),
+            tables: WorkerTables::one_of(workers),
             decoder: RowDecoder::new(),
             names: TableText::default(),
             room: LineRoom::default(),
@@ -59,7 +61,7 @@ impl<'o> Printer<'o> {
     }
 
     /// Whether it depends on other events if an event is shown.
-    fn may_wait(&self, event: &Event<'_>, state: &State) -> bool {
+    fn may_wait(&self, event: &Event<'_>, state: &JsonState) -> bool {
         let is_of_the_log = matches!(
             event.header.event_type,
             EventType::FORMAT_DESCRIPTION | EventType::PREVIOUS_GTIDS | EventType::ROTATE | EventType::STOP
@@ -68,9 +70,9 @@ impl<'o> Printer<'o> {
     }
 
     /// Holds an event's line if it has to wait.
-    fn hold(&self, event: &Event<'_>, state: &mut State) -> BinlogResult<Shown> {
+    fn hold(&self, event: &Event<'_>, state: &mut JsonState) -> BinlogResult<LineDecision> {
         let shown = state.held.pass(event, state.position, self.selection)?;
-        if shown == Shown::WithRows {
+        if shown == LineDecision::WithRows {
             let mut lines = std::mem::take(&mut state.held.lines);
             let held = self.line(event, state, &mut lines);
             state.held.lines = lines;
@@ -80,7 +82,7 @@ impl<'o> Printer<'o> {
     }
 
     /// Appends the lines that were held.
-    fn push_held(&mut self, state: &mut State, out: &mut Vec<u8>) {
+    fn push_held(&mut self, state: &mut JsonState, out: &mut Vec<u8>) {
         out.extend_from_slice(&state.held.lines);
         for place in std::mem::take(&mut state.held.statement) {
             self.begin_line(&place, state, out);
@@ -99,12 +101,12 @@ impl<'o> Printer<'o> {
     fn event<E>(
         &mut self,
         event: &Event<'_>,
-        state: &mut State,
+        state: &mut JsonState,
         out: &mut Vec<u8>,
         flush: &mut impl FnMut(&mut Vec<u8>) -> Result<(), E>,
-    ) -> Result<(), Failed<E>> {
-        let bad = |error| Failed::Event(event.error(error));
-        let table = self.tables.event(event).map_err(Failed::Event)?;
+    ) -> Result<(), JsonFailure<E>> {
+        let bad = |error| JsonFailure::Event(event.error(error));
+        let table = self.tables.event(event).map_err(JsonFailure::Event)?;
         state.pass(event, self.positions).map_err(bad)?;
         if !state.selects(event, self.selection, self.positions) {
             event.pass_over();
@@ -112,7 +114,7 @@ impl<'o> Printer<'o> {
         }
         self.note_database(event, table.as_ref(), state).map_err(bad)?;
         if self.may_wait(event, state) {
-            if self.hold(event, state).map_err(bad)? != Shown::Now {
+            if self.hold(event, state).map_err(bad)? != LineDecision::Now {
                 return Ok(());
             }
             self.push_held(state, out);
@@ -122,7 +124,7 @@ impl<'o> Printer<'o> {
             Some(TableEvent::Map(schema)) => {
                 self.names.take(&schema, self.selection);
                 if self.names.is_asked_for {
-                    self.begin_line(&Place::of(event, state.position), state, out);
+                    self.begin_line(&LinePlace::of(event, state.position), state, out);
                     self.names.push_table_map(out);
                     end_line(out);
                 }
@@ -137,7 +139,7 @@ impl<'o> Printer<'o> {
         &self,
         event: &Event<'_>,
         table: Option<&TableEvent<'_>>,
-        state: &mut State,
+        state: &mut JsonState,
     ) -> BinlogResult<()> {
         let Some(wanted) = self.selection.database.as_deref() else { return Ok(()) };
         state.met_mut().database |= match table {
@@ -152,9 +154,9 @@ impl<'o> Printer<'o> {
     }
 
     /// Appends the line of an event without rows.
-    fn line(&self, event: &Event<'_>, state: &mut State, out: &mut Vec<u8>) -> BinlogResult<()> {
+    fn line(&self, event: &Event<'_>, state: &mut JsonState, out: &mut Vec<u8>) -> BinlogResult<()> {
         let start = out.len();
-        self.begin_line(&Place::of(event, state.position), state, out);
+        self.begin_line(&LinePlace::of(event, state.position), state, out);
         match self.fields(event, out) {
             Ok(()) => end_line(out),
             Err(error) => {
@@ -166,11 +168,11 @@ impl<'o> Printer<'o> {
     }
 
     /// Appends the fields that all lines have.
-    fn begin_line(&self, place: &Place, state: &mut State, out: &mut Vec<u8>) {
+    fn begin_line(&self, place: &LinePlace, state: &mut JsonState, out: &mut Vec<u8>) {
         self.begin_line_of(place, type_name(place.event_type), state, out);
     }
 
-    fn begin_line_of(&self, place: &Place, kind: &str, state: &mut State, out: &mut Vec<u8>) {
+    fn begin_line_of(&self, place: &LinePlace, kind: &str, state: &mut JsonState, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.line_begin);
         // Written for each line: in as few steps as there are numbers.
         let number = |out: &mut Vec<u8>, name: &[u8], number| {
@@ -242,13 +244,13 @@ impl<'o> Printer<'o> {
     fn rows<E>(
         &mut self,
         event: &Event<'_>,
-        state: &mut State,
+        state: &mut JsonState,
         schema: Arc<TableSchema>,
         rows: &RowsEvent<'_>,
         out: &mut Vec<u8>,
         flush: &mut impl FnMut(&mut Vec<u8>) -> Result<(), E>,
-    ) -> Result<(), Failed<E>> {
-        let bad = |error| Failed::Event(event.error(error));
+    ) -> Result<(), JsonFailure<E>> {
+        let bad = |error| JsonFailure::Event(event.error(error));
         self.names.take(&schema, self.selection);
         if !self.names.is_asked_for {
             return Ok(());
@@ -264,7 +266,7 @@ impl<'o> Printer<'o> {
         // All of its lines begin the same way.
         let mut begin = std::mem::take(&mut self.begin);
         begin.clear();
-        self.begin_line_of(&Place::of(event, state.position), kind, state, &mut begin);
+        self.begin_line_of(&LinePlace::of(event, state.position), kind, state, &mut begin);
         begin.extend_from_slice(&self.names.table);
         begin.extend_from_slice(b",\"row\":");
         let mut read = match self.decoder.rows(&schema, rows) {
@@ -299,21 +301,21 @@ impl<'o> Printer<'o> {
             }
             lines.put(b"}\n", 2);
             if lines.is_long() {
-                flush(lines.out()).map_err(Failed::Flush)?;
+                flush(lines.out()).map_err(JsonFailure::Flush)?;
             }
             index += 1;
         }
     }
 }
 
-impl LinePrinter for Printer<'_> {
-    type State = State;
+impl LinePrinter for JsonPrinter<'_> {
+    type State = JsonState;
 
     fn begin_batch(&mut self, batch: &EventBatch<'_>) -> Result<(), Error> {
         self.tables.begin(batch)
     }
 
-    fn pass(&self, batch: &EventBatch<'_>, list: &EventList, state: &mut State) {
+    fn pass(&self, batch: &EventBatch<'_>, list: &EventList, state: &mut JsonState) {
         let events = batch.listed(list);
         // A GTID event starts afresh, whatever came before.
         let gtids = events.types(0).filter(|(_, event_type)| event_type.is_some_and(EventType::is_gtid));
@@ -321,7 +323,7 @@ impl LinePrinter for Printer<'_> {
         let last_gtid = gtids.map(|(place, _)| place).filter(is_in_log).last().unwrap_or(0);
         let from = if state.shows_all(self.selection, self.positions) { last_gtid } else { 0 };
         for (place, item) in events.places_from(from) {
-            let Item::Event(event) = item else { continue };
+            let BatchItem::Event(event) = item else { continue };
             if state.pass(&event, self.positions).is_err() {
                 break;
             }
@@ -332,7 +334,7 @@ impl LinePrinter for Printer<'_> {
             // Nothing is held of transactions that end in the batch.
             if is_selected && place >= last_gtid && self.may_wait(&event, state) {
                 match self.hold(&event, state) {
-                    Ok(Shown::Now) => state.held.release(),
+                    Ok(LineDecision::Now) => state.held.release(),
                     Ok(_) => {}
                     Err(_) => break,
                 }
@@ -344,7 +346,7 @@ impl LinePrinter for Printer<'_> {
         &mut self,
         batch: &EventBatch<'_>,
         list: &EventList,
-        state: &mut State,
+        state: &mut JsonState,
         out: &mut Vec<u8>,
         mut flush: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<Flow, E> {
@@ -353,16 +355,16 @@ impl LinePrinter for Printer<'_> {
             if state.has_ended() {
                 break;
             }
-            let Item::Event(event) = item else { continue };
+            let BatchItem::Event(event) = item else { continue };
             last = event.position;
             match self.event(&event, state, out, &mut flush) {
                 Ok(()) => flush(out)?,
-                Err(Failed::Event(error)) => {
+                Err(JsonFailure::Event(error)) => {
                     // Only whole lines were flushed meanwhile.
                     out.truncate(out.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1));
                     return Err(error.into());
                 }
-                Err(Failed::Flush(error)) => return Err(error),
+                Err(JsonFailure::Flush(error)) => return Err(error),
             }
         }
         keep_asked_for(batch, self.selection, state.has_ended().then_some(last));
@@ -371,7 +373,7 @@ impl LinePrinter for Printer<'_> {
 }
 
 /// Takes back the notes about changes that weren't asked for: those of other tables, and those from the end on.
-pub(crate) fn keep_asked_for(batch: &EventBatch<'_>, selection: &Selection, end: Option<EventPosition>) {
+pub(crate) fn keep_asked_for(batch: &EventBatch<'_>, selection: &EventSelection, end: Option<EventPosition>) {
     batch.retain_unread(|unread| {
         let has_table =
             |(database, table): (&str, &str)| selection.has_table(database.as_bytes(), table.as_bytes());
@@ -379,7 +381,7 @@ pub(crate) fn keep_asked_for(batch: &EventBatch<'_>, selection: &Selection, end:
     });
 }
 
-enum Failed<E> {
+enum JsonFailure<E> {
     Event(Error),
     Flush(E),
 }

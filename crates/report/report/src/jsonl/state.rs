@@ -5,39 +5,39 @@ use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::{Boundary, EventHeader, EventType, MAGIC, Result, TransactionBoundaryParser};
 use binlogz_flow::events::Event;
 
-use super::frame::Frame;
-use super::held::Held;
+use super::frame::JsonFrame;
+use super::held::HeldLines;
 use crate::line_printer::LineState;
-use crate::met::Met;
-use crate::selection::{Positions, Selection};
+use crate::met::MetRequests;
+use crate::selection::{EventSelection, LogBounds};
 
 /// The state between two events.
 #[derive(Debug, Clone, Default)]
-pub struct State {
+pub struct JsonState {
     /// The position of the current event, or of the payload around it.
     pub(super) position: u64,
     /// The difference between that position and the offset in what was read.
     moved: u64,
     /// Where in a transaction the log is.
     transaction: TransactionBoundaryParser,
-    pub(super) frame: Frame,
-    pub(super) held: Held,
+    pub(super) frame: JsonFrame,
+    pub(super) held: HeldLines,
     /// Events were late enough: from now on all are.
     started: bool,
     /// The transaction is not selected; events after it, outside transactions, are.
     is_filtered: bool,
     ended: bool,
-    met: Met,
+    met: MetRequests,
 }
 
-impl State {
+impl JsonState {
     /// The state before the first log.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Notes a request that was met.
-    pub(crate) fn met_mut(&mut self) -> &mut Met {
+    pub(crate) fn met_mut(&mut self) -> &mut MetRequests {
         &mut self.met
     }
 
@@ -47,7 +47,7 @@ impl State {
     }
 
     /// Whether everything is shown, so that no event needs to be checked.
-    pub(crate) fn shows_all(&self, selection: &Selection, positions: Positions) -> bool {
+    pub(crate) fn shows_all(&self, selection: &EventSelection, positions: LogBounds) -> bool {
         let whole_log = positions.start <= MAGIC.len() as u64
             && positions.stop == u64::MAX
             && positions.sent_from.is_none()
@@ -104,7 +104,7 @@ impl State {
     /// # Errors
     ///
     /// An event that can't be read.
-    pub(crate) fn pass(&mut self, event: &Event<'_>, positions: Positions) -> Result<()> {
+    pub(crate) fn pass(&mut self, event: &Event<'_>, positions: LogBounds) -> Result<()> {
         self.place(event, positions);
         // Events inside a payload belong to the payload's transaction.
         let boundary = match event.is_inside_payload() {
@@ -119,7 +119,7 @@ impl State {
 
     /// Finds an event's position in its log. A server's stream may lack the beginning or some transactions:
     /// the events themselves give the low 32 bits of where they end.
-    fn place(&mut self, event: &Event<'_>, positions: Positions) {
+    fn place(&mut self, event: &Event<'_>, positions: LogBounds) {
         if event.is_inside_payload() {
             return;
         }
@@ -133,7 +133,12 @@ impl State {
     }
 
     /// Whether an event is selected. Format descriptions always are.
-    pub(crate) fn selects(&mut self, event: &Event<'_>, selection: &Selection, positions: Positions) -> bool {
+    pub(crate) fn selects(
+        &mut self,
+        event: &Event<'_>,
+        selection: &EventSelection,
+        positions: LogBounds,
+    ) -> bool {
         let event_type = event.header.event_type;
         let offset = self.position;
         // Before the start position, only a transaction that continues past it matters.
@@ -164,7 +169,7 @@ impl State {
             self.is_filtered = !included || excluded;
         }
         if event_type == EventType::FORMAT_DESCRIPTION {
-            return !is_in_front || positions.start == Positions::default().start;
+            return !is_in_front || positions.start == LogBounds::default().start;
         }
         if is_in_front {
             return false;
@@ -186,13 +191,13 @@ impl State {
     }
 }
 
-impl LineState for State {
+impl LineState for JsonState {
     fn begin_log(&mut self) {
-        let met = Met { end: 0, ..self.met };
-        *self = State { started: self.started, ended: self.ended, met, ..State::default() };
+        let met = MetRequests { end: 0, ..self.met };
+        *self = JsonState { started: self.started, ended: self.ended, met, ..JsonState::default() };
     }
 
-    fn met(&self) -> Met {
+    fn met(&self) -> MetRequests {
         self.met
     }
 }

@@ -9,8 +9,8 @@ use binlogz_binlog::row::{CellContent, ColumnKind, ColumnSchema, Date, RowImage,
 
 use super::text::{push_bytes_as_text, push_name, push_string, push_text};
 use super::value::{push_member, push_value};
-use crate::line_room::{Lines, put_any};
-use crate::selection::Selection;
+use crate::line_room::{BufferedLines, put_any};
+use crate::selection::EventSelection;
 
 /// A name up to this length, with its quotes and colon, is copied whole.
 const NAME_MAX: usize = 24;
@@ -116,13 +116,13 @@ impl ColumnText {
 
 impl TableText {
     /// Takes the table of the next lines.
-    pub(super) fn take(&mut self, schema: &Arc<TableSchema>, selection: &Selection) {
+    pub(super) fn take(&mut self, schema: &Arc<TableSchema>, selection: &EventSelection) {
         if !self.schema.as_ref().is_some_and(|last| Arc::ptr_eq(last, schema)) {
             self.show(schema, selection);
         }
     }
 
-    fn show(&mut self, schema: &Arc<TableSchema>, selection: &Selection) {
+    fn show(&mut self, schema: &Arc<TableSchema>, selection: &EventSelection) {
         self.place = selection.place_of(&schema.database, &schema.table);
         self.is_asked_for = selection.has_table(&schema.database, &schema.table);
         self.table.clear();
@@ -139,10 +139,10 @@ impl TableText {
     #[inline]
     pub(super) fn put_image<'l>(
         &self,
-        mut lines: Lines<'l>,
+        mut lines: BufferedLines<'l>,
         image: &RowImage<'_, '_>,
         apart: &mut [Vec<u8>; 2],
-    ) -> Result<Lines<'l>> {
+    ) -> Result<BufferedLines<'l>> {
         let mut between = b'{';
         for cell in image.cells() {
             let Some(column) = self.columns.get(cell.index) else { continue };
@@ -204,7 +204,7 @@ impl TableText {
 
 /// Writes a value, if there is a short cut for it.
 #[inline(always)]
-fn put_value(lines: &mut Lines<'_>, column: &ColumnText, bytes: &[u8]) -> bool {
+fn put_value(lines: &mut BufferedLines<'_>, column: &ColumnText, bytes: &[u8]) -> bool {
     match column.shortcut {
         Shortcut::Signed => lines.put_signed(match *bytes {
             [a, b, c, d] => i32::from_le_bytes([a, b, c, d]).into(),

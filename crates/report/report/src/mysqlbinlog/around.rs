@@ -2,7 +2,7 @@
 
 use super::options::PrintOptions;
 use super::query::end_line;
-use super::state::State;
+use super::state::MysqlbinlogState;
 
 /// The warning of a run that shows the middle of a statement; `{}` is the place where it ends.
 const PARTIAL: &str = "This might be because the last statement was not fully written to the log, or because you \
@@ -40,7 +40,7 @@ pub fn push_begin(out: &mut Vec<u8>, options: &PrintOptions) {
 }
 
 /// Appends the end of a log: rolls back an open transaction.
-pub(super) fn push_log_end(out: &mut Vec<u8>, options: &PrintOptions, state: &mut State) {
+pub(super) fn push_log_end(out: &mut Vec<u8>, options: &PrintOptions, state: &mut MysqlbinlogState) {
     if state.skipped_in_transaction {
         out.extend_from_slice(b"COMMIT /* added by mysqlbinlog */");
         end_line(out);
@@ -61,7 +61,7 @@ pub(super) fn push_log_end(out: &mut Vec<u8>, options: &PrintOptions, state: &mu
 }
 
 /// Appends the text after the last log.
-pub fn push_end(out: &mut Vec<u8>, options: &PrintOptions, state: &mut State) {
+pub fn push_end(out: &mut Vec<u8>, options: &PrintOptions, state: &mut MysqlbinlogState) {
     push_log_end(out, options, state);
     out.extend_from_slice(
         b"DELIMITER ;\n# End of log file\n/*!50003 SET COMPLETION_TYPE=@OLD_COMPLETION_TYPE*/;\n",
@@ -83,7 +83,7 @@ pub fn push_end(out: &mut Vec<u8>, options: &PrintOptions, state: &mut State) {
 }
 
 /// The warning on stderr of a run that ends in the middle of a statement.
-pub fn warnings_at_end(state: &State) -> Option<String> {
+pub fn warnings_at_end(state: &MysqlbinlogState) -> Option<String> {
     let what = if !state.buffered.is_empty() {
         "an Intvar_event, Rand_event or User_var_event with no matching Query_log_event"
     } else if state.rows_open {

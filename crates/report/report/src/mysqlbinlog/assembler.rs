@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use super::kept::{Kind, write_kept};
+use super::kept::{TextKind, write_kept};
 use super::options::{Base64Output, PrintOptions};
-use super::rows_pen::Unprinted;
-use super::state::{State, Stop};
-use super::text::{Part, Rows, StatementEnd, Text};
+use super::rows_pen::UnprintedRows;
+use super::state::{MysqlbinlogState, PrintStop};
+use super::text::{GrowingText, PendingRows, StatementEnd, Text};
 use super::write::text_memory::TextMemory;
 
 /// Bytes of the open statement's text, body and footer together, that are kept in memory.
@@ -20,16 +20,16 @@ const HEAD_MEMORY: usize = 1 << 20;
 pub struct Assembler<'o> {
     options: &'o PrintOptions,
     workers: usize,
-    head: Part,
+    head: GrowingText,
     /// The text of the open statement, piece by piece, so that pieces are not copied.
-    open: Vec<Rows>,
+    open: Vec<PendingRows>,
     open_memory: usize,
 }
 
 impl<'o> Assembler<'o> {
     /// Nothing is open. `workers` is how many make the text of large statements.
     pub fn new(options: &'o PrintOptions, workers: usize) -> Self {
-        Assembler { options, workers, head: Part::default(), open: Vec::new(), open_memory: 0 }
+        Assembler { options, workers, head: GrowingText::default(), open: Vec::new(), open_memory: 0 }
     }
 
     /// Writes the text of the next batch. If rows turn out to be unreadable only now, returns the resulting
@@ -43,13 +43,13 @@ impl<'o> Assembler<'o> {
         mut text: Text,
         memory: &TextMemory,
         out: &mut impl Write,
-    ) -> io::Result<Option<State>> {
+    ) -> io::Result<Option<MysqlbinlogState>> {
         let mut written = 0;
         if let Some(place) = text.first_head {
             text.out.write_range(written..place, out)?;
             written = place;
             self.head.write_to(out)?;
-            self.head = Part::of(text.head);
+            self.head = GrowingText::of(text.head);
         } else {
             self.head.text.append(&mut text.head);
         }
@@ -68,7 +68,7 @@ impl<'o> Assembler<'o> {
         Ok(None)
     }
 
-    fn keep_open(&mut self, rows: Rows) -> io::Result<()> {
+    fn keep_open(&mut self, rows: PendingRows) -> io::Result<()> {
         if rows.is_empty() {
             return Ok(());
         }
@@ -92,26 +92,27 @@ impl<'o> Assembler<'o> {
         end: StatementEnd,
         memory: &TextMemory,
         out: &mut impl Write,
-    ) -> io::Result<Option<State>> {
+    ) -> io::Result<Option<MysqlbinlogState>> {
         let StatementEnd { rows: last, kept, state, .. } = end;
         self.open_memory = 0;
-        let (bodies, footers): (Vec<Part>, Vec<Part>) =
+        let (bodies, footers): (Vec<GrowingText>, Vec<GrowingText>) =
             self.open.drain(..).map(|rows| (rows.body, rows.footer)).unzip();
         let has_body = self.options.base64_output != Base64Output::DecodeRows;
         let has_footer = self.options.verbose > 0;
-        for (kind, is_asked_for, open, last) in
-            [(Kind::Body, has_body, bodies, last.body), (Kind::Footer, has_footer, footers, last.footer)]
-        {
+        for (kind, is_asked_for, open, last) in [
+            (TextKind::Body, has_body, bodies, last.body),
+            (TextKind::Footer, has_footer, footers, last.footer),
+        ] {
             for part in open {
                 part.write_to(out)?;
             }
             if is_asked_for && !kept.is_empty() {
                 match write_kept(&kept, kind, self.options, self.workers, memory, out) {
                     Ok(()) => {}
-                    Err(Unprinted::File(error)) => return Err(error),
-                    Err(Unprinted::Damaged(line)) => {
+                    Err(UnprintedRows::File(error)) => return Err(error),
+                    Err(UnprintedRows::Damaged(line)) => {
                         let mut state = state.map(|state| *state).unwrap_or_default();
-                        state.stopped = Some(Stop::Error(line));
+                        state.stopped = Some(PrintStop::Error(line));
                         return Ok(Some(state));
                     }
                 }

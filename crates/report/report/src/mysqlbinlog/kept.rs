@@ -7,12 +7,12 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use binlogz_flow::events::{KeptEvents, Spilled};
+use binlogz_flow::events::{KeptEvents, SpilledEvents};
 use binlogz_flow::ordered;
 
 use super::options::PrintOptions;
-use super::rows_pen::{RowsPen, Unprinted};
-use super::text::Part;
+use super::rows_pen::{RowsPen, UnprintedRows};
+use super::text::GrowingText;
 use super::write::text_memory::TextMemory;
 
 /// From this many bytes of a statement's events, the events are kept instead of their text.
@@ -38,12 +38,12 @@ pub(super) struct KeptChunk {
 pub(super) struct KeptStatement {
     pub(super) chunks: Vec<Arc<KeptChunk>>,
     memory: usize,
-    file: Option<Spilled>,
+    file: Option<SpilledEvents>,
 }
 
 /// Which text to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TextKind {
     /// Base64.
     Body,
     /// `###` lines.
@@ -58,7 +58,7 @@ impl KeptStatement {
     /// A temporary file that can't be written.
     pub(super) fn push(&mut self, mut events: KeptEvents, known: Vec<bool>) -> io::Result<()> {
         if events.can_be_read_again() || self.memory + events.memory() > KEPT_MEMORY {
-            events.spill(self.file.get_or_insert_with(Spilled::default))?;
+            events.spill(self.file.get_or_insert_with(SpilledEvents::default))?;
         }
         self.memory += events.memory();
         self.chunks.push(Arc::new(KeptChunk { events, known }));
@@ -73,22 +73,22 @@ impl KeptStatement {
 /// Rows that can't be read: the text before them is written. Files that can't be written.
 pub(super) fn write_kept(
     chunks: &[Arc<KeptChunk>],
-    kind: Kind,
+    kind: TextKind,
     options: &PrintOptions,
     workers: usize,
     memory: &TextMemory,
     out: &mut impl Write,
-) -> Result<(), Unprinted> {
+) -> Result<(), UnprintedRows> {
     let is_large = |chunk: &Arc<KeptChunk>| chunk.events.event_size_max() > EVENT_SIZE_MAX;
     let workers = if chunks.iter().any(is_large) { 1 } else { workers.min(chunks.len()) };
     let mut next = chunks.iter();
     ordered::run(
         workers,
-        || next.next().map(Ok::<_, Unprinted>),
+        || next.next().map(Ok::<_, UnprintedRows>),
         (),
         || Ok((RowsPen::new(workers), Vec::new())),
         |(pen, buffer), chunk| {
-            let mut text = Part::new(memory);
+            let mut text = GrowingText::new(memory);
             let printed = print_chunk(pen, chunk, kind, options, buffer, &mut text);
             Ok((text, printed))
         },
@@ -102,20 +102,20 @@ pub(super) fn write_kept(
 fn print_chunk(
     pen: &mut RowsPen,
     chunk: &KeptChunk,
-    kind: Kind,
+    kind: TextKind,
     options: &PrintOptions,
     buffer: &mut Vec<u8>,
-    text: &mut Part,
-) -> Result<(), Unprinted> {
-    let damaged = |error: binlogz_flow::Error| Unprinted::Damaged(error.to_string());
+    text: &mut GrowingText,
+) -> Result<(), UnprintedRows> {
+    let damaged = |error: binlogz_flow::Error| UnprintedRows::Damaged(error.to_string());
     pen.tables.begin_kept(&chunk.events).map_err(damaged)?;
     for (event, known) in chunk.events.read(buffer)?.zip(&chunk.known) {
         match kind {
-            Kind::Body => pen.base64(options, &event, text)?,
-            Kind::Footer if event.header.event_type.is_rows() => {
+            TextKind::Body => pen.base64(options, &event, text)?,
+            TextKind::Footer if event.header.event_type.is_rows() => {
                 pen.row_lines(options, &event, *known, text)?;
             }
-            Kind::Footer => pen.table_map(&event),
+            TextKind::Footer => pen.table_map(&event),
         }
     }
     Ok(())

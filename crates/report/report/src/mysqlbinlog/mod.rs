@@ -4,7 +4,7 @@
 //! events::run_in_turns → Printer, on all cores → Text → Assembler, in order → output
 //! ```
 //!
-//! [`Printer`] prints the events of batches and [`Assembler`] puts their text together; [`push_begin`] and
+//! [`MysqlbinlogPrinter`] prints the events of batches and [`Assembler`] puts their text together; [`push_begin`] and
 //! [`push_end`] give the text around it. [`RowsPrinter`] writes the `###` lines that `--verbose` adds for
 //! each row event, and can be used alone.
 
@@ -24,14 +24,14 @@ mod text;
 mod write;
 
 pub use crate::line_room::LineRoom;
-pub use crate::selection::{Positions, Selection};
+pub use crate::selection::{EventSelection, LogBounds};
 pub use around::{push_begin, push_end, warnings_at_end};
 pub use assembler::Assembler;
 pub use options::{Base64Output, PrintOptions};
-pub use printer::{Printed, Printer, end_log, made_up_event};
+pub use printer::{MysqlbinlogPrinter, PrintedBatch, end_log, made_up_event};
 pub use rename::Renamer;
 pub use rows::row_event::{RowsPrinter, Verbosity};
-pub use state::{State, Stop};
+pub use state::{MysqlbinlogState, PrintStop};
 pub use text::Text;
 pub use write::quote::{push_identifier, push_quoted};
 pub use write::text_memory::{Chunk, TextMemory};

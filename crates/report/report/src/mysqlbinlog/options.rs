@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::selection::Selection;
+use crate::selection::EventSelection;
 
 /// `--base64-output`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,7 +46,7 @@ pub struct PrintOptions {
     /// `--rewrite-db`: old and new names.
     pub rewrite_db: Vec<(Vec<u8>, Vec<u8>)>,
     /// Which events are shown.
-    pub selection: Selection,
+    pub selection: EventSelection,
 }
 
 impl Default for PrintOptions {
@@ -65,7 +65,7 @@ impl Default for PrintOptions {
             force_if_open: true,
             local_load: std::env::temp_dir(),
             rewrite_db: Vec::new(),
-            selection: Selection::default(),
+            selection: EventSelection::default(),
         }
     }
 }

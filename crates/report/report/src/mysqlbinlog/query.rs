@@ -7,7 +7,7 @@ use binlogz_binlog::{EventHeader, HeaderFlags};
 
 use super::DELIMITER;
 use super::options::PrintOptions;
-use super::state::Session;
+use super::state::PrintedSettings;
 use super::write::local_time::push_padded;
 use super::write::quote::push_identifier;
 use crate::number::push_unsigned;
@@ -112,7 +112,7 @@ pub(super) fn push_description(out: &mut Vec<u8>, name: &str, query: &QueryEvent
 /// noted (and may be appended).
 pub(super) fn push_settings(
     out: &mut Vec<u8>,
-    session: &mut Session,
+    session: &mut PrintedSettings,
     header: &EventHeader,
     query: &QueryEvent<'_>,
     options: &PrintOptions,

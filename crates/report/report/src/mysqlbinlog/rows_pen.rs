@@ -8,13 +8,13 @@ use std::sync::Arc;
 use binlogz_binlog::Error as BinlogError;
 use binlogz_binlog::event::{RowsEvent, TableId};
 use binlogz_binlog::row::RowDecoder;
-use binlogz_flow::events::{Event, TableEvent, Tables};
+use binlogz_flow::events::{Event, TableEvent, WorkerTables};
 
 use super::options::PrintOptions;
 use super::rename::new_name;
 use super::rows::row_event::{RowsPrinter, Verbosity};
 use super::shown::ShownBuffer;
-use super::text::Part;
+use super::text::GrowingText;
 use super::write::base64_lines::push_base64_lines;
 use crate::line_room::LineRoom;
 use crate::number::push_unsigned;
@@ -22,7 +22,7 @@ use crate::number::push_unsigned;
 /// Prints rows, in memory that is used again.
 #[derive(Debug)]
 pub(super) struct RowsPen {
-    pub(super) tables: Tables,
+    pub(super) tables: WorkerTables,
     decoder: RowDecoder,
     printers: HashMap<TableId, RowsPrinter>,
     /// Bytes that they take, and may take.
@@ -37,16 +37,16 @@ const PRINTERS_BYTES: usize = 8 << 20;
 
 /// Why not all was printed.
 #[derive(Debug)]
-pub(super) enum Unprinted {
+pub(super) enum UnprintedRows {
     /// A file could not be written.
     File(io::Error),
     /// Bytes that can't be read. The rows before them were printed.
     Damaged(String),
 }
 
-impl From<io::Error> for Unprinted {
+impl From<io::Error> for UnprintedRows {
     fn from(error: io::Error) -> Self {
-        Unprinted::File(error)
+        UnprintedRows::File(error)
     }
 }
 
@@ -54,7 +54,7 @@ impl RowsPen {
     /// A pen for one of this many workers.
     pub(super) fn new(workers: usize) -> Self {
         RowsPen {
-            tables: Tables::one_of(workers),
+            tables: WorkerTables::one_of(workers),
             decoder: RowDecoder::new(),
             printers: HashMap::new(),
             printers_bytes: 0,
@@ -74,10 +74,10 @@ impl RowsPen {
         &mut self,
         options: &PrintOptions,
         event: &Event<'_>,
-        out: &mut Part,
-    ) -> Result<(), Unprinted> {
+        out: &mut GrowingText,
+    ) -> Result<(), UnprintedRows> {
         let shown = self.shown.show(event, &options.rewrite_db, true);
-        let (shown, _) = shown.map_err(|error| Unprinted::Damaged(event.error(error).to_string()))?;
+        let (shown, _) = shown.map_err(|error| UnprintedRows::Damaged(event.error(error).to_string()))?;
         push_base64_lines(&mut out.text, shown.bytes);
         Ok(out.settle()?)
     }
@@ -88,8 +88,8 @@ impl RowsPen {
         options: &PrintOptions,
         event: &Event<'_>,
         known: bool,
-        out: &mut Part,
-    ) -> Result<(), Unprinted> {
+        out: &mut GrowingText,
+    ) -> Result<(), UnprintedRows> {
         let (schema, rows) = match self.tables.event(event) {
             Ok(Some(TableEvent::Rows(schema, rows))) if known => (schema, rows),
             _ => {
@@ -133,6 +133,6 @@ impl RowsPen {
         });
         out.text = text;
         spilled?;
-        printed.map_err(|error| Unprinted::Damaged(event.error(error).to_string()))
+        printed.map_err(|error| UnprintedRows::Damaged(event.error(error).to_string()))
     }
 }

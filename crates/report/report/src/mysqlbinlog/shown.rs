@@ -10,7 +10,7 @@ use super::rename::renamed_body;
 
 /// The event; see the module docs.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shown<'a> {
+pub(super) struct ShownEvent<'a> {
     pub(super) header: EventHeader,
     pub(super) end_log_pos: u32,
     /// The position in `# at`.
@@ -37,7 +37,7 @@ impl ShownBuffer {
         event: &Event<'a>,
         renames: &[(Vec<u8>, Vec<u8>)],
         emit: bool,
-    ) -> Result<(Shown<'a>, Option<usize>)> {
+    ) -> Result<(ShownEvent<'a>, Option<usize>)> {
         let algorithm = event.log.context.framing.checksum();
         let event_type = event.header.event_type;
         let renamed = match renames.is_empty() {
@@ -49,7 +49,7 @@ impl ShownBuffer {
             None => event.position.offset,
             Some(inside) => inside.end_log_pos.into(),
         };
-        let mut shown = Shown {
+        let mut shown = ShownEvent {
             header: event.header,
             end_log_pos: event.end_log_pos(),
             position,

@@ -8,18 +8,18 @@ use binlogz_binlog::EventHeader;
 use binlogz_binlog::event::TableId;
 
 use super::kept::{KEEP_FROM, KeptStatement};
-use crate::met::Met;
+use crate::met::MetRequests;
 
 /// The state between two events. Cheap to clone: each batch begins with a copy.
 #[derive(Debug, Clone, Default)]
-pub struct State {
+pub struct MysqlbinlogState {
     /// Events seen, whether or not they were shown.
     pub(super) entries: u64,
     /// An event was late enough, and far enough from the first: from now on all are.
     pub(super) started: bool,
     /// Transactions that are not to be shown, by their GTID.
     pub(super) filtered_by_gtid: bool,
-    pub(super) session: Session,
+    pub(super) session: PrintedSettings,
     /// A log was begun: the next format description ends it.
     pub(super) begun: bool,
     pub(super) in_transaction: bool,
@@ -47,14 +47,14 @@ pub struct State {
     /// Tables whose rows are not shown.
     pub(super) ignored_tables: Vec<TableId>,
     /// Events that are printed with the next statement.
-    pub(super) buffered: Vec<Buffered>,
+    pub(super) buffered: Vec<BufferedEvent>,
     /// The files of LOAD DATA, by number.
     pub(super) load_files: BTreeMap<u32, PathBuf>,
     /// Names of files made ahead of the text that mentions them.
     pub(super) made_files: VecDeque<PathBuf>,
     pub(super) row_format: super::row_format::RowFormat,
     /// Why nothing more is shown.
-    pub(super) stopped: Option<Stop>,
+    pub(super) stopped: Option<PrintStop>,
     /// Warnings for stderr, each given once.
     pub(super) warnings: Vec<String>,
     pub(super) warned_of_database: bool,
@@ -68,14 +68,14 @@ pub struct State {
     /// The end of the format description that a server sent before the requested events.
     pub(super) description_end: u64,
     /// The requests met so far.
-    pub(super) met: Met,
+    pub(super) met: MetRequests,
     /// A format description was held back until the first event to be shown is found.
     pub(super) held_format_description: bool,
 }
 
 /// Why nothing more is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Stop {
+pub enum PrintStop {
     /// Everything asked for was shown.
     Asked,
     /// Something can't be shown; in mysqlbinlog's words.
@@ -84,7 +84,7 @@ pub enum Stop {
 
 /// An event that is printed with the next statement.
 #[derive(Debug, Clone)]
-pub(super) struct Buffered {
+pub(super) struct BufferedEvent {
     pub(super) header: EventHeader,
     /// The `end_log_pos` to show.
     pub(super) end_log_pos: u32,
@@ -96,7 +96,7 @@ pub(super) struct Buffered {
 
 /// The settings printed last.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Session {
+pub(super) struct PrintedSettings {
     pub(super) database: Vec<u8>,
     pub(super) thread_id: Option<u32>,
     pub(super) flags2: Option<u32>,
@@ -114,7 +114,7 @@ pub(super) struct Session {
     pub(super) settings_alone: bool,
 }
 
-impl State {
+impl MysqlbinlogState {
     /// The state before the first log.
     pub fn new() -> Self {
         Self::default()
@@ -152,13 +152,13 @@ impl State {
     }
 
     /// Why nothing more is shown, if that is so.
-    pub fn stopped(&self) -> Option<&Stop> {
+    pub fn stopped(&self) -> Option<&PrintStop> {
         self.stopped.as_ref()
     }
 
     /// The requests met so far.
-    pub fn met(&self) -> Met {
-        Met { entries: self.entries, ..self.met }
+    pub fn met(&self) -> MetRequests {
+        MetRequests { entries: self.entries, ..self.met }
     }
 
     /// Takes the warnings for stderr.

@@ -19,13 +19,13 @@ use binlogz_flow::Spool;
 
 use super::kept::KeptChunk;
 use super::options::{Base64Output, PrintOptions};
-use super::state::State;
+use super::state::MysqlbinlogState;
 use super::write::text_memory::{Chunk, TextMemory};
 use crate::line_room::CHUNK;
 
 /// Growing text: the last of it in a buffer, the rest in full buffers or, if memory was short, in a file.
 #[derive(Debug, Default)]
-pub(super) struct Part {
+pub(super) struct GrowingText {
     /// To be appended to.
     pub(super) text: Vec<u8>,
     full: Vec<Chunk>,
@@ -34,16 +34,16 @@ pub(super) struct Part {
     memory: Option<TextMemory>,
 }
 
-impl Part {
+impl GrowingText {
     /// Empty text, in reused memory.
     pub(super) fn new(memory: &TextMemory) -> Self {
-        let mut part = Part::of(memory.take());
+        let mut part = GrowingText::of(memory.take());
         part.memory = Some(memory.clone());
         part
     }
 
     pub(super) fn of(text: Vec<u8>) -> Self {
-        Part { text, full: Vec::new(), full_size: 0, spilled: None, memory: None }
+        GrowingText { text, full: Vec::new(), full_size: 0, spilled: None, memory: None }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -123,7 +123,7 @@ impl Part {
     }
 }
 
-impl Drop for Part {
+impl Drop for GrowingText {
     fn drop(&mut self) {
         self.release();
     }
@@ -142,18 +142,19 @@ fn copy(mut from: impl Read, out: &mut impl Write) -> io::Result<()> {
 
 /// Rows that wait for the end of a statement.
 #[derive(Debug, Default)]
-pub(super) struct Rows {
+pub(super) struct PendingRows {
     /// The `BINLOG` statement of the rows.
-    pub(super) body: Part,
+    pub(super) body: GrowingText,
     /// The `###` lines of the rows.
-    pub(super) footer: Part,
+    pub(super) footer: GrowingText,
 }
 
-impl Rows {
+impl PendingRows {
     /// Empty text, in reused memory if something will come.
     pub(super) fn new(memory: &TextMemory, options: &PrintOptions) -> Self {
-        let part = |is_asked_for| if is_asked_for { Part::new(memory) } else { Part::default() };
-        Rows {
+        let part =
+            |is_asked_for| if is_asked_for { GrowingText::new(memory) } else { GrowingText::default() };
+        PendingRows {
             body: part(options.base64_output != Base64Output::DecodeRows),
             footer: part(options.verbose > 0),
         }
@@ -170,18 +171,18 @@ pub(super) struct StatementEnd {
     /// The offset in `out`.
     pub(super) place: u64,
     /// The statement's last rows.
-    pub(super) rows: Rows,
+    pub(super) rows: PendingRows,
     /// The statement's earlier rows that were not turned into text, and the state in case they can't be.
     pub(super) kept: Vec<Arc<KeptChunk>>,
-    pub(super) state: Option<Box<State>>,
+    pub(super) state: Option<Box<MysqlbinlogState>>,
 }
 
 /// The text of a batch's events.
 #[derive(Debug, Default)]
 pub struct Text {
-    pub(super) out: Part,
+    pub(super) out: GrowingText,
     pub(super) head: Vec<u8>,
-    pub(super) open: Rows,
+    pub(super) open: PendingRows,
     /// Where in `out` the `# at` lines of earlier batches belong.
     pub(super) first_head: Option<u64>,
     /// Where in `out` what waits belongs.
@@ -191,7 +192,7 @@ pub struct Text {
 impl Text {
     /// No text, in reused memory.
     pub(super) fn new(memory: &TextMemory) -> Self {
-        Text { out: Part::new(memory), ..Text::default() }
+        Text { out: GrowingText::new(memory), ..Text::default() }
     }
 
     /// An event is shown: what waits for one goes before it.

@@ -6,16 +6,16 @@ use binlogz_binlog::event::RowsEvent;
 use binlogz_binlog::row::{RowDecoder, TableSchema};
 use binlogz_binlog::{Boundary, Error as BinlogError, EventType};
 use binlogz_flow::Error;
-use binlogz_flow::events::{Event, EventBatch, Item, TableEvent, Tables};
+use binlogz_flow::events::{BatchItem, Event, EventBatch, TableEvent, WorkerTables};
 
 use super::by_table::TableName;
-use super::file::{Figures, Writer};
-use super::transaction::{Ending, Transaction, size_without_checksum};
+use super::file::{StatsFigures, Writer};
+use super::transaction::{CountedTransaction, TransactionEnd, size_without_checksum};
 
 /// A worker's counter, used for all its batches.
 #[derive(Debug)]
-pub struct Collector {
-    tables: Tables,
+pub struct StatsCollector {
+    tables: WorkerTables,
     decoder: RowDecoder,
     /// The table of the previous event, and its name.
     named: Option<(Arc<TableSchema>, Arc<TableName>)>,
@@ -25,38 +25,44 @@ pub struct Collector {
 
 /// The figures of a batch.
 #[derive(Debug)]
-pub struct Part {
+pub struct BatchFigures {
     /// Which log of the input, counted from 0.
     pub(super) log: u64,
     /// The end, or the middle, of a transaction that began earlier, and how it ended.
-    pub(super) head: Option<(Transaction, Option<Ending>)>,
+    pub(super) head: Option<(CountedTransaction, Option<TransactionEnd>)>,
     /// Everything that is whole.
-    pub(super) figures: Figures,
+    pub(super) figures: StatsFigures,
     /// A transaction that continues after the batch.
-    pub(super) tail: Option<Transaction>,
+    pub(super) tail: Option<CountedTransaction>,
 }
 
 /// The transactions of a batch as they go by.
 struct Open {
-    part: Part,
+    part: BatchFigures,
     writer: Writer,
     /// The open transaction, and whether it began before the batch.
-    transaction: Option<(Transaction, bool)>,
+    transaction: Option<(CountedTransaction, bool)>,
 }
 
-impl Collector {
+impl StatsCollector {
     /// A counter that keeps the `top` largest transactions. With `values` every value of every row is
     /// decoded, to find invalid bytes. It is one of this many workers.
     pub fn new(top: usize, values: bool, workers: usize) -> Self {
-        Collector { tables: Tables::one_of(workers), decoder: RowDecoder::new(), named: None, top, values }
+        StatsCollector {
+            tables: WorkerTables::one_of(workers),
+            decoder: RowDecoder::new(),
+            named: None,
+            top,
+            values,
+        }
     }
 
     /// Counts all events of a batch. Unreadable bytes fail the batch.
-    pub fn collect(&mut self, batch: &mut EventBatch<'_>) -> Part {
+    pub fn collect(&mut self, batch: &mut EventBatch<'_>) -> BatchFigures {
         let log = batch.log();
-        let figures = Figures::new(self.top);
+        let figures = StatsFigures::new(self.top);
         let mut open = Open {
-            part: Part { log: log.number, head: None, figures, tail: None },
+            part: BatchFigures { log: log.number, head: None, figures, tail: None },
             writer: Writer::of(log),
             transaction: None,
         };
@@ -65,11 +71,11 @@ impl Collector {
         }
         while let Some(item) = batch.next_item() {
             let ends = match item {
-                Item::PayloadEnd(end) => {
+                BatchItem::PayloadEnd(end) => {
                     open.transaction().payload_end(end.sizes);
                     Some(EventType::TRANSACTION_PAYLOAD)
                 }
-                Item::Event(event) => match self.event(&event, &mut open) {
+                BatchItem::Event(event) => match self.event(&event, &mut open) {
                     Ok(ends) => ends,
                     Err(error) => {
                         batch.fail(error);
@@ -78,7 +84,7 @@ impl Collector {
                 },
             };
             if let Some(event_type) = ends {
-                open.end(Ending::Whole(*batch.transaction().content(), event_type));
+                open.end(TransactionEnd::Whole(*batch.transaction().content(), event_type));
             }
         }
         open.finish()
@@ -100,14 +106,14 @@ impl Collector {
         match boundary {
             // Rows without BEGIN are in no transaction, but they are in a table.
             Boundary::Outside => {
-                let mut stray = Transaction::default();
+                let mut stray = CountedTransaction::default();
                 self.table_event(event, &mut stray)?;
                 open.part.figures.stray(&stray);
                 return Ok(None);
             }
             Boundary::Begin | Boundary::Single => open.begin(event)?,
             Boundary::BeginAgain => {
-                open.end(Ending::CutOff);
+                open.end(TransactionEnd::CutOff);
                 open.begin(event)?;
             }
             Boundary::Inside | Boundary::End => open.transaction().event(event),
@@ -123,7 +129,7 @@ impl Collector {
 
     /// Counts a table map or row event.
     #[inline]
-    fn table_event(&mut self, event: &Event<'_>, transaction: &mut Transaction) -> Result<(), Error> {
+    fn table_event(&mut self, event: &Event<'_>, transaction: &mut CountedTransaction) -> Result<(), Error> {
         let (schema, rows) = match self.tables.event(event)? {
             None => return Ok(()),
             Some(TableEvent::Map(schema)) => (schema, None),
@@ -184,25 +190,25 @@ fn is_pre_ga(event_type: EventType) -> bool {
 impl Open {
     /// The open transaction: one that began before the batch, if none began in it.
     #[inline]
-    fn transaction(&mut self) -> &mut Transaction {
-        &mut self.transaction.get_or_insert_with(|| (Transaction::default(), true)).0
+    fn transaction(&mut self) -> &mut CountedTransaction {
+        &mut self.transaction.get_or_insert_with(|| (CountedTransaction::default(), true)).0
     }
 
     fn begin(&mut self, event: &Event<'_>) -> Result<(), Error> {
-        let (transaction, _) = self.transaction.insert((Transaction::default(), false));
+        let (transaction, _) = self.transaction.insert((CountedTransaction::default(), false));
         transaction.begin(event).map_err(|error| event.error(error))
     }
 
     /// Ends the open transaction.
-    fn end(&mut self, ending: Ending) {
+    fn end(&mut self, ending: TransactionEnd) {
         match self.transaction.take() {
             Some((transaction, false)) => self.part.figures.count(self.writer, &transaction, &ending),
             Some((transaction, true)) => self.part.head = Some((transaction, Some(ending))),
-            None => self.part.head = Some((Transaction::default(), Some(ending))),
+            None => self.part.head = Some((CountedTransaction::default(), Some(ending))),
         }
     }
 
-    fn finish(mut self) -> Part {
+    fn finish(mut self) -> BatchFigures {
         match self.transaction.take() {
             Some((transaction, false)) => self.part.tail = Some(transaction),
             Some((transaction, true)) => self.part.head = Some((transaction, None)),

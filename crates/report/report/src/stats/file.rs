@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use binlogz_binlog::ChecksumAlgorithm;
-use binlogz_flow::events::Log;
+use binlogz_flow::events::InputLog;
 
 use super::by_table::ByTable;
-use super::collector::Part;
+use super::collector::BatchFigures;
 use super::counts::Totals;
-use super::largest::Largest;
+use super::largest::LargestTransactions;
 use super::reason::ByReason;
 use super::size_class::BySize;
-use super::transaction::{Ending, Transaction};
+use super::transaction::{CountedTransaction, TransactionEnd};
 use binlogz_payload::ServerGeneration;
 use binlogz_payload::statistics::{CompressionTable, LogType};
 
@@ -22,7 +22,7 @@ const HOURS_MAX: usize = 90_000;
 
 /// The counts.
 #[derive(Debug, Clone)]
-pub(super) struct Figures {
+pub(super) struct StatsFigures {
     /// Events, including those in payloads.
     pub(super) events: u64,
     pub(super) totals: Totals,
@@ -34,7 +34,7 @@ pub(super) struct Figures {
     /// By the hour of commit, counted from 1970 in UTC.
     pub(super) hours: BTreeMap<u64, Totals>,
     pub(super) reasons: ByReason,
-    pub(super) largest: Largest,
+    pub(super) largest: LargestTransactions,
     /// The first and last commit, in microseconds since 1970.
     pub(super) commits: Option<(u64, u64)>,
     /// The first log's format description.
@@ -49,7 +49,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn of(log: &Log) -> Self {
+    pub(super) fn of(log: &InputLog) -> Self {
         Writer {
             log_type: if log.context.relay_log { LogType::Relay } else { LogType::Binary },
             generation: ServerGeneration::of_version_number(log.description.server_version_number()),
@@ -65,9 +65,9 @@ pub(super) struct Description {
     pub(super) has_checksums: bool,
 }
 
-impl Figures {
+impl StatsFigures {
     pub(super) fn new(top: usize) -> Self {
-        Figures {
+        StatsFigures {
             events: 0,
             totals: Totals::default(),
             stored_bytes: 0,
@@ -76,14 +76,14 @@ impl Figures {
             sizes: BySize::default(),
             hours: BTreeMap::new(),
             reasons: ByReason::default(),
-            largest: Largest::new(top),
+            largest: LargestTransactions::new(top),
             commits: None,
             description: None,
         }
     }
 
     /// Notes a log's format description. In a relay log, its own comes before the source's.
-    pub(super) fn describe(&mut self, log: &Log, writer: Writer) {
+    pub(super) fn describe(&mut self, log: &InputLog, writer: Writer) {
         self.description.get_or_insert_with(|| Description {
             writer,
             server_version: log.description.server_version(),
@@ -92,14 +92,19 @@ impl Figures {
     }
 
     /// Counts a transaction after all others.
-    pub(super) fn count(&mut self, writer: Writer, transaction: &Transaction, ending: &Ending) {
+    pub(super) fn count(
+        &mut self,
+        writer: Writer,
+        transaction: &CountedTransaction,
+        ending: &TransactionEnd,
+    ) {
         let totals = transaction.totals();
         self.tables.add_transaction(&transaction.tables, totals.compressed_bytes, totals.uncompressed_bytes);
         self.stored_bytes += transaction.stored_bytes();
         if let Some(reason) = ending.reason() {
             self.reasons.count(reason, totals.uncompressed_bytes);
         }
-        if matches!(ending, Ending::CutOff) {
+        if matches!(ending, TransactionEnd::CutOff) {
             // The server has not counted it either.
             return self.totals.rows.add(&totals.rows);
         }
@@ -115,7 +120,7 @@ impl Figures {
     }
 
     /// Counts rows outside of transactions.
-    pub(super) fn stray(&mut self, stray: &Transaction) {
+    pub(super) fn stray(&mut self, stray: &CountedTransaction) {
         self.totals.rows.add(&stray.rows);
         self.tables.add_transaction(&stray.tables, 1, 1);
     }
@@ -132,7 +137,7 @@ impl Figures {
     }
 
     /// Adds the figures of a later part.
-    fn add(&mut self, other: &Figures) {
+    fn add(&mut self, other: &StatsFigures) {
         self.events += other.events;
         self.totals.add(&other.totals);
         self.stored_bytes += other.stored_bytes;
@@ -156,22 +161,22 @@ impl Figures {
 /// The figures of one file, while its parts come in.
 #[derive(Debug)]
 pub struct FileStats {
-    pub(super) figures: Figures,
+    pub(super) figures: StatsFigures,
     log: u64,
     writer: Writer,
     /// The transaction that the last part left open.
-    open: Option<Transaction>,
+    open: Option<CountedTransaction>,
 }
 
 impl FileStats {
     /// Empty figures; the `top` largest transactions will be kept.
     pub fn new(top: usize) -> Self {
         let writer = Writer { log_type: LogType::Binary, generation: ServerGeneration::default() };
-        FileStats { figures: Figures::new(top), log: 0, writer, open: None }
+        FileStats { figures: StatsFigures::new(top), log: 0, writer, open: None }
     }
 
     /// Adds the next part, in the order of the log.
-    pub fn add(&mut self, part: Part) {
+    pub fn add(&mut self, part: BatchFigures) {
         if part.log != self.log {
             self.cut_off();
             self.log = part.log;
@@ -192,7 +197,7 @@ impl FileStats {
         }
     }
 
-    fn end(&mut self, ending: &Ending) {
+    fn end(&mut self, ending: &TransactionEnd) {
         if let Some(transaction) = self.open.take() {
             self.figures.count(self.writer, &transaction, ending);
         }
@@ -200,7 +205,7 @@ impl FileStats {
 
     /// No more of the open transaction will come.
     fn cut_off(&mut self) {
-        self.end(&Ending::CutOff);
+        self.end(&TransactionEnd::CutOff);
     }
 }
 
@@ -208,7 +213,7 @@ impl FileStats {
 #[derive(Debug)]
 pub struct Stats {
     pub(super) files: Vec<FileFigures>,
-    pub(super) all: Figures,
+    pub(super) all: StatsFigures,
 }
 
 /// A file that was read to its end.
@@ -227,7 +232,7 @@ pub(super) struct FileFigures {
 impl Stats {
     /// No files yet; the `top` largest transactions will be kept.
     pub fn new(top: usize) -> Self {
-        Stats { files: Vec::new(), all: Figures::new(top) }
+        Stats { files: Vec::new(), all: StatsFigures::new(top) }
     }
 
     /// Adds a file of this size. The order of files decides which figures are first and last.

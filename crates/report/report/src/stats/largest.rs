@@ -43,16 +43,16 @@ impl Ord for LargeTransaction {
 
 /// Keeps the largest of all transactions it is shown.
 #[derive(Debug, Clone)]
-pub(super) struct Largest {
+pub(super) struct LargestTransactions {
     count: usize,
     /// The smallest on top.
     heap: BinaryHeap<Reverse<LargeTransaction>>,
 }
 
-impl Largest {
+impl LargestTransactions {
     /// Keeps the `count` largest.
     pub(super) fn new(count: usize) -> Self {
-        Largest { count, heap: BinaryHeap::new() }
+        LargestTransactions { count, heap: BinaryHeap::new() }
     }
 
     #[inline]
@@ -66,7 +66,7 @@ impl Largest {
         self.heap.push(Reverse(transaction));
     }
 
-    pub(super) fn add(&mut self, other: &Largest) {
+    pub(super) fn add(&mut self, other: &LargestTransactions) {
         for Reverse(transaction) in &other.heap {
             self.show(*transaction);
         }
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_largest_are_kept_the_earlier_of_equals() {
-        let mut largest = Largest::new(3);
+        let mut largest = LargestTransactions::new(3);
         for (offset, size) in [(4, 10), (5, 30), (6, 20), (7, 10), (8, 40), (9, 20)] {
             let totals = Totals { uncompressed_bytes: size, ..Totals::default() };
             let transaction =

@@ -4,9 +4,9 @@
 //! EventBatch → Collector (one a worker) → Part → FileStats (in the log's order) → Stats → Section → text, JSON, CSV
 //! ```
 //!
-//! [`Collector`] counts the events of a batch. Transactions that begin or end in another batch come out of it
+//! [`StatsCollector`] counts the events of a batch. Transactions that begin or end in another batch come out of it
 //! in pieces, which [`FileStats`] puts together, so the figures are the same however a log was cut. [`Stats`]
-//! adds files up. [`Stats::sections`] lays the figures out as tables, which [`binlogz_figures::Format`]
+//! adds files up. [`Stats::sections`] lays the figures out as tables, which [`binlogz_figures::FigureFormat`]
 //! writes.
 //!
 //! docs/reference/stats.md describes each column.
@@ -23,8 +23,8 @@ mod transaction;
 
 pub use binlogz_payload::statistics::{CompressionStats, LogType, TransactionFigures};
 pub(crate) use by_table::TableName;
-pub use collector::{Collector, Part};
+pub use collector::{BatchFigures, StatsCollector};
 pub use counts::{RowCounts, Totals};
 pub use file::{FileStats, Stats};
 pub use reason::Reason;
-pub use sections::By;
+pub use sections::StatsGrouping;

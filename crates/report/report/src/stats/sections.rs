@@ -1,6 +1,6 @@
 //! Lays the figures out as tables. docs/reference/stats.md describes each column.
 
-use binlogz_figures::{Cell, Section};
+use binlogz_figures::{Section, TableCell};
 use binlogz_payload::statistics::{COLUMNS, compression_percentage};
 use jiff::Timestamp;
 
@@ -9,7 +9,7 @@ use super::file::Stats;
 
 /// The grouping of figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
+pub enum StatsGrouping {
     /// Each file.
     File,
     /// Each table.
@@ -108,20 +108,20 @@ impl Stats {
     }
 
     /// One of the tables.
-    pub fn section(&self, by: By) -> Section {
+    pub fn section(&self, by: StatsGrouping) -> Section {
         match by {
-            By::File => self.files(),
-            By::Table => self.tables(),
-            By::Transaction => self.transactions(),
-            By::Size => self.sizes(),
-            By::Hour => self.hours(),
+            StatsGrouping::File => self.files(),
+            StatsGrouping::Table => self.tables(),
+            StatsGrouping::Transaction => self.transactions(),
+            StatsGrouping::Size => self.sizes(),
+            StatsGrouping::Hour => self.hours(),
         }
     }
 
     /// The rows of performance_schema.binary_log_transaction_compression_stats.
     pub fn compression(&self) -> Section {
         let rows = self.all.compression.rows().map(|(log, compression, row)| {
-            let mut cells: Vec<Cell> = vec![
+            let mut cells: Vec<TableCell> = vec![
                 log.to_string().into(),
                 compression.to_string().into(),
                 row.transaction_counter.into(),
@@ -130,7 +130,7 @@ impl Stats {
                 row.compression_percentage().into(),
             ];
             for transaction in [&row.first_transaction, &row.last_transaction] {
-                cells.extend::<[Cell; 4]>([
+                cells.extend::<[TableCell; 4]>([
                     transaction.id.map_or_else(|| ANONYMOUS.to_owned(), |id| id.to_string()).into(),
                     transaction.compressed_bytes.into(),
                     transaction.uncompressed_bytes.into(),
@@ -164,7 +164,7 @@ impl Stats {
         let rows = self.files.iter().map(|file| {
             let description = file.description.as_ref();
             let checksum = description.map(|log| if log.has_checksums { "CRC32" } else { "NONE" });
-            let mut cells: Vec<Cell> = vec![
+            let mut cells: Vec<TableCell> = vec![
                 file.name.as_str().into(),
                 description.map(|log| log.writer.log_type.to_string()).into(),
                 description.map(|log| log.server_version.clone()).into(),
@@ -178,7 +178,7 @@ impl Stats {
             cells.extend(row_cells(&file.totals));
             cells.extend(size_cells(&file.totals));
             let (first, last) = file.commits.unzip();
-            cells.extend::<[Cell; 2]>([first.map(utc).into(), last.map(utc).into()]);
+            cells.extend::<[TableCell; 2]>([first.map(utc).into(), last.map(utc).into()]);
             cells
         });
         Section { name: "files", title: "Files", columns: FILES, rows: rows.collect() }
@@ -190,7 +190,7 @@ impl Stats {
         let rows = largest_first.into_iter().map(|(name, totals)| {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             let compressed = totals.compressed_bytes();
-            let mut cells: Vec<Cell> = vec![
+            let mut cells: Vec<TableCell> = vec![
                 name.map(|name| text(&name.database)).into(),
                 name.map(|name| text(&name.table)).into(),
                 totals.transactions.into(),
@@ -203,7 +203,7 @@ impl Stats {
             };
             cells.extend(row_cells(&of_one));
             cells.extend(size_cells(&of_one));
-            cells.push(Cell::decimal(100.0 * totals.uncompressed_bytes as f64 / all.max(1) as f64, 1));
+            cells.push(TableCell::decimal(100.0 * totals.uncompressed_bytes as f64 / all.max(1) as f64, 1));
             cells
         });
         Section { name: "tables", title: "Tables", columns: TABLES, rows: rows.collect() }
@@ -211,7 +211,7 @@ impl Stats {
 
     fn transactions(&self) -> Section {
         let rows = self.all.largest.largest_first().into_iter().map(|transaction| {
-            let mut cells: Vec<Cell> = vec![
+            let mut cells: Vec<TableCell> = vec![
                 self.files.get(transaction.file).map(|file| file.name.as_str()).into(),
                 transaction.offset.into(),
                 transaction.id.map_or_else(|| ANONYMOUS.to_owned(), |id| id.to_string()).into(),
@@ -232,7 +232,7 @@ impl Stats {
 
     fn sizes(&self) -> Section {
         let rows = self.all.sizes.iter().map(|(class, totals)| {
-            let mut cells: Vec<Cell> = vec![class.from.into(), class.to.into()];
+            let mut cells: Vec<TableCell> = vec![class.from.into(), class.to.into()];
             cells.extend(group_cells(totals));
             cells
         });
@@ -243,7 +243,7 @@ impl Stats {
         let rows = self.all.hours.iter().map(|(hour, totals)| {
             let begin = utc(hour.saturating_mul(3_600_000_000));
             // To the minute.
-            let mut cells: Vec<Cell> = vec![begin.get(..16).unwrap_or(&begin).into()];
+            let mut cells: Vec<TableCell> = vec![begin.get(..16).unwrap_or(&begin).into()];
             cells.extend(group_cells(totals));
             cells
         });
@@ -254,18 +254,18 @@ impl Stats {
 /// The id of a transaction without GTID, as the server shows it.
 const ANONYMOUS: &str = "ANONYMOUS";
 
-fn row_cells(totals: &Totals) -> [Cell; 3] {
+fn row_cells(totals: &Totals) -> [TableCell; 3] {
     [totals.rows.inserts.into(), totals.rows.updates.into(), totals.rows.deletes.into()]
 }
 
-fn size_cells(totals: &Totals) -> [Cell; 3] {
+fn size_cells(totals: &Totals) -> [TableCell; 3] {
     let (compressed, uncompressed) = (totals.compressed_bytes, totals.uncompressed_bytes);
     [uncompressed.into(), compressed.into(), compression_percentage(compressed, uncompressed).into()]
 }
 
-fn group_cells(totals: &Totals) -> impl Iterator<Item = Cell> {
+fn group_cells(totals: &Totals) -> impl Iterator<Item = TableCell> {
     let counts = [totals.transactions, totals.compressed_transactions, totals.rows.total()];
-    counts.into_iter().map(Cell::from).chain(size_cells(totals))
+    counts.into_iter().map(TableCell::from).chain(size_cells(totals))
 }
 
 /// Microseconds since 1970 as the server prints a TIMESTAMP(6), in UTC; times after the year 9999 as its last

@@ -20,7 +20,7 @@ const MICROSECONDS: u64 = 1_000_000;
 
 /// A transaction, or the part of it in one batch.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Transaction {
+pub(super) struct CountedTransaction {
     /// Where it begins; `None` if that is in an earlier batch.
     begin: Option<Begin>,
     /// Bytes of the events after the GTID event, without checksums.
@@ -58,14 +58,14 @@ struct Payload {
 
 /// How a transaction ended.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Ending {
+pub(super) enum TransactionEnd {
     /// With an event of this type.
     Whole(TransactionContent, EventType),
     /// The log ends, or another transaction begins, before its end.
     CutOff,
 }
 
-impl Transaction {
+impl CountedTransaction {
     /// Takes its first event.
     ///
     /// # Errors
@@ -130,7 +130,7 @@ impl Transaction {
     }
 
     /// Adds the part of it in a later batch.
-    pub(super) fn join(&mut self, later: Transaction) {
+    pub(super) fn join(&mut self, later: CountedTransaction) {
         self.event_bytes += later.event_bytes;
         self.stored_bytes += later.stored_bytes;
         self.rows.add(&later.rows);
@@ -206,10 +206,10 @@ impl Transaction {
     }
 }
 
-impl Ending {
+impl TransactionEnd {
     /// Why the transaction is not compressed; `None` if it is.
     pub(super) fn reason(&self) -> Option<Reason> {
-        let Ending::Whole(content, end) = self else {
+        let TransactionEnd::Whole(content, end) = self else {
             return Some(Reason::Ineligible(Ineligible::Incomplete));
         };
         match eligibility::check(content, *end) {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use binlogz_figures::{Cell, Section};
+use binlogz_figures::{Section, TableCell};
 use binlogz_flow::measure::measure;
-use binlogz_flow::{Input, Rewrite, Rewriter, Summary};
+use binlogz_flow::{Input, Rewrite, RewriteSummary, Rewriter};
 use binlogz_payload::{CompressOptions, CompressionLevel, ServerGeneration};
 use binlogz_report::advice::{Advice, Commits, ExactMeter, SampleMeter, Sampler};
-use binlogz_testkit::workload::{Setting, shape_binlogs};
-use binlogz_testkit::{Compression, RealBinlog, real};
+use binlogz_testkit::workload::{WorkloadSetting, shape_binlogs};
+use binlogz_testkit::{RealBinlog, SampleCompression, real};
 use binlogz_testkit::{Tool, require_tool};
 
 fn levels(levels: &[i64]) -> Vec<CompressionLevel> {
@@ -67,7 +67,7 @@ fn sampled(log: &RealBinlog, levels: &[CompressionLevel], workers: usize, seed: 
     advice
 }
 
-fn rewritten(log: &RealBinlog, how: Rewrite) -> Summary {
+fn rewritten(log: &RealBinlog, how: Rewrite) -> RewriteSummary {
     Rewriter::new(how).workers(2).run(Input::open(&log.path).unwrap(), std::io::sink()).unwrap()
 }
 
@@ -75,14 +75,14 @@ fn section<'a>(sections: &'a [Section], name: &str) -> &'a Section {
     sections.iter().find(|section| section.name == name).unwrap()
 }
 
-fn column(section: &Section, name: &str) -> Vec<Cell> {
+fn column(section: &Section, name: &str) -> Vec<TableCell> {
     let place = section.columns.iter().position(|column| *column == name).unwrap();
     section.rows.iter().map(|row| row[place].clone()).collect()
 }
 
 fn numbers(section: &Section, name: &str) -> Vec<i128> {
     let number = |cell| match cell {
-        Cell::Number(number) => number,
+        TableCell::Number(number) => number,
         other => panic!("{name}: {other:?}"),
     };
     column(section, name).into_iter().map(number).collect()
@@ -99,7 +99,7 @@ fn without_times(sections: Vec<Section>) -> Vec<Section> {
                 || column.contains("_s_")
                 || *column == "core_percent"
             {
-                section.rows.iter_mut().for_each(|row| row[place] = Cell::Null);
+                section.rows.iter_mut().for_each(|row| row[place] = TableCell::Null);
             }
         }
     }
@@ -196,7 +196,7 @@ fn a_sample_says_what_all_would() {
             partial += u32::from(!all);
             let found = section(&sections, "levels");
             let half_widths = column(found, "half_width_percent").into_iter().map(|cell| match cell {
-                Cell::Decimal(units, 2) => units as f64 / 100.0,
+                TableCell::Decimal(units, 2) => units as f64 / 100.0,
                 other => panic!("{other:?}"),
             });
             for ((bytes, half_width), truth) in
@@ -285,8 +285,8 @@ fn commits_take_as_long_as_what_was_measured_or_longer() {
 
 fn by_level(advice: &Advice, name: &str) -> Vec<f64> {
     let number = |cell| match cell {
-        Cell::Number(number) => number as f64,
-        Cell::Decimal(units, places) => units as f64 / 10f64.powi(places.into()),
+        TableCell::Number(number) => number as f64,
+        TableCell::Decimal(units, places) => units as f64 / 10f64.powi(places.into()),
         other => panic!("{other:?}"),
     };
     column(section(&advice.sections(), "levels"), name).into_iter().map(number).collect()
@@ -298,11 +298,11 @@ fn other_shapes_are_measured_as_the_server_writes_them() {
     require_tool!(Tool::Mysql);
     const LEVEL: u32 = 3;
     let asked = levels(&[i64::from(LEVEL)]);
-    for shape in shape_binlogs(0.02, &Setting::level(LEVEL)).unwrap() {
+    for shape in shape_binlogs(0.02, &WorkloadSetting::level(LEVEL)).unwrap() {
         let log = RealBinlog {
             name: shape.shape.name().to_owned(),
             path: shape.path,
-            compression: Compression::Level(LEVEL),
+            compression: SampleCompression::Level(LEVEL),
             relay_log: false,
         };
         let truth = exact(&log, &asked, 2).sections();

@@ -8,7 +8,7 @@ use binlogz_binlog::event::{
 use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, HeaderFlags, MAGIC};
 use binlogz_report::mysqlbinlog::Verbosity;
-use binlogz_testkit::{Installed, Tool, require_tool};
+use binlogz_testkit::{InstalledTool, Tool, require_tool};
 
 use crate::row_lines;
 
@@ -84,7 +84,7 @@ fn printed(log: &[u8]) -> Result<String> {
 }
 
 /// The lines of the real mysqlbinlog.
-fn printed_by(mysql: &Installed, log: &[u8]) -> Result<String> {
+fn printed_by(mysql: &InstalledTool, log: &[u8]) -> Result<String> {
     let file = tempfile::NamedTempFile::new()?;
     std::fs::write(file.path(), log)?;
     let args = ["-vv".as_ref(), "--base64-output=decode-rows".as_ref(), file.path().as_os_str()];

@@ -6,7 +6,7 @@ use std::path::Path;
 use binlogz_binlog::MAGIC;
 use binlogz_report::mysqlbinlog::Verbosity;
 use binlogz_testkit::random::Random;
-use binlogz_testkit::{Installed, MariadbSandbox, Tool, corpus, mutate, real, require_tool, tool};
+use binlogz_testkit::{InstalledTool, MariadbSandbox, Tool, corpus, mutate, real, require_tool, tool};
 
 use crate::{limits, row_lines};
 
@@ -105,7 +105,7 @@ fn logs_of_older_servers_print_as_mysqlbinlog_prints_them() -> Result<()> {
 }
 
 /// Whether mysqlbinlog reads a log to its end and finds its checksums right.
-fn is_read_by(mysql: &Installed, binlog: &Path) -> Result<bool> {
+fn is_read_by(mysql: &InstalledTool, binlog: &Path) -> Result<bool> {
     Ok(mysql.mysqlbinlog(["--verify-binlog-checksum".as_ref(), binlog.as_os_str()])?.status.success())
 }
 
@@ -149,7 +149,7 @@ fn lines_of(binlog: &Path) -> Result<String> {
 }
 
 /// Compares our lines with mysqlbinlog's; returns how many there were.
-fn compare(tool: &Installed, program: &str, binlog: &Path, verbosity: Verbosity) -> Result<usize> {
+fn compare(tool: &InstalledTool, program: &str, binlog: &Path, verbosity: Verbosity) -> Result<usize> {
     let option = if verbosity == Verbosity::Types { "-vv" } else { "-v" };
     let args = [option.as_ref(), "--base64-output=decode-rows".as_ref(), binlog.as_os_str()];
     let theirs = tool.run(program, args)?.stdout;

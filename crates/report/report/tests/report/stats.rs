@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use binlogz_binlog::header::HEADER_SIZE;
-use binlogz_figures::{Cell, Format};
+use binlogz_figures::{FigureFormat, TableCell};
 use binlogz_flow::{Input, Rewrite, Rewriter, events};
 use binlogz_payload::statistics::COLUMNS;
-use binlogz_report::stats::{By, Collector, FileStats, Stats};
-use binlogz_testkit::builder::{LogBuilder, Payload, Release, inner_transaction};
+use binlogz_report::stats::{FileStats, Stats, StatsCollector, StatsGrouping};
+use binlogz_testkit::builder::{LogBuilder, PayloadBody, Release, inner_transaction};
 use binlogz_testkit::workload::Workload;
 use binlogz_testkit::{MysqlSandbox, Result, Tool, corpus, mixed, mutate, real, require_tool};
 
@@ -23,7 +23,7 @@ fn count(stats: &mut Stats, name: &str, bytes: Vec<u8>, workers: usize) -> Optio
     let result = events::run(
         Input::Places(Arc::new(bytes)),
         workers,
-        || Ok(Collector::new(5, true, workers)),
+        || Ok(StatsCollector::new(5, true, workers)),
         |collector, batch| Ok(collector.collect(batch)),
         |part| {
             file.add(part);
@@ -37,7 +37,7 @@ fn count(stats: &mut Stats, name: &str, bytes: Vec<u8>, workers: usize) -> Optio
 
 fn json(stats: &Stats) -> String {
     let mut out = Vec::new();
-    Format::Json.write(&stats.sections(), &mut out).unwrap();
+    FigureFormat::Json.write(&stats.sections(), &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -76,10 +76,10 @@ fn damaged_logs_are_counted_up_to_the_damage_or_refused() {
 }
 
 /// Tables, transactions and rows, and bytes without compression.
-fn tables(name: &str, bytes: Vec<u8>) -> Vec<Vec<Cell>> {
+fn tables(name: &str, bytes: Vec<u8>) -> Vec<Vec<TableCell>> {
     let mut stats = Stats::new(5);
     assert_eq!(count(&mut stats, name, bytes, 2), None);
-    let rows = stats.section(By::Table).rows;
+    let rows = stats.section(StatsGrouping::Table).rows;
     rows.into_iter().map(|row| row.into_iter().take(7).collect()).collect()
 }
 
@@ -114,11 +114,11 @@ fn counted_rows(files: Vec<PathBuf>) -> (Vec<&'static str>, Vec<Vec<String>>) {
         assert_eq!(error, None, "{}", file.display());
     }
     let section = stats.compression();
-    let text = |cell: &Cell| match cell {
-        Cell::Number(number) => number.to_string(),
-        Cell::Text(text) => text.clone(),
-        Cell::Decimal(..) => panic!("the server has no decimals"),
-        Cell::Null => "NULL".to_owned(),
+    let text = |cell: &TableCell| match cell {
+        TableCell::Number(number) => number.to_string(),
+        TableCell::Text(text) => text.clone(),
+        TableCell::Decimal(..) => panic!("the server has no decimals"),
+        TableCell::Null => "NULL".to_owned(),
     };
     let rows = section.rows.iter().map(|row| row.iter().map(text).collect()).collect();
     (section.columns.to_vec(), rows)
@@ -195,7 +195,7 @@ fn a_mix_of_everything_is_counted_as_by_the_server() -> Result<()> {
 
 #[test]
 fn mysql_8_0_counts_the_whole_payload_event() {
-    let payload = Payload::zstd(&inner_transaction(&[b"a value"]));
+    let payload = PayloadBody::zstd(&inner_transaction(&[b"a value"]));
     let counted = |release| {
         let log = LogBuilder::new(release).payload(&payload).take();
         let mut stats = Stats::new(5);

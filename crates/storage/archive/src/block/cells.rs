@@ -6,11 +6,11 @@ use binlogz_binlog::event::TableMapEvent;
 
 /// Where the values of an image are.
 #[derive(Debug, Default)]
-pub(crate) struct Cells {
+pub(crate) struct CellRanges {
     places: Vec<Option<Range<usize>>>,
 }
 
-impl Cells {
+impl CellRanges {
     pub(crate) fn clear(&mut self, count: usize) {
         self.places.clear();
         self.places.resize(count, None);

@@ -2,27 +2,27 @@
 
 use binlogz_binlog::row::ColumnKind;
 
-use crate::block::walk::Order;
+use crate::block::walk::ByteOrder;
 use crate::error::{Error, Result};
 
 /// How a value is walked over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    Number { size: usize, order: Order },
+pub(crate) enum ValueWalk {
+    Number { size: usize, order: ByteOrder },
     Fixed { size: usize },
     Prefixed { prefix: usize },
 }
 
-impl Form {
-    pub(crate) fn of(kind: ColumnKind) -> Form {
-        let low = |size| Form::Number { size, order: Order::Low };
+impl ValueWalk {
+    pub(crate) fn of(kind: ColumnKind) -> ValueWalk {
+        let low = |size| ValueWalk::Number { size, order: ByteOrder::Low };
         let high = |size: u8| match size {
-            0..=8 => Form::Number { size: usize::from(size), order: Order::High },
-            size => Form::Fixed { size: usize::from(size) },
+            0..=8 => ValueWalk::Number { size: usize::from(size), order: ByteOrder::High },
+            size => ValueWalk::Fixed { size: usize::from(size) },
         };
         let fraction = |digits: u8| digits.div_ceil(2);
         match kind {
-            ColumnKind::Null => Form::Fixed { size: 0 },
+            ColumnKind::Null => ValueWalk::Fixed { size: 0 },
             ColumnKind::TinyInt { .. } | ColumnKind::Year => low(1),
             ColumnKind::SmallInt { .. } => low(2),
             ColumnKind::MediumInt { .. } | ColumnKind::Date | ColumnKind::OldTime => low(3),
@@ -35,37 +35,37 @@ impl Form {
             ColumnKind::Timestamp { fraction_digits } => high(4 + fraction(fraction_digits)),
             ColumnKind::Enum { size } | ColumnKind::Set { size } => low(usize::from(size)),
             ColumnKind::Char { length_max } | ColumnKind::Varchar { length_max } => {
-                Form::Prefixed { prefix: if length_max > 255 { 2 } else { 1 } }
+                ValueWalk::Prefixed { prefix: if length_max > 255 { 2 } else { 1 } }
             }
             ColumnKind::Blob { length_size }
             | ColumnKind::Json { length_size }
             | ColumnKind::Geometry { length_size }
-            | ColumnKind::Vector { length_size } => Form::Prefixed { prefix: usize::from(length_size) },
-            ColumnKind::TypedArray => Form::Prefixed { prefix: 4 },
+            | ColumnKind::Vector { length_size } => ValueWalk::Prefixed { prefix: usize::from(length_size) },
+            ColumnKind::TypedArray => ValueWalk::Prefixed { prefix: 4 },
         }
     }
 
     /// A number for the form: columns of the same form resemble each other.
     pub(crate) fn number(self) -> u8 {
         match self {
-            Form::Number { size, order: Order::Low } => 0x10 | size as u8,
-            Form::Number { size, order: Order::High } => 0x20 | size as u8,
-            Form::Fixed { size } => 0x40 | size.min(0x3f) as u8,
-            Form::Prefixed { prefix } => 0x80 | prefix as u8,
+            ValueWalk::Number { size, order: ByteOrder::Low } => 0x10 | size as u8,
+            ValueWalk::Number { size, order: ByteOrder::High } => 0x20 | size as u8,
+            ValueWalk::Fixed { size } => 0x40 | size.min(0x3f) as u8,
+            ValueWalk::Prefixed { prefix } => 0x80 | prefix as u8,
         }
     }
 
     /// The value at the start of these bytes, if its length comes first.
     pub(crate) fn string(self, bytes: &[u8]) -> Option<&[u8]> {
-        let Form::Prefixed { prefix } = self else { return None };
+        let ValueWalk::Prefixed { prefix } = self else { return None };
         bytes.get(prefix..self.end(bytes, 0).ok()?)
     }
 
     /// The end of the value that begins at `at`.
     pub(crate) fn end(self, bytes: &[u8], at: usize) -> Result<usize> {
         match self {
-            Form::Number { size, .. } | Form::Fixed { size } => Ok(at + size),
-            Form::Prefixed { prefix } => {
+            ValueWalk::Number { size, .. } | ValueWalk::Fixed { size } => Ok(at + size),
+            ValueWalk::Prefixed { prefix } => {
                 let length = bytes.get(at..at + prefix).ok_or_else(value_short)?;
                 let length = length.iter().rev().fold(0, |length, &byte| length << 8 | usize::from(byte));
                 Ok(at + prefix + length)

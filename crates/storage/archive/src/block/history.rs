@@ -9,7 +9,7 @@ const KEY_MAX: usize = 64;
 
 /// The place of an image in the block.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Image {
+pub(crate) struct ImagePlace {
     start: u32,
     /// Where its first value ends.
     key_end: u32,
@@ -17,10 +17,10 @@ pub(crate) struct Image {
     key_start: u32,
 }
 
-impl Image {
-    pub(crate) fn new(image: Range<usize>, key: Range<usize>) -> Option<Image> {
+impl ImagePlace {
+    pub(crate) fn new(image: Range<usize>, key: Range<usize>) -> Option<ImagePlace> {
         let place = |at: usize| u32::try_from(at).ok();
-        (key.len() <= KEY_MAX).then_some(Image {
+        (key.len() <= KEY_MAX).then_some(ImagePlace {
             start: place(image.start)?,
             key_start: place(key.start)?,
             key_end: place(key.end)?,
@@ -41,18 +41,18 @@ impl Image {
 
 /// The last images of a table's rows.
 #[derive(Debug, Default)]
-pub(crate) struct History {
-    images: HashMap<u64, Image>,
+pub(crate) struct LastImages {
+    images: HashMap<u64, ImagePlace>,
 }
 
-impl History {
+impl LastImages {
     /// The last image with this first value. If another value has the same hash, the image simply does not
     /// fit.
-    pub(crate) fn get(&self, key: &[u8]) -> Option<Image> {
+    pub(crate) fn get(&self, key: &[u8]) -> Option<ImagePlace> {
         self.images.get(&hash(key)).copied()
     }
 
-    pub(crate) fn insert(&mut self, key: &[u8], image: Image) {
+    pub(crate) fn insert(&mut self, key: &[u8], image: ImagePlace) {
         self.images.insert(hash(key), image);
     }
 }

@@ -20,14 +20,14 @@ use binlogz_binlog::checksum::CHECKSUM_SIZE;
 use binlogz_binlog::event::TableMapEvent;
 use binlogz_binlog::header::{END_LOG_POS_OFFSET, EVENT_SIZE_OFFSET, EVENT_TYPE_OFFSET, HEADER_SIZE};
 
-use crate::block::former::{Formers, Unpacked};
-use crate::block::rows::{Past, Role, Table};
-use crate::block::streams::Column;
-use crate::block::walk::{Order, Walk, number_of};
+use crate::block::former::{Formers, UnpackedBlock};
+use crate::block::rows::{ImageRole, MappedTable, Past};
+use crate::block::streams::StreamColumn;
+use crate::block::walk::{ByteOrder, Walk, number_of};
 use crate::error::{Error, Result};
 use crate::log::events::{TABLE_MAP_POST_HEADER, has_checksum};
 
-pub(super) const TYPE: Column = Column::new(0, 0);
+pub(super) const TYPE: StreamColumn = StreamColumn::new(0, 0);
 pub(super) const KNOWN: usize = 1;
 const CHECKSUM: usize = 2;
 pub(super) const TIMESTAMP: usize = 3;
@@ -58,7 +58,7 @@ pub(super) const TABLES_MAX: usize = 1 << 16;
 
 /// The fields that the next event's are likely to resemble.
 #[derive(Debug, Clone, Copy, Default)]
-struct Last {
+struct LastFields {
     timestamp: i64,
     server_id: i64,
     end_log_pos: i64,
@@ -72,11 +72,11 @@ struct Last {
 
 /// Layout of the events walked over so far.
 #[derive(Debug, Default)]
-pub(crate) struct Layout<'a> {
-    last: Last,
+pub(crate) struct BlockLayout<'a> {
+    last: LastFields,
     /// Numbers of the tables in the block, keyed by their table maps without the table id.
     numbers: HashMap<Vec<u8>, usize>,
-    tables: Vec<Option<Table>>,
+    tables: Vec<Option<MappedTable>>,
     /// The table for a table id.
     ids: HashMap<i64, usize>,
     past: Past<'a>,
@@ -84,15 +84,15 @@ pub(crate) struct Layout<'a> {
     offset: u32,
 }
 
-impl<'a> Layout<'a> {
+impl<'a> BlockLayout<'a> {
     /// For a block that begins at `offset` of its file. `differs`: it may have partial updates and differences.
     pub(crate) fn new(offset: u64, formers: Formers<'a>, differs: bool) -> Self {
-        Layout { offset: offset as u32, past: Past::new(formers, differs), ..Layout::default() }
+        BlockLayout { offset: offset as u32, past: Past::new(formers, differs), ..BlockLayout::default() }
     }
 
     /// The forms of each table's columns, by group.
     pub(crate) fn forms(&self) -> Vec<Vec<u8>> {
-        self.tables.iter().map(|table| table.as_ref().map(Table::forms).unwrap_or_default()).collect()
+        self.tables.iter().map(|table| table.as_ref().map(MappedTable::forms).unwrap_or_default()).collect()
     }
 
     /// Returns the formers it was given.
@@ -101,9 +101,10 @@ impl<'a> Layout<'a> {
     }
 
     /// The block that was walked over, for blocks that refer to it.
-    pub(crate) fn into_unpacked(self, log: Vec<u8>) -> Unpacked {
-        let images = self.tables.into_iter().map(|table| table.map(Table::into_places).unwrap_or_default());
-        Unpacked { log, tables: self.numbers, images: images.collect() }
+    pub(crate) fn into_unpacked(self, log: Vec<u8>) -> UnpackedBlock {
+        let images =
+            self.tables.into_iter().map(|table| table.map(MappedTable::into_places).unwrap_or_default());
+        UnpackedBlock { log, tables: self.numbers, images: images.collect() }
     }
 
     /// Walks over an event. When reading, `known` says whether to try its layout; after an error nothing here
@@ -124,12 +125,12 @@ impl<'a> Layout<'a> {
             walk.decide(TYPE, |_, event| event.get(EVENT_TYPE_OFFSET).copied().unwrap_or_default().into())?;
         let event_type = u8::try_from(event_type)
             .map_err(|_| Error::damaged("event type", event_type.to_string(), "0 to 255"))?;
-        let slot = |slot| Column::new(usize::from(event_type), slot);
+        let slot = |slot| StreamColumn::new(usize::from(event_type), slot);
         let checked = walk.decide(slot(CHECKSUM), |_, event| i64::from(has_checksum(event)))? == 1;
         let known = walk.decide(slot(KNOWN), |_, _| i64::from(known))? == 1;
         let checksum_size = if checked { CHECKSUM_SIZE } else { 0 };
 
-        let low = Order::Low;
+        let low = ByteOrder::Low;
         self.last.timestamp = walk.number(slot(TIMESTAMP), 4, low, self.last.timestamp)?;
         walk.known(&[event_type])?;
         self.last.server_id = walk.number(slot(SERVER_ID), 4, low, self.last.server_id)?;
@@ -149,7 +150,7 @@ impl<'a> Layout<'a> {
         let expected = self.offset.wrapping_add(end as u32);
         let difference = walk.decide(slot(END_LOG_POS), |walked, _| {
             let at = start + END_LOG_POS_OFFSET;
-            let stored = number_of(walked.get(at..at + 4).unwrap_or_default(), Order::Low) as u32;
+            let stored = number_of(walked.get(at..at + 4).unwrap_or_default(), ByteOrder::Low) as u32;
             i64::from(stored.wrapping_sub(expected) as i32).wrapping_sub(self.last.end_log_pos)
         })?;
         self.last.end_log_pos = self.last.end_log_pos.wrapping_add(difference);
@@ -164,8 +165,8 @@ impl<'a> Layout<'a> {
 
     /// Walks over a body up to its checksum.
     fn body(&mut self, walk: &mut impl Walk, event_type: EventType) -> Result<()> {
-        let slot = |field| Column::new(usize::from(event_type.0), BODY + field);
-        let (low, last) = (Order::Low, &mut self.last);
+        let slot = |field| StreamColumn::new(usize::from(event_type.0), BODY + field);
+        let (low, last) = (ByteOrder::Low, &mut self.last);
         match event_type {
             EventType::GTID | EventType::ANONYMOUS_GTID => gtid(walk, last, slot),
             EventType::XID => {
@@ -175,7 +176,7 @@ impl<'a> Layout<'a> {
             EventType::QUERY => {
                 last.thread_id = walk.number(slot(0), 4, low, last.thread_id)?;
                 walk.number(slot(1), 4, low, 0)?;
-                let database = walk.number(slot(2), 1, Order::High, 0)? as usize;
+                let database = walk.number(slot(2), 1, ByteOrder::High, 0)? as usize;
                 walk.number(slot(3), 2, low, 0)?;
                 let status = walk.number(slot(4), 2, low, 0)? as usize & 0xffff;
                 walk.fixed(slot(5), status)?;
@@ -187,24 +188,24 @@ impl<'a> Layout<'a> {
                 walk.rest(slot(1)).map(drop)
             }
             EventType::WRITE_ROWS | EventType::WRITE_ROWS_V1 => {
-                self.rows(walk, event_type, &[Role::Inserted])
+                self.rows(walk, event_type, &[ImageRole::Inserted])
             }
             EventType::DELETE_ROWS | EventType::DELETE_ROWS_V1 => {
-                self.rows(walk, event_type, &[Role::Deleted])
+                self.rows(walk, event_type, &[ImageRole::Deleted])
             }
             EventType::UPDATE_ROWS | EventType::UPDATE_ROWS_V1 => {
-                self.rows(walk, event_type, &[Role::Before, Role::After])
+                self.rows(walk, event_type, &[ImageRole::Before, ImageRole::After])
             }
             EventType::PARTIAL_UPDATE_ROWS if self.past.differs => {
-                self.rows(walk, event_type, &[Role::Before, Role::After])
+                self.rows(walk, event_type, &[ImageRole::Before, ImageRole::After])
             }
             _ => Err(Error::damaged("event", format!("type {}", event_type.0), "a type with a known layout")),
         }
     }
 
-    fn rows(&mut self, walk: &mut impl Walk, event_type: EventType, roles: &[Role]) -> Result<()> {
-        let slot = |field| Column::new(usize::from(event_type.0), BODY + field);
-        let low = Order::Low;
+    fn rows(&mut self, walk: &mut impl Walk, event_type: EventType, roles: &[ImageRole]) -> Result<()> {
+        let slot = |field| StreamColumn::new(usize::from(event_type.0), BODY + field);
+        let low = ByteOrder::Low;
         self.last.table_id = walk.number(slot(0), 6, low, self.last.table_id)?;
         walk.number(slot(1), 2, low, 0)?;
         if event_type.0 >= EventType::WRITE_ROWS.0 {
@@ -261,18 +262,18 @@ impl<'a> Layout<'a> {
             None => {
                 let number = self.tables.len();
                 let map = TableMapEvent::decode(body, TABLE_MAP_POST_HEADER);
-                let table = map.ok().and_then(|map| Table::new(number, rest, &map, &self.past).ok());
+                let table = map.ok().and_then(|map| MappedTable::new(number, rest, &map, &self.past).ok());
                 self.tables.push(table);
                 self.numbers.insert(rest.to_vec(), number);
                 number
             }
         };
-        self.ids.insert(number_of(id, Order::Low), number);
+        self.ids.insert(number_of(id, ByteOrder::Low), number);
     }
 }
 
-fn gtid(walk: &mut impl Walk, last: &mut Last, slot: impl Fn(usize) -> Column) -> Result<()> {
-    let low = Order::Low;
+fn gtid(walk: &mut impl Walk, last: &mut LastFields, slot: impl Fn(usize) -> StreamColumn) -> Result<()> {
+    let low = ByteOrder::Low;
     walk.number(slot(0), 1, low, 0)?;
     walk.fixed(slot(UUID), 16)?;
     last.gno = walk.number(slot(GNO), 8, low, last.gno)?;

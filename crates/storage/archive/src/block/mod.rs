@@ -22,6 +22,6 @@ pub(crate) mod rows;
 mod streams;
 mod walk;
 
-pub use former::Unpacked;
-pub(crate) use packed::{Dealt, deal, pack_bytes, packed_size_max, stands_alone};
-pub use packed::{Method, Opened, open};
+pub use former::UnpackedBlock;
+pub(crate) use packed::{DealtFields, deal, pack_bytes, packed_size_max, stands_alone};
+pub use packed::{Method, OpenBlock, open};

@@ -1,7 +1,7 @@
 //! Packs a run of whole events and unpacks it again, each in two steps, so that the expensive one can run for
 //! several blocks at once. Packing deals out the fields in the order of the log ([`deal`]), then codes their
-//! columns ([`Dealt::code`]). Unpacking takes the columns ([`open`]), then gathers the fields in order
-//! ([`Opened::gather`]). A block refers to rows of itself and of the earlier blocks that it is given.
+//! columns ([`DealtFields::code`]). Unpacking takes the columns ([`open`]), then gathers the fields in order
+//! ([`OpenBlock::gather`]). A block refers to rows of itself and of the earlier blocks that it is given.
 //!
 //! ```text
 //! method  1       0 bytes | 1 columns, as version 1 | 2 columns, as version 2 | 3 columns and 4 text, as version 5 |
@@ -31,16 +31,16 @@ use std::sync::Arc;
 use binlogz_binlog::MAGIC;
 use binlogz_binlog::header::HEADER_SIZE;
 
-use crate::block::former::{BlockFinder, Finder, Formers, Taken, Unpacked};
-use crate::block::layout::Layout;
+use crate::block::former::{BlockFinder, BlockImages, FormerImages, Formers, UnpackedBlock};
+use crate::block::layout::BlockLayout;
 use crate::block::streams::Streams;
-use crate::block::walk::{Dealer, Gatherer, Walk};
+use crate::block::walk::{Dealer, FieldGatherer, Walk};
 use crate::codec::text::{self, Coder};
 use crate::codec::varint::{self, Taker};
 use crate::codec::{Level, zstd};
 use crate::error::{Error, Result};
 use crate::log::events::event_end;
-use crate::log::{BLOCK_SIZE_MAX, MAPS_MAX, Piece};
+use crate::log::{BLOCK_SIZE_MAX, CutPiece, MAPS_MAX};
 
 const BYTES: u8 = 0;
 const COLUMNS_BY_KEY: u8 = 1;
@@ -66,7 +66,7 @@ pub enum Method {
 
 /// The fields of a part of a log, dealt out to columns.
 #[derive(Debug)]
-pub(crate) struct Dealt {
+pub(crate) struct DealtFields {
     /// The table maps that the block's start cuts off.
     maps: Vec<u8>,
     magic: bool,
@@ -76,15 +76,20 @@ pub(crate) struct Dealt {
     forms: Vec<Vec<u8>>,
     tail: Vec<u8>,
     /// Rows that no longer exist unchanged for later blocks.
-    pub(crate) taken: Taken,
+    pub(crate) taken: BlockImages,
     /// By earlier block: the bytes of rows that it already holds.
     pub(crate) gains: HashMap<u32, u64>,
 }
 
 /// Deals out a part of a log as block `number` of its segment, which may refer to these earlier blocks.
-pub(crate) fn deal(piece: &Piece, number: u32, finder: &mut Finder, references: &[u32]) -> Result<Dealt> {
+pub(crate) fn deal(
+    piece: &CutPiece,
+    number: u32,
+    finder: &mut FormerImages,
+    references: &[u32],
+) -> Result<DealtFields> {
     let formers = Formers::Find(BlockFinder::new(finder, number, references));
-    let mut layout = Layout::new(piece.offset, formers, true);
+    let mut layout = BlockLayout::new(piece.offset, formers, true);
     let mut maps = Vec::new();
     varint::put(&mut maps, piece.maps.len() as u64);
     for map in &piece.maps {
@@ -98,11 +103,11 @@ pub(crate) fn deal(piece: &Piece, number: u32, finder: &mut Finder, references: 
     };
     let (taken, gains) = found.into_taken();
     let magic = piece.log.starts_with(&MAGIC);
-    Ok(Dealt { maps, magic, count, streams, forms, tail: tail.to_vec(), taken, gains })
+    Ok(DealtFields { maps, magic, count, streams, forms, tail: tail.to_vec(), taken, gains })
 }
 
 /// Deals out the events of a log; returns their columns and number, and the bytes after the last whole event.
-fn walk_over<'a>(log: &'a [u8], layout: &mut Layout<'_>) -> Result<(Streams, u64, &'a [u8])> {
+fn walk_over<'a>(log: &'a [u8], layout: &mut BlockLayout<'_>) -> Result<(Streams, u64, &'a [u8])> {
     let mut dealer = Dealer::new(log);
     let mut count = 0;
     let mut at = 0;
@@ -124,7 +129,7 @@ fn walk_over<'a>(log: &'a [u8], layout: &mut Layout<'_>) -> Result<(Streams, u64
     Ok((dealer.streams, count, log.get(at..).unwrap_or_default()))
 }
 
-impl Dealt {
+impl DealtFields {
     /// Bytes of memory that its columns take.
     pub(crate) fn memory(&self) -> usize {
         self.streams.memory()
@@ -190,13 +195,13 @@ pub(crate) fn packed_size_max(size: usize) -> usize {
 
 /// A block whose columns were taken.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenBlock {
     size: usize,
-    what: What,
+    what: StreamContent,
 }
 
 #[derive(Debug)]
-enum What {
+enum StreamContent {
     Bytes(Vec<u8>),
     Columns { method: u8, maps: Vec<Vec<u8>>, magic: bool, count: usize, streams: Streams, tail: Vec<u8> },
     Text { method: u8, maps: Vec<Vec<u8>>, log: Vec<u8> },
@@ -207,13 +212,13 @@ enum What {
 /// # Errors
 ///
 /// Bytes that no packer writes.
-pub fn open(packed: &[u8], size: usize) -> Result<Opened> {
+pub fn open(packed: &[u8], size: usize) -> Result<OpenBlock> {
     if size > BLOCK_SIZE_MAX {
         return Err(Error::unexpected("size of a block", size, format_args!("at most {BLOCK_SIZE_MAX}")));
     }
     let mut from = Taker::new(packed);
     let what = match from.byte()? {
-        BYTES => What::Bytes(zstd::unpack(from.take(from.left())?, size)?),
+        BYTES => StreamContent::Bytes(zstd::unpack(from.take(from.left())?, size)?),
         method @ (COLUMNS_BY_KEY | COLUMNS_APART | COLUMNS_POOLED | COLUMNS) => {
             open_columns(&mut from, size, method)?
         }
@@ -224,11 +229,11 @@ pub fn open(packed: &[u8], size: usize) -> Result<Opened> {
                 1 => Coder::Ppmd,
                 other => return Err(Error::damaged("text", format!("coder {other}"), "0 or 1")),
             };
-            What::Text { method, maps, log: text::unpack(coder, from.take(from.left())?, size)? }
+            StreamContent::Text { method, maps, log: text::unpack(coder, from.take(from.left())?, size)? }
         }
         other => return Err(Error::damaged("block", format!("method {other}"), "0 to 6")),
     };
-    Ok(Opened { size, what })
+    Ok(OpenBlock { size, what })
 }
 
 fn take_maps(from: &mut Taker<'_>) -> Result<Vec<Vec<u8>>> {
@@ -267,41 +272,41 @@ pub(crate) fn front(packed: &[u8], size: usize) -> Result<(Vec<Vec<u8>>, Option<
     }
 }
 
-fn open_columns(from: &mut Taker<'_>, size: usize, method: u8) -> Result<What> {
+fn open_columns(from: &mut Taker<'_>, size: usize, method: u8) -> Result<StreamContent> {
     let maps = take_maps(from)?;
     let magic = from.byte()? == 1;
     let count = from.at_most((size / HEADER_SIZE) as u64, "count of events")?;
     let streams = Streams::unpack(from, size, matches!(method, COLUMNS_POOLED | COLUMNS))?;
     let tail = from.bytes()?.to_vec();
     match from.left() {
-        0 => Ok(What::Columns { method, maps, magic, count, streams, tail }),
+        0 => Ok(StreamContent::Columns { method, maps, magic, count, streams, tail }),
         left => Err(Error::damaged("block", format!("{left} bytes after its last event"), "none")),
     }
 }
 
-impl Opened {
+impl OpenBlock {
     /// Gathers the fields of the block, which begins at `offset` of its log and refers to `sources`.
     ///
     /// # Errors
     ///
     /// Columns that don't fit together.
-    pub fn gather(self, offset: u64, sources: Vec<Arc<Unpacked>>) -> Result<Unpacked> {
+    pub fn gather(self, offset: u64, sources: Vec<Arc<UnpackedBlock>>) -> Result<UnpackedBlock> {
         let (method, maps, magic, count, streams, tail) = match self.what {
-            What::Bytes(log) => return Ok(Unpacked { log, ..Unpacked::default() }),
-            What::Text { method, maps, log } => {
-                let mut layout = Layout::new(offset, Formers::Given(Vec::new()), method == TEXT);
+            StreamContent::Bytes(log) => return Ok(UnpackedBlock { log, ..UnpackedBlock::default() }),
+            StreamContent::Text { method, maps, log } => {
+                let mut layout = BlockLayout::new(offset, Formers::Given(Vec::new()), method == TEXT);
                 maps.iter().for_each(|map| layout.remember_table(map));
                 walk_over(&log, &mut layout)?;
                 return Ok(layout.into_unpacked(log));
             }
-            What::Columns { method, maps, magic, count, streams, tail } => {
+            StreamContent::Columns { method, maps, magic, count, streams, tail } => {
                 (method, maps, magic, count, streams, tail)
             }
         };
         let formers = if method == COLUMNS_BY_KEY { Formers::ByKey } else { Formers::Given(sources) };
-        let mut layout = Layout::new(offset, formers, method == COLUMNS);
+        let mut layout = BlockLayout::new(offset, formers, method == COLUMNS);
         maps.iter().for_each(|map| layout.remember_table(map));
-        let mut gatherer = Gatherer::new(streams, self.size);
+        let mut gatherer = FieldGatherer::new(streams, self.size);
         if magic {
             gatherer.known(&MAGIC)?;
         }
@@ -329,12 +334,14 @@ mod tests {
     use super::*;
     use crate::format::Manifest;
     use crate::operations::restore;
-    use crate::storage::Folder;
+    use crate::storage::ArchiveFolder;
 
     /// Packs a part of a log on its own.
     fn pack(log: &[u8]) -> (Vec<u8>, Method) {
-        let piece = Piece { offset: 0, log: log.to_vec(), maps: Vec::new(), continues: false, origin: None };
-        let packed = deal(&piece, 0, &mut Finder::default(), &[]).unwrap().code(log, Level::Default).unwrap();
+        let piece =
+            CutPiece { offset: 0, log: log.to_vec(), maps: Vec::new(), continues: false, origin: None };
+        let packed =
+            deal(&piece, 0, &mut FormerImages::default(), &[]).unwrap().code(log, Level::Default).unwrap();
         if unpack(&packed, log.len()).is_ok_and(|back| back == log) {
             return (packed, Method::Columns);
         }
@@ -397,7 +404,7 @@ mod tests {
 
     /// Documents changed in part: the begin of a log that is archived as a fixture.
     fn partial_updates() -> Vec<u8> {
-        let fixture = Folder::new(format!("{}/tests/fixtures/version-8", env!("CARGO_MANIFEST_DIR")));
+        let fixture = ArchiveFolder::new(format!("{}/tests/fixtures/version-8", env!("CARGO_MANIFEST_DIR")));
         let manifest = Manifest::read(&fixture).unwrap().unwrap();
         let mut log = Vec::new();
         restore::whole(&fixture, &manifest.files[1], &mut log, 1).unwrap();

@@ -25,19 +25,19 @@ use std::ops::Range;
 use binlogz_binlog::event::TableMapEvent;
 use binlogz_binlog::row::ColumnKind;
 
-use crate::block::cells::{Cells, bit, is_set, key_columns};
-use crate::block::form::Form;
-use crate::block::former::{Formers, Place};
-use crate::block::history::{History, Image};
-use crate::block::streams::Column;
-use crate::block::walk::{Old, Order, Walk, number_of};
+use crate::block::cells::{CellRanges, bit, is_set, key_columns};
+use crate::block::form::ValueWalk;
+use crate::block::former::{Formers, ImageRange};
+use crate::block::history::{ImagePlace, LastImages};
+use crate::block::streams::StreamColumn;
+use crate::block::walk::{ByteOrder, OlderValue, Walk, number_of};
 use crate::codec::delta;
 use crate::codec::hash::hash;
 use crate::error::{Error, Result};
 
 /// The kind of row image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum ImageRole {
     Inserted = 0,
     Deleted = 1,
     Before = 2,
@@ -77,18 +77,18 @@ fn image_short() -> Error {
 
 /// A table as its map describes it, and the known rows of it.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct MappedTable {
     group: usize,
-    forms: Vec<Form>,
+    forms: Vec<ValueWalk>,
     /// The seed for hashes of its images.
     seed: u64,
     /// The ranges of its images in the block.
-    places: Vec<Place>,
+    places: Vec<ImageRange>,
     /// By source: the number that follows the last image taken from there.
     next: Vec<i64>,
     /// The table's number in each of the blocks that this one refers to; `None`: that block doesn't have the table.
     elsewhere: Vec<Option<usize>>,
-    history: History,
+    history: LastImages,
     /// Whether values may be differences.
     differs: bool,
     /// The JSON columns.
@@ -99,27 +99,27 @@ pub(crate) struct Table {
 
 /// An event's consequences for later ones, applied once it is done.
 #[derive(Debug, Default)]
-pub(crate) struct Pending {
-    places: Vec<Place>,
+pub(crate) struct PendingEffects {
+    places: Vec<ImageRange>,
     next: Vec<i64>,
-    by_key: Vec<(Range<usize>, Image)>,
+    by_key: Vec<(Range<usize>, ImagePlace)>,
 }
 
 /// Earlier rows as an event sees them, and the rows it leaves.
 #[derive(Debug, Default)]
 pub(crate) struct Past<'a> {
     pub(crate) formers: Formers<'a>,
-    pub(crate) pending: Pending,
+    pub(crate) pending: PendingEffects,
     /// Whether partial updates and differences are known: since format version 8.
     pub(crate) differs: bool,
     /// The image from which the present one differs.
     base: Vec<u8>,
-    base_cells: Cells,
+    base_cells: CellRanges,
 }
 
 /// The images of one side of an event's rows.
 struct Present {
-    role: Role,
+    role: ImageRole,
     /// The columns that they have.
     columns: Vec<usize>,
     /// Whether the images are of partial updates.
@@ -141,7 +141,7 @@ impl<'a> Past<'a> {
     }
 }
 
-impl Pending {
+impl PendingEffects {
     pub(crate) fn clear(&mut self) {
         self.places.clear();
         self.next.clear();
@@ -149,12 +149,17 @@ impl Pending {
     }
 }
 
-impl Table {
+impl MappedTable {
     /// The table with this number in its block; `name` is its map without the table id.
-    pub(crate) fn new(number: usize, name: &[u8], map: &TableMapEvent<'_>, past: &Past<'_>) -> Result<Table> {
+    pub(crate) fn new(
+        number: usize,
+        name: &[u8],
+        map: &TableMapEvent<'_>,
+        past: &Past<'_>,
+    ) -> Result<MappedTable> {
         let kinds = map.columns().map(|column| Ok(ColumnKind::new(&column?, None)?));
         let kinds = kinds.collect::<Result<Vec<_>>>()?;
-        let forms: Vec<Form> = kinds.iter().copied().map(Form::of).collect();
+        let forms: Vec<ValueWalk> = kinds.iter().copied().map(ValueWalk::of).collect();
         let is_json = |&index: &usize| matches!(kinds.get(index), Some(ColumnKind::Json { .. }));
         let json: Vec<usize> = (0..kinds.len()).filter(is_json).collect();
         let formers = &past.formers;
@@ -164,14 +169,14 @@ impl Table {
             }
             Formers::ByKey | Formers::Find(_) => Vec::new(),
         };
-        Ok(Table {
-            group: Column::TABLES + number,
+        Ok(MappedTable {
+            group: StreamColumn::TABLES + number,
             forms,
             seed: hash(0, name),
             places: Vec::new(),
             next: Vec::new(),
             elsewhere,
-            history: History::default(),
+            history: LastImages::default(),
             differs: past.differs,
             key: if past.differs && !json.is_empty() { key_columns(map) } else { Vec::new() },
             json,
@@ -179,7 +184,7 @@ impl Table {
     }
 
     /// The ranges of its images in the block.
-    pub(crate) fn into_places(self) -> Vec<Place> {
+    pub(crate) fn into_places(self) -> Vec<ImageRange> {
         self.places
     }
 
@@ -196,7 +201,7 @@ impl Table {
     pub(crate) fn rows(
         &self,
         walk: &mut impl Walk,
-        images: &[(Role, Range<usize>)],
+        images: &[(ImageRole, Range<usize>)],
         partial: bool,
         past: &mut Past<'_>,
     ) -> Result<()> {
@@ -207,12 +212,12 @@ impl Table {
             let columns = (0..self.forms.len()).filter(|&index| bit(bitmap, index)).collect();
             present.push(Present { role: *role, columns, partial });
         }
-        let mut before = Cells::default();
-        let mut cells = Cells::default();
-        while walk.decide(Column::new(self.group, MORE), |_, rest| i64::from(!rest.is_empty()))? == 1 {
+        let mut before = CellRanges::default();
+        let mut cells = CellRanges::default();
+        while walk.decide(StreamColumn::new(self.group, MORE), |_, rest| i64::from(!rest.is_empty()))? == 1 {
             let start = walk.walked().len();
             for present in &present {
-                let base = (present.role == Role::After).then_some(&before);
+                let base = (present.role == ImageRole::After).then_some(&before);
                 self.image(walk, present, base, &mut cells, past)?;
                 std::mem::swap(&mut before, &mut cells);
             }
@@ -227,8 +232,8 @@ impl Table {
         &self,
         walk: &mut impl Walk,
         present: &Present,
-        base: Option<&Cells>,
-        cells: &mut Cells,
+        base: Option<&CellRanges>,
+        cells: &mut CellRanges,
         past: &mut Past<'_>,
     ) -> Result<()> {
         let &Present { role, ref columns, partial } = present;
@@ -236,15 +241,15 @@ impl Table {
         let start = walk.walked().len();
         let by_key = matches!(formers, Formers::ByKey);
         let whole = columns.len() == self.forms.len();
-        let old = matches!(role, Role::Deleted | Role::Before);
+        let old = matches!(role, ImageRole::Deleted | ImageRole::Before);
         let former = match whole && old && !by_key {
             true => self.former(walk, role, formers, &mut pending.next, differing)?,
             false => Former::Unknown,
         };
         // Of a partial update only the before-image is known. It is numbered however it is kept: a block of text doesn't tell.
-        let leaves = whole && !by_key && if partial { role == Role::Before } else { !old };
+        let leaves = whole && !by_key && if partial { role == ImageRole::Before } else { !old };
         match former {
-            Former::Same if role == Role::Before => {
+            Former::Same if role == ImageRole::Before => {
                 if leaves {
                     pending.places.push(start as u32..walk.walked().len() as u32);
                 }
@@ -259,9 +264,9 @@ impl Table {
             }
             Former::Unknown => {}
         }
-        let diffs = if partial && role == Role::After { self.diff_bits(walk)? } else { None };
+        let diffs = if partial && role == ImageRole::After { self.diff_bits(walk)? } else { None };
         let nulls = self.nulls(walk, role, columns.len())?;
-        if role == Role::Before {
+        if role == ImageRole::Before {
             cells.clear(self.forms.len());
         }
         let mut key = None;
@@ -273,14 +278,14 @@ impl Table {
             let at = walk.walked().len();
             let older = match former {
                 Former::Differs => {
-                    base_cells.get(column).and_then(|cell| differing.get(cell)).map(Old::Bytes)
+                    base_cells.get(column).and_then(|cell| differing.get(cell)).map(OlderValue::Bytes)
                 }
                 _ if diffs.as_ref().is_some_and(|bits| self.is_diff(walk.walked(), bits, column)) => None,
-                _ => base.and_then(|base| base.get(column)).map(Old::Walked),
+                _ => base.and_then(|base| base.get(column)).map(OlderValue::Walked),
             };
             self.value(walk, form, VALUES + 8 * column + 2 * role as usize, older)?;
             let end = walk.walked().len();
-            if role == Role::Before {
+            if role == ImageRole::Before {
                 cells.set(column, at..end);
             }
             if place == 0 && by_key {
@@ -291,8 +296,8 @@ impl Table {
                 }
             }
         }
-        if let (Role::Inserted | Role::After, Some(key)) = (role, key)
-            && let Some(image) = Image::new(start..walk.walked().len(), key.clone())
+        if let (ImageRole::Inserted | ImageRole::After, Some(key)) = (role, key)
+            && let Some(image) = ImagePlace::new(start..walk.walked().len(), key.clone())
         {
             pending.by_key.push((key, image));
         }
@@ -305,10 +310,10 @@ impl Table {
     /// Walks over the value options of a partial update's after-image, and over the bits that say which documents are
     /// differences.
     fn diff_bits(&self, walk: &mut impl Walk) -> Result<Option<Range<usize>>> {
-        match walk.packed(Column::new(self.group, OPTIONS), 0)? {
+        match walk.packed(StreamColumn::new(self.group, OPTIONS), 0)? {
             0 => Ok(None),
             PARTIAL_JSON => {
-                walk.fixed(Column::new(self.group, PARTIAL), self.json.len().div_ceil(8)).map(Some)
+                walk.fixed(StreamColumn::new(self.group, PARTIAL), self.json.len().div_ceil(8)).map(Some)
             }
             other => Err(Error::damaged("row image", format!("value options {other}"), "0 or 1")),
         }
@@ -320,12 +325,12 @@ impl Table {
     }
 
     /// The bits that say which values are NULL.
-    fn nulls(&self, walk: &mut impl Walk, role: Role, count: usize) -> Result<Range<usize>> {
-        let (column, size) = (Column::new(self.group, NULLS + role as usize), count.div_ceil(8));
+    fn nulls(&self, walk: &mut impl Walk, role: ImageRole, count: usize) -> Result<Range<usize>> {
+        let (column, size) = (StreamColumn::new(self.group, NULLS + role as usize), count.div_ceil(8));
         let at = walk.walked().len();
         match size {
             0 => Ok(at..at),
-            1..=8 => walk.number(column, size, Order::Low, 0).map(|_| at..at + size),
+            1..=8 => walk.number(column, size, ByteOrder::Low, 0).map(|_| at..at + size),
             _ => walk.fixed(column, size),
         }
     }
@@ -334,13 +339,13 @@ impl Table {
     fn last(
         &self,
         walk: &mut impl Walk,
-        role: Role,
+        role: ImageRole,
         nulls: &Range<usize>,
         key: Range<usize>,
     ) -> Result<bool> {
         let known = walk.walked().get(key).and_then(|key| self.history.get(key));
         let Some(image) = known else { return Ok(false) };
-        let same = walk.decide(Column::new(self.group, LAST + role as usize), |walked, rest| {
+        let same = walk.decide(StreamColumn::new(self.group, LAST + role as usize), |walked, rest| {
             let same_nulls = walked.get(image.nulls()) == walked.get(nulls.clone());
             let image = walked.get(image.rest());
             i64::from(same_nulls && image.is_some_and(|image| rest.starts_with(image)))
@@ -357,7 +362,7 @@ impl Table {
         walked: &[u8],
         columns: &[usize],
         nulls: &Range<usize>,
-        cells: &mut Cells,
+        cells: &mut CellRanges,
     ) -> Result<()> {
         let mut at = nulls.end;
         for (place, &column) in columns.iter().enumerate() {
@@ -371,12 +376,18 @@ impl Table {
         if at == walked.len() { Ok(()) } else { Err(image_short()) }
     }
 
-    fn value(&self, walk: &mut impl Walk, form: Form, slot: usize, older: Option<Old<'_>>) -> Result<()> {
-        let column = Column::new(self.group, slot);
-        let relation = Column::new(self.group, slot + 1);
+    fn value(
+        &self,
+        walk: &mut impl Walk,
+        form: ValueWalk,
+        slot: usize,
+        older: Option<OlderValue<'_>>,
+    ) -> Result<()> {
+        let column = StreamColumn::new(self.group, slot);
+        let relation = StreamColumn::new(self.group, slot + 1);
         match (form, older) {
-            (Form::Number { size: 0, .. } | Form::Fixed { size: 0 }, _) => Ok(()),
-            (Form::Number { size, order }, older) => {
+            (ValueWalk::Number { size: 0, .. } | ValueWalk::Fixed { size: 0 }, _) => Ok(()),
+            (ValueWalk::Number { size, order }, older) => {
                 let base =
                     number_of(older.map(|older| older.bytes(walk.walked())).unwrap_or_default(), order);
                 walk.number(column, size, order, base).map(drop)
@@ -394,9 +405,9 @@ impl Table {
                     if difference.is_some() { DIFFERENCE } else { 0 }
                 })?;
                 match (found, form, &older) {
-                    (SAME, _, Old::Walked(range)) => walk.again(range.clone()),
-                    (SAME, _, Old::Bytes(bytes)) => walk.copy(bytes.len(), || Some(bytes)),
-                    (DIFFERENCE, Form::Prefixed { prefix }, _) if self.differs => {
+                    (SAME, _, OlderValue::Walked(range)) => walk.again(range.clone()),
+                    (SAME, _, OlderValue::Bytes(bytes)) => walk.copy(bytes.len(), || Some(bytes)),
+                    (DIFFERENCE, ValueWalk::Prefixed { prefix }, _) if self.differs => {
                         walk.difference(relation, prefix, older, &difference.unwrap_or_default())
                     }
                     _ => string(walk, form, column),
@@ -434,9 +445,9 @@ impl Table {
     }
 }
 
-fn string(walk: &mut impl Walk, form: Form, column: Column) -> Result<()> {
+fn string(walk: &mut impl Walk, form: ValueWalk, column: StreamColumn) -> Result<()> {
     match form {
-        Form::Prefixed { prefix } => walk.prefixed(column, prefix),
-        Form::Fixed { size } | Form::Number { size, .. } => walk.fixed(column, size).map(drop),
+        ValueWalk::Prefixed { prefix } => walk.prefixed(column, prefix),
+        ValueWalk::Fixed { size } | ValueWalk::Number { size, .. } => walk.fixed(column, size).map(drop),
     }
 }

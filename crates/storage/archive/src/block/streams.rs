@@ -1,6 +1,6 @@
 //! The columns that a block's fields are dealt out to: numbers and strings, by group and slot.
 //!
-//! A group is an event type (0 to 255) or a table (from [`Column::TABLES`] up); a slot is a field of the
+//! A group is an event type (0 to 255) or a table (from [`StreamColumn::TABLES`] up); a slot is a field of the
 //! event, or a column in one of its roles.
 //!
 //! ```text
@@ -31,7 +31,7 @@ use std::collections::{BTreeMap, HashSet};
 use crate::block::rows::column_of;
 use crate::codec::Level;
 use crate::codec::numbers;
-use crate::codec::strings::{self, Strings};
+use crate::codec::strings::{self, StringList};
 use crate::codec::varint::{self, Taker};
 use crate::error::{Error, Result};
 
@@ -39,17 +39,17 @@ pub(crate) use sparse::SparseStreams;
 
 /// The column a field goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Column {
+pub(crate) struct StreamColumn {
     pub(crate) group: usize,
     pub(crate) slot: usize,
 }
 
-impl Column {
+impl StreamColumn {
     /// The first group that is a table.
     pub(crate) const TABLES: usize = 256;
 
     pub(crate) const fn new(group: usize, slot: usize) -> Self {
-        Column { group, slot }
+        StreamColumn { group, slot }
     }
 }
 
@@ -61,9 +61,9 @@ const NUMBERS: u8 = 0;
 const STRINGS: u8 = 1;
 
 #[derive(Debug, Default)]
-pub(crate) struct Stream {
+pub(crate) struct ColumnStream {
     pub(crate) numbers: Vec<i64>,
-    pub(crate) strings: Strings,
+    pub(crate) strings: StringList,
     /// The number to read next.
     number_at: usize,
     string_at: usize,
@@ -74,11 +74,11 @@ pub(crate) struct Stream {
 /// All columns of a block.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
-    groups: Vec<Vec<Stream>>,
+    groups: Vec<Vec<ColumnStream>>,
 }
 
 impl Streams {
-    fn stream(&mut self, column: Column) -> Option<&mut Stream> {
+    fn stream(&mut self, column: StreamColumn) -> Option<&mut ColumnStream> {
         if column.group >= GROUPS_MAX || column.slot >= SLOTS_MAX {
             return None;
         }
@@ -87,18 +87,18 @@ impl Streams {
         }
         let group = self.groups.get_mut(column.group)?;
         if group.len() <= column.slot {
-            group.resize_with(column.slot + 1, Stream::default);
+            group.resize_with(column.slot + 1, ColumnStream::default);
         }
         group.get_mut(column.slot)
     }
 
-    fn known(&mut self, column: Column) -> Option<&mut Stream> {
+    fn known(&mut self, column: StreamColumn) -> Option<&mut ColumnStream> {
         self.groups.get_mut(column.group)?.get_mut(column.slot)
     }
 
     /// The column to write to.
     #[inline]
-    pub(crate) fn at(&mut self, column: Column) -> Result<&mut Stream> {
+    pub(crate) fn at(&mut self, column: StreamColumn) -> Result<&mut ColumnStream> {
         self.stream(column).ok_or_else(|| {
             Error::damaged("column", "a number beyond the last", "a column that an archive can have")
         })
@@ -106,7 +106,7 @@ impl Streams {
 
     /// The next number of a column.
     #[inline]
-    pub(crate) fn next_number(&mut self, column: Column) -> Result<i64> {
+    pub(crate) fn next_number(&mut self, column: StreamColumn) -> Result<i64> {
         let next = self.known(column).and_then(|stream| {
             stream.number_at += 1;
             stream.numbers.get(stream.number_at - 1).copied()
@@ -116,7 +116,7 @@ impl Streams {
 
     /// The next string of a column.
     #[inline]
-    pub(crate) fn next_string(&mut self, column: Column) -> Result<&[u8]> {
+    pub(crate) fn next_string(&mut self, column: StreamColumn) -> Result<&[u8]> {
         let next = self.known(column).and_then(|stream| {
             stream.string_at += 1;
             stream.strings.get(stream.string_at - 1)
@@ -126,12 +126,13 @@ impl Streams {
 
     /// Bytes of memory that the columns take.
     pub(crate) fn memory(&self) -> usize {
-        let of = |stream: &Stream| stream.numbers.capacity() * size_of::<i64>() + stream.strings.memory();
+        let of =
+            |stream: &ColumnStream| stream.numbers.capacity() * size_of::<i64>() + stream.strings.memory();
         self.groups.iter().flatten().map(of).sum()
     }
 
     /// Appends the code of all columns. `forms` has a number for the form of each column of each table, by
-    /// group from [`Column::TABLES`] up.
+    /// group from [`StreamColumn::TABLES`] up.
     pub(crate) fn pack(&self, forms: &[Vec<u8>], level: Level, out: &mut Vec<u8>) -> Result<()> {
         let pools = self.pools(forms);
         let pooled: HashSet<(usize, usize, u8)> = pools
@@ -144,12 +145,12 @@ impl Streams {
             for (slot, stream) in group.iter().enumerate() {
                 let alone = |kind| !pooled.contains(&(group_index, slot, kind));
                 if !stream.numbers.is_empty() && alone(NUMBERS) {
-                    put_head(out, &mut last_group, Column::new(group_index, slot), NUMBERS);
+                    put_head(out, &mut last_group, StreamColumn::new(group_index, slot), NUMBERS);
                     numbers::pack(&stream.numbers, &before, out)?;
                     before.push(&stream.numbers);
                 }
                 if !stream.strings.is_empty() && alone(STRINGS) {
-                    put_head(out, &mut last_group, Column::new(group_index, slot), STRINGS);
+                    put_head(out, &mut last_group, StreamColumn::new(group_index, slot), STRINGS);
                     strings::pack(&stream.strings, level, out)?;
                 }
             }
@@ -166,14 +167,14 @@ impl Streams {
     /// The short columns of tables that are enough to be pooled.
     fn pools(&self, forms: &[Vec<u8>]) -> Vec<Pool> {
         // By slot, kind and form; tables of the same definition stand together.
-        let mut members: BTreeMap<(usize, u8, u8), Vec<Member<'_>>> = BTreeMap::new();
-        for (table, group) in self.groups.iter().skip(Column::TABLES).enumerate() {
+        let mut members: BTreeMap<(usize, u8, u8), Vec<GroupMember<'_>>> = BTreeMap::new();
+        for (table, group) in self.groups.iter().skip(StreamColumn::TABLES).enumerate() {
             let forms = forms.get(table).map(Vec::as_slice).unwrap_or_default();
             for (slot, stream) in group.iter().enumerate() {
                 let form = column_of(slot).and_then(|column| forms.get(column)).copied().unwrap_or_default();
                 let mut note = |kind| {
                     let pool = members.entry((slot, kind, form)).or_default();
-                    pool.push((forms, Column::TABLES + table));
+                    pool.push((forms, StreamColumn::TABLES + table));
                 };
                 if (1..=POOLED_NUMBERS_MAX).contains(&stream.numbers.len()) {
                     note(NUMBERS);
@@ -214,7 +215,7 @@ impl Streams {
         if pool.kind == STRINGS {
             let counts: Vec<i64> = streams.clone().map(|stream| stream.strings.len() as i64).collect();
             numbers::pack(&counts, &[], out)?;
-            let mut values = Strings::new();
+            let mut values = StringList::new();
             streams.for_each(|stream| values.append(&stream.strings));
             // Readers count it among the pools that a partner is so many back of.
             before.push(Vec::new());
@@ -241,7 +242,7 @@ impl Streams {
             let (numbers, strings) = match kind {
                 NUMBERS => {
                     let partners: Vec<&[i64]> = before.iter().map(Vec::as_slice).collect();
-                    (numbers::unpack(from, &partners, values_max)?, Strings::new())
+                    (numbers::unpack(from, &partners, values_max)?, StringList::new())
                 }
                 STRINGS => (Vec::new(), strings::unpack(from, values_max, (*memory).min(size))?),
                 other => return Err(Error::damaged("pool", format!("kind {other}"), "0 or 1")),
@@ -259,7 +260,7 @@ impl Streams {
             let (mut group, mut at) = (0i64, 0usize);
             for (step, count) in members.iter().zip(&counts) {
                 group = group.wrapping_add(*step);
-                let column = usize::try_from(group).ok().filter(|&group| group >= Column::TABLES);
+                let column = usize::try_from(group).ok().filter(|&group| group >= StreamColumn::TABLES);
                 let column = column.ok_or_else(|| {
                     Error::damaged("pool", format!("group {group}"), "the group of a table")
                 })?;
@@ -268,7 +269,7 @@ impl Streams {
                 let end = end.filter(|&end| end <= whole && end > at).ok_or_else(|| {
                     Error::damaged("pool", format!("a member of {count} values"), "as many as the pool has")
                 })?;
-                let stream = self.at(Column::new(column, slot))?;
+                let stream = self.at(StreamColumn::new(column, slot))?;
                 let taken =
                     if kind == NUMBERS { !stream.numbers.is_empty() } else { !stream.strings.is_empty() };
                 if taken {
@@ -330,13 +331,13 @@ impl Streams {
                         numbers::unpack(from, &before, (memory / 8).min(size))?
                     };
                     let used = numbers.len() * 8;
-                    streams.at(Column::new(group, slot))?.numbers = numbers;
+                    streams.at(StreamColumn::new(group, slot))?.numbers = numbers;
                     used
                 }
                 STRINGS => {
                     let strings = strings::unpack(from, (memory / 8).min(size), memory.min(size))?;
                     let used = strings.len() * 8 + strings.iter().map(<[u8]>::len).sum::<usize>();
-                    streams.at(Column::new(group, slot))?.strings = strings;
+                    streams.at(StreamColumn::new(group, slot))?.strings = strings;
                     used
                 }
                 other => return Err(Error::damaged("column", format!("kind {other}"), "0 or 1")),
@@ -347,7 +348,7 @@ impl Streams {
 }
 
 /// The forms of a table's columns, and its group.
-type Member<'a> = (&'a [u8], usize);
+type GroupMember<'a> = (&'a [u8], usize);
 
 /// Columns that are coded as one.
 struct Pool {
@@ -376,7 +377,7 @@ const MEMORY_SMALL: usize = 1 << 20;
 /// The cost of a column that holds next to nothing.
 const STREAM_COST: usize = 16;
 
-fn put_head(out: &mut Vec<u8>, last_group: &mut usize, column: Column, kind: u8) {
+fn put_head(out: &mut Vec<u8>, last_group: &mut usize, column: StreamColumn, kind: u8) {
     varint::put(out, (column.group - *last_group) as u64 + 1);
     varint::put(out, column.slot as u64);
     out.push(kind);
@@ -390,15 +391,15 @@ mod tests {
     /// Columns of this many tables of two definitions, a few rows in each.
     fn streams(tables: usize) -> (Streams, Vec<Vec<u8>>) {
         let mut streams = Streams::default();
-        streams.at(Column::new(0, 0)).unwrap().numbers.extend(0..100);
+        streams.at(StreamColumn::new(0, 0)).unwrap().numbers.extend(0..100);
         let mut forms = Vec::new();
         for table in 0..tables {
-            let group = Column::TABLES + table;
+            let group = StreamColumn::TABLES + table;
             forms.push(if table % 2 == 0 { vec![0x14, 0x81] } else { vec![0x14, 0x18] });
             for row in 0..(1 + table % 5) as i64 {
-                streams.at(Column::new(group, 0)).unwrap().numbers.extend([1, 0]);
-                streams.at(Column::new(group, 16)).unwrap().numbers.push(row + 1);
-                let last = streams.at(Column::new(group, 24)).unwrap();
+                streams.at(StreamColumn::new(group, 0)).unwrap().numbers.extend([1, 0]);
+                streams.at(StreamColumn::new(group, 16)).unwrap().numbers.push(row + 1);
+                let last = streams.at(StreamColumn::new(group, 24)).unwrap();
                 if table % 2 == 0 {
                     last.strings.push(format!("name {row} of {table}").as_bytes());
                 } else {
@@ -407,11 +408,15 @@ mod tests {
             }
         }
         // Too long to be pooled.
-        streams.at(Column::new(Column::TABLES, 32)).unwrap().numbers.extend((0..2000).map(|n| n * n % 71));
+        streams
+            .at(StreamColumn::new(StreamColumn::TABLES, 32))
+            .unwrap()
+            .numbers
+            .extend((0..2000).map(|n| n * n % 71));
         (streams, forms)
     }
 
-    fn content(streams: &Streams) -> Vec<(usize, usize, Vec<i64>, Strings)> {
+    fn content(streams: &Streams) -> Vec<(usize, usize, Vec<i64>, StringList)> {
         let groups = streams.groups.iter().enumerate();
         groups
             .flat_map(|(group, slots)| {
@@ -448,13 +453,17 @@ mod tests {
         for table in 0..40 {
             for row in 0..20 {
                 let mut put = |slot, number| {
-                    streams.at(Column::new(Column::TABLES + table, slot)).unwrap().numbers.push(number);
+                    streams
+                        .at(StreamColumn::new(StreamColumn::TABLES + table, slot))
+                        .unwrap()
+                        .numbers
+                        .push(number);
                 };
                 // As random as numbers get, and the same in the other column.
                 number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 put(16, number >> 20);
                 put(32, (number >> 20) + 7);
-                let text = streams.at(Column::new(Column::TABLES + table, 24)).unwrap();
+                let text = streams.at(StreamColumn::new(StreamColumn::TABLES + table, 24)).unwrap();
                 text.strings.push(format!("name {row} of {table}").as_bytes());
             }
         }

@@ -1,18 +1,18 @@
 //! One description of an event's layout for both directions. [`crate::block::layout`] walks over the fields.
-//! The [`Dealer`] reads them from a log and deals them out to columns; the [`Gatherer`] takes them from the
+//! The [`Dealer`] reads them from a log and deals them out to columns; the [`FieldGatherer`] takes them from the
 //! columns and writes the log. Both have walked over the same bytes, so each may look back at them.
 
 use std::ops::Range;
 
 use binlogz_binlog::checksum::{CHECKSUM_SIZE, crc32};
 
-use crate::block::streams::{Column, Stream, Streams};
+use crate::block::streams::{ColumnStream, StreamColumn, Streams};
 use crate::codec::delta;
 use crate::error::{Error, Result};
 
 /// The byte order of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum ByteOrder {
     /// The lowest byte first; the highest bit is a sign.
     Low,
     /// The highest byte first; no sign.
@@ -21,21 +21,21 @@ pub(crate) enum Order {
 
 /// An older value, with its length before it.
 #[derive(Debug, Clone)]
-pub(crate) enum Old<'a> {
+pub(crate) enum OlderValue<'a> {
     /// In bytes that were walked over.
     Walked(Range<usize>),
     /// In another block, or a copy.
     Bytes(&'a [u8]),
 }
 
-impl<'a> Old<'a> {
+impl<'a> OlderValue<'a> {
     pub(crate) fn bytes<'b>(&self, walked: &'b [u8]) -> &'b [u8]
     where
         'a: 'b,
     {
         match self {
-            Old::Walked(range) => walked.get(range.clone()).unwrap_or_default(),
-            Old::Bytes(bytes) => bytes,
+            OlderValue::Walked(range) => walked.get(range.clone()).unwrap_or_default(),
+            OlderValue::Bytes(bytes) => bytes,
         }
     }
 }
@@ -43,17 +43,17 @@ impl<'a> Old<'a> {
 /// A walk over the fields of a block's events.
 pub(crate) trait Walk {
     /// A number that is not in the log: the side that has the log derives it from the rest of the event.
-    fn decide(&mut self, column: Column, find: impl FnOnce(&[u8], &[u8]) -> i64) -> Result<i64>;
+    fn decide(&mut self, column: StreamColumn, find: impl FnOnce(&[u8], &[u8]) -> i64) -> Result<i64>;
     /// A field of 1 to 8 bytes, kept minus `base`.
-    fn number(&mut self, column: Column, size: usize, order: Order, base: i64) -> Result<i64>;
+    fn number(&mut self, column: StreamColumn, size: usize, order: ByteOrder, base: i64) -> Result<i64>;
     /// A field of this many bytes.
-    fn fixed(&mut self, column: Column, size: usize) -> Result<Range<usize>>;
+    fn fixed(&mut self, column: StreamColumn, size: usize) -> Result<Range<usize>>;
     /// A field preceded by its length, which takes 1 to 4 bytes.
-    fn prefixed(&mut self, column: Column, prefix: usize) -> Result<()>;
+    fn prefixed(&mut self, column: StreamColumn, prefix: usize) -> Result<()>;
     /// The rest of the event.
-    fn rest(&mut self, column: Column) -> Result<Range<usize>>;
+    fn rest(&mut self, column: StreamColumn) -> Result<Range<usize>>;
     /// A length-encoded integer in its shortest form.
-    fn packed(&mut self, column: Column, base: i64) -> Result<i64>;
+    fn packed(&mut self, column: StreamColumn, base: i64) -> Result<i64>;
     /// Bytes that both sides know.
     fn known(&mut self, bytes: &[u8]) -> Result<()>;
     /// Bytes that repeat an earlier range of the log.
@@ -62,7 +62,13 @@ pub(crate) trait Walk {
     fn copy<'b>(&mut self, size: usize, bytes: impl FnOnce() -> Option<&'b [u8]>) -> Result<()>;
     /// A field preceded by its length, kept as its difference from an older one: `difference`, for the side that has
     /// the log.
-    fn difference(&mut self, column: Column, prefix: usize, old: Old<'_>, difference: &[u8]) -> Result<()>;
+    fn difference(
+        &mut self,
+        column: StreamColumn,
+        prefix: usize,
+        old: OlderValue<'_>,
+        difference: &[u8],
+    ) -> Result<()>;
     /// Writes into bytes that were walked over; does nothing when reading.
     fn put_back(&mut self, at: usize, bytes: &[u8]);
     /// Skips bytes that follow from others, to be put back later.
@@ -85,7 +91,7 @@ pub(crate) struct Dealer<'a> {
     end: usize,
     pub(crate) streams: Streams,
     /// Columns that the current event was dealt out to, and what they held before.
-    journal: Vec<(Column, usize, usize)>,
+    journal: Vec<(StreamColumn, usize, usize)>,
     /// The event's number.
     event: u64,
     began: usize,
@@ -117,7 +123,7 @@ impl<'a> Dealer<'a> {
 
     /// The column to deal out to.
     #[inline]
-    fn stream(&mut self, column: Column) -> Result<&mut Stream> {
+    fn stream(&mut self, column: StreamColumn) -> Result<&mut ColumnStream> {
         let stream = self.streams.at(column)?;
         if stream.event != self.event {
             stream.event = self.event;
@@ -127,12 +133,12 @@ impl<'a> Dealer<'a> {
     }
 
     #[inline]
-    fn deal(&mut self, column: Column, number: i64) -> Result<()> {
+    fn deal(&mut self, column: StreamColumn, number: i64) -> Result<()> {
         self.stream(column)?.numbers.push(number);
         Ok(())
     }
 
-    fn deal_string(&mut self, column: Column, range: Range<usize>) -> Result<()> {
+    fn deal_string(&mut self, column: StreamColumn, range: Range<usize>) -> Result<()> {
         let string = self.log.get(range).ok_or_else(not_there)?;
         self.stream(column)?.strings.push(string);
         Ok(())
@@ -167,11 +173,11 @@ fn other_form() -> Error {
 }
 
 /// A number of up to eight bytes.
-pub(crate) fn number_of(bytes: &[u8], order: Order) -> i64 {
+pub(crate) fn number_of(bytes: &[u8], order: ByteOrder) -> i64 {
     let join = |number: u64, &byte: &u8| number << 8 | u64::from(byte);
     match order {
-        Order::High => bytes.iter().fold(0, join) as i64,
-        Order::Low => {
+        ByteOrder::High => bytes.iter().fold(0, join) as i64,
+        ByteOrder::Low => {
             let unused = 64 - 8 * bytes.len().clamp(1, 8) as u32;
             (bytes.iter().rev().fold(0, join) << unused) as i64 >> unused
         }
@@ -180,17 +186,17 @@ pub(crate) fn number_of(bytes: &[u8], order: Order) -> i64 {
 
 /// The number in the first `size` of eight bytes.
 #[inline]
-fn number_within(eight: u64, size: usize, order: Order) -> i64 {
+fn number_within(eight: u64, size: usize, order: ByteOrder) -> i64 {
     let unused = 64 - 8 * size.clamp(1, 8) as u32;
     match order {
-        Order::Low => (eight << unused) as i64 >> unused,
-        Order::High => (eight.swap_bytes() >> unused) as i64,
+        ByteOrder::Low => (eight << unused) as i64 >> unused,
+        ByteOrder::High => (eight.swap_bytes() >> unused) as i64,
     }
 }
 
 impl Walk for Dealer<'_> {
     #[inline]
-    fn decide(&mut self, column: Column, find: impl FnOnce(&[u8], &[u8]) -> i64) -> Result<i64> {
+    fn decide(&mut self, column: StreamColumn, find: impl FnOnce(&[u8], &[u8]) -> i64) -> Result<i64> {
         let walked = self.log.get(..self.at).unwrap_or_default();
         let number = find(walked, self.log.get(self.at..self.end).unwrap_or_default());
         self.deal(column, number)?;
@@ -198,7 +204,7 @@ impl Walk for Dealer<'_> {
     }
 
     #[inline]
-    fn number(&mut self, column: Column, size: usize, order: Order, base: i64) -> Result<i64> {
+    fn number(&mut self, column: StreamColumn, size: usize, order: ByteOrder, base: i64) -> Result<i64> {
         let range = self.take(size)?;
         // Most fields have at least eight bytes from their start: read them in one go.
         let number = match self.log.get(range.start..).and_then(|rest| rest.first_chunk()) {
@@ -209,30 +215,30 @@ impl Walk for Dealer<'_> {
         Ok(number)
     }
 
-    fn fixed(&mut self, column: Column, size: usize) -> Result<Range<usize>> {
+    fn fixed(&mut self, column: StreamColumn, size: usize) -> Result<Range<usize>> {
         let range = self.take(size)?;
         self.deal_string(column, range.clone())?;
         Ok(range)
     }
 
-    fn prefixed(&mut self, column: Column, prefix: usize) -> Result<()> {
+    fn prefixed(&mut self, column: StreamColumn, prefix: usize) -> Result<()> {
         let size = self.take_size(prefix)?;
         let range = self.take(size)?;
         self.deal_string(column, range)
     }
 
-    fn rest(&mut self, column: Column) -> Result<Range<usize>> {
+    fn rest(&mut self, column: StreamColumn) -> Result<Range<usize>> {
         self.fixed(column, self.end.saturating_sub(self.at))
     }
 
-    fn packed(&mut self, column: Column, base: i64) -> Result<i64> {
+    fn packed(&mut self, column: StreamColumn, base: i64) -> Result<i64> {
         let first = self.take(1)?;
         let first = *self.log.get(first.start).unwrap_or(&0);
         let number = match packed_size(first)? {
             0 => i64::from(first),
             size => {
                 let range = self.take(size)?;
-                number_of(self.log.get(range).unwrap_or_default(), Order::Low)
+                number_of(self.log.get(range).unwrap_or_default(), ByteOrder::Low)
                     & (u64::MAX >> (64 - 8 * size)) as i64
             }
         };
@@ -258,7 +264,13 @@ impl Walk for Dealer<'_> {
         self.take(size).map(drop)
     }
 
-    fn difference(&mut self, column: Column, prefix: usize, _: Old<'_>, difference: &[u8]) -> Result<()> {
+    fn difference(
+        &mut self,
+        column: StreamColumn,
+        prefix: usize,
+        _: OlderValue<'_>,
+        difference: &[u8],
+    ) -> Result<()> {
         let size = self.take_size(prefix)?;
         self.take(size)?;
         self.stream(column)?.strings.push(difference);
@@ -315,17 +327,17 @@ fn put_packed(out: &mut Vec<u8>, number: i64) {
 
 /// Gathers the fields of a log from columns.
 #[derive(Debug)]
-pub(crate) struct Gatherer {
+pub(crate) struct FieldGatherer {
     pub(crate) log: Vec<u8>,
     streams: Streams,
     size_max: usize,
 }
 
-impl Gatherer {
+impl FieldGatherer {
     /// For a block of `size_max` bytes.
     pub(crate) fn new(streams: Streams, size_max: usize) -> Self {
         // Room for the eight bytes that are written at once.
-        Gatherer { log: Vec::with_capacity(size_max + 8), streams, size_max }
+        FieldGatherer { log: Vec::with_capacity(size_max + 8), streams, size_max }
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
@@ -338,7 +350,7 @@ impl Gatherer {
 
     fn string(
         &mut self,
-        column: Column,
+        column: StreamColumn,
         check: impl Fn(usize) -> bool,
         prefix: usize,
     ) -> Result<Range<usize>> {
@@ -357,41 +369,43 @@ impl Gatherer {
     }
 }
 
-impl Walk for Gatherer {
+impl Walk for FieldGatherer {
     #[inline]
-    fn decide(&mut self, column: Column, _: impl FnOnce(&[u8], &[u8]) -> i64) -> Result<i64> {
+    fn decide(&mut self, column: StreamColumn, _: impl FnOnce(&[u8], &[u8]) -> i64) -> Result<i64> {
         self.streams.next_number(column)
     }
 
     #[inline]
-    fn number(&mut self, column: Column, size: usize, order: Order, base: i64) -> Result<i64> {
+    fn number(&mut self, column: StreamColumn, size: usize, order: ByteOrder, base: i64) -> Result<i64> {
         let number = self.streams.next_number(column)?.wrapping_add(base);
         let end = self.log.len() + size;
         if end > self.size_max {
             return Err(too_long(self.size_max));
         }
         let eight = match order {
-            Order::Low => number as u64,
-            Order::High => (number as u64).checked_shl(64 - 8 * size as u32).unwrap_or_default().swap_bytes(),
+            ByteOrder::Low => number as u64,
+            ByteOrder::High => {
+                (number as u64).checked_shl(64 - 8 * size as u32).unwrap_or_default().swap_bytes()
+            }
         };
         self.log.extend_from_slice(&eight.to_le_bytes());
         self.log.truncate(end);
         Ok(number)
     }
 
-    fn fixed(&mut self, column: Column, size: usize) -> Result<Range<usize>> {
+    fn fixed(&mut self, column: StreamColumn, size: usize) -> Result<Range<usize>> {
         self.string(column, |length| length == size, 0)
     }
 
-    fn prefixed(&mut self, column: Column, prefix: usize) -> Result<()> {
+    fn prefixed(&mut self, column: StreamColumn, prefix: usize) -> Result<()> {
         self.string(column, |length| (length as u64) >> (8 * prefix) == 0, prefix).map(drop)
     }
 
-    fn rest(&mut self, column: Column) -> Result<Range<usize>> {
+    fn rest(&mut self, column: StreamColumn) -> Result<Range<usize>> {
         self.string(column, |_| true, 0)
     }
 
-    fn packed(&mut self, column: Column, base: i64) -> Result<i64> {
+    fn packed(&mut self, column: StreamColumn, base: i64) -> Result<i64> {
         let number = self.streams.next_number(column)?.wrapping_add(base);
         let mut bytes = Vec::new();
         put_packed(&mut bytes, number);
@@ -422,7 +436,13 @@ impl Walk for Gatherer {
         self.write(bytes)
     }
 
-    fn difference(&mut self, column: Column, prefix: usize, old: Old<'_>, _: &[u8]) -> Result<()> {
+    fn difference(
+        &mut self,
+        column: StreamColumn,
+        prefix: usize,
+        old: OlderValue<'_>,
+        _: &[u8],
+    ) -> Result<()> {
         let room = self.size_max.saturating_sub(self.log.len() + prefix);
         let size_max = room.min(u32::MAX as usize >> (32 - 8 * prefix.clamp(1, 4)));
         let difference = self.streams.next_string(column)?;

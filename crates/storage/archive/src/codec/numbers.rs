@@ -105,8 +105,8 @@ pub(crate) fn unpack(from: &mut Taker<'_>, before: &[&[i64]], count_max: usize) 
         }
         PCO => unpack_pco(from, before, count),
         ZSTD => unpack_zstd(from, count),
-        DOUBLES => Floating::Doubles.unpack(from.bytes()?, count),
-        FLOATS => Floating::Floats.unpack(from.bytes()?, count),
+        DOUBLES => FloatKind::Doubles.unpack(from.bytes()?, count),
+        FLOATS => FloatKind::Floats.unpack(from.bytes()?, count),
         other => Err(Error::damaged("column of numbers", format!("code {other}"), "0 to 4")),
     }
 }
@@ -143,40 +143,40 @@ pub(crate) fn outline(mut from: Taker<'_>) -> Result<(u64, u64)> {
 
 /// Floating-point numbers whose bits a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Floating {
+enum FloatKind {
     Doubles,
     Floats,
 }
 
 /// As which a sample might be small, and its size then.
-fn floating(sample: &[i64]) -> Result<Option<(Floating, usize)>> {
+fn floating(sample: &[i64]) -> Result<Option<(FloatKind, usize)>> {
     let bits = estimate(sample) / sample.len().max(1);
-    let floating = match Floating::Floats.fits(sample) {
-        true if bits >= FLOAT_BITS_MIN => Floating::Floats,
-        false if bits >= DOUBLE_BITS_MIN => Floating::Doubles,
+    let floating = match FloatKind::Floats.fits(sample) {
+        true if bits >= FLOAT_BITS_MIN => FloatKind::Floats,
+        false if bits >= DOUBLE_BITS_MIN => FloatKind::Doubles,
         _ => return Ok(None),
     };
     Ok(Some((floating, floating.pack(sample, LEVEL_SAMPLE)?.len())))
 }
 
-impl Floating {
+impl FloatKind {
     fn code(self) -> u8 {
         match self {
-            Floating::Doubles => DOUBLES,
-            Floating::Floats => FLOATS,
+            FloatKind::Doubles => DOUBLES,
+            FloatKind::Floats => FLOATS,
         }
     }
 
     fn fits(self, numbers: &[i64]) -> bool {
-        self == Floating::Doubles || numbers.iter().all(|&number| i32::try_from(number).is_ok())
+        self == FloatKind::Doubles || numbers.iter().all(|&number| i32::try_from(number).is_ok())
     }
 
     fn pack(self, numbers: &[i64], level: usize) -> Result<Vec<u8>> {
         match self {
-            Floating::Doubles => {
+            FloatKind::Doubles => {
                 pco(&numbers.iter().map(|&number| f64::from_bits(number as u64)).collect::<Vec<_>>(), level)
             }
-            Floating::Floats => {
+            FloatKind::Floats => {
                 pco(&numbers.iter().map(|&number| f32::from_bits(number as u32)).collect::<Vec<_>>(), level)
             }
         }
@@ -184,11 +184,11 @@ impl Floating {
 
     fn unpack(self, packed: &[u8], count: usize) -> Result<Vec<i64>> {
         match self {
-            Floating::Doubles => {
+            FloatKind::Doubles => {
                 let doubles = unpco(packed, vec![0f64; count])?;
                 Ok(doubles.into_iter().map(|double| double.to_bits() as i64).collect())
             }
-            Floating::Floats => {
+            FloatKind::Floats => {
                 let floats = unpco(packed, vec![0f32; count])?;
                 Ok(floats.into_iter().map(|float| i64::from(float.to_bits() as i32)).collect())
             }

@@ -27,7 +27,7 @@ use crate::codec::text::{self, Coder};
 use crate::codec::varint::{self, Taker};
 use crate::codec::{Level, ppmd, zstd};
 use crate::error::{Error, Result};
-use shapes::Shaped;
+use shapes::ShapedStrings;
 
 const PLAIN: u8 = 0;
 const DICTIONARY: u8 = 1;
@@ -41,12 +41,12 @@ const SAMPLE_TEXT_MAX: usize = 64 << 10;
 
 /// A list of byte strings, stored one after the other.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Strings {
+pub(crate) struct StringList {
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
-impl Strings {
+impl StringList {
     pub(crate) fn new() -> Self {
         Self::default()
     }
@@ -92,20 +92,20 @@ impl Strings {
     }
 
     /// Appends all strings of another list.
-    pub(crate) fn append(&mut self, other: &Strings) {
+    pub(crate) fn append(&mut self, other: &StringList) {
         other.iter().for_each(|string| self.push(string));
     }
 
     /// The strings in a range.
-    pub(crate) fn part(&self, range: Range<usize>) -> Strings {
-        let mut part = Strings::new();
+    pub(crate) fn part(&self, range: Range<usize>) -> StringList {
+        let mut part = StringList::new();
         range.filter_map(|index| self.get(index)).for_each(|string| part.push(string));
         part
     }
 }
 
 /// Appends the code of `strings`.
-pub(crate) fn pack(strings: &Strings, level: Level, out: &mut Vec<u8>) -> Result<()> {
+pub(crate) fn pack(strings: &StringList, level: Level, out: &mut Vec<u8>) -> Result<()> {
     varint::put(out, strings.len() as u64);
     if strings.is_empty() {
         return Ok(());
@@ -122,14 +122,14 @@ pub(crate) fn pack(strings: &Strings, level: Level, out: &mut Vec<u8>) -> Result
 }
 
 /// Codes as plain or as shapes, whichever makes a sample smaller.
-fn pack_different(strings: &Strings, level: Level, out: &mut Vec<u8>) -> Result<()> {
-    let Some(shaped) = Shaped::of(strings) else { return pack_plain(strings, level, out) };
+fn pack_different(strings: &StringList, level: Level, out: &mut Vec<u8>) -> Result<()> {
+    let Some(shaped) = ShapedStrings::of(strings) else { return pack_plain(strings, level, out) };
     let start = strings.len() / 3;
     let sample =
         if strings.len() > 2 * SAMPLE { strings.part(start..start + SAMPLE) } else { strings.clone() };
     let (mut plain_sample, mut shaped_sample) = (Vec::new(), Vec::new());
     pack_coded(&sample, quick(&sample.bytes, level)?, &mut plain_sample)?;
-    match Shaped::of(&sample) {
+    match ShapedStrings::of(&sample) {
         Some(sample) => sample.pack(level, &mut shaped_sample)?,
         None => return pack_plain(strings, level, out),
     }
@@ -153,11 +153,11 @@ fn quick(sample: &[u8], level: Level) -> Result<(Coder, Vec<u8>)> {
 }
 
 /// Codes as plain or as text, whichever is smaller.
-fn pack_plain(strings: &Strings, level: Level, out: &mut Vec<u8>) -> Result<()> {
+fn pack_plain(strings: &StringList, level: Level, out: &mut Vec<u8>) -> Result<()> {
     pack_coded(strings, text::pack(&strings.bytes, level)?, out)
 }
 
-fn pack_coded(strings: &Strings, (coder, packed): (Coder, Vec<u8>), out: &mut Vec<u8>) -> Result<()> {
+fn pack_coded(strings: &StringList, (coder, packed): (Coder, Vec<u8>), out: &mut Vec<u8>) -> Result<()> {
     out.push(if coder == Coder::Ppmd { TEXT } else { PLAIN });
     let mut before = 0;
     let mut lengths = Vec::with_capacity(strings.len());
@@ -171,10 +171,10 @@ fn pack_coded(strings: &Strings, (coder, packed): (Coder, Vec<u8>), out: &mut Ve
 }
 
 /// Takes a column of at most `count_max` strings and `bytes_max` bytes.
-pub(crate) fn unpack(from: &mut Taker<'_>, count_max: usize, bytes_max: usize) -> Result<Strings> {
+pub(crate) fn unpack(from: &mut Taker<'_>, count_max: usize, bytes_max: usize) -> Result<StringList> {
     let count = from.at_most(count_max as u64, "count of strings")?;
     if count == 0 {
-        return Ok(Strings::new());
+        return Ok(StringList::new());
     }
     match from.byte()? {
         DICTIONARY => {
@@ -182,7 +182,7 @@ pub(crate) fn unpack(from: &mut Taker<'_>, count_max: usize, bytes_max: usize) -
             let code = from.byte()?;
             let entries = unpack_different(from, code, different, bytes_max)?;
             let indexes = numbers::unpack(from, &[], count)?;
-            let mut strings = Strings::new();
+            let mut strings = StringList::new();
             for index in indexes {
                 let entry = usize::try_from(index).ok().and_then(|index| entries.get(index));
                 let entry = entry.ok_or_else(|| {
@@ -219,22 +219,22 @@ fn pass_different(from: &mut Taker<'_>, code: u8, bytes_max: usize) -> Result<()
             numbers::pass(from)?;
             from.bytes().map(drop)
         }
-        SHAPES => Shaped::pass(from, bytes_max),
+        SHAPES => ShapedStrings::pass(from, bytes_max),
         other => Err(Error::damaged("column of strings", format!("code {other}"), "0 to 3")),
     }
 }
 
-fn unpack_different(from: &mut Taker<'_>, code: u8, count: usize, bytes_max: usize) -> Result<Strings> {
+fn unpack_different(from: &mut Taker<'_>, code: u8, count: usize, bytes_max: usize) -> Result<StringList> {
     let strings = match code {
         PLAIN => unpack_plain(from, Coder::Zstd, count, bytes_max)?,
         TEXT => unpack_plain(from, Coder::Ppmd, count, bytes_max)?,
-        SHAPES => Shaped::unpack(from, count, bytes_max)?,
+        SHAPES => ShapedStrings::unpack(from, count, bytes_max)?,
         other => return Err(Error::damaged("column of strings", format!("code {other}"), "0 to 3")),
     };
     check_count(strings, count)
 }
 
-fn unpack_plain(from: &mut Taker<'_>, coder: Coder, count: usize, bytes_max: usize) -> Result<Strings> {
+fn unpack_plain(from: &mut Taker<'_>, coder: Coder, count: usize, bytes_max: usize) -> Result<StringList> {
     let mut end = 0usize;
     let mut ends = Vec::with_capacity(count);
     for length in numbers::unpack(from, &[], count)? {
@@ -244,7 +244,7 @@ fn unpack_plain(from: &mut Taker<'_>, coder: Coder, count: usize, bytes_max: usi
         check_size(end, bytes_max)?;
         ends.push(end);
     }
-    Ok(Strings { bytes: text::unpack(coder, from.bytes()?, end)?, ends })
+    Ok(StringList { bytes: text::unpack(coder, from.bytes()?, end)?, ends })
 }
 
 fn check_size(size: usize, bytes_max: usize) -> Result<()> {
@@ -255,7 +255,7 @@ fn check_size(size: usize, bytes_max: usize) -> Result<()> {
     }
 }
 
-fn check_count(strings: Strings, count: usize) -> Result<Strings> {
+fn check_count(strings: StringList, count: usize) -> Result<StringList> {
     if strings.len() == count {
         Ok(strings)
     } else {
@@ -286,18 +286,18 @@ impl Hasher for OfBytes {
 
 /// Strings, many of which repeat.
 struct Dictionary {
-    entries: Strings,
+    entries: StringList,
     indexes: Vec<i64>,
 }
 
 impl Dictionary {
-    fn of(strings: &Strings) -> Option<Dictionary> {
+    fn of(strings: &StringList) -> Option<Dictionary> {
         // For long strings a dictionary pays if a quarter of them repeat, for short ones if most do.
         let long = strings.bytes.len() >= 8 * strings.len();
         let entries_max = if long { strings.len() / 4 * 3 } else { strings.len() / 4 };
         let mut places: HashMap<&[u8], i64, BuildHasherDefault<OfBytes>> = HashMap::default();
         let mut dictionary =
-            Dictionary { entries: Strings::new(), indexes: Vec::with_capacity(strings.len()) };
+            Dictionary { entries: StringList::new(), indexes: Vec::with_capacity(strings.len()) };
         for string in strings.iter() {
             let next = places.len() as i64;
             let index = *places.entry(string).or_insert(next);
@@ -318,7 +318,7 @@ mod tests {
     use super::*;
 
     fn round<S: AsRef<[u8]>>(values: impl IntoIterator<Item = S>) -> usize {
-        let mut strings = Strings::new();
+        let mut strings = StringList::new();
         values.into_iter().for_each(|value| strings.push(value.as_ref()));
         let mut packed = Vec::new();
         pack(&strings, Level::Default, &mut packed).unwrap();
@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn a_string_taken_away_leaves_the_others() {
-        let mut strings = Strings::new();
+        let mut strings = StringList::new();
         strings.push(b"one");
         strings.push(b"two");
         strings.truncate(1);

@@ -49,7 +49,7 @@ use crate::codec::zstd;
 use crate::error::{Error, Result};
 use crate::format::ends::VERSION_DEFINITIONS;
 use crate::format::keys::{Filter, Key, hash_of_table};
-use crate::log::Piece;
+use crate::log::CutPiece;
 use crate::log::events::{self, frame, has_checksum};
 
 /// Ranges and filters take at most this part of a packed block: with the rest, less than 1 %.
@@ -71,14 +71,14 @@ const KEYS_MAX: usize = 1 << 20;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contents {
     /// The tables; one whose definition changed is there several times.
-    pub tables: Vec<TableName>,
+    pub tables: Vec<ListedTable>,
     /// By block.
     pub blocks: Vec<BlockContents>,
 }
 
 /// A table.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TableName {
+pub struct ListedTable {
     /// Name of the table's database.
     pub database: Vec<u8>,
     /// Name of the table.
@@ -86,22 +86,22 @@ pub struct TableName {
     /// The column whose values are in ranges and filters.
     pub key: Option<KeyColumn>,
     /// Columns of the table; `None`: archives of earlier versions don't tell them.
-    pub definition: Option<Definition>,
+    pub definition: Option<TableDefinition>,
 }
 
 /// The columns of a table: what its table map has after the names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Definition(Arc<[u8]>);
+pub struct TableDefinition(Arc<[u8]>);
 
 /// The post-header length of the table maps that are made of definitions.
 const TABLE_MAP_LENGTH: u8 = 8;
 
-impl Definition {
+impl TableDefinition {
     /// The definition in the body of a table map; `None`: the map can't be read.
     fn of(body: &[u8], post_header_length: u8) -> Option<Self> {
         let map = TableMapEvent::decode(body, post_header_length).ok()?;
         let nameless = TableMapEvent { database: b"", table: b"", ..map }.encode(TABLE_MAP_LENGTH).ok()?;
-        nameless.get(Self::front(b"", b"").len()..).map(|columns| Definition(columns.into()))
+        nameless.get(Self::front(b"", b"").len()..).map(|columns| TableDefinition(columns.into()))
     }
 
     /// The bytes of a table map before its columns.
@@ -123,15 +123,15 @@ impl Definition {
     }
 }
 
-impl TableName {
+impl ListedTable {
     /// The table as its table map described it; `None`: the contents don't have its columns.
     ///
     /// # Errors
     ///
     /// A definition that no table map has.
     pub fn schema(&self) -> Result<Option<TableSchema>> {
-        let Some(Definition(columns)) = &self.definition else { return Ok(None) };
-        let body = [&Definition::front(&self.database, &self.table), &**columns].concat();
+        let Some(TableDefinition(columns)) = &self.definition else { return Ok(None) };
+        let body = [&TableDefinition::front(&self.database, &self.table), &**columns].concat();
         Ok(Some(TableSchema::new(&TableMapEvent::decode(&body, TABLE_MAP_LENGTH)?)?))
     }
 }
@@ -213,7 +213,7 @@ impl BlockContents {
     }
 
     /// Whether a row of the table may have one of these keys.
-    pub fn may_have(&self, name: &TableName, table: &TableContents, probes: &[KeyProbe]) -> bool {
+    pub fn may_have(&self, name: &ListedTable, table: &TableContents, probes: &[KeyProbe]) -> bool {
         let seed = hash_of_table(&name.database, &name.table);
         let in_filter = |keys: &mut dyn Iterator<Item = Key>| match &self.filter {
             Some(filter) if table.in_filter => {
@@ -238,9 +238,9 @@ impl BlockContents {
 
 /// Everything found in a block, before it is known how much room there is to tell it.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct BlockFindings {
     contents: BlockContents,
-    tables: BTreeMap<TableName, Rows>,
+    tables: BTreeMap<ListedTable, Rows>,
     keys: usize,
     /// As in objects before [`VERSION_DEFINITIONS`]: tables in the order of their names, without definitions.
     is_old: bool,
@@ -260,17 +260,17 @@ struct Rows {
     is_unknown: bool,
 }
 
-impl Found {
+impl BlockFindings {
     /// Contents of a part of a log in an object of this version; `lengths` are those of its format description.
-    pub(crate) fn of(piece: &Piece, lengths: Option<&PostHeaderLengths>, version: u32) -> Found {
-        let mut found = Found { is_old: version < VERSION_DEFINITIONS, ..Found::default() };
+    pub(crate) fn of(piece: &CutPiece, lengths: Option<&PostHeaderLengths>, version: u32) -> BlockFindings {
+        let mut found = BlockFindings { is_old: version < VERSION_DEFINITIONS, ..BlockFindings::default() };
         let whole = lengths.is_some_and(|lengths| found.events(piece, lengths).is_some());
         found.contents.is_opaque |= !whole;
         found
     }
 
     /// Takes the events; `None`: some can't be understood.
-    fn events(&mut self, piece: &Piece, lengths: &PostHeaderLengths) -> Option<()> {
+    fn events(&mut self, piece: &CutPiece, lengths: &PostHeaderLengths) -> Option<()> {
         let mut schemas = TableSchemas::new();
         let mut definitions = Definitions::default();
         for map in &piece.maps {
@@ -376,10 +376,10 @@ impl Found {
         &mut self,
         decoder: &mut RowDecoder,
         schema: &TableSchema,
-        definition: Option<Definition>,
+        definition: Option<TableDefinition>,
         event: &RowsEvent<'_>,
     ) -> Option<()> {
-        let name = TableName {
+        let name = ListedTable {
             database: schema.database.to_vec(),
             table: schema.table.to_vec(),
             key: key_column(schema),
@@ -412,8 +412,8 @@ impl Found {
     }
 
     /// The contents to store about a block of this packed size. `number` gives the number of a table.
-    pub(crate) fn told(self, packed_size: u64, number: &mut dyn FnMut(TableName) -> u32) -> BlockContents {
-        let Found { mut contents, tables, is_old, .. } = self;
+    pub(crate) fn told(self, packed_size: u64, number: &mut dyn FnMut(ListedTable) -> u32) -> BlockContents {
+        let BlockFindings { mut contents, tables, is_old, .. } = self;
         if contents.is_opaque {
             return BlockContents { tail: contents.tail, ..BlockContents::unknown() };
         }
@@ -494,7 +494,7 @@ impl Rows {
 
 /// The definitions of the tables in force.
 #[derive(Debug, Default)]
-struct Definitions(HashMap<TableId, (Arc<TableSchema>, Option<Definition>)>);
+struct Definitions(HashMap<TableId, (Arc<TableSchema>, Option<TableDefinition>)>);
 
 impl Definitions {
     /// Takes a table map, which most of the time was there before.
@@ -502,12 +502,12 @@ impl Definitions {
         let schema = schemas.note(body, post_header_length).ok()?;
         let id = TableMapEvent::decode_table_id(body, post_header_length).ok()?;
         if self.0.get(&id).is_none_or(|(known, _)| !Arc::ptr_eq(known, &schema)) {
-            self.0.insert(id, (schema, Definition::of(body, post_header_length)));
+            self.0.insert(id, (schema, TableDefinition::of(body, post_header_length)));
         }
         Some(())
     }
 
-    fn of(&self, id: TableId, schema: &Arc<TableSchema>) -> Option<Definition> {
+    fn of(&self, id: TableId, schema: &Arc<TableSchema>) -> Option<TableDefinition> {
         let (known, definition) = self.0.get(&id)?;
         definition.clone().filter(|_| Arc::ptr_eq(known, schema))
     }
@@ -544,8 +544,8 @@ impl Contents {
     /// The contents as bytes, before these are compressed.
     pub fn encode_plain(&self) -> Vec<u8> {
         let mut plain = Vec::new();
-        let mut numbers: HashMap<&Definition, u64> = HashMap::new();
-        let mut distinct: Vec<&Definition> = Vec::new();
+        let mut numbers: HashMap<&TableDefinition, u64> = HashMap::new();
+        let mut distinct: Vec<&TableDefinition> = Vec::new();
         for definition in self.tables.iter().filter_map(|table| table.definition.as_ref()) {
             numbers.entry(definition).or_insert_with(|| {
                 distinct.push(definition);
@@ -555,7 +555,7 @@ impl Contents {
         varint::put(&mut plain, distinct.len() as u64);
         distinct.iter().for_each(|definition| varint::put_bytes(&mut plain, &definition.0));
         varint::put(&mut plain, self.tables.len() as u64);
-        for TableName { database, table, key, definition } in &self.tables {
+        for ListedTable { database, table, key, definition } in &self.tables {
             varint::put_bytes(&mut plain, database);
             varint::put_bytes(&mut plain, table);
             plain.push(key.is_some().into());
@@ -586,10 +586,10 @@ impl Contents {
     pub fn decode_plain(plain: &[u8], version: u32, blocks: usize) -> Result<Contents> {
         let mut from = Taker::new(plain);
         let has_definitions = version >= VERSION_DEFINITIONS;
-        let mut definitions: Vec<Definition> = Vec::new();
+        let mut definitions: Vec<TableDefinition> = Vec::new();
         if has_definitions {
             for _ in 0..from.at_most(plain.len() as u64, "count of definitions")? {
-                definitions.push(Definition(from.bytes()?.into()));
+                definitions.push(TableDefinition(from.bytes()?.into()));
             }
         }
         let mut tables = Vec::new();
@@ -610,7 +610,7 @@ impl Contents {
                 false => None,
             };
             let definition = definition.and_then(|number| definitions.get(number)).cloned();
-            tables.push(TableName { database, table, key, definition });
+            tables.push(ListedTable { database, table, key, definition });
         }
         let blocks = (0..blocks).map(|_| BlockContents::decode(&mut from, tables.len()));
         let blocks = blocks.collect::<Result<_>>()?;
@@ -628,16 +628,16 @@ fn flags_of(flags: &[bool]) -> u8 {
 
 /// Numbers the tables of a segment in the order in which they come.
 #[derive(Debug, Default)]
-pub(crate) struct Numbers(BTreeMap<TableName, u32>);
+pub(crate) struct TableNumbers(BTreeMap<ListedTable, u32>);
 
-impl Numbers {
-    pub(crate) fn of(&mut self, name: TableName) -> u32 {
+impl TableNumbers {
+    pub(crate) fn of(&mut self, name: ListedTable) -> u32 {
         let next = self.0.len() as u32;
         *self.0.entry(name).or_insert(next)
     }
 
     /// The tables by their numbers.
-    pub(crate) fn into_tables(self) -> Vec<TableName> {
+    pub(crate) fn into_tables(self) -> Vec<ListedTable> {
         let mut tables: Vec<_> = self.0.into_iter().collect();
         tables.sort_by_key(|(_, number)| *number);
         tables.into_iter().map(|(name, _)| name).collect()

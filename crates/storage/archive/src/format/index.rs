@@ -35,7 +35,7 @@ use crate::codec::varint::{self, Taker};
 use crate::error::{Error, Result};
 use crate::format::ends::VERSION_CONTENTS;
 use crate::log::events::{events, gtid_of};
-use crate::log::{BLOCK_SIZE_MAX, Piece};
+use crate::log::{BLOCK_SIZE_MAX, CutPiece};
 use crate::storage::LogName;
 
 /// The most blocks of an object: more than a log of 1 TiB has.
@@ -225,7 +225,7 @@ impl BlockEntry {
 
     /// The entry of a lost block: we only know that it existed.
     pub(crate) fn lost() -> BlockEntry {
-        let piece = Piece { offset: 0, log: Vec::new(), maps: Vec::new(), continues: false, origin: None };
+        let piece = CutPiece { offset: 0, log: Vec::new(), maps: Vec::new(), continues: false, origin: None };
         BlockEntry { log: u32::MAX, ..BlockEntry::of(&piece) }
     }
 
@@ -292,7 +292,7 @@ impl BlockEntry {
     }
 
     /// The entry for a piece of a log; its place in the object is not known yet.
-    pub(crate) fn of(piece: &Piece) -> BlockEntry {
+    pub(crate) fn of(piece: &CutPiece) -> BlockEntry {
         let mut entry = BlockEntry {
             log: 0,
             offset: piece.offset,

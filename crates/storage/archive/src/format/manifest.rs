@@ -7,10 +7,10 @@ use std::time::SystemTime;
 use binlogz_binlog::gtid::GtidSet;
 use serde::{Deserialize, Serialize};
 
-use super::parts::{self, Part};
+use super::parts::{self, ManifestPart};
 use crate::error::{Error, Result};
 use crate::log::sort_by_name;
-use crate::storage::{COPY, LogName, ManifestBytes, ObjectName, Storage};
+use crate::storage::{ArchiveStorage, COPY, LogName, ManifestBytes, ObjectName};
 
 const FORMAT: &str = "binlogz archive";
 /// The version that is written; its objects may be of version 9, too. We also read 1, which had one object for each log,
@@ -39,13 +39,13 @@ pub struct Manifest {
     version: u32,
     /// Objects with the oldest logs, if there are many. Since version 10.
     #[serde(default)]
-    parts: Vec<Part>,
+    parts: Vec<ManifestPart>,
     /// The logs, in the order of [`crate::log::order`]: in JSON those that are in no part.
     pub files: Vec<FileEntry>,
     /// Objects that no log is in any more. They are kept for a while, for readers that have an earlier manifest. Since
     /// version 7.
     #[serde(default)]
-    pub retired: Vec<Retired>,
+    pub retired: Vec<RetiredObject>,
     /// CRC-32 of the manifest without this field; `None` if it has none.
     #[serde(default)]
     crc32: Option<u32>,
@@ -66,16 +66,16 @@ struct AsStored<'a> {
     format: &'a str,
     version: u32,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    parts: &'a [Part],
+    parts: &'a [ManifestPart],
     files: &'a [FileEntry],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    retired: &'a [Retired],
+    retired: &'a [RetiredObject],
 }
 
 /// An object that no log is in any more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Retired {
+pub struct RetiredObject {
     /// The object's name.
     pub object: ObjectName,
     /// When the manifest stopped naming it, in seconds since 1970.
@@ -145,7 +145,7 @@ impl Manifest {
     /// # Errors
     ///
     /// A manifest that can't be read, or of another version.
-    pub fn read(storage: &dyn Storage) -> Result<Option<Manifest>> {
+    pub fn read(storage: &dyn ArchiveStorage) -> Result<Option<Manifest>> {
         let mut attempts = 1;
         loop {
             let Some(bytes) = storage.manifest()? else { return Ok(None) };
@@ -172,7 +172,7 @@ impl Manifest {
     }
 
     /// Puts the logs of its parts before its own.
-    fn read_parts(&mut self, storage: &dyn Storage) -> Result<()> {
+    fn read_parts(&mut self, storage: &dyn ArchiveStorage) -> Result<()> {
         if self.parts.is_empty() {
             return Ok(());
         }
@@ -185,13 +185,13 @@ impl Manifest {
         check_entries(&self.files)
     }
 
-    fn read_copy(storage: &dyn Storage) -> Result<Manifest> {
+    fn read_copy(storage: &dyn ArchiveStorage) -> Result<Manifest> {
         Manifest::decode(&copy(storage)?)
     }
 
     /// Copies the current manifest, which by now may be another run's, to the copy. In a folder no other run
     /// replaces it meanwhile; in object storage it is checked again afterwards.
-    pub(crate) fn mend_copy(storage: &dyn Storage) -> Result<()> {
+    pub(crate) fn mend_copy(storage: &dyn ArchiveStorage) -> Result<()> {
         // Nothing was ever stored there: a folder need not even exist.
         if storage.manifest()?.is_none() {
             return Ok(());
@@ -201,7 +201,7 @@ impl Manifest {
 
     /// Copies the current manifest to the copy, unless the copy has the same bytes already. `written`: the manifest that
     /// this run has just written; the copy is then another for certain, and isn't compared.
-    fn copy_after(storage: &dyn Storage, written: Option<&ManifestBytes>) -> Result<()> {
+    fn copy_after(storage: &dyn ArchiveStorage, written: Option<&ManifestBytes>) -> Result<()> {
         for _ in 0..COPY_ATTEMPTS_MAX {
             let mut copied = None;
             storage.alone(&mut || {
@@ -251,7 +251,7 @@ impl Manifest {
     }
 
     /// Problems with it or its copy, one line each.
-    pub(crate) fn problems(&self, storage: &dyn Storage) -> Vec<String> {
+    pub(crate) fn problems(&self, storage: &dyn ArchiveStorage) -> Vec<String> {
         let mut problems = Vec::new();
         if let Some(damage) = &self.damage {
             problems.push(format!(
@@ -271,7 +271,7 @@ impl Manifest {
     /// # Errors
     ///
     /// Storage that fails; [`Error::Changed`] if the stored manifest is by now another one.
-    pub fn write(&mut self, storage: &dyn Storage) -> Result<()> {
+    pub fn write(&mut self, storage: &dyn ArchiveStorage) -> Result<()> {
         self.sort();
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
         let (tail, old) = self.write_parts(storage, now)?;
@@ -292,7 +292,7 @@ impl Manifest {
 
     /// Stores the parts that aren't there yet. Returns the number of the first log that is in none, and objects of parts that were replaced
     /// long ago.
-    fn write_parts(&mut self, storage: &dyn Storage, now: u64) -> Result<(usize, Vec<ObjectName>)> {
+    fn write_parts(&mut self, storage: &dyn ArchiveStorage, now: u64) -> Result<(usize, Vec<ObjectName>)> {
         let (runs, tail) = parts::arrange(&self.files, &self.parts);
         let before = std::mem::take(&mut self.parts);
         let mut has_new = false;
@@ -301,13 +301,13 @@ impl Manifest {
                 Some(part) => part.clone(),
                 None => {
                     has_new = true;
-                    Part::store(storage, self.files.get(run.logs.clone()).unwrap_or_default())?
+                    ManifestPart::store(storage, self.files.get(run.logs.clone()).unwrap_or_default())?
                 }
             };
             self.parts.push(part);
         }
-        self.retire(before.iter().flat_map(Part::objects), now);
-        let is_old = |retired: &Retired| {
+        self.retire(before.iter().flat_map(ManifestPart::objects), now);
+        let is_old = |retired: &RetiredObject| {
             has_new
                 && parts::is_part(&retired.object)
                 && now.saturating_sub(retired.since) >= PARTS_STAY_SECONDS
@@ -322,7 +322,7 @@ impl Manifest {
 
     /// The objects that hold its logs, and its own parts.
     pub(crate) fn named(&self) -> BTreeSet<ObjectName> {
-        let parts = self.parts.iter().flat_map(Part::objects);
+        let parts = self.parts.iter().flat_map(ManifestPart::objects);
         self.files.iter().flat_map(|file| &file.objects).cloned().chain(parts).collect()
     }
 
@@ -340,7 +340,7 @@ impl Manifest {
     pub(crate) fn retire(&mut self, objects: impl IntoIterator<Item = ObjectName>, since: u64) {
         let objects: BTreeSet<ObjectName> = objects.into_iter().collect();
         self.retired.retain(|retired| !objects.contains(&retired.object));
-        self.retired.extend(objects.into_iter().map(|object| Retired { object, since }));
+        self.retired.extend(objects.into_iter().map(|object| RetiredObject { object, since }));
     }
 
     /// The damage, if its copy was read instead: the copy may be older.
@@ -461,7 +461,7 @@ fn has_copy(manifest: &[u8]) -> bool {
     }
 }
 
-fn copy(storage: &dyn Storage) -> Result<Vec<u8>> {
+fn copy(storage: &dyn ArchiveStorage) -> Result<Vec<u8>> {
     let copy = storage.get(COPY)?;
     let size = copy.size()?;
     if size > COPY_SIZE_MAX {

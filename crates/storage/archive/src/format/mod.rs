@@ -22,4 +22,4 @@ pub use ends::{HEAD_SIZE, MAGIC, VERSION};
 pub use index::{BlockEntry, ContentsEntry, Index, LogEntry};
 pub use keys::Key;
 pub(crate) use manifest::objects;
-pub use manifest::{FileEntry, Manifest, Retired};
+pub use manifest::{FileEntry, Manifest, RetiredObject};

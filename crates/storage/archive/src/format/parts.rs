@@ -21,7 +21,7 @@ use sha2::{Digest, Sha256};
 use super::FileEntry;
 use crate::codec::zstd::{self, Effort};
 use crate::error::{Error, Result};
-use crate::storage::{ObjectName, Storage};
+use crate::storage::{ArchiveStorage, ObjectName};
 
 /// The most logs that stand in the manifest itself: a few hundred bytes each, written by every run.
 pub(super) const TAIL_MAX: usize = 256;
@@ -41,7 +41,7 @@ const SUFFIX: &str = ".binlogz";
 /// A part, as the manifest names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Part {
+pub(super) struct ManifestPart {
     /// The name of its object.
     object: ObjectName,
     /// How many logs it has.
@@ -53,34 +53,34 @@ pub(super) struct Part {
     /// First name and hash of the part's logs, from when it was read; `None`: one of its two objects is damaged, so it is
     /// to be stored again.
     #[serde(skip)]
-    known: Option<Known>,
+    known: Option<PartIndex>,
 }
 
 /// How to find a part's logs among all of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Known {
+struct PartIndex {
     first: String,
     hash: u64,
 }
 
 /// Consecutive logs that are to be in one part.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct LogRun {
     pub(super) logs: Range<usize>,
     /// The number of the part that has exactly these already.
     pub(super) stored: Option<usize>,
 }
 
-impl Part {
+impl ManifestPart {
     /// Stores these entries, twice.
-    pub(super) fn store(storage: &dyn Storage, files: &[FileEntry]) -> Result<Part> {
+    pub(super) fn store(storage: &dyn ArchiveStorage, files: &[FileEntry]) -> Result<ManifestPart> {
         let plain = serde_json::to_vec(files)?;
         let size = plain.len() as u64;
         let packed = zstd::pack(&plain, Effort::Quick)?;
         let sha256 = sha256(&packed);
         let object =
             ObjectName::new(format!("{PREFIX}{}{SUFFIX}", sha256.get(..NAME_DIGITS).unwrap_or_default()))?;
-        let part = Part { object, logs: files.len(), size, sha256, known: known(files) };
+        let part = ManifestPart { object, logs: files.len(), size, sha256, known: known(files) };
         for name in part.objects() {
             storage.put(&name, &mut |out| out.write_all(&packed).map_err(Error::writing))?;
             part.packed(storage, &name)?;
@@ -94,7 +94,7 @@ impl Part {
     }
 
     /// Reads the part's entries, from whichever of its two objects is whole.
-    pub(super) fn read(&mut self, storage: &dyn Storage) -> Result<Vec<FileEntry>> {
+    pub(super) fn read(&mut self, storage: &dyn ArchiveStorage) -> Result<Vec<FileEntry>> {
         let [first, copy] = self.objects();
         self.known = None;
         let (packed, is_whole) = match self.packed(storage, &first) {
@@ -113,13 +113,13 @@ impl Part {
     }
 
     /// The damage of the part's objects, one line each; empty if both are whole.
-    pub(super) fn problems(&self, storage: &dyn Storage) -> Vec<String> {
+    pub(super) fn problems(&self, storage: &dyn ArchiveStorage) -> Vec<String> {
         let damaged = self.objects().into_iter().filter_map(|name| self.packed(storage, &name).err());
         damaged.map(|error| format!("part of the manifest: {error}; it is there a second time")).collect()
     }
 
     /// The bytes of one of its objects.
-    fn packed(&self, storage: &dyn Storage, name: &str) -> Result<Vec<u8>> {
+    fn packed(&self, storage: &dyn ArchiveStorage, name: &str) -> Result<Vec<u8>> {
         let object = storage.get(name)?;
         let size = object.size()?;
         if size > SIZE_MAX {
@@ -143,24 +143,24 @@ pub(super) fn is_part(object: &str) -> bool {
 }
 
 /// The logs that go into parts, and the number of the first one that is in the manifest itself.
-pub(super) fn arrange(files: &[FileEntry], parts: &[Part]) -> (Vec<Run>, usize) {
+pub(super) fn arrange(files: &[FileEntry], parts: &[ManifestPart]) -> (Vec<LogRun>, usize) {
     if files.len() <= TAIL_MAX {
         return (Vec::new(), 0);
     }
     let (mut runs, mut at) = (Vec::new(), 0);
     for (number, part) in parts.iter().enumerate() {
         let Some(logs) = found(files, at, part) else { continue };
-        runs.push(Run { logs: at..logs.start, stored: None });
+        runs.push(LogRun { logs: at..logs.start, stored: None });
         at = logs.end;
-        runs.push(Run { logs, stored: Some(number) });
+        runs.push(LogRun { logs, stored: Some(number) });
     }
     let tail = if files.len() - at > TAIL_MAX { files.len() - TAIL_MIN } else { at };
-    runs.push(Run { logs: at..tail, stored: None });
+    runs.push(LogRun { logs: at..tail, stored: None });
     (leveled(runs.into_iter().filter(|run| !run.logs.is_empty())), tail)
 }
 
 /// Where a part's logs are, from this place on, if all are there as they were.
-fn found(files: &[FileEntry], from: usize, part: &Part) -> Option<Range<usize>> {
+fn found(files: &[FileEntry], from: usize, part: &ManifestPart) -> Option<Range<usize>> {
     let known = part.known.as_ref()?;
     let start = from + files.get(from..)?.iter().position(|file| file.name == known.first)?;
     let logs = start..start + part.logs;
@@ -168,8 +168,8 @@ fn found(files: &[FileEntry], from: usize, part: &Part) -> Option<Range<usize>> 
 }
 
 /// Joins runs until none costs more than the one before it, and there are at most [`PARTS_MAX`].
-fn leveled(runs: impl Iterator<Item = Run>) -> Vec<Run> {
-    let mut leveled: Vec<Run> = Vec::new();
+fn leveled(runs: impl Iterator<Item = LogRun>) -> Vec<LogRun> {
+    let mut leveled: Vec<LogRun> = Vec::new();
     for run in runs {
         add(&mut leveled, run);
     }
@@ -181,24 +181,24 @@ fn leveled(runs: impl Iterator<Item = Run>) -> Vec<Run> {
 }
 
 /// Adds a run, joined with those before it that cost no more.
-fn add(leveled: &mut Vec<Run>, mut run: Run) {
+fn add(leveled: &mut Vec<LogRun>, mut run: LogRun) {
     while let Some(before) = leveled.pop_if(|before| growing_cost(&run) >= before.logs.len()) {
         run = join(before, run);
     }
     leveled.push(run);
 }
 
-fn join(before: Run, run: Run) -> Run {
-    Run { logs: before.logs.start..run.logs.end, stored: None }
+fn join(before: LogRun, run: LogRun) -> LogRun {
+    LogRun { logs: before.logs.start..run.logs.end, stored: None }
 }
 
 /// How many logs are written until a part has grown to this one, batch by batch.
-fn growing_cost(run: &Run) -> usize {
+fn growing_cost(run: &LogRun) -> usize {
     run.logs.len().saturating_mul(run.logs.len()) / (2 * BATCH)
 }
 
-fn known(files: &[FileEntry]) -> Option<Known> {
-    Some(Known { first: files.first()?.name.to_string(), hash: hash(files) })
+fn known(files: &[FileEntry]) -> Option<PartIndex> {
+    Some(PartIndex { first: files.first()?.name.to_string(), hash: hash(files) })
 }
 
 fn hash(files: &[FileEntry]) -> u64 {
@@ -219,7 +219,7 @@ mod tests {
         let mut at = 0;
         let runs = lengths.iter().map(|(length, stored)| {
             at += length;
-            Run { logs: at - length..at, stored: *stored }
+            LogRun { logs: at - length..at, stored: *stored }
         });
         leveled(runs).into_iter().map(|run| (run.logs.len(), run.stored)).collect()
     }

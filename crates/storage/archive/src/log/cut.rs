@@ -18,7 +18,7 @@ pub const MAPS_MAX: usize = 256;
 
 /// A part of a log.
 #[derive(Debug)]
-pub struct Piece {
+pub struct CutPiece {
     /// Where the part begins in the log, in bytes.
     pub offset: u64,
     /// Bytes of the part.
@@ -68,7 +68,7 @@ impl<R: Read> Cutter<R> {
     }
 
     /// The next part; `None` at the end.
-    pub fn next_piece(&mut self) -> Result<Option<Piece>> {
+    pub fn next_piece(&mut self) -> Result<Option<CutPiece>> {
         self.fill()?;
         if self.buffer.is_empty() {
             return Ok(None);
@@ -79,7 +79,7 @@ impl<R: Read> Cutter<R> {
         let log = std::mem::replace(&mut self.buffer, rest);
         let offset = self.offset;
         self.offset += size as u64;
-        Ok(Some(Piece { offset, log, maps, continues, origin: None }))
+        Ok(Some(CutPiece { offset, log, maps, continues, origin: None }))
     }
 
     fn fill(&mut self) -> Result<()> {

@@ -11,7 +11,7 @@ const HEADER_SIZE_V1: usize = 13;
 
 /// The bytes of a log so far.
 #[derive(Debug, Default)]
-pub(crate) struct Framing {
+pub(crate) struct LogFraming {
     at: u64,
     /// Where the next event begins, or its header goes on.
     next: u64,
@@ -19,11 +19,11 @@ pub(crate) struct Framing {
     event: Option<(u64, u64, EventType)>,
     /// Bytes of a header, or of the magic, that has not come as a whole.
     begun: Vec<u8>,
-    state: State,
+    state: FramingState,
 }
 
 #[derive(Debug, Default)]
-enum State {
+enum FramingState {
     #[default]
     Magic,
     Events {
@@ -35,7 +35,7 @@ enum State {
     Lost(u32),
 }
 
-impl Framing {
+impl LogFraming {
     /// The error at the end of the log, with the offset of the event that is cut; `None`: it ends with an event, or is no
     /// log.
     pub(crate) fn torn(&self) -> Option<BinlogError> {
@@ -43,29 +43,31 @@ impl Framing {
             Some(BinlogError::Truncated { needed, left }.at(offset, event_type))
         };
         match self.state {
-            State::Magic | State::NoLog => None,
-            State::Lost(size) => Some(
+            FramingState::Magic | FramingState::NoLog => None,
+            FramingState::Lost(size) => Some(
                 BinlogError::invalid("event header", "event size", size, "at least that of the header")
                     .at(self.next, None),
             ),
-            State::Events { .. } if self.at < self.next => {
+            FramingState::Events { .. } if self.at < self.next => {
                 let (begin, size, event_type) = self.event?;
                 truncated(begin, size, self.at - begin, Some(event_type))
             }
-            State::Events { header_size } if !self.begun.is_empty() => {
+            FramingState::Events { header_size } if !self.begun.is_empty() => {
                 truncated(self.next, header_size as u64, self.begun.len() as u64, None)
             }
-            State::Events { .. } if self.event.is_none() => truncated(self.next, HEADER_SIZE as u64, 0, None),
-            State::Events { .. } => None,
+            FramingState::Events { .. } if self.event.is_none() => {
+                truncated(self.next, HEADER_SIZE as u64, 0, None)
+            }
+            FramingState::Events { .. } => None,
         }
     }
 
     fn feed(&mut self, mut bytes: &[u8]) {
         loop {
             let wanted = match self.state {
-                State::Magic => MAGIC.len(),
-                State::Events { header_size } => header_size,
-                State::NoLog | State::Lost(_) => {
+                FramingState::Magic => MAGIC.len(),
+                FramingState::Events { header_size } => header_size,
+                FramingState::NoLog | FramingState::Lost(_) => {
                     self.at += bytes.len() as u64;
                     return;
                 }
@@ -94,11 +96,11 @@ impl Framing {
     fn whole(&mut self) {
         let begun = std::mem::take(&mut self.begun);
         let begin = self.at - begun.len() as u64;
-        let State::Events { header_size } = self.state else {
+        let FramingState::Events { header_size } = self.state else {
             self.next = self.at;
             self.state = match begun == MAGIC {
-                true => State::Events { header_size: HEADER_SIZE_V1 },
-                false => State::NoLog,
+                true => FramingState::Events { header_size: HEADER_SIZE_V1 },
+                false => FramingState::NoLog,
             };
             return;
         };
@@ -112,16 +114,16 @@ impl Framing {
         };
         if (size as usize) < least {
             self.next = begin;
-            self.state = State::Lost(size);
+            self.state = FramingState::Lost(size);
             return;
         }
-        self.state = State::Events { header_size: least };
+        self.state = FramingState::Events { header_size: least };
         self.event = Some((begin, u64::from(size), event_type));
         self.next = begin + u64::from(size);
     }
 }
 
-impl Write for Framing {
+impl Write for LogFraming {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.feed(bytes);
         Ok(bytes.len())
@@ -140,7 +142,7 @@ mod tests {
     use super::*;
 
     fn torn(parts: &[&[u8]]) -> Option<BinlogError> {
-        let mut framing = Framing::default();
+        let mut framing = LogFraming::default();
         parts.iter().for_each(|part| framing.feed(part));
         framing.torn()
     }

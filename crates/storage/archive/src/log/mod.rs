@@ -16,5 +16,5 @@ pub(crate) mod framing;
 pub(crate) mod order;
 pub(crate) mod payloads;
 
-pub use cut::{BLOCK_SIZE_MAX, Cutter, MAPS_MAX, Piece};
+pub use cut::{BLOCK_SIZE_MAX, CutPiece, Cutter, MAPS_MAX};
 pub use order::{numbered, sort_by_name};

@@ -255,7 +255,7 @@ fn made_by_one(samples: &[Sample], codecs: &[Codec]) -> Result<Vec<Codec>> {
 }
 
 /// A log without its payloads, or without most of them.
-pub(crate) struct Expanded {
+pub(crate) struct ExpandedLog {
     /// A temporary file without a name.
     pub(crate) file: Arc<Scratch>,
     /// How the payloads are compressed again.
@@ -309,7 +309,7 @@ pub(crate) fn expanded(
     likely: Codec,
     workers: usize,
     canonical: bool,
-) -> Result<Option<Expanded>> {
+) -> Result<Option<ExpandedLog>> {
     let samples = payloads.samples(log.as_ref());
     let codecs = payloads.codecs(&samples, likely)?;
     let of_all = made_by_one(&samples, &codecs)?;
@@ -318,12 +318,12 @@ pub(crate) fn expanded(
         let Some((file, _)) = expand(log, Rewrite::Expand, workers)? else { return Ok(None) };
         for codec in of_all {
             if let Some(ends) = gives_back(&file, codec, log.as_ref(), workers)? {
-                return Ok(Some(Expanded { file, codec, exact: true, kept: 0, ends }));
+                return Ok(Some(ExpandedLog { file, codec, exact: true, kept: 0, ends }));
             }
         }
         if canonical {
             let (codec, ends) = (Codec::DEFAULT, Ends::default());
-            return Ok(Some(Expanded { file, codec, exact: false, kept: 0, ends }));
+            return Ok(Some(ExpandedLog { file, codec, exact: false, kept: 0, ends }));
         }
     }
     // The payloads are not all of one codec: those of another stay.
@@ -336,7 +336,7 @@ pub(crate) fn expanded(
         if changed > 0
             && let Some(ends) = gives_back(&file, codec, log.as_ref(), workers)?
         {
-            return Ok(Some(Expanded { file, codec, exact: true, kept, ends }));
+            return Ok(Some(ExpandedLog { file, codec, exact: true, kept, ends }));
         }
     }
     Ok(None)
@@ -464,7 +464,7 @@ impl Write for Compare<'_> {
 
 #[cfg(test)]
 mod tests {
-    use binlogz_testkit::builder::{LogBuilder, Payload, Release};
+    use binlogz_testkit::builder::{LogBuilder, PayloadBody, Release};
     use binlogz_testkit::corpus;
 
     use super::*;
@@ -487,11 +487,11 @@ mod tests {
     #[test]
     fn the_levels_above_19_are_for_small_transactions_alone() {
         let of = |inside: Option<u64>| {
-            let mut payload = Payload::none(b"events");
+            let mut payload = PayloadBody::none(b"events");
             payload.uncompressed_size = inside;
             let mut log = LogBuilder::new(Release::MYSQL_9_7);
             Payloads::of(
-                &log.transaction(&[b"1"]).payload(&Payload::zstd(b"events")).payload(&payload).take(),
+                &log.transaction(&[b"1"]).payload(&PayloadBody::zstd(b"events")).payload(&payload).take(),
             )
         };
         let payloads = of(Some(HUGE_SIZE_MAX));

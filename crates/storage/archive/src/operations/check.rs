@@ -9,14 +9,14 @@ use crate::format::{FileEntry, Manifest};
 use crate::operations::coverage;
 use crate::operations::presence::{CheckDepth, Inspector};
 use crate::operations::restore::{self, LastObject};
-use crate::storage::Storage;
+use crate::storage::ArchiveStorage;
 
 /// Checks every log of an archive and reports what is wrong, one line each: damage, then gaps.
 ///
 /// # Errors
 ///
 /// A manifest that can't be read.
-pub fn check(storage: &dyn Storage, manifest: &Manifest, workers: usize) -> Result<Vec<String>> {
+pub fn check(storage: &dyn ArchiveStorage, manifest: &Manifest, workers: usize) -> Result<Vec<String>> {
     let mut problems = damage(storage, manifest, CheckDepth::Content, workers)?;
     problems.extend(chain(manifest)?);
     Ok(problems)
@@ -29,7 +29,7 @@ pub fn check(storage: &dyn Storage, manifest: &Manifest, workers: usize) -> Resu
 ///
 /// Storage that can't be asked, where only its objects are looked at.
 pub fn damage(
-    storage: &dyn Storage,
+    storage: &dyn ArchiveStorage,
     manifest: &Manifest,
     depth: CheckDepth,
     workers: usize,
@@ -51,7 +51,12 @@ pub fn damage(
     Ok(problems)
 }
 
-fn check_file(storage: &dyn Storage, last: &LastObject, file: &FileEntry, workers: usize) -> Vec<String> {
+fn check_file(
+    storage: &dyn ArchiveStorage,
+    last: &LastObject,
+    file: &FileEntry,
+    workers: usize,
+) -> Vec<String> {
     let mut problems = Vec::new();
     let mut lost = Vec::new();
     for object in &file.objects {

@@ -19,15 +19,15 @@ use crate::operations::create::{name_tells, seconds};
 use crate::operations::digest::{Hasher, each_part, of_object};
 use crate::operations::remove::refuse_older;
 use crate::operations::restore;
-use crate::storage::{Storage, Stored};
+use crate::storage::{ArchiveStorage, ListedObject};
 
 /// The result of a copy.
 #[derive(Debug, Default)]
-pub struct Copied {
+pub struct CopySummary {
     /// Objects that were copied.
-    pub objects: Vec<Stored>,
+    pub objects: Vec<ListedObject>,
     /// Objects that were there already.
-    pub there: Vec<Stored>,
+    pub there: Vec<ListedObject>,
     /// Logs that the other archive did not have.
     pub logs: usize,
     /// Objects that could not be copied, and why. Their logs are left out.
@@ -44,20 +44,20 @@ const ATTEMPTS_MAX: u32 = 10;
 /// # Errors
 ///
 /// Archives that can't be read, or that have different logs of the same name.
-pub fn plan(from: &dyn Storage, to: &dyn Storage) -> Result<Plan> {
+pub fn plan(from: &dyn ArchiveStorage, to: &dyn ArchiveStorage) -> Result<CopyPlan> {
     let source = Manifest::read(from)?.unwrap_or_default();
     let target = Manifest::read(to)?.unwrap_or_default();
     refuse_older(&target)?;
     merged(&source.files, target, SystemTime::UNIX_EPOCH)?;
-    let sizes = |storage: &dyn Storage| -> Result<HashMap<String, Stored>> {
+    let sizes = |storage: &dyn ArchiveStorage| -> Result<HashMap<String, ListedObject>> {
         Ok(storage.stored()?.into_iter().map(|object| (object.name.clone(), object)).collect())
     };
     let (stored, known) = (sizes(from)?, sizes(to)?);
-    let mut plan = Plan { source, objects: Vec::new(), there: Vec::new() };
+    let mut plan = CopyPlan { source, objects: Vec::new(), there: Vec::new() };
     let mut seen = BTreeSet::new();
     for name in objects(&plan.source.files).filter(|name| seen.insert(*name)) {
         // One that is missing fails when it is read.
-        let missing = || Stored { name: name.into(), size: 0, at: SystemTime::UNIX_EPOCH };
+        let missing = || ListedObject { name: name.into(), size: 0, at: SystemTime::UNIX_EPOCH };
         let object = stored.get(name).cloned().unwrap_or_else(missing);
         match known.get(name).is_some_and(|known| known.size == object.size) {
             true => plan.there.push(object),
@@ -69,15 +69,15 @@ pub fn plan(from: &dyn Storage, to: &dyn Storage) -> Result<Plan> {
 
 /// The work of a copy: the objects to copy, and those that are there already. [`plan`] makes it.
 #[derive(Debug)]
-pub struct Plan {
+pub struct CopyPlan {
     source: Manifest,
     /// The objects to copy.
-    pub objects: Vec<Stored>,
+    pub objects: Vec<ListedObject>,
     /// The objects that are already in the target.
-    pub there: Vec<Stored>,
+    pub there: Vec<ListedObject>,
 }
 
-impl Plan {
+impl CopyPlan {
     /// The fault in the source archive's manifest, if its backup was read instead.
     pub fn damage(&self) -> Option<&str> {
         self.source.damage()
@@ -90,11 +90,11 @@ impl Plan {
     /// An archive that can't be written, or that got another log of the same name meanwhile.
     pub fn run(
         self,
-        from: &dyn Storage,
-        to: &dyn Storage,
+        from: &dyn ArchiveStorage,
+        to: &dyn ArchiveStorage,
         workers: usize,
         told: &(dyn Fn(u64) + Sync),
-    ) -> Result<Copied> {
+    ) -> Result<CopySummary> {
         let queue = Mutex::new(self.objects.iter());
         let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
         let done = Mutex::new((Vec::new(), Vec::new(), None));
@@ -131,12 +131,12 @@ impl Plan {
         if objects(&files).any(|object| !names.contains(object)) {
             return Err(Error::Changed);
         }
-        Ok(Copied { objects: copied, there: self.there, logs, failed, logs_there })
+        Ok(CopySummary { objects: copied, there: self.there, logs, failed, logs_there })
     }
 }
 
 /// Names these logs in the archive. Returns how many it did not have, and how many it has now.
-fn name(to: &dyn Storage, files: &[FileEntry]) -> Result<(usize, usize)> {
+fn name(to: &dyn ArchiveStorage, files: &[FileEntry]) -> Result<(usize, usize)> {
     let mut attempts = 1;
     loop {
         let before = Manifest::read(to)?.unwrap_or_default();
@@ -189,8 +189,8 @@ enum Trouble {
 
 /// Copies an object, whole or not at all.
 fn copy_object(
-    from: &dyn Storage,
-    to: &dyn Storage,
+    from: &dyn ArchiveStorage,
+    to: &dyn ArchiveStorage,
     name: &str,
     told: &(dyn Fn(u64) + Sync),
 ) -> Result<(), Trouble> {

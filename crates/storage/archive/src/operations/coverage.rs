@@ -20,18 +20,18 @@ pub struct Coverage {
     /// Bytes of their blocks.
     pub packed_size: u64,
     /// Where it begins; `None` if it has no logs.
-    pub first: Option<Moment>,
+    pub first: Option<ArchiveEdge>,
     /// Where it ends: the last moment to which a server can be brought.
-    pub last: Option<Moment>,
+    pub last: Option<ArchiveEdge>,
     /// Where transactions are missing, in the order of the logs.
     pub gaps: Vec<Gap>,
     /// Where the logs begin after which there is no gap.
-    pub unbroken_since: Option<Moment>,
+    pub unbroken_since: Option<ArchiveEdge>,
 }
 
 /// Where an archive begins or ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Moment {
+pub struct ArchiveEdge {
     /// The log.
     pub log: String,
     /// The time of its first or last event, in seconds since 1970.
@@ -48,12 +48,12 @@ pub struct Gap {
     /// The log before it in the archive.
     pub after: String,
     /// The missing transactions.
-    pub missing: Missing,
+    pub missing: CoverageGap,
 }
 
 /// The gap before a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Missing {
+pub enum CoverageGap {
     /// These transactions.
     Gtids(GtidSet),
     /// The logs of these names and between them; whether they have transactions is not known.
@@ -64,13 +64,13 @@ impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = &self.log;
         match &self.missing {
-            Missing::Gtids(gtids) => {
+            CoverageGap::Gtids(gtids) => {
                 write!(f, "{name}: gap: {gtids} came before it and is not in the archive")
             }
-            Missing::Logs(first, last) if first == last => {
+            CoverageGap::Logs(first, last) if first == last => {
                 write!(f, "{name}: gap: {first} came before it and is not in the archive")
             }
-            Missing::Logs(first, last) => {
+            CoverageGap::Logs(first, last) => {
                 write!(f, "{name}: gap: {first} to {last} came before it and are not in the archive")
             }
         }
@@ -98,11 +98,11 @@ pub fn coverage(manifest: &Manifest) -> Result<Coverage> {
 }
 
 /// Where these logs begin.
-fn begin(files: &[FileEntry]) -> Result<Option<Moment>> {
+fn begin(files: &[FileEntry]) -> Result<Option<ArchiveEdge>> {
     let Some(first) = files.first() else { return Ok(None) };
     let gtids = first_set(files.iter())?;
     let lowest = gtids.iter().filter_map(|(tsid, list)| Gtid::new(*tsid, list.first()?.start()).ok());
-    Ok(Some(Moment {
+    Ok(Some(ArchiveEdge {
         log: first.name.to_string(),
         time: first.times.map(|times| times.0),
         gtids: lowest.collect(),
@@ -110,11 +110,11 @@ fn begin(files: &[FileEntry]) -> Result<Option<Moment>> {
 }
 
 /// The last moment to which these logs reach.
-fn end(files: &[FileEntry]) -> Result<Option<Moment>> {
+fn end(files: &[FileEntry]) -> Result<Option<ArchiveEdge>> {
     let Some(last) = files.last() else { return Ok(None) };
     let gtids = first_set(files.iter().rev())?;
     let highest = gtids.iter().filter_map(|(tsid, list)| Gtid::new(*tsid, list.last()?.last()).ok());
-    Ok(Some(Moment {
+    Ok(Some(ArchiveEdge {
         log: last.name.to_string(),
         time: last.times.map(|times| times.1),
         gtids: highest.collect(),
@@ -142,7 +142,7 @@ pub fn gaps(manifest: &Manifest) -> Result<Vec<Gap>> {
             let mut gtids = previous.clone();
             gtids.subtract(&known);
             let missing = match gtids.is_empty() {
-                false => Some(Missing::Gtids(gtids)),
+                false => Some(CoverageGap::Gtids(gtids)),
                 true => missing_logs(before, file),
             };
             let gap = |missing| Gap { log: file.name.to_string(), after: before.name.to_string(), missing };
@@ -156,11 +156,11 @@ pub fn gaps(manifest: &Manifest) -> Result<Vec<Gap>> {
 }
 
 /// The logs that are missing between two that have no GTIDs: then only numbers tell.
-fn missing_logs(before: &FileEntry, after: &FileEntry) -> Option<Missing> {
+fn missing_logs(before: &FileEntry, after: &FileEntry) -> Option<CoverageGap> {
     let have_gtids = !before.gtids.is_empty() || !after.gtids.is_empty();
     let is_apart = number(&after.name)? > number(&before.name)?.saturating_add(1);
     if have_gtids || !is_apart || base(&before.name) != base(&after.name) {
         return None;
     }
-    Some(Missing::Logs(numbered(&before.name, 1)?, numbered(&after.name, -1)?))
+    Some(CoverageGap::Logs(numbered(&before.name, 1)?, numbered(&after.name, -1)?))
 }

@@ -19,20 +19,20 @@ use crate::format::{FileEntry, Manifest};
 use crate::log::Cutter;
 use crate::log::active::ActivePart;
 use crate::log::events;
-use crate::log::framing::Framing;
-use crate::log::payloads::{self, Codec, Expanded, Payloads};
-use crate::operations::digest::{Hasher, Reader, digest, digest_to, of_object};
+use crate::log::framing::LogFraming;
+use crate::log::payloads::{self, Codec, ExpandedLog, Payloads};
+use crate::operations::digest::{DigestReader, Hasher, digest, digest_to, of_object};
 use crate::operations::presence::{CheckDepth, Inspector};
 use crate::operations::remove;
 use crate::segment::{PLAIN_MAX, Segment};
-use crate::storage::{LogName, ObjectName, SEGMENT, Storage};
+use crate::storage::{ArchiveStorage, LogName, ObjectName, SEGMENT};
 
 /// Plain bytes of a block: restoring one transaction unpacks one block and those that it refers to.
 const BLOCK_SIZE: usize = 8 << 20;
 
 /// The outcome for a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Created {
+pub enum CreateOutcome {
     /// It is in the archive now.
     Added(FileEntry),
     /// It was there already, and so are its objects.
@@ -47,9 +47,14 @@ pub enum Created {
 /// # Errors
 ///
 /// A log that can't be read, an archive that can't be written, another log of the same name in it.
-pub fn add(storage: &dyn Storage, name: &str, log: Arc<dyn ReadAt>, workers: usize) -> Result<Created> {
+pub fn add(
+    storage: &dyn ArchiveStorage,
+    name: &str,
+    log: Arc<dyn ReadAt>,
+    workers: usize,
+) -> Result<CreateOutcome> {
     let mut created = None;
-    let mut told = |one: &Created| created = Some(one.clone());
+    let mut told = |one: &CreateOutcome| created = Some(one.clone());
     let mut creator = Creator::new(storage, workers, &mut told)?;
     creator.add(name, log)?;
     creator.finish()?;
@@ -58,7 +63,7 @@ pub fn add(storage: &dyn Storage, name: &str, log: Arc<dyn ReadAt>, workers: usi
 
 /// Puts logs into an archive, several into each segment.
 pub struct Creator<'a> {
-    storage: &'a dyn Storage,
+    storage: &'a dyn ArchiveStorage,
     workers: usize,
     canonical_payloads: bool,
     level: Level,
@@ -67,18 +72,18 @@ pub struct Creator<'a> {
     /// The codec of the last log that had payloads: the next log very likely has it too.
     codec: Codec,
     /// Called for each log once the archive holds it durably.
-    told: &'a mut dyn FnMut(&Created),
+    told: &'a mut dyn FnMut(&CreateOutcome),
     manifest: Manifest,
     /// Checks that the objects named by the manifest are there.
     inspector: Inspector<'a>,
     segment: Option<Segment>,
     /// Packed logs, which are stored except for the open segment.
-    packed: Vec<Packed>,
+    packed: Vec<PackedLog>,
 }
 
 /// A packed log.
 #[derive(Debug)]
-struct Packed {
+struct PackedLog {
     entry: FileEntry,
     replaces: Replaces,
 }
@@ -96,7 +101,7 @@ enum Replaces {
 }
 
 /// The state of a log's name in an archive.
-enum Standing {
+enum LogNameState {
     Nothing,
     Same(Box<FileEntry>),
     /// A part of the log, with this SHA-256.
@@ -116,9 +121,9 @@ impl<'a> Creator<'a> {
     ///
     /// A manifest that can't be read.
     pub fn new(
-        storage: &'a dyn Storage,
+        storage: &'a dyn ArchiveStorage,
         workers: usize,
-        told: &'a mut dyn FnMut(&Created),
+        told: &'a mut dyn FnMut(&CreateOutcome),
     ) -> Result<Creator<'a>> {
         let manifest = Manifest::read(storage)?.unwrap_or_default();
         let canonical_payloads = false;
@@ -184,8 +189,8 @@ impl<'a> Creator<'a> {
     /// As [`Creator::add`]; a log that is torn ([`Error::Torn`]), of which nothing was added: others can be, and so can its whole
     /// transactions ([`Creator::add_active`]).
     pub fn add_file(&mut self, name: &str, log: Arc<dyn ReadAt>, mode: Option<u32>) -> Result<()> {
-        let mut framing = Framing::default();
-        let digest = digest_to(&mut Reader::new(log.as_ref()), &mut framing)?;
+        let mut framing = LogFraming::default();
+        let digest = digest_to(&mut DigestReader::new(log.as_ref()), &mut framing)?;
         match framing.torn() {
             Some(torn) => Err(Error::Torn(torn)),
             None => self.add_digested(name, log, mode, None, digest),
@@ -211,7 +216,7 @@ impl<'a> Creator<'a> {
         mode: Option<u32>,
         active_size: Option<u64>,
     ) -> Result<()> {
-        let digest = digest(&mut Reader::new(log.as_ref()))?;
+        let digest = digest(&mut DigestReader::new(log.as_ref()))?;
         self.add_digested(name, log, mode, active_size, digest)
     }
 
@@ -225,12 +230,12 @@ impl<'a> Creator<'a> {
         (sha256, size, crc32): (String, u64, u32),
     ) -> Result<()> {
         let replaces = match self.standing(name, &log, &sha256, size, active_size)? {
-            Standing::Nothing => Replaces::Nothing,
-            Standing::Part(sha256) => Replaces::Part(sha256),
-            Standing::Same(known) => match self.problem(&known)? {
+            LogNameState::Nothing => Replaces::Nothing,
+            LogNameState::Part(sha256) => Replaces::Part(sha256),
+            LogNameState::Same(known) => match self.problem(&known)? {
                 Some(why) => Replaces::Broken(known.objects, why),
                 None => {
-                    (self.told)(&Created::Known(*known));
+                    (self.told)(&CreateOutcome::Known(*known));
                     return Ok(());
                 }
             },
@@ -269,7 +274,7 @@ impl<'a> Creator<'a> {
     ///
     /// As [`Creator::add`].
     pub(crate) fn repack(&mut self, entry: &FileEntry, log: Arc<dyn ReadAt>) -> Result<()> {
-        let (sha256, _, crc32) = digest(&mut Reader::new(log.as_ref()))?;
+        let (sha256, _, crc32) = digest(&mut DigestReader::new(log.as_ref()))?;
         if sha256 != entry.sha256 {
             let what = format!("{}: SHA-256 of what was restored", entry.name);
             return Err(Error::unexpected(what, sha256, &entry.sha256));
@@ -303,7 +308,7 @@ impl<'a> Creator<'a> {
         entry.payload_level = expanded.as_ref().map(|expanded| expanded.codec.level);
         entry.payload_codec = expanded.as_ref().map(|expanded| expanded.codec.name());
         entry.payloads_kept = expanded.as_ref().map_or(payloads.count, |expanded| expanded.kept);
-        if let Some(Expanded { file, codec, exact: false, ends, .. }) = &mut expanded {
+        if let Some(ExpandedLog { file, codec, exact: false, ends, .. }) = &mut expanded {
             let mut hasher = Hasher::default();
             *ends = payloads::compress(file.clone(), *codec, &mut hasher, self.workers)?;
             let (sha256, size) = hasher.finish();
@@ -312,17 +317,19 @@ impl<'a> Creator<'a> {
         }
         let packed = match &expanded {
             Some(expanded) => {
-                let file = Reader::new(expanded.file.as_ref());
+                let file = DigestReader::new(expanded.file.as_ref());
                 self.pack(&mut entry, file, &mut expanded.ends.places()).map(drop)
             }
-            None => self.pack(&mut entry, Reader::new(log.as_ref()), &mut |_| None).and_then(|packed| {
-                let what = format!("{}: CRC-32 at a second reading", entry.name);
-                let changed = || Error::unexpected(what, packed, crc32);
-                if packed == crc32 { Ok(()) } else { Err(changed()) }
-            }),
+            None => {
+                self.pack(&mut entry, DigestReader::new(log.as_ref()), &mut |_| None).and_then(|packed| {
+                    let what = format!("{}: CRC-32 at a second reading", entry.name);
+                    let changed = || Error::unexpected(what, packed, crc32);
+                    if packed == crc32 { Ok(()) } else { Err(changed()) }
+                })
+            }
         };
         packed?;
-        self.packed.push(Packed { entry, replaces });
+        self.packed.push(PackedLog { entry, replaces });
         Ok(())
     }
 
@@ -334,22 +341,22 @@ impl<'a> Creator<'a> {
         sha256: &str,
         size: u64,
         active_size: Option<u64>,
-    ) -> Result<Standing> {
+    ) -> Result<LogNameState> {
         let part = self.manifest.files.iter().find(|file| file.name == name);
         let Some((part, part_size)) = part.and_then(|file| Some((file, file.active_size?))) else {
             let files = self.manifest.files.iter().chain(self.packed.iter().map(|packed| &packed.entry));
             return Ok(known(files, name, sha256)?
-                .map_or(Standing::Nothing, |known| Standing::Same(Box::new(known))));
+                .map_or(LogNameState::Nothing, |known| LogNameState::Same(Box::new(known))));
         };
         if active_size.is_some() && part.source_sha256() == sha256 {
-            return Ok(Standing::Same(Box::new(part.clone())));
+            return Ok(LogNameState::Same(Box::new(part.clone())));
         }
         if size < part_size {
             let expected = format!("at least {part_size}, which the archive has of it");
             return Err(Error::unexpected(format!("{name}: size"), size, expected));
         }
         let beginning = ActivePart::first(Arc::clone(log), part_size);
-        let (beginning, _, _) = digest(&mut Reader::new(&beginning))?;
+        let (beginning, _, _) = digest(&mut DigestReader::new(&beginning))?;
         if beginning != part.source_sha256() {
             return Err(Error::unexpected(
                 format!("{name}: SHA-256 of its first {part_size} bytes"),
@@ -357,14 +364,14 @@ impl<'a> Creator<'a> {
                 format!("{}, that of the part in the archive: this is another log", part.source_sha256()),
             ));
         }
-        Ok(Standing::Part(beginning))
+        Ok(LogNameState::Part(beginning))
     }
 
     /// Packs a log's bytes and returns their CRC-32. `origin` gives the place of an offset in the log with its payloads.
     fn pack(
         &mut self,
         entry: &mut FileEntry,
-        log: Reader<'_>,
+        log: DigestReader<'_>,
         origin: &mut (dyn FnMut(u64) -> Option<u64> + Send),
     ) -> Result<u32> {
         let mut hasher = crc32fast::Hasher::new();
@@ -423,12 +430,12 @@ impl<'a> Creator<'a> {
     fn store(&mut self) -> Result<Option<ObjectName>> {
         let Some(segment) = self.segment.take() else { return Ok(None) };
         let (file, size, _) = segment.finish()?;
-        let (sha256, _, _) = digest(&mut Reader::new(&file).up_to(size))?;
+        let (sha256, _, _) = digest(&mut DigestReader::new(&file).up_to(size))?;
         let object = name_of(&sha256)?;
         let storage = self.storage;
         let put = |object: &str| {
             storage.put(object, &mut |out| {
-                io::copy(&mut Reader::new(&file).up_to(size), out).map(drop).map_err(Error::io("write"))
+                io::copy(&mut DigestReader::new(&file).up_to(size), out).map(drop).map_err(Error::io("write"))
             })
         };
         put(&object)?;
@@ -437,7 +444,7 @@ impl<'a> Creator<'a> {
             return Err(Error::unexpected(format!("{object}: SHA-256 of what was read back"), back, sha256));
         }
         if !self.packed.is_empty() {
-            for Packed { entry, .. } in &mut self.packed {
+            for PackedLog { entry, .. } in &mut self.packed {
                 entry.objects.push(object.clone());
             }
             let replaced = self.record()?;
@@ -446,10 +453,10 @@ impl<'a> Creator<'a> {
             if storage.get(&object).is_err() {
                 put(&object)?;
             }
-            for Packed { entry, replaces } in self.packed.drain(..) {
+            for PackedLog { entry, replaces } in self.packed.drain(..) {
                 (self.told)(&match replaces {
-                    Replaces::Broken(_, why) => Created::StoredAgain(entry, why),
-                    _ => Created::Added(entry),
+                    Replaces::Broken(_, why) => CreateOutcome::StoredAgain(entry, why),
+                    _ => CreateOutcome::Added(entry),
                 });
             }
             // Objects that are locked are left behind, as by a killed run: `prune` finds them.
@@ -464,7 +471,7 @@ impl<'a> Creator<'a> {
         loop {
             // It is read again where it can't be written.
             let mut manifest = std::mem::take(&mut self.manifest);
-            let mut new: BTreeMap<&str, &Packed> =
+            let mut new: BTreeMap<&str, &PackedLog> =
                 self.packed.iter().map(|packed| (packed.entry.name.as_str(), packed)).collect();
             let (mut replaced, mut retired) = (Vec::new(), Vec::new());
             // In place, since the order of base names is that of the files.
@@ -479,7 +486,7 @@ impl<'a> Creator<'a> {
                     }
                 }
             }
-            let is_new = |packed: &&Packed| new.contains_key(packed.entry.name.as_str());
+            let is_new = |packed: &&PackedLog| new.contains_key(packed.entry.name.as_str());
             manifest.files.extend(self.packed.iter().filter(is_new).map(|packed| packed.entry.clone()));
             manifest.retire(retired, seconds(SystemTime::now()));
             match manifest.write(self.storage) {
@@ -493,7 +500,7 @@ impl<'a> Creator<'a> {
             self.manifest = Manifest::read(self.storage)?.unwrap_or_default();
             // The new manifest has the logs that another run archived meanwhile.
             for packed in std::mem::take(&mut self.packed) {
-                let Packed { entry, replaces } = &packed;
+                let PackedLog { entry, replaces } = &packed;
                 let there = self.manifest.files.iter().find(|file| file.name == entry.name);
                 if let Replaces::Packed(objects) = replaces {
                     // Another run may have removed it, or packed it anew.
@@ -520,7 +527,7 @@ impl<'a> Creator<'a> {
                         return Err(Error::Changed);
                     }
                     _ => match known(there, &entry.name, entry.source_sha256())? {
-                        Some(known) => (self.told)(&Created::Known(known)),
+                        Some(known) => (self.told)(&CreateOutcome::Known(known)),
                         None => self.packed.push(packed),
                     },
                 }

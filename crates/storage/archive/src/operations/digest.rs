@@ -6,7 +6,7 @@ use binlogz_flow::ReadAt;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
-use crate::storage::{ReadRange, Storage};
+use crate::storage::{ArchiveStorage, ReadRange};
 
 /// SHA-256 in hexadecimal, size, and CRC-32.
 pub(crate) fn digest(log: &mut impl Read) -> Result<(String, u64, u32)> {
@@ -35,7 +35,7 @@ pub(crate) fn digest_to(log: &mut impl Read, also: &mut dyn Write) -> Result<(St
 pub(crate) const PART: usize = 8 << 20;
 
 /// SHA-256 in hexadecimal, and size, of a stored object.
-pub(crate) fn of_object(storage: &dyn Storage, object: &str) -> Result<(String, u64)> {
+pub(crate) fn of_object(storage: &dyn ArchiveStorage, object: &str) -> Result<(String, u64)> {
     let stored = storage.get(object)?;
     let mut hasher = Hasher::default();
     each_part(stored.as_ref(), &mut |part| hasher.write_all(part).map_err(Error::writing))?;
@@ -78,24 +78,24 @@ impl Write for Hasher {
 }
 
 /// Reads a log from its start.
-pub(crate) struct Reader<'a> {
+pub(crate) struct DigestReader<'a> {
     log: &'a dyn ReadAt,
     offset: u64,
     end: u64,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> DigestReader<'a> {
     pub(crate) fn new(log: &'a dyn ReadAt) -> Self {
-        Reader { log, offset: 0, end: u64::MAX }
+        DigestReader { log, offset: 0, end: u64::MAX }
     }
 
     /// Reads only the first bytes.
     pub(crate) fn up_to(self, end: u64) -> Self {
-        Reader { end, ..self }
+        DigestReader { end, ..self }
     }
 }
 
-impl Read for Reader<'_> {
+impl Read for DigestReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let size = buffer.len().min(usize::try_from(self.end - self.offset).unwrap_or(usize::MAX));
         let count = self.log.read_at(buffer.get_mut(..size).unwrap_or_default(), self.offset)?;

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::format::Manifest;
 use crate::operations::create::seconds;
 use crate::operations::presence::CheckDepth;
-use crate::storage::{LAST_CHECK, LogName, Storage};
+use crate::storage::{ArchiveStorage, LAST_CHECK, LogName};
 
 /// The largest record: a few hundred bytes in fact.
 const SIZE_MAX: u64 = 64 << 10;
@@ -53,7 +53,7 @@ impl LastChecks {
     /// # Errors
     ///
     /// Storage that fails, a damaged record.
-    pub fn read(storage: &dyn Storage) -> Result<LastChecks> {
+    pub fn read(storage: &dyn ArchiveStorage) -> Result<LastChecks> {
         let object = match storage.get(LAST_CHECK) {
             Ok(object) => object,
             Err(error) if error.is_not_found() => return Ok(LastChecks::default()),
@@ -99,7 +99,7 @@ impl LastChecks {
 ///
 /// Storage that takes no objects.
 pub fn note(
-    storage: &dyn Storage,
+    storage: &dyn ArchiveStorage,
     manifest: &Manifest,
     depth: CheckDepth,
     problems: u64,

@@ -20,29 +20,29 @@ use crate::codec::Level;
 use crate::error::{Error, Result};
 use crate::format::{FileEntry, Manifest, objects};
 use crate::operations::create::Creator;
-use crate::operations::prune::{Keep, Pruned, prune};
+use crate::operations::prune::{Keep, PruneSummary, prune};
 use crate::operations::restore;
 use crate::segment::{PACKED_MAX, PLAIN_MAX};
-use crate::storage::{LogName, ObjectName, Storage, Stored};
+use crate::storage::{ArchiveStorage, ListedObject, LogName, ObjectName};
 
 /// The result of a merge.
 #[derive(Debug, Default)]
-pub struct Merged {
+pub struct MergeSummary {
     /// How many logs were packed again.
     pub logs: usize,
     /// The objects that they were in.
-    pub before: Vec<Stored>,
+    pub before: Vec<ListedObject>,
     /// The objects that they are in.
-    pub after: Vec<Stored>,
+    pub after: Vec<ListedObject>,
     /// Logs that can't be restored, and why: they stay where they are.
     pub failed: Vec<(String, Error)>,
     /// Leftovers of earlier runs that were deleted.
-    pub swept: Pruned,
+    pub swept: PruneSummary,
 }
 
 /// How to merge.
 #[derive(Debug, Clone, Copy)]
-pub struct Options {
+pub struct MergeOptions {
     /// How small, and how fast.
     pub level: Level,
     /// Threads.
@@ -73,9 +73,14 @@ pub fn plan(manifest: &Manifest) -> Vec<Vec<FileEntry>> {
 /// # Errors
 ///
 /// An archive that can't be read or written.
-pub fn merge(storage: &dyn Storage, options: Options, told: &mut dyn FnMut(&FileEntry)) -> Result<Merged> {
-    let Options { level, workers, grace, now } = options;
-    let mut merged = Merged { swept: prune(storage, Keep::All, grace, now)?, ..Merged::default() };
+pub fn merge(
+    storage: &dyn ArchiveStorage,
+    options: MergeOptions,
+    told: &mut dyn FnMut(&FileEntry),
+) -> Result<MergeSummary> {
+    let MergeOptions { level, workers, grace, now } = options;
+    let mut merged =
+        MergeSummary { swept: prune(storage, Keep::All, grace, now)?, ..MergeSummary::default() };
     let runs = plan(&Manifest::read(storage)?.unwrap_or_default());
     let stored = storage.stored()?;
     let names: BTreeSet<LogName> = runs.iter().flatten().map(|file| file.name.clone()).collect();
@@ -111,13 +116,13 @@ pub fn merge(storage: &dyn Storage, options: Options, told: &mut dyn FnMut(&File
 }
 
 /// The objects that hold these logs.
-fn of(files: &[FileEntry], stored: &[Stored]) -> Vec<Stored> {
+fn of(files: &[FileEntry], stored: &[ListedObject]) -> Vec<ListedObject> {
     let names: BTreeSet<&str> = objects(files).collect();
     stored.iter().filter(|object| names.contains(object.name.as_str())).cloned().collect()
 }
 
 /// A log as it was, in a temporary file.
-fn restored(storage: &dyn Storage, file: &FileEntry, workers: usize) -> Result<Arc<Scratch>> {
+fn restored(storage: &dyn ArchiveStorage, file: &FileEntry, workers: usize) -> Result<Arc<Scratch>> {
     let log = Scratch::new().map_err(Error::io("make a temporary file"))?;
     let mut out = BufWriter::with_capacity(1 << 18, log);
     restore::whole(storage, file, &mut out, workers)?;

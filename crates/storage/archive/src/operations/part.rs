@@ -11,43 +11,43 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_flow::Input;
 use binlogz_scratch_file::Scratch;
 
-use crate::block::picked::{Bound, Pick, Picked};
+use crate::block::picked::{BlockBound, Pick, PickedChanges};
 use crate::error::{Error, Result};
-use crate::format::contents::{BlockContents, Contents, KeyProbe, TableContents, TableName};
+use crate::format::contents::{BlockContents, Contents, KeyProbe, ListedTable, TableContents};
 use crate::format::{FileEntry, index};
 use crate::log::payloads::{self, Codec};
 use crate::operations::restore::{self, LastObject};
 use crate::segment::Object;
-use crate::storage::Storage;
+use crate::storage::ArchiveStorage;
 
 /// An object, and what its blocks hold.
 #[derive(Debug)]
-pub struct Told {
+pub struct ObjectContents {
     object: Arc<Object>,
     /// `None`: they may hold anything.
     contents: Option<Contents>,
 }
 
-impl Told {
+impl ObjectContents {
     /// Opens an object.
     ///
     /// # Errors
     ///
     /// An object that is missing or damaged.
-    pub fn open(storage: &dyn Storage, last: &LastObject, object: &str) -> Result<Told> {
+    pub fn open(storage: &dyn ArchiveStorage, last: &LastObject, object: &str) -> Result<ObjectContents> {
         let object = last.open(storage, object)?;
         let contents = match object.contents() {
             Ok(contents) => contents.filter(|_| !object.made_anew),
             Err(Error::In { source, .. }) if matches!(*source, Error::Io { .. }) => return Err(*source),
             Err(_) => None,
         };
-        Ok(Told { object, contents })
+        Ok(ObjectContents { object, contents })
     }
 }
 
 /// Blocks that are given or left out together.
 #[derive(Debug)]
-pub struct Run<'a> {
+pub struct BlockRun<'a> {
     /// The run's range in the log as it is packed, in bytes: without payloads.
     packed: Range<u64>,
     /// The run's range in the log, in bytes; `None`: the log had payloads, and the archive doesn't tell the range.
@@ -70,7 +70,7 @@ struct Block<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct TableRows<'a> {
     /// The table.
-    pub name: &'a TableName,
+    pub name: &'a ListedTable,
     /// How many rows, by kind of change.
     pub rows: &'a TableContents,
     block: &'a BlockContents,
@@ -83,7 +83,7 @@ impl TableRows<'_> {
     }
 }
 
-impl Run<'_> {
+impl BlockRun<'_> {
     /// The run's range in the log; as it is packed if nothing else is known.
     fn range(&self) -> &Range<u64> {
         self.place.as_ref().unwrap_or(&self.packed)
@@ -165,7 +165,7 @@ impl Run<'_> {
     }
 }
 
-impl<'a> Run<'a> {
+impl<'a> BlockRun<'a> {
     /// All rows in it, by block and table; `None`: the archive doesn't tell.
     pub fn rows(&self) -> Option<Vec<TableRows<'a>>> {
         let mut all = Vec::new();
@@ -182,8 +182,8 @@ impl<'a> Run<'a> {
 
 /// The parts of a log that are given.
 #[derive(Debug)]
-pub struct Parts {
-    objects: Vec<Arc<Told>>,
+pub struct LogParts {
+    objects: Vec<Arc<ObjectContents>>,
     steps: Vec<Step>,
     /// The parts left out, in order, each between two events.
     pub gaps: Vec<Range<u64>>,
@@ -198,7 +198,7 @@ enum Step {
     Blocks(usize, Vec<u32>),
 }
 
-impl Parts {
+impl LogParts {
     /// Chooses the runs to give. `objects` are those of the log, in order. `None`: everything is given. So it is, too,
     /// if the log had payloads, any run is wanted, and the archive doesn't tell where its transactions stood.
     ///
@@ -207,9 +207,9 @@ impl Parts {
     /// An object that does not hold the log; payloads of another codec.
     pub fn choose(
         file: &FileEntry,
-        objects: Vec<Arc<Told>>,
-        is_wanted: &mut dyn FnMut(&Run<'_>) -> bool,
-    ) -> Result<Option<Parts>> {
+        objects: Vec<Arc<ObjectContents>>,
+        is_wanted: &mut dyn FnMut(&BlockRun<'_>) -> bool,
+    ) -> Result<Option<LogParts>> {
         let codec = file.payload_level.map(|level| restore::codec_of(file, level)).transpose()?;
         let head = head_of(file, &objects)?;
         if codec.is_some_and(|codec| !payloads::stays(&head, codec)) {
@@ -238,15 +238,15 @@ impl Parts {
         let (gaps, packed): (Vec<_>, Vec<_>) =
             gaps.into_iter().filter(|(gap, packed)| !gap.is_empty() || !packed.is_empty()).unzip();
         let payloads = codec.map(|codec| (codec, packed));
-        Ok((!gaps.is_empty()).then_some(Parts { objects, steps, gaps, payloads }))
+        Ok((!gaps.is_empty()).then_some(LogParts { objects, steps, gaps, payloads }))
     }
 
     /// Whether any choice of runs is given without the others, so that several readers can divide a log among them.
     ///
     /// # Errors
     ///
-    /// As [`Parts::choose`].
-    pub fn divides(file: &FileEntry, objects: &[Arc<Told>]) -> Result<bool> {
+    /// As [`LogParts::choose`].
+    pub fn divides(file: &FileEntry, objects: &[Arc<ObjectContents>]) -> Result<bool> {
         let codec = file.payload_level.map(|level| restore::codec_of(file, level)).transpose()?;
         let head = head_of(file, objects)?;
         let Some(runs) = runs(file, objects)? else { return Ok(false) };
@@ -292,7 +292,7 @@ impl Parts {
 /// Columns of one table in a log, and nothing else of it.
 #[derive(Debug)]
 pub struct PickedLog {
-    objects: Vec<Arc<Told>>,
+    objects: Vec<Arc<ObjectContents>>,
     /// Which of the objects, and its blocks.
     steps: Vec<(usize, Vec<u32>)>,
 }
@@ -306,8 +306,8 @@ impl PickedLog {
     /// An object that does not hold the log.
     pub fn choose(
         file: &FileEntry,
-        objects: Vec<Arc<Told>>,
-        is_wanted: &mut dyn FnMut(&Run<'_>) -> Option<bool>,
+        objects: Vec<Arc<ObjectContents>>,
+        is_wanted: &mut dyn FnMut(&BlockRun<'_>) -> Option<bool>,
     ) -> Result<Option<PickedLog>> {
         if objects.iter().any(|told| !told.object.has_definitions()) {
             return Ok(None);
@@ -340,11 +340,11 @@ impl PickedLog {
         &self,
         pick: &Pick<'_>,
         workers: usize,
-        make: &(dyn Fn(&Picked) -> Result<T> + Sync),
+        make: &(dyn Fn(&PickedChanges) -> Result<T> + Sync),
         sink: &mut dyn FnMut(u64, T) -> Result<()>,
     ) -> Result<()> {
         // A transaction may reach over several objects.
-        let mut bound = Bound::default();
+        let mut bound = BlockBound::default();
         for (object, numbers) in &self.steps {
             let Some(told) = self.objects.get(*object) else { continue };
             told.object.pick(numbers, pick, workers, &mut bound, make, sink)?;
@@ -362,7 +362,7 @@ struct Choice {
 }
 
 impl Choice {
-    fn take(&mut self, run: &Run<'_>) {
+    fn take(&mut self, run: &BlockRun<'_>) {
         for block in &run.blocks {
             match self.steps.last_mut() {
                 Some(Step::Blocks(object, numbers)) if *object == block.object => numbers.push(block.number),
@@ -371,7 +371,7 @@ impl Choice {
         }
     }
 
-    fn leave_out(&mut self, run: &Run<'_>, head: &[u8]) {
+    fn leave_out(&mut self, run: &BlockRun<'_>, head: &[u8]) {
         let tail = run.tail();
         let gap_of = |range: &Range<u64>| {
             let start = if range.start == 0 { head.len() as u64 } else { range.start };
@@ -394,7 +394,7 @@ impl Choice {
 }
 
 /// Makes all runs one, of a log of this size; `false`: events at the end of one, which are always given, would be in it.
-fn join(runs: &mut Vec<Run<'_>>, size: u64) -> bool {
+fn join(runs: &mut Vec<BlockRun<'_>>, size: u64) -> bool {
     let Some((last, others)) = runs.split_last_mut() else { return false };
     if others.iter().any(|run| !run.tail().is_empty()) {
         return false;
@@ -406,15 +406,15 @@ fn join(runs: &mut Vec<Run<'_>>, size: u64) -> bool {
 }
 
 /// The log's magic and first events, which every reader needs.
-fn head_of(file: &FileEntry, objects: &[Arc<Told>]) -> Result<Vec<u8>> {
+fn head_of(file: &FileEntry, objects: &[Arc<ObjectContents>]) -> Result<Vec<u8>> {
     let Some(told) = objects.first() else { return Ok(Vec::new()) };
     let (log, _) = told.object.log(&file.name)?;
     Ok(told.object.index.logs.get(log as usize).map(|log| log.head.clone()).unwrap_or_default())
 }
 
 /// The runs of a log; `None`: where one ends isn't certain.
-fn runs<'a>(file: &FileEntry, objects: &'a [Arc<Told>]) -> Result<Option<Vec<Run<'a>>>> {
-    let mut runs: Vec<Run<'a>> = Vec::new();
+fn runs<'a>(file: &FileEntry, objects: &'a [Arc<ObjectContents>]) -> Result<Option<Vec<BlockRun<'a>>>> {
+    let mut runs: Vec<BlockRun<'a>> = Vec::new();
     let mut offset = 0;
     for (place, told) in objects.iter().enumerate() {
         if told.object.made_anew {
@@ -437,7 +437,7 @@ fn runs<'a>(file: &FileEntry, objects: &'a [Arc<Told>]) -> Result<Option<Vec<Run
                     run.times = index::join_times(run.times, entry.times);
                     run.blocks.push(block);
                 }
-                _ => runs.push(Run {
+                _ => runs.push(BlockRun {
                     packed: entry.offset..offset,
                     place: None,
                     gtids: entry.gtids.clone(),
@@ -452,7 +452,7 @@ fn runs<'a>(file: &FileEntry, objects: &'a [Arc<Told>]) -> Result<Option<Vec<Run
 }
 
 /// Finds where the runs stand in the log.
-fn place(runs: &mut [Run<'_>], file: &FileEntry) {
+fn place(runs: &mut [BlockRun<'_>], file: &FileEntry) {
     let with_payloads = file.payload_level.is_some();
     let mut end = Some(file.size);
     for run in runs.iter_mut().rev() {

@@ -12,7 +12,7 @@ use crate::format::{FileEntry, Index};
 use crate::operations::create::name_tells;
 use crate::operations::digest::of_object;
 use crate::operations::restore;
-use crate::storage::{ObjectName, Storage};
+use crate::storage::{ArchiveStorage, ObjectName};
 
 /// How much of an archive is looked at to say that it is whole; a later one includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ impl CheckDepth {
 
 /// Looks at the objects of logs, at each object once.
 pub struct Inspector<'s> {
-    storage: &'s dyn Storage,
+    storage: &'s dyn ArchiveStorage,
     depth: CheckDepth,
     /// Indexes, with the versions of their objects.
     seen: HashMap<ObjectName, Result<(Index, u32), String>>,
@@ -53,7 +53,7 @@ impl std::fmt::Debug for Inspector<'_> {
 
 impl<'s> Inspector<'s> {
     /// Looks as deep as this; [`CheckDepth::Content`] is what [`super::check::check`] does, and counts as [`CheckDepth::Hash`] here.
-    pub fn new(storage: &'s dyn Storage, depth: CheckDepth) -> Self {
+    pub fn new(storage: &'s dyn ArchiveStorage, depth: CheckDepth) -> Self {
         Inspector { storage, depth, seen: HashMap::new() }
     }
 
@@ -133,7 +133,7 @@ impl<'s> Inspector<'s> {
 ///
 /// Storage that can't be listed.
 pub fn missing<'f>(
-    storage: &dyn Storage,
+    storage: &dyn ArchiveStorage,
     files: impl IntoIterator<Item = &'f FileEntry>,
 ) -> Result<Option<(&'f FileEntry, String)>> {
     let stored = storage.stored()?;

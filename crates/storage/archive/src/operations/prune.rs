@@ -16,8 +16,8 @@ use binlogz_binlog::gtid::Gtid;
 use crate::error::{Error, Result};
 use crate::format::{FileEntry, Manifest, objects};
 use crate::operations::create::seconds;
-use crate::operations::remove::{ORPHAN_AGE, Undeleted, collect, orphans_of, refuse_older};
-use crate::storage::{ObjectName, Storage, Stored};
+use crate::operations::remove::{ORPHAN_AGE, UndeletedObjects, collect, orphans_of, refuse_older};
+use crate::storage::{ArchiveStorage, ListedObject, ObjectName};
 
 /// Which logs are kept: the newest, and always the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,19 +35,19 @@ pub enum Keep {
 
 /// The result of pruning, or of a dry run.
 #[derive(Debug, Default)]
-pub struct Pruned {
+pub struct PruneSummary {
     /// The logs that are taken out.
     pub logs: Vec<FileEntry>,
     /// The oldest that is kept.
     pub first_kept: Option<FileEntry>,
     /// The objects that held nothing else.
-    pub objects: Vec<Stored>,
+    pub objects: Vec<ListedObject>,
     /// Objects that earlier runs took out, and that are deleted now.
-    pub retired: Vec<Stored>,
+    pub retired: Vec<ListedObject>,
     /// Objects that killed runs left behind, and that are deleted now.
-    pub orphans: Vec<Stored>,
+    pub orphans: Vec<ListedObject>,
     /// Objects that can't be deleted, and why.
-    pub undeleted: Undeleted,
+    pub undeleted: UndeletedObjects,
 }
 
 /// How often to read the manifest again while other runs keep replacing it.
@@ -60,7 +60,12 @@ const ATTEMPTS_MAX: u32 = 10;
 ///
 /// An archive that can't be read or written; a transaction that is not there; [`Error::Changed`] if other runs keep
 /// changing it.
-pub fn prune(storage: &dyn Storage, keep: Keep, grace: Duration, now: SystemTime) -> Result<Pruned> {
+pub fn prune(
+    storage: &dyn ArchiveStorage,
+    keep: Keep,
+    grace: Duration,
+    now: SystemTime,
+) -> Result<PruneSummary> {
     let stored = storage.stored()?;
     let mut pruned = plan_of(&stored, &read(storage)?, keep, grace, now)?;
     let sizes = sizes(&stored);
@@ -103,19 +108,24 @@ pub fn prune(storage: &dyn Storage, keep: Keep, grace: Duration, now: SystemTime
 /// # Errors
 ///
 /// An archive that can't be read; a transaction that is not there.
-pub fn plan(storage: &dyn Storage, keep: Keep, grace: Duration, now: SystemTime) -> Result<Pruned> {
+pub fn plan(
+    storage: &dyn ArchiveStorage,
+    keep: Keep,
+    grace: Duration,
+    now: SystemTime,
+) -> Result<PruneSummary> {
     // The manifest is read second: an object that is named meanwhile is no orphan.
     let stored = storage.stored()?;
     plan_of(&stored, &read(storage)?, keep, grace, now)
 }
 
 fn plan_of(
-    stored: &[Stored],
+    stored: &[ListedObject],
     manifest: &Manifest,
     keep: Keep,
     grace: Duration,
     now: SystemTime,
-) -> Result<Pruned> {
+) -> Result<PruneSummary> {
     let Pruning { logs, objects } = choose(manifest, keep, &sizes(stored))?;
     let is_over = |since: u64| seconds(now).saturating_sub(since) >= grace.as_secs();
     let over: BTreeSet<&str> = manifest
@@ -126,7 +136,7 @@ fn plan_of(
         .collect();
     let of =
         |names: &dyn Fn(&str) -> bool| stored.iter().filter(|object| names(&object.name)).cloned().collect();
-    Ok(Pruned {
+    Ok(PruneSummary {
         logs: manifest.files.get(..logs).unwrap_or_default().to_vec(),
         first_kept: manifest.files.get(logs).cloned(),
         objects: of(&|name| objects.contains(name)),
@@ -136,7 +146,7 @@ fn plan_of(
     })
 }
 
-fn read(storage: &dyn Storage) -> Result<Manifest> {
+fn read(storage: &dyn ArchiveStorage) -> Result<Manifest> {
     let manifest = Manifest::read(storage)?.unwrap_or_default();
     refuse_older(&manifest)?;
     Ok(manifest)
@@ -145,7 +155,7 @@ fn read(storage: &dyn Storage) -> Result<Manifest> {
 /// Bytes by object.
 type Sizes<'a> = HashMap<&'a str, u64>;
 
-fn sizes(stored: &[Stored]) -> Sizes<'_> {
+fn sizes(stored: &[ListedObject]) -> Sizes<'_> {
     stored.iter().map(|object| (object.name.as_str(), object.size)).collect()
 }
 

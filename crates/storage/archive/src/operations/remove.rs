@@ -8,7 +8,7 @@ use binlogz_atomic_file::is_temporary;
 use crate::error::{Error, Result};
 use crate::format::{FileEntry, Manifest};
 use crate::log::order::base;
-use crate::storage::{ObjectName, Storage, Stored};
+use crate::storage::{ArchiveStorage, ListedObject, ObjectName};
 
 /// How old an object without logs must be before it counts as left behind: no run takes that long from storing its first
 /// object to naming it, since an object holds 512 MiB of logs.
@@ -55,7 +55,7 @@ pub fn plan(manifest: &Manifest, names: &[String]) -> Removal {
 }
 
 /// Objects that can't be deleted, and why: they may be locked for a time. No log is in them, and `prune` deletes them later.
-pub type Undeleted = Vec<(String, Error)>;
+pub type UndeletedObjects = Vec<(String, Error)>;
 
 /// Removes the logs of these names, gaps or not.
 ///
@@ -64,10 +64,10 @@ pub type Undeleted = Vec<(String, Error)>;
 /// An archive that can't be written; [`Error::Changed`] if another run changed it since the manifest was
 /// read: then nothing was removed.
 pub fn remove(
-    storage: &dyn Storage,
+    storage: &dyn ArchiveStorage,
     mut manifest: Manifest,
     names: &[String],
-) -> Result<(Removal, Undeleted)> {
+) -> Result<(Removal, UndeletedObjects)> {
     refuse_older(&manifest)?;
     let removal = plan(&manifest, names);
     manifest.files.retain(|file| !names.iter().any(|name| file.name == *name));
@@ -83,7 +83,7 @@ pub fn remove(
 /// # Errors
 ///
 /// Storage that can't be listed.
-pub fn orphans(storage: &dyn Storage, before: SystemTime) -> Result<Vec<Stored>> {
+pub fn orphans(storage: &dyn ArchiveStorage, before: SystemTime) -> Result<Vec<ListedObject>> {
     // The manifest is read second: an object named meanwhile is not an orphan.
     let stored = storage.stored()?;
     let manifest = Manifest::read(storage)?.unwrap_or_default();
@@ -92,13 +92,17 @@ pub fn orphans(storage: &dyn Storage, before: SystemTime) -> Result<Vec<Stored>>
 }
 
 /// The objects among these that no log is in, and that are older than `before`.
-pub(crate) fn orphans_of(stored: &[Stored], manifest: &Manifest, before: SystemTime) -> Vec<Stored> {
+pub(crate) fn orphans_of(
+    stored: &[ListedObject],
+    manifest: &Manifest,
+    before: SystemTime,
+) -> Vec<ListedObject> {
     let mut known = manifest.named();
     known.extend(manifest.retired.iter().map(|retired| retired.object.clone()));
-    let is_orphan = |stored: &Stored| {
+    let is_orphan = |stored: &ListedObject| {
         is_ours(&stored.name) && stored.at < before && !known.contains(stored.name.as_str())
     };
-    let mut orphans: Vec<Stored> = stored.iter().filter(|stored| is_orphan(stored)).cloned().collect();
+    let mut orphans: Vec<ListedObject> = stored.iter().filter(|stored| is_orphan(stored)).cloned().collect();
     orphans.sort_by(|one, other| one.name.cmp(&other.name));
     orphans
 }
@@ -108,7 +112,7 @@ pub(crate) fn orphans_of(stored: &[Stored], manifest: &Manifest, before: SystemT
 /// # Errors
 ///
 /// A manifest that can't be read.
-pub fn collect(storage: &dyn Storage, objects: &[String]) -> Result<Undeleted> {
+pub fn collect(storage: &dyn ArchiveStorage, objects: &[String]) -> Result<UndeletedObjects> {
     let mut failed = Vec::new();
     if objects.is_empty() {
         return Ok(failed);

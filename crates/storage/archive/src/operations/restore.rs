@@ -15,16 +15,16 @@ use crate::format::{FileEntry, Manifest, objects};
 use crate::log::events::{self, has_checksum};
 use crate::log::payloads::{Codec, compress};
 use crate::operations::digest::Hasher;
-use crate::operations::selection::{Choice, Selection};
+use crate::operations::selection::{EventChoice, TransactionSelection};
 use crate::segment::Object;
-use crate::storage::Storage;
+use crate::storage::ArchiveStorage;
 
 /// Opens an object.
 ///
 /// # Errors
 ///
 /// An object that is missing or damaged.
-pub fn open(storage: &dyn Storage, object: &str) -> Result<Object> {
+pub fn open(storage: &dyn ArchiveStorage, object: &str) -> Result<Object> {
     let opened = storage.get(object).and_then(|bytes| Object::open(object, bytes));
     opened.map_err(|error| gone(storage, [object], error))
 }
@@ -40,7 +40,7 @@ impl LastObject {
     /// # Errors
     ///
     /// As [`open`].
-    pub fn open(&self, storage: &dyn Storage, name: &str) -> Result<Arc<Object>> {
+    pub fn open(&self, storage: &dyn ArchiveStorage, name: &str) -> Result<Arc<Object>> {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, object)) = last.as_ref().filter(|(there, _)| there == name) {
             return Ok(Arc::clone(object));
@@ -55,7 +55,7 @@ impl LastObject {
 
 /// The error, or that another run has taken these objects out of the archive since the reader's manifest was read.
 pub(crate) fn gone<'a>(
-    storage: &dyn Storage,
+    storage: &dyn ArchiveStorage,
     objects: impl IntoIterator<Item = &'a str>,
     error: Error,
 ) -> Error {
@@ -77,7 +77,12 @@ pub(crate) fn gone<'a>(
 /// # Errors
 ///
 /// Damaged blocks, output that fails, bytes with another SHA-256, payloads of another codec.
-pub fn whole(storage: &dyn Storage, file: &FileEntry, out: &mut dyn Write, workers: usize) -> Result<()> {
+pub fn whole(
+    storage: &dyn ArchiveStorage,
+    file: &FileEntry,
+    out: &mut dyn Write,
+    workers: usize,
+) -> Result<()> {
     whole_after(storage, &LastObject::default(), file, out, workers)
 }
 
@@ -88,13 +93,13 @@ pub fn whole(storage: &dyn Storage, file: &FileEntry, out: &mut dyn Write, worke
 ///
 /// As [`whole`].
 pub fn whole_after(
-    storage: &dyn Storage,
+    storage: &dyn ArchiveStorage,
     last: &LastObject,
     file: &FileEntry,
     out: &mut dyn Write,
     workers: usize,
 ) -> Result<()> {
-    let mut written = Counted { out, size: 0 };
+    let mut written = CountingWriter { out, size: 0 };
     match whole_of(storage, last, file, &mut written, workers) {
         Err(error @ Error::Gone { .. }) if written.size == 0 => match packed_anew(storage, file) {
             Some(now) => whole_of(storage, last, &now, &mut written, workers),
@@ -105,19 +110,19 @@ pub fn whole_after(
 }
 
 /// The manifest's present entry of the same log, in other objects.
-fn packed_anew(storage: &dyn Storage, file: &FileEntry) -> Option<FileEntry> {
+fn packed_anew(storage: &dyn ArchiveStorage, file: &FileEntry) -> Option<FileEntry> {
     let manifest = Manifest::read(storage).ok()??;
     let mut files = manifest.files.into_iter();
     files.find(|now| now.name == file.name && now.sha256 == file.sha256 && now.objects != file.objects)
 }
 
 /// Counts the bytes written.
-struct Counted<'a> {
+struct CountingWriter<'a> {
     out: &'a mut dyn Write,
     size: u64,
 }
 
-impl Write for Counted<'_> {
+impl Write for CountingWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.out.write(bytes)?;
         self.size += count as u64;
@@ -130,13 +135,13 @@ impl Write for Counted<'_> {
 }
 
 fn whole_of(
-    storage: &dyn Storage,
+    storage: &dyn ArchiveStorage,
     last: &LastObject,
     file: &FileEntry,
     out: &mut dyn Write,
     workers: usize,
 ) -> Result<()> {
-    let mut out = Hashed { out, hasher: Hasher::default() };
+    let mut out = HashingWriter { out, hasher: Hasher::default() };
     let missing = |error| gone(storage, objects(slice::from_ref(file)), error);
     match file.payload_level {
         None => blocks(storage, last, file, &mut out, workers).map_err(missing)?,
@@ -165,12 +170,12 @@ pub(crate) fn codec_of(file: &FileEntry, level: u8) -> Result<Codec> {
 }
 
 /// Hashes the bytes written.
-struct Hashed<'a> {
+struct HashingWriter<'a> {
     out: &'a mut dyn Write,
     hasher: Hasher,
 }
 
-impl Write for Hashed<'_> {
+impl Write for HashingWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.out.write(bytes)?;
         self.hasher.write_all(bytes.get(..count).unwrap_or_default())?;
@@ -187,13 +192,13 @@ impl Write for Hashed<'_> {
 /// # Errors
 ///
 /// As [`whole`].
-pub fn verify(storage: &dyn Storage, file: &FileEntry, workers: usize) -> Result<()> {
+pub fn verify(storage: &dyn ArchiveStorage, file: &FileEntry, workers: usize) -> Result<()> {
     whole(storage, file, &mut io::sink(), workers)
 }
 
 /// Writes the content of a log's blocks, unpacking several at once.
 fn blocks(
-    storage: &dyn Storage,
+    storage: &dyn ArchiveStorage,
     last: &LastObject,
     file: &FileEntry,
     out: &mut dyn Write,
@@ -216,7 +221,7 @@ fn blocks(
 
 /// The result of restoring chosen transactions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoreSummary {
     /// Transactions written.
     pub transactions: u64,
     /// Blocks unpacked.
@@ -232,12 +237,12 @@ pub struct Restored {
 ///
 /// As [`whole`].
 pub fn chosen(
-    storage: &dyn Storage,
+    storage: &dyn ArchiveStorage,
     file: &FileEntry,
-    selection: &Selection,
+    selection: &TransactionSelection,
     workers: usize,
     out: &mut dyn FnMut() -> Result<Box<dyn Write>>,
-) -> Result<Restored> {
+) -> Result<RestoreSummary> {
     chosen_after(storage, &LastObject::default(), file, selection, workers, out)
 }
 
@@ -248,26 +253,26 @@ pub fn chosen(
 ///
 /// As [`whole`].
 pub fn chosen_after(
-    storage: &dyn Storage,
+    storage: &dyn ArchiveStorage,
     last: &LastObject,
     file: &FileEntry,
-    selection: &Selection,
+    selection: &TransactionSelection,
     workers: usize,
     out: &mut dyn FnMut() -> Result<Box<dyn Write>>,
-) -> Result<Restored> {
+) -> Result<RestoreSummary> {
     let chosen = chosen_of(storage, last, file, selection, workers, out);
     chosen.map_err(|error| gone(storage, objects(slice::from_ref(file)), error))
 }
 
 fn chosen_of(
-    storage: &dyn Storage,
+    storage: &dyn ArchiveStorage,
     last: &LastObject,
     file: &FileEntry,
-    selection: &Selection,
+    selection: &TransactionSelection,
     workers: usize,
     out: &mut dyn FnMut() -> Result<Box<dyn Write>>,
-) -> Result<Restored> {
-    let mut restored = Restored::default();
+) -> Result<RestoreSummary> {
+    let mut restored = RestoreSummary::default();
     let gtid_set = file.gtid_set()?;
     if !selection.may_be_in(&gtid_set, file.times) {
         return Ok(restored);
@@ -304,12 +309,12 @@ fn chosen_of(
             for event in events::events(&log, begin) {
                 size += event.len();
                 match filter.choose(event, selection) {
-                    Choice::Leave => {}
-                    Choice::End => {
+                    EventChoice::Leave => {}
+                    EventChoice::End => {
                         restored.ended = true;
                         return finish(writer, restored);
                     }
-                    Choice::Take { begins } => {
+                    EventChoice::Take { begins } => {
                         restored.transactions += u64::from(begins);
                         if writer.is_none() && head.is_empty() && object.made_anew {
                             return Err(Error::damaged(
@@ -341,7 +346,7 @@ fn chosen_of(
     finish(writer, restored)
 }
 
-fn finish(writer: Option<LogWriter>, restored: Restored) -> Result<Restored> {
+fn finish(writer: Option<LogWriter>, restored: RestoreSummary) -> Result<RestoreSummary> {
     if let Some(mut writer) = writer {
         writer.out.flush().map_err(Error::io("write"))?;
     }
@@ -358,21 +363,21 @@ struct Filter {
 }
 
 impl Filter {
-    fn choose(&mut self, event: &[u8], selection: &Selection) -> Choice {
-        let Ok(header) = EventHeader::decode(event) else { return Choice::Leave };
+    fn choose(&mut self, event: &[u8], selection: &TransactionSelection) -> EventChoice {
+        let Ok(header) = EventHeader::decode(event) else { return EventChoice::Leave };
         let boundary = self.assembler.feed(&header, events::body(event)).boundary;
         match boundary {
             Boundary::Outside => {
                 self.chosen = false;
-                Choice::Leave
+                EventChoice::Leave
             }
             Boundary::Begin | Boundary::BeginAgain | Boundary::Single => {
                 let choice = selection.choose(events::gtid_of(event).as_ref(), header.timestamp);
-                self.chosen = matches!(choice, Choice::Take { .. });
+                self.chosen = matches!(choice, EventChoice::Take { .. });
                 choice
             }
-            Boundary::Inside | Boundary::End if self.chosen => Choice::Take { begins: false },
-            Boundary::Inside | Boundary::End => Choice::Leave,
+            Boundary::Inside | Boundary::End if self.chosen => EventChoice::Take { begins: false },
+            Boundary::Inside | Boundary::End => EventChoice::Leave,
         }
     }
 }

@@ -4,7 +4,7 @@ use binlogz_binlog::gtid::{Gtid, GtidSet};
 
 /// Selects transactions that match every given condition.
 #[derive(Debug, Clone, Default)]
-pub struct Selection {
+pub struct TransactionSelection {
     /// Only these.
     pub gtids: Option<GtidSet>,
     /// Begun at or after this time, in seconds since 1970.
@@ -17,7 +17,7 @@ pub struct Selection {
 
 /// The decision about an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Choice {
+pub(crate) enum EventChoice {
     Take {
         begins: bool,
     },
@@ -26,7 +26,7 @@ pub(crate) enum Choice {
     End,
 }
 
-impl Selection {
+impl TransactionSelection {
     /// Whether it selects everything.
     pub fn is_all(&self) -> bool {
         self.gtids.is_none() && self.start.is_none() && self.stop.is_none() && self.stop_before.is_none()
@@ -44,13 +44,13 @@ impl Selection {
     }
 
     /// Decides about a transaction that begins with these.
-    pub(crate) fn choose(&self, gtid: Option<&Gtid>, timestamp: u32) -> Choice {
+    pub(crate) fn choose(&self, gtid: Option<&Gtid>, timestamp: u32) -> EventChoice {
         if gtid.is_some() && gtid == self.stop_before.as_ref() {
-            return Choice::End;
+            return EventChoice::End;
         }
         let wanted = self.gtids.as_ref().is_none_or(|wanted| gtid.is_some_and(|gtid| wanted.contains(gtid)))
             && self.start.is_none_or(|start| timestamp >= start)
             && self.stop.is_none_or(|stop| timestamp < stop);
-        if wanted { Choice::Take { begins: true } } else { Choice::Leave }
+        if wanted { EventChoice::Take { begins: true } } else { EventChoice::Leave }
     }
 }

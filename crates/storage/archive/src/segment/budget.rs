@@ -6,12 +6,12 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub(crate) struct Budget {
     max: usize,
-    taken: Mutex<Taken>,
+    taken: Mutex<BudgetUse>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct BudgetUse {
     bytes: usize,
     /// Set when nothing will be given back any more.
     over: bool,
@@ -26,7 +26,7 @@ impl Budget {
     /// Waits until `bytes` are left, or until nothing is taken: a request larger than the budget runs alone.
     /// `false` if the run is over.
     pub(crate) fn wait_for(&self, bytes: usize) -> bool {
-        let full = |taken: &mut Taken| {
+        let full = |taken: &mut BudgetUse| {
             !taken.over && taken.bytes > 0 && taken.bytes.saturating_add(bytes) > self.max
         };
         let taken = self.changed.wait_while(self.lock(), full);
@@ -46,19 +46,19 @@ impl Budget {
     }
 
     /// Wakes all waiting threads when the result is dropped: a run that failed gives nothing back.
-    pub(crate) fn until_dropped(&self) -> Over<'_> {
-        Over(self)
+    pub(crate) fn until_dropped(&self) -> BudgetEnd<'_> {
+        BudgetEnd(self)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+    fn lock(&self) -> MutexGuard<'_, BudgetUse> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Ends the waiting for a budget.
-pub(crate) struct Over<'a>(&'a Budget);
+pub(crate) struct BudgetEnd<'a>(&'a Budget);
 
-impl Drop for Over<'_> {
+impl Drop for BudgetEnd<'_> {
     fn drop(&mut self) {
         self.0.lock().over = true;
         self.0.changed.notify_all();

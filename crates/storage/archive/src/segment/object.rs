@@ -3,15 +3,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::block::Unpacked;
+use crate::block::UnpackedBlock;
 use crate::error::{Error, Result};
-use crate::format::contents::{Found, TableName};
+use crate::format::contents::{BlockFindings, ListedTable};
 use crate::format::ends::{HEAD_SIZE, VERSION, VERSION_DEFINITIONS, VERSION_HEADERS, read_end, read_version};
 use crate::format::index::ContentsEntry;
 use crate::format::{BlockEntry, Contents, Index};
 use crate::format::{BlockHeader, index_anew};
-use crate::log::{BLOCK_SIZE_MAX, Piece, events};
-use crate::segment::unpacker::{self, Packed, UnpackedBlocks};
+use crate::log::{BLOCK_SIZE_MAX, CutPiece, events};
+use crate::segment::unpacker::{self, PackedBlocks, UnpackedBlocks};
 use crate::storage::ReadRange;
 
 /// An object that is read.
@@ -136,7 +136,7 @@ impl Object {
     /// # Errors
     ///
     /// A difference.
-    pub(crate) fn compare(&self, number: u32, block: &Unpacked, contents: &Contents) -> Result<()> {
+    pub(crate) fn compare(&self, number: u32, block: &UnpackedBlock, contents: &Contents) -> Result<()> {
         let (Some(entry), Some(told)) =
             (self.index.blocks.get(number as usize), contents.blocks.get(number as usize))
         else {
@@ -146,15 +146,15 @@ impl Object {
             return Ok(());
         }
         let head = self.index.logs.get(entry.log as usize).map(|log| log.head.as_slice()).unwrap_or_default();
-        let piece = Piece {
+        let piece = CutPiece {
             offset: entry.offset,
             log: block.log.clone(),
             maps: Vec::new(),
             continues: false,
             origin: None,
         };
-        let found = Found::of(&piece, events::lengths(head).as_ref(), self.version);
-        let mut place = |name: TableName| {
+        let found = BlockFindings::of(&piece, events::lengths(head).as_ref(), self.version);
+        let mut place = |name: ListedTable| {
             let place = contents.tables.iter().position(|table| *table == name);
             place.map_or(u32::MAX, |place| place as u32)
         };
@@ -194,7 +194,7 @@ impl Object {
     /// # Errors
     ///
     /// A block that can't be read or is damaged; the error names it with its transactions.
-    pub fn block(&self, number: u32, workers: usize) -> Result<Arc<Unpacked>> {
+    pub fn block(&self, number: u32, workers: usize) -> Result<Arc<UnpackedBlock>> {
         let block = unpacker::one(&self.index.blocks, self, &self.kept, number, workers);
         block.map_err(|error| self.name_it(number, error))
     }
@@ -208,7 +208,7 @@ impl Object {
         &self,
         numbers: &[u32],
         workers: usize,
-        sink: &mut dyn FnMut(&BlockEntry, &Unpacked) -> Result<()>,
+        sink: &mut dyn FnMut(&BlockEntry, &UnpackedBlock) -> Result<()>,
     ) -> Result<()> {
         unpacker::each(&self.index.blocks, self, &self.kept, numbers, workers, sink)
     }
@@ -257,7 +257,7 @@ impl Object {
     }
 }
 
-impl Packed for Object {
+impl PackedBlocks for Object {
     fn read(&self, entry: &BlockEntry) -> Result<Vec<u8>> {
         let mut packed = Vec::new();
         self.read_into(entry, &mut packed)?;

@@ -16,17 +16,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use binlogz_flow::ordered;
 use binlogz_scratch_file::Scratch;
 
-use crate::block::former::{Finder, Unpacked};
+use crate::block::former::{FormerImages, UnpackedBlock};
 use crate::block::rows::REFERENCES_MAX;
-use crate::block::{self, Dealt, Method};
+use crate::block::{self, DealtFields, Method};
 use crate::codec::Level;
 use crate::error::{Error, Result};
 use crate::format::BlockHeader;
-use crate::format::contents::{BlockContents, Contents, Found, Numbers};
+use crate::format::contents::{BlockContents, BlockFindings, Contents, TableNumbers};
 use crate::format::ends::{self, HEAD_SIZE, MAGIC, VERSION};
 use crate::format::index::ContentsEntry;
 use crate::format::{BlockEntry, Index, LogEntry};
-use crate::log::{BLOCK_SIZE_MAX, Piece, events};
+use crate::log::{BLOCK_SIZE_MAX, CutPiece, events};
 use crate::segment::budget::Budget;
 use crate::segment::unpacker::{self, CLOSURE_MAX, UnpackedBlocks};
 
@@ -60,7 +60,7 @@ pub struct Segment {
     level: Level,
     /// Contents of the blocks, and the numbers of their tables.
     contents: Vec<BlockContents>,
-    tables: Numbers,
+    tables: TableNumbers,
 }
 
 /// A state of a segment while it is packed.
@@ -73,7 +73,7 @@ pub(crate) struct Mark {
 /// Earlier rows that blocks may refer to.
 #[derive(Debug, Default)]
 struct History {
-    finder: Finder,
+    finder: FormerImages,
     sizes: Vec<u64>,
     /// By block: the blocks that must be unpacked to get it, including itself.
     closures: Vec<BTreeSet<u32>>,
@@ -81,18 +81,18 @@ struct History {
 
 /// A block in progress.
 struct Job {
-    piece: Piece,
+    piece: CutPiece,
     references: Vec<u32>,
-    dealt: Result<Dealt>,
+    dealt: Result<DealtFields>,
     /// The memory of its columns, taken from the budget.
     memory: usize,
 }
 
-struct Coded {
-    piece: Piece,
+struct CodedPiece {
+    piece: CutPiece,
     entry: BlockEntry,
     packed: Result<Vec<u8>>,
-    found: Found,
+    found: BlockFindings,
 }
 
 impl Segment {
@@ -124,7 +124,7 @@ impl Segment {
             kept: UnpackedBlocks::default(),
             level,
             contents: Vec::new(),
-            tables: Numbers::default(),
+            tables: TableNumbers::default(),
         })
     }
 
@@ -134,7 +134,7 @@ impl Segment {
     }
 
     /// Whether there is room for another block.
-    fn has_room(&self, piece: &Piece) -> bool {
+    fn has_room(&self, piece: &CutPiece) -> bool {
         let header_max = self.index.logs.last().map_or(0, header_size_max);
         let packed = self.packed.load(Ordering::Acquire) + stored_size_max(piece.log.len(), header_max);
         let empty = self.index.blocks.is_empty();
@@ -174,9 +174,9 @@ impl Segment {
     pub fn pack(
         &mut self,
         log: u32,
-        next: &mut (dyn FnMut() -> Result<Option<Piece>> + Send),
+        next: &mut (dyn FnMut() -> Result<Option<CutPiece>> + Send),
         workers: usize,
-    ) -> Result<Option<Piece>> {
+    ) -> Result<Option<CutPiece>> {
         let mut held = None;
         loop {
             self.pack_some(log, next, workers, &mut held)?;
@@ -192,9 +192,9 @@ impl Segment {
     fn pack_some(
         &mut self,
         log: u32,
-        next: &mut (dyn FnMut() -> Result<Option<Piece>> + Send),
+        next: &mut (dyn FnMut() -> Result<Option<CutPiece>> + Send),
         workers: usize,
-        held: &mut Option<Piece>,
+        held: &mut Option<CutPiece>,
     ) -> Result<()> {
         let Segment { file, index, plain, plain_max, packed, history, kept, level, contents, tables } = self;
         let (level, plain_max) = (*level, *plain_max);
@@ -235,10 +235,10 @@ impl Segment {
                 entry.references.clear();
             }
             budget.give_back(job.memory);
-            let found = Found::of(&job.piece, lengths.as_ref(), VERSION);
-            Ok(Coded { piece: job.piece, entry, packed, found })
+            let found = BlockFindings::of(&job.piece, lengths.as_ref(), VERSION);
+            Ok(CodedPiece { piece: job.piece, entry, packed, found })
         };
-        let keep = |coded: Coded| {
+        let keep = |coded: CodedPiece| {
             let size = coded.piece.log.len();
             let size_max = stored_size_max(size, header_max);
             let origin = coded.piece.origin;
@@ -296,10 +296,10 @@ fn check(
     file: &Scratch,
     entries: &[BlockEntry],
     kept: &UnpackedBlocks,
-    coded: Coded,
+    coded: CodedPiece,
     workers: usize,
-) -> Result<(Vec<u8>, BlockEntry, Found)> {
-    let Coded { piece, mut entry, packed, found } = coded;
+) -> Result<(Vec<u8>, BlockEntry, BlockFindings)> {
+    let CodedPiece { piece, mut entry, packed, found } = coded;
     let read = |entry: &BlockEntry| {
         let mut bytes = vec![0; entry.packed_size as usize];
         file.read_exact_at(&mut bytes, entry.at).map_err(Error::io("read a temporary file"))?;
@@ -330,7 +330,7 @@ fn check(
             if unpacked.log != piece.log {
                 return Err(Error::damaged("block", "other bytes after unpacking", "those that were packed"));
             }
-            kept.put(number, Arc::new(Unpacked { log: piece.log, ..Unpacked::default() }));
+            kept.put(number, Arc::new(UnpackedBlock { log: piece.log, ..UnpackedBlock::default() }));
             packed
         }
     };
@@ -341,7 +341,7 @@ fn check(
 
 impl History {
     /// Deals out a piece; if it pays, once more with references to the blocks that hold its rows.
-    fn deal(&mut self, piece: Piece) -> Job {
+    fn deal(&mut self, piece: CutPiece) -> Job {
         let number = self.sizes.len() as u32;
         let mut dealt = block::deal(&piece, number, &mut self.finder, &[]);
         let mut references = Vec::new();
@@ -358,7 +358,7 @@ impl History {
         let mut closure = self.closure(&references);
         closure.insert(number);
         self.closures.push(closure);
-        let memory = dealt.as_ref().map_or(0, Dealt::memory);
+        let memory = dealt.as_ref().map_or(0, DealtFields::memory);
         Job { piece, references, dealt, memory }
     }
 

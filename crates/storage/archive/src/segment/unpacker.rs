@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use binlogz_flow::ordered;
 
 use crate::block;
-use crate::block::Unpacked;
+use crate::block::UnpackedBlock;
 use crate::error::{Error, Result};
 use crate::format::index::BlockEntry;
 use crate::segment::budget::Budget;
@@ -28,14 +28,14 @@ const OPENED_MAX: usize = 160 << 20;
 const OPENED_FACTOR: usize = 6;
 
 /// Where packed blocks are.
-pub(crate) trait Packed: Sync {
+pub(crate) trait PackedBlocks: Sync {
     /// The packed bytes of a block, checked.
     fn read(&self, entry: &BlockEntry) -> Result<Vec<u8>>;
     /// Tells where the blocks are that will be read next.
     fn expect(&self, _: &[Range<u64>]) {}
 }
 
-impl<F: Fn(&BlockEntry) -> Result<Vec<u8>> + Sync> Packed for F {
+impl<F: Fn(&BlockEntry) -> Result<Vec<u8>> + Sync> PackedBlocks for F {
     fn read(&self, entry: &BlockEntry) -> Result<Vec<u8>> {
         self(entry)
     }
@@ -49,30 +49,30 @@ pub(crate) struct UnpackedBlocks(Mutex<RecentBlocks>);
 
 #[derive(Debug, Default)]
 struct RecentBlocks {
-    blocks: BTreeMap<u32, (u64, Arc<Unpacked>)>,
+    blocks: BTreeMap<u32, (u64, Arc<UnpackedBlock>)>,
     clock: u64,
 }
 
 impl UnpackedBlocks {
-    fn get(&self, number: u32) -> Option<Arc<Unpacked>> {
+    fn get(&self, number: u32) -> Option<Arc<UnpackedBlock>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(number)
     }
 
     /// Keeps a block, and drops the least recently used ones.
-    pub(crate) fn put(&self, number: u32, block: Arc<Unpacked>) {
+    pub(crate) fn put(&self, number: u32, block: Arc<UnpackedBlock>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).put(number, block);
     }
 }
 
 impl RecentBlocks {
-    fn get(&mut self, number: u32) -> Option<Arc<Unpacked>> {
+    fn get(&mut self, number: u32) -> Option<Arc<UnpackedBlock>> {
         self.clock += 1;
         let (used, block) = self.blocks.get_mut(&number)?;
         *used = self.clock;
         Some(Arc::clone(block))
     }
 
-    fn put(&mut self, number: u32, block: Arc<Unpacked>) {
+    fn put(&mut self, number: u32, block: Arc<UnpackedBlock>) {
         self.clock += 1;
         self.blocks.insert(number, (self.clock, block));
         while self.blocks.values().map(|(_, block)| block.memory()).sum::<usize>() > KEPT_MAX {
@@ -86,11 +86,11 @@ impl RecentBlocks {
 /// The block of this number.
 pub(crate) fn one(
     entries: &[BlockEntry],
-    packed: &dyn Packed,
+    packed: &dyn PackedBlocks,
     kept: &UnpackedBlocks,
     number: u32,
     workers: usize,
-) -> Result<Arc<Unpacked>> {
+) -> Result<Arc<UnpackedBlock>> {
     if let Some(block) = kept.get(number) {
         return Ok(block);
     }
@@ -128,11 +128,11 @@ pub(crate) fn one(
 /// Gives blocks to `sink` in the order of `numbers`.
 pub(crate) fn each(
     entries: &[BlockEntry],
-    packed: &dyn Packed,
+    packed: &dyn PackedBlocks,
     kept: &UnpackedBlocks,
     numbers: &[u32],
     workers: usize,
-    sink: &mut dyn FnMut(&BlockEntry, &Unpacked) -> Result<()>,
+    sink: &mut dyn FnMut(&BlockEntry, &UnpackedBlock) -> Result<()>,
 ) -> Result<()> {
     let referred: BTreeSet<u32> = entries.iter().flat_map(|entry| &entry.references).copied().collect();
     let mut jobs = numbers.iter().copied();
@@ -177,7 +177,7 @@ fn entry(entries: &[BlockEntry], number: u32) -> Result<&BlockEntry> {
         .ok_or_else(|| Error::damaged("index", format!("a reference to block {number}"), "one of its blocks"))
 }
 
-fn open(entries: &[BlockEntry], packed: &dyn Packed, number: u32) -> Result<block::Opened> {
+fn open(entries: &[BlockEntry], packed: &dyn PackedBlocks, number: u32) -> Result<block::OpenBlock> {
     let entry = entry(entries, number)?;
     block::open(&packed.read(entry)?, entry.size as usize)
 }
@@ -192,9 +192,9 @@ fn needed_by(entries: &[BlockEntry], wanted: u32, number: u32) -> impl FnOnce(Er
 }
 
 /// The blocks that are available, and those to be unpacked, in order, to get this one.
-type Needed = (BTreeMap<u32, Arc<Unpacked>>, BTreeSet<u32>);
+type NeededBlocks = (BTreeMap<u32, Arc<UnpackedBlock>>, BTreeSet<u32>);
 
-fn needed(entries: &[BlockEntry], kept: &UnpackedBlocks, number: u32) -> Result<Needed> {
+fn needed(entries: &[BlockEntry], kept: &UnpackedBlocks, number: u32) -> Result<NeededBlocks> {
     let (mut at_hand, mut wanted) = (BTreeMap::new(), BTreeSet::new());
     let mut size = 0;
     let mut open = vec![number];

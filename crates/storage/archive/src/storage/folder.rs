@@ -7,11 +7,13 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use binlogz_atomic_file::{AtomicFile, Existing, sync_folder};
+use binlogz_atomic_file::{AtomicFile, ExistingFile, sync_folder};
 
 use crate::error::{Error, Result};
 use crate::storage::names::is_plain;
-use crate::storage::{DEPTH_MAX, MANIFEST, ManifestBytes, OBJECTS, ReadRange, Storage, Stored, unchanged};
+use crate::storage::{
+    ArchiveStorage, DEPTH_MAX, ListedObject, MANIFEST, ManifestBytes, OBJECTS, ReadRange, unchanged,
+};
 
 /// Objects hold rows, which are not for everyone to read.
 const FILE_MODE: u32 = 0o600;
@@ -21,14 +23,14 @@ const LOST_AND_FOUND: &str = "lost+found";
 
 /// An archive in a folder.
 #[derive(Debug)]
-pub struct Folder {
+pub struct ArchiveFolder {
     path: PathBuf,
 }
 
-impl Folder {
+impl ArchiveFolder {
     /// The archive in `path`, which may or may not exist.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Folder { path: path.into() }
+        ArchiveFolder { path: path.into() }
     }
 
     /// The file of an object. Nothing but names of files in the folder gets here: this is the last that could know.
@@ -56,13 +58,13 @@ impl Folder {
         let mut buffered = io::BufWriter::with_capacity(1 << 20, file);
         write(&mut buffered)?;
         let file = buffered.into_inner().map_err(|error| Error::io(doing())(error.into_error()))?;
-        file.finish(Existing::Replace).map_err(Error::io(doing()))?;
+        file.finish(ExistingFile::Replace).map_err(Error::io(doing()))?;
         // The folder of the objects may be new.
         sync_folder(&self.path).map_err(Error::io(doing()))
     }
 }
 
-impl Storage for Folder {
+impl ArchiveStorage for ArchiveFolder {
     fn put(&self, name: &str, write: &mut dyn FnMut(&mut dyn Write) -> Result<()>) -> Result<()> {
         self.store(&self.object(name)?, write)
     }
@@ -83,7 +85,7 @@ impl Storage for Folder {
         }
     }
 
-    fn stored(&self) -> Result<Vec<Stored>> {
+    fn stored(&self) -> Result<Vec<ListedObject>> {
         let path = self.path.join(OBJECTS);
         let listed = || {
             let mut stored = Vec::new();
@@ -91,7 +93,7 @@ impl Storage for Folder {
                 let entry = entry?;
                 // A file that is gone by now was another run's.
                 if let (Ok(name), Ok(metadata)) = (entry.file_name().into_string(), entry.metadata()) {
-                    stored.push(Stored { name, size: metadata.len(), at: metadata.modified()? });
+                    stored.push(ListedObject { name, size: metadata.len(), at: metadata.modified()? });
                 }
             }
             Ok::<_, io::Error>(stored)

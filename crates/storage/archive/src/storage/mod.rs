@@ -25,14 +25,14 @@ use std::time::{Duration, SystemTime};
 
 use crate::error::{Error, Result};
 
-pub use encrypted::{Encrypted, KeySource};
-pub use folder::Folder;
+pub use encrypted::{EncryptedStorage, KeySource};
+pub use folder::ArchiveFolder;
 pub use names::{LogName, ObjectName};
 #[cfg(not(feature = "s3"))]
 pub use no_s3::S3Files;
 #[cfg(feature = "s3")]
 pub use object_storage::{ObjectStorage, Patience, S3Files};
-pub use place::{Place, Service, refuse_addresses};
+pub use place::{ObjectPlace, StorageService, refuse_addresses};
 
 /// The manifest's name.
 pub(crate) const MANIFEST: &str = "manifest.json";
@@ -46,7 +46,7 @@ pub(crate) const LAST_CHECK: &str = "last-check.json";
 pub(crate) const SEGMENT: &str = "segment-";
 
 /// Storage for objects that never change and a manifest that names them.
-pub trait Storage: Send + Sync {
+pub trait ArchiveStorage: Send + Sync {
     /// Stores an object whole or not at all; `write` writes its bytes. It is durable when this returns.
     fn put(&self, name: &str, write: &mut dyn FnMut(&mut dyn Write) -> Result<()>) -> Result<()>;
     /// Opens an existing object.
@@ -58,7 +58,7 @@ pub trait Storage: Send + Sync {
         delete_each(self, names)
     }
     /// All objects and unfinished uploads or files.
-    fn stored(&self) -> Result<Vec<Stored>>;
+    fn stored(&self) -> Result<Vec<ListedObject>>;
     /// The manifest; `None` if there is no archive yet.
     fn manifest(&self) -> Result<Option<ManifestBytes>>;
     /// Replaces the manifest, whole or not at all, if it is still the one in `replaces` (`None`: there was
@@ -92,7 +92,7 @@ pub type ManifestBytes = Arc<Vec<u8>>;
 
 /// An object, as a storage lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stored {
+pub struct ListedObject {
     /// Name of the object.
     pub name: String,
     /// Size of the object in bytes.
@@ -120,7 +120,7 @@ pub trait ReadRange: Send + Sync {
 const DELETED_AT_ONCE: usize = 8;
 
 /// Deletes objects by a call each. Returns those that can't be deleted.
-fn delete_each<S: Storage + ?Sized>(storage: &S, names: &[&str]) -> Vec<(String, Error)> {
+fn delete_each<S: ArchiveStorage + ?Sized>(storage: &S, names: &[&str]) -> Vec<(String, Error)> {
     let (left, failed) = (Mutex::new(names.iter()), Mutex::new(Vec::new()));
     let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
     thread::scope(|scope| {
@@ -138,7 +138,7 @@ fn delete_each<S: Storage + ?Sized>(storage: &S, names: &[&str]) -> Vec<(String,
     failed.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<S: Storage + ?Sized> Storage for Box<S> {
+impl<S: ArchiveStorage + ?Sized> ArchiveStorage for Box<S> {
     fn put(&self, name: &str, write: &mut dyn FnMut(&mut dyn Write) -> Result<()>) -> Result<()> {
         (**self).put(name, write)
     }
@@ -155,7 +155,7 @@ impl<S: Storage + ?Sized> Storage for Box<S> {
         (**self).delete_all(names)
     }
 
-    fn stored(&self) -> Result<Vec<Stored>> {
+    fn stored(&self) -> Result<Vec<ListedObject>> {
         (**self).stored()
     }
 
@@ -204,13 +204,13 @@ impl Manner {
     }
 }
 
-/// The archive at a place, which may or may not exist: a folder, or in object storage ([`Place`]). If it is encrypted, its key
+/// The archive at a place, which may or may not exist: a folder, or in object storage ([`ObjectPlace`]). If it is encrypted, its key
 /// comes from the environment ([`KeySource::from_environment`]).
 ///
 /// # Errors
 ///
 /// An invalid place in object storage: no bucket, or bad settings in the environment.
-pub fn at(place: &Path) -> Result<Box<dyn Storage>> {
+pub fn at(place: &Path) -> Result<Box<dyn ArchiveStorage>> {
     Ok(Box::new(with_key(place, KeySource::from_environment(), &Manner::default())?))
 }
 
@@ -224,7 +224,7 @@ pub fn with_key(
     place: &Path,
     key: Option<KeySource>,
     manner: &Manner,
-) -> Result<Encrypted<Box<dyn Storage>>> {
+) -> Result<EncryptedStorage<Box<dyn ArchiveStorage>>> {
     let inner = unencrypted(place, manner)?;
     let whole = match in_object_storage(place) {
         Some(text) => text.trim_end_matches('/').to_owned(),
@@ -234,10 +234,10 @@ pub fn with_key(
             |path| path.to_string_lossy().into_owned(),
         ),
     };
-    Ok(Encrypted::new(inner, key).at(whole))
+    Ok(EncryptedStorage::new(inner, key).at(whole))
 }
 
-fn unencrypted(place: &Path, manner: &Manner) -> Result<Box<dyn Storage>> {
+fn unencrypted(place: &Path, manner: &Manner) -> Result<Box<dyn ArchiveStorage>> {
     match in_object_storage(place) {
         Some(place) if manner.is_of_service() && !is_in_s3(place) => Err(Error::unexpected(
             "place",
@@ -252,13 +252,13 @@ fn unencrypted(place: &Path, manner: &Manner) -> Result<Box<dyn Storage>> {
         )),
         None => {
             refuse_addresses(&place.to_string_lossy())?;
-            Ok(Box::new(Folder::new(place)))
+            Ok(Box::new(ArchiveFolder::new(place)))
         }
     }
 }
 
 fn is_in_s3(place: &str) -> bool {
-    Place::of(place).is_some_and(|place| place.service == Service::S3)
+    ObjectPlace::of(place).is_some_and(|place| place.service == StorageService::S3)
 }
 
 /// How deep below a place archives are looked for: `s3://BUCKET/REGION/CLUSTER/SERVER/lineage-2`.
@@ -283,11 +283,11 @@ pub fn archives(place: &Path, limit: Option<Duration>) -> Result<Vec<PathBuf>> {
 
 /// The place's text, if it is in object storage.
 pub fn in_object_storage(place: &Path) -> Option<&str> {
-    place.to_str().filter(|text| Place::of(text).is_some())
+    place.to_str().filter(|text| ObjectPlace::of(text).is_some())
 }
 
 #[cfg(feature = "s3")]
-fn in_service(place: &str, manner: &Manner) -> Result<Box<dyn Storage>> {
+fn in_service(place: &str, manner: &Manner) -> Result<Box<dyn ArchiveStorage>> {
     use object_storage::service::{SSE, SSE_KMS_KEY_ID, STORAGE_CLASS};
     let Manner { storage_class, sse, sse_kms_key_id, limit } = manner;
     let instead = [(STORAGE_CLASS, storage_class), (SSE, sse), (SSE_KMS_KEY_ID, sse_kms_key_id)];
@@ -302,7 +302,7 @@ fn archives_in_service(place: &str, limit: Option<Duration>) -> Result<Vec<PathB
 }
 
 #[cfg(not(feature = "s3"))]
-fn in_service(place: &str, _: &Manner) -> Result<Box<dyn Storage>> {
+fn in_service(place: &str, _: &Manner) -> Result<Box<dyn ArchiveStorage>> {
     Err(without_services(place))
 }
 

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 
 /// The service that stores the objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Service {
+pub enum StorageService {
     /// Amazon S3, and what speaks its protocol.
     S3,
     /// Azure Blob Storage.
@@ -16,19 +16,19 @@ pub enum Service {
 }
 
 /// Schemes and their services. With two slashes each, so that a folder named `s3:` is one.
-const SCHEMES: [(&str, Service); 5] = [
-    ("s3://", Service::S3),
-    ("gs://", Service::Gcs),
-    ("az://", Service::Azure),
-    ("abfss://", Service::Azure),
-    ("abfs://", Service::Azure),
+const SCHEMES: [(&str, StorageService); 5] = [
+    ("s3://", StorageService::S3),
+    ("gs://", StorageService::Gcs),
+    ("az://", StorageService::Azure),
+    ("abfss://", StorageService::Azure),
+    ("abfs://", StorageService::Azure),
 ];
 
 /// A place in object storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place<'a> {
+pub struct ObjectPlace<'a> {
     /// The service that has the place.
-    pub service: Service,
+    pub service: StorageService,
     /// The scheme, the bucket, and the account if it stands there: `s3://BUCKET`.
     pub root: &'a str,
     /// The bucket, or container.
@@ -39,23 +39,23 @@ pub struct Place<'a> {
     pub prefix: &'a str,
 }
 
-impl<'a> Place<'a> {
+impl<'a> ObjectPlace<'a> {
     /// The place that this text names; `None`: a folder.
-    pub fn of(text: &'a str) -> Option<Place<'a>> {
+    pub fn of(text: &'a str) -> Option<ObjectPlace<'a>> {
         let (scheme, service) = SCHEMES.iter().find(|(scheme, _)| text.starts_with(scheme))?;
         let rest = text.get(scheme.len()..)?;
         let (authority, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         let root = text.get(..scheme.len() + authority.len())?;
         let (bucket, account) = match (service, authority.split_once('@')) {
-            (Service::Azure, Some((container, host))) => (container, host.split('.').next()),
+            (StorageService::Azure, Some((container, host))) => (container, host.split('.').next()),
             _ => (authority, None),
         };
-        Some(Place { service: *service, root, bucket, account, prefix })
+        Some(ObjectPlace { service: *service, root, bucket, account, prefix })
     }
 
     /// Checks that it names a bucket.
     #[cfg(any(feature = "s3", test))]
-    pub(super) fn checked(self) -> Result<Place<'a>> {
+    pub(super) fn checked(self) -> Result<ObjectPlace<'a>> {
         match self.bucket.is_empty() || self.account == Some("") {
             true => Err(Error::unexpected("place", self.root, "s3://BUCKET/PREFIX")),
             false => Ok(self),
@@ -83,7 +83,7 @@ const OTHER_SCHEMES: [(&str, &str); 9] = [
 ///
 /// `s3:/b/x`, `S3://b/x`, `file:///x`, `https://x` and others like them, each with the place that was probably meant.
 pub fn refuse_addresses(text: &str) -> Result<()> {
-    if Place::of(text).is_some() {
+    if ObjectPlace::of(text).is_some() {
         return Ok(());
     }
     let Some((scheme, rest)) = text.split_once(':') else { return Ok(()) };
@@ -131,7 +131,7 @@ mod tests {
             ("ftp://x", "a folder, s3://BUCKET/PREFIX"),
             ("mysql:/x", "a folder, s3://BUCKET/PREFIX"),
         ] {
-            match Place::of(text) {
+            match ObjectPlace::of(text) {
                 // No bucket: refused when it is opened.
                 Some(place) => assert!(place.checked().is_err(), "{text}"),
                 None => {
@@ -160,18 +160,18 @@ mod tests {
     #[test]
     fn a_place_has_a_service_a_bucket_and_a_prefix() {
         let told = |text| {
-            let place = Place::of(text)?;
+            let place = ObjectPlace::of(text)?;
             Some((place.service, place.bucket, place.account, place.prefix))
         };
-        assert_eq!(told("s3://bucket/a/b"), Some((Service::S3, "bucket", None, "a/b")));
-        assert_eq!(told("gs://bucket"), Some((Service::Gcs, "bucket", None, "")));
-        assert_eq!(told("az://container/a"), Some((Service::Azure, "container", None, "a")));
+        assert_eq!(told("s3://bucket/a/b"), Some((StorageService::S3, "bucket", None, "a/b")));
+        assert_eq!(told("gs://bucket"), Some((StorageService::Gcs, "bucket", None, "")));
+        assert_eq!(told("az://container/a"), Some((StorageService::Azure, "container", None, "a")));
         let abfss = "abfss://container@account.dfs.core.windows.net/a/b";
-        assert_eq!(told(abfss), Some((Service::Azure, "container", Some("account"), "a/b")));
-        assert_eq!(Place::of(abfss).map(|place| place.root), abfss.strip_suffix("/a/b"));
+        assert_eq!(told(abfss), Some((StorageService::Azure, "container", Some("account"), "a/b")));
+        assert_eq!(ObjectPlace::of(abfss).map(|place| place.root), abfss.strip_suffix("/a/b"));
         assert_eq!((told("/backup"), told("s3:/bucket"), told("backup/s3://x")), (None, None, None));
         for empty in ["s3://", "s3:///prefix", "abfss://container@/x"] {
-            assert!(Place::of(empty).unwrap().checked().is_err(), "{empty}");
+            assert!(ObjectPlace::of(empty).unwrap().checked().is_err(), "{empty}");
         }
     }
 }

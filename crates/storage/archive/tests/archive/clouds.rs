@@ -5,9 +5,9 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use binlogz_archive::merge::{Options, merge};
+use binlogz_archive::merge::{MergeOptions, merge};
 use binlogz_archive::prune::{Keep, prune};
-use binlogz_archive::storage::{Encrypted, KeySource, ObjectStorage, Patience, Storage};
+use binlogz_archive::storage::{ArchiveStorage, EncryptedStorage, KeySource, ObjectStorage, Patience};
 use binlogz_archive::{Error, Level, check, copy, create};
 
 use crate::faults::log;
@@ -17,14 +17,14 @@ const LOGS: [&str; 3] = ["binlog.000004", "binlog.000005", "binlog.000006"];
 const ONE_MORE: &str = "levels.000001";
 
 #[track_caller]
-fn is_whole(storage: &dyn Storage, names: &[&str]) {
+fn is_whole(storage: &dyn ArchiveStorage, names: &[&str]) {
     holds(storage, names);
     let problems = check::check(storage, &manifest(storage), 1).unwrap();
     assert!(problems.iter().all(|problem| problem.contains(": gap: ")), "{problems:?}");
 }
 
 /// The life of an archive, which is opened again for each step, as by separate runs.
-fn lives(open: &dyn Fn(&str) -> Box<dyn Storage>) {
+fn lives(open: &dyn Fn(&str) -> Box<dyn ArchiveStorage>) {
     let stale = manifest(&open("arc"));
     for name in LOGS {
         create::add(&open("arc"), name, Arc::new(log(name)), 1).unwrap();
@@ -57,7 +57,7 @@ fn lives(open: &dyn Fn(&str) -> Box<dyn Storage>) {
     assert!(open("arc").get("segment-large.binlogz").is_err());
 
     let now = SystemTime::now();
-    let options = Options { level: Level::Fast, workers: 1, grace: Duration::ZERO, now };
+    let options = MergeOptions { level: Level::Fast, workers: 1, grace: Duration::ZERO, now };
     let merged = merge(&open("arc"), options, &mut |_| {}).unwrap();
     assert_eq!((merged.before.len(), merged.after.len(), merged.swept.undeleted.len()), (3, 1, 0));
     is_whole(&open("arc"), &LOGS);
@@ -76,12 +76,12 @@ fn opener(
     root: &'static str,
     settings: Vec<(String, String)>,
     key: Option<KeySource>,
-) -> impl Fn(&str) -> Box<dyn Storage> {
+) -> impl Fn(&str) -> Box<dyn ArchiveStorage> {
     move |name| {
         let prefix = if key.is_some() { "encrypted" } else { "plain" };
         let place = format!("{root}bucket/{prefix}/{name}");
         let storage = ObjectStorage::new(&place, settings.clone(), Patience::default()).unwrap();
-        Box::new(Encrypted::new(storage, key.clone()))
+        Box::new(EncryptedStorage::new(storage, key.clone()))
     }
 }
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use binlogz_archive::create::Creator;
 use binlogz_archive::format::Manifest;
 use binlogz_archive::format::{BlockEntry, ContentsEntry};
-use binlogz_archive::selection::Selection;
-use binlogz_archive::storage::Folder;
-use binlogz_archive::storage::Storage;
+use binlogz_archive::selection::TransactionSelection;
+use binlogz_archive::storage::ArchiveFolder;
+use binlogz_archive::storage::ArchiveStorage;
 use binlogz_archive::{check, restore};
 
 const NAMES: [&str; 3] = ["binlog.000003", "binlog.000004", "binlog.000005"];
@@ -21,7 +21,7 @@ fn log(name: &str) -> Vec<u8> {
 /// An archive of logs, each of which changes rows of the one before: one block for each.
 struct Archive {
     dir: tempfile::TempDir,
-    folder: Folder,
+    folder: ArchiveFolder,
     object: PathBuf,
     blocks: Vec<BlockEntry>,
     contents: ContentsEntry,
@@ -30,7 +30,7 @@ struct Archive {
 impl Archive {
     fn new() -> Archive {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::new(dir.path());
+        let folder = ArchiveFolder::new(dir.path());
         let mut told = |_: &_| {};
         let mut creator = Creator::new(&folder, 1, &mut told).unwrap();
         NAMES.iter().for_each(|name| creator.add(name, Arc::new(log(name))).unwrap());
@@ -59,7 +59,10 @@ impl Archive {
             let mut back = Vec::new();
             let whole = restore::whole(&self.folder, file, &mut back, 1).is_ok();
             assert!(!whole || back == log(&file.name), "{}", file.name);
-            let selection = Selection { gtids: Some(file.gtid_set().unwrap()), ..Selection::default() };
+            let selection = TransactionSelection {
+                gtids: Some(file.gtid_set().unwrap()),
+                ..TransactionSelection::default()
+            };
             let mut none = || Ok(Box::new(std::io::sink()) as Box<dyn std::io::Write>);
             let chosen = restore::chosen(&self.folder, file, &selection, 1, &mut none);
             assert_eq!(chosen.is_ok_and(|restored| restored.transactions > 0), whole, "{}", file.name);

@@ -8,11 +8,11 @@ use std::time::SystemTime;
 
 use binlogz_archive::create::Creator;
 use binlogz_archive::format::Manifest;
-use binlogz_archive::selection::Selection;
-use binlogz_archive::storage::{ManifestBytes, ReadRange, Storage, Stored};
+use binlogz_archive::selection::TransactionSelection;
+use binlogz_archive::storage::{ArchiveStorage, ListedObject, ManifestBytes, ReadRange};
 use binlogz_archive::{Error, Result, restore};
 use binlogz_binlog::{ChecksumAlgorithm, EventFrame, EventHeader, Framing, UnverifiedFrame};
-use binlogz_testkit::builder::{LogBuilder, Payload, Release, inner_transaction};
+use binlogz_testkit::builder::{LogBuilder, PayloadBody, Release, inner_transaction};
 
 const NAME: &str = "binlog.000001";
 
@@ -23,7 +23,7 @@ struct InMemory {
     manifest: Mutex<Option<ManifestBytes>>,
 }
 
-impl Storage for InMemory {
+impl ArchiveStorage for InMemory {
     fn put(&self, name: &str, write: &mut dyn FnMut(&mut dyn Write) -> Result<()>) -> Result<()> {
         let mut bytes = Vec::new();
         write(&mut bytes)?;
@@ -41,11 +41,11 @@ impl Storage for InMemory {
         Ok(())
     }
 
-    fn stored(&self) -> Result<Vec<Stored>> {
+    fn stored(&self) -> Result<Vec<ListedObject>> {
         let objects = self.objects.lock().unwrap();
         Ok(objects
             .iter()
-            .map(|(name, bytes)| Stored {
+            .map(|(name, bytes)| ListedObject {
                 name: name.clone(),
                 size: bytes.len() as u64,
                 at: SystemTime::now(),
@@ -103,7 +103,8 @@ fn archived(log: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let file = &manifest.files[0];
     let mut whole = Vec::new();
     restore::whole(&storage, file, &mut whole, 1).unwrap();
-    let selection = Selection { gtids: Some(file.gtid_set().unwrap()), ..Selection::default() };
+    let selection =
+        TransactionSelection { gtids: Some(file.gtid_set().unwrap()), ..TransactionSelection::default() };
     let chosen = Out::default();
     let mut out = || Ok(Box::new(chosen.clone()) as Box<dyn Write>);
     // Damage may also make the selection itself fail.
@@ -131,7 +132,7 @@ fn anywhere(frame: &EventFrame<'_>) -> Vec<u8> {
 fn a_flipped_byte_never_comes_back_with_a_valid_checksum() {
     let mut log = LogBuilder::new(Release::MYSQL_9_7);
     let begin = log.offset() as usize;
-    log.transaction(&[&[1; 40], b"more"]).payload(&Payload::zstd(&inner_transaction(&[&[2; 60]])));
+    log.transaction(&[&[1; 40], b"more"]).payload(&PayloadBody::zstd(&inner_transaction(&[&[2; 60]])));
     log.transaction(&[&[3; 20]]);
     let log = log.take();
     let (whole, chosen) = archived(&log).unwrap();

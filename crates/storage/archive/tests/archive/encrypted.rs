@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use binlogz_archive::format::Manifest;
-use binlogz_archive::merge::{Options, merge};
+use binlogz_archive::merge::{MergeOptions, merge};
 use binlogz_archive::prune::{Keep, prune};
-use binlogz_archive::storage::{Encrypted, Folder, KeySource, Storage};
+use binlogz_archive::storage::{ArchiveFolder, ArchiveStorage, EncryptedStorage, KeySource};
 use binlogz_archive::{Error, Level, check, copy, restore};
 use binlogz_testkit::random::Random;
 use tempfile::TempDir;
@@ -36,8 +36,8 @@ fn place(dir: &TempDir) -> PathBuf {
     dir.path().join("archive")
 }
 
-fn archive(dir: &TempDir, value: u8) -> Encrypted<Folder> {
-    Encrypted::new(Folder::new(place(dir)), Some(key(dir, value)))
+fn archive(dir: &TempDir, value: u8) -> EncryptedStorage<ArchiveFolder> {
+    EncryptedStorage::new(ArchiveFolder::new(place(dir)), Some(key(dir, value)))
 }
 
 /// All files of an archive.
@@ -46,11 +46,11 @@ fn files(place: &Path) -> Vec<PathBuf> {
     objects.chain([place.join("manifest.json")]).collect()
 }
 
-fn manifest(storage: &dyn Storage) -> Manifest {
+fn manifest(storage: &dyn ArchiveStorage) -> Manifest {
     Manifest::read(storage).unwrap().unwrap()
 }
 
-fn error(storage: &dyn Storage) -> String {
+fn error(storage: &dyn ArchiveStorage) -> String {
     Manifest::read(storage).unwrap_err().to_string()
 }
 
@@ -64,7 +64,7 @@ fn logs_come_back_to_the_owner_of_the_key_alone() {
     let problems = check::check(&archive(&dir, 7), &manifest(&archive(&dir, 7)), 1).unwrap();
     assert_eq!(problems, Vec::<String>::new());
 
-    let without = Encrypted::new(Folder::new(place(&dir)), None);
+    let without = EncryptedStorage::new(ArchiveFolder::new(place(&dir)), None);
     assert!(matches!(Manifest::read(&without).unwrap_err(), Error::Locked { .. }));
     let line = error(&archive(&dir, 8));
     assert!(
@@ -72,16 +72,19 @@ fn logs_come_back_to_the_owner_of_the_key_alone() {
         "{line}"
     );
     let none = KeySource::File(dir.path().join("none"));
-    assert!(error(&Encrypted::new(Folder::new(place(&dir)), Some(none))).contains("none: No such file"));
+    assert!(
+        error(&EncryptedStorage::new(ArchiveFolder::new(place(&dir)), Some(none)))
+            .contains("none: No such file")
+    );
     write_secret(&dir.path().join("key-9"), "too short");
     let short = KeySource::File(dir.path().join("key-9"));
-    let line = error(&Encrypted::new(Folder::new(place(&dir)), Some(short)));
+    let line = error(&EncryptedStorage::new(ArchiveFolder::new(place(&dir)), Some(short)));
     assert!(line.contains("key-9 is 9 characters, expected 32 bytes"), "{line}");
     let failing = KeySource::Command("echo no such key >&2; exit 3".into());
-    let line = error(&Encrypted::new(Folder::new(place(&dir)), Some(failing)));
+    let line = error(&EncryptedStorage::new(ArchiveFolder::new(place(&dir)), Some(failing)));
     assert!(line.contains("exit status: 3: no such key"), "{line}");
     let base64 = KeySource::Command("echo BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=".into());
-    assert_eq!(whole(&Encrypted::new(Folder::new(place(&dir)), Some(base64))), NAMES);
+    assert_eq!(whole(&EncryptedStorage::new(ArchiveFolder::new(place(&dir)), Some(base64))), NAMES);
 }
 
 #[test]
@@ -96,7 +99,7 @@ fn storage_sees_no_row() {
         };
         files(place).iter().filter(|path| has(path)).count()
     };
-    let plain = Folder::new(dir.path().join("plain"));
+    let plain = ArchiveFolder::new(dir.path().join("plain"));
     create(&plain, &NAMES[..1]).unwrap();
     assert_eq!(seen(&dir.path().join("plain")), 3, "the test finds it where it is");
     create(&archive(&dir, 7), &NAMES[..1]).unwrap();
@@ -227,7 +230,7 @@ fn another_key_opens_the_archive_and_objects_stay() {
     fs::write(place(&dir).join("manifest.json"), "{").unwrap();
     assert_eq!(whole(&archive(&dir, 9)), NAMES);
     assert!(Manifest::read(&archive(&dir, 7)).is_err());
-    let plain = Encrypted::new(Folder::new(dir.path().join("plain")), None);
+    let plain = EncryptedStorage::new(ArchiveFolder::new(dir.path().join("plain")), None);
     create(&plain, &NAMES[..1]).unwrap();
     assert!(plain.change_key(&key(&dir, 9)).unwrap_err().to_string().contains("not encrypted"));
 }
@@ -241,7 +244,7 @@ fn what_was_encrypted_for_another_archive_is_never_named() {
         let late = archive(&dir, 7);
         late.put("segment", &mut |out| out.write_all(b"bytes").map_err(Error::writing)).unwrap();
         match plain {
-            true => create(&Folder::new(place(&dir)), &NAMES[..1]).unwrap(),
+            true => create(&ArchiveFolder::new(place(&dir)), &NAMES[..1]).unwrap(),
             false => create(&archive(&dir, 7), &NAMES[..1]).unwrap(),
         }
         assert!(matches!(create(&late, &NAMES[1..]).unwrap_err(), Error::Changed), "plain: {plain}");
@@ -257,17 +260,18 @@ fn an_encrypted_archive_is_copied_merged_and_pruned_as_any() {
     let dir = tempfile::tempdir().unwrap();
     let storage = archive(&dir, 7);
     LOGS.iter().for_each(|name| create(&storage, &[name]).unwrap());
-    let copied = |to: &dyn Storage| {
+    let copied = |to: &dyn ArchiveStorage| {
         let plan = copy::plan(&storage, to).unwrap();
         plan.run(&storage, to, 2, &|_| {}).unwrap().objects.len()
     };
-    let other = Encrypted::new(Folder::new(dir.path().join("other")), Some(key(&dir, 9)));
-    let plain = Folder::new(dir.path().join("plain"));
-    for to in [&other as &dyn Storage, &plain] {
+    let other = EncryptedStorage::new(ArchiveFolder::new(dir.path().join("other")), Some(key(&dir, 9)));
+    let plain = ArchiveFolder::new(dir.path().join("plain"));
+    for to in [&other as &dyn ArchiveStorage, &plain] {
         assert_eq!((copied(to), copied(to)), (3, 0), "each object is copied once");
         assert_eq!(whole(to), LOGS);
     }
-    let options = Options { level: Level::Fast, workers: 1, grace: Duration::ZERO, now: SystemTime::now() };
+    let options =
+        MergeOptions { level: Level::Fast, workers: 1, grace: Duration::ZERO, now: SystemTime::now() };
     assert!(merge(&other, options, &mut |_| {}).unwrap().logs > 1);
     assert_eq!(whole(&other), LOGS);
     let pruned = prune(&other, Keep::Bytes(1), Duration::ZERO, SystemTime::now()).unwrap();
@@ -276,7 +280,7 @@ fn an_encrypted_archive_is_copied_merged_and_pruned_as_any() {
 }
 
 /// An archive at a named place: the generation last seen is kept beside the key, too.
-fn archive_at(dir: &TempDir, value: u8) -> Encrypted<Folder> {
+fn archive_at(dir: &TempDir, value: u8) -> EncryptedStorage<ArchiveFolder> {
     archive(dir, value).at(place(dir).to_string_lossy())
 }
 
@@ -347,7 +351,8 @@ fn another_key_and_a_copy_of_the_folder_are_no_older_manifests() {
         fs::copy(&file, to.join(file.file_name().unwrap())).unwrap();
     }
     create(&archive_at(&dir, 8), &LOGS).unwrap();
-    let other = Encrypted::new(Folder::new(&other), Some(key(&dir, 8))).at(other.to_string_lossy());
+    let other =
+        EncryptedStorage::new(ArchiveFolder::new(&other), Some(key(&dir, 8))).at(other.to_string_lossy());
     assert_eq!(whole(&other), LOGS[..1]);
     assert_eq!(whole(&archive_at(&dir, 8)), LOGS);
 }
@@ -362,7 +367,7 @@ fn a_key_file_that_others_may_use_is_no_key() {
         [(0o644, true), (0o640, true), (0o620, true), (0o601, true), (0o600, false), (0o400, false)]
     {
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
-        let read = Manifest::read(&Encrypted::new(Folder::new(place(&dir)), source.clone()));
+        let read = Manifest::read(&EncryptedStorage::new(ArchiveFolder::new(place(&dir)), source.clone()));
         assert_eq!(read.is_err(), is_refused, "{mode:o}");
         if let Err(error) = read {
             let line = error.to_string();

@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use binlogz_archive::create::Creator;
 use binlogz_archive::format::Manifest;
-use binlogz_archive::storage::Folder;
-use binlogz_archive::storage::{ManifestBytes, ReadRange, Storage, Stored};
+use binlogz_archive::storage::ArchiveFolder;
+use binlogz_archive::storage::{ArchiveStorage, ListedObject, ManifestBytes, ReadRange};
 use binlogz_archive::{Error, Result, check, remove, restore};
 use binlogz_atomic_file::AtomicFile;
 use binlogz_testkit::corpus;
@@ -21,20 +21,20 @@ pub(crate) fn log(name: &str) -> Vec<u8> {
     std::fs::read(corpus::path(name)).unwrap()
 }
 
-pub(crate) fn create(storage: &dyn Storage, names: &[&str]) -> Result<()> {
+pub(crate) fn create(storage: &dyn ArchiveStorage, names: &[&str]) -> Result<()> {
     let mut told = |_: &_| {};
     let mut creator = Creator::new(storage, 1, &mut told)?;
     names.iter().try_for_each(|name| creator.add(name, Arc::new(log(name))))?;
     creator.finish().map(drop)
 }
 
-pub(crate) fn names_of(objects: &[Stored]) -> Vec<String> {
+pub(crate) fn names_of(objects: &[ListedObject]) -> Vec<String> {
     objects.iter().map(|object| object.name.clone()).collect()
 }
 
 /// The names of the stored logs, each of which comes back.
 #[track_caller]
-pub(crate) fn whole(storage: &dyn Storage) -> Vec<String> {
+pub(crate) fn whole(storage: &dyn ArchiveStorage) -> Vec<String> {
     let manifest = Manifest::read(storage).unwrap().unwrap_or_default();
     for file in &manifest.files {
         let mut back = Vec::new();
@@ -46,18 +46,18 @@ pub(crate) fn whole(storage: &dyn Storage) -> Vec<String> {
 
 /// Storage on which one operation, or the writing of some bytes, fails, and so does everything after it.
 pub(crate) struct Failing<'a> {
-    storage: &'a Folder,
+    storage: &'a ArchiveFolder,
     left: AtomicUsize,
     /// Objects can't be deleted.
     is_locked: bool,
 }
 
 impl<'a> Failing<'a> {
-    pub(crate) fn after(steps: usize, storage: &'a Folder) -> Self {
+    pub(crate) fn after(steps: usize, storage: &'a ArchiveFolder) -> Self {
         Failing { storage, left: AtomicUsize::new(steps), is_locked: false }
     }
 
-    pub(crate) fn locked(storage: &'a Folder) -> Self {
+    pub(crate) fn locked(storage: &'a ArchiveFolder) -> Self {
         Failing { is_locked: true, ..Failing::after(usize::MAX, storage) }
     }
 
@@ -67,7 +67,7 @@ impl<'a> Failing<'a> {
     }
 }
 
-impl Storage for Failing<'_> {
+impl ArchiveStorage for Failing<'_> {
     fn put(&self, name: &str, write: &mut dyn FnMut(&mut dyn Write) -> Result<()>) -> Result<()> {
         self.step()?;
         self.storage.put(name, &mut |out| {
@@ -96,7 +96,7 @@ impl Storage for Failing<'_> {
         self.step()
     }
 
-    fn stored(&self) -> Result<Vec<Stored>> {
+    fn stored(&self) -> Result<Vec<ListedObject>> {
         self.step()?;
         self.storage.stored()
     }
@@ -118,7 +118,7 @@ fn a_run_that_fails_anywhere_leaves_the_archive_without_the_new_logs_or_with_the
     let mut steps = 0;
     loop {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::new(dir.path());
+        let folder = ArchiveFolder::new(dir.path());
         create(&folder, &NAMES[..1]).unwrap();
         let done = create(&Failing::after(steps, &folder), &NAMES);
         let names = whole(&folder);
@@ -143,7 +143,7 @@ fn a_removal_that_fails_anywhere_leaves_the_other_logs_whole() {
     let mut steps = 0;
     loop {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::new(dir.path());
+        let folder = ArchiveFolder::new(dir.path());
         NAMES.iter().for_each(|name| create(&folder, &[name]).unwrap());
         let names = [NAMES[0].to_owned()];
         let failing = Failing::after(steps, &folder);
@@ -171,7 +171,7 @@ fn a_removal_that_fails_anywhere_leaves_the_other_logs_whole() {
 #[test]
 fn the_temporary_file_of_a_killed_run_is_removed() {
     let dir = tempfile::tempdir().unwrap();
-    let folder = Folder::new(dir.path());
+    let folder = ArchiveFolder::new(dir.path());
     create(&folder, &NAMES[..1]).unwrap();
     // Forgotten, as if the process had been killed.
     std::mem::forget(AtomicFile::begin(&dir.path().join("objects/segment.binlogz"), 0o600));
@@ -186,7 +186,7 @@ fn the_temporary_file_of_a_killed_run_is_removed() {
 #[test]
 fn a_bit_that_flips_anywhere_is_found() {
     let dir = tempfile::tempdir().unwrap();
-    let folder = Folder::new(dir.path());
+    let folder = ArchiveFolder::new(dir.path());
     create(&folder, &NAMES[..1]).unwrap();
     let object =
         dir.path().join("objects").join(&Manifest::read(&folder).unwrap().unwrap().files[0].objects[0]);

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use binlogz_archive::format::Manifest;
 use binlogz_archive::prune::Keep;
-use binlogz_archive::storage::{Folder, Storage};
+use binlogz_archive::storage::{ArchiveFolder, ArchiveStorage};
 use binlogz_archive::{check, copy, coverage, merge, prune, remove, restore};
 use binlogz_testkit::mutate::seed;
 use binlogz_testkit::random::Random;
@@ -133,10 +133,10 @@ fn encoded(manifest: &Value) -> Vec<u8> {
 }
 
 /// Everything that uses a manifest.
-fn is_used(folder: &Folder, dir: &Path) {
+fn is_used(folder: &ArchiveFolder, dir: &Path) {
     let now = SystemTime::now() + Duration::from_secs(7 * 86_400);
     let to = dir.join("some/where/to");
-    let other = Folder::new(&to);
+    let other = ArchiveFolder::new(&to);
     if let Ok(plan) = copy::plan(folder, &other) {
         let _ = plan.run(folder, &other, 1, &|_| {});
     }
@@ -161,7 +161,7 @@ fn nothing_outside_an_archive_is_touched_whatever_its_manifest_says() {
     let (seed, dir) = (seed(), tempfile::tempdir().unwrap());
     let mut random = Random::new(seed);
     let dir = dir.path();
-    let whole = Folder::new(dir.join("whole"));
+    let whole = ArchiveFolder::new(dir.join("whole"));
     create(&whole, &LOGS).unwrap();
     let text = fs::read(dir.join("whole/manifest.json")).unwrap();
     let manifest: Value = serde_json::from_slice(&text).unwrap();
@@ -215,7 +215,7 @@ fn nothing_outside_an_archive_is_touched_whatever_its_manifest_says() {
         let is_copy = number % 5 == 0;
         let manifest = if is_copy { b"damaged".to_vec() } else { bytes };
         fs::write(dir.join("some/where/arc/manifest.json"), manifest).unwrap();
-        let folder = Folder::new(dir.join("some/where/arc"));
+        let folder = ArchiveFolder::new(dir.join("some/where/arc"));
         let is_refused = Manifest::read(&folder).is_err();
         assert!(is_refused || !is_bad, "SEED={seed} manifest {number} is read: {what}");
         lies += u32::from(is_bad);
@@ -231,7 +231,7 @@ fn nothing_outside_an_archive_is_touched_whatever_its_manifest_says() {
 fn a_folder_takes_no_name_that_leaves_it() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("outside.binlogz"), b"x").unwrap();
-    let folder = Folder::new(dir.path().join("arc"));
+    let folder = ArchiveFolder::new(dir.path().join("arc"));
     create(&folder, &LOGS).unwrap();
     for name in ["../../outside.binlogz", "/etc/passwd", "..", "", "a/b", "a\0b"] {
         assert!(folder.get(name).is_err(), "{name:?}");

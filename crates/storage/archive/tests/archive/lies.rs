@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use binlogz_archive::format::{Index, Manifest, VERSION};
 use binlogz_archive::prune::Keep;
-use binlogz_archive::storage::Folder;
+use binlogz_archive::storage::ArchiveFolder;
 use binlogz_archive::{coverage, merge, prune, remove, restore};
 use binlogz_testkit::memory::peak_memory;
 use binlogz_testkit::mutate::{mutate, seed};
@@ -73,7 +73,7 @@ pub(crate) fn with_checksum(text: &[u8]) -> Vec<u8> {
 }
 
 /// Everything that reads a manifest and nothing else.
-fn is_used(folder: &Folder, at: &Path, what: &str) {
+fn is_used(folder: &ArchiveFolder, at: &Path, what: &str) {
     let Ok(Some(mut manifest)) = Manifest::read(folder) else { return };
     let files = manifest.files.clone();
     let _ = coverage::coverage(&manifest);
@@ -121,7 +121,7 @@ fn a_manifest_and_parts_that_lie_are_errors_or_read_as_they_are() {
         }
         fs::write(place.join("manifest.json"), with_checksum(&manifest)).unwrap();
         fs::write(place.join("objects").join(name), &part).unwrap();
-        is_used(&Folder::new(&place), &place, &told);
+        is_used(&ArchiveFolder::new(&place), &place, &told);
         fs::remove_dir_all(&place).unwrap();
     }
     is_bounded();
@@ -163,7 +163,7 @@ fn false_index(right: &Index, random: &mut Random, seed: u64, number: u64) -> (V
 fn an_index_that_lies_is_an_error_or_changes_nothing() {
     let (seed, dir) = (seed(), tempfile::tempdir().unwrap());
     let mut random = Random::new(seed);
-    let folder = Folder::new(dir.path());
+    let folder = ArchiveFolder::new(dir.path());
     let mut told = |_: &_| {};
     let mut creator = binlogz_archive::create::Creator::new(&folder, 1, &mut told).unwrap();
     // Some blocks that refer to each other.
@@ -212,7 +212,7 @@ fn an_index_that_lies_is_an_error_or_changes_nothing() {
 fn a_manifest_that_lies_about_a_log_gives_an_error_in_place_of_another_log() {
     let (seed, dir) = (seed(), tempfile::tempdir().unwrap());
     let mut random = Random::new(seed);
-    let folder = Folder::new(dir.path());
+    let folder = ArchiveFolder::new(dir.path());
     create(&folder, &[LOG]).unwrap();
     let path = dir.path().join("manifest.json");
     let text = fs::read(&path).unwrap();

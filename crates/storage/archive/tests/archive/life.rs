@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime};
 
 use binlogz_archive::create::Creator;
 use binlogz_archive::format::Manifest;
-use binlogz_archive::merge::{self, Merged, Options, merge};
+use binlogz_archive::merge::{self, MergeOptions, MergeSummary, merge};
 use binlogz_archive::prune::{Keep, prune};
-use binlogz_archive::storage::{Folder, Storage};
+use binlogz_archive::storage::{ArchiveFolder, ArchiveStorage};
 use binlogz_archive::{Error, Level, Result, check, copy, restore};
 
 use crate::faults::{Failing, log, whole};
@@ -19,13 +19,13 @@ const NAMES: [&str; 3] = ["binlog.000003", "binlog.000004", "binlog.000005"];
 const GRACE: Duration = Duration::from_secs(3600);
 
 /// An archive with a segment for each log.
-fn archive(dir: &tempfile::TempDir) -> Folder {
-    let folder = Folder::new(dir.path().join("archive"));
+fn archive(dir: &tempfile::TempDir) -> ArchiveFolder {
+    let folder = ArchiveFolder::new(dir.path().join("archive"));
     NAMES.iter().for_each(|name| add(&folder, name));
     folder
 }
 
-fn add(storage: &dyn Storage, name: &str) {
+fn add(storage: &dyn ArchiveStorage, name: &str) {
     let mut told = |_: &_| {};
     let mut creator = Creator::new(storage, 1, &mut told).unwrap();
     creator.level(Level::Fast);
@@ -34,7 +34,7 @@ fn add(storage: &dyn Storage, name: &str) {
 }
 
 /// A copy of the archive in another folder.
-fn copy_of(folder: &Path, to: &Path) -> Folder {
+fn copy_of(folder: &Path, to: &Path) -> ArchiveFolder {
     let _ = fs::remove_dir_all(to);
     fs::create_dir_all(to.join("objects")).unwrap();
     for file in ["manifest.json"].into_iter().map(PathBuf::from).chain(
@@ -44,15 +44,15 @@ fn copy_of(folder: &Path, to: &Path) -> Folder {
     ) {
         fs::copy(folder.join(&file), to.join(&file)).unwrap();
     }
-    Folder::new(to)
+    ArchiveFolder::new(to)
 }
 
-fn manifest(storage: &dyn Storage) -> Manifest {
+fn manifest(storage: &dyn ArchiveStorage) -> Manifest {
     Manifest::read(storage).unwrap().unwrap()
 }
 
 /// Keeps the last log.
-fn keep(storage: &dyn Storage) -> Keep {
+fn keep(storage: &dyn ArchiveStorage) -> Keep {
     let gtids = manifest(storage).files.last().unwrap().gtid_set().unwrap();
     let (tsid, list) = gtids.iter().next().unwrap();
     Keep::After(format!("{tsid}:{}", list[0].start()).parse().unwrap())
@@ -60,7 +60,7 @@ fn keep(storage: &dyn Storage) -> Keep {
 
 /// Every block and every SHA-256. The logs are not all of their server, so they have gaps.
 #[track_caller]
-fn is_whole(storage: &dyn Storage) {
+fn is_whole(storage: &dyn ArchiveStorage) {
     let mut problems = check::check(storage, &manifest(storage), 1).unwrap();
     problems.retain(|problem| !problem.contains(": gap: "));
     assert_eq!(problems, Vec::<String>::new());
@@ -146,8 +146,8 @@ fn an_object_that_is_locked_is_named_and_deleted_once_it_may() -> Result<()> {
     Ok(())
 }
 
-fn merged(storage: &dyn Storage, grace: Duration, now: SystemTime) -> Result<Merged> {
-    merge(storage, Options { level: Level::Fast, workers: 1, grace, now }, &mut |_| {})
+fn merged(storage: &dyn ArchiveStorage, grace: Duration, now: SystemTime) -> Result<MergeSummary> {
+    merge(storage, MergeOptions { level: Level::Fast, workers: 1, grace, now }, &mut |_| {})
 }
 
 #[test]
@@ -158,8 +158,9 @@ fn merged_logs_are_in_one_object_and_a_reader_that_has_begun_ends() {
     assert_eq!(merge::plan(&begun).concat(), begun.files);
     let now = SystemTime::now();
     let done = merged(&folder, GRACE, now).unwrap();
-    let size =
-        |objects: &[binlogz_archive::storage::Stored]| objects.iter().map(|object| object.size).sum::<u64>();
+    let size = |objects: &[binlogz_archive::storage::ListedObject]| {
+        objects.iter().map(|object| object.size).sum::<u64>()
+    };
     assert_eq!((done.logs, done.before.len(), done.after.len()), (3, 3, 1));
     assert!(size(&done.after) < size(&done.before), "{done:?}");
     assert_eq!(whole(&folder), NAMES);
@@ -219,7 +220,7 @@ fn a_log_that_is_removed_meanwhile_does_not_come_back() {
     let folder = archive(&dir);
     let keep = keep(&folder);
     let mut count = 0;
-    let options = Options { level: Level::Fast, workers: 1, grace: GRACE, now: SystemTime::now() };
+    let options = MergeOptions { level: Level::Fast, workers: 1, grace: GRACE, now: SystemTime::now() };
     merge(&folder, options, &mut |_| {
         count += 1;
         if count == NAMES.len() {
@@ -231,7 +232,7 @@ fn a_log_that_is_removed_meanwhile_does_not_come_back() {
     is_whole(&folder);
 }
 
-fn copied(from: &dyn Storage, to: &dyn Storage) -> Result<copy::Copied> {
+fn copied(from: &dyn ArchiveStorage, to: &dyn ArchiveStorage) -> Result<copy::CopySummary> {
     copy::plan(from, to)?.run(from, to, 1, &|_| {})
 }
 
@@ -244,7 +245,7 @@ fn a_copy_that_fails_anywhere_goes_on_where_it_was() {
     let mut steps = 0;
     loop {
         let _ = fs::remove_dir_all(dir.path().join("copy"));
-        let to = Folder::new(dir.path().join("copy"));
+        let to = ArchiveFolder::new(dir.path().join("copy"));
         let done = copied(&folder, &Failing::after(steps, &to));
         let there = Manifest::read(&to).unwrap().unwrap_or_default().files.len();
         assert!(there == 0 || there == NAMES.len(), "after {steps} steps: {there}");
@@ -273,7 +274,7 @@ fn a_copy_that_fails_anywhere_goes_on_where_it_was() {
 fn a_copy_takes_no_damaged_object_and_no_other_log_of_the_same_name() {
     let dir = tempfile::tempdir().unwrap();
     let folder = archive(&dir);
-    let to = Folder::new(dir.path().join("copy"));
+    let to = ArchiveFolder::new(dir.path().join("copy"));
     let object = dir.path().join("archive/objects").join(&manifest(&folder).files[1].objects[0]);
     let bytes = fs::read(&object).unwrap();
     let mut damaged = bytes.clone();
@@ -293,7 +294,7 @@ fn a_copy_takes_no_damaged_object_and_no_other_log_of_the_same_name() {
     assert_eq!(copied(&folder, &to).unwrap().objects.len(), 1);
     assert_eq!(whole(&to), NAMES);
 
-    let other = Folder::new(dir.path().join("other"));
+    let other = ArchiveFolder::new(dir.path().join("other"));
     let mut told = |_: &_| {};
     let mut creator = Creator::new(&other, 1, &mut told).unwrap();
     creator.add(NAMES[0], Arc::new(log(NAMES[2]))).unwrap();
@@ -307,8 +308,9 @@ fn a_copy_takes_no_damaged_object_and_no_other_log_of_the_same_name() {
 fn archives_of_earlier_versions_are_copied_and_merged() {
     for version in [1, 2, 3, 5, 6, 8, 9] {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::new(format!("{}/tests/fixtures/version-{version}", env!("CARGO_MANIFEST_DIR")));
-        let to = Folder::new(dir.path());
+        let folder =
+            ArchiveFolder::new(format!("{}/tests/fixtures/version-{version}", env!("CARGO_MANIFEST_DIR")));
+        let to = ArchiveFolder::new(dir.path());
         copied(&folder, &to).unwrap();
         merged(&to, Duration::ZERO, SystemTime::now()).unwrap();
         for (before, after) in manifest(&folder).files.iter().zip(&manifest(&to).files) {

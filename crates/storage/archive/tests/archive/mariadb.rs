@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use binlogz_archive::create::{self, Created};
+use binlogz_archive::create::{self, CreateOutcome};
 use binlogz_archive::format::Manifest;
-use binlogz_archive::storage::Folder;
+use binlogz_archive::storage::ArchiveFolder;
 use binlogz_archive::{check, restore};
 use binlogz_testkit::{MariadbSandbox, Result, Tool, require_tool};
 
@@ -43,12 +43,12 @@ fn logs_of_mariadb_come_back() -> Result<()> {
             "SET GLOBAL log_bin_compress = ON; SET GLOBAL log_bin_compress_min_len = 10; DROP DATABASE m; FLUSH LOGS; {STATEMENTS}"
         ))?;
         let dir = tempfile::tempdir().expect("a folder");
-        let archive = Folder::new(dir.path());
+        let archive = ArchiveFolder::new(dir.path());
         let mut seen = BTreeSet::new();
         for path in server.binlogs()? {
             let log = std::fs::read(&path).expect("a log");
             let name = path.file_name().expect("a name").to_string_lossy();
-            let Created::Added(entry) =
+            let CreateOutcome::Added(entry) =
                 create::add(&archive, &name, Arc::new(log.clone()), 1).expect("packed")
             else {
                 panic!("{name} is new");

@@ -4,11 +4,11 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use binlogz_archive::create::{Created, Creator};
+use binlogz_archive::create::{CreateOutcome, Creator};
 use binlogz_archive::format::Manifest;
-use binlogz_archive::part::{Parts, Told};
+use binlogz_archive::part::{LogParts, ObjectContents};
 use binlogz_archive::restore::{LastObject, whole_after};
-use binlogz_archive::storage::{Folder, ManifestBytes, ReadRange, Storage, Stored};
+use binlogz_archive::storage::{ArchiveFolder, ArchiveStorage, ListedObject, ManifestBytes, ReadRange};
 use binlogz_archive::{Result, check};
 use binlogz_testkit::{corpus, mutate};
 
@@ -16,7 +16,7 @@ use crate::restore::{following, sample};
 
 /// Counts the bytes of objects that are read.
 struct Counted {
-    folder: Folder,
+    folder: ArchiveFolder,
     read: Arc<AtomicU64>,
 }
 
@@ -33,7 +33,7 @@ impl ReadRange for CountedObject {
     }
 }
 
-impl Storage for Counted {
+impl ArchiveStorage for Counted {
     fn put(&self, name: &str, write: &mut dyn FnMut(&mut dyn Write) -> Result<()>) -> Result<()> {
         self.folder.put(name, write)
     }
@@ -46,7 +46,7 @@ impl Storage for Counted {
         self.folder.delete(name)
     }
 
-    fn stored(&self) -> Result<Vec<Stored>> {
+    fn stored(&self) -> Result<Vec<ListedObject>> {
         self.folder.stored()
     }
 
@@ -76,8 +76,8 @@ fn a_log_is_given_in_parts() {
         ("levels", std::fs::read(corpus::path("levels.000003")).unwrap()),
     ];
     let dir = tempfile::tempdir().unwrap();
-    let archive = Counted { folder: Folder::new(dir.path()), read: Arc::default() };
-    let mut told = |_: &Created| {};
+    let archive = Counted { folder: ArchiveFolder::new(dir.path()), read: Arc::default() };
+    let mut told = |_: &CreateOutcome| {};
     let mut creator = Creator::new(&archive, 2, &mut told).unwrap();
     creator.block_size(16 << 10);
     for (name, log) in &logs {
@@ -90,9 +90,10 @@ fn a_log_is_given_in_parts() {
             archive.read.store(0, Ordering::Relaxed);
             let last = LastObject::default();
             let objects = file.objects.iter();
-            let objects = objects.map(|name| Arc::new(Told::open(&archive, &last, name).unwrap())).collect();
+            let objects =
+                objects.map(|name| Arc::new(ObjectContents::open(&archive, &last, name).unwrap())).collect();
             let mut ends = Vec::new();
-            let parts = Parts::choose(file, objects, &mut |run| {
+            let parts = LogParts::choose(file, objects, &mut |run| {
                 ends.push(run.end().expect("its place is told"));
                 is_wanted(ends.len() as u64 - 1)
             });
@@ -137,8 +138,8 @@ fn a_log_is_given_in_parts() {
 #[test]
 fn all_logs_of_an_archive_are_read_once() {
     let dir = tempfile::tempdir().unwrap();
-    let archive = Counted { folder: Folder::new(dir.path()), read: Arc::default() };
-    let mut told = |_: &Created| {};
+    let archive = Counted { folder: ArchiveFolder::new(dir.path()), read: Arc::default() };
+    let mut told = |_: &CreateOutcome| {};
     let mut creator = Creator::new(&archive, 2, &mut told).unwrap();
     creator.block_size(64 << 10);
     let logs = following();

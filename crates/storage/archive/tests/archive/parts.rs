@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use binlogz_archive::format::{FileEntry, Manifest};
-use binlogz_archive::storage::{Encrypted, Folder, KeySource, ManifestBytes, ReadRange, Storage, Stored};
+use binlogz_archive::storage::{
+    ArchiveFolder, ArchiveStorage, EncryptedStorage, KeySource, ListedObject, ManifestBytes, ReadRange,
+};
 use binlogz_archive::{Error, Result, check, remove};
 use tempfile::TempDir;
 
@@ -27,12 +29,12 @@ pub(crate) fn entries(model: &FileEntry, count: usize) -> Vec<FileEntry> {
     (1..=count).map(one).collect()
 }
 
-fn read(storage: &dyn Storage) -> Manifest {
+fn read(storage: &dyn ArchiveStorage) -> Manifest {
     Manifest::read(storage).unwrap().unwrap()
 }
 
 /// An archive of a log, and entries of this many more.
-fn archive(storage: &dyn Storage, count: usize) -> Manifest {
+fn archive(storage: &dyn ArchiveStorage, count: usize) -> Manifest {
     create(storage, &[LOG]).unwrap();
     let mut manifest = read(storage);
     let more = entries(&manifest.files[0], count);
@@ -41,8 +43,8 @@ fn archive(storage: &dyn Storage, count: usize) -> Manifest {
     manifest
 }
 
-fn folder(dir: &TempDir) -> Folder {
-    Folder::new(dir.path().join("archive"))
+fn folder(dir: &TempDir) -> ArchiveFolder {
+    ArchiveFolder::new(dir.path().join("archive"))
 }
 
 /// Paths of the manifest's parts, replaced ones that still exist included.
@@ -137,7 +139,7 @@ fn a_manifest_in_one_piece_is_read_and_its_next_run_divides_it() {
 }
 
 /// The problems of the manifest; gaps are left out, since the entries' logs aren't there.
-fn check_lines(storage: &dyn Storage) -> Vec<String> {
+fn check_lines(storage: &dyn ArchiveStorage) -> Vec<String> {
     let mut manifest = read(storage);
     manifest.files.truncate(1);
     let mut problems = check::check(storage, &manifest, 1).unwrap();
@@ -187,7 +189,7 @@ fn a_run_that_fails_anywhere_leaves_all_logs() {
     loop {
         write_in_one_piece(&source.path().join("archive"), &files);
         let more = entries(&files[0], 301).pop().unwrap();
-        let add = |storage: &dyn Storage| {
+        let add = |storage: &dyn ArchiveStorage| {
             let mut manifest = Manifest::read(storage)?.unwrap();
             if manifest.files.iter().all(|file| file.name != more.name) {
                 manifest.files.push(more.clone());
@@ -212,11 +214,11 @@ fn a_run_that_fails_anywhere_leaves_all_logs() {
 
 /// A storage on which another run replaces the manifest as soon as it was read.
 struct Busy<'a> {
-    storage: &'a Folder,
+    storage: &'a ArchiveFolder,
     others: Mutex<Vec<Box<dyn FnOnce() + Send + 'a>>>,
 }
 
-impl Storage for Busy<'_> {
+impl ArchiveStorage for Busy<'_> {
     fn put(&self, name: &str, write: &mut dyn FnMut(&mut dyn Write) -> Result<()>) -> Result<()> {
         self.storage.put(name, write)
     }
@@ -229,7 +231,7 @@ impl Storage for Busy<'_> {
         self.storage.delete(name)
     }
 
-    fn stored(&self) -> Result<Vec<Stored>> {
+    fn stored(&self) -> Result<Vec<ListedObject>> {
         self.storage.stored()
     }
 
@@ -277,7 +279,7 @@ fn parts_of_an_encrypted_archive_are_encrypted() {
         crate::encrypted::write_secret(&dir.path().join(value), &value.repeat(32));
         KeySource::File(dir.path().join(value))
     };
-    let open = |value: &str| Encrypted::new(folder(&dir), Some(key(value)));
+    let open = |value: &str| EncryptedStorage::new(folder(&dir), Some(key(value)));
     let manifest = archive(&open("07"), MANY);
     assert_eq!(read(&open("07")).files, manifest.files);
     assert_eq!(parts(&dir).len(), 2);
@@ -297,7 +299,7 @@ fn parts_of_an_encrypted_archive_are_encrypted() {
 /// Only its manifest: 290 logs of the same size, of which a part has the oldest 258.
 #[test]
 fn the_manifest_of_version_10_is_read() {
-    let fixture = Folder::new(format!("{}/tests/fixtures/version-10", env!("CARGO_MANIFEST_DIR")));
+    let fixture = ArchiveFolder::new(format!("{}/tests/fixtures/version-10", env!("CARGO_MANIFEST_DIR")));
     let manifest = read(&fixture);
     let names = manifest.files.iter().map(|file| file.name.to_string());
     assert!(names.eq((1..=290).map(|number| format!("binlog.{number:06}"))));

@@ -6,12 +6,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use binlogz_archive::Level;
-use binlogz_archive::block::picked::{Pick, Picked};
-use binlogz_archive::create::{Created, Creator};
+use binlogz_archive::block::picked::{Pick, PickedChanges};
+use binlogz_archive::create::{CreateOutcome, Creator};
 use binlogz_archive::format::Manifest;
-use binlogz_archive::part::{PickedLog, Told};
+use binlogz_archive::part::{ObjectContents, PickedLog};
 use binlogz_archive::restore::{self, LastObject};
-use binlogz_archive::storage::{Folder, ObjectName};
+use binlogz_archive::storage::{ArchiveFolder, ObjectName};
 use binlogz_binlog::EventType;
 use binlogz_binlog::event::{
     Bitmap, ColumnType, OptionalMetadata, RowsEvent, RowsFlags, RowsKind, TableId, TableMapEvent,
@@ -72,7 +72,7 @@ fn kind(kind: RowsKind) -> &'static str {
 }
 
 /// The rows that were picked.
-fn shown_rows(picked: &Picked, with_before: bool) -> Vec<String> {
+fn shown_rows(picked: &PickedChanges, with_before: bool) -> Vec<String> {
     let mut all = Vec::new();
     for run in &picked.runs {
         let table = &picked.tables[run.table];
@@ -94,7 +94,11 @@ fn shown_rows(picked: &Picked, with_before: bool) -> Vec<String> {
 }
 
 /// The rows of these tables, picked table by table out of an archive.
-fn picked(folder: &Folder, names: impl Iterator<Item = (Vec<u8>, Vec<u8>)>, with_before: bool) -> Rows {
+fn picked(
+    folder: &ArchiveFolder,
+    names: impl Iterator<Item = (Vec<u8>, Vec<u8>)>,
+    with_before: bool,
+) -> Rows {
     let manifest = Manifest::read(folder).unwrap().unwrap();
     let file = &manifest.files[0];
     let last = LastObject::default();
@@ -103,7 +107,7 @@ fn picked(folder: &Folder, names: impl Iterator<Item = (Vec<u8>, Vec<u8>)>, with
         let choose = |schema: &TableSchema| Some(columns(schema));
         let pick =
             Pick { database: &name.0, table: &name.1, columns: &choose, with_around: true, with_before };
-        let open = |object: &ObjectName| Told::open(folder, &last, object).map(Arc::new);
+        let open = |object: &ObjectName| ObjectContents::open(folder, &last, object).map(Arc::new);
         let objects = file.objects.iter().map(open).collect::<Result<_, _>>().unwrap();
         let log = PickedLog::choose(file, objects, &mut |_| Some(true)).unwrap().unwrap();
         let mut all = Vec::new();
@@ -120,8 +124,8 @@ fn picked(folder: &Folder, names: impl Iterator<Item = (Vec<u8>, Vec<u8>)>, with
     rows
 }
 
-fn archived(log: &[u8], [block_size, segment_size]: [usize; 2], level: Level, folder: &Folder) {
-    let mut told = |_: &Created| {};
+fn archived(log: &[u8], [block_size, segment_size]: [usize; 2], level: Level, folder: &ArchiveFolder) {
+    let mut told = |_: &CreateOutcome| {};
     let mut creator = Creator::new(folder, 2, &mut told).unwrap();
     creator.block_size(block_size);
     creator.segment_size(segment_size as u64);
@@ -132,7 +136,8 @@ fn archived(log: &[u8], [block_size, segment_size]: [usize; 2], level: Level, fo
 
 /// A log of an archive that is a fixture.
 fn of_fixture(version: u32, log: usize) -> Vec<u8> {
-    let fixture = Folder::new(format!("{}/tests/fixtures/version-{version}", env!("CARGO_MANIFEST_DIR")));
+    let fixture =
+        ArchiveFolder::new(format!("{}/tests/fixtures/version-{version}", env!("CARGO_MANIFEST_DIR")));
     let manifest = Manifest::read(&fixture).unwrap().unwrap();
     let mut back = Vec::new();
     restore::whole(&fixture, &manifest.files[log], &mut back, 2).unwrap();
@@ -232,7 +237,7 @@ fn columns_of_a_table_are_those_of_its_rows() {
             ([8 << 20, 8 << 20], Level::Fast, &whole),
         ] {
             let dir = tempfile::tempdir().unwrap();
-            let folder = Folder::new(dir.path());
+            let folder = ArchiveFolder::new(dir.path());
             archived(&log, sizes, level, &folder);
             let found = picked(&folder, expected.keys().cloned(), std::ptr::eq(expected, &raw const whole));
             for (table, rows) in expected {

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use binlogz_archive::create::{Created, Creator};
+use binlogz_archive::create::{CreateOutcome, Creator};
 use binlogz_archive::format::Manifest;
 use binlogz_archive::last_check::{self, LastChecks};
 use binlogz_archive::presence::{self, CheckDepth, Inspector};
 use binlogz_archive::prune::{Keep, prune};
-use binlogz_archive::storage::{Encrypted, Folder, KeySource, Storage};
+use binlogz_archive::storage::{ArchiveFolder, ArchiveStorage, EncryptedStorage, KeySource};
 use binlogz_archive::{Error, Level, check, restore};
 use binlogz_testkit::builder::{LogBuilder, Release};
 
@@ -20,18 +20,18 @@ use crate::faults::{create, log, whole};
 
 const LOGS: [&str; 2] = ["binlog.000003", "binlog.000004"];
 
-fn object_of(folder: &Folder, dir: &Path, log: usize) -> PathBuf {
+fn object_of(folder: &ArchiveFolder, dir: &Path, log: usize) -> PathBuf {
     dir.join("objects").join(&Manifest::read(folder).unwrap().unwrap().files[log].objects[0])
 }
 
 /// Gives the logs once more, and returns what is said of each.
-fn given_again(storage: &dyn Storage, depth: CheckDepth) -> Vec<String> {
+fn given_again(storage: &dyn ArchiveStorage, depth: CheckDepth) -> Vec<String> {
     let mut said = Vec::new();
-    let mut told = |created: &Created| {
+    let mut told = |created: &CreateOutcome| {
         said.push(match created {
-            Created::Added(entry) => format!("{} added", entry.name),
-            Created::Known(entry) => format!("{} known", entry.name),
-            Created::StoredAgain(entry, why) => format!("{} again: {why}", entry.name),
+            CreateOutcome::Added(entry) => format!("{} added", entry.name),
+            CreateOutcome::Known(entry) => format!("{} known", entry.name),
+            CreateOutcome::StoredAgain(entry, why) => format!("{} again: {why}", entry.name),
         });
     };
     let mut creator = Creator::new(storage, 1, &mut told).unwrap();
@@ -54,7 +54,7 @@ fn a_log_whose_object_is_missing_or_damaged_is_stored_again() {
         // Both logs in one object, and each in its own.
         for together in [true, false] {
             let dir = tempfile::tempdir().unwrap();
-            let folder = Folder::new(dir.path());
+            let folder = ArchiveFolder::new(dir.path());
             match together {
                 true => create(&folder, &LOGS).unwrap(),
                 false => LOGS.iter().for_each(|name| create(&folder, &[name]).unwrap()),
@@ -76,7 +76,7 @@ fn a_log_whose_object_is_missing_or_damaged_is_stored_again() {
 #[test]
 fn bytes_that_changed_in_an_object_are_found_where_it_is_hashed() {
     let dir = tempfile::tempdir().unwrap();
-    let folder = Folder::new(dir.path());
+    let folder = ArchiveFolder::new(dir.path());
     create(&folder, &LOGS).unwrap();
     let path = object_of(&folder, dir.path(), 0);
     let mut bytes = fs::read(&path).unwrap();
@@ -91,13 +91,13 @@ fn bytes_that_changed_in_an_object_are_found_where_it_is_hashed() {
 #[test]
 fn an_archive_that_can_not_be_asked_is_an_error_and_nothing_is_stored_again() {
     let dir = tempfile::tempdir().unwrap();
-    let folder = Folder::new(dir.path());
+    let folder = ArchiveFolder::new(dir.path());
     create(&folder, &LOGS).unwrap();
     // Not a file: reading it fails, but it is there.
     let path = object_of(&folder, dir.path(), 0);
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
-    let mut told = |created: &Created| panic!("{created:?}");
+    let mut told = |created: &CreateOutcome| panic!("{created:?}");
     let mut creator = Creator::new(&folder, 1, &mut told).unwrap();
     let added = creator.add_file(LOGS[0], Arc::new(log(LOGS[0])), None);
     assert!(matches!(added, Err(Error::Io { .. })), "{added:?}");
@@ -106,7 +106,8 @@ fn an_archive_that_can_not_be_asked_is_an_error_and_nothing_is_stored_again() {
 #[test]
 fn objects_of_every_version_are_seen_to_be_there() {
     for version in [1, 2, 3, 5, 6, 8, 9] {
-        let fixture = Folder::new(format!("{}/tests/fixtures/version-{version}", env!("CARGO_MANIFEST_DIR")));
+        let fixture =
+            ArchiveFolder::new(format!("{}/tests/fixtures/version-{version}", env!("CARGO_MANIFEST_DIR")));
         let manifest = Manifest::read(&fixture).unwrap().unwrap();
         for depth in [CheckDepth::Presence, CheckDepth::Hash] {
             let mut inspector = Inspector::new(&fixture, depth);
@@ -122,7 +123,7 @@ fn objects_of_every_version_are_seen_to_be_there() {
 #[test]
 fn a_listing_tells_what_is_missing_or_too_small() {
     let dir = tempfile::tempdir().unwrap();
-    let folder = Folder::new(dir.path());
+    let folder = ArchiveFolder::new(dir.path());
     LOGS.iter().for_each(|name| create(&folder, &[name]).unwrap());
     let files = Manifest::read(&folder).unwrap().unwrap().files;
     assert!(presence::missing(&folder, &files).unwrap().is_none());
@@ -144,7 +145,7 @@ fn a_check_is_written_down_and_stays_while_the_archive_changes() {
     write_secret(&key, &"07".repeat(32));
     for key in [None, Some(KeySource::File(key))] {
         let place = dir.path().join(if key.is_some() { "encrypted" } else { "plain" });
-        let open = || Encrypted::new(Folder::new(&place), key.clone());
+        let open = || EncryptedStorage::new(ArchiveFolder::new(&place), key.clone());
         create(&open(), &LOGS[..1]).unwrap();
         assert_eq!(LastChecks::read(&open()).unwrap().deepest(), None);
         let manifest = Manifest::read(&open()).unwrap().unwrap();
@@ -195,7 +196,7 @@ fn a_torn_closed_log_is_refused_and_its_whole_part_is_kept_as_a_part() {
     ];
     for (what, torn) in cuts {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::new(dir.path());
+        let folder = ArchiveFolder::new(dir.path());
         let mut told = |_: &_| {};
         let mut creator = Creator::new(&folder, 1, &mut told).unwrap();
         let name = "binlog.000004";
@@ -228,7 +229,7 @@ fn an_event_larger_than_blocks_is_compressed_at_every_level() {
     let log = LogBuilder::new(Release::MYSQL_9_7).transaction(&[&vec![b'x'; 20 << 20]]).take();
     for level in [Level::Fast, Level::Default] {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::new(dir.path());
+        let folder = ArchiveFolder::new(dir.path());
         let mut told = |_: &_| {};
         let mut creator = Creator::new(&folder, 2, &mut told).unwrap();
         creator.level(level);

@@ -10,10 +10,10 @@ use binlogz_archive::Level;
 use binlogz_archive::block::picked::Pick;
 use binlogz_archive::create::Creator;
 use binlogz_archive::format::{FileEntry, Manifest};
-use binlogz_archive::part::{PickedLog, Told};
+use binlogz_archive::part::{ObjectContents, PickedLog};
 use binlogz_archive::restore::{self, LastObject};
-use binlogz_archive::selection::Selection;
-use binlogz_archive::storage::Folder;
+use binlogz_archive::selection::TransactionSelection;
+use binlogz_archive::storage::ArchiveFolder;
 use binlogz_binlog::row::TableSchema;
 use binlogz_testkit::builder::{LogBuilder, Release};
 
@@ -24,7 +24,7 @@ const HANGS: Duration = Duration::from_secs(60);
 
 /// An archive of one log, as all readers of a process share it.
 struct Shared {
-    folder: Folder,
+    folder: ArchiveFolder,
     last: LastObject,
     file: FileEntry,
 }
@@ -32,7 +32,7 @@ struct Shared {
 impl Shared {
     /// Many small blocks.
     fn new(dir: &tempfile::TempDir) -> Shared {
-        let folder = Folder::new(dir.path());
+        let folder = ArchiveFolder::new(dir.path());
         let mut log = LogBuilder::new(Release::MYSQL_9_7);
         for number in 0..TRANSACTIONS {
             let values: Vec<Vec<u8>> = (0..8)
@@ -100,7 +100,8 @@ fn picked(shared: &Shared, each: &mut dyn FnMut()) {
     let choose = |schema: &TableSchema| Some((0..schema.columns().len()).collect());
     let pick =
         Pick { database: b"shop", table: b"item", columns: &choose, with_around: true, with_before: true };
-    let object = Told::open(&shared.folder, &shared.last, &shared.file.objects[0]).map(Arc::new).unwrap();
+    let object =
+        ObjectContents::open(&shared.folder, &shared.last, &shared.file.objects[0]).map(Arc::new).unwrap();
     let log = PickedLog::choose(&shared.file, vec![object], &mut |_| Some(true)).unwrap().unwrap();
     let mut each_block = |_, ()| {
         each();
@@ -111,7 +112,7 @@ fn picked(shared: &Shared, each: &mut dyn FnMut()) {
 
 fn chosen(shared: &Shared, each: &mut dyn FnMut()) {
     let (told, calls) = mpsc::channel();
-    let selection = Selection { start: Some(1), ..Selection::default() };
+    let selection = TransactionSelection { start: Some(1), ..TransactionSelection::default() };
     let mut out = || Ok(Box::new(Sent(told.clone())) as Box<dyn std::io::Write>);
     restore::chosen_after(&shared.folder, &shared.last, &shared.file, &selection, 2, &mut out).unwrap();
     calls.try_iter().for_each(|()| each());

@@ -7,20 +7,20 @@ use std::io::{Read, Seek};
 use std::sync::Arc;
 
 use binlogz_archive::Level;
-use binlogz_archive::block::Unpacked;
-use binlogz_archive::create::{self, Created, Creator};
+use binlogz_archive::block::UnpackedBlock;
+use binlogz_archive::create::{self, CreateOutcome, Creator};
 use binlogz_archive::format::{BlockEntry, FileEntry, Manifest};
 use binlogz_archive::log::Cutter;
 use binlogz_archive::segment::{Object, Segment};
-use binlogz_archive::storage::Folder;
-use binlogz_archive::storage::{ReadRange, Storage};
+use binlogz_archive::storage::ArchiveFolder;
+use binlogz_archive::storage::{ArchiveStorage, ReadRange};
 use binlogz_archive::{Result, check, restore};
 use binlogz_binlog::EventType;
 use binlogz_binlog::event::{CompressionType, PreviousGtidsEvent};
 use binlogz_binlog::gtid::GtidSetFormat;
 use binlogz_flow::{Input, Rewrite, Rewriter, RowChanges};
 use binlogz_payload::{CompressOptions, Recipe};
-use binlogz_testkit::builder::{LogBuilder, Payload, Release, inner_transaction};
+use binlogz_testkit::builder::{LogBuilder, PayloadBody, Release, inner_transaction};
 use binlogz_testkit::{corpus, mutate, real, setting};
 
 /// Bytes of a log that is archived in a short test, since this is a debug build.
@@ -73,7 +73,7 @@ fn unpacked(bytes: &[u8]) -> Result<Vec<u8>> {
 fn every_real_log_comes_back() {
     let size_max = setting("ARCHIVE_LOG_SIZE_MAX", LOG_SIZE_MAX);
     let dir = tempfile::tempdir().unwrap();
-    let archive = Folder::new(dir.path());
+    let archive = ArchiveFolder::new(dir.path());
     let mut count = 0;
     for binlog in real::every_binlog() {
         let log = binlog.read();
@@ -81,7 +81,8 @@ fn every_real_log_comes_back() {
             continue;
         }
         let name = binlog.name.replace('/', "-");
-        let Created::Added(entry) = create::add(&archive, &name, Arc::new(log.clone()), 2).unwrap() else {
+        let CreateOutcome::Added(entry) = create::add(&archive, &name, Arc::new(log.clone()), 2).unwrap()
+        else {
             panic!("{name} is new");
         };
         let mut back = Vec::new();
@@ -158,7 +159,7 @@ fn a_flipped_bit_is_named_with_its_transactions_and_the_rest_comes_back() {
 #[test]
 fn gaps_and_overlaps_between_logs_are_found() {
     let dir = tempfile::tempdir().unwrap();
-    let archive = Folder::new(dir.path());
+    let archive = ArchiveFolder::new(dir.path());
     let problems = || check::check(&archive, &Manifest::read(&archive).unwrap().unwrap(), 1).unwrap();
     let add = |from: &str, name: &str| {
         let log = std::fs::read(corpus::path(from)).unwrap();
@@ -182,7 +183,7 @@ fn log_behind(previous: &str) -> Vec<u8> {
 #[test]
 fn the_chain_is_judged_in_the_order_of_the_logs_and_tags_are_named() {
     let dir = tempfile::tempdir().unwrap();
-    let archive = Folder::new(dir.path());
+    let archive = ArchiveFolder::new(dir.path());
     let problems = || check::check(&archive, &Manifest::read(&archive).unwrap().unwrap(), 1).unwrap();
     let add = |log: Vec<u8>, name: &str| create::add(&archive, name, Arc::new(log), 1).unwrap();
     const UUID: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
@@ -204,7 +205,9 @@ fn the_chain_is_judged_in_the_order_of_the_logs_and_tags_are_named() {
     assert_eq!(problems(), [gap("a.999999", "6-7:tag:3"), gap("a.1000000", "8-9")]);
 
     // A real log with a tagged transaction, twice.
-    let Created::Added(entry) = add(corpus_log("binlog.000001"), "b.000001") else { panic!("it is new") };
+    let CreateOutcome::Added(entry) = add(corpus_log("binlog.000001"), "b.000001") else {
+        panic!("it is new")
+    };
     let tagged = entry.gtids.split(',').find(|set| set.matches(':').count() > 1).unwrap();
     add(corpus_log("binlog.000001"), "b.000002");
     let overlap = problems().pop().unwrap();
@@ -226,9 +229,9 @@ fn payloads_that_would_not_come_back_are_kept_or_come_back_with_equal_meaning() 
     };
     for canonical in [false, true] {
         let dir = tempfile::tempdir().unwrap();
-        let archive = Folder::new(dir.path());
+        let archive = ArchiveFolder::new(dir.path());
         for _ in 0..2 {
-            let mut told = |_: &Created| {};
+            let mut told = |_: &CreateOutcome| {};
             let mut creator = Creator::new(&archive, 1, &mut told).unwrap();
             creator.canonical_payloads(canonical);
             creator.add("levels.000003", Arc::new(log.clone())).unwrap();
@@ -260,9 +263,9 @@ fn payloads_of_every_recipe_are_expanded_and_come_back() {
         let options = CompressOptions { recipe, ..CompressOptions::default() };
         let log = rewritten(plain.clone(), Rewrite::Compress(options));
         let dir = tempfile::tempdir().unwrap();
-        let archive = Folder::new(dir.path());
+        let archive = ArchiveFolder::new(dir.path());
         let created = create::add(&archive, "log", Arc::new(log.clone()), 1).unwrap();
-        let Created::Added(entry) = created else { panic!("{created:?}") };
+        let CreateOutcome::Added(entry) = created else { panic!("{created:?}") };
         assert_eq!((entry.payload_level, entry.payloads_kept), (Some(3), 0), "{recipe}");
         let codec = entry.payload_codec.as_deref().unwrap();
         assert_eq!(codec.ends_with(recipe.name()), recipe != Recipe::Sized, "{codec}");
@@ -285,13 +288,13 @@ fn of_payloads_whose_sessions_first_is_sized_the_others_are_expanded() {
         let mut frame = Vec::new();
         let session = if number < SESSIONS { &mut first } else { &mut other };
         session.compress(&events, &mut frame).unwrap();
-        log.payload(&Payload::of(CompressionType::ZSTD, Some(events.len() as u64), frame));
+        log.payload(&PayloadBody::of(CompressionType::ZSTD, Some(events.len() as u64), frame));
     }
     let log = log.take();
     let dir = tempfile::tempdir().unwrap();
-    let archive = Folder::new(dir.path());
+    let archive = ArchiveFolder::new(dir.path());
     let created = create::add(&archive, "log", Arc::new(log.clone()), 1).unwrap();
-    let Created::Added(entry) = created else { panic!("{created:?}") };
+    let CreateOutcome::Added(entry) = created else { panic!("{created:?}") };
     assert_eq!((entry.payload_level, entry.payloads_kept), (Some(3), SESSIONS as u64), "{entry:?}");
     let codec = entry.payload_codec.as_deref().unwrap();
     assert!(codec.ends_with(Recipe::Unsized.name()), "{codec}");
@@ -303,11 +306,11 @@ fn of_payloads_whose_sessions_first_is_sized_the_others_are_expanded() {
 #[test]
 fn another_log_of_the_same_name_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let archive = Folder::new(dir.path());
+    let archive = ArchiveFolder::new(dir.path());
     let read = |name| Arc::new(std::fs::read(corpus::path(name)).unwrap());
     create::add(&archive, "log", read("binlog.000004"), 1).unwrap();
     let again = create::add(&archive, "log", read("binlog.000004"), 1).unwrap();
-    assert!(matches!(again, Created::Known(_)));
+    assert!(matches!(again, CreateOutcome::Known(_)));
     let error = create::add(&archive, "log", read("binlog.000003"), 1).unwrap_err();
     assert!(error.to_string().starts_with("log: SHA-256 is "), "{error}");
 }
@@ -336,7 +339,7 @@ fn logs_packed_together_refer_to_one_another_and_come_back() {
         let (number, blocks) = object.log(&format!("log {index}")).unwrap();
         assert_eq!(number as usize, index);
         let mut back = Vec::new();
-        let mut add = |_: &BlockEntry, block: &Unpacked| {
+        let mut add = |_: &BlockEntry, block: &UnpackedBlock| {
             back.extend_from_slice(&block.log);
             Ok(())
         };
@@ -402,7 +405,7 @@ fn versions_2_and_3_are_read() {
 #[test]
 fn version_5_is_read() {
     let path = format!("{}/tests/fixtures/version-5", env!("CARGO_MANIFEST_DIR"));
-    let fixture = Folder::new(path);
+    let fixture = ArchiveFolder::new(path);
     let manifest = Manifest::read(&fixture).unwrap().unwrap();
     let names: Vec<_> = manifest.files.iter().map(|file| file.name.as_str()).collect();
     let expected =
@@ -430,7 +433,7 @@ fn version_6_is_read() {
             ("binlog.000009", sample("compressed/binlog.000009")),
         ],
     );
-    let folder = Folder::new(format!("{}/tests/fixtures/version-6", env!("CARGO_MANIFEST_DIR")));
+    let folder = ArchiveFolder::new(format!("{}/tests/fixtures/version-6", env!("CARGO_MANIFEST_DIR")));
     let manifest = Manifest::read(&folder).unwrap().unwrap();
     let object = restore::open(&folder, &manifest.files[0].objects[0]).unwrap();
     let contents = object.contents().unwrap().unwrap();
@@ -441,10 +444,10 @@ fn version_6_is_read() {
 /// Documents changed in part, with the rows of earlier blocks among them: the archive itself has the SHA-256 of the log.
 #[test]
 fn version_8_is_read_and_documents_changed_in_part_take_what_was_changed() {
-    let fixture = Folder::new(format!("{}/tests/fixtures/version-8", env!("CARGO_MANIFEST_DIR")));
+    let fixture = ArchiveFolder::new(format!("{}/tests/fixtures/version-8", env!("CARGO_MANIFEST_DIR")));
     let manifest = Manifest::read(&fixture).unwrap().unwrap();
     assert_eq!(manifest.files.len(), 2);
-    let whole = |folder: &Folder, file: &FileEntry| {
+    let whole = |folder: &ArchiveFolder, file: &FileEntry| {
         let mut back = Vec::new();
         restore::whole(folder, file, &mut back, 2).unwrap();
         back
@@ -455,8 +458,8 @@ fn version_8_is_read_and_documents_changed_in_part_take_what_was_changed() {
     // Whole, zstd -19 takes 25,000 of them. In blocks most documents are in earlier ones.
     for (block_size, size_max) in [(8 << 20, 17_000), (64 << 10, 25_000)] {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::new(dir.path());
-        let mut told = |_: &Created| {};
+        let folder = ArchiveFolder::new(dir.path());
+        let mut told = |_: &CreateOutcome| {};
         let mut creator = Creator::new(&folder, 2, &mut told).unwrap();
         creator.block_size(block_size);
         creator.add("partial-json.000001", Arc::new(log.clone())).unwrap();
@@ -474,7 +477,7 @@ fn version_8_is_read_and_documents_changed_in_part_take_what_was_changed() {
 /// An archive of version 9 has the columns of its tables.
 #[test]
 fn version_9_is_read_and_tells_what_its_tables_are() {
-    let fixture = Folder::new(format!("{}/tests/fixtures/version-9", env!("CARGO_MANIFEST_DIR")));
+    let fixture = ArchiveFolder::new(format!("{}/tests/fixtures/version-9", env!("CARGO_MANIFEST_DIR")));
     let manifest = Manifest::read(&fixture).unwrap().unwrap();
     let mut expected = BTreeSet::new();
     for file in &manifest.files {
@@ -497,7 +500,8 @@ fn version_9_is_read_and_tells_what_its_tables_are() {
 #[test]
 fn what_archives_of_every_version_tell_of_their_blocks_is_so() {
     for version in [6, 8, 9] {
-        let fixture = Folder::new(format!("{}/tests/fixtures/version-{version}", env!("CARGO_MANIFEST_DIR")));
+        let fixture =
+            ArchiveFolder::new(format!("{}/tests/fixtures/version-{version}", env!("CARGO_MANIFEST_DIR")));
         let manifest = Manifest::read(&fixture).unwrap().unwrap();
         let problems = check::check(&fixture, &manifest, 2).unwrap();
         assert!(problems.iter().all(|problem| !problem.contains("what is told")), "{problems:?}");
@@ -510,7 +514,7 @@ fn corpus_log(name: &str) -> Vec<u8> {
 
 fn fixture(version: u32, logs: &[(&str, Vec<u8>)]) {
     let path = format!("{}/tests/fixtures/version-{version}", env!("CARGO_MANIFEST_DIR"));
-    let fixture = Folder::new(path);
+    let fixture = ArchiveFolder::new(path);
     let manifest = Manifest::read(&fixture).unwrap().unwrap();
     assert_eq!(manifest.files.len(), logs.len());
     for (file, (name, log)) in manifest.files.iter().zip(logs) {

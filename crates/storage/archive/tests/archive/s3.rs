@@ -6,15 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
-use binlogz_archive::create::{self, Created};
-use binlogz_archive::merge::{Options, merge};
+use binlogz_archive::create::{self, CreateOutcome};
+use binlogz_archive::merge::{MergeOptions, merge};
 use binlogz_archive::prune::{Keep, prune};
 use binlogz_archive::restore::LastObject;
-use binlogz_archive::selection::Selection;
-use binlogz_archive::storage::{Encrypted, Folder, KeySource, ObjectStorage, Patience, Storage};
+use binlogz_archive::selection::TransactionSelection;
+use binlogz_archive::storage::{
+    ArchiveFolder, ArchiveStorage, EncryptedStorage, KeySource, ObjectStorage, Patience,
+};
 use binlogz_archive::{Error, Level, check, copy, remove, restore};
 use binlogz_testkit::random::Random;
-use binlogz_testkit::s3::{BUCKET, Fault, FaultProxy, S3Server};
+use binlogz_testkit::s3::{BUCKET, FaultProxy, RequestFault, S3Server};
 
 use crate::faults::log;
 use crate::stored::{holds, manifest};
@@ -31,18 +33,18 @@ pub(crate) fn archive(settings: Vec<(String, String)>) -> ObjectStorage {
     ObjectStorage::new(&format!("s3://{BUCKET}/some/where"), settings, PATIENCE).unwrap()
 }
 
-fn add(storage: &dyn Storage, name: &str) -> Result<Created, Error> {
+fn add(storage: &dyn ArchiveStorage, name: &str) -> Result<CreateOutcome, Error> {
     create::add(storage, name, Arc::new(log(name)), 1)
 }
 
 #[test]
 fn logs_come_back_and_go_up_once_and_a_transaction_costs_few_requests() {
     let Some(server) = S3Server::start() else { return };
-    let proxy = FaultProxy::start(&server, |_, _| Fault::Pass).unwrap();
+    let proxy = FaultProxy::start(&server, |_, _| RequestFault::Pass).unwrap();
     let storage = archive(proxy.settings());
     assert!(storage.manifest().unwrap().is_none());
     for name in ["binlog.000002", "binlog.000004"] {
-        assert!(matches!(add(&storage, name).unwrap(), Created::Added(_)), "{name}");
+        assert!(matches!(add(&storage, name).unwrap(), CreateOutcome::Added(_)), "{name}");
     }
     holds(&storage, &["binlog.000002", "binlog.000004"]);
     let problems = check::check(&storage, &manifest(&storage), 1).unwrap();
@@ -50,7 +52,7 @@ fn logs_come_back_and_go_up_once_and_a_transaction_costs_few_requests() {
     assert!(server.bucket().join("some/where/manifest.json").is_file());
 
     let before = proxy.requests().len();
-    assert!(matches!(add(&storage, "binlog.000002").unwrap(), Created::Known(_)));
+    assert!(matches!(add(&storage, "binlog.000002").unwrap(), CreateOutcome::Known(_)));
     let again = proxy.requests().split_off(before);
     let reads = |request: &String| request.starts_with("GET ") || request.starts_with("HEAD ");
     assert!(again.iter().all(reads), "{again:?}");
@@ -62,7 +64,7 @@ fn logs_come_back_and_go_up_once_and_a_transaction_costs_few_requests() {
     let (uuid, numbers) = gtids.split_once(':').unwrap();
     let number = numbers.split(|c: char| !c.is_ascii_digit()).next().unwrap();
     let gtid = format!("{uuid}:{number}").parse().unwrap();
-    let selection = Selection { gtids: Some(gtid), ..Selection::default() };
+    let selection = TransactionSelection { gtids: Some(gtid), ..TransactionSelection::default() };
     let restored =
         restore::chosen(&storage, file, &selection, 1, &mut || Ok(Box::new(std::io::sink()))).unwrap();
     assert_eq!(restored.transactions, 1);
@@ -79,9 +81,13 @@ fn one_more_log_costs_few_requests_and_so_does_a_transaction_of_an_encrypted_arc
     crate::encrypted::write_secret(&key, &"07".repeat(32));
     for key in [None, Some(KeySource::File(key))] {
         let place = format!("s3://{BUCKET}/{}", if key.is_some() { "encrypted" } else { "plain" });
-        let proxy = FaultProxy::start(&server, |_, _| Fault::Pass).unwrap();
-        let open =
-            || Encrypted::new(ObjectStorage::new(&place, proxy.settings(), PATIENCE).unwrap(), key.clone());
+        let proxy = FaultProxy::start(&server, |_, _| RequestFault::Pass).unwrap();
+        let open = || {
+            EncryptedStorage::new(
+                ObjectStorage::new(&place, proxy.settings(), PATIENCE).unwrap(),
+                key.clone(),
+            )
+        };
         add(&open(), "binlog.000003").unwrap();
         let stored = |name: &str| {
             std::fs::read(server.bucket().join("..").join(place.trim_start_matches("s3://")).join(name))
@@ -117,7 +123,7 @@ fn one_more_log_costs_few_requests_and_so_does_a_transaction_of_an_encrypted_arc
             file.gtid_set().unwrap().iter().next().map(|(tsid, list)| (*tsid, list.first().unwrap().start()));
         let (tsid, number) = gtid.unwrap();
         let gtids = Some(format!("{tsid}:{number}").parse().unwrap());
-        let selection = Selection { gtids, ..Selection::default() };
+        let selection = TransactionSelection { gtids, ..TransactionSelection::default() };
         let mut out = || Ok(Box::new(std::io::sink()) as Box<dyn std::io::Write>);
         let restored = restore::chosen(&storage, file, &selection, 1, &mut out).unwrap();
         assert_eq!(restored.transactions, 1);
@@ -138,11 +144,11 @@ fn large_objects_go_up_in_parts_and_are_there_whole_or_not_at_all() {
         })
     };
     let proxy = FaultProxy::start(&server, |_, line| match line.contains("partNumber=2") {
-        true => Fault::Answer(
+        true => RequestFault::Answer(
             403,
             "<Error><Code>ExpiredToken</Code><Message>it has expired</Message></Error>".into(),
         ),
-        false => Fault::Pass,
+        false => RequestFault::Pass,
     })
     .unwrap();
     let error = put(&archive(proxy.settings()), "cut").unwrap_err().to_string();
@@ -171,13 +177,13 @@ fn what_passes_is_waited_for() {
     let Some(server) = S3Server::start() else { return };
     let slow_down = "<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>";
     for (place, fault) in [
-        Fault::Answer(500, String::new()),
-        Fault::Answer(503, slow_down.into()),
-        Fault::CutUpload,
-        Fault::LoseAnswer,
-        Fault::CutAnswer,
-        Fault::Stall(Duration::from_secs(3)),
-        Fault::Reset,
+        RequestFault::Answer(500, String::new()),
+        RequestFault::Answer(503, slow_down.into()),
+        RequestFault::CutUpload,
+        RequestFault::LoseAnswer,
+        RequestFault::CutAnswer,
+        RequestFault::Stall(Duration::from_secs(3)),
+        RequestFault::Reset,
     ]
     .into_iter()
     .enumerate()
@@ -185,7 +191,7 @@ fn what_passes_is_waited_for() {
         // Every third request fails.
         let (planned, count) = (fault.clone(), AtomicUsize::new(0));
         let proxy = FaultProxy::start(&server, move |_, _| {
-            if count.fetch_add(1, Ordering::Relaxed) % 3 == 0 { planned.clone() } else { Fault::Pass }
+            if count.fetch_add(1, Ordering::Relaxed) % 3 == 0 { planned.clone() } else { RequestFault::Pass }
         })
         .unwrap();
         let mut settings = proxy.settings();
@@ -205,7 +211,7 @@ fn what_stays_is_one_clear_line_and_nothing_is_lost() {
     let storage = archive(server.settings());
     add(&storage, "binlog.000002").unwrap();
     let answer = |status, code, message| {
-        Fault::Answer(
+        RequestFault::Answer(
             status,
             format!(
                 "<?xml version=\"1.0\"?>\n<Error><Code>{code}</Code>\n<Message>{message}</Message></Error>"
@@ -224,22 +230,22 @@ fn what_stays_is_one_clear_line_and_nothing_is_lost() {
         (expired(), "PUT /bucket/some/where/manifest", "write s3://bucket/some/where/manifest.json: 403 "),
         (full(), "PUT /bucket/some/where/objects", "InsufficientStorage: no space left on device"),
         (full(), "PUT /bucket/some/where/manifest", "InsufficientStorage: no space left on device"),
-        (Fault::CutUpload, "PUT /bucket/some/where/objects", "write s3://bucket/some/where/objects/segment-"),
         (
-            Fault::Answer(500, String::new()),
+            RequestFault::CutUpload,
+            "PUT /bucket/some/where/objects",
+            "write s3://bucket/some/where/objects/segment-",
+        ),
+        (
+            RequestFault::Answer(500, String::new()),
             "GET /bucket/some/where/objects",
             "read s3://bucket/some/where/objects/",
         ),
     ] {
         let planned = fault.clone();
-        let proxy =
-            FaultProxy::start(
-                &server,
-                move |_, line| {
-                    if line.starts_with(at) { planned.clone() } else { Fault::Pass }
-                },
-            )
-            .unwrap();
+        let proxy = FaultProxy::start(&server, move |_, line| {
+            if line.starts_with(at) { planned.clone() } else { RequestFault::Pass }
+        })
+        .unwrap();
         let error = add(&archive(proxy.settings()), "binlog.000004").unwrap_err().to_string();
         assert!(error.contains(expected) && !error.contains('\n'), "{error}");
         // As it was before.
@@ -251,7 +257,7 @@ fn what_stays_is_one_clear_line_and_nothing_is_lost() {
     // Trouble may pass; an object that is gone stays so.
     let manifest = manifest(&storage);
     let file = &manifest.files[0];
-    let busy = FaultProxy::start(&server, |_, _| Fault::Answer(500, String::new())).unwrap();
+    let busy = FaultProxy::start(&server, |_, _| RequestFault::Answer(500, String::new())).unwrap();
     let error = restore::whole(&archive(busy.settings()), file, &mut std::io::sink(), 1).unwrap_err();
     assert!(error.may_pass(), "{error}");
     std::fs::remove_file(server.bucket().join("some/where/objects").join(&file.objects[0])).unwrap();
@@ -269,13 +275,13 @@ fn objects_that_a_service_does_not_delete_are_named_and_the_archive_is_whole() {
     let Some(server) = S3Server::start() else { return };
     let refused = "<Error><Code>AccessDenied</Code><Message>Object is WORM protected.</Message></Error>";
     let proxy = FaultProxy::start(&server, |_, line| match line.starts_with("POST /bucket?delete") {
-        true => Fault::Answer(403, refused.into()),
-        false => Fault::Pass,
+        true => RequestFault::Answer(403, refused.into()),
+        false => RequestFault::Pass,
     })
     .unwrap();
     let locked = archive(proxy.settings());
     // The part of a log in use is replaced; its object stays.
-    let add_part = |storage: &dyn Storage, size: usize| {
+    let add_part = |storage: &dyn ArchiveStorage, size: usize| {
         let mut told = |_: &_| {};
         let mut creator = create::Creator::new(storage, 1, &mut told).unwrap();
         let part = log("binlog.000004")[..size].to_vec();
@@ -302,7 +308,7 @@ fn objects_that_a_service_does_not_delete_are_named_and_the_archive_is_whole() {
     undeleted(&pruned.undeleted, 1);
     holds(&locked, &["binlog.000004"]);
     add(&locked, "binlog.000005").unwrap();
-    let options = Options { level: Level::Fast, workers: 1, grace: Duration::ZERO, now };
+    let options = MergeOptions { level: Level::Fast, workers: 1, grace: Duration::ZERO, now };
     let merged = merge(&locked, options, &mut |_| {}).unwrap();
     assert_eq!((merged.before.len(), merged.after.len()), (2, 1));
     undeleted(&merged.swept.undeleted, 2);
@@ -327,17 +333,17 @@ fn an_archive_is_merged_pruned_and_copied_in_s3_and_needs_fewer_requests_then() 
     let names = ["binlog.000004", "binlog.000005", "binlog.000006"];
     let count = AtomicUsize::new(0);
     let proxy = FaultProxy::start(&server, move |_, _| match count.fetch_add(1, Ordering::Relaxed) % 5 {
-        4 => Fault::Answer(500, String::new()),
-        _ => Fault::Pass,
+        4 => RequestFault::Answer(500, String::new()),
+        _ => RequestFault::Pass,
     })
     .unwrap();
     let storage = archive(proxy.settings());
     names.iter().for_each(|name| drop(add(&storage, name).unwrap()));
-    let quiet = FaultProxy::start(&server, |_, _| Fault::Pass).unwrap();
+    let quiet = FaultProxy::start(&server, |_, _| RequestFault::Pass).unwrap();
     let reader = archive(quiet.settings());
     let to = tempfile::tempdir().unwrap();
     let copied = |number: usize| {
-        let folder = Folder::new(to.path().join(number.to_string()));
+        let folder = ArchiveFolder::new(to.path().join(number.to_string()));
         let before = quiet.requests().len();
         copy::plan(&reader, &folder).unwrap().run(&reader, &folder, 2, &|_| {}).unwrap();
         holds(&folder, &names);
@@ -345,7 +351,7 @@ fn an_archive_is_merged_pruned_and_copied_in_s3_and_needs_fewer_requests_then() 
     };
     let before = copied(0);
     let now = SystemTime::now();
-    let options = Options { level: Level::Fast, workers: 1, grace: Duration::ZERO, now };
+    let options = MergeOptions { level: Level::Fast, workers: 1, grace: Duration::ZERO, now };
     let merged = merge(&storage, options, &mut |_| {}).unwrap();
     assert_eq!((merged.before.len(), merged.after.len()), (3, 1));
     holds(&reader, &names);
@@ -361,7 +367,7 @@ fn an_archive_is_merged_pruned_and_copied_in_s3_and_needs_fewer_requests_then() 
     assert_eq!(manifest(&reader).files.len(), 1);
     assert_eq!(storage.stored().unwrap().len(), 2, "an object, the copy of the manifest");
     // Back again, from the copy.
-    let folder = Folder::new(to.path().join("1"));
+    let folder = ArchiveFolder::new(to.path().join("1"));
     let plan = copy::plan(&folder, &storage).unwrap();
     assert_eq!(plan.run(&folder, &storage, 2, &|_| {}).unwrap().logs_there, 4);
     assert!(
@@ -381,13 +387,17 @@ fn logs_that_share_an_object_cost_fewer_requests_than_logs_and_one_transaction_c
     crate::encrypted::write_secret(&key, &"07".repeat(32));
     for key in [None, Some(KeySource::File(key))] {
         let place = format!("s3://{BUCKET}/{}", if key.is_some() { "encrypted" } else { "plain" });
-        let proxy = FaultProxy::start(&server, |_, _| Fault::Pass).unwrap();
-        let open =
-            || Encrypted::new(ObjectStorage::new(&place, proxy.settings(), PATIENCE).unwrap(), key.clone());
+        let proxy = FaultProxy::start(&server, |_, _| RequestFault::Pass).unwrap();
+        let open = || {
+            EncryptedStorage::new(
+                ObjectStorage::new(&place, proxy.settings(), PATIENCE).unwrap(),
+                key.clone(),
+            )
+        };
         for (name, bytes) in names.iter().zip(&bytes) {
             create::add(&open(), name, Arc::new(bytes.clone()), 1).unwrap();
         }
-        let requests = |work: &dyn Fn(&dyn Storage)| {
+        let requests = |work: &dyn Fn(&dyn ArchiveStorage)| {
             let before = proxy.requests().len();
             work(&open());
             proxy.requests().split_off(before)
@@ -409,7 +419,7 @@ fn logs_that_share_an_object_cost_fewer_requests_than_logs_and_one_transaction_c
                 let gtids = file.gtid_set().unwrap();
                 let (tsid, list) = gtids.iter().next().unwrap();
                 let gtids = Some(format!("{tsid}:{}", list.last().unwrap().start()).parse().unwrap());
-                let selection = Selection { gtids, ..Selection::default() };
+                let selection = TransactionSelection { gtids, ..TransactionSelection::default() };
                 let mut out = || Ok(Box::new(std::io::sink()) as Box<dyn std::io::Write>);
                 let restored = restore::chosen(storage, file, &selection, 1, &mut out).unwrap();
                 assert_eq!(restored.transactions, 1);
@@ -418,7 +428,7 @@ fn logs_that_share_an_object_cost_fewer_requests_than_logs_and_one_transaction_c
         let before = (all(2).len(), one(3).len());
         assert!(before.0 <= 10 && before.1 <= 3, "{before:?}");
         let options =
-            Options { level: Level::Fast, workers: 1, grace: Duration::ZERO, now: SystemTime::now() };
+            MergeOptions { level: Level::Fast, workers: 1, grace: Duration::ZERO, now: SystemTime::now() };
         let merging = requests(&|storage| drop(merge(storage, options, &mut |_| {}).unwrap()));
         let objects: Vec<_> = manifest(&open()).files.into_iter().flat_map(|file| file.objects).collect();
         assert!(objects.len() == 7 && objects.iter().all(|object| *object == objects[0]), "{objects:?}");
@@ -462,7 +472,7 @@ fn of_two_runs_at_once_none_loses_what_the_other_stored() {
 #[test]
 fn profiles_classes_and_the_service_s_encryption_are_those_of_the_ecosystem() {
     let Some(server) = S3Server::start() else { return };
-    let proxy = FaultProxy::start(&server, |_, _| Fault::Pass).unwrap();
+    let proxy = FaultProxy::start(&server, |_, _| RequestFault::Pass).unwrap();
     let setting = |name: &str| proxy.settings().into_iter().find(|(key, _)| key == name).unwrap().1;
     let dir = tempfile::tempdir().unwrap();
     let (key, secret) = (setting("AWS_ACCESS_KEY_ID"), setting("AWS_SECRET_ACCESS_KEY"));
@@ -518,7 +528,7 @@ fn profiles_classes_and_the_service_s_encryption_are_those_of_the_ecosystem() {
 #[test]
 fn one_more_log_of_many_costs_few_requests_and_few_bytes() {
     let Some(server) = S3Server::start() else { return };
-    let proxy = FaultProxy::start(&server, |_, _| Fault::Pass).unwrap();
+    let proxy = FaultProxy::start(&server, |_, _| RequestFault::Pass).unwrap();
     add(&archive(proxy.settings()), "binlog.000003").unwrap();
     let mut many = manifest(&archive(proxy.settings()));
     many.files.extend(crate::parts::entries(&many.files[0], 6_000));

@@ -8,15 +8,15 @@ use std::time::Duration;
 use binlogz_archive::create::Creator;
 use binlogz_archive::format::Manifest;
 use binlogz_archive::restore::{self, LastObject};
-use binlogz_archive::selection::Selection;
-use binlogz_archive::storage::{Encrypted, KeySource, ObjectStorage, ReadRange, Storage};
+use binlogz_archive::selection::TransactionSelection;
+use binlogz_archive::storage::{ArchiveStorage, EncryptedStorage, KeySource, ObjectStorage, ReadRange};
 use binlogz_archive::{Error, Level, check};
 use binlogz_binlog::EventType;
 use binlogz_binlog::event::PreviousGtidsEvent;
 use binlogz_binlog::gtid::GtidSetFormat;
 use binlogz_testkit::builder::{LogBuilder, Release, UUID};
 use binlogz_testkit::random::Random;
-use binlogz_testkit::s3::{BUCKET, Fault, FaultProxy, S3Server};
+use binlogz_testkit::s3::{BUCKET, FaultProxy, RequestFault, S3Server};
 
 use crate::s3::{PATIENCE, archive};
 use crate::stored::manifest;
@@ -56,9 +56,13 @@ fn reading_on_reads_ahead_so_logs_beside_each_other_cost_few_requests() {
     crate::encrypted::write_secret(&key, &"07".repeat(32));
     for key in [None, Some(KeySource::File(key))] {
         let place = format!("s3://{BUCKET}/{}", if key.is_some() { "encrypted" } else { "plain" });
-        let proxy = FaultProxy::start(&server, |_, _| Fault::Pass).unwrap();
-        let open =
-            || Encrypted::new(ObjectStorage::new(&place, proxy.settings(), PATIENCE).unwrap(), key.clone());
+        let proxy = FaultProxy::start(&server, |_, _| RequestFault::Pass).unwrap();
+        let open = || {
+            EncryptedStorage::new(
+                ObjectStorage::new(&place, proxy.settings(), PATIENCE).unwrap(),
+                key.clone(),
+            )
+        };
         let storage = open();
         let mut told = |_: &_| {};
         let mut creator = Creator::new(&storage, 1, &mut told).unwrap();
@@ -70,7 +74,7 @@ fn reading_on_reads_ahead_so_logs_beside_each_other_cost_few_requests() {
         let size = storage.get(object).unwrap().size().unwrap();
         assert!(size > LOGS * TRANSACTIONS * VALUE_SIZE as u64, "{size}");
 
-        let requests = |work: &dyn Fn(&dyn Storage)| {
+        let requests = |work: &dyn Fn(&dyn ArchiveStorage)| {
             let before = proxy.requests().len();
             work(&open());
             proxy.requests().split_off(before)
@@ -92,7 +96,7 @@ fn reading_on_reads_ahead_so_logs_beside_each_other_cost_few_requests() {
             // The last transaction of a log, all of the next one, the first of the one after that.
             let first = 20 * TRANSACTIONS;
             let gtids = format!("{UUID}:{first}-{}", first + TRANSACTIONS + 1).parse().unwrap();
-            let selection = Selection { gtids: Some(gtids), ..Selection::default() };
+            let selection = TransactionSelection { gtids: Some(gtids), ..TransactionSelection::default() };
             let last = LastObject::default();
             let restored = manifest(storage)
                 .files
@@ -136,7 +140,7 @@ fn object(
         if seen.load(Ordering::SeqCst) > 0 {
             plan();
         }
-        Fault::Pass
+        RequestFault::Pass
     })
     .unwrap();
     let object = archive(proxy.settings()).get("noise").unwrap();

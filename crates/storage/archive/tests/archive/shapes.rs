@@ -7,8 +7,8 @@ use binlogz_archive::Level;
 use binlogz_archive::create::Creator;
 use binlogz_archive::format::Manifest;
 use binlogz_archive::restore;
-use binlogz_archive::storage::Folder;
-use binlogz_testkit::workload::{Setting, Shape, more_shape_binlogs};
+use binlogz_archive::storage::ArchiveFolder;
+use binlogz_testkit::workload::{WorkloadSetting, WorkloadShape, more_shape_binlogs};
 use binlogz_testkit::{Tool, require_tool};
 
 const SCALE: f64 = 0.005;
@@ -16,11 +16,11 @@ const SCALE: f64 = 0.005;
 #[test]
 fn every_shape_comes_back_at_every_level() -> binlogz_testkit::Result<()> {
     require_tool!(Tool::Mysql);
-    let binlogs = more_shape_binlogs(SCALE, &Setting::plain())?;
+    let binlogs = more_shape_binlogs(SCALE, &WorkloadSetting::plain())?;
     let logs: Vec<Vec<u8>> = binlogs.iter().map(|binlog| std::fs::read(&binlog.path).unwrap()).collect();
     let [fast, default, max] = [Level::Fast, Level::Default, Level::Max].map(|level| {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::new(dir.path());
+        let folder = ArchiveFolder::new(dir.path());
         let mut told = |_: &_| {};
         let mut creator = Creator::new(&folder, 2, &mut told).unwrap();
         creator.level(level);
@@ -48,7 +48,8 @@ fn every_shape_comes_back_at_every_level() -> binlogz_testkit::Result<()> {
             "{binlog:?}: {fast} {default} {max}"
         );
         // Text: a tenth less than by zstd, at least.
-        if matches!(binlog.shape, Shape::Audit | Shape::RowsQuery | Shape::Statements) {
+        if matches!(binlog.shape, WorkloadShape::Audit | WorkloadShape::RowsQuery | WorkloadShape::Statements)
+        {
             assert!(default < fast / 10 * 9, "{binlog:?}: {fast}, {default}");
         }
     }

@@ -2,17 +2,17 @@
 
 use binlogz_archive::format::Manifest;
 use binlogz_archive::restore;
-use binlogz_archive::storage::Storage;
+use binlogz_archive::storage::ArchiveStorage;
 
 use crate::faults::log;
 
-pub(crate) fn manifest(storage: &dyn Storage) -> Manifest {
+pub(crate) fn manifest(storage: &dyn ArchiveStorage) -> Manifest {
     Manifest::read(storage).unwrap().unwrap_or_default()
 }
 
 /// All its logs are there, whole.
 #[track_caller]
-pub(crate) fn holds(storage: &dyn Storage, names: &[&str]) {
+pub(crate) fn holds(storage: &dyn ArchiveStorage, names: &[&str]) {
     let manifest = manifest(storage);
     assert_eq!(manifest.files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>(), names);
     for file in &manifest.files {

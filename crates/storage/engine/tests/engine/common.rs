@@ -8,17 +8,18 @@ use binlogz_binlog::event::{
 };
 use binlogz_binlog::gtid::ServerUuid;
 use binlogz_binlog::{EventReader, EventType};
-use binlogz_engine::{Engine, EngineOptions, Session, Value};
+use binlogz_engine::{Engine, EngineOptions, Session, VariableValue};
 use binlogz_store::{BinlogStore, Storage};
 
 pub(crate) const UUID: ServerUuid = ServerUuid(*b"the engine's uid");
 
-pub(crate) fn open(storage: impl Storage + 'static, variables: &[(&str, Value<'_>)]) -> Engine {
+pub(crate) fn open(storage: impl Storage + 'static, variables: &[(&str, VariableValue<'_>)]) -> Engine {
     let options = EngineOptions { variables, ..EngineOptions::new(UUID, 7) };
     Engine::open(Arc::new(storage), options).unwrap().0
 }
 
-pub(crate) const ON: (&str, Value<'static>) = ("binlog_transaction_compression", Value::Text("ON"));
+pub(crate) const ON: (&str, VariableValue<'static>) =
+    ("binlog_transaction_compression", VariableValue::Text("ON"));
 
 /// Appends a row of `size` bytes to the table shop.item (v BLOB).
 pub(crate) fn insert(session: &mut Session, size: usize) {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::thread;
 
-use binlogz_engine::{Engine, EngineOptions, Value};
-use binlogz_testkit::disk::{Fault, SimulatedDisk};
+use binlogz_engine::{Engine, EngineOptions, VariableValue};
+use binlogz_testkit::disk::{DiskFault, SimulatedDisk};
 use binlogz_testkit::mutate;
 use binlogz_testkit::random::Random;
 
@@ -33,8 +33,11 @@ fn commit_until_it_fails(engine: &Engine, sessions: usize, each: usize) -> BTree
 }
 
 fn try_open(disk: &SimulatedDisk, policy: i64) -> Result<(Engine, BTreeSet<u64>), binlogz_engine::Error> {
-    let variables =
-        [("flush_log_at_commit", Value::Integer(policy)), ("max_binlog_size", Value::Integer(8192)), ON];
+    let variables = [
+        ("flush_log_at_commit", VariableValue::Integer(policy)),
+        ("max_binlog_size", VariableValue::Integer(8192)),
+        ON,
+    ];
     let options = EngineOptions { variables: &variables, ..EngineOptions::new(UUID, 7) };
     let (engine, report) = Engine::open(std::sync::Arc::new(disk.clone()), options)?;
     let held = report.gtids.intervals(&UUID.into()).unwrap_or_default();
@@ -48,13 +51,13 @@ fn what_was_acknowledged_survives_every_fault() {
     for policy in [1, 2, 0] {
         for run in 0..40u64 {
             let mut random = Random::new(seed ^ (run << 8));
-            let fault = [Fault::Crash, Fault::Eio, Fault::Enospc][random.below(3)];
+            let fault = [DiskFault::Crash, DiskFault::Eio, DiskFault::Enospc][random.below(3)];
             let disk = SimulatedDisk::new();
             let (engine, _) = try_open(&disk, policy).unwrap();
             disk.fail_at(disk.operations() + random.below(80) as u64, fault);
             let acknowledged = commit_until_it_fails(&engine, 5, 30);
             drop(engine);
-            if fault == Fault::Crash {
+            if fault == DiskFault::Crash {
                 disk.crash(&mut random);
             } else {
                 disk.reopen();

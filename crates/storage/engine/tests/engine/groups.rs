@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use binlogz_engine::{Engine, Value};
+use binlogz_engine::{Engine, VariableValue};
 use binlogz_store::{FileStorage, MemoryStorage};
 
 use crate::common::{ON, UUID, clocks, events, insert, open};
@@ -35,9 +35,9 @@ fn every_commit_is_logged_once_whatever_the_policy() {
             let dir = tempfile::tempdir().unwrap();
             let storage = FileStorage::open(dir.path()).unwrap();
             let variables = [
-                ("flush_log_at_commit", Value::Integer(policy)),
-                (ON.0, Value::Text(compression)),
-                ("max_binlog_size", Value::Integer(64 << 10)),
+                ("flush_log_at_commit", VariableValue::Integer(policy)),
+                (ON.0, VariableValue::Text(compression)),
+                ("max_binlog_size", VariableValue::Integer(64 << 10)),
             ];
             let engine = open(storage, &variables);
             let told = commit_in_parallel(&engine, 20, 30);
@@ -68,8 +68,8 @@ fn every_commit_is_logged_once_whatever_the_policy() {
 fn a_group_waits_for_as_many_as_it_is_told_to() {
     // So long that only the count can end the wait.
     let variables = [
-        ("binlog_group_commit_sync_delay", Value::Integer(1_000_000)),
-        ("binlog_group_commit_sync_no_delay_count", Value::Integer(8)),
+        ("binlog_group_commit_sync_delay", VariableValue::Integer(1_000_000)),
+        ("binlog_group_commit_sync_no_delay_count", VariableValue::Integer(8)),
     ];
     // The longest delay is a second: on a machine that is very busy eight threads may not make it in time.
     let engine = (0..20).find_map(|_| {
@@ -85,7 +85,7 @@ fn a_group_waits_for_as_many_as_it_is_told_to() {
 
 #[test]
 fn sync_binlog_counts_groups() {
-    let engine = open(MemoryStorage::new(), &[("sync_binlog", Value::Integer(3))]);
+    let engine = open(MemoryStorage::new(), &[("sync_binlog", VariableValue::Integer(3))]);
     let mut session = engine.session();
     let mut commit = || {
         insert(&mut session, 5);
@@ -94,7 +94,7 @@ fn sync_binlog_counts_groups() {
     };
     let durable: Vec<bool> = (0..6).map(|_| commit()).map(|now| now.durable == now.written).collect();
     assert_eq!(durable, [false, false, true, false, false, true]);
-    engine.set_global("sync_binlog", Value::Integer(0)).unwrap();
+    engine.set_global("sync_binlog", VariableValue::Integer(0)).unwrap();
     insert(&mut session, 5);
     session.commit().unwrap();
     let now = engine.store().positions().unwrap();
@@ -110,9 +110,9 @@ fn sessions_move_between_threads_and_variables_change_under_them() {
         thread::spawn(move || {
             let mut round = 0;
             while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                engine.set_global("flush_log_at_commit", Value::Integer(round % 3)).unwrap();
-                engine.set_global("sync_binlog", Value::Integer(round % 2)).unwrap();
-                engine.set_global("binlog_checksum", Value::Integer(round % 2)).unwrap();
+                engine.set_global("flush_log_at_commit", VariableValue::Integer(round % 3)).unwrap();
+                engine.set_global("sync_binlog", VariableValue::Integer(round % 2)).unwrap();
+                engine.set_global("binlog_checksum", VariableValue::Integer(round % 2)).unwrap();
                 engine.purge_all_but_last();
                 round += 1;
                 thread::yield_now();

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use binlogz_binlog::gtid::ServerUuid;
-use binlogz_engine::{Engine, EngineOptions, Value};
+use binlogz_engine::{Engine, EngineOptions, VariableValue};
 use binlogz_store::{BinlogStore, FileStorage, StoreOptions};
 use binlogz_testkit::random::Random;
 use binlogz_testkit::{mutate, setting};
@@ -30,9 +30,9 @@ const LOSS_MAX: Duration = Duration::from_secs(10);
 fn committers() {
     let Ok(dir) = std::env::var("BINLOGZ_KILL_DIR") else { return };
     let variables = [
-        ("flush_log_at_commit", Value::Integer(setting("BINLOGZ_KILL_POLICY", 1) as i64)),
-        ("binlog_transaction_compression", Value::Text("ON")),
-        ("max_binlog_size", Value::Integer(256 << 10)),
+        ("flush_log_at_commit", VariableValue::Integer(setting("BINLOGZ_KILL_POLICY", 1) as i64)),
+        ("binlog_transaction_compression", VariableValue::Text("ON")),
+        ("max_binlog_size", VariableValue::Integer(256 << 10)),
     ];
     let storage = FileStorage::open(Path::new(&dir)).unwrap();
     let options = EngineOptions { variables: &variables, ..EngineOptions::new(UUID, 1) };

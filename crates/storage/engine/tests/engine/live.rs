@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use binlogz_engine::{Error, Rights, Scope, Session, Value, Warning};
+use binlogz_engine::{Error, Rights, Session, VariableScope, VariableValue, Warning};
 use binlogz_store::MemoryStorage;
 use binlogz_testkit::{MysqlSandbox, Result, Tool, mixed, require_tool};
 
@@ -26,35 +26,35 @@ const NAMES: [(&str, &str); 9] = [
     ("flush_log_at_commit", "innodb_flush_log_at_trx_commit"),
 ];
 
-const VALUES: [(&str, Value<'static>); 28] = [
-    ("ON", Value::Text("ON")),
-    ("'oFf'", Value::Text("oFf")),
-    ("'true'", Value::Text("true")),
-    ("TRUE", Value::Integer(1)),
-    ("'x'", Value::Text("x")),
-    ("'1'", Value::Text("1")),
-    ("''", Value::Text("")),
-    ("NONE", Value::Text("NONE")),
-    ("'crc32'", Value::Text("crc32")),
-    ("1.5", Value::Decimal(1.5)),
-    ("NULL", Value::Null),
-    ("-9223372036854775808", Value::Integer(i64::MIN)),
-    ("-1", Value::Integer(-1)),
-    ("0", Value::Integer(0)),
-    ("1", Value::Integer(1)),
-    ("2", Value::Integer(2)),
-    ("3", Value::Integer(3)),
-    ("22", Value::Integer(22)),
-    ("23", Value::Integer(23)),
-    ("4095", Value::Integer(4095)),
-    ("4097", Value::Integer(4097)),
-    ("100001", Value::Integer(100_001)),
-    ("1000000", Value::Integer(1_000_000)),
-    ("1000001", Value::Integer(1_000_001)),
-    ("1073741825", Value::Integer(1_073_741_825)),
-    ("4294967296", Value::Integer(4_294_967_296)),
-    ("9223372036854775807", Value::Integer(i64::MAX)),
-    ("DEFAULT", Value::Default),
+const VALUES: [(&str, VariableValue<'static>); 28] = [
+    ("ON", VariableValue::Text("ON")),
+    ("'oFf'", VariableValue::Text("oFf")),
+    ("'true'", VariableValue::Text("true")),
+    ("TRUE", VariableValue::Integer(1)),
+    ("'x'", VariableValue::Text("x")),
+    ("'1'", VariableValue::Text("1")),
+    ("''", VariableValue::Text("")),
+    ("NONE", VariableValue::Text("NONE")),
+    ("'crc32'", VariableValue::Text("crc32")),
+    ("1.5", VariableValue::Decimal(1.5)),
+    ("NULL", VariableValue::Null),
+    ("-9223372036854775808", VariableValue::Integer(i64::MIN)),
+    ("-1", VariableValue::Integer(-1)),
+    ("0", VariableValue::Integer(0)),
+    ("1", VariableValue::Integer(1)),
+    ("2", VariableValue::Integer(2)),
+    ("3", VariableValue::Integer(3)),
+    ("22", VariableValue::Integer(22)),
+    ("23", VariableValue::Integer(23)),
+    ("4095", VariableValue::Integer(4095)),
+    ("4097", VariableValue::Integer(4097)),
+    ("100001", VariableValue::Integer(100_001)),
+    ("1000000", VariableValue::Integer(1_000_000)),
+    ("1000001", VariableValue::Integer(1_000_001)),
+    ("1073741825", VariableValue::Integer(1_073_741_825)),
+    ("4294967296", VariableValue::Integer(4_294_967_296)),
+    ("9223372036854775807", VariableValue::Integer(i64::MAX)),
+    ("DEFAULT", VariableValue::Default),
 ];
 
 /// Runs each SET as this account, in one session; what SHOW WARNINGS says of each.
@@ -76,7 +76,12 @@ fn said_by_server(server: &MysqlSandbox, account: &str, before: &str, sets: &[St
     said.split("##\n").skip(1).map(|said| said.trim_end().to_owned()).collect()
 }
 
-fn said_by_engine(session: &mut Session, scope: Scope, name: &str, value: Value<'_>) -> String {
+fn said_by_engine(
+    session: &mut Session,
+    scope: VariableScope,
+    name: &str,
+    value: VariableValue<'_>,
+) -> String {
     let warned = |warning: &Warning| format!("Warning\t{}\t{}", warning.code, warning.message);
     match session.set(scope, name, value) {
         Ok(None) => String::new(),
@@ -121,7 +126,9 @@ fn variables_follow_the_servers_rules() -> Result<()> {
             let mut ours = Vec::new();
             for (name, server_name) in NAMES.iter().chain(&[("nosuch", "nosuch")]) {
                 for (sql, value) in VALUES {
-                    for (scope, word) in [(Scope::Session, "SESSION"), (Scope::Global, "GLOBAL")] {
+                    for (scope, word) in
+                        [(VariableScope::Session, "SESSION"), (VariableScope::Global, "GLOBAL")]
+                    {
                         sets.push(format!("SET {word} {server_name} = {sql}"));
                         ours.push(
                             said_by_engine(&mut session, scope, name, value).replace(name, server_name),
@@ -166,7 +173,7 @@ fn variables_follow_the_servers_rules() -> Result<()> {
     // Values are inherited by new sessions, and kept by those that are there.
     let engine = open(MemoryStorage::new(), &[]);
     let old = engine.session();
-    engine.set_global("binlog_transaction_compression_level_zstd", Value::Integer(9)).unwrap();
+    engine.set_global("binlog_transaction_compression_level_zstd", VariableValue::Integer(9)).unwrap();
     let level = |session: &Session| session.get("binlog_transaction_compression_level_zstd").unwrap();
     assert_eq!((level(&old), level(&engine.session())), ("3".into(), "9".into()));
     println!("{compared} statements compared");

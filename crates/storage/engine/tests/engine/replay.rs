@@ -17,7 +17,7 @@ use binlogz_binlog::event::{
 };
 use binlogz_binlog::gtid::ServerUuid;
 use binlogz_binlog::{Boundary, EventReader, EventType, StatementKind, TransactionBoundaryParser};
-use binlogz_engine::{Engine, EngineOptions, GtidNext, NewEvent, Value};
+use binlogz_engine::{Engine, EngineOptions, GtidNext, NewEvent, VariableValue};
 use binlogz_payload::statistics::{CompressionStats, CompressionTable, LogType, TransactionFigures};
 use binlogz_store::{MemoryStorage, Storage};
 
@@ -63,10 +63,10 @@ pub(crate) fn replay(server: &[Vec<u8>], files: &[Vec<u8>], level: Option<u32>) 
     let Settings { version, checksum, server_id, gtids } = settings(files);
     let storage = MemoryStorage::new();
     let variables = [
-        ("binlog_checksum", Value::Integer(checksum)),
-        ("binlog_transaction_compression", Value::Integer(i64::from(level.is_some()))),
-        ("binlog_transaction_compression_level_zstd", Value::Integer(i64::from(level.unwrap_or(3)))),
-        ("flush_log_at_commit", Value::Integer(2)),
+        ("binlog_checksum", VariableValue::Integer(checksum)),
+        ("binlog_transaction_compression", VariableValue::Integer(i64::from(level.is_some()))),
+        ("binlog_transaction_compression_level_zstd", VariableValue::Integer(i64::from(level.unwrap_or(3)))),
+        ("flush_log_at_commit", VariableValue::Integer(2)),
     ];
     let uuid = ServerUuid(*b"nobody's own id.");
     let options = EngineOptions {

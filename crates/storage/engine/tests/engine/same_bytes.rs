@@ -2,20 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use binlogz_testkit::workload::{self, Setting};
-use binlogz_testkit::{Compression, RealBinlog, real};
+use binlogz_testkit::workload::{self, WorkloadSetting};
+use binlogz_testkit::{RealBinlog, SampleCompression, real};
 
 use crate::replay::{assert_same, replay, statistics_of};
 
 /// How the files of a run were written, and their bytes.
-type Run = (Compression, Vec<Vec<u8>>);
+type Run = (SampleCompression, Vec<Vec<u8>>);
 
 /// Logs of 9.7 that were written under one setting, by run: the files of a run belong together.
 fn runs() -> BTreeMap<String, Run> {
     let mut runs = BTreeMap::new();
     let wanted = |file: &RealBinlog| {
         // Relay logs are not written by the commit path; two settings in one log are two sessions' business.
-        !file.relay_log && file.compression != Compression::Mixed
+        !file.relay_log && file.compression != SampleCompression::Mixed
     };
     for file in real::every_binlog().into_iter().filter(wanted) {
         // "RUN/source/binlog.000001" belongs to its run, "workloads/SETTING/NAME" is one of its own.
@@ -35,9 +35,9 @@ fn scaled_workloads() -> Vec<(String, Run)> {
     let Some(scale) = std::env::var("BINLOGZ_SCALE").ok().and_then(|scale| scale.parse().ok()) else {
         return Vec::new();
     };
-    let settings = [(Setting::plain(), Compression::Off)]
+    let settings = [(WorkloadSetting::plain(), SampleCompression::Off)]
         .into_iter()
-        .chain([1, 3, 19].map(|level| (Setting::level(level), Compression::Level(level))));
+        .chain([1, 3, 19].map(|level| (WorkloadSetting::level(level), SampleCompression::Level(level))));
     let mut runs = Vec::new();
     for (setting, compression) in settings {
         for binlog in workload::binlogs(scale, &setting).unwrap() {
@@ -53,7 +53,7 @@ fn a_servers_transactions_give_the_servers_log() {
     let (mut events, mut compressed) = (0, 0);
     for (name, (compression, files)) in runs() {
         let level = match compression {
-            Compression::Level(level) => Some(level),
+            SampleCompression::Level(level) => Some(level),
             _ => None,
         };
         let ours = replay(&files, &files, level);

@@ -6,7 +6,10 @@ use binlogz_binlog::EventType;
 use binlogz_binlog::event::{CompressionType, TransactionPayloadEvent, TransactionPayloadHeader, XaId};
 use binlogz_binlog::gtid::Gtid;
 use binlogz_encryption::Keyring;
-use binlogz_engine::{Engine, EngineOptions, Error, GtidNext, Outcome, PlainReason, Scope, Stage, Value};
+use binlogz_engine::{
+    CommitStage, Engine, EngineOptions, Error, GtidNext, PlainReason, TransactionForm, VariableScope,
+    VariableValue,
+};
 use binlogz_payload::Ineligible;
 use binlogz_payload::statistics::{LogType, TransactionFigures};
 use binlogz_store::MemoryStorage;
@@ -23,7 +26,7 @@ fn a_transaction_of_rows_is_compressed_and_others_are_not() {
     session.begin().unwrap();
     insert(&mut session, 300);
     let committed = session.commit().unwrap();
-    let Outcome::Compressed { uncompressed_bytes, compressed_bytes } = committed.outcome else {
+    let TransactionForm::Compressed { uncompressed_bytes, compressed_bytes } = committed.outcome else {
         panic!("{committed:?}")
     };
     assert!(compressed_bytes < uncompressed_bytes / 2, "{committed:?}");
@@ -33,7 +36,7 @@ fn a_transaction_of_rows_is_compressed_and_others_are_not() {
     session.statement("shop", "CREATE TABLE t (a INT)").unwrap();
     let ddl = session.commit().unwrap();
     let reason = |outcome| match outcome {
-        Outcome::Plain { reason, .. } => reason,
+        TransactionForm::Plain { reason, .. } => reason,
         other => panic!("{other:?}"),
     };
     assert_eq!(reason(ddl.outcome), PlainReason::Ineligible(Ineligible::NotRowFormat));
@@ -43,12 +46,12 @@ fn a_transaction_of_rows_is_compressed_and_others_are_not() {
         reason(session.commit().unwrap().outcome),
         PlainReason::Ineligible(Ineligible::NonTransactional)
     );
-    session.set(Scope::Session, ON.0, Value::Text("OFF")).unwrap();
+    session.set(VariableScope::Session, ON.0, VariableValue::Text("OFF")).unwrap();
     insert(&mut session, 10);
     assert_eq!(reason(session.commit().unwrap().outcome), PlainReason::Off);
     // Nothing was changed, so nothing is logged.
     session.begin().unwrap();
-    assert_eq!(session.commit().unwrap().outcome, Outcome::Empty);
+    assert_eq!(session.commit().unwrap().outcome, TransactionForm::Empty);
     session.begin().unwrap();
     insert(&mut session, 10);
     assert_eq!(session.rollback().unwrap(), None);
@@ -72,11 +75,11 @@ fn a_transaction_of_rows_is_compressed_and_others_are_not() {
         .map(|(log, kind, row)| (log.to_string(), kind.0, row.transaction_counter))
         .collect();
     assert_eq!(statistics, [("BINARY".into(), 0, 1), ("BINARY".into(), 255, 3)]);
-    assert_eq!(engine.stage(Stage::Compressing).count, 3);
+    assert_eq!(engine.stage(CommitStage::Compressing).count, 3);
     engine.truncate_statistics();
     engine.truncate_stages();
     assert!(engine.compression_statistics().is_empty());
-    assert_eq!(engine.stage(Stage::Compressing).count, 0);
+    assert_eq!(engine.stage(CommitStage::Compressing).count, 0);
 }
 
 #[test]
@@ -101,7 +104,7 @@ fn savepoints_take_back_what_came_behind_them() {
     session.savepoint("z").unwrap();
     insert(&mut session, 4);
     session.rollback_to("z").unwrap();
-    assert_eq!(session.commit().unwrap().outcome, Outcome::Empty);
+    assert_eq!(session.commit().unwrap().outcome, TransactionForm::Empty);
     use EventType as E;
     let expected = [&HEAD[..], &[E::GTID, E::QUERY, E::TABLE_MAP, E::WRITE_ROWS, E::QUERY, E::XID]].concat();
     assert_eq!(events(engine.store()), [expected]);
@@ -115,13 +118,16 @@ fn xa_transactions_are_compressed_up_to_their_prepare() {
     session.xa_start(xa_id).unwrap();
     insert(&mut session, 100);
     session.xa_prepare(xa_id, false).unwrap();
-    assert!(matches!(session.commit().unwrap().outcome, Outcome::Compressed { .. }));
+    assert!(matches!(session.commit().unwrap().outcome, TransactionForm::Compressed { .. }));
     let second = session.xa_commit(xa_id).unwrap().outcome;
-    assert!(matches!(second, Outcome::Plain { reason: PlainReason::Ineligible(Ineligible::NoRows), .. }));
+    assert!(matches!(
+        second,
+        TransactionForm::Plain { reason: PlainReason::Ineligible(Ineligible::NoRows), .. }
+    ));
     session.xa_start(xa_id).unwrap();
     insert(&mut session, 100);
     session.xa_prepare(xa_id, true).unwrap();
-    assert!(matches!(session.commit().unwrap().outcome, Outcome::Compressed { .. }));
+    assert!(matches!(session.commit().unwrap().outcome, TransactionForm::Compressed { .. }));
     session.xa_rollback(xa_id).unwrap();
     // A transaction without an end is refused, and dropped.
     session.xa_start(xa_id).unwrap();
@@ -172,7 +178,7 @@ fn gtids_are_automatic_given_tagged_or_none() {
 
 #[test]
 fn files_rotate_between_transactions_and_clocks_begin_anew() {
-    let engine = open(MemoryStorage::new(), &[("max_binlog_size", Value::Integer(4096))]);
+    let engine = open(MemoryStorage::new(), &[("max_binlog_size", VariableValue::Integer(4096))]);
     let mut session = engine.session();
     for _ in 0..10 {
         insert(&mut session, 1500);
@@ -194,7 +200,8 @@ fn received_transactions_are_counted_apart() {
     let engine = open(MemoryStorage::new(), &[ON]);
     let mut session = engine.session();
     insert(&mut session, 300);
-    let Outcome::Compressed { uncompressed_bytes, compressed_bytes } = session.commit().unwrap().outcome
+    let TransactionForm::Compressed { uncompressed_bytes, compressed_bytes } =
+        session.commit().unwrap().outcome
     else {
         panic!("not compressed")
     };
@@ -235,7 +242,7 @@ fn encryption_goes_on_and_off_between_files() {
     let (engine, _) = Engine::open(Arc::new(storage.clone()), options.clone()).unwrap();
     let mut session = engine.session();
     for on in [1, 1, 0] {
-        engine.set_global("binlog_encryption", Value::Integer(on)).unwrap();
+        engine.set_global("binlog_encryption", VariableValue::Integer(on)).unwrap();
         insert(&mut session, 100);
         session.commit().unwrap();
     }
@@ -250,7 +257,7 @@ fn encryption_goes_on_and_off_between_files() {
     drop(engine);
     // Without a key for this server: the server's error, and everything as before.
     let engine = open(MemoryStorage::new(), &[]);
-    let error = engine.set_global("binlog_encryption", Value::Text("ON")).unwrap_err();
+    let error = engine.set_global("binlog_encryption", VariableValue::Text("ON")).unwrap_err();
     assert!(matches!(&error, Error::Variable(error) if error.code == 3794), "{error}");
     assert_eq!(engine.global("binlog_encryption").unwrap(), "0");
     let mut session = engine.session();
@@ -276,7 +283,7 @@ fn a_payload_that_is_damaged_is_refused() {
     let error = refused(&[0; 30], CompressionType::NONE);
     assert_eq!(error, "payload: bytes that are no event of a transaction, expected whole events");
     assert!(!refused(&[0; 7], CompressionType::NONE).is_empty());
-    assert_eq!(engine.stage(Stage::Decompressing).count, 1);
+    assert_eq!(engine.stage(CommitStage::Decompressing).count, 1);
 }
 
 #[test]

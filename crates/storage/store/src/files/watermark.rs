@@ -51,11 +51,11 @@ pub(crate) enum Floor {
 pub(crate) struct Watermark {
     name: String,
     interval: Duration,
-    inner: Mutex<Inner>,
+    inner: Mutex<WatermarkFile>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct WatermarkFile {
     /// `None` until the first record is written.
     file: Option<Arc<dyn StorageFile>>,
     floor: Floor,
@@ -74,8 +74,13 @@ impl Watermark {
         interval: Duration,
     ) -> Result<Watermark> {
         let name = names.durable();
-        let mut inner =
-            Inner { file: None, floor: Floor::Unknown, number: 0, half: 0, synced_at: Instant::now() };
+        let mut inner = WatermarkFile {
+            file: None,
+            floor: Floor::Unknown,
+            number: 0,
+            half: 0,
+            synced_at: Instant::now(),
+        };
         if present.contains(&name) {
             let file = storage.open(&name, false).map_err(Error::io("open", &name))?;
             let mut found = None;
@@ -93,7 +98,8 @@ impl Watermark {
             match found {
                 // Written again to the same half and synced before the other half is touched.
                 Some((number, half, position)) => {
-                    inner = Inner { file: Some(file), floor: Floor::At(position), number, half, ..inner };
+                    inner =
+                        WatermarkFile { file: Some(file), floor: Floor::At(position), number, half, ..inner };
                 }
                 None => inner.floor = Floor::Unreadable,
             }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::files::log_file::LogFile;
 use crate::files::names::FileNumber;
-use crate::state::Shared;
+use crate::state::StoreShared;
 
 /// A place in one file of a log. At the durable end it reads nothing, and can be read again once there is
 /// more ([`crate::BinlogStore::wait_durable_beyond`]). Purging the file does not affect it.
 #[derive(Debug)]
 pub struct LogReader {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<StoreShared>,
     pub(crate) log: LogFile,
     pub(crate) number: FileNumber,
     pub(crate) offset: u64,

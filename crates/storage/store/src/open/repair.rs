@@ -21,13 +21,13 @@ use crate::lock::lock;
 use crate::open::store::BinlogStore;
 use crate::recovery::damage::{self, Damage, Hole};
 use crate::recovery::recover::{RecoveryReport, recover_last};
-use crate::recovery::scan::{self, Demands, Pace, Scan};
+use crate::recovery::scan::{self, Demands, FileScan, ReadPace};
 
 const CHUNK_SIZE: usize = 256 << 10;
 
 /// The result of a repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Repaired {
+pub struct RepairSummary {
     /// The copy of the damaged file.
     pub kept_as: String,
     /// The file's contents now; there may be more damage elsewhere in it.
@@ -41,7 +41,7 @@ impl BinlogStore {
     /// # Errors
     ///
     /// Nothing is damaged; the bytes are not as many, or don't close the hole; the disk fails.
-    pub fn repair(&self, bytes: &mut dyn Read) -> Result<Repaired> {
+    pub fn repair(&self, bytes: &mut dyn Read) -> Result<RepairSummary> {
         let mut active = lock(&self.active);
         let shared = &self.shared;
         shared.latch.check()?;
@@ -76,7 +76,7 @@ impl BinlogStore {
             }
         }
         lock(&shared.damages).last = report.damage.clone().map(Arc::new);
-        Ok(Repaired { kept_as, report })
+        Ok(RepairSummary { kept_as, report })
     }
 
     /// Reads a file through, up to its durable end, and notes which bytes of it are damaged. `pace` is called with the number of
@@ -162,12 +162,12 @@ fn damage_in(
     file: FileNumber,
     size: u64,
     demands: Demands,
-    pace: Pace<'_>,
+    pace: ReadPace<'_>,
 ) -> Result<Option<Arc<Damage>>> {
     let scan = match scan::scan_at_pace(log, size, demands, pace)? {
         Ok(scan) if scan.valid >= size => return Ok(None),
         Ok(scan) => scan,
-        Err(error) => Scan::without_head(error),
+        Err(error) => FileScan::without_head(error),
     };
     let holes = damage::look_around(log, &scan, size, size, demands)?.holes;
     let found = Damage { file, name: log.name.clone(), holes };

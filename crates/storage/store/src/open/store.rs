@@ -21,9 +21,9 @@ use crate::files::{Position, StorePlace};
 use crate::lock::lock;
 use crate::open::reader::LogReader;
 use crate::open::writer::{self, Active, StoreWriter};
-use crate::recovery::recover::{Recovered, RecoveryReport, recover};
+use crate::recovery::recover::{RecoveredState, RecoveryReport, recover};
 use crate::recovery::scan;
-use crate::state::Shared;
+use crate::state::StoreShared;
 use crate::state::ends::{LogEnds, SharedPositions};
 use crate::storage::{FileWriter, Storage};
 
@@ -72,7 +72,7 @@ pub struct StoredLog {
 /// A log in a directory, open. Threads share it by reference.
 #[derive(Debug)]
 pub struct BinlogStore {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<StoreShared>,
     pub(crate) active: Mutex<Active>,
     lineage: Lineage,
 }
@@ -87,11 +87,11 @@ impl BinlogStore {
     pub fn open(storage: Arc<dyn Storage>, options: StoreOptions) -> Result<(BinlogStore, RecoveryReport)> {
         let names = LogNames::new(&options.base_name)?;
         let place = StorePlace { storage, names, keyring: options.keyring };
-        let Recovered { files, active, watermark, report } =
+        let RecoveredState { files, active, watermark, report } =
             recover_durably(&place, options.watermark_interval)?;
         let present = place.storage.list().map_err(Error::io("list", "the directory"))?;
         meta::check(place.storage.as_ref(), &place.names, &present, options.lineage)?;
-        let shared = Shared {
+        let shared = StoreShared {
             place,
             positions: SharedPositions::default(),
             files: Mutex::new(files),
@@ -402,7 +402,7 @@ impl BinlogStore {
 
 /// Recovers, and syncs names and the flag that marks the last file as closed: an earlier failure may have left them
 /// visible but not durable.
-fn recover_durably(place: &StorePlace, watermark_interval: Duration) -> Result<Recovered> {
+fn recover_durably(place: &StorePlace, watermark_interval: Duration) -> Result<RecoveredState> {
     // Before anything is removed: an index that a crash brings back must not list removed files.
     place.storage.sync_names().map_err(Error::io("sync", "the directory"))?;
     let recovered = recover(place, watermark_interval)?;

@@ -29,7 +29,7 @@ use crate::files::log_file::{LogFile, NewLogFile};
 use crate::files::names::{FILE_NUMBER_MAX, FileNumber};
 use crate::lock::lock;
 use crate::recovery::recover::holds_nothing;
-use crate::state::Shared;
+use crate::state::StoreShared;
 
 /// The offset of the in-use flag in a file: the first byte of the format description's flags.
 const IN_USE_OFFSET: u64 = (MAGIC.len() + FLAGS_OFFSET) as u64;
@@ -53,7 +53,7 @@ struct ActiveFile {
 
 impl Active {
     /// Continues a file that was in use.
-    pub(crate) fn resume(&mut self, shared: &Shared, log: LogFile, end: Position) {
+    pub(crate) fn resume(&mut self, shared: &StoreShared, log: LogFile, end: Position) {
         let log = Arc::new(log);
         *lock(&shared.unsynced) = Some((Arc::clone(&log), end));
         self.file = Some(ActiveFile { log, end, published: end });
@@ -77,7 +77,7 @@ pub(crate) fn write_flags(log: &LogFile, change: impl FnOnce(u8) -> u8, scratch:
 /// recovery cuts the part off.
 #[derive(Debug)]
 pub struct StoreWriter<'a> {
-    pub(crate) shared: &'a Arc<Shared>,
+    pub(crate) shared: &'a Arc<StoreShared>,
     pub(crate) active: MutexGuard<'a, Active>,
 }
 

@@ -17,7 +17,7 @@ use binlogz_binlog::gtid::{GtidInterval, GtidSet};
 use crate::error::Result;
 use crate::files::log_file::LogFile;
 use crate::files::names::FileNumber;
-use crate::recovery::scan::{self, Demands, Scan};
+use crate::recovery::scan::{self, Demands, FileScan};
 
 /// A log file with damage in bytes that were durable. They can't be read until they are repaired
 /// ([`crate::BinlogStore::repair`]); while the last file is damaged, the log is not written to either.
@@ -99,7 +99,7 @@ impl Damages {
 }
 
 /// The bytes after the first unreadable place of a file.
-pub(crate) struct Around {
+pub(crate) struct DamageSurroundings {
     pub(crate) holes: Vec<Hole>,
     /// The end of the last whole transaction, or of the last hole.
     pub(crate) end: u64,
@@ -112,18 +112,18 @@ pub(crate) struct Around {
 /// damage.
 pub(crate) fn look_around(
     log: &LogFile,
-    scan: &Scan,
+    scan: &FileScan,
     floor: u64,
     size: u64,
     demands: Demands,
-) -> Result<Around> {
-    let mut around = Around {
+) -> Result<DamageSurroundings> {
+    let mut around = DamageSurroundings {
         holes: Vec::new(),
         end: scan.whole,
         gtids: scan.gtids.clone(),
         transactions: scan.transactions,
     };
-    let reason_of = |scan: &Scan| scan.torn.as_ref().map(ToString::to_string).unwrap_or_default();
+    let reason_of = |scan: &FileScan| scan.torn.as_ref().map(ToString::to_string).unwrap_or_default();
     let mut hole =
         Hole { from: scan.whole, to: floor, reason: reason_of(scan), before: scan.gtids.clone(), lost: None };
     // GTIDs that can be read in the hole, and the sequence number of the transaction before it.
@@ -162,14 +162,14 @@ pub(crate) fn look_around(
 }
 
 /// Collects the GTID if its event is whole but its transaction is not.
-fn readable_in(scan: &Scan, readable: &mut GtidSet) {
+fn readable_in(scan: &FileScan, readable: &mut GtidSet) {
     if let Some(gtid) = scan.open {
         readable.add(gtid);
     }
 }
 
 /// The transactions between two whole ones, if they are known for certain.
-fn lost_in(before: &GtidSet, readable: &GtidSet, number: i64, next: &Scan) -> Option<GtidSet> {
+fn lost_in(before: &GtidSet, readable: &GtidSet, number: i64, next: &FileScan) -> Option<GtidSet> {
     if next.numbers.0 <= number {
         return None;
     }

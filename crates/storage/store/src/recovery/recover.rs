@@ -31,7 +31,7 @@ use crate::files::log_file::LogFile;
 use crate::files::names::FileNumber;
 use crate::files::watermark::{Floor, Watermark};
 use crate::recovery::damage::{self, Damage};
-use crate::recovery::scan::{self, Demands, Scan};
+use crate::recovery::scan::{self, Demands, FileScan};
 use crate::storage::NEW_SUFFIX;
 
 /// Bytes written again at once.
@@ -113,7 +113,7 @@ impl fmt::Display for RecoveryReport {
 }
 
 /// The state recovery hands to the store.
-pub(crate) struct Recovered {
+pub(crate) struct RecoveredState {
     pub(crate) files: Vec<FileNumber>,
     /// The last file, if it can be appended to.
     pub(crate) active: Option<(LogFile, u64)>,
@@ -121,7 +121,7 @@ pub(crate) struct Recovered {
     pub(crate) report: RecoveryReport,
 }
 
-pub(crate) fn recover(place: &StorePlace, interval: Duration) -> Result<Recovered> {
+pub(crate) fn recover(place: &StorePlace, interval: Duration) -> Result<RecoveredState> {
     let storage = place.storage.as_ref();
     let present = storage.list().map_err(Error::io("list", "the directory"))?;
     let mut report = RecoveryReport::default();
@@ -141,7 +141,7 @@ pub(crate) fn recover(place: &StorePlace, interval: Duration) -> Result<Recovere
     if let Some(end) = report.end.filter(|_| report.damage.is_none()) {
         watermark.note(storage, end, true)?;
     }
-    Ok(Recovered { files, active, watermark, report })
+    Ok(RecoveredState { files, active, watermark, report })
 }
 
 fn is_half_made(place: &StorePlace, name: &str) -> bool {
@@ -216,7 +216,7 @@ pub(crate) fn recover_last(
         Ok(scan) => scan,
         // The head was durable before the index listed the file.
         Err(error) => {
-            let whole = scan::Scan::without_head(error);
+            let whole = scan::FileScan::without_head(error);
             damaged(&log, &whole, last, size, size, report)?;
             return Ok(None);
         }
@@ -262,7 +262,7 @@ pub(crate) fn recover_last(
 fn cut(
     place: &StorePlace,
     log: &LogFile,
-    scan: &Scan,
+    scan: &FileScan,
     size: u64,
     reason: String,
     report: &mut RecoveryReport,
@@ -285,7 +285,7 @@ fn cut(
 /// Cuts nothing: whatever is whole can be read.
 fn damaged(
     log: &LogFile,
-    scan: &Scan,
+    scan: &FileScan,
     last: FileNumber,
     floor: u64,
     size: u64,

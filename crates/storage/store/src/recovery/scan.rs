@@ -10,10 +10,10 @@ use binlogz_binlog::event::{AnyGtidEvent, FormatDescription, PreviousGtidsEvent}
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::statement::QUERY_PREFIX_SIZE_MAX;
-use binlogz_binlog::transaction::Malformed;
+use binlogz_binlog::transaction::MalformedSequence;
 use binlogz_binlog::{
     ChecksumAlgorithm, Error as BinlogError, EventFrame, EventHeader, EventParser, EventType, EventVisitor,
-    Framing, HeaderFlags, MAGIC, TransactionBoundaryParser, Verified,
+    Framing, HeaderFlags, MAGIC, TransactionBoundaryParser, VerifiedChecksum,
 };
 
 use crate::error::{Error, Result};
@@ -41,11 +41,11 @@ pub(crate) enum Demands {
 }
 
 /// Called with the number of bytes that are read next. An error ends the scan.
-pub(crate) type Pace<'a> = &'a mut dyn FnMut(usize) -> io::Result<()>;
+pub(crate) type ReadPace<'a> = &'a mut dyn FnMut(usize) -> io::Result<()>;
 
 /// A file's contents.
 #[derive(Debug)]
-pub(crate) struct Scan {
+pub(crate) struct FileScan {
     /// The file was not closed.
     pub(crate) in_use: bool,
     /// How its events are framed.
@@ -71,11 +71,11 @@ pub(crate) struct Scan {
     pub(crate) numbers: (i64, i64),
 }
 
-impl Scan {
+impl FileScan {
     /// For a file whose head can't be read: nothing is known about it. Servers write 4-byte checksums unless
     /// told otherwise.
-    pub(crate) fn without_head(error: BinlogError) -> Scan {
-        Scan {
+    pub(crate) fn without_head(error: BinlogError) -> FileScan {
+        FileScan {
             in_use: false,
             framing: Framing::with_checksum(ChecksumAlgorithm::CRC32),
             whole: 0,
@@ -119,7 +119,7 @@ fn decode_head(start: &[u8]) -> Result<(Framing, bool, u64), BinlogError> {
 }
 
 /// Reads through a file. The inner error means that its head is not valid.
-pub(crate) fn scan(log: &LogFile, size: u64) -> Result<Result<Scan, BinlogError>> {
+pub(crate) fn scan(log: &LogFile, size: u64) -> Result<Result<FileScan, BinlogError>> {
     scan_at_pace(log, size, Demands::WholeTransactions, &mut |_| Ok(()))
 }
 
@@ -129,13 +129,13 @@ pub(crate) fn scan_at_pace(
     log: &LogFile,
     size: u64,
     demands: Demands,
-    pace: Pace<'_>,
-) -> Result<Result<Scan, BinlogError>> {
+    pace: ReadPace<'_>,
+) -> Result<Result<FileScan, BinlogError>> {
     let (framing, in_use, start) = match head(log)? {
         Ok(head) => head,
         Err(error) => return Ok(Err(error)),
     };
-    Ok(Ok(Scan { in_use, ..scan_from(log, framing, start, size, demands, pace)? }))
+    Ok(Ok(FileScan { in_use, ..scan_from(log, framing, start, size, demands, pace)? }))
 }
 
 /// Reads on from the start of a transaction.
@@ -145,8 +145,8 @@ pub(crate) fn scan_from(
     start: u64,
     size: u64,
     demands: Demands,
-    pace: Pace<'_>,
-) -> Result<Scan> {
+    pace: ReadPace<'_>,
+) -> Result<FileScan> {
     let mut parser = EventParser::new(framing, start);
     let mut visitor = Visitor { demands, ..Visitor::new(framing, start) };
     let mut chunk = vec![0; CHUNK_SIZE];
@@ -169,7 +169,7 @@ pub(crate) fn scan_from(
             BinlogError::invalid("transaction", "its last event", "missing", "there").at(visitor.whole, None)
         })
     });
-    Ok(Scan {
+    Ok(FileScan {
         in_use: false,
         framing,
         whole: visitor.whole,
@@ -298,7 +298,7 @@ impl Visitor {
         let was_open = self.assembler.is_open();
         let placement = self.assembler.feed(&header, self.event.get(HEADER_SIZE..).unwrap_or_default());
         let is_whole_wanted = self.demands == Demands::WholeTransactions;
-        if is_whole_wanted && placement.malformed == Some(Malformed::UnexpectedGtid) {
+        if is_whole_wanted && placement.malformed == Some(MalformedSequence::UnexpectedGtid) {
             return Err(BinlogError::invalid(
                 "transaction",
                 "its last event",
@@ -381,7 +381,7 @@ impl EventVisitor for Visitor {
         Ok(())
     }
 
-    fn end(&mut self, _: Verified) -> Result<(), BinlogError> {
+    fn end(&mut self, _: VerifiedChecksum) -> Result<(), BinlogError> {
         let Some(header) = self.header.take() else { return Ok(()) };
         self.take(header).map_err(|error| error.at(self.begin, Some(header.event_type)))?;
         self.valid = self.begin + u64::from(header.event_size);

@@ -17,12 +17,12 @@ pub struct LogEnds {
 /// The positions, shared between threads that wait on them.
 #[derive(Debug, Default)]
 pub(crate) struct SharedPositions {
-    state: Mutex<State>,
+    state: Mutex<EndsState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct EndsState {
     /// `None` until there is a file.
     ends: Option<LogEnds>,
     /// How often the waiting threads were woken for another reason.
@@ -30,7 +30,7 @@ struct State {
 }
 
 impl SharedPositions {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, EndsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

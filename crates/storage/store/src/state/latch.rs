@@ -56,8 +56,8 @@ impl Latch {
 
     /// Runs work that leaves the disk in an unknown state if it fails or panics.
     pub(crate) fn guard<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        struct Closing<'a>(&'a Latch, bool);
-        impl Drop for Closing<'_> {
+        struct ClosingLatch<'a>(&'a Latch, bool);
+        impl Drop for ClosingLatch<'_> {
             fn drop(&mut self) {
                 if self.1 {
                     self.0.closed.store(true, Ordering::Release);
@@ -65,7 +65,7 @@ impl Latch {
             }
         }
         self.check()?;
-        let mut closing = Closing(self, true);
+        let mut closing = ClosingLatch(self, true);
         let done = work();
         match &done {
             Ok(_) => closing.1 = false,

@@ -19,7 +19,7 @@ use latch::Latch;
 
 /// Shared by writers, readers and threads that sync.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct StoreShared {
     pub(crate) place: StorePlace,
     pub(crate) positions: SharedPositions,
     pub(crate) files: Mutex<Vec<FileNumber>>,
@@ -34,7 +34,7 @@ pub(crate) struct Shared {
     pub(crate) latch: Latch,
 }
 
-impl Shared {
+impl StoreShared {
     /// The damage of the last file.
     pub(crate) fn damage(&self) -> Option<Arc<Damage>> {
         lock(&self.damages).last.clone()

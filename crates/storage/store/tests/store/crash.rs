@@ -2,7 +2,7 @@
 
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_store::{BinlogStore, Error, FileNumber};
-use binlogz_testkit::disk::{Fault, SimulatedDisk};
+use binlogz_testkit::disk::{DiskFault, SimulatedDisk};
 use binlogz_testkit::random::Random;
 use binlogz_testkit::{mutate, setting};
 
@@ -105,7 +105,7 @@ fn every_operation_may_be_the_last_or_fail() {
     let operations = whole.operations();
     assert!(operations > 60, "{operations}");
     for at in 0..operations {
-        for fault in [Fault::Crash, Fault::Eio, Fault::Enospc] {
+        for fault in [DiskFault::Crash, DiskFault::Eio, DiskFault::Enospc] {
             let what = format!("SEED={seed} {fault:?} at operation {at}");
             let mut random = Random::new(seed ^ at);
             let disk = SimulatedDisk::new();
@@ -124,7 +124,7 @@ fn every_operation_may_be_the_last_or_fail() {
                     }
                 }
             }
-            if fault == Fault::Crash {
+            if fault == DiskFault::Crash {
                 assert!(disk.is_stopped());
                 disk.crash(&mut random);
             } else {
@@ -156,7 +156,7 @@ fn random_runs_survive_crash_after_crash() {
         let mut model = Model::default();
         for life in 0..4 {
             let what = format!("SEED={} life {life}", seed.wrapping_add(run));
-            disk.fail_at(disk.operations() + random.below(60) as u64, Fault::Crash);
+            disk.fail_at(disk.operations() + random.below(60) as u64, DiskFault::Crash);
             match open(disk.clone()) {
                 // It crashed during recovery.
                 Err(_) => in_recovery += 1,
@@ -232,7 +232,7 @@ fn after_a_lost_sync_the_log_opens_or_says_why_not() {
     let mut opened = 0;
     for at in 0..whole.operations() {
         let disk = SimulatedDisk::new();
-        disk.fail_at(at, Fault::LostSync);
+        disk.fail_at(at, DiskFault::LostSync);
         let (store, _) = open(disk.clone()).unwrap();
         fixed_run(&store, &mut Model::default()).unwrap();
         drop(store);

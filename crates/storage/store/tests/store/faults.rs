@@ -5,13 +5,13 @@
 //! the same bytes as a run without errors.
 
 use binlogz_store::{BinlogStore, Error, FileNumber, Storage, storage};
-use binlogz_testkit::disk::{Fault, SimulatedDisk};
+use binlogz_testkit::disk::{DiskFault, SimulatedDisk};
 use binlogz_testkit::mutate;
 use binlogz_testkit::random::Random;
 
 use crate::common::{gtids, head, numbers, open, transaction};
 
-const FAULTS: [Fault; 4] = [Fault::Eio, Fault::Enospc, Fault::Emfile, Fault::ShortWrite];
+const FAULTS: [DiskFault; 4] = [DiskFault::Eio, DiskFault::Enospc, DiskFault::Emfile, DiskFault::ShortWrite];
 const FILE_SIZE_MAX: u64 = 1 << 20;
 
 /// One step; each can be done again after an error.
@@ -271,7 +271,7 @@ fn a_rotation_without_descriptors_changes_nothing_and_works_later() {
         run.step(&store, *step).unwrap();
     }
     let before = store.positions();
-    disk.trouble_at(disk.calls(), Fault::Emfile, true);
+    disk.trouble_at(disk.calls(), DiskFault::Emfile, true);
     for _ in 0..3 {
         let error = run.step(&store, Step::Begin(2)).unwrap_err();
         assert!(error.is_transient(), "{error}");

@@ -10,14 +10,14 @@ use binlogz_binlog::{
     UnverifiedFrame, VerifiedFrame,
 };
 
-use super::carried::Carried;
-use super::event::{Event, INSIDE, Item, PayloadEnd, Stored};
+use super::carried::CarriedState;
+use super::event::{BatchItem, Event, INSIDE, PayloadEnd, StoredEvent};
 use super::kept::ReadAgain;
 use super::large_payload::PayloadBytes;
-use super::list::{EventList, Listed};
+use super::list::{EventList, ListedEvents};
 use super::permit::Permit;
-use super::small_payload::{Inside, PayloadBuffer};
-use super::source::Log;
+use super::small_payload::{PayloadBuffer, PayloadEvents};
+use super::source::InputLog;
 use crate::error::Error;
 use crate::position::{EventPosition, InsidePayload};
 use crate::read::buffers::LentBuffer;
@@ -29,14 +29,14 @@ const EXPANDED_AHEAD_MAX: usize = 3 << 20;
 /// Events on their way to a worker.
 #[derive(Debug)]
 pub(super) struct QueuedBatch {
-    pub(super) log: Arc<Log>,
+    pub(super) log: Arc<InputLog>,
     pub(super) bytes: Arc<LentBuffer>,
     /// The range of the batch in the bytes.
     pub(super) range: Range<usize>,
     /// Where the range can be read again, if it is in a file.
     pub(super) again: Option<ReadAgain>,
-    pub(super) content: Content,
-    pub(super) carried: Carried,
+    pub(super) content: BatchContent,
+    pub(super) carried: CarriedState,
     /// Bytes of the log that have been read when this batch is done.
     pub(super) bytes_read: u64,
     /// Held while the batch is larger than the usual limit.
@@ -49,7 +49,7 @@ pub(super) struct QueuedBatch {
 
 /// Where the events of a batch are.
 #[derive(Debug)]
-pub(super) enum Content {
+pub(super) enum BatchContent {
     /// In the log, from this offset on.
     Log { offset: u64 },
     /// In a payload that was too large for a worker.
@@ -84,7 +84,7 @@ pub struct EventBatch<'w> {
     batch: &'w QueuedBatch,
     payloads: &'w mut PayloadBuffer,
     transaction: TransactionBoundaryParser,
-    state: State,
+    state: BatchState,
     /// Where the next event of the log begins in the batch's bytes.
     next: usize,
     failed: Option<Error>,
@@ -94,20 +94,20 @@ pub struct EventBatch<'w> {
 
 /// The next step.
 #[derive(Debug)]
-enum State {
+enum BatchState {
     /// Events of the log.
     Log,
     /// The event of a payload that was too large for a worker.
-    LargePayload(Inside),
+    LargePayload(PayloadEvents),
     /// The events of the payload event at this place in the batch's bytes.
     SmallPayload { event: Range<usize>, offset: u64, end_log_pos: u32 },
     /// The next event inside a payload.
-    Inside(Inside),
+    Inside(PayloadEvents),
 }
 
 /// An item to return, as ranges instead of borrows.
 #[derive(Debug, Clone)]
-pub(super) enum Step {
+pub(super) enum ItemStep {
     Event {
         range: Range<usize>,
         checksum_size: usize,
@@ -133,9 +133,9 @@ pub(super) enum Step {
 impl<'w> EventBatch<'w> {
     pub(super) fn new(batch: &'w QueuedBatch, payloads: &'w mut PayloadBuffer) -> Self {
         let (state, next) = match &batch.content {
-            Content::Log { .. } => (State::Log, batch.range.start),
-            Content::Payload { place, opens, first_index, first_offset, end } => {
-                let inside = Inside {
+            BatchContent::Log { .. } => (BatchState::Log, batch.range.start),
+            BatchContent::Payload { place, opens, first_index, first_offset, end } => {
+                let inside = PayloadEvents {
                     payload_offset: place.offset,
                     end_log_pos: place.header.end_log_pos,
                     small: false,
@@ -145,7 +145,8 @@ impl<'w> EventBatch<'w> {
                     base: *first_offset,
                     end: *end,
                 };
-                let state = if *opens { State::LargePayload(inside) } else { State::Inside(inside) };
+                let state =
+                    if *opens { BatchState::LargePayload(inside) } else { BatchState::Inside(inside) };
                 (state, batch.range.end)
             }
         };
@@ -154,12 +155,12 @@ impl<'w> EventBatch<'w> {
     }
 
     /// The log that the events belong to.
-    pub fn log(&self) -> &'w Log {
+    pub fn log(&self) -> &'w InputLog {
         &self.batch.log
     }
 
     /// State that the events before the batch left behind.
-    pub fn carried(&self) -> &'w Carried {
+    pub fn carried(&self) -> &'w CarriedState {
         &self.batch.carried
     }
 
@@ -204,7 +205,7 @@ impl<'w> EventBatch<'w> {
     /// The next event, or end of a payload; `None` after the last. Bytes that can't be read are an end too:
     /// the run then fails as with [`EventBatch::fail`].
     #[inline]
-    pub fn next_item(&mut self) -> Option<Item<'_>> {
+    pub fn next_item(&mut self) -> Option<BatchItem<'_>> {
         if self.failed.is_some() {
             return None;
         }
@@ -219,21 +220,21 @@ impl<'w> EventBatch<'w> {
 
     /// Finds and checks the next item.
     #[inline]
-    fn step(&mut self) -> Result<Option<Step>, Error> {
+    fn step(&mut self) -> Result<Option<ItemStep>, Error> {
         loop {
             match &mut self.state {
-                State::Log => return self.log_event(),
-                State::LargePayload(inside) => {
-                    self.state = State::Inside(*inside);
-                    return Ok(Some(Step::LargePayload));
+                BatchState::Log => return self.log_event(),
+                BatchState::LargePayload(inside) => {
+                    self.state = BatchState::Inside(*inside);
+                    return Ok(Some(ItemStep::LargePayload));
                 }
-                State::SmallPayload { event, offset, end_log_pos } => {
+                BatchState::SmallPayload { event, offset, end_log_pos } => {
                     let event = self.batch.bytes.get(event.clone()).unwrap_or_default();
                     let inside =
                         self.payloads.expand(event, *offset, *end_log_pos, self.batch, self.keeps)?;
-                    self.state = State::Inside(inside);
+                    self.state = BatchState::Inside(inside);
                 }
-                State::Inside(inside) => {
+                BatchState::Inside(inside) => {
                     let bytes = match inside.small {
                         true => &self.payloads.expanded,
                         false => self.batch.bytes(),
@@ -243,9 +244,9 @@ impl<'w> EventBatch<'w> {
                         return Ok(Some(step));
                     }
                     let end = inside.end;
-                    self.state = State::Log;
+                    self.state = BatchState::Log;
                     if let Some(end) = end {
-                        return Ok(Some(Step::PayloadEnd(end)));
+                        return Ok(Some(ItemStep::PayloadEnd(end)));
                     }
                 }
             }
@@ -254,7 +255,7 @@ impl<'w> EventBatch<'w> {
 
     /// The next event of the log.
     #[inline]
-    fn log_event(&mut self) -> Result<Option<Step>, Error> {
+    fn log_event(&mut self) -> Result<Option<ItemStep>, Error> {
         let bytes = self.batch.bytes.get(self.next..self.batch.range.end).unwrap_or_default();
         if bytes.is_empty() {
             return Ok(None);
@@ -276,18 +277,18 @@ impl<'w> EventBatch<'w> {
         let (checksum_size, event_type) = (frame.checksum_size(), header.event_type);
         if event_type == EventType::TRANSACTION_PAYLOAD {
             let (event, end_log_pos) = (range.clone(), header.end_log_pos);
-            self.state = State::SmallPayload { event, offset, end_log_pos };
+            self.state = BatchState::SmallPayload { event, offset, end_log_pos };
         } else if event_type.mariadb_expanded().is_some() {
             return Ok(Some(self.expand(range, checksum_size, unverified)));
         } else {
             let position = EventPosition { offset, inside: None };
             self.batch.unread.by_type(self.batch.log.number, position, &header, frame.body());
         }
-        Ok(Some(Step::Event { range, checksum_size, event_type }))
+        Ok(Some(ItemStep::Event { range, checksum_size, event_type }))
     }
 
     /// Expands a compressed event of MariaDB. One that can't be expanded is handed out as it is, and noted.
-    fn expand(&mut self, stored: Range<usize>, checksum_size: usize, event: UnverifiedFrame<'_>) -> Step {
+    fn expand(&mut self, stored: Range<usize>, checksum_size: usize, event: UnverifiedFrame<'_>) -> ItemStep {
         let batch = self.batch;
         let header = *event.header();
         // Damage must not be expanded, and so hidden, even where checksums are not asked for.
@@ -295,21 +296,21 @@ impl<'w> EventBatch<'w> {
             .verify()
             .and_then(|frame| self.payloads.expand_event(frame.frame(), &batch.log.lengths, self.keeps));
         match expanded {
-            Ok((range, event_type)) => Step::Expanded { range, stored, event_type },
+            Ok((range, event_type)) => ItemStep::Expanded { range, stored, event_type },
             Err(error) => {
                 let position = EventPosition { offset: batch.offset_of(stored.start), inside: None };
                 batch.unread.note(batch.log.number, (position, &header), None, unread::why(&error));
-                Step::Event { range: stored, checksum_size, event_type: header.event_type }
+                ItemStep::Event { range: stored, checksum_size, event_type: header.event_type }
             }
         }
     }
 
     /// Returns the item of a step.
     #[inline]
-    fn item(&mut self, step: Step) -> Option<Item<'_>> {
+    fn item(&mut self, step: ItemStep) -> Option<BatchItem<'_>> {
         let batch = self.batch;
         let mut item = item_of(batch, &self.payloads.expanded, &step)?;
-        if let Item::Event(event) = &mut item
+        if let BatchItem::Event(event) = &mut item
             && event.position.inside.is_none()
         {
             event.placement = self.transaction.feed(&event.header, event.body);
@@ -324,7 +325,7 @@ impl<'w> EventBatch<'w> {
         self.keeps = true;
         self.payloads.expanded.clear();
         while self.failed.is_none() {
-            let is_whole = !matches!(self.state, State::Inside(inside) if inside.small);
+            let is_whole = !matches!(self.state, BatchState::Inside(inside) if inside.small);
             if is_whole && self.payloads.expanded.len() >= EXPANDED_AHEAD_MAX {
                 break;
             }
@@ -339,22 +340,26 @@ impl<'w> EventBatch<'w> {
 
     /// Whether all events of the batch were returned or read ahead.
     pub fn is_at_end(&self) -> bool {
-        self.failed.is_some() || matches!(self.state, State::Log) && self.next >= self.batch.range.end
+        self.failed.is_some() || matches!(self.state, BatchState::Log) && self.next >= self.batch.range.end
     }
 
     /// The events that were read ahead.
-    pub fn listed<'l>(&'l self, list: &'l EventList) -> Listed<'l> {
-        Listed { batch: self.batch, expanded: &self.payloads.expanded, steps: &list.steps }
+    pub fn listed<'l>(&'l self, list: &'l EventList) -> ListedEvents<'l> {
+        ListedEvents { batch: self.batch, expanded: &self.payloads.expanded, steps: &list.steps }
     }
 }
 
 /// A step's finding, as borrows. The caller fills in its boundary in the transaction.
 #[inline]
-pub(super) fn item_of<'a>(batch: &'a QueuedBatch, expanded: &'a [u8], step: &Step) -> Option<Item<'a>> {
+pub(super) fn item_of<'a>(
+    batch: &'a QueuedBatch,
+    expanded: &'a [u8],
+    step: &ItemStep,
+) -> Option<BatchItem<'a>> {
     let log = &*batch.log;
     let event = match step {
-        Step::PayloadEnd(end) => return Some(Item::PayloadEnd(*end)),
-        Step::Event { range, checksum_size, .. } => {
+        ItemStep::PayloadEnd(end) => return Some(BatchItem::PayloadEnd(*end)),
+        ItemStep::Event { range, checksum_size, .. } => {
             let position = EventPosition { offset: batch.offset_of(range.start), inside: None };
             let frame = EventFrame::from_bytes(batch.bytes.get(range.clone())?, *checksum_size).ok()?;
             let mut event = Event::whole(log, position, frame);
@@ -363,14 +368,14 @@ pub(super) fn item_of<'a>(batch: &'a QueuedBatch, expanded: &'a [u8], step: &Ste
             }
             event
         }
-        Step::Expanded { range, stored, .. } => {
+        ItemStep::Expanded { range, stored, .. } => {
             let position = EventPosition { offset: batch.offset_of(stored.start), inside: None };
             let frame = EventFrame::from_bytes(expanded.get(range.clone())?, 0).ok()?;
             let event = batch.bytes.get(stored.clone())?;
-            Event::expanded(log, position, frame, Stored::of(event, log))
+            Event::expanded(log, position, frame, StoredEvent::of(event, log))
         }
-        Step::LargePayload => {
-            let Content::Payload { place, .. } = &batch.content else { return None };
+        ItemStep::LargePayload => {
+            let BatchContent::Payload { place, .. } = &batch.content else { return None };
             let (header, body) = (place.header, place.front.get(HEADER_SIZE..)?);
             let position = EventPosition { offset: place.offset, inside: None };
             let (placement, unread) = (INSIDE, None);
@@ -386,19 +391,19 @@ pub(super) fn item_of<'a>(batch: &'a QueuedBatch, expanded: &'a [u8], step: &Ste
                 unread,
             }
         }
-        Step::Inside { range, small, payload_offset, inside, .. } => {
+        ItemStep::Inside { range, small, payload_offset, inside, .. } => {
             let bytes = if *small { expanded } else { batch.bytes() };
             let frame = EventFrame::from_bytes(bytes.get(range.clone())?, 0).ok()?;
             Event::whole(log, EventPosition { offset: *payload_offset, inside: Some(*inside) }, frame)
         }
     };
-    Some(Item::Event(Event { unread: Some(&batch.unread), ..event }))
+    Some(BatchItem::Event(Event { unread: Some(&batch.unread), ..event }))
 }
 
 /// Notes an event inside a payload, if it may hold changes and can't be decoded.
 #[inline]
-fn note_inside(batch: &QueuedBatch, bytes: &[u8], step: &Step) {
-    let Step::Inside { range, event_type, payload_offset, inside, .. } = step else { return };
+fn note_inside(batch: &QueuedBatch, bytes: &[u8], step: &ItemStep) {
+    let ItemStep::Inside { range, event_type, payload_offset, inside, .. } = step else { return };
     match event_type.changes() {
         ChangeContent::None | ChangeContent::Beside => {}
         ChangeContent::Decoded if event_type.mariadb_expanded().is_none() => {}
@@ -420,16 +425,16 @@ impl QueuedBatch {
     /// Where it begins in the log; of one inside a payload, where the payload event begins.
     pub(super) fn start(&self) -> u64 {
         match &self.content {
-            Content::Log { offset } => *offset,
-            Content::Payload { place, .. } => place.offset,
+            BatchContent::Log { offset } => *offset,
+            BatchContent::Payload { place, .. } => place.offset,
         }
     }
 
     /// Offset in the log of a place in the bytes.
     pub(super) fn offset_of(&self, place: usize) -> u64 {
         match &self.content {
-            Content::Log { offset } => offset + (place - self.range.start) as u64,
-            Content::Payload { place, .. } => place.offset,
+            BatchContent::Log { offset } => offset + (place - self.range.start) as u64,
+            BatchContent::Payload { place, .. } => place.offset,
         }
     }
 }

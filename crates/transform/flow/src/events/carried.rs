@@ -16,7 +16,7 @@ const TABLE_MAPS_SIZE_MAX: usize = 8 << 20;
 
 /// State that the events before a batch leave behind.
 #[derive(Debug, Clone, Default)]
-pub struct Carried {
+pub struct CarriedState {
     /// The GTID event of the open transaction, or of the one whose payload the batch is in.
     pub gtid: Option<Arc<HeldEvent>>,
     /// Bodies (without checksum) of the table maps in force, the last of each table id.
@@ -34,7 +34,7 @@ pub struct HeldEvent {
     pub bytes: Box<[u8]>,
 }
 
-/// Keeps [`Carried`] as the events go by.
+/// Keeps [`CarriedState`] as the events go by.
 #[derive(Debug, Default)]
 pub(super) struct Tracker {
     gtid: Option<Arc<HeldEvent>>,
@@ -46,7 +46,7 @@ pub(super) struct Tracker {
 
 /// Whole events, one after the other, and how to read them.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Events<'a> {
+pub(super) struct WholeEvents<'a> {
     pub(super) bytes: &'a [u8],
     /// Where the first one begins in its log.
     pub(super) offset: u64,
@@ -54,7 +54,7 @@ pub(super) struct Events<'a> {
     pub(super) lengths: &'a PostHeaderLengths,
 }
 
-impl<'a> Events<'a> {
+impl<'a> WholeEvents<'a> {
     /// Each header with the place of the whole event in the bytes.
     fn headers(self) -> impl Iterator<Item = (EventHeader, Range<usize>)> + use<'a> {
         let mut begin = 0;
@@ -74,10 +74,10 @@ impl<'a> Events<'a> {
 
 impl Tracker {
     /// State for the next batch.
-    pub(super) fn carried(&self) -> Carried {
+    pub(super) fn carried(&self) -> CarriedState {
         let is_its = self.in_payload || self.transaction.is_open();
         let has_one = self.transaction.content().gtid.is_some();
-        Carried {
+        CarriedState {
             gtid: self.gtid.clone().filter(|_| is_its && has_one),
             table_maps: self.table_maps.iter().map(|(_, body)| Arc::clone(body)).collect(),
             transaction: self.transaction.clone(),
@@ -99,7 +99,7 @@ impl Tracker {
     /// # Errors
     ///
     /// A statement with more table maps than any has.
-    pub(super) fn pass(&mut self, events: Events<'_>, starts: &[u32]) -> Result<(), Error> {
+    pub(super) fn pass(&mut self, events: WholeEvents<'_>, starts: &[u32]) -> Result<(), Error> {
         let (mut last_gtid, mut last_but_one) = (None, None);
         let mut noted = Vec::new();
         let mut statement_ended = false;
@@ -130,7 +130,7 @@ impl Tracker {
         noted.reverse();
         // A GTID event begins a transaction in any case, but what came before decides whether that is valid.
         let from = last_but_one.map_or(0, |event: Range<usize>| event.start);
-        let rest = Events { bytes: events.bytes.get(from..).unwrap_or_default(), ..events };
+        let rest = WholeEvents { bytes: events.bytes.get(from..).unwrap_or_default(), ..events };
         for (header, event) in rest.headers() {
             self.transaction.feed(&header, rest.body(&event));
         }
@@ -143,7 +143,7 @@ impl Tracker {
     }
 
     /// Processes events of which only the table maps matter: those of a payload.
-    pub(super) fn pass_table_maps(&mut self, events: Events<'_>) -> Result<(), Error> {
+    pub(super) fn pass_table_maps(&mut self, events: WholeEvents<'_>) -> Result<(), Error> {
         let mut noted = Vec::new();
         for (header, event) in events.headers() {
             self.note(events, &header, &event, &mut noted);
@@ -155,7 +155,7 @@ impl Tracker {
     #[inline]
     fn note(
         &mut self,
-        events: Events<'_>,
+        events: WholeEvents<'_>,
         header: &EventHeader,
         event: &Range<usize>,
         noted: &mut Vec<Range<usize>>,
@@ -169,7 +169,7 @@ impl Tracker {
     }
 
     /// Keeps the table maps that were recorded.
-    fn keep(&mut self, events: Events<'_>, noted: Vec<Range<usize>>) -> Result<(), Error> {
+    fn keep(&mut self, events: WholeEvents<'_>, noted: Vec<Range<usize>>) -> Result<(), Error> {
         for event in noted {
             let body = events.body(&event);
             // A table map that can't be read is reported with its rows.
@@ -189,7 +189,7 @@ impl Tracker {
 }
 
 /// Whether no table map is in force after an event.
-fn ends_statement(events: Events<'_>, event_type: EventType, event: &Range<usize>) -> bool {
+fn ends_statement(events: WholeEvents<'_>, event_type: EventType, event: &Range<usize>) -> bool {
     if event_type.is_gtid() || event_type == EventType::TRANSACTION_PAYLOAD {
         return true;
     }

@@ -9,14 +9,14 @@ use binlogz_binlog::{Boundary, ChangeContent, Error as BinlogError, EventFrame, 
 use binlogz_payload::{Error as PayloadError, PayloadSizes};
 
 use super::batch::PayloadPlace;
-use super::source::Log;
+use super::source::InputLog;
 use crate::error::Error;
 use crate::position::EventPosition;
 use crate::unread::{self, UnreadNotes};
 
 /// The items that [`super::EventBatch::next_item`] hands out.
 #[derive(Debug, Clone, Copy)]
-pub enum Item<'a> {
+pub enum BatchItem<'a> {
     /// An event. One that is a payload is followed by the events inside.
     Event(Event<'a>),
     /// After the last event of a payload.
@@ -27,11 +27,11 @@ pub enum Item<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Event<'a> {
     /// The log it is from.
-    pub log: &'a Log,
+    pub log: &'a InputLog,
     /// Where the event is in that log.
     pub position: EventPosition,
     /// The event's boundary in the transaction. A payload ends a transaction as far as the log is concerned, and all
-    /// events inside are [`Boundary::Inside`]; [`Item::PayloadEnd`] then ends the transaction.
+    /// events inside are [`Boundary::Inside`]; [`BatchItem::PayloadEnd`] then ends the transaction.
     pub placement: Placement,
     /// The event's header. MariaDB's compressed events have the type that they have expanded, and the size that they have
     /// in the log.
@@ -43,24 +43,24 @@ pub struct Event<'a> {
     /// Where the payload is, for one that is expanded piece by piece.
     pub(super) large: Option<&'a PayloadPlace>,
     /// How an event that was compressed in its log is stored there.
-    pub(super) stored: Option<Stored>,
+    pub(super) stored: Option<StoredEvent>,
     /// Where changes that can't be read are noted; `None`: nowhere.
     pub(super) unread: Option<&'a UnreadNotes>,
 }
 
 /// A compressed event of MariaDB as it is stored.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Stored {
+pub(super) struct StoredEvent {
     pub(super) size: u32,
     pub(super) checksum: Option<u32>,
 }
 
-impl Stored {
+impl StoredEvent {
     /// The stored form of an event of this log.
-    pub(super) fn of(event: &[u8], log: &Log) -> Self {
+    pub(super) fn of(event: &[u8], log: &InputLog) -> Self {
         let has_checksum = log.context.framing.checksum().size() == CHECKSUM_SIZE;
         let checksum = event.last_chunk().filter(|_| has_checksum);
-        Stored { size: event.len() as u32, checksum: checksum.map(|bytes| u32::from_le_bytes(*bytes)) }
+        StoredEvent { size: event.len() as u32, checksum: checksum.map(|bytes| u32::from_le_bytes(*bytes)) }
     }
 }
 
@@ -79,7 +79,7 @@ pub(super) const INSIDE: Placement = Placement { boundary: Boundary::Inside, mal
 impl<'a> Event<'a> {
     /// An event in memory. The caller fills in its boundary in the transaction.
     #[inline]
-    pub(super) fn whole(log: &'a Log, position: EventPosition, frame: EventFrame<'a>) -> Self {
+    pub(super) fn whole(log: &'a InputLog, position: EventPosition, frame: EventFrame<'a>) -> Self {
         let (header, body) = (*frame.header(), frame.body());
         let (placement, frame) = (INSIDE, Some(frame));
         Event { log, position, placement, header, body, frame, large: None, stored: None, unread: None }
@@ -87,10 +87,10 @@ impl<'a> Event<'a> {
 
     /// An event that was compressed in its log.
     pub(super) fn expanded(
-        log: &'a Log,
+        log: &'a InputLog,
         position: EventPosition,
         frame: EventFrame<'a>,
-        stored: Stored,
+        stored: StoredEvent,
     ) -> Self {
         let mut event = Event::whole(log, position, frame);
         event.header.event_size = stored.size;

@@ -11,17 +11,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use binlogz_binlog::{EventFrame, EventHeader};
 use binlogz_payload::Spool;
 
-use super::batch::{QueuedBatch, Step};
-use super::event::{Event, Stored};
-use super::source::Log;
+use super::batch::{ItemStep, QueuedBatch};
+use super::event::{Event, StoredEvent};
+use super::source::InputLog;
 use crate::position::EventPosition;
 use crate::read::buffers::LentBuffer;
 use crate::read::input::{PlacesReader, ReadAt};
 
-/// Events of one batch, see [`super::Listed::keep`].
+/// Events of one batch, see [`super::ListedEvents::keep`].
 #[derive(Debug, Clone)]
 pub struct KeptEvents {
-    pub(super) log: Arc<Log>,
+    pub(super) log: Arc<InputLog>,
     /// The table maps that were in force where the batch began.
     pub(super) table_maps: Vec<Arc<[u8]>>,
     /// Where the batch began.
@@ -29,7 +29,7 @@ pub struct KeptEvents {
     bytes: Bytes,
     /// Where the first of the bytes can be read again.
     again: Option<ReadAgain>,
-    events: Vec<Kept>,
+    events: Vec<KeptEvent>,
 }
 
 /// A place in a file that can be read a second time.
@@ -58,26 +58,26 @@ enum Bytes {
     /// This many bytes of the log's file.
     Log(ReadAgain, usize),
     /// In a temporary file, in this range.
-    File(Spilled, Range<u64>),
+    File(SpilledEvents, Range<u64>),
 }
 
 /// An event, by its place in the bytes.
 #[derive(Debug, Clone)]
-struct Kept {
+struct KeptEvent {
     range: Range<usize>,
     checksum_size: usize,
     position: EventPosition,
     /// How an event that was compressed in its log is stored there.
-    stored: Option<Stored>,
+    stored: Option<StoredEvent>,
 }
 
 /// A temporary file for the kept events of several batches.
 #[derive(Debug, Clone)]
-pub struct Spilled(Arc<Mutex<Spool>>);
+pub struct SpilledEvents(Arc<Mutex<Spool>>);
 
-impl Default for Spilled {
+impl Default for SpilledEvents {
     fn default() -> Self {
-        Spilled(Arc::new(Mutex::new(Spool::on_disk())))
+        SpilledEvents(Arc::new(Mutex::new(Spool::on_disk())))
     }
 }
 
@@ -86,25 +86,26 @@ impl KeptEvents {
     pub(super) fn new<'s>(
         batch: &QueuedBatch,
         expanded: &[u8],
-        steps: impl Iterator<Item = &'s Step> + Clone,
+        steps: impl Iterator<Item = &'s ItemStep> + Clone,
     ) -> Self {
-        let is_copied = |step| matches!(step, &Step::Inside { small: true, .. } | Step::Expanded { .. });
+        let is_copied =
+            |step| matches!(step, &ItemStep::Inside { small: true, .. } | ItemStep::Expanded { .. });
         let copies = steps.clone().any(is_copied);
         let mut copied = Vec::new();
         let mut events = Vec::new();
         for step in steps {
             let mut stored = None;
             let (mut range, bytes, checksum_size, position) = match step {
-                Step::Event { range, checksum_size, .. } => {
+                ItemStep::Event { range, checksum_size, .. } => {
                     let position = EventPosition { offset: batch.offset_of(range.start), inside: None };
                     (range.clone(), &***batch.bytes, *checksum_size, position)
                 }
-                Step::Expanded { range, stored: place, .. } => {
+                ItemStep::Expanded { range, stored: place, .. } => {
                     let position = EventPosition { offset: batch.offset_of(place.start), inside: None };
-                    stored = batch.bytes.get(place.clone()).map(|event| Stored::of(event, &batch.log));
+                    stored = batch.bytes.get(place.clone()).map(|event| StoredEvent::of(event, &batch.log));
                     (range.clone(), expanded, 0, position)
                 }
-                Step::Inside { range, small, payload_offset, inside, .. } => {
+                ItemStep::Inside { range, small, payload_offset, inside, .. } => {
                     let position = EventPosition { offset: *payload_offset, inside: Some(*inside) };
                     let begin = batch.range.start;
                     match small {
@@ -112,14 +113,14 @@ impl KeptEvents {
                         false => (begin + range.start..begin + range.end, &***batch.bytes, 0, position),
                     }
                 }
-                Step::LargePayload | Step::PayloadEnd(_) => continue,
+                ItemStep::LargePayload | ItemStep::PayloadEnd(_) => continue,
             };
             if copies {
                 let begin = copied.len();
                 copied.extend_from_slice(bytes.get(range).unwrap_or_default());
                 range = begin..copied.len();
             }
-            events.push(Kept { range, checksum_size, position, stored });
+            events.push(KeptEvent { range, checksum_size, position, stored });
         }
         let bytes = if copies { Arc::new(copied.into()) } else { Arc::clone(&batch.bytes) };
         let again = batch.again.clone().filter(|_| !copies);
@@ -160,7 +161,7 @@ impl KeptEvents {
     /// # Errors
     ///
     /// A file that can't be written.
-    pub fn spill(&mut self, file: &Spilled) -> io::Result<()> {
+    pub fn spill(&mut self, file: &SpilledEvents) -> io::Result<()> {
         let Bytes::Memory(bytes) = &self.bytes else { return Ok(()) };
         if let Some(mut again) = self.again.take() {
             let begin = self.events.first().map_or(0, |event| event.range.start);
@@ -194,8 +195,8 @@ impl KeptEvents {
 
     /// Whether the events are still available: the file belongs to others.
     fn check(&self, bytes: &[u8]) -> io::Result<()> {
-        let header_of = |event: &Kept| EventHeader::decode(bytes.get(event.range.clone())?).ok();
-        let is_there = |event: &Kept| {
+        let header_of = |event: &KeptEvent| EventHeader::decode(bytes.get(event.range.clone())?).ok();
+        let is_there = |event: &KeptEvent| {
             header_of(event).is_some_and(|header| header.event_size as usize == event.range.len())
         };
         if self.events.iter().all(is_there) {

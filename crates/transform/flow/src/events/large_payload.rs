@@ -16,11 +16,11 @@ use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{Error as BinlogError, EventHeader, EventType, Framing};
 use binlogz_payload::{Error as PayloadError, Expander, PayloadSizes, check_inside};
 
-use super::batch::{Content, PayloadPlace, QueuedBatch};
-use super::carried::{Carried, Events, Tracker};
+use super::batch::{BatchContent, PayloadPlace, QueuedBatch};
+use super::carried::{CarriedState, Tracker, WholeEvents};
 use super::event::PayloadEnd;
 use super::permit::{Permit, Permits};
-use super::source::{Log, no_memory};
+use super::source::{InputLog, no_memory};
 use crate::error::Error;
 use crate::read::LargeUnit;
 use crate::read::buffers::{Buffers, LentBuffer};
@@ -59,7 +59,7 @@ impl PayloadBytes {
 /// A payload that is being expanded.
 #[derive(Debug)]
 pub(super) struct LargePayload {
-    log: Arc<Log>,
+    log: Arc<InputLog>,
     place: Arc<PayloadPlace>,
     source: Arc<PayloadBytes>,
     compression_type: CompressionType,
@@ -81,15 +81,15 @@ pub(super) struct LargePayload {
     events: u64,
     bytes: u64,
     /// State for the next batch.
-    carried: Carried,
+    carried: CarriedState,
     tracker: Tracker,
     /// The error after the last whole event.
     broken: Option<Error>,
-    state: State,
+    state: PayloadState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum PayloadState {
     /// The payload event itself was not returned yet.
     Begin,
     Inside,
@@ -98,11 +98,11 @@ enum State {
 
 impl LargePayload {
     pub(super) fn begin(
-        log: Arc<Log>,
+        log: Arc<InputLog>,
         header: EventHeader,
         offset: u64,
         source: PayloadBytes,
-        (carried, tracker): (Carried, Tracker),
+        (carried, tracker): (CarriedState, Tracker),
         verify: bool,
         buffers: &Buffers,
     ) -> Result<Self, Error> {
@@ -159,7 +159,7 @@ impl LargePayload {
             carried,
             tracker,
             broken: None,
-            state: State::Begin,
+            state: PayloadState::Begin,
         })
     }
 
@@ -171,13 +171,13 @@ impl LargePayload {
         permits: &Permits,
     ) -> Result<Option<QueuedBatch>, Error> {
         let opens = match self.state {
-            State::Begin => {
+            PayloadState::Begin => {
                 expander.begin()?;
-                self.state = State::Inside;
+                self.state = PayloadState::Inside;
                 true
             }
-            State::Inside => false,
-            State::Done => return Ok(None),
+            PayloadState::Inside => false,
+            PayloadState::Done => return Ok(None),
         };
         if let Some(error) = self.broken.take() {
             return Err(error);
@@ -226,14 +226,14 @@ impl LargePayload {
         rest.extend_from_slice(self.expanded.get(whole..).unwrap_or_default());
         let mut bytes = std::mem::replace(&mut self.expanded, rest);
         bytes.truncate(whole);
-        let content = Content::Payload {
+        let content = BatchContent::Payload {
             place: Arc::clone(&self.place),
             opens,
             first_index: self.events,
             first_offset: self.bytes,
             end: end.map(|sizes| PayloadEnd { offset: self.place.offset, sizes }),
         };
-        self.tracker.pass_table_maps(Events {
+        self.tracker.pass_table_maps(WholeEvents {
             bytes: &bytes,
             offset: self.place.offset,
             framing: self.log.context.framing.inside_payload(),
@@ -244,7 +244,7 @@ impl LargePayload {
         self.bytes += whole as u64;
         let mut bytes_read = 0;
         if end.is_some() {
-            self.state = State::Done;
+            self.state = PayloadState::Done;
             bytes_read = u64::from(self.place.header.event_size);
         }
         let log = Arc::clone(&self.log);

@@ -3,24 +3,24 @@
 use binlogz_binlog::header::{EVENT_TYPE_OFFSET, FLAGS_OFFSET, HEADER_SIZE};
 use binlogz_binlog::{EventType, HeaderFlags};
 
-use super::batch::{QueuedBatch, Step, item_of};
-use super::event::{Event, Item};
+use super::batch::{ItemStep, QueuedBatch, item_of};
+use super::event::{BatchItem, Event};
 use super::kept::KeptEvents;
-use super::source::Log;
+use super::source::InputLog;
 
 /// See [`EventBatch::read_ahead`](super::EventBatch::read_ahead). A worker uses one list for all its batches.
 #[derive(Debug, Default)]
 pub struct EventList {
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<ItemStep>,
 }
 
 /// The events of a list, with the bytes that contain them. Their transactions are not known.
 #[derive(Debug, Clone, Copy)]
-pub struct Listed<'l> {
+pub struct ListedEvents<'l> {
     pub(super) batch: &'l QueuedBatch,
     /// The events of small payloads, expanded.
     pub(super) expanded: &'l [u8],
-    pub(super) steps: &'l [Step],
+    pub(super) steps: &'l [ItemStep],
 }
 
 /// The outline of an event: nothing is decoded or looked up.
@@ -50,9 +50,9 @@ impl<'l> Outline<'l> {
     }
 }
 
-impl<'l> Listed<'l> {
+impl<'l> ListedEvents<'l> {
     /// The log that they stand in.
-    pub fn log(self) -> &'l Log {
+    pub fn log(self) -> &'l InputLog {
         &self.batch.log
     }
 
@@ -72,11 +72,11 @@ impl<'l> Listed<'l> {
     pub fn types(self, from: usize) -> impl Iterator<Item = (usize, Option<EventType>)> + use<'l> {
         let steps = self.steps.iter().enumerate().skip(from);
         steps.filter_map(|(place, step)| match step {
-            Step::Event { event_type, .. }
-            | Step::Expanded { event_type, .. }
-            | Step::Inside { event_type, .. } => Some((place, Some(*event_type))),
-            Step::LargePayload => Some((place, None)),
-            Step::PayloadEnd(_) => None,
+            ItemStep::Event { event_type, .. }
+            | ItemStep::Expanded { event_type, .. }
+            | ItemStep::Inside { event_type, .. } => Some((place, Some(*event_type))),
+            ItemStep::LargePayload => Some((place, None)),
+            ItemStep::PayloadEnd(_) => None,
         })
     }
 
@@ -84,39 +84,39 @@ impl<'l> Listed<'l> {
     #[inline]
     pub fn outline(self, place: usize) -> Option<Outline<'l>> {
         match self.steps.get(place)? {
-            Step::Event { range, checksum_size, .. } => {
+            ItemStep::Event { range, checksum_size, .. } => {
                 let end = self.batch.offset_of(range.end);
                 Outline::new(self.batch.bytes.get(range.clone())?, *checksum_size, Some(end))
             }
-            Step::Expanded { range, stored, .. } => {
+            ItemStep::Expanded { range, stored, .. } => {
                 let end = self.batch.offset_of(stored.end);
                 Outline::new(self.expanded.get(range.clone())?, 0, Some(end))
             }
-            Step::Inside { range, small, .. } => {
+            ItemStep::Inside { range, small, .. } => {
                 let bytes = if *small { self.expanded } else { self.batch.bytes() };
                 Outline::new(bytes.get(range.clone())?, 0, None)
             }
-            Step::LargePayload | Step::PayloadEnd(_) => None,
+            ItemStep::LargePayload | ItemStep::PayloadEnd(_) => None,
         }
     }
 
     /// The item at an index.
-    pub fn item(self, place: usize) -> Option<Item<'l>> {
+    pub fn item(self, place: usize) -> Option<BatchItem<'l>> {
         item_of(self.batch, self.expanded, self.steps.get(place)?)
     }
 
     /// All events, in order.
-    pub fn iter(self) -> impl Iterator<Item = Item<'l>> + use<'l> {
+    pub fn iter(self) -> impl Iterator<Item = BatchItem<'l>> + use<'l> {
         self.steps.iter().filter_map(move |step| item_of(self.batch, self.expanded, step))
     }
 
     /// All events, each with its place in the list.
-    pub fn places(self) -> impl Iterator<Item = (usize, Item<'l>)> + use<'l> {
+    pub fn places(self) -> impl Iterator<Item = (usize, BatchItem<'l>)> + use<'l> {
         self.places_from(0)
     }
 
     /// The events from a place in the list on, each with its place.
-    pub fn places_from(self, place: usize) -> impl Iterator<Item = (usize, Item<'l>)> + use<'l> {
+    pub fn places_from(self, place: usize) -> impl Iterator<Item = (usize, BatchItem<'l>)> + use<'l> {
         let steps = self.steps.iter().enumerate().skip(place);
         steps.filter_map(move |(place, step)| Some((place, item_of(self.batch, self.expanded, step)?)))
     }
@@ -124,8 +124,8 @@ impl<'l> Listed<'l> {
     /// The event at an index; `None` if that is not an event.
     pub fn event(self, place: usize) -> Option<Event<'l>> {
         match self.item(place)? {
-            Item::Event(event) => Some(event),
-            Item::PayloadEnd(_) => None,
+            BatchItem::Event(event) => Some(event),
+            BatchItem::PayloadEnd(_) => None,
         }
     }
 

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The unit of work is a batch of events, not of transactions, since one transaction may be the whole file. A batch that
-//! begins inside a transaction therefore carries the facts that a worker needs from earlier events ([`Carried`]). Batch
+//! begins inside a transaction therefore carries the facts that a worker needs from earlier events ([`CarriedState`]). Batch
 //! boundaries depend on the number of workers, so the combined results must not depend on them.
 //!
 //! Changes that may stand in a log and can't be decoded are part of the result (law 8): [`UnreadChanges`]. MariaDB's
@@ -51,24 +51,24 @@ mod turns;
 pub use crate::position::{EventPosition, InsidePayload};
 pub use crate::unread::{UnreadChanges, UnreadEvents};
 pub use batch::EventBatch;
-pub use carried::{Carried, HeldEvent};
-pub use event::{Event, Item, PayloadEnd};
-pub use kept::{KeptEvents, Spilled};
-pub use list::{EventList, Listed, Outline};
-pub use source::Log;
-pub use tables::{TableEvent, Tables};
-pub use turns::Turn;
+pub use carried::{CarriedState, HeldEvent};
+pub use event::{BatchItem, Event, PayloadEnd};
+pub use kept::{KeptEvents, SpilledEvents};
+pub use list::{EventList, ListedEvents, Outline};
+pub use source::InputLog;
+pub use tables::{TableEvent, WorkerTables};
+pub use turns::BatchTurn;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::error::Error;
 use crate::read::input::Input;
-use crate::read::{CutEvent, Progress};
+use crate::read::{CutEvent, ReadProgress};
 use crate::work::ordered;
 use small_payload::PayloadBuffer;
-use source::{EventsJob, Plan, Source};
-use turns::Turns;
+use source::{EventsJob, LogSource, MemoryPlan};
+use turns::BatchTurns;
 
 /// Totals of the bytes read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -82,7 +82,7 @@ pub struct ReadSummary {
 /// The result of [`run`]. A caller takes both parts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[must_use = "changes that could not be read have to be told"]
-pub struct Ran {
+pub struct RunSummary {
     /// Totals of the bytes read.
     pub read: ReadSummary,
     /// Changes that may stand in the logs and could not be read.
@@ -106,27 +106,27 @@ pub fn run<W, R: Send>(
     new_worker: impl Fn() -> Result<W, Error> + Sync,
     work: impl Fn(&mut W, &mut EventBatch<'_>) -> Result<R, Error> + Sync,
     sink: impl FnMut(R) -> Result<(), Error>,
-    progress: Progress<'_>,
-) -> Result<Ran, Error> {
-    run_planned(input, workers, Plan::for_workers(workers), new_worker, work, sink, progress)
+    progress: ReadProgress<'_>,
+) -> Result<RunSummary, Error> {
+    run_planned(input, workers, MemoryPlan::for_workers(workers), new_worker, work, sink, progress)
 }
 
 fn run_planned<W, R: Send>(
     mut input: Input,
     workers: usize,
-    plan: Plan,
+    plan: MemoryPlan,
     new_worker: impl Fn() -> Result<W, Error> + Sync,
     work: impl Fn(&mut W, &mut EventBatch<'_>) -> Result<R, Error> + Sync,
     mut sink: impl FnMut(R) -> Result<(), Error>,
-    progress: Progress<'_>,
-) -> Result<Ran, Error> {
-    enum Done<R> {
-        Batch { result: R, failed: Option<Error>, bytes_read: u64, log: Arc<Log>, unread: UnreadChanges },
+    progress: ReadProgress<'_>,
+) -> Result<RunSummary, Error> {
+    enum WorkDone<R> {
+        Batch { result: R, failed: Option<Error>, bytes_read: u64, log: Arc<InputLog>, unread: UnreadChanges },
         Cut(CutEvent),
     }
     let stop = input.stop();
-    let mut source = Source::new(input, plan);
-    let mut ran = Ran::default();
+    let mut source = LogSource::new(input, plan);
+    let mut ran = RunSummary::default();
     ordered::run(
         workers,
         || source.next_job(),
@@ -134,20 +134,20 @@ fn run_planned<W, R: Send>(
         || Ok((new_worker()?, PayloadBuffer::default())),
         |(worker, payloads), job| {
             Ok(match job {
-                EventsJob::Cut(cut) => Done::Cut(cut),
+                EventsJob::Cut(cut) => WorkDone::Cut(cut),
                 EventsJob::Batch(batch) => {
                     let mut events = EventBatch::new(&batch, payloads);
                     let result = work(worker, &mut events)?;
                     let failed = events.into_failed();
                     let (bytes_read, log, unread) = (batch.bytes_read, batch.log, batch.unread.take());
-                    Done::Batch { result, failed, bytes_read, log, unread }
+                    WorkDone::Batch { result, failed, bytes_read, log, unread }
                 }
             })
         },
         |done| {
             match done {
-                Done::Cut(cut) => ran.read.cut = Some(cut),
-                Done::Batch { result, failed, bytes_read, log, unread } => {
+                WorkDone::Cut(cut) => ran.read.cut = Some(cut),
+                WorkDone::Batch { result, failed, bytes_read, log, unread } => {
                     sink(result)?;
                     ran.unread.add(unread);
                     ran.unread.add(log.unread.take());
@@ -179,7 +179,7 @@ pub struct TurnsSummary<S> {
 }
 
 /// As [`run`], for work that depends on the events before a batch: a `state` is handed from batch to batch,
-/// in order; see [`Turn`]. The sink may end the run. With `verify`, checksums are checked; without it, only
+/// in order; see [`BatchTurn`]. The sink may end the run. With `verify`, checksums are checked; without it, only
 /// unreadable bytes are an error.
 ///
 /// # Errors
@@ -191,11 +191,11 @@ pub fn run_in_turns<S: Send, W, R: Send, E: Send + From<Error>>(
     verify: bool,
     state: S,
     new_worker: impl Fn() -> Result<W, E> + Sync,
-    work: impl Fn(&mut W, Turn<S>, &mut EventBatch<'_>) -> Result<R, E> + Sync,
+    work: impl Fn(&mut W, BatchTurn<S>, &mut EventBatch<'_>) -> Result<R, E> + Sync,
     mut sink: impl FnMut(R) -> Result<ControlFlow<()>, E>,
 ) -> Result<TurnsSummary<S>, E> {
-    enum Done<R> {
-        Batch { result: R, failed: Option<Error>, bytes_read: u64, log: Arc<Log>, unread: UnreadChanges },
+    enum WorkDone<R> {
+        Batch { result: R, failed: Option<Error>, bytes_read: u64, log: Arc<InputLog>, unread: UnreadChanges },
         Cut(CutEvent),
     }
     enum End<E> {
@@ -204,9 +204,9 @@ pub fn run_in_turns<S: Send, W, R: Send, E: Send + From<Error>>(
         Error(E),
     }
     let stop = input.stop();
-    let mut source = Source::new(input, Plan::for_text(workers, verify));
+    let mut source = LogSource::new(input, MemoryPlan::for_text(workers, verify));
     let (mut read, mut unread) = (ReadSummary::default(), UnreadChanges::default());
-    let mut turns = Turns::new(state);
+    let mut turns = BatchTurns::new(state);
     let ran = ordered::run(
         workers,
         || {
@@ -224,21 +224,21 @@ pub fn run_in_turns<S: Send, W, R: Send, E: Send + From<Error>>(
                     if let Some(state) = turn.wait() {
                         turn.pass(state);
                     }
-                    Done::Cut(cut)
+                    WorkDone::Cut(cut)
                 }
                 EventsJob::Batch(batch) => {
                     let mut events = EventBatch::new(&batch, payloads);
                     let result = work(worker, turn, &mut events).map_err(End::Error)?;
                     let failed = events.into_failed();
                     let (bytes_read, log, unread) = (batch.bytes_read, batch.log, batch.unread.take());
-                    Done::Batch { result, failed, bytes_read, log, unread }
+                    WorkDone::Batch { result, failed, bytes_read, log, unread }
                 }
             })
         },
         |done| {
             match done {
-                Done::Cut(cut) => read.cut = Some(cut),
-                Done::Batch { result, failed, bytes_read, log, unread: of_batch } => {
+                WorkDone::Cut(cut) => read.cut = Some(cut),
+                WorkDone::Batch { result, failed, bytes_read, log, unread: of_batch } => {
                     let goes_on = sink(result).map_err(End::Error)?.is_continue();
                     unread.add(of_batch);
                     unread.add(log.unread.take());

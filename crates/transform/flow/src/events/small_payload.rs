@@ -7,10 +7,10 @@ use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{EVENT_SIZE_MAX, Error as BinlogError, EventFrame, EventHeader, EventType};
 use binlogz_payload::{Error as PayloadError, Expander, PayloadSizes, expanded_size_max};
 
-use super::batch::{QueuedBatch, Step};
+use super::batch::{ItemStep, QueuedBatch};
 use super::event::PayloadEnd;
 use super::large_payload::{cut_event, no_events, whole_event};
-use super::source::Log;
+use super::source::InputLog;
 use crate::error::Error;
 use crate::position::InsidePayload;
 
@@ -27,7 +27,7 @@ pub(super) struct PayloadBuffer {
 
 /// A payload whose events are being returned.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Inside {
+pub(super) struct PayloadEvents {
     /// Where the payload event begins in the log.
     pub(super) payload_offset: u64,
     pub(super) end_log_pos: u32,
@@ -44,10 +44,10 @@ pub(super) struct Inside {
     pub(super) end: Option<PayloadEnd>,
 }
 
-impl Inside {
+impl PayloadEvents {
     /// The next event of the payload, of which `bytes` are at hand.
     #[inline]
-    pub(super) fn event(&mut self, bytes: &[u8], log: &Log) -> Result<Option<Step>, Error> {
+    pub(super) fn event(&mut self, bytes: &[u8], log: &InputLog) -> Result<Option<ItemStep>, Error> {
         let rest = bytes.get(self.next..).unwrap_or_default();
         if rest.is_empty() {
             return Ok(None);
@@ -62,7 +62,7 @@ impl Inside {
         self.next += size;
         self.index += 1;
         let (small, payload_offset) = (self.small, self.payload_offset);
-        Ok(Some(Step::Inside { range, small, event_type, payload_offset, inside }))
+        Ok(Some(ItemStep::Inside { range, small, event_type, payload_offset, inside }))
     }
 }
 
@@ -117,7 +117,7 @@ impl PayloadBuffer {
         end_log_pos: u32,
         batch: &QueuedBatch,
         keeps: bool,
-    ) -> Result<Inside, Error> {
+    ) -> Result<PayloadEvents, Error> {
         let covered = event.len().saturating_sub(batch.log.context.framing.checksum().size());
         let body = event.get(HEADER_SIZE..covered).unwrap_or_default();
         let at = |error: BinlogError| error.at(offset, Some(EventType::TRANSACTION_PAYLOAD));
@@ -146,7 +146,7 @@ impl PayloadBuffer {
         }
         let uncompressed = (out.len() - start) as u64;
         let sizes = PayloadSizes { compressed: header.payload_size(), uncompressed };
-        Ok(Inside {
+        Ok(PayloadEvents {
             payload_offset: offset,
             end_log_pos,
             small: true,

@@ -25,8 +25,8 @@ use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{Error as BinlogError, EventHeader, EventType};
 use binlogz_payload::{Expander, LogContext, expanded_size_max};
 
-use super::batch::{Content, QueuedBatch};
-use super::carried::{Events, Tracker};
+use super::batch::{BatchContent, QueuedBatch};
+use super::carried::{Tracker, WholeEvents};
 use super::kept::ReadAgain;
 use super::large_payload::{LargePayload, PayloadBytes};
 use super::permit::Permits;
@@ -54,7 +54,7 @@ const EXPANSION_MAX: u64 = 64;
 
 /// The memory plan of a run.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Plan {
+pub(super) struct MemoryPlan {
     /// How the log is read.
     pub(super) batch: BatchSize,
     /// Payloads that are larger, or may expand to more, are large.
@@ -65,10 +65,10 @@ pub(super) struct Plan {
     pub(super) verify: bool,
 }
 
-impl Plan {
+impl MemoryPlan {
     pub(super) fn for_workers(workers: usize) -> Self {
         let max = (BATCHES_MEMORY / in_flight_max(workers) / 2).clamp(BATCH_MIN, BATCH_MAX);
-        Plan {
+        MemoryPlan {
             batch: BatchSize { target: max / 2, max },
             small_payload_max: SMALL_PAYLOAD_MAX,
             work_max: 2 * max as u64,
@@ -78,15 +78,15 @@ impl Plan {
 
     /// For work that makes text, which is many times larger than its events: batches of half the size.
     pub(super) fn for_text(workers: usize, verify: bool) -> Self {
-        let plan = Plan::for_workers(workers);
+        let plan = MemoryPlan::for_workers(workers);
         let batch = BatchSize { target: plan.batch.target / 2, ..plan.batch };
-        Plan { batch, work_max: plan.work_max / 2, verify, ..plan }
+        MemoryPlan { batch, work_max: plan.work_max / 2, verify, ..plan }
     }
 }
 
 /// A log of the input: its last format description, and the facts derived from it.
 #[derive(Debug)]
-pub struct Log {
+pub struct InputLog {
     /// The index of the log in the input, counted from 0. There may be several, as from `cat`; offsets
     /// restart in each.
     pub number: u64,
@@ -108,12 +108,12 @@ pub(super) enum EventsJob {
 }
 
 /// Reads a log; see the module.
-pub(super) struct Source {
+pub(super) struct LogSource {
     batcher: Batcher,
-    plan: Plan,
+    plan: MemoryPlan,
     permits: Permits,
     expander: Option<Expander>,
-    log: Option<Arc<Log>>,
+    log: Option<Arc<InputLog>>,
     tracker: Tracker,
     piece: Option<Uncut>,
     payload: Option<LargePayload>,
@@ -132,16 +132,16 @@ struct Uncut {
 }
 
 /// The kind of a piece's next batch.
-enum Next {
+enum NextBatchKind {
     Events(Range<usize>),
     /// An event that expands to more than a batch may have.
     Bulky(Range<usize>),
     Payload(EventHeader, Range<usize>),
 }
 
-impl Source {
-    pub(super) fn new(input: Input, plan: Plan) -> Self {
-        Source {
+impl LogSource {
+    pub(super) fn new(input: Input, plan: MemoryPlan) -> Self {
+        LogSource {
             batcher: Batcher::new(input, BatchUnit::Event, plan.batch),
             plan,
             permits: Permits::default(),
@@ -208,7 +208,7 @@ impl Source {
         let bytes = Arc::clone(&piece.bytes);
         let is_one = !piece.has_payloads && bytes.len() as u64 <= self.plan.work_max;
         let next = match is_one.then_some(piece.next..bytes.len()).filter(|rest| !rest.is_empty()) {
-            Some(rest) => Next::Events(rest),
+            Some(rest) => NextBatchKind::Events(rest),
             None => match next_of(&bytes, piece.next, log, self.plan) {
                 Some(next) => next,
                 None => {
@@ -219,11 +219,11 @@ impl Source {
         };
         let (log, offset) = (Arc::clone(log), piece.offset);
         let permit = match &next {
-            Next::Bulky(_) => Some(self.permits.take()),
-            Next::Events(_) | Next::Payload(..) => None,
+            NextBatchKind::Bulky(_) => Some(self.permits.take()),
+            NextBatchKind::Events(_) | NextBatchKind::Payload(..) => None,
         };
         match next {
-            Next::Events(range) | Next::Bulky(range) => {
+            NextBatchKind::Events(range) | NextBatchKind::Bulky(range) => {
                 piece.next = range.end;
                 let place = |offset: usize| piece.starts.partition_point(|&start| (start as usize) < offset);
                 let (begin, end) = (place(range.start), place(range.end));
@@ -236,7 +236,7 @@ impl Source {
                 let batch = self.log_batch(log, bytes, (range, &starts), offset)?;
                 Ok(Some(QueuedBatch { permit, ..batch }))
             }
-            Next::Payload(header, range) => {
+            NextBatchKind::Payload(header, range) => {
                 piece.next = range.end;
                 let offset = offset + range.start as u64;
                 self.begin_payload(&log, header, offset, PayloadBytes::Memory { bytes, range })?;
@@ -248,14 +248,14 @@ impl Source {
     /// Events of the log, `range` of `bytes`, and where in it they begin; the first of `bytes` stands at `offset`.
     fn log_batch(
         &mut self,
-        log: Arc<Log>,
+        log: Arc<InputLog>,
         bytes: Arc<LentBuffer>,
         (range, starts): (Range<usize>, &[u32]),
         offset: u64,
     ) -> Result<QueuedBatch, Error> {
         let carried = self.tracker.carried();
         let offset = offset + range.start as u64;
-        let events = Events {
+        let events = WholeEvents {
             bytes: bytes.get(range.clone()).unwrap_or_default(),
             offset,
             framing: log.context.framing,
@@ -263,7 +263,7 @@ impl Source {
         };
         self.tracker.pass(events, starts)?;
         let bytes_read = range.len() as u64;
-        let content = Content::Log { offset };
+        let content = BatchContent::Log { offset };
         let again = self.batcher.places().map(|(places, begin)| ReadAgain::new(places, begin + offset));
         let verify = self.plan.verify;
         let unread = UnreadNotes::default();
@@ -291,7 +291,8 @@ impl Source {
         }
         let lengths = PostHeaderLengths::from(&start.description);
         let unread = UnreadNotes::default();
-        let log = Log { number, description: start.description, context: start.context, lengths, unread };
+        let log =
+            InputLog { number, description: start.description, context: start.context, lengths, unread };
         let log = Arc::new(log);
         self.log = Some(Arc::clone(&log));
         let range = 0..start.event.len();
@@ -332,15 +333,19 @@ impl Source {
 
     fn begin_payload(
         &mut self,
-        log: &Arc<Log>,
+        log: &Arc<InputLog>,
         header: EventHeader,
         offset: u64,
         bytes: PayloadBytes,
     ) -> Result<(), Error> {
         let carried = self.tracker.carried();
         // For the events after it, only a payload event's header matters.
-        let events =
-            Events { bytes: &header.encode(), offset, framing: log.context.framing, lengths: &log.lengths };
+        let events = WholeEvents {
+            bytes: &header.encode(),
+            offset,
+            framing: log.context.framing,
+            lengths: &log.lengths,
+        };
         self.tracker.pass(events, &[0])?;
         let tracker = self.tracker.inside_payload();
         if self.expander.is_none() {
@@ -375,7 +380,7 @@ fn whole(large: &LargeUnit, header: &EventHeader) -> Result<Vec<u8>, Error> {
 }
 
 /// The next batch of events in memory, from `begin` on; `None` after the last event.
-fn next_of(bytes: &[u8], begin: usize, log: &Log, plan: Plan) -> Option<Next> {
+fn next_of(bytes: &[u8], begin: usize, log: &InputLog, plan: MemoryPlan) -> Option<NextBatchKind> {
     let mut end = begin;
     let mut work = 0;
     while work < plan.work_max
@@ -388,25 +393,25 @@ fn next_of(bytes: &[u8], begin: usize, log: &Log, plan: Plan) -> Option<Next> {
             let event_bytes = bytes.get(event.clone()).unwrap_or_default();
             match small_payload_size(event_bytes, log.context, plan) {
                 Some(size) => work += size.min(EXPANSION_MAX * u64::from(header.event_size)),
-                None if end == begin => return Some(Next::Payload(header, event)),
+                None if end == begin => return Some(NextBatchKind::Payload(header, event)),
                 None => break,
             }
         } else if let Some(size) = bulky_size(bytes.get(event.clone()).unwrap_or_default(), &header, log) {
             match size <= plan.small_payload_max {
                 true => work += size,
-                false if end == begin => return Some(Next::Bulky(event)),
+                false if end == begin => return Some(NextBatchKind::Bulky(event)),
                 false => break,
             }
         }
         end = event.end;
     }
-    (end > begin).then_some(Next::Events(begin..end))
+    (end > begin).then_some(NextBatchKind::Events(begin..end))
 }
 
 /// How far a payload can expand, if a worker may expand it. This does not depend on how much of the log is in
 /// memory, so a damaged payload fails alike for any number of workers. Unreadable payloads count as large:
 /// the stream finds out what is wrong, and where.
-fn small_payload_size(event: &[u8], context: LogContext, plan: Plan) -> Option<u64> {
+fn small_payload_size(event: &[u8], context: LogContext, plan: MemoryPlan) -> Option<u64> {
     if event.len() as u64 > plan.small_payload_max {
         return None;
     }
@@ -421,7 +426,7 @@ fn small_payload_size(event: &[u8], context: LogContext, plan: Plan) -> Option<u
 }
 
 /// How far a compressed event of MariaDB can expand; `None` for all others.
-fn bulky_size(event: &[u8], header: &EventHeader, log: &Log) -> Option<u64> {
+fn bulky_size(event: &[u8], header: &EventHeader, log: &InputLog) -> Option<u64> {
     header.event_type.mariadb_expanded()?;
     let end = event.len().checked_sub(log.context.framing.checksum().size())?;
     let compressed = CompressedEvent::decode(header.event_type, event.get(HEADER_SIZE..end)?, &log.lengths);

@@ -9,7 +9,7 @@ use binlogz_binlog::{Error as BinlogError, EventType};
 use super::batch::EventBatch;
 use super::event::Event;
 use super::kept::KeptEvents;
-use super::source::Log;
+use super::source::InputLog;
 use crate::error::Error;
 use crate::unread::{self, UnreadableTable};
 
@@ -18,7 +18,7 @@ const UNREADABLE_MAX: usize = 1000;
 
 /// A worker's table maps. One for all batches, so a repeated table is not compiled again.
 #[derive(Debug, Default)]
-pub struct Tables {
+pub struct WorkerTables {
     schemas: TableSchemas,
     /// Tables of the open statement whose maps can't be compiled: their rows can't be read.
     unreadable: Vec<(TableId, UnreadableTable)>,
@@ -35,7 +35,7 @@ pub enum TableEvent<'a> {
     Rows(Arc<TableSchema>, RowsEvent<'a>),
 }
 
-impl Tables {
+impl WorkerTables {
     /// No tables.
     pub fn new() -> Self {
         Self::default()
@@ -43,7 +43,7 @@ impl Tables {
 
     /// No tables yet, for one of this many workers: together they remember as much as one would alone.
     pub fn one_of(workers: usize) -> Self {
-        Tables { schemas: TableSchemas::one_of(workers), ..Tables::default() }
+        WorkerTables { schemas: TableSchemas::one_of(workers), ..WorkerTables::default() }
     }
 
     /// Takes the table maps that are in force where a batch begins.
@@ -64,7 +64,7 @@ impl Tables {
         self.take(&events.log, &events.table_maps, events.offset)
     }
 
-    fn take(&mut self, log: &Log, table_maps: &[Arc<[u8]>], offset: u64) -> Result<(), Error> {
+    fn take(&mut self, log: &InputLog, table_maps: &[Arc<[u8]>], offset: u64) -> Result<(), Error> {
         self.end_statement();
         self.ended = false;
         let length = log.lengths.of(EventType::TABLE_MAP);

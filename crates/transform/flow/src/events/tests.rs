@@ -34,15 +34,19 @@ struct Outcome {
     error: Option<String>,
 }
 
-const TINY: Plan =
-    Plan { batch: BatchSize { target: 1, max: 300 }, small_payload_max: 150, work_max: 1, verify: true };
-const SMALL: Plan = Plan {
+const TINY: MemoryPlan = MemoryPlan {
+    batch: BatchSize { target: 1, max: 300 },
+    small_payload_max: 150,
+    work_max: 1,
+    verify: true,
+};
+const SMALL: MemoryPlan = MemoryPlan {
     batch: BatchSize { target: 3000, max: 20_000 },
     small_payload_max: 5_000,
     work_max: 10_000,
     verify: true,
 };
-const NO_SMALL_PAYLOADS: Plan = Plan {
+const NO_SMALL_PAYLOADS: MemoryPlan = MemoryPlan {
     batch: BatchSize { target: 100_000, max: 200_000 },
     small_payload_max: 0,
     work_max: 1 << 20,
@@ -103,10 +107,10 @@ fn expand(payload: &TransactionPayloadEvent<'_>) -> Vec<u8> {
 }
 
 /// A log read in batches, each decoded with only what it carries.
-fn in_batches(input: Input, workers: usize, plan: Plan) -> Outcome {
+fn in_batches(input: Input, workers: usize, plan: MemoryPlan) -> Outcome {
     let work = |_: &mut (), batch: &mut EventBatch<'_>| {
         let mut outcome = Outcome::default();
-        let mut tables = Tables::new();
+        let mut tables = WorkerTables::new();
         if let Err(error) = tables.begin(batch) {
             batch.fail(error);
         }
@@ -114,8 +118,8 @@ fn in_batches(input: Input, workers: usize, plan: Plan) -> Outcome {
         let mut decoder = RowDecoder::new();
         while let Some(item) = batch.next_item() {
             let event = match item {
-                Item::Event(event) => event,
-                Item::PayloadEnd(end) => {
+                BatchItem::Event(event) => event,
+                BatchItem::PayloadEnd(end) => {
                     outcome.payloads.push((end.sizes.compressed, end.sizes.uncompressed));
                     gtid = None;
                     continue;
@@ -163,7 +167,7 @@ fn in_batches(input: Input, workers: usize, plan: Plan) -> Outcome {
 }
 
 fn count_rows(
-    tables: &mut Tables,
+    tables: &mut WorkerTables,
     decoder: &mut RowDecoder,
     event: &Event<'_>,
 ) -> Result<Option<u64>, Error> {
@@ -206,11 +210,13 @@ fn every_event_comes_once_and_in_order() {
     for file in corpus::binlogs() {
         let bytes = file.read();
         let expected = reference(&bytes);
-        let usual = in_batches(memory(&bytes), 1, Plan::for_workers(1));
+        let usual = in_batches(memory(&bytes), 1, MemoryPlan::for_workers(1));
         assert_eq!(usual.error, None, "{}", file.name);
         assert!(usual.events == expected.events, "{}", file.name);
         assert_eq!(usual.payloads, expected.payloads, "{}", file.name);
-        for (workers, plan) in [(3, Plan::for_workers(3)), (2, TINY), (1, SMALL), (4, NO_SMALL_PAYLOADS)] {
+        for (workers, plan) in
+            [(3, MemoryPlan::for_workers(3)), (2, TINY), (1, SMALL), (4, NO_SMALL_PAYLOADS)]
+        {
             same(&in_batches(memory(&bytes), workers, plan), &usual, &format!("{} {plan:?}", file.name));
         }
         let pipe = Input::Stream(Box::new(Trickle(std::io::Cursor::new(bytes))));
@@ -239,9 +245,12 @@ fn damaged_logs_give_the_same_events_and_the_same_error_whatever_the_batches() {
         }
         for index in 0..40 {
             let (bytes, what) = mutate::mutate(&original, seed, number as u64 * 1000 + index);
-            let small =
-                in_batches(memory(&bytes), 1, Plan { small_payload_max: 5_000, ..Plan::for_workers(1) });
-            for (workers, plan) in [(3, SMALL), (1, Plan { small_payload_max: 5_000, ..TINY })] {
+            let small = in_batches(
+                memory(&bytes),
+                1,
+                MemoryPlan { small_payload_max: 5_000, ..MemoryPlan::for_workers(1) },
+            );
+            for (workers, plan) in [(3, SMALL), (1, MemoryPlan { small_payload_max: 5_000, ..TINY })] {
                 let other = in_batches(memory(&bytes), workers, plan);
                 same(&other, &small, &format!("{} {what}", file.name));
             }
@@ -261,7 +270,7 @@ fn a_log_in_use_that_ends_inside_an_event_says_where() {
     let work = |_: &mut (), batch: &mut EventBatch<'_>| {
         let mut events = 0;
         while let Some(item) = batch.next_item() {
-            events += usize::from(matches!(item, Item::Event(_)));
+            events += usize::from(matches!(item, BatchItem::Event(_)));
         }
         Ok(events)
     };
@@ -269,7 +278,8 @@ fn a_log_in_use_that_ends_inside_an_event_says_where() {
         count += events;
         Ok(())
     };
-    let Ran { read: summary, unread } = run(memory(&bytes), 2, || Ok(()), work, sink, &mut |_| {}).unwrap();
+    let RunSummary { read: summary, unread } =
+        run(memory(&bytes), 2, || Ok(()), work, sink, &mut |_| {}).unwrap();
     assert!(unread.is_empty());
     let last = whole.events.last().unwrap();
     assert_eq!(count, whole.events.len() - 1);

@@ -7,7 +7,7 @@ use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::{Framing, VerifiedFrame};
 use binlogz_payload::rewritten::format_description::{Announcement, announce_payloads, withdraw_payloads};
 use binlogz_payload::{
-    CompressOptions, PieceBytes, PieceContext, PositionWriter, Rewritten, Spool, Tally,
+    CompressOptions, PieceBytes, PieceContext, PositionWriter, RewrittenPiece, Spool, Tally,
     TransactionCompressor, TransactionExpander,
 };
 
@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::passes::salvage::LostRange;
 use crate::read::batcher::Batcher;
 use crate::read::input::Input;
-use crate::read::{Batch, BatchUnit, CutEvent, LargeUnit, LogPiece, LogStart, Progress};
+use crate::read::{Batch, BatchUnit, CutEvent, LargeUnit, LogPiece, LogStart, ReadProgress};
 use crate::work::memory::Memory;
 use crate::work::ordered;
 
@@ -46,7 +46,7 @@ pub struct MovedTransaction {
 
 /// The result of a rewrite.
 #[derive(Debug, Clone, Default)]
-pub struct Summary {
+pub struct RewriteSummary {
     /// How many transactions were changed, and how many left for which reason.
     pub tally: Tally,
     /// Bytes of the log read that were whole events.
@@ -75,7 +75,7 @@ pub struct Rewriter<'a> {
     memory: Option<&'a Memory>,
     lost: &'a [LostRange],
     moved: Option<&'a mut dyn FnMut(MovedTransaction) -> io::Result<()>>,
-    progress: Option<Progress<'a>>,
+    progress: Option<ReadProgress<'a>>,
     places: &'a [(u64, u64)],
 }
 
@@ -117,7 +117,7 @@ impl<'a> Rewriter<'a> {
     }
 
     /// Reports the rewrite's progress.
-    pub fn on_progress(mut self, progress: Progress<'a>) -> Self {
+    pub fn on_progress(mut self, progress: ReadProgress<'a>) -> Self {
         self.progress = Some(progress);
         self
     }
@@ -127,7 +127,7 @@ impl<'a> Rewriter<'a> {
     /// # Errors
     ///
     /// Bad bytes or an input that fails; an output that fails. The output until then is unusable.
-    pub fn run(self, input: Input, out: impl Write) -> Result<Summary, Error> {
+    pub fn run(self, input: Input, out: impl Write) -> Result<RewriteSummary, Error> {
         let Rewriter { rewrite, workers, memory, lost, moved, progress, places } = self;
         let expands = !matches!(rewrite, Rewrite::Compress(_));
         let planned = memory.is_none().then(|| Memory::for_workers(workers, expands));
@@ -143,8 +143,8 @@ fn run(
     out: impl Write,
     rewrite: Rewrite,
     mut moved: Option<&mut dyn FnMut(MovedTransaction) -> io::Result<()>>,
-    mut progress: Option<Progress<'_>>,
-) -> Result<Summary, Error> {
+    mut progress: Option<ReadProgress<'_>>,
+) -> Result<RewriteSummary, Error> {
     let stop = input.stop();
     let mut batcher = Batcher::new(input, BatchUnit::Transaction, memory.batch);
     if !lost.is_empty() {
@@ -164,7 +164,7 @@ fn run(
     };
     let expands = matches!(rewrite, Rewrite::Expand | Rewrite::ExpandReproducible(_));
     let mut writer = PositionWriter::new(out, !expands);
-    let mut summary = Summary::default();
+    let mut summary = RewriteSummary::default();
     let mut places = Vec::new();
     let sink = |result: RewriteDone| {
         match result {
@@ -204,7 +204,7 @@ fn run(
                 }
                 summary.tally.add(&rewritten.tally);
                 summary.bytes_read += size_read;
-                let Rewritten { spool, .. } = *rewritten;
+                let RewrittenPiece { spool, .. } = *rewritten;
                 memory.keep(spool.into_buffer());
                 if let PieceInput::Batch(bytes) = input {
                     memory.keep(bytes);
@@ -235,7 +235,7 @@ enum RewriteJob {
 /// A worker's result.
 enum RewriteDone {
     Start(NewStart),
-    Piece { rewritten: Box<Rewritten>, input: PieceInput, size_read: u64 },
+    Piece { rewritten: Box<RewrittenPiece>, input: PieceInput, size_read: u64 },
     Cut(CutEvent),
 }
 
@@ -327,7 +327,7 @@ fn compress(
     input: &PieceInput,
     place: PieceContext,
     memory: &Memory,
-) -> Result<Rewritten, Error> {
+) -> Result<RewrittenPiece, Error> {
     let spool = memory.spool();
     Ok(match input {
         PieceInput::Batch(bytes) => compressor.batch(bytes, place, spool)?,
@@ -345,7 +345,7 @@ fn expand(
     input: &PieceInput,
     place: PieceContext,
     memory: &Memory,
-) -> Result<Rewritten, Error> {
+) -> Result<RewrittenPiece, Error> {
     let spool = memory.spool();
     Ok(match input {
         PieceInput::Batch(bytes) => expander.batch(bytes, place, spool)?,

@@ -18,7 +18,9 @@ use binlogz_binlog::row::{OwnedRow, Row, RowDecoder, TableSchema};
 use crossbeam_channel::{Receiver, bounded};
 
 use crate::error::Error;
-use crate::events::{self, Event, EventBatch, HeldEvent, Item, Log, Ran, TableEvent, Tables};
+use crate::events::{
+    self, BatchItem, Event, EventBatch, HeldEvent, InputLog, RunSummary, TableEvent, WorkerTables,
+};
 use crate::read::input::Input;
 
 /// Batches of changes that wait for the iterating thread: a batch is at most a megabyte of events.
@@ -121,7 +123,7 @@ impl RowChanges {
         // We don't wait for it: it ends with the log, or when it finds that the iterator is gone.
         thread::spawn(move || {
             let new_worker =
-                || Ok(Worker { tables: Tables::one_of(workers), decoder: RowDecoder::new(), after });
+                || Ok(Worker { tables: WorkerTables::one_of(workers), decoder: RowDecoder::new(), after });
             let work = |worker: &mut Worker, batch: &mut EventBatch<'_>| Ok(worker.changes(batch));
             let sink = |changes: Vec<RowChange>| match sender.send(Ok(changes)) {
                 Ok(()) => Ok(()),
@@ -134,8 +136,8 @@ impl RowChanges {
                 Err(Error::Input(std::io::Error::other(what).into()))
             });
             let error = match ended {
-                Ok(Ran { read: _, unread }) if unread.is_empty() => return,
-                Ok(Ran { read: _, unread }) => Error::Unread(Box::new(unread)),
+                Ok(RunSummary { read: _, unread }) if unread.is_empty() => return,
+                Ok(RunSummary { read: _, unread }) => Error::Unread(Box::new(unread)),
                 Err(error) => error,
             };
             // If this fails, the iterator is gone.
@@ -163,7 +165,7 @@ impl Iterator for RowChanges {
 
 /// A thread's decoder of batches.
 struct Worker {
-    tables: Tables,
+    tables: WorkerTables,
     decoder: RowDecoder,
     after: Option<RowPosition>,
 }
@@ -190,7 +192,7 @@ impl Worker {
         let carried = batch.carried().gtid.as_deref();
         let mut gtid = carried.map(|event| held_gtid(batch.log(), event)).transpose()?.flatten();
         while let Some(item) = batch.next_item() {
-            let Item::Event(event) = item else { continue };
+            let BatchItem::Event(event) = item else { continue };
             if let Some(frame) = event.frame.filter(|frame| frame.event_type().is_gtid()) {
                 let decoded = AnyGtidEvent::decode_frame(&frame).map_err(|error| event.error(error))?;
                 gtid = decoded.and_then(|decoded| decoded.gtid());
@@ -242,7 +244,7 @@ impl Worker {
 }
 
 /// The GTID of the transaction that a batch begins in.
-fn held_gtid(log: &Log, event: &HeldEvent) -> Result<Option<Gtid>, Error> {
+fn held_gtid(log: &InputLog, event: &HeldEvent) -> Result<Option<Gtid>, Error> {
     let decode = || -> Result<Option<Gtid>, BinlogError> {
         let Some(frame) = log.context.framing.next_frame(&event.bytes)? else { return Ok(None) };
         Ok(AnyGtidEvent::decode_frame(&frame.unchecked()?)?.and_then(|decoded| decoded.gtid()))

@@ -178,7 +178,7 @@ impl Survey<'_> {
                 break;
             }
             place += bytes.len() as u64;
-            stream.body(bytes, &mut self.expander, &mut Nothing)?;
+            stream.body(bytes, &mut self.expander, &mut IgnoredEvents)?;
         }
         stream.end(&self.expander)?;
         Ok(())
@@ -247,9 +247,9 @@ impl Window<'_> {
 }
 
 /// Ignores everything: only whether there are events counts.
-struct Nothing;
+struct IgnoredEvents;
 
-impl EventVisitor<StoredChecksum> for Nothing {
+impl EventVisitor<StoredChecksum> for IgnoredEvents {
     type Error = binlogz_payload::Error;
 
     fn begin(&mut self, _: u64, _: &EventHeader) -> binlogz_payload::Result<()> {

@@ -19,10 +19,10 @@ use binlogz_binlog::{Error as BinlogError, EventFrame, EventHeader, EventType};
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::error::Error;
-use crate::passes::walk::{EventSpan, Walked, Walker, walk};
+use crate::passes::walk::{EventSpan, WalkEnd, Walker, walk};
 use crate::read::LogStart;
-use crate::read::input::{Input, Stop};
-use crate::read::{CutEvent, Progress};
+use crate::read::input::{Input, PipeStop};
+use crate::read::{CutEvent, ReadProgress};
 
 /// Fingerprints passed on at a time.
 const CHUNK_SIZE: usize = 4096;
@@ -103,7 +103,7 @@ pub fn belongs_to_file(event_type: EventType) -> bool {
 pub fn same<L: Sync>(
     sides: [&[L]; 2],
     open: impl Fn(&L) -> io::Result<Input> + Sync,
-    progress: Progress<'_>,
+    progress: ReadProgress<'_>,
 ) -> Result<Comparison, Box<UnreadableLog>> {
     thread::scope(|scope| {
         // Dropping a reader ends its thread, also one that waits for the bytes of a pipe.
@@ -202,7 +202,7 @@ impl Difference {
 /// A side's message.
 enum Message {
     /// It begins to read a log; how to end that.
-    Begin(Stop),
+    Begin(PipeStop),
     /// The next events, and the bytes of all logs so far.
     Prints(Vec<Print>, u64),
     /// A log in use ends inside an event.
@@ -214,7 +214,7 @@ enum Message {
 /// One side, as the caller's thread sees it.
 struct SideReader {
     messages: Receiver<Message>,
-    stop: Option<Stop>,
+    stop: Option<PipeStop>,
     prints: std::vec::IntoIter<Print>,
     /// The transaction of the last GTID event.
     gtid: Option<Gtid>,
@@ -258,12 +258,12 @@ fn read_side<L>(logs: &[L], open: impl Fn(&L) -> io::Result<Input>, messages: Se
         printer.flush();
         match walked {
             // A failure of the walker's own, if there is one, ended the walk.
-            Ok(Walked::Stopped) => match printer.failure.take() {
+            Ok(WalkEnd::Stopped) => match printer.failure.take() {
                 Some(error) => return printer.tell(Message::Failed(number, error)),
                 None => return,
             },
-            Ok(Walked::Cut(cut)) => printer.tell(Message::Cut(number, cut)),
-            Ok(Walked::Whole) => {}
+            Ok(WalkEnd::Cut(cut)) => printer.tell(Message::Cut(number, cut)),
+            Ok(WalkEnd::Whole) => {}
             Err(error) => return printer.tell(Message::Failed(number, error)),
         }
         printer.bytes_before += printer.bytes;

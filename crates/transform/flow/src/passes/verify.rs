@@ -6,13 +6,13 @@ use crate::error::Error;
 use crate::read::batcher::Batcher;
 use crate::read::input::Input;
 use crate::read::{BatchUnit, LogPiece};
-use crate::read::{CutEvent, Progress};
+use crate::read::{CutEvent, ReadProgress};
 use crate::work::memory::Memory;
 use crate::work::ordered;
 
 /// The verdict on a log.
 #[derive(Debug, Clone, Default)]
-pub struct Verdict {
+pub struct LogVerdict {
     /// The checks made, and the problems found.
     pub findings: Findings,
     /// Bytes of the log that were checked.
@@ -26,11 +26,11 @@ pub struct Verdict {
 /// # Errors
 ///
 /// Bytes that can't be read as events, with their offset; an input that fails.
-pub fn verify(mut input: Input, workers: usize, progress: Progress<'_>) -> Result<Verdict, Error> {
+pub fn verify(mut input: Input, workers: usize, progress: ReadProgress<'_>) -> Result<LogVerdict, Error> {
     let memory = Memory::for_workers(workers, true);
     let stop = input.stop();
     let mut batcher = Batcher::new(input, BatchUnit::Transaction, memory.batch);
-    let mut verdict = Verdict::default();
+    let mut verdict = LogVerdict::default();
     ordered::run(
         workers,
         || Some(batcher.next_piece()?.map_err(Error::from)),
@@ -68,7 +68,7 @@ pub fn verify(mut input: Input, workers: usize, progress: Progress<'_>) -> Resul
     Ok(verdict)
 }
 
-impl Verdict {
+impl LogVerdict {
     /// The first problems, in the order of the log.
     pub fn problems(&self) -> &[Problem] {
         &self.findings.problems

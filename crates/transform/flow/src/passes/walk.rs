@@ -7,7 +7,7 @@ use std::io::Read;
 use std::ops::ControlFlow;
 
 use binlogz_binlog::event::TransactionPayloadHeader;
-use binlogz_binlog::{EventHeader, EventParser, EventType, EventVisitor, StoredChecksum, Verified};
+use binlogz_binlog::{EventHeader, EventParser, EventType, EventVisitor, StoredChecksum, VerifiedChecksum};
 use binlogz_payload::{Error as PayloadError, Expander, LogContext, PayloadStream};
 
 use crate::error::Error;
@@ -58,7 +58,7 @@ pub trait Walker {
 
 /// How a walk ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Walked {
+pub enum WalkEnd {
     /// At the end of the log.
     Whole,
     /// Before an event of which only some bytes are there: the log is in use.
@@ -72,25 +72,25 @@ pub enum Walked {
 /// # Errors
 ///
 /// Bytes that can't be read as events, with their offset; an input that fails.
-pub fn walk<W: Walker>(input: Input, walker: &mut W) -> Result<Walked, Error> {
+pub fn walk<W: Walker>(input: Input, walker: &mut W) -> Result<WalkEnd, Error> {
     let mut batcher = Batcher::new(input, BatchUnit::Event, BATCH_SIZE);
     let mut steps = Steps { expander: Expander::new()?, stopped: false };
     while let Some(piece) = batcher.next_piece() {
         let result = match piece? {
-            LogPiece::Cut(cut) => return Ok(Walked::Cut(cut)),
+            LogPiece::Cut(cut) => return Ok(WalkEnd::Cut(cut)),
             LogPiece::Start(start) => match walker.format_description(&start) {
                 ControlFlow::Continue(()) => Ok(()),
-                ControlFlow::Break(()) => return Ok(Walked::Stopped),
+                ControlFlow::Break(()) => return Ok(WalkEnd::Stopped),
             },
             LogPiece::Batch(batch) => steps.batch(walker, &batch),
             LogPiece::Large(large) => steps.large(walker, &large),
         };
         match result {
-            Err(_) if steps.stopped => return Ok(Walked::Stopped),
+            Err(_) if steps.stopped => return Ok(WalkEnd::Stopped),
             result => result?,
         }
     }
-    Ok(Walked::Whole)
+    Ok(WalkEnd::Whole)
 }
 
 /// State kept from piece to piece.
@@ -121,15 +121,15 @@ impl Steps {
         }
     }
 
-    fn visitor<'a, W>(&'a mut self, walker: &'a mut W, context: LogContext) -> Outer<'a, W> {
+    fn visitor<'a, W>(&'a mut self, walker: &'a mut W, context: LogContext) -> OuterEvents<'a, W> {
         let place = EventSpan { offset: 0, end: 0, payload_end_log_pos: None };
         let inner = Events { walker, place, stopped: &mut self.stopped };
-        Outer { inner, expander: &mut self.expander, context, payload: None }
+        OuterEvents { inner, expander: &mut self.expander, context, payload: None }
     }
 }
 
 /// Tells payload events from others.
-struct Outer<'a, W> {
+struct OuterEvents<'a, W> {
     inner: Events<'a, W>,
     expander: &'a mut Expander,
     context: LogContext,
@@ -143,7 +143,7 @@ struct OpenPayload {
     told: bool,
 }
 
-impl<W: Walker> EventVisitor for Outer<'_, W> {
+impl<W: Walker> EventVisitor for OuterEvents<'_, W> {
     type Error = PayloadError;
 
     fn begin(&mut self, offset: u64, header: &EventHeader) -> Result<(), PayloadError> {
@@ -171,7 +171,7 @@ impl<W: Walker> EventVisitor for Outer<'_, W> {
         stream.body(bytes, self.expander, &mut self.inner)
     }
 
-    fn end(&mut self, _: Verified) -> Result<(), PayloadError> {
+    fn end(&mut self, _: VerifiedChecksum) -> Result<(), PayloadError> {
         match self.payload.take() {
             Some(payload) => payload.stream.end(self.expander).map(drop),
             None => self.inner.whole(),

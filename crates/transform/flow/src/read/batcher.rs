@@ -24,7 +24,7 @@ use binlogz_binlog::event::PostHeaderLengths;
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::reader::{LOG_START_SIZE, begins_log};
 use binlogz_binlog::statement::QUERY_PREFIX_SIZE_MAX;
-use binlogz_binlog::transaction::{Boundary, Malformed, TransactionBoundaryParser};
+use binlogz_binlog::transaction::{Boundary, MalformedSequence, TransactionBoundaryParser};
 use binlogz_binlog::{Error, EventHeader, EventType, Framing};
 use binlogz_payload::LogContext;
 
@@ -327,7 +327,7 @@ impl Batcher {
         self.inside = match placement.boundary {
             Boundary::Begin | Boundary::BeginAgain | Boundary::Inside => true,
             Boundary::End | Boundary::Single => false,
-            Boundary::Outside => placement.malformed == Some(Malformed::UnexpectedRows),
+            Boundary::Outside => placement.malformed == Some(MalformedSequence::UnexpectedRows),
         };
     }
 

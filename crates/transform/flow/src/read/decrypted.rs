@@ -11,12 +11,12 @@ use binlogz_encryption::{DecryptingReader, Error, FileCipher, HEADER_SIZE, Keyri
 use crate::read::input::{Input, PlacesReader, ReadAt};
 
 /// An encrypted log that can be read at any place.
-struct Decrypted {
+struct DecryptedLog {
     places: Arc<dyn ReadAt>,
     cipher: FileCipher,
 }
 
-impl ReadAt for Decrypted {
+impl ReadAt for DecryptedLog {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let Some(behind_header) = offset.checked_add(HEADER_SIZE as u64) else { return Ok(0) };
         let count = self.places.read_at(buffer, behind_header)?;
@@ -41,7 +41,7 @@ impl Input {
                     return Ok(Input::Places(places));
                 }
                 let cipher = FileCipher::open(&start, keyring)?;
-                Ok(Input::Places(Arc::new(Decrypted { places, cipher })))
+                Ok(Input::Places(Arc::new(DecryptedLog { places, cipher })))
             }
             // Parts are only told apart of what is readable.
             sparse @ Input::Sparse { .. } => Ok(sparse),

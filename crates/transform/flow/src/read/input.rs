@@ -1,6 +1,6 @@
 //! Where a log's bytes come from: a file that can be read at any place, or a stream that can't.
 //!
-//! The bytes of a pipe may never come. If a run fails meanwhile, its [`Stop`] ends the wait.
+//! The bytes of a pipe may never come. If a run fails meanwhile, its [`PipeStop`] ends the wait.
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Seek};
@@ -151,14 +151,14 @@ impl Input {
     }
 
     /// Ends the wait for bytes. Once it is dropped, reading from a pipe is an error.
-    pub(crate) fn stop(&mut self) -> Stop {
+    pub(crate) fn stop(&mut self) -> PipeStop {
         match self {
-            Input::Pipe(pipe) => Stop(pipe.stop.take()),
+            Input::Pipe(pipe) => PipeStop(pipe.stop.take()),
             Input::Places(_)
             | Input::Seek { .. }
             | Input::Stream(_)
             | Input::Sparse { .. }
-            | Input::Live(_) => Stop(None),
+            | Input::Live(_) => PipeStop(None),
         }
     }
 
@@ -197,23 +197,25 @@ pub struct Pipe {
 
 /// Ends the wait for the bytes of a [`Pipe`] when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Stop(#[expect(dead_code, reason = "to be dropped is all it is for")] Option<PipeWriter>);
+pub(crate) struct PipeStop(
+    #[expect(dead_code, reason = "to be dropped is all it is for")] Option<PipeWriter>,
+);
 
 impl Pipe {
     pub(crate) fn new(file: File) -> io::Result<Self> {
         let (stopped, stop) = io::pipe()?;
-        Ok(Pipe { bytes: Box::new(Waiting { file, stopped }), stop: Some(stop) })
+        Ok(Pipe { bytes: Box::new(PipeWait { file, stopped }), stop: Some(stop) })
     }
 }
 
-/// Waits for the bytes of a file descriptor, or for the [`Stop`].
-struct Waiting {
+/// Waits for the bytes of a file descriptor, or for the [`PipeStop`].
+struct PipeWait {
     file: File,
     /// Ends when the other end is dropped.
     stopped: PipeReader,
 }
 
-impl Read for Waiting {
+impl Read for PipeWait {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut waited_for =
             [PollFd::new(&self.file, PollFlags::IN), PollFd::new(&self.stopped, PollFlags::IN)];

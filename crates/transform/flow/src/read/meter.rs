@@ -11,17 +11,17 @@ use crate::read::input::{Input, ReadAt};
 
 /// Counts the bytes that passes have read, or left out since nothing is wanted of them.
 #[derive(Debug, Default)]
-pub struct Meter(Mutex<Counted>);
+pub struct ReadMeter(Mutex<PassCounts>);
 
 #[derive(Debug, Default)]
-struct Counted {
+struct PassCounts {
     passes: usize,
     done: u64,
     all: u64,
     sum: u64,
 }
 
-impl Meter {
+impl ReadMeter {
     /// How many bytes the running passes have counted, and how many there are; `None`: no pass is running.
     pub fn passed(&self) -> Option<(u64, u64)> {
         self.with(|counted| (counted.passes > 0).then_some((counted.done, counted.all)))
@@ -33,7 +33,7 @@ impl Meter {
     }
 
     /// Begins a pass through this many bytes. It lasts as long as the returned value.
-    pub fn pass(self: &Arc<Self>, bytes: u64) -> Pass {
+    pub fn pass(self: &Arc<Self>, bytes: u64) -> MeteredPass {
         self.with(|counted| {
             if counted.passes == 0 {
                 (counted.done, counted.all) = (0, 0);
@@ -41,7 +41,7 @@ impl Meter {
             counted.passes += 1;
             counted.all += bytes;
         });
-        Pass(Arc::clone(self))
+        MeteredPass(Arc::clone(self))
     }
 
     fn add(&self, bytes: u64) {
@@ -51,16 +51,16 @@ impl Meter {
         });
     }
 
-    fn with<R>(&self, work: impl FnOnce(&mut Counted) -> R) -> R {
+    fn with<R>(&self, work: impl FnOnce(&mut PassCounts) -> R) -> R {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 /// A running pass.
 #[derive(Debug)]
-pub struct Pass(Arc<Meter>);
+pub struct MeteredPass(Arc<ReadMeter>);
 
-impl Drop for Pass {
+impl Drop for MeteredPass {
     fn drop(&mut self) {
         self.0.with(|counted| counted.passes -= 1);
     }
@@ -68,16 +68,16 @@ impl Drop for Pass {
 
 /// A log that a pass reads. Dropping it counts the rest of the log.
 #[derive(Debug)]
-pub struct Reading {
-    meter: Arc<Meter>,
+pub struct MeteredLog {
+    meter: Arc<ReadMeter>,
     size: u64,
     reached: AtomicU64,
 }
 
-impl Reading {
+impl MeteredLog {
     /// A log of `size` bytes.
-    pub fn new(meter: Arc<Meter>, size: u64) -> Self {
-        Reading { meter, size, reached: AtomicU64::new(0) }
+    pub fn new(meter: Arc<ReadMeter>, size: u64) -> Self {
+        MeteredLog { meter, size, reached: AtomicU64::new(0) }
     }
 
     /// Counts the log up to this offset, unless it was read further already.
@@ -104,7 +104,7 @@ impl Reading {
     }
 }
 
-impl Drop for Reading {
+impl Drop for MeteredLog {
     fn drop(&mut self) {
         self.reach(self.size);
     }
@@ -113,7 +113,7 @@ impl Drop for Reading {
 /// A file that tells how far it was read.
 struct WatchedPlaces {
     places: Arc<dyn ReadAt>,
-    reading: Reading,
+    reading: MeteredLog,
 }
 
 impl WatchedPlaces {
@@ -140,7 +140,7 @@ struct WatchedStream {
     stream: Box<dyn Read + Send>,
     /// The offset that was reached, counting the gaps.
     at: u64,
-    reading: Reading,
+    reading: MeteredLog,
 }
 
 impl Read for WatchedStream {
@@ -160,10 +160,10 @@ mod tests {
 
     #[test]
     fn a_pass_counts_what_it_read_and_what_it_left_out() {
-        let meter = Arc::new(Meter::default());
+        let meter = Arc::new(ReadMeter::default());
         assert_eq!(meter.passed(), None);
         let pass = meter.pass(150);
-        let log = Reading::new(Arc::clone(&meter), 100).watch(Input::Places(Arc::new(vec![7; 100])));
+        let log = MeteredLog::new(Arc::clone(&meter), 100).watch(Input::Places(Arc::new(vec![7; 100])));
         let Input::Places(places) = &log else { panic!("{log:?}") };
         places.read_at(&mut [0; 30], 10).unwrap();
         places.read_at(&mut [0; 5], 0).unwrap();
@@ -176,7 +176,7 @@ mod tests {
             stream: Box::new(io::repeat(7).take(20)),
             gaps: std::iter::once(4..34).collect(),
         };
-        let log = Reading::new(Arc::clone(&meter), 50).watch(sparse);
+        let log = MeteredLog::new(Arc::clone(&meter), 50).watch(sparse);
         assert_eq!(meter.passed(), Some((130, 200)));
         let Input::Sparse { mut stream, .. } = log else { panic!("{log:?}") };
         stream.read_exact(&mut [0; 15]).unwrap();

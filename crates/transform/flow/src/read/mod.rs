@@ -22,4 +22,4 @@ pub mod sequence;
 pub use piece::{Batch, BatchSize, BatchUnit, CutEvent, LargeUnit, LogPiece, LogStart};
 
 /// Receives a pass's progress: bytes read so far.
-pub type Progress<'a> = &'a mut dyn FnMut(u64);
+pub type ReadProgress<'a> = &'a mut dyn FnMut(u64);

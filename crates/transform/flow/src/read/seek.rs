@@ -30,7 +30,7 @@ const CHECKED_SIZE_MAX: u32 = 1 << 20;
 
 /// Which part of the log is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum NeededPart {
     /// The event at the place, and all events after it.
     Event,
     /// The transaction that contains it, from its GTID event on, and all events after it.
@@ -42,7 +42,7 @@ impl Input {
     /// input is returned unchanged if that can't be determined, or if it can't be read at any place.
     #[must_use]
     pub fn starting_at(self, start: u64) -> Input {
-        self.from(start, Wanted::Event)
+        self.from(start, NeededPart::Event)
     }
 
     /// As [`Input::starting_at`], but from the GTID event of the transaction that contains the event at
@@ -50,10 +50,10 @@ impl Input {
     /// `start`. A log without GTID events is unchanged.
     #[must_use]
     pub fn starting_in_transaction(self, start: u64) -> Input {
-        self.from(start, Wanted::Transaction)
+        self.from(start, NeededPart::Transaction)
     }
 
-    fn from(self, start: u64, wanted: Wanted) -> Input {
+    fn from(self, start: u64, wanted: NeededPart) -> Input {
         match self {
             Input::Places(places) => match passed_over(places.as_ref(), start, wanted) {
                 Ok(Some(passed)) => Input::Seek { places, passed },
@@ -66,14 +66,14 @@ impl Input {
 }
 
 /// The range between the head and the needed part; `None` if it has to be read.
-fn passed_over(places: &dyn ReadAt, start: u64, wanted: Wanted) -> io::Result<Option<Range<u64>>> {
+fn passed_over(places: &dyn ReadAt, start: u64, wanted: NeededPart) -> io::Result<Option<Range<u64>>> {
     let Some((head_end, framing)) = head(places, start)? else { return Ok(None) };
     if head_end >= start || !is_event(places, start, &framing)? {
         return Ok(None);
     }
     let begin = match wanted {
-        Wanted::Event => start,
-        Wanted::Transaction => match transaction_begin(places, &framing, head_end, start)? {
+        NeededPart::Event => start,
+        NeededPart::Transaction => match transaction_begin(places, &framing, head_end, start)? {
             Some(begin) => begin,
             None => return Ok(None),
         },

@@ -7,9 +7,9 @@ use binlogz_binlog::checksum::crc32;
 use binlogz_binlog::event::{Incident, IncidentEvent};
 use binlogz_binlog::header::{EVENT_SIZE_OFFSET, EVENT_TYPE_OFFSET, HEADER_SIZE};
 use binlogz_binlog::row::Value;
-use binlogz_flow::events::{self, EventBatch, Item, Ran};
+use binlogz_flow::events::{self, BatchItem, EventBatch, RunSummary};
 use binlogz_flow::{Error, Input, RowChange, RowChanges, verify};
-use binlogz_testkit::builder::{LogBuilder, Payload, Release, inner_event, inner_transaction};
+use binlogz_testkit::builder::{LogBuilder, PayloadBody, Release, inner_event, inner_transaction};
 use binlogz_testkit::corpus::{self, mariadb};
 
 fn memory(bytes: &[u8]) -> Input {
@@ -113,7 +113,7 @@ fn compressed_events_are_handed_out_as_the_plain_ones_in_their_place() {
         let work = |_: &mut (), batch: &mut EventBatch<'_>| {
             let mut part = Vec::new();
             while let Some(item) = batch.next_item() {
-                let Item::Event(event) = item else { continue };
+                let BatchItem::Event(event) = item else { continue };
                 assert!(event.header.event_type.mariadb_expanded().is_none());
                 let frame = event.frame.unwrap();
                 assert_eq!(frame.bytes().len(), frame.header().event_size as usize);
@@ -126,7 +126,7 @@ fn compressed_events_are_handed_out_as_the_plain_ones_in_their_place() {
             found.extend(part);
             Ok(())
         };
-        let Ran { read, unread } =
+        let RunSummary { read, unread } =
             events::run(memory(&log), workers, || Ok(()), work, sink, &mut |_| {}).unwrap();
         assert_eq!(read.bytes_read, log.len() as u64);
         assert!(unread.is_empty());
@@ -227,7 +227,7 @@ fn unknown_events_and_incidents_are_named_in_payloads_too() {
     builder.event(EventType(99), b"tomorrow");
     builder.event(EventType::INCIDENT, &incident);
     let inside = [inner_transaction(&[b"two"]), inner_event(EventType(99), b"tomorrow")].concat();
-    builder.payload(&Payload::zstd(&inside));
+    builder.payload(&PayloadBody::zstd(&inside));
     builder.transaction(&[b"three"]);
     let log = builder.take();
     let (changes, unread) = read(&log);

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use binlogz_binlog::checksum::crc32;
-use binlogz_flow::{Input, Verdict, verify};
+use binlogz_flow::{Input, LogVerdict, verify};
 use binlogz_testkit::corpus;
 
-fn check(bytes: &[u8], workers: usize) -> Result<Verdict, String> {
+fn check(bytes: &[u8], workers: usize) -> Result<LogVerdict, String> {
     verify(Input::Places(Arc::new(bytes.to_vec())), workers, &mut |_| {}).map_err(|error| error.to_string())
 }
 

@@ -10,7 +10,7 @@ use std::io::Write;
 use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, ResetDirective, zstd_sys::ZSTD_EndDirective};
 
 use crate::codec::level::CompressionLevel;
-use crate::codec::library::{Helper, Library};
+use crate::codec::library::{Library, LibraryHelper};
 use crate::codec::recipe::Recipe;
 use crate::error::{Error, Result};
 
@@ -24,7 +24,7 @@ const OUTPUT_SIZE: usize = 128 << 10;
 pub struct Compressor {
     context: CCtx<'static>,
     /// Another library that compresses instead of the context.
-    helper: Option<Helper>,
+    helper: Option<LibraryHelper>,
     level: CompressionLevel,
     recipe: Recipe,
     mark_frames: bool,
@@ -71,7 +71,7 @@ impl Compressor {
     ///
     /// A helper program that is not there, or has another library than it should.
     pub fn use_library(&mut self, library: Library) -> Result<()> {
-        self.helper = Helper::start(library)?;
+        self.helper = LibraryHelper::start(library)?;
         Ok(())
     }
 

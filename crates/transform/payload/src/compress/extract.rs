@@ -11,15 +11,15 @@ use binlogz_binlog::event::AnyGtidEvent;
 use binlogz_binlog::event::transaction_payload::PAYLOAD_SIZE_MAX;
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::transaction::TransactionContent;
-use binlogz_binlog::{EventHeader, EventParser, Framing, Verified};
+use binlogz_binlog::{EventHeader, EventParser, Framing, VerifiedChecksum};
 
 use crate::compress::feed::{STAGE_SIZE, feed, push_all};
-use crate::compress::payload_event::{Inner, compressed_size};
+use crate::compress::payload_event::{InnerEvents, compressed_size};
 use crate::error::Result;
 use crate::transaction::candidate::{Candidate, HeldGtid};
 use crate::transaction::context::{LogContext, PieceContext, PositionRule};
 use crate::transaction::eligibility::Ineligible;
-use crate::transaction::scan::{Scanner, Transactions};
+use crate::transaction::scan::{ScanHandler, Scanner};
 
 const MICROSECONDS: u64 = 1_000_000;
 
@@ -33,7 +33,7 @@ pub trait Extraction {
     /// # Errors
     ///
     /// An error of the extraction's own, which ends it.
-    fn transaction(&mut self, transaction: Extracted<'_>) -> Result<()>;
+    fn transaction(&mut self, transaction: ExtractedTransaction<'_>) -> Result<()>;
 
     /// Events outside of such transactions, by their place in the log.
     fn outside(&mut self, log: Range<u64>);
@@ -43,7 +43,7 @@ pub trait Extraction {
 }
 
 /// A transaction.
-pub struct Extracted<'a> {
+pub struct ExtractedTransaction<'a> {
     /// Where the transaction begins in its log, in bytes; in an expanded piece, where it would begin if only that piece
     /// were expanded.
     pub offset: u64,
@@ -51,7 +51,7 @@ pub struct Extracted<'a> {
     /// The positions of the new events if it is to be compressed, otherwise the reason why not.
     pub(crate) checked: Result<[PositionRule; 2], Ineligible>,
     framing: Framing,
-    pub(crate) events: Events<'a>,
+    pub(crate) events: EventBytes<'a>,
     pub(crate) scratch: &'a mut Vec<u8>,
 }
 
@@ -59,12 +59,12 @@ pub struct Extracted<'a> {
 type Sink<'s> = &'s mut dyn FnMut(&[u8]) -> Result<()>;
 
 /// The bytes of a transaction's events, as they are in a payload, without checksums: damage would be hidden.
-pub(crate) enum Events<'a> {
-    Held(&'a [u8], Verified),
-    Read(&'a mut dyn FnMut(Sink<'_>) -> Result<Verified>),
+pub(crate) enum EventBytes<'a> {
+    Held(&'a [u8], VerifiedChecksum),
+    Read(&'a mut dyn FnMut(Sink<'_>) -> Result<VerifiedChecksum>),
 }
 
-impl std::fmt::Debug for Extracted<'_> {
+impl std::fmt::Debug for ExtractedTransaction<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Extracted")
             .field("offset", &self.offset)
@@ -73,7 +73,7 @@ impl std::fmt::Debug for Extracted<'_> {
     }
 }
 
-impl Extracted<'_> {
+impl ExtractedTransaction<'_> {
     /// Why it would stay as it is; `None` if it would be compressed.
     pub fn left(&self) -> Option<Ineligible> {
         self.checked.as_ref().err().copied()
@@ -97,8 +97,8 @@ impl Extracted<'_> {
     /// The bytes that the compressor gets, if they are held in memory: those of a transaction that would be compressed.
     pub fn held(&self) -> Option<&[u8]> {
         match self.events {
-            Events::Held(bytes, _) => Some(bytes),
-            Events::Read(_) => None,
+            EventBytes::Held(bytes, _) => Some(bytes),
+            EventBytes::Read(_) => None,
         }
     }
 
@@ -109,8 +109,8 @@ impl Extracted<'_> {
     /// A log that can't be read; what `sink` fails with.
     pub fn read(&mut self, sink: Sink<'_>) -> Result<()> {
         match &mut self.events {
-            Events::Held(bytes, _) => bytes.chunks(STAGE_SIZE).try_for_each(sink),
-            Events::Read(read) => read(sink).map(drop),
+            EventBytes::Held(bytes, _) => bytes.chunks(STAGE_SIZE).try_for_each(sink),
+            EventBytes::Read(read) => read(sink).map(drop),
         }
     }
 
@@ -146,7 +146,7 @@ impl Extracted<'_> {
     }
 }
 
-/// A transaction's compressed size; see [`Extracted::size`].
+/// A transaction's compressed size; see [`ExtractedTransaction::size`].
 #[derive(Debug, Clone)]
 pub struct TransactionSize {
     gtid: HeldGtid,
@@ -155,7 +155,7 @@ pub struct TransactionSize {
 }
 
 impl TransactionSize {
-    /// As [`Extracted::compressed_size`].
+    /// As [`ExtractedTransaction::compressed_size`].
     ///
     /// # Errors
     ///
@@ -206,7 +206,7 @@ impl TransactionExtractor {
     ) -> Result<()> {
         let PieceContext { offset, context, announced } = place;
         let handler = InMemory {
-            inner: Inner::new(&mut self.inner, context),
+            inner: InnerEvents::new(&mut self.inner, context),
             scratch: &mut self.scratch,
             context,
             announced,
@@ -245,11 +245,11 @@ impl TransactionExtractor {
         }
         for found in findings.found {
             let (candidate, content, whole) = match found {
-                Found::Outside(log) => {
+                ExtractedPart::Outside(log) => {
                     extraction.outside(log);
                     continue;
                 }
-                Found::Transaction(candidate, content, whole) => (candidate, content, whole),
+                ExtractedPart::Transaction(candidate, content, whole) => (candidate, content, whole),
             };
             let checked = candidate.check(&content, whole, announced, context, &mut self.scratch)?;
             let log = candidate.range();
@@ -266,11 +266,11 @@ impl TransactionExtractor {
                         Ok(())
                     })?;
                 }
-                Events::Held(&self.held, verified)
+                EventBytes::Held(&self.held, verified)
             } else {
-                Events::Read(&mut read)
+                EventBytes::Read(&mut read)
             };
-            extraction.transaction(Extracted {
+            extraction.transaction(ExtractedTransaction {
                 offset: log.start,
                 candidate: &candidate,
                 checked,
@@ -285,14 +285,14 @@ impl TransactionExtractor {
 
 /// Passes on transactions as they are read.
 struct InMemory<'a, E> {
-    inner: Inner<'a>,
+    inner: InnerEvents<'a>,
     scratch: &'a mut Vec<u8>,
     context: LogContext,
     announced: bool,
     extraction: &'a mut E,
 }
 
-impl<E: Extraction> Transactions for InMemory<'_, E> {
+impl<E: Extraction> ScanHandler for InMemory<'_, E> {
     #[inline]
     fn event(&mut self, header: &EventHeader) {
         self.inner.event(header);
@@ -305,12 +305,12 @@ impl<E: Extraction> Transactions for InMemory<'_, E> {
 
     fn transaction(&mut self, candidate: Candidate, content: &TransactionContent, whole: bool) -> Result<()> {
         let checked = candidate.check(content, whole, self.announced, self.context, self.scratch)?;
-        self.extraction.transaction(Extracted {
+        self.extraction.transaction(ExtractedTransaction {
             offset: candidate.range().start,
             candidate: &candidate,
             checked,
             framing: self.context.framing,
-            events: Events::Held(self.inner.bytes, candidate.verified),
+            events: EventBytes::Held(self.inner.bytes, candidate.verified),
             scratch: self.scratch,
         })?;
         self.inner.bytes.clear();
@@ -329,22 +329,22 @@ impl<E: Extraction> Transactions for InMemory<'_, E> {
 /// The transactions of a piece that can't be kept in memory.
 #[derive(Default)]
 struct Findings {
-    found: Vec<Found>,
+    found: Vec<ExtractedPart>,
     without_gtid: u64,
 }
 
-enum Found {
+enum ExtractedPart {
     Outside(Range<u64>),
     Transaction(Candidate, TransactionContent, bool),
 }
 
-impl Transactions for Findings {
+impl ScanHandler for Findings {
     fn event(&mut self, _: &EventHeader) {}
 
     fn body(&mut self, _: &[u8]) {}
 
     fn transaction(&mut self, candidate: Candidate, content: &TransactionContent, whole: bool) -> Result<()> {
-        self.found.push(Found::Transaction(candidate, *content, whole));
+        self.found.push(ExtractedPart::Transaction(candidate, *content, whole));
         Ok(())
     }
 
@@ -354,8 +354,8 @@ impl Transactions for Findings {
 
     fn outside(&mut self, log: Range<u64>) {
         match self.found.last_mut() {
-            Some(Found::Outside(last)) if last.end == log.start => last.end = log.end,
-            _ => self.found.push(Found::Outside(log)),
+            Some(ExtractedPart::Outside(last)) if last.end == log.start => last.end = log.end,
+            _ => self.found.push(ExtractedPart::Outside(log)),
         }
     }
 }

@@ -3,9 +3,9 @@
 
 use std::io::Read;
 
-use binlogz_binlog::{EventHeader, EventParser, EventVisitor, Verified};
+use binlogz_binlog::{EventHeader, EventParser, EventVisitor, VerifiedChecksum};
 
-use crate::compress::payload_event::Inner;
+use crate::compress::payload_event::InnerEvents;
 use crate::error::{Error, Result};
 use crate::transaction::candidate::Candidate;
 use crate::transaction::context::LogContext;
@@ -39,9 +39,13 @@ pub(crate) fn feed(
     stage: &mut Vec<u8>,
     buffer: &mut [u8],
     sink: impl FnMut(&[u8]) -> Result<()>,
-) -> Result<Verified> {
-    let mut feed =
-        Feed { sink, stage: Inner::new(stage, context), behind_gtid: false, verified: candidate.verified };
+) -> Result<VerifiedChecksum> {
+    let mut feed = Feed {
+        sink,
+        stage: InnerEvents::new(stage, context),
+        behind_gtid: false,
+        verified: candidate.verified,
+    };
     let mut parser = EventParser::new(context.framing, candidate.range().start);
     push_all(bytes, buffer, &mut parser, &mut feed)?;
     parser.finish()?;
@@ -52,9 +56,9 @@ pub(crate) fn feed(
 /// Collects the events after a GTID event and passes them on.
 struct Feed<'a, S> {
     sink: S,
-    stage: Inner<'a>,
+    stage: InnerEvents<'a>,
     behind_gtid: bool,
-    verified: Verified,
+    verified: VerifiedChecksum,
 }
 
 impl<S: FnMut(&[u8]) -> Result<()>> Feed<'_, S> {
@@ -86,7 +90,7 @@ impl<S: FnMut(&[u8]) -> Result<()>> EventVisitor for Feed<'_, S> {
         Ok(())
     }
 
-    fn end(&mut self, verified: Verified) -> Result<()> {
+    fn end(&mut self, verified: VerifiedChecksum) -> Result<()> {
         self.behind_gtid = true;
         self.verified = verified;
         Ok(())

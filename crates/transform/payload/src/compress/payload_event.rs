@@ -11,24 +11,24 @@ use binlogz_binlog::checksum::CHECKSUM_SIZE;
 use binlogz_binlog::event::transaction_payload::HEADER_SIZE_MAX;
 use binlogz_binlog::event::{CompressionType, TransactionPayloadHeader};
 use binlogz_binlog::header::HEADER_SIZE;
-use binlogz_binlog::{EventHeader, EventType, Framing, HeaderFlags, Verified};
+use binlogz_binlog::{EventHeader, EventType, Framing, HeaderFlags, VerifiedChecksum};
 
 use crate::error::Result;
-use crate::rewritten::piece::{PayloadMark, Rewritten};
+use crate::rewritten::piece::{PayloadMark, RewrittenPiece};
 use crate::rewritten::spool::Spool;
 use crate::transaction::candidate::{Candidate, HeldGtid};
 use crate::transaction::context::{LogContext, PositionRule};
 
 /// Events as they are inside a payload: no checksum, position 0.
-pub(crate) struct Inner<'a> {
+pub(crate) struct InnerEvents<'a> {
     pub(crate) bytes: &'a mut Vec<u8>,
     checksum_size: u32,
 }
 
-impl<'a> Inner<'a> {
+impl<'a> InnerEvents<'a> {
     pub(crate) fn new(bytes: &'a mut Vec<u8>, context: LogContext) -> Self {
         bytes.clear();
-        Inner { bytes, checksum_size: context.framing.checksum().size() as u32 }
+        InnerEvents { bytes, checksum_size: context.framing.checksum().size() as u32 }
     }
 
     #[inline]
@@ -85,9 +85,9 @@ impl PayloadEvent {
         candidate: &Candidate,
         [gtid_positions, payload_positions]: [PositionRule; 2],
         payload_size: u64,
-        verified: Verified,
+        verified: VerifiedChecksum,
         scratch: &mut Vec<u8>,
-        out: &mut Rewritten,
+        out: &mut RewrittenPiece,
     ) -> Result<()> {
         let framing = out.context.framing;
         let checksum_size = framing.checksum().size();

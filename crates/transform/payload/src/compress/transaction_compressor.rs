@@ -18,10 +18,10 @@ use crate::codec::compressor::Compressor;
 use crate::codec::level::CompressionLevel;
 use crate::codec::library::Library;
 use crate::codec::recipe::Recipe;
-use crate::compress::extract::{Events, Extracted, Extraction, TransactionExtractor};
+use crate::compress::extract::{EventBytes, ExtractedTransaction, Extraction, TransactionExtractor};
 use crate::compress::payload_event::PayloadEvent;
 use crate::error::Result;
-use crate::rewritten::piece::Rewritten;
+use crate::rewritten::piece::RewrittenPiece;
 use crate::rewritten::spool::Spool;
 use crate::transaction::candidate::Candidate;
 use crate::transaction::context::PieceContext;
@@ -81,7 +81,7 @@ impl TransactionCompressor {
     /// # Errors
     ///
     /// Bad bytes, with their offset; a spool that can't spill.
-    pub fn batch(&mut self, batch: &[u8], place: PieceContext, spool: Spool) -> Result<Rewritten> {
+    pub fn batch(&mut self, batch: &[u8], place: PieceContext, spool: Spool) -> Result<RewrittenPiece> {
         self.compress(place, spool, |extractor, compression| extractor.batch(batch, place, compression))
     }
 
@@ -97,7 +97,7 @@ impl TransactionCompressor {
         size: u64,
         place: PieceContext,
         spool: Spool,
-    ) -> Result<Rewritten> {
+    ) -> Result<RewrittenPiece> {
         self.compress(place, spool, |extractor, compression| {
             extractor.large(reader, size, place, compression)
         })
@@ -108,11 +108,11 @@ impl TransactionCompressor {
         PieceContext { offset, context, .. }: PieceContext,
         spool: Spool,
         extract: impl FnOnce(&mut TransactionExtractor, &mut Compression<'_>) -> Result<()>,
-    ) -> Result<Rewritten> {
+    ) -> Result<RewrittenPiece> {
         let mut compression = Compression {
             compressor: &mut self.compressor,
             payload: &mut self.payload,
-            out: Rewritten::new(offset, context, spool, self.options.marks),
+            out: RewrittenPiece::new(offset, context, spool, self.options.marks),
         };
         extract(&mut self.extractor, &mut compression)?;
         Ok(compression.out)
@@ -123,25 +123,25 @@ impl TransactionCompressor {
 struct Compression<'a> {
     compressor: &'a mut Compressor,
     payload: &'a mut Vec<u8>,
-    out: Rewritten,
+    out: RewrittenPiece,
 }
 
 impl Extraction for Compression<'_> {
-    fn transaction(&mut self, transaction: Extracted<'_>) -> Result<()> {
-        let Extracted { candidate, checked, events, scratch, .. } = transaction;
+    fn transaction(&mut self, transaction: ExtractedTransaction<'_>) -> Result<()> {
+        let ExtractedTransaction { candidate, checked, events, scratch, .. } = transaction;
         let positions = match checked {
             Ok(positions) => positions,
             Err(reason) => return self.out.leave(candidate, reason),
         };
         let event = PayloadEvent::begin(&mut self.out.spool)?;
         let (payload_size, verified) = match events {
-            Events::Held(bytes, verified) => {
+            EventBytes::Held(bytes, verified) => {
                 self.payload.clear();
                 self.compressor.compress(bytes, self.payload)?;
                 self.out.spool.append(self.payload)?;
                 (self.payload.len() as u64, verified)
             }
-            Events::Read(read) => {
+            EventBytes::Read(read) => {
                 let (compressor, spool) = (&mut *self.compressor, &mut self.out.spool);
                 compressor.begin(candidate.inner_size)?;
                 let verified = read(&mut |bytes| compressor.write(bytes, spool))?;
@@ -164,7 +164,7 @@ impl Extraction for Compression<'_> {
     }
 }
 
-impl Rewritten {
+impl RewrittenPiece {
     /// A transaction stays as it is.
     fn leave(&mut self, candidate: &Candidate, reason: Ineligible) -> Result<()> {
         let first_span = self.spans.len();

@@ -108,7 +108,7 @@ impl PayloadStream {
         let bytes = bytes.get(..taken).unwrap_or_default();
         fields.left -= taken as u64;
         let parser = &mut self.parser;
-        let visitor = &mut Inside(visitor);
+        let visitor = &mut InnerFilter(visitor);
         let result = match fields.compression_type {
             CompressionType::NONE => parser.push(bytes, visitor),
             _ => expander.push(bytes, |events| parser.push(events, visitor)),
@@ -171,9 +171,9 @@ impl PayloadStream {
 }
 
 /// Only passes on events that may be in a payload.
-struct Inside<'a, V>(&'a mut V);
+struct InnerFilter<'a, V>(&'a mut V);
 
-impl<V: EventVisitor<StoredChecksum, Error = Error>> EventVisitor<StoredChecksum> for Inside<'_, V> {
+impl<V: EventVisitor<StoredChecksum, Error = Error>> EventVisitor<StoredChecksum> for InnerFilter<'_, V> {
     type Error = Error;
 
     #[inline]

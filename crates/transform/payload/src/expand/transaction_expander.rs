@@ -13,7 +13,7 @@ use std::io::Read;
 use binlogz_binlog::checksum::CHECKSUM_SIZE;
 use binlogz_binlog::{
     EVENT_SIZE_MAX, Error as BinlogError, EventHeader, EventParser, EventType, EventVisitor, StoredChecksum,
-    Verified,
+    VerifiedChecksum,
 };
 
 use crate::codec::expander::Expander;
@@ -22,7 +22,7 @@ use crate::compress::transaction_compressor::CompressOptions;
 use crate::error::{Error, Result};
 use crate::expand::payload_stream::PayloadStream;
 use crate::expand::reproduction::Reproduction;
-use crate::rewritten::piece::Rewritten;
+use crate::rewritten::piece::RewrittenPiece;
 use crate::rewritten::spool::Spool;
 use crate::transaction::candidate::{HeldGtid, OpenGtid, inner_positions};
 use crate::transaction::context::PieceContext;
@@ -56,7 +56,7 @@ impl TransactionExpander {
     ///
     /// Bad bytes, with their offset; payloads that are damaged, nested, or not where they belong; a
     /// spool that can't spill.
-    pub fn batch(&mut self, batch: &[u8], place: PieceContext, spool: Spool) -> Result<Rewritten> {
+    pub fn batch(&mut self, batch: &[u8], place: PieceContext, spool: Spool) -> Result<RewrittenPiece> {
         let (mut visitor, mut parser) = self.visitor(place, spool);
         parser.push(batch, &mut visitor)?;
         parser.finish()?;
@@ -68,7 +68,7 @@ impl TransactionExpander {
     /// # Errors
     ///
     /// As for [`TransactionExpander::batch`], and a reader that fails.
-    pub fn large(&mut self, reader: impl Read, place: PieceContext, spool: Spool) -> Result<Rewritten> {
+    pub fn large(&mut self, reader: impl Read, place: PieceContext, spool: Spool) -> Result<RewrittenPiece> {
         let (mut visitor, mut parser) = self.visitor(place, spool);
         push_all(reader, &mut vec![0; STAGE_SIZE], &mut parser, &mut visitor)?;
         parser.finish()?;
@@ -77,7 +77,7 @@ impl TransactionExpander {
 
     fn visitor(&mut self, place: PieceContext, spool: Spool) -> (Visitor<'_>, EventParser) {
         let PieceContext { offset, context, .. } = place;
-        let out = Rewritten::new(offset, context, spool, false);
+        let out = RewrittenPiece::new(offset, context, spool, false);
         let visitor = Visitor {
             expander: &mut self.expander,
             scratch: &mut self.scratch,
@@ -96,7 +96,7 @@ struct Visitor<'a> {
     expander: &'a mut Expander,
     scratch: &'a mut Vec<u8>,
     reproduction: Option<&'a mut Reproduction>,
-    out: Rewritten,
+    out: RewrittenPiece,
     /// Where the events begin that stay as they are and are not in `out` yet.
     plain_from: u64,
     /// The event before this one, if it was a GTID event.
@@ -122,7 +122,7 @@ struct OpenPayload {
 }
 
 impl Visitor<'_> {
-    fn finish(mut self, end: u64) -> Result<Rewritten> {
+    fn finish(mut self, end: u64) -> Result<RewrittenPiece> {
         self.drop_gtid();
         self.out.plain(self.plain_from..end);
         Ok(self.out)
@@ -136,7 +136,7 @@ impl Visitor<'_> {
     }
 
     /// The open payload is whole and not damaged: its events replace it.
-    fn payload_end(&mut self, open: OpenPayload, verified: Verified) -> Result<()> {
+    fn payload_end(&mut self, open: OpenPayload, verified: VerifiedChecksum) -> Result<()> {
         let sizes = open.stream.end(self.expander)?;
         if let Some(reproduction) = &mut self.reproduction
             && !reproduction.end()?
@@ -212,7 +212,7 @@ impl EventVisitor for Visitor<'_> {
     }
 
     #[inline]
-    fn end(&mut self, verified: Verified) -> Result<()> {
+    fn end(&mut self, verified: VerifiedChecksum) -> Result<()> {
         match self.open.take() {
             Some(Open::Gtid(gtid)) => {
                 self.gtid = Some(gtid.end(verified));

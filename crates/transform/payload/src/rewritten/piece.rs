@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use binlogz_binlog::Verified;
+use binlogz_binlog::VerifiedChecksum;
 use binlogz_binlog::gtid::Gtid;
 
 use crate::error::Result;
@@ -21,12 +21,12 @@ pub enum RewrittenSpan {
     Plain(Range<u64>),
     /// Newly made events: positions and checksums are missing.
     New {
-        /// The events' range in [`Rewritten::spool`].
+        /// The events' range in [`RewrittenPiece::spool`].
         range: Range<u64>,
         /// The positions they get.
         positions: PositionRule,
         /// Proof that the events they were made from were not damaged.
-        verified: Verified,
+        verified: VerifiedChecksum,
     },
 }
 
@@ -37,7 +37,7 @@ pub struct TransactionMark {
     pub gtid: Option<Gtid>,
     /// The transaction's range in the input's log, in bytes.
     pub old: Range<u64>,
-    /// The transaction's spans in [`Rewritten::spans`].
+    /// The transaction's spans in [`RewrittenPiece::spans`].
     pub spans: Range<usize>,
     /// The payload it became; `None` if it stays as it is.
     pub payload: Option<PayloadMark>,
@@ -54,7 +54,7 @@ pub struct PayloadMark {
 
 /// The new form of a piece of a log.
 #[derive(Debug)]
-pub struct Rewritten {
+pub struct RewrittenPiece {
     /// Where the piece begins in the input's log.
     pub offset: u64,
     /// How the events are framed, in the input as in the output.
@@ -69,11 +69,11 @@ pub struct Rewritten {
     pub marks: Option<Vec<TransactionMark>>,
 }
 
-impl Rewritten {
+impl RewrittenPiece {
     /// Empty.
     pub fn new(offset: u64, context: LogContext, spool: Spool, marks: bool) -> Self {
         let marks = marks.then(Vec::new);
-        Rewritten { offset, context, spool, spans: Vec::new(), tally: Tally::default(), marks }
+        RewrittenPiece { offset, context, spool, spans: Vec::new(), tally: Tally::default(), marks }
     }
 
     /// Events that stay as they are, by their place in the log.
@@ -91,7 +91,7 @@ impl Rewritten {
 
     /// Events in the spool.
     #[inline]
-    pub(crate) fn made(&mut self, range: Range<u64>, positions: PositionRule, verified: Verified) {
+    pub(crate) fn made(&mut self, range: Range<u64>, positions: PositionRule, verified: VerifiedChecksum) {
         if !range.is_empty() {
             self.spans.push(RewrittenSpan::New { range, positions, verified });
         }

@@ -20,7 +20,7 @@ use binlogz_binlog::{
 };
 
 use crate::error::{Error, Result};
-use crate::rewritten::piece::{Rewritten, RewrittenSpan};
+use crate::rewritten::piece::{RewrittenPiece, RewrittenSpan};
 use crate::transaction::context::{LogContext, PositionRule};
 
 /// Bytes read at a time if they are not in memory.
@@ -29,7 +29,7 @@ const COPY_SIZE: usize = 256 << 10;
 /// Bytes collected for one write, because small transactions would cost a system call each.
 const WRITE_SIZE: usize = 256 << 10;
 
-/// The piece of the log that a [`Rewritten`] was made from.
+/// The piece of the log that a [`RewrittenPiece`] was made from.
 pub trait PieceBytes {
     /// A range of it, if it is in memory; the bytes may be changed.
     fn in_memory(&mut self, range: std::ops::Range<u64>) -> Option<&mut [u8]>;
@@ -128,11 +128,11 @@ impl<W: Write> PositionWriter<W> {
     /// Writes a piece; reports to `placed` where each of its spans begins, and where the last one ends.
     pub fn write(
         &mut self,
-        rewritten: &mut Rewritten,
+        rewritten: &mut RewrittenPiece,
         input: &mut dyn PieceBytes,
         mut placed: impl FnMut(usize, u64),
     ) -> Result<()> {
-        let Rewritten { offset, context, spool, spans, .. } = rewritten;
+        let RewrittenPiece { offset, context, spool, spans, .. } = rewritten;
         for (index, span) in spans.iter().enumerate() {
             placed(index, self.offset);
             let (range, in_memory, origin) = match span {
@@ -301,11 +301,11 @@ struct Placer<'a, W: Write> {
     writer: &'a mut PositionWriter<W>,
     place: SpanCursor,
     context: LogContext,
-    event: Option<Placed>,
+    event: Option<PlacedEvent>,
 }
 
 /// The current event.
-struct Placed {
+struct PlacedEvent {
     /// Where the event begins in the bytes read.
     begin: u64,
     header: EventHeader,
@@ -325,7 +325,7 @@ impl<W: Write> EventVisitor<StoredChecksum> for Placer<'_, W> {
             Origin::Input { .. } => header.encode(),
             Origin::Made(_) => placed.encode(),
         });
-        self.event = Some(Placed { begin, header: *header, end_log_pos, crc });
+        self.event = Some(PlacedEvent { begin, header: *header, end_log_pos, crc });
         self.writer.as_is(&placed.encode())
     }
 
@@ -338,7 +338,7 @@ impl<W: Write> EventVisitor<StoredChecksum> for Placer<'_, W> {
 
     fn end(&mut self, checksum: StoredChecksum) -> Result<()> {
         let (Some(event), Some(stored)) = (self.event.take(), checksum.value()) else { return Ok(()) };
-        let Placed { begin, header, end_log_pos, crc } = event;
+        let PlacedEvent { begin, header, end_log_pos, crc } = event;
         let computed = crc.finish();
         let checksum = match self.place.origin {
             Origin::Made(_) => computed,

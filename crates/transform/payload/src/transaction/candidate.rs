@@ -6,7 +6,7 @@ use binlogz_binlog::event::{self, AnyGtidEvent};
 use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::transaction::TransactionContent;
 use binlogz_binlog::{
-    Error as BinlogError, EventFrame, EventHeader, EventType, Framing, Verified, VerifiedFrame,
+    Error as BinlogError, EventFrame, EventHeader, EventType, Framing, VerifiedChecksum, VerifiedFrame,
 };
 
 use crate::error::Result;
@@ -32,7 +32,7 @@ pub(crate) struct HeldGtid {
     pub(crate) header: EventHeader,
     /// The whole event; its checksum, if it has one, is not filled in.
     pub(crate) event: Vec<u8>,
-    verified: Verified,
+    verified: VerifiedChecksum,
 }
 
 impl OpenGtid {
@@ -55,7 +55,7 @@ impl OpenGtid {
     }
 
     /// The event is whole, and not damaged.
-    pub(crate) fn end(self, verified: Verified) -> HeldGtid {
+    pub(crate) fn end(self, verified: VerifiedChecksum) -> HeldGtid {
         let OpenGtid { offset, header, mut event } = self;
         event.resize(header.event_size as usize, 0);
         HeldGtid { offset, header, event, verified }
@@ -107,7 +107,7 @@ pub(crate) struct Candidate {
     /// The last event's header.
     pub(crate) last: EventHeader,
     /// Proof that none of its events so far is damaged.
-    pub(crate) verified: Verified,
+    pub(crate) verified: VerifiedChecksum,
     /// Bytes of all events after the GTID event, without checksums.
     pub(crate) inner_size: u64,
     own: bool,
@@ -146,7 +146,7 @@ impl Candidate {
 
     /// The event that was last added is whole, and not damaged.
     #[inline]
-    pub(crate) fn event_end(&mut self, verified: Verified) {
+    pub(crate) fn event_end(&mut self, verified: VerifiedChecksum) {
         self.verified = verified;
     }
 

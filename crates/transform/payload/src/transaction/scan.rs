@@ -3,21 +3,21 @@
 use std::ops::Range;
 
 use binlogz_binlog::transaction::{Boundary, TransactionBoundaryParser, TransactionContent};
-use binlogz_binlog::{EventHeader, EventVisitor, Verified};
+use binlogz_binlog::{EventHeader, EventVisitor, VerifiedChecksum};
 
 use crate::error::{Error, Result};
 use crate::transaction::candidate::{BodyPrefix, Candidate, OpenGtid};
 use crate::transaction::context::LogContext;
 
 /// Handles the transactions that a [`Scanner`] finds.
-pub(crate) trait Transactions {
+pub(crate) trait ScanHandler {
     /// The next event after the GTID event of a transaction.
     fn event(&mut self, header: &EventHeader);
 
     /// The next bytes of its body.
     fn body(&mut self, bytes: &[u8]);
 
-    /// The transaction that [`Transactions::event`] reported is over. It is incomplete if the log ends, or
+    /// The transaction that [`ScanHandler::event`] reported is over. It is incomplete if the log ends, or
     /// another one begins, before its end.
     fn transaction(&mut self, candidate: Candidate, content: &TransactionContent, whole: bool) -> Result<()>;
 
@@ -47,7 +47,7 @@ enum Current {
     Open(Candidate),
 }
 
-impl<H: Transactions> Scanner<H> {
+impl<H: ScanHandler> Scanner<H> {
     pub(crate) fn new(handler: H, context: LogContext) -> Self {
         Scanner {
             handler,
@@ -76,7 +76,7 @@ impl<H: Transactions> Scanner<H> {
     }
 }
 
-impl<H: Transactions> EventVisitor for Scanner<H> {
+impl<H: ScanHandler> EventVisitor for Scanner<H> {
     type Error = Error;
 
     #[inline]
@@ -105,7 +105,7 @@ impl<H: Transactions> EventVisitor for Scanner<H> {
     }
 
     #[inline]
-    fn end(&mut self, verified: Verified) -> Result<()> {
+    fn end(&mut self, verified: VerifiedChecksum) -> Result<()> {
         let Some((offset, header)) = self.header else { return Ok(()) };
         let placement = self.assembler.feed(&header, self.prefix.bytes());
         match std::mem::replace(&mut self.current, Current::None) {

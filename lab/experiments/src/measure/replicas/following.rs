@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 
 use binlogz_relay::{Form, FormPolicy, ListenTls, Relay, RelayOptions, SourceOptions};
 use binlogz_sandbox::cdc::CdcClient;
-use binlogz_sandbox::{Error as SandboxError, MariadbSandbox, MysqlSandbox, Server, Tool};
+use binlogz_sandbox::{Error as SandboxError, MariadbSandbox, MysqlSandbox, SandboxServer, Tool};
 use binlogz_source::ConnectOptions;
 
-use crate::error::{Error, IoContext, Result};
-use crate::measure::replicas::Replica;
-use crate::safety::stop::Stopper;
+use crate::error::{Error, IoErrorContext, Result};
+use crate::measure::replicas::MeasuredReplica;
+use crate::safety::stop::RunStopper;
 
 /// A replica that follows does so in a second; on busy cores in ten.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -39,7 +39,7 @@ const FORMS: [(&str, &str, FormPolicy); 4] = [
 const COUNT: &str = "SELECT COUNT(*) FROM shop.orders";
 
 /// The source that is followed.
-struct Followed {
+struct FollowedSource {
     name: &'static str,
     port: u16,
     /// The first file's name there.
@@ -48,12 +48,12 @@ struct Followed {
 }
 
 /// Sets them all up, one after the other.
-pub(crate) fn examine(stopper: &Stopper, tell: &mut dyn FnMut(&str)) -> Result<Vec<Replica>> {
+pub(crate) fn examine(stopper: &RunStopper, tell: &mut dyn FnMut(&str)) -> Result<Vec<MeasuredReplica>> {
     tell("source");
     let source = source()?;
     let rows = count(&source)?;
     let first_file = "binlog.000001".to_owned();
-    let direct = Followed { name: "source", port: source.port(), first_file, encrypted: true };
+    let direct = FollowedSource { name: "source", port: source.port(), first_file, encrypted: true };
     let relays = tempfile::tempdir().at("make a folder below", &std::env::temp_dir())?;
     let mut all = vec![direct];
     for (name, first_file, form) in FORMS {
@@ -101,13 +101,13 @@ struct Outcome {
 }
 
 fn one(
-    stopper: &Stopper,
+    stopper: &RunStopper,
     tell: &mut dyn FnMut(&str),
-    followed: &Followed,
+    followed: &FollowedSource,
     replica: &str,
     with: &str,
-    follow: impl FnOnce(&Followed) -> binlogz_sandbox::Result<Outcome>,
-) -> Result<Replica> {
+    follow: impl FnOnce(&FollowedSource) -> binlogz_sandbox::Result<Outcome>,
+) -> Result<MeasuredReplica> {
     if stopper.is_stopped() {
         return Err(Error::Interrupted);
     }
@@ -118,7 +118,7 @@ fn one(
         }
         found => found?,
     };
-    Ok(Replica {
+    Ok(MeasuredReplica {
         replica: format!("{replica} {}", found.version).trim_end().to_owned(),
         follows: followed.name.to_owned(),
         with: with.to_owned(),
@@ -150,7 +150,7 @@ fn relayed(
     name: &'static str,
     first_file: &str,
     form: FormPolicy,
-) -> Result<Followed> {
+) -> Result<FollowedSource> {
     let mut connect = ConnectOptions::new("binlogz bench");
     connect.set_url(&format!("mysql://repl@127.0.0.1:{}", source.port()))?;
     connect.set("password", Some("repl"))?;
@@ -169,7 +169,12 @@ fn relayed(
         }
         sleep(POLL);
     }
-    Ok(Followed { name, port: relay.address().port(), first_file: first_file.to_owned(), encrypted: false })
+    Ok(FollowedSource {
+        name,
+        port: relay.address().port(),
+        first_file: first_file.to_owned(),
+        encrypted: false,
+    })
 }
 
 /// Servers without special settings, which follow one source after another, emptied before each.
@@ -180,7 +185,7 @@ struct Servers {
 }
 
 impl Servers {
-    fn mysqld(&mut self, followed: &Followed, rows: u64) -> binlogz_sandbox::Result<Outcome> {
+    fn mysqld(&mut self, followed: &FollowedSource, rows: u64) -> binlogz_sandbox::Result<Outcome> {
         let mysql = Tool::Mysql.find()?;
         let replica = match &mut self.mysqld {
             Some(replica) => {
@@ -195,7 +200,7 @@ impl Servers {
         outcome(replica, mysql.version(), rows)
     }
 
-    fn mariadb(&mut self, followed: &Followed, rows: u64) -> binlogz_sandbox::Result<Outcome> {
+    fn mariadb(&mut self, followed: &FollowedSource, rows: u64) -> binlogz_sandbox::Result<Outcome> {
         let mariadb = Tool::Mariadb.find()?;
         let replica = match &mut self.mariadb {
             Some(replica) => {
@@ -218,7 +223,11 @@ impl Servers {
     }
 }
 
-fn mysqld(followed: &Followed, options: &[(&str, &str)], rows: u64) -> binlogz_sandbox::Result<Outcome> {
+fn mysqld(
+    followed: &FollowedSource,
+    options: &[(&str, &str)],
+    rows: u64,
+) -> binlogz_sandbox::Result<Outcome> {
     let mysql = Tool::Mysql.find()?;
     let builder = options.iter().fold(mysql.sandbox(), |builder, (name, value)| builder.option(name, value));
     let replica = builder.start()?;
@@ -226,7 +235,7 @@ fn mysqld(followed: &Followed, options: &[(&str, &str)], rows: u64) -> binlogz_s
     outcome(&replica, mysql.version(), rows)
 }
 
-fn follow_by_gtid(replica: &MysqlSandbox, followed: &Followed) -> binlogz_sandbox::Result<()> {
+fn follow_by_gtid(replica: &MysqlSandbox, followed: &FollowedSource) -> binlogz_sandbox::Result<()> {
     let statement = format!(
         "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={}, SOURCE_USER='repl', \
          SOURCE_PASSWORD='repl', SOURCE_SSL=0, GET_SOURCE_PUBLIC_KEY=1, SOURCE_CONNECT_RETRY=1, \
@@ -237,7 +246,7 @@ fn follow_by_gtid(replica: &MysqlSandbox, followed: &Followed) -> binlogz_sandbo
 }
 
 /// Waits until it has all rows, or an error.
-fn outcome(replica: &Server, version: &str, rows: u64) -> binlogz_sandbox::Result<Outcome> {
+fn outcome(replica: &SandboxServer, version: &str, rows: u64) -> binlogz_sandbox::Result<Outcome> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         // Before the tables exist it has no rows.
@@ -261,12 +270,12 @@ fn outcome(replica: &Server, version: &str, rows: u64) -> binlogz_sandbox::Resul
     }
 }
 
-fn count(server: &Server) -> binlogz_sandbox::Result<u64> {
+fn count(server: &SandboxServer) -> binlogz_sandbox::Result<u64> {
     Ok(server.sql(COUNT)?.trim().parse().unwrap_or(0))
 }
 
 /// It prints the name of each event, and skips compressed transactions.
-fn cdc(followed: &Followed) -> binlogz_sandbox::Result<Outcome> {
+fn cdc(followed: &FollowedSource) -> binlogz_sandbox::Result<Outcome> {
     let version = Tool::Cdc.find()?.version().to_owned();
     let mut client = CdcClient::follow(followed.port, 3_999_999_938)?;
     let expected = TRANSACTIONS as usize + 1;
@@ -301,7 +310,7 @@ fn cdc(followed: &Followed) -> binlogz_sandbox::Result<Outcome> {
 }
 
 /// Whether a whole payload is acknowledged.
-fn semi_sync(source: &MysqlSandbox, followed: &Followed) -> binlogz_sandbox::Result<Outcome> {
+fn semi_sync(source: &MysqlSandbox, followed: &FollowedSource) -> binlogz_sandbox::Result<Outcome> {
     let mysql = Tool::Mysql.find()?;
     source.sql(
         "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'; \

@@ -6,11 +6,11 @@ mod skip_counter;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::safety::stop::Stopper;
+use crate::safety::stop::RunStopper;
 
 /// A replica that followed, or tried to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Replica {
+pub struct MeasuredReplica {
     /// The replica's product and version.
     pub replica: String,
     /// The stream it follows: the source, or the relay in a form.
@@ -26,7 +26,7 @@ pub struct Replica {
 }
 
 /// Sets all replicas up, one after the other.
-pub(crate) fn examine(stopper: &Stopper, tell: &mut dyn FnMut(&str)) -> Result<Vec<Replica>> {
+pub(crate) fn examine(stopper: &RunStopper, tell: &mut dyn FnMut(&str)) -> Result<Vec<MeasuredReplica>> {
     let mut replicas = following::examine(stopper, tell)?;
     replicas.extend(skip_counter::examine(stopper, tell)?);
     Ok(replicas)

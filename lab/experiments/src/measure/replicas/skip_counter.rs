@@ -4,11 +4,11 @@
 //! of rows, Xid), a compressed one is two: GTID and payload. It can't be set with GTIDs on, so both servers
 //! run without them.
 
-use binlogz_sandbox::{StartAt, Tool};
+use binlogz_sandbox::{ReplicaStart, Tool};
 
 use crate::error::{Error, Result};
-use crate::measure::replicas::Replica;
-use crate::safety::stop::Stopper;
+use crate::measure::replicas::MeasuredReplica;
+use crate::safety::stop::RunStopper;
 
 /// Set to the next transaction, to a payload, to one event more, to all events of a plain transaction and one more.
 const COUNTERS: [u32; 5] = [1, 2, 3, 7, 8];
@@ -17,7 +17,7 @@ const TRANSACTIONS: u64 = 5;
 const TABLE: &str = "CREATE DATABASE shop; CREATE TABLE shop.orders (id INT PRIMARY KEY, note VARCHAR(200))";
 
 /// Sets source and replica up twice; a row for each value of the counter.
-pub(crate) fn examine(stopper: &Stopper, tell: &mut dyn FnMut(&str)) -> Result<Vec<Replica>> {
+pub(crate) fn examine(stopper: &RunStopper, tell: &mut dyn FnMut(&str)) -> Result<Vec<MeasuredReplica>> {
     let mut skipped = Vec::new();
     for level in [None, Some(3)] {
         if stopper.is_stopped() {
@@ -28,7 +28,7 @@ pub(crate) fn examine(stopper: &Stopper, tell: &mut dyn FnMut(&str)) -> Result<V
     }
     let [plain, compressed] = skipped.as_slice() else { return Ok(Vec::new()) };
     let version = Tool::Mysql.find()?.version();
-    let rows = COUNTERS.iter().zip(plain).zip(compressed).map(|((counter, plain), compressed)| Replica {
+    let rows = COUNTERS.iter().zip(plain).zip(compressed).map(|((counter, plain), compressed)| MeasuredReplica {
         replica: format!("mysqld {version}"),
         follows: "source".to_owned(),
         with: format!("sql_replica_skip_counter={counter}"),
@@ -61,7 +61,7 @@ fn skipped_by_counter(level: Option<u32>) -> Result<Vec<u64>> {
     for counter in COUNTERS {
         replica.sql("STOP REPLICA; RESET REPLICA ALL; TRUNCATE shop.orders")?;
         replica.sql(&format!("SET GLOBAL sql_replica_skip_counter = {counter}"))?;
-        replica.replicate_from_port(source.port(), StartAt::Position(file.clone(), offset))?;
+        replica.replicate_from_port(source.port(), ReplicaStart::Position(file.clone(), offset))?;
         replica.wait_for_source(&source)?;
         let arrived = replica.sql("SELECT COUNT(*) DIV 2 FROM shop.orders")?;
         skipped.push(TRANSACTIONS - arrived.trim().parse().unwrap_or(0));

@@ -1,11 +1,11 @@
 //! Figures of one step under one setting, over its repeats.
 
-use binlogz_figures::Cell;
+use binlogz_figures::TableCell;
 
-use crate::results::{Measured, Results};
+use crate::results::{Results, StepResult};
 
 /// The repeats of a step.
-pub(crate) struct Repeats<'a>(Vec<&'a Measured>);
+pub(crate) struct Repeats<'a>(Vec<&'a StepResult>);
 
 impl<'a> Repeats<'a> {
     pub(crate) fn of(results: &'a Results, experiment: &str, setting: &str, step: &str) -> Repeats<'a> {
@@ -15,19 +15,19 @@ impl<'a> Repeats<'a> {
     }
 
     /// The median of a figure; `None`: no repeat has it.
-    pub(crate) fn median(&self, figure: impl Fn(&Measured) -> Option<f64>) -> Option<f64> {
+    pub(crate) fn median(&self, figure: impl Fn(&StepResult) -> Option<f64>) -> Option<f64> {
         median(self.values(figure))
     }
 
     /// The middle 100 % around the median: largest less smallest, in percent of it.
-    pub(crate) fn spread_percent(&self, figure: impl Fn(&Measured) -> Option<f64>) -> Option<f64> {
+    pub(crate) fn spread_percent(&self, figure: impl Fn(&StepResult) -> Option<f64>) -> Option<f64> {
         let values = self.values(&figure);
         let (low, high) = (values.first()?, values.last()?);
         let middle = self.median(&figure)?;
         (middle > 0.0 && values.len() > 1).then(|| (high - low) / middle * 100.0)
     }
 
-    pub(crate) fn any(&self, is: impl Fn(&Measured) -> bool) -> bool {
+    pub(crate) fn any(&self, is: impl Fn(&StepResult) -> bool) -> bool {
         self.0.iter().any(|measured| is(measured))
     }
 
@@ -49,7 +49,7 @@ impl<'a> Repeats<'a> {
         all.find(|whole| whole.level == level).map(|whole| (whole.bytes, whole.seconds))
     }
 
-    fn values(&self, figure: impl Fn(&Measured) -> Option<f64>) -> Vec<f64> {
+    fn values(&self, figure: impl Fn(&StepResult) -> Option<f64>) -> Vec<f64> {
         let mut values: Vec<f64> = self.0.iter().filter_map(|measured| figure(measured)).collect();
         values.sort_by(f64::total_cmp);
         values
@@ -65,11 +65,11 @@ fn median(values: Vec<f64>) -> Option<f64> {
 }
 
 /// A cell with this many decimal places; empty if the figure is unknown.
-pub(crate) fn optional(figure: Option<f64>, places: u8) -> Cell {
+pub(crate) fn optional(figure: Option<f64>, places: u8) -> TableCell {
     match (figure, places) {
-        (Some(figure), 0) => Cell::Number(figure.round() as i128),
-        (Some(figure), places) => Cell::decimal(figure, places),
-        (None, _) => Cell::Null,
+        (Some(figure), 0) => TableCell::Number(figure.round() as i128),
+        (Some(figure), places) => TableCell::decimal(figure, places),
+        (None, _) => TableCell::Null,
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use binlogz_figures::{Card, Cell, Chart, Line, Lines, Paint, Section, Series, Unit};
+use binlogz_figures::{Card, Chart, ChartLine, FigureUnit, LineChart, Paint, Section, Series, TableCell};
 
 use super::figures::{Repeats, optional};
-use super::{Summary, card};
+use super::{ExperimentSummary, card};
 use crate::preset::{OPEN_LOOP, insert_step};
 use crate::report::published::{Insert, published};
 use crate::results::Results;
@@ -24,7 +24,7 @@ const WAIT_MAX_MS: f64 = 1000.0;
 /// Rows come at random times: a shortfall of up to this many standard deviations is chance.
 const SIGMAS: f64 = 4.0;
 
-pub(super) fn summary(results: &Results) -> Summary {
+pub(super) fn summary(results: &Results) -> ExperimentSummary {
     let study = &published().insert;
     let (mut rows, mut plot) = (Vec::new(), Vec::new());
     let tried = tried(results);
@@ -40,7 +40,7 @@ pub(super) fn summary(results: &Results) -> Summary {
             rows.push(vec![
                 u64::from(threads).into(),
                 setting.into(),
-                Cell::decimal(median, 1),
+                TableCell::decimal(median, 1),
                 optional(repeats.spread_percent(|measured| measured.seen.tps), 1),
                 optional(repeats.median(|measured| measured.seen.p95_ms), 3),
                 optional(repeats.median(|measured| measured.seen.p99_ms), 3),
@@ -48,7 +48,7 @@ pub(super) fn summary(results: &Results) -> Summary {
                 optional(known.and_then(|known| published_tps(known, setting)), 2),
             ]);
         }
-        let mut row: Vec<Cell> = vec![u64::from(threads).into()];
+        let mut row: Vec<TableCell> = vec![u64::from(threads).into()];
         row.extend([3, 4, 0].map(|place: usize| optional(medians.get(place).copied().flatten(), 1)));
         row.push(optional(known.and_then(|known| known.policy_1), 2));
         row.push(optional(known.and_then(|known| known.policy_2), 2));
@@ -58,7 +58,7 @@ pub(super) fn summary(results: &Results) -> Summary {
         SETTINGS.iter().filter_map(|setting| peak(results, &tried, setting)).collect();
     conclusions.extend(SETTINGS.iter().filter_map(|setting| open_loop(results, setting)));
     conclusions.push(format!("Published figures: {}. {}", study.source, study.note));
-    Summary {
+    ExperimentSummary {
         tables: vec![Section {
             name: "insert",
             title: "Inserts a second by connections, innodb_flush_log_at_trx_commit and sync_binlog",
@@ -157,12 +157,12 @@ fn headline(results: &Results, tried: &[u32]) -> Option<String> {
     let connections = if threads == 1 { "connection" } else { "connections" };
     Some(format!(
         "At most {} inserts a second, with {threads} {connections} and {setting}",
-        Unit::Count.text(most)
+        FigureUnit::Count.text(most)
     ))
 }
 
 /// How the rate grows with connections: each line in percent of its own best, since machines differ by far more.
-fn chart(plot: &[Vec<Cell>]) -> Option<Card> {
+fn chart(plot: &[Vec<TableCell>]) -> Option<Card> {
     const LINES: [(&str, Paint); 5] = [
         ("flush 1, sync 1", Paint::First),
         ("flush 2, sync 0", Paint::Second),
@@ -170,23 +170,23 @@ fn chart(plot: &[Vec<Cell>]) -> Option<Card> {
         ("published, flush 1", Paint::Elsewhere),
         ("published, flush 2", Paint::Quiet),
     ];
-    let number = |cell: &Cell| match cell {
-        Cell::Number(number) => Some(*number as f64),
-        Cell::Decimal(units, places) => Some(*units as f64 / 10f64.powi((*places).into())),
-        Cell::Text(_) | Cell::Null => None,
+    let number = |cell: &TableCell| match cell {
+        TableCell::Number(number) => Some(*number as f64),
+        TableCell::Decimal(units, places) => Some(*units as f64 / 10f64.powi((*places).into())),
+        TableCell::Text(_) | TableCell::Null => None,
     };
     let lines = LINES.into_iter().enumerate().filter_map(|(place, (label, paint))| {
         let values: Vec<Option<f64>> = plot.iter().map(|row| row.get(place + 1).and_then(number)).collect();
         let most = values.iter().flatten().copied().fold(0.0, f64::max);
         let percent = |value: f64| 100.0 * value / most;
-        (most > 0.0).then(|| Line {
-            series: Series::new(format!("{label}: at most {}/s", Unit::Count.text(most)), paint),
+        (most > 0.0).then(|| ChartLine {
+            series: Series::new(format!("{label}: at most {}/s", FigureUnit::Count.text(most)), paint),
             values: values.into_iter().map(|value| value.map(percent)).collect(),
         })
     });
     let at = plot.iter().filter_map(|row| row.first().map(|threads| threads.for_people()));
-    let lines = Lines {
-        unit: Unit::Percent,
+    let lines = LineChart {
+        unit: FigureUnit::Percent,
         at: at.collect(),
         lines: lines.collect(),
         is_filled: false,

@@ -1,10 +1,10 @@
 //! The savings and costs of levels.
 
-use binlogz_figures::{Bar, BarRow, Bars, Card, Cell, Chart, Paint, Section, Series, Unit};
+use binlogz_figures::{Bar, BarRow, Bars, Card, Chart, FigureUnit, Paint, Section, Series, TableCell};
 
 use super::figures::{Repeats, difference_percent, optional};
-use super::{Summary, bar_row, card, percent_bars, share};
-use crate::report::published::{Level, published};
+use super::{ExperimentSummary, bar_row, card, percent_bars, share};
+use crate::report::published::{LevelBytes, published};
 use crate::results::Results;
 
 const STEPS: [&str; 2] = ["load", "OLTP"];
@@ -20,7 +20,7 @@ struct Figures {
     spread: Option<f64>,
 }
 
-pub(super) fn summary(results: &Results) -> Summary {
+pub(super) fn summary(results: &Results) -> ExperimentSummary {
     let study = &published().levels;
     let (mut rows, mut plots) = (Vec::new(), [Vec::new(), Vec::new()]);
     let (mut charts, mut headlines) = (Vec::new(), Vec::new());
@@ -51,7 +51,7 @@ pub(super) fn summary(results: &Results) -> Summary {
     let mut conclusions: Vec<String> = STEPS.iter().flat_map(|step| conclusions(results, step)).collect();
     conclusions.push(format!("Published figures: {}. {}", study.source, study.note));
     let [load, oltp] = plots;
-    Summary {
+    ExperimentSummary {
         tables: vec![Section {
             name: "levels",
             title: "Levels: bytes of binary log and what they cost",
@@ -93,7 +93,13 @@ fn figures(results: &Results, step: &str, level: u8) -> Figures {
     }
 }
 
-fn row(step: &str, place: usize, published: &Level, figures: &Figures, plain: Option<f64>) -> Vec<Cell> {
+fn row(
+    step: &str,
+    place: usize,
+    published: &LevelBytes,
+    figures: &Figures,
+    plain: Option<f64>,
+) -> Vec<TableCell> {
     let (known, known_zstd) = match place {
         0 => (published.load, published.zstd_load),
         _ => (published.oltp, published.zstd_oltp),
@@ -141,16 +147,16 @@ fn published_plain(place: usize) -> Option<f64> {
     row.map(|row| row.plain as f64)
 }
 
-fn sizes_of(place: usize, published: &Level, figures: &Figures, plain: Option<f64>) -> BarRow {
+fn sizes_of(place: usize, published: &LevelBytes, figures: &Figures, plain: Option<f64>) -> BarRow {
     let known = if place == 0 { published.load } else { published.oltp };
     let zstd = figures.zstd.map(|(bytes, _)| bytes as f64);
     bar_row(
         &format!("level {}", published.level),
         "",
         [
-            share(0, figures.bytes, plain, Unit::Bytes),
-            share(1, zstd, plain, Unit::Bytes),
-            share(2, Some(known as f64), published_plain(place), Unit::Bytes),
+            share(0, figures.bytes, plain, FigureUnit::Bytes),
+            share(1, zstd, plain, FigureUnit::Bytes),
+            share(2, Some(known as f64), published_plain(place), FigureUnit::Bytes),
         ],
     )
 }
@@ -176,6 +182,6 @@ fn size_chart(step: &str, rows: Vec<BarRow>) -> Card {
 fn time_chart(step: &str, rows: Vec<BarRow>) -> Card {
     let series =
         vec![Series::new("time it took", Paint::Second), Series::new("processor time", Paint::Fourth)];
-    let bars = Bars { unit: Unit::Seconds, series, rows, full: 0.0 };
+    let bars = Bars { unit: FigureUnit::Seconds, series, rows, full: 0.0 };
     card(&format!("Levels, {step}: what they cost"), "Of the server, for the whole step.", Chart::Bars(bars))
 }

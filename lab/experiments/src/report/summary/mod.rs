@@ -10,13 +10,13 @@ mod space;
 mod steps;
 mod updates;
 
-use binlogz_figures::{Bar, BarRow, Bars, Card, Chart, Paint, Section, Series, Unit};
+use binlogz_figures::{Bar, BarRow, Bars, Card, Chart, FigureUnit, Paint, Section, Series};
 
 use crate::results::Results;
 
 /// One experiment's part of a report.
 #[derive(Debug, Default)]
-pub(crate) struct Summary {
+pub(crate) struct ExperimentSummary {
     /// Tables for people.
     pub(crate) tables: Vec<Section>,
     /// Data of the charts.
@@ -28,8 +28,8 @@ pub(crate) struct Summary {
     pub(crate) conclusions: Vec<String>,
 }
 
-impl Summary {
-    fn add(&mut self, other: Summary) {
+impl ExperimentSummary {
+    fn add(&mut self, other: ExperimentSummary) {
         self.tables.extend(other.tables);
         self.plots.extend(other.plots);
         self.charts.extend(other.charts);
@@ -39,10 +39,10 @@ impl Summary {
 }
 
 /// All experiments that have results.
-pub(crate) fn summary(results: &Results) -> Summary {
-    let mut summary = Summary::default();
+pub(crate) fn summary(results: &Results) -> ExperimentSummary {
+    let mut summary = ExperimentSummary::default();
     for (name, make) in [
-        ("space", space::summary as fn(&Results) -> Summary),
+        ("space", space::summary as fn(&Results) -> ExperimentSummary),
         ("levels", levels::summary),
         ("updates", updates::summary),
         ("point-select", point_select::summary),
@@ -67,7 +67,7 @@ fn card(title: &str, note: &str, chart: Chart) -> Card {
 /// Bars in percent of a value that is the same on every machine: so that ours and published ones have one scale.
 fn percent_bars(series: &[(&str, Paint)], rows: Vec<BarRow>) -> Chart {
     let series = series.iter().map(|(label, paint)| Series::new(*label, *paint)).collect();
-    Chart::Bars(Bars { unit: Unit::Percent, series, rows, full: 100.0 })
+    Chart::Bars(Bars { unit: FigureUnit::Percent, series, rows, full: 100.0 })
 }
 
 fn bar_row(label: &str, detail: &str, bars: impl IntoIterator<Item = Option<Bar>>) -> BarRow {
@@ -80,7 +80,7 @@ fn bar_row(label: &str, detail: &str, bars: impl IntoIterator<Item = Option<Bar>
 }
 
 /// A bar of one figure in percent of another, with the figure beside it.
-fn share(series: usize, figure: Option<f64>, of: Option<f64>, unit: Unit) -> Option<Bar> {
+fn share(series: usize, figure: Option<f64>, of: Option<f64>, unit: FigureUnit) -> Option<Bar> {
     let (figure, of) = (figure?, of.filter(|of| *of > 0.0)?);
     Some(Bar { more: unit.text(figure), ..Bar::new(series, 100.0 * figure / of) })
 }

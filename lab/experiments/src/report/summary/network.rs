@@ -1,9 +1,9 @@
 //! The bytes that a reader of the binary log receives while a large table is updated.
 
-use binlogz_figures::{Bar, BarRow, Card, Cell, Paint, Section, Unit};
+use binlogz_figures::{Bar, BarRow, Card, FigureUnit, Paint, Section, TableCell};
 
 use super::figures::{Repeats, difference_percent, optional};
-use super::{Summary, bar_row, card, percent_bars, share};
+use super::{ExperimentSummary, bar_row, card, percent_bars, share};
 use crate::load::work::text_rows;
 use crate::report::published::published;
 use crate::results::Results;
@@ -26,7 +26,7 @@ struct Figures {
     rate: f64,
 }
 
-pub(super) fn summary(results: &Results) -> Summary {
+pub(super) fn summary(results: &Results) -> ExperimentSummary {
     let study = &published().network;
     let (mut rows, mut plot) = (Vec::new(), Vec::new());
     for (setting, cores, compression) in SETTINGS {
@@ -41,7 +41,7 @@ pub(super) fn summary(results: &Results) -> Summary {
             optional(figures.wire_bytes, 1),
             optional(figures.cpu_us, 2),
             optional(Some(figures.rate), 0),
-            known.map_or(Cell::Null, |known| known.row_changes_per_file.into()),
+            known.map_or(TableCell::Null, |known| known.row_changes_per_file.into()),
         ]);
         plot.push(vec![
             cores.into(),
@@ -53,7 +53,7 @@ pub(super) fn summary(results: &Results) -> Summary {
     let mut conclusions: Vec<String> =
         ["1", "all"].into_iter().filter_map(|cores| conclusion(results, cores)).collect();
     conclusions.push(format!("Published figures: {}. {}", study.source, study.note));
-    Summary {
+    ExperimentSummary {
         tables: vec![Section {
             name: "network",
             title: "A large table's updates, with a reader of the binary log",
@@ -123,8 +123,8 @@ fn chart(results: &Results) -> Card {
             label,
             "",
             [
-                share(0, on.wire_bytes, off.wire_bytes, Unit::Bytes),
-                share(1, microseconds(on.cpu_us), microseconds(off.cpu_us), Unit::Seconds),
+                share(0, on.wire_bytes, off.wire_bytes, FigureUnit::Bytes),
+                share(1, microseconds(on.cpu_us), microseconds(off.cpu_us), FigureUnit::Seconds),
             ],
         ));
     }
@@ -132,7 +132,7 @@ fn chart(results: &Results) -> Card {
         let row = published().network.rows.iter().find(|row| row.compression == compression);
         row.map(|row| FILE_BYTES / row.row_changes_per_file as f64)
     };
-    let known = share(2, per_file("on"), per_file("off"), Unit::Bytes);
+    let known = share(2, per_file("on"), per_file("off"), FigureUnit::Bytes);
     rows.push(bar_row("published", "of the log", [known.map(|bar| Bar { series: 2, ..bar })]));
     let series = [
         ("bytes on the wire, here", Paint::First),

@@ -1,9 +1,9 @@
 //! Reads, which write no log, and writes, with compression off and on.
 
-use binlogz_figures::{Bar, Card, Cell, Chart, DotRow, Dots, Paint, Section, Series, Unit};
+use binlogz_figures::{Bar, Card, Chart, DotRow, Dots, FigureUnit, Paint, Section, Series, TableCell};
 
 use super::figures::{Repeats, difference_percent, optional};
-use super::{Summary, bar_row, card, percent_bars, share};
+use super::{ExperimentSummary, bar_row, card, percent_bars, share};
 use crate::results::Results;
 
 const SETTINGS: [&str; 2] = ["off", "level 3"];
@@ -16,7 +16,7 @@ const PUBLISHED: &str = "Published (study of 2020-11, 240 threads, 120 tables of
     compression costs about 1 % of point selects a second and 1 % more processor time. A point select writes no binary \
     log: the study measured what the feature costs while it does nothing.";
 
-pub(super) fn summary(results: &Results) -> Summary {
+pub(super) fn summary(results: &Results) -> ExperimentSummary {
     let (mut rows, mut conclusions) = (Vec::new(), Vec::new());
     let (mut rates, mut times, mut headlines) = (Vec::new(), Vec::new(), Vec::new());
     for step in STEPS {
@@ -31,7 +31,7 @@ pub(super) fn summary(results: &Results) -> Summary {
                 &format!("{step}, {setting}"),
                 "",
                 [
-                    share(0, Some(tps), off, Unit::Count)
+                    share(0, Some(tps), off, FigureUnit::Count)
                         .map(|bar| Bar { more: format!("{}/s", bar.more), ..bar }),
                     PUBLISHED_PERCENT
                         .filter(|_| step == STEPS[0] && setting != "off")
@@ -52,7 +52,7 @@ pub(super) fn summary(results: &Results) -> Summary {
                 step.into(),
                 setting.into(),
                 results.server.variable("version").into(),
-                Cell::decimal(tps, 1),
+                TableCell::decimal(tps, 1),
                 optional(repeats.spread_percent(|measured| measured.seen.tps), 1),
                 optional(repeats.median(|measured| measured.seen.qps), 1),
                 optional(repeats.median(|measured| measured.seen.p50_ms), 3),
@@ -80,7 +80,7 @@ pub(super) fn summary(results: &Results) -> Summary {
         }
     }
     conclusions.push(PUBLISHED.to_owned());
-    Summary {
+    ExperimentSummary {
         tables: vec![Section {
             name: "point_select",
             title: "Point selects and writes, compression off and on",
@@ -112,7 +112,7 @@ pub(super) fn summary(results: &Results) -> Summary {
                     "How long a transaction takes",
                     "50, 95 and 99 of 100 take no longer.",
                     Chart::Dots(Dots {
-                        unit: Unit::Seconds,
+                        unit: FigureUnit::Seconds,
                         series: [("p50", Paint::First), ("p95", Paint::Second), ("p99", Paint::Fourth)]
                             .map(|(label, paint)| Series::new(label, paint))
                             .into(),

@@ -3,7 +3,7 @@
 use binlogz_figures::{Bar, Card, Paint, Section};
 
 use super::figures::optional;
-use super::{Summary, bar_row, card, percent_bars};
+use super::{ExperimentSummary, bar_row, card, percent_bars};
 use crate::results::Results;
 
 /// The result of the study of 2020-05.
@@ -11,7 +11,7 @@ const PUBLISHED: &str = "Published (study of 2020-05): a replica of MySQL 8.0.19
     transaction with error 13121, \"Relay log read failure: Could not parse relay log event entry\"; filters, \
     multi-threaded appliers and semi-sync work with payloads; sql_slave_skip_counter counts a payload as one event.";
 
-pub(super) fn summary(results: &Results) -> Summary {
+pub(super) fn summary(results: &Results) -> ExperimentSummary {
     let mut rows = Vec::new();
     for replica in &results.replicas {
         rows.push(vec![
@@ -46,7 +46,7 @@ pub(super) fn summary(results: &Results) -> Summary {
         Some(format!("{} with {}: {said}.", replica.replica, replica.with))
     }));
     conclusions.push(PUBLISHED.to_owned());
-    Summary {
+    ExperimentSummary {
         tables: vec![Section {
             name: "replicas",
             title: "Replicas of a source that compresses",

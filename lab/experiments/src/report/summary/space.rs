@@ -1,9 +1,9 @@
 //! The savings of compression and encryption, by workload.
 
-use binlogz_figures::{BarRow, Card, Cell, Paint, Section, Unit};
+use binlogz_figures::{BarRow, Card, FigureUnit, Paint, Section, TableCell};
 
 use super::figures::{Repeats, difference_percent, optional};
-use super::{Summary, bar_row, card, percent_bars, range, share};
+use super::{ExperimentSummary, bar_row, card, percent_bars, range, share};
 use crate::report::published::{Space, published};
 use crate::results::Results;
 
@@ -13,7 +13,7 @@ const SETTINGS: [&str; 4] = [PLAIN, COMPRESSED, "encrypted", "encrypted and comp
 /// The whole file by zstd, which is not a setting of the server.
 const ZSTD: &str = "plain, by zstd -3";
 
-pub(super) fn summary(results: &Results) -> Summary {
+pub(super) fn summary(results: &Results) -> ExperimentSummary {
     let study = &published().space;
     let (mut rows, mut plot, mut conclusions) = (Vec::new(), Vec::new(), Vec::new());
     let (mut bars, mut saved) = (Vec::new(), Vec::new());
@@ -53,7 +53,7 @@ pub(super) fn summary(results: &Results) -> Summary {
         }
     }
     conclusions.push(format!("Published figures: {}. {}", study.source, study.note));
-    Summary {
+    ExperimentSummary {
         tables: vec![Section {
             name: "space",
             title: "Space: bytes of binary log by workload",
@@ -92,7 +92,7 @@ fn row(
     bytes: f64,
     plain: Option<f64>,
     spread: Option<f64>,
-) -> Vec<Cell> {
+) -> Vec<TableCell> {
     let figures = [
         published.plain,
         published.compressed,
@@ -111,8 +111,8 @@ fn row(
         optional(plain.map(|plain| bytes / plain * 100.0), 1),
         optional(spread, 2),
         known.into(),
-        if full { Cell::decimal(difference_percent(bytes, known as f64), 2) } else { Cell::Null },
-        slip.map_or(Cell::Null, |slip| format!("slip: {slip}").into()),
+        if full { TableCell::decimal(difference_percent(bytes, known as f64), 2) } else { TableCell::Null },
+        slip.map_or(TableCell::Null, |slip| format!("slip: {slip}").into()),
     ]
 }
 
@@ -128,14 +128,14 @@ fn conclusion(workload: &str, plain: f64, compressed: f64, zstd: Option<f64>) ->
 
 fn bars_of(published: &Space, plain: Option<f64>, compressed: Option<f64>, zstd: Option<f64>) -> BarRow {
     let of = Some(published.plain as f64);
-    let detail = plain.map_or_else(String::new, |plain| format!("plain: {}", Unit::Bytes.text(plain)));
+    let detail = plain.map_or_else(String::new, |plain| format!("plain: {}", FigureUnit::Bytes.text(plain)));
     bar_row(
         &published.workload,
         &detail,
         [
-            share(0, compressed, plain, Unit::Bytes),
-            share(1, zstd, plain, Unit::Bytes),
-            share(2, Some(published.compressed as f64), of, Unit::Bytes),
+            share(0, compressed, plain, FigureUnit::Bytes),
+            share(1, zstd, plain, FigureUnit::Bytes),
+            share(2, Some(published.compressed as f64), of, FigureUnit::Bytes),
         ],
     )
 }

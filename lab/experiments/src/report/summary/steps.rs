@@ -1,8 +1,8 @@
 //! Every step of every cell, a row each: the same rows as the CSV.
 
-use binlogz_figures::{Cell, Section};
+use binlogz_figures::{Section, TableCell};
 
-use crate::results::{Measured, Results};
+use crate::results::{Results, StepResult};
 
 pub(crate) fn section(results: &Results) -> Section {
     let rows = results.cells.iter().flat_map(|cell| {
@@ -51,16 +51,17 @@ const COLUMNS: &[&str] = &[
     "other_sessions",
 ];
 
-fn figures(measured: &Measured) -> [Cell; 24] {
+fn figures(measured: &StepResult) -> [TableCell; 24] {
     let (seen, cost) = (&measured.seen, &measured.cost);
-    let decimal =
-        |figure: Option<f64>, places| figure.map_or(Cell::Null, |figure| Cell::decimal(figure, places));
+    let decimal = |figure: Option<f64>, places| {
+        figure.map_or(TableCell::Null, |figure| TableCell::decimal(figure, places))
+    };
     let binary = |kind: &str| {
         cost.compression.iter().find(|row| row.log_type == "BINARY" && row.compression_type == kind)
     };
     let (compressed, plain) = (binary("ZSTD"), binary("NONE"));
     [
-        Cell::decimal(seen.elapsed_s, 3),
+        TableCell::decimal(seen.elapsed_s, 3),
         decimal(seen.tps, 1),
         decimal(seen.qps, 1),
         decimal(seen.p50_ms, 3),

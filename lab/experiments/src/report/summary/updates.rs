@@ -1,16 +1,16 @@
 //! Small and large updates.
 
-use binlogz_figures::{Cell, Paint, Section, Unit};
+use binlogz_figures::{FigureUnit, Paint, Section, TableCell};
 
 use super::figures::Repeats;
-use super::{Summary, bar_row, card, percent_bars, share};
+use super::{ExperimentSummary, bar_row, card, percent_bars, share};
 use crate::report::published::published;
 use crate::results::Results;
 
 const SETTINGS: [&str; 3] = ["off", "level 3", "level 22"];
 const STEPS: [&str; 2] = ["one row", "1,001 rows"];
 
-pub(super) fn summary(results: &Results) -> Summary {
+pub(super) fn summary(results: &Results) -> ExperimentSummary {
     let study = &published().updates;
     let (mut rows, mut plot, mut conclusions) = (Vec::new(), Vec::new(), Vec::new());
     let (mut sizes, mut times_taken, mut headlines) = (Vec::new(), Vec::new(), Vec::new());
@@ -26,29 +26,30 @@ pub(super) fn summary(results: &Results) -> Summary {
             rows.push(vec![
                 step.into(),
                 setting.into(),
-                Cell::Number(bytes.round() as i128),
-                of_off.map_or(Cell::Null, |percent| Cell::decimal(percent, 1)),
-                Cell::decimal(seconds, 3),
-                times.map_or(Cell::Null, |times| Cell::decimal(times, 2)),
-                repeats.cpu().map_or(Cell::Null, |cpu| Cell::decimal(cpu, 2)),
-                known.map_or(Cell::Null, |known| known.bytes.into()),
-                known.map_or(Cell::Null, |known| Cell::decimal(known.seconds, 3)),
+                TableCell::Number(bytes.round() as i128),
+                of_off.map_or(TableCell::Null, |percent| TableCell::decimal(percent, 1)),
+                TableCell::decimal(seconds, 3),
+                times.map_or(TableCell::Null, |times| TableCell::decimal(times, 2)),
+                repeats.cpu().map_or(TableCell::Null, |cpu| TableCell::decimal(cpu, 2)),
+                known.map_or(TableCell::Null, |known| known.bytes.into()),
+                known.map_or(TableCell::Null, |known| TableCell::decimal(known.seconds, 3)),
                 known
                     .and_then(|known| known.slip.as_deref())
-                    .map_or(Cell::Null, |slip| format!("slip: {slip}").into()),
+                    .map_or(TableCell::Null, |slip| format!("slip: {slip}").into()),
             ]);
             let label = format!("{step}, {setting}");
-            let seconds_of = |seconds: Option<f64>, of, series| share(series, seconds, of, Unit::Seconds);
+            let seconds_of =
+                |seconds: Option<f64>, of, series| share(series, seconds, of, FigureUnit::Seconds);
             sizes.push(bar_row(
                 &label,
                 "",
                 [
-                    share(0, Some(bytes), off.bytes(), Unit::Bytes),
+                    share(0, Some(bytes), off.bytes(), FigureUnit::Bytes),
                     share(
                         1,
                         known.map(|known| known.bytes as f64),
                         published_off.map(|off| off.bytes as f64),
-                        Unit::Bytes,
+                        FigureUnit::Bytes,
                     ),
                 ],
             ));
@@ -63,8 +64,8 @@ pub(super) fn summary(results: &Results) -> Summary {
             plot.push(vec![
                 step.into(),
                 setting.into(),
-                Cell::Number(bytes.round() as i128),
-                Cell::decimal(seconds, 3),
+                TableCell::Number(bytes.round() as i128),
+                TableCell::decimal(seconds, 3),
             ]);
             if setting != "off"
                 && let (Some(of_off), Some(times)) = (of_off, times)
@@ -81,7 +82,7 @@ pub(super) fn summary(results: &Results) -> Summary {
         }
     }
     conclusions.push(format!("Published figures: {}. {}", study.source, study.note));
-    Summary {
+    ExperimentSummary {
         tables: vec![Section {
             name: "updates",
             title: "Updates: bytes of binary log (all files of a run) and seconds",

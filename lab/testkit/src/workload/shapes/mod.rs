@@ -1,5 +1,5 @@
 //! Shapes of data that the five workloads don't have: JSON documents, UUID keys with blobs, tables of 100
-//! columns; and [ten more](Shape::MORE). From fixed seeds, loaded into a real server; one binlog file each.
+//! columns; and [ten more](WorkloadShape::MORE). From fixed seeds, loaded into a real server; one binlog file each.
 
 mod applications;
 mod events;
@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::{Setting, sandbox, scaled};
+use super::{WorkloadSetting, sandbox, scaled};
 use crate::random::Random;
 use crate::{IoContext, MysqlSandbox, Result, Tool, cache};
 
@@ -28,7 +28,7 @@ const COLUMNS: usize = 20;
 
 /// One of the three, or of the ten more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum WorkloadShape {
     /// Orders as JSON documents of about 500 bytes: loaded, then changed one by one.
     Documents,
     /// Blobs of 200 to 8,000 bytes under random binary UUIDs, half of them hardly compressible; one a transaction.
@@ -57,46 +57,46 @@ pub enum Shape {
     PartialJson,
 }
 
-impl Shape {
+impl WorkloadShape {
     /// The first three.
-    pub const ALL: [Shape; 3] = [Shape::Documents, Shape::Blobs, Shape::Wide];
+    pub const ALL: [WorkloadShape; 3] = [WorkloadShape::Documents, WorkloadShape::Blobs, WorkloadShape::Wide];
 
     /// Ten more, which archives are measured with.
-    pub const MORE: [Shape; 10] = [
-        Shape::Queue,
-        Shape::Shop,
-        Shape::Mixed,
-        Shape::RowsQuery,
-        Shape::Uuids,
-        Shape::Measurements,
-        Shape::Audit,
-        Shape::Statements,
-        Shape::Tables,
-        Shape::PartialJson,
+    pub const MORE: [WorkloadShape; 10] = [
+        WorkloadShape::Queue,
+        WorkloadShape::Shop,
+        WorkloadShape::Mixed,
+        WorkloadShape::RowsQuery,
+        WorkloadShape::Uuids,
+        WorkloadShape::Measurements,
+        WorkloadShape::Audit,
+        WorkloadShape::Statements,
+        WorkloadShape::Tables,
+        WorkloadShape::PartialJson,
     ];
 
     /// The shape's name in file names and tables.
     pub fn name(self) -> &'static str {
         match self {
-            Shape::Documents => "documents",
-            Shape::Blobs => "blobs",
-            Shape::Wide => "wide",
-            Shape::Queue => "queue",
-            Shape::Shop => "shop",
-            Shape::Mixed => "mixed",
-            Shape::RowsQuery => "rows-query",
-            Shape::Uuids => "uuids",
-            Shape::Measurements => "measurements",
-            Shape::Audit => "audit",
-            Shape::Statements => "statements",
-            Shape::Tables => "tables",
-            Shape::PartialJson => "partial-json",
+            WorkloadShape::Documents => "documents",
+            WorkloadShape::Blobs => "blobs",
+            WorkloadShape::Wide => "wide",
+            WorkloadShape::Queue => "queue",
+            WorkloadShape::Shop => "shop",
+            WorkloadShape::Mixed => "mixed",
+            WorkloadShape::RowsQuery => "rows-query",
+            WorkloadShape::Uuids => "uuids",
+            WorkloadShape::Measurements => "measurements",
+            WorkloadShape::Audit => "audit",
+            WorkloadShape::Statements => "statements",
+            WorkloadShape::Tables => "tables",
+            WorkloadShape::PartialJson => "partial-json",
         }
     }
 
     /// The seed that its data is drawn from: one for the first three, one for each of the others.
     pub fn seed(self) -> u64 {
-        let number = Shape::MORE.iter().position(|&shape| shape == self);
+        let number = WorkloadShape::MORE.iter().position(|&shape| shape == self);
         SEED + number.map_or(0, |number| 1 + number as u64)
     }
 
@@ -104,23 +104,25 @@ impl Shape {
     pub fn run(self, server: &MysqlSandbox, scale: f64) -> Result<()> {
         let mut random = Random::new(self.seed());
         server.run_client(|out| match self {
-            Shape::Documents => documents(out, &mut random, scaled(40_000.0, scale)),
-            Shape::Blobs => blobs(out, &mut random, scaled(10_000.0, scale)),
-            Shape::Wide => wide(out, &mut random, scaled(40_000.0, scale)),
-            Shape::Queue => applications::queue(out, &mut random, scaled(40_000.0, scale)),
-            Shape::Shop => applications::shop(out, &mut random, scaled(50_000.0, scale)),
-            Shape::Mixed => events::mixed(out, &mut random, scaled(6_000.0, scale)),
-            Shape::RowsQuery => events::rows_query(out, &mut random, scaled(35_000.0, scale)),
-            Shape::Uuids => applications::uuids(out, &mut random, scaled(70_000.0, scale)),
-            Shape::Measurements => applications::measurements(out, &mut random, scaled(900_000.0, scale)),
-            Shape::Audit => applications::audit(out, &mut random, scaled(28_000.0, scale)),
-            Shape::Statements => events::statements(out, &mut random, scaled(100_000.0, scale)),
-            Shape::Tables => {
+            WorkloadShape::Documents => documents(out, &mut random, scaled(40_000.0, scale)),
+            WorkloadShape::Blobs => blobs(out, &mut random, scaled(10_000.0, scale)),
+            WorkloadShape::Wide => wide(out, &mut random, scaled(40_000.0, scale)),
+            WorkloadShape::Queue => applications::queue(out, &mut random, scaled(40_000.0, scale)),
+            WorkloadShape::Shop => applications::shop(out, &mut random, scaled(50_000.0, scale)),
+            WorkloadShape::Mixed => events::mixed(out, &mut random, scaled(6_000.0, scale)),
+            WorkloadShape::RowsQuery => events::rows_query(out, &mut random, scaled(35_000.0, scale)),
+            WorkloadShape::Uuids => applications::uuids(out, &mut random, scaled(70_000.0, scale)),
+            WorkloadShape::Measurements => {
+                applications::measurements(out, &mut random, scaled(900_000.0, scale))
+            }
+            WorkloadShape::Audit => applications::audit(out, &mut random, scaled(28_000.0, scale)),
+            WorkloadShape::Statements => events::statements(out, &mut random, scaled(100_000.0, scale)),
+            WorkloadShape::Tables => {
                 // All 2,000 from a fifth of the scale on.
                 let tables = scaled(10_000.0, scale).min(2000);
                 applications::tables(out, &mut random, tables, scaled(120_000.0, scale))
             }
-            Shape::PartialJson => events::partial_json(out, &mut random, scaled(7_500.0, scale)),
+            WorkloadShape::PartialJson => events::partial_json(out, &mut random, scaled(7_500.0, scale)),
         })?;
         Ok(())
     }
@@ -239,7 +241,7 @@ fn multi_row(
 #[derive(Clone, Debug)]
 pub struct ShapeBinlog {
     /// Which it is.
-    pub shape: Shape,
+    pub shape: WorkloadShape,
     /// The file, in the cache: to be read, not changed.
     pub path: PathBuf,
     /// Size of the file in bytes.
@@ -247,16 +249,21 @@ pub struct ShapeBinlog {
 }
 
 /// The first three shapes' binlogs at a scale and setting, made on a real server the first time.
-pub fn shape_binlogs(scale: f64, setting: &Setting) -> Result<Vec<ShapeBinlog>> {
-    binlogs_of(&Shape::ALL, &format!("shapes-{RECIPE}"), scale, setting)
+pub fn shape_binlogs(scale: f64, setting: &WorkloadSetting) -> Result<Vec<ShapeBinlog>> {
+    binlogs_of(&WorkloadShape::ALL, &format!("shapes-{RECIPE}"), scale, setting)
 }
 
-/// The binlogs of the [ten more](Shape::MORE) shapes at a scale, under one setting.
-pub fn more_shape_binlogs(scale: f64, setting: &Setting) -> Result<Vec<ShapeBinlog>> {
-    binlogs_of(&Shape::MORE, &format!("more-shapes-{RECIPE_MORE}"), scale, setting)
+/// The binlogs of the [ten more](WorkloadShape::MORE) shapes at a scale, under one setting.
+pub fn more_shape_binlogs(scale: f64, setting: &WorkloadSetting) -> Result<Vec<ShapeBinlog>> {
+    binlogs_of(&WorkloadShape::MORE, &format!("more-shapes-{RECIPE_MORE}"), scale, setting)
 }
 
-fn binlogs_of(shapes: &[Shape], recipe: &str, scale: f64, setting: &Setting) -> Result<Vec<ShapeBinlog>> {
+fn binlogs_of(
+    shapes: &[WorkloadShape],
+    recipe: &str,
+    scale: f64,
+    setting: &WorkloadSetting,
+) -> Result<Vec<ShapeBinlog>> {
     let mysql = Tool::Mysql.find()?;
     let key = format!("{recipe}/mysql-{}/scale-{scale}/{setting}", mysql.version());
     let dir = cache::entry(&key, |dir| run_all(shapes, scale, setting, dir))?;
@@ -268,11 +275,11 @@ fn binlogs_of(shapes: &[Shape], recipe: &str, scale: f64, setting: &Setting) -> 
     found.collect()
 }
 
-fn file_name(shape: Shape) -> String {
+fn file_name(shape: WorkloadShape) -> String {
     format!("{}.000001", shape.name())
 }
 
-fn run_all(shapes: &[Shape], scale: f64, setting: &Setting, dir: &Path) -> Result<()> {
+fn run_all(shapes: &[WorkloadShape], scale: f64, setting: &WorkloadSetting, dir: &Path) -> Result<()> {
     let server = sandbox(setting)?;
     server.sql("FLUSH BINARY LOGS")?; // its first file says when it was started: the others don't
     for shape in shapes {

@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::event_type::EventType;
 use crate::frame::EventFrame;
 use crate::header::HEADER_SIZE;
-use crate::put::Put;
+use crate::put::PutFields;
 
 const WHAT: &str = "format description event";
 /// Bytes of the server version.

@@ -14,7 +14,7 @@
 
 use crate::error::{Error, Result};
 use crate::frame::decode_whole;
-use crate::put::{Put, lei_size};
+use crate::put::{PutFields, lei_size};
 
 const END_MARK: u64 = 0;
 const NAME: u64 = 1;

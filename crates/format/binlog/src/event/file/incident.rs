@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::event::narrow;
 use crate::frame::{EventFrame, decode_whole};
 use crate::header::{EventHeader, HEADER_SIZE};
-use crate::put::Put;
+use crate::put::PutFields;
 
 const WHAT: &str = "incident event";
 

@@ -11,7 +11,7 @@
 
 use crate::error::{Error, Result};
 use crate::frame::decode_whole;
-use crate::put::Put;
+use crate::put::PutFields;
 
 const WHAT: &str = "rotate event";
 

@@ -7,7 +7,7 @@
 //! live MySQL 9.7.4. MariaDB counts geometry columns among the character ones: its collations for a table
 //! with geometry columns are refused or shifted.)
 
-use super::table_map_metadata::{DefaultCharset, HighFirstBits, MetadataField, Strings};
+use super::table_map_metadata::{DefaultCharset, HighFirstBits, MetadataField, MetadataStrings};
 use super::{Column, ColumnType, TableMapEvent};
 use crate::error::{Error, Result};
 
@@ -27,7 +27,7 @@ pub struct ColumnDefinition<'a> {
     /// Name of the column (`binlog_row_metadata=FULL`).
     pub name: Option<&'a [u8]>,
     /// Members of an ENUM or SET column (FULL).
-    pub members: Option<Strings<'a>>,
+    pub members: Option<MetadataStrings<'a>>,
     /// Type of a geometry column, 0 to 7.
     pub geometry_type: Option<u64>,
     /// Dimensions of a VECTOR column.

@@ -29,7 +29,7 @@ use crate::error::{Error, Result};
 use crate::event::narrow;
 use crate::event_type::EventType;
 use crate::frame::decode_whole;
-use crate::put::Put;
+use crate::put::PutFields;
 
 const WHAT: &str = "rows event";
 /// Bytes of the size field before the extra data; the size counts itself.

@@ -10,7 +10,7 @@
 
 use crate::error::Result;
 use crate::frame::decode_whole;
-use crate::put::Put;
+use crate::put::PutFields;
 
 /// A decoded rows query event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

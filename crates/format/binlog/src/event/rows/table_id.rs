@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
-use crate::put::Put;
+use crate::put::PutFields;
 
 /// A table's number, good until the end of its statement. 48 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

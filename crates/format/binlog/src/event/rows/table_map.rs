@@ -21,7 +21,7 @@ use super::{Bitmap, ColumnType, OptionalMetadata};
 use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::frame::decode_whole;
-use crate::put::Put;
+use crate::put::PutFields;
 
 const WHAT: &str = "table map event";
 

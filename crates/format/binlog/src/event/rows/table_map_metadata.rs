@@ -31,7 +31,7 @@ use std::fmt;
 
 use crate::cursor::Cursor;
 use crate::error::Result;
-use crate::put::Put;
+use crate::put::PutFields;
 
 const WHAT: &str = "optional metadata";
 
@@ -48,27 +48,27 @@ pub enum MetadataField<'a> {
     /// Collations of the character columns: a default and the exceptions.
     DefaultCharset(DefaultCharset<'a>),
     /// Collations of the character columns, one each.
-    ColumnCharset(Numbers<'a>),
+    ColumnCharset(MetadataNumbers<'a>),
     /// Names of all columns.
-    ColumnName(Strings<'a>),
+    ColumnName(MetadataStrings<'a>),
     /// Members of each SET column.
     SetStrValue(StringLists<'a>),
     /// Members of each ENUM column.
     EnumStrValue(StringLists<'a>),
     /// Type of each geometry column: 0 geometry, 1 point, 2 linestring, … 7 collection.
-    GeometryType(Numbers<'a>),
+    GeometryType(MetadataNumbers<'a>),
     /// Columns of the primary key, counted from 0.
-    SimplePrimaryKey(Numbers<'a>),
+    SimplePrimaryKey(MetadataNumbers<'a>),
     /// Columns of the primary key and how many characters of each; 0 for the whole column.
     PrimaryKeyWithPrefix(NumberPairs<'a>),
     /// Collations of the ENUM and SET columns: a default and the exceptions.
     EnumAndSetDefaultCharset(DefaultCharset<'a>),
     /// Collations of the ENUM and SET columns, one each.
-    EnumAndSetColumnCharset(Numbers<'a>),
+    EnumAndSetColumnCharset(MetadataNumbers<'a>),
     /// Which columns are visible.
     ColumnVisibility(HighFirstBits<'a>),
     /// Dimensions of each VECTOR column.
-    VectorDimensionality(Numbers<'a>),
+    VectorDimensionality(MetadataNumbers<'a>),
     /// A type that is not known here.
     Unknown {
         /// The type byte.
@@ -93,17 +93,17 @@ impl<'a> MetadataField<'a> {
         Ok(match field_type {
             1 => Self::Signedness(HighFirstBits(value)),
             2 => Self::DefaultCharset(DefaultCharset(value)),
-            3 => Self::ColumnCharset(Numbers(value)),
-            4 => Self::ColumnName(Strings(value)),
+            3 => Self::ColumnCharset(MetadataNumbers(value)),
+            4 => Self::ColumnName(MetadataStrings(value)),
             5 => Self::SetStrValue(StringLists(value)),
             6 => Self::EnumStrValue(StringLists(value)),
-            7 => Self::GeometryType(Numbers(value)),
-            8 => Self::SimplePrimaryKey(Numbers(value)),
+            7 => Self::GeometryType(MetadataNumbers(value)),
+            8 => Self::SimplePrimaryKey(MetadataNumbers(value)),
             9 => Self::PrimaryKeyWithPrefix(NumberPairs(value)),
             10 => Self::EnumAndSetDefaultCharset(DefaultCharset(value)),
-            11 => Self::EnumAndSetColumnCharset(Numbers(value)),
+            11 => Self::EnumAndSetColumnCharset(MetadataNumbers(value)),
             12 => Self::ColumnVisibility(HighFirstBits(value)),
-            13 => Self::VectorDimensionality(Numbers(value)),
+            13 => Self::VectorDimensionality(MetadataNumbers(value)),
             _ => Self::Unknown { field_type, value },
         })
     }
@@ -113,17 +113,17 @@ impl<'a> MetadataField<'a> {
         let (field_type, value) = match *self {
             Self::Signedness(HighFirstBits(value)) => (1, value),
             Self::DefaultCharset(DefaultCharset(value)) => (2, value),
-            Self::ColumnCharset(Numbers(value)) => (3, value),
-            Self::ColumnName(Strings(value)) => (4, value),
+            Self::ColumnCharset(MetadataNumbers(value)) => (3, value),
+            Self::ColumnName(MetadataStrings(value)) => (4, value),
             Self::SetStrValue(StringLists(value)) => (5, value),
             Self::EnumStrValue(StringLists(value)) => (6, value),
-            Self::GeometryType(Numbers(value)) => (7, value),
-            Self::SimplePrimaryKey(Numbers(value)) => (8, value),
+            Self::GeometryType(MetadataNumbers(value)) => (7, value),
+            Self::SimplePrimaryKey(MetadataNumbers(value)) => (8, value),
             Self::PrimaryKeyWithPrefix(NumberPairs(value)) => (9, value),
             Self::EnumAndSetDefaultCharset(DefaultCharset(value)) => (10, value),
-            Self::EnumAndSetColumnCharset(Numbers(value)) => (11, value),
+            Self::EnumAndSetColumnCharset(MetadataNumbers(value)) => (11, value),
             Self::ColumnVisibility(HighFirstBits(value)) => (12, value),
-            Self::VectorDimensionality(Numbers(value)) => (13, value),
+            Self::VectorDimensionality(MetadataNumbers(value)) => (13, value),
             Self::Unknown { field_type, value } => (field_type, value),
         };
         metadata.put_u8(field_type);
@@ -161,9 +161,9 @@ impl fmt::Debug for HighFirstBits<'_> {
 
 /// Length-encoded integers, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Numbers<'a>(pub &'a [u8]);
+pub struct MetadataNumbers<'a>(pub &'a [u8]);
 
-impl<'a> Numbers<'a> {
+impl<'a> MetadataNumbers<'a> {
     /// The numbers. An error ends the iteration.
     pub fn iter(&self) -> impl Iterator<Item = Result<u64>> + use<'a> {
         items(self.0, |cursor| cursor.lei("number"))
@@ -214,9 +214,9 @@ impl<'a> DefaultCharset<'a> {
 
 /// Strings, each after its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Strings<'a>(pub &'a [u8]);
+pub struct MetadataStrings<'a>(pub &'a [u8]);
 
-impl<'a> Strings<'a> {
+impl<'a> MetadataStrings<'a> {
     /// The strings. An error ends the iteration.
     pub fn iter(&self) -> impl Iterator<Item = Result<&'a [u8]>> + use<'a> {
         items(self.0, read_string)
@@ -237,7 +237,7 @@ pub struct StringLists<'a>(pub &'a [u8]);
 
 impl<'a> StringLists<'a> {
     /// The lists. An error ends the iteration.
-    pub fn iter(&self) -> impl Iterator<Item = Result<Strings<'a>>> + use<'a> {
+    pub fn iter(&self) -> impl Iterator<Item = Result<MetadataStrings<'a>>> + use<'a> {
         items(self.0, |cursor| {
             let count = cursor.lei("number of strings")?;
             let start = cursor.peek();
@@ -245,14 +245,14 @@ impl<'a> StringLists<'a> {
                 read_string(cursor)?;
             }
             let size = start.len() - cursor.remaining();
-            Ok(Strings(start.get(..size).unwrap_or_default()))
+            Ok(MetadataStrings(start.get(..size).unwrap_or_default()))
         })
     }
 
     /// Appends one list.
     pub fn encode_list(strings: &[&[u8]], value: &mut Vec<u8>) {
         value.put_lei(strings.len() as u64);
-        Strings::encode(strings.iter().copied(), value);
+        MetadataStrings::encode(strings.iter().copied(), value);
     }
 }
 
@@ -292,18 +292,18 @@ mod tests {
         let mut values: Vec<Vec<u8>> = vec![Vec::new(); 13];
         HighFirstBits::encode([true, false, false, false, false, false, false, false, true], &mut values[0]);
         DefaultCharset::encode(255, [(1, 63), (300, 8)], &mut values[1]);
-        Numbers::encode([255, 63], &mut values[2]);
-        Strings::encode([b"id".as_slice(), b"", b"name"], &mut values[3]);
+        MetadataNumbers::encode([255, 63], &mut values[2]);
+        MetadataStrings::encode([b"id".as_slice(), b"", b"name"], &mut values[3]);
         StringLists::encode_list(&[b"a", b"b"], &mut values[4]);
         StringLists::encode_list(&[b"x"], &mut values[5]);
         StringLists::encode_list(&[], &mut values[5]);
-        Numbers::encode([1, 7], &mut values[6]);
-        Numbers::encode([0, 300], &mut values[7]);
+        MetadataNumbers::encode([1, 7], &mut values[6]);
+        MetadataNumbers::encode([0, 300], &mut values[7]);
         NumberPairs::encode([(0, 0), (2, 10)], &mut values[8]);
         DefaultCharset::encode(255, [], &mut values[9]);
-        Numbers::encode([255], &mut values[10]);
+        MetadataNumbers::encode([255], &mut values[10]);
         HighFirstBits::encode([true, true, false], &mut values[11]);
-        Numbers::encode([2048], &mut values[12]);
+        MetadataNumbers::encode([2048], &mut values[12]);
         let mut bytes = Vec::new();
         for (field_type, value) in (1..).zip(&values) {
             MetadataField::Unknown { field_type, value }.encode(&mut bytes);
@@ -379,9 +379,9 @@ mod tests {
 
     #[test]
     fn values_that_lie_are_errors() {
-        assert!(Numbers(&[1, 252, 1]).iter().any(|number| number.is_err()));
+        assert!(MetadataNumbers(&[1, 252, 1]).iter().any(|number| number.is_err()));
         assert!(NumberPairs(&[1]).iter().any(|pair| pair.is_err()));
-        assert!(Strings(&[3, b'a']).iter().any(|string| string.is_err()));
+        assert!(MetadataStrings(&[3, b'a']).iter().any(|string| string.is_err()));
         let huge = [254, 255, 255, 255, 255, 255, 255, 255, 255, 1, b'a'];
         assert!(StringLists(&huge).iter().any(|list| list.is_err()));
         assert!(DefaultCharset(&[]).decode().is_err());

@@ -20,7 +20,7 @@ use super::QueryEvent;
 use super::query::QueryPostHeader;
 use crate::error::{Error, Result};
 use crate::frame::decode_whole;
-use crate::put::Put;
+use crate::put::PutFields;
 
 /// A block of a file: the first (BEGIN_LOAD_QUERY) or a later one (APPEND_BLOCK).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

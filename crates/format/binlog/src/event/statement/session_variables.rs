@@ -21,7 +21,7 @@
 use crate::error::{Error, Result};
 use crate::event::narrow;
 use crate::frame::decode_whole;
-use crate::put::Put;
+use crate::put::PutFields;
 
 /// Which variable an INTVAR event sets. Unknown values survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

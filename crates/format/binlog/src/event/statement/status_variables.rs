@@ -32,7 +32,7 @@
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::event::narrow;
-use crate::put::Put;
+use crate::put::PutFields;
 
 const WHAT: &str = "status variables";
 

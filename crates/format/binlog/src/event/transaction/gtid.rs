@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 use crate::event_type::EventType;
 use crate::frame::EventFrame;
 use crate::gtid::{Gtid, ServerUuid, UUID_SIZE};
-use crate::put::{Put, lei_size};
+use crate::put::{PutFields, lei_size};
 
 const WHAT: &str = "GTID event";
 

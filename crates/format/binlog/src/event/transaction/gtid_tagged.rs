@@ -24,7 +24,7 @@
 //! ```
 //!
 //! Fields that later servers add after these stay as bytes. A server computes `size` with as many
-//! bytes for itself as the fields' size needs; see [`Head::message_size`].
+//! bytes for itself as the fields' size needs; see [`TaggedHead::message_size`].
 //! (Facts of MySQL 9.7.4's `Gtid_event::define_fields` and `mysql/serialization`; WL#15294.)
 
 use super::gtid::{CommitTimestamps, GtidFlags, LogicalClock, ServerVersions};
@@ -33,7 +33,7 @@ use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::frame::EventFrame;
 use crate::gtid::{Gtid, ServerUuid, Tsid, UUID_SIZE, decode_tag, encode_tag};
-use crate::put::{Put, vli_size};
+use crate::put::{PutFields, vli_size};
 
 const WHAT: &str = "tagged GTID event";
 
@@ -89,7 +89,7 @@ impl<'a> GtidTaggedEvent<'a> {
     /// Reads a body without its checksum.
     pub fn decode(body: &'a [u8]) -> Result<Self> {
         let mut cursor = Cursor::new(body, WHAT);
-        let head = Head::decode(&mut cursor)?;
+        let head = TaggedHead::decode(&mut cursor)?;
         require(&mut cursor, id::FLAGS, "flags")?;
         let flags = GtidFlags(narrow(cursor.vli("flags")?, "flags")?);
         require(&mut cursor, id::UUID, "uuid")?;
@@ -174,7 +174,7 @@ impl<'a> GtidTaggedEvent<'a> {
             fields.put_field(id::COMMIT_GROUP_TICKET, ticket);
         }
         fields.put(self.unknown_fields);
-        let head = Head { last_non_ignorable_field: self.last_non_ignorable_field };
+        let head = TaggedHead { last_non_ignorable_field: self.last_non_ignorable_field };
         let mut body = Vec::with_capacity(head.size(fields.len()) + fields.len());
         head.encode(fields.len(), &mut body);
         body.put(&fields);
@@ -184,11 +184,11 @@ impl<'a> GtidTaggedEvent<'a> {
 
 /// The fields before the numbered ones.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::event) struct Head {
+pub(in crate::event) struct TaggedHead {
     last_non_ignorable_field: u64,
 }
 
-impl Head {
+impl TaggedHead {
     /// Reads the head and leaves the cursor at the first field.
     pub(in crate::event) fn decode(cursor: &mut Cursor<'_>) -> Result<Self> {
         let version = cursor.vli("serialization version")?;
@@ -205,7 +205,7 @@ impl Head {
                 "at most 11, the last one known here",
             ));
         }
-        let head = Head { last_non_ignorable_field };
+        let head = TaggedHead { last_non_ignorable_field };
         if size != head.message_size(cursor.remaining()) {
             return Err(Error::invalid(
                 WHAT,
@@ -233,7 +233,7 @@ impl Head {
         (version_size + own_size + vli_size(self.last_non_ignorable_field) + fields_size) as u64
     }
 
-    /// Bytes that [`Head::encode`] appends.
+    /// Bytes that [`TaggedHead::encode`] appends.
     pub(in crate::event) fn size(self, fields_size: usize) -> usize {
         vli_size(SERIALIZATION_VERSION)
             + vli_size(self.message_size(fields_size))
@@ -290,9 +290,11 @@ fn skip_vli(cursor: &mut Cursor<'_>, field: &'static str) -> Result<()> {
 }
 
 /// Finds the transaction length in a body, after its head and the offset of the first field.
-pub(in crate::event) fn find_transaction_length(body: &[u8]) -> Result<(Head, usize, Option<LengthField>)> {
+pub(in crate::event) fn find_transaction_length(
+    body: &[u8],
+) -> Result<(TaggedHead, usize, Option<LengthField>)> {
     let mut cursor = Cursor::new(body, WHAT);
-    let head = Head::decode(&mut cursor)?;
+    let head = TaggedHead::decode(&mut cursor)?;
     let fields_offset = body.len() - cursor.remaining();
     for id in id::FLAGS..id::TRANSACTION_LENGTH {
         if !take_id(&mut cursor, id) {

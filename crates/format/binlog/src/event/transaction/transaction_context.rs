@@ -21,7 +21,7 @@ use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::event::narrow;
 use crate::frame::decode_whole;
-use crate::put::Put;
+use crate::put::PutFields;
 
 const WHAT: &str = "transaction context event";
 

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::event_type::EventType;
 use crate::frame::{EventFrame, VerifiedFrame};
 use crate::header::{EventHeader, HEADER_SIZE};
-use crate::put::{Put, lei_size, vli_size};
+use crate::put::{PutFields, lei_size, vli_size};
 
 const WHAT: &str = "GTID event";
 
@@ -136,7 +136,7 @@ fn not_a_gtid(found: EventType) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checksum::{ChecksumAlgorithm, Verified};
+    use crate::checksum::{ChecksumAlgorithm, VerifiedChecksum};
     use crate::event::AnyGtidEvent;
     use crate::header::HeaderFlags;
     use crate::{Framing, frame::encode_event};
@@ -170,7 +170,7 @@ mod tests {
     fn frame(bytes: &[u8]) -> VerifiedFrame<'_> {
         // Some have no checksum yet.
         let frame = crc_framing().next_frame(bytes).unwrap().unwrap().unchecked().unwrap();
-        frame.proven(Verified::made_here())
+        frame.proven(VerifiedChecksum::made_here())
     }
 
     /// Rewrites an event and checks the result's invariants; returns the length written.

@@ -24,7 +24,7 @@ use std::fmt;
 use crate::EVENT_SIZE_MAX;
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
-use crate::put::{Put, lei_size};
+use crate::put::{PutFields, lei_size};
 
 const WHAT: &str = "transaction payload event";
 

@@ -13,7 +13,7 @@
 use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::frame::decode_whole;
-use crate::put::Put;
+use crate::put::PutFields;
 
 const WHAT: &str = "view change event";
 /// Bytes of a view's name.

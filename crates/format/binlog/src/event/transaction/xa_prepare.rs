@@ -18,7 +18,7 @@ use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::event::narrow;
 use crate::frame::decode_whole;
-use crate::put::Put;
+use crate::put::PutFields;
 
 const WHAT: &str = "xa prepare event";
 /// The most bytes of each part of an XA identifier (`MAXGTRIDSIZE`, `MAXBQUALSIZE` in X/Open XA).

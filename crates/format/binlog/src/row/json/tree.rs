@@ -21,11 +21,11 @@ pub struct JsonTree<'a> {
 enum Node<'a> {
     Value(JsonValue<'a>),
     Array(Vec<Node<'a>>),
-    Object(Vec<Member<'a>>),
+    Object(Vec<ObjectMember<'a>>),
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Member<'a> {
+struct ObjectMember<'a> {
     key: Cow<'a, [u8]>,
     value: Node<'a>,
 }
@@ -79,7 +79,8 @@ impl<'a> Node<'a> {
                 *self = Node::Array(array.iter().map(|value| value.map(Node::Value)).collect::<Result<_>>()?);
             }
             Node::Value(JsonValue::Object(object)) => {
-                let member = |(key, value)| Member { key: Cow::Borrowed(key), value: Node::Value(value) };
+                let member =
+                    |(key, value)| ObjectMember { key: Cow::Borrowed(key), value: Node::Value(value) };
                 *self = Node::Object(object.iter().map(|found| found.map(member)).collect::<Result<_>>()?);
             }
             _ => {}
@@ -106,11 +107,12 @@ impl<'a> Node<'a> {
             }
             (Node::Object(members), JsonPathLeg::Member(key)) => {
                 // Sorted as in a binary document: short keys first, then by their bytes.
-                let order = |member: &Member<'_>| (member.key.len(), &*member.key).cmp(&(key.len(), key));
+                let order =
+                    |member: &ObjectMember<'_>| (member.key.len(), &*member.key).cmp(&(key.len(), key));
                 match members.binary_search_by(order) {
                     Ok(_) => None,
                     Err(at) => {
-                        members.insert(at, Member { key: key.clone(), value });
+                        members.insert(at, ObjectMember { key: key.clone(), value });
                         Some(())
                     }
                 }
@@ -159,7 +161,7 @@ impl<'a> Node<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::put::Put;
+    use crate::put::PutFields;
     use crate::row::json::JsonDiffs;
 
     /// `{"a": 1, "b": [true, "x"]}`

@@ -6,7 +6,7 @@ use binlogz_encryption::Keyring;
 use binlogz_flow::Input;
 use binlogz_payload::ServerGeneration;
 
-use super::measuring::Log;
+use super::measuring::MeasuredLog;
 
 /// The offset of a file's server version: magic, event header, and the format's version.
 const SERVER_VERSION: usize = binlogz_binlog::MAGIC.len() + HEADER_SIZE + size_of::<u16>();
@@ -22,10 +22,10 @@ pub(super) fn named(text: &str) -> Result<ServerGeneration, String> {
 }
 
 /// The generation of the last server whose version can be known before its log is read.
-pub(super) fn of_logs(logs: &[Log], keyring: Option<&Keyring>) -> ServerGeneration {
+pub(super) fn of_logs(logs: &[MeasuredLog], keyring: Option<&Keyring>) -> ServerGeneration {
     let known = logs.iter().rev().find_map(|log| match log {
-        Log::Server(log) => log.version.as_deref().map(ServerGeneration::of_version),
-        Log::Path(path) => {
+        MeasuredLog::Server(log) => log.version.as_deref().map(ServerGeneration::of_version),
+        MeasuredLog::Path(path) => {
             // A pipe can be read only once. A file that can't be read is reported when it is measured.
             path.metadata().ok().flatten().filter(|metadata| metadata.is_file())?;
             let Ok(Input::Places(places)) = path.open_input(keyring) else { return None };

@@ -10,22 +10,22 @@ use binlogz_encryption::Keyring;
 use binlogz_flow::measure::{Measure, MeasureSummary, measure};
 use binlogz_flow::{Input, ReadAt};
 use binlogz_payload::{CompressionLevel, ServerGeneration};
-use binlogz_report::advice::{Advice, Commits, ExactMeter, LEVELS, Part, SampleMeter, Sampler};
+use binlogz_report::advice::{Advice, Commits, ExactMeter, LEVELS, MeterPart, SampleMeter, Sampler};
 use clap::Args;
 
-use super::server::ServerLog;
+use super::server::SampledServerLog;
 use super::{BUDGET, generation};
 use crate::Exit;
 use crate::cmd::workers;
-use crate::failure::{Failure, Result, complain, warn, warn_cut};
+use crate::failure::{CommandFailure, Result, complain, warn, warn_cut};
 use crate::log_path::LogPath;
 use crate::mariadb;
-use crate::progress::Progress;
+use crate::progress::WorkProgress;
 use crate::units;
 
 /// The levels measured, and for how long.
 #[derive(Debug, Clone, Args)]
-pub(super) struct Measuring {
+pub(super) struct LevelMeasurement {
     /// Levels to measure, 1 to 22 [default: 1,3,6,9,15,19,22]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     levels: Vec<CompressionLevel>,
@@ -54,32 +54,32 @@ pub(super) struct Measuring {
 
 /// A log that is measured.
 #[derive(Debug)]
-pub(super) enum Log {
+pub(super) enum MeasuredLog {
     Path(LogPath),
-    Server(Box<ServerLog>),
+    Server(Box<SampledServerLog>),
 }
 
-impl fmt::Display for Log {
+impl fmt::Display for MeasuredLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Log::Path(path) => path.fmt(f),
-            Log::Server(log) => log.fmt(f),
+            MeasuredLog::Path(path) => path.fmt(f),
+            MeasuredLog::Server(log) => log.fmt(f),
         }
     }
 }
 
-impl Log {
+impl MeasuredLog {
     fn size(&self) -> Result<Option<u64>> {
         match self {
-            Log::Path(path) => path.size(),
-            Log::Server(log) => Ok(Some(log.size)),
+            MeasuredLog::Path(path) => path.size(),
+            MeasuredLog::Server(log) => Ok(Some(log.size)),
         }
     }
 
     fn open(&self, keyring: Option<&Keyring>) -> Result<Input> {
         match self {
-            Log::Path(path) => path.open(keyring),
-            Log::Server(log) => log.open(),
+            MeasuredLog::Path(path) => path.open(keyring),
+            MeasuredLog::Server(log) => log.open(),
         }
     }
 }
@@ -116,10 +116,10 @@ struct Deadlines {
     all: Instant,
 }
 
-impl Measuring {
+impl LevelMeasurement {
     /// A sample at all levels, within this time.
     pub(super) fn within(budget: Duration) -> Self {
-        Measuring {
+        LevelMeasurement {
             levels: Vec::new(),
             server: None,
             exact: false,
@@ -134,7 +134,7 @@ impl Measuring {
     /// Measures the logs; `None`: none of them could be read. Logs that can't be read are reported and left out.
     pub(super) fn measure(
         mut self,
-        logs: &[Log],
+        logs: &[MeasuredLog],
         keyring: Option<&Keyring>,
         start: Instant,
     ) -> Result<(Option<Advice>, Exit)> {
@@ -168,7 +168,7 @@ impl Measuring {
                     measured += 1;
                     files.extend(places);
                 }
-                Err(Failure::Line(line)) => {
+                Err(CommandFailure::Line(line)) => {
                     sampler.forget(number);
                     complain(&line);
                     exit = Exit::Trouble;
@@ -182,11 +182,11 @@ impl Measuring {
         let all_so_far = if self.exact { start.elapsed() } else { self.budget };
         advice
             .measure_commits(&commits, !self.exact, all_so_far.mul_f64(COMMITS_SHARE).min(COMMITS_MAX))
-            .map_err(|error| Failure::reading(&"the sample", &error.into()))?;
+            .map_err(|error| CommandFailure::reading(&"the sample", &error.into()))?;
         // Input from a pipe or a server can't be read again.
         let all_files = if files.len() == logs.len() { files.as_slice() } else { &[] };
         self.measure_levels(&mut advice, sampler, all_files, deadlines)
-            .map_err(|error| Failure::reading(&"the sample", &error))?;
+            .map_err(|error| CommandFailure::reading(&"the sample", &error))?;
         Ok((Some(advice), exit))
     }
 
@@ -202,7 +202,7 @@ impl Measuring {
         // An exact run has no budget: only few pieces represent whole files.
         let deadline = if self.exact { Instant::now() + EXACT_WHOLE_FILE } else { deadlines.whole_file };
         if !files.is_empty() && !self.no_whole_files {
-            let _progress = Progress::waiting("trying zstd on the whole files");
+            let _progress = WorkProgress::waiting("trying zstd on the whole files");
             advice.measure_whole_files(files, self.seed, workers, deadline)?;
         }
         if self.exact {
@@ -211,7 +211,7 @@ impl Measuring {
         // The workers have ended, so this is the only owner.
         let Some(sampler) = Arc::into_inner(sampler) else { return Ok(()) };
         let deadline = deadlines.all.max(Instant::now() + self.budget.mul_f64(SAMPLE_SHARE));
-        let progress = Progress::until("trying levels on a sample", deadline);
+        let progress = WorkProgress::until("trying levels on a sample", deadline);
         advice.measure_sample(sampler, workers, deadline, &mut |bytes| progress.at(bytes))
     }
 
@@ -221,7 +221,7 @@ impl Measuring {
         if let Some(only) = generation.only_level() {
             return match levels.iter().find(|level| **level != only) {
                 None => Ok(vec![only]),
-                Some(other) => Err(Failure::Line(format!(
+                Some(other) => Err(CommandFailure::Line(format!(
                     "--levels has {other}, but this server always compresses at level {only}; --as mysql-9.7 predicts \
                      what a newer one would write"
                 ))),
@@ -236,20 +236,20 @@ impl Measuring {
     }
 
     /// Takes the transactions of a log through meters, one a worker.
-    fn log<M: Measure<Part = Part>>(
+    fn log<M: Measure<Part = MeterPart>>(
         &self,
-        log: &Log,
+        log: &MeasuredLog,
         keyring: Option<&Keyring>,
         stop: &(dyn Fn() -> bool + Sync),
         new_meter: impl Fn() -> Result<M, binlogz_flow::Error> + Sync,
-    ) -> Result<(Advice, Option<Places>)> {
+    ) -> Result<(Advice, Option<RereadFile>)> {
         let size = log.size()?;
         let input = log.open(keyring)?;
-        if let Log::Path(path) = log {
+        if let MeasuredLog::Path(path) = log {
             mariadb::warn_of(path);
         }
         let places = places(&input);
-        let progress = Progress::new(log, size);
+        let progress = WorkProgress::new(log, size);
         let input = progress.watch(input);
         let mut advice = Advice::new(&self.levels, self.replicas, ServerGeneration::default());
         let add = |piece| {
@@ -258,7 +258,7 @@ impl Measuring {
         };
         let summary =
             measure(input, workers(self.jobs), stop, new_meter, add, &mut |bytes| progress.at(bytes));
-        let summary = summary.map_err(|error| Failure::reading(log, &error))?;
+        let summary = summary.map_err(|error| CommandFailure::reading(log, &error))?;
         if summary.stopped && summary.cut.is_none() {
             advice.leave_out(size.map(|size| size.saturating_sub(summary.bytes_read)));
         }
@@ -267,7 +267,7 @@ impl Measuring {
 }
 
 /// A file that can be read again, and how much of it was read.
-type Places = (Arc<dyn ReadAt>, u64);
+type RereadFile = (Arc<dyn ReadAt>, u64);
 
 /// The time of an exact run for the pieces that represent whole files.
 const EXACT_WHOLE_FILE: Duration = Duration::from_secs(60);
@@ -283,11 +283,11 @@ fn places(input: &Input) -> Option<Arc<dyn ReadAt>> {
 
 /// Reports which part of a log was not read, and why.
 fn read_to_end(
-    log: &Log,
+    log: &MeasuredLog,
     summary: &MeasureSummary,
     size: Option<u64>,
     places: Option<Arc<dyn ReadAt>>,
-) -> Option<Places> {
+) -> Option<RereadFile> {
     if let Some(cut) = summary.cut {
         warn_cut(log, cut, "; they are left out");
     }

@@ -12,22 +12,22 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use binlogz_binlog::printable;
-use binlogz_figures::{Format, counted, wrapped};
+use binlogz_figures::{FigureFormat, counted, wrapped};
 use binlogz_report::advice::{Advice, Recommendation};
 use binlogz_source::ConnectOptions;
 use clap::Args;
 
 use crate::Exit;
-use crate::failure::{Failure, Result, complain};
-use crate::format::Format as FormatArg;
+use crate::failure::{CommandFailure, Result, complain};
+use crate::format::ReportFormat as FormatArg;
 use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, resolve};
-use crate::output::{self, Target};
+use crate::output::{self, OutputTarget};
 use crate::pager;
 use crate::server_args::{ServerArgs, with_place};
 use crate::terminal::SizesArg;
 use crate::units;
-use measuring::{Log, Measuring};
+use measuring::{LevelMeasurement, MeasuredLog};
 use server::last_logs;
 
 /// People wait half a minute for an answer.
@@ -48,7 +48,7 @@ pub(super) const BUDGET: &str = "30s";
 #[command(after_help = EXAMPLES, disable_help_flag = true)]
 pub(crate) struct Advise {
     #[command(flatten)]
-    measuring: Measuring,
+    measuring: LevelMeasurement,
     /// Output format
     #[arg(long, value_enum, default_value_t = FormatArg::Text)]
     format: FormatArg,
@@ -107,14 +107,14 @@ impl Advise {
             let mut out = BufWriter::new(page.create()?);
             let written = advice.write_page(&name(&logs), &mut out);
             let written = written.and_then(|()| out.into_inner().map_err(|error| error.into_error()));
-            written.map_err(|error| Failure::writing(page, &error))?.finish()?;
+            written.map_err(|error| CommandFailure::writing(page, &error))?.finish()?;
         }
         pager::show(|out| self.tell(&advice, out))?;
         Ok(exit)
     }
 
     /// Where the page goes, if it may go there.
-    fn page(&self) -> Result<Option<Target>> {
+    fn page(&self) -> Result<Option<OutputTarget>> {
         let Some(path) = self.html.clone() else { return Ok(None) };
         let inputs: Vec<_> = self
             .logs
@@ -126,10 +126,10 @@ impl Advise {
     }
 
     /// The logs to measure; a server that can't be asked is reported and left out.
-    fn logs(&self) -> Result<(Vec<Log>, Exit)> {
+    fn logs(&self) -> Result<(Vec<MeasuredLog>, Exit)> {
         let (mut logs, mut exit) = (Vec::new(), Exit::Done);
         let places: Vec<_> = self.logs.iter().filter(|log| is_server(log)).map(ToString::to_string).collect();
-        logs.extend(self.logs.iter().filter(|log| !is_server(log)).cloned().map(Log::Path));
+        logs.extend(self.logs.iter().filter(|log| !is_server(log)).cloned().map(MeasuredLog::Path));
         if places.is_empty() && !self.connection.names_a_place() {
             return Ok((logs, exit));
         }
@@ -140,12 +140,12 @@ impl Advise {
         }
         for place in places {
             let server = with_place(&options, &place);
-            servers.push(server.map_err(|error| Failure::of(&place, error))?);
+            servers.push(server.map_err(|error| CommandFailure::of(&place, error))?);
         }
         for server in servers {
             match last_logs(server, self.last, self.max_rate) {
-                Ok(found) => logs.extend(found.into_iter().map(|log| Log::Server(Box::new(log)))),
-                Err(Failure::Line(line)) => {
+                Ok(found) => logs.extend(found.into_iter().map(|log| MeasuredLog::Server(Box::new(log)))),
+                Err(CommandFailure::Line(line)) => {
                     complain(&line);
                     exit = Exit::Trouble;
                 }
@@ -157,7 +157,7 @@ impl Advise {
 
     fn tell(&self, advice: &Advice, out: &mut impl Write) -> io::Result<()> {
         match self.format {
-            FormatArg::Json => Format::Json.write(&advice.sections(), out),
+            FormatArg::Json => FigureFormat::Json.write(&advice.sections(), out),
             FormatArg::Text => {
                 let recommendation = advice.recommendation();
                 let layout = self.sizes.layout();
@@ -167,7 +167,7 @@ impl Advise {
                     writeln!(out, "{}", wrapped(&printable(reason), "  - ", "    ", layout.width))?;
                 }
                 writeln!(out)?;
-                Format::Table(layout).write(&advice.shown(TOP), out)
+                FigureFormat::Table(layout).write(&advice.shown(TOP), out)
             }
         }
     }
@@ -181,8 +181,8 @@ pub(super) fn of_server(
 ) -> Result<Option<Recommendation>> {
     let start = Instant::now();
     let logs = last_logs(server, None, max_rate)?;
-    let logs: Vec<_> = logs.into_iter().map(|log| Log::Server(Box::new(log))).collect();
-    let (advice, _) = Measuring::within(budget).measure(&logs, None, start)?;
+    let logs: Vec<_> = logs.into_iter().map(|log| MeasuredLog::Server(Box::new(log))).collect();
+    let (advice, _) = LevelMeasurement::within(budget).measure(&logs, None, start)?;
     Ok(advice.map(|advice| advice.recommendation()))
 }
 
@@ -202,9 +202,9 @@ fn is_server(log: &LogPath) -> bool {
 }
 
 /// The name of the measured logs, for the page.
-fn name(logs: &[Log]) -> String {
-    let name = |log: &Log| match log {
-        Log::Path(LogPath::File(path)) => {
+fn name(logs: &[MeasuredLog]) -> String {
+    let name = |log: &MeasuredLog| match log {
+        MeasuredLog::Path(LogPath::File(path)) => {
             path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
         }
         log => log.to_string(),

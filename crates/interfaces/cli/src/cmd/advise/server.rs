@@ -16,14 +16,14 @@ use std::time::{Duration, Instant};
 use binlogz_flow::Input;
 use binlogz_source::{ConnectOptions, Connection, DumpOptions, RemoteFiles};
 
-use crate::failure::{Failure, Result, warn};
+use crate::failure::{CommandFailure, Result, warn};
 
 /// Where a binary log's events begin.
 const FIRST_EVENT: u64 = 4;
 
 /// A log of a server.
 #[derive(Debug, Clone)]
-pub(super) struct ServerLog {
+pub(super) struct SampledServerLog {
     /// Options of the connection, shared by all logs of the server.
     connect: Arc<ConnectOptions>,
     name: String,
@@ -34,7 +34,7 @@ pub(super) struct ServerLog {
     rate_max: Option<u64>,
 }
 
-impl fmt::Display for ServerLog {
+impl fmt::Display for SampledServerLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.connect.server(), self.name)
     }
@@ -50,9 +50,9 @@ pub(super) fn last_logs(
     connect: ConnectOptions,
     count: Option<NonZeroUsize>,
     rate_max: Option<u64>,
-) -> Result<Vec<ServerLog>> {
+) -> Result<Vec<SampledServerLog>> {
     let connect = Arc::new(connect);
-    let trouble = |error| Failure::of(&connect.server(), error);
+    let trouble = |error| CommandFailure::of(&connect.server(), error);
     let mut connection = Connection::open(&connect).map_err(trouble)?;
     let version: Option<Arc<str>> =
         connection.greeting().map(|greeting| greeting.server_version.as_str().into());
@@ -64,9 +64,9 @@ pub(super) fn last_logs(
         let column = |index: usize| Some(String::from_utf8_lossy(row.get(index)?.as_deref()?).into_owned());
         let log = column(0).zip(column(1).and_then(|size| size.parse().ok()));
         let (name, size) = log.ok_or_else(|| {
-            Failure::of(&connect.server(), "SHOW BINARY LOGS has no name and size, expected both")
+            CommandFailure::of(&connect.server(), "SHOW BINARY LOGS has no name and size, expected both")
         })?;
-        logs.push(ServerLog {
+        logs.push(SampledServerLog {
             connect: Arc::clone(&connect),
             name,
             size,
@@ -102,14 +102,15 @@ fn enough(sizes: impl DoubleEndedIterator<Item = u64>) -> usize {
     before_enough.count().max(LAST_MIN)
 }
 
-impl ServerLog {
+impl SampledServerLog {
     /// Begins to receive it.
     pub(super) fn open(&self) -> Result<Input> {
         let dump = DumpOptions::to_the_end(&self.name, FIRST_EVENT);
-        let files = RemoteFiles::open(&self.connect, dump).map_err(|error| Failure::of(self, error))?;
+        let files =
+            RemoteFiles::open(&self.connect, dump).map_err(|error| CommandFailure::of(self, error))?;
         let reader = LogReader { files, begun: false };
         Ok(Input::Stream(match self.rate_max {
-            Some(rate_max) => Box::new(Paced { reader, rate_max, begin: Instant::now(), bytes: 0 }),
+            Some(rate_max) => Box::new(PacedReader { reader, rate_max, begin: Instant::now(), bytes: 0 }),
             None => Box::new(reader),
         }))
     }
@@ -135,14 +136,14 @@ impl Read for LogReader {
 }
 
 /// A reader with a limited rate.
-struct Paced {
+struct PacedReader {
     reader: LogReader,
     rate_max: u64,
     begin: Instant,
     bytes: u64,
 }
 
-impl Read for Paced {
+impl Read for PacedReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let due = Duration::from_secs_f64(self.bytes as f64 / self.rate_max as f64);
         thread::sleep(due.saturating_sub(self.begin.elapsed()));

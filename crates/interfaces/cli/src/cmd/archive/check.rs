@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use binlogz_archive::format::Manifest;
 use binlogz_archive::presence::CheckDepth;
-use binlogz_archive::storage::{self, ManifestBytes, ObjectName, ReadRange, Storage, Stored};
+use binlogz_archive::storage::{self, ArchiveStorage, ListedObject, ManifestBytes, ObjectName, ReadRange};
 use binlogz_archive::{Error, Result as ArchiveResult, check, last_check};
 use binlogz_figures::grouped;
 use clap::{Args, ValueEnum};
@@ -17,9 +17,9 @@ use clap::{Args, ValueEnum};
 use super::{failure, json, open, print};
 use crate::Exit;
 use crate::cmd::workers;
-use crate::failure::{Failure, Result, warn};
-use crate::format::Format;
-use crate::progress::Progress;
+use crate::failure::{CommandFailure, Result, warn};
+use crate::format::ReportFormat;
+use crate::progress::WorkProgress;
 
 /// Check every block of an archive, and that its transactions have no gaps
 ///
@@ -29,13 +29,13 @@ use crate::progress::Progress;
 /// failover for instance: these are checked too, and that no transactions are missing between them.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Check {
+pub(super) struct CheckCommand {
     /// How much to look at
     #[arg(long, value_enum, default_value_t)]
     depth: DepthArg,
     /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
     /// The archive: its folder, or s3://BUCKET/PREFIX; several in the order in which their logs follow one another
     #[arg(required = true, value_name = "ARCHIVE")]
     archives: Vec<PathBuf>,
@@ -70,20 +70,20 @@ const EXAMPLES: &str = "Examples:
 
 Exit codes: 0 whole and without gaps, 1 not, 2 bad usage or I/O trouble.";
 
-impl Check {
+impl CheckCommand {
     pub(super) fn run(self) -> Result<Exit> {
         let mut parts = Vec::new();
         for archive in &self.archives {
             parts.extend(with_lineages(archive, self.archives.len() > 1)?);
         }
-        let is_text = self.format == Format::Text;
+        let is_text = self.format == ReportFormat::Text;
         let out = &mut io::stdout();
-        let mut told = json::Checked::default();
+        let mut told = json::CheckJson::default();
         for part in &parts {
             let objects = part.objects();
             let size = part.size_of(&objects);
-            let progress = Arc::new(Progress::new(&part.place.display(), Some(size)));
-            let storage = Watched {
+            let progress = Arc::new(WorkProgress::new(&part.place.display(), Some(size)));
+            let storage = WatchedStorage {
                 storage: &part.storage,
                 objects: &objects,
                 progress: Arc::clone(&progress),
@@ -106,7 +106,7 @@ impl Check {
             told.archives.push(json::CheckedArchive { archive, logs, problems });
         }
         let named: Vec<_> = parts.iter().map(|part| (part.prefix.as_str(), &part.manifest)).collect();
-        told.gaps = check::between(&named).map_err(|error| Failure::Line(error.to_string()))?;
+        told.gaps = check::between(&named).map_err(|error| CommandFailure::Line(error.to_string()))?;
         told.whole = told.gaps.is_empty() && told.archives.iter().all(|archive| archive.problems.is_empty());
         if !is_text {
             json::print(&told)?;
@@ -135,11 +135,11 @@ impl Check {
 }
 
 /// A storage that shows how much is read from it. Bytes that are read several times, as for several logs, count once.
-struct Watched<'s> {
-    storage: &'s dyn Storage,
+struct WatchedStorage<'s> {
+    storage: &'s dyn ArchiveStorage,
     /// The objects whose bytes count: the manifest's copy does not.
     objects: &'s HashSet<&'s str>,
-    progress: Arc<Progress>,
+    progress: Arc<WorkProgress>,
     read: Arc<Mutex<ReadRanges>>,
 }
 
@@ -165,7 +165,7 @@ impl ReadRanges {
     }
 }
 
-impl Storage for Watched<'_> {
+impl ArchiveStorage for WatchedStorage<'_> {
     fn put(
         &self,
         name: &str,
@@ -191,7 +191,7 @@ impl Storage for Watched<'_> {
         self.storage.delete_all(names)
     }
 
-    fn stored(&self) -> ArchiveResult<Vec<Stored>> {
+    fn stored(&self) -> ArchiveResult<Vec<ListedObject>> {
         self.storage.stored()
     }
 
@@ -223,7 +223,7 @@ impl Storage for Watched<'_> {
 struct WatchedObject {
     object: Box<dyn ReadRange>,
     name: String,
-    progress: Arc<Progress>,
+    progress: Arc<WorkProgress>,
     read: Arc<Mutex<ReadRanges>>,
 }
 
@@ -245,15 +245,15 @@ impl ReadRange for WatchedObject {
 }
 
 /// An archive among several.
-struct Part {
+struct ArchiveUnderCheck {
     place: PathBuf,
     /// The prefix of each line about it.
     prefix: String,
-    storage: Box<dyn Storage>,
+    storage: Box<dyn ArchiveStorage>,
     manifest: Manifest,
 }
 
-impl Part {
+impl ArchiveUnderCheck {
     /// The objects that hold its logs.
     fn objects(&self) -> HashSet<&str> {
         self.manifest.files.iter().flat_map(|file| &file.objects).map(ObjectName::as_str).collect()
@@ -270,10 +270,11 @@ impl Part {
 const LINEAGES_MISSING_MAX: u32 = 3;
 
 /// An archive, and those of a relay's further logs below it, the oldest first.
-fn with_lineages(archive: &Path, is_one_of_several: bool) -> Result<Vec<Part>> {
+fn with_lineages(archive: &Path, is_one_of_several: bool) -> Result<Vec<ArchiveUnderCheck>> {
     let prefix = if is_one_of_several { format!("{}: ", archive.display()) } else { String::new() };
     let (storage, manifest) = open(archive)?;
-    let mut parts = vec![Part { place: archive.to_owned(), prefix: prefix.clone(), storage, manifest }];
+    let mut parts =
+        vec![ArchiveUnderCheck { place: archive.to_owned(), prefix: prefix.clone(), storage, manifest }];
     let mut missing = 0;
     for number in 2_u32.. {
         let name = format!("lineage-{number}");
@@ -283,7 +284,7 @@ fn with_lineages(archive: &Path, is_one_of_several: bool) -> Result<Vec<Part>> {
             Some(manifest) => {
                 let prefix =
                     if is_one_of_several { format!("{}: ", place.display()) } else { format!("{name}: ") };
-                parts.push(Part { place, prefix, storage, manifest });
+                parts.push(ArchiveUnderCheck { place, prefix, storage, manifest });
                 missing = 0;
             }
             None if missing == LINEAGES_MISSING_MAX => break,

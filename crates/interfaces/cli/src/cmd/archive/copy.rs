@@ -5,8 +5,8 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use binlogz_archive::copy::{self, Copied};
-use binlogz_archive::storage::{self, KeySource, Storage, Stored};
+use binlogz_archive::copy::{self, CopySummary};
+use binlogz_archive::storage::{self, ArchiveStorage, KeySource, ListedObject};
 use binlogz_figures::{counted, grouped};
 use clap::Args;
 
@@ -14,8 +14,8 @@ use super::manner::MannerArgs;
 use super::upkeep::in_words;
 use super::{failure, open, print, storage_at};
 use crate::Exit;
-use crate::failure::{Failure, Result, complain, warn};
-use crate::progress::Progress;
+use crate::failure::{CommandFailure, Result, complain, warn};
+use crate::progress::WorkProgress;
 use crate::terminal::SizesArg;
 use crate::units;
 
@@ -95,7 +95,7 @@ impl Copy {
         let (from, _) = open(&self.from)?;
         if is_same(&self.from, &self.to) {
             let found = "is the archive itself, expected another place for its copy";
-            return Err(Failure::of(&self.to.display(), found));
+            return Err(CommandFailure::of(&self.to.display(), found));
         }
         drop(storage_at(&self.to)?);
         let to = storage::with_key(&self.to, self.target.key(), &self.manner.manner())
@@ -104,7 +104,7 @@ impl Copy {
         if is_secret && !self.target.plaintext && !to.is_encrypted().map_err(failure(&self.to))? {
             let found =
                 "is not encrypted, expected an encrypted archive, as the copied one is, or --plaintext";
-            return Err(Failure::of(&self.to.display(), found));
+            return Err(CommandFailure::of(&self.to.display(), found));
         }
         let plan = copy::plan(&from, &to).map_err(failure(&self.to))?;
         if let Some(damage) = plan.damage() {
@@ -117,10 +117,10 @@ impl Copy {
             return Ok(Exit::Done);
         }
         let progress =
-            Progress::new(&self.to.display(), Some(plan.objects.iter().map(|object| object.size).sum()));
+            WorkProgress::new(&self.to.display(), Some(plan.objects.iter().map(|object| object.size).sum()));
         let copied = plan.run(&from, &to, self.jobs.get(), &|bytes| progress.add(bytes));
         drop(progress);
-        let Copied { objects, there, logs, failed, logs_there } = copied.map_err(failure(&self.to))?;
+        let CopySummary { objects, there, logs, failed, logs_there } = copied.map_err(failure(&self.to))?;
         for (_, error) in &failed {
             complain(&format!("{}: {error}", self.from.display()));
         }
@@ -131,7 +131,7 @@ impl Copy {
         Ok(if failed.is_empty() { Exit::Done } else { Exit::Trouble })
     }
 
-    fn say(&self, objects: &[Stored], what: &str) -> Result<()> {
+    fn say(&self, objects: &[ListedObject], what: &str) -> Result<()> {
         if objects.is_empty() {
             return Ok(());
         }

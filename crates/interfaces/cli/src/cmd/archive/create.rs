@@ -8,11 +8,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use binlogz_archive::create::{Created, Creator};
+use binlogz_archive::create::{CreateOutcome, Creator};
 use binlogz_archive::format::FileEntry;
 use binlogz_archive::log;
 use binlogz_archive::presence::{CheckDepth, Inspector};
-use binlogz_archive::storage::{KeySource, Storage};
+use binlogz_archive::storage::{ArchiveStorage, KeySource};
 use binlogz_archive::{Error, Level};
 use binlogz_binlog::MAGIC_ENCRYPTED;
 use binlogz_figures::counted;
@@ -20,15 +20,15 @@ use binlogz_flow::Input;
 use clap::{Args, ValueEnum};
 
 use super::manner::MannerArgs;
-use super::source_logs::{Looks, Objects, look_at, purge_line};
+use super::source_logs::{LogBeginning, Objects, look_at, purge_line};
 use super::{failure, open, print, storage_in};
 use crate::Exit;
 use crate::cmd::workers;
-use crate::failure::{Failure, Result, complain};
+use crate::failure::{CommandFailure, Result, complain};
 use crate::keyring::KeyringArg;
 use crate::log_path::LogPath;
 use crate::memory;
-use crate::progress::{self, Progress};
+use crate::progress::{self, WorkProgress};
 use crate::report::less;
 use crate::terminal::SizesArg;
 use crate::units;
@@ -116,27 +116,27 @@ impl Create {
         let is_encrypted = storage.is_encrypted().map_err(failure(&self.to))?;
         if !is_encrypted && KeySource::from_environment().is_some() {
             let found = "is not encrypted, though the environment names a key: `archive copy` makes an encrypted copy";
-            return Err(Failure::of(&self.to.display(), found));
+            return Err(CommandFailure::of(&self.to.display(), found));
         }
         let mut exit = Exit::Done;
         let mut printed = Ok(());
         let (mut archived, mut given, mut in_use) = (Vec::new(), Vec::new(), Vec::new());
         // Logs that are torn, and why.
         let torn: RefCell<Vec<(String, String)>> = RefCell::default();
-        let mut told = |created: &Created| {
+        let mut told = |created: &CreateOutcome| {
             let torn = torn.borrow();
             let of = |entry: &FileEntry| {
                 let why = torn.iter().find(|(name, _)| entry.name == *name).map(|(_, why)| why.as_str());
                 why.filter(|_| entry.active_size.is_some())
             };
             let (line, entry) = match created {
-                Created::Added(entry) => (added_line(entry, of(entry), self.sizes), entry),
-                Created::Known(entry) => {
+                CreateOutcome::Added(entry) => (added_line(entry, of(entry), self.sizes), entry),
+                CreateOutcome::Known(entry) => {
                     let part =
                         of(entry).map(|why| format!(", as far as it is whole: {why}")).unwrap_or_default();
                     (format!("{}: is in the archive already{part}", entry.name), entry)
                 }
-                Created::StoredAgain(entry, why) => {
+                CreateOutcome::StoredAgain(entry, why) => {
                     let line = added_line(entry, of(entry), self.sizes);
                     (format!("{line}; it was stored again: {why}"), entry)
                 }
@@ -163,7 +163,7 @@ impl Create {
             let is_told = keyring.is_some() && was_encrypted(path);
             let opened = match is_encrypted || self.plaintext || !is_told {
                 true => LogPath::File(path.clone()).open(keyring.as_ref()),
-                false => Err(Failure::of(
+                false => Err(CommandFailure::of(
                     &path.display(),
                     "its server encrypted it, and the archive is not encrypted: BINLOGZ_ARCHIVE_KEY_FILE names a key for a \
                      new archive, --plaintext stores it all the same",
@@ -171,9 +171,9 @@ impl Create {
             };
             let added = opened.and_then(|input| match input {
                 Input::Places(log) => match look_at(log.as_ref(), path, &name) {
-                    Looks::Closed => {
+                    LogBeginning::Closed => {
                         given.push((name.clone(), path));
-                        let progress = Progress::of(&name, size(), (number, all));
+                        let progress = WorkProgress::of(&name, size(), (number, all));
                         let log = progress.watch_all(log);
                         match creator.add_file(&name, Arc::clone(&log), mode()) {
                             Err(Error::Torn(why)) if self.salvage || self.include_active => {
@@ -184,21 +184,23 @@ impl Create {
                             added => added.map_err(torn_failure(path)),
                         }
                     }
-                    Looks::InUse if self.include_active => {
-                        let progress = Progress::of(&name, size(), (number, all));
+                    LogBeginning::InUse if self.include_active => {
+                        let progress = WorkProgress::of(&name, size(), (number, all));
                         creator.add_active(&name, progress.watch_all(log), mode()).map_err(failure(path))
                     }
-                    Looks::InUse => {
+                    LogBeginning::InUse => {
                         in_use.push(name.clone());
                         Ok(())
                     }
-                    Looks::NoLog(what) => Err(Failure::of(&path.display(), what)),
+                    LogBeginning::NoLog(what) => Err(CommandFailure::of(&path.display(), what)),
                 },
-                _ => Err(Failure::of(&path.display(), "is no file; an archive needs to read it twice")),
+                _ => {
+                    Err(CommandFailure::of(&path.display(), "is no file; an archive needs to read it twice"))
+                }
             });
             match added {
                 Ok(()) => {}
-                Err(Failure::Line(line)) => {
+                Err(CommandFailure::Line(line)) => {
                     complain(&line);
                     exit = Exit::Trouble;
                     // Nothing after a missing log may be purged.
@@ -251,9 +253,9 @@ fn name_of(path: &Path) -> String {
 }
 
 /// A torn log is refused; two options keep its part.
-fn torn_failure(path: &Path) -> impl FnOnce(Error) -> Failure {
+fn torn_failure(path: &Path) -> impl FnOnce(Error) -> CommandFailure {
     move |error| match error {
-        error @ Error::Torn(_) => Failure::of(
+        error @ Error::Torn(_) => CommandFailure::of(
             &path.display(),
             format_args!("{error}; --salvage stores the transactions that are whole"),
         ),

@@ -10,20 +10,20 @@ use binlogz_archive::last_check::{CheckRecord, LastChecks};
 use binlogz_binlog::gtid::Gtid;
 use serde::Serialize;
 
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 
 /// The JSON of `list` for an archive.
 #[derive(Debug, Serialize)]
-pub(super) struct Listed<'a> {
+pub(super) struct ListJson<'a> {
     #[serde(flatten)]
-    covered: Covered,
+    covered: CoverageJson,
     logs: Vec<Log<'a>>,
 }
 
 /// The JSON of `list` for the archives at a place.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Overview {
-    pub(super) archives: Vec<Covered>,
+    pub(super) archives: Vec<CoverageJson>,
     pub(super) failed: Vec<FailedArchive>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct FailedArchive {
 
 /// An archive's coverage.
 #[derive(Debug, Serialize)]
-pub(super) struct Covered {
+pub(super) struct CoverageJson {
     archive: String,
     log_count: usize,
     bytes: u64,
@@ -93,14 +93,14 @@ struct Moment {
     gtids: Vec<String>,
 }
 
-impl Covered {
-    pub(super) fn new(archive: &Path, coverage: &Coverage, checks: &LastChecks) -> Covered {
-        let moment = |moment: &coverage::Moment| Moment {
+impl CoverageJson {
+    pub(super) fn new(archive: &Path, coverage: &Coverage, checks: &LastChecks) -> CoverageJson {
+        let moment = |moment: &coverage::ArchiveEdge| Moment {
             log: moment.log.clone(),
             time: moment.time,
             gtids: moment.gtids.iter().map(Gtid::to_string).collect(),
         };
-        Covered {
+        CoverageJson {
             archive: archive.display().to_string(),
             log_count: coverage.logs,
             bytes: coverage.size,
@@ -138,15 +138,15 @@ struct Log<'a> {
     mode: Option<String>,
 }
 
-impl<'a> Listed<'a> {
+impl<'a> ListJson<'a> {
     pub(super) fn new(
         archive: &Path,
         manifest: &'a Manifest,
         coverage: &Coverage,
         checks: &LastChecks,
-    ) -> Listed<'a> {
+    ) -> ListJson<'a> {
         let logs = manifest.files.iter().map(Log::new).collect();
-        Listed { covered: Covered::new(archive, coverage, checks), logs }
+        ListJson { covered: CoverageJson::new(archive, coverage, checks), logs }
     }
 }
 
@@ -173,7 +173,7 @@ impl<'a> Log<'a> {
 
 /// The JSON of `check`.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Checked {
+pub(super) struct CheckJson {
     pub(super) whole: bool,
     pub(super) archives: Vec<CheckedArchive>,
     /// Between archives.
@@ -189,9 +189,9 @@ pub(super) struct CheckedArchive {
 
 /// The JSON of `restore`.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Restored {
+pub(super) struct RestoreJson {
     pub(super) logs: Vec<RestoredLog>,
-    pub(super) failed: Vec<Failed>,
+    pub(super) failed: Vec<FailedLogJson>,
     /// A request that the archive can't meet; then nothing is restored.
     pub(super) unmet: Option<String>,
 }
@@ -206,13 +206,15 @@ pub(super) struct RestoredLog {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Failed {
+pub(super) struct FailedLogJson {
     pub(super) log: String,
     pub(super) error: String,
 }
 
 /// Writes a document to standard output.
 pub(in crate::cmd) fn print(document: &impl Serialize) -> Result<()> {
-    let text = serde_json::to_string_pretty(document).map_err(|error| Failure::Line(error.to_string()))?;
-    writeln!(io::stdout().lock(), "{text}").map_err(|error| Failure::writing(&"standard output", &error))
+    let text =
+        serde_json::to_string_pretty(document).map_err(|error| CommandFailure::Line(error.to_string()))?;
+    writeln!(io::stdout().lock(), "{text}")
+        .map_err(|error| CommandFailure::writing(&"standard output", &error))
 }

@@ -5,18 +5,18 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use binlogz_archive::coverage::{Coverage, Moment, coverage};
+use binlogz_archive::coverage::{ArchiveEdge, Coverage, coverage};
 use binlogz_archive::format::{FileEntry, Manifest};
 use binlogz_archive::last_check::{CheckRecord, LastChecks};
-use binlogz_archive::storage::{self, Manner, Storage};
+use binlogz_archive::storage::{self, ArchiveStorage, Manner};
 use binlogz_binlog::printable;
-use binlogz_figures::Format::Table;
-use binlogz_figures::{Cell, Section, counted, wrapped};
+use binlogz_figures::FigureFormat::Table;
+use binlogz_figures::{Section, TableCell, counted, wrapped};
 use clap::Args;
 
 use super::{failure, json, open, open_in, prometheus, storage_at};
 use crate::Exit;
-use crate::failure::{Failure, Result, complain, warn};
+use crate::failure::{CommandFailure, Result, complain, warn};
 use crate::format::WatchedFormat;
 use crate::pager;
 use crate::terminal::{self, SizesArg};
@@ -61,7 +61,7 @@ impl List {
     fn one(&self, manifest: &Manifest, checks: &LastChecks) -> Result<Exit> {
         let covered = coverage(manifest).map_err(failure(&self.archive))?;
         if self.format == WatchedFormat::Json {
-            json::print(&json::Listed::new(&self.archive, manifest, &covered, checks))?;
+            json::print(&json::ListJson::new(&self.archive, manifest, &covered, checks))?;
             return Ok(Exit::Done);
         }
         let logs = Section {
@@ -97,7 +97,7 @@ impl List {
         for archive in archives {
             match coverage_of(&archive, None) {
                 Ok((coverage, checks)) => covered.push(ListedArchive { place: archive, coverage, checks }),
-                Err(Failure::Line(error)) => {
+                Err(CommandFailure::Line(error)) => {
                     complain(&error);
                     failed.push(json::FailedArchive { archive: archive.display().to_string(), error });
                 }
@@ -109,14 +109,14 @@ impl List {
             WatchedFormat::Json => {
                 let archives = covered
                     .iter()
-                    .map(|listed| json::Covered::new(&listed.place, &listed.coverage, &listed.checks))
+                    .map(|listed| json::CoverageJson::new(&listed.place, &listed.coverage, &listed.checks))
                     .collect();
                 json::print(&json::Overview { archives, failed })?;
             }
             WatchedFormat::Prometheus => {
                 let text = prometheus::text(&covered);
                 let written = io::stdout().lock().write_all(text.as_bytes());
-                written.map_err(|error| Failure::writing(&"standard output", &error))?;
+                written.map_err(|error| CommandFailure::writing(&"standard output", &error))?;
             }
             WatchedFormat::Text => {
                 let archives = Section {
@@ -154,7 +154,7 @@ pub(in crate::cmd) fn archives_at(place: &Path, limit: Option<Duration>) -> Resu
     let archives = storage::archives(place, limit).map_err(failure(place))?;
     if archives.is_empty() {
         let why = "is no archive: neither it nor a place below it has a manifest.json";
-        return Err(Failure::of(&place.display(), why));
+        return Err(CommandFailure::of(&place.display(), why));
     }
     Ok(archives)
 }
@@ -174,7 +174,7 @@ pub(in crate::cmd) fn coverage_of(archive: &Path, limit: Option<Duration>) -> Re
 }
 
 /// The record of the archive's last checks. A record that can't be read is empty, and a warning says so.
-fn checks_of(storage: &dyn Storage, archive: &Path) -> LastChecks {
+fn checks_of(storage: &dyn ArchiveStorage, archive: &Path) -> LastChecks {
     LastChecks::read(storage).unwrap_or_else(|error| {
         warn(&format!("{}: {error}", archive.display()));
         LastChecks::default()
@@ -199,7 +199,7 @@ pub(in crate::cmd) fn checked_in_words(checks: &LastChecks, shown: fn(u32) -> St
     [Some(deepest), newest].into_iter().flatten().map(in_words).collect()
 }
 
-fn row(file: &FileEntry) -> Vec<Cell> {
+fn row(file: &FileEntry) -> Vec<TableCell> {
     let mark = if file.active_size.is_some() { " (part)" } else { "" };
     let (from, to) = file.times.unzip();
     vec![
@@ -212,11 +212,13 @@ fn row(file: &FileEntry) -> Vec<Cell> {
     ]
 }
 
-fn archive_row(ListedArchive { place, coverage: covered, checks }: &ListedArchive) -> Vec<Cell> {
-    let time =
-        |moment: &Option<Moment>| Cell::from(moment.as_ref().and_then(|moment| moment.time).map(time::shown));
-    let gtids =
-        |moment: &Option<Moment>| Cell::from(moment.as_ref().map(gtids).filter(|gtids| !gtids.is_empty()));
+fn archive_row(ListedArchive { place, coverage: covered, checks }: &ListedArchive) -> Vec<TableCell> {
+    let time = |moment: &Option<ArchiveEdge>| {
+        TableCell::from(moment.as_ref().and_then(|moment| moment.time).map(time::shown))
+    };
+    let gtids = |moment: &Option<ArchiveEdge>| {
+        TableCell::from(moment.as_ref().map(gtids).filter(|gtids| !gtids.is_empty()))
+    };
     vec![
         place.display().to_string().into(),
         (covered.logs as u64).into(),
@@ -234,19 +236,19 @@ fn archive_row(ListedArchive { place, coverage: covered, checks }: &ListedArchiv
 }
 
 /// How deep the last check looked, and its result: `content`, `presence, damaged`.
-pub(in crate::cmd) fn check_cell(checks: &LastChecks) -> Cell {
+pub(in crate::cmd) fn check_cell(checks: &LastChecks) -> TableCell {
     let damaged = if checks.damage().is_some() { ", damaged" } else { "" };
     checks.deepest().map_or("never".to_owned(), |check| format!("{}{damaged}", check.depth.name())).into()
 }
 
 /// A log, its time and its transaction.
-fn in_words(moment: &Moment) -> String {
+fn in_words(moment: &ArchiveEdge) -> String {
     let time = moment.time.map(time::shown).into_iter();
     let gtids = Some(gtids(moment)).filter(|gtids| !gtids.is_empty());
     time.chain([moment.log.clone()]).chain(gtids).collect::<Vec<_>>().join(", ")
 }
 
 /// The transactions of a moment, one of each server.
-pub(in crate::cmd) fn gtids(moment: &Moment) -> String {
+pub(in crate::cmd) fn gtids(moment: &ArchiveEdge) -> String {
     moment.gtids.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use binlogz_archive::merge::{self, Merged, Options};
+use binlogz_archive::merge::{self, MergeOptions, MergeSummary};
 use binlogz_figures::counted;
 use clap::Args;
 
@@ -17,7 +17,7 @@ use crate::Exit;
 use crate::cmd::workers;
 use crate::failure::{Result, complain};
 use crate::memory;
-use crate::progress::Progress;
+use crate::progress::WorkProgress;
 use crate::units;
 
 /// Pack the logs of many small segments into few large ones
@@ -67,9 +67,9 @@ impl Merge {
         if self.upkeep.dry_run {
             return Ok(Exit::Done);
         }
-        let progress = Progress::counting("merge", "logs", logs as u64);
+        let progress = WorkProgress::counting("merge", "logs", logs as u64);
         let mut count = 0;
-        let options = Options {
+        let options = MergeOptions {
             level: self.level.into(),
             workers: workers(self.jobs),
             grace: self.upkeep.grace,
@@ -80,7 +80,7 @@ impl Merge {
             count += 1;
         });
         drop(progress);
-        let Merged { logs, before, after, failed, swept } = merged.map_err(failure(&self.archive))?;
+        let MergeSummary { logs, before, after, failed, swept } = merged.map_err(failure(&self.archive))?;
         for (log, error) in &failed {
             complain(&format!("{log}: {error}"));
         }

@@ -21,17 +21,17 @@ use std::path::Path;
 
 use binlogz_archive::Error;
 use binlogz_archive::format::Manifest;
-use binlogz_archive::storage::{self, KeySource, Manner, Storage};
+use binlogz_archive::storage::{self, ArchiveStorage, KeySource, Manner};
 use binlogz_binlog::printable;
 use binlogz_figures::wrapped;
 use binlogz_report::zone::Zone;
 use clap::{Args, Subcommand};
 
 use crate::Exit;
-use crate::failure::{Failure, Result, warn};
+use crate::failure::{CommandFailure, Result, warn};
 use crate::terminal;
 use change_key::ChangeKey;
-use check::Check;
+use check::CheckCommand;
 use copy::Copy;
 use create::Create;
 use list::List;
@@ -53,9 +53,9 @@ use serve::Serve;
 /// same key is then needed to read it, by any command.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Archive {
+pub(crate) struct ArchiveCommand {
     #[command(subcommand)]
-    what: What,
+    what: ArchiveAction,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -64,10 +64,10 @@ const EXAMPLES: &str = "Examples:
   binlogz archive restore --to back /backup/db1 binlog.000042";
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum ArchiveAction {
     Create(Create),
     List(List),
-    Check(Check),
+    Check(CheckCommand),
     Restore(Restore),
     Cat(Cat),
     Remove(Remove),
@@ -78,63 +78,63 @@ enum What {
     Serve(Box<Serve>),
 }
 
-impl Archive {
+impl ArchiveCommand {
     pub(super) fn run(self) -> Result<Exit> {
         if let Some(problem) = Zone::of_process().problem() {
             warn(problem);
         }
         match self.what {
-            What::Create(create) => create.run(),
-            What::List(list) => list.run(),
-            What::Check(check) => check.run(),
-            What::Restore(restore) => restore.run(),
-            What::Cat(cat) => cat.run(),
-            What::Remove(remove) => remove.run(),
-            What::Prune(prune) => prune.run(),
-            What::Copy(copy) => copy.run(),
-            What::Merge(merge) => merge.run(),
-            What::ChangeKey(change) => change.run(),
-            What::Serve(serve) => serve.run(),
+            ArchiveAction::Create(create) => create.run(),
+            ArchiveAction::List(list) => list.run(),
+            ArchiveAction::Check(check) => check.run(),
+            ArchiveAction::Restore(restore) => restore.run(),
+            ArchiveAction::Cat(cat) => cat.run(),
+            ArchiveAction::Remove(remove) => remove.run(),
+            ArchiveAction::Prune(prune) => prune.run(),
+            ArchiveAction::Copy(copy) => copy.run(),
+            ArchiveAction::Merge(merge) => merge.run(),
+            ArchiveAction::ChangeKey(change) => change.run(),
+            ArchiveAction::Serve(serve) => serve.run(),
         }
     }
 }
 
-fn open(archive: &Path) -> Result<(Box<dyn Storage>, Manifest)> {
+fn open(archive: &Path) -> Result<(Box<dyn ArchiveStorage>, Manifest)> {
     open_in(archive, &Manner::default())
 }
 
 /// Opens an archive whose objects are stored in this manner. Errs if there is none.
-fn open_in(archive: &Path, manner: &Manner) -> Result<(Box<dyn Storage>, Manifest)> {
+fn open_in(archive: &Path, manner: &Manner) -> Result<(Box<dyn ArchiveStorage>, Manifest)> {
     let storage = storage_in(archive, manner)?;
     match Manifest::read(&storage).map_err(failure(archive))? {
         Some(manifest) => Ok((storage, manifest)),
         // Object storage has no folders.
         None if !archive.to_string_lossy().contains("://") && !archive.exists() => {
-            Err(Failure::of(&archive.display(), "there is no such folder, expected an archive"))
+            Err(CommandFailure::of(&archive.display(), "there is no such folder, expected an archive"))
         }
-        None => Err(Failure::of(&archive.display(), "is no archive: it has no manifest.json")),
+        None => Err(CommandFailure::of(&archive.display(), "is no archive: it has no manifest.json")),
     }
 }
 
 /// The place of an archive, whether or not there is one yet.
-fn storage_at(archive: &Path) -> Result<Box<dyn Storage>> {
+fn storage_at(archive: &Path) -> Result<Box<dyn ArchiveStorage>> {
     storage_in(archive, &Manner::default())
 }
 
 /// The place of an archive, whether or not there is one yet; objects are stored in this manner.
-fn storage_in(archive: &Path, manner: &Manner) -> Result<Box<dyn Storage>> {
+fn storage_in(archive: &Path, manner: &Manner) -> Result<Box<dyn ArchiveStorage>> {
     if archive.is_file() {
-        return Err(Failure::of(&archive.display(), "is a file, expected an archive's folder"));
+        return Err(CommandFailure::of(&archive.display(), "is a file, expected an archive's folder"));
     }
     let opened = storage::with_key(archive, KeySource::from_environment(), manner);
     Ok(Box::new(opened.map_err(failure(archive))?))
 }
 
-fn failure(path: &Path) -> impl FnOnce(Error) -> Failure {
-    move |error| Failure::of(&path.display(), error)
+fn failure(path: &Path) -> impl FnOnce(Error) -> CommandFailure {
+    move |error| CommandFailure::of(&path.display(), error)
 }
 
 fn print(out: &mut impl Write, line: &str) -> Result<()> {
     let line = wrapped(&printable(line), "", "  ", terminal::width());
-    writeln!(out, "{line}").map_err(|error| Failure::writing(&"standard output", &error))
+    writeln!(out, "{line}").map_err(|error| CommandFailure::writing(&"standard output", &error))
 }

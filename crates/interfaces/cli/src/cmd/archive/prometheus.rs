@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use binlogz_archive::coverage::{Coverage, Moment};
+use binlogz_archive::coverage::{ArchiveEdge, Coverage};
 use binlogz_archive::last_check::LastChecks;
 
 use super::list::ListedArchive;
@@ -42,7 +42,7 @@ const METRICS: [Metric; 7] = [
     ),
 ];
 
-fn seconds(moment: Option<&Moment>) -> Option<u64> {
+fn seconds(moment: Option<&ArchiveEdge>) -> Option<u64> {
     moment?.time.map(u64::from)
 }
 

@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 
 use binlogz_archive::Error;
 use binlogz_archive::format::FileEntry;
-use binlogz_archive::prune::{self, Keep, Pruned};
-use binlogz_archive::storage::Stored;
+use binlogz_archive::prune::{self, Keep, PruneSummary};
+use binlogz_archive::storage::ListedObject;
 use binlogz_binlog::gtid::Gtid;
 use binlogz_figures::counted;
 use clap::Args;
@@ -94,7 +94,7 @@ impl Prune {
         Ok(if pruned.undeleted.is_empty() { Exit::Done } else { Exit::Trouble })
     }
 
-    fn say(&self, pruned: &Pruned, now: SystemTime) -> Result<()> {
+    fn say(&self, pruned: &PruneSummary, now: SystemTime) -> Result<()> {
         let out = &mut io::stdout().lock();
         let would = if self.upkeep.dry_run { "would be " } else { "" };
         match (pruned.logs.first(), pruned.logs.last()) {
@@ -128,7 +128,7 @@ impl Prune {
         self.say_objects(out, &pruned.orphans, &format!("{would}deleted: killed runs left them behind"))
     }
 
-    fn say_objects(&self, out: &mut impl io::Write, objects: &[Stored], what: &str) -> Result<()> {
+    fn say_objects(&self, out: &mut impl io::Write, objects: &[ListedObject], what: &str) -> Result<()> {
         if objects.is_empty() {
             return Ok(());
         }

@@ -11,7 +11,7 @@ use clap::Args;
 use super::upkeep::say_undeleted;
 use super::{failure, open, print};
 use crate::Exit;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 
 /// Remove logs from an archive
 ///
@@ -48,13 +48,13 @@ impl Remove {
         if let Some(missing) =
             self.logs.iter().find(|name| !manifest.files.iter().any(|file| file.name == **name))
         {
-            return Err(Failure::of(&archive, format_args!("holds no log {missing}")));
+            return Err(CommandFailure::of(&archive, format_args!("holds no log {missing}")));
         }
         let mut removal = remove::plan(&manifest, &self.logs);
         if let Some([log, before, after]) = removal.gaps.first().filter(|_| !self.force) {
             let gap =
                 format_args!("without {log} there is a gap between {before} and {after}; --force removes it");
-            return Err(Failure::of(&archive, gap));
+            return Err(CommandFailure::of(&archive, gap));
         }
         let old = SystemTime::now().checked_sub(Duration::from_secs(self.orphan_age));
         let old = old.unwrap_or(SystemTime::UNIX_EPOCH);

@@ -8,20 +8,20 @@ use std::path::{Path, PathBuf};
 use binlogz_archive::Error;
 use binlogz_archive::format::{FileEntry, Manifest};
 use binlogz_archive::restore::{self, LastObject};
-use binlogz_archive::selection::Selection;
-use binlogz_archive::storage::Storage;
+use binlogz_archive::selection::TransactionSelection;
+use binlogz_archive::storage::ArchiveStorage;
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_figures::counted;
-use binlogz_report::met::Unmet;
+use binlogz_report::met::UnmetRequest;
 use clap::Args;
 
 use super::{failure, json, open, print};
 use crate::Exit;
 use crate::cmd::workers;
-use crate::failure::{Failure, Result, complain, warn};
-use crate::format::Format;
-use crate::output::{self, Target};
-use crate::progress::Progress;
+use crate::failure::{CommandFailure, Result, complain, warn};
+use crate::format::ReportFormat;
+use crate::output::{self, OutputTarget};
+use crate::progress::WorkProgress;
 use crate::time;
 
 #[derive(Debug, Args)]
@@ -60,8 +60,8 @@ pub(super) struct Restore {
     #[arg(long)]
     force: bool,
     /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
     #[command(flatten)]
     chosen: Chosen,
 }
@@ -86,8 +86,8 @@ const CAT_EXAMPLES: &str = "Examples:
   binlogz archive cat /backup/db1 binlog.000042 | binlogz stats --by table -";
 
 impl Chosen {
-    fn selection(&self) -> Selection {
-        Selection {
+    fn selection(&self) -> TransactionSelection {
+        TransactionSelection {
             gtids: self.gtids.clone(),
             start: self.start_datetime,
             stop: self.stop_datetime,
@@ -100,7 +100,7 @@ impl Chosen {
         if let Some(missing) =
             self.logs.iter().find(|name| !manifest.files.iter().any(|file| file.name == **name))
         {
-            return Err(Failure::of(&self.archive.display(), format_args!("holds no log {missing}")));
+            return Err(CommandFailure::of(&self.archive.display(), format_args!("holds no log {missing}")));
         }
         let wanted =
             |file: &FileEntry| self.logs.is_empty() || self.logs.iter().any(|name| file.name == *name);
@@ -120,14 +120,14 @@ impl Chosen {
                 && self.stop_datetime.is_none_or(|stop| first < stop)
         };
         if let Some(stop) = self.stop_before_gtid.filter(|stop| !there.contains(stop)) {
-            return Ok(Some(Unmet::stop_before_gtid(&stop).line));
+            return Ok(Some(UnmetRequest::stop_before_gtid(&stop).line));
         }
         if !files.is_empty() && !files.iter().any(is_of_times) {
-            return Ok(Some(Unmet::times("transaction").line));
+            return Ok(Some(UnmetRequest::times("transaction").line));
         }
         let Some(mut absent) = self.gtids.clone() else { return Ok(None) };
         if absent.is_disjoint(&there) {
-            return Ok(Some(Unmet::gtids(&absent).line));
+            return Ok(Some(UnmetRequest::gtids(&absent).line));
         }
         absent.subtract(&there);
         if !absent.is_empty() {
@@ -140,12 +140,12 @@ impl Chosen {
     /// transactions were chosen. `in_stream`: nothing may follow a log that failed.
     fn each<O>(
         &self,
-        storage: &dyn Storage,
+        storage: &dyn ArchiveStorage,
         files: &[FileEntry],
         in_stream: bool,
         mut begin: impl FnMut(usize, &FileEntry) -> Result<(O, Box<dyn Write>)>,
         mut end: impl FnMut(&FileEntry, O, Option<u64>) -> Result<()>,
-        report: &mut json::Restored,
+        report: &mut json::RestoreJson,
     ) -> Result<Exit> {
         let (selection, last) = (self.selection(), LastObject::default());
         // Asked once: the system reads several files to answer.
@@ -185,15 +185,15 @@ impl Chosen {
                     output.map_or(Ok(()), |output| end(file, output, count)).map(|()| ended)
                 }
                 (_, Some(refused)) => Err(refused),
-                (Err(error), _) if error.is_closed_pipe() => Err(Failure::ClosedPipe),
-                (Err(error), _) => Err(Failure::of(&file.name, error)),
+                (Err(error), _) if error.is_closed_pipe() => Err(CommandFailure::ClosedPipe),
+                (Err(error), _) => Err(CommandFailure::of(&file.name, error)),
             };
             match done {
                 Ok(false) => {}
                 Ok(true) => break,
-                Err(Failure::Line(line)) => {
+                Err(CommandFailure::Line(line)) => {
                     complain(&line);
-                    report.failed.push(json::Failed { log: file.name.to_string(), error: line });
+                    report.failed.push(json::FailedLogJson { log: file.name.to_string(), error: line });
                     exit = Exit::Trouble;
                     if in_stream {
                         break;
@@ -224,9 +224,9 @@ impl Restore {
         let Restore { to, force, format, chosen } = self;
         let (storage, manifest) = open(&chosen.archive)?;
         let files = chosen.files(manifest)?;
-        fs::create_dir_all(&to).map_err(|error| Failure::of(&to.display(), error))?;
-        let targets: Vec<OnceCell<Target>> = files.iter().map(|_| OnceCell::new()).collect();
-        let (mut report, mut logs) = (json::Restored::default(), Vec::new());
+        fs::create_dir_all(&to).map_err(|error| CommandFailure::of(&to.display(), error))?;
+        let targets: Vec<OnceCell<OutputTarget>> = files.iter().map(|_| OnceCell::new()).collect();
+        let (mut report, mut logs) = (json::RestoreJson::default(), Vec::new());
         let is_all = chosen.selection().is_all();
         let exit = chosen.each(
             &storage,
@@ -239,16 +239,16 @@ impl Restore {
                 let target = targets[place].get_or_init(|| target);
                 let mode = file.mode.unwrap_or(MODE_DEFAULT) & MODE_MAX;
                 let output = target.create_with(mode, None)?;
-                let writer = output.writer().map_err(|error| Failure::writing(target, &error))?;
+                let writer = output.writer().map_err(|error| CommandFailure::writing(target, &error))?;
                 // Of chosen transactions nobody knows how many bytes they have.
                 let size = is_all.then_some(file.size);
-                let progress = Progress::of(&file.name, size, (place + 1, files.len()));
+                let progress = WorkProgress::of(&file.name, size, (place + 1, files.len()));
                 let writer = BufWriter::with_capacity(1 << 18, progress.watch_writer(writer));
                 Ok(((output, target, progress), Box::new(writer) as Box<dyn Write>))
             },
             |file, (output, target, progress), transactions| {
                 drop(progress);
-                let size = output.size().map_err(|error| Failure::writing(target, &error))?;
+                let size = output.size().map_err(|error| CommandFailure::writing(target, &error))?;
                 output.finish()?;
                 let (log, output) = (file.name.to_string(), target.to_string());
                 logs.push(json::RestoredLog { log, output, bytes: size, transactions });
@@ -257,8 +257,10 @@ impl Restore {
             &mut report,
         )?;
         match format {
-            Format::Json => json::print(&json::Restored { logs, ..report })?,
-            Format::Text => logs.iter().try_for_each(|log| print(&mut io::stdout(), &restored_line(log)))?,
+            ReportFormat::Json => json::print(&json::RestoreJson { logs, ..report })?,
+            ReportFormat::Text => {
+                logs.iter().try_for_each(|log| print(&mut io::stdout(), &restored_line(log)))?
+            }
         }
         Ok(exit)
     }
@@ -285,21 +287,21 @@ impl Cat {
             |_, _| {
                 let skip = if std::mem::take(&mut first) { 0 } else { binlogz_binlog::MAGIC.len() };
                 let out = BufWriter::with_capacity(1 << 18, io::stdout());
-                Ok(((), Box::new(Behind { skip, out }) as Box<dyn Write>))
+                Ok(((), Box::new(SkippingWriter { skip, out }) as Box<dyn Write>))
             },
             |_, (), _| Ok(()),
-            &mut json::Restored::default(),
+            &mut json::RestoreJson::default(),
         )
     }
 }
 
 /// Leaves the first bytes out: mysqlbinlog takes no magic in mid-stream.
-struct Behind<W> {
+struct SkippingWriter<W> {
     skip: usize,
     out: W,
 }
 
-impl<W: Write> Write for Behind<W> {
+impl<W: Write> Write for SkippingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let skipped = self.skip.min(bytes.len());
         self.skip -= skipped;

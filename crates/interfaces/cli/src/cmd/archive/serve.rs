@@ -11,9 +11,9 @@ use crate::Exit;
 use crate::cmd::closed_logs::{self, DiskArgs, StopArgs};
 use crate::cmd::relay::listener_tls::ListenerTlsArgs;
 use crate::cmd::relay::{FormName, descriptors, secret};
-use crate::failure::{Failure, Result, say};
+use crate::failure::{CommandFailure, Result, say};
 use crate::keyring::KeyringArg;
-use crate::log::{self, Format, Settings};
+use crate::log::{self, LogFormat, LogSettings};
 use crate::memory;
 
 /// The environment's password, as for MySQL's programs.
@@ -74,7 +74,7 @@ impl Serve {
         };
         let (first, last) = ended.logs().range();
         say(&format!("{first} to {last}, up to {}", closed_logs::reach(&ended)));
-        log::install(&Settings { format: Format::Text, levels: log::default_levels() })?;
+        log::install(&LogSettings { format: LogFormat::Text, levels: log::default_levels() })?;
         let options = ServeOptions {
             served: ServedLogs {
                 logs: ended.shared(),
@@ -100,9 +100,12 @@ impl Serve {
         let has_variable = std::env::var_os(PASSWORD_VARIABLE).is_some();
         let variable = (self.password_file.is_none() && has_variable).then_some(PASSWORD_VARIABLE);
         let password = secret::password(self.password_file.as_deref(), variable);
-        let password = password.map_err(|error| Failure::of(&"--password-file", error))?;
+        let password = password.map_err(|error| CommandFailure::of(&"--password-file", error))?;
         password.ok_or_else(|| {
-            Failure::of(&"--user", "needs a password: --password-file FILE, or MYSQL_PWD in the environment")
+            CommandFailure::of(
+                &"--user",
+                "needs a password: --password-file FILE, or MYSQL_PWD in the environment",
+            )
         })
     }
 }

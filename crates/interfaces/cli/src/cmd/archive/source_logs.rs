@@ -7,7 +7,7 @@ use binlogz_archive::Result as ArchiveResult;
 use binlogz_archive::format::{FileEntry, Manifest};
 use binlogz_archive::log::numbered;
 use binlogz_archive::presence::{self, Inspector};
-use binlogz_archive::storage::Storage;
+use binlogz_archive::storage::ArchiveStorage;
 use binlogz_binlog::header::{EVENT_SIZE_OFFSET, EVENT_TYPE_OFFSET, FLAGS_OFFSET, HEADER_SIZE};
 use binlogz_binlog::{EventType, HeaderFlags, MAGIC, MAGIC_ENCRYPTED};
 use binlogz_flow::ReadAt;
@@ -16,7 +16,7 @@ use crate::failure::INDEX;
 
 /// The state of a log, judged by its beginning.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Looks {
+pub(super) enum LogBeginning {
     Closed,
     /// The server still writes it.
     InUse,
@@ -27,43 +27,43 @@ pub(super) enum Looks {
 /// Looks at a log's format description, and for the next log beside it. A log that has a next one is closed, even if its flag
 /// says that it is in use: its server crashed.
 #[expect(clippy::indexing_slicing, reason = "the header is an array's rest")]
-pub(super) fn look_at(log: &dyn ReadAt, path: &Path, name: &str) -> Looks {
+pub(super) fn look_at(log: &dyn ReadAt, path: &Path, name: &str) -> LogBeginning {
     let mut front = [0; MAGIC.len() + HEADER_SIZE];
     let read = log.read_at(&mut front, 0).unwrap_or_default();
     let (magic, header) = front.split_at(MAGIC.len());
     if read == 0 {
-        return Looks::NoLog("is empty, expected a binary log");
+        return LogBeginning::NoLog("is empty, expected a binary log");
     }
     if magic == MAGIC_ENCRYPTED {
         // Without its key nothing more is known.
-        return Looks::Closed;
+        return LogBeginning::Closed;
     }
     if magic != MAGIC && name.ends_with(INDEX) {
-        return Looks::NoLog("is the index, which lists the logs; expected a binary log");
+        return LogBeginning::NoLog("is the index, which lists the logs; expected a binary log");
     }
     if magic.starts_with(&[0x1f, 0x8b]) {
-        return Looks::NoLog("is gzip, expected a binary log; unpack a copy of it first");
+        return LogBeginning::NoLog("is gzip, expected a binary log; unpack a copy of it first");
     }
     if read < front.len() || magic != MAGIC {
-        return Looks::NoLog("does not begin as a binary log does");
+        return LogBeginning::NoLog("does not begin as a binary log does");
     }
     let event_type = EventType(header[EVENT_TYPE_OFFSET]);
     let size = header[EVENT_SIZE_OFFSET..].first_chunk().map_or(0, |size| u32::from_le_bytes(*size));
     let end = MAGIC.len() as u64 + u64::from(size);
     let is_whole = size as usize > HEADER_SIZE && log.read_at(&mut [0], end - 1).is_ok_and(|read| read == 1);
     if ![EventType::FORMAT_DESCRIPTION, EventType::START_V3].contains(&event_type) || !is_whole {
-        return Looks::NoLog("has no whole format description");
+        return LogBeginning::NoLog("has no whole format description");
     }
     let has_next = numbered(name, 1).is_some_and(|next| path.with_file_name(next).exists());
     match u16::from(header[FLAGS_OFFSET]) & HeaderFlags::IN_USE.0 != 0 && !has_next {
-        true => Looks::InUse,
-        false => Looks::Closed,
+        true => LogBeginning::InUse,
+        false => LogBeginning::Closed,
     }
 }
 
 /// Sees whether the archive has what its manifest names.
 pub(super) struct Objects<'s> {
-    pub(super) storage: &'s dyn Storage,
+    pub(super) storage: &'s dyn ArchiveStorage,
     pub(super) inspector: Inspector<'s>,
 }
 

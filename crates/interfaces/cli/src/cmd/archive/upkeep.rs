@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use binlogz_archive::Error;
-use binlogz_archive::storage::Stored;
+use binlogz_archive::storage::ListedObject;
 use binlogz_figures::counted;
 use clap::Args;
 
@@ -29,7 +29,7 @@ pub(super) struct UpkeepArgs {
 const GRACE_DEFAULT: &str = "12h";
 
 /// How many objects, and how large they are together.
-pub(super) fn in_words(objects: &[Stored], sizes: SizesArg) -> String {
+pub(super) fn in_words(objects: &[ListedObject], sizes: SizesArg) -> String {
     let size = sizes.in_words(objects.iter().map(|object| object.size).sum());
     format!("{}, {size}", counted(objects.len() as u64, "objects"))
 }

@@ -7,7 +7,7 @@ use binlogz_experiments::{Results, compare};
 use clap::Args;
 
 use crate::Exit;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 use crate::format::TableFormat;
 use crate::terminal::SizesArg;
 
@@ -32,17 +32,17 @@ impl Compare {
     pub(super) fn run(self) -> Result<Exit> {
         let section = compare(&read(&self.a)?, &read(&self.b)?);
         if section.rows.is_empty() {
-            return Err(Failure::Line("the two have no experiment in common".to_owned()));
+            return Err(CommandFailure::Line("the two have no experiment in common".to_owned()));
         }
         let format = self.format.writer(SizesArg::default().layout());
         let mut out = BufWriter::new(io::stdout().lock());
         let written = format.write(&[section], &mut out).and_then(|()| out.flush());
-        written.map_err(|error| Failure::writing(&"standard output", &error))?;
+        written.map_err(|error| CommandFailure::writing(&"standard output", &error))?;
         Ok(Exit::Done)
     }
 }
 
 fn read(folder: &Path) -> Result<Results> {
-    let results = Results::read(folder).map_err(|error| Failure::Line(error.to_string()))?;
-    results.ok_or_else(|| Failure::of(&folder.display(), "no results.json in it"))
+    let results = Results::read(folder).map_err(|error| CommandFailure::Line(error.to_string()))?;
+    results.ok_or_else(|| CommandFailure::of(&folder.display(), "no results.json in it"))
 }

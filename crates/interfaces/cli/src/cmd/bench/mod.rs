@@ -27,21 +27,21 @@ const EXAMPLES: &str = "Examples:
 enum Command {
     Commit(commit::Commit),
     /// Measure what compression and encryption save, by workload
-    Space(Box<preset::Run>),
+    Space(Box<preset::PresetOptions>),
     /// Measure what each level saves and costs
-    Levels(Box<preset::Run>),
+    Levels(Box<preset::PresetOptions>),
     /// Measure small and large updates without compression, at level 3 and at 22
-    Updates(Box<preset::Run>),
+    Updates(Box<preset::PresetOptions>),
     /// Measure reads and writes with many connections, compression off and on
-    PointSelect(Box<preset::Run>),
+    PointSelect(Box<preset::PresetOptions>),
     /// Measure inserts a second by connections and flush policy
-    Insert(Box<preset::Run>),
+    Insert(Box<preset::PresetOptions>),
     /// Measure what a reader of the binary log receives, compression off and on, on one core and on all
-    Network(Box<preset::Run>),
+    Network(Box<preset::PresetOptions>),
     /// Find out which replicas can follow a source that compresses, directly and through the relay
-    Replicas(Box<preset::Run>),
+    Replicas(Box<preset::PresetOptions>),
     /// Run all of these, for one report
-    All(Box<preset::Run>),
+    All(Box<preset::PresetOptions>),
     Compare(compare::Compare),
 }
 

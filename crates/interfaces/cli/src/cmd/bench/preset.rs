@@ -8,14 +8,15 @@ use std::thread;
 use std::time::Duration;
 
 use binlogz_experiments::{
-    Allow, Error, Experimenter, Options, Preset, Progress, Results, Stopper, TestedServer, write_report,
+    Allow, Error, ExperimentOptions, ExperimentProgress, Experimenter, Preset, Results, RunStopper,
+    TestedServer, write_report,
 };
-use binlogz_figures::Format;
+use binlogz_figures::FigureFormat;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Exit;
-use crate::failure::{Failure, Result, complain, warn};
+use crate::failure::{CommandFailure, Result, complain, warn};
 use crate::interrupt;
 use crate::progress::is_quiet;
 use crate::server_args::{ServerArgs, with_place};
@@ -25,7 +26,7 @@ use crate::units;
 /// The options that all presets have.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, disable_help_flag = true)]
-pub(super) struct Run {
+pub(super) struct PresetOptions {
     /// The server: `mysql://[USER@]HOST[:PORT]`, `[USER@]HOST[:PORT]`, or a socket: `/PATH`, `unix:/PATH`
     #[arg(value_name = "SERVER", conflicts_with = "sandbox")]
     server: Option<String>,
@@ -137,9 +138,9 @@ fn name_and_value(text: &str) -> std::result::Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-impl Run {
+impl PresetOptions {
     pub(super) fn run(self, preset: Preset) -> Result<Exit> {
-        let stopper = Stopper::default();
+        let stopper = RunStopper::default();
         let experimenter = self.experimenter(preset, stopper.clone());
         if self.plan {
             return tell_plan(&experimenter);
@@ -178,12 +179,12 @@ impl Run {
         }
     }
 
-    fn experimenter(&self, preset: Preset, stopper: Stopper) -> Experimenter {
+    fn experimenter(&self, preset: Preset, stopper: RunStopper) -> Experimenter {
         Experimenter {
             preset,
             skipped: self.skip.clone(),
             settings: self.setting.clone(),
-            options: Options {
+            options: ExperimentOptions {
                 preset: preset.name().to_owned(),
                 scale: self.scale,
                 repeat: self.repeat,
@@ -234,7 +235,7 @@ impl Run {
             writeln!(out, "{}", self.out.join("report.html").display())?;
             out.flush()
         };
-        write().map_err(|error| Failure::writing(&"standard output", &error))?;
+        write().map_err(|error| CommandFailure::writing(&"standard output", &error))?;
         Ok(Exit::Done)
     }
 }
@@ -243,19 +244,19 @@ fn tell_plan(experimenter: &Experimenter) -> Result<Exit> {
     let plan = experimenter.plan().map_err(|error| line(&error))?;
     let mut out = io::stdout().lock();
     let written =
-        Format::Table(SizesArg::default().layout()).write(&[plan], &mut out).and_then(|()| out.flush());
-    written.map_err(|error| Failure::writing(&"standard output", &error))?;
+        FigureFormat::Table(SizesArg::default().layout()).write(&[plan], &mut out).and_then(|()| out.flush());
+    written.map_err(|error| CommandFailure::writing(&"standard output", &error))?;
     Ok(Exit::Done)
 }
 
-fn line(error: &Error) -> Failure {
-    Failure::Line(error.to_string())
+fn line(error: &Error) -> CommandFailure {
+    CommandFailure::Line(error.to_string())
 }
 
-fn text_of(failure: Failure) -> Error {
+fn text_of(failure: CommandFailure) -> Error {
     match failure {
-        Failure::Line(line) => Error::Refused(line),
-        Failure::ClosedPipe => Error::Refused("a closed pipe".to_owned()),
+        CommandFailure::Line(line) => Error::Refused(line),
+        CommandFailure::ClosedPipe => Error::Refused("a closed pipe".to_owned()),
     }
 }
 
@@ -269,7 +270,7 @@ impl Bar {
         Bar(bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())))
     }
 
-    fn show(&self, progress: &Progress) {
+    fn show(&self, progress: &ExperimentProgress) {
         self.0.set_length(progress.cells as u64);
         self.0.set_position(progress.done as u64);
         let left = progress.left.map_or_else(String::new, |left| format!(", about {} left", span(left)));

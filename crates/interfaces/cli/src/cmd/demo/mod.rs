@@ -13,7 +13,7 @@ use binlogz_figures::wrapped;
 use clap::Args;
 
 use crate::Exit;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 use crate::terminal;
 use scene::{Scene, say};
 

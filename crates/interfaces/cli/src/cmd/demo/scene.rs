@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 
 use binlogz_sandbox::{Error, MariadbSandbox, MysqlSandbox, Tool};
 
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 
 /// Prints a line; a pipe without a reader ends the demo.
 macro_rules! say {
     ($($line:tt)*) => {
-        writeln!(io::stdout(), $($line)*).map_err(|error| Failure::writing(&"standard output", &error))?
+        writeln!(io::stdout(), $($line)*).map_err(|error| CommandFailure::writing(&"standard output", &error))?
     };
 }
 pub(super) use say;
@@ -50,27 +50,27 @@ pub(super) struct Scene {
     // Dropped in this order: who reads ends before whom it reads from, and the folder last.
     load: Option<Load>,
     mariadb: Option<MariadbSandbox>,
-    relay: Option<Guarded>,
+    relay: Option<GuardedShell>,
     source: Option<Arc<MysqlSandbox>>,
     relay_port: u16,
     status: String,
     deleted: String,
     dir: PathBuf,
-    _folder: Guarded,
+    _folder: GuardedShell,
 }
 
 /// A shell that does its work when its input ends.
-struct Guarded(Child);
+struct GuardedShell(Child);
 
-impl Guarded {
+impl GuardedShell {
     fn spawn(command: &mut Command) -> Result<Self> {
         let command =
             command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-        command.spawn().map(Guarded).map_err(|error| Failure::of(&"sh", error))
+        command.spawn().map(GuardedShell).map_err(|error| CommandFailure::of(&"sh", error))
     }
 }
 
-impl Drop for Guarded {
+impl Drop for GuardedShell {
     fn drop(&mut self) {
         drop(self.0.stdin.take());
         // It ends by itself; a failure leaves nothing to wait for.
@@ -97,10 +97,10 @@ impl Drop for Load {
 impl Scene {
     pub(super) fn new() -> Result<Self> {
         let dir = env::temp_dir().join(format!("binlogz-demo-{}", std::process::id()));
-        fs::create_dir(&dir).map_err(|error| Failure::of(&dir.display(), error))?;
+        fs::create_dir(&dir).map_err(|error| CommandFailure::of(&dir.display(), error))?;
         let mut guard = Command::new("sh");
         guard.args(["-c", FOLDER_GUARD, "guard"]).arg(&dir);
-        let folder = Guarded::spawn(&mut guard)?;
+        let folder = GuardedShell::spawn(&mut guard)?;
         Ok(Scene {
             load: None,
             mariadb: None,
@@ -115,11 +115,11 @@ impl Scene {
     }
 
     fn source(&self) -> Result<&Arc<MysqlSandbox>> {
-        self.source.as_ref().ok_or_else(|| Failure::Line("the demo has no source yet".to_owned()))
+        self.source.as_ref().ok_or_else(|| CommandFailure::Line("the demo has no source yet".to_owned()))
     }
 
     fn mariadb(&self) -> Result<&MariadbSandbox> {
-        self.mariadb.as_ref().ok_or_else(|| Failure::Line("the demo has no replica yet".to_owned()))
+        self.mariadb.as_ref().ok_or_else(|| CommandFailure::Line("the demo has no replica yet".to_owned()))
     }
 
     pub(super) fn start_source(&mut self) -> Result<()> {
@@ -149,7 +149,7 @@ impl Scene {
     }
 
     fn binlogz(&self, arguments: &[&str]) -> Result<Command> {
-        let program = env::current_exe().map_err(|error| Failure::of(&"binlogz", error))?;
+        let program = env::current_exe().map_err(|error| CommandFailure::of(&"binlogz", error))?;
         let mut command = Command::new(program);
         command.args(arguments).current_dir(&self.dir).env("MYSQL_PWD", "repl");
         Ok(command)
@@ -157,10 +157,10 @@ impl Scene {
 
     /// Runs a command to its end; its output goes to the user.
     fn shown(&self, mut command: Command) -> Result<()> {
-        let status = command.status().map_err(|error| Failure::of(&"binlogz", error))?;
+        let status = command.status().map_err(|error| CommandFailure::of(&"binlogz", error))?;
         match status.success() {
             true => Ok(()),
-            false => Err(Failure::Line(format!("demo: the command ended with {status}"))),
+            false => Err(CommandFailure::Line(format!("demo: the command ended with {status}"))),
         }
     }
 
@@ -191,7 +191,7 @@ impl Scene {
         let mut guard = Command::new("sh");
         guard.args(["-c", GUARD, "relay"]).arg(&self.dir).arg(relay.get_program()).args(relay.get_args());
         guard.current_dir(&self.dir).env("MYSQL_PWD", "repl");
-        self.relay = Some(Guarded::spawn(&mut guard)?);
+        self.relay = Some(GuardedShell::spawn(&mut guard)?);
         let log = self.dir.join("relay.log");
         let said = |what: &str| {
             let log = fs::read_to_string(&log).unwrap_or_default();
@@ -199,7 +199,8 @@ impl Scene {
             Some(line)
         };
         let port = wait("port of the relay", || Ok(said("listening on 127.0.0.1:")))?;
-        self.relay_port = port.parse().map_err(|_| Failure::Line(format!("demo: {port:?} is no port")))?;
+        self.relay_port =
+            port.parse().map_err(|_| CommandFailure::Line(format!("demo: {port:?} is no port")))?;
         self.status = wait("status page", || Ok(said("status on http://")))?;
         say!("{}", fs::read_to_string(&log).unwrap_or_default().trim_end());
         Ok(())
@@ -303,10 +304,10 @@ impl Scene {
     /// Runs binlogz to its end, and returns its output.
     fn printed(&self, arguments: &[&str]) -> Result<Vec<u8>> {
         let output = self.binlogz(arguments)?.output();
-        let output = output.map_err(|error| Failure::of(&"binlogz", error))?;
+        let output = output.map_err(|error| CommandFailure::of(&"binlogz", error))?;
         match output.status.success() {
             true => Ok(output.stdout),
-            false => Err(Failure::Line(String::from_utf8_lossy(&output.stderr).trim_end().to_owned())),
+            false => Err(CommandFailure::Line(String::from_utf8_lossy(&output.stderr).trim_end().to_owned())),
         }
     }
 
@@ -338,7 +339,7 @@ fn wait<T>(what: &str, mut ask: impl FnMut() -> Result<Option<T>>) -> Result<T> 
             return Ok(answer);
         }
         if Instant::now() > deadline {
-            return Err(Failure::Line(format!("demo: no {what} within {} s", PATIENCE.as_secs())));
+            return Err(CommandFailure::Line(format!("demo: no {what} within {} s", PATIENCE.as_secs())));
         }
         thread::sleep(POLL);
     }
@@ -348,8 +349,8 @@ fn number(text: &str) -> u64 {
     text.trim().parse().unwrap_or(0)
 }
 
-fn trouble(error: Error) -> Failure {
-    Failure::Line(match error {
+fn trouble(error: Error) -> CommandFailure {
+    CommandFailure::Line(match error {
         Error::Unavailable(why) => format!(
             "the demo needs a MySQL and a MariaDB of its own, which `make demo` in the sources of binlogz fetches ({why})"
         ),

@@ -11,21 +11,22 @@ use std::thread;
 use std::time::Duration;
 
 use binlogz_inspect::{
-    Answer, Estimate, Knowledge, Report, ServerReport, answered, changes, examine, write_text,
+    CompressionAnswer, InspectReport, Knowledge, SavingsEstimate, ServerReport, answered, changes, examine,
+    write_text,
 };
 use binlogz_report::advice::{READERS, Recommendation};
 use clap::Args;
 
 use super::advise::{self, BUDGET};
 use crate::Exit;
-use crate::failure::{Failure, Result, complain};
-use crate::format::Format;
+use crate::failure::{CommandFailure, Result, complain};
+use crate::format::ReportFormat;
 use crate::output;
 use crate::pager;
 use crate::server_args::ServerArgs;
 use crate::terminal;
 use crate::units;
-use targets::Target;
+use targets::DoctorTarget;
 
 /// Ask servers what turning transaction compression on would break
 ///
@@ -34,7 +35,7 @@ use targets::Target;
 /// can't. Ends with a rollout plan: commands to review.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, disable_help_flag = true)]
-pub(crate) struct Doctor {
+pub(crate) struct DoctorCommand {
     /// Servers: `mysql://[USER@]HOST[:PORT]`, `[USER@]HOST[:PORT]`, or a socket: `/PATH`, `unix:/PATH`
     #[arg(value_name = "SERVER")]
     servers: Vec<String>,
@@ -63,8 +64,8 @@ pub(crate) struct Doctor {
     #[arg(long, value_name = "SIZE", requires = "advise", value_parser = units::size_above_zero)]
     max_rate: Option<u64>,
     /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
     #[command(flatten)]
     connection: ServerArgs,
 }
@@ -84,7 +85,7 @@ const PARALLEL: usize = 8;
 /// The largest file of targets, knowledge or baseline that is read, in bytes.
 const FILE_SIZE_MAX: u64 = 64 << 20;
 
-impl Doctor {
+impl DoctorCommand {
     pub(super) fn run(self) -> Result<Exit> {
         let knowledge = self.knowledge()?;
         let baseline = self.since.as_deref().map(read_baseline).transpose()?;
@@ -92,7 +93,7 @@ impl Doctor {
         let targets = self.targets()?;
         let recommended = targets.iter().map(|target| self.recommendation(target));
         let recommended = recommended.collect::<Result<Vec<_>>>()?;
-        let mut report = Report::new(examine_all(&targets, &recommended, &knowledge));
+        let mut report = InspectReport::new(examine_all(&targets, &recommended, &knowledge));
         for server in &report.servers {
             if let Some(error) = &server.error {
                 complain(&format!("{}: {error}", server.server));
@@ -105,7 +106,7 @@ impl Doctor {
         }
         if let Some(target) = &save {
             let mut output = target.create()?;
-            write_json(&report, &mut output).map_err(|error| Failure::writing(target, &error))?;
+            write_json(&report, &mut output).map_err(|error| CommandFailure::writing(target, &error))?;
             output.finish()?;
         }
         report.changes = baseline.map(|baseline| changes(&baseline, &report));
@@ -116,10 +117,10 @@ impl Doctor {
     }
 
     /// The recommendation from its logs, if it is asked for and can be given.
-    fn recommendation(&self, target: &Target) -> Result<Option<Recommendation>> {
+    fn recommendation(&self, target: &DoctorTarget) -> Result<Option<Recommendation>> {
         let (true, Ok(options)) = (self.advise, &target.options) else { return Ok(None) };
         match advise::of_server(options.clone(), self.budget, self.max_rate) {
-            Err(Failure::Line(line)) => {
+            Err(CommandFailure::Line(line)) => {
                 complain(&line);
                 Ok(None)
             }
@@ -127,41 +128,44 @@ impl Doctor {
         }
     }
 
-    fn targets(&self) -> Result<Vec<Target>> {
+    fn targets(&self) -> Result<Vec<DoctorTarget>> {
         let mut names = self.servers.clone();
         if let Some(path) = &self.targets {
             names.extend(
-                targets::read(&read_text(path)?).map_err(|error| Failure::of(&path.display(), error))?,
+                targets::read(&read_text(path)?)
+                    .map_err(|error| CommandFailure::of(&path.display(), error))?,
             );
         }
         let options = self.connection.connect_options("binlogz doctor")?;
         match names.is_empty() {
-            true if self.targets.is_some() => Err(Failure::Line("--targets names no server".to_owned())),
-            true => Ok(vec![Target { name: options.server(), options: Ok(options) }]),
-            false if self.connection.names_a_place() => Err(Failure::Line(
+            true if self.targets.is_some() => {
+                Err(CommandFailure::Line("--targets names no server".to_owned()))
+            }
+            true => Ok(vec![DoctorTarget { name: options.server(), options: Ok(options) }]),
+            false if self.connection.names_a_place() => Err(CommandFailure::Line(
                 "--host, --port and --socket name another server than SERVER does: give one of them"
                     .to_owned(),
             )),
-            false => Ok(names.into_iter().map(|name| Target::new(name, &options)).collect()),
+            false => Ok(names.into_iter().map(|name| DoctorTarget::new(name, &options)).collect()),
         }
     }
 
     fn knowledge(&self) -> Result<Knowledge> {
         let Some(path) = &self.knowledge else { return Ok(Knowledge::built_in()) };
-        Knowledge::extended_by(&read_text(path)?).map_err(|error| Failure::of(&path.display(), error))
+        Knowledge::extended_by(&read_text(path)?).map_err(|error| CommandFailure::of(&path.display(), error))
     }
 
-    fn print(&self, report: &Report) -> Result<()> {
+    fn print(&self, report: &InspectReport) -> Result<()> {
         pager::show(|out| match self.format {
-            Format::Text => write_text(report, terminal::width(), out),
-            Format::Json => write_json(report, out),
+            ReportFormat::Text => write_text(report, terminal::width(), out),
+            ReportFormat::Json => write_json(report, out),
         })
     }
 }
 
 /// Looks at all servers, several at once.
 fn examine_all(
-    targets: &[Target],
+    targets: &[DoctorTarget],
     recommended: &[Option<Recommendation>],
     knowledge: &Knowledge,
 ) -> Vec<ServerReport> {
@@ -194,13 +198,13 @@ fn examine_all(
     done.into_iter().map(|(_, report)| report).collect()
 }
 
-fn next_of<'a>(targets: &'a [Target], next: &AtomicUsize) -> Option<(usize, &'a Target)> {
+fn next_of<'a>(targets: &'a [DoctorTarget], next: &AtomicUsize) -> Option<(usize, &'a DoctorTarget)> {
     let number = next.fetch_add(1, Ordering::Relaxed);
     Some((number, targets.get(number)?))
 }
 
-fn estimate(recommended: &Recommendation) -> Estimate {
-    Estimate {
+fn estimate(recommended: &Recommendation) -> SavingsEstimate {
+    SavingsEstimate {
         verdict: recommended.verdict.name().to_owned(),
         said: recommended.to_string(),
         level: recommended.level.map(|level| level.get()),
@@ -210,35 +214,40 @@ fn estimate(recommended: &Recommendation) -> Estimate {
     }
 }
 
-fn exit(report: &Report) -> Exit {
+fn exit(report: &InspectReport) -> Exit {
     let of_server = |server: &ServerReport| match (&server.error, server.safe) {
         (Some(_), _) => Exit::Trouble,
         (None, false) => Exit::Negative,
         (None, true) => match server.answer {
-            Some(Answer::No | Answer::CantTell | Answer::NotYet) => Exit::Negative,
-            Some(Answer::Yes | Answer::OnAlready) | None => Exit::Done,
+            Some(CompressionAnswer::No | CompressionAnswer::CantTell | CompressionAnswer::NotYet) => {
+                Exit::Negative
+            }
+            Some(CompressionAnswer::Yes | CompressionAnswer::OnAlready) | None => Exit::Done,
         },
     };
     report.servers.iter().map(of_server).max().unwrap_or(Exit::Done)
 }
 
-fn write_json(report: &Report, out: &mut impl Write) -> io::Result<()> {
+fn write_json(report: &InspectReport, out: &mut impl Write) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, report)?;
     writeln!(out)
 }
 
-fn read_baseline(path: &Path) -> Result<Report> {
-    Report::from_json(&read_text(path)?).map_err(|_| {
-        Failure::of(&path.display(), "is no baseline, expected the JSON document that doctor --save wrote")
+fn read_baseline(path: &Path) -> Result<InspectReport> {
+    InspectReport::from_json(&read_text(path)?).map_err(|_| {
+        CommandFailure::of(
+            &path.display(),
+            "is no baseline, expected the JSON document that doctor --save wrote",
+        )
     })
 }
 
 fn read_text(path: &Path) -> Result<String> {
     let mut text = String::new();
-    let file = fs::File::open(path).map_err(|error| Failure::of(&path.display(), error))?;
+    let file = fs::File::open(path).map_err(|error| CommandFailure::of(&path.display(), error))?;
     let size = file.take(FILE_SIZE_MAX + 1).read_to_string(&mut text);
-    match size.map_err(|error| Failure::of(&path.display(), error))? as u64 {
+    match size.map_err(|error| CommandFailure::of(&path.display(), error))? as u64 {
         0..=FILE_SIZE_MAX => Ok(text),
-        _ => Err(Failure::of(&path.display(), "is larger than 64 MiB")),
+        _ => Err(CommandFailure::of(&path.display(), "is larger than 64 MiB")),
     }
 }

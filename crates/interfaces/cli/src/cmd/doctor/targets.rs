@@ -6,14 +6,14 @@ use crate::server_args::with_place;
 
 /// A server to look at.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(super) struct DoctorTarget {
     /// The server's name, as the user gave it.
     pub(super) name: String,
     /// How to reach it, or why its name is none.
     pub(super) options: Result<ConnectOptions, String>,
 }
 
-impl Target {
+impl DoctorTarget {
     pub(super) fn new(name: String, options: &ConnectOptions) -> Self {
         let options = with_place(options, &name);
         // Should a password stand in it, it is not shown again.
@@ -21,7 +21,7 @@ impl Target {
             (Err(_), Some((_, place))) => format!("…@{place}"),
             _ => name,
         };
-        Target { name, options }
+        DoctorTarget { name, options }
     }
 }
 
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn a_password_is_not_shown() {
         for server in ["mysql://root:secret@db1", "root:secret@db1"] {
-            let target = Target::new(server.into(), &ConnectOptions::new("test"));
+            let target = DoctorTarget::new(server.into(), &ConnectOptions::new("test"));
             assert_eq!(target.name, "…@db1");
             assert!(!target.options.unwrap_err().contains("secret"));
         }

@@ -4,32 +4,33 @@ use std::path::PathBuf;
 
 use binlogz_binlog::row::TableSchema;
 use binlogz_recover::{DescribedColumn, DescribedTable, SchemaFile};
-use binlogz_report::changes::{ColumnTold, Printer, Resolver, SchemaTold, Settings, TableTold};
-use binlogz_report::mysqlbinlog::Selection;
+use binlogz_report::changes::{ChangePrinter, ChangeSettings, ColumnTold, Resolver, SchemaTold, TableTold};
+use binlogz_report::mysqlbinlog::EventSelection;
 
-use super::line_run::{self, Job};
-use super::lines::Out;
+use super::line_run::{self, LineJob};
+use super::lines::LineOutput;
 use super::offsets::Offsets;
-use super::options::{Format, Options, RemoteSource};
+use super::options::{DumpFormat, DumpSettings, RemoteSource};
 use super::print_options::print_options;
 use super::remote::PROGRAM_NAME;
 use crate::cmd::recover::read_schema;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 
 /// Dumps the logs that were asked for; the exit code.
-pub(super) fn run(options: &Options) -> Result<u8> {
+pub(super) fn run(options: &DumpSettings) -> Result<u8> {
     let Some(format) = options.format.of_changes() else { return Ok(0) };
-    if options.with_key && options.format == Format::Canal {
-        return Err(Failure::Line(
+    if options.with_key && options.format == DumpFormat::Canal {
+        return Err(CommandFailure::Line(
             "--with-key can't be used with --format=canal: its messages have no keys".into(),
         ));
     }
     let schema = options.schema.as_deref().map(|place| {
-        let connect = || options.connect(PROGRAM_NAME).map_err(|error| Failure::Line(error.to_string()));
-        read_schema(place, &connect).map(Told)
+        let connect =
+            || options.connect(PROGRAM_NAME).map_err(|error| CommandFailure::Line(error.to_string()));
+        read_schema(place, &connect).map(DefinedTables)
     });
     let schema = schema.transpose()?;
-    let settings = Settings {
+    let settings = ChangeSettings {
         format,
         topic_prefix: options.topic_prefix.clone(),
         decimals: options.decimal_handling_mode,
@@ -39,7 +40,7 @@ pub(super) fn run(options: &Options) -> Result<u8> {
         schema: schema.as_ref().map(|told| told as &dyn SchemaTold),
     };
     let asked = print_options(options).selection;
-    let mut out = Out::open(options.result_file.as_deref())?;
+    let mut out = LineOutput::open(options.result_file.as_deref())?;
     out.resolver = Resolver::new(&settings);
     let mut options = options.clone();
     let offsets = match options.offsets.take() {
@@ -51,20 +52,20 @@ pub(super) fn run(options: &Options) -> Result<u8> {
         go_on(&mut options, &mut selection, offsets);
     }
     let (settings, selection) = (&settings, &selection);
-    line_run::run(Job {
+    line_run::run(LineJob {
         options: &options,
         selection,
         asked: &asked,
         out,
         offsets,
         new_printer: |name: &str, positions, workers| {
-            Printer::new(selection, settings, name, positions, workers)
+            ChangePrinter::new(selection, settings, name, positions, workers)
         },
     })
 }
 
 /// Leaves out the transactions that were handed over.
-fn go_on(options: &mut Options, selection: &mut Selection, offsets: &Offsets) {
+fn go_on(options: &mut DumpSettings, selection: &mut EventSelection, offsets: &Offsets) {
     let begun = offsets.begun();
     let mut excluded = options.exclude_gtids.take().unwrap_or_default();
     excluded.union(&begun);
@@ -79,9 +80,9 @@ fn go_on(options: &mut Options, selection: &mut Selection, offsets: &Offsets) {
 }
 
 /// Tables of a file or a server.
-struct Told(SchemaFile);
+struct DefinedTables(SchemaFile);
 
-impl SchemaTold for Told {
+impl SchemaTold for DefinedTables {
     fn told(&self, schema: &TableSchema) -> Result<Option<TableTold>, String> {
         let column = |column: DescribedColumn| ColumnTold {
             name: column.name,

@@ -11,7 +11,7 @@ use binlogz_binlog::reader::not_a_log;
 use binlogz_binlog::{MAGIC, MAGIC_ENCRYPTED};
 use binlogz_flow::Live;
 
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 
 /// How often a log that has no more is looked at: no one waits much longer for a change.
 const POLL: Duration = Duration::from_millis(50);
@@ -27,16 +27,16 @@ impl GrowingLog {
     /// Opens a log. A file that begins as none would never become one.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let name = path.display();
-        let failed = |error: io::Error| Failure::of(&name, error);
+        let failed = |error: io::Error| CommandFailure::of(&name, error);
         let file = File::open(path).map_err(failed)?;
         if !file.metadata().map_err(failed)?.is_file() {
-            return Err(Failure::of(&name, "is no file, which --follow could read on"));
+            return Err(CommandFailure::of(&name, "is no file, which --follow could read on"));
         }
         let mut front = [0; MAGIC.len()];
         let count = file.read_at(&mut front, 0).map_err(failed)?;
         let front = front.get(..count).unwrap_or_default();
         if !MAGIC.starts_with(front) && !MAGIC_ENCRYPTED.starts_with(front) {
-            return Err(Failure::in_log(&name, &not_a_log(front).into()));
+            return Err(CommandFailure::in_log(&name, &not_a_log(front).into()));
         }
         Ok(GrowingLog { file, path: path.to_owned(), offset: 0 })
     }

@@ -13,46 +13,49 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use binlogz_encryption::Keyring;
-use binlogz_flow::events::{EventBatch, EventList, Turn, TurnsSummary, run_in_turns};
+use binlogz_flow::events::{BatchTurn, EventBatch, EventList, TurnsSummary, run_in_turns};
 use binlogz_flow::{Error as FlowError, Input};
-use binlogz_report::line_printer::{Finished, Flow, LinePrinter, LineState};
-use binlogz_report::met::Met;
-use binlogz_report::mysqlbinlog::{Positions, Selection, TextMemory};
+use binlogz_report::line_printer::{FinishedTransactions, Flow, LinePrinter, LineState};
+use binlogz_report::met::MetRequests;
+use binlogz_report::mysqlbinlog::{EventSelection, LogBounds, TextMemory};
 
 use super::growing::{self, GrowingLog};
-use super::lines::{Awaited, Lines, Out, Unwritten, at_hand};
-use super::looked_for::LookedFor;
+use super::lines::{AwaitedOutput, LineBatch, LineOutput, UnwrittenLines, at_hand};
+use super::looked_for::DumpSearch;
 use super::offsets::Offsets;
-use super::options::{Options, POSITION_MIN};
+use super::options::{DumpSettings, POSITION_MIN};
 use super::remote::{self, RemoteInputs};
 use super::{FAILED, unmet};
 use crate::Exit;
 use crate::cmd::workers;
-use crate::failure::{Failure, Result, name_unread, warn_cut};
+use crate::failure::{CommandFailure, Result, name_unread, warn_cut};
 use crate::log_path::LogPath;
 
 /// One run over logs: where its lines go, and which events become lines.
-pub(super) struct Job<'o, N> {
-    pub(super) options: &'o Options,
+pub(super) struct LineJob<'o, N> {
+    pub(super) options: &'o DumpSettings,
     /// The events that are shown.
-    pub(super) selection: &'o Selection,
+    pub(super) selection: &'o EventSelection,
     /// The events that the user chose: a request that no event meets is reported.
-    pub(super) asked: &'o Selection,
-    pub(super) out: Out,
+    pub(super) asked: &'o EventSelection,
+    pub(super) out: LineOutput,
     pub(super) offsets: Option<Offsets>,
     /// Makes a worker's printer of a log of this name.
     pub(super) new_printer: N,
 }
 
 /// Dumps the logs that were asked for; the exit code.
-pub(super) fn run<P: LinePrinter, N>(job: Job<'_, N>) -> Result<u8>
+pub(super) fn run<P: LinePrinter, N>(job: LineJob<'_, N>) -> Result<u8>
 where
-    N: Fn(&str, Positions, usize) -> P + Sync,
+    N: Fn(&str, LogBounds, usize) -> P + Sync,
 {
-    let Job { options, selection, asked, out, offsets, new_printer } = job;
+    let LineJob { options, selection, asked, out, offsets, new_printer } = job;
     if !options.rewrite_db.is_empty() || options.offset > 0 {
         let option = if options.offset > 0 { "--offset" } else { "--rewrite-db" };
-        return Err(Failure::Line(format!("{option} can't be used with --format={}", options.format.name())));
+        return Err(CommandFailure::Line(format!(
+            "{option} can't be used with --format={}",
+            options.format.name()
+        )));
     }
     let mut run = Run {
         options,
@@ -62,15 +65,15 @@ where
         memory: TextMemory::default(),
         out_name: out.name.clone(),
         unread: false,
-        met: Met::default(),
-        passed: Some(Passed { state: P::State::default(), out: at_hand(out) }),
+        met: MetRequests::default(),
+        passed: Some(CarriedLineState { state: P::State::default(), out: at_hand(out) }),
     };
     let last = options.logs.len().saturating_sub(1);
-    let mut looked_for = LookedFor::new(options, selection);
+    let mut looked_for = DumpSearch::new(options, selection);
     let mut ended = false;
     let connect = if options.is_remote() { Some(remote::connect(options)?) } else { None };
     for (number, log) in options.logs.iter().enumerate() {
-        let positions = Positions {
+        let positions = LogBounds {
             start: if number == 0 && connect.is_none() { options.start_position } else { POSITION_MIN },
             stop: options.stop_position.filter(|_| number == last).unwrap_or(u64::MAX),
             // The events show where a server's data begins.
@@ -109,7 +112,7 @@ where
 }
 
 struct Run<'o, P: LinePrinter, N> {
-    options: &'o Options,
+    options: &'o DumpSettings,
     new_printer: N,
     offsets: Option<Offsets>,
     keyring: Option<Keyring>,
@@ -118,26 +121,26 @@ struct Run<'o, P: LinePrinter, N> {
     /// Whether changes that were asked for could not be read.
     unread: bool,
     /// The requests that were met up to the end of the last log.
-    met: Met,
+    met: MetRequests,
     /// Held by the worker that has the turn; `None` once nothing more is shown.
-    passed: Option<Passed<P::State>>,
+    passed: Option<CarriedLineState<P::State>>,
 }
 
 /// The state that passes from batch to batch.
-struct Passed<S> {
+struct CarriedLineState<S> {
     state: S,
-    out: Awaited,
+    out: AwaitedOutput,
 }
 
 /// The result of a batch.
-struct Printed {
-    lines: Lines,
+struct PrintedLines {
+    lines: LineBatch,
     /// The last of them.
     last: Vec<u8>,
     flow: Flow,
     failed: bool,
-    met: Met,
-    finished: Finished,
+    met: MetRequests,
+    finished: FinishedTransactions,
 }
 
 /// A worker, for all its batches of a log.
@@ -150,21 +153,21 @@ struct Worker<'o, P> {
 }
 
 /// Why a run over a log ends at once.
-enum Ended {
+enum LineRunEnd {
     Log(FlowError),
     Output(io::Error),
-    Offsets(Failure),
+    Offsets(CommandFailure),
 }
 
-impl From<FlowError> for Ended {
+impl From<FlowError> for LineRunEnd {
     fn from(error: FlowError) -> Self {
-        Ended::Log(error)
+        LineRunEnd::Log(error)
     }
 }
 
-impl<P: LinePrinter, N: Fn(&str, Positions, usize) -> P + Sync> Run<'_, P, N> {
+impl<P: LinePrinter, N: Fn(&str, LogBounds, usize) -> P + Sync> Run<'_, P, N> {
     /// A log that grows, and those that follow it.
-    fn growing_logs(&mut self, log: &Path, positions: Positions) -> Result<Flow> {
+    fn growing_logs(&mut self, log: &Path, positions: LogBounds) -> Result<Flow> {
         let mut next = Some(log.to_owned());
         while let Some(path) = next {
             let name = path.display().to_string();
@@ -178,7 +181,7 @@ impl<P: LinePrinter, N: Fn(&str, Positions, usize) -> P + Sync> Run<'_, P, N> {
     }
 
     /// The files of a server's log.
-    fn remote_log(&mut self, inputs: &RemoteInputs, log: &Path, positions: Positions) -> Result<Flow> {
+    fn remote_log(&mut self, inputs: &RemoteInputs, log: &Path, positions: LogBounds) -> Result<Flow> {
         while let Some((name, input)) = inputs.next_input(self.options, log)? {
             let ran = self.log(&name, input, positions);
             if let Some(failure) = inputs.failure() {
@@ -191,7 +194,7 @@ impl<P: LinePrinter, N: Fn(&str, Positions, usize) -> P + Sync> Run<'_, P, N> {
         Ok(Flow::GoesOn)
     }
 
-    fn log(&mut self, name: &str, input: Input, positions: Positions) -> Result<Flow> {
+    fn log(&mut self, name: &str, input: Input, positions: LogBounds) -> Result<Flow> {
         let Some(mut passed) = self.passed.take() else { return Ok(Flow::Ends) };
         passed.state.begin_log();
         let live = matches!(input, Input::Live(_));
@@ -199,8 +202,8 @@ impl<P: LinePrinter, N: Fn(&str, Positions, usize) -> P + Sync> Run<'_, P, N> {
         let (new_printer, memory, out_name) = (&self.new_printer, &self.memory, &self.out_name);
         let offsets = self.offsets.as_ref();
         let unwritten = |error: io::Error| match live {
-            true => remote::leave(Failure::writing(out_name, &error)),
-            false => Ended::Output(error),
+            true => remote::leave(CommandFailure::writing(out_name, &error)),
+            false => LineRunEnd::Output(error),
         };
         let (mut flow, mut met) = (Flow::GoesOn, self.met);
         let ran = run_in_turns(
@@ -214,11 +217,11 @@ impl<P: LinePrinter, N: Fn(&str, Positions, usize) -> P + Sync> Run<'_, P, N> {
             },
             |worker, turn, batch| match worker.print(turn, batch) {
                 Ok(printed) => Ok(printed),
-                Err(Unwritten::Nobody) => Ok(None),
-                Err(Unwritten::File(error)) => Err(unwritten(error)),
+                Err(UnwrittenLines::Nobody) => Ok(None),
+                Err(UnwrittenLines::File(error)) => Err(unwritten(error)),
             },
             |printed| {
-                let Some(Printed { lines, last, flow: batch_flow, failed, met: batch_met, finished }) =
+                let Some(PrintedLines { lines, last, flow: batch_flow, failed, met: batch_met, finished }) =
                     printed
                 else {
                     return Ok(ControlFlow::Break(()));
@@ -229,7 +232,7 @@ impl<P: LinePrinter, N: Fn(&str, Positions, usize) -> P + Sync> Run<'_, P, N> {
                 match lines.end(last, !failed) {
                     Ok(written) => {
                         if let Some(offsets) = offsets {
-                            offsets.written(finished, written).map_err(Ended::Offsets)?;
+                            offsets.written(finished, written).map_err(LineRunEnd::Offsets)?;
                         }
                         Ok(if flow == Flow::GoesOn {
                             ControlFlow::Continue(())
@@ -237,19 +240,19 @@ impl<P: LinePrinter, N: Fn(&str, Positions, usize) -> P + Sync> Run<'_, P, N> {
                             ControlFlow::Break(())
                         })
                     }
-                    Err(Unwritten::Nobody) => Ok(ControlFlow::Break(())),
-                    Err(Unwritten::File(error)) => Err(unwritten(error)),
+                    Err(UnwrittenLines::Nobody) => Ok(ControlFlow::Break(())),
+                    Err(UnwrittenLines::File(error)) => Err(unwritten(error)),
                 }
             },
         );
         let TurnsSummary { read, state, unread, failed } = ran.map_err(|ended| match ended {
-            Ended::Log(error) => Failure::reading(&name, &error),
-            Ended::Output(error) => Failure::writing(out_name, &error),
-            Ended::Offsets(failure) => failure,
+            LineRunEnd::Log(error) => CommandFailure::reading(&name, &error),
+            LineRunEnd::Output(error) => CommandFailure::writing(out_name, &error),
+            LineRunEnd::Offsets(failure) => failure,
         })?;
         self.unread |= name_unread(&name, &unread, "the output lacks its changes") != Exit::Done;
         if let Some(error) = &failed {
-            return Err(Failure::reading(&name, error));
+            return Err(CommandFailure::reading(&name, error));
         }
         if let Some(cut) = read.cut {
             warn_cut(&name, cut, "");
@@ -268,15 +271,15 @@ impl<P: LinePrinter> Worker<'_, P> {
     /// Makes lines of a batch. `None`: an earlier batch failed.
     fn print(
         &mut self,
-        turn: Turn<Passed<P::State>>,
+        turn: BatchTurn<CarriedLineState<P::State>>,
         batch: &mut EventBatch<'_>,
-    ) -> Result<Option<Printed>, Unwritten> {
+    ) -> Result<Option<PrintedLines>, UnwrittenLines> {
         if let Err(error) = self.printer.begin_batch(batch) {
             batch.fail(error);
         }
         batch.read_ahead(&mut self.list);
-        let Some(Passed { mut state, out }) = turn.wait() else { return Ok(None) };
-        let (mut lines, next) = Lines::new(out, self.memory);
+        let Some(CarriedLineState { mut state, out }) = turn.wait() else { return Ok(None) };
+        let (mut lines, next) = LineBatch::new(out, self.memory);
         let mut turn = Some((turn, next));
         let mut last = self.memory.take();
         loop {
@@ -286,16 +289,16 @@ impl<P: LinePrinter> Worker<'_, P> {
                 let mut behind = state.clone();
                 self.printer.pass(batch, &self.list, &mut behind);
                 match turn.take_if(|_| is_last) {
-                    Some((turn, out)) => turn.pass(Passed { state: behind, out }),
+                    Some((turn, out)) => turn.pass(CarriedLineState { state: behind, out }),
                     None => ahead = Some(behind),
                 }
             }
             let flow = match self.printer.print(batch, &self.list, &mut state, &mut last, |last| {
-                lines.take(last).map_err(Stopped::Lines)
+                lines.take(last).map_err(LineStop::Lines)
             }) {
                 Ok(flow) => flow,
-                Err(Stopped::Lines(error)) => return Err(error),
-                Err(Stopped::Log(error)) => {
+                Err(LineStop::Lines(error)) => return Err(error),
+                Err(LineStop::Log(error)) => {
                     batch.fail(error);
                     Flow::GoesOn
                 }
@@ -303,10 +306,17 @@ impl<P: LinePrinter> Worker<'_, P> {
             if is_last || batch.has_failed() || flow == Flow::Ends {
                 let met = state.met();
                 if let Some((turn, out)) = turn {
-                    turn.pass(Passed { state, out });
+                    turn.pass(CarriedLineState { state, out });
                 }
                 let finished = self.printer.take_finished();
-                return Ok(Some(Printed { lines, last, flow, failed: batch.has_failed(), met, finished }));
+                return Ok(Some(PrintedLines {
+                    lines,
+                    last,
+                    flow,
+                    failed: batch.has_failed(),
+                    met,
+                    finished,
+                }));
             }
             state = ahead.unwrap_or(state);
             batch.read_ahead(&mut self.list);
@@ -315,29 +325,29 @@ impl<P: LinePrinter> Worker<'_, P> {
 }
 
 /// Why no more lines were made of a batch.
-enum Stopped {
+enum LineStop {
     Log(FlowError),
-    Lines(Unwritten),
+    Lines(UnwrittenLines),
 }
 
-impl From<FlowError> for Stopped {
+impl From<FlowError> for LineStop {
     fn from(error: FlowError) -> Self {
-        Stopped::Log(error)
+        LineStop::Log(error)
     }
 }
 
 /// The requests that a later state met, and the names that were met before.
-fn with_names_of(before: Met, later: Met) -> Met {
+fn with_names_of(before: MetRequests, later: MetRequests) -> MetRequests {
     let mut met = later;
     met.add_names(before);
     met
 }
 
 fn open_keyring(path: &Path) -> Result<Keyring> {
-    Keyring::open(path).map_err(|error| Failure::with_encryption(&path.display(), &error))
+    Keyring::open(path).map_err(|error| CommandFailure::with_encryption(&path.display(), &error))
 }
 
-fn open(path: &Path, keyring: Option<&Keyring>, looked_for: &mut LookedFor<'_>) -> Result<Input> {
+fn open(path: &Path, keyring: Option<&Keyring>, looked_for: &mut DumpSearch<'_>) -> Result<Input> {
     let log = if path == OsStr::new("-") { LogPath::Stdin } else { LogPath::File(path.into()) };
     let mut is_archived = false;
     let input = log.open_part(keyring, &mut |run| {

@@ -20,7 +20,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use binlogz_report::changes::Resolver;
 use binlogz_report::mysqlbinlog::{Chunk, TextMemory};
 
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 use crate::output::create_printed;
 
 /// Bytes that are written at a time.
@@ -28,7 +28,7 @@ const WRITE_SIZE: usize = 256 << 10;
 
 /// Where the lines go.
 #[derive(Debug)]
-pub(super) struct Out {
+pub(super) struct LineOutput {
     file: File,
     pub(super) name: String,
     /// Completes lines that lack facts which only the end of their transaction tells.
@@ -36,15 +36,15 @@ pub(super) struct Out {
     written: Arc<AtomicU64>,
 }
 
-impl Out {
+impl LineOutput {
     pub(super) fn open(result_file: Option<&Path>) -> Result<Self> {
         let (file, name) = match result_file {
             None => (io::stdout().as_fd().try_clone_to_owned().map(File::from), "stdout".to_owned()),
             Some(path) => (create_printed(path), path.display().to_string()),
         };
-        let file =
-            file.map_err(|error| Failure::Line(format!("Could not create log file '{name}': {error}")))?;
-        Ok(Out { file, name, resolver: None, written: Arc::default() })
+        let file = file
+            .map_err(|error| CommandFailure::Line(format!("Could not create log file '{name}': {error}")))?;
+        Ok(LineOutput { file, name, resolver: None, written: Arc::default() })
     }
 
     pub(super) fn file(&self) -> &File {
@@ -69,7 +69,7 @@ impl Out {
     }
 }
 
-impl Write for Out {
+impl Write for LineOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let size = self.file.write(bytes)?;
         self.written.fetch_add(size as u64, Ordering::Release);
@@ -82,10 +82,10 @@ impl Write for Out {
 }
 
 /// Gives the output when the batches before are written.
-pub(super) type Awaited = Receiver<Out>;
+pub(super) type AwaitedOutput = Receiver<LineOutput>;
 
 /// The output, at hand.
-pub(super) fn at_hand(out: Out) -> Awaited {
+pub(super) fn at_hand(out: LineOutput) -> AwaitedOutput {
     let (give, awaited) = sync_channel(1);
     // There is room for one.
     let _ = give.send(out);
@@ -94,31 +94,31 @@ pub(super) fn at_hand(out: Out) -> Awaited {
 
 /// The lines of a batch.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(super) struct LineBatch {
     kept: Vec<Chunk>,
     memory: TextMemory,
-    before: Awaited,
-    out: Option<Out>,
-    after: SyncSender<Out>,
+    before: AwaitedOutput,
+    out: Option<LineOutput>,
+    after: SyncSender<LineOutput>,
 }
 
 /// Why lines were not written.
 #[derive(Debug)]
-pub(super) enum Unwritten {
+pub(super) enum UnwrittenLines {
     /// The run failed before.
     Nobody,
     File(io::Error),
 }
 
-impl Lines {
+impl LineBatch {
     /// No lines yet, with the output as earlier batches leave it; and the receiver that hands the output to the next batch.
-    pub(super) fn new(before: Awaited, memory: &TextMemory) -> (Self, Awaited) {
+    pub(super) fn new(before: AwaitedOutput, memory: &TextMemory) -> (Self, AwaitedOutput) {
         let (after, next) = sync_channel(1);
-        (Lines { kept: Vec::new(), memory: memory.clone(), before, out: None, after }, next)
+        (LineBatch { kept: Vec::new(), memory: memory.clone(), before, out: None, after }, next)
     }
 
     /// Takes whole lines, once there are enough of them. Waits where there is no memory to keep them.
-    pub(super) fn take(&mut self, lines: &mut Vec<u8>) -> Result<(), Unwritten> {
+    pub(super) fn take(&mut self, lines: &mut Vec<u8>) -> Result<(), UnwrittenLines> {
         if lines.len() < WRITE_SIZE {
             return Ok(());
         }
@@ -135,12 +135,12 @@ impl Lines {
     }
 
     /// Writes all lines when it is their turn; `lines` are the last ones.
-    fn write(&mut self, lines: &mut Vec<u8>) -> Result<(), Unwritten> {
+    fn write(&mut self, lines: &mut Vec<u8>) -> Result<(), UnwrittenLines> {
         let out = match &mut self.out {
             Some(out) => out,
-            none => none.insert(self.before.recv().map_err(|_| Unwritten::Nobody)?),
+            none => none.insert(self.before.recv().map_err(|_| UnwrittenLines::Nobody)?),
         };
-        let mut write = |bytes: &[u8]| out.put(bytes).map_err(Unwritten::File);
+        let mut write = |bytes: &[u8]| out.put(bytes).map_err(UnwrittenLines::File);
         self.kept.drain(..).try_for_each(|chunk| write(&chunk.text))?;
         write(lines)?;
         lines.clear();
@@ -148,7 +148,7 @@ impl Lines {
     }
 
     /// Writes the rest; returns the number of bytes written so far. `goes_on`: the next batch may write.
-    pub(super) fn end(mut self, mut last: Vec<u8>, goes_on: bool) -> Result<u64, Unwritten> {
+    pub(super) fn end(mut self, mut last: Vec<u8>, goes_on: bool) -> Result<u64, UnwrittenLines> {
         self.write(&mut last)?;
         self.memory.give(last);
         let written = self.out.as_ref().map_or(0, |out| out.written.load(Ordering::Acquire));
@@ -166,17 +166,17 @@ mod tests {
 
     use super::*;
 
-    fn out(folder: &tempfile::TempDir) -> Awaited {
-        at_hand(Out::open(Some(&folder.path().join("out"))).unwrap())
+    fn out(folder: &tempfile::TempDir) -> AwaitedOutput {
+        at_hand(LineOutput::open(Some(&folder.path().join("out"))).unwrap())
     }
 
     #[test]
     fn lines_are_written_in_the_order_of_their_batches() {
         let folder = tempfile::tempdir().unwrap();
         let memory = TextMemory::default();
-        let (first, next) = Lines::new(out(&folder), &memory);
-        let (mut second, next) = Lines::new(next, &memory);
-        let (mut third, last) = Lines::new(next, &memory);
+        let (first, next) = LineBatch::new(out(&folder), &memory);
+        let (mut second, next) = LineBatch::new(next, &memory);
+        let (mut third, last) = LineBatch::new(next, &memory);
         let lines = |byte| vec![byte; WRITE_SIZE];
         // More than there is memory for: the third waits.
         let third = thread::spawn(move || {
@@ -197,10 +197,10 @@ mod tests {
     fn nobody_waits_for_a_batch_that_failed() {
         let folder = tempfile::tempdir().unwrap();
         let memory = TextMemory::default();
-        let (first, next) = Lines::new(out(&folder), &memory);
-        let (second, _) = Lines::new(next, &memory);
+        let (first, next) = LineBatch::new(out(&folder), &memory);
+        let (second, _) = LineBatch::new(next, &memory);
         first.end(vec![b'1'], false).unwrap();
-        assert!(matches!(second.end(vec![b'2'], true), Err(Unwritten::Nobody)));
+        assert!(matches!(second.end(vec![b'2'], true), Err(UnwrittenLines::Nobody)));
         assert_eq!(std::fs::read(folder.path().join("out")).unwrap(), b"1");
     }
 }

@@ -18,28 +18,27 @@ use binlogz_flow::events::{TurnsSummary, run_in_turns};
 use binlogz_flow::{Error as FlowError, Input};
 use binlogz_payload::Error as PayloadError;
 use binlogz_report::mysqlbinlog::{
-    Assembler, Positions, PrintOptions, Printed, Printer, State, Stop, Text, TextMemory, end_log,
-    made_up_event, push_begin, push_end, warnings_at_end,
+    Assembler, LogBounds, MysqlbinlogPrinter, MysqlbinlogState, PrintOptions, PrintStop, PrintedBatch, Text,
+    TextMemory, end_log, made_up_event, push_begin, push_end, warnings_at_end,
 };
 use binlogz_source::ConnectOptions;
 
-use super::looked_for::LookedFor;
-use super::options::{Options, POSITION_MIN};
+use super::looked_for::DumpSearch;
+use super::options::{DumpSettings, POSITION_MIN};
 use super::print_options::print_options;
 use super::remote::{self, RemoteInputs};
 use super::{FAILED, unmet};
 use crate::cmd::workers;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 use crate::output::create_printed;
-use crate::progress::Progress;
+use crate::progress::WorkProgress;
 use binlogz_archive::input as archived;
 
 /// Dumps the logs that were named; the exit code.
-pub(super) fn dump(options: &Options) -> Result<u8> {
-    let keyring = options
-        .keyring
-        .as_deref()
-        .map(|path| Keyring::open(path).map_err(|error| Failure::with_encryption(&path.display(), &error)));
+pub(super) fn dump(options: &DumpSettings) -> Result<u8> {
+    let keyring = options.keyring.as_deref().map(|path| {
+        Keyring::open(path).map_err(|error| CommandFailure::with_encryption(&path.display(), &error))
+    });
     let keyring = keyring.transpose()?;
     let connect = if options.is_remote() { Some(remote::connect(options)?) } else { None };
     let print = print_options(options);
@@ -55,12 +54,12 @@ pub(super) fn dump(options: &Options) -> Result<u8> {
         out_name,
         to_file: options.result_file.is_some(),
         failed: false,
-        looked_for: LookedFor::new(options, &print.selection),
+        looked_for: DumpSearch::new(options, &print.selection),
     };
     let mut text = Vec::new();
     push_begin(&mut text, &print);
     run.write(&text)?;
-    let mut state = State::new();
+    let mut state = MysqlbinlogState::new();
     let last = options.logs.len().saturating_sub(1);
     for (index, log) in options.logs.iter().enumerate() {
         let start = if index == 0 { options.start_position } else { POSITION_MIN };
@@ -70,12 +69,12 @@ pub(super) fn dump(options: &Options) -> Result<u8> {
                 log,
                 (index + 1, options.logs.len()),
                 keyring.as_ref(),
-                Positions { start, stop, sent_from: None },
+                LogBounds { start, stop, sent_from: None },
                 state,
             )?,
             Some(connect) => {
                 let sent_from = (start != POSITION_MIN).then_some(start);
-                let positions = Positions { start: POSITION_MIN, stop, sent_from };
+                let positions = LogBounds { start: POSITION_MIN, stop, sent_from };
                 run.remote_log(options, connect, (index, log), positions, state)?
             }
         };
@@ -108,26 +107,26 @@ struct Run<'o> {
     out_name: String,
     to_file: bool,
     failed: bool,
-    looked_for: LookedFor<'o>,
+    looked_for: DumpSearch<'o>,
 }
 
 /// Why a run over a log ends at once.
-enum Ended {
+enum LocalRunEnd {
     Log(FlowError),
     Output(io::Error),
     /// A temporary file.
     Spill(io::Error),
 }
 
-impl From<FlowError> for Ended {
+impl From<FlowError> for LocalRunEnd {
     fn from(error: FlowError) -> Self {
-        Ended::Log(error)
+        LocalRunEnd::Log(error)
     }
 }
 
 impl Run<'_> {
     fn write(&mut self, text: &[u8]) -> Result<()> {
-        self.out.write_all(text).map_err(|error| Failure::writing(&self.out_name, &error))
+        self.out.write_all(text).map_err(|error| CommandFailure::writing(&self.out_name, &error))
     }
 
     /// Dumps one log; returns the state after it.
@@ -136,14 +135,14 @@ impl Run<'_> {
         path: &Path,
         number: (usize, usize),
         keyring: Option<&Keyring>,
-        positions: Positions,
-        state: State,
-    ) -> Result<State> {
+        positions: LogBounds,
+        state: MysqlbinlogState,
+    ) -> Result<MysqlbinlogState> {
         match open(path, keyring, &mut self.looked_for) {
             Ok(input) => {
                 // Text that goes to a terminal is progress enough.
                 let progress = self.to_file.then(|| {
-                    Progress::of(&path.display(), fs::metadata(path).ok().map(|file| file.len()), number)
+                    WorkProgress::of(&path.display(), fs::metadata(path).ok().map(|file| file.len()), number)
                 });
                 let input = match (&progress, input.starting_at(positions.start)) {
                     (Some(progress), Input::Places(log)) => Input::Places(progress.watch_all(log)),
@@ -151,7 +150,7 @@ impl Run<'_> {
                 };
                 self.input(&path.display(), input, positions, state, || None)
             }
-            Err(Failure::Line(line)) => {
+            Err(CommandFailure::Line(line)) => {
                 self.fail(&line);
                 Ok(state)
             }
@@ -162,12 +161,12 @@ impl Run<'_> {
     /// Dumps the files of a server's log; returns the state after them.
     fn remote_log(
         &mut self,
-        options: &Options,
+        options: &DumpSettings,
         connect: &ConnectOptions,
         (number, log): (usize, &Path),
-        positions: Positions,
-        mut state: State,
-    ) -> Result<State> {
+        positions: LogBounds,
+        mut state: MysqlbinlogState,
+    ) -> Result<MysqlbinlogState> {
         let inputs = match RemoteInputs::open(options, connect, number, log) {
             Ok(inputs) => inputs,
             Err(failure) => return self.told(failure, state),
@@ -190,19 +189,19 @@ impl Run<'_> {
     }
 
     /// Tells of a log that can't be read; the state stays.
-    fn told(&mut self, failure: Failure, state: State) -> Result<State> {
+    fn told(&mut self, failure: CommandFailure, state: MysqlbinlogState) -> Result<MysqlbinlogState> {
         match failure {
-            Failure::Line(line) => self.fail(&line),
+            CommandFailure::Line(line) => self.fail(&line),
             closed => return Err(closed),
         }
         Ok(state)
     }
 
     fn assemble(&mut self, text: io::Result<Text>) -> Result<()> {
-        let text = text.map_err(|error| Failure::of(&"temporary file", error))?;
+        let text = text.map_err(|error| CommandFailure::of(&"temporary file", error))?;
         let written = self.assembler.write(text, &self.memory, &mut self.out);
         // Text without rows can be written whole.
-        written.map(drop).map_err(|error| Failure::writing(&self.out_name, &error))
+        written.map(drop).map_err(|error| CommandFailure::writing(&self.out_name, &error))
     }
 
     /// Dumps a log; returns the state after it. `trouble` knows better than the reader why no more bytes came.
@@ -210,10 +209,10 @@ impl Run<'_> {
         &mut self,
         name: &dyn Display,
         input: Input,
-        positions: Positions,
-        mut state: State,
-        trouble: impl FnOnce() -> Option<Failure>,
-    ) -> Result<State> {
+        positions: LogBounds,
+        mut state: MysqlbinlogState,
+        trouble: impl FnOnce() -> Option<CommandFailure>,
+    ) -> Result<MysqlbinlogState> {
         state.begin_log();
         let (options, threads, verify) = (self.options, self.workers, self.verify);
         let live = matches!(input, Input::Live(_));
@@ -224,17 +223,17 @@ impl Run<'_> {
             threads,
             verify,
             state,
-            || Ok::<_, Ended>(Printer::new(options, positions, threads)),
-            |printer, turn, batch| printer.print(turn, batch, memory).map_err(Ended::Spill),
+            || Ok::<_, LocalRunEnd>(MysqlbinlogPrinter::new(options, positions, threads)),
+            |printer, turn, batch| printer.print(turn, batch, memory).map_err(LocalRunEnd::Spill),
             |printed| {
-                let Some(Printed { text, ended, warnings }) = printed else {
+                let Some(PrintedBatch { text, ended, warnings }) = printed else {
                     return Ok(ControlFlow::Break(()));
                 };
                 warnings.iter().for_each(|warning| tell(warning));
                 let written = self.assembler.write(text, memory, &mut self.out);
                 let stopped = written.map_err(|error| match live {
-                    true => remote::leave(Failure::writing(&self.out_name, &error)),
-                    false => Ended::Output(error),
+                    true => remote::leave(CommandFailure::writing(&self.out_name, &error)),
+                    false => LocalRunEnd::Output(error),
                 })?;
                 ended_in = stopped.or(ended);
                 Ok(if ended_in.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
@@ -242,9 +241,9 @@ impl Run<'_> {
         );
         let TurnsSummary { read, state, mut unread, failed } = match ran {
             Ok(summary) => summary,
-            Err(Ended::Log(error)) => return Err(Failure::reading(name, &error)),
-            Err(Ended::Output(error)) => return Err(Failure::writing(&self.out_name, &error)),
-            Err(Ended::Spill(error)) => return Err(Failure::of(&"temporary file", error)),
+            Err(LocalRunEnd::Log(error)) => return Err(CommandFailure::reading(name, &error)),
+            Err(LocalRunEnd::Output(error)) => return Err(CommandFailure::writing(&self.out_name, &error)),
+            Err(LocalRunEnd::Spill(error)) => return Err(CommandFailure::of(&"temporary file", error)),
         };
         if let Some(cut) = read.cut {
             tell(&format!(
@@ -253,8 +252,8 @@ impl Run<'_> {
             ));
         }
         if let Some(error) = failed.filter(|error| !is_only_magic(error)) {
-            match trouble().unwrap_or_else(|| Failure::reading(name, &error)) {
-                Failure::Line(line) => self.fail(&line),
+            match trouble().unwrap_or_else(|| CommandFailure::reading(name, &error)) {
+                CommandFailure::Line(line) => self.fail(&line),
                 closed => return Err(closed),
             }
         }
@@ -265,7 +264,7 @@ impl Run<'_> {
         }
         self.failed |= !unread.is_empty();
         let mut state = ended_in.or(state).unwrap_or_default();
-        if let Some(Stop::Error(line)) = state.stopped() {
+        if let Some(PrintStop::Error(line)) = state.stopped() {
             let line = line.clone();
             self.fail(&line);
         }
@@ -292,7 +291,7 @@ fn tell(line: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(line));
 }
 
-fn open(path: &Path, keyring: Option<&Keyring>, looked_for: &mut LookedFor<'_>) -> Result<Input> {
+fn open(path: &Path, keyring: Option<&Keyring>, looked_for: &mut DumpSearch<'_>) -> Result<Input> {
     let name = path.display();
     let input = match archived::find(path) {
         Ok(Some(archived)) => archived.input_of(&mut |run| looked_for.may_be_in(run)),
@@ -303,10 +302,12 @@ fn open(path: &Path, keyring: Option<&Keyring>, looked_for: &mut LookedFor<'_>) 
         Err(error) => Err(error),
     };
     let input =
-        input.map_err(|error| Failure::of(&name, format_args!("Could not open log file: {error}")))?;
+        input.map_err(|error| CommandFailure::of(&name, format_args!("Could not open log file: {error}")))?;
     match keyring {
         None => Ok(input),
-        Some(keyring) => input.decrypted(keyring).map_err(|error| Failure::with_encryption(&name, &error)),
+        Some(keyring) => {
+            input.decrypted(keyring).map_err(|error| CommandFailure::with_encryption(&name, &error))
+        }
     }
 }
 
@@ -316,13 +317,13 @@ fn open_output(result_file: Option<&Path>) -> Result<(File, String)> {
         None => {
             let name = "stdout".to_owned();
             let stdout = io::stdout().as_fd().try_clone_to_owned();
-            let stdout = stdout.map_err(|error| Failure::writing(&name, &error))?;
+            let stdout = stdout.map_err(|error| CommandFailure::writing(&name, &error))?;
             Ok((File::from(stdout), name))
         }
         Some(path) => {
             let name = path.display().to_string();
-            let file =
-                create_printed(path).map_err(|error| Failure::of(&name, format_args!("open: {error}")))?;
+            let file = create_printed(path)
+                .map_err(|error| CommandFailure::of(&name, format_args!("open: {error}")))?;
             Ok((file, name))
         }
     }

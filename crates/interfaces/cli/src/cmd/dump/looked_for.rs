@@ -4,16 +4,16 @@
 //! everything after it: it shows every transaction's begin and end whatever else is chosen, and where each of their
 //! events begins. JSON lines leave out transactions that weren't chosen or have no rows of `--table` or `--database`.
 
-use binlogz_archive::part::Run;
-use binlogz_report::met::Met;
-use binlogz_report::mysqlbinlog::Selection;
+use binlogz_archive::part::BlockRun;
+use binlogz_report::met::MetRequests;
+use binlogz_report::mysqlbinlog::EventSelection;
 
-use super::options::{Format, Options, POSITION_MIN};
+use super::options::{DumpFormat, DumpSettings, POSITION_MIN};
 
 /// The parts of the logs that are needed, one after the other.
 #[derive(Debug)]
-pub(super) struct LookedFor<'o> {
-    selection: &'o Selection,
+pub(super) struct DumpSearch<'o> {
+    selection: &'o EventSelection,
     /// `None`: everything from here on is late enough.
     start: Option<i64>,
     /// Lines have nothing of transactions that weren't chosen.
@@ -23,23 +23,23 @@ pub(super) struct LookedFor<'o> {
     /// Where nothing more is shown may depend on any event.
     all: bool,
     /// The requests that the parts left out have met.
-    pub(super) met: Met,
+    pub(super) met: MetRequests,
 }
 
-impl<'o> LookedFor<'o> {
-    pub(super) fn new(options: &Options, selection: &'o Selection) -> Self {
+impl<'o> DumpSearch<'o> {
+    pub(super) fn new(options: &DumpSettings, selection: &'o EventSelection) -> Self {
         // The output depends on events that it doesn't show: counted ones, or positions, between which logs are cut.
         let is_anywhere = options.offset == 0
             && options.start_position == POSITION_MIN
             && options.stop_position.is_none_or(|stop| stop == u64::MAX)
             && selection.stop_time.is_none_or(|stop| selection.start_time.is_none_or(|start| start < stop));
-        LookedFor {
+        DumpSearch {
             selection,
             start: selection.start_time,
-            is_lines: options.format != Format::Sql,
-            has_truncate: options.format == Format::Debezium,
+            is_lines: options.format != DumpFormat::Sql,
+            has_truncate: options.format == DumpFormat::Debezium,
             all: !is_anywhere,
-            met: Met::default(),
+            met: MetRequests::default(),
         }
     }
 
@@ -49,7 +49,7 @@ impl<'o> LookedFor<'o> {
     }
 
     /// Whether a part is needed.
-    pub(super) fn may_be_in(&mut self, run: &Run<'_>) -> bool {
+    pub(super) fn may_be_in(&mut self, run: &BlockRun<'_>) -> bool {
         if self.all {
             return true;
         }
@@ -86,8 +86,8 @@ impl<'o> LookedFor<'o> {
     }
 
     /// Whether it may have lines.
-    fn may_show(&self, run: &Run<'_>) -> bool {
-        let Selection { database, tables, include_gtids, .. } = self.selection;
+    fn may_show(&self, run: &BlockRun<'_>) -> bool {
+        let EventSelection { database, tables, include_gtids, .. } = self.selection;
         if include_gtids.as_ref().is_some_and(|set| set.is_disjoint(&run.gtids)) {
             return false;
         }

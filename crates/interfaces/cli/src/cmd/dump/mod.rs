@@ -21,10 +21,10 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::Path;
 
-pub(crate) use options::Dump;
-use options::{Format, Options, Outcome, Parsed};
+pub(crate) use options::DumpCommand;
+use options::{ArgumentsOutcome, DumpFormat, DumpSettings, ParsedArguments};
 
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 use binlogz_archive::input as archived;
 use binlogz_binlog::printable;
 use binlogz_report::zone::Zone;
@@ -40,7 +40,7 @@ const OTHER_NAME_OF_OUTPUT: &str =
 const FAILED: u8 = 1;
 
 /// The request of a command line.
-pub(crate) struct Request {
+pub(crate) struct DumpCall {
     /// The name under which the program was called: messages begin with it.
     program: String,
     arguments: Vec<OsString>,
@@ -48,12 +48,12 @@ pub(crate) struct Request {
 }
 
 /// The request, if this is what a whole command line, program name included, asks for.
-pub(crate) fn asked_for(mut command_line: impl Iterator<Item = OsString>) -> Option<Request> {
+pub(crate) fn asked_for(mut command_line: impl Iterator<Item = OsString>) -> Option<DumpCall> {
     let program = command_line.next()?;
     let shown = program.to_string_lossy().into_owned();
     if Path::new(&program).file_name() == Some(OsStr::new(MYSQLBINLOG)) {
         let arguments = command_line.collect();
-        return Some(Request { program: shown, arguments, called_mysqlbinlog: true });
+        return Some(DumpCall { program: shown, arguments, called_mysqlbinlog: true });
     }
     let command = command_line.next()?;
     (command == "dump").then(|| {
@@ -62,7 +62,7 @@ pub(crate) fn asked_for(mut command_line: impl Iterator<Item = OsString>) -> Opt
         if let Some(last) = arguments.last_mut().filter(|last| *last == "-h") {
             *last = "--help".into();
         }
-        Request { program: format!("{shown} dump"), arguments, called_mysqlbinlog: false }
+        DumpCall { program: format!("{shown} dump"), arguments, called_mysqlbinlog: false }
     })
 }
 
@@ -72,35 +72,35 @@ fn is_for_a_file(argument: &OsStr) -> bool {
     argument.starts_with(b"-o") || argument.starts_with(b"--output")
 }
 
-impl Request {
+impl DumpCall {
     /// Does it; the exit code is one of mysqlbinlog's.
     pub(crate) fn run(self) -> u8 {
         self.try_run().unwrap_or_else(tell)
     }
 
     fn try_run(self) -> Result<u8> {
-        let Parsed { told, outcome } = options::parse(&self.program, &self.arguments);
+        let ParsedArguments { told, outcome } = options::parse(&self.program, &self.arguments);
         let _ = io::stderr().write_all(told.as_bytes());
         match outcome {
-            Outcome::Show(text, code) => {
+            ArgumentsOutcome::Show(text, code) => {
                 let shown = io::stdout().write_all(text.as_bytes());
-                shown.map_err(|error| Failure::writing(&"stdout", &error))?;
+                shown.map_err(|error| CommandFailure::writing(&"stdout", &error))?;
                 Ok(code)
             }
-            Outcome::End(code) => {
+            ArgumentsOutcome::End(code) => {
                 if !self.called_mysqlbinlog && self.arguments.iter().any(|argument| is_for_a_file(argument)) {
                     tell_line("HINT", OTHER_NAME_OF_OUTPUT);
                 }
                 Ok(code)
             }
-            Outcome::Dump(mut options) => {
+            ArgumentsOutcome::Dump(mut options) => {
                 options.called_mysqlbinlog = self.called_mysqlbinlog;
                 if let Some(problem) = Zone::of_process().problem() {
                     tell_line("WARNING", problem);
                 }
                 if !options.is_remote() {
                     let logs = archived::expand(std::mem::take(&mut options.logs));
-                    options.logs = logs.map_err(|error| Failure::of_archive(&error))?;
+                    options.logs = logs.map_err(|error| CommandFailure::of_archive(&error))?;
                 }
                 dump(&options)
             }
@@ -109,10 +109,10 @@ impl Request {
 }
 
 /// Tells of trouble on stderr, as mysqlbinlog does; the exit code.
-fn tell(failure: Failure) -> u8 {
+fn tell(failure: CommandFailure) -> u8 {
     match failure {
-        Failure::ClosedPipe => 0,
-        Failure::Line(line) => {
+        CommandFailure::ClosedPipe => 0,
+        CommandFailure::Line(line) => {
             tell_line("ERROR", &line);
             FAILED
         }
@@ -124,13 +124,13 @@ fn tell_line(kind: &str, line: &str) {
     let _ = writeln!(io::stderr(), "{kind}: {}", printable(line));
 }
 
-fn dump(options: &Options) -> Result<u8> {
+fn dump(options: &DumpSettings) -> Result<u8> {
     if unmet::tell(options, &unmet::ahead(options)) {
         return Ok(FAILED);
     }
     match options {
         options if options.raw => raw::run(options),
-        options if options.format == Format::Jsonl => jsonl::run(options),
+        options if options.format == DumpFormat::Jsonl => jsonl::run(options),
         options if options.format.of_changes().is_some() => changes::run(options),
         options => local::dump(options),
     }

@@ -20,16 +20,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use binlogz_atomic_file::Existing;
+use binlogz_atomic_file::ExistingFile;
 use binlogz_binlog::gtid::{Gtid, GtidSet};
-use binlogz_report::line_printer::Finished;
+use binlogz_report::line_printer::FinishedTransactions;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionread;
 use serde::{Deserialize, Serialize};
 
-use super::lines::Out;
+use super::lines::LineOutput;
 use super::tell_line;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 
 /// How often the file is written at most: a sync takes milliseconds, and a restart repeats the transactions since the
 /// last write.
@@ -44,13 +44,13 @@ struct Content {
 
 /// Notes in a file which transactions were handed over, so that the next run goes on after them.
 pub(super) struct Offsets {
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Mutex<SharedOffsets>>,
     /// Dropped to end the thread.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-struct Shared {
+struct SharedOffsets {
     path: PathBuf,
     /// Where the run began.
     begun: GtidSet,
@@ -60,7 +60,7 @@ struct Shared {
     waiting: VecDeque<(u64, Instant, Vec<Gtid>)>,
     delay: Duration,
     output: Output,
-    failed: Option<Failure>,
+    failed: Option<CommandFailure>,
 }
 
 /// Where the lines go.
@@ -80,8 +80,8 @@ enum OutputKind {
 
 impl Offsets {
     /// Reads the file, if it is there.
-    pub(super) fn open(path: &Path, delay: u64, out: &Out) -> Result<Self> {
-        let trouble = |error: &dyn std::fmt::Display| Failure::of(&path.display(), error);
+    pub(super) fn open(path: &Path, delay: u64, out: &LineOutput) -> Result<Self> {
+        let trouble = |error: &dyn std::fmt::Display| CommandFailure::of(&path.display(), error);
         let begun = match fs::read_to_string(path) {
             Ok(text) => {
                 let content: Content = serde_json::from_str(&text)
@@ -91,8 +91,8 @@ impl Offsets {
             Err(error) if error.kind() == io::ErrorKind::NotFound => GtidSet::default(),
             Err(error) => return Err(trouble(&error)),
         };
-        let output = Output::of(out).map_err(|error| Failure::of(&out.name, error))?;
-        let shared = Shared {
+        let output = Output::of(out).map_err(|error| CommandFailure::of(&out.name, error))?;
+        let shared = SharedOffsets {
             path: path.to_owned(),
             set: begun.clone(),
             begun,
@@ -122,10 +122,10 @@ impl Offsets {
     }
 
     /// Notes transactions whose lines were written, up to this number of bytes.
-    pub(super) fn written(&self, finished: Finished, bytes: u64) -> Result<()> {
+    pub(super) fn written(&self, finished: FinishedTransactions, bytes: u64) -> Result<()> {
         let mut shared = lock(&self.shared);
         if finished.has_anonymous {
-            return Err(Failure::Line(
+            return Err(CommandFailure::Line(
                 "--offsets: a transaction has no GTID, by which a later run would go on; gtid_mode=ON gives them".into(),
             ));
         }
@@ -151,7 +151,7 @@ impl Offsets {
     }
 }
 
-impl Shared {
+impl SharedOffsets {
     /// Notes the transactions that were handed over by now.
     fn tick(&mut self) {
         let handed_over = self.output.handed_over();
@@ -167,12 +167,12 @@ impl Shared {
             match self
                 .output
                 .sync()
-                .map_err(|error| Failure::of(&"output", error))
+                .map_err(|error| CommandFailure::of(&"output", error))
                 .and_then(|()| self.write())
             {
                 Ok(()) => self.is_written = true,
                 Err(failure) => {
-                    if let Failure::Line(line) = &failure {
+                    if let CommandFailure::Line(line) = &failure {
                         tell_line("ERROR", line);
                     }
                     self.failed = Some(failure);
@@ -182,17 +182,17 @@ impl Shared {
     }
 
     fn write(&self) -> Result<()> {
-        let trouble = |error: &dyn std::fmt::Display| Failure::of(&self.path.display(), error);
+        let trouble = |error: &dyn std::fmt::Display| CommandFailure::of(&self.path.display(), error);
         let content = Content { gtid_set: self.set.to_string().replace('\n', "") };
         let mut text = serde_json::to_vec(&content).map_err(|error| trouble(&error))?;
         text.push(b'\n');
-        binlogz_atomic_file::write(&self.path, MODE, Existing::Replace, &text)
+        binlogz_atomic_file::write(&self.path, MODE, ExistingFile::Replace, &text)
             .map_err(|error| trouble(&error))
     }
 }
 
 impl Output {
-    fn of(out: &Out) -> io::Result<Self> {
+    fn of(out: &LineOutput) -> io::Result<Self> {
         let file = out.file().try_clone()?;
         let kind = file.metadata()?.file_type();
         let kind = match kind {
@@ -232,6 +232,6 @@ impl Output {
     }
 }
 
-fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+fn lock(shared: &Mutex<SharedOffsets>) -> MutexGuard<'_, SharedOffsets> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

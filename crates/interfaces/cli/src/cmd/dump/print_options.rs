@@ -2,24 +2,24 @@
 
 use std::path::PathBuf;
 
-use binlogz_report::mysqlbinlog::{Base64Output as Printed, PrintOptions, Selection};
+use binlogz_report::mysqlbinlog::{Base64Output as Printed, EventSelection, PrintOptions};
 
-use super::options::{Base64Output, Options};
+use super::options::{Base64Choice, DumpSettings};
 
 /// The number of bits of server ids; `--server-id-bits` may give fewer.
 const SERVER_ID_BITS: u64 = 32;
 
 /// The options that change the text, and those that choose the events to show.
-pub(super) fn print_options(options: &Options) -> PrintOptions {
+pub(super) fn print_options(options: &DumpSettings) -> PrintOptions {
     let mask = match options.server_id_bits {
         bits if bits >= SERVER_ID_BITS => u32::MAX,
         bits => (1 << bits) - 1,
     };
     PrintOptions {
         base64_output: match options.base64_output {
-            Base64Output::Auto => Printed::Auto,
-            Base64Output::Never => Printed::Never,
-            Base64Output::DecodeRows => Printed::DecodeRows,
+            Base64Choice::Auto => Printed::Auto,
+            Base64Choice::Never => Printed::Never,
+            Base64Choice::DecodeRows => Printed::DecodeRows,
         },
         verbose: options.verbose,
         short_form: options.short_form,
@@ -33,7 +33,7 @@ pub(super) fn print_options(options: &Options) -> PrintOptions {
         force_if_open: options.force_if_open,
         local_load: options.local_load.clone().unwrap_or_else(temporary_folder),
         rewrite_db: options.rewrite_db.iter().map(|rule| (rule.from.clone(), rule.to.clone())).collect(),
-        selection: Selection {
+        selection: EventSelection {
             offset: options.offset,
             start_time: options.start_datetime,
             stop_time: options.stop_datetime,

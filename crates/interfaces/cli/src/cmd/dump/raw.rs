@@ -13,22 +13,22 @@ use std::path::{Path, PathBuf};
 
 use binlogz_binlog::MAGIC;
 use binlogz_payload::Error as PayloadError;
-use binlogz_report::met::Met;
+use binlogz_report::met::MetRequests;
 use binlogz_report::mysqlbinlog::Renamer;
 use binlogz_source::{ConnectOptions, RemoteFile, RemoteFiles};
 
-use super::options::Options;
+use super::options::DumpSettings;
 use super::{FAILED, remote, unmet};
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 use crate::output::create_printed;
 
 /// Bytes that are written at a time: small events cost no system call each.
 const WRITE_SIZE: usize = 1 << 20;
 
 /// Copies the logs that were asked for; the exit code.
-pub(super) fn run(options: &Options) -> Result<u8> {
+pub(super) fn run(options: &DumpSettings) -> Result<u8> {
     let connect = remote::connect(options)?;
-    let mut met = Met::default();
+    let mut met = MetRequests::default();
     let mut logs = options.logs.iter().enumerate();
     logs.try_for_each(|(number, log)| copy_log(options, &connect, log, number, &mut met))?;
     let unmet = met.unmet_renames(&renames(options));
@@ -36,11 +36,11 @@ pub(super) fn run(options: &Options) -> Result<u8> {
 }
 
 fn copy_log(
-    options: &Options,
+    options: &DumpSettings,
     connect: &ConnectOptions,
     log: &Path,
     number: usize,
-    met: &mut Met,
+    met: &mut MetRequests,
 ) -> Result<()> {
     let dump = remote::dump_options(options, log, number);
     let mut files = RemoteFiles::open(connect, dump).map_err(|error| remote::failure(&error, false))?;
@@ -57,7 +57,7 @@ fn copy_log(
 fn path(prefix: Option<&Path>, name: &[u8]) -> Result<PathBuf> {
     // It comes from the server.
     if name.is_empty() || name.contains(&b'/') || name.contains(&0) || name == b".." || name == b"." {
-        return Err(Failure::Line("Invalid log file name in rotate event.".into()));
+        return Err(CommandFailure::Line("Invalid log file name in rotate event.".into()));
     }
     let mut path = OsString::from(prefix.unwrap_or(Path::new("")));
     path.push(OsStr::from_bytes(name));
@@ -79,30 +79,30 @@ struct RawFile {
 }
 
 /// Old and new names of databases.
-fn renames(options: &Options) -> Vec<(Vec<u8>, Vec<u8>)> {
+fn renames(options: &DumpSettings) -> Vec<(Vec<u8>, Vec<u8>)> {
     options.rewrite_db.iter().map(|rule| (rule.from.clone(), rule.to.clone())).collect()
 }
 
 /// The renamer of databases, if some are to be renamed.
-fn renamer(options: &Options) -> Result<Option<Renamer>> {
+fn renamer(options: &DumpSettings) -> Result<Option<Renamer>> {
     if options.rewrite_db.is_empty() {
         return Ok(None);
     }
-    Renamer::new(renames(options)).map(Some).map_err(|error| Failure::Line(error.to_string()))
+    Renamer::new(renames(options)).map(Some).map_err(|error| CommandFailure::Line(error.to_string()))
 }
 
 impl RawFile {
     fn create(path: PathBuf, renamer: Option<Renamer>) -> Result<Self> {
         let created = create_printed(&path);
         let file = created.map_err(|error| {
-            Failure::Line(format!("Could not create log file '{}': {error}", path.display()))
+            CommandFailure::Line(format!("Could not create log file '{}': {error}", path.display()))
         })?;
         let file = BufWriter::with_capacity(WRITE_SIZE, file);
         Ok(RawFile { path, file, written: 0, whole: 0, received: 0, event_begin: 0, renamer })
     }
 
     /// Copies the received bytes; returns which names occurred.
-    fn copy(mut self, from: &mut RemoteFile<'_>) -> Result<Met> {
+    fn copy(mut self, from: &mut RemoteFile<'_>) -> Result<MetRequests> {
         let copied = self.copy_pieces(from);
         let finished = self.finish();
         copied.and(finished)?;
@@ -117,7 +117,7 @@ impl RawFile {
             // The magic is no event.
             let written = match &mut self.renamer {
                 Some(renamer) if self.received >= MAGIC.len() as u64 => {
-                    let mut out = Counted { out: &mut self.file, written: &mut self.written };
+                    let mut out = CountedOutput { out: &mut self.file, written: &mut self.written };
                     match renamer.push(piece.bytes, ends_event, &mut out) {
                         Err(PayloadError::Io(error)) => Err(error),
                         Err(error) => return Err(self.unreadable(&error)),
@@ -156,26 +156,26 @@ impl RawFile {
     }
 
     /// An event that could not be looked at.
-    fn unreadable(&self, error: &PayloadError) -> Failure {
+    fn unreadable(&self, error: &PayloadError) -> CommandFailure {
         let (name, at) = (self.path.display(), self.written);
-        Failure::Line(format!(
+        CommandFailure::Line(format!(
             "--rewrite-db: {name} at {at}, {} in the server's file: {error}",
             self.event_begin
         ))
     }
 
-    fn trouble(&self, error: &io::Error) -> Failure {
-        Failure::Line(format!("Could not write into log file '{}': {error}", self.path.display()))
+    fn trouble(&self, error: &io::Error) -> CommandFailure {
+        CommandFailure::Line(format!("Could not write into log file '{}': {error}", self.path.display()))
     }
 }
 
 /// Counts the bytes written.
-struct Counted<'a> {
+struct CountedOutput<'a> {
     out: &'a mut BufWriter<File>,
     written: &'a mut u64,
 }
 
-impl Write for Counted<'_> {
+impl Write for CountedOutput<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.out.write_all(bytes)?;
         *self.written += bytes.len() as u64;

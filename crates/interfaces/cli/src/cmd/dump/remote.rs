@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use binlogz_binlog::EventFrame;
 use binlogz_flow::{Input, Live};
-use binlogz_source::wire::session::{DumpStart, Profile};
+use binlogz_source::wire::session::{ClientProfile, DumpStart};
 use binlogz_source::{ConnectOptions, DumpOptions, Error, RemoteFiles};
 
-use super::options::{Options, POSITION_MIN};
+use super::options::{DumpSettings, POSITION_MIN};
 use super::tell_line;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 
 /// The program's name in its messages to the server.
 pub(super) const PROGRAM_NAME: &str = "mysqlbinlog";
@@ -23,7 +23,7 @@ const NOT_VERIFIED: &str =
     "no verification of server certificate will be done. Use --ssl-mode=VERIFY_CA or VERIFY_IDENTITY.";
 
 /// How to reach the server; the password is asked for, if it has to be.
-pub(super) fn connect(options: &Options) -> Result<ConnectOptions> {
+pub(super) fn connect(options: &DumpSettings) -> Result<ConnectOptions> {
     let connect = options.connect(PROGRAM_NAME).and_then(|mut connect| {
         connect.ask_password()?;
         if connect.tls.ignores_authority() {
@@ -31,11 +31,11 @@ pub(super) fn connect(options: &Options) -> Result<ConnectOptions> {
         }
         Ok(connect)
     });
-    connect.map_err(|error| Failure::Line(error.to_string()))
+    connect.map_err(|error| CommandFailure::Line(error.to_string()))
 }
 
 /// The request for the `number`th log of the command line, from 0.
-pub(super) fn dump_options(options: &Options, log: &Path, number: usize) -> DumpOptions {
+pub(super) fn dump_options(options: &DumpSettings, log: &Path, number: usize) -> DumpOptions {
     // Servers know logs only by their names.
     let name = log.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let position = if number == 0 { options.start_position } else { POSITION_MIN };
@@ -46,7 +46,7 @@ pub(super) fn dump_options(options: &Options, log: &Path, number: usize) -> Dump
         false => DumpStart::Position { name, position },
     };
     DumpOptions {
-        profile: Profile::Mysqlbinlog,
+        profile: ClientProfile::Mysqlbinlog,
         server_id: options.own_server_id(),
         start,
         non_blocking: !options.stop_never,
@@ -55,7 +55,11 @@ pub(super) fn dump_options(options: &Options, log: &Path, number: usize) -> Dump
 }
 
 /// Continues with the next file requested with `log`, and returns its name; `None`: there is none.
-pub(super) fn next_file(files: &mut RemoteFiles, options: &Options, log: &Path) -> Result<Option<Vec<u8>>> {
+pub(super) fn next_file(
+    files: &mut RemoteFiles,
+    options: &DumpSettings,
+    log: &Path,
+) -> Result<Option<Vec<u8>>> {
     let name = files.next_file().map(|file| file.map(|file| file.name().to_vec()));
     let logged_in = files.log().identity().is_some();
     let name = name.map_err(|error| failure(&error, logged_in))?;
@@ -65,13 +69,13 @@ pub(super) fn next_file(files: &mut RemoteFiles, options: &Options, log: &Path) 
 }
 
 /// Trouble with a server, in mysqlbinlog's words: before it knew who we are, or later.
-pub(super) fn failure(error: &Error, logged_in: bool) -> Failure {
+pub(super) fn failure(error: &Error, logged_in: bool) -> CommandFailure {
     let what = if logged_in { "Got error reading packet from server" } else { "Failed on connect" };
     let said = match error.server_error() {
         Some(error) => error.message.clone(),
         None => error.to_string(),
     };
-    Failure::Line(format!("{what}: {said}"))
+    CommandFailure::Line(format!("{what}: {said}"))
 }
 
 /// A log that a server sends, file by file, as an [`Input`] each.
@@ -86,7 +90,7 @@ struct Stream {
 impl RemoteInputs {
     /// Connects for the `number`th log of the command line.
     pub(super) fn open(
-        options: &Options,
+        options: &DumpSettings,
         connect: &ConnectOptions,
         number: usize,
         log: &Path,
@@ -97,7 +101,7 @@ impl RemoteInputs {
     }
 
     /// The next file that was asked for, and its name.
-    pub(super) fn next_input(&self, options: &Options, log: &Path) -> Result<Option<(String, Input)>> {
+    pub(super) fn next_input(&self, options: &DumpSettings, log: &Path) -> Result<Option<(String, Input)>> {
         let name = next_file(&mut lock(&self.0).files, options, log)?;
         let bytes = FileInput(Arc::clone(&self.0));
         let input = || match options.stop_never {
@@ -111,11 +115,11 @@ impl RemoteInputs {
     pub(super) fn rotate<T>(&self, show: impl FnOnce(&EventFrame<'_>) -> T) -> Result<T> {
         let stream = lock(&self.0);
         let rotate = stream.files.rotate();
-        rotate.map(|rotate| show(&rotate)).map_err(|error| Failure::Line(error.to_string()))
+        rotate.map(|rotate| show(&rotate)).map_err(|error| CommandFailure::Line(error.to_string()))
     }
 
     /// Why the file's bytes stopped coming, if they did.
-    pub(super) fn failure(&self) -> Option<Failure> {
+    pub(super) fn failure(&self) -> Option<CommandFailure> {
         lock(&self.0).failed.take().map(|error| failure(&error, true))
     }
 }
@@ -163,7 +167,7 @@ impl Live for FileInput {
 }
 
 /// Ends the whole process: a thread that waits for a server to send more can't be woken.
-pub(super) fn leave(failure: Failure) -> ! {
+pub(super) fn leave(failure: CommandFailure) -> ! {
     std::process::exit(super::tell(failure).into())
 }
 

@@ -9,16 +9,16 @@ use std::ffi::OsStr;
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_encryption::Keyring;
 use binlogz_flow::Input;
-use binlogz_report::met::{Unmet, UnmetKind};
+use binlogz_report::met::{UnmetKind, UnmetRequest};
 
-use super::options::{Options, POSITION_MIN};
+use super::options::{DumpSettings, POSITION_MIN};
 use super::tell_line;
 use binlogz_archive::input as archived;
 
 /// Reports requests that were not met. Returns whether the exit code must say so.
-pub(super) fn tell(options: &Options, unmet: &[Unmet]) -> bool {
+pub(super) fn tell(options: &DumpSettings, unmet: &[UnmetRequest]) -> bool {
     let mut failed = false;
-    for Unmet { line, kind } in unmet {
+    for UnmetRequest { line, kind } in unmet {
         let fails = match kind {
             UnmetKind::Mysqlbinlogs => !options.called_mysqlbinlog,
             UnmetKind::OurOwn => true,
@@ -31,7 +31,7 @@ pub(super) fn tell(options: &Options, unmet: &[Unmet]) -> bool {
 }
 
 /// Requests that are known to be unmet before a log is dumped. The dump itself reports unreadable logs.
-pub(super) fn ahead(options: &Options) -> Vec<Unmet> {
+pub(super) fn ahead(options: &DumpSettings) -> Vec<UnmetRequest> {
     if options.is_remote() {
         return Vec::new();
     }
@@ -41,14 +41,14 @@ pub(super) fn ahead(options: &Options) -> Vec<Unmet> {
     if let Some(gtid) = &options.stop_before_gtid
         && is_absent(options, keyring, |found| found == gtid, |set| set.contains(gtid))
     {
-        unmet.push(Unmet::stop_before_gtid(gtid));
+        unmet.push(UnmetRequest::stop_before_gtid(gtid));
     }
     // At the very end nothing is missing: a run that continues there may be early.
     if options.start_position > POSITION_MIN
         && let Some(log) = options.logs.first()
         && let Some(end) = size(log.as_os_str(), keyring).filter(|&end| end < options.start_position)
     {
-        unmet.push(Unmet::start_position(options.start_position, end));
+        unmet.push(UnmetRequest::start_position(options.start_position, end));
     }
     if options.called_mysqlbinlog {
         return unmet;
@@ -56,20 +56,20 @@ pub(super) fn ahead(options: &Options) -> Vec<Unmet> {
     if let Some(set) = &options.include_gtids
         && is_absent(options, keyring, |found| set.contains(found), |there| !there.is_disjoint(set))
     {
-        unmet.push(Unmet::include_gtids(set));
+        unmet.push(UnmetRequest::include_gtids(set));
     }
     if let (Some(stop), Some(log)) =
         (options.stop_position.filter(|&stop| stop != u64::MAX), options.logs.last())
         && let Some(end) = size(log.as_os_str(), keyring).filter(|&end| end < stop)
     {
-        unmet.push(Unmet::stop_position(stop, end));
+        unmet.push(UnmetRequest::stop_position(stop, end));
     }
     unmet
 }
 
 /// Whether it is certain that none of the logs has a requested transaction.
 fn is_absent(
-    options: &Options,
+    options: &DumpSettings,
     keyring: Option<&Keyring>,
     is_wanted: impl Fn(&Gtid) -> bool,
     is_wanted_of: impl Fn(&GtidSet) -> bool,

@@ -6,18 +6,18 @@ mod rows;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use binlogz_binlog::event::{Event, PostHeaderLengths, TransactionPayloadEvent, TransactionPayloadHeader};
+use binlogz_binlog::event::{AnyEvent, PostHeaderLengths, TransactionPayloadEvent, TransactionPayloadHeader};
 use binlogz_binlog::show_events::{event_type_name, write_info};
 use binlogz_binlog::{Error as BinlogError, EventFrame, EventHeader};
 use binlogz_encryption::Keyring;
-use binlogz_flow::{EventSpan, LogStart, Walked, Walker, walk};
+use binlogz_flow::{EventSpan, LogStart, WalkEnd, Walker, walk};
 use clap::Args;
 
 use crate::Exit;
-use crate::failure::{Failure, Result, complain, warn_cut};
+use crate::failure::{CommandFailure, Result, complain, warn_cut};
 use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, resolve};
-use rows::{Row, RowFormat, Rows};
+use rows::{EventRow, EventRowFormat, EventRowPrinter};
 
 /// List the events of binary logs, as SHOW BINLOG EVENTS does
 ///
@@ -25,7 +25,7 @@ use rows::{Row, RowFormat, Rows};
 /// their position.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Events {
+pub(crate) struct EventsCommand {
     /// Start at this offset in the first log; an event must begin there
     #[arg(long, value_name = "POS")]
     from: Option<u64>,
@@ -33,8 +33,8 @@ pub(crate) struct Events {
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
     /// table; tsv as `mysql --batch` prints it; json: one object a line
-    #[arg(long, value_enum, default_value_t = RowFormat::Table)]
-    format: RowFormat,
+    #[arg(long, value_enum, default_value_t = EventRowFormat::Table)]
+    format: EventRowFormat,
     #[command(flatten)]
     keyring: KeyringArg,
     /// Binary logs or relay logs; - is standard input
@@ -50,14 +50,14 @@ const EXAMPLES: &str = "Examples:
 /// Bodies are held up to this size, in bytes: law 5. Of larger ones only the beginning is looked at.
 const BODY_SIZE_MAX: usize = 8 << 20;
 
-impl Events {
+impl EventsCommand {
     pub(super) fn run(mut self) -> Result<Exit> {
         resolve(&mut self.files)?;
         let keyring = self.keyring.open()?;
         let names: Vec<_> = self.files.iter().map(log_name).collect();
         let sizes: Option<Vec<u64>> = self.files.iter().map(|log| log.size().ok().flatten()).collect();
         let size_max = sizes.and_then(|sizes| sizes.into_iter().max());
-        let mut rows = Rows::new(self.format, &names, size_max)?;
+        let mut rows = EventRowPrinter::new(self.format, &names, size_max)?;
         let mut exit = Exit::Done;
         let mut from = self.from;
         let mut left = self.limit.unwrap_or(u64::MAX);
@@ -69,7 +69,7 @@ impl Events {
             let listed = lister.list(keyring.as_ref());
             left = lister.left;
             match listed {
-                Err(Failure::Line(line)) => {
+                Err(CommandFailure::Line(line)) => {
                     rows.flush()?;
                     complain(&line);
                     exit = Exit::Trouble;
@@ -103,7 +103,7 @@ struct Lister<'a> {
     from: Option<u64>,
     /// How many rows may still be printed.
     left: u64,
-    rows: &'a mut Rows,
+    rows: &'a mut EventRowPrinter,
     lengths: PostHeaderLengths,
     current: Option<(EventSpan, EventHeader)>,
     /// The current event without checksum, or as much of it as is held.
@@ -111,11 +111,17 @@ struct Lister<'a> {
     /// Bytes of its body that are not held.
     not_held: u64,
     info: Vec<u8>,
-    failure: Option<Failure>,
+    failure: Option<CommandFailure>,
 }
 
 impl<'a> Lister<'a> {
-    fn new(log: &'a LogPath, name: &'a str, from: Option<u64>, left: u64, rows: &'a mut Rows) -> Self {
+    fn new(
+        log: &'a LogPath,
+        name: &'a str,
+        from: Option<u64>,
+        left: u64,
+        rows: &'a mut EventRowPrinter,
+    ) -> Self {
         Lister {
             log,
             name,
@@ -141,21 +147,21 @@ impl<'a> Lister<'a> {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
-        match walked.map_err(|error| Failure::reading(self.log, &error))? {
-            Walked::Cut(cut) => warn_cut(self.log, cut, ""),
-            Walked::Whole | Walked::Stopped => {}
+        match walked.map_err(|error| CommandFailure::reading(self.log, &error))? {
+            WalkEnd::Cut(cut) => warn_cut(self.log, cut, ""),
+            WalkEnd::Whole | WalkEnd::Stopped => {}
         }
         match self.from {
-            Some(from) => Err(Failure::of(self.log, format_args!("ends before position {from}"))),
+            Some(from) => Err(CommandFailure::of(self.log, format_args!("ends before position {from}"))),
             None => Ok(()),
         }
     }
 
     /// Whether the events at this place are to be listed.
-    fn wanted(&mut self, offset: u64) -> std::result::Result<bool, Failure> {
+    fn wanted(&mut self, offset: u64) -> std::result::Result<bool, CommandFailure> {
         match self.from {
             Some(from) if offset < from => Ok(false),
-            Some(from) if offset > from => Err(Failure::of(
+            Some(from) if offset > from => Err(CommandFailure::of(
                 self.log,
                 format_args!("no event begins at position {from}, the next one begins at {offset}"),
             )),
@@ -167,7 +173,7 @@ impl<'a> Lister<'a> {
     }
 
     /// Prints a row, if it is wanted.
-    fn row(&mut self, place: EventSpan, header: &EventHeader, event: &Event<'_>) -> ControlFlow<()> {
+    fn row(&mut self, place: EventSpan, header: &EventHeader, event: &AnyEvent<'_>) -> ControlFlow<()> {
         self.info.clear();
         write_info(event, header.flags, &mut self.info);
         self.print(place, header)
@@ -178,7 +184,7 @@ impl<'a> Lister<'a> {
             None => (place.offset, header.end_log_pos),
             Some(payload_end_log_pos) => (place.end, payload_end_log_pos),
         };
-        let row = Row {
+        let row = EventRow {
             log_name: self.name,
             pos,
             event_type: event_type_name(header.event_type),
@@ -193,7 +199,7 @@ impl<'a> Lister<'a> {
         if self.left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    fn fail(&mut self, failure: Failure) -> ControlFlow<()> {
+    fn fail(&mut self, failure: CommandFailure) -> ControlFlow<()> {
         self.failure = Some(failure);
         ControlFlow::Break(())
     }
@@ -206,7 +212,7 @@ impl Walker for Lister<'_> {
         let place = EventSpan { offset: start.offset, end, payload_end_log_pos: None };
         match (self.wanted(start.offset), EventHeader::decode(&start.event)) {
             (Ok(true), Ok(header)) => {
-                self.row(place, &header, &Event::FormatDescription(start.description.clone()))
+                self.row(place, &header, &AnyEvent::FormatDescription(start.description.clone()))
             }
             (Err(failure), _) => self.fail(failure),
             _ => ControlFlow::Continue(()),
@@ -222,7 +228,7 @@ impl Walker for Lister<'_> {
         match self.wanted(place.offset) {
             Ok(true) => {
                 let event = TransactionPayloadEvent { header: *fields, payload: &[], trailing: &[] };
-                self.row(place, header, &Event::TransactionPayload(event))
+                self.row(place, header, &AnyEvent::TransactionPayload(event))
             }
             Ok(false) => ControlFlow::Continue(()),
             Err(failure) => self.fail(failure),
@@ -260,7 +266,7 @@ impl Walker for Lister<'_> {
             Ok(()) => self.print(place, &header),
             Err(error) => {
                 let error = error.at(place.offset, Some(header.event_type));
-                self.fail(Failure::in_log(self.log, &error.into()))
+                self.fail(CommandFailure::in_log(self.log, &error.into()))
             }
         }
     }
@@ -270,18 +276,21 @@ impl Lister<'_> {
     /// Writes the Info of the current event.
     fn describe(&mut self, header: &EventHeader) -> std::result::Result<(), BinlogError> {
         let frame = EventFrame::without_checksum_behind(&self.event)?;
-        let decoded = Event::decode(&frame, &self.lengths);
+        let decoded = AnyEvent::decode(&frame, &self.lengths);
         if self.not_held == 0 {
             write_info(&decoded?, header.flags, &mut self.info);
             return Ok(());
         }
         // Of these the beginning is enough, or says most.
         if let Ok(
-            event @ (Event::Rows(_) | Event::Query(_) | Event::RowsQuery(_) | Event::ExecuteLoadQuery(_)),
+            event @ (AnyEvent::Rows(_)
+            | AnyEvent::Query(_)
+            | AnyEvent::RowsQuery(_)
+            | AnyEvent::ExecuteLoadQuery(_)),
         ) = decoded
         {
             write_info(&event, header.flags, &mut self.info);
-            if matches!(event, Event::Rows(_)) {
+            if matches!(event, AnyEvent::Rows(_)) {
                 return Ok(());
             }
         }

@@ -4,17 +4,17 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
 
-use binlogz_figures::{Cell, Layout, RunningTable};
+use binlogz_figures::{RunningTable, TableCell, TableLayout};
 use clap::ValueEnum;
 use serde::Serialize;
 
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 use crate::pager::Pager;
 use crate::terminal;
 
 /// How rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum RowFormat {
+pub(super) enum EventRowFormat {
     #[value(alias = "text")]
     Table,
     Tsv,
@@ -22,7 +22,7 @@ pub(super) enum RowFormat {
 }
 
 /// The columns of SHOW BINLOG EVENTS.
-pub(super) struct Row<'a> {
+pub(super) struct EventRow<'a> {
     pub(super) log_name: &'a str,
     pub(super) pos: u64,
     pub(super) event_type: &'static str,
@@ -42,9 +42,9 @@ const TYPE_WIDTH: usize = 21;
 const BUFFER_SIZE: usize = 256 << 10;
 
 /// Prints rows to standard output.
-pub(super) struct Rows {
+pub(super) struct EventRowPrinter {
     out: BufWriter<File>,
-    format: RowFormat,
+    format: EventRowFormat,
     table: RunningTable,
     /// Whether the heading is not printed yet: it comes with the first row, so that an error stands alone.
     heading_due: bool,
@@ -52,15 +52,15 @@ pub(super) struct Rows {
     _pager: Option<Pager>,
 }
 
-impl Rows {
+impl EventRowPrinter {
     /// Prints rows of logs with these names; `size_max` is the size of the largest log.
-    pub(super) fn new(format: RowFormat, names: &[String], size_max: Option<u64>) -> Result<Self> {
+    pub(super) fn new(format: EventRowFormat, names: &[String], size_max: Option<u64>) -> Result<Self> {
         // Rows are printed before all of them are known.
         let longest = names.iter().max_by_key(|name| name.chars().count()).map_or("", String::as_str);
-        let layout = Layout { width: terminal::width(), exact_sizes: true };
+        let layout = TableLayout { width: terminal::width(), exact_sizes: true };
         // Only a terminal lacks room for the widest position that there may be.
         let position_max = size_max.filter(|_| layout.width.is_some()).unwrap_or(u32::MAX.into());
-        let position = Cell::from(position_max.max(1));
+        let position = TableCell::from(position_max.max(1));
         let widest = [
             longest.into(),
             position.clone(),
@@ -70,7 +70,7 @@ impl Rows {
         ];
         let (columns, info) = (COLUMNS.get(..5).unwrap_or_default(), COLUMNS[5]);
         let table = RunningTable::new(columns, info, &widest, layout);
-        let (pager, out) = match (format == RowFormat::Table).then(Pager::start).flatten() {
+        let (pager, out) = match (format == EventRowFormat::Table).then(Pager::start).flatten() {
             Some((pager, out)) => (Some(pager), out),
             // Not std's stdout: that writes line by line.
             None => {
@@ -79,7 +79,7 @@ impl Rows {
             }
         };
         let out = BufWriter::with_capacity(BUFFER_SIZE, out);
-        Ok(Rows { out, format, table, heading_due: true, _pager: pager })
+        Ok(EventRowPrinter { out, format, table, heading_due: true, _pager: pager })
     }
 
     /// Prints the heading, if it is not printed yet.
@@ -88,20 +88,20 @@ impl Rows {
             return Ok(());
         }
         let printed = match self.format {
-            RowFormat::Table => self.table.heading(&mut self.out),
-            RowFormat::Tsv => writeln!(self.out, "{}", COLUMNS.join("\t")),
-            RowFormat::Json => Ok(()),
+            EventRowFormat::Table => self.table.heading(&mut self.out),
+            EventRowFormat::Tsv => writeln!(self.out, "{}", COLUMNS.join("\t")),
+            EventRowFormat::Json => Ok(()),
         };
         printed.map_err(|error| failure(&error))
     }
 
     /// Prints a row.
-    pub(super) fn print(&mut self, row: &Row<'_>) -> Result<()> {
+    pub(super) fn print(&mut self, row: &EventRow<'_>) -> Result<()> {
         self.heading()?;
         let printed = match self.format {
-            RowFormat::Table => self.table_row(row),
-            RowFormat::Tsv => self.tsv_row(row),
-            RowFormat::Json => self.json_row(row),
+            EventRowFormat::Table => self.table_row(row),
+            EventRowFormat::Tsv => self.tsv_row(row),
+            EventRowFormat::Json => self.json_row(row),
         };
         printed.map_err(|error| failure(&error))
     }
@@ -111,15 +111,15 @@ impl Rows {
         self.out.flush().map_err(|error| failure(&error))
     }
 
-    fn table_row(&mut self, row: &Row<'_>) -> io::Result<()> {
-        let Row { log_name, pos, event_type, server_id, end_log_pos, info } = *row;
+    fn table_row(&mut self, row: &EventRow<'_>) -> io::Result<()> {
+        let EventRow { log_name, pos, event_type, server_id, end_log_pos, info } = *row;
         let [server_id, end_log_pos] = [server_id, end_log_pos].map(u64::from);
         let cells = [log_name.into(), pos.into(), event_type.into(), server_id.into(), end_log_pos.into()];
         self.table.row(&cells, &String::from_utf8_lossy(info), &mut self.out)
     }
 
-    fn tsv_row(&mut self, row: &Row<'_>) -> io::Result<()> {
-        let Row { log_name, pos, event_type, server_id, end_log_pos, info } = *row;
+    fn tsv_row(&mut self, row: &EventRow<'_>) -> io::Result<()> {
+        let EventRow { log_name, pos, event_type, server_id, end_log_pos, info } = *row;
         write!(self.out, "{log_name}\t{pos}\t{event_type}\t{server_id}\t{end_log_pos}\t")?;
         for part in info.split_inclusive(|byte| batch_escape(*byte).is_some()) {
             match part.split_last() {
@@ -133,7 +133,7 @@ impl Rows {
         self.out.write_all(b"\n")
     }
 
-    fn json_row(&mut self, row: &Row<'_>) -> io::Result<()> {
+    fn json_row(&mut self, row: &EventRow<'_>) -> io::Result<()> {
         #[derive(Serialize)]
         struct JsonRow<'a> {
             log_name: &'a str,
@@ -143,7 +143,7 @@ impl Rows {
             end_log_pos: u32,
             info: &'a str,
         }
-        let Row { log_name, pos, event_type, server_id, end_log_pos, info } = *row;
+        let EventRow { log_name, pos, event_type, server_id, end_log_pos, info } = *row;
         let info = String::from_utf8_lossy(info);
         let row = JsonRow { log_name, pos, event_type, server_id, end_log_pos, info: &info };
         serde_json::to_writer(&mut self.out, &row)?;
@@ -162,6 +162,6 @@ fn batch_escape(byte: u8) -> Option<&'static [u8]> {
     }
 }
 
-fn failure(error: &io::Error) -> Failure {
-    Failure::writing(&"standard output", error)
+fn failure(error: &io::Error) -> CommandFailure {
+    CommandFailure::writing(&"standard output", error)
 }

@@ -7,13 +7,13 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::row::{Kind, Row, of_relay};
+use super::row::{FleetRow, FleetRowKind, of_relay};
 use super::server;
-use super::targets::{ArchiveLimits, Place, Target};
+use super::targets::{ArchiveLimits, FleetTarget, TargetAddress};
 use crate::cmd::archive::list::{archives_at, coverage_of};
 use crate::cmd::relay::document::RelayDocument;
 use crate::cmd::relay::{findings, http};
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
 /// Asked at a time: they mostly wait.
 const PARALLEL: usize = 32;
@@ -23,34 +23,34 @@ const GRACE: Duration = Duration::from_millis(500);
 /// A question.
 #[derive(Debug, Clone)]
 enum Question {
-    Target(Target),
+    Target(FleetTarget),
     /// One of the archives of a target.
     Archive {
-        target: Target,
+        target: FleetTarget,
         place: PathBuf,
     },
 }
 
 enum Answer {
-    Rows(Vec<Row>),
+    Rows(Vec<FleetRow>),
     More(Vec<Question>),
 }
 
 /// Asks them; no longer than the limit for each, and for all as long if there are not many that hang.
-pub(super) fn ask_all(targets: Vec<Target>, limit: Duration) -> Vec<Row> {
+pub(super) fn ask_all(targets: Vec<FleetTarget>, limit: Duration) -> Vec<FleetRow> {
     ask(targets.into_iter().map(Question::Target).collect(), limit, answer)
 }
 
 /// A question under way: its number, itself, and until when there is patience for it.
-type Asked = (usize, Question, Instant);
+type PendingQuestion = (usize, Question, Instant);
 
 fn ask(
     mut waiting: VecDeque<Question>,
     limit: Duration,
     answer: fn(&Question, Duration) -> Answer,
-) -> Vec<Row> {
+) -> Vec<FleetRow> {
     let (sender, receiver) = mpsc::channel();
-    let (mut rows, mut asked, mut number) = (Vec::new(), Vec::<Asked>::new(), 0);
+    let (mut rows, mut asked, mut number) = (Vec::new(), Vec::<PendingQuestion>::new(), 0);
     loop {
         while asked.len() < PARALLEL
             && let Some(question) = waiting.pop_front()
@@ -92,33 +92,36 @@ fn ask(
 }
 
 impl Question {
-    fn unanswered(&self, why: String) -> Row {
+    fn unanswered(&self, why: String) -> FleetRow {
         match self {
-            Question::Target(Target { name, place: Place::Relay(_) }) => {
-                Row::unreachable(name, Kind::Relay, None, why)
+            Question::Target(FleetTarget { name, place: TargetAddress::Relay(_) }) => {
+                FleetRow::unreachable(name, FleetRowKind::Relay, None, why)
             }
-            Question::Target(Target { name, place: Place::Archives { to, .. } }) => {
-                Row::unreachable(name, Kind::Archive, Some(to.display().to_string()), why)
+            Question::Target(FleetTarget { name, place: TargetAddress::Archives { to, .. } }) => {
+                FleetRow::unreachable(name, FleetRowKind::Archive, Some(to.display().to_string()), why)
             }
-            Question::Target(Target { name, place: Place::Server(server) }) => {
-                Row::unreachable(name, Kind::Server, Some(server.place.clone()), why)
+            Question::Target(FleetTarget { name, place: TargetAddress::Server(server) }) => {
+                FleetRow::unreachable(name, FleetRowKind::Server, Some(server.place.clone()), why)
             }
-            Question::Archive { target, place } => {
-                Row::unreachable(&target.name, Kind::Archive, Some(place.display().to_string()), why)
-            }
+            Question::Archive { target, place } => FleetRow::unreachable(
+                &target.name,
+                FleetRowKind::Archive,
+                Some(place.display().to_string()),
+                why,
+            ),
         }
     }
 }
 
 fn answer(question: &Question, limit: Duration) -> Answer {
     let told = match question {
-        Question::Target(Target { name, place: Place::Relay(http) }) => {
+        Question::Target(FleetTarget { name, place: TargetAddress::Relay(http) }) => {
             relay(http, limit).map(|relay| Answer::Rows(of_relay(name, &relay, findings::now())))
         }
-        Question::Target(Target { name, place: Place::Server(server) }) => {
+        Question::Target(FleetTarget { name, place: TargetAddress::Server(server) }) => {
             Ok(Answer::Rows(vec![server::ask(name, server)]))
         }
-        Question::Target(target @ Target { place: Place::Archives { to, .. }, .. }) => {
+        Question::Target(target @ FleetTarget { place: TargetAddress::Archives { to, .. }, .. }) => {
             archives_at(to, Some(limit))
                 .map(|places| {
                     let question = |place| Question::Archive { target: target.clone(), place };
@@ -129,22 +132,22 @@ fn answer(question: &Question, limit: Duration) -> Answer {
         Question::Archive { target, place } => coverage_of(place, Some(limit))
             .map(|(covered, checks)| {
                 let limits = match target.place {
-                    Place::Archives { limits, .. } => limits,
-                    Place::Relay(_) | Place::Server(_) => ArchiveLimits::default(),
+                    TargetAddress::Archives { limits, .. } => limits,
+                    TargetAddress::Relay(_) | TargetAddress::Server(_) => ArchiveLimits::default(),
                 };
                 let at = place.display().to_string();
                 let now = findings::now();
-                Answer::Rows(vec![Row::of_archive(&target.name, &at, &covered, &checks, limits, now)])
+                Answer::Rows(vec![FleetRow::of_archive(&target.name, &at, &covered, &checks, limits, now)])
             })
             .map_err(why),
     };
     told.unwrap_or_else(|why| Answer::Rows(vec![question.unanswered(why)]))
 }
 
-pub(super) fn why(failure: Failure) -> String {
+pub(super) fn why(failure: CommandFailure) -> String {
     match failure {
-        Failure::Line(line) => line,
-        Failure::ClosedPipe => "the connection was closed".to_owned(),
+        CommandFailure::Line(line) => line,
+        CommandFailure::ClosedPipe => "the connection was closed".to_owned(),
     }
 }
 
@@ -173,17 +176,19 @@ mod tests {
 
     #[test]
     fn targets_that_hang_delay_nobody_beyond_the_limit() {
-        let target = |name: String| Question::Target(Target { name, place: Place::Relay("a:1".to_owned()) });
+        let target = |name: String| {
+            Question::Target(FleetTarget { name, place: TargetAddress::Relay("a:1".to_owned()) })
+        };
         // More than are asked at a time, and the first of them hang.
         let questions: VecDeque<_> = (0..3 * PARALLEL).map(|number| target(format!("{number:03}"))).collect();
         let answer = |question: &Question, _| {
-            let Question::Target(Target { name, .. }) = question else { panic!("{question:?}") };
+            let Question::Target(FleetTarget { name, .. }) = question else { panic!("{question:?}") };
             if name.as_str() < "004" {
                 loop {
                     thread::park();
                 }
             }
-            Answer::Rows(vec![Row { target: name.clone(), ..Row::default() }])
+            Answer::Rows(vec![FleetRow { target: name.clone(), ..FleetRow::default() }])
         };
         let mut rows = ask(questions, Duration::from_millis(1500), answer);
         rows.sort_by(|a, b| a.target.cmp(&b.target));

@@ -3,18 +3,18 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::row::{Kind, Row};
+use super::row::{FleetRow, FleetRowKind};
 
 /// As many values as a relay gives.
 const VALUES_MAX: usize = 90;
 
 /// The last values of each row that there is.
 #[derive(Debug, Default)]
-pub(super) struct History(BTreeMap<(String, Kind, Option<String>), VecDeque<Option<u64>>>);
+pub(super) struct RowHistory(BTreeMap<(String, FleetRowKind, Option<String>), VecDeque<Option<u64>>>);
 
-impl History {
+impl RowHistory {
     /// Adds these rows' values, and gives the rows theirs of earlier rounds. Rows that are gone are forgotten.
-    pub(super) fn add(&mut self, rows: &mut [Row], now: u64) {
+    pub(super) fn add(&mut self, rows: &mut [FleetRow], now: u64) {
         let mut before = std::mem::take(&mut self.0);
         for row in rows {
             let key = (row.target.clone(), row.kind, row.source.clone());
@@ -32,11 +32,11 @@ impl History {
     }
 }
 
-fn value(row: &Row, now: u64) -> Option<u64> {
+fn value(row: &FleetRow, now: u64) -> Option<u64> {
     match row.kind {
-        Kind::Relay => row.lag_seconds,
-        Kind::Archive => Some(now.saturating_sub(row.last_restorable.as_ref()?.time?.into())),
-        Kind::Server => None,
+        FleetRowKind::Relay => row.lag_seconds,
+        FleetRowKind::Archive => Some(now.saturating_sub(row.last_restorable.as_ref()?.time?.into())),
+        FleetRowKind::Server => None,
     }
 }
 
@@ -46,8 +46,9 @@ mod tests {
 
     #[test]
     fn rows_get_what_was_before_and_what_is_gone_is_forgotten() {
-        let mut history = History::default();
-        let row = |target: &str, lag| Row { target: target.into(), lag_seconds: lag, ..Row::default() };
+        let mut history = RowHistory::default();
+        let row =
+            |target: &str, lag| FleetRow { target: target.into(), lag_seconds: lag, ..FleetRow::default() };
         let mut round = |lags: &[(&str, Option<u64>)], now| {
             let mut rows: Vec<_> = lags.iter().map(|(target, lag)| row(target, *lag)).collect();
             history.add(&mut rows, now);
@@ -64,7 +65,7 @@ mod tests {
         let (values, counts) = round(&[("b", Some(200))], 200);
         assert_eq!((values[0].len(), values[0][0], counts), (VALUES_MAX, Some(111), (1, Some(VALUES_MAX))));
         // A relay's own.
-        let mut own = [Row { lag_history_seconds: vec![Some(9)], ..row("b", Some(1)) }];
+        let mut own = [FleetRow { lag_history_seconds: vec![Some(9)], ..row("b", Some(1)) }];
         history.add(&mut own, 300);
         assert_eq!(own[0].lag_history_seconds, [Some(9)]);
     }

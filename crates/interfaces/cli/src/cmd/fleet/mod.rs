@@ -20,20 +20,20 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use binlogz_binlog::printable;
-use binlogz_figures::Format::Table;
+use binlogz_figures::FigureFormat::Table;
 use binlogz_figures::{Tone, wrapped};
 use clap::Args;
 use serde::Serialize;
 
 use super::archive::json;
 use crate::Exit;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 use crate::format::WatchedFormat;
 use crate::output;
 use crate::pager;
 use crate::terminal::{self, SizesArg};
 use crate::units;
-use row::Row;
+use row::FleetRow;
 
 /// Show all relays, archives and servers that a file names: one table, the worst first
 ///
@@ -89,7 +89,7 @@ const EVERY: &str = "1m";
 struct Document<'a> {
     /// Whether nothing is red.
     healthy: bool,
-    rows: &'a [Row],
+    rows: &'a [FleetRow],
 }
 
 impl Fleet {
@@ -98,7 +98,7 @@ impl Fleet {
         let targets = targets::read(&self.targets)?;
         if let Some(address) = self.listen {
             let Fleet { targets: path, timeout: limit, every, host: hosts, .. } = self;
-            let options = serve::Options { targets: path, limit, every, hosts };
+            let options = serve::FleetServeOptions { targets: path, limit, every, hosts };
             return serve::serve(address, options, targets).map(|()| Exit::Done);
         }
         let rows = row::joined(ask::ask_all(targets, self.timeout));
@@ -107,7 +107,7 @@ impl Fleet {
             let mut out = BufWriter::new(page.create()?);
             let written = page::write(&rows, Duration::ZERO, &mut out);
             let written = written.and_then(|()| out.into_inner().map_err(|error| error.into_error()));
-            written.map_err(|error| Failure::writing(page, &error))?.finish()?;
+            written.map_err(|error| CommandFailure::writing(page, &error))?.finish()?;
         }
         match self.format {
             WatchedFormat::Text => {
@@ -126,13 +126,13 @@ impl Fleet {
             WatchedFormat::Json => json::print(&Document { healthy: is_healthy, rows: &rows })?,
             WatchedFormat::Prometheus => {
                 let written = io::stdout().lock().write_all(prometheus::text(&rows).as_bytes());
-                written.map_err(|error| Failure::writing(&"standard output", &error))?;
+                written.map_err(|error| CommandFailure::writing(&"standard output", &error))?;
             }
         }
         Ok(if is_healthy { Exit::Done } else { Exit::Negative })
     }
 }
 
-fn is_healthy(rows: &[Row]) -> bool {
+fn is_healthy(rows: &[FleetRow]) -> bool {
     rows.iter().all(|row| row.tone < Tone::Bad)
 }

@@ -3,10 +3,12 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use binlogz_figures::{Card, Cell, Chart, Page, Section, SparkRow, Sparks, Tile, Tone, Unit, counted};
+use binlogz_figures::{
+    Card, Chart, FigureUnit, Page, Section, SparkRow, Sparks, TableCell, Tile, Tone, counted,
+};
 use jiff::Timestamp;
 
-use super::row::{Kind, Restorable, Row};
+use super::row::{FleetRow, FleetRowKind, Restorable};
 use crate::time;
 
 /// How many findings are listed above the rows.
@@ -52,12 +54,12 @@ const COLUMNS_OF_TEXT: &[&str] = &[
 ];
 
 /// All rows for a terminal, times in its zone.
-pub(super) fn text_table(rows: &[Row]) -> Section {
+pub(super) fn text_table(rows: &[FleetRow]) -> Section {
     table(rows, COLUMNS_OF_TEXT, time::shown)
 }
 
 /// The findings, the worst first.
-pub(super) fn findings(rows: &[Row]) -> impl Iterator<Item = String> {
+pub(super) fn findings(rows: &[FleetRow]) -> impl Iterator<Item = String> {
     rows.iter().filter(|row| row.tone > Tone::Neutral).flat_map(|row| {
         row.findings.iter().map(|said| match row.label() {
             label if said.starts_with(&format!("{label}:")) => said.clone(),
@@ -66,12 +68,12 @@ pub(super) fn findings(rows: &[Row]) -> impl Iterator<Item = String> {
     })
 }
 
-fn table(rows: &[Row], columns: &'static [&'static str], shown: fn(u32) -> String) -> Section {
-    let cells = |row: &Row| columns.iter().map(|column| cell(row, column, shown)).collect();
+fn table(rows: &[FleetRow], columns: &'static [&'static str], shown: fn(u32) -> String) -> Section {
+    let cells = |row: &FleetRow| columns.iter().map(|column| cell(row, column, shown)).collect();
     Section { name: "fleet", title: "Fleet", columns, rows: rows.iter().map(cells).collect() }
 }
 
-fn cell(row: &Row, column: &str, shown: fn(u32) -> String) -> Cell {
+fn cell(row: &FleetRow, column: &str, shown: fn(u32) -> String) -> TableCell {
     let last = row.last_restorable.as_ref();
     match column {
         "target" => row.target.as_str().into(),
@@ -91,12 +93,12 @@ fn cell(row: &Row, column: &str, shown: fn(u32) -> String) -> Cell {
         "replicas" => row.replicas.into(),
         "need_uncompressed" => row.replicas_uncompressed.into(),
         "finding" => row.findings.first().cloned().into(),
-        _ => Cell::Null,
+        _ => TableCell::Null,
     }
 }
 
 /// `age`: how long ago the targets were asked.
-pub(super) fn write(rows: &[Row], age: Duration, out: &mut impl Write) -> io::Result<()> {
+pub(super) fn write(rows: &[FleetRow], age: Duration, out: &mut impl Write) -> io::Result<()> {
     let red = rows.iter().filter(|row| row.tone == Tone::Bad).count();
     let worst = rows.first().map_or(Tone::Neutral, |row| row.tone);
     let word = match worst {
@@ -139,44 +141,44 @@ pub(super) fn write(rows: &[Row], age: Duration, out: &mut impl Write) -> io::Re
     page.write(out)
 }
 
-fn tiles(rows: &[Row], red: usize) -> Vec<Tile> {
+fn tiles(rows: &[FleetRow], red: usize) -> Vec<Tile> {
     let of = |kind| rows.iter().filter(|row| row.kind == kind).count().to_string();
     let lag = rows.iter().filter_map(|row| row.lag_seconds).max();
     let saved: i64 = rows.iter().filter_map(|row| row.saved_bytes).fold(0, i64::saturating_add);
-    let oldest = rows.iter().filter(|row| row.kind == Kind::Archive);
+    let oldest = rows.iter().filter(|row| row.kind == FleetRowKind::Archive);
     let oldest = oldest.filter_map(|row| row.last_restorable.as_ref()?.time).min();
     let replicas: u64 = rows.iter().filter_map(|row| row.replicas).sum();
     let expanded: u64 = rows.iter().filter_map(|row| row.replicas_uncompressed).sum();
     let red_tone = if red > 0 { Tone::Bad } else { Tone::Good };
     vec![
         Tile { tone: red_tone, ..Tile::new(red.to_string(), "need somebody") },
-        Tile::new(of(Kind::Relay), "sources of relays"),
-        Tile::new(of(Kind::Archive), "archives"),
-        Tile::new(of(Kind::Server), "servers"),
+        Tile::new(of(FleetRowKind::Relay), "sources of relays"),
+        Tile::new(of(FleetRowKind::Archive), "archives"),
+        Tile::new(of(FleetRowKind::Server), "servers"),
         Tile::new(lag.map_or("–".to_owned(), duration), "largest lag behind a server"),
-        Tile::new(Unit::Bytes.text(saved.max(0) as f64), "saved"),
+        Tile::new(FigureUnit::Bytes.text(saved.max(0) as f64), "saved"),
         Tile::new(oldest.map_or("–".to_owned(), ago), "oldest last restorable moment"),
         Tile::new(replicas.to_string(), "replicas"),
         Tile::new(expanded.to_string(), "replicas that can't read compression"),
     ]
 }
 
-fn spark(row: &Row) -> SparkRow {
+fn spark(row: &FleetRow) -> SparkRow {
     let restorable = row.last_restorable.as_ref().map(in_words);
     let detail = row.findings.first().cloned().or_else(|| restorable.clone()).or_else(|| row.server.clone());
     let (now, more) = match row.kind {
-        Kind::Relay => {
+        FleetRowKind::Relay => {
             let replicas = row.replicas.map(|replicas| counted(replicas, "replicas"));
             (row.lag_seconds.map(duration), replicas)
         }
-        Kind::Archive => {
+        FleetRowKind::Archive => {
             let age = row.last_restorable.as_ref().and_then(|last| last.time).map(ago);
             let checked = row.checked.map(|time| ago(u32::try_from(time).unwrap_or(u32::MAX)));
             let checked = checked.map_or("never checked".to_owned(), |ago| format!("checked {ago}"));
-            let bytes = row.bytes.map(|bytes| Unit::Bytes.text(bytes as f64));
+            let bytes = row.bytes.map(|bytes| FigureUnit::Bytes.text(bytes as f64));
             (age, Some(bytes.into_iter().chain([checked]).collect::<Vec<_>>().join(", ")))
         }
-        Kind::Server => {
+        FleetRowKind::Server => {
             let cannot = row.replicas_uncompressed.map(|cannot| format!("{cannot} can't read"));
             (cannot, row.replicas.map(|all| counted(all, "consumers")))
         }
@@ -199,7 +201,7 @@ fn in_words(last: &Restorable) -> String {
 }
 
 fn duration(seconds: u64) -> String {
-    Unit::Seconds.text(seconds as f64)
+    FigureUnit::Seconds.text(seconds as f64)
 }
 
 fn ago(time: u32) -> String {
@@ -226,7 +228,7 @@ mod tests {
     const EVIL: &str = "<script>alert(1)</script>\"'&<img src=x onerror=alert(1)>";
 
     /// Each state, with an hour of lag, names that are long and names that are hostile.
-    fn rows() -> Vec<Row> {
+    fn rows() -> Vec<FleetRow> {
         let states = [
             (
                 Tone::Bad,
@@ -242,7 +244,7 @@ mod tests {
             (Tone::Neutral, "Beginning", ""),
             (Tone::Good, "Live", ""),
         ];
-        let relays = states.into_iter().zip(1..).map(|((tone, state, said), number)| Row {
+        let relays = states.into_iter().zip(1..).map(|((tone, state, said), number)| FleetRow {
             target: if number == 2 { EVIL.to_owned() } else { "eu-central-1".repeat(number) },
             reached: true,
             source: Some(format!("orders-{number}")),
@@ -258,11 +260,11 @@ mod tests {
             replicas_uncompressed: Some(1),
             findings: Some(said.to_owned()).filter(|said| !said.is_empty()).into_iter().collect(),
             lag_history_seconds: (0..90).map(|at| (at % 31 > 2).then_some(at % 17 * number as u64)).collect(),
-            ..Row::default()
+            ..FleetRow::default()
         });
-        let archive = Row {
+        let archive = FleetRow {
             target: "s3://backup/production/europe/orders-and-payments".to_owned(),
-            kind: Kind::Archive,
+            kind: FleetRowKind::Archive,
             reached: true,
             source: Some("s3://backup/production/europe/orders-and-payments/db1".to_owned()),
             state: "Gaps".to_owned(),
@@ -280,13 +282,13 @@ mod tests {
             findings: vec![
                 "binlog.000030: gap: binlog.000029 came before it and is not in the archive".to_owned(),
             ],
-            ..Row::default()
+            ..FleetRow::default()
         };
         let why = "http://10.1.2.3:3308/: Connection refused (os error 111)".to_owned();
-        let dead = Row::unreachable("dead", Kind::Relay, None, why);
-        let server = |target: &str, tone, state: &str, said: &[&str], cannot| Row {
+        let dead = FleetRow::unreachable("dead", FleetRowKind::Relay, None, why);
+        let server = |target: &str, tone, state: &str, said: &[&str], cannot| FleetRow {
             target: target.to_owned(),
-            kind: Kind::Server,
+            kind: FleetRowKind::Server,
             reached: true,
             source: Some(format!("{target}.production.eu-central-1.example.com:3306")),
             state: state.to_owned(),
@@ -295,7 +297,7 @@ mod tests {
             replicas: Some(12),
             replicas_uncompressed: Some(cannot),
             findings: said.iter().map(|&said| said.to_owned()).collect(),
-            ..Row::default()
+            ..FleetRow::default()
         };
         let cannot = [
             "a consumer that can't read compressed transactions: maxwell@'10.20.30.40' (server id 4294967295): it loses every row of \
@@ -316,7 +318,7 @@ mod tests {
         super::super::row::joined(relays.chain([archive, dead]).chain(servers).collect())
     }
 
-    fn html(rows: &[Row]) -> String {
+    fn html(rows: &[FleetRow]) -> String {
         let mut out = Vec::new();
         write(rows, Duration::ZERO, &mut out).unwrap();
         String::from_utf8(out).unwrap()

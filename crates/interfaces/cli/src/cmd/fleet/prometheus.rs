@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use super::row::Row;
+use super::row::FleetRow;
 use crate::cmd::archive::prometheus::label;
 
 /// A metric: its name, its help, and its value for a row.
-type Metric = (&'static str, &'static str, fn(&Row) -> Option<i64>);
+type Metric = (&'static str, &'static str, fn(&FleetRow) -> Option<i64>);
 
 const METRICS: [Metric; 13] = [
     ("up", "Whether the target was asked and has answered", |row| Some(i64::from(row.reached))),
@@ -66,7 +66,7 @@ pub(super) fn of_round(seconds: f64, age: f64) -> String {
 }
 
 /// The metrics of all rows, in Prometheus' text format.
-pub(super) fn text(rows: &[Row]) -> String {
+pub(super) fn text(rows: &[FleetRow]) -> String {
     let mut text = String::new();
     for (name, help, value) in METRICS {
         // Writing to a String can't fail.

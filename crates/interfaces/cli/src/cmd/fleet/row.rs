@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use binlogz_archive::coverage::{Coverage, Moment};
+use binlogz_archive::coverage::{ArchiveEdge, Coverage};
 use binlogz_archive::last_check::LastChecks;
 use binlogz_figures::Tone;
 use serde::{Serialize, Serializer};
@@ -15,10 +15,10 @@ use crate::cmd::relay::findings;
 
 /// A source or an archive as it is known; the names in JSON are stable.
 #[derive(Debug, Clone, Default, Serialize)]
-pub(super) struct Row {
+pub(super) struct FleetRow {
     /// As the file of targets names it.
     pub(super) target: String,
-    pub(super) kind: Kind,
+    pub(super) kind: FleetRowKind,
     /// The source's name at its relay, or the archive's place.
     pub(super) source: Option<String>,
     /// Whether it was asked and has answered.
@@ -64,7 +64,7 @@ pub(super) struct Row {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Kind {
+pub(super) enum FleetRowKind {
     #[default]
     Relay,
     Archive,
@@ -84,36 +84,41 @@ fn named<S: Serializer>(tone: &Tone, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(tone.name())
 }
 
-impl Kind {
+impl FleetRowKind {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Kind::Relay => "relay",
-            Kind::Archive => "archive",
-            Kind::Server => "server",
+            FleetRowKind::Relay => "relay",
+            FleetRowKind::Archive => "archive",
+            FleetRowKind::Server => "server",
         }
     }
 }
 
-impl Row {
+impl FleetRow {
     /// A target that could not be asked.
-    pub(super) fn unreachable(target: &str, kind: Kind, source: Option<String>, why: String) -> Row {
-        Row {
+    pub(super) fn unreachable(
+        target: &str,
+        kind: FleetRowKind,
+        source: Option<String>,
+        why: String,
+    ) -> FleetRow {
+        FleetRow {
             target: target.to_owned(),
             kind,
             source,
             state: "Unreachable".to_owned(),
             tone: Tone::Bad,
             findings: vec![why],
-            ..Row::default()
+            ..FleetRow::default()
         }
     }
 
     /// The file of targets itself, which can't be read any more.
-    pub(super) fn of_file(file: &str, why: String) -> Row {
-        Row {
+    pub(super) fn of_file(file: &str, why: String) -> FleetRow {
+        FleetRow {
             state: "Not read".to_owned(),
             findings: vec![why],
-            ..Row::unreachable(file, Kind::Relay, None, String::new())
+            ..FleetRow::unreachable(file, FleetRowKind::Relay, None, String::new())
         }
     }
 
@@ -124,7 +129,7 @@ impl Row {
         checks: &LastChecks,
         limits: ArchiveLimits,
         now: u64,
-    ) -> Row {
+    ) -> FleetRow {
         let ArchiveLimits { max_age, max_check_age } = limits;
         let age =
             covered.last.as_ref().and_then(|last| last.time).map(|time| now.saturating_sub(time.into()));
@@ -158,9 +163,9 @@ impl Row {
             (_, [], Some(_)) => (Tone::Good, "Whole"),
             _ => (Tone::Warning, "Gaps"),
         };
-        Row {
+        FleetRow {
             target: target.to_owned(),
-            kind: Kind::Archive,
+            kind: FleetRowKind::Archive,
             source: Some(place.to_owned()),
             reached: true,
             state: state.to_owned(),
@@ -174,11 +179,11 @@ impl Row {
             check_problems: deepest.map(|_| checks.damage().map_or(0, |check| check.problems)),
             gaps: Some(covered.gaps.iter().map(ToString::to_string).collect()),
             findings,
-            ..Row::default()
+            ..FleetRow::default()
         }
     }
 
-    fn of_source(target: &str, source: &SourceDocument, now: u64) -> Row {
+    fn of_source(target: &str, source: &SourceDocument, now: u64) -> FleetRow {
         let found = findings::of_source(source, now);
         // Notes are in the figures already.
         let found = found.into_iter().filter(|finding| finding.tone > Tone::Neutral);
@@ -186,9 +191,9 @@ impl Row {
         let is_known = source.failure.is_none();
         let bytes = source.bytes;
         let (archive, receiving) = (source.archive.as_ref(), &source.source);
-        Row {
+        FleetRow {
             target: target.to_owned(),
-            kind: Kind::Relay,
+            kind: FleetRowKind::Relay,
             source: Some(source.name.clone()).filter(|name| !name.is_empty()),
             reached: true,
             state: source.state.clone(),
@@ -205,7 +210,7 @@ impl Row {
             findings: found.map(|finding| finding.said).collect(),
             lag_history_seconds: source.lag_history_seconds.clone(),
             archives_to: archive.map(|archive| archive.to.clone()),
-            ..Row::default()
+            ..FleetRow::default()
         }
     }
 
@@ -218,28 +223,29 @@ impl Row {
     /// The row's name: the target, and the source if that has a name too.
     pub(super) fn label(&self) -> String {
         match (&self.source, self.kind) {
-            (Some(source), Kind::Relay) => format!("{}: {source}", self.target),
-            (Some(place), Kind::Server) if *place == self.target => place.clone(),
-            (Some(place), Kind::Server) => format!("{}: {place}", self.target),
-            (Some(place), Kind::Archive) if place.starts_with(&self.target) => place.clone(),
-            (Some(place), Kind::Archive) => format!("{}: {place}", self.target),
+            (Some(source), FleetRowKind::Relay) => format!("{}: {source}", self.target),
+            (Some(place), FleetRowKind::Server) if *place == self.target => place.clone(),
+            (Some(place), FleetRowKind::Server) => format!("{}: {place}", self.target),
+            (Some(place), FleetRowKind::Archive) if place.starts_with(&self.target) => place.clone(),
+            (Some(place), FleetRowKind::Archive) => format!("{}: {place}", self.target),
             _ => self.target.clone(),
         }
     }
 }
 
 /// The sources of a relay, and a row for the relay's own problems.
-pub(super) fn of_relay(target: &str, relay: &RelayDocument, now: u64) -> Vec<Row> {
-    let mut rows: Vec<Row> = relay.sources.iter().map(|source| Row::of_source(target, source, now)).collect();
+pub(super) fn of_relay(target: &str, relay: &RelayDocument, now: u64) -> Vec<FleetRow> {
+    let mut rows: Vec<FleetRow> =
+        relay.sources.iter().map(|source| FleetRow::of_source(target, source, now)).collect();
     let found = findings::of_relay(relay, now);
     if let Some(worst) = found.first().filter(|worst| worst.tone > Tone::Neutral) {
-        rows.push(Row {
+        rows.push(FleetRow {
             target: target.to_owned(),
             reached: true,
             state: "Needs attention".to_owned(),
             tone: worst.tone,
             findings: found.into_iter().map(|finding| finding.said).collect(),
-            ..Row::default()
+            ..FleetRow::default()
         });
     }
     rows
@@ -247,8 +253,9 @@ pub(super) fn of_relay(target: &str, relay: &RelayDocument, now: u64) -> Vec<Row
 
 /// Adds to each source's row the facts about the archive that its relay fills, if that was asked too. Then sorts the
 /// rows, those that need attention first.
-pub(super) fn joined(mut rows: Vec<Row>) -> Vec<Row> {
-    let archives: Vec<Row> = rows.iter().filter(|row| row.kind == Kind::Archive).cloned().collect();
+pub(super) fn joined(mut rows: Vec<FleetRow>) -> Vec<FleetRow> {
+    let archives: Vec<FleetRow> =
+        rows.iter().filter(|row| row.kind == FleetRowKind::Archive).cloned().collect();
     for row in &mut rows {
         let Some(to) = &row.archives_to else { continue };
         if let Some(archive) = archives.iter().find(|archive| archive.source.as_ref() == Some(to)) {
@@ -257,13 +264,13 @@ pub(super) fn joined(mut rows: Vec<Row>) -> Vec<Row> {
         }
     }
     rows.sort_by(|a, b| {
-        let order = |row: &Row| (Reverse(row.tone), Reverse(row.lag_seconds.unwrap_or(0)));
+        let order = |row: &FleetRow| (Reverse(row.tone), Reverse(row.lag_seconds.unwrap_or(0)));
         order(a).cmp(&order(b)).then_with(|| (&a.target, &a.source).cmp(&(&b.target, &b.source)))
     });
     rows
 }
 
-fn restorable(moment: &Moment) -> Restorable {
+fn restorable(moment: &ArchiveEdge) -> Restorable {
     Restorable { time: moment.time, log: moment.log.clone(), gtids: gtids(moment) }
 }
 

@@ -14,15 +14,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use binlogz_relay::{HttpAnswer, Request, serve_pages};
+use binlogz_relay::{HttpAnswer, HttpRequest, serve_pages};
 
 use super::ask::ask_all;
-use super::history::History;
-use super::row::{Kind, Row, joined};
-use super::targets::{self, Target};
+use super::history::RowHistory;
+use super::row::{FleetRow, FleetRowKind, joined};
+use super::targets::{self, FleetTarget};
 use super::{Document, is_healthy, page, prometheus};
 use crate::cmd::relay::findings;
-use crate::failure::{Failure, Result, complain};
+use crate::failure::{CommandFailure, Result, complain};
 
 /// Servers are asked no more often: doctor's answers change slowly, and its questions cost them something.
 const SERVERS_EVERY: Duration = Duration::from_secs(300);
@@ -31,7 +31,7 @@ const ROUNDS_MISSED: u32 = 3;
 
 /// How to serve.
 #[derive(Debug, Clone)]
-pub(super) struct Options {
+pub(super) struct FleetServeOptions {
     pub(super) targets: PathBuf,
     pub(super) limit: Duration,
     pub(super) every: Duration,
@@ -40,23 +40,24 @@ pub(super) struct Options {
 
 /// The last round.
 struct Round {
-    rows: Vec<Row>,
+    rows: Vec<FleetRow>,
     ended: Instant,
     seconds: f64,
 }
 
-type Known = Mutex<Option<Round>>;
+type LatestRound = Mutex<Option<Round>>;
 
 /// Serves for ever.
-pub(super) fn serve(address: SocketAddr, options: Options, first: Vec<Target>) -> Result<()> {
-    let listener =
-        TcpListener::bind(address).map_err(|error| Failure::of(&format!("listen on {address}"), error))?;
-    let bound = listener.local_addr().map_err(|error| Failure::of(&format!("listen on {address}"), error))?;
+pub(super) fn serve(address: SocketAddr, options: FleetServeOptions, first: Vec<FleetTarget>) -> Result<()> {
+    let listener = TcpListener::bind(address)
+        .map_err(|error| CommandFailure::of(&format!("listen on {address}"), error))?;
+    let bound =
+        listener.local_addr().map_err(|error| CommandFailure::of(&format!("listen on {address}"), error))?;
     complain(&format!("fleet: listening on http://{bound}/"));
-    let known: Arc<Known> = Arc::default();
+    let known: Arc<LatestRound> = Arc::default();
     let (asking, rounds) = (Arc::clone(&known), options.clone());
     let asked = thread::Builder::new().name("rounds".to_owned()).spawn(move || ask(&asking, &rounds, first));
-    asked.map_err(|error| Failure::of(&"start a thread", error))?;
+    asked.map_err(|error| CommandFailure::of(&"start a thread", error))?;
     serve_pages(&listener, &options.hosts, "--host", |request| answer(&known, &options, request));
     Ok(())
 }
@@ -73,9 +74,9 @@ pub(super) fn listen_at(text: &str) -> Result<SocketAddr, String> {
 }
 
 /// Asks all targets for ever.
-fn ask(known: &Known, options: &Options, mut targets: Vec<Target>) {
-    let mut history = History::default();
-    let mut servers: Option<(Instant, Vec<Row>)> = None;
+fn ask(known: &LatestRound, options: &FleetServeOptions, mut targets: Vec<FleetTarget>) {
+    let mut history = RowHistory::default();
+    let mut servers: Option<(Instant, Vec<FleetRow>)> = None;
     loop {
         let begin = Instant::now();
         let trouble = match targets::read(&options.targets) {
@@ -86,17 +87,18 @@ fn ask(known: &Known, options: &Options, mut targets: Vec<Target>) {
             Err(failure) => Some(super::ask::why(failure)),
         };
         let are_servers_due = servers.as_ref().is_none_or(|(at, _)| at.elapsed() >= SERVERS_EVERY);
-        let (of_servers, others) = targets.iter().cloned().partition(Target::is_server);
+        let (of_servers, others) = targets.iter().cloned().partition(FleetTarget::is_server);
         let asked = if are_servers_due { [others, of_servers].concat() } else { others };
         let mut rows = ask_all(asked, options.limit);
         match &servers {
             Some((_, before)) if !are_servers_due => rows.extend(before.iter().cloned()),
             _ => {
-                let of_servers = rows.iter().filter(|row| row.kind == Kind::Server).cloned().collect();
+                let of_servers =
+                    rows.iter().filter(|row| row.kind == FleetRowKind::Server).cloned().collect();
                 servers = Some((begin, of_servers));
             }
         }
-        rows.extend(trouble.map(|why| Row::of_file(&options.targets.display().to_string(), why)));
+        rows.extend(trouble.map(|why| FleetRow::of_file(&options.targets.display().to_string(), why)));
         history.add(&mut rows, findings::now());
         let round =
             Round { rows: joined(rows), ended: Instant::now(), seconds: begin.elapsed().as_secs_f64() };
@@ -105,7 +107,7 @@ fn ask(known: &Known, options: &Options, mut targets: Vec<Target>) {
     }
 }
 
-fn answer(known: &Known, options: &Options, request: &Request) -> HttpAnswer {
+fn answer(known: &LatestRound, options: &FleetServeOptions, request: &HttpRequest) -> HttpAnswer {
     let known = known.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(round) = known.as_ref() else {
         return HttpAnswer::text("503 Service Unavailable", "the first round has not ended yet\n");

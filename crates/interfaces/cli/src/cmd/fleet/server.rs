@@ -3,22 +3,22 @@
 use std::path::Path;
 
 use binlogz_figures::Tone;
-use binlogz_inspect::{Finding, Knowledge, Reads, ServerReport, Verdict, examine};
+use binlogz_inspect::{Finding, FindingVerdict, Knowledge, Reads, ServerReport, examine};
 use binlogz_source::ConnectOptions;
 use binlogz_source::option_files::OptionFiles;
 
-use super::row::{Kind, Row};
+use super::row::{FleetRow, FleetRowKind};
 use crate::server_args::from_files;
 
 /// A server, and how to log in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Server {
+pub(super) struct FleetServer {
     pub(super) place: String,
     pub(super) files: OptionFiles,
 }
 
 /// Asks it, with the account that its option files name.
-pub(super) fn ask(target: &str, server: &Server) -> Row {
+pub(super) fn ask(target: &str, server: &FleetServer) -> FleetRow {
     let options = from_files(&server.files, &server.place, "binlogz fleet");
     let report = match options {
         Ok(options) => report(target, &options),
@@ -31,10 +31,10 @@ fn report(target: &str, options: &ConnectOptions) -> ServerReport {
     examine(target, options, &Knowledge::built_in(), None)
 }
 
-fn row(target: &str, server: &Server, report: ServerReport) -> Row {
+fn row(target: &str, server: &FleetServer, report: ServerReport) -> FleetRow {
     let place = Some(without_account(&server.place).to_owned());
     if let Some(error) = report.error {
-        return Row::unreachable(target, Kind::Server, place, error);
+        return FleetRow::unreachable(target, FleetRowKind::Server, place, error);
     }
     let all = report.consumers().count() as u64;
     let cannot = report.consumers().filter(|consumer| consumer.reads == Reads::No).count() as u64;
@@ -44,15 +44,15 @@ fn row(target: &str, server: &Server, report: ServerReport) -> Row {
         (_, _) => (Tone::Warning, "Consumers can't read compression"),
     };
     let mut found: Vec<&Finding> =
-        report.findings.iter().filter(|finding| finding.verdict > Verdict::Warn).collect();
+        report.findings.iter().filter(|finding| finding.verdict > FindingVerdict::Warn).collect();
     found.sort_by_key(|finding| std::cmp::Reverse((finding.consumer.is_some(), finding.verdict)));
     let said = |finding: &&Finding| match &finding.subject {
         Some(subject) => format!("{}: {subject}: {}", finding.what, finding.found),
         None => format!("{}: {}", finding.what, finding.found),
     };
-    Row {
+    FleetRow {
         target: target.to_owned(),
-        kind: Kind::Server,
+        kind: FleetRowKind::Server,
         source: place,
         reached: true,
         state: state.to_owned(),
@@ -61,7 +61,7 @@ fn row(target: &str, server: &Server, report: ServerReport) -> Row {
         replicas: Some(all),
         replicas_uncompressed: Some(cannot),
         findings: found.iter().map(said).collect(),
-        ..Row::default()
+        ..FleetRow::default()
     }
 }
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::server;
 use crate::cmd::relay::toml_error;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 use crate::units;
 
 /// More than thousands of targets take.
@@ -52,20 +52,20 @@ struct Server {
 
 /// A relay, archives below a place, or a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Target {
+pub(super) struct FleetTarget {
     pub(super) name: String,
-    pub(super) place: Place,
+    pub(super) place: TargetAddress,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum TargetAddress {
     /// The relay's HOST:PORT.
     Relay(String),
     Archives {
         to: PathBuf,
         limits: ArchiveLimits,
     },
-    Server(server::Server),
+    Server(server::FleetServer),
 }
 
 /// Ages above which an archive is reported.
@@ -77,29 +77,32 @@ pub(super) struct ArchiveLimits {
     pub(super) max_check_age: Option<Duration>,
 }
 
-impl Target {
+impl FleetTarget {
     pub(super) fn is_server(&self) -> bool {
-        matches!(self.place, Place::Server(_))
+        matches!(self.place, TargetAddress::Server(_))
     }
 }
 
 /// Reads a file.
-pub(super) fn read(path: &Path) -> Result<Vec<Target>> {
-    let failed = |error: std::io::Error| Failure::of(&path.display(), error);
+pub(super) fn read(path: &Path) -> Result<Vec<FleetTarget>> {
+    let failed = |error: std::io::Error| CommandFailure::of(&path.display(), error);
     if fs::metadata(path).map_err(failed)?.len() > SIZE_MAX {
-        return Err(Failure::of(&path.display(), "is larger than 4 MiB, expected a file of targets"));
+        return Err(CommandFailure::of(&path.display(), "is larger than 4 MiB, expected a file of targets"));
     }
     let text = fs::read_to_string(path).map_err(failed)?;
     let folder = path.parent().unwrap_or(Path::new(""));
-    parse(&text, folder).map_err(|error| Failure::Line(format!("{} {error}", path.display())))
+    parse(&text, folder).map_err(|error| CommandFailure::Line(format!("{} {error}", path.display())))
 }
 
 /// Paths in it are relative to this folder.
-fn parse(text: &str, folder: &Path) -> Result<Vec<Target>, String> {
+fn parse(text: &str, folder: &Path) -> Result<Vec<FleetTarget>, String> {
     let File { relay, archive, server } = toml::from_str(text).map_err(|error| toml_error(text, &error))?;
     let mut targets = Vec::new();
     for Relay { name, http } in relay {
-        targets.push(Target { name: name.unwrap_or_else(|| http.clone()), place: Place::Relay(http) });
+        targets.push(FleetTarget {
+            name: name.unwrap_or_else(|| http.clone()),
+            place: TargetAddress::Relay(http),
+        });
     }
     for Archive { name, to, max_age, max_check_age } in archive {
         let name = name.unwrap_or_else(|| to.display().to_string());
@@ -113,7 +116,7 @@ fn parse(text: &str, folder: &Path) -> Result<Vec<Target>, String> {
             max_age: duration("max_age", max_age)?,
             max_check_age: duration("max_check_age", max_check_age)?,
         };
-        targets.push(Target { name, place: Place::Archives { to, limits } });
+        targets.push(FleetTarget { name, place: TargetAddress::Archives { to, limits } });
     }
     for Server { name, server: place, defaults_file, defaults_group_suffix, login_path } in server {
         let name =
@@ -122,7 +125,8 @@ fn parse(text: &str, folder: &Path) -> Result<Vec<Target>, String> {
             return Err(format!("server {name}: has defaults_file and login_path, expected one of them"));
         }
         let files = server::files(folder, defaults_file, defaults_group_suffix, login_path);
-        targets.push(Target { name, place: Place::Server(server::Server { place, files }) });
+        targets
+            .push(FleetTarget { name, place: TargetAddress::Server(server::FleetServer { place, files }) });
     }
     if targets.is_empty() {
         return Err(
@@ -147,24 +151,24 @@ mod tests {
         let text = "[[relay]]\nhttp = 'relay1:3308'\n[[archive]]\nname = 'eu'\nto = 's3://backup/eu'\nmax_age = '2h'\nmax_check_age = '30d'\n\
                     [[archive]]\nto = 'arc'\n[[server]]\nserver = 'mysql://m@db1'\ndefaults_file = 'm.cnf'\n";
         let targets = parse(text, Path::new("/etc")).unwrap();
-        let archives = |to: &str, limits| Place::Archives { to: to.into(), limits };
+        let archives = |to: &str, limits| TargetAddress::Archives { to: to.into(), limits };
         let limits = ArchiveLimits {
             max_age: Some(Duration::from_secs(7200)),
             max_check_age: Some(Duration::from_secs(30 * 86_400)),
         };
         let expected = [
-            ("relay1:3308", Place::Relay("relay1:3308".into())),
+            ("relay1:3308", TargetAddress::Relay("relay1:3308".into())),
             ("eu", archives("s3://backup/eu", limits)),
             ("arc", archives("/etc/arc", ArchiveLimits::default())),
             (
                 "db1",
-                Place::Server(server::Server {
+                TargetAddress::Server(server::FleetServer {
                     place: "mysql://m@db1".into(),
                     files: server::files(Path::new("/etc"), Some("m.cnf".into()), None, None),
                 }),
             ),
         ];
-        assert_eq!(targets, expected.map(|(name, place)| Target { name: name.into(), place }));
+        assert_eq!(targets, expected.map(|(name, place)| FleetTarget { name: name.into(), place }));
         for (text, said) in [
             ("", "names no target"),
             ("[[relay]]\nhtpp = 'a:1'\n", "line 2: unknown field `htpp`"),

@@ -6,13 +6,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use binlogz_figures::counted;
-use binlogz_recover::{Applied, ApplyOptions, Direction, Script, Selection, TableSummary};
+use binlogz_recover::{AppliedChanges, ApplyOptions, Direction, RowSelection, Script, TableSummary};
 use binlogz_source::ConnectOptions;
 use clap::{Args, ValueEnum};
 
 use super::verb;
 use crate::Exit;
-use crate::failure::{Failure, Result, warn};
+use crate::failure::{CommandFailure, Result, warn};
 
 /// The options of applying changes to a server. Each row is compared first; nothing is changed without `--execute`.
 #[derive(Debug, Args)]
@@ -52,7 +52,7 @@ impl ApplyArgs {
         &self,
         script: Script<'_>,
         connect: &ConnectOptions,
-        selection: &Selection,
+        selection: &RowSelection,
         direction: Direction,
     ) -> Result<Exit> {
         let options = ApplyOptions {
@@ -66,14 +66,14 @@ impl ApplyArgs {
         let applied = script.apply(options, &mut out);
         // Lines that were reported before an error count as well.
         let flushed = out.flush();
-        let applied = applied.map_err(|error| Failure::of(&connect.server(), error))?;
+        let applied = applied.map_err(|error| CommandFailure::of(&connect.server(), error))?;
         flushed
             .and_then(|()| self.tell(&mut out, &applied, direction))
-            .map_err(|error| Failure::writing(&"standard output", &error))?;
+            .map_err(|error| CommandFailure::writing(&"standard output", &error))?;
         Ok(self.exit(&applied, selection, direction))
     }
 
-    fn tell(&self, out: &mut dyn Write, applied: &Applied, direction: Direction) -> io::Result<()> {
+    fn tell(&self, out: &mut dyn Write, applied: &AppliedChanges, direction: Direction) -> io::Result<()> {
         let would = if self.execute { "" } else { "would be " };
         for (table, summary) in &applied.tables {
             let TableSummary { inserted, updated, deleted, overwritten, conflicts } = *summary;
@@ -103,7 +103,7 @@ impl ApplyArgs {
         out.flush()
     }
 
-    fn exit(&self, applied: &Applied, selection: &Selection, direction: Direction) -> Exit {
+    fn exit(&self, applied: &AppliedChanges, selection: &RowSelection, direction: Direction) -> Exit {
         let conflicts: u64 = applied.tables.values().map(|table| table.conflicts).sum();
         if conflicts > 0 {
             warn(&format!("{} in conflict; the output names each", counted(conflicts, "rows")));
@@ -120,5 +120,5 @@ impl ApplyArgs {
 fn open_journal(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    options.open(path).map_err(|error| Failure::of(&path.display(), error))
+    options.open(path).map_err(|error| CommandFailure::of(&path.display(), error))
 }

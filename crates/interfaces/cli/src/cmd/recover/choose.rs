@@ -1,12 +1,12 @@
 //! The options that choose transactions and rows, and the schema file.
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
-use binlogz_recover::{Condition, Operation, Range, Selection};
-use binlogz_report::met::Unmet;
+use binlogz_recover::{Condition, Operation, Range, RowSelection};
+use binlogz_report::met::UnmetRequest;
 use clap::{Args, ValueEnum};
 
 use super::WHOLE_LOG;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 use crate::time;
 
 /// Which transactions and rows; all by default.
@@ -56,14 +56,14 @@ enum OperationArg {
 }
 
 impl ChooseArgs {
-    pub(super) fn selection(&self) -> Result<Selection> {
+    pub(super) fn selection(&self) -> Result<RowSelection> {
         let condition = self.r#where.as_deref().map(Condition::parse).transpose();
         let operation = |operation: &OperationArg| match operation {
             OperationArg::Insert => Operation::Insert,
             OperationArg::Update => Operation::Update,
             OperationArg::Delete => Operation::Delete,
         };
-        Ok(Selection {
+        Ok(RowSelection {
             gtids: self.gtids.clone(),
             start_time: self.start_datetime,
             stop_time: self.stop_datetime,
@@ -71,7 +71,7 @@ impl ChooseArgs {
             tables: self.table.clone(),
             operations: self.operation.iter().map(operation).collect(),
             thread_ids: self.thread_id.clone(),
-            condition: condition.map_err(|error| Failure::Line(error.to_string()))?,
+            condition: condition.map_err(|error| CommandFailure::Line(error.to_string()))?,
         })
     }
 
@@ -91,10 +91,10 @@ impl ChooseArgs {
 
 impl ChooseArgs {
     /// The offsets that lie after the end of the `number`th of the logs.
-    pub(super) fn unmet_positions(&self, (number, count): (usize, usize), end: u64) -> Vec<Unmet> {
+    pub(super) fn unmet_positions(&self, (number, count): (usize, usize), end: u64) -> Vec<UnmetRequest> {
         let Range { start, stop } = self.range(number, count);
-        let start = (start > end).then(|| Unmet::start_position(start, end));
-        let stop = (stop > end && stop != WHOLE_LOG.stop).then(|| Unmet::stop_position(stop, end));
+        let start = (start > end).then(|| UnmetRequest::start_position(start, end));
+        let stop = (stop > end && stop != WHOLE_LOG.stop).then(|| UnmetRequest::stop_position(stop, end));
         start.into_iter().chain(stop).collect()
     }
 }

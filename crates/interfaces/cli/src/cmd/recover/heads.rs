@@ -8,10 +8,10 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::{EventReader, EventType};
 use binlogz_encryption::Keyring;
 use binlogz_flow::{FactsUpTo, InOrder, Input, LogFacts, NotInSequence, check_sequence};
-use binlogz_recover::{Moment, ServerLogs};
+use binlogz_recover::{ServerLogs, TableMoment};
 use binlogz_source::{ConnectOptions, Connection};
 
-use crate::failure::{Failure, Result, warn};
+use crate::failure::{CommandFailure, Result, warn};
 use crate::log_path::LogPath;
 use binlogz_archive::input as archived;
 
@@ -19,20 +19,20 @@ use binlogz_archive::input as archived;
 pub(super) const LOG_BEGIN: u64 = 4;
 
 /// The facts in the first events of a log.
-pub(super) struct Head {
+pub(super) struct LogHead {
     /// When its server began it, in seconds since 1970.
     pub(super) created: u32,
     /// All transactions before it.
     previous: GtidSet,
 }
 
-impl Head {
+impl LogHead {
     /// Whether the moment comes after the log's begin.
-    pub(super) fn is_before(&self, moment: Moment) -> bool {
+    pub(super) fn is_before(&self, moment: TableMoment) -> bool {
         match moment {
-            Moment::After(gtid) => !self.previous.contains(&gtid),
+            TableMoment::After(gtid) => !self.previous.contains(&gtid),
             // A transaction of the second in which it was created may be in the log before it.
-            Moment::Before(end) => (i64::from(self.created) + 1) * 1_000_000 <= end,
+            TableMoment::Before(end) => (i64::from(self.created) + 1) * 1_000_000 <= end,
         }
     }
 
@@ -51,13 +51,13 @@ impl Head {
         self.previous.is_empty()
     }
 
-    fn read(bytes: impl Read, name: &str) -> Result<Head> {
+    fn read(bytes: impl Read, name: &str) -> Result<LogHead> {
         let mut events = EventReader::new(BufReader::new(bytes));
         let bad = |error: binlogz_binlog::Error| match error.offset() {
-            Some(_) => Failure::Line(format!("{name} {error}")),
-            None => Failure::of(&name, error),
+            Some(_) => CommandFailure::Line(format!("{name} {error}")),
+            None => CommandFailure::of(&name, error),
         };
-        let mut head = Head { created: 0, previous: GtidSet::new() };
+        let mut head = LogHead { created: 0, previous: GtidSet::new() };
         // A format description, then what came before; other events before any transaction tell nothing.
         while let Some((_, frame)) = events.next_event().map_err(bad)? {
             match frame.header().event_type {
@@ -72,12 +72,15 @@ impl Head {
         Ok(head)
     }
 
-    fn of(log: &LogPath, keyring: Option<&Keyring>) -> Result<Head> {
+    fn of(log: &LogPath, keyring: Option<&Keyring>) -> Result<LogHead> {
         let name = log.to_string();
         match log.open(keyring)? {
-            Input::Places(places) | Input::Seek { places, .. } => Head::read(InOrder::new(places), &name),
-            Input::Stream(stream) | Input::Sparse { stream, .. } => Head::read(stream, &name),
-            _ => Err(Failure::of(log, "is a pipe, expected a file or an archive: its begin is read twice")),
+            Input::Places(places) | Input::Seek { places, .. } => LogHead::read(InOrder::new(places), &name),
+            Input::Stream(stream) | Input::Sparse { stream, .. } => LogHead::read(stream, &name),
+            _ => Err(CommandFailure::of(
+                log,
+                "is a pipe, expected a file or an archive: its begin is read twice",
+            )),
         }
     }
 }
@@ -119,18 +122,18 @@ pub(super) fn follow_one_another<'l>(
 }
 
 /// Why logs are no sequence, or can't be read.
-struct SequenceFailure(Failure);
+struct SequenceFailure(CommandFailure);
 
 impl From<NotInSequence> for SequenceFailure {
     fn from(error: NotInSequence) -> Self {
-        SequenceFailure(Failure::Line(error.to_string()))
+        SequenceFailure(CommandFailure::Line(error.to_string()))
     }
 }
 
 /// `None`: it can be read only once.
 fn facts_of(log: &LogPath, keyring: Option<&Keyring>, up_to: FactsUpTo) -> Result<Option<LogFacts>> {
     let LogPath::File(path) = log else { return Ok(None) };
-    let failed = |error: std::io::Error| Failure::of(log, error);
+    let failed = |error: std::io::Error| CommandFailure::of(log, error);
     if let Some(archived) = archived::find(path).map_err(failed)? {
         return archived.facts(log.to_string()).map(Some).map_err(failed);
     }
@@ -141,8 +144,8 @@ fn facts_of(log: &LogPath, keyring: Option<&Keyring>, up_to: FactsUpTo) -> Resul
     let (Input::Places(places) | Input::Seek { places, .. }) = log.open(keyring)? else { return Ok(None) };
     let facts = LogFacts::read(log.to_string(), places.as_ref(), up_to);
     facts.map(Some).map_err(|error| match error.offset() {
-        Some(_) => Failure::Line(format!("{log} {error}")),
-        None => Failure::of(log, error),
+        Some(_) => CommandFailure::Line(format!("{log} {error}")),
+        None => CommandFailure::of(log, error),
     })
 }
 
@@ -150,11 +153,11 @@ fn facts_of(log: &LogPath, keyring: Option<&Keyring>, up_to: FactsUpTo) -> Resul
 pub(super) fn from_moment(
     logs: &mut Vec<LogPath>,
     keyring: Option<&Keyring>,
-    moment: Moment,
-) -> Result<Option<Head>> {
+    moment: TableMoment,
+) -> Result<Option<LogHead>> {
     let mut first = None;
     for (place, log) in logs.iter().enumerate().rev() {
-        let head = Head::of(log, keyring)?;
+        let head = LogHead::of(log, keyring)?;
         let is_before = head.is_before(moment);
         first = Some((place, head));
         if is_before {
@@ -167,21 +170,21 @@ pub(super) fn from_moment(
 }
 
 /// The server's own logs from the one on that has the moment, and the head of that one.
-pub(super) fn of_server(connect: &ConnectOptions, moment: Moment) -> Result<(ServerLogs, Head)> {
+pub(super) fn of_server(connect: &ConnectOptions, moment: TableMoment) -> Result<(ServerLogs, LogHead)> {
     let names = list(connect)?.into_iter().map(|(name, _)| name).collect();
     let Some((names, head)) = from_last(names, connect, &|head| head.is_before(moment))? else {
-        return Err(Failure::of(&connect.server(), "has no binary log"));
+        return Err(CommandFailure::of(&connect.server(), "has no binary log"));
     };
     // Its begin was read: the log comes once more.
     let first = names.first().map(String::as_str).unwrap_or_default();
     let logs = ServerLogs::open(connect, first, LOG_BEGIN);
-    Ok((logs.map_err(|error| Failure::of(&connect.server(), error))?, head))
+    Ok((logs.map_err(|error| CommandFailure::of(&connect.server(), error))?, head))
 }
 
 /// A server's logs with their sizes, in order.
 pub(super) fn list(connect: &ConnectOptions) -> Result<Vec<(String, u64)>> {
     let rows = Connection::open(connect).and_then(|mut connection| connection.query("SHOW BINARY LOGS"));
-    let rows = rows.map_err(|error| Failure::of(&connect.server(), error))?;
+    let rows = rows.map_err(|error| CommandFailure::of(&connect.server(), error))?;
     let text =
         |value: &Option<Vec<u8>>| value.as_deref().map(|text| String::from_utf8_lossy(text).into_owned());
     let log = |row: &Vec<Option<Vec<u8>>>| {
@@ -196,14 +199,14 @@ pub(super) fn list(connect: &ConnectOptions) -> Result<Vec<(String, u64)>> {
 pub(super) fn from_last(
     mut names: Vec<String>,
     connect: &ConnectOptions,
-    may_be_first: &dyn Fn(&Head) -> bool,
-) -> Result<Option<(Vec<String>, Head)>> {
-    let trouble = |error: binlogz_source::Error| Failure::of(&connect.server(), error);
+    may_be_first: &dyn Fn(&LogHead) -> bool,
+) -> Result<Option<(Vec<String>, LogHead)>> {
+    let trouble = |error: binlogz_source::Error| CommandFailure::of(&connect.server(), error);
     let mut first = None;
     for (place, name) in names.iter().enumerate().rev() {
         let logs = ServerLogs::open(connect, name, LOG_BEGIN).map_err(trouble)?;
         let Some((_, bytes)) = logs.next_log().map_err(trouble)? else { continue };
-        let head = Head::read(bytes, name)?;
+        let head = LogHead::read(bytes, name)?;
         let is_first = may_be_first(&head);
         first = Some((place, head));
         if is_first {

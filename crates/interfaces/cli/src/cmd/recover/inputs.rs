@@ -8,25 +8,25 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use binlogz_archive::part::Run;
+use binlogz_archive::part::BlockRun;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_encryption::Keyring;
 use binlogz_flow::Input;
-use binlogz_flow::events::Ran;
-use binlogz_recover::{Error, LogBytes, Moment, Range, SchemaFile, Selection, ServerLogs};
-use binlogz_report::met::Unmet;
+use binlogz_flow::events::RunSummary;
+use binlogz_recover::{Error, LogBytes, Range, RowSelection, SchemaFile, ServerLogs, TableMoment};
+use binlogz_report::met::UnmetRequest;
 use binlogz_source::ConnectOptions;
 use clap::Args;
 
 use super::choose::ChooseArgs;
-use super::heads::{self, Head};
-use super::looked_for::LookedFor;
+use super::heads::{self, LogHead};
+use super::looked_for::RecoverSearch;
 use super::{PROGRAM_NAME, failure};
 use crate::Exit;
-use crate::failure::{Failure, Result, name_unread, warn_cut};
+use crate::failure::{CommandFailure, Result, name_unread, warn_cut};
 use crate::log_path::{LogPath, resolve};
 use crate::mariadb;
-use crate::progress::Progress;
+use crate::progress::WorkProgress;
 use crate::server_args::{ServerArgs, with_place};
 
 /// The options that name the logs to read: files and archives, or a server.
@@ -57,7 +57,7 @@ impl InputArgs {
         }
         let options = connection.connect_options(PROGRAM_NAME)?;
         match &self.server {
-            Some(server) => with_place(&options, server).map(Some).map_err(Failure::Line),
+            Some(server) => with_place(&options, server).map(Some).map_err(CommandFailure::Line),
             None => Ok(Some(options)),
         }
     }
@@ -67,16 +67,16 @@ impl InputArgs {
     pub(super) fn logs(
         &self,
         server: Option<&ConnectOptions>,
-        (choose, selection): (&ChooseArgs, &Selection),
+        (choose, selection): (&ChooseArgs, &RowSelection),
         earlier: bool,
-    ) -> Result<Vec<Log>> {
+    ) -> Result<Vec<RecoverLog>> {
         let Some(connect) = server else {
             let mut files = self.files.clone();
             resolve(&mut files)?;
-            return Ok(files.into_iter().map(Log::Path).collect());
+            return Ok(files.into_iter().map(RecoverLog::Path).collect());
         };
         if self.files.is_empty() && choose.has_position() {
-            return Err(Failure::Line(
+            return Err(CommandFailure::Line(
                 "--start-position and --stop-position need the names of the server's logs that they are for"
                     .to_owned(),
             ));
@@ -92,26 +92,35 @@ impl InputArgs {
         let log = |name: String| match all.iter().find(|(known, _)| *known == name) {
             Some((_, size)) => {
                 let end = Arc::new(AtomicU64::new(u64::MAX));
-                Ok(Log::OfServer(Box::new(ServerLog { connect: connect.clone(), name, size: *size, end })))
+                Ok(RecoverLog::OfServer(Box::new(SentLog {
+                    connect: connect.clone(),
+                    name,
+                    size: *size,
+                    end,
+                })))
             }
-            None => Err(Failure::of(&connect.server(), has_no(&name, &all))),
+            None => Err(CommandFailure::of(&connect.server(), has_no(&name, &all))),
         };
         match names.is_empty() {
-            true => Err(Failure::of(&connect.server(), "has no binary log")),
+            true => Err(CommandFailure::of(&connect.server(), "has no binary log")),
             false => names.into_iter().map(log).collect(),
         }
     }
 }
 
 /// The logs from the one on before which nothing was chosen.
-fn with_chosen(names: Vec<String>, connect: &ConnectOptions, selection: &Selection) -> Result<Vec<String>> {
-    let Selection { gtids, start_time, .. } = selection;
+fn with_chosen(
+    names: Vec<String>,
+    connect: &ConnectOptions,
+    selection: &RowSelection,
+) -> Result<Vec<String>> {
+    let RowSelection { gtids, start_time, .. } = selection;
     if gtids.is_none() && start_time.is_none() {
         return Ok(names);
     }
-    let may_be_first = |head: &Head| {
+    let may_be_first = |head: &LogHead| {
         gtids.as_ref().is_some_and(|gtids| !head.follows_any(gtids))
-            || start_time.is_some_and(|start| head.is_before(Moment::Before(start)))
+            || start_time.is_some_and(|start| head.is_before(TableMoment::Before(start)))
     };
     Ok(heads::from_last(names, connect, &may_be_first)?.map(|(names, _)| names).unwrap_or_default())
 }
@@ -127,23 +136,23 @@ fn has_no(name: &str, all: &[(String, u64)]) -> String {
 }
 
 /// Checks that logs which were named continue one another, each the one before it. A server's own do.
-pub(super) fn follow_one_another(logs: &[Log], keyring: Option<&Keyring>) -> Result<()> {
-    let path = |log: &'_ Log| match log {
-        Log::Path(path) => Some(path.clone()),
-        Log::OfServer(_) => None,
+pub(super) fn follow_one_another(logs: &[RecoverLog], keyring: Option<&Keyring>) -> Result<()> {
+    let path = |log: &'_ RecoverLog| match log {
+        RecoverLog::Path(path) => Some(path.clone()),
+        RecoverLog::OfServer(_) => None,
     };
     heads::follow_one_another(&logs.iter().filter_map(path).collect::<Vec<_>>(), keyring)
 }
 
 /// A log that is read.
-pub(super) enum Log {
+pub(super) enum RecoverLog {
     /// A file, a log in an archive, or standard input.
     Path(LogPath),
-    OfServer(Box<ServerLog>),
+    OfServer(Box<SentLog>),
 }
 
 /// A log that a server sends.
-pub(super) struct ServerLog {
+pub(super) struct SentLog {
     connect: ConnectOptions,
     name: String,
     size: u64,
@@ -151,16 +160,16 @@ pub(super) struct ServerLog {
     end: Arc<AtomicU64>,
 }
 
-impl fmt::Display for Log {
+impl fmt::Display for RecoverLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Log::Path(path) => path.fmt(f),
-            Log::OfServer(log) => write!(f, "{}: {}", log.connect.server(), log.name),
+            RecoverLog::Path(path) => path.fmt(f),
+            RecoverLog::OfServer(log) => write!(f, "{}: {}", log.connect.server(), log.name),
         }
     }
 }
 
-impl Log {
+impl RecoverLog {
     /// Opens it.
     pub(super) fn open(&self, keyring: Option<&Keyring>) -> Result<Input> {
         self.open_part(keyring, &mut |_| true)
@@ -169,42 +178,45 @@ impl Log {
     fn open_part(
         &self,
         keyring: Option<&Keyring>,
-        is_wanted: &mut dyn FnMut(&Run<'_>) -> bool,
+        is_wanted: &mut dyn FnMut(&BlockRun<'_>) -> bool,
     ) -> Result<Input> {
         match self {
-            Log::Path(path) => path.open_part(keyring, is_wanted),
-            Log::OfServer(log) => log.open(),
+            RecoverLog::Path(path) => path.open_part(keyring, is_wanted),
+            RecoverLog::OfServer(log) => log.open(),
         }
     }
 
     /// The log's name in output, without its folder or its server.
     pub(super) fn name(&self) -> String {
         match self {
-            Log::Path(path) => super::file_name(path),
-            Log::OfServer(log) => log.name.clone(),
+            RecoverLog::Path(path) => super::file_name(path),
+            RecoverLog::OfServer(log) => log.name.clone(),
         }
     }
 
     /// The bar of reading it.
-    pub(super) fn progress(&self, place: (usize, usize)) -> Result<Progress> {
+    pub(super) fn progress(&self, place: (usize, usize)) -> Result<WorkProgress> {
         Ok(match self {
-            Log::Path(path) => Progress::of(path, path.size()?, place),
-            Log::OfServer(log) => Progress::of(&log.name, Some(log.size), place),
+            RecoverLog::Path(path) => WorkProgress::of(path, path.size()?, place),
+            RecoverLog::OfServer(log) => WorkProgress::of(&log.name, Some(log.size), place),
         })
     }
 
-    pub(super) fn failure(&self, error: Error) -> Failure {
+    pub(super) fn failure(&self, error: Error) -> CommandFailure {
         failure(self, error)
     }
 }
 
-impl ServerLog {
+impl SentLog {
     fn open(&self) -> Result<Input> {
-        let trouble = |error: binlogz_source::Error| Failure::of(&self.connect.server(), error);
+        let trouble = |error: binlogz_source::Error| CommandFailure::of(&self.connect.server(), error);
         let logs = ServerLogs::open(&self.connect, &self.name, heads::LOG_BEGIN).map_err(trouble)?;
         let log = logs.next_log().map_err(trouble)?.filter(|(name, _)| *name == self.name);
         let Some((_, bytes)) = log else {
-            return Err(Failure::of(&self.connect.server(), format_args!("sent nothing of {}", self.name)));
+            return Err(CommandFailure::of(
+                &self.connect.server(),
+                format_args!("sent nothing of {}", self.name),
+            ));
         };
         let end = Arc::clone(&self.end);
         Ok(Input::Stream(Box::new(UpToEnd { bytes, count: 0, end })))
@@ -232,21 +244,21 @@ impl Read for UpToEnd {
 }
 
 /// One pass over logs.
-pub(super) struct Pass<'p> {
-    pub(super) logs: &'p [Log],
+pub(super) struct LogPass<'p> {
+    pub(super) logs: &'p [RecoverLog],
     pub(super) choose: &'p ChooseArgs,
-    pub(super) selection: &'p Selection,
+    pub(super) selection: &'p RowSelection,
     pub(super) schema: Option<&'p SchemaFile>,
     pub(super) keyring: Option<&'p Keyring>,
-    /// As [`LookedFor::statements`].
+    /// As [`RecoverSearch::statements`].
     pub(super) statements: bool,
 }
 
 /// The result of a pass, apart from the rows.
 #[must_use]
-pub(super) struct Passed {
+pub(super) struct PassFindings {
     /// Requests that nothing met.
-    pub(super) unmet: Vec<Unmet>,
+    pub(super) unmet: Vec<UnmetRequest>,
     /// Negative: changes could not be read. They were named.
     pub(super) exit: Exit,
 }
@@ -255,38 +267,41 @@ pub(super) struct Passed {
 pub(super) const UNREAD: &str = "its changes are left out";
 
 /// A log that is to be read.
-pub(super) struct Opened<'p> {
-    pub(super) log: &'p Log,
+pub(super) struct OpenedLog<'p> {
+    pub(super) log: &'p RecoverLog,
     pub(super) input: Input,
     pub(super) name: String,
     pub(super) range: Range,
     /// The transactions of the archive, which may be missing from the input.
     pub(super) archived_gtids: Option<GtidSet>,
-    pub(super) looked_for: LookedFor<'p>,
-    pub(super) progress: Progress,
+    pub(super) looked_for: RecoverSearch<'p>,
+    pub(super) progress: WorkProgress,
 }
 
-impl Pass<'_> {
+impl LogPass<'_> {
     /// Reads them in order, until `read` says that nothing more is needed. Changes that could not be read are named.
-    pub(super) fn run(&self, read: &mut dyn FnMut(Opened<'_>) -> Result<(Ran, bool)>) -> Result<Passed> {
+    pub(super) fn run(
+        &self,
+        read: &mut dyn FnMut(OpenedLog<'_>) -> Result<(RunSummary, bool)>,
+    ) -> Result<PassFindings> {
         let count = self.logs.len();
         let (mut unmet, mut exit) = (Vec::new(), Exit::Done);
         let mut is_over = false;
         for (number, log) in self.logs.iter().enumerate() {
             let range = self.choose.range(number, count);
-            let mut looked_for = LookedFor::new(self.selection, self.schema, range, self.statements);
+            let mut looked_for = RecoverSearch::new(self.selection, self.schema, range, self.statements);
             let input = log.open_part(self.keyring, &mut |run| looked_for.may_be_in(run))?;
             let archived_gtids = match log {
-                Log::Path(path) => {
+                RecoverLog::Path(path) => {
                     mariadb::warn_of(path);
                     path.archived_gtids()
                 }
-                Log::OfServer(_) => None,
+                RecoverLog::OfServer(_) => None,
             };
             let progress = log.progress((number + 1, count))?;
             let (input, name) = (progress.watch(input), log.name());
-            let (Ran { read, unread }, goes_on) =
-                read(Opened { log, input, name, range, archived_gtids, looked_for, progress })?;
+            let (RunSummary { read, unread }, goes_on) =
+                read(OpenedLog { log, input, name, range, archived_gtids, looked_for, progress })?;
             exit = exit.max(name_unread(log, &unread, UNREAD));
             if let Some(cut) = read.cut {
                 warn_cut(log, cut, "; they are left out");
@@ -296,12 +311,12 @@ impl Pass<'_> {
                 (false, _) => {}
                 // A later statement may have changed the tables.
                 (true, true) => continue,
-                (true, false) => return Ok(Passed { unmet, exit }),
+                (true, false) => return Ok(PassFindings { unmet, exit }),
             }
             unmet.extend(self.choose.unmet_positions((number, count), read.bytes_read));
         }
         let stop = self.selection.stop_before_gtid.filter(|_| !is_over);
-        unmet.extend(stop.map(|gtid| Unmet::stop_before_gtid(&gtid)));
-        Ok(Passed { unmet, exit })
+        unmet.extend(stop.map(|gtid| UnmetRequest::stop_before_gtid(&gtid)));
+        Ok(PassFindings { unmet, exit })
     }
 }

@@ -6,9 +6,9 @@ use binlogz_recover::{Script, ServerLogs};
 use binlogz_source::ConnectOptions;
 
 use super::{failure, heads};
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 use crate::log_path::LogPath;
-use crate::progress::Progress;
+use crate::progress::WorkProgress;
 
 /// Reads the server's logs after those that were read. If it hasn't all of them, rows of tables without names are left.
 pub(super) fn look(script: &mut Script<'_>, connect: &ConnectOptions, workers: usize) -> Result<()> {
@@ -48,17 +48,17 @@ fn since(script: &Script<'_>, connect: &ConnectOptions) -> std::result::Result<S
     ServerLogs::open(connect, &first, offset).map_err(|error| error.to_string())
 }
 
-fn line_of(failure: Failure) -> String {
+fn line_of(failure: CommandFailure) -> String {
     match failure {
-        Failure::Line(line) => line,
-        Failure::ClosedPipe => "it can't be asked".to_owned(),
+        CommandFailure::Line(line) => line,
+        CommandFailure::ClosedPipe => "it can't be asked".to_owned(),
     }
 }
 
 fn read(script: &mut Script<'_>, logs: &ServerLogs, connect: &ConnectOptions, workers: usize) -> Result<()> {
-    let trouble = |error: binlogz_source::Error| Failure::of(&connect.server(), error);
+    let trouble = |error: binlogz_source::Error| CommandFailure::of(&connect.server(), error);
     while let Some((name, bytes)) = logs.next_log().map_err(trouble)? {
-        let progress = Progress::new(&name, None);
+        let progress = WorkProgress::new(&name, None);
         let input = Input::Stream(bytes);
         let read = script.read_after(input, &name, workers, &mut |bytes| progress.at(bytes));
         read.map_err(|error| failure(&LogPath::File(name.clone().into()), error))?;

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 
 use binlogz_archive::format::Key;
 use binlogz_archive::format::contents::KeyProbe;
-use binlogz_archive::part::{Run, TableRows};
-use binlogz_recover::{KeySpan, Range, SchemaFile, Selection, WantedKeys};
+use binlogz_archive::part::{BlockRun, TableRows};
+use binlogz_recover::{KeySpan, Range, RowSelection, SchemaFile, WantedKeys};
 
 /// The part of a log that is looked for.
-pub(in crate::cmd) struct LookedFor<'o> {
-    pub(in crate::cmd) selection: &'o Selection,
+pub(in crate::cmd) struct RecoverSearch<'o> {
+    pub(in crate::cmd) selection: &'o RowSelection,
     pub(in crate::cmd) schema: Option<&'o SchemaFile>,
     pub(in crate::cmd) range: Range,
     /// Whether statements matter that are no transaction control, also of transactions that are not chosen.
@@ -21,19 +21,19 @@ pub(in crate::cmd) struct LookedFor<'o> {
     pub(in crate::cmd) passed_tables: BTreeSet<usize>,
 }
 
-impl<'o> LookedFor<'o> {
+impl<'o> RecoverSearch<'o> {
     pub(in crate::cmd) fn new(
-        selection: &'o Selection,
+        selection: &'o RowSelection,
         schema: Option<&'o SchemaFile>,
         range: Range,
         statements: bool,
     ) -> Self {
         let passed_tables = BTreeSet::new();
-        LookedFor { selection, schema, range, statements, has_passed_chosen: false, passed_tables }
+        RecoverSearch { selection, schema, range, statements, has_passed_chosen: false, passed_tables }
     }
 
     /// Whether a part may have it.
-    pub(in crate::cmd) fn may_be_in(&mut self, run: &Run<'_>) -> bool {
+    pub(in crate::cmd) fn may_be_in(&mut self, run: &BlockRun<'_>) -> bool {
         let selection = self.selection;
         // Positions are those of the log as it was, and its end has to be seen.
         if self.range.start > 0 || self.range.stop < u64::MAX {

@@ -20,23 +20,23 @@ use std::num::NonZeroUsize;
 use binlogz_encryption::Keyring;
 use binlogz_figures::counted;
 use binlogz_flow::Input;
-use binlogz_recover::{Direction, Error, Form, Range, Script, Selection, Summary};
-use binlogz_report::met::Unmet;
+use binlogz_recover::{Direction, Error, Range, RowSelection, Script, ScriptForm, ScriptSummary};
+use binlogz_report::met::UnmetRequest;
 use binlogz_source::ConnectOptions;
 use clap::{Args, ValueEnum};
 
 use super::workers;
 use crate::Exit;
-use crate::failure::{Failure, Result, complain, name_unread, warn};
+use crate::failure::{CommandFailure, Result, complain, name_unread, warn};
 use crate::keyring::KeyringArg;
 use crate::log_path::LogPath;
 use crate::server_args::{ServerArgs, with_place};
 use crate::units;
 use apply::ApplyArgs;
 use choose::ChooseArgs;
-use inputs::{InputArgs, Log, Opened, Pass, Passed};
+use inputs::{InputArgs, LogPass, OpenedLog, PassFindings, RecoverLog};
 use output::OutputArgs;
-pub(crate) use rows::Rows;
+pub(crate) use rows::RowsCommand;
 use schema::{CascadesArg, SchemaArg};
 pub(crate) use table_at::TableAt;
 
@@ -117,10 +117,10 @@ enum FormatArg {
 }
 
 impl FormatArg {
-    fn form(self) -> Form {
+    fn form(self) -> ScriptForm {
         match self {
-            FormatArg::Sql => Form::Sql,
-            FormatArg::Binlog => Form::Log,
+            FormatArg::Sql => ScriptForm::Sql,
+            FormatArg::Binlog => ScriptForm::Log,
         }
     }
 }
@@ -144,7 +144,7 @@ impl ScriptArgs {
         let apply_to = self.connect_to_apply(cascades)?;
         let log_server = self.input.server(&self.server)?;
         let options = || self.server.connect_options(PROGRAM_NAME);
-        let form = if apply_to.is_some() { Form::Apply } else { self.format.form() };
+        let form = if apply_to.is_some() { ScriptForm::Apply } else { self.format.form() };
         let schema =
             self.schema.read(&selection.tables, &options, (apply_to.as_ref(), log_server.as_ref()))?;
         let cascades = cascades.map(|cascades| cascades.read(&options)).transpose()?.flatten();
@@ -155,10 +155,10 @@ impl ScriptArgs {
         let mut ahead = Exit::Done;
         if let Some((families, place)) = &cascades {
             let with = script.with_cascades(families);
-            script = with.map_err(|error| Failure::of(place, error))?;
+            script = with.map_err(|error| CommandFailure::of(place, error))?;
             ahead = self.read_ahead(&mut script, &logs, keyring.as_ref())?;
         }
-        let pass = Pass {
+        let pass = LogPass {
             logs: &logs,
             choose: &self.choose,
             selection: &selection,
@@ -166,8 +166,8 @@ impl ScriptArgs {
             keyring: keyring.as_ref(),
             statements: true,
         };
-        let Passed { unmet, exit } = pass.run(&mut |opened| {
-            let Opened { log, input, name, range, archived_gtids, looked_for, progress } = opened;
+        let PassFindings { unmet, exit } = pass.run(&mut |opened| {
+            let OpenedLog { log, input, name, range, archived_gtids, looked_for, progress } = opened;
             if let Some(gtids) = archived_gtids {
                 script.pass_over(&gtids);
             }
@@ -185,7 +185,7 @@ impl ScriptArgs {
             later::look(&mut script, &connect, workers(self.jobs))?;
         }
         let tables = selection.tables.iter().map(|(database, table)| (database.as_bytes(), table.as_bytes()));
-        let without_rows = Unmet::tables(tables, |place| script.has_met_table(place));
+        let without_rows = UnmetRequest::tables(tables, |place| script.has_met_table(place));
         script.cascade_notes().iter().chain(&script.trigger_notes()).for_each(|note| warn(note));
         if let Some(connect) = apply_to {
             without_rows.iter().for_each(|unmet| warn(&unmet.line));
@@ -199,12 +199,17 @@ impl ScriptArgs {
     }
 
     /// Follows the rows of children up to the changes of their parents.
-    fn read_ahead(&self, script: &mut Script<'_>, logs: &[Log], keyring: Option<&Keyring>) -> Result<Exit> {
+    fn read_ahead(
+        &self,
+        script: &mut Script<'_>,
+        logs: &[RecoverLog],
+        keyring: Option<&Keyring>,
+    ) -> Result<Exit> {
         let mut exit = Exit::Done;
         for (number, log) in logs.iter().enumerate() {
             let input = log.open(keyring)?;
             if matches!(input, Input::Pipe(_)) {
-                return Err(Failure::of(
+                return Err(CommandFailure::of(
                     log,
                     "is a pipe, expected a file or an archive: --cascades reads it twice",
                 ));
@@ -227,14 +232,14 @@ impl ScriptArgs {
                 || cascades.is_some_and(CascadesArg::is_server)
                 || self.input.is_server(&self.server);
             if self.server.names_a_place() && !is_asked {
-                return Err(Failure::Line(
+                return Err(CommandFailure::Line(
                     "a server is given, but neither --server nor --apply nor --schema needs one".to_owned(),
                 ));
             }
             return Ok(None);
         };
         let options = self.server.connect_options(PROGRAM_NAME)?;
-        with_place(&options, server).map(Some).map_err(Failure::Line)
+        with_place(&options, server).map(Some).map_err(CommandFailure::Line)
     }
 }
 
@@ -247,9 +252,9 @@ fn verb(direction: Direction) -> &'static str {
 const PROGRAM_NAME: &str = "binlogz";
 
 /// Reports the changes that were left out.
-fn tell(summary: &Summary, selection: &Selection, direction: Direction) -> Exit {
+fn tell(summary: &ScriptSummary, selection: &RowSelection, direction: Direction) -> Exit {
     let verb = verb(direction);
-    let Summary { rows_left, statements_left, .. } = *summary;
+    let ScriptSummary { rows_left, statements_left, .. } = *summary;
     if rows_left + statements_left > 0 {
         warn(&format!(
             "{} and {} not {verb}; the output names each",
@@ -278,12 +283,12 @@ fn file_name(log: &LogPath) -> String {
     }
 }
 
-fn failure(log: &dyn Display, error: Error) -> Failure {
+fn failure(log: &dyn Display, error: Error) -> CommandFailure {
     match error {
-        Error::Log(error) => Failure::reading(log, &error),
-        Error::Condition(error) => Failure::Line(error.to_string()),
-        Error::Refused(line) => Failure::Line(line),
-        error => Failure::of(&"temporary file", error),
+        Error::Log(error) => CommandFailure::reading(log, &error),
+        Error::Condition(error) => CommandFailure::Line(error.to_string()),
+        Error::Refused(line) => CommandFailure::Line(line),
+        error => CommandFailure::of(&"temporary file", error),
     }
 }
 

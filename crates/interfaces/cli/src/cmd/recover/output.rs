@@ -6,13 +6,13 @@ use std::sync::Arc;
 use binlogz_archive::Scratch;
 use binlogz_flow::{Input, Rewrite, Rewriter};
 use binlogz_payload::{CompressOptions, CompressionLevel};
-use binlogz_recover::{Script, Summary};
+use binlogz_recover::{Script, ScriptSummary};
 use clap::Args;
 
 use super::FormatArg;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 use crate::log_path::LogPath;
-use crate::output::{Destination, Output, Target};
+use crate::output::{Destination, OpenOutput, OutputTarget};
 
 /// The options that say where the statements or the binary log go.
 #[derive(Debug, Args)]
@@ -31,16 +31,16 @@ pub(super) struct OutputArgs {
 }
 
 /// A place that was checked.
-pub(super) struct Checked {
+pub(super) struct CheckedPlace {
     format: FormatArg,
-    target: Target,
+    target: OutputTarget,
     compress: Option<CompressionLevel>,
 }
 
 impl OutputArgs {
     /// Checks it before anything is read.
-    pub(super) fn check(&self, format: FormatArg, logs: &[LogPath]) -> Result<Checked> {
-        let wrong = |line: &str| Err(Failure::Line(line.to_owned()));
+    pub(super) fn check(&self, format: FormatArg, logs: &[LogPath]) -> Result<CheckedPlace> {
+        let wrong = |line: &str| Err(CommandFailure::Line(line.to_owned()));
         if format != FormatArg::Binlog && self.compress.is_some() {
             return wrong("--compress is for --format binlog");
         }
@@ -48,18 +48,18 @@ impl OutputArgs {
             None if format == FormatArg::Binlog => {
                 return wrong("--format binlog needs --output, a file or - for a pipe");
             }
-            None => Target::Stdout,
-            Some(Destination::Stdout) if format == FormatArg::Sql => Target::Stdout,
+            None => OutputTarget::Stdout,
+            Some(Destination::Stdout) if format == FormatArg::Sql => OutputTarget::Stdout,
             Some(destination) => destination.target(logs, self.force)?,
         };
-        Ok(Checked { format, target, compress: self.compress })
+        Ok(CheckedPlace { format, target, compress: self.compress })
     }
 }
 
-impl Checked {
+impl CheckedPlace {
     /// Writes the chosen changes.
-    pub(super) fn write(&self, script: Script<'_>) -> Result<Summary> {
-        let failure = |error: io::Error| Failure::writing(&self.target, &error);
+    pub(super) fn write(&self, script: Script<'_>) -> Result<ScriptSummary> {
+        let failure = |error: io::Error| CommandFailure::writing(&self.target, &error);
         let mut output = match self.format {
             FormatArg::Sql => self.target.create_printed()?,
             FormatArg::Binlog => self.target.create_log(None)?,
@@ -78,7 +78,7 @@ impl Checked {
 
     /// Where the changes that were left out are named: the log itself may take standard output.
     fn report(&self) -> Box<dyn Write> {
-        if self.target == Target::Stdout { Box::new(io::stderr()) } else { Box::new(io::stdout()) }
+        if self.target == OutputTarget::Stdout { Box::new(io::stderr()) } else { Box::new(io::stdout()) }
     }
 
     /// The log goes to a temporary file first, and through the compressor to its place.
@@ -86,24 +86,24 @@ impl Checked {
         &self,
         script: Script<'_>,
         level: CompressionLevel,
-        output: &mut Output<'_>,
-    ) -> Result<Summary> {
-        let temporary = |error: io::Error| Failure::of(&"temporary file", error);
+        output: &mut OpenOutput<'_>,
+    ) -> Result<ScriptSummary> {
+        let temporary = |error: io::Error| CommandFailure::of(&"temporary file", error);
         let mut plain = Scratch::new().map_err(temporary)?;
         let mut report = self.report();
         let summary = buffered(&mut plain, |out| script.write_log(out, &mut report)).map_err(temporary)?;
         let options = CompressOptions { level, ..CompressOptions::default() };
         let input = Input::Places(Arc::new(plain));
         let rewritten = Rewriter::new(Rewrite::Compress(options)).run(input, BufWriter::new(output));
-        rewritten.map_err(|error| Failure::rewriting(&"temporary file", &self.target, &error))?;
+        rewritten.map_err(|error| CommandFailure::rewriting(&"temporary file", &self.target, &error))?;
         Ok(summary)
     }
 }
 
 fn buffered(
     out: &mut impl Write,
-    write: impl FnOnce(&mut dyn Write) -> io::Result<Summary>,
-) -> io::Result<Summary> {
+    write: impl FnOnce(&mut dyn Write) -> io::Result<ScriptSummary>,
+) -> io::Result<ScriptSummary> {
     let mut out = BufWriter::new(out);
     let summary = write(&mut out)?;
     out.flush()?;

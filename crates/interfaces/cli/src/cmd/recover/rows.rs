@@ -8,11 +8,11 @@ use clap::{Args, ValueEnum};
 
 use super::PROGRAM_NAME;
 use super::choose::{ChooseArgs, table};
-use super::inputs::{InputArgs, Opened, Pass, Passed, follow_one_another};
+use super::inputs::{InputArgs, LogPass, OpenedLog, PassFindings, follow_one_another};
 use super::schema::SchemaArg;
 use crate::Exit;
 use crate::cmd::workers;
-use crate::failure::{Failure, Result, complain, warn};
+use crate::failure::{CommandFailure, Result, complain, warn};
 use crate::keyring::KeyringArg;
 use crate::server_args::ServerArgs;
 use crate::units;
@@ -23,7 +23,7 @@ use crate::units;
 /// blocks are read that can have such rows. Changes logged as statements have no rows and are not shown.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, disable_help_flag = true)]
-pub(crate) struct Rows {
+pub(crate) struct RowsCommand {
     #[command(flatten)]
     choose: ChooseArgs,
     #[command(flatten)]
@@ -64,13 +64,13 @@ enum FormatArg {
     Csv,
 }
 
-impl Rows {
+impl RowsCommand {
     pub(in crate::cmd) fn run(self) -> Result<Exit> {
         let mut selection = self.choose.selection()?;
         selection.tables.push(self.of.clone());
         let log_server = self.input.server(&self.server)?;
         if log_server.is_none() && self.server.names_a_place() && !self.schema.is_server() {
-            return Err(Failure::Line(
+            return Err(CommandFailure::Line(
                 "a server is given, but neither --server nor --schema needs one".to_owned(),
             ));
         }
@@ -84,10 +84,10 @@ impl Rows {
             FormatArg::Json => LifeFormat::Json,
             FormatArg::Csv => LifeFormat::Csv,
         };
-        let writing = |error: io::Error| Failure::writing(&"standard output", &error);
+        let writing = |error: io::Error| CommandFailure::writing(&"standard output", &error);
         let mut out = Output { out: BufWriter::new(io::stdout().lock()), failed: None };
         let mut life = Life::new(&selection, schema.as_ref(), format, &mut out).map_err(writing)?;
-        let pass = Pass {
+        let pass = LogPass {
             logs: &logs,
             choose: &self.choose,
             selection: &selection,
@@ -95,11 +95,11 @@ impl Rows {
             keyring: keyring.as_ref(),
             statements: false,
         };
-        let read = pass.run(&mut |Opened { log, input, name, range, progress, .. }| {
+        let read = pass.run(&mut |OpenedLog { log, input, name, range, progress, .. }| {
             let read = life.read(input, &name, range, workers(self.jobs), &mut |bytes| progress.at(bytes));
             read.map_err(|error| log.failure(error))
         });
-        let Passed { unmet, exit } = match read {
+        let PassFindings { unmet, exit } = match read {
             Ok(passed) => passed,
             Err(failure) => {
                 drop(life);

@@ -10,7 +10,7 @@ use binlogz_recover::{
 use binlogz_source::ConnectOptions;
 use clap::Args;
 
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 use crate::server_args::with_place;
 
 /// The option that names a source of what logs lack: names of columns, and keys.
@@ -48,7 +48,7 @@ impl CascadesArg {
         let Some(place) = &self.cascades else { return Ok(None) };
         let schema = match is_server(place) {
             true => {
-                let connect = with_place(&options()?, place).map_err(Failure::Line)?;
+                let connect = with_place(&options()?, place).map_err(CommandFailure::Line)?;
                 of_server(&connect, ServerTables::Families)?
             }
             false => of_file(place.as_ref())?,
@@ -74,7 +74,7 @@ impl SchemaArg {
         let meant = if tables.is_empty() { ServerTables::All } else { ServerTables::Named(tables) };
         match (&self.schema, apply_to, log_server) {
             (Some(place), ..) if is_server(place) => {
-                let connect = with_place(&options()?, place).map_err(Failure::Line)?;
+                let connect = with_place(&options()?, place).map_err(CommandFailure::Line)?;
                 of_server(&connect, meant).map(Some)
             }
             (Some(path), ..) => of_file(path.as_ref()).map(Some),
@@ -93,7 +93,7 @@ impl SchemaArg {
     ) -> Result<Option<ConnectOptions>> {
         match &self.schema {
             Some(place) if is_server(place) => {
-                with_place(&options()?, place).map(Some).map_err(Failure::Line)
+                with_place(&options()?, place).map(Some).map_err(CommandFailure::Line)
             }
             Some(_) => Ok(None),
             None => Ok(apply_to.or(log_server).cloned()),
@@ -113,7 +113,7 @@ pub(in crate::cmd) fn read_schema(
 ) -> Result<SchemaFile> {
     match is_server(place) {
         true => {
-            let connect = with_place(&options()?, place).map_err(Failure::Line)?;
+            let connect = with_place(&options()?, place).map_err(CommandFailure::Line)?;
             of_server(&connect, ServerTables::All)
         }
         false => of_file(place.as_ref()),
@@ -121,7 +121,7 @@ pub(in crate::cmd) fn read_schema(
 }
 
 fn of_file(path: &Path) -> Result<SchemaFile> {
-    let trouble = |error: &dyn std::fmt::Display| Failure::of(&path.display(), error);
+    let trouble = |error: &dyn std::fmt::Display| CommandFailure::of(&path.display(), error);
     let size = fs::metadata(path).map_err(|error| trouble(&error))?.len();
     if size > SchemaFile::SIZE_MAX {
         return Err(trouble(&SchemaFileError::TooLarge(size)));
@@ -148,6 +148,6 @@ fn parsed(
     connect: &ConnectOptions,
     described: std::result::Result<String, ServerSchemaError>,
 ) -> Result<SchemaFile> {
-    let statements = described.map_err(|error| Failure::Line(error.to_string()))?;
-    SchemaFile::parse(&statements).map_err(|error| Failure::of(&connect.server(), error))
+    let statements = described.map_err(|error| CommandFailure::Line(error.to_string()))?;
+    SchemaFile::parse(&statements).map_err(|error| CommandFailure::of(&connect.server(), error))
 }

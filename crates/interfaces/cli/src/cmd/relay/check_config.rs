@@ -9,7 +9,7 @@ use clap::Args;
 
 use super::config::Config;
 use crate::Exit;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 use crate::terminal;
 
 /// Check a configuration, with the passwords and certificates that it names, and show what it means.
@@ -30,10 +30,10 @@ impl CheckConfig {
         let config = Config::read(&self.config)?;
         let log = config.log.settings();
         let options = log.and_then(|_| config.resolve()).map_err(|failure| match failure {
-            Failure::Line(line) => Failure::of(&name, line),
+            CommandFailure::Line(line) => CommandFailure::of(&name, line),
             closed => closed,
         })?;
-        options.check().map_err(|error| Failure::of(&name, error))?;
+        options.check().map_err(|error| CommandFailure::of(&name, error))?;
         let accounts: Vec<_> = options.accounts.iter().map(|account| account.user.as_str()).collect();
         let accounts = match (accounts.is_empty(), options.sources.as_slice()) {
             (true, [_]) => "the source's account".to_owned(),
@@ -56,7 +56,7 @@ impl CheckConfig {
         };
         io::stdout()
             .write_all(terminal::within_width(&said).as_bytes())
-            .map_err(|error| Failure::writing(&"standard output", &error))?;
+            .map_err(|error| CommandFailure::writing(&"standard output", &error))?;
         Ok(Exit::Done)
     }
 }

@@ -11,7 +11,7 @@ use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::{FormName, StoreName};
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 use crate::log;
 
 /// The port next to MySQL's, on the loopback interface only.
@@ -207,15 +207,15 @@ pub(super) struct Http {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Log {
-    pub(super) format: log::Format,
+    pub(super) format: log::LogFormat,
     pub(super) level: Option<String>,
 }
 
 impl Log {
-    pub(super) fn settings(&self) -> Result<log::Settings> {
+    pub(super) fn settings(&self) -> Result<log::LogSettings> {
         let levels = self.level.as_deref().map_or_else(|| Ok(log::default_levels()), log::levels);
-        let levels = levels.map_err(|error| Failure::of(&"log", format_args!("level: {error}")))?;
-        Ok(log::Settings { format: self.format, levels })
+        let levels = levels.map_err(|error| CommandFailure::of(&"log", format_args!("level: {error}")))?;
+        Ok(log::LogSettings { format: self.format, levels })
     }
 }
 
@@ -247,18 +247,21 @@ impl Config {
     /// Reads a file.
     pub(super) fn read(path: &Path) -> Result<Self> {
         let failed = |error: std::io::Error| match error.kind() {
-            std::io::ErrorKind::NotFound => Failure::of(
+            std::io::ErrorKind::NotFound => CommandFailure::of(
                 &path.display(),
                 format_args!("{error}; `binlogz relay init` writes one, --config names another"),
             ),
-            _ => Failure::of(&path.display(), error),
+            _ => CommandFailure::of(&path.display(), error),
         };
         if std::fs::metadata(path).map_err(failed)?.len() > SIZE_MAX {
-            return Err(Failure::of(&path.display(), "is larger than 1 MiB, expected a configuration"));
+            return Err(CommandFailure::of(
+                &path.display(),
+                "is larger than 1 MiB, expected a configuration",
+            ));
         }
         let text = std::fs::read_to_string(path).map_err(failed)?;
-        let mut config =
-            Config::parse(&text).map_err(|error| Failure::Line(format!("{} {error}", path.display())))?;
+        let mut config = Config::parse(&text)
+            .map_err(|error| CommandFailure::Line(format!("{} {error}", path.display())))?;
         config.paths_from(path.parent().unwrap_or(Path::new("")));
         Ok(config)
     }

@@ -9,13 +9,13 @@ use clap::Args;
 use serde::Serialize;
 
 use super::document::RelayDocument;
-use super::findings::{self, Finding};
+use super::findings::{self, RelayFinding};
 use super::http;
 use super::status::PATIENCE;
 use crate::Exit;
 use crate::cmd::archive::json;
-use crate::failure::{Failure, Result};
-use crate::format::Format;
+use crate::failure::{CommandFailure, Result};
+use crate::format::ReportFormat;
 use crate::terminal;
 
 /// Say why a replica lags or was refused, and what else is wrong with a running relay
@@ -24,15 +24,15 @@ use crate::terminal;
 /// comes first. Exit code 1 if something is to be looked at, 2 if the relay can't be asked.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Doctor {
+pub(super) struct RelayDoctorCommand {
     /// The relay's HTTP address: HOST:PORT, or http://HOST:PORT/
     relay: Option<String>,
     /// Without it, the address in this configuration
     #[arg(long, value_name = "FILE", default_value = "relay.toml")]
     config: PathBuf,
     /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -41,12 +41,12 @@ const EXAMPLES: &str = "Examples:
 
 #[derive(Debug, Serialize)]
 struct Report {
-    findings: Vec<Told>,
+    findings: Vec<SourceFinding>,
 }
 
 /// A finding, and the source that it is of.
 #[derive(Debug, Serialize)]
-struct Told {
+struct SourceFinding {
     source: Option<String>,
     /// wrong, look or note.
     severity: &'static str,
@@ -55,25 +55,25 @@ struct Told {
     tone: Tone,
 }
 
-impl Doctor {
+impl RelayDoctorCommand {
     pub(super) fn run(self) -> Result<Exit> {
         let (_, body) = http::ask(self.relay.as_deref(), &self.config, "", PATIENCE)?;
-        let failed = |error| Failure::of(&self.relay.as_deref().unwrap_or("the relay"), error);
+        let failed = |error| CommandFailure::of(&self.relay.as_deref().unwrap_or("the relay"), error);
         let relay = RelayDocument::read(&body).map_err(failed)?;
         let told = told(&relay, findings::now());
         let is_well = told.iter().all(|told| told.tone <= Tone::Neutral);
         match self.format {
-            Format::Json => json::print(&Report { findings: told })?,
-            Format::Text => print(&told)?,
+            ReportFormat::Json => json::print(&Report { findings: told })?,
+            ReportFormat::Text => print(&told)?,
         }
         Ok(if is_well { Exit::Done } else { Exit::Negative })
     }
 }
 
 /// The findings about all sources, the worst first.
-fn told(relay: &RelayDocument, now: u64) -> Vec<Told> {
-    let of = |source: Option<&str>, found: Vec<Finding>| -> Vec<Told> {
-        let told = found.into_iter().map(|finding| Told {
+fn told(relay: &RelayDocument, now: u64) -> Vec<SourceFinding> {
+    let of = |source: Option<&str>, found: Vec<RelayFinding>| -> Vec<SourceFinding> {
+        let told = found.into_iter().map(|finding| SourceFinding {
             source: source.filter(|name| !name.is_empty()).map(str::to_owned),
             severity: finding.word(),
             tone: finding.tone,
@@ -89,9 +89,9 @@ fn told(relay: &RelayDocument, now: u64) -> Vec<Told> {
     told
 }
 
-fn print(told: &[Told]) -> Result<()> {
+fn print(told: &[SourceFinding]) -> Result<()> {
     let mut text = String::new();
-    for Told { source, severity, said, .. } in told {
+    for SourceFinding { source, severity, said, .. } in told {
         let source = source.as_ref().map_or(String::new(), |name| format!("{name}: "));
         // Clients chose some of it.
         let line = printable(&format!("{severity:<6}{source}{said}")).into_owned();
@@ -101,5 +101,5 @@ fn print(told: &[Told]) -> Result<()> {
         text += "nothing is wrong\n";
     }
     let written = io::stdout().lock().write_all(text.as_bytes());
-    written.map_err(|error| Failure::writing(&"standard output", &error))
+    written.map_err(|error| CommandFailure::writing(&"standard output", &error))
 }

@@ -8,9 +8,9 @@ use serde_json::Value;
 #[serde(default)]
 pub(in crate::cmd) struct RelayDocument {
     pub(in crate::cmd) duties: Vec<Duty>,
-    pub(in crate::cmd) clients: Clients,
+    pub(in crate::cmd) clients: ClientsDocument,
     /// Errors that belong to no source, the newest first.
-    pub(in crate::cmd) last_errors: Vec<RememberedError>,
+    pub(in crate::cmd) last_errors: Vec<ErrorDocument>,
     pub(in crate::cmd) sources: Vec<SourceDocument>,
 }
 
@@ -25,14 +25,14 @@ pub(in crate::cmd) struct SourceDocument {
     pub(in crate::cmd) failure: Option<String>,
     pub(in crate::cmd) lag_history_seconds: Vec<Option<u64>>,
     pub(in crate::cmd) troubles: Vec<String>,
-    pub(in crate::cmd) source: Receiving,
-    pub(in crate::cmd) log: Option<Log>,
-    pub(in crate::cmd) bytes: Bytes,
-    pub(in crate::cmd) archive: Option<Archive>,
-    pub(in crate::cmd) rates: Rates,
+    pub(in crate::cmd) source: ReceivingDocument,
+    pub(in crate::cmd) log: Option<LogDocument>,
+    pub(in crate::cmd) bytes: BytesDocument,
+    pub(in crate::cmd) archive: Option<ArchiveDocument>,
+    pub(in crate::cmd) rates: RatesDocument,
     pub(in crate::cmd) disk_free_bytes: Option<u64>,
-    pub(in crate::cmd) replicas: Vec<Replica>,
-    pub(in crate::cmd) last_errors: Vec<RememberedError>,
+    pub(in crate::cmd) replicas: Vec<ReplicaDocument>,
+    pub(in crate::cmd) last_errors: Vec<ErrorDocument>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -45,14 +45,14 @@ pub(in crate::cmd) struct Duty {
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(default)]
-pub(in crate::cmd) struct Clients {
+pub(in crate::cmd) struct ClientsDocument {
     pub(in crate::cmd) logged_in: u64,
     pub(in crate::cmd) turned_away: u64,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(in crate::cmd) struct RememberedError {
+pub(in crate::cmd) struct ErrorDocument {
     /// In seconds since 1970.
     pub(in crate::cmd) time: u64,
     pub(in crate::cmd) kind: String,
@@ -61,7 +61,7 @@ pub(in crate::cmd) struct RememberedError {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(in crate::cmd) struct Receiving {
+pub(in crate::cmd) struct ReceivingDocument {
     pub(in crate::cmd) server: String,
     pub(in crate::cmd) phase: String,
     pub(in crate::cmd) phase_seconds: u64,
@@ -73,20 +73,20 @@ pub(in crate::cmd) struct Receiving {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(in crate::cmd) struct Log {
-    pub(in crate::cmd) durable: Place,
+pub(in crate::cmd) struct LogDocument {
+    pub(in crate::cmd) durable: PlaceDocument,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(in crate::cmd) struct Place {
+pub(in crate::cmd) struct PlaceDocument {
     pub(in crate::cmd) file: String,
     pub(in crate::cmd) position: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(default)]
-pub(in crate::cmd) struct Rates {
+pub(in crate::cmd) struct RatesDocument {
     pub(in crate::cmd) receive: Rate,
     pub(in crate::cmd) archive: Rate,
 }
@@ -101,14 +101,14 @@ pub(in crate::cmd) struct Rate {
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(default)]
-pub(in crate::cmd) struct Bytes {
+pub(in crate::cmd) struct BytesDocument {
     pub(in crate::cmd) received: u64,
     pub(in crate::cmd) stored: u64,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(in crate::cmd) struct Archive {
+pub(in crate::cmd) struct ArchiveDocument {
     pub(in crate::cmd) to: String,
     pub(in crate::cmd) last_file: Option<String>,
     pub(in crate::cmd) waiting_files: u64,
@@ -116,7 +116,7 @@ pub(in crate::cmd) struct Archive {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(in crate::cmd) struct Replica {
+pub(in crate::cmd) struct ReplicaDocument {
     pub(in crate::cmd) user: String,
     pub(in crate::cmd) address: String,
     pub(in crate::cmd) server_id: u64,
@@ -144,7 +144,7 @@ impl RelayDocument {
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for PlaceDocument {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} at {}", self.file, self.position)
     }

@@ -3,9 +3,9 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use binlogz_figures::{Tone, Unit, counted};
+use binlogz_figures::{FigureUnit, Tone, counted};
 
-use super::document::{Clients, Rate, RelayDocument, RememberedError, Replica, SourceDocument};
+use super::document::{ClientsDocument, ErrorDocument, Rate, RelayDocument, ReplicaDocument, SourceDocument};
 
 /// A source or replica further behind is one to be looked at; the relay's own page has the same.
 const BEHIND_SECONDS: u64 = 60;
@@ -37,14 +37,14 @@ const OF_THE_ARCHIVE: &str = "archive";
 
 /// Something to look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cmd) struct Finding {
+pub(in crate::cmd) struct RelayFinding {
     pub(in crate::cmd) tone: Tone,
     pub(in crate::cmd) said: String,
 }
 
-impl Finding {
-    fn new(tone: Tone, said: impl Into<String>) -> Finding {
-        Finding { tone, said: said.into() }
+impl RelayFinding {
+    fn new(tone: Tone, said: impl Into<String>) -> RelayFinding {
+        RelayFinding { tone, said: said.into() }
     }
 
     /// A word for it.
@@ -63,17 +63,17 @@ pub(in crate::cmd) fn now() -> u64 {
 }
 
 /// Findings about all sources of a relay; `now` is in seconds since 1970.
-pub(in crate::cmd) fn of_relay(relay: &RelayDocument, now: u64) -> Vec<Finding> {
+pub(in crate::cmd) fn of_relay(relay: &RelayDocument, now: u64) -> Vec<RelayFinding> {
     let mut found = Vec::new();
     for duty in relay.duties.iter().filter(|duty| !duty.up) {
         let why = duty.failure.as_deref().unwrap_or("no reason is known");
-        found.push(Finding::new(Tone::Bad, format!("the duty {} is not done: {why}", duty.name)));
+        found.push(RelayFinding::new(Tone::Bad, format!("the duty {} is not done: {why}", duty.name)));
     }
-    let Clients { logged_in, turned_away } = relay.clients;
+    let ClientsDocument { logged_in, turned_away } = relay.clients;
     if turned_away > 0 {
         let clients = counted(turned_away, "clients");
         // When that was is not known: the counter alone must not make a relay look bad for ever.
-        found.push(Finding::new(
+        found.push(RelayFinding::new(
             Tone::Neutral,
             format!(
                 "{clients} turned away since the start, {logged_in} logged in now: more came than connections_max, \
@@ -86,28 +86,28 @@ pub(in crate::cmd) fn of_relay(relay: &RelayDocument, now: u64) -> Vec<Finding> 
 }
 
 /// A source and its replicas.
-pub(in crate::cmd) fn of_source(source: &SourceDocument, now: u64) -> Vec<Finding> {
+pub(in crate::cmd) fn of_source(source: &SourceDocument, now: u64) -> Vec<RelayFinding> {
     let mut found = Vec::new();
     if let Some(why) = &source.failure {
-        return vec![Finding::new(Tone::Bad, format!("it is not served: {why}"))];
+        return vec![RelayFinding::new(Tone::Bad, format!("it is not served: {why}"))];
     }
-    found.extend(source.troubles.iter().map(|trouble| Finding::new(Tone::Bad, trouble)));
+    found.extend(source.troubles.iter().map(|trouble| RelayFinding::new(Tone::Bad, trouble)));
     found.extend(receiving(source));
     found.extend(source.replicas.iter().filter_map(|replica| of_replica(replica, source)));
     found.extend(source.replicas.iter().filter_map(unreadable));
     found.extend(refusals(&source.last_errors, now));
     found.extend(archiving(source, now));
     if let Some(free) = source.disk_free_bytes.filter(|free| *free < FREE_MIN) {
-        let free = Unit::Bytes.text(free as f64);
+        let free = FigureUnit::Bytes.text(free as f64);
         let said = format!("the disk of the log has only {free} left: receiving ends when it is full");
-        found.push(Finding::new(Tone::Warning, said));
+        found.push(RelayFinding::new(Tone::Warning, said));
     }
     let expanded = expanded(source);
     if expanded > 0 {
         let replicas = counted(expanded as u64, "replicas");
         let said =
             format!("{replicas} served uncompressed: what reads there can't read compressed transactions");
-        found.push(Finding::new(Tone::Neutral, said));
+        found.push(RelayFinding::new(Tone::Neutral, said));
     }
     worst_first(found)
 }
@@ -117,22 +117,24 @@ pub(in crate::cmd) fn expanded(source: &SourceDocument) -> usize {
     source.replicas.iter().filter(|replica| replica.form == "uncompressed").count()
 }
 
-fn worst_first(mut found: Vec<Finding>) -> Vec<Finding> {
+fn worst_first(mut found: Vec<RelayFinding>) -> Vec<RelayFinding> {
     found.sort_by_key(|finding| std::cmp::Reverse(finding.tone));
     found
 }
 
 fn duration(seconds: u64) -> String {
-    Unit::Seconds.text(seconds as f64)
+    FigureUnit::Seconds.text(seconds as f64)
 }
 
-fn receiving(source: &SourceDocument) -> Option<Finding> {
+fn receiving(source: &SourceDocument) -> Option<RelayFinding> {
     let receiving = &source.source;
     let why = receiving.error.as_ref().map_or(String::new(), |why| format!(": {why}"));
     let since = duration(receiving.down_seconds.unwrap_or(receiving.phase_seconds));
     let server = &receiving.server;
     let said = match (receiving.phase.as_str(), receiving.lag_seconds) {
-        ("waiting", _) => return Some(Finding::new(Tone::Bad, format!("{server} is down for {since}{why}"))),
+        ("waiting", _) => {
+            return Some(RelayFinding::new(Tone::Bad, format!("{server} is down for {since}{why}")));
+        }
         ("connecting", _) => format!("connecting to {server} for {since}{why}"),
         ("stopped", _) => format!("receiving was stopped {since} ago; START REPLICA at the relay goes on"),
         ("receiving", Some(lag)) if lag >= BEHIND_SECONDS => {
@@ -142,7 +144,7 @@ fn receiving(source: &SourceDocument) -> Option<Finding> {
         }
         _ => return None,
     };
-    Some(Finding::new(Tone::Warning, said))
+    Some(RelayFinding::new(Tone::Warning, said))
 }
 
 /// The rate that makes work wait at present, as the configuration names it.
@@ -151,14 +153,14 @@ fn held_by(rate: Rate, name: &str) -> Option<String> {
     let shared = rate.shared_limit.map(|limit| (limit, "[limits]"));
     let lowest = own.into_iter().chain(shared).min_by_key(|(limit, _)| *limit);
     let (limit, whose) = lowest.filter(|_| rate.is_waiting)?;
-    Some(format!("{whose} {name} of {} a second", Unit::Bytes.text(limit as f64)))
+    Some(format!("{whose} {name} of {} a second", FigureUnit::Bytes.text(limit as f64)))
 }
 
 /// Why a replica lags.
-fn of_replica(replica: &Replica, source: &SourceDocument) -> Option<Finding> {
+fn of_replica(replica: &ReplicaDocument, source: &SourceDocument) -> Option<RelayFinding> {
     let lag = replica.lag_seconds.filter(|lag| *lag >= BEHIND_SECONDS)?;
     let of_relay = source.source.lag_seconds.unwrap_or(0);
-    let lacks = Unit::Bytes.text(replica.lag_bytes as f64);
+    let lacks = FigureUnit::Bytes.text(replica.lag_bytes as f64);
     let why = match replica.form.as_str() {
         _ if of_relay.saturating_add(BEHIND_SECONDS) > lag => "the relay is as far behind itself",
         "received" => {
@@ -168,17 +170,17 @@ fn of_replica(replica: &Replica, source: &SourceDocument) -> Option<Finding> {
             "what it is sent has to be converted first: it, the network or the relay's processors are too slow, or it has just begun"
         }
     };
-    let Replica { server_id, user, address, form, .. } = replica;
+    let ReplicaDocument { server_id, user, address, form, .. } = replica;
     let said = format!(
         "replica {server_id} ({user} from {address}, {form}) is {} behind and lacks {lacks}: {why}",
         duration(lag)
     );
-    Some(Finding::new(Tone::Warning, said))
+    Some(RelayFinding::new(Tone::Warning, said))
 }
 
 /// A replica that is sent compressed transactions, and may stop at them or lose their rows: its account or a file's name asked for them.
-fn unreadable(replica: &Replica) -> Option<Finding> {
-    let Replica { server_id, user, address, form, reads_compressed, .. } = replica;
+fn unreadable(replica: &ReplicaDocument) -> Option<RelayFinding> {
+    let ReplicaDocument { server_id, user, address, form, reads_compressed, .. } = replica;
     let (tone, how) = match form.as_str() {
         _ if *reads_compressed != Some(false) => return None,
         "compressed" => (Tone::Warning, "is sent compressed transactions"),
@@ -190,12 +192,12 @@ fn unreadable(replica: &Replica) -> Option<Finding> {
         "replica {server_id} ({user} from {address}, {form}) {how}, and is not known to read that: MySQL before 8.0.20 and MariaDB \
          stop there, and some clients lose the rows without an error; form = \"uncompressed\" in its account gives it what all can read"
     );
-    Some(Finding::new(tone, said))
+    Some(RelayFinding::new(tone, said))
 }
 
 /// Clients that were refused, each reason once.
-fn refusals(errors: &[RememberedError], now: u64) -> Vec<Finding> {
-    let mut found: Vec<(&RememberedError, String, u64)> = Vec::new();
+fn refusals(errors: &[ErrorDocument], now: u64) -> Vec<RelayFinding> {
+    let mut found: Vec<(&ErrorDocument, String, u64)> = Vec::new();
     for error in errors.iter().filter(|error| REFUSALS.contains(&error.kind.as_str())) {
         if now.saturating_sub(error.time) > RECENT_SECONDS {
             continue;
@@ -206,12 +208,12 @@ fn refusals(errors: &[RememberedError], now: u64) -> Vec<Finding> {
             None => found.push((error, reason, 1)),
         }
     }
-    let finding = |(error, reason, count): (&RememberedError, String, u64)| {
+    let finding = |(error, reason, count): (&ErrorDocument, String, u64)| {
         let ago = duration(now.saturating_sub(error.time));
         let often = if count > 1 { format!(", {count} times of late") } else { String::new() };
         let remedy = REMEDIES.iter().find(|(words, _)| reason.contains(words));
         let remedy = remedy.map_or(String::new(), |(_, remedy)| format!(": {remedy}"));
-        Finding::new(
+        RelayFinding::new(
             Tone::Warning,
             format!("a client was refused {ago} ago{often}: {}{remedy}", reason.trim_end_matches('.')),
         )
@@ -231,27 +233,33 @@ fn without_port(text: &str) -> String {
     }
 }
 
-fn archiving(source: &SourceDocument, now: u64) -> Option<Finding> {
+fn archiving(source: &SourceDocument, now: u64) -> Option<RelayFinding> {
     let archive = source.archive.as_ref()?;
     if source.troubles.iter().any(|trouble| trouble.starts_with(ARCHIVING)) {
         // It is told already.
         return None;
     }
     let waiting = archive.waiting_files;
-    let is_recent = |error: &&RememberedError| now.saturating_sub(error.time) <= RECENT_SECONDS;
+    let is_recent = |error: &&ErrorDocument| now.saturating_sub(error.time) <= RECENT_SECONDS;
     let mut errors = source.last_errors.iter().filter(|error| error.kind == OF_THE_ARCHIVE);
     let error = errors.find(is_recent);
     match error {
         _ if waiting == 0 => None,
         Some(error) => {
             let files = counted(waiting, "closed files");
-            Some(Finding::new(Tone::Bad, format!("{files} not archived to {}: {}", archive.to, error.text)))
+            Some(RelayFinding::new(
+                Tone::Bad,
+                format!("{files} not archived to {}: {}", archive.to, error.text),
+            ))
         }
         None if waiting > WAITING_FILES_MAX => {
             let files = counted(waiting, "closed files");
             let why = held_by(source.rates.archive, "archive_rate")
                 .map_or(String::new(), |rate| format!(": {rate} holds it back"));
-            Some(Finding::new(Tone::Warning, format!("{files} wait for the archive {}{why}", archive.to)))
+            Some(RelayFinding::new(
+                Tone::Warning,
+                format!("{files} wait for the archive {}{why}", archive.to),
+            ))
         }
         None => None,
     }
@@ -357,7 +365,7 @@ mod tests {
         let turned_away =
             r#"{"sources": [], "clients": {"turned_away": 1}, "duties": [{"name": "accept", "up": false}]}"#;
         let found = of_relay(&RelayDocument::read(turned_away).unwrap(), 10_000);
-        assert_eq!(found.iter().map(Finding::word).collect::<Vec<_>>(), ["wrong", "note"]);
+        assert_eq!(found.iter().map(RelayFinding::word).collect::<Vec<_>>(), ["wrong", "note"]);
         assert_eq!(found[0].said, "the duty accept is not done: no reason is known");
         assert!(RelayDocument::read("{}").is_err() && RelayDocument::read("no").is_err());
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::config::Config;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 
 /// More than any status.
 const ANSWER_SIZE_MAX: usize = 64 << 20;
@@ -31,14 +31,14 @@ pub(in crate::cmd) fn status(address: SocketAddr, query: &str, limit: Duration) 
 }
 
 /// Why a relay could not be asked, with the way to it.
-pub(super) fn unreachable(address: SocketAddr, error: &io::Error) -> Failure {
+pub(super) fn unreachable(address: SocketAddr, error: &io::Error) -> CommandFailure {
     let hint = match error.kind() {
         ErrorKind::ConnectionRefused => {
             "; a running relay answers where --http, or address of [http] in its configuration, says"
         }
         _ => "",
     };
-    Failure::of(&format_args!("http://{address}/"), format_args!("{error}{hint}"))
+    CommandFailure::of(&format_args!("http://{address}/"), format_args!("{error}{hint}"))
 }
 
 /// Asks the relay at `HOST:PORT`, or else at the address in its configuration: where it answered, and its document.
@@ -49,10 +49,10 @@ pub(super) fn ask(
     limit: Duration,
 ) -> Result<(SocketAddr, String)> {
     let addresses = match place {
-        Some(place) => addresses(place).map_err(|error| Failure::of(&place, error))?,
+        Some(place) => addresses(place).map_err(|error| CommandFailure::of(&place, error))?,
         None => vec![address_in(config)?],
     };
-    let mut asked = Err(Failure::Line("there is no address".to_owned()));
+    let mut asked = Err(CommandFailure::Line("there is no address".to_owned()));
     for address in addresses {
         let answer = status(address, query, limit);
         asked = answer.map(|body| (address, body)).map_err(|error| unreachable(address, &error));
@@ -67,7 +67,7 @@ pub(super) fn ask(
 fn address_in(config: &Path) -> Result<SocketAddr> {
     let http = Config::read(config)?.http;
     let nowhere = "has no http address: the relay can't be asked";
-    Ok(http.ok_or_else(|| Failure::of(&config.display(), nowhere))?.address)
+    Ok(http.ok_or_else(|| CommandFailure::of(&config.display(), nowhere))?.address)
 }
 
 /// The addresses of `HOST:PORT` or `http://HOST:PORT/`.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::Exit;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 use crate::output;
 
 /// The text that is written: a test reads it.
@@ -32,13 +32,13 @@ impl Init {
     pub(super) fn run(self) -> Result<Exit> {
         let target = output::target(self.file, &[], self.force)?;
         let mut out = target.create()?;
-        out.write_all(COMMENTED.as_bytes()).map_err(|error| Failure::writing(&target, &error))?;
+        out.write_all(COMMENTED.as_bytes()).map_err(|error| CommandFailure::writing(&target, &error))?;
         out.finish()?;
         let said = format!(
             "wrote {target}: set the source and the users in it, then\n  binlogz relay run --config {target}\n"
         );
         let written = io::stdout().write_all(said.as_bytes());
-        written.map_err(|error| Failure::writing(&"standard output", &error))?;
+        written.map_err(|error| CommandFailure::writing(&"standard output", &error))?;
         Ok(Exit::Done)
     }
 }

@@ -30,7 +30,7 @@ use crate::failure::Result;
 /// Follow a server, keep its binary log durably, and serve it to replicas in the form they can read.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Relay {
+pub(crate) struct RelayCommand {
     #[command(subcommand)]
     action: Action,
 }
@@ -42,11 +42,11 @@ const EXAMPLES: &str = "Examples:
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    Run(Box<run::Run>),
+    Run(Box<run::RelayRun>),
     Init(init::Init),
     CheckConfig(check_config::CheckConfig),
-    Status(status::Status),
-    Doctor(doctor::Doctor),
+    Status(status::RelayStatusCommand),
+    Doctor(doctor::RelayDoctorCommand),
     Reload(reload::Reload),
 }
 
@@ -76,7 +76,7 @@ impl FormName {
     }
 }
 
-/// See [`binlogz_relay::Storing`].
+/// See [`binlogz_relay::StoredForm`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum StoreName {
@@ -87,7 +87,7 @@ enum StoreName {
     Compressed,
 }
 
-impl Relay {
+impl RelayCommand {
     /// Runs the command.
     pub(crate) fn run(self) -> Result<Exit> {
         match self.action {

@@ -14,11 +14,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use binlogz_relay::{Relay, Reloaded};
+use binlogz_relay::{Relay, ReloadResult};
 
 use super::config::Config;
 use super::descriptors;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::{interrupt, log};
 
 /// The socket's name in the relay's directory.
@@ -37,7 +37,7 @@ pub(super) fn obey(
     directory: &Path,
     config: PathBuf,
     relay: &Arc<Relay>,
-    log: log::Settings,
+    log: log::LogSettings,
     levels: log::Levels,
 ) {
     let its = Arc::clone(relay);
@@ -91,12 +91,12 @@ fn accept(listener: &UnixListener, reload: &impl Fn() -> Result<String, String>)
 fn reload(
     config: &Path,
     relay: &Relay,
-    known: &Mutex<log::Settings>,
+    known: &Mutex<log::LogSettings>,
     levels: &log::Levels,
 ) -> Result<String, String> {
     let line = |failure| match failure {
-        Failure::Line(line) => line,
-        Failure::ClosedPipe => "closed pipe".to_owned(),
+        CommandFailure::Line(line) => line,
+        CommandFailure::ClosedPipe => "closed pipe".to_owned(),
     };
     let config = Config::read(config).map_err(line)?;
     let log = config.log.settings().map_err(line)?;
@@ -114,8 +114,8 @@ fn reload(
     Ok(in_words(&reloaded, is_other_level))
 }
 
-fn in_words(reloaded: &Reloaded, is_other_level: bool) -> String {
-    let Reloaded { sources, accounts, rates, after_restart } = reloaded;
+fn in_words(reloaded: &ReloadResult, is_other_level: bool) -> String {
+    let ReloadResult { sources, accounts, rates, after_restart } = reloaded;
     let mut said = Vec::new();
     for (what, names) in
         [("added", &sources.added), ("changed", &sources.changed), ("removed", &sources.removed)]

@@ -8,7 +8,7 @@ use clap::Args;
 use super::config::Config;
 use super::orders;
 use crate::Exit;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 use crate::terminal;
 
 /// Let a running relay read its configuration again: sources and accounts are added, changed and removed, and replicas of
@@ -29,10 +29,10 @@ impl Reload {
     pub(super) fn run(self) -> Result<Exit> {
         let name = self.config.display();
         let directory = Config::read(&self.config)?.store.dir;
-        let directory = directory.ok_or_else(|| Failure::of(&name, "store: dir is missing"))?;
-        let said = orders::order(&directory).map_err(Failure::Line)?;
+        let directory = directory.ok_or_else(|| CommandFailure::of(&name, "store: dir is missing"))?;
+        let said = orders::order(&directory).map_err(CommandFailure::Line)?;
         let written = io::stdout().write_all(terminal::within_width(&said).as_bytes());
-        written.map_err(|error| Failure::writing(&"standard output", &error))?;
+        written.map_err(|error| CommandFailure::writing(&"standard output", &error))?;
         Ok(Exit::Done)
     }
 }

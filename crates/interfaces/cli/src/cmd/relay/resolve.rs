@@ -9,14 +9,14 @@ use binlogz_archive::storage::refuse_addresses;
 use binlogz_encryption::{Keyring, MasterKey};
 use binlogz_payload::CompressionLevel;
 use binlogz_relay::{
-    AccountOptions, ArchiveOptions, BringBack, ForwardOptions, HttpOptions, Limits, ListenTls, Rates,
-    RelayOptions, Retention, ScrubOptions, SourceOptions, StartAt, Storing, SyncPolicy, WaitForReplicas,
+    AccountOptions, ArchiveOptions, BringBack, ByteRates, ForwardOptions, HttpOptions, Limits, ListenTls,
+    RelayOptions, Retention, ScrubOptions, SourceOptions, StartAt, StoredForm, SyncPolicy, WaitForReplicas,
 };
 use binlogz_source::{ConnectOptions, PasswordOption, option_files};
 
 use super::config::{Account, Archive, Config, Http, Listen, Source, Sources, Store};
 use super::{FormName, StoreName, secret};
-use crate::failure::{Failure, Result, warn};
+use crate::failure::{CommandFailure, Result, warn};
 use crate::units;
 
 /// The relay's name for itself at servers.
@@ -31,13 +31,13 @@ impl Config {
         let accounts = self.accounts.iter().map(Account::resolve).collect::<Result<Vec<_>>>()?;
         let Config { source, store, listen, archive, http, limits, .. } = self;
         let rates = rates("limits", limits.receive_rate.as_deref(), limits.archive_rate.as_deref())?;
-        let directory = store.dir.clone().ok_or_else(|| Failure::of(&"store", "dir is missing"))?;
+        let directory = store.dir.clone().ok_or_else(|| CommandFailure::of(&"store", "dir is missing"))?;
         let sources = match source {
             Sources::One(source) => vec![source.alone(store, archive, listen.form)?],
             Sources::Several(sources) => {
                 if !store.seed.is_empty() {
                     let expected = "seed: expected in the [source.store] of one source";
-                    return Err(Failure::of(&"store", expected));
+                    return Err(CommandFailure::of(&"store", expected));
                 }
                 let form = listen.form;
                 let among = |source: Source| source.among(&directory, &store, archive.as_ref(), form);
@@ -74,7 +74,7 @@ impl Source {
         if let Some((key, _)) = own.iter().find(|(_, is_given)| *is_given) {
             let expected =
                 format_args!("{key}: expected in a [[source]] table, of which there can be several");
-            return Err(Failure::of(&"source", expected));
+            return Err(CommandFailure::of(&"source", expected));
         }
         self.resolve(store, archive, form)
     }
@@ -87,11 +87,12 @@ impl Source {
         archive: Option<&Archive>,
         form: FormName,
     ) -> Result<SourceOptions> {
-        let name = self.name.clone().ok_or_else(|| Failure::of(&"[[source]]", "a source has no name"))?;
+        let name =
+            self.name.clone().ok_or_else(|| CommandFailure::of(&"[[source]]", "a source has no name"))?;
         let is_fit = |letter: u8| matches!(letter, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
         if name.is_empty() || name.len() > NAME_LENGTH_MAX || !name.bytes().all(is_fit) {
             let expected = "expected 1 to 64 lower-case letters, digits, - and _";
-            return Err(Failure::of(&"[[source]]", format_args!("name {name:?}, {expected}")));
+            return Err(CommandFailure::of(&"[[source]]", format_args!("name {name:?}, {expected}")));
         }
         let mut store = self.store.take().unwrap_or_else(|| Store { dir: None, ..common.clone() });
         store.dir.get_or_insert_with(|| directory.join(&name));
@@ -99,7 +100,7 @@ impl Source {
         let archive = self.archive.take().or(common);
         let form = self.form.unwrap_or(form);
         self.resolve(store, archive, form).map_err(|failure| match failure {
-            Failure::Line(line) => Failure::of(&format_args!("source {name}"), line),
+            CommandFailure::Line(line) => CommandFailure::of(&format_args!("source {name}"), line),
             closed => closed,
         })
     }
@@ -132,17 +133,17 @@ impl Source {
 }
 
 /// The rates that a section names.
-fn rates(section: &'static str, receive: Option<&str>, archive: Option<&str>) -> Result<Rates> {
+fn rates(section: &'static str, receive: Option<&str>, archive: Option<&str>) -> Result<ByteRates> {
     let rate = |name: &'static str, text: Option<&str>| {
-        let failed = |error: String| Failure::of(&section, format_args!("{name}: {error}"));
+        let failed = |error: String| CommandFailure::of(&section, format_args!("{name}: {error}"));
         let Some(text) = text else { return Ok(None) };
         let rate = units::size(text).map_err(failed)?;
-        match rate < Rates::MIN {
-            true => Err(failed(format!("{text:?}, expected at least {}K a second", Rates::MIN >> 10))),
+        match rate < ByteRates::MIN {
+            true => Err(failed(format!("{text:?}, expected at least {}K a second", ByteRates::MIN >> 10))),
             false => Ok(NonZeroU64::new(rate)),
         }
     };
-    Ok(Rates { receive: rate("receive_rate", receive)?, archive: rate("archive_rate", archive)? })
+    Ok(ByteRates { receive: rate("receive_rate", receive)?, archive: rate("archive_rate", archive)? })
 }
 
 impl Http {
@@ -150,7 +151,7 @@ impl Http {
         let is_name = |host: &String| !host.is_empty() && !host.contains([':', '/', ' ', '*']);
         if let Some(host) = self.hosts.iter().find(|host| !is_name(host)) {
             let expected = format_args!("hosts: {host:?}, expected a host name without scheme and port");
-            return Err(Failure::of(&"http", expected));
+            return Err(CommandFailure::of(&"http", expected));
         }
         Ok(HttpOptions { address: self.address, hosts: self.hosts })
     }
@@ -159,20 +160,20 @@ impl Http {
 impl Store {
     fn uncompressed_file_size(&self) -> Result<u64> {
         let size = self.uncompressed_file_size.as_deref().map(units::size).transpose();
-        let size =
-            size.map_err(|error| Failure::of(&"store", format_args!("uncompressed_file_size: {error}")))?;
+        let size = size
+            .map_err(|error| CommandFailure::of(&"store", format_args!("uncompressed_file_size: {error}")))?;
         match size.unwrap_or(SourceOptions::UNCOMPRESSED_FILE_SIZE) {
             size @ 1..=SourceOptions::UNCOMPRESSED_FILE_SIZE => Ok(size),
-            _ => Err(Failure::of(&"store", "uncompressed_file_size: expected 1 to 1G")),
+            _ => Err(CommandFailure::of(&"store", "uncompressed_file_size: expected 1 to 1G")),
         }
     }
 
-    fn storing(&self) -> Result<Storing> {
+    fn storing(&self) -> Result<StoredForm> {
         let level = self.level.map_or(Some(CompressionLevel::DEFAULT), CompressionLevel::new);
-        let level = level.ok_or_else(|| Failure::of(&"store", "level: expected 1 to 22"))?;
+        let level = level.ok_or_else(|| CommandFailure::of(&"store", "level: expected 1 to 22"))?;
         Ok(match self.store {
-            StoreName::Received => Storing::Received,
-            StoreName::Compressed => Storing::Compressed(level),
+            StoreName::Received => StoredForm::Received,
+            StoreName::Compressed => StoredForm::Compressed(level),
         })
     }
 }
@@ -180,7 +181,7 @@ impl Store {
 impl Source {
     /// Option files first, then the options given here.
     fn connections(&self) -> Result<Vec<ConnectOptions>> {
-        let failed = |error: &dyn std::fmt::Display| Failure::of(&"source", error);
+        let failed = |error: &dyn std::fmt::Display| CommandFailure::of(&"source", error);
         if self.servers.is_empty() {
             return Err(failed(
                 &"servers is empty, expected at least one mysql://[USER@]HOST[:PORT] or [USER@]unix:/PATH",
@@ -245,7 +246,10 @@ impl Source {
             None | Some("earliest") => Ok(StartAt::Earliest),
             Some("now") => Ok(StartAt::Now),
             Some(set) => set.parse().map(StartAt::Gtids).map_err(|error| {
-                Failure::of(&"source", format_args!("start: {error}; expected earliest, now or a GTID set"))
+                CommandFailure::of(
+                    &"source",
+                    format_args!("start: {error}; expected earliest, now or a GTID set"),
+                )
             }),
         }
     }
@@ -262,7 +266,7 @@ impl Store {
 
     fn keyring(&self) -> Result<Option<Keyring>> {
         let open = |path: &PathBuf| {
-            Keyring::open(path).map_err(|error| Failure::with_encryption(&path.display(), &error))
+            Keyring::open(path).map_err(|error| CommandFailure::with_encryption(&path.display(), &error))
         };
         self.keyring.as_ref().map(open).transpose()
     }
@@ -271,23 +275,23 @@ impl Store {
     fn key(&self, keyring: Option<&Keyring>) -> Result<Option<Arc<MasterKey>>> {
         match (self.encrypt, keyring) {
             (false, _) => Ok(None),
-            (true, None) => Err(Failure::of(&"store", "encrypt needs a keyring")),
+            (true, None) => Err(CommandFailure::of(&"store", "encrypt needs a keyring")),
             (true, Some(keyring)) => {
                 let key = keyring.current_key(self.encrypt_key_of.as_deref());
                 key.map(|key| Some(Arc::new(key)))
-                    .map_err(|error| Failure::with_encryption(&"store: encrypt", &error))
+                    .map_err(|error| CommandFailure::with_encryption(&"store: encrypt", &error))
             }
         }
     }
 
     /// How fast closed files are read to find damage.
     fn scrub(&self) -> Result<ScrubOptions> {
-        let failed = |error: String| Failure::of(&"store", format_args!("scrub_rate: {error}"));
+        let failed = |error: String| CommandFailure::of(&"store", format_args!("scrub_rate: {error}"));
         let Some(text) = &self.scrub_rate else { return Ok(ScrubOptions::default()) };
         match units::size(text).map_err(failed)? {
             0 => Ok(ScrubOptions { rate: None }),
-            rate if rate < Rates::MIN => {
-                let least = Rates::MIN >> 10;
+            rate if rate < ByteRates::MIN => {
+                let least = ByteRates::MIN >> 10;
                 Err(failed(format!("{text:?}, expected at least {least}K a second, or 0 for none")))
             }
             rate => Ok(ScrubOptions { rate: NonZeroU64::new(rate) }),
@@ -295,8 +299,9 @@ impl Store {
     }
 
     fn retention(&self) -> Result<Retention> {
-        let failed =
-            |name: &'static str| move |error: String| Failure::of(&"store", format_args!("{name}: {error}"));
+        let failed = |name: &'static str| {
+            move |error: String| CommandFailure::of(&"store", format_args!("{name}: {error}"))
+        };
         let max_age = self.max_age.as_deref().map(units::duration).transpose();
         let max_bytes = self.max_bytes.as_deref().map(units::size).transpose();
         Ok(Retention {
@@ -311,7 +316,8 @@ impl Archive {
     fn resolve(self) -> Result<ArchiveOptions> {
         let bytes = |name: &str, text: Option<&str>, default: u64| {
             let bytes = text.map(units::size).transpose();
-            let bytes = bytes.map_err(|error| Failure::of(&"archive", format_args!("{name}: {error}")))?;
+            let bytes =
+                bytes.map_err(|error| CommandFailure::of(&"archive", format_args!("{name}: {error}")))?;
             Ok(bytes.unwrap_or(default))
         };
         let bring_back = BringBack {
@@ -323,17 +329,18 @@ impl Archive {
             free_min: bytes("free_space_min", self.free_space_min.as_deref(), BringBack::FREE_MIN)?,
         };
         let overdue = self.overdue.as_deref().map(units::duration).transpose();
-        let overdue = overdue.map_err(|error| Failure::of(&"archive", format_args!("overdue: {error}")))?;
+        let overdue =
+            overdue.map_err(|error| CommandFailure::of(&"archive", format_args!("overdue: {error}")))?;
         let overdue = overdue.unwrap_or(ArchiveOptions::OVERDUE);
         refuse_addresses(&self.to.to_string_lossy())
-            .map_err(|error| Failure::of(&"archive", format_args!("to: {error}")))?;
+            .map_err(|error| CommandFailure::of(&"archive", format_args!("to: {error}")))?;
         Ok(ArchiveOptions { to: self.to, plaintext: self.plaintext, bring_back, overdue })
     }
 }
 
 impl Listen {
     fn tls(&self) -> Result<ListenTls> {
-        let failed = |what: &str| Err(Failure::of(&"listen", what));
+        let failed = |what: &str| Err(CommandFailure::of(&"listen", what));
         match (self.tls, &self.ssl_cert, &self.ssl_key) {
             (true, Some(certificate), Some(key)) => {
                 Ok(ListenTls::Files { certificate: certificate.clone(), key: key.clone() })
@@ -365,7 +372,7 @@ impl Listen {
 impl Account {
     fn resolve(&self) -> Result<AccountOptions> {
         let failed = |error: &dyn std::fmt::Display| {
-            Failure::of(&format_args!("account {}", self.user.escape_debug()), error)
+            CommandFailure::of(&format_args!("account {}", self.user.escape_debug()), error)
         };
         let password = secret::password(self.password_file.as_deref(), self.password_env.as_deref())
             .map_err(|error| failed(&error))?

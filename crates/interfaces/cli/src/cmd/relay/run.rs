@@ -19,12 +19,12 @@ const SOURCE: &str = "The source: mysql://[USER@]HOST[:PORT] or [USER@]unix:/PAT
 /// Receive and serve until stopped.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Run {
+pub(super) struct RelayRun {
     /// The configuration (see relay init). The other options start a relay without one.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "listener_tls"])]
     config: Option<PathBuf>,
     #[command(flatten)]
-    quick: Quick,
+    quick: QuickStart,
     // Beside the others: clap leaves a group empty that another one is flattened into.
     #[command(flatten)]
     listen_tls: ListenerTlsArgs,
@@ -38,7 +38,7 @@ const EXAMPLES: &str = "Examples:
 /// The options of a quick start.
 #[derive(Debug, Args)]
 #[group(id = "quick", multiple = true)]
-struct Quick {
+struct QuickStart {
     // As an attribute: rustdoc takes brackets for links.
     #[arg(long, value_name = "URL", help = SOURCE, required_unless_present = "config")]
     source: Option<String>,
@@ -101,7 +101,7 @@ struct Quick {
     zstd_compression_level: Option<u8>,
 }
 
-impl Run {
+impl RelayRun {
     pub(super) fn run(self) -> Result<Exit> {
         memory::keep_small();
         let config = match &self.config {
@@ -130,7 +130,7 @@ impl Run {
     }
 }
 
-impl Quick {
+impl QuickStart {
     /// This relay's configuration, as `relay.toml` would have it.
     fn config(self, listen_tls: ListenerTlsArgs) -> Config {
         let listen = Listen::default();

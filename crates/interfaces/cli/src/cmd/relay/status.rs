@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use binlogz_binlog::printable;
-use binlogz_figures::{Unit, counted, wrapped};
+use binlogz_figures::{FigureUnit, counted, wrapped};
 use clap::Args;
 use serde_json::Value;
 
 use super::http;
 use crate::Exit;
-use crate::failure::{Failure, Result};
-use crate::format::Format;
+use crate::failure::{CommandFailure, Result};
+use crate::format::ReportFormat;
 use crate::terminal::{self, SizesArg};
 
 /// As wide as the words at the head of the lines.
@@ -24,7 +24,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// Show the state of a running relay; exit code 1 when its source is down, or when it needs a decision or repair.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Status {
+pub(super) struct RelayStatusCommand {
     /// The relay's configuration, for its http address.
     #[arg(long, value_name = "FILE", default_value = "relay.toml")]
     config: PathBuf,
@@ -35,8 +35,8 @@ pub(super) struct Status {
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
     /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
     #[command(flatten)]
     sizes: SizesArg,
 }
@@ -45,21 +45,22 @@ const EXAMPLES: &str = "Examples:
   binlogz relay status --config /etc/binlogz/relay.toml
   binlogz relay status --http 127.0.0.1:3308 --format json";
 
-impl Status {
+impl RelayStatusCommand {
     pub(super) fn run(self) -> Result<Exit> {
         let query = self.source.as_ref().map_or(String::new(), |source| format!("?source={source}"));
         let (address, body) = http::ask(self.http.as_deref(), &self.config, &query, PATIENCE)?;
-        let failed = |error: &dyn std::fmt::Display| Failure::of(&format_args!("http://{address}/"), error);
+        let failed =
+            |error: &dyn std::fmt::Display| CommandFailure::of(&format_args!("http://{address}/"), error);
         let document: Value = serde_json::from_str(&body).map_err(|error| failed(&error))?;
         let shown = match self.format {
-            Format::Json => body,
-            Format::Text => match document.get("sources").and_then(Value::as_array) {
+            ReportFormat::Json => body,
+            ReportFormat::Text => match document.get("sources").and_then(Value::as_array) {
                 Some(sources) => several(&document, sources, self.sizes),
                 None => printed(text(&document, self.sizes)),
             },
         };
         let written = io::stdout().write_all(shown.as_bytes());
-        written.map_err(|error| Failure::writing(&"standard output", &error))?;
+        written.map_err(|error| CommandFailure::writing(&"standard output", &error))?;
         let is_healthy = document.get("troubles").and_then(Value::as_array).is_some_and(Vec::is_empty);
         let sources = document.get("sources").and_then(Value::as_array);
         let is_cut_off = is_cut_off(&document) || sources.is_some_and(|all| all.iter().any(is_cut_off));
@@ -146,7 +147,7 @@ fn archive(status: &Value) -> Option<String> {
 fn scrub(status: &Value, sizes: SizesArg) -> Option<String> {
     let scrub = &status["scrub"];
     let rate = sizes.in_words(scrub["rate"].as_u64()?);
-    let age = Unit::Seconds.text(scrub["age_seconds"].as_u64()? as f64);
+    let age = FigureUnit::Seconds.text(scrub["age_seconds"].as_u64()? as f64);
     Some(format!(
         "scrub     at most {rate} a second; all closed files were read, or are new, since {age} ago"
     ))

@@ -10,8 +10,8 @@
 
 use std::net::SocketAddr;
 
-use super::target::{Facts, Target, Trouble, line, quoted};
-use crate::failure::{Failure, Result};
+use super::target::{TargetFacts, TargetServer, TargetTrouble, line, quoted};
+use crate::failure::{CommandFailure, Result};
 
 /// The channel's name.
 pub(super) const CHANNEL: &str = "binlogz_recover";
@@ -23,16 +23,16 @@ const ACCESS_DENIED: u16 = 1227;
 
 /// Settings as they were before the first run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Before {
+pub(super) struct SavedSettings {
     pub(super) workers: u32,
     pub(super) keeps_order: bool,
     pub(super) server_id: u32,
     pub(super) persisted: bool,
 }
 
-impl Before {
-    pub(super) fn of(facts: &Facts, persists: bool) -> Before {
-        Before {
+impl SavedSettings {
+    pub(super) fn of(facts: &TargetFacts, persists: bool) -> SavedSettings {
+        SavedSettings {
             workers: facts.workers,
             keeps_order: facts.keeps_order,
             server_id: facts.server_id,
@@ -41,14 +41,14 @@ impl Before {
     }
 
     pub(super) fn user(&self) -> String {
-        let Before { workers, keeps_order, server_id, persisted } = self;
+        let SavedSettings { workers, keeps_order, server_id, persisted } = self;
         format!("{USER}_w{workers}_o{}_s{server_id}_p{}", u8::from(*keeps_order), u8::from(*persisted))
     }
 
-    fn parse(user: &str) -> Option<Before> {
+    fn parse(user: &str) -> Option<SavedSettings> {
         let mut parts = user.strip_prefix(USER)?.strip_prefix('_')?.split('_');
         let mut number = |letter: &str| -> Option<u32> { parts.next()?.strip_prefix(letter)?.parse().ok() };
-        Some(Before {
+        Some(SavedSettings {
             workers: number("w")?,
             keeps_order: number("o")? == 1,
             server_id: number("s")?,
@@ -59,7 +59,7 @@ impl Before {
 
 /// The replicating threads as they are meanwhile.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Applying {
+pub(super) struct ApplierThreads {
     /// 0: as the server has it.
     pub(super) workers: Option<u32>,
     pub(super) keeps_order: Option<bool>,
@@ -68,7 +68,7 @@ pub(super) struct Applying {
 
 /// How the channel reaches the embedded source.
 #[derive(Debug, Clone)]
-pub(super) struct Source {
+pub(super) struct ChannelSource {
     pub(super) address: SocketAddr,
     pub(super) password: String,
     pub(super) tls: bool,
@@ -77,14 +77,14 @@ pub(super) struct Source {
 }
 
 /// The channel that an earlier run left; `None` if there is none.
-pub(super) fn left(target: &mut Target) -> Result<Option<Before>> {
+pub(super) fn left(target: &mut TargetServer) -> Result<Option<SavedSettings>> {
     let users = target.ask(&format!(
         "SELECT USER FROM performance_schema.replication_connection_configuration WHERE CHANNEL_NAME = '{CHANNEL}'"
     ));
     let Some(user) = users.map_err(line)?.into_iter().flatten().next() else { return Ok(None) };
-    match Before::parse(&user) {
+    match SavedSettings::parse(&user) {
         Some(before) => Ok(Some(before)),
-        None => Err(Failure::of(
+        None => Err(CommandFailure::of(
             &target.name,
             format_args!(
                 "has a replication channel {CHANNEL} that binlogz did not make (its account is {user:?}): expected none"
@@ -95,11 +95,11 @@ pub(super) fn left(target: &mut Target) -> Result<Option<Before>> {
 
 /// Whether the account may change the settings that recovery needs. Changes nothing. No harmless statement shows whether
 /// it may have a channel.
-pub(super) fn check_rights(target: &mut Target) -> Result<()> {
+pub(super) fn check_rights(target: &mut TargetServer) -> Result<()> {
     let name = target.name.clone();
     target.ask("SET GLOBAL server_id = @@GLOBAL.server_id").map(drop).map_err(|error| {
         match error.server_error() {
-            Some(error) if error.code == ACCESS_DENIED => Failure::of(&name, &error.message),
+            Some(error) if error.code == ACCESS_DENIED => CommandFailure::of(&name, &error.message),
             _ => line(error),
         }
     })
@@ -107,17 +107,17 @@ pub(super) fn check_rights(target: &mut Target) -> Result<()> {
 
 /// Attaches the server, and starts to apply. The same again after a server was restarted.
 pub(super) fn attach(
-    target: &mut Target,
-    source: &Source,
-    before: &Before,
-    applying: &Applying,
-) -> Result<(), Trouble> {
+    target: &mut TargetServer,
+    source: &ChannelSource,
+    before: &SavedSettings,
+    applying: &ApplierThreads,
+) -> Result<(), TargetTrouble> {
     let words = target.words;
     let (change, prefix) = words.change();
     let replica = words.replica();
     // One that is left may run, and even have been started by the server itself.
     stop(target)?;
-    let Source { address, password, tls, server_id } = source;
+    let ChannelSource { address, password, tls, server_id } = source;
     // Whatever was received before is dropped: after a crash it may be torn.
     let changed = target.ask(&format!(
         "{change} {prefix}_HOST = {}, {prefix}_PORT = {}, {prefix}_USER = {}, {prefix}_PASSWORD = {}, \
@@ -131,10 +131,11 @@ pub(super) fn attach(
     ));
     // Not in the error's own words, which have the password.
     changed.map_err(|error| match error.server_error() {
-        Some(error) => {
-            Trouble::Final(Failure::of(&target.name, format_args!("attach it: {}", error.message)))
-        }
-        None => Trouble::Lost(error),
+        Some(error) => TargetTrouble::Final(CommandFailure::of(
+            &target.name,
+            format_args!("attach it: {}", error.message),
+        )),
+        None => TargetTrouble::Lost(error),
     })?;
     if before.persisted {
         target.run("SET PERSIST_ONLY skip_replica_start = ON")?;
@@ -160,7 +161,7 @@ pub(super) fn attach(
 }
 
 /// Stops the channel; returns whether there is one.
-fn stop(target: &mut Target) -> Result<bool, Trouble> {
+fn stop(target: &mut TargetServer) -> Result<bool, TargetTrouble> {
     let stop = format!("STOP {} FOR CHANNEL '{CHANNEL}'", target.words.replica());
     match target.ask(&stop) {
         Ok(_) => Ok(true),
@@ -170,7 +171,7 @@ fn stop(target: &mut Target) -> Result<bool, Trouble> {
 }
 
 /// Detaches the server: its settings first, since the channel is what knows them.
-pub(super) fn detach(target: &mut Target, before: &Before) -> Result<(), Trouble> {
+pub(super) fn detach(target: &mut TargetServer, before: &SavedSettings) -> Result<(), TargetTrouble> {
     let words = target.words;
     let replica = words.replica();
     if !stop(target)? {
@@ -197,13 +198,17 @@ mod tests {
     #[test]
     fn what_was_before_fits_into_a_users_name_and_comes_back() {
         for workers in [0, 4, 1024] {
-            let before =
-                Before { workers, keeps_order: workers > 0, server_id: u32::MAX, persisted: workers == 4 };
+            let before = SavedSettings {
+                workers,
+                keeps_order: workers > 0,
+                server_id: u32::MAX,
+                persisted: workers == 4,
+            };
             assert!(before.user().len() <= 32, "{}", before.user());
-            assert_eq!(Before::parse(&before.user()), Some(before));
+            assert_eq!(SavedSettings::parse(&before.user()), Some(before));
         }
         for user in ["repl", "binlogz", "binlogz_w4", "binlogz_w4_o1_s_p0", "other_w4_o1_s1_p0", ""] {
-            assert_eq!(Before::parse(user), None, "{user}");
+            assert_eq!(SavedSettings::parse(user), None, "{user}");
         }
     }
 }

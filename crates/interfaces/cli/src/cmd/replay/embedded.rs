@@ -9,11 +9,11 @@ use binlogz_relay::{
 use binlogz_source::Password;
 use tempfile::TempDir;
 
-use super::channel::{Before, Source};
-use super::target::Target;
+use super::channel::{ChannelSource, SavedSettings};
+use super::target::TargetServer;
 use crate::cmd::closed_logs;
-use crate::failure::{Failure, Result};
-use crate::log::{self, Format, Settings};
+use crate::failure::{CommandFailure, Result};
+use crate::log::{self, LogFormat, LogSettings};
 
 const PASSWORD_SIZE: usize = 24;
 /// Ids that people give to servers are smaller.
@@ -21,20 +21,20 @@ const SERVER_ID_MIN: u32 = 1 << 31;
 
 /// Starts the source; it ends with the process.
 pub(super) fn start(
-    target: &Target,
+    target: &TargetServer,
     ended: &EndedLogs,
     folder: &TempDir,
     bring_back: BringBack,
-    before: &Before,
+    before: &SavedSettings,
     listen: Option<SocketAddr>,
     over_incidents: bool,
-) -> Result<Source> {
+) -> Result<ChannelSource> {
     let listen = match listen {
         Some(listen) => listen,
         None => SocketAddr::new(reachable_at(target)?, 0),
     };
     let mut random = [0; PASSWORD_SIZE + 4];
-    getrandom::fill(&mut random).map_err(|error| Failure::Line(format!("random numbers: {error}")))?;
+    getrandom::fill(&mut random).map_err(|error| CommandFailure::Line(format!("random numbers: {error}")))?;
     let (id, password) = random.split_first_chunk::<4>().unwrap_or((&[1; 4], &[]));
     let password: String = password.iter().map(|byte| format!("{byte:02x}")).collect();
     // The password of a channel may have 32 characters.
@@ -58,19 +58,22 @@ pub(super) fn start(
         native_password: true,
         form: FormPolicy::Always(form),
     };
-    log::install(&Settings { format: Format::Text, levels: log::levels("warn").map_err(Failure::Line)? })?;
+    log::install(&LogSettings {
+        format: LogFormat::Text,
+        levels: log::levels("warn").map_err(CommandFailure::Line)?,
+    })?;
     let running = Relay::serve(options).map_err(closed_logs::line)?;
-    Ok(Source { address: running.address(), password, tls, server_id })
+    Ok(ChannelSource { address: running.address(), password, tls, server_id })
 }
 
 /// The address of this machine under which the server can reach it, as far as routes tell.
-fn reachable_at(target: &Target) -> Result<IpAddr> {
+fn reachable_at(target: &TargetServer) -> Result<IpAddr> {
     let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
     if target.options.socket_path().is_some() {
         return Ok(here);
     }
     let failed = |error: std::io::Error| {
-        Failure::of(
+        CommandFailure::of(
             &target.name,
             format_args!(
                 "find the address of this machine that the server can reach: {error}; --listen gives it"

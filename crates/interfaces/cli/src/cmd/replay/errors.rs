@@ -2,13 +2,13 @@
 
 use binlogz_source::Error;
 
-use super::target::Target;
+use super::target::TargetServer;
 
 /// ER_REPLICA_WORKER_STOPPED_PREVIOUS_THD_ERROR: a worker ended because the worker of an earlier transaction did.
 const ENDED_WITH_ANOTHER: u16 = 3030;
 
 /// Why the channel can't go on; `None` while it can, and while its threads are ending.
-pub(super) fn of(target: &mut Target, channel: &str) -> Result<Option<String>, Error> {
+pub(super) fn of(target: &mut TargetServer, channel: &str) -> Result<Option<String>, Error> {
     if let Some(error) = of_applying(target, channel)? {
         return Ok(Some(format!("applying ended: {error}")));
     }
@@ -19,7 +19,7 @@ pub(super) fn of(target: &mut Target, channel: &str) -> Result<Option<String>, E
     Ok(first(&receiver).map(|error| format!("receiving ended: {error}")))
 }
 
-fn of_applying(target: &mut Target, channel: &str) -> Result<Option<String>, Error> {
+fn of_applying(target: &mut TargetServer, channel: &str) -> Result<Option<String>, Error> {
     // The coordinator ends after all workers. Which of them failed first is known only then. A single applier has none.
     let coordinator = target.ask(&format!(
         "SELECT LAST_ERROR_NUMBER, LAST_ERROR_MESSAGE, SERVICE_STATE \

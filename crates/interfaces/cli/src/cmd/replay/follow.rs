@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use binlogz_binlog::gtid::GtidSet;
 
-use super::channel::{self, Applying, Before, CHANNEL, Source};
+use super::channel::{self, ApplierThreads, CHANNEL, ChannelSource, SavedSettings};
 use super::errors;
-use super::target::{Target, Trouble};
-use crate::failure::{Failure, Result};
-use crate::progress::Progress;
+use super::target::{TargetServer, TargetTrouble};
+use crate::failure::{CommandFailure, Result};
+use crate::progress::WorkProgress;
 
 const POLL: Duration = Duration::from_millis(250);
 /// The receiver pauses while relay logs have more bytes than this, until they have half of it.
@@ -18,25 +18,25 @@ const RELAY_SPACE_MAX: u64 = 4 << 30;
 /// The transactions to be applied.
 pub(super) struct Goal<'a> {
     pub(super) gtids: &'a GtidSet,
-    pub(super) source: &'a Source,
-    pub(super) before: &'a Before,
-    pub(super) applying: &'a Applying,
+    pub(super) source: &'a ChannelSource,
+    pub(super) before: &'a SavedSettings,
+    pub(super) applying: &'a ApplierThreads,
     /// How many transactions the server lacks at first.
     pub(super) lacks: u64,
 }
 
 /// Attaches the server, and waits until it has everything.
-pub(super) fn follow(target: &mut Target, goal: &Goal<'_>) -> Result<()> {
-    let attach = |target: &mut Target| channel::attach(target, goal.source, goal.before, goal.applying);
-    let progress = Progress::counting("apply", "transactions", goal.lacks);
+pub(super) fn follow(target: &mut TargetServer, goal: &Goal<'_>) -> Result<()> {
+    let attach = |target: &mut TargetServer| channel::attach(target, goal.source, goal.before, goal.applying);
+    let progress = WorkProgress::counting("apply", "transactions", goal.lacks);
     target.patiently(attach)?;
     let mut is_paused = false;
     loop {
         match look(target, goal, &mut is_paused) {
             Ok(0) => return Ok(()),
             Ok(lacks) => progress.at(goal.lacks.saturating_sub(lacks)),
-            Err(Trouble::Final(failure)) => return Err(failure),
-            Err(Trouble::Lost(error)) => {
+            Err(TargetTrouble::Final(failure)) => return Err(failure),
+            Err(TargetTrouble::Lost(error)) => {
                 target.find_again(&error)?;
                 // The server started its channel by itself, with an id that the source does not serve.
                 target.patiently(attach)?;
@@ -55,13 +55,13 @@ fn lacking(executed: GtidSet, goal: &Goal<'_>) -> u64 {
 }
 
 /// Looks how far the server is, and at its threads.
-fn look(target: &mut Target, goal: &Goal<'_>, is_paused: &mut bool) -> Result<u64, Trouble> {
+fn look(target: &mut TargetServer, goal: &Goal<'_>, is_paused: &mut bool) -> Result<u64, TargetTrouble> {
     let lacks = lacking(target.executed()?, goal);
     if lacks == 0 {
         return Ok(0);
     }
     if let Some(error) = errors::of(target, CHANNEL)? {
-        return Err(Trouble::Final(Failure::of(&target.name, error)));
+        return Err(TargetTrouble::Final(CommandFailure::of(&target.name, error)));
     }
     let replica = target.words.replica();
     let status = target.ask(&format!("SHOW {replica} STATUS FOR CHANNEL '{CHANNEL}'"))?;

@@ -13,17 +13,17 @@ use std::path::{Path, PathBuf};
 use binlogz_binlog::event::AnyGtidEvent;
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::{ChangeContent, EventHeader};
-use binlogz_flow::events::{self, EventBatch, EventPosition, Item, Ran, UnreadChanges};
+use binlogz_flow::events::{self, BatchItem, EventBatch, EventPosition, RunSummary, UnreadChanges};
 use binlogz_flow::{Error as FlowError, Input};
 use binlogz_relay::EndedLogs;
 
-use super::target::Target;
+use super::target::TargetServer;
 use crate::Exit;
 use crate::cmd::{closed_logs, workers};
-use crate::failure::{Failure, Result, name_unread};
+use crate::failure::{CommandFailure, Result, name_unread};
 use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, resolve};
-use crate::progress::Progress;
+use crate::progress::WorkProgress;
 
 /// Logs to recover from.
 pub(super) struct RecoveredLogs<'l> {
@@ -53,10 +53,10 @@ pub(super) fn crossed(
     let paths = logs.to_read(executed)?;
     let count = paths.len();
     for (number, (shown, path)) in paths.iter().enumerate() {
-        let progress = Progress::of(shown, path.size()?, (number + 1, count));
+        let progress = WorkProgress::of(shown, path.size()?, (number + 1, count));
         let input = progress.watch(path.open(keyring.as_ref())?);
         walk.read(number, input, &mut |bytes| progress.at(bytes))
-            .map_err(|error| Failure::reading(shown, &error))?;
+            .map_err(|error| CommandFailure::reading(shown, &error))?;
     }
     let Walk { crossed, gtids, .. } = walk.ended();
     let mut exit = Exit::Done;
@@ -70,7 +70,7 @@ pub(super) fn crossed(
 
 impl CrossedIncidents {
     /// Makes the server count transactions as applied that are nothing but an incident, at which it would stop.
-    pub(super) fn pass_over(&self, target: &mut Target) -> Result<()> {
+    pub(super) fn pass_over(&self, target: &mut TargetServer) -> Result<()> {
         for gtid in &self.gtids {
             target.patiently(|target| {
                 target.run(&format!("SET GTID_NEXT = '{gtid}'"))?;
@@ -99,7 +99,7 @@ impl RecoveredLogs<'_> {
                 LogPath::Stdin => false,
             };
             let shown = paths.iter().find(is_it).ok_or_else(|| {
-                Failure::of(&self.ended.logs().place(), format_args!("{name} is no longer there"))
+                CommandFailure::of(&self.ended.logs().place(), format_args!("{name} is no longer there"))
             })?;
             let path = match number + 1 == beginnings.len() {
                 true => LogPath::File(self.folder.join(name)),
@@ -168,7 +168,7 @@ impl<'e> Walk<'e> {
             progress,
         );
         // The server itself reads everything but incidents, and tells what it can't.
-        let Ran { read: _, unread: _ } = ran?;
+        let RunSummary { read: _, unread: _ } = ran?;
         self.own = None;
         Ok(())
     }
@@ -206,7 +206,7 @@ impl<'e> Walk<'e> {
 fn marks(batch: &mut EventBatch<'_>) -> Result<Vec<Mark>, FlowError> {
     let mut marks = Vec::new();
     while let Some(item) = batch.next_item() {
-        let Item::Event(event) = item else { continue };
+        let BatchItem::Event(event) = item else { continue };
         let event_type = event.header.event_type;
         if event_type.is_gtid() {
             let decoded = AnyGtidEvent::decode(event.body, event_type).map_err(|error| event.error(error))?;

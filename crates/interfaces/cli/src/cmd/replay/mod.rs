@@ -35,16 +35,16 @@ use clap::{Args, ValueEnum};
 
 use super::closed_logs::{self, DiskArgs, StopArgs};
 use crate::Exit;
-use crate::failure::{Failure, Result, complain, warn};
-use crate::format::Format;
+use crate::failure::{CommandFailure, Result, complain, warn};
+use crate::format::ReportFormat;
 use crate::interrupt;
 use crate::keyring::KeyringArg;
 use crate::server_args::{ServerArgs, with_place};
 use crate::terminal;
-use channel::{Applying, Before, CHANNEL};
+use channel::{ApplierThreads, CHANNEL, SavedSettings};
 use follow::Goal;
 use incidents::RecoveredLogs;
-use target::{Facts, Target, Trouble};
+use target::{TargetFacts, TargetServer, TargetTrouble};
 
 /// This command's name for itself at servers.
 const PROGRAM_NAME: &str = "binlogz recover";
@@ -82,8 +82,8 @@ pub(crate) struct Recover {
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "verify")]
     dump: Vec<PathBuf>,
     /// How --verify tells what it found
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
     /// Apply with this many workers [default: as the server has it]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024), hide_short_help = true)]
     workers: Option<u32>,
@@ -160,11 +160,11 @@ impl Recover {
 
     /// Brings a server forward.
     fn recover(&self, server: ConnectOptions) -> Result<Exit> {
-        let say = |line: &str| if self.format == Format::Json { Ok(()) } else { say(line) };
+        let say = |line: &str| if self.format == ReportFormat::Json { Ok(()) } else { say(line) };
         let stop = self.stop.stop()?;
         let filters = self.filters.clauses()?;
         closed_logs::are_there(&self.from)?;
-        let mut target = Target::connect(server)?;
+        let mut target = TargetServer::connect(server)?;
         target.lock()?;
         let folder = self.disk.folder()?;
         let Some(ended) = closed_logs::open(&self.from, &self.keyring, &stop, folder.path())? else {
@@ -178,7 +178,7 @@ impl Recover {
         channel::check_rights(&mut target)?;
         let persists = !filters.is_empty();
         if persists && !target.words.can_stay_stopped {
-            return Err(Failure::of(
+            return Err(CommandFailure::of(
                 &target.name,
                 format_args!(
                     "is version {}: filters need 8.0.24 or later, which can be kept from applying without them after a \
@@ -209,8 +209,8 @@ impl Recover {
             return Ok(exit);
         }
         let before = match left {
-            Some(left) => Before { persisted: left.persisted || persists, ..left },
-            None => Before::of(&facts, persists && !is_persisted(&mut target)?),
+            Some(left) => SavedSettings { persisted: left.persisted || persists, ..left },
+            None => SavedSettings::of(&facts, persists && !is_persisted(&mut target)?),
         };
         if lacks.is_empty() {
             if left.is_some() {
@@ -219,7 +219,7 @@ impl Recover {
             say(&format!("{}: has everything already", target.name))?;
             return Ok(Exit::Done);
         }
-        let applying = Applying {
+        let applying = ApplierThreads {
             workers: self.workers,
             keeps_order: self.preserve_commit_order.map(|order| order == OnOff::On),
             filters,
@@ -245,7 +245,7 @@ impl Recover {
             return followed.map(|()| Exit::Trouble);
         }
         let detached = target.patiently(|target| channel::detach(target, &before));
-        if let (Err(_), Err(Failure::Line(also))) = (&followed, &detached) {
+        if let (Err(_), Err(CommandFailure::Line(also))) = (&followed, &detached) {
             warn(&format!("the server keeps the channel {CHANNEL}, which the next run removes: {also}"));
         }
         followed.and(detached)?;
@@ -262,9 +262,9 @@ impl Recover {
     fn server(&self) -> Result<ConnectOptions> {
         let mut options = self.connection.connect_options(PROGRAM_NAME)?;
         if let Some(server) = &self.to {
-            options = with_place(&options, server).map_err(|error| Failure::of(&"--to", error))?;
+            options = with_place(&options, server).map_err(|error| CommandFailure::of(&"--to", error))?;
         } else if !self.connection.names_a_place() {
-            return Err(Failure::of(
+            return Err(CommandFailure::of(
                 &"--to",
                 "names no server, expected mysql://[USER@]HOST[:PORT] or a socket's path",
             ));
@@ -277,11 +277,11 @@ impl Recover {
 fn say(line: &str) -> Result<()> {
     let line = wrapped(&printable(line), "", "  ", terminal::width());
     let written = writeln!(io::stdout().lock(), "{line}");
-    written.map_err(|error| Failure::writing(&"standard output", &error))
+    written.map_err(|error| CommandFailure::writing(&"standard output", &error))
 }
 
 /// Whether skip_replica_start is persisted already; then it stays.
-fn is_persisted(target: &mut Target) -> Result<bool> {
+fn is_persisted(target: &mut TargetServer) -> Result<bool> {
     let count = target.one(
         "SELECT COUNT(*) FROM performance_schema.persisted_variables WHERE VARIABLE_NAME = 'skip_replica_start'",
     )?;
@@ -290,8 +290,8 @@ fn is_persisted(target: &mut Target) -> Result<bool> {
 
 /// Checks that the logs continue the server's transactions, and that the server can apply them. Returns the transactions
 /// that it lacks.
-fn check(target: &Target, facts: &Facts, ended: &EndedLogs) -> Result<GtidSet> {
-    let unfit = |why: String| Err(Failure::of(&target.name, why));
+fn check(target: &TargetServer, facts: &TargetFacts, ended: &EndedLogs) -> Result<GtidSet> {
+    let unfit = |why: String| Err(CommandFailure::of(&target.name, why));
     if facts.gtid_mode != "ON" {
         return unfit(format!(
             "gtid_mode is {}, expected ON: without GTIDs nobody knows which transactions the server has. Replay by position \
@@ -351,23 +351,24 @@ fn check(target: &Target, facts: &Facts, ended: &EndedLogs) -> Result<GtidSet> {
 }
 
 /// Detaches the server when a signal ends the process. The thread that holds the lock has done so already.
-fn undo_at_a_signal(target: &Target, before: Before) -> Arc<Mutex<()>> {
+fn undo_at_a_signal(target: &TargetServer, before: SavedSettings) -> Arc<Mutex<()>> {
     let ending = Arc::new(Mutex::new(()));
     let (options, name, its) = (target.options.clone(), target.name.clone(), Arc::clone(&ending));
     interrupt::before_the_end(move || {
         let alone = its.lock().unwrap_or_else(PoisonError::into_inner);
-        let detached = Target::connect(options).and_then(|mut target| match channel::left(&mut target)? {
-            Some(_) => channel::detach(&mut target, &before).map_err(Trouble::failure),
-            None => Ok(()),
-        });
+        let detached =
+            TargetServer::connect(options).and_then(|mut target| match channel::left(&mut target)? {
+                Some(_) => channel::detach(&mut target, &before).map_err(TargetTrouble::failure),
+                None => Ok(()),
+            });
         match detached {
             Ok(()) => {
                 complain(&format!("{name}: interrupted, and detached; the same command goes on from there"))
             }
-            Err(Failure::Line(why)) => complain(&format!(
+            Err(CommandFailure::Line(why)) => complain(&format!(
                 "{name}: interrupted; the server keeps the channel {CHANNEL}, which the next run removes: {why}"
             )),
-            Err(Failure::ClosedPipe) => {}
+            Err(CommandFailure::ClosedPipe) => {}
         }
         // The other thread sees its channel vanish, and must not tell that as an error.
         std::mem::forget(alone);
@@ -381,7 +382,7 @@ impl Filters {
         let name = |name: &str| format!("`{}`", name.replace('`', "``"));
         let table = |option: &'static str, text: &String| match text.split_once('.') {
             Some((database, table)) => Ok(format!("{}.{}", name(database), name(table))),
-            None => Err(Failure::of(&option, format_args!("{text:?}, expected DATABASE.TABLE"))),
+            None => Err(CommandFailure::of(&option, format_args!("{text:?}, expected DATABASE.TABLE"))),
         };
         let tables = |option, texts: &[String]| -> Result<Vec<String>> {
             texts.iter().map(|text| table(option, text)).collect()
@@ -392,7 +393,7 @@ impl Filters {
             Some((from, to)) if !from.is_empty() && !to.is_empty() => {
                 Ok(format!("({}, {})", name(from.trim()), name(to.trim())))
             }
-            _ => Err(Failure::of(&"--rewrite-db", format_args!("{text:?}, expected FROM->TO"))),
+            _ => Err(CommandFailure::of(&"--rewrite-db", format_args!("{text:?}, expected FROM->TO"))),
         };
         let rewrites = self.rewrite_db.iter().map(rewrite).collect::<Result<Vec<_>>>()?;
         let all = [

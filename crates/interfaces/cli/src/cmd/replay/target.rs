@@ -8,7 +8,7 @@ use binlogz_inspect::Version;
 use binlogz_source::{ConnectOptions, Connection, Error};
 
 use super::channel::CHANNEL;
-use crate::failure::{Failure, Result, warn};
+use crate::failure::{CommandFailure, Result, warn};
 
 /// Names the lock that keeps two runs from one server; the server drops it with the connection.
 const LOCK: &str = "binlogz_recover";
@@ -18,10 +18,10 @@ const AWAY_MAX: Duration = Duration::from_secs(300);
 const POLL: Duration = Duration::from_millis(250);
 
 /// A connected server.
-pub(super) struct Target {
+pub(super) struct TargetServer {
     pub(super) options: ConnectOptions,
     connection: Connection,
-    pub(super) words: Words,
+    pub(super) words: VersionWords,
     pub(super) version: String,
     pub(super) name: String,
     /// Whether it was lost, and did not come back.
@@ -30,7 +30,7 @@ pub(super) struct Target {
 
 /// A version's words for things.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Words {
+pub(super) struct VersionWords {
     /// CHANGE REPLICATION SOURCE TO, with SOURCE_…
     source_statements: bool,
     /// START REPLICA, SHOW REPLICA STATUS.
@@ -45,10 +45,10 @@ pub(super) struct Words {
     pub(super) can_stay_stopped: bool,
 }
 
-impl Words {
-    fn of(version: &Version) -> Words {
+impl VersionWords {
+    fn of(version: &Version) -> VersionWords {
         let from = |text| Version::parse(text).is_some_and(|from| *version >= from);
-        Words {
+        VersionWords {
             source_statements: from("8.0.23"),
             replica_statements: from("8.0.22"),
             replica_variables: from("8.0.26"),
@@ -80,7 +80,7 @@ impl Words {
 
 /// A server's account of itself.
 #[derive(Debug)]
-pub(super) struct Facts {
+pub(super) struct TargetFacts {
     pub(super) server_id: u32,
     pub(super) gtid_mode: String,
     pub(super) executed: GtidSet,
@@ -90,12 +90,12 @@ pub(super) struct Facts {
     pub(super) other_channels: Vec<String>,
 }
 
-impl Target {
-    pub(super) fn connect(options: ConnectOptions) -> Result<Target> {
+impl TargetServer {
+    pub(super) fn connect(options: ConnectOptions) -> Result<TargetServer> {
         let name = options.server();
         let mut connection = Connection::open(&options).map_err(line)?;
         let version = one(&mut connection, "SELECT @@GLOBAL.version")?;
-        let refused = |why: &str| Err(Failure::of(&name, format_args!("is version {version}: {why}")));
+        let refused = |why: &str| Err(CommandFailure::of(&name, format_args!("is version {version}: {why}")));
         let number = match Version::parse(&version) {
             Some(number) if !version.contains("MariaDB") => number,
             _ => return refused("only MySQL can be recovered so: MariaDB's GTIDs are others"),
@@ -103,14 +103,21 @@ impl Target {
         if Version::parse("5.7.6").is_some_and(|oldest| number < oldest) {
             return refused("expected 5.7.6 or later, which have replication channels");
         }
-        Ok(Target { words: Words::of(&number), options, connection, version, name, is_away: false })
+        Ok(TargetServer {
+            words: VersionWords::of(&number),
+            options,
+            connection,
+            version,
+            name,
+            is_away: false,
+        })
     }
 
     /// Makes sure that no other run is at work on this server.
     pub(super) fn lock(&mut self) -> Result<()> {
         match self.one(&format!("SELECT GET_LOCK('{LOCK}', 0)"))?.as_str() {
             "1" => Ok(()),
-            _ => Err(Failure::of(&self.name, "another binlogz recover is at work on this server")),
+            _ => Err(CommandFailure::of(&self.name, "another binlogz recover is at work on this server")),
         }
     }
 
@@ -122,20 +129,20 @@ impl Target {
     }
 
     /// Runs a statement that must succeed.
-    pub(super) fn run(&mut self, statement: &str) -> Result<(), Trouble> {
+    pub(super) fn run(&mut self, statement: &str) -> Result<(), TargetTrouble> {
         Ok(self.ask(statement).map(drop)?)
     }
 
     /// Does something, again if the connection is lost: the server may have been restarted.
     pub(super) fn patiently<T>(
         &mut self,
-        mut act: impl FnMut(&mut Target) -> Result<T, Trouble>,
+        mut act: impl FnMut(&mut TargetServer) -> Result<T, TargetTrouble>,
     ) -> Result<T> {
         loop {
             match act(self) {
                 Ok(done) => return Ok(done),
-                Err(Trouble::Final(failure)) => return Err(failure),
-                Err(Trouble::Lost(error)) => self.find_again(&error)?,
+                Err(TargetTrouble::Final(failure)) => return Err(failure),
+                Err(TargetTrouble::Lost(error)) => self.find_again(&error)?,
             }
         }
     }
@@ -158,7 +165,7 @@ impl Target {
                 }
                 Err(error) if left.is_zero() => {
                     self.is_away = true;
-                    return Err(Failure::of(
+                    return Err(CommandFailure::of(
                         &self.name,
                         format_args!(
                             "the server did not come back within {} s: {error}. If it has a channel {CHANNEL}, that is left \
@@ -191,7 +198,7 @@ impl Target {
         Ok(text.replace('\n', "").parse().unwrap_or_default())
     }
 
-    pub(super) fn facts(&mut self, channel: &str) -> Result<Facts> {
+    pub(super) fn facts(&mut self, channel: &str) -> Result<TargetFacts> {
         let (workers, order) =
             (self.words.variable("parallel_workers"), self.words.variable("preserve_commit_order"));
         let rows = self.ask(&format!(
@@ -206,7 +213,7 @@ impl Target {
              SELECT CHANNEL_NAME FROM performance_schema.replication_applier_status \
              WHERE SERVICE_STATE = 'ON' AND CHANNEL_NAME <> '{channel}'"
         ));
-        Ok(Facts {
+        Ok(TargetFacts {
             server_id: server_id.parse().unwrap_or(0),
             gtid_mode,
             executed: self.executed().map_err(line)?,
@@ -224,34 +231,34 @@ fn one(connection: &mut Connection, query: &str) -> Result<String> {
 }
 
 /// Why something on the server failed.
-pub(super) enum Trouble {
+pub(super) enum TargetTrouble {
     /// The connection is gone; the server may come back.
     Lost(Error),
     /// It was refused, or makes no sense.
-    Final(Failure),
+    Final(CommandFailure),
 }
 
-impl From<Error> for Trouble {
-    fn from(error: Error) -> Trouble {
+impl From<Error> for TargetTrouble {
+    fn from(error: Error) -> TargetTrouble {
         match error.server_error() {
-            None => Trouble::Lost(error),
-            Some(_) => Trouble::Final(line(error)),
+            None => TargetTrouble::Lost(error),
+            Some(_) => TargetTrouble::Final(line(error)),
         }
     }
 }
 
-impl Trouble {
+impl TargetTrouble {
     /// For callers that don't wait for the server.
-    pub(super) fn failure(self) -> Failure {
+    pub(super) fn failure(self) -> CommandFailure {
         match self {
-            Trouble::Lost(error) => line(error),
-            Trouble::Final(failure) => failure,
+            TargetTrouble::Lost(error) => line(error),
+            TargetTrouble::Final(failure) => failure,
         }
     }
 }
 
-pub(super) fn line(error: Error) -> Failure {
-    Failure::Line(error.to_string())
+pub(super) fn line(error: Error) -> CommandFailure {
+    CommandFailure::Line(error.to_string())
 }
 
 /// A text as a literal of SQL, whatever the session's sql_mode.

@@ -18,12 +18,12 @@ use binlogz_source::ConnectOptions;
 use serde::Serialize;
 
 use super::errors;
-use super::target::{Target, line, quoted};
+use super::target::{TargetServer, line, quoted};
 use super::{PROGRAM_NAME, Recover, say};
 use crate::Exit;
 use crate::cmd::archive::json;
-use crate::failure::{Failure, Result, complain};
-use crate::format::Format;
+use crate::failure::{CommandFailure, Result, complain};
+use crate::format::ReportFormat;
 use crate::server_args::with_place;
 
 /// How long the private server may take for the transactions it fetches from the source.
@@ -43,18 +43,18 @@ struct Drill {
     from_logs: u64,
     from_source: u64,
     seconds: f64,
-    tables: Vec<Compared>,
+    tables: Vec<ComparedTable>,
 }
 
 #[derive(Debug, Serialize)]
-struct Compared {
+struct ComparedTable {
     table: String,
     /// `None`: it is not there, or can't be read.
     source: Option<String>,
     restored: Option<String>,
 }
 
-impl Compared {
+impl ComparedTable {
     fn is_equal(&self) -> bool {
         self.source.is_some() && self.source == self.restored
     }
@@ -65,26 +65,27 @@ impl Recover {
     pub(super) fn verify(&self, source: &str) -> Result<Exit> {
         let begun = Instant::now();
         let options = self.connection.connect_options(PROGRAM_NAME)?;
-        let mut options = with_place(&options, source).map_err(|error| Failure::of(&"--source", error))?;
+        let mut options =
+            with_place(&options, source).map_err(|error| CommandFailure::of(&"--source", error))?;
         options.timeouts.answer = super::ANSWER_MAX;
-        let mut source = Target::connect(options)?;
+        let mut source = TargetServer::connect(options)?;
         let sandbox = restored(&self.dump)?;
         let at = format!("root@{}", sandbox.socket().display());
         let own = with_place(&ConnectOptions::new(PROGRAM_NAME), &at);
-        let mut own = own.map_err(|error| Failure::of(&"the private server", error))?;
+        let mut own = own.map_err(|error| CommandFailure::of(&"the private server", error))?;
         own.timeouts.answer = super::ANSWER_MAX;
         let recovered = self.recover(own.clone())?;
         // What is missing then shows in the tables.
         if recovered != Exit::Done && !self.over_incidents {
             return Ok(recovered);
         }
-        let mut sandbox_server = Target::connect(own)?;
+        let mut sandbox_server = TargetServer::connect(own)?;
         let of_logs = sandbox_server.executed().map_err(line)?;
         let gtids = snapshot(&mut source)?;
         let mut ahead = of_logs.clone();
         ahead.subtract(&gtids);
         if !ahead.is_empty() {
-            return Err(Failure::of(
+            return Err(CommandFailure::of(
                 &source.name,
                 format_args!(
                     "lacks {} transactions of the logs, {}: they are not its own",
@@ -102,14 +103,14 @@ impl Recover {
         let names: BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
         let tables: Vec<_> = names
             .into_iter()
-            .map(|table| Compared {
+            .map(|table| ComparedTable {
                 table: table.clone(),
                 source: theirs.get(table).cloned().flatten(),
                 restored: ours.get(table).cloned().flatten(),
             })
             .collect();
         let drill = Drill {
-            equal: tables.iter().all(Compared::is_equal),
+            equal: tables.iter().all(ComparedTable::is_equal),
             gtids: gtids.to_string().replace('\n', ""),
             from_logs: count(&of_logs),
             from_source: count(&rest),
@@ -120,7 +121,7 @@ impl Recover {
     }
 
     fn tell(&self, drill: &Drill) -> Result<Exit> {
-        if self.format == Format::Json {
+        if self.format == ReportFormat::Json {
             json::print(drill)?;
         } else {
             let Drill { from_logs, from_source, seconds, .. } = drill;
@@ -146,18 +147,18 @@ impl Recover {
 
 /// A private server with these dumps.
 fn restored(dumps: &[PathBuf]) -> Result<MysqlSandbox> {
-    let trouble = |error: binlogz_sandbox::Error| Failure::of(&"the private server", error);
+    let trouble = |error: binlogz_sandbox::Error| CommandFailure::of(&"the private server", error);
     let server = Tool::Mysql.find().and_then(|mysql| mysql.sandbox().start()).map_err(trouble)?;
     // Its own transactions are no part of a backup.
     server.sql("RESET BINARY LOGS AND GTIDS").map_err(trouble)?;
     for dump in dumps {
-        server.sql_file(dump).map_err(|error| Failure::of(&dump.display(), error))?;
+        server.sql_file(dump).map_err(|error| CommandFailure::of(&dump.display(), error))?;
     }
     Ok(server)
 }
 
 /// Begins a snapshot of the source in this session; returns its GTIDs.
-fn snapshot(source: &mut Target) -> Result<GtidSet> {
+fn snapshot(source: &mut TargetServer) -> Result<GtidSet> {
     let mut gtids = GtidSet::new();
     let mut took = Ok(());
     // Unlocked whatever happens.
@@ -171,7 +172,7 @@ fn snapshot(source: &mut Target) -> Result<GtidSet> {
 }
 
 /// Fetches the transactions that the logs lack from the source itself, by replication, and no transaction more.
-fn catch_up(sandbox: &mut Target, source: &mut Target, gtids: &GtidSet) -> Result<()> {
+fn catch_up(sandbox: &mut TargetServer, source: &mut TargetServer, gtids: &GtidSet) -> Result<()> {
     let (user, password) = source.options.account().map_err(line)?;
     let (host, port) = match source.options.socket_path() {
         Some(_) => ("127.0.0.1".to_owned(), source.one("SELECT @@GLOBAL.port")?),
@@ -190,7 +191,7 @@ fn catch_up(sandbox: &mut Target, source: &mut Target, gtids: &GtidSet) -> Resul
         quoted(&password),
     ));
     // Not in the error's own words, which have the password.
-    changed.map_err(|_| Failure::of(&source.name, "can't be followed for what the logs lack"))?;
+    changed.map_err(|_| CommandFailure::of(&source.name, "can't be followed for what the logs lack"))?;
     sandbox.ask(&format!("START REPLICA UNTIL SQL_AFTER_GTIDS = '{gtids}'")).map_err(line)?;
     let begun = Instant::now();
     loop {
@@ -199,16 +200,22 @@ fn catch_up(sandbox: &mut Target, source: &mut Target, gtids: &GtidSet) -> Resul
             return Ok(());
         }
         if let Some(error) = errors::of(sandbox, DEFAULT_CHANNEL).map_err(line)? {
-            return Err(Failure::of(&source.name, format_args!("follow it for what the logs lack: {error}")));
+            return Err(CommandFailure::of(
+                &source.name,
+                format_args!("follow it for what the logs lack: {error}"),
+            ));
         }
         if begun.elapsed().as_secs() > CATCH_UP_S.into() {
-            return Err(Failure::of(&source.name, "the private server did not catch up within an hour"));
+            return Err(CommandFailure::of(
+                &source.name,
+                "the private server did not catch up within an hour",
+            ));
         }
     }
 }
 
 /// `CHECKSUM TABLE` of every base table, by name.
-fn checksums(server: &mut Target) -> Result<BTreeMap<String, Option<String>>> {
+fn checksums(server: &mut TargetServer) -> Result<BTreeMap<String, Option<String>>> {
     let names = server.ask(&format!(
         "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE' \
          AND table_schema NOT IN ({OWN_SCHEMAS})"

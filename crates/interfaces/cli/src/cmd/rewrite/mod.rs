@@ -10,20 +10,20 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use binlogz_encryption::{EncryptingWriter, Keyring, MasterKey};
-use binlogz_flow::{Input, LostRange, MovedTransaction, Rewrite, Rewriter, Summary, survey};
+use binlogz_flow::{Input, LostRange, MovedTransaction, Rewrite, RewriteSummary, Rewriter, survey};
 use clap::Args;
-use positions::Positions;
+use positions::PositionsFile;
 
 use super::workers;
 use crate::Exit;
-use crate::failure::{Failure, Result, complain, warn, warn_cut};
-use crate::format::Format;
+use crate::failure::{CommandFailure, Result, complain, warn, warn_cut};
+use crate::format::ReportFormat;
 use crate::keyring::{EncryptArg, KeyringArg};
 use crate::log_path::{LogPath, resolve};
 use crate::mariadb;
-use crate::output::{Destination, Target};
-use crate::progress::Progress;
-use crate::report::{Report, Verb};
+use crate::output::{Destination, OutputTarget};
+use crate::progress::WorkProgress;
+use crate::report::{ResultReport, Verb};
 use crate::terminal::SizesArg;
 use crate::units;
 
@@ -49,8 +49,8 @@ pub(super) struct RewriteArgs {
     #[command(flatten)]
     encrypt: EncryptArg,
     /// Format of the report, which goes to standard output, or to standard error with --output -
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
     /// Binary logs or relay logs; - is standard input
     #[arg(required = true, value_name = "FILE|-")]
     files: Vec<LogPath>,
@@ -60,7 +60,7 @@ pub(super) struct RewriteArgs {
 struct Job {
     log: LogPath,
     metadata: Result<Option<Metadata>>,
-    target: Result<Target>,
+    target: Result<OutputTarget>,
 }
 
 /// The rewriting of each log.
@@ -86,17 +86,17 @@ impl RewriteArgs {
         };
         let jobs = self.resolve()?;
         let positions = positions.map(|path| positions::target(path, &jobs, self.force)).transpose()?;
-        let mut positions = positions.as_ref().map(Positions::create).transpose()?;
+        let mut positions = positions.as_ref().map(PositionsFile::create).transpose()?;
         let names: Vec<_> = jobs.iter().map(|job| job.log.to_string()).collect();
         let (out, layout): (Box<dyn Write>, _) = match self.output.is_stdout() {
             true => (Box::new(io::stderr()), self.sizes.layout_on(&io::stderr())),
             false => (Box::new(io::stdout()), self.sizes.layout()),
         };
-        let mut report = Report::new(out, self.format, layout, verb);
+        let mut report = ResultReport::new(out, self.format, layout, verb);
         let mut exit = Exit::Done;
         for ((job, name), number) in jobs.into_iter().zip(&names).zip(1..) {
             match job.run(&settings, positions.as_mut(), (number, names.len())) {
-                Ok(Rewritten { target, summary, lost }) => {
+                Ok(RewrittenLog { target, summary, lost }) => {
                     if let Some(cut) = summary.cut {
                         warn_cut(&name, cut, "; they are left out");
                     }
@@ -109,7 +109,7 @@ impl RewriteArgs {
                     }
                     report.done(name, &target, &summary, &lost);
                 }
-                Err(Failure::Line(line)) => {
+                Err(CommandFailure::Line(line)) => {
                     if let Some(positions) = &mut positions {
                         positions.forget()?;
                     }
@@ -135,9 +135,9 @@ impl RewriteArgs {
 }
 
 /// The result for a log.
-struct Rewritten {
-    target: Target,
-    summary: Summary,
+struct RewrittenLog {
+    target: OutputTarget,
+    summary: RewriteSummary,
     lost: Vec<LostRange>,
 }
 
@@ -145,9 +145,9 @@ impl Job {
     fn run(
         self,
         settings: &Settings,
-        positions: Option<&mut Positions<'_>>,
+        positions: Option<&mut PositionsFile<'_>>,
         number: (usize, usize),
-    ) -> Result<Rewritten> {
+    ) -> Result<RewrittenLog> {
         let &Settings { rewrite, salvage, workers, .. } = settings;
         let Job { log, metadata, target } = self;
         let metadata = metadata?;
@@ -157,15 +157,15 @@ impl Job {
         let lost = if salvage { lost_parts(&log, &input)? } else { Vec::new() };
         let mut output = target.create_log(metadata.as_ref())?;
         let size = metadata.filter(Metadata::is_file).map(|metadata| metadata.len());
-        let progress = Progress::of(&log, size, number);
+        let progress = WorkProgress::of(&log, size, number);
         let input = progress.watch(input);
         let mut note = positions.map(|positions| |moved: MovedTransaction| positions.note(&log, &moved));
         let mut encrypting;
         let out: &mut dyn Write = match &settings.encrypt {
             Some(key) => {
                 let header_written = EncryptingWriter::new(&mut output, key);
-                encrypting =
-                    header_written.map_err(|error| Failure::writing(&target, &io::Error::from(error)))?;
+                encrypting = header_written
+                    .map_err(|error| CommandFailure::writing(&target, &io::Error::from(error)))?;
                 &mut encrypting
             }
             None => &mut output,
@@ -175,16 +175,17 @@ impl Job {
         if let Some(note) = &mut note {
             rewriter = rewriter.on_moved(note);
         }
-        let summary = rewriter.run(input, out).map_err(|error| Failure::rewriting(&log, &target, &error))?;
+        let summary =
+            rewriter.run(input, out).map_err(|error| CommandFailure::rewriting(&log, &target, &error))?;
         output.finish()?;
-        Ok(Rewritten { target, summary, lost })
+        Ok(RewrittenLog { target, summary, lost })
     }
 }
 
 fn lost_parts(log: &LogPath, input: &Input) -> Result<Vec<LostRange>> {
     match input {
-        Input::Places(places) => survey(places).map_err(|error| Failure::reading(log, &error)),
-        _ => Err(Failure::of(log, "can't be read twice, expected a file for --salvage")),
+        Input::Places(places) => survey(places).map_err(|error| CommandFailure::reading(log, &error)),
+        _ => Err(CommandFailure::of(log, "can't be read twice, expected a file for --salvage")),
     }
 }
 

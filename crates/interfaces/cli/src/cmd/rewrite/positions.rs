@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use binlogz_flow::MovedTransaction;
 
 use super::Job;
-use crate::failure::{Failure, Result};
-use crate::output::{self, Output, Target};
+use crate::failure::{CommandFailure, Result};
+use crate::output::{self, OpenOutput, OutputTarget};
 
 /// The first line.
 const HEADING: &str = "file\tgtid\told_start\told_end\tnew_start\tnew_end";
@@ -20,38 +20,42 @@ const HEADING: &str = "file\tgtid\told_start\told_end\tnew_start\tnew_end";
 const ANONYMOUS: &str = "ANONYMOUS";
 
 /// Where the file goes, if it may go there.
-pub(super) fn target(path: PathBuf, jobs: &[Job], force: bool) -> Result<Target> {
-    let taken = |job: &Job| matches!(&job.target, Ok(Target::File { path: taken, .. }) if *taken == path);
+pub(super) fn target(path: PathBuf, jobs: &[Job], force: bool) -> Result<OutputTarget> {
+    let taken =
+        |job: &Job| matches!(&job.target, Ok(OutputTarget::File { path: taken, .. }) if *taken == path);
     if jobs.iter().any(taken) {
-        return Err(Failure::of(&path.display(), "is the output, too; --positions needs a file of its own"));
+        return Err(CommandFailure::of(
+            &path.display(),
+            "is the output, too; --positions needs a file of its own",
+        ));
     }
     let inputs: Vec<_> = jobs.iter().filter_map(|job| job.metadata.as_ref().ok()?.clone()).collect();
     output::target(path, &inputs, force)
 }
 
 /// The file while it is written.
-pub(super) struct Positions<'a> {
-    target: &'a Target,
-    out: BufWriter<Output<'a>>,
+pub(super) struct PositionsFile<'a> {
+    target: &'a OutputTarget,
+    out: BufWriter<OpenOutput<'a>>,
     /// Bytes of all lines.
     size: u64,
     /// Bytes of the lines of logs that are done.
     kept: u64,
     /// It could not be written.
-    failure: Option<Failure>,
+    failure: Option<CommandFailure>,
 }
 
-impl<'a> Positions<'a> {
+impl<'a> PositionsFile<'a> {
     /// Begins the file.
-    pub(super) fn create(target: &'a Target) -> Result<Self> {
+    pub(super) fn create(target: &'a OutputTarget) -> Result<Self> {
         let out = BufWriter::new(target.create()?);
-        let mut positions = Positions { target, out, size: 0, kept: 0, failure: None };
-        positions.line(HEADING).map_err(|error| Failure::writing(target, &error))?;
+        let mut positions = PositionsFile { target, out, size: 0, kept: 0, failure: None };
+        positions.line(HEADING).map_err(|error| CommandFailure::writing(target, &error))?;
         positions.keep();
         Ok(positions)
     }
 
-    /// Notes a transaction. A failure is kept for [`Positions::forget`]: the code that passes the error on can't tell
+    /// Notes a transaction. A failure is kept for [`PositionsFile::forget`]: the code that passes the error on can't tell
     /// which file it is about.
     pub(super) fn note(
         &mut self,
@@ -64,7 +68,7 @@ impl<'a> Positions<'a> {
         };
         let line = format!("{log}\t{gtid}\t{}\t{}\t{}\t{}", old.start, old.end, new.start, new.end);
         self.line(&line).map_err(|error| {
-            self.failure = Some(Failure::writing(self.target, &error));
+            self.failure = Some(CommandFailure::writing(self.target, &error));
             error.kind().into()
         })
     }
@@ -86,13 +90,13 @@ impl<'a> Positions<'a> {
         }
         self.size = self.kept;
         let taken_back = self.out.flush().and_then(|()| self.out.get_mut().truncate(self.kept));
-        taken_back.map_err(|error| Failure::writing(self.target, &error))
+        taken_back.map_err(|error| CommandFailure::writing(self.target, &error))
     }
 
     /// All logs are done.
     pub(super) fn finish(self) -> Result<()> {
-        let Positions { target, out, .. } = self;
-        let output = out.into_inner().map_err(|error| Failure::writing(target, error.error()))?;
+        let PositionsFile { target, out, .. } = self;
+        let output = out.into_inner().map_err(|error| CommandFailure::writing(target, error.error()))?;
         output.finish()
     }
 }

@@ -8,19 +8,19 @@ use std::num::NonZeroUsize;
 
 use binlogz_binlog::printable;
 use binlogz_encryption::Keyring;
-use binlogz_figures::Format::Table;
-use binlogz_figures::{Cell, Section, counted};
-use binlogz_flow::{Verdict, verify};
+use binlogz_figures::FigureFormat::Table;
+use binlogz_figures::{Section, TableCell, counted};
+use binlogz_flow::{LogVerdict, verify};
 use clap::Args;
 use serde::Serialize;
 
 use super::workers;
 use crate::Exit;
-use crate::failure::{Failure, Result, complain, warn_cut};
-use crate::format::Format;
+use crate::failure::{CommandFailure, Result, complain, warn_cut};
+use crate::format::ReportFormat;
 use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, resolve};
-use crate::progress::Progress;
+use crate::progress::WorkProgress;
 use crate::report::CutReport;
 use crate::terminal::SizesArg;
 use crate::units;
@@ -42,8 +42,8 @@ pub(crate) struct Verify {
     #[arg(long, short, value_name = "N", value_parser = units::above_zero, conflicts_with = "same")]
     jobs: Option<NonZeroUsize>,
     /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
     #[command(flatten)]
     sizes: SizesArg,
     #[command(flatten)]
@@ -85,12 +85,12 @@ impl Verify {
                     if let Some(cut) = verdict.cut {
                         warn_cut(log, cut, "");
                     }
-                    if self.format == Format::Text {
+                    if self.format == ReportFormat::Text {
                         print(|out| write_problems(&name, &verdict, out))?;
                     }
                     answers.push(Answer::of(name, &verdict));
                 }
-                Err(Failure::Line(line)) => {
+                Err(CommandFailure::Line(line)) => {
                     complain(&line);
                     exit = Exit::Trouble;
                     answers.push(Answer { file: name, error: Some(line), ..Answer::default() });
@@ -99,12 +99,12 @@ impl Verify {
             }
         }
         match self.format {
-            Format::Json => print(|out| {
+            ReportFormat::Json => print(|out| {
                 writeln!(out, "{}", serde_json::to_string_pretty(&Document { files: &answers })?)
             })?,
             // Each log that could not be read was named already.
-            Format::Text if answers.iter().all(|answer| answer.error.is_some()) => {}
-            Format::Text => {
+            ReportFormat::Text if answers.iter().all(|answer| answer.error.is_some()) => {}
+            ReportFormat::Text => {
                 let table = Table(self.sizes.layout());
                 print(|mut out| table.write(&[section(&answers)], &mut out))?;
             }
@@ -118,22 +118,24 @@ fn check(
     number: (usize, usize),
     keyring: Option<&Keyring>,
     workers: usize,
-) -> Result<Verdict> {
+) -> Result<LogVerdict> {
     let size = log.size()?;
     let input = log.open(keyring)?;
-    let progress = Progress::of(log, size, number);
+    let progress = WorkProgress::of(log, size, number);
     let input = progress.watch(input);
     let verdict = verify(input, workers, &mut |bytes| progress.at(bytes));
-    verdict.map_err(|error| Failure::reading(log, &error))
+    verdict.map_err(|error| CommandFailure::reading(log, &error))
 }
 
 /// Writes to standard output.
 fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let mut out = io::stdout().lock();
-    write(&mut out).and_then(|()| out.flush()).map_err(|error| Failure::writing(&"standard output", &error))
+    write(&mut out)
+        .and_then(|()| out.flush())
+        .map_err(|error| CommandFailure::writing(&"standard output", &error))
 }
 
-fn write_problems(name: &str, verdict: &Verdict, out: &mut dyn Write) -> io::Result<()> {
+fn write_problems(name: &str, verdict: &LogVerdict, out: &mut dyn Write) -> io::Result<()> {
     let (name, findings) = (printable(name), &verdict.findings);
     for problem in verdict.problems() {
         writeln!(out, "{name} {}", printable(&problem.to_string()))?;
@@ -146,10 +148,10 @@ fn write_problems(name: &str, verdict: &Verdict, out: &mut dyn Write) -> io::Res
 
 /// A row for each log.
 fn section(answers: &[Answer]) -> Section {
-    let row = |answer: &Answer| -> Vec<Cell> {
+    let row = |answer: &Answer| -> Vec<TableCell> {
         let counts = [answer.bytes, answer.events, answer.rows, answer.transactions, answer.payloads];
         let counts = counts.map(|count| match answer.error {
-            Some(_) => Cell::Null,
+            Some(_) => TableCell::Null,
             None => count.into(),
         });
         let cells = [answer.file.as_str().into(), answer.in_words().into()];
@@ -208,7 +210,7 @@ impl Answer {
         [Some(answer.to_owned()), cut, too_large].into_iter().flatten().collect()
     }
 
-    fn of(file: String, verdict: &Verdict) -> Self {
+    fn of(file: String, verdict: &LogVerdict) -> Self {
         let findings = &verdict.findings;
         let problem = |problem: &binlogz_payload::verify::Problem| ProblemReport {
             offset: problem.offset,

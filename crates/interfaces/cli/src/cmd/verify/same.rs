@@ -12,28 +12,28 @@ use serde::Serialize;
 
 use super::print;
 use crate::Exit;
-use crate::failure::{Failure, Result, warn_cut};
-use crate::format::Format;
+use crate::failure::{CommandFailure, Result, warn_cut};
+use crate::format::ReportFormat;
 use crate::log_path::{LogPath, check_stdin_once};
-use crate::progress::Progress;
+use crate::progress::WorkProgress;
 
 /// Compares the logs of both sides and prints the first difference.
-pub(super) fn run(sides: [&[LogPath]; 2], keyring: Option<&Keyring>, format: Format) -> Result<Exit> {
+pub(super) fn run(sides: [&[LogPath]; 2], keyring: Option<&Keyring>, format: ReportFormat) -> Result<Exit> {
     let all = sides.concat();
     check_stdin_once(&all)?;
     let sizes: Vec<_> = all.iter().map(LogPath::size).collect::<Result<_>>()?;
-    let progress = Progress::new(&"compare", sizes.into_iter().sum());
+    let progress = WorkProgress::new(&"compare", sizes.into_iter().sum());
     let open = |log: &LogPath| Ok(log.open_input(keyring)?);
     let comparison = same(sides, open, &mut |bytes| progress.at(bytes));
     drop(progress);
     let comparison = comparison
-        .map_err(|trouble| Failure::reading(log(sides, trouble.side, trouble.log), &trouble.error))?;
+        .map_err(|trouble| CommandFailure::reading(log(sides, trouble.side, trouble.log), &trouble.error))?;
     for &(side, number, cut) in &comparison.cuts {
         warn_cut(log(sides, side, number), cut, "; they are not compared");
     }
     match format {
-        Format::Text => print(|out| write_text(sides, &comparison, out))?,
-        Format::Json => {
+        ReportFormat::Text => print(|out| write_text(sides, &comparison, out))?,
+        ReportFormat::Json => {
             let answer = Answer::of(sides, &comparison);
             print(|out| writeln!(out, "{}", serde_json::to_string_pretty(&answer)?))?;
         }

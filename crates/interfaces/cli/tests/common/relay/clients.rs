@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-use binlogz_testkit::{Installed, MysqlSandbox};
+use binlogz_testkit::{InstalledTool, MysqlSandbox};
 
 use super::Relay;
 
@@ -19,7 +19,13 @@ impl Drop for Running {
 }
 
 /// A client's program that connects to a port of 127.0.0.1.
-pub(crate) fn client(installed: &Installed, program: &str, port: u16, user: &str, password: &str) -> Command {
+pub(crate) fn client(
+    installed: &InstalledTool,
+    program: &str,
+    port: u16,
+    user: &str,
+    password: &str,
+) -> Command {
     let mut command = installed.command(program);
     command.args(["--no-defaults", "--host=127.0.0.1"]);
     command.args([format!("--port={port}"), format!("--user={user}")]).env("MYSQL_PWD", password);
@@ -36,14 +42,14 @@ pub(crate) fn sql(mut client: Command, statements: &str) -> Result<String, Strin
 
 impl Relay {
     /// A client's program, such as `mysql`, that connects to the relay.
-    pub(crate) fn client(&self, mysql: &Installed, program: &str, user: &str) -> Command {
+    pub(crate) fn client(&self, mysql: &InstalledTool, program: &str, user: &str) -> Command {
         client(mysql, program, self.port, user, self.password)
     }
 
     /// A MySQL client's answer.
     pub(crate) fn sql(
         &self,
-        mysql: &Installed,
+        mysql: &InstalledTool,
         user: &str,
         options: &[&str],
         statements: &str,
@@ -54,7 +60,7 @@ impl Relay {
     }
 
     /// mysqlbinlog, which reads the relay's log.
-    pub(crate) fn mysqlbinlog(&self, mysql: &Installed, user: &str) -> Command {
+    pub(crate) fn mysqlbinlog(&self, mysql: &InstalledTool, user: &str) -> Command {
         let mut command = self.client(mysql, "mysqlbinlog", user);
         command.arg("--read-from-remote-server");
         command
@@ -63,7 +69,7 @@ impl Relay {
     /// Fetches files as they are with mysqlbinlog into a folder; gives where they are.
     pub(crate) fn fetch(
         &self,
-        mysql: &Installed,
+        mysql: &InstalledTool,
         user: &str,
         into: &Path,
         options: &[&str],

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use binlogz_testkit::{Installed, MysqlSandbox};
+use binlogz_testkit::{InstalledTool, MysqlSandbox};
 
 use super::Relay;
 use crate::common::Folder;
@@ -56,7 +56,7 @@ impl Relay {
     /// Fetches all files that the source has closed, as received, into `fetched`; they are the source's. Gives their names.
     pub(crate) fn sends_files_of(
         &mut self,
-        mysql: &Installed,
+        mysql: &InstalledTool,
         folder: &Folder,
         source: &MysqlSandbox,
     ) -> Vec<String> {
@@ -75,7 +75,7 @@ impl Relay {
     #[track_caller]
     pub(crate) fn fetched(
         &self,
-        mysql: &Installed,
+        mysql: &InstalledTool,
         folder: &Folder,
         options: &[&str],
         names: &[&str],

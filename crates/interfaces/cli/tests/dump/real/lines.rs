@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use binlogz_testkit::{Result, Server};
+use binlogz_testkit::{Result, SandboxServer};
 use serde_json::Value;
 
 use super::Table;
@@ -110,7 +110,7 @@ fn from_base64(text: &str) -> Vec<u8> {
 /// The rows of a table as the server has them, in the form of [`is_same`]. `knows`: the log tells character sets and signs;
 /// `names`: it tells members.
 pub(super) fn expected(
-    server: &Server,
+    server: &SandboxServer,
     database: &str,
     table: &Table,
     knows: bool,

@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use binlogz_testkit::random::Random;
-use binlogz_testkit::{MariadbSandbox, Mysql56Sandbox, Result, Server, Tool, require_tool, setting};
+use binlogz_testkit::{MariadbSandbox, Mysql56Sandbox, Result, SandboxServer, Tool, require_tool, setting};
 
 use crate::common::{Folder, Ran};
 use lines::State;
@@ -117,7 +117,7 @@ fn every_row_of_mysql_8_0_is_delivered_or_named() -> Result<()> {
     run(&server, Flavour::Mysql80)
 }
 
-fn run(server: &Server, flavour: Flavour) -> Result<()> {
+fn run(server: &SandboxServer, flavour: Flavour) -> Result<()> {
     let seed = seed();
     for (number, logging) in loggings(flavour, seed).into_iter().enumerate() {
         println!("{flavour:?} {logging:?}");
@@ -129,7 +129,7 @@ fn run(server: &Server, flavour: Flavour) -> Result<()> {
 
 /// One log with all types.
 fn one(
-    server: &Server,
+    server: &SandboxServer,
     flavour: Flavour,
     logging: Logging,
     database: &str,
@@ -197,7 +197,7 @@ fn tables(flavour: Flavour) -> Vec<Table> {
 }
 
 /// Makes the changes, in transactions of several tables, and counts them as the server does.
-fn change(server: &Server, database: &str, tables: &mut [Table], random: &mut Random) -> Result<()> {
+fn change(server: &SandboxServer, database: &str, tables: &mut [Table], random: &mut Random) -> Result<()> {
     // What is still to be done with each table, the last first.
     let mut left: Vec<(usize, Vec<(usize, String)>)> =
         tables.iter().enumerate().map(|(index, table)| (index, statements(table))).collect();
@@ -251,7 +251,7 @@ fn statements(table: &Table) -> Vec<(usize, String)> {
 }
 
 /// The tables as the server writes them.
-fn schema(server: &Server, database: &str, tables: &[Table]) -> Result<String> {
+fn schema(server: &SandboxServer, database: &str, tables: &[Table]) -> Result<String> {
     let mut sql = String::new();
     for table in tables {
         let _ = writeln!(sql, "SHOW CREATE TABLE {database}.{};", table.name);
@@ -289,7 +289,7 @@ impl Readers<'_> {
     }
 
     /// JSON lines: the counts, and the state that they make is the server's.
-    fn lines(&self, server: &Server, flavour: Flavour, logging: Logging) -> Result<()> {
+    fn lines(&self, server: &SandboxServer, flavour: Flavour, logging: Logging) -> Result<()> {
         let ran = self.run(&["dump", "--format", "jsonl", "log"]);
         let mut state = State::default();
         for line in ran.text().lines() {
@@ -394,7 +394,7 @@ impl Readers<'_> {
     }
 
     /// The script of `undo` empties every table, that of `redo` makes them again.
-    fn undo_and_redo(&self, server: &Server) -> Result<()> {
+    fn undo_and_redo(&self, server: &SandboxServer) -> Result<()> {
         let after = server.checksum_tables(self.database)?;
         let schema = self.schema.display().to_string();
         for verb in ["undo", "redo"] {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use binlogz_testkit::faults::{Call, Fault as Failing, Rule};
+use binlogz_testkit::faults::{Call, CallFault as Failing, FaultRule};
 use binlogz_testkit::random::Random;
 
 /// A fault that one round brings about.
@@ -81,7 +81,7 @@ impl Fault {
     }
 
     /// The calls that fail meanwhile, below the relay's folder.
-    pub(crate) fn rules(self, kept: &Path, random: &mut Random) -> Vec<Rule> {
+    pub(crate) fn rules(self, kept: &Path, random: &mut Random) -> Vec<FaultRule> {
         let transient = [
             Failing::TOO_MANY_FILES,
             Failing::TOO_MANY_FILES_IN_ALL,
@@ -95,7 +95,7 @@ impl Fault {
             Fault::Burst | Fault::KillInBurst => burst(kept, &any, random),
             Fault::DiskFull => {
                 let after = random.below(20) as u64;
-                let full = |call| Rule::new(call, Failing::NO_SPACE).below(kept).after(after);
+                let full = |call| FaultRule::new(call, Failing::NO_SPACE).below(kept).after(after);
                 let mut rules = vec![full(Call::Write), full(Call::Mkdir)];
                 // Half of the file systems tell it earlier.
                 if random.below(2) == 0 {
@@ -105,15 +105,15 @@ impl Fault {
             }
             Fault::Descriptors => {
                 let after = random.below(4) as u64;
-                let none = |call| Rule::new(call, Failing::TOO_MANY_FILES).after(after);
+                let none = |call| FaultRule::new(call, Failing::TOO_MANY_FILES).after(after);
                 vec![none(Call::Open).below(kept), none(Call::List).below(kept), none(Call::Accept)]
             }
             Fault::Threads => {
-                vec![Rule::new(Call::Thread, Failing::TRY_AGAIN).after(random.below(3) as u64)]
+                vec![FaultRule::new(Call::Thread, Failing::TRY_AGAIN).after(random.below(3) as u64)]
             }
             Fault::SlowSync => {
                 let delay = Duration::from_millis(500 + random.below(1500) as u64);
-                vec![Rule::new(Call::Sync, Failing::Delay(delay)).below(kept)]
+                vec![FaultRule::new(Call::Sync, Failing::Delay(delay)).below(kept)]
             }
             _ => Vec::new(),
         }
@@ -121,7 +121,7 @@ impl Fault {
 }
 
 /// Up to four kinds of calls, each with a fault of its own that is rare or certain.
-fn burst(kept: &Path, faults: &[Failing], random: &mut Random) -> Vec<Rule> {
+fn burst(kept: &Path, faults: &[Failing], random: &mut Random) -> Vec<FaultRule> {
     let rule = |random: &mut Random| {
         let call = Call::OF_FILES[random.below(Call::OF_FILES.len())];
         let mut fault = faults[random.below(faults.len())];
@@ -129,7 +129,7 @@ fn burst(kept: &Path, faults: &[Failing], random: &mut Random) -> Vec<Rule> {
             fault = Failing::IO;
         }
         let chance = [0.05, 0.3, 1.0][random.below(3)];
-        Rule::new(call, fault).below(kept).chance(chance).after(random.below(5) as u64)
+        FaultRule::new(call, fault).below(kept).chance(chance).after(random.below(5) as u64)
     };
     (0..=random.below(4)).map(|_| rule(random)).collect()
 }

@@ -31,7 +31,7 @@ use parquet::file::reader::{ChunkReader, Length};
 use serde::{Deserialize, Serialize};
 
 use super::super::history::{RunHistory, run_mark};
-use super::super::manifest::Manifest;
+use super::super::manifest::ExportManifest;
 use super::super::names::DataPath;
 use super::super::views;
 use super::{CONTROL, LAST, VIEWS, fail_point, manifest_name, run_of};
@@ -56,7 +56,7 @@ pub(crate) struct Bucket {
     mark: String,
     history: RunHistory,
     /// The manifests of all runs.
-    manifests: BTreeMap<u64, Manifest>,
+    manifests: BTreeMap<u64, ExportManifest>,
     /// Files of all runs that are gone.
     deleted: u64,
 }
@@ -64,7 +64,7 @@ pub(crate) struct Bucket {
 /// The files of a run, written before they are stored.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Unfinished {
+struct UnfinishedFiles {
     format: u32,
     run: u64,
     files: Vec<DataPath>,
@@ -98,7 +98,7 @@ impl Bucket {
     }
 
     /// The manifest of the last run.
-    pub(super) fn last(mut self) -> Result<Option<Manifest>> {
+    pub(super) fn last(mut self) -> Result<Option<ExportManifest>> {
         self.read_manifests()?;
         Ok(self.history.into_last())
     }
@@ -124,7 +124,7 @@ impl Bucket {
         Ok(control)
     }
 
-    pub(super) fn recover(&mut self) -> Result<Option<Manifest>> {
+    pub(super) fn recover(&mut self) -> Result<Option<ExportManifest>> {
         let control = self.read_manifests()?;
         if self.history.run() > 0 {
             self.sweep(&control)?;
@@ -156,7 +156,7 @@ impl Bucket {
         for name in control.iter().filter(|name| name.starts_with(UNFINISHED)) {
             let path = format!("{CONTROL}/{name}");
             let Some(bytes) = self.files.get(&path).map_err(failed)? else { continue };
-            let list: Unfinished = serde_json::from_slice(&bytes)
+            let list: UnfinishedFiles = serde_json::from_slice(&bytes)
                 .map_err(|error| Error::Target(format!("{}: {error}", self.place(&path))))?;
             if list.run > last {
                 continue;
@@ -194,11 +194,11 @@ impl Bucket {
         format!("{}-{}", run_mark(run), self.mark)
     }
 
-    pub(super) fn commit(&mut self, staging: &TemporaryFolder, manifest: &Manifest) -> Result<()> {
+    pub(super) fn commit(&mut self, staging: &TemporaryFolder, manifest: &ExportManifest) -> Result<()> {
         let prefix = self.file_prefix(manifest.run);
         let list_path = format!("{CONTROL}/{UNFINISHED}{prefix}.json");
         let files = manifest.files.iter().map(|file| file.path.clone()).collect();
-        let list = Unfinished { format: UNFINISHED_FORMAT, run: manifest.run, files };
+        let list = UnfinishedFiles { format: UNFINISHED_FORMAT, run: manifest.run, files };
         let list = serde_json::to_vec_pretty(&list).map_err(|error| Error::Target(error.to_string()))?;
         fail_point("staged");
         self.files.put_new(&list_path, &list).map_err(failed)?;
@@ -232,7 +232,7 @@ impl Bucket {
     }
 
     /// Stores a run's files, some at once.
-    fn store(&self, staging: &Path, manifest: &Manifest) -> Result<()> {
+    fn store(&self, staging: &Path, manifest: &ExportManifest) -> Result<()> {
         let next = AtomicUsize::new(0);
         let trouble = Mutex::new(None);
         let work = || {

@@ -16,13 +16,13 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use binlogz_atomic_file::{self as atomic_file, Existing, TemporaryFolder};
+use binlogz_atomic_file::{self as atomic_file, ExistingFile, TemporaryFolder};
 use datafusion::arrow::datatypes::SchemaRef;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 
 use super::super::TRANSACTIONS;
 use super::super::history::{RunHistory, run_mark};
-use super::super::manifest::Manifest;
+use super::super::manifest::ExportManifest;
 use super::super::output::MODE;
 use super::super::views;
 use super::{CONTROL, LAST, VIEWS, fail_point, failed, manifest_name, not_ours, run_of};
@@ -36,7 +36,7 @@ const FOLDER_MODE: u32 = 0o750;
 
 /// A target that no other run writes to.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub(crate) struct ExportFolder {
     folder: PathBuf,
     control: PathBuf,
     history: RunHistory,
@@ -46,7 +46,7 @@ pub(crate) struct Folder {
     _lock: File,
 }
 
-impl Folder {
+impl ExportFolder {
     /// Opens a target, and makes it if it isn't there.
     pub(super) fn open(folder: &Path) -> Result<Self> {
         DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder).map_err(failed(folder))?;
@@ -69,11 +69,11 @@ impl Folder {
             }
             Err(TryLockError::Error(error)) => return Err(failed(&place)(error)),
         }
-        Ok(Folder { control, folder, history: RunHistory::default(), deleted: 0, _lock: lock })
+        Ok(ExportFolder { control, folder, history: RunHistory::default(), deleted: 0, _lock: lock })
     }
 
     /// The manifest of the last run, of a target that may not exist.
-    pub(super) fn last(folder: &Path) -> Result<Option<Manifest>> {
+    pub(super) fn last(folder: &Path) -> Result<Option<ExportManifest>> {
         let control = folder.join(CONTROL);
         if own(&control)?.is_none() {
             let is_empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
@@ -83,17 +83,17 @@ impl Folder {
     }
 
     /// Cleans up after a killed run: if the run counts it is published, otherwise it is removed.
-    pub(super) fn recover(&mut self) -> Result<Option<Manifest>> {
+    pub(super) fn recover(&mut self) -> Result<Option<ExportManifest>> {
         let mut deleted = 0;
         let folder = &self.folder;
-        let mut count = |manifest: &Manifest| {
+        let mut count = |manifest: &ExportManifest| {
             for file in &manifest.files {
                 deleted += u64::from(own(&folder.join(file.path.as_str()))?.is_none());
             }
             Ok(())
         };
         // The files of the last run may have no names yet.
-        let mut before: Option<Manifest> = None;
+        let mut before: Option<ExportManifest> = None;
         let history = history(&self.control, &mut |manifest| {
             let before = before.replace(manifest.clone());
             before.as_ref().map_or(Ok(()), &mut count)
@@ -134,7 +134,7 @@ impl Folder {
     pub(super) fn record(&mut self) -> Result<()> {
         let Some(record) = self.history.record(self.deleted) else { return Ok(()) };
         let place = self.control.join(LAST);
-        atomic_file::write(&place, MODE, Existing::Replace, &record.encode()?).map_err(failed(&place))
+        atomic_file::write(&place, MODE, ExistingFile::Replace, &record.encode()?).map_err(failed(&place))
     }
 
     /// A folder for the files of a new run; it is gone if the run ends without them.
@@ -143,7 +143,7 @@ impl Folder {
     }
 
     /// Makes a run count, and gives its files their names.
-    pub(super) fn commit(&mut self, staging: TemporaryFolder, manifest: &Manifest) -> Result<()> {
+    pub(super) fn commit(&mut self, staging: TemporaryFolder, manifest: &ExportManifest) -> Result<()> {
         let folder = self.run_folder(manifest.run);
         fail_point("staged");
         self.prepare(manifest)?;
@@ -157,7 +157,7 @@ impl Folder {
         fail_point("moved");
         let place = self.control.join(manifest_name(manifest.run));
         let bytes = manifest.encode(&place.display().to_string())?;
-        if let Err(error) = atomic_file::write(&place, MODE, Existing::Refuse, &bytes) {
+        if let Err(error) = atomic_file::write(&place, MODE, ExistingFile::Refuse, &bytes) {
             return Err(failed(&place)(error));
         }
         fail_point("committed");
@@ -169,7 +169,7 @@ impl Folder {
     }
 
     /// Makes the folders of a run's files, before the run counts: nothing in their names can stop it after that.
-    fn prepare(&self, manifest: &Manifest) -> Result<()> {
+    fn prepare(&self, manifest: &ExportManifest) -> Result<()> {
         let mut made = Vec::new();
         let mut folders = BTreeMap::new();
         let mut prepare = || {
@@ -222,7 +222,7 @@ impl Folder {
     }
 
     /// Gives the files of a run their names, those that have none yet.
-    fn publish(&self, manifest: &Manifest) -> Result<()> {
+    fn publish(&self, manifest: &ExportManifest) -> Result<()> {
         let staging = self.run_folder(manifest.run);
         if own(&staging)?.is_none() {
             return Ok(());
@@ -261,7 +261,7 @@ impl Folder {
         if own(&place)?.is_some() && fs::read(&place).is_ok_and(|there| there == views.as_bytes()) {
             return Ok(());
         }
-        atomic_file::write(&place, MODE, Existing::Replace, views.as_bytes()).map_err(failed(&place))
+        atomic_file::write(&place, MODE, ExistingFile::Replace, views.as_bytes()).map_err(failed(&place))
     }
 
     fn run_folder(&self, run: u64) -> PathBuf {
@@ -293,7 +293,7 @@ impl Folder {
 }
 
 /// The manifests of all runs; `each` gets one after the other.
-fn history(control: &Path, each: &mut dyn FnMut(&Manifest) -> Result<()>) -> Result<RunHistory> {
+fn history(control: &Path, each: &mut dyn FnMut(&ExportManifest) -> Result<()>) -> Result<RunHistory> {
     let mut runs = BTreeSet::new();
     for entry in fs::read_dir(control).map_err(failed(control))? {
         let entry = entry.map_err(failed(control))?;

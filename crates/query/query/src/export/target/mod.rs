@@ -21,9 +21,9 @@ use binlogz_atomic_file::TemporaryFolder;
 use datafusion::arrow::datatypes::SchemaRef;
 
 use self::bucket::Bucket;
-use self::folder::Folder;
+use self::folder::ExportFolder;
 use super::history::{RunHistory, run_mark};
-use super::manifest::Manifest;
+use super::manifest::ExportManifest;
 use crate::error::{Error, Result};
 
 /// The folder of the files that are not data.
@@ -48,45 +48,45 @@ fn is_no_address(to: &Path) -> Result<()> {
 
 /// A target that this run writes to.
 #[derive(Debug)]
-pub(super) enum Target {
+pub(super) enum ExportTarget {
     /// One that no other run writes to.
-    Folder(Folder),
+    Folder(ExportFolder),
     /// One that others may write to: the first that stores its manifest wins.
     Bucket(Bucket),
 }
 
-impl Target {
+impl ExportTarget {
     /// Opens a target, and makes it if it isn't there.
     pub(super) fn open(to: &Path) -> Result<Self> {
         is_no_address(to)?;
         match storage::in_object_storage(to) {
-            Some(_) => Ok(Target::Bucket(Bucket::open(to)?)),
-            None => Ok(Target::Folder(Folder::open(to)?)),
+            Some(_) => Ok(ExportTarget::Bucket(Bucket::open(to)?)),
+            None => Ok(ExportTarget::Folder(ExportFolder::open(to)?)),
         }
     }
 
     /// The manifest of the last run, of a target that may not exist.
-    pub(super) fn last(to: &Path) -> Result<Option<Manifest>> {
+    pub(super) fn last(to: &Path) -> Result<Option<ExportManifest>> {
         is_no_address(to)?;
         match storage::in_object_storage(to) {
             Some(_) => Bucket::open(to)?.last(),
-            None => Folder::last(to),
+            None => ExportFolder::last(to),
         }
     }
 
     /// Cleans up after a killed run, as far as its files are certain, and returns the manifest of the last run.
-    pub(super) fn recover(&mut self) -> Result<Option<Manifest>> {
+    pub(super) fn recover(&mut self) -> Result<Option<ExportManifest>> {
         match self {
-            Target::Folder(folder) => folder.recover(),
-            Target::Bucket(bucket) => bucket.recover(),
+            ExportTarget::Folder(folder) => folder.recover(),
+            ExportTarget::Bucket(bucket) => bucket.recover(),
         }
     }
 
     /// Notes about a target that was recovered. They are recorded, so that each is reported once.
     pub(super) fn news(&mut self) -> Result<TargetNews> {
         let deleted = match self {
-            Target::Folder(folder) => folder.deleted(),
-            Target::Bucket(bucket) => bucket.deleted(),
+            ExportTarget::Folder(folder) => folder.deleted(),
+            ExportTarget::Bucket(bucket) => bucket.deleted(),
         };
         let history = self.history();
         let news = match history.told_deleted() {
@@ -94,16 +94,16 @@ impl Target {
             None => TargetNews { deleted: 0, is_taken_over: history.is_unchecked() },
         };
         match self {
-            Target::Folder(folder) => folder.record()?,
-            Target::Bucket(bucket) => bucket.record()?,
+            ExportTarget::Folder(folder) => folder.record()?,
+            ExportTarget::Bucket(bucket) => bucket.record()?,
         }
         Ok(news)
     }
 
     fn history(&self) -> &RunHistory {
         match self {
-            Target::Folder(folder) => folder.history(),
-            Target::Bucket(bucket) => bucket.history(),
+            ExportTarget::Folder(folder) => folder.history(),
+            ExportTarget::Bucket(bucket) => bucket.history(),
         }
     }
 
@@ -115,32 +115,32 @@ impl Target {
     /// A folder for the files of a new run; it is gone if the run ends without them.
     pub(super) fn begin(&self) -> Result<TemporaryFolder> {
         match self {
-            Target::Folder(folder) => folder.begin(),
-            Target::Bucket(bucket) => bucket.begin(),
+            ExportTarget::Folder(folder) => folder.begin(),
+            ExportTarget::Bucket(bucket) => bucket.begin(),
         }
     }
 
     /// How the names of a run's files begin.
     pub(super) fn file_prefix(&self, run: u64) -> String {
         match self {
-            Target::Folder(_) => run_mark(run),
-            Target::Bucket(bucket) => bucket.file_prefix(run),
+            ExportTarget::Folder(_) => run_mark(run),
+            ExportTarget::Bucket(bucket) => bucket.file_prefix(run),
         }
     }
 
     /// Makes a run count, and gives its files their names.
-    pub(super) fn commit(&mut self, staging: TemporaryFolder, manifest: &Manifest) -> Result<()> {
+    pub(super) fn commit(&mut self, staging: TemporaryFolder, manifest: &ExportManifest) -> Result<()> {
         match self {
-            Target::Folder(folder) => folder.commit(staging, manifest),
-            Target::Bucket(bucket) => bucket.commit(&staging, manifest),
+            ExportTarget::Folder(folder) => folder.commit(staging, manifest),
+            ExportTarget::Bucket(bucket) => bucket.commit(&staging, manifest),
         }
     }
 
     /// The columns of a data set's newest file; `None`: it has none.
     pub(super) fn newest_schema(&self, data_set: &str) -> Result<Option<SchemaRef>> {
         match self {
-            Target::Folder(folder) => folder.newest_schema(data_set),
-            Target::Bucket(bucket) => bucket.newest_schema(data_set),
+            ExportTarget::Folder(folder) => folder.newest_schema(data_set),
+            ExportTarget::Bucket(bucket) => bucket.newest_schema(data_set),
         }
     }
 }

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use binlogz_binlog::checksum::crc32;
 use binlogz_binlog::cursor::Cursor;
 use binlogz_binlog::gtid::GtidSet;
-use binlogz_binlog::put::Put;
+use binlogz_binlog::put::PutFields;
 
 use super::{Checkpoint, SIZE_MAX};
 

@@ -17,14 +17,14 @@ pub(crate) struct SeenTransaction {
 
 /// Collects GTIDs between checkpoints, for a walk through a file in one form.
 #[derive(Debug, Default)]
-pub(crate) struct Noting {
+pub(crate) struct GtidCollector {
     gtids: GtidSet,
-    since: Since,
+    since: CollectionStart,
 }
 
 /// Where the collected GTIDs start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Since {
+pub(super) enum CollectionStart {
     /// The file's beginning.
     #[default]
     Beginning,
@@ -34,18 +34,18 @@ pub(super) enum Since {
     Unknown,
 }
 
-impl Noting {
+impl GtidCollector {
     pub(crate) fn at_place(stored: u64) -> Self {
-        Noting { since: Since::Place(stored), ..Noting::default() }
+        GtidCollector { since: CollectionStart::Place(stored), ..GtidCollector::default() }
     }
 
     pub(crate) fn between_places() -> Self {
-        Noting { since: Since::Unknown, ..Noting::default() }
+        GtidCollector { since: CollectionStart::Unknown, ..GtidCollector::default() }
     }
 
     /// Some transactions were not seen: the collected GTIDs are incomplete until the next checkpoint.
     pub(crate) fn missed(&mut self) {
-        *self = Noting::between_places();
+        *self = GtidCollector::between_places();
     }
 
     /// A transaction that began with a GTID event ends here.
@@ -64,7 +64,7 @@ impl Noting {
     }
 
     fn note(&mut self, places: &Checkpoints, form: Form, stored: u64, at: u64, committed: u64) {
-        let Noting { gtids, since } = std::mem::replace(self, Noting::at_place(stored));
+        let GtidCollector { gtids, since } = std::mem::replace(self, GtidCollector::at_place(stored));
         places.note(form, stored, at, committed, since, gtids);
     }
 }

@@ -23,13 +23,13 @@ use binlogz_wire::session::EventPiece;
 
 use super::LogEnd;
 use crate::error::{Error, Result};
-use crate::log::checkpoints::Noting;
-use crate::log::lineages::Lineage;
-use crate::log::stored_format::Head;
+use crate::log::checkpoints::GtidCollector;
+use crate::log::lineages::LineageLog;
+use crate::log::stored_format::StoredHead;
 use crate::receive::continuity::LogTail;
 use crate::receive::intake::Intake;
 use crate::receive::sizes::Sizes;
-use crate::receive::storing::{Batch, Batches, Transaction};
+use crate::receive::storing::{Batches, ReceivedBatch, ReceivedTransaction};
 use crate::telemetry::say;
 
 /// Whole transactions are batched up to this size while more input is ready.
@@ -44,26 +44,26 @@ const GTID_EVENT_SIZE_MAX: usize = 64 << 10;
 const PAYLOAD_FRONT_SIZE: usize = HEADER_SIZE + HEADER_SIZE_LIMIT + 8;
 
 /// The facts in a GTID event: the GTID, unless it is anonymous, and the commit time.
-type Told = (Option<Gtid>, u64);
+type GtidFacts = (Option<Gtid>, u64);
 
 /// A transaction that isn't complete yet.
 struct OpenTransaction {
     /// Where the transaction begins in the source's file, in bytes.
     begin: u64,
     /// Present if it begins with a GTID event.
-    told: Option<Told>,
+    told: Option<GtidFacts>,
     sizes: Sizes,
 }
 
 /// Received bytes that aren't stored yet.
-pub(crate) struct Receiving<'a> {
+pub(crate) struct ReceivedBytes<'a> {
     pub(crate) intake: &'a Intake,
-    kept: &'a Lineage,
+    kept: &'a LineageLog,
     pub(crate) batches: &'a Batches<'a>,
     /// The end of the stored log, including bytes that were handed to the store.
     end: Option<Position>,
     /// The file's format description.
-    head: Option<Head>,
+    head: Option<StoredHead>,
     /// Magic and format description of that file, until its previous GTIDs arrive. No crash may leave the file
     /// without them, since they say what all earlier files hold.
     begins: Option<Vec<u8>>,
@@ -80,13 +80,13 @@ pub(crate) struct Receiving<'a> {
     open: Option<OpenTransaction>,
     /// GTIDs of the transactions in the spool.
     gtids: GtidSet,
-    transactions: Vec<Transaction>,
+    transactions: Vec<ReceivedTransaction>,
 }
 
-impl<'a> Receiving<'a> {
+impl<'a> ReceivedBytes<'a> {
     pub(crate) fn new(
         intake: &'a Intake,
-        kept: &'a Lineage,
+        kept: &'a LineageLog,
         batches: &'a Batches<'a>,
         end: Option<LogEnd>,
     ) -> Result<Self> {
@@ -98,7 +98,7 @@ impl<'a> Receiving<'a> {
             None => (None, None),
         };
         let memory = SpoolMemory::new(SPOOL_SIZE);
-        Ok(Receiving {
+        Ok(ReceivedBytes {
             intake,
             kept,
             batches,
@@ -177,13 +177,13 @@ impl<'a> Receiving<'a> {
     /// A file begins or continues.
     fn file(&mut self, piece: &EventPiece<'_>) -> Result<()> {
         let name = String::from_utf8_lossy(piece.name).into_owned();
-        let sent = Head::decode(piece.bytes)?;
+        let sent = StoredHead::decode(piece.bytes)?;
         self.checksum_size = sent.checksum().size();
         let store = &self.kept.store;
         let number = store.names().number(&name);
         let expected = match self.end {
             Some(end) if number == Some(end.file) => {
-                let stored = Head::read(store, end.file)?;
+                let stored = StoredHead::read(store, end.file)?;
                 if stored.is_of_the_same_file(&sent) {
                     return Ok(());
                 }
@@ -222,12 +222,12 @@ impl<'a> Receiving<'a> {
         self.intake.written(self.kept, &std::mem::take(&mut self.gtids));
         if let Some(before) = before {
             // Durable and closed: save what we know about it.
-            let head = Head::read(store, before)?;
+            let head = StoredHead::read(store, before)?;
             let _ = self.kept.places(before, &head).save(u64::MAX - 1, true);
         }
         self.intake.lineages.retire();
-        let head = Head::read(store, end.file)?;
-        self.batches.note_in(self.kept.places(end.file, &head), Noting::default());
+        let head = StoredHead::read(store, end.file)?;
+        self.batches.note_in(self.kept.places(end.file, &head), GtidCollector::default());
         self.head = Some(head);
         say!(self.intake.telemetry, &format!("{} begins", store.names().log(end.file)));
         Ok(())
@@ -306,7 +306,7 @@ impl<'a> Receiving<'a> {
                     self.gtids.add(gtid);
                 }
                 self.intake.telemetry.meters.transactions.fetch_add(1, Ordering::Relaxed);
-                self.transactions.push(Transaction { range: begin..end, gtid, committed, sizes });
+                self.transactions.push(ReceivedTransaction { range: begin..end, gtid, committed, sizes });
             }
         }
         Ok(())
@@ -320,7 +320,7 @@ impl<'a> Receiving<'a> {
             return Ok(());
         }
         let spool = std::mem::replace(&mut self.spool, Spool::new(&self.memory, Vec::new()));
-        let batch = Batch {
+        let batch = ReceivedBatch {
             spool,
             offset: end.offset,
             context: head.context(),

@@ -6,22 +6,27 @@ use std::ops::Range;
 use binlogz_payload::{PieceBytes, PositionWriter, Spool};
 use binlogz_store::StoreWriter;
 
-use super::{Batch, Ready, State, StoreProgress, Transaction};
+use super::{Ready, ReceivedBatch, ReceivedTransaction, StoreProgress, StoringState};
 use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::lock::lock;
-use crate::log::checkpoints::{Checkpoints, Noting, SeenTransaction};
-use crate::log::lineages::Lineage;
+use crate::log::checkpoints::{Checkpoints, GtidCollector, SeenTransaction};
+use crate::log::lineages::LineageLog;
 use crate::receive::intake::Intake;
 use crate::telemetry::meters::Meters;
 use crate::telemetry::spans;
 
-pub(super) fn write(intake: &Intake, kept: &Lineage, progress: &StoreProgress, ready: Ready) -> Result<()> {
+pub(super) fn write(
+    intake: &Intake,
+    kept: &LineageLog,
+    progress: &StoreProgress,
+    ready: Ready,
+) -> Result<()> {
     let Ready { batch, mut rewritten } = ready;
     if progress.failed() {
         return Ok(());
     }
-    let Batch { spool, offset, generation, gtids, transactions, .. } = batch;
+    let ReceivedBatch { spool, offset, generation, gtids, transactions, .. } = batch;
     let span = spans::store(&intake.telemetry, transactions.len()).entered();
     let writer = kept.store.writer()?;
     let Some(begin) = writer.position() else {
@@ -37,7 +42,7 @@ pub(super) fn write(intake: &Intake, kept: &Lineage, progress: &StoreProgress, r
     let mut append = Append { writer, meters: &intake.telemetry.meters, size: 0, error: None };
     let mut placed = Vec::new();
     let mut out = PositionWriter::resume(&mut append, begin.offset, true);
-    let mut input = Received(spool);
+    let mut input = UnchangedBytes(spool);
     let written = out.write(&mut rewritten, &mut input, |_, offset| placed.push(offset));
     let written = written.and_then(|()| out.finish());
     if let Some(error) = append.error.take() {
@@ -56,7 +61,7 @@ pub(super) fn write(intake: &Intake, kept: &Lineage, progress: &StoreProgress, r
     }
     drop(table);
     let mut state = lock(&progress.state);
-    let State { noting, places, .. } = &mut *state;
+    let StoringState { noting, places, .. } = &mut *state;
     if let Some(places) = places {
         note(noting, places, &transactions, |index, transaction| match marks {
             None => {
@@ -82,14 +87,14 @@ pub(super) fn write(intake: &Intake, kept: &Lineage, progress: &StoreProgress, r
 /// Adds a batch's transactions to the index. `stored`: a transaction's current offset. If one is unknown, so are all
 /// later ones, and the index notes that some were missed.
 fn note(
-    noting: &mut Noting,
+    noting: &mut GtidCollector,
     places: &Checkpoints,
-    transactions: &[Transaction],
-    stored: impl Fn(usize, &Transaction) -> Option<Range<u64>>,
+    transactions: &[ReceivedTransaction],
+    stored: impl Fn(usize, &ReceivedTransaction) -> Option<Range<u64>>,
 ) {
     for (index, transaction) in transactions.iter().enumerate() {
         let Some(stored) = stored(index, transaction) else { return noting.missed() };
-        let Transaction { range, gtid, committed, .. } = transaction;
+        let ReceivedTransaction { range, gtid, committed, .. } = transaction;
         let seen = SeenTransaction { stored, gtid: *gtid, committed: *committed };
         noting.transaction(places, Form::Received, &seen, range.end);
     }
@@ -127,9 +132,9 @@ impl Write for Append<'_> {
 }
 
 /// Received bytes, unchanged.
-pub(super) struct Received(pub(super) Spool);
+pub(super) struct UnchangedBytes(pub(super) Spool);
 
-impl PieceBytes for Received {
+impl PieceBytes for UnchangedBytes {
     fn in_memory(&mut self, range: Range<u64>) -> Option<&mut [u8]> {
         self.0.in_memory(range)
     }
@@ -154,8 +159,8 @@ mod tests {
         let indexes = Indexes::new(Arc::new(binlogz_store::MemoryStorage::new()));
         let places = indexes.of(binlogz_store::FileNumber(1), "binlog.000001", b"head");
         // Each ends just past a mebibyte, so there is a checkpoint.
-        let transactions: Vec<Transaction> = (1..=6_u64)
-            .map(|number| Transaction {
+        let transactions: Vec<ReceivedTransaction> = (1..=6_u64)
+            .map(|number| ReceivedTransaction {
                 range: (number << 20) - 9..(number << 20) + 9,
                 gtid: Some(format!("{SERVER}:{number}").parse().unwrap()),
                 committed: 1,
@@ -163,7 +168,7 @@ mod tests {
             })
             .collect();
         let (first, rest) = transactions.split_at(4);
-        let mut noting = Noting::default();
+        let mut noting = GtidCollector::default();
         // As if a worker's result did not match what was received.
         note(&mut noting, &places, first, |index, transaction| {
             (index != 2).then(|| transaction.range.clone())

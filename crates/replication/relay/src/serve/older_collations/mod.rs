@@ -46,15 +46,15 @@ const TRICKY_CHARSETS: [u16; 11] = [1, 84, 13, 88, 28, 87, 95, 96, 248, 249, 250
 
 /// An older server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Older {
+pub(crate) enum OlderServer {
     Mysql,
     Mariadb,
 }
 
 /// Whether an event may have what such a server does not know.
-pub(crate) fn may_be_unknown(event_type: EventType, older: Older) -> bool {
+pub(crate) fn may_be_unknown(event_type: EventType, older: OlderServer) -> bool {
     [EventType::QUERY, EventType::EXECUTE_LOAD_QUERY, EventType::USER_VAR].contains(&event_type)
-        || (event_type == EventType::TABLE_MAP && older == Older::Mariadb)
+        || (event_type == EventType::TABLE_MAP && older == OlderServer::Mariadb)
 }
 
 /// Returns the event, of the same length, with collations that older servers know; `None` if it needs no change. A
@@ -66,7 +66,7 @@ pub(crate) fn may_be_unknown(event_type: EventType, older: Older) -> bool {
 pub(crate) fn for_older(
     event: &[u8],
     checksum: ChecksumAlgorithm,
-    older: Older,
+    older: OlderServer,
 ) -> Result<Option<Vec<u8>>, String> {
     let Ok(frame) = EventFrame::from_bytes(event, checksum.size()) else { return Ok(None) };
     let is_damaged = frame.stored_checksum().is_some_and(|stored| stored != frame.computed_checksum());
@@ -91,11 +91,11 @@ pub(crate) fn for_older(
         .filter(|translated| translated.len() == event.len() && translated != event))
 }
 
-fn query(event: &QueryEvent<'_>, older: Older) -> Result<Option<Vec<u8>>, String> {
+fn query(event: &QueryEvent<'_>, older: OlderServer) -> Result<Option<Vec<u8>>, String> {
     with_older_names(event, older, |event| event.encode().ok())
 }
 
-fn load(event: &ExecuteLoadQueryEvent<'_>, older: Older) -> Result<Option<Vec<u8>>, String> {
+fn load(event: &ExecuteLoadQueryEvent<'_>, older: OlderServer) -> Result<Option<Vec<u8>>, String> {
     with_older_names(&event.query, older, |query| {
         ExecuteLoadQueryEvent { query: *query, ..*event }.encode().ok()
     })
@@ -103,7 +103,7 @@ fn load(event: &ExecuteLoadQueryEvent<'_>, older: Older) -> Result<Option<Vec<u8
 
 fn with_older_names(
     event: &QueryEvent<'_>,
-    older: Older,
+    older: OlderServer,
     encode: impl Fn(&QueryEvent<'_>) -> Option<Vec<u8>>,
 ) -> Result<Option<Vec<u8>>, String> {
     let mut statement = event.statement.to_vec();
@@ -171,14 +171,14 @@ impl Session {
         session
     }
 
-    fn without_transaction_option(&self, statement: &mut [u8], older: Older) -> Result<(), String> {
+    fn without_transaction_option(&self, statement: &mut [u8], older: OlderServer) -> Result<(), String> {
         let option = transaction_option(statement, self.mode)
             .ok_or_else(|| format!("{NO_END}: its options can't be told"))?;
         let Some(place) = option.and_then(|range| statement.get_mut(range)) else { return Ok(()) };
         if TRICKY_CHARSETS.contains(&self.client) {
             return Err(format!("{} where its options are", self.not_told()));
         }
-        if older == Older::Mysql {
+        if older == OlderServer::Mysql {
             return Err("a CREATE TABLE ... SELECT is one transaction since 8.0.21, which MySQL before that can't apply: \
                         CREATE TABLE and INSERT ... SELECT would be two"
                 .into());
@@ -228,7 +228,7 @@ mod tests {
 
     const CRC32: ChecksumAlgorithm = ChecksumAlgorithm::CRC32;
     fn for_older(event: &[u8], checksum: ChecksumAlgorithm) -> Result<Option<Vec<u8>>, String> {
-        super::for_older(event, checksum, Older::Mariadb)
+        super::for_older(event, checksum, OlderServer::Mariadb)
     }
 
     fn event(event_type: EventType, body: &[u8], checksum: ChecksumAlgorithm) -> Vec<u8> {
@@ -341,10 +341,10 @@ mod tests {
         let atomic = query_of(&variables(45, 45), &statement("START TRANSACTION"), CRC32);
         let older = query_of(&variables(45, 45), &statement(&" ".repeat(17)), CRC32);
         assert_eq!(for_older(&atomic, CRC32), Ok(Some(older)));
-        let error = super::for_older(&atomic, CRC32, Older::Mysql).unwrap_err();
+        let error = super::for_older(&atomic, CRC32, OlderServer::Mysql).unwrap_err();
         assert!(error.contains("MySQL before that can't apply"), "{error}");
         let usual = query_of(&variables(45, 45), "CREATE TABLE t (a INT)", CRC32);
-        assert_eq!(super::for_older(&usual, CRC32, Older::Mysql), Ok(None));
+        assert_eq!(super::for_older(&usual, CRC32, OlderServer::Mysql), Ok(None));
         let tricky = query_of(&variables(28, 45), &statement("START TRANSACTION"), CRC32);
         assert!(for_older(&tricky, CRC32).unwrap_err().starts_with("the statement's character set"));
     }
@@ -365,11 +365,11 @@ mod tests {
             event(EventType::TABLE_MAP, &map.encode(TABLE_MAP_POST_HEADER).unwrap(), CRC32)
         };
         let json = table(&[ColumnType::LONG.0, ColumnType::JSON.0], &[4]);
-        let error = super::for_older(&json, CRC32, Older::Mariadb).unwrap_err();
+        let error = super::for_older(&json, CRC32, OlderServer::Mariadb).unwrap_err();
         assert!(error.starts_with("shop.j has a column of type JSON"), "{error}");
         let others = table(&[ColumnType::LONG.0, ColumnType::BLOB.0], &[4]);
-        assert_eq!(super::for_older(&others, CRC32, Older::Mariadb), Ok(None));
-        assert!(!may_be_unknown(EventType::TABLE_MAP, Older::Mysql));
+        assert_eq!(super::for_older(&others, CRC32, OlderServer::Mariadb), Ok(None));
+        assert!(!may_be_unknown(EventType::TABLE_MAP, OlderServer::Mysql));
     }
 
     #[test]

@@ -25,13 +25,13 @@ impl SqlMode {
 
 /// A collation's name in a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Named {
+pub(super) struct NamedCollation {
     pub(super) name: Range<usize>,
     /// The quote after it.
     quote: Option<u8>,
 }
 
-impl Named {
+impl NamedCollation {
     /// Replaces it with another name, padded with spaces; `None` if there is no room.
     pub(super) fn write(&self, statement: &mut [u8], name: &str) -> Option<()> {
         let end = self.name.end + usize::from(self.quote.is_some());
@@ -46,7 +46,7 @@ impl Named {
 }
 
 /// A token of a statement.
-enum Piece {
+enum StatementToken {
     Word(Range<usize>),
     /// Text between quotes.
     Quoted(Range<usize>, u8),
@@ -54,24 +54,26 @@ enum Piece {
 }
 
 /// The collations that a statement names; `None` if a string or comment in it is unterminated.
-pub(super) fn named_collations(statement: &[u8], mode: SqlMode) -> Option<Vec<Named>> {
+pub(super) fn named_collations(statement: &[u8], mode: SqlMode) -> Option<Vec<NamedCollation>> {
     let mut scanner = Scanner { statement, at: 0, mode };
     let mut found = Vec::new();
     // Whether a name comes next, and whether a word would be part of a name.
     let (mut expected, mut in_name) = (false, false);
     while let Some(piece) = scanner.next()? {
         match piece {
-            Piece::Word(name) if expected => found.push(Named { name, quote: None }),
-            Piece::Quoted(name, quote) if expected => found.push(Named { name, quote: Some(quote) }),
-            Piece::Symbol(b'=') if expected => continue,
-            Piece::Word(word) if !in_name => {
+            StatementToken::Word(name) if expected => found.push(NamedCollation { name, quote: None }),
+            StatementToken::Quoted(name, quote) if expected => {
+                found.push(NamedCollation { name, quote: Some(quote) })
+            }
+            StatementToken::Symbol(b'=') if expected => continue,
+            StatementToken::Word(word) if !in_name => {
                 let word = statement.get(word).unwrap_or_default();
                 if word.eq_ignore_ascii_case(b"COLLATE") {
                     expected = true;
                     continue;
                 }
             }
-            Piece::Symbol(b'.' | b'@') => {
+            StatementToken::Symbol(b'.' | b'@') => {
                 (expected, in_name) = (false, true);
                 continue;
             }
@@ -95,10 +97,10 @@ pub(super) fn transaction_option(statement: &[u8], mode: SqlMode) -> Option<Opti
     let mut words_before = 0;
     let (mut depth, mut start) = (0_u32, None);
     while let Some(piece) = scanner.next()? {
-        let Piece::Word(range) = piece else {
+        let StatementToken::Word(range) = piece else {
             match piece {
-                Piece::Symbol(b'(') => depth += 1,
-                Piece::Symbol(b')') => depth = depth.saturating_sub(1),
+                StatementToken::Symbol(b'(') => depth += 1,
+                StatementToken::Symbol(b')') => depth = depth.saturating_sub(1),
                 _ => {}
             }
             start = None;
@@ -144,7 +146,7 @@ impl Scanner<'_> {
 
     /// The next token, or the statement's end; `None` if something is unterminated.
     #[allow(clippy::option_option)] // an error without words, and an end
-    fn next(&mut self) -> Option<Option<Piece>> {
+    fn next(&mut self) -> Option<Option<StatementToken>> {
         loop {
             let rest = self.rest();
             let Some(&first) = rest.first() else { return Some(None) };
@@ -164,16 +166,16 @@ impl Scanner<'_> {
                 b'\'' | b'"' | b'`' => {
                     self.at += 1;
                     self.quoted(first)?;
-                    return Some(Some(Piece::Quoted(begin + 1..self.at - 1, first)));
+                    return Some(Some(StatementToken::Quoted(begin + 1..self.at - 1, first)));
                 }
                 _ if is_word(first) => {
                     self.at += rest.iter().take_while(|byte| is_word(**byte)).count();
-                    return Some(Some(Piece::Word(begin..self.at)));
+                    return Some(Some(StatementToken::Word(begin..self.at)));
                 }
                 _ => {
                     self.at += 1;
                     if first > b' ' {
-                        return Some(Some(Piece::Symbol(first)));
+                        return Some(Some(StatementToken::Symbol(first)));
                     }
                 }
             }

@@ -9,7 +9,7 @@ use crate::form::Form;
 use crate::receive::questions::Reach;
 
 /// Facts about such a client's position.
-pub(super) struct Ahead {
+pub(super) struct AheadPosition {
     until: Instant,
     /// When the source may be asked again.
     ask_at: Instant,
@@ -19,10 +19,10 @@ pub(super) struct Ahead {
     why: String,
 }
 
-impl Ahead {
+impl AheadPosition {
     pub(super) fn new() -> Self {
         let now = Instant::now();
-        Ahead { until: now + AHEAD_MAX, ask_at: now, is_there: false, why: String::new() }
+        AheadPosition { until: now + AHEAD_MAX, ask_at: now, is_there: false, why: String::new() }
     }
 }
 
@@ -32,7 +32,7 @@ impl Sender<'_> {
     /// # Errors
     ///
     /// The source's log does not reach it either. Or the relay's does not within [`AHEAD_MAX`].
-    pub(super) fn check_ahead(&mut self, ahead: &mut Ahead) -> Result<()> {
+    pub(super) fn check_ahead(&mut self, ahead: &mut AheadPosition) -> Result<()> {
         if self.dump.non_blocking {
             return Err(behind_the_end());
         }

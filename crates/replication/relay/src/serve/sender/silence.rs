@@ -10,9 +10,9 @@ use binlogz_store::Position;
 use super::{Sender, TICK, broken};
 use crate::error::{Error, Result};
 use crate::forms::artificial_events;
-use crate::serve::departures::Watch;
+use crate::serve::departures::DepartureWatch;
 use crate::serve::semi_sync::SemiSync;
-use crate::serve::transport::Connection;
+use crate::serve::transport::DumpConnection;
 
 /// A dump that was sent nothing for this long is idle.
 const IDLE_AFTER: Duration = Duration::from_secs(1);
@@ -56,7 +56,7 @@ impl Sender<'_> {
         };
         let now = self.kept.store.wait_durable_beyond_or_wake(durable, wakes, patience);
         let has_news = now.map(|now| now.durable) > durable;
-        if self.dump.watch.as_ref().is_some_and(Watch::has_left) {
+        if self.dump.watch.as_ref().is_some_and(DepartureWatch::has_left) {
             return Err(left());
         }
         // A client that doesn't acknowledge need not be read from before it is sent the next transaction.
@@ -129,7 +129,7 @@ fn left() -> Error {
 }
 
 /// Whether the client closed the connection. Anything else it sends is ignored.
-fn has_left(connection: &mut dyn Connection) -> io::Result<bool> {
+fn has_left(connection: &mut dyn DumpConnection) -> io::Result<bool> {
     let mut said = [0; 1024];
     loop {
         match connection.read_at_hand(&mut said)? {

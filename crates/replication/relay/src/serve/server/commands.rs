@@ -8,43 +8,43 @@ use binlogz_wire::command::{
     DEBUG, PROCESS_INFO, RESET_CONNECTION, STATEMENT_CLOSE, STATEMENT_EXECUTE, STATEMENT_FETCH,
     STATEMENT_LONG_DATA, STATEMENT_RESET,
 };
-use binlogz_wire::result_set::{ColumnKind, Row};
-use binlogz_wire::session::{Column, ReplicaSession, Request};
+use binlogz_wire::result_set::{ResultKind, ResultRow};
+use binlogz_wire::session::{ReplicaRequest, ReplicaSession, ReplyColumn};
 use binlogz_wire::statement::Statement;
 
 use super::dump::KnownClient;
 use super::{Client, announced};
 use crate::error::Result;
-use crate::log::lineages::Lineage;
-use crate::replicas::registry::Replica;
-use crate::statements::answers::{self, Answer, Asker, WITH_FORWARDING};
+use crate::log::lineages::LineageLog;
+use crate::replicas::registry::RegisteredReplica;
+use crate::statements::answers::{self, AskingClient, StatementAnswer, WITH_FORWARDING};
 use crate::statements::variables::Variables;
 use crate::statements::variables::session::ClientFacts;
 
 /// The columns of COM_PROCESS_INFO.
-const PROCESSES: [Column<'static>; 8] = [
-    Column { name: "Id", kind: ColumnKind::INTEGER },
-    Column { name: "User", kind: ColumnKind::TEXT },
-    Column { name: "Host", kind: ColumnKind::TEXT },
-    Column { name: "db", kind: ColumnKind::TEXT },
-    Column { name: "Command", kind: ColumnKind::TEXT },
-    Column { name: "Time", kind: ColumnKind::INTEGER },
-    Column { name: "State", kind: ColumnKind::TEXT },
-    Column { name: "Info", kind: ColumnKind::TEXT },
+const PROCESSES: [ReplyColumn<'static>; 8] = [
+    ReplyColumn { name: "Id", kind: ResultKind::INTEGER },
+    ReplyColumn { name: "User", kind: ResultKind::TEXT },
+    ReplyColumn { name: "Host", kind: ResultKind::TEXT },
+    ReplyColumn { name: "db", kind: ResultKind::TEXT },
+    ReplyColumn { name: "Command", kind: ResultKind::TEXT },
+    ReplyColumn { name: "Time", kind: ResultKind::INTEGER },
+    ReplyColumn { name: "State", kind: ResultKind::TEXT },
+    ReplyColumn { name: "Info", kind: ResultKind::TEXT },
 ];
 
 impl Client<'_> {
     /// The relay's own answer to a statement; `None` can't be parsed.
     pub(super) fn answer<'s>(
         &self,
-        kept: &Lineage,
+        kept: &LineageLog,
         variables: &mut Variables,
         statement: Option<&'s Statement>,
-    ) -> Result<Answer<'s>> {
+    ) -> Result<StatementAnswer<'s>> {
         let Some(statement) = statement else { return Ok(answers::unknown()) };
         let form = |variables: &Variables| self.known.form(variables);
         let may_administer = self.known.account.as_ref().is_some_and(|entered| entered.account().admin);
-        let mut asker = Asker { variables, may_administer, form: &form };
+        let mut asker = AskingClient { variables, may_administer, form: &form };
         answers::answer(&self.known.server.statements, kept, &mut asker, statement)
     }
 
@@ -52,23 +52,27 @@ impl Client<'_> {
     fn processes(&self, variables: &Variables, session: &mut ReplicaSession) {
         let KnownClient { server, connection, peer, .. } = &self.known;
         let user = self.known.user();
-        let row =
-            |connection: u32, peer: &SocketAddr, database: Option<&str>, command: &str, state: &str| -> Row {
-                let texts = [
-                    Some(connection.to_string()),
-                    Some(user.to_owned()),
-                    Some(peer.to_string()),
-                    database.map(str::to_owned),
-                    Some(command.to_owned()),
-                    Some("0".to_owned()),
-                    Some(state.to_owned()),
-                    None,
-                ];
-                texts.into_iter().map(|text| text.map(String::into_bytes)).collect()
-            };
+        let row = |connection: u32,
+                   peer: &SocketAddr,
+                   database: Option<&str>,
+                   command: &str,
+                   state: &str|
+         -> ResultRow {
+            let texts = [
+                Some(connection.to_string()),
+                Some(user.to_owned()),
+                Some(peer.to_string()),
+                database.map(str::to_owned),
+                Some(command.to_owned()),
+                Some("0".to_owned()),
+                Some(state.to_owned()),
+                None,
+            ];
+            texts.into_iter().map(|text| text.map(String::into_bytes)).collect()
+        };
         let dumps = server.dumps.seen();
         let own = dumps.iter().filter(|dump| dump.reader.user == user);
-        let mut rows: Vec<Row> =
+        let mut rows: Vec<ResultRow> =
             own.map(|dump| row(dump.connection, &dump.reader.peer, None, "Binlog Dump", "")).collect();
         let database = variables.client.database.as_deref();
         rows.push(row(*connection, peer, database, "Processlist", "init"));
@@ -78,44 +82,44 @@ impl Client<'_> {
     /// Answers a command that the relay can answer without its source.
     pub(super) fn request(
         &self,
-        kept: &Lineage,
+        kept: &LineageLog,
         variables: &mut Variables,
         session: &mut ReplicaSession,
-        request: Request,
+        request: ReplicaRequest,
     ) -> Result<()> {
         match request {
-            Request::Ping => session.ok(),
-            Request::Statement(text) => {
+            ReplicaRequest::Ping => session.ok(),
+            ReplicaRequest::Statement(text) => {
                 let statement = Statement::parse(&text);
                 let answer = self.answer(kept, variables, statement.as_ref())?;
                 session.set_status(variables.status());
                 answer.give(session);
             }
-            Request::Register { server_id, host, port } => {
+            ReplicaRequest::Register { server_id, host, port } => {
                 let uuid = announced::replica_uuid(variables).unwrap_or_default();
                 self.known
                     .server
                     .registry
-                    .register(self.known.connection, Replica { server_id, host, port, uuid });
+                    .register(self.known.connection, RegisteredReplica { server_id, host, port, uuid });
                 session.ok();
             }
             // There are no databases: any name will do.
-            Request::UseDatabase(name) => {
+            ReplicaRequest::UseDatabase(name) => {
                 variables.client.database = Some(name);
                 session.ok();
             }
-            Request::Statistics => session.line(&format!(
+            ReplicaRequest::Statistics => session.line(&format!(
                 "Uptime: {}  Threads: {}  Questions: 0  Slow queries: 0  Opens: 0  Flush tables: 0  \
                  OpenConnection tables: 0  Queries per second avg: 0.000",
                 self.begun.elapsed().as_secs(),
                 self.door.gate.counts().logged_in
             )),
-            Request::Kill(connection) => session.refuse(&ServerError {
+            ReplicaRequest::Kill(connection) => session.refuse(&ServerError {
                 code: 1094,
                 sqlstate: Some(*b"HY000"),
                 message: format!("Unknown thread id: {connection}"),
             }),
-            Request::Prepare(_) => session.refuse(&ServerError {
+            ReplicaRequest::Prepare(_) => session.refuse(&ServerError {
                 code: 1295,
                 sqlstate: Some(*b"HY000"),
                 message: format!(
@@ -123,7 +127,7 @@ impl Client<'_> {
                      statements{WITH_FORWARDING}"
                 ),
             }),
-            Request::Other(RESET_CONNECTION) => {
+            ReplicaRequest::Other(RESET_CONNECTION) => {
                 let client = std::mem::take(&mut variables.client);
                 *variables = Variables::default();
                 let source = self.known.server.statements.intake.source_variables.get();
@@ -133,33 +137,33 @@ impl Client<'_> {
                 session.ok();
             }
             // Several statements never come at once: each that is sent so is refused by itself.
-            Request::SetOption(Some(0 | 1)) => session.end_of_rows(),
-            Request::Other(PROCESS_INFO) => self.processes(variables, session),
-            Request::Other(DEBUG) => session.refuse(&ServerError {
+            ReplicaRequest::SetOption(Some(0 | 1)) => session.end_of_rows(),
+            ReplicaRequest::Other(PROCESS_INFO) => self.processes(variables, session),
+            ReplicaRequest::Other(DEBUG) => session.refuse(&ServerError {
                 code: ServerError::SPECIFIC_ACCESS_DENIED,
                 sqlstate: Some(*b"42000"),
                 message: "Access denied; you need (at least one of) the SUPER privilege(s) for this operation".into(),
             }),
             // They have no answer: one would be taken for the next command's.
-            Request::Other(STATEMENT_CLOSE | STATEMENT_LONG_DATA) => {}
-            Request::Other(STATEMENT_EXECUTE | STATEMENT_FETCH | STATEMENT_RESET) => {
+            ReplicaRequest::Other(STATEMENT_CLOSE | STATEMENT_LONG_DATA) => {}
+            ReplicaRequest::Other(STATEMENT_EXECUTE | STATEMENT_FETCH | STATEMENT_RESET) => {
                 session.refuse(&ServerError {
                     code: 1243,
                     sqlstate: Some(*b"HY000"),
                     message: "Unknown prepared statement handler given to the relay".into(),
                 });
             }
-            Request::SetOption(_) => session.refuse(&ServerError {
+            ReplicaRequest::SetOption(_) => session.refuse(&ServerError {
                 code: 1047,
                 sqlstate: Some(*b"08S01"),
                 message: "Unknown command".into(),
             }),
-            Request::Other(code) => session.refuse(&ServerError {
+            ReplicaRequest::Other(code) => session.refuse(&ServerError {
                 code: 1047,
                 sqlstate: Some(*b"08S01"),
                 message: format!("Unknown command {code:#04x}"),
             }),
-            Request::Quit | Request::Dump(_) | Request::ChangeUser(_) => {}
+            ReplicaRequest::Quit | ReplicaRequest::Dump(_) | ReplicaRequest::ChangeUser(_) => {}
         }
         Ok(())
     }

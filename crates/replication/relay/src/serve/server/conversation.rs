@@ -13,18 +13,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use binlogz_wire::ServerError;
-use binlogz_wire::compressed::Compression;
+use binlogz_wire::compressed::ConnectionCompression;
 use binlogz_wire::dump_request::DumpRequest;
-use binlogz_wire::session::{ReplicaSession, ReplicaStep, Request};
+use binlogz_wire::session::{ReplicaRequest, ReplicaSession, ReplicaStep};
 
 use super::Client;
 use super::dump::KnownClient;
-use super::forwarding::{Outcome, Parts};
+use super::forwarding::{ForwardOutcome, SessionParts};
 use crate::error::{Error, Result, UNKNOWN_ERROR};
-use crate::log::lineages::Lineage;
+use crate::log::lineages::LineageLog;
 use crate::serve::admission::SMALL_COMMAND;
 use crate::serve::sender::broken;
-use crate::serve::transport::{Connection, Transport};
+use crate::serve::transport::{DumpConnection, Transport};
 use crate::serve::upstream::Upstream;
 use crate::statements::variables::Variables;
 use crate::statements::variables::session::ClientFacts;
@@ -39,7 +39,7 @@ const READ_SIZE: usize = 16 << 10;
 
 /// The log that a client asks for at the end of its conversation.
 pub(super) struct DumpRequested {
-    pub(super) kept: Arc<Lineage>,
+    pub(super) kept: Arc<LineageLog>,
     pub(super) variables: Variables,
     pub(super) request: DumpRequest,
     /// The number of the first packet of the answer.
@@ -56,9 +56,9 @@ enum AfterStep {
     /// The rest of the bytes belongs to TLS.
     StartTls,
     /// Everything after the answer is compressed, in both directions.
-    Compress(Compression),
+    Compress(ConnectionCompression),
     /// The client wants this log, and says no more.
-    Dump(Arc<Lineage>, DumpRequest),
+    Dump(Arc<LineageLog>, DumpRequest),
     /// The client has left, or has been told to.
     End,
 }
@@ -68,7 +68,7 @@ pub(super) struct Conversation<'c, 'a> {
     client: &'c mut Client<'a>,
     stream: &'c Arc<TcpStream>,
     /// The log of the source that greeted the client, then of the one it chose.
-    kept: Arc<Lineage>,
+    kept: Arc<LineageLog>,
     session: ReplicaSession,
     transport: Transport,
     variables: Variables,
@@ -82,7 +82,7 @@ pub(super) struct Conversation<'c, 'a> {
 impl<'c, 'a> Conversation<'c, 'a> {
     pub(super) fn new(
         client: &'c mut Client<'a>,
-        kept: Arc<Lineage>,
+        kept: Arc<LineageLog>,
         session: ReplicaSession,
         stream: &'c Arc<TcpStream>,
     ) -> Self {
@@ -241,10 +241,10 @@ impl<'c, 'a> Conversation<'c, 'a> {
         }
     }
 
-    fn request(&mut self, request: Request) -> Result<AfterStep> {
+    fn request(&mut self, request: ReplicaRequest) -> Result<AfterStep> {
         match request {
-            Request::Quit => Ok(AfterStep::End),
-            Request::ChangeUser(change) => {
+            ReplicaRequest::Quit => Ok(AfterStep::End),
+            ReplicaRequest::ChangeUser(change) => {
                 // Until the proof is right, nobody is logged in; what the other account had is gone whatever comes.
                 self.client.leave();
                 self.upstream = None;
@@ -257,7 +257,7 @@ impl<'c, 'a> Conversation<'c, 'a> {
                 }
                 Ok(AfterStep::Poll)
             }
-            Request::Kill(connection) if connection == self.client.known.connection => {
+            ReplicaRequest::Kill(connection) if connection == self.client.known.connection => {
                 self.session.refuse(&ServerError {
                     code: 1317,
                     sqlstate: Some(*b"70100"),
@@ -266,29 +266,29 @@ impl<'c, 'a> Conversation<'c, 'a> {
                 self.send_last()?;
                 Ok(AfterStep::End)
             }
-            Request::Dump(request) => Ok(AfterStep::Dump(self.served(), request)),
+            ReplicaRequest::Dump(request) => Ok(AfterStep::Dump(self.served(), request)),
             request => self.answer(request),
         }
     }
 
     /// The log that is served now: the source's may have been reset since this client connected.
-    fn served(&self) -> Arc<Lineage> {
+    fn served(&self) -> Arc<LineageLog> {
         self.client.known.server.lineages.served().unwrap_or_else(|| Arc::clone(&self.kept))
     }
 
     /// Answers a command, with the source's answer where the account may have it.
-    fn answer(&mut self, request: Request) -> Result<AfterStep> {
+    fn answer(&mut self, request: ReplicaRequest) -> Result<AfterStep> {
         let kept = self.served();
         if let Some(upstream) = &mut self.upstream {
-            let mut parts = Parts {
+            let mut parts = SessionParts {
                 variables: &mut self.variables,
                 session: &mut self.session,
                 transport: &mut self.transport,
             };
             match self.client.forward(upstream, &kept, &mut parts, &request)? {
-                Outcome::Here => {}
-                Outcome::Answered => return Ok(AfterStep::Poll),
-                Outcome::Over => {
+                ForwardOutcome::Here => {}
+                ForwardOutcome::Answered => return Ok(AfterStep::Poll),
+                ForwardOutcome::Over => {
                     self.send_last()?;
                     return Ok(AfterStep::End);
                 }

@@ -16,28 +16,28 @@ use crate::error::{Error, Result};
 use crate::form::{Form, FormPolicy, knows_payloads, libmysql_version};
 use crate::forms::translate::OpenedFile;
 use crate::housekeeping::archiving;
-use crate::log::lineages::Lineage;
+use crate::log::lineages::LineageLog;
 use crate::log::parts::{FormFile, FoundFile};
-use crate::replicas::dumps::Reader;
-use crate::serve::Server;
-use crate::serve::accounts::Entered;
+use crate::replicas::dumps::DumpClient;
+use crate::serve::SourceServer;
+use crate::serve::accounts::LoggedInClient;
 use crate::serve::departures::Departures;
 use crate::serve::last_served;
-use crate::serve::older_collations::Older;
+use crate::serve::older_collations::OlderServer;
 use crate::serve::semi_sync::SemiSync;
-use crate::serve::sender::{AHEAD_MAX, Dump, Sender, TICK, broken};
+use crate::serve::sender::{AHEAD_MAX, DumpStream, Sender, TICK, broken};
 use crate::serve::sink::EventSink;
-use crate::serve::transport::Connection;
+use crate::serve::transport::DumpConnection;
 use crate::statements::variables::Variables;
 use crate::telemetry::{say, spans};
 
 /// The facts that a dump needs about its client.
 pub(crate) struct KnownClient {
-    pub(crate) server: Arc<Server>,
+    pub(crate) server: Arc<SourceServer>,
     pub(crate) connection: u32,
     pub(crate) peer: SocketAddr,
     /// Set once logged in.
-    pub(crate) account: Option<Entered>,
+    pub(crate) account: Option<LoggedInClient>,
     /// The attributes that it then sent.
     pub(crate) attributes: Vec<(String, String)>,
     /// The client's socket, and the watcher that notices when the client closes it; `None`: nobody notices.
@@ -58,11 +58,11 @@ impl KnownClient {
     /// Serves a dump, which ends the connection.
     pub(crate) fn dump(
         &self,
-        kept: &Arc<Lineage>,
+        kept: &Arc<LineageLog>,
         variables: &Variables,
         request: &DumpRequest,
         sequence: u8,
-        connection: impl Connection + 'static,
+        connection: impl DumpConnection + 'static,
     ) -> Result<()> {
         let mut sink = EventSink::new(connection, sequence);
         let prepared = self.prepare(kept, variables, request).and_then(|(kept, dump)| {
@@ -88,7 +88,7 @@ impl KnownClient {
         }
         if self.account.as_ref().is_some_and(|entered| entered.account().older_collations) {
             let is_mariadb = variables.contains_key(MARIADB_CAPABILITY);
-            sink.replace_collations(if is_mariadb { Older::Mariadb } else { Older::Mysql });
+            sink.replace_collations(if is_mariadb { OlderServer::Mariadb } else { OlderServer::Mysql });
         }
         if let Some(kind) = self.without_xa(variables) {
             sink.end_before_xa(kind);
@@ -160,7 +160,7 @@ impl KnownClient {
     /// own may read the file.
     fn check_payloads(
         &self,
-        kept: &Lineage,
+        kept: &LineageLog,
         variables: &Variables,
         (form, file): (Form, FormFile),
     ) -> Result<()> {
@@ -190,7 +190,7 @@ impl KnownClient {
     /// # Errors
     ///
     /// The source lacks some of it. Or this could not be found out within [`AHEAD_MAX`]; the client may ask again.
-    fn check_gtids(&self, kept: &Lineage, gtid_set: &GtidSet) -> Result<()> {
+    fn check_gtids(&self, kept: &LineageLog, gtid_set: &GtidSet) -> Result<()> {
         let of_source = of_server(gtid_set, kept.source);
         let until = Instant::now() + AHEAD_MAX;
         let mut why = String::new();
@@ -229,7 +229,7 @@ impl KnownClient {
     }
 
     /// Refuses a replica that has transactions of a log that was replaced when the source's log was reset.
-    fn check_history(&self, kept: &Lineage, replica: ServerUuid, gtid_set: &GtidSet) -> Result<()> {
+    fn check_history(&self, kept: &LineageLog, replica: ServerUuid, gtid_set: &GtidSet) -> Result<()> {
         let served = &self.server.served;
         let has_more = |number: Option<u64>| {
             let Some(number) = number else { return Ok(false) };
@@ -247,7 +247,7 @@ impl KnownClient {
     }
 
     /// The file of this name, which may be a purged one that can be brought back; `None` if no file is named.
-    fn named(&self, kept: &Lineage, name: &str) -> Result<Option<(Form, FormFile)>> {
+    fn named(&self, kept: &LineageLog, name: &str) -> Result<Option<(Form, FormFile)>> {
         if name.is_empty() {
             return Ok(None);
         }
@@ -267,10 +267,10 @@ impl KnownClient {
     /// The file, of this log or an older one that it continues, from which on a client is sent all it lacks.
     fn behind(
         &self,
-        kept: Arc<Lineage>,
+        kept: Arc<LineageLog>,
         replica: Option<ServerUuid>,
         gtid_set: &GtidSet,
-    ) -> Result<(Arc<Lineage>, FileNumber)> {
+    ) -> Result<(Arc<LineageLog>, FileNumber)> {
         let lineages = &self.server.lineages;
         if let Some(replica) = replica {
             self.check_history(&kept, replica, gtid_set)?;
@@ -292,10 +292,10 @@ impl KnownClient {
     /// Resolves a request, or says why it can't be served.
     fn prepare(
         &self,
-        kept: &Arc<Lineage>,
+        kept: &Arc<LineageLog>,
         variables: &Variables,
         request: &DumpRequest,
-    ) -> Result<(Arc<Lineage>, Dump)> {
+    ) -> Result<(Arc<LineageLog>, DumpStream)> {
         let mut kept = Arc::clone(kept);
         let (DumpRequest::ByPosition { flags, server_id, name, .. }
         | DumpRequest::ByGtidSet { flags, server_id, name, .. }) = request;
@@ -373,7 +373,7 @@ impl KnownClient {
                 kept.name_of(form, file)?
             )
         );
-        let reader = Reader {
+        let reader = DumpClient {
             user: self.user().to_owned(),
             peer: self.peer,
             server_id: *server_id,
@@ -395,7 +395,7 @@ impl KnownClient {
         }
         let socket = self.socket.as_ref();
         let watch = socket.and_then(|(socket, departures)| departures.watch(self.connection, socket, &kept));
-        let dump = Dump {
+        let dump = DumpStream {
             progress,
             semi_sync,
             form,
@@ -414,12 +414,12 @@ impl KnownClient {
     }
 }
 
-fn first_file(kept: &Lineage) -> Result<FileNumber> {
+fn first_file(kept: &LineageLog) -> Result<FileNumber> {
     kept.store.logs()?.first().map(|log| log.number).ok_or_else(no_such_file)
 }
 
 /// The last file whose previous GTIDs are all in this set.
-fn last_with(kept: &Lineage, gtid_set: &GtidSet) -> Result<Option<FileNumber>> {
+fn last_with(kept: &LineageLog, gtid_set: &GtidSet) -> Result<Option<FileNumber>> {
     let mut damaged = None;
     for log in kept.store.logs()?.iter().rev() {
         match kept.store.previous_gtids(log.number) {

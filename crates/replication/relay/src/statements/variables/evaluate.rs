@@ -2,11 +2,11 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use binlogz_wire::result_set::{ColumnKind, Row};
-use binlogz_wire::session::Column;
+use binlogz_wire::result_set::{ResultKind, ResultRow};
+use binlogz_wire::session::ReplyColumn;
 use binlogz_wire::statement::Expression;
 
-use crate::statements::answers::{Answer, WITH_FORWARDING};
+use crate::statements::answers::{StatementAnswer, WITH_FORWARDING};
 use crate::statements::variables::{NOT_SUPPORTED, Refusal, System, Variables};
 
 /// The functions below.
@@ -29,19 +29,19 @@ pub(crate) fn select<'a>(
     items: &'a [(Expression, String)],
     variables: &Variables,
     system: &System,
-) -> Answer<'a> {
-    let mut row: Row = Vec::with_capacity(items.len());
+) -> StatementAnswer<'a> {
+    let mut row: ResultRow = Vec::with_capacity(items.len());
     let mut columns = Vec::with_capacity(items.len());
     for (expression, name) in items {
         match value(expression, variables, system) {
             Ok((value, kind)) => {
                 row.push(value.map(String::into_bytes));
-                columns.push(Column { name, kind });
+                columns.push(ReplyColumn { name, kind });
             }
-            Err(refusal) => return Answer::refused(refusal),
+            Err(refusal) => return StatementAnswer::refused(refusal),
         }
     }
-    Answer::Rows(columns, vec![row])
+    StatementAnswer::Rows(columns, vec![row])
 }
 
 /// The value of an expression, and its kind.
@@ -49,11 +49,11 @@ pub(super) fn value(
     expression: &Expression,
     variables: &Variables,
     system: &System,
-) -> Result<(Option<String>, ColumnKind), Refusal> {
+) -> Result<(Option<String>, ResultKind), Refusal> {
     Ok(match expression {
-        Expression::Null => (None, ColumnKind::NULL),
+        Expression::Null => (None, ResultKind::NULL),
         Expression::Literal(text) => guessed(Some(text.clone())),
-        Expression::Text(text) => (Some(text.clone()), ColumnKind::TEXT),
+        Expression::Text(text) => (Some(text.clone()), ResultKind::TEXT),
         Expression::UserVariable(name) => guessed(variables.get(name).cloned().flatten()),
         Expression::SystemVariable(scope, name) => return system.select(*scope, name, variables),
         Expression::Concat(parts) => {
@@ -61,20 +61,20 @@ pub(super) fn value(
             for part in parts {
                 // NULL makes the whole NULL.
                 let (Some(part), _) = value(part, variables, system)? else {
-                    return Ok((None, ColumnKind::TEXT));
+                    return Ok((None, ResultKind::TEXT));
                 };
                 whole.push_str(&part);
             }
-            (Some(whole), ColumnKind::TEXT)
+            (Some(whole), ResultKind::TEXT)
         }
         Expression::Function(name) => return function(name, variables, system),
     })
 }
 
 /// A value whose kind only its text tells.
-fn guessed(value: Option<String>) -> (Option<String>, ColumnKind) {
+fn guessed(value: Option<String>) -> (Option<String>, ResultKind) {
     let is_number = value.as_deref().is_some_and(|value| value.parse::<i64>().is_ok());
-    (value, if is_number { ColumnKind::INTEGER } else { ColumnKind::TEXT })
+    (value, if is_number { ResultKind::INTEGER } else { ResultKind::TEXT })
 }
 
 /// Whether the relay knows a function.
@@ -86,20 +86,20 @@ fn function(
     name: &str,
     variables: &Variables,
     system: &System,
-) -> Result<(Option<String>, ColumnKind), Refusal> {
+) -> Result<(Option<String>, ResultKind), Refusal> {
     let client = &variables.client;
-    let text = |text: String| (Some(text), ColumnKind::TEXT);
+    let text = |text: String| (Some(text), ResultKind::TEXT);
     Ok(match name {
         "unix_timestamp" => {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
-            (Some(now.to_string()), ColumnKind::INTEGER)
+            (Some(now.to_string()), ResultKind::INTEGER)
         }
         "version" => text(system.own("version").unwrap_or_default().to_owned()),
-        "database" | "schema" => (client.database.clone(), ColumnKind::TEXT),
+        "database" | "schema" => (client.database.clone(), ResultKind::TEXT),
         "user" | "session_user" | "system_user" => text(format!("{}@{}", client.user, client.host)),
         "current_user" => text(format!("{}@%", client.user)),
-        "connection_id" => (Some(client.connection.to_string()), ColumnKind::UNSIGNED),
-        "last_insert_id" => (Some("0".into()), ColumnKind::UNSIGNED),
+        "connection_id" => (Some(client.connection.to_string()), ResultKind::UNSIGNED),
+        "last_insert_id" => (Some("0".into()), ResultKind::UNSIGNED),
         "uuid" => text(uuid()?),
         other => {
             return Err((

@@ -17,7 +17,7 @@ pub(crate) mod system;
 use binlogz_wire::ServerError;
 use binlogz_wire::statement::ShownVariables;
 
-use crate::statements::answers::{Answer, cell};
+use crate::statements::answers::{StatementAnswer, cell};
 pub(crate) use session::Variables;
 pub(crate) use system::System;
 
@@ -32,9 +32,13 @@ fn unknown_variable(name: &str) -> Refusal {
 }
 
 /// SHOW VARIABLES.
-pub(crate) fn show(wanted: &ShownVariables, variables: &Variables, system: &System) -> Answer<'static> {
+pub(crate) fn show(
+    wanted: &ShownVariables,
+    variables: &Variables,
+    system: &System,
+) -> StatementAnswer<'static> {
     let listed = system.listed(wanted.scope, variables).into_iter();
     let listed = listed.filter(|(name, _)| wanted.includes(name));
     let rows = listed.map(|(name, value)| vec![cell(name), cell(value)]).collect();
-    Answer::rows(&[("Variable_name", false), ("Value", false)], rows)
+    StatementAnswer::rows(&[("Variable_name", false), ("Value", false)], rows)
 }

@@ -7,7 +7,7 @@ use binlogz_wire::session::{STATUS_AUTOCOMMIT, STATUS_IN_TRANSACTION};
 use binlogz_wire::statement::TransactionStatement;
 
 use crate::receive::source_variables::{Collation, SourceVariables};
-use crate::statements::answers::{Answer, cell};
+use crate::statements::answers::{StatementAnswer, cell};
 use crate::statements::variables::Refusal;
 
 const UNKNOWN_CHARACTER_SET: (u16, [u8; 5]) = (1115, *b"42000");
@@ -69,11 +69,11 @@ impl Deref for Variables {
 }
 
 impl Variables {
-    pub(crate) fn show_warnings(&self) -> Answer<'static> {
+    pub(crate) fn show_warnings(&self) -> StatementAnswer<'static> {
         let warnings = self.warnings.iter();
         let rows =
             warnings.map(|(level, code, message)| vec![cell(level), cell(code), cell(message)]).collect();
-        Answer::rows(&[("Level", false), ("Code", true), ("Message", false)], rows)
+        StatementAnswer::rows(&[("Level", false), ("Code", true), ("Message", false)], rows)
     }
 
     /// A client has logged in.

@@ -1,10 +1,10 @@
 //! SET: user variables, those of the session, those of compression, SET TRANSACTION.
 
-use binlogz_variables::{CompressionVariables, Rights, Value, Warning};
+use binlogz_variables::{CompressionVariables, Rights, VariableValue, Warning};
 use binlogz_wire::ServerError;
-use binlogz_wire::statement::{Expression, NewTransactions, Scope, Target};
+use binlogz_wire::statement::{AssignmentTarget, Expression, NewTransactions, Scope};
 
-use crate::statements::answers::Answer;
+use crate::statements::answers::StatementAnswer;
 use crate::statements::variables::evaluate::value;
 use crate::statements::variables::session::SessionValue;
 use crate::statements::variables::{NOT_SUPPORTED, Refusal, System, Variables, unknown_variable};
@@ -34,17 +34,17 @@ pub(crate) fn set(
     rights: Rights,
     variables: &mut Variables,
     system: &System,
-    assignments: &[(Target, Expression)],
-) -> Answer<'static> {
+    assignments: &[(AssignmentTarget, Expression)],
+) -> StatementAnswer<'static> {
     let mut wanted = *compression;
     match assign(&mut wanted, rights, variables, system, assignments) {
         Ok(()) => {
             *compression = wanted;
-            Answer::Done { warnings: variables.warnings.len() as u16 }
+            StatementAnswer::Done { warnings: variables.warnings.len() as u16 }
         }
         Err(((code, sqlstate), message)) => {
             variables.warnings.push(("Error", code, message.clone()));
-            Answer::refused(((code, sqlstate), message))
+            StatementAnswer::refused(((code, sqlstate), message))
         }
     }
 }
@@ -55,24 +55,24 @@ fn assign(
     rights: Rights,
     variables: &mut Variables,
     system: &System,
-    assignments: &[(Target, Expression)],
+    assignments: &[(AssignmentTarget, Expression)],
 ) -> Result<(), Refusal> {
     for (target, expression) in assignments {
         let name = match target {
-            Target::UserVariable(name) => legal(name)?,
-            Target::Session(name) => {
+            AssignmentTarget::UserVariable(name) => legal(name)?,
+            AssignmentTarget::Session(name) => {
                 set_session(variables, name, expression, system)?;
                 continue;
             }
-            Target::Global(name) if CompressionVariables::has(name) => {
+            AssignmentTarget::Global(name) if CompressionVariables::has(name) => {
                 let warning = set_global(compression, rights, name, expression, variables, system)?;
                 variables.warnings.extend(warning.map(|warning| ("Warning", warning.code, warning.message)));
                 continue;
             }
-            Target::Global(name) => {
+            AssignmentTarget::Global(name) => {
                 return Err((ACCESS_DENIED, format!("Access denied: the relay has no global {name} to set")));
             }
-            Target::Persist(name) => {
+            AssignmentTarget::Persist(name) => {
                 return Err((
                     NOT_SUPPORTED,
                     format!(
@@ -152,12 +152,12 @@ pub(crate) fn set_transaction(
     variables: &mut Variables,
     system: &System,
     wanted: &NewTransactions,
-) -> Answer<'static> {
+) -> StatementAnswer<'static> {
     match wanted.scope {
-        Scope::Any => return Answer::DONE,
+        Scope::Any => return StatementAnswer::DONE,
         Scope::Global => {
             let message = "Access denied: the relay has no transactions of its own".into();
-            return Answer::refused((ACCESS_DENIED, message));
+            return StatementAnswer::refused((ACCESS_DENIED, message));
         }
         Scope::Session => {}
     }
@@ -168,11 +168,11 @@ pub(crate) fn set_transaction(
         for name in names.into_iter().filter(|name| system.of_source(name).is_some()) {
             let value = Expression::Literal(value.to_owned());
             if let Err(refusal) = set_session(variables, name, &value, system) {
-                return Answer::refused(refusal);
+                return StatementAnswer::refused(refusal);
             }
         }
     }
-    Answer::DONE
+    StatementAnswer::DONE
 }
 
 /// SET GLOBAL of a variable of compression, with the server's rules.
@@ -186,14 +186,14 @@ fn set_global(
 ) -> Result<Option<Warning>, Refusal> {
     let (text, _) = value(expression, variables, system)?;
     let value = match (expression, text.as_deref()) {
-        (_, None) => Value::Null,
-        (Expression::Literal(word), _) if word.eq_ignore_ascii_case("DEFAULT") => Value::Default,
-        (Expression::Literal(word), _) if word.eq_ignore_ascii_case("TRUE") => Value::Integer(1),
-        (Expression::Literal(word), _) if word.eq_ignore_ascii_case("FALSE") => Value::Integer(0),
+        (_, None) => VariableValue::Null,
+        (Expression::Literal(word), _) if word.eq_ignore_ascii_case("DEFAULT") => VariableValue::Default,
+        (Expression::Literal(word), _) if word.eq_ignore_ascii_case("TRUE") => VariableValue::Integer(1),
+        (Expression::Literal(word), _) if word.eq_ignore_ascii_case("FALSE") => VariableValue::Integer(0),
         (Expression::Literal(_) | Expression::SystemVariable(..), Some(text)) => {
-            text.parse().map_or(Value::Text(text), Value::Integer)
+            text.parse().map_or(VariableValue::Text(text), VariableValue::Integer)
         }
-        (_, Some(text)) => Value::Text(text),
+        (_, Some(text)) => VariableValue::Text(text),
     };
     compression.set(name, value, rights).map_err(|error| {
         let sqlstate = match error.code {

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use binlogz_wire::result_set::ColumnKind;
+use binlogz_wire::result_set::ResultKind;
 use binlogz_wire::session::COMMAND_SIZE_MAX;
 use binlogz_wire::statement::Scope;
 
 use crate::error::Result;
 use crate::lock::lock;
-use crate::log::lineages::Lineage;
-use crate::log::stored_format::Head;
+use crate::log::lineages::LineageLog;
+use crate::log::stored_format::StoredHead;
 use crate::receive::source_variables::{SourceVariable, SourceVariables};
 use crate::statements::Statements;
 use crate::statements::variables::session::{SessionValue, Variables};
@@ -36,10 +36,10 @@ pub(crate) struct System {
 
 impl System {
     /// The relay's own values come from the stored log, so that the relay serves while the source is down.
-    pub(crate) fn of(statements: &Statements, kept: &Lineage) -> Result<Self> {
+    pub(crate) fn of(statements: &Statements, kept: &LineageLog) -> Result<Self> {
         let source = statements.intake.source_variables.get();
         let Some(now) = kept.store.positions() else { return Ok(System { source, own: BTreeMap::new() }) };
-        let head = Head::read(&kept.store, now.durable.file)?;
+        let head = StoredHead::read(&kept.store, now.durable.file)?;
         let checksum = if head.checksum().size() > 0 { "CRC32" } else { "NONE" };
         let gtid_mode = if statements.intake.has_gtids() { "ON" } else { "OFF" };
         let switch = |on: bool| if on { "ON" } else { "OFF" };
@@ -113,7 +113,7 @@ impl System {
         scope: Scope,
         name: &str,
         variables: &Variables,
-    ) -> Result<(Option<String>, ColumnKind), Refusal> {
+    ) -> Result<(Option<String>, ResultKind), Refusal> {
         let of_source = self.of_source(name);
         if scope == Scope::Global && of_source.is_some_and(|variable| variable.only_in_sessions) {
             return Err((WRONG_SCOPE, format!("Variable '{name}' is a SESSION variable")));
@@ -133,13 +133,13 @@ impl System {
         names.filter_map(|name| Some((name, self.value(scope, name, variables)?.shown))).collect()
     }
 
-    fn kind(&self, name: &str) -> ColumnKind {
+    fn kind(&self, name: &str) -> ResultKind {
         let is_number = |value: &str| value.bytes().all(|byte| byte.is_ascii_digit()) && !value.is_empty();
         match (self.of_source(name), self.own(name)) {
             (Some(variable), _) => variable.kind(),
-            (None, Some("ON" | "OFF")) if !WORDS.contains(&name) => ColumnKind::INTEGER,
-            (None, Some(value)) if is_number(value) => ColumnKind::INTEGER,
-            (None, _) => ColumnKind::TEXT,
+            (None, Some("ON" | "OFF")) if !WORDS.contains(&name) => ResultKind::INTEGER,
+            (None, Some(value)) if is_number(value) => ResultKind::INTEGER,
+            (None, _) => ResultKind::TEXT,
         }
     }
 

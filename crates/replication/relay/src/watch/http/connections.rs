@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::request::{self, Read, Request};
+use super::request::{self, HttpRequest, Read};
 
 /// A request must arrive within this time; so must each bit of progress in reading the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -36,13 +36,13 @@ const POLL_MAX: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 struct Connection {
     stream: TcpStream,
-    state: State,
+    state: HttpState,
     /// The connection's deadline.
     until: Instant,
 }
 
 #[derive(Debug)]
-enum State {
+enum HttpState {
     Reading(Vec<u8>),
     /// The answer, how much of it was taken, and when it must be taken at last.
     Writing(Vec<u8>, usize, Instant),
@@ -51,7 +51,7 @@ enum State {
 }
 
 /// Answers for ever. `None`: the bytes received are not a request.
-pub(super) fn serve(listener: &TcpListener, answer: impl Fn(Option<&Request>) -> Vec<u8>) {
+pub(super) fn serve(listener: &TcpListener, answer: impl Fn(Option<&HttpRequest>) -> Vec<u8>) {
     // An accept that would block is not an error to end for: poll said that it would not.
     let _ = listener.set_nonblocking(true);
     let mut connections: Vec<Connection> = Vec::new();
@@ -65,7 +65,7 @@ pub(super) fn serve(listener: &TcpListener, answer: impl Fn(Option<&Request>) ->
             let is_ready = ready.next().unwrap_or_default();
             let is_late = now >= connection.until;
             // An answer to another client may have taken long: a request that has arrived by now counts.
-            match is_ready && (!is_late || matches!(connection.state, State::Reading(_))) {
+            match is_ready && (!is_late || matches!(connection.state, HttpState::Reading(_))) {
                 true => connection.go_on(now, &answer),
                 false => !is_late,
             }
@@ -84,8 +84,8 @@ fn wait(listener: &TcpListener, connections: &[Connection], accept_from: Instant
     let mut fds = vec![PollFd::new(listener, asked(is_accepting))];
     fds.extend(connections.iter().map(|connection| {
         let flags = match connection.state {
-            State::Reading(_) | State::Leaving(_) => PollFlags::IN,
-            State::Writing(..) => PollFlags::OUT,
+            HttpState::Reading(_) | HttpState::Leaving(_) => PollFlags::IN,
+            HttpState::Writing(..) => PollFlags::OUT,
         };
         PollFd::new(&connection.stream, flags)
     }));
@@ -122,7 +122,7 @@ fn accept_all(listener: &TcpListener, connections: &mut Vec<Connection>, now: In
             end_oldest(connections);
         }
         if stream.set_nonblocking(true).is_ok() {
-            let state = State::Reading(Vec::new());
+            let state = HttpState::Reading(Vec::new());
             connections.push(Connection { stream, state, until: now + PATIENCE });
         }
     }
@@ -130,7 +130,7 @@ fn accept_all(listener: &TcpListener, connections: &mut Vec<Connection>, now: In
 
 /// Closes the connection that has been reading longest; if none is, the oldest.
 fn end_oldest(connections: &mut Vec<Connection>) {
-    let idle = connections.iter().position(|connection| matches!(connection.state, State::Reading(_)));
+    let idle = connections.iter().position(|connection| matches!(connection.state, HttpState::Reading(_)));
     if !connections.is_empty() {
         connections.remove(idle.unwrap_or(0));
     }
@@ -138,12 +138,12 @@ fn end_oldest(connections: &mut Vec<Connection>) {
 
 impl Connection {
     /// Reads and writes as much as is possible without waiting; `false` if the connection is finished.
-    fn go_on(&mut self, now: Instant, answer: &impl Fn(Option<&Request>) -> Vec<u8>) -> bool {
+    fn go_on(&mut self, now: Instant, answer: &impl Fn(Option<&HttpRequest>) -> Vec<u8>) -> bool {
         loop {
             let step = match &mut self.state {
-                State::Reading(_) => self.read(now, answer),
-                State::Writing(..) => self.write(now),
-                State::Leaving(_) => self.leave(),
+                HttpState::Reading(_) => self.read(now, answer),
+                HttpState::Writing(..) => self.write(now),
+                HttpState::Leaving(_) => self.leave(),
             };
             match step {
                 Ok(true) => {}
@@ -156,8 +156,8 @@ impl Connection {
     }
 
     /// Reads once; `false` if the client has left.
-    fn read(&mut self, now: Instant, answer: &impl Fn(Option<&Request>) -> Vec<u8>) -> io::Result<bool> {
-        let State::Reading(bytes) = &mut self.state else { return Ok(true) };
+    fn read(&mut self, now: Instant, answer: &impl Fn(Option<&HttpRequest>) -> Vec<u8>) -> io::Result<bool> {
+        let HttpState::Reading(bytes) = &mut self.state else { return Ok(true) };
         let mut chunk = [0; 1024];
         let count = self.stream.read(&mut chunk)?;
         bytes.extend_from_slice(chunk.get(..count).unwrap_or_default());
@@ -169,13 +169,13 @@ impl Connection {
         };
         // Making the answer may have taken a while.
         let now = now.max(Instant::now());
-        self.state = State::Writing(answer, 0, now + ANSWER_MAX);
+        self.state = HttpState::Writing(answer, 0, now + ANSWER_MAX);
         self.until = now + PATIENCE;
         Ok(true)
     }
 
     fn write(&mut self, now: Instant) -> io::Result<bool> {
-        let State::Writing(answer, sent, last) = &mut self.state else { return Ok(true) };
+        let HttpState::Writing(answer, sent, last) = &mut self.state else { return Ok(true) };
         let rest = answer.get(*sent..).unwrap_or_default();
         if !rest.is_empty() {
             let count = self.stream.write(rest)?;
@@ -184,13 +184,13 @@ impl Connection {
             return Ok(count > 0);
         }
         self.stream.shutdown(Shutdown::Write)?;
-        self.state = State::Leaving(REQUEST_SIZE_MAX);
+        self.state = HttpState::Leaving(REQUEST_SIZE_MAX);
         self.until = now + LEAVING;
         Ok(true)
     }
 
     fn leave(&mut self) -> io::Result<bool> {
-        let State::Leaving(left) = &mut self.state else { return Ok(true) };
+        let HttpState::Leaving(left) = &mut self.state else { return Ok(true) };
         let count = self.stream.read(&mut [0; 1024])?;
         *left = left.saturating_sub(count);
         Ok(count > 0 && *left > 0)

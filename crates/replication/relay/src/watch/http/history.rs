@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use crate::lock::lock;
 use crate::telemetry::duties;
 use crate::time::now;
-use crate::watch::Watch;
-use crate::watch::status::Status;
+use crate::watch::WatchedRelay;
+use crate::watch::status::SourceReport;
 
 const INTERVAL: Duration = Duration::from_secs(10);
 /// An hour of them.
@@ -41,18 +41,18 @@ pub(crate) struct Traffic {
 
 /// A source's last hour.
 #[derive(Debug, Default)]
-pub(crate) struct History(Mutex<Kept>);
+pub(crate) struct HourHistory(Mutex<KeptSamples>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct KeptSamples {
     samples: VecDeque<Sample>,
     /// The status at the last sample, and when that was.
-    last: Option<(Status, Instant)>,
+    last: Option<(SourceReport, Instant)>,
 }
 
 impl Sample {
     /// A sample of a status, with the traffic since another moment.
-    pub(super) fn of(status: &Status, before: Option<(&Status, Duration)>) -> Sample {
+    pub(super) fn of(status: &SourceReport, before: Option<(&SourceReport, Duration)>) -> Sample {
         let traffic = before.map(|(before, elapsed)| {
             let seconds = elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
             let rate = |count: u64, before: u64| count.saturating_sub(before) as f64 / seconds;
@@ -73,7 +73,7 @@ impl Sample {
     }
 }
 
-impl History {
+impl HourHistory {
     pub(super) fn samples(&self) -> Vec<Sample> {
         lock(&self.0).samples.iter().cloned().collect()
     }
@@ -89,7 +89,7 @@ impl History {
     }
 
     /// Adds how it is now, if that is known.
-    fn note(&self, current: Option<Status>) {
+    fn note(&self, current: Option<SourceReport>) {
         let mut kept = lock(&self.0);
         let current = current.map(|status| (status, Instant::now()));
         let sample = match (&current, &kept.last) {
@@ -108,7 +108,7 @@ impl History {
 }
 
 /// Takes samples of all sources for ever.
-pub(crate) fn watch(watch: &Watch) {
+pub(crate) fn watch(watch: &WatchedRelay) {
     loop {
         let shared = watch.shared();
         for source in watch.sources().into_iter().filter_map(|watched| watched.source.ok()) {
@@ -119,7 +119,7 @@ pub(crate) fn watch(watch: &Watch) {
     }
 }
 
-impl Kept {
+impl KeptSamples {
     fn add(&mut self, sample: Sample) {
         if self.samples.len() >= SAMPLES_MAX {
             self.samples.pop_front();
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn an_hour_is_kept() {
-        let history = History::default();
+        let history = HourHistory::default();
         for time in 0..1000 {
             lock(&history.0).add(Sample { time, ..Sample::default() });
         }

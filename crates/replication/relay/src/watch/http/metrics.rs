@@ -14,15 +14,15 @@ use prometheus_client::registry::Registry;
 
 use crate::forms::conversions::ConversionCounts;
 use crate::receive::control::Phase;
-use crate::watch::Watch;
+use crate::watch::WatchedRelay;
 use crate::watch::relay_status::RelayStatus;
-use crate::watch::status::{LineageStatus, LogStatus, ReplicaStatus, Status};
+use crate::watch::status::{LineageStatus, LogStatus, ReplicaStatus, SourceReport};
 
 const PREFIX: &str = "binlogz_relay";
 /// The content type of the answer.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-pub(super) fn text(watch: &Watch, relay: &RelayStatus) -> Result<String, fmt::Error> {
+pub(super) fn text(watch: &WatchedRelay, relay: &RelayStatus) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix(PREFIX);
     let syncs = watch.sources().into_iter().filter_map(|watched| {
         let source = watched.source.ok()?;
@@ -89,7 +89,7 @@ impl Collector for Snapshot {
             "How long ago those closed bytes were read that were not for longest",
             |s| s.scrub.rate.map(|_| s.scrub.age_seconds),
         )?;
-        out.float("stored_ratio", "Bytes stored for each that was received", Status::ratio)?;
+        out.float("stored_ratio", "Bytes stored for each that was received", SourceReport::ratio)?;
         out.value("uptime_seconds", "Since the start", self.relay.uptime_seconds)?;
         out.gauge(
             "source_lag_seconds",
@@ -174,17 +174,17 @@ struct Encoder<'a, 'r> {
 }
 
 impl Encoder<'_, '_> {
-    fn counter(&mut self, name: &str, help: &str, value: fn(&Status) -> u64) -> fmt::Result {
+    fn counter(&mut self, name: &str, help: &str, value: fn(&SourceReport) -> u64) -> fmt::Result {
         let values = self.of_sources(|status| Some(ConstCounter::new(value(status))));
         self.each(name, help, MetricType::Counter, values)
     }
 
-    fn seconds(&mut self, name: &str, help: &str, value: fn(&Status) -> f64) -> fmt::Result {
+    fn seconds(&mut self, name: &str, help: &str, value: fn(&SourceReport) -> f64) -> fmt::Result {
         let values = self.of_sources(|status| Some(ConstCounter::new(value(status))));
         self.each(name, help, MetricType::Counter, values)
     }
 
-    fn gauge(&mut self, name: &str, help: &str, value: fn(&Status) -> Option<u64>) -> fmt::Result {
+    fn gauge(&mut self, name: &str, help: &str, value: fn(&SourceReport) -> Option<u64>) -> fmt::Result {
         let values = self.of_sources(|status| Some(ConstGauge::new(value(status)? as i64)));
         self.each(name, help, MetricType::Gauge, values)
     }
@@ -194,7 +194,7 @@ impl Encoder<'_, '_> {
         self.each(name, help, MetricType::Gauge, values)
     }
 
-    fn float(&mut self, name: &str, help: &str, value: fn(&Status) -> Option<f64>) -> fmt::Result {
+    fn float(&mut self, name: &str, help: &str, value: fn(&SourceReport) -> Option<f64>) -> fmt::Result {
         let values = self.of_sources(|status| Some(ConstGauge::new(value(status)?)));
         self.each(name, help, MetricType::Gauge, values)
     }
@@ -256,14 +256,14 @@ impl Encoder<'_, '_> {
         name: &str,
         help: &str,
         kind: MetricType,
-        values: impl Fn(&Status) -> Vec<(L, u64)>,
+        values: impl Fn(&SourceReport) -> Vec<(L, u64)>,
     ) -> fmt::Result {
         let values = self.in_sources(values);
         self.families(name, help, kind, values)
     }
 
     /// A value of each source that has it.
-    fn of_sources<V>(&self, value: impl Fn(&Status) -> Option<V>) -> Vec<(SourceLabel, V)> {
+    fn of_sources<V>(&self, value: impl Fn(&SourceReport) -> Option<V>) -> Vec<(SourceLabel, V)> {
         let sources = self.relay.sources.iter();
         let values =
             sources.filter_map(|source| Some((source_label(&source.name), value(source.status.as_ref()?)?)));
@@ -271,7 +271,7 @@ impl Encoder<'_, '_> {
     }
 
     /// The values of each source, with labels of their own.
-    fn in_sources<L>(&self, values: impl Fn(&Status) -> Vec<(L, u64)>) -> Vec<(SourceLabel, L, u64)> {
+    fn in_sources<L>(&self, values: impl Fn(&SourceReport) -> Vec<(L, u64)>) -> Vec<(SourceLabel, L, u64)> {
         let each = self.of_sources(|status| Some(values(status))).into_iter();
         let each = each.flat_map(|(source, values)| {
             values.into_iter().map(move |(labels, value)| (source.clone(), labels, value))

@@ -24,11 +24,11 @@ use serde::Serialize;
 
 use crate::telemetry::complain;
 use crate::telemetry::duties::{self, DutyStatus};
-use crate::watch::Watch;
+use crate::watch::WatchedRelay;
 use crate::watch::relay_status::{NamedStatus, RelayStatus};
 
-pub(crate) use history::{History, watch};
-pub use request::Request;
+pub(crate) use history::{HourHistory, watch};
+pub use request::HttpRequest;
 
 /// Where to serve status and metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,7 +97,7 @@ impl HttpAnswer {
     }
 }
 
-pub(crate) fn serve(watch: &Watch, listener: &TcpListener) {
+pub(crate) fn serve(watch: &WatchedRelay, listener: &TcpListener) {
     let hosts = watch.http.as_ref().map_or(&[][..], |http| &http.hosts);
     connections::serve(listener, |request| {
         // A bug in one answer must not stop all others.
@@ -117,16 +117,16 @@ pub fn serve_pages(
     listener: &TcpListener,
     hosts: &[String],
     named_in: &str,
-    answer: impl Fn(&Request) -> HttpAnswer,
+    answer: impl Fn(&HttpRequest) -> HttpAnswer,
 ) {
     connections::serve(listener, |request| answered(hosts, request, named_in, &answer));
 }
 
 fn answered(
     hosts: &[String],
-    request: Option<&Request>,
+    request: Option<&HttpRequest>,
     named_in: &str,
-    answer: impl Fn(&Request) -> HttpAnswer,
+    answer: impl Fn(&HttpRequest) -> HttpAnswer,
 ) -> Vec<u8> {
     let Some(request) = request else {
         return HttpAnswer::text("400 Bad Request", "expected an HTTP request\n").bytes(true);
@@ -142,7 +142,7 @@ fn answered(
     }
 }
 
-fn answer(watch: &Watch, request: &Request) -> HttpAnswer {
+fn answer(watch: &WatchedRelay, request: &HttpRequest) -> HttpAnswer {
     let mut relay = watch.status();
     if request.parameter("history").is_some() || request.path == "/" {
         remember(watch, &mut relay);
@@ -161,7 +161,7 @@ fn answer(watch: &Watch, request: &Request) -> HttpAnswer {
 }
 
 /// The answer of a relay whose sources have names.
-fn of_all(watch: &Watch, request: &Request, relay: &RelayStatus) -> HttpAnswer {
+fn of_all(watch: &WatchedRelay, request: &HttpRequest, relay: &RelayStatus) -> HttpAnswer {
     match request.path.as_str() {
         "/" => HttpAnswer::page(page::all::html(relay), page::REFRESH_SECONDS),
         "/status.json" => HttpAnswer::json(relay),
@@ -173,7 +173,12 @@ fn of_all(watch: &Watch, request: &Request, relay: &RelayStatus) -> HttpAnswer {
 }
 
 /// The answer about one source.
-fn of_source(watch: &Watch, request: &Request, relay: &RelayStatus, source: &NamedStatus) -> HttpAnswer {
+fn of_source(
+    watch: &WatchedRelay,
+    request: &HttpRequest,
+    relay: &RelayStatus,
+    source: &NamedStatus,
+) -> HttpAnswer {
     let Some(status) = &source.status else {
         return HttpAnswer::text("503 Service Unavailable", source.troubles().join("\n") + "\n");
     };
@@ -190,7 +195,7 @@ fn of_source(watch: &Watch, request: &Request, relay: &RelayStatus, source: &Nam
     }
 }
 
-fn metrics(watch: &Watch, relay: &RelayStatus) -> HttpAnswer {
+fn metrics(watch: &WatchedRelay, relay: &RelayStatus) -> HttpAnswer {
     match metrics::text(watch, relay) {
         Ok(body) => HttpAnswer::of_type(metrics::CONTENT_TYPE, body),
         Err(error) => HttpAnswer::text("500 Internal Server Error", format!("{error}\n")),
@@ -198,7 +203,7 @@ fn metrics(watch: &Watch, relay: &RelayStatus) -> HttpAnswer {
 }
 
 /// Adds the lag of the last hour to each source.
-fn remember(watch: &Watch, relay: &mut RelayStatus) {
+fn remember(watch: &WatchedRelay, relay: &mut RelayStatus) {
     for watched in watch.sources() {
         let named = relay.sources.iter_mut().find(|source| source.name == watched.name);
         if let (Some(named), Ok(source)) = (named, watched.source) {
@@ -208,14 +213,14 @@ fn remember(watch: &Watch, relay: &mut RelayStatus) {
 }
 
 /// The last hour of a source.
-fn samples(watch: &Watch, name: &str) -> Vec<history::Sample> {
+fn samples(watch: &WatchedRelay, name: &str) -> Vec<history::Sample> {
     let source = watch.sources().into_iter().find(|watched| watched.name == name);
     source.and_then(|watched| watched.source.ok()).map_or(Vec::new(), |source| source.history.samples())
 }
 
 /// 200 if nothing is wrong; otherwise one line per problem, then one per duty. With `?verbose`, the duties are always
 /// listed.
-fn health(request: &Request, duties: &[DutyStatus], wrong: &[String]) -> HttpAnswer {
+fn health(request: &HttpRequest, duties: &[DutyStatus], wrong: &[String]) -> HttpAnswer {
     let (code, mut lines) = match wrong {
         [] => ("200 OK", vec!["ok".to_owned()]),
         wrong => ("503 Service Unavailable", wrong.to_vec()),

@@ -18,7 +18,7 @@ const HEADERS_MAX: usize = 64;
 
 /// The parts of a request that we use.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct HttpRequest {
     pub(super) method: String,
     /// Without the query.
     pub path: String,
@@ -30,7 +30,7 @@ pub struct Request {
 /// The state of the bytes received so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Read {
-    Whole(Request),
+    Whole(HttpRequest),
     /// The beginning of one.
     Part,
     Bad,
@@ -54,10 +54,10 @@ pub(super) fn read(bytes: &[u8]) -> Read {
     let path = request.path.unwrap_or_default();
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let method = request.method.unwrap_or_default().to_owned();
-    Read::Whole(Request { method, path: path.to_owned(), query: query.to_owned(), host })
+    Read::Whole(HttpRequest { method, path: path.to_owned(), query: query.to_owned(), host })
 }
 
-impl Request {
+impl HttpRequest {
     /// The value of a parameter of the query; empty if it has none.
     pub(super) fn parameter(&self, name: &str) -> Option<&str> {
         let mut parameters = self.query.split('&').map(|one| one.split_once('=').unwrap_or((one, "")));
@@ -130,7 +130,7 @@ mod tests {
         for end in 0..whole.len() {
             assert_eq!(request(&whole[..end]), Read::Part, "{end}");
         }
-        let expected = Request {
+        let expected = HttpRequest {
             method: "GET".into(),
             path: "/healthz".into(),
             query: "verbose".into(),

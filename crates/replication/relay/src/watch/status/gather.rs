@@ -8,17 +8,17 @@ use binlogz_store::{Position, StoredLog};
 
 use super::health::{Signs, troubles};
 use super::{
-    ArchiveStatus, Bytes, LineageOrigin, LineageState, LineageStatus, LogPosition, LogStatus, ReplicaStatus,
-    Shared, Status,
+    ArchiveStatus, LineageOrigin, LineageState, LineageStatus, LogPosition, LogStatus, ReplicaStatus,
+    SharedStatus, SourceReport, StatusBytes,
 };
 use crate::error::Result;
 use crate::housekeeping::{archiving, retention};
-use crate::log::lineages::Lineage;
+use crate::log::lineages::LineageLog;
 use crate::time::now;
 use crate::watch::SourceWatch;
 
 impl SourceWatch {
-    pub(crate) fn status(&self, shared: &Shared) -> Result<Status> {
+    pub(crate) fn status(&self, shared: &SharedStatus) -> Result<SourceReport> {
         let (errors, last_errors) = self.telemetry.meters.errors();
         let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         let mut logs = Vec::new();
@@ -37,7 +37,7 @@ impl SourceWatch {
             syncing: self.telemetry.meters.syncing(),
         });
         let source_time = self.telemetry.lag.source_time(now());
-        Ok(Status {
+        Ok(SourceReport {
             version: shared.version,
             uptime_seconds: self.started.elapsed().as_secs(),
             troubles,
@@ -50,7 +50,7 @@ impl SourceWatch {
             rates: self.intake.throttles.status(),
             disk_free_bytes: self.server.lineages.free_space().ok().flatten(),
             damage,
-            bytes: Bytes {
+            bytes: StatusBytes {
                 received: load(&self.telemetry.meters.received_bytes),
                 stored: load(&self.telemetry.meters.stored_bytes),
                 served: self.server.dumps.bytes(),
@@ -115,12 +115,12 @@ impl SourceWatch {
     }
 }
 
-fn place(kept: &Lineage, position: Position) -> LogPosition {
+fn place(kept: &LineageLog, position: Position) -> LogPosition {
     let file = kept.store.names().log(position.file);
     LogPosition { file, number: position.file.0, position: position.offset }
 }
 
-fn lineage_status(kept: &Lineage, logs: &[StoredLog]) -> LineageStatus {
+fn lineage_status(kept: &LineageLog, logs: &[StoredLog]) -> LineageStatus {
     LineageStatus {
         lineage: kept.number,
         source_uuid: kept.source.to_string(),
@@ -144,7 +144,7 @@ fn lineage_status(kept: &Lineage, logs: &[StoredLog]) -> LineageStatus {
 
 /// How far a replica lags behind the end of the received log, through all logs in between.
 fn replica_status(
-    logs: &[(Vec<StoredLog>, Arc<Lineage>)],
+    logs: &[(Vec<StoredLog>, Arc<LineageLog>)],
     source_time: u64,
     seen: crate::replicas::dumps::DumpState,
 ) -> ReplicaStatus {

@@ -1,22 +1,22 @@
 //! Answers commands: done, refused, a line, or rows.
 
-use binlogz_binlog::put::Put;
+use binlogz_binlog::put::PutFields;
 
 use super::{COLLATION, ReplicaSession};
 use crate::error::ServerError;
 use crate::response::{EofPacket, ErrPacket, OkPacket};
-use crate::result_set::{ColumnDefinition, ColumnKind, Row, encode_row};
+use crate::result_set::{ResultColumn, ResultKind, ResultRow, encode_row};
 
 /// Collation of numbers: binary.
 const COLLATION_BINARY: u16 = 63;
 
 /// A column of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Column<'a> {
+pub struct ReplyColumn<'a> {
     /// The column's name.
     pub name: &'a str,
     /// The kind of its values.
-    pub kind: ColumnKind,
+    pub kind: ResultKind,
 }
 
 impl ReplicaSession {
@@ -30,7 +30,7 @@ impl ReplicaSession {
         self.out.message(|out| OkPacket { status: self.status, warnings, ..OkPacket::default() }.encode(out));
     }
 
-    /// Answers "done" where the protocol has the end of rows for it: [`Request::SetOption`](super::Request::SetOption).
+    /// Answers "done" where the protocol has the end of rows for it: [`Request::SetOption`](super::ReplicaRequest::SetOption).
     pub fn end_of_rows(&mut self) {
         let eof = EofPacket { warnings: 0, status: self.status };
         self.out.message(|out| eof.encode(out));
@@ -43,28 +43,28 @@ impl ReplicaSession {
         self.out.message(|out| packet.encode(out));
     }
 
-    /// Answers [`Request::Statistics`](super::Request::Statistics) with a single line.
+    /// Answers [`Request::Statistics`](super::ReplicaRequest::Statistics) with a single line.
     pub fn line(&mut self, text: &str) {
         self.out.message(|out| out.put(text.as_bytes()));
     }
 
     /// Answers a query with rows.
-    pub fn rows(&mut self, columns: &[Column<'_>], rows: &[Row]) {
+    pub fn rows(&mut self, columns: &[ReplyColumn<'_>], rows: &[ResultRow]) {
         self.out.message(|out| out.put_lei(columns.len() as u64));
         for column in columns {
-            let ColumnKind { column_type, flags, decimals } = column.kind;
+            let ResultKind { column_type, flags, decimals } = column.kind;
             let (collation, length) = match column.kind.is_text() {
                 true => (u16::from(COLLATION), 4096),
                 false => (COLLATION_BINARY, 21),
             };
-            let definition = ColumnDefinition {
+            let definition = ResultColumn {
                 name: column.name.as_bytes(),
                 collation,
                 length,
                 column_type,
                 flags,
                 decimals,
-                ..ColumnDefinition::default()
+                ..ResultColumn::default()
             };
             self.out.message(|out| definition.encode(out));
         }

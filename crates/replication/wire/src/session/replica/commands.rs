@@ -6,14 +6,14 @@ use crate::auth::Password;
 use crate::change_user::{CHANGE_USER, ChangeUser};
 use crate::command::{Command, SET_OPTION};
 use crate::dump_request::DumpRequest;
-use crate::error::{Result, ServerError, While};
+use crate::error::{DecodeContext, Result, ServerError};
 use crate::packet::Message;
 
 const TAKING: &str = "taking a command";
 
 /// A client's request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Request {
+pub enum ReplicaRequest {
     /// End the connection; there is no answer.
     Quit,
     /// Check that we are there.
@@ -76,27 +76,27 @@ impl NewUser {
     }
 }
 
-impl Request {
-    fn of(command: Command<'_>) -> Request {
+impl ReplicaRequest {
+    fn of(command: Command<'_>) -> ReplicaRequest {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match command {
-            Command::Quit => Request::Quit,
-            Command::Ping => Request::Ping,
-            Command::Query(statement) => Request::Statement(text(statement)),
-            Command::UseDatabase(name) => Request::UseDatabase(text(name)),
-            Command::Statistics => Request::Statistics,
-            Command::Kill(connection) => Request::Kill(connection),
-            Command::Prepare(statement) => Request::Prepare(text(statement)),
-            Command::RegisterReplica(replica) => Request::Register {
+            Command::Quit => ReplicaRequest::Quit,
+            Command::Ping => ReplicaRequest::Ping,
+            Command::Query(statement) => ReplicaRequest::Statement(text(statement)),
+            Command::UseDatabase(name) => ReplicaRequest::UseDatabase(text(name)),
+            Command::Statistics => ReplicaRequest::Statistics,
+            Command::Kill(connection) => ReplicaRequest::Kill(connection),
+            Command::Prepare(statement) => ReplicaRequest::Prepare(text(statement)),
+            Command::RegisterReplica(replica) => ReplicaRequest::Register {
                 server_id: replica.server_id,
                 host: text(replica.host),
                 port: replica.port,
             },
-            Command::Dump(request) => Request::Dump(request),
+            Command::Dump(request) => ReplicaRequest::Dump(request),
             Command::Other { code: SET_OPTION, parameters } => {
-                Request::SetOption(parameters.first_chunk().map(|option| u16::from_le_bytes(*option)))
+                ReplicaRequest::SetOption(parameters.first_chunk().map(|option| u16::from_le_bytes(*option)))
             }
-            Command::Other { code, .. } => Request::Other(code),
+            Command::Other { code, .. } => ReplicaRequest::Other(code),
         }
     }
 }
@@ -115,13 +115,13 @@ impl ReplicaSession {
                     match message.first() {
                         // A server takes it for a command that it doesn't know.
                         Some(&CHANGE_USER) if message.len() > LOGIN_SIZE_MAX => {
-                            Some(Request::Other(CHANGE_USER))
+                            Some(ReplicaRequest::Other(CHANGE_USER))
                         }
                         Some(&CHANGE_USER) => Some(match ChangeUser::decode(message, self.capabilities) {
-                            Ok(change) => Request::ChangeUser(NewUser::of(&change)),
-                            Err(_) => Request::Other(CHANGE_USER),
+                            Ok(change) => ReplicaRequest::ChangeUser(NewUser::of(&change)),
+                            Err(_) => ReplicaRequest::Other(CHANGE_USER),
                         }),
-                        Some(_) | None => Some(Request::of(Command::decode(message).during(TAKING)?)),
+                        Some(_) | None => Some(ReplicaRequest::of(Command::decode(message).during(TAKING)?)),
                     }
                 }
                 Some(Message::TooLong) => None,

@@ -1,12 +1,12 @@
 //! Lets a client in: its response to the greeting, another proof if that was of the wrong kind, and the refusals.
 
-use binlogz_binlog::put::Put;
+use binlogz_binlog::put::PutFields;
 
-use super::{Account, NewUser, ReplicaOptions, ReplicaSession, ReplicaStep, State};
+use super::{LoginAccount, NewUser, ReplicaOptions, ReplicaSession, ReplicaState, ReplicaStep};
 use crate::auth::{AUTH_MORE_DATA, AuthPlugin, AuthSwitch, scramble, server};
 use crate::capabilities::Capabilities;
-use crate::compressed::{Compression, CompressionChoice};
-use crate::error::{Error, Result, ServerError, While};
+use crate::compressed::{CompressionChoice, ConnectionCompression};
+use crate::error::{DecodeContext, Error, Result, ServerError};
 use crate::handshake_response::{HandshakeResponse, SslRequest};
 use crate::response::OkPacket;
 
@@ -41,13 +41,13 @@ impl ReplicaSession {
         };
         self.size = 0;
         match &self.state {
-            State::Greeted if self.options.tls && SslRequest::asks_for_tls(message) => {
+            ReplicaState::Greeted if self.options.tls && SslRequest::asks_for_tls(message) => {
                 // Only once: a request for TLS within TLS is not understood.
                 self.options.tls = false;
                 Ok(ReplicaStep::StartTls)
             }
-            State::Greeted if is_of_before_4_1(message) => Ok(self.too_old("the protocol of 4.1")),
-            State::Greeted => {
+            ReplicaState::Greeted if is_of_before_4_1(message) => Ok(self.too_old("the protocol of 4.1")),
+            ReplicaState::Greeted => {
                 let response = HandshakeResponse::decode(message).during(LOGGING_IN)?;
                 let has = |capability| response.head.capabilities.contains(capability);
                 let (by_plugin, by_4_1) =
@@ -61,8 +61,8 @@ impl ReplicaSession {
                 self.collation = response.head.collation;
                 // As the server: zlib before zstd.
                 self.compression = match response.zstd_level {
-                    _ if has(Capabilities::COMPRESS) => Some(Compression::Zlib),
-                    Some(level) => Some(Compression::Zstd {
+                    _ if has(Capabilities::COMPRESS) => Some(ConnectionCompression::Zlib),
+                    Some(level) => Some(ConnectionCompression::Zstd {
                         level: match level {
                             1..=CompressionChoice::ZSTD_LEVEL_MAX => level,
                             _ => CompressionChoice::default().zstd_level,
@@ -88,12 +88,12 @@ impl ReplicaSession {
                 self.switch(user, plugin, false);
                 Ok(ReplicaStep::NeedInput)
             }
-            State::Switched { user, plugin, is_change } => {
+            ReplicaState::Switched { user, plugin, is_change } => {
                 let (user, plugin, is_change, proof) = (user.clone(), *plugin, *is_change, message.to_vec());
                 self.out.set_sequence(self.packets.next_sequence());
                 Ok(self.judge(user, plugin, &proof, is_change))
             }
-            State::LoggedIn | State::Ended => {
+            ReplicaState::LoggedIn | ReplicaState::Ended => {
                 Err(protocol(LOGGING_IN, "a message", "nothing: access was denied"))
             }
         }
@@ -106,12 +106,12 @@ impl ReplicaSession {
         let switch = AuthSwitch { plugin: plugin.name().as_bytes(), data: &data };
         self.out.message(|out| switch.encode(out));
         self.packets.expect_sequence(self.out.next_sequence());
-        self.state = State::Switched { user, plugin, is_change };
+        self.state = ReplicaState::Switched { user, plugin, is_change };
     }
 
-    /// Answers [`Request::ChangeUser`](super::Request::ChangeUser): from here on nobody is logged in, until the proof is right.
+    /// Answers [`Request::ChangeUser`](super::ReplicaRequest::ChangeUser): from here on nobody is logged in, until the proof is right.
     /// These are the accounts that there are now. The step is to be handled as [`ReplicaSession::poll`]'s.
-    pub fn change_user(&mut self, change: NewUser, accounts: Vec<Account>) -> ReplicaStep {
+    pub fn change_user(&mut self, change: NewUser, accounts: Vec<LoginAccount>) -> ReplicaStep {
         let NewUser { user, proof, plugin: named, database, collation, attributes } = change;
         self.options.accounts = accounts;
         self.stored_password = None;
@@ -137,7 +137,7 @@ impl ReplicaSession {
 
     /// The end for a client that has no way to prove its identity.
     fn too_old(&mut self, lacks: &'static str) -> ReplicaStep {
-        self.state = State::Ended;
+        self.state = ReplicaState::Ended;
         self.out.set_sequence(self.packets.next_sequence());
         self.refuse(&ServerError {
             code: ServerError::NOT_SUPPORTED_AUTH_MODE,
@@ -156,7 +156,7 @@ impl ReplicaSession {
         let right = account
             .is_some_and(|account| server::is_right(plugin, proof, &account.password, &self.options.nonce));
         if !right {
-            self.state = State::Ended;
+            self.state = ReplicaState::Ended;
             let denied = match is_change {
                 false => ServerError {
                     code: ServerError::ACCESS_DENIED,
@@ -181,7 +181,7 @@ impl ReplicaSession {
         if plugin == AuthPlugin::CachingSha2Password {
             self.out.message(|out| out.put(&[AUTH_MORE_DATA, FAST_AUTH_OK]));
         }
-        self.state = State::LoggedIn;
+        self.state = ReplicaState::LoggedIn;
         self.packets.expect_sequence(0);
         ReplicaStep::LoggedIn(user)
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use binlogz_binlog::put::Put;
+use binlogz_binlog::put::PutFields;
 
 use super::login::LOGIN_SIZE_MAX;
 use super::*;
@@ -14,7 +14,7 @@ use crate::dump_request::DumpRequest;
 use crate::error::ServerError;
 use crate::handshake_response::{HandshakeResponse, SslRequest};
 use crate::response::{ErrPacket, OkPacket};
-use crate::result_set::{Answer, ColumnKind, Row};
+use crate::result_set::{ResultKind, ResultRow, ServerAnswer};
 use crate::session::{ClientSession, ClientStep, LoginOptions, Timeouts, TlsPolicy};
 
 fn client(password: &str, default_auth: Option<AuthPlugin>) -> ClientSession {
@@ -39,7 +39,7 @@ fn client(password: &str, default_auth: Option<AuthPlugin>) -> ClientSession {
 }
 
 fn source() -> ReplicaSession {
-    let account = Account { user: "repl".into(), password: Password::new("secret") };
+    let account = LoginAccount { user: "repl".into(), password: Password::new("secret") };
     ReplicaSession::new(ReplicaOptions {
         server_version: "9.7.4".into(),
         connection_id: 5,
@@ -89,15 +89,15 @@ fn clients_of_both_plugins_log_in_and_ask() {
         assert_eq!(told, ReplicaStep::LoggedIn("repl".into()));
         client.ask(&Command::Query(b"SELECT 1"), "asking", Duration::ZERO).unwrap();
         let (_, told) = talk(&mut client, &mut source);
-        assert_eq!(told, ReplicaStep::Request(Request::Statement("SELECT 1".into())));
-        let row: Row = vec![Some(b"1".to_vec()), None];
+        assert_eq!(told, ReplicaStep::Request(ReplicaRequest::Statement("SELECT 1".into())));
+        let row: ResultRow = vec![Some(b"1".to_vec()), None];
         let columns = [
-            Column { name: "1", kind: ColumnKind::INTEGER },
-            Column { name: "nothing", kind: ColumnKind::TEXT },
+            ReplyColumn { name: "1", kind: ResultKind::INTEGER },
+            ReplyColumn { name: "nothing", kind: ResultKind::TEXT },
         ];
         source.rows(&columns, std::slice::from_ref(&row));
         let (step, _) = talk(&mut client, &mut source);
-        assert_eq!(step.unwrap(), ClientStep::Answer(Answer::Rows(vec![row])));
+        assert_eq!(step.unwrap(), ClientStep::Answer(ServerAnswer::Rows(vec![row])));
     }
 }
 
@@ -302,7 +302,7 @@ fn a_dump_may_name_a_set_of_many_megabytes_and_a_longer_command_is_answered() {
     let mut source = logged_in();
     assert!(
         send(&mut source, &Command::Dump(request.clone()))
-            == ReplicaStep::Request(Request::Dump(request))
+            == ReplicaStep::Request(ReplicaRequest::Dump(request))
     );
     assert!(source.pending().is_empty());
     assert_eq!(source.next_sequence(), 2, "the answer to two packets");
@@ -317,19 +317,19 @@ fn a_dump_may_name_a_set_of_many_megabytes_and_a_longer_command_is_answered() {
     // The longest statement that is accepted, and one after it.
     let step = send(&mut source, &Command::Query(statement.get(1..).unwrap()));
     assert!(
-        matches!(step, ReplicaStep::Request(Request::Statement(text)) if text.len() == COMMAND_SIZE_MAX - 1)
+        matches!(step, ReplicaStep::Request(ReplicaRequest::Statement(text)) if text.len() == COMMAND_SIZE_MAX - 1)
     );
-    assert_eq!(send(&mut source, &Command::Ping), ReplicaStep::Request(Request::Ping));
+    assert_eq!(send(&mut source, &Command::Ping), ReplicaStep::Request(ReplicaRequest::Ping));
 }
 
 #[test]
 fn what_drivers_ask_beside_statements_is_understood() {
     let mut source = logged_in();
     for (command, request) in [
-        (Command::UseDatabase(b"shop"), Request::UseDatabase("shop".into())),
-        (Command::Statistics, Request::Statistics),
-        (Command::Kill(7), Request::Kill(7)),
-        (Command::Prepare(b"SELECT ?"), Request::Prepare("SELECT ?".into())),
+        (Command::UseDatabase(b"shop"), ReplicaRequest::UseDatabase("shop".into())),
+        (Command::Statistics, ReplicaRequest::Statistics),
+        (Command::Kill(7), ReplicaRequest::Kill(7)),
+        (Command::Prepare(b"SELECT ?"), ReplicaRequest::Prepare("SELECT ?".into())),
     ] {
         assert_eq!(send(&mut source, &command), ReplicaStep::Request(request));
     }
@@ -351,7 +351,7 @@ fn a_command_that_is_coming_in_can_be_refused() {
     assert_eq!(source.held(), 0);
     assert!(source.pending().windows(5).any(|part| part == b"08S01"));
     source.sent(source.pending().len());
-    assert_eq!(send(&mut source, &Command::Ping), ReplicaStep::Request(Request::Ping));
+    assert_eq!(send(&mut source, &Command::Ping), ReplicaStep::Request(ReplicaRequest::Ping));
 }
 
 #[test]
@@ -384,8 +384,8 @@ fn change(source: &mut ReplicaSession, user: &[u8], proof: &[u8], plugin: &[u8])
         assert_eq!(step, ReplicaStep::NeedInput);
         step = source.poll(&mut [*byte].as_slice()).unwrap();
     }
-    let ReplicaStep::Request(Request::ChangeUser(change)) = step else { panic!("{step:?}") };
-    let accounts = ["repl", "other"].map(|user| Account {
+    let ReplicaStep::Request(ReplicaRequest::ChangeUser(change)) = step else { panic!("{step:?}") };
+    let accounts = ["repl", "other"].map(|user| LoginAccount {
         user: user.into(),
         password: Password::new(if user == "repl" { "secret" } else { "others" }),
     });
@@ -419,7 +419,7 @@ fn a_client_becomes_another_account_by_its_password_alone() {
         source.ok();
         assert_eq!((source.database(), source.attributes().len()), (Some("shop"), 1));
         source.sent(source.pending().len());
-        assert_eq!(send(&mut source, &Command::Ping), ReplicaStep::Request(Request::Ping));
+        assert_eq!(send(&mut source, &Command::Ping), ReplicaStep::Request(ReplicaRequest::Ping));
     }
     // As mysql2: a proof made with the nonce of the greeting.
     let mut source = logged_in();
@@ -436,7 +436,9 @@ fn who_changes_the_user_without_its_password_is_nobody() {
     let nonce = *b"abcdefghijklmnopqrst";
     let native = b"mysql_native_password";
     let own = scramble::native_password(b"secret", &nonce);
-    for (user, proof) in [(b"other".as_slice(), own.as_slice()), (b"nobody", &own), (b"", &own), (b"repl", &[0; 20])] {
+    for (user, proof) in
+        [(b"other".as_slice(), own.as_slice()), (b"nobody", &own), (b"", &own), (b"repl", &[0; 20])]
+    {
         let mut source = logged_in();
         let (step, answer) = change(&mut source, user, proof, native);
         assert_eq!(step, ReplicaStep::Denied(String::from_utf8_lossy(user).into_owned()));
@@ -463,7 +465,10 @@ fn who_changes_the_user_without_its_password_is_nobody() {
         source.sent(source.pending().len());
         let mut writer = PacketWriter::default();
         writer.message(|out| out.put(&message));
-        assert_eq!(source.poll(&mut writer.pending()).unwrap(), ReplicaStep::Request(Request::Other(0x11)));
+        assert_eq!(
+            source.poll(&mut writer.pending()).unwrap(),
+            ReplicaStep::Request(ReplicaRequest::Other(0x11))
+        );
     }
 }
 

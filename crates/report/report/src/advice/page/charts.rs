@@ -1,7 +1,8 @@
 //! The charts of the advice's page: the bytes saved, the costs, and the tables that profit.
 
 use binlogz_figures::{
-    Bar, BarRow, Bars, Card, Chart, DotRow, Dots, Line, Lines, Paint, Series, Unit, counted, human_size,
+    Bar, BarRow, Bars, Card, Chart, ChartLine, DotRow, Dots, FigureUnit, LineChart, Paint, Series, counted,
+    human_size,
 };
 
 use super::TOP;
@@ -66,13 +67,14 @@ impl Advice {
         card(
             "Size of the log by level",
             note,
-            Chart::Bars(Bars { unit: Unit::Bytes, series, rows, full: 0.0 }),
+            Chart::Bars(Bars { unit: FigureUnit::Bytes, series, rows, full: 0.0 }),
         )
     }
 
     fn processor_by_level(&self) -> Card {
         let rows = (0..self.levels.len()).map(|place| {
-            let core = self.core_percent(place).map(|core| format!("{} of a core", Unit::Percent.text(core)));
+            let core =
+                self.core_percent(place).map(|core| format!("{} of a core", FigureUnit::Percent.text(core)));
             let bar =
                 Bar { more: core.unwrap_or_default(), ..Bar::new(0, self.compress_seconds_per_gb(place)) };
             BarRow { is_chosen: place == self.recommended_place(), ..row(&self.label(place), "", vec![bar]) }
@@ -83,7 +85,7 @@ impl Advice {
             "What a level costs",
             "Processor time for compressing a gigabyte of log. Where this grows and the saving does not, a level costs \
              more than it brings.",
-            Chart::Bars(Bars { unit: Unit::Seconds, series, rows, full: 0.0 }),
+            Chart::Bars(Bars { unit: FigureUnit::Seconds, series, rows, full: 0.0 }),
         )
     }
 
@@ -108,7 +110,7 @@ impl Advice {
                 "What it adds to a commit",
                 "50, 95 and 99 of 100 transactions take no longer than this. Each line of the scale is ten times the one \
                  before.",
-                Chart::Dots(Dots { unit: Unit::Seconds, series, rows: rows.collect() }),
+                Chart::Dots(Dots { unit: FigureUnit::Seconds, series, rows: rows.collect() }),
             )
         }
     }
@@ -124,12 +126,16 @@ impl Advice {
             };
             let time = per(figures.compress as f64 * self.slowdown(place, number), class.transactions as f64);
             let count = counted(class.transactions, "transactions");
-            let detail = format!("{count}, +{} each", Unit::Seconds.text(time / SECOND));
+            let detail = format!("{count}, +{} each", FigureUnit::Seconds.text(time / SECOND));
             // A class that would grow has no bar to draw, and its number says so.
             rows.push(row(&label, &detail, vec![Bar::new(0, saved_percent(class.plain, figures.size))]));
         }
-        let chart =
-            Bars { unit: Unit::Percent, series: vec![Series::new("saved", Paint::First)], rows, full: 100.0 };
+        let chart = Bars {
+            unit: FigureUnit::Percent,
+            series: vec![Series::new("saved", Paint::First)],
+            rows,
+            full: 100.0,
+        };
         let note =
             format!("Who profits{}: the part of their bytes that transactions save.", self.at_level(place));
         (!chart.rows.is_empty()).then(|| card("Saved by size of transaction", &note, Chart::Bars(chart)))
@@ -155,7 +161,7 @@ impl Advice {
             Series::new("without compression", Paint::Quiet),
             Series::new("with compression", Paint::First),
         ];
-        let chart = Bars { unit: Unit::Bytes, series, rows: rows.collect(), full: 0.0 };
+        let chart = Bars { unit: FigureUnit::Bytes, series, rows: rows.collect(), full: 0.0 };
         let note = format!("The largest tables, before and after{}.", self.at_level(place));
         (!chart.rows.is_empty())
             .then(|| Card { is_wide: true, ..card("By table", &note, Chart::Bars(chart)) })
@@ -175,10 +181,11 @@ impl Advice {
             return None;
         }
         let lines = vec![
-            Line { series: Series::new("without compression", Paint::Quiet), values: plain },
-            Line { series: Series::new("with compression", Paint::First), values: bytes },
+            ChartLine { series: Series::new("without compression", Paint::Quiet), values: plain },
+            ChartLine { series: Series::new("with compression", Paint::First), values: bytes },
         ];
-        let chart = Lines { unit: Unit::Bytes, at, lines, is_filled: true, has_dots: false, full: 0.0 };
+        let chart =
+            LineChart { unit: FigureUnit::Bytes, at, lines, is_filled: true, has_dots: false, full: 0.0 };
         let note = format!("Bytes written in each hour, before and after{}.", self.at_level(place));
         Some(Card { is_wide: true, ..card("By hour", &note, Chart::Lines(chart)) })
     }
@@ -204,7 +211,7 @@ impl Advice {
             Series::new("each transaction alone", Paint::First),
             Series::new("files as a whole", Paint::Third),
         ];
-        let chart = Bars { unit: Unit::Bytes, series, rows, full: 0.0 };
+        let chart = Bars { unit: FigureUnit::Bytes, series, rows, full: 0.0 };
         (!self.whole_files.is_empty()).then(|| {
             card(
                 "The same files as a whole",

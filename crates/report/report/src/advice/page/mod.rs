@@ -5,7 +5,7 @@ mod steps;
 
 use std::io::{self, Write};
 
-use binlogz_figures::{Cell, Page, Tile, Unit};
+use binlogz_figures::{FigureUnit, Page, TableCell, Tile};
 
 use super::Advice;
 
@@ -38,7 +38,7 @@ impl Advice {
     fn tiles(&self) -> Vec<Tile> {
         let place = self.recommended_place();
         let level = self.levels.get(place).copied().unwrap_or_default();
-        let percent = |value| Unit::Percent.text(value);
+        let percent = |value| FigureUnit::Percent.text(value);
         let off = match self.half_width_percent(place) {
             Some(_) => format!(" ± {:.1}", self.half_width_points(place)),
             None => String::new(),
@@ -48,11 +48,14 @@ impl Advice {
                 format!("{:.1}{off} %", self.saved_percent(place)),
                 format!("of the log saved at level {level}"),
             ),
-            Tile::new(Unit::Bytes.text(self.plain_bytes() as f64), "of log measured, as if it were plain"),
-            Tile::new(Cell::from(self.figures.transactions()).for_people(), "transactions"),
+            Tile::new(
+                FigureUnit::Bytes.text(self.plain_bytes() as f64),
+                "of log measured, as if it were plain",
+            ),
+            Tile::new(TableCell::from(self.figures.transactions()).for_people(), "transactions"),
         ];
         let times = self.commit_times(place);
-        let [typical, slow] = [0.5, 0.99].map(|share| Unit::Seconds.text(times.quantile(share) / 1e9));
+        let [typical, slow] = [0.5, 0.99].map(|share| FigureUnit::Seconds.text(times.quantile(share) / 1e9));
         tiles.push(Tile::new(format!("+{typical}"), format!("to the typical commit, p99 +{slow}")));
         tiles.extend(
             self.core_percent(place)

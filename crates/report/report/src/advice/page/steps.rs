@@ -1,13 +1,13 @@
 //! The next steps, with the statements to paste.
 
-use binlogz_figures::Step;
+use binlogz_figures::PageStep;
 use binlogz_payload::switch::{self, NEXT_FILE, RESTART_APPLIER, STATISTICS};
 
-use crate::advice::{Recommendation, TooLittle, Verdict};
+use crate::advice::{AdviceVerdict, Recommendation, TooLittle};
 
 /// The steps of an answer.
-pub(super) fn steps(recommendation: &Recommendation) -> Vec<Step> {
-    let step = |what: &str, paste: &str| Step { what: what.to_owned(), paste: paste.to_owned() };
+pub(super) fn steps(recommendation: &Recommendation) -> Vec<PageStep> {
+    let step = |what: &str, paste: &str| PageStep { what: what.to_owned(), paste: paste.to_owned() };
     let readers = step(
         "Find out what reads the log. Replicas before 8.0.20 and MariaDB stop; some CDC clients lose rows without an error.",
         "binlogz doctor HOST:PORT",
@@ -19,7 +19,7 @@ pub(super) fn steps(recommendation: &Recommendation) -> Vec<Step> {
         &format!("{}\n{NEXT_FILE}", switch::turn_off()),
     );
     match recommendation.verdict {
-        Verdict::TurnOn => vec![
+        AdviceVerdict::TurnOn => vec![
             readers,
             step(
                 "Turn it on. Sessions that are open keep the old value: restart your connection pools.",
@@ -28,7 +28,7 @@ pub(super) fn steps(recommendation: &Recommendation) -> Vec<Step> {
             watch,
             back,
         ],
-        Verdict::TryOnReplica => vec![
+        AdviceVerdict::TryOnReplica => vec![
             readers,
             step("Turn it on on a replica that serves only backups, and restart its applier.", &{
                 format!("{on}\n{RESTART_APPLIER}")
@@ -36,15 +36,15 @@ pub(super) fn steps(recommendation: &Recommendation) -> Vec<Step> {
             watch,
             back,
         ],
-        Verdict::CompressOffSource => {
+        AdviceVerdict::CompressOffSource => {
             let level = recommendation.level.unwrap_or_default();
             vec![step(
                 "Leave it off at the source. Compress copies of the files, or have the relay compress what it stores.",
                 &format!("binlogz compress --level {level} --output DIR FILE…"),
             )]
         }
-        Verdict::LeaveOff => Vec::new(),
-        Verdict::CantTell => match recommendation.too_little {
+        AdviceVerdict::LeaveOff => Vec::new(),
+        AdviceVerdict::CantTell => match recommendation.too_little {
             Some(TooLittle::Log) => vec![step("Give more logs.", "binlogz advise --html REPORT.html FILE…")],
             _ => vec![step(
                 "Measure again, on an idle machine and without a sample.",
@@ -65,7 +65,7 @@ mod tests {
 
     use super::*;
 
-    fn told(verdict: Verdict, only_level: bool) -> String {
+    fn told(verdict: AdviceVerdict, only_level: bool) -> String {
         let recommendation = Recommendation {
             verdict,
             level: Some(CompressionLevel::DEFAULT),
@@ -82,13 +82,13 @@ mod tests {
     fn each_answer_has_what_to_paste() {
         let on = "SET PERSIST binlog_transaction_compression = ON;";
         let level = "SET PERSIST binlog_transaction_compression_level_zstd = 3;";
-        assert!(told(Verdict::TurnOn, false).contains(&format!("{level}\n{on}")));
+        assert!(told(AdviceVerdict::TurnOn, false).contains(&format!("{level}\n{on}")));
         // Servers without levels refuse or ignore one.
-        let only = told(Verdict::TurnOn, true);
+        let only = told(AdviceVerdict::TurnOn, true);
         assert!(only.contains(on) && !only.contains(level), "{only}");
-        assert!(told(Verdict::TryOnReplica, false).contains("START REPLICA SQL_THREAD"));
-        assert!(told(Verdict::CompressOffSource, false).starts_with("binlogz compress --level 3"));
-        assert_eq!(told(Verdict::LeaveOff, false), "");
-        assert!(told(Verdict::CantTell, false).contains("--exact"));
+        assert!(told(AdviceVerdict::TryOnReplica, false).contains("START REPLICA SQL_THREAD"));
+        assert!(told(AdviceVerdict::CompressOffSource, false).starts_with("binlogz compress --level 3"));
+        assert_eq!(told(AdviceVerdict::LeaveOff, false), "");
+        assert!(told(AdviceVerdict::CantTell, false).contains("--exact"));
     }
 }

@@ -14,7 +14,7 @@ pub(super) mod xids;
 
 use std::io::{self, Write};
 
-use super::settings::{Format, Settings};
+use super::settings::{ChangeFormat, ChangeSettings};
 
 /// Stands in a row's line.
 pub(super) const MARK: u8 = 0;
@@ -25,23 +25,23 @@ pub(super) const ROWS: u8 = 2;
 
 /// Completes lines about which a worker can't know everything: those of Maxwell and those of Debezium.
 #[derive(Debug)]
-pub struct Resolver(Kind);
+pub struct Resolver(ResolverKind);
 
 #[derive(Debug)]
-enum Kind {
+enum ResolverKind {
     Xids(xids::Xids),
     Orders(orders::Orders),
 }
 
 impl Resolver {
     /// The resolver for lines with these settings, if they need one.
-    pub fn new(settings: &Settings<'_>) -> Option<Self> {
+    pub fn new(settings: &ChangeSettings<'_>) -> Option<Self> {
         match settings.format {
-            Format::Maxwell => Some(Resolver(Kind::Xids(xids::Xids::default()))),
-            Format::Debezium if settings.transaction_metadata => {
-                Some(Resolver(Kind::Orders(orders::Orders::new(settings.with_key))))
+            ChangeFormat::Maxwell => Some(Resolver(ResolverKind::Xids(xids::Xids::default()))),
+            ChangeFormat::Debezium if settings.transaction_metadata => {
+                Some(Resolver(ResolverKind::Orders(orders::Orders::new(settings.with_key))))
             }
-            Format::Debezium | Format::Canal => None,
+            ChangeFormat::Debezium | ChangeFormat::Canal => None,
         }
     }
 
@@ -52,8 +52,8 @@ impl Resolver {
     /// An output that can't be written, a temporary file that can't.
     pub fn take(&mut self, lines: &[u8], out: &mut impl Write) -> io::Result<()> {
         match &mut self.0 {
-            Kind::Xids(xids) => xids.take(lines, out),
-            Kind::Orders(orders) => orders.take(lines, out),
+            ResolverKind::Xids(xids) => xids.take(lines, out),
+            ResolverKind::Orders(orders) => orders.take(lines, out),
         }
     }
 }

@@ -7,7 +7,7 @@ use binlogz_binlog::Result;
 use binlogz_binlog::row::{Cell, Decimal, Timestamp, Value};
 
 use super::super::java::{Escapes, push_float, push_string};
-use super::super::table::Column;
+use super::super::table::ChangeColumn;
 use super::{lossy, text, unknown};
 use crate::number::{push_signed, push_unsigned};
 use crate::zone::Zone;
@@ -17,7 +17,7 @@ const GROUP_DIGITS: usize = 9;
 const FASTJSON: Escapes = Escapes::Fastjson;
 
 /// Appends a cell's value.
-pub(in super::super) fn push(out: &mut Vec<u8>, cell: &Cell<'_>, column: &Column) -> Result<()> {
+pub(in super::super) fn push(out: &mut Vec<u8>, cell: &Cell<'_>, column: &ChangeColumn) -> Result<()> {
     let value = cell.value()?;
     let quote = |out: &mut Vec<u8>, push: &dyn Fn(&mut Vec<u8>)| {
         out.push(b'"');

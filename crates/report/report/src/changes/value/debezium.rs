@@ -20,8 +20,8 @@ use binlogz_binlog::row::{Cell, ColumnKind, Date, Decimal, Value};
 use binlogz_binlog::{Error, Result};
 
 use super::super::java::{push_base64, push_document, push_float, push_string};
-use super::super::settings::{BigintUnsigned, Decimals, Settings};
-use super::super::table::{Column, is_point};
+use super::super::settings::{BigintUnsigned, ChangeSettings, Decimals};
+use super::super::table::{ChangeColumn, is_point};
 use super::{
     JACKSON, WHAT, datetime_microseconds, enum_member, lossy, text, time_microseconds, unknown,
     without_spaces,
@@ -37,8 +37,8 @@ const POINT_SIZE: usize = 1 + 4 + 8 + 8;
 pub(in super::super) fn push(
     out: &mut Vec<u8>,
     cell: &Cell<'_>,
-    column: &Column,
-    settings: &Settings<'_>,
+    column: &ChangeColumn,
+    settings: &ChangeSettings<'_>,
 ) -> Result<()> {
     let value = cell.value()?;
     match &value {
@@ -123,7 +123,7 @@ pub(in super::super) fn push_changed_document(out: &mut Vec<u8>, text: &[u8]) {
     push_string(out, &lossy(&without_spaces(text)), JACKSON);
 }
 
-fn push_or_epoch(out: &mut Vec<u8>, time: Option<i64>, column: &Column) {
+fn push_or_epoch(out: &mut Vec<u8>, time: Option<i64>, column: &ChangeColumn) {
     match time {
         Some(time) => push_signed(out, time),
         None if column.schema.nullable => out.extend_from_slice(b"null"),

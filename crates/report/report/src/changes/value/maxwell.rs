@@ -7,7 +7,7 @@ use binlogz_binlog::row::{Cell, Value};
 use binlogz_binlog::{Error, Result};
 
 use super::super::java::{push_base64, push_decimal, push_document, push_float, push_string};
-use super::super::table::Column;
+use super::super::table::ChangeColumn;
 use super::canal::push_local;
 use super::{JACKSON, WHAT, enum_member, text, unknown, without_spaces};
 use crate::number::{push_signed, push_unsigned};
@@ -16,7 +16,7 @@ use crate::number::{push_signed, push_unsigned};
 const DEPTH_MAX: usize = 32;
 
 /// Appends a cell's value.
-pub(in super::super) fn push(out: &mut Vec<u8>, cell: &Cell<'_>, column: &Column) -> Result<()> {
+pub(in super::super) fn push(out: &mut Vec<u8>, cell: &Cell<'_>, column: &ChangeColumn) -> Result<()> {
     let value = cell.value()?;
     match &value {
         Value::Null => out.extend_from_slice(b"null"),

@@ -10,20 +10,20 @@ use binlogz_binlog::row::{Cell, CellContent, DateTime, Row, RowImage, Time, Valu
 use binlogz_binlog::{Error, Result};
 
 use super::java::Escapes;
-use super::table::{Column, Shortcut, Table};
-use crate::line_room::Lines;
+use super::table::{ChangeColumn, ChangeTable, Shortcut};
+use crate::line_room::BufferedLines;
 
 const WHAT: &str = "row";
 
 /// Writes the value of a cell, whose column is completed, with a short cut where there is one.
 #[inline]
 pub(super) fn put<'l>(
-    mut lines: Lines<'l>,
+    mut lines: BufferedLines<'l>,
     cell: &Cell<'_>,
-    column: &Column,
+    column: &ChangeColumn,
     apart: &mut Vec<u8>,
     push: impl FnOnce(&mut Vec<u8>) -> Result<()>,
-) -> Result<Lines<'l>> {
+) -> Result<BufferedLines<'l>> {
     let is_put = match cell.content {
         CellContent::Null => {
             lines.put(b"null", 4);
@@ -40,7 +40,7 @@ pub(super) fn put<'l>(
 }
 
 #[inline(always)]
-fn put_shortcut(lines: &mut Lines<'_>, shortcut: Shortcut, bytes: &[u8]) -> bool {
+fn put_shortcut(lines: &mut BufferedLines<'_>, shortcut: Shortcut, bytes: &[u8]) -> bool {
     match shortcut {
         Shortcut::Signed => lines.put_signed(match *bytes {
             [a, b, c, d] => i32::from_le_bytes([a, b, c, d]).into(),
@@ -74,7 +74,7 @@ fn is_special(byte: u8) -> bool {
 /// # Errors
 ///
 /// An image that lacks the column: a message without it would say that it is NULL.
-pub(super) fn cell<'t>(image: &RowImage<'_, 't>, column: &'t Column, index: usize) -> Result<Cell<'t>> {
+pub(super) fn cell<'t>(image: &RowImage<'_, 't>, column: &'t ChangeColumn, index: usize) -> Result<Cell<'t>> {
     match image.cell(index) {
         Some(cell) => Ok(Cell { index, column: &column.schema, content: cell.content }),
         None => Err(Error::invalid(
@@ -98,18 +98,18 @@ pub(super) fn is_changed(row: &Row<'_, '_>, index: usize) -> bool {
 }
 
 /// Whether a row has another key after its change.
-pub(super) fn key_is_changed(row: &Row<'_, '_>, table: &Table) -> bool {
+pub(super) fn key_is_changed(row: &Row<'_, '_>, table: &ChangeTable) -> bool {
     row.before.is_some() && row.after.is_some() && table.key.iter().any(|&index| is_changed(row, index))
 }
 
 /// The bytes of a character column as text; damaged characters are replaced, as those programs do.
-fn text<'a>(column: &Column, bytes: &'a [u8]) -> Cow<'a, str> {
+fn text<'a>(column: &ChangeColumn, bytes: &'a [u8]) -> Cow<'a, str> {
     let decoded = column.schema.charset().and_then(|charset| charset.decode(bytes));
     decoded.unwrap_or_else(|| String::from_utf8_lossy(bytes))
 }
 
 /// The text of a member of an ENUM; empty for the value of an invalid one.
-fn enum_member(column: &Column, number: u16) -> Result<Cow<'_, str>> {
+fn enum_member(column: &ChangeColumn, number: u16) -> Result<Cow<'_, str>> {
     match column.schema.member(number) {
         Some(member) => Ok(text(column, member)),
         None if number == 0 => Ok(Cow::Borrowed("")),

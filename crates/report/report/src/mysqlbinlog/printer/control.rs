@@ -11,11 +11,11 @@ use binlogz_binlog::{Error as BinlogError, EventType, HeaderFlags};
 use binlogz_flow::events::Event;
 
 use super::select::{gtid_of, unreadable};
-use super::{Next, Run};
+use super::{PrintStep, Run};
 use crate::mysqlbinlog::around::push_log_end;
 use crate::mysqlbinlog::options::Base64Output;
 use crate::mysqlbinlog::query::end_line;
-use crate::mysqlbinlog::shown::Shown;
+use crate::mysqlbinlog::shown::ShownEvent;
 use crate::mysqlbinlog::write::base64_lines::push_base64_lines;
 use crate::mysqlbinlog::write::hexdump::{push_hexdump, push_hexdump_header, push_hexdump_rest};
 use crate::number::{push_signed, push_unsigned};
@@ -25,7 +25,7 @@ const HEXDUMP_PIECE: u64 = 64 << 10;
 
 impl Run<'_> {
     /// The comment that begins with the event's time.
-    pub(super) fn header(&mut self, shown: &Shown<'_>) {
+    pub(super) fn header(&mut self, shown: &ShownEvent<'_>) {
         let head = &mut self.text.head;
         let server_id = shown.header.server_id & self.options.selection.server_id_mask;
         // Neighbouring events mostly begin the same way.
@@ -52,7 +52,7 @@ impl Run<'_> {
         }
     }
 
-    pub(super) fn gtid(&mut self, shown: &Shown<'_>) -> Result<Option<Next>, BinlogError> {
+    pub(super) fn gtid(&mut self, shown: &ShownEvent<'_>) -> Result<Option<PrintStep>, BinlogError> {
         self.state.seen_gtid = true;
         if std::mem::take(&mut self.state.skipped_in_transaction) {
             self.direct(b"COMMIT /* added by mysqlbinlog */");
@@ -137,7 +137,7 @@ impl Run<'_> {
         Ok(None)
     }
 
-    pub(super) fn xid(&mut self, shown: &Shown<'_>) -> Result<Option<Next>, BinlogError> {
+    pub(super) fn xid(&mut self, shown: &ShownEvent<'_>) -> Result<Option<PrintStep>, BinlogError> {
         self.state.end_transaction();
         if self.emit {
             if !self.options.short_form {
@@ -154,9 +154,9 @@ impl Run<'_> {
 
     pub(super) fn payload(
         &mut self,
-        shown: &Shown<'_>,
+        shown: &ShownEvent<'_>,
         event: Option<&Event<'_>>,
-    ) -> io::Result<Result<Option<Next>, BinlogError>> {
+    ) -> io::Result<Result<Option<PrintStep>, BinlogError>> {
         self.state.payload_hidden = false;
         if !self.emit || self.options.short_form {
             return Ok(Ok(None));
@@ -165,13 +165,13 @@ impl Run<'_> {
         if let Some(event) = event.filter(|event| event.frame.is_none() && self.options.hexdump)
             && let Err(line) = self.large_hexdump(shown, event)?
         {
-            return Ok(Ok(Some(Next::Damaged(line))));
+            return Ok(Ok(Some(PrintStep::Damaged(line))));
         }
         Ok(self.payload_fields(shown))
     }
 
     /// The dump of an event that is not held.
-    fn large_hexdump(&mut self, shown: &Shown<'_>, event: &Event<'_>) -> io::Result<Result<(), String>> {
+    fn large_hexdump(&mut self, shown: &ShownEvent<'_>, event: &Event<'_>) -> io::Result<Result<(), String>> {
         let mut bytes = std::mem::take(&mut self.pen.scratch);
         let size = u64::from(shown.header.event_size);
         let header_size = HEADER_SIZE as u64;
@@ -193,7 +193,7 @@ impl Run<'_> {
         Ok(failed.map_or(Ok(()), |error| Err(error.to_string())))
     }
 
-    fn payload_fields(&mut self, shown: &Shown<'_>) -> Result<Option<Next>, BinlogError> {
+    fn payload_fields(&mut self, shown: &ShownEvent<'_>) -> Result<Option<PrintStep>, BinlogError> {
         let size = shown.header.event_size.into();
         let Some((fields, _)) = TransactionPayloadHeader::decode_front(shown.body, size)? else {
             return Err(BinlogError::Truncated { needed: 1, left: 0 });
@@ -218,10 +218,10 @@ impl Run<'_> {
         }
     }
 
-    pub(super) fn format_description(&mut self, shown: &Shown<'_>) -> io::Result<Next> {
+    pub(super) fn format_description(&mut self, shown: &ShownEvent<'_>) -> io::Result<PrintStep> {
         let options = self.options;
         if !options.force_if_open && shown.header.flags.contains(HeaderFlags::IN_USE) {
-            return Ok(Next::Error(
+            return Ok(PrintStep::Error(
                 "Attempting to dump a binlog that was not closed properly. Most probably, mysqld is still \
                  writing it, or it crashed. Rerun with --force-if-open to ignore this problem."
                     .to_owned(),
@@ -247,7 +247,7 @@ impl Run<'_> {
             let has_algorithm = shown.bytes.len() > HEADER_SIZE + shown.body.len();
             let description = match FormatDescription::decode(shown.body, has_algorithm) {
                 Ok(description) => description,
-                Err(error) => return Ok(Next::Damaged(unreadable(shown, &error))),
+                Err(error) => return Ok(PrintStep::Damaged(unreadable(shown, &error))),
             };
             if !options.short_form {
                 self.header(shown);
@@ -289,10 +289,10 @@ impl Run<'_> {
         if options.skip_gtids && encoded && !is_relay_log {
             self.direct(b"/*!50616 SET @@SESSION.GTID_NEXT='AUTOMATIC'*/");
         }
-        Ok(Next::Go)
+        Ok(PrintStep::Go)
     }
 
-    pub(super) fn other(&mut self, shown: &Shown<'_>) -> Result<Option<Next>, BinlogError> {
+    pub(super) fn other(&mut self, shown: &ShownEvent<'_>) -> Result<Option<PrintStep>, BinlogError> {
         let options = self.options;
         if shown.header.event_type == EventType::PREVIOUS_GTIDS
             && options.selection.database.is_some()

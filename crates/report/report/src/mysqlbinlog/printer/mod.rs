@@ -1,4 +1,4 @@
-//! Prints the events of batches, on any core. [`State`] has everything that depends on their order.
+//! Prints the events of batches, on any core. [`MysqlbinlogState`] has everything that depends on their order.
 //!
 //! ```text
 //! turn: state before the batch → all events pass by, nothing is printed → state after it
@@ -20,36 +20,36 @@ use std::io;
 use binlogz_binlog::EventFrame;
 use binlogz_binlog::gtid::Tsid;
 use binlogz_binlog::header::HEADER_SIZE;
-use binlogz_flow::events::{EventBatch, EventList, EventPosition, Item, Listed, Turn};
+use binlogz_flow::events::{BatchItem, BatchTurn, EventBatch, EventList, EventPosition, ListedEvents};
 
 use super::options::PrintOptions;
 use super::rows_pen::RowsPen;
-use super::shown::{Shown, ShownBuffer};
-use super::state::{Buffered, State};
+use super::shown::{ShownBuffer, ShownEvent};
+use super::state::{BufferedEvent, MysqlbinlogState};
 use super::text::Text;
 use super::write::local_time::LocalTime;
 use super::write::text_memory::TextMemory;
 use crate::number::push_unsigned;
-use crate::selection::Positions;
+use crate::selection::LogBounds;
 use table_maps::TableMapTexts;
-use waiting::Waiting;
+use waiting::WaitingEvent;
 
 /// The result of a batch.
 #[derive(Debug)]
-pub struct Printed {
+pub struct PrintedBatch {
     /// The text of the batch.
     pub text: Text,
     /// The state at its end, if nothing after it is shown.
-    pub ended: Option<State>,
+    pub ended: Option<MysqlbinlogState>,
     /// Warnings for stderr, in mysqlbinlog's words.
     pub warnings: Vec<String>,
 }
 
 /// A worker's printer, used for all its batches.
 #[derive(Debug)]
-pub struct Printer<'o> {
+pub struct MysqlbinlogPrinter<'o> {
     options: &'o PrintOptions,
-    positions: Positions,
+    positions: LogBounds,
     workers: usize,
     list: EventList,
     pen: Pen,
@@ -61,7 +61,7 @@ struct Pen {
     time: LocalTime,
     rows: RowsPen,
     shown: ShownBuffer,
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingEvent>,
     table_maps: TableMapTexts,
     /// How the comment of the last event began, and its GTID.
     front: CommentFront,
@@ -102,7 +102,7 @@ impl CommitTime {
 }
 
 /// The next step after an event.
-enum Next {
+enum PrintStep {
     Go,
     Stop,
     /// mysqlbinlog refuses to show it, but inside a payload continues after it.
@@ -122,14 +122,14 @@ enum Pass {
 /// One pass over events.
 struct Run<'r> {
     options: &'r PrintOptions,
-    positions: Positions,
+    positions: LogBounds,
     pen: &'r mut Pen,
-    state: &'r mut State,
+    state: &'r mut MysqlbinlogState,
     text: &'r mut Text,
     pass: Pass,
     emit: bool,
     /// The events, and the current one; none at a log's end, and for an event that is in no log.
-    events: Option<Listed<'r>>,
+    events: Option<ListedEvents<'r>>,
     /// Where the text is written.
     memory: Option<&'r TextMemory>,
     place: usize,
@@ -140,10 +140,10 @@ struct Run<'r> {
     left_body_open: bool,
 }
 
-impl<'o> Printer<'o> {
+impl<'o> MysqlbinlogPrinter<'o> {
     /// A printer for a run with this many workers.
-    pub fn new(options: &'o PrintOptions, positions: Positions, workers: usize) -> Self {
-        Printer {
+    pub fn new(options: &'o PrintOptions, positions: LogBounds, workers: usize) -> Self {
+        MysqlbinlogPrinter {
             options,
             positions,
             workers,
@@ -169,10 +169,10 @@ impl<'o> Printer<'o> {
     /// A temporary file that can't be written.
     pub fn print(
         &mut self,
-        turn: Turn<State>,
+        turn: BatchTurn<MysqlbinlogState>,
         batch: &mut EventBatch<'_>,
         memory: &TextMemory,
-    ) -> io::Result<Option<Printed>> {
+    ) -> io::Result<Option<PrintedBatch>> {
         let mut text = Text::new(memory);
         if let Err(error) = self.pen.rows.tables.begin(batch) {
             batch.fail(error);
@@ -201,12 +201,12 @@ impl<'o> Printer<'o> {
                 if let Some(turn) = turn {
                     turn.pass(state);
                 }
-                return Ok(Some(Printed { text, ended, warnings }));
+                return Ok(Some(PrintedBatch { text, ended, warnings }));
             }
             if let Some(ahead) = ahead {
                 // The state carries on what only the text pass finds out.
                 let warnings = state.take_warnings();
-                state = State { warnings, ..ahead };
+                state = MysqlbinlogState { warnings, ..ahead };
             }
             batch.read_ahead(&mut self.list);
         }
@@ -217,7 +217,7 @@ impl<'o> Printer<'o> {
         &mut self,
         pass: Pass,
         (batch, memory): (&EventBatch<'_>, &TextMemory),
-        state: &mut State,
+        state: &mut MysqlbinlogState,
         text: &mut Text,
     ) -> io::Result<()> {
         let events = batch.listed(&self.list);
@@ -236,12 +236,12 @@ impl<'o> Printer<'o> {
                 break;
             }
             run.place = place;
-            if let Item::Event(event) = &item {
+            if let BatchItem::Event(event) = &item {
                 last = event.position;
             }
             match item {
-                Item::Event(event) => run.log_event(&event)?,
-                Item::PayloadEnd(_) => run.payload_end(),
+                BatchItem::Event(event) => run.log_event(&event)?,
+                BatchItem::PayloadEnd(_) => run.payload_end(),
             }
         }
         run.leave_open()
@@ -251,10 +251,10 @@ impl<'o> Printer<'o> {
 impl<'r> Run<'r> {
     fn new(
         options: &'r PrintOptions,
-        positions: Positions,
+        positions: LogBounds,
         pen: &'r mut Pen,
         pass: Pass,
-        state: &'r mut State,
+        state: &'r mut MysqlbinlogState,
         text: &'r mut Text,
     ) -> Self {
         pen.waiting.clear();
@@ -279,12 +279,12 @@ impl<'r> Run<'r> {
 /// Prints text that does not come from an event of a log.
 fn print_apart(
     options: &PrintOptions,
-    positions: Positions,
-    state: &mut State,
+    positions: LogBounds,
+    state: &mut MysqlbinlogState,
     print: impl FnOnce(&mut Run<'_>) -> io::Result<()>,
 ) -> io::Result<Text> {
     let mut text = Text::default();
-    let mut printer = Printer::new(options, positions, 1);
+    let mut printer = MysqlbinlogPrinter::new(options, positions, 1);
     print(&mut Run::new(options, positions, &mut printer.pen, Pass::Both, state, &mut text))?;
     Ok(text)
 }
@@ -294,7 +294,11 @@ fn print_apart(
 /// # Errors
 ///
 /// None that an empty text has.
-pub fn end_log(options: &PrintOptions, positions: Positions, state: &mut State) -> io::Result<Text> {
+pub fn end_log(
+    options: &PrintOptions,
+    positions: LogBounds,
+    state: &mut MysqlbinlogState,
+) -> io::Result<Text> {
     print_apart(options, positions, state, |run| {
         if run.state.skipped_end < positions.start {
             // mysqlbinlog, reading on, reached the end.
@@ -311,11 +315,11 @@ pub fn end_log(options: &PrintOptions, positions: Positions, state: &mut State) 
 /// None that an empty text has.
 pub fn made_up_event(
     options: &PrintOptions,
-    positions: Positions,
-    state: &mut State,
+    positions: LogBounds,
+    state: &mut MysqlbinlogState,
     event: &EventFrame<'_>,
 ) -> io::Result<Text> {
-    let shown = Shown {
+    let shown = ShownEvent {
         header: *event.header(),
         end_log_pos: event.header().end_log_pos,
         position: positions.sent_from.unwrap_or(positions.start),
@@ -327,11 +331,11 @@ pub fn made_up_event(
     print_apart(options, positions, state, |run| run.shown_event(&shown, None))
 }
 
-impl Buffered {
+impl BufferedEvent {
     /// The event again.
-    fn shown(&self) -> Shown<'_> {
+    fn shown(&self) -> ShownEvent<'_> {
         let end = self.bytes.len().saturating_sub(self.checksum_size);
-        Shown {
+        ShownEvent {
             header: self.header,
             end_log_pos: self.end_log_pos,
             position: self.position,

@@ -18,7 +18,7 @@ use std::io;
 use binlogz_binlog::event::{AnyGtidEvent, QueryEvent, RowsEvent, RowsFlags};
 use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::{EventType, HeaderFlags, MAGIC};
-use binlogz_flow::events::{Item, Listed, Outline};
+use binlogz_flow::events::{BatchItem, ListedEvents, Outline};
 
 use super::Run;
 use super::control::immediate_version;
@@ -30,7 +30,7 @@ const QUERY_TIMES_SIZE: usize = 8;
 
 /// State that later events need from earlier ones.
 #[derive(Default)]
-struct Seen<'l> {
+struct EarlierEvents<'l> {
     /// The last statement, if it was a `BEGIN` whose settings are in force.
     begin: Option<(HeaderFlags, &'l [u8])>,
     gtid: Option<Outline<'l>>,
@@ -38,8 +38,8 @@ struct Seen<'l> {
 
 impl<'l> Run<'l> {
     /// Passes over events without printing any.
-    pub(super) fn pass_state(&mut self, events: Listed<'l>) -> io::Result<()> {
-        let mut seen = Seen::default();
+    pub(super) fn pass_state(&mut self, events: ListedEvents<'l>) -> io::Result<()> {
+        let mut seen = EarlierEvents::default();
         let mut place = 0;
         while self.state.stopped.is_none() {
             if self.shows_all() && !self.state.payload_hidden {
@@ -50,8 +50,8 @@ impl<'l> Run<'l> {
             }
             self.place = place;
             match events.item(place) {
-                Some(Item::Event(event)) => self.log_event(&event)?,
-                Some(Item::PayloadEnd(_)) => self.payload_end(),
+                Some(BatchItem::Event(event)) => self.log_event(&event)?,
+                Some(BatchItem::PayloadEnd(_)) => self.payload_end(),
                 None => {}
             }
             let query = events.outline(place).filter(|event| event.event_type == EventType::QUERY);
@@ -67,7 +67,12 @@ impl<'l> Run<'l> {
     }
 
     /// Passes over the usual events from `from` on; returns the place of the first other one.
-    fn pass_usual(&mut self, events: Listed<'l>, from: usize, seen: &mut Seen<'l>) -> io::Result<usize> {
+    fn pass_usual(
+        &mut self,
+        events: ListedEvents<'l>,
+        from: usize,
+        seen: &mut EarlierEvents<'l>,
+    ) -> io::Result<usize> {
         let (mut end, mut count, mut gtid) = (events.len(), 0, None);
         for (place, event_type) in events.types(from) {
             let is_usual = event_type.is_some_and(|event_type| match event_type {
@@ -127,7 +132,7 @@ impl<'l> Run<'l> {
     }
 
     /// Passes over a usual event.
-    fn pass_quickly(&mut self, event: Outline<'l>, events: Listed<'l>) -> io::Result<()> {
+    fn pass_quickly(&mut self, event: Outline<'l>, events: ListedEvents<'l>) -> io::Result<()> {
         match event.event_type {
             EventType::XID => self.state.end_transaction(),
             EventType::QUERY => self.state.begin_transaction(),
@@ -144,7 +149,7 @@ impl<'l> Run<'l> {
     }
 }
 
-impl<'l> Seen<'l> {
+impl<'l> EarlierEvents<'l> {
     /// Whether an event is the last `BEGIN` again.
     #[inline]
     fn is_again(&self, event: Outline<'l>) -> bool {
@@ -154,7 +159,7 @@ impl<'l> Seen<'l> {
 }
 
 /// Whether the transaction and its last statement are over after an event, so that nothing before it is open.
-fn ends_all(events: Listed<'_>, place: usize) -> bool {
+fn ends_all(events: ListedEvents<'_>, place: usize) -> bool {
     let is_xid = |event: Outline<'_>| event.event_type == EventType::XID;
     let ends_statement = |event: Outline<'_>| {
         let front =

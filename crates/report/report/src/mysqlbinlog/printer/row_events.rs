@@ -8,10 +8,10 @@ use binlogz_binlog::event::{RowsEvent, RowsFlags, RowsQueryEvent, TableMapEvent}
 use binlogz_flow::events::{Event, TableEvent};
 
 use super::select::unreadable;
-use super::{Next, Run};
+use super::{PrintStep, Run};
 use crate::mysqlbinlog::options::Base64Output;
 use crate::mysqlbinlog::rows::table_columns::push_columns;
-use crate::mysqlbinlog::shown::Shown;
+use crate::mysqlbinlog::shown::ShownEvent;
 use crate::number::push_unsigned;
 
 /// The first server whose table maps mark generated invisible primary keys.
@@ -19,19 +19,23 @@ const TELLS_OF_GENERATED_KEYS: u32 = 80_030;
 
 impl Run<'_> {
     /// Prints table maps, row events and the statements after them.
-    pub(super) fn row_related(&mut self, shown: &Shown<'_>, event: Option<&Event<'_>>) -> io::Result<Next> {
-        let Some(event) = event else { return Ok(Next::Go) };
+    pub(super) fn row_related(
+        &mut self,
+        shown: &ShownEvent<'_>,
+        event: Option<&Event<'_>>,
+    ) -> io::Result<PrintStep> {
+        let Some(event) = event else { return Ok(PrintStep::Go) };
         let length = event.log.lengths.of(shown.header.event_type);
         let is_rows = shown.header.event_type.is_rows();
         let mut rows = None;
         if !self.emit && self.pass_quietly(shown.header.event_type, shown.body, length)? {
-            return Ok(Next::Go);
+            return Ok(PrintStep::Go);
         }
         if shown.header.event_type == EventType::TABLE_MAP {
             if self.selects_tables() {
                 let map = match TableMapEvent::decode(shown.body, length) {
                     Ok(map) => map,
-                    Err(error) => return Ok(Next::Damaged(unreadable(shown, &error))),
+                    Err(error) => return Ok(PrintStep::Damaged(unreadable(shown, &error))),
                 };
                 if self.is_ignored(&map) {
                     if self.emit {
@@ -40,7 +44,7 @@ impl Run<'_> {
                     }
                     self.state.skipped_in_transaction = true;
                     self.state.ignored_tables.push(map.table_id);
-                    return Ok(Next::Go);
+                    return Ok(PrintStep::Go);
                 }
                 self.state.ignored_tables.retain(|id| *id != map.table_id);
             }
@@ -49,7 +53,7 @@ impl Run<'_> {
         if is_rows {
             match RowsEvent::decode(shown.header.event_type, shown.body, length) {
                 Ok(event) => rows = Some(event),
-                Err(error) => return Ok(Next::Damaged(unreadable(shown, &error))),
+                Err(error) => return Ok(PrintStep::Damaged(unreadable(shown, &error))),
             }
         }
         if let Some(rows) = &rows {
@@ -60,14 +64,14 @@ impl Run<'_> {
             }
             if ignored {
                 self.state.skipped_in_transaction = true;
-                return if ends { self.end_rows() } else { Ok(Next::Go) };
+                return if ends { self.end_rows() } else { Ok(PrintStep::Go) };
             }
             if !self.state.printed_format_description
                 && !self.options.short_form
                 && self.options.base64_output != Base64Output::DecodeRows
             {
                 let name = rows_name(shown.header.event_type);
-                return Ok(Next::Error(match self.options.base64_output {
+                return Ok(PrintStep::Error(match self.options.base64_output {
                     Base64Output::Never => format!(
                         "--base64-output=never specified, but binlog contains a {name} event which must be \
                          printed in base64."
@@ -139,25 +143,25 @@ impl Run<'_> {
 
     pub(super) fn table_map(
         &mut self,
-        shown: &Shown<'_>,
+        shown: &ShownEvent<'_>,
         event: &Event<'_>,
         post_header_length: u8,
-    ) -> io::Result<Next> {
+    ) -> io::Result<PrintStep> {
         let place = match self.pen.table_maps.find(shown.body, post_header_length) {
             Ok(place) => place,
-            Err(error) => return Ok(Next::Damaged(unreadable(shown, &error))),
+            Err(error) => return Ok(PrintStep::Damaged(unreadable(shown, &error))),
         };
         self.state.rows_open = true;
         self.state.known_tables.push(self.pen.table_maps.at(place).table_id);
         if self.options.short_form {
-            return Ok(Next::Go);
+            return Ok(PrintStep::Go);
         }
         if self.emit {
             let schema = match self.pen.rows.tables.event(event) {
                 Ok(Some(TableEvent::Map(schema))) => Some(schema),
                 // Its rows are shown in base64 all the same.
                 Ok(_) => None,
-                Err(error) => return Ok(Next::Damaged(error.to_string())),
+                Err(error) => return Ok(PrintStep::Damaged(error.to_string())),
             };
             self.header(shown);
             let head = &mut self.text.head;
@@ -174,20 +178,20 @@ impl Run<'_> {
             self.text.flush_head();
         }
         self.wait(shown.body, None);
-        Ok(Next::Go)
+        Ok(PrintStep::Go)
     }
 
-    pub(super) fn rows_query(&mut self, shown: &Shown<'_>) -> io::Result<Next> {
+    pub(super) fn rows_query(&mut self, shown: &ShownEvent<'_>) -> io::Result<PrintStep> {
         if self.options.short_form || self.options.verbose < 2 {
             self.state.rows_open = true;
             self.flush_head();
-            return Ok(Next::Go);
+            return Ok(PrintStep::Go);
         }
         self.state.rows_open = true;
         if self.emit {
             let event = match RowsQueryEvent::decode(shown.body) {
                 Ok(event) => event,
-                Err(error) => return Ok(Next::Damaged(unreadable(shown, &error))),
+                Err(error) => return Ok(PrintStep::Damaged(unreadable(shown, &error))),
             };
             self.header(shown);
             let head = &mut self.text.head;
@@ -205,10 +209,10 @@ impl Run<'_> {
             self.text.flush_head();
         }
         self.wait(shown.body, None);
-        Ok(Next::Go)
+        Ok(PrintStep::Go)
     }
 
-    pub(super) fn rows(&mut self, shown: &Shown<'_>, rows: &RowsEvent<'_>) -> io::Result<Next> {
+    pub(super) fn rows(&mut self, shown: &ShownEvent<'_>, rows: &RowsEvent<'_>) -> io::Result<PrintStep> {
         self.state.rows_open = true;
         if !self.options.short_form {
             if self.emit {
@@ -228,7 +232,7 @@ impl Run<'_> {
             return self.end_rows();
         }
         self.flush_head();
-        Ok(Next::Go)
+        Ok(PrintStep::Go)
     }
 }
 

@@ -11,10 +11,10 @@ use binlogz_flow::Error as FlowError;
 use binlogz_flow::events::Event;
 
 use super::statement::ends_group;
-use super::{Next, Run};
+use super::{PrintStep, Run};
 use crate::mysqlbinlog::query::end_line;
-use crate::mysqlbinlog::shown::Shown;
-use crate::mysqlbinlog::state::{Buffered, Stop};
+use crate::mysqlbinlog::shown::ShownEvent;
+use crate::mysqlbinlog::state::{BufferedEvent, PrintStop};
 use crate::number::push_unsigned;
 
 impl Run<'_> {
@@ -55,7 +55,7 @@ impl Run<'_> {
             self.state.held_format_description = true;
             (self.state.skipped_to, self.state.skipped_end) = (Some(offset), end);
             self.state.buffered.clear();
-            let held = Shown {
+            let held = ShownEvent {
                 header: event.header,
                 end_log_pos: event.end_log_pos(),
                 position: offset,
@@ -75,7 +75,7 @@ impl Run<'_> {
             }
         }
         if end > self.positions.start && self.state.skipped_to != Some(offset) {
-            self.state.stopped = Some(Stop::Error(format!(
+            self.state.stopped = Some(PrintStop::Error(format!(
                 "Could not read entry at offset {}: no event begins there; one begins at {offset}.",
                 self.positions.start
             )));
@@ -83,8 +83,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    pub(super) fn hold(&mut self, shown: &Shown<'_>) {
-        self.state.buffered.push(Buffered {
+    pub(super) fn hold(&mut self, shown: &ShownEvent<'_>) {
+        self.state.buffered.push(BufferedEvent {
             header: shown.header,
             end_log_pos: shown.end_log_pos,
             position: shown.position,
@@ -102,7 +102,7 @@ impl Run<'_> {
         let (Some(held), Some(position)) = (self.state.buffered.pop(), self.state.skipped_to) else {
             return Ok(());
         };
-        let shown = Shown { position, ..held.shown() };
+        let shown = ShownEvent { position, ..held.shown() };
         self.shown_event(&shown, None)
     }
 
@@ -127,7 +127,7 @@ impl Run<'_> {
 
     /// For several logs in a row, positions count from the first; the position of a format description is
     /// where its log begins.
-    fn place(&mut self, shown: &mut Shown<'_>) {
+    fn place(&mut self, shown: &mut ShownEvent<'_>) {
         if shown.inside_payload {
             return;
         }
@@ -151,10 +151,14 @@ impl Run<'_> {
 
     #[cold]
     pub(super) fn unreadable(&mut self, error: FlowError) {
-        self.state.stopped = Some(Stop::Error(error.to_string()));
+        self.state.stopped = Some(PrintStop::Error(error.to_string()));
     }
 
-    pub(super) fn shown_event(&mut self, shown: &Shown<'_>, event: Option<&Event<'_>>) -> io::Result<()> {
+    pub(super) fn shown_event(
+        &mut self,
+        shown: &ShownEvent<'_>,
+        event: Option<&Event<'_>>,
+    ) -> io::Result<()> {
         self.is_chosen = false;
         let next = self.selected_event(shown, event)?;
         if let Some(event) = event.filter(|_| !self.is_chosen) {
@@ -162,17 +166,17 @@ impl Run<'_> {
         }
         self.state.entries += 1;
         match next {
-            Next::Go => {}
+            PrintStep::Go => {}
             // mysqlbinlog ignores the result of an event inside a payload.
-            Next::Stop if shown.inside_payload => {}
-            Next::Error(line) if shown.inside_payload => {
+            PrintStep::Stop if shown.inside_payload => {}
+            PrintStep::Error(line) if shown.inside_payload => {
                 if self.emit {
                     self.state.warnings.push(format!("ERROR: {line}"));
                 }
             }
-            Next::Damaged(line) => self.state.stopped = Some(Stop::Error(line)),
-            Next::Stop => self.state.stopped = Some(Stop::Asked),
-            Next::Error(line) => self.state.stopped = Some(Stop::Error(line)),
+            PrintStep::Damaged(line) => self.state.stopped = Some(PrintStop::Error(line)),
+            PrintStep::Stop => self.state.stopped = Some(PrintStop::Asked),
+            PrintStep::Error(line) => self.state.stopped = Some(PrintStop::Error(line)),
         }
         Ok(())
     }
@@ -180,9 +184,9 @@ impl Run<'_> {
     /// Decides whether an event is shown.
     pub(super) fn selected_event(
         &mut self,
-        shown: &Shown<'_>,
+        shown: &ShownEvent<'_>,
         event: Option<&Event<'_>>,
-    ) -> io::Result<Next> {
+    ) -> io::Result<PrintStep> {
         let selection = &self.options.selection;
         let event_type = shown.header.event_type;
         let time = i64::from(shown.header.timestamp);
@@ -190,14 +194,14 @@ impl Run<'_> {
             if !self.state.started {
                 let late = selection.start_time.is_none_or(|start| time >= start);
                 if self.state.entries < selection.offset || !late {
-                    return Ok(Next::Go);
+                    return Ok(PrintStep::Go);
                 }
                 self.state.started = true;
             }
             let server_id = shown.header.server_id & selection.server_id_mask;
             let other_server = selection.server_id.is_some_and(|id| id != server_id);
             if event_type != EventType::ROTATE && other_server {
-                return Ok(Next::Go);
+                return Ok(PrintStep::Go);
             }
             self.state.met.server_id |= !other_server && is_of_the_data(event_type);
         }
@@ -206,23 +210,23 @@ impl Run<'_> {
             self.state.met.end = shown.position + u64::from(shown.header.event_size);
         }
         if selection.stop_time.is_some_and(|stop| time >= stop) || is_at_stop {
-            return Ok(Next::Stop);
+            return Ok(PrintStep::Stop);
         }
         self.state.met.time |= is_of_the_data(event_type);
         if event_type == EventType::PREVIOUS_GTIDS && self.state.met.previous_gtids(shown.body, selection) {
-            return Ok(Next::Stop);
+            return Ok(PrintStep::Stop);
         }
         if let Some(stop) = &selection.stop_before_gtid
             && event_type.is_gtid()
             && gtid_of(shown).and_then(|gtid| gtid.gtid()).as_ref() == Some(stop)
         {
-            return Ok(Next::Stop);
+            return Ok(PrintStep::Stop);
         }
         if self.options.require_row_format
             && !shown.inside_payload
             && let Some(refused) = self.state.row_format.check(&shown.header, shown.body)
         {
-            return Ok(Next::Error(refused));
+            return Ok(PrintStep::Error(refused));
         }
         if self.emit && !self.options.short_form {
             let head = &mut self.text.head;
@@ -231,14 +235,14 @@ impl Run<'_> {
             head.push(b'\n');
         }
         if self.is_filtered_by_gtid(shown) {
-            return Ok(Next::Go);
+            return Ok(PrintStep::Go);
         }
         self.is_chosen = true;
         self.chosen_event(shown, event)
     }
 
     /// Whether the transaction's GTID is excluded.
-    pub(super) fn is_filtered_by_gtid(&mut self, shown: &Shown<'_>) -> bool {
+    pub(super) fn is_filtered_by_gtid(&mut self, shown: &ShownEvent<'_>) -> bool {
         let selection = &self.options.selection;
         let filtered = self.state.filtered_by_gtid;
         match shown.header.event_type {
@@ -276,14 +280,18 @@ impl Run<'_> {
     }
 
     /// Shows an event that was asked for.
-    pub(super) fn chosen_event(&mut self, shown: &Shown<'_>, event: Option<&Event<'_>>) -> io::Result<Next> {
+    pub(super) fn chosen_event(
+        &mut self,
+        shown: &ShownEvent<'_>,
+        event: Option<&Event<'_>>,
+    ) -> io::Result<PrintStep> {
         let event_type = shown.header.event_type;
         let printed = match event_type {
             EventType::QUERY => self.query(shown)?,
             EventType::INTVAR | EventType::RAND | EventType::USER_VAR => {
                 self.hold(shown);
                 self.flush_head();
-                return Ok(Next::Go);
+                return Ok(PrintStep::Go);
             }
             EventType::BEGIN_LOAD_QUERY | EventType::APPEND_BLOCK => self.load_block(shown)?,
             EventType::EXECUTE_LOAD_QUERY => self.execute_load(shown)?,
@@ -299,9 +307,9 @@ impl Run<'_> {
             Ok(Some(next)) => next,
             Ok(None) => {
                 self.flush_head();
-                Next::Go
+                PrintStep::Go
             }
-            Err(error) => Next::Damaged(unreadable(shown, &error)),
+            Err(error) => PrintStep::Damaged(unreadable(shown, &error)),
         })
     }
 
@@ -336,7 +344,7 @@ fn is_of_the_data(event_type: EventType) -> bool {
 }
 
 #[cold]
-pub(super) fn unreadable(shown: &Shown<'_>, error: &BinlogError) -> String {
+pub(super) fn unreadable(shown: &ShownEvent<'_>, error: &BinlogError) -> String {
     format!("Could not read entry at offset {}: {error}", shown.position)
 }
 
@@ -344,6 +352,6 @@ pub(super) fn query_kind(body: &[u8]) -> Option<StatementKind> {
     QueryEvent::decode(body).ok().map(|query| StatementKind::of(query.statement))
 }
 
-pub(super) fn gtid_of<'a>(shown: &Shown<'a>) -> Option<AnyGtidEvent<'a>> {
+pub(super) fn gtid_of<'a>(shown: &ShownEvent<'a>) -> Option<AnyGtidEvent<'a>> {
     AnyGtidEvent::decode(shown.body, shown.header.event_type).ok()?
 }

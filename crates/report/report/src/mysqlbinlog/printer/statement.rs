@@ -14,9 +14,9 @@ use binlogz_binlog::row::{Decimal, DecimalFormat};
 use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::{Error as BinlogError, EventType};
 
-use super::{Next, Pass, Run};
+use super::{Pass, PrintStep, Run};
 use crate::mysqlbinlog::query::{end_line, push_charset, push_description, push_settings};
-use crate::mysqlbinlog::shown::Shown;
+use crate::mysqlbinlog::shown::ShownEvent;
 use crate::mysqlbinlog::write::quote::{push_identifier, push_quoted};
 use crate::number::{push_general, push_signed, push_unsigned};
 
@@ -24,7 +24,10 @@ use crate::number::{push_general, push_signed, push_unsigned};
 const NAMES_COLLATION: u16 = 33;
 
 impl Run<'_> {
-    pub(super) fn query(&mut self, shown: &Shown<'_>) -> io::Result<Result<Option<Next>, BinlogError>> {
+    pub(super) fn query(
+        &mut self,
+        shown: &ShownEvent<'_>,
+    ) -> io::Result<Result<Option<PrintStep>, BinlogError>> {
         let query = match QueryEvent::decode(shown.body) {
             Ok(query) => query,
             Err(error) => return Ok(Err(error)),
@@ -47,7 +50,7 @@ impl Run<'_> {
             } else {
                 self.state.skipped_in_transaction = true;
             }
-            return Ok(Ok(Some(Next::Go)));
+            return Ok(Ok(Some(PrintStep::Go)));
         }
         if ends {
             self.state.end_transaction();
@@ -71,7 +74,7 @@ impl Run<'_> {
         Ok(Ok(None))
     }
 
-    pub(super) fn settings(&mut self, shown: &Shown<'_>, query: &QueryEvent<'_>) {
+    pub(super) fn settings(&mut self, shown: &ShownEvent<'_>, query: &QueryEvent<'_>) {
         let out = if self.emit { &mut self.text.head } else { &mut self.pen.scratch };
         if !self.emit {
             out.clear();
@@ -81,7 +84,7 @@ impl Run<'_> {
     }
 
     /// Prints an event that sets something for the next statement.
-    pub(super) fn setting(&mut self, shown: &Shown<'_>) -> Result<(), BinlogError> {
+    pub(super) fn setting(&mut self, shown: &ShownEvent<'_>) -> Result<(), BinlogError> {
         if !self.emit {
             return Ok(());
         }
@@ -139,7 +142,10 @@ impl Run<'_> {
     }
 
     /// A block of a file that LOAD DATA reads.
-    pub(super) fn load_block(&mut self, shown: &Shown<'_>) -> io::Result<Result<Option<Next>, BinlogError>> {
+    pub(super) fn load_block(
+        &mut self,
+        shown: &ShownEvent<'_>,
+    ) -> io::Result<Result<Option<PrintStep>, BinlogError>> {
         let event = match LoadBlockEvent::decode(shown.body) {
             Ok(event) => event,
             Err(error) => return Ok(Err(error)),
@@ -187,8 +193,8 @@ impl Run<'_> {
 
     pub(super) fn execute_load(
         &mut self,
-        shown: &Shown<'_>,
-    ) -> io::Result<Result<Option<Next>, BinlogError>> {
+        shown: &ShownEvent<'_>,
+    ) -> io::Result<Result<Option<PrintStep>, BinlogError>> {
         let load = match ExecuteLoadQueryEvent::decode(shown.body) {
             Ok(load) => load,
             Err(error) => return Ok(Err(error)),

@@ -9,18 +9,18 @@ use std::io;
 
 use binlogz_binlog::event::TableId;
 use binlogz_binlog::header::HEADER_SIZE;
-use binlogz_flow::events::Listed;
+use binlogz_flow::events::ListedEvents;
 
-use super::{Next, Pass, Run};
+use super::{Pass, PrintStep, Run};
 use crate::mysqlbinlog::kept::KEEP_FROM;
 use crate::mysqlbinlog::options::Base64Output;
 use crate::mysqlbinlog::query::end_line;
-use crate::mysqlbinlog::rows_pen::Unprinted;
-use crate::mysqlbinlog::text::{Part, Rows, StatementEnd};
+use crate::mysqlbinlog::rows_pen::UnprintedRows;
+use crate::mysqlbinlog::text::{GrowingText, PendingRows, StatementEnd};
 
 /// An event that waits.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Waiting {
+pub(super) struct WaitingEvent {
     /// The event's place among the events of the pass.
     place: usize,
     is_rows: bool,
@@ -29,11 +29,11 @@ pub(super) struct Waiting {
 }
 
 /// The next step after printing.
-pub(super) fn next(printed: Result<(), Unprinted>) -> io::Result<Next> {
+pub(super) fn next(printed: Result<(), UnprintedRows>) -> io::Result<PrintStep> {
     match printed {
-        Ok(()) => Ok(Next::Go),
-        Err(Unprinted::Damaged(line)) => Ok(Next::Damaged(line)),
-        Err(Unprinted::File(error)) => Err(error),
+        Ok(()) => Ok(PrintStep::Go),
+        Err(UnprintedRows::Damaged(line)) => Ok(PrintStep::Damaged(line)),
+        Err(UnprintedRows::File(error)) => Err(error),
     }
 }
 
@@ -51,11 +51,11 @@ impl Run<'_> {
         // The body is the same in every pass; the header of an event inside a payload is not.
         self.state.open_size += (HEADER_SIZE + body.len()) as u64;
         let known = has_lines && rows.is_some_and(|table| self.state.known_tables.contains(&table));
-        self.pen.waiting.push(Waiting { place: self.place, is_rows: rows.is_some(), known });
+        self.pen.waiting.push(WaitingEvent { place: self.place, is_rows: rows.is_some(), known });
     }
 
     /// Ends a statement in rows: prints what waits.
-    pub(super) fn end_rows(&mut self) -> io::Result<Next> {
+    pub(super) fn end_rows(&mut self) -> io::Result<PrintStep> {
         let printed = if self.emit { self.print_waiting() } else { Ok(()) };
         self.pen.waiting.clear();
         self.state.end_rows();
@@ -63,7 +63,7 @@ impl Run<'_> {
         next(printed)
     }
 
-    fn print_waiting(&mut self) -> Result<(), Unprinted> {
+    fn print_waiting(&mut self) -> Result<(), UnprintedRows> {
         self.text.flush_head();
         if !self.left_open && self.text.open.is_empty() {
             let mut out = std::mem::take(&mut self.text.out);
@@ -73,7 +73,7 @@ impl Run<'_> {
         }
         let mut rows = std::mem::take(&mut self.text.open);
         if let Some(memory) = self.memory.filter(|_| rows.is_empty()) {
-            rows = Rows::new(memory, self.options);
+            rows = PendingRows::new(memory, self.options);
         }
         let printed =
             self.body(&mut rows.body, self.state.body_open).and_then(|()| self.lines(&mut rows.footer));
@@ -92,7 +92,7 @@ impl Run<'_> {
         };
         let mut open = std::mem::take(&mut self.text.open);
         if let Some(memory) = self.memory.filter(|_| self.emit && open.is_empty()) {
-            open = Rows::new(memory, self.options);
+            open = PendingRows::new(memory, self.options);
         }
         let mut printed = Ok(());
         if self.state.open_size > KEEP_FROM {
@@ -106,20 +106,20 @@ impl Run<'_> {
             printed = self.body(&mut open.body, false).and_then(|()| self.lines(&mut open.footer));
         }
         self.text.open = open;
-        if let Next::Damaged(line) = next(printed)? {
-            self.state.stopped = Some(crate::mysqlbinlog::state::Stop::Error(line));
+        if let PrintStep::Damaged(line) = next(printed)? {
+            self.state.stopped = Some(crate::mysqlbinlog::state::PrintStop::Error(line));
         }
         Ok(())
     }
 
-    fn keep(&mut self, events: Listed<'_>) -> io::Result<()> {
+    fn keep(&mut self, events: ListedEvents<'_>) -> io::Result<()> {
         let waiting = &self.pen.waiting;
         let kept = events.keep(waiting.iter().map(|waiting| waiting.place));
         self.state.kept.push(kept, waiting.iter().map(|waiting| waiting.known).collect())
     }
 
     /// Appends the `BINLOG` statement of what waits, as far as it was not begun or ended.
-    fn body(&mut self, out: &mut Part, closes: bool) -> Result<(), Unprinted> {
+    fn body(&mut self, out: &mut GrowingText, closes: bool) -> Result<(), UnprintedRows> {
         if self.options.base64_output != Base64Output::DecodeRows && !self.pen.waiting.is_empty() {
             if !self.left_body_open {
                 out.text.extend_from_slice(BODY_BEGIN);
@@ -138,7 +138,7 @@ impl Run<'_> {
     }
 
     /// Appends the `###` lines of what waits.
-    fn lines(&mut self, out: &mut Part) -> Result<(), Unprinted> {
+    fn lines(&mut self, out: &mut GrowingText) -> Result<(), UnprintedRows> {
         let Some(events) = self.events.filter(|_| self.options.verbose > 0) else { return Ok(()) };
         let pen = &mut *self.pen;
         for waiting in pen.waiting.iter().filter(|waiting| waiting.is_rows) {

@@ -19,12 +19,12 @@ use binlogz_binlog::event::{
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{
     EVENT_SIZE_MAX, Error as BinlogError, EventHeader, EventParser, EventType, EventVisitor, Framing,
-    StoredChecksum, Verified,
+    StoredChecksum, VerifiedChecksum,
 };
 use binlogz_payload::{CompressionLevel, Compressor, Error, Expander, PayloadStream, Spool, SpoolMemory};
 
 use super::{names_database, renamed_body};
-use crate::met::{Met, Places};
+use crate::met::{MetRequests, OptionPlaces};
 
 /// Bytes of held events in memory; the rest goes to a temporary file.
 const MEMORY_SIZE: usize = 8 << 20;
@@ -43,13 +43,13 @@ pub struct Renamer {
     lengths: PostHeaderLengths,
     codecs: Codecs,
     memory: SpoolMemory,
-    event: Received,
-    met: Met,
+    event: EventRenaming,
+    met: MetRequests,
 }
 
 /// The state of the current event.
 #[derive(Debug)]
-enum Received {
+enum EventRenaming {
     /// The event's header is not whole yet.
     Header(Vec<u8>),
     /// The event's bytes were written as they are.
@@ -78,13 +78,13 @@ impl Renamer {
             lengths: PostHeaderLengths::default(),
             codecs: Codecs { expander: Expander::new()?, compressor },
             memory: SpoolMemory::new(MEMORY_SIZE),
-            event: Received::Header(Vec::new()),
-            met: Met::default(),
+            event: EventRenaming::Header(Vec::new()),
+            met: MetRequests::default(),
         })
     }
 
     /// Which rules applied so far.
-    pub fn met(&self) -> Met {
+    pub fn met(&self) -> MetRequests {
         self.met
     }
 
@@ -95,41 +95,41 @@ impl Renamer {
     /// An event that must be read and can't be; an output that fails.
     pub fn push(&mut self, bytes: &[u8], ends_event: bool, out: &mut impl Write) -> Result<()> {
         match &mut self.event {
-            Received::Header(front) => {
+            EventRenaming::Header(front) => {
                 front.extend_from_slice(bytes);
                 if front.len() >= HEADER_SIZE {
                     let front = std::mem::take(front);
                     self.event = self.begin(&front, out)?;
                 }
             }
-            Received::Passed => out.write_all(bytes)?,
-            Received::Held(_, spool) => spool.append(bytes)?,
+            EventRenaming::Passed => out.write_all(bytes)?,
+            EventRenaming::Held(_, spool) => spool.append(bytes)?,
         }
         if !ends_event {
             return Ok(());
         }
-        match std::mem::replace(&mut self.event, Received::Header(Vec::new())) {
-            Received::Header(front) => {
+        match std::mem::replace(&mut self.event, EventRenaming::Header(Vec::new())) {
+            EventRenaming::Header(front) => {
                 let left = front.len() as u64;
                 Err(BinlogError::Truncated { needed: HEADER_SIZE as u64, left }.into())
             }
-            Received::Passed => Ok(()),
-            Received::Held(header, held) => self.finish(&header, &held, out),
+            EventRenaming::Passed => Ok(()),
+            EventRenaming::Held(header, held) => self.finish(&header, &held, out),
         }
     }
 
-    fn begin(&mut self, front: &[u8], out: &mut impl Write) -> Result<Received> {
+    fn begin(&mut self, front: &[u8], out: &mut impl Write) -> Result<EventRenaming> {
         let header = EventHeader::decode(front)?;
         let event_type = header.event_type;
         if !names_database(event_type)
             && !matches!(event_type, EventType::FORMAT_DESCRIPTION | EventType::TRANSACTION_PAYLOAD)
         {
             out.write_all(front)?;
-            return Ok(Received::Passed);
+            return Ok(EventRenaming::Passed);
         }
         let mut held = Spool::new(&self.memory, Vec::new());
         held.append(front)?;
-        Ok(Received::Held(header, held))
+        Ok(EventRenaming::Held(header, held))
     }
 
     /// An event that was held is whole.
@@ -169,7 +169,7 @@ impl Renamer {
             payload: None,
             body: Vec::new(),
             header: *header,
-            inside: Inside::new(&self.renames, &self.lengths, &self.memory),
+            inside: RenamedPayload::new(&self.renames, &self.lengths, &self.memory),
             made: None,
         };
         let mut parser = EventParser::new(self.framing, 0);
@@ -194,23 +194,23 @@ impl Renamer {
         let event_size = u32::try_from(size).ok().filter(|&size| size <= EVENT_SIZE_MAX);
         let event_size = event_size
             .ok_or_else(|| BinlogError::invalid("event", "size under the new name", size, "at most 1 GiB"))?;
-        let mut out = Checksummed { out, crc: Crc32::new() };
+        let mut out = ChecksummedWriter { out, crc: Crc32::new() };
         out.write_all(&EventHeader { event_size, ..*header }.encode())?;
         io::copy(&mut body.reader(0..body.size()), &mut out)?;
         if checksum_size == CHECKSUM_SIZE {
-            let Checksummed { out, crc } = out;
+            let ChecksummedWriter { out, crc } = out;
             out.write_all(&crc.finish().to_le_bytes())?;
         }
         Ok(())
     }
 }
 
-struct Checksummed<'a, W> {
+struct ChecksummedWriter<'a, W> {
     out: &'a mut W,
     crc: Crc32,
 }
 
-impl<W: Write> Write for Checksummed<'_, W> {
+impl<W: Write> Write for ChecksummedWriter<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.crc.update(bytes);
         self.out.write_all(bytes)?;
@@ -237,7 +237,7 @@ struct Looker<'a> {
     header: EventHeader,
     payload: Option<PayloadStream>,
     body: Vec<u8>,
-    inside: Inside<'a>,
+    inside: RenamedPayload<'a>,
     /// The new body, once the checksum of the old one was right.
     made: Option<Spool>,
 }
@@ -269,10 +269,10 @@ impl EventVisitor for Looker<'_> {
                 self.inside.is_compressed = true;
             }
         }
-        payload.body(bytes, expander, &mut Compressing { inside: &mut self.inside, compressor })
+        payload.body(bytes, expander, &mut CompressingWriter { inside: &mut self.inside, compressor })
     }
 
-    fn end(&mut self, _: Verified) -> Result<()> {
+    fn end(&mut self, _: VerifiedChecksum) -> Result<()> {
         let made = &mut self.inside.made;
         let Some(payload) = &self.payload else {
             let EventHeader { event_type, .. } = self.header;
@@ -306,7 +306,7 @@ impl EventVisitor for Looker<'_> {
 }
 
 /// The events of a payload under their new names.
-struct Inside<'a> {
+struct RenamedPayload<'a> {
     renames: &'a Renames,
     lengths: &'a PostHeaderLengths,
     memory: SpoolMemory,
@@ -314,7 +314,7 @@ struct Inside<'a> {
     is_compressed: bool,
     is_renamed: bool,
     /// The rules that applied.
-    applied: Places,
+    applied: OptionPlaces,
     /// The events' bytes, or the bytes that they are compressed to.
     made: Spool,
     /// Bytes of the events.
@@ -323,16 +323,16 @@ struct Inside<'a> {
     held: Option<(EventHeader, Vec<u8>)>,
 }
 
-impl<'a> Inside<'a> {
+impl<'a> RenamedPayload<'a> {
     fn new(renames: &'a Renames, lengths: &'a PostHeaderLengths, memory: &SpoolMemory) -> Self {
-        Inside {
+        RenamedPayload {
             renames,
             lengths,
             memory: memory.clone(),
             is_begun: false,
             is_compressed: false,
             is_renamed: false,
-            applied: Places::default(),
+            applied: OptionPlaces::default(),
             made: Spool::new(memory, Vec::new()),
             size: 0,
             held: None,
@@ -340,12 +340,12 @@ impl<'a> Inside<'a> {
     }
 }
 
-struct Compressing<'a, 'i> {
-    inside: &'a mut Inside<'i>,
+struct CompressingWriter<'a, 'i> {
+    inside: &'a mut RenamedPayload<'i>,
     compressor: &'a mut Compressor,
 }
 
-impl Compressing<'_, '_> {
+impl CompressingWriter<'_, '_> {
     fn put(&mut self, bytes: &[u8]) -> Result<()> {
         self.inside.size += bytes.len() as u64;
         match self.inside.is_compressed {
@@ -355,7 +355,7 @@ impl Compressing<'_, '_> {
     }
 }
 
-impl EventVisitor<StoredChecksum> for Compressing<'_, '_> {
+impl EventVisitor<StoredChecksum> for CompressingWriter<'_, '_> {
     type Error = Error;
 
     fn begin(&mut self, _: u64, header: &EventHeader) -> Result<()> {
@@ -397,7 +397,7 @@ impl EventVisitor<StoredChecksum> for Compressing<'_, '_> {
 #[cfg(test)]
 mod tests {
     use binlogz_binlog::MAGIC;
-    use binlogz_testkit::builder::{LogBuilder, Payload, Release, inner_transaction};
+    use binlogz_testkit::builder::{LogBuilder, PayloadBody, Release, inner_transaction};
 
     use super::*;
 
@@ -422,7 +422,9 @@ mod tests {
     fn log() -> Vec<u8> {
         let events = inner_transaction(&[b"three", b"four"]);
         let mut log = LogBuilder::new(Release::MYSQL_9_7);
-        log.transaction(&[b"one", b"two"]).payload(&Payload::zstd(&events)).payload(&Payload::none(&events));
+        log.transaction(&[b"one", b"two"])
+            .payload(&PayloadBody::zstd(&events))
+            .payload(&PayloadBody::none(&events));
         log.bytes().to_vec()
     }
 

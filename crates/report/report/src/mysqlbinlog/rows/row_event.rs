@@ -15,7 +15,7 @@ use binlogz_binlog::row::{CellContent, ColumnKind, Date, RowDecoder, RowImage, T
 use binlogz_binlog::{Error, Result};
 
 use super::value::{push_comment, push_value};
-use crate::line_room::{LineRoom, Lines, put_any};
+use crate::line_room::{BufferedLines, LineRoom, put_any};
 use crate::mysqlbinlog::write::quote::{is_special, push_identifier};
 use crate::number::{push_front, push_unsigned};
 
@@ -248,10 +248,10 @@ impl RowsPrinter {
 #[inline]
 fn values<'l>(
     columns: &[ColumnText],
-    mut lines: Lines<'l>,
+    mut lines: BufferedLines<'l>,
     image: &RowImage<'_, '_>,
     apart: &mut [Vec<u8>; 2],
-) -> Result<Lines<'l>> {
+) -> Result<BufferedLines<'l>> {
     for cell in image.cells() {
         let Some(text) = columns.get(cell.index) else { continue };
         lines.step();
@@ -268,7 +268,7 @@ fn values<'l>(
 
 /// Writes a value, if there is a short cut for it.
 #[inline(always)]
-fn put_value(lines: &mut Lines<'_>, shortcut: Shortcut, bytes: &[u8]) -> bool {
+fn put_value(lines: &mut BufferedLines<'_>, shortcut: Shortcut, bytes: &[u8]) -> bool {
     match shortcut {
         Shortcut::Int => match bytes.first_chunk() {
             Some(bytes) => lines.put_integer(i32::from_le_bytes(*bytes).into(), 32),

@@ -18,19 +18,19 @@ use binlogz_binlog::gtid::{Gtid, ServerUuid};
 use binlogz_binlog::header::HeaderFlags;
 use binlogz_binlog::{Boundary, EventHeader, EventType, TransactionBoundaryParser};
 
-use super::streams::{Numbers, Texts};
+use super::streams::{NumberStream, TextStream};
 use crate::block::layout::{
     self, BODY, FLAGS, KNOWN, LOGICAL_CLOCK, ORIGINAL_TIMESTAMP, SERVER_ID, TIMESTAMP, TIMESTAMP_MAX,
     UNKNOWN_BODY,
 };
-use crate::block::streams::{Column, SparseStreams};
+use crate::block::streams::{SparseStreams, StreamColumn};
 use crate::error::{Error, Result};
 
 /// The context of an event's rows: their transaction, and the fields of the event's header.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Around {
+pub struct RowContext {
     /// The rows' transaction; `None`: no GTID event begins it.
-    pub transaction: Option<Arc<Transaction>>,
+    pub transaction: Option<Arc<PickedTransaction>>,
     /// The event's timestamp, in seconds since 1970; 0: none.
     pub timestamp: u32,
     /// The server that wrote the event.
@@ -39,34 +39,34 @@ pub struct Around {
 
 /// A transaction as its GTID event tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Transaction {
+pub struct PickedTransaction {
     /// `None`: it is anonymous.
     pub gtid: Option<Gtid>,
     /// When it was committed, since MySQL 8.0.1.
     pub commit_timestamps: Option<CommitTimestamps>,
 }
 
-impl Transaction {
+impl PickedTransaction {
     fn of(event: &AnyGtidEvent<'_>) -> Self {
-        Transaction { gtid: event.gtid(), commit_timestamps: event.commit_timestamps() }
+        PickedTransaction { gtid: event.gtid(), commit_timestamps: event.commit_timestamps() }
     }
 }
 
 /// Which transaction events belong to: as [`Boundary`] says, from the begin of a log's part.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Transactions {
+pub(crate) struct TransactionTracker {
     parser: TransactionBoundaryParser,
-    pub(super) open: Option<Arc<Transaction>>,
+    pub(super) open: Option<Arc<PickedTransaction>>,
 }
 
-impl Transactions {
+impl TransactionTracker {
     /// Takes the next event.
     pub(super) fn pass(&mut self, header: &EventHeader, body: &[u8]) -> Result<()> {
         if self.stays(header, body) {
             return Ok(());
         }
         let begins = AnyGtidEvent::decode(body, header.event_type)?;
-        self.open = begins.map(|event| Arc::new(Transaction::of(&event)));
+        self.open = begins.map(|event| Arc::new(PickedTransaction::of(&event)));
         Ok(())
     }
 
@@ -78,19 +78,19 @@ impl Transactions {
 
 /// The streams of a block's events that have transactions and event headers.
 #[derive(Debug)]
-pub(super) struct Events {
+pub(super) struct EventStreams {
     /// The types of all events, in order; how many were passed.
-    types: Numbers,
+    types: NumberStream,
     /// By type.
     streams: HashMap<EventType, OfType>,
-    last: Last,
+    last: PreviousEvent,
     /// The body of a query that has the last statement.
     query: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 /// The fields that an event's are differences from.
 #[derive(Debug, Default)]
-struct Last {
+struct PreviousEvent {
     timestamp: i64,
     server_id: i64,
     gno: i64,
@@ -100,9 +100,9 @@ struct Last {
 /// The streams of an event type; unneeded ones are empty.
 #[derive(Debug)]
 struct OfType {
-    timestamps: Numbers,
-    server_ids: Numbers,
-    flags: Numbers,
+    timestamps: NumberStream,
+    server_ids: NumberStream,
+    flags: NumberStream,
     body: Body,
 }
 
@@ -111,27 +111,27 @@ enum Body {
     /// Nothing depends on it.
     Any,
     Gtid {
-        known: Numbers,
+        known: NumberStream,
         gtids: Box<Gtids>,
-        unknown: Texts,
+        unknown: TextStream,
     },
     Query {
-        known: Numbers,
-        statements: Texts,
-        unknown: Texts,
+        known: NumberStream,
+        statements: TextStream,
+        unknown: TextStream,
     },
 }
 
 #[derive(Debug)]
 struct Gtids {
-    uuids: Texts,
-    gnos: Numbers,
-    clock_types: Numbers,
-    immediate: Numbers,
-    original: Numbers,
+    uuids: TextStream,
+    gnos: NumberStream,
+    clock_types: NumberStream,
+    immediate: NumberStream,
+    original: NumberStream,
 }
 
-impl Events {
+impl EventStreams {
     /// Takes the streams of a block that has events of these types.
     pub(super) fn take(streams: &mut SparseStreams<'_>, types: Vec<i64>) -> Result<Self> {
         let distinct: BTreeSet<i64> = types.iter().copied().collect();
@@ -140,15 +140,24 @@ impl Events {
             let event_type = type_of(event_type)?;
             by_type.insert(event_type, OfType::take(streams, event_type)?);
         }
-        Ok(Events { types: Numbers(types, 0), streams: by_type, last: Last::default(), query: None })
+        Ok(EventStreams {
+            types: NumberStream(types, 0),
+            streams: by_type,
+            last: PreviousEvent::default(),
+            query: None,
+        })
     }
 
     /// Goes through the events up to one, by its number in the block, and returns that event's transaction and header.
-    pub(super) fn pass_to(&mut self, event: usize, transactions: &mut Transactions) -> Result<Around> {
+    pub(super) fn pass_to(
+        &mut self,
+        event: usize,
+        transactions: &mut TransactionTracker,
+    ) -> Result<RowContext> {
         while self.types.1 <= event {
             self.pass(transactions)?;
         }
-        Ok(Around {
+        Ok(RowContext {
             transaction: transactions.open.clone(),
             timestamp: self.last.timestamp as u32,
             server_id: self.last.server_id as u32,
@@ -156,14 +165,14 @@ impl Events {
     }
 
     /// Goes through the rest of the events.
-    pub(super) fn pass_all(&mut self, transactions: &mut Transactions) -> Result<()> {
+    pub(super) fn pass_all(&mut self, transactions: &mut TransactionTracker) -> Result<()> {
         while self.types.1 < self.types.0.len() {
             self.pass(transactions)?;
         }
         Ok(())
     }
 
-    fn pass(&mut self, transactions: &mut Transactions) -> Result<()> {
+    fn pass(&mut self, transactions: &mut TransactionTracker) -> Result<()> {
         let event_type = type_of(self.types.next()?)?;
         let Some(streams) = self.streams.get_mut(&event_type) else { return Ok(()) };
         let last = &mut self.last;
@@ -219,8 +228,8 @@ fn body_of<'q>(last: &'q mut Option<(Vec<u8>, Vec<u8>)>, statement: &[u8]) -> Re
 
 impl OfType {
     fn take(streams: &mut SparseStreams<'_>, event_type: EventType) -> Result<Self> {
-        let at = |slot: usize| Column::new(usize::from(event_type.0), slot);
-        let mut numbers = |slot: usize| streams.numbers(at(slot)).map(|numbers| Numbers(numbers, 0));
+        let at = |slot: usize| StreamColumn::new(usize::from(event_type.0), slot);
+        let mut numbers = |slot: usize| streams.numbers(at(slot)).map(|numbers| NumberStream(numbers, 0));
         let (timestamps, server_ids) = (numbers(TIMESTAMP)?, numbers(SERVER_ID)?);
         let is_gtid = event_type.is_gtid() || event_type == EventType::MARIADB_GTID;
         if !is_gtid && event_type != EventType::QUERY {
@@ -232,20 +241,20 @@ impl OfType {
             let clock_types = numbers(BODY + layout::CLOCK_TYPE)?;
             let immediate = numbers(BODY + layout::COMMIT_TIMESTAMP)?;
             let original = numbers(BODY + layout::ORIGINAL_COMMIT_TIMESTAMP)?;
-            let uuids = Texts(streams.strings(at(BODY + layout::UUID))?, 0);
+            let uuids = TextStream(streams.strings(at(BODY + layout::UUID))?, 0);
             let gtids = Box::new(Gtids { uuids, gnos, clock_types, immediate, original });
-            Body::Gtid { known, gtids, unknown: Texts(streams.strings(at(UNKNOWN_BODY))?, 0) }
+            Body::Gtid { known, gtids, unknown: TextStream(streams.strings(at(UNKNOWN_BODY))?, 0) }
         } else {
-            let statements = Texts(streams.strings(at(BODY + layout::STATEMENT))?, 0);
-            Body::Query { known, statements, unknown: Texts(streams.strings(at(UNKNOWN_BODY))?, 0) }
+            let statements = TextStream(streams.strings(at(BODY + layout::STATEMENT))?, 0);
+            Body::Query { known, statements, unknown: TextStream(streams.strings(at(UNKNOWN_BODY))?, 0) }
         };
-        Ok(OfType { timestamps, server_ids, flags: Numbers::default(), body })
+        Ok(OfType { timestamps, server_ids, flags: NumberStream::default(), body })
     }
 }
 
 impl Gtids {
     /// The transaction that the next event begins.
-    fn next(&mut self, event_type: EventType, last: &mut Last) -> Result<Transaction> {
+    fn next(&mut self, event_type: EventType, last: &mut PreviousEvent) -> Result<PickedTransaction> {
         last.gno = last.gno.wrapping_add(self.gnos.next()?);
         let immediate = last.commit_timestamp.wrapping_add(self.immediate.next()?);
         last.commit_timestamp = immediate;
@@ -263,7 +272,7 @@ impl Gtids {
         };
         let has_times = self.clock_types.next()? == LOGICAL_CLOCK;
         let commit_timestamps = has_times.then_some(CommitTimestamps { immediate: time, original });
-        Ok(Transaction { gtid, commit_timestamps })
+        Ok(PickedTransaction { gtid, commit_timestamps })
     }
 }
 

@@ -1,12 +1,12 @@
 //! Third step of picking columns out of a block: takes the values of the images that were found, column by column.
 
-use super::gather::{Base, Made, Side};
-use super::streams::{ROLES, TableStreams, Values};
-use super::values::{Cells, Content, State};
+use super::gather::{Base, NewImages, RowSide};
+use super::streams::{ROLES, TableStreams, ValueStream};
+use super::values::{CellState, ColumnCells, ValueContent};
 use super::{PickedTable, no_row};
 use crate::block::cells::bit;
-use crate::block::form::Form;
-use crate::block::rows::{DIFFERENCE, Role, SAME};
+use crate::block::form::ValueWalk;
+use crate::block::rows::{DIFFERENCE, ImageRole, SAME};
 use crate::block::walk::number_of;
 use crate::codec::delta;
 use crate::error::Result;
@@ -18,23 +18,23 @@ impl PickedTable {
         &mut self,
         streams: TableStreams,
         elsewhere: &[Option<&PickedTable>],
-        made: &[Made<'_>],
+        made: &[NewImages<'_>],
     ) -> Result<()> {
         let TableStreams { nulls, values, .. } = streams;
         for (pick, (cells, values)) in self.cells.iter_mut().zip(values).enumerate() {
             cells.reserve(self.image_count);
             let others = elsewhere.iter().map(|other| other.and_then(|other| other.cells.get(pick)));
-            let others: Vec<Option<&Cells>> = others.collect();
+            let others: Vec<Option<&ColumnCells>> = others.collect();
             let mut column = Column { cells, values, others: &others };
             for made in made {
                 match made {
-                    Made::Fresh { side, count } if side.has(pick) => column.fresh(side.role, *count)?,
-                    Made::Fresh { count, .. } => column.cells.push_none(State::Absent, *count),
-                    Made::Again { source, image } => column.again(*source, *image)?,
-                    Made::One { side, nulls: of_one, base } => match side.place(pick) {
-                        None => column.cells.push_none(State::Absent, 1),
+                    NewImages::Fresh { side, count } if side.has(pick) => column.fresh(side.role, *count)?,
+                    NewImages::Fresh { count, .. } => column.cells.push_none(CellState::Absent, *count),
+                    NewImages::Again { source, image } => column.again(*source, *image)?,
+                    NewImages::One { side, nulls: of_one, base } => match side.place(pick) {
+                        None => column.cells.push_none(CellState::Absent, 1),
                         Some(place) if bit(of_one.bytes(&nulls), place) => {
-                            column.cells.push_none(State::Null, 1);
+                            column.cells.push_none(CellState::Null, 1);
                         }
                         Some(_) => column.one(side.role, *base)?,
                     },
@@ -45,7 +45,7 @@ impl PickedTable {
     }
 }
 
-impl Side {
+impl RowSide {
     /// The place of a picked column among those of the side's images.
     fn place(&self, pick: usize) -> Option<usize> {
         self.places.get(pick).copied().flatten()
@@ -58,25 +58,25 @@ impl Side {
 
 /// A picked column.
 struct Column<'c> {
-    cells: &'c mut Cells,
-    values: [Values; ROLES],
+    cells: &'c mut ColumnCells,
+    values: [ValueStream; ROLES],
     /// The cells of this column in the blocks that this one refers to.
-    others: &'c [Option<&'c Cells>],
+    others: &'c [Option<&'c ColumnCells>],
 }
 
 impl Column<'_> {
     /// Takes values that differ from no others.
-    fn fresh(&mut self, role: Role, count: usize) -> Result<()> {
-        let Values { numbers, texts, .. } = self.values.get_mut(role as usize).ok_or_else(no_row)?;
+    fn fresh(&mut self, role: ImageRole, count: usize) -> Result<()> {
+        let ValueStream { numbers, texts, .. } = self.values.get_mut(role as usize).ok_or_else(no_row)?;
         match self.cells.form {
-            Form::Number { size: 0, .. } | Form::Fixed { size: 0 } => {
-                (0..count).try_for_each(|_| self.cells.push(Content::Value(&[])))
+            ValueWalk::Number { size: 0, .. } | ValueWalk::Fixed { size: 0 } => {
+                (0..count).try_for_each(|_| self.cells.push(ValueContent::Value(&[])))
             }
-            Form::Number { size, order } => {
+            ValueWalk::Number { size, order } => {
                 self.cells.push_numbers(numbers.take(count)?, size, order);
                 Ok(())
             }
-            _ => (0..count).try_for_each(|_| self.cells.push(Content::Value(texts.next()?))),
+            _ => (0..count).try_for_each(|_| self.cells.push(ValueContent::Value(texts.next()?))),
         }
     }
 
@@ -87,13 +87,13 @@ impl Column<'_> {
     }
 
     /// Takes a value that may be a difference.
-    fn one(&mut self, role: Role, base: Option<Base>) -> Result<()> {
+    fn one(&mut self, role: ImageRole, base: Option<Base>) -> Result<()> {
         let cells = &mut *self.cells;
         let form = cells.form;
         let values = self.values.get_mut(role as usize).ok_or_else(no_row)?;
-        let Values { numbers, texts, relations, differences } = values;
-        if matches!(form, Form::Number { size: 0, .. } | Form::Fixed { size: 0 }) {
-            return cells.push(Content::Value(&[]));
+        let ValueStream { numbers, texts, relations, differences } = values;
+        if matches!(form, ValueWalk::Number { size: 0, .. } | ValueWalk::Fixed { size: 0 }) {
+            return cells.push(ValueContent::Value(&[]));
         }
         let other = match base {
             Some(Base(Some(source), _)) => {
@@ -101,30 +101,32 @@ impl Column<'_> {
             }
             _ => None,
         };
-        if let Form::Number { size, order } = form {
+        if let ValueWalk::Number { size, order } = form {
             let older = match base {
                 Some(Base(_, image)) => match other.unwrap_or(&*cells).get(image) {
-                    Content::Value(bytes) => number_of(bytes, order),
-                    Content::None(_) => 0,
+                    ValueContent::Value(bytes) => number_of(bytes, order),
+                    ValueContent::None(_) => 0,
                 },
                 None => 0,
             };
             cells.push_number(numbers.next()?.wrapping_add(older), size, order);
             return Ok(());
         }
-        let older =
-            base.filter(|Base(_, image)| matches!(other.unwrap_or(&*cells).get(*image), Content::Value(_)));
-        let Some(Base(_, image)) = older else { return cells.push(Content::Value(texts.next()?)) };
+        let older = base
+            .filter(|Base(_, image)| matches!(other.unwrap_or(&*cells).get(*image), ValueContent::Value(_)));
+        let Some(Base(_, image)) = older else { return cells.push(ValueContent::Value(texts.next()?)) };
         match (relations.next()?, form, other) {
             (SAME, _, None) => cells.push_again(image),
             (SAME, _, Some(other)) => cells.push(other.get(image)),
-            (DIFFERENCE, Form::Prefixed { prefix }, _) => {
+            (DIFFERENCE, ValueWalk::Prefixed { prefix }, _) => {
                 let size_max = u32::MAX as usize >> (32 - 8 * prefix.clamp(1, 4));
-                let Content::Value(old) = other.unwrap_or(&*cells).get(image) else { return Err(no_row()) };
+                let ValueContent::Value(old) = other.unwrap_or(&*cells).get(image) else {
+                    return Err(no_row());
+                };
                 let new = delta::apply(old, differences.next()?, size_max.min(BLOCK_SIZE_MAX))?;
-                cells.push(Content::Value(&new))
+                cells.push(ValueContent::Value(&new))
             }
-            _ => cells.push(Content::Value(texts.next()?)),
+            _ => cells.push(ValueContent::Value(texts.next()?)),
         }
     }
 }

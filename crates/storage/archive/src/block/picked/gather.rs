@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use binlogz_binlog::event::RowsKind;
 
-use super::prepare::{Columns, Pattern, Step};
-use super::streams::{Numbers, ROLES, TableStreams, Texts};
-use super::{Bound, Picked, PickedTable, RowImage, RowRun, no_row, too_many};
+use super::prepare::{Pattern, RowsStep, RowsStreams};
+use super::streams::{NumberStream, ROLES, TableStreams, TextStream};
+use super::{BlockBound, PickedChanges, PickedTable, RowImage, RowRun, no_row, too_many};
 use crate::block::cells::bit;
-use crate::block::rows::{DIFFERS, PARTIAL_JSON, REFERENCES_MAX, Role};
+use crate::block::rows::{DIFFERS, ImageRole, PARTIAL_JSON, REFERENCES_MAX};
 use crate::error::{Error, Result};
 
-impl Columns {
+impl RowsStreams {
     /// The blocks that it needs, by their places among those that it refers to.
     pub(crate) fn needs(&self) -> BTreeSet<usize> {
         let sources = self.tables.iter().flat_map(|(_, streams)| &streams.sources);
@@ -25,9 +25,13 @@ impl Columns {
 
     /// Goes through the rows. `sources`: the contents picked out of the blocks that it refers to, as far as it needs
     /// them. `before`: the state where the block begins.
-    pub(crate) fn gather(self, sources: &[Option<Arc<Picked>>], before: &Bound) -> Result<Picked> {
-        let Columns { patterns, steps, mut events, tables, with_deleted, maps, size } = self;
-        let mut picked = Picked::default();
+    pub(crate) fn gather(
+        self,
+        sources: &[Option<Arc<PickedChanges>>],
+        before: &BlockBound,
+    ) -> Result<PickedChanges> {
+        let RowsStreams { patterns, steps, mut events, tables, with_deleted, maps, size } = self;
+        let mut picked = PickedChanges::default();
         let mut transactions = before.transactions.clone();
         let mut gathered = Vec::with_capacity(tables.len());
         for (mut table, of_table) in tables {
@@ -46,8 +50,8 @@ impl Columns {
             let table = picked.tables.get(pattern.table);
             table.map(|table| pattern.sides(table)).unwrap_or_default()
         });
-        let sides: Vec<Vec<Side>> = sides.collect();
-        for Step { event, pattern } in steps {
+        let sides: Vec<Vec<RowSide>> = sides.collect();
+        for RowsStep { event, pattern } in steps {
             let Some((&Pattern { table: number, kind, .. }, sides)) =
                 patterns.get(pattern).zip(sides.get(pattern))
             else {
@@ -75,7 +79,7 @@ impl Columns {
         for (table, (streams, elsewhere, made)) in picked.tables.iter_mut().zip(gathered) {
             table.fill(streams, &elsewhere, &made)?;
         }
-        picked.end = Bound { maps, transactions };
+        picked.end = BlockBound { maps, transactions };
         Ok(picked)
     }
 }
@@ -85,37 +89,37 @@ struct Gatherer<'g, 's> {
     table: &'g mut PickedTable,
     streams: &'g mut TableStreams,
     elsewhere: &'g [Option<&'s PickedTable>],
-    made: &'g mut Vec<Made<'s>>,
+    made: &'g mut Vec<NewImages<'s>>,
 }
 
 /// New images, and where their values come from.
 #[derive(Debug)]
-pub(super) enum Made<'s> {
+pub(super) enum NewImages<'s> {
     /// This many images that have values in all picked columns of their side, and differ from no others.
-    Fresh { side: &'s Side, count: usize },
+    Fresh { side: &'s RowSide, count: usize },
     /// One whose values may be NULL, or differences from another's.
-    One { side: &'s Side, nulls: Nulls, base: Option<Base> },
+    One { side: &'s RowSide, nulls: Nulls, base: Option<Base> },
     /// One of another block again.
     Again { source: usize, image: usize },
 }
 
 impl Pattern {
-    fn sides(&self, table: &PickedTable) -> Vec<Side> {
-        let roles: &[Role] = match self.kind {
-            RowsKind::Write => &[Role::Inserted],
-            RowsKind::Delete => &[Role::Deleted],
-            RowsKind::Update | RowsKind::PartialUpdate => &[Role::Before, Role::After],
+    fn sides(&self, table: &PickedTable) -> Vec<RowSide> {
+        let roles: &[ImageRole] = match self.kind {
+            RowsKind::Write => &[ImageRole::Inserted],
+            RowsKind::Delete => &[ImageRole::Deleted],
+            RowsKind::Update | RowsKind::PartialUpdate => &[ImageRole::Before, ImageRole::After],
         };
         let width = table.schema.columns().len();
         let sides = roles.iter().zip(&self.bitmaps);
-        sides.map(|(role, bitmap)| Side::new(*role, bitmap, table, width)).collect()
+        sides.map(|(role, bitmap)| RowSide::new(*role, bitmap, table, width)).collect()
     }
 }
 
 /// One side of an event's rows.
 #[derive(Debug)]
-pub(super) struct Side {
-    pub(super) role: Role,
+pub(super) struct RowSide {
+    pub(super) role: ImageRole,
     is_whole: bool,
     /// How many columns its images have.
     width: usize,
@@ -125,15 +129,15 @@ pub(super) struct Side {
     null_mask: u64,
 }
 
-impl Side {
-    fn new(role: Role, bitmap: &[u8], table: &PickedTable, width: usize) -> Self {
+impl RowSide {
+    fn new(role: ImageRole, bitmap: &[u8], table: &PickedTable, width: usize) -> Self {
         let place = |&column: &usize| {
             bit(bitmap, column).then(|| (0..column).filter(|&before| bit(bitmap, before)).count())
         };
         let count = (0..width).filter(|&column| bit(bitmap, column)).count();
         let places: Vec<Option<usize>> = table.columns.iter().map(place).collect();
         let bits = places.iter().flatten().map(|&place| 1u64.checked_shl(place as u32).unwrap_or_default());
-        Side {
+        RowSide {
             role,
             is_whole: count == width,
             width: count,
@@ -157,18 +161,21 @@ enum Former {
 pub(super) struct Base(pub(super) Option<usize>, pub(super) usize);
 
 impl<'s> Gatherer<'_, 's> {
-    fn event(&mut self, partial: bool, sides: &'s [Side]) -> Result<()> {
+    fn event(&mut self, partial: bool, sides: &'s [RowSide]) -> Result<()> {
         if let [side] = sides
-            && side.role == Role::Inserted
+            && side.role == ImageRole::Inserted
         {
             self.fresh_rows(side)?;
         }
         while self.streams.more.next()? == 1 {
             let mut row = [RowImage::NONE; 2];
             for side in sides {
-                let is_after = matches!(side.role, Role::Inserted | Role::After);
-                let before =
-                    if side.role == Role::After { row.first().and_then(|row| row.number()) } else { None };
+                let is_after = matches!(side.role, ImageRole::Inserted | ImageRole::After);
+                let before = if side.role == ImageRole::After {
+                    row.first().and_then(|row| row.number())
+                } else {
+                    None
+                };
                 let image = self.image(side, partial, before)?;
                 if let Some(place) = row.get_mut(usize::from(is_after)) {
                     *place = RowImage(image);
@@ -180,7 +187,7 @@ impl<'s> Gatherer<'_, 's> {
     }
 
     /// Takes rows that are deleted, without their images.
-    fn deleted_rows(&mut self, side: &Side) -> Result<()> {
+    fn deleted_rows(&mut self, side: &RowSide) -> Result<()> {
         let rows = self.streams.more.left().iter().take_while(|&&more| more == 1).count();
         self.streams.more.take(rows)?;
         let sources = self.streams.sources.get(side.role as usize);
@@ -193,7 +200,7 @@ impl<'s> Gatherer<'_, 's> {
     }
 
     /// Takes rows that are inserted, as long as they have no NULL in a picked column.
-    fn fresh_rows(&mut self, side: &'s Side) -> Result<()> {
+    fn fresh_rows(&mut self, side: &'s RowSide) -> Result<()> {
         let Some((nulls, _)) = self.streams.nulls.get_mut(side.role as usize) else { return Ok(()) };
         let rows = self.streams.more.left().iter().take_while(|&&more| more == 1).count();
         let rows = match side.width.div_ceil(8) {
@@ -217,18 +224,18 @@ impl<'s> Gatherer<'_, 's> {
         Ok(())
     }
 
-    fn made_fresh(&mut self, side: &'s Side, rows: usize) {
+    fn made_fresh(&mut self, side: &'s RowSide, rows: usize) {
         match self.made.last_mut() {
-            Some(Made::Fresh { side: last, count }) if std::ptr::eq(*last, side) => *count += rows,
-            _ => self.made.push(Made::Fresh { side, count: rows }),
+            Some(NewImages::Fresh { side: last, count }) if std::ptr::eq(*last, side) => *count += rows,
+            _ => self.made.push(NewImages::Fresh { side, count: rows }),
         }
     }
 
     /// Takes an image, and returns its number.
-    fn image(&mut self, side: &'s Side, partial: bool, before: Option<u32>) -> Result<u32> {
+    fn image(&mut self, side: &'s RowSide, partial: bool, before: Option<u32>) -> Result<u32> {
         let role = side.role;
-        let old = matches!(role, Role::Deleted | Role::Before);
-        let leaves = side.is_whole && if partial { role == Role::Before } else { !old };
+        let old = matches!(role, ImageRole::Deleted | ImageRole::Before);
+        let leaves = side.is_whole && if partial { role == ImageRole::Before } else { !old };
         let former = if side.is_whole && old { self.former(role)? } else { Former::Unknown };
         let base = match former {
             Former::Same(None, image) => {
@@ -239,25 +246,25 @@ impl<'s> Gatherer<'_, 's> {
                 return Ok(image);
             }
             Former::Same(Some(source), image) => {
-                self.made.push(Made::Again { source, image });
+                self.made.push(NewImages::Again { source, image });
                 return self.table.new_image(leaves);
             }
             Former::Differs(source, image) => Some(Base(source, image)),
             Former::Unknown => before.map(|before| Base(None, before as usize)),
         };
-        if partial && role == Role::After && self.streams.options.next()? == PARTIAL_JSON {
+        if partial && role == ImageRole::After && self.streams.options.next()? == PARTIAL_JSON {
             let bits = self.streams.partial.next()?;
             if bits.len() != self.streams.json.div_ceil(8) {
                 return Err(Error::damaged("row image", "bits of partial columns", "one for each document"));
             }
         }
         let nulls = self.nulls(role, side.width)?;
-        self.made.push(Made::One { side, nulls, base });
+        self.made.push(NewImages::One { side, nulls, base });
         self.table.new_image(leaves)
     }
 
     /// Where a whole image was before.
-    fn former(&mut self, role: Role) -> Result<Former> {
+    fn former(&mut self, role: ImageRole) -> Result<Former> {
         let Some((sources, numbers)) = self.streams.sources.get_mut(role as usize) else {
             return Ok(Former::Unknown);
         };
@@ -290,7 +297,7 @@ impl<'s> Gatherer<'_, 's> {
     }
 
     /// The bits that say which values are NULL.
-    fn nulls(&mut self, role: Role, count: usize) -> Result<Nulls> {
+    fn nulls(&mut self, role: ImageRole, count: usize) -> Result<Nulls> {
         let Some((numbers, texts)) = self.streams.nulls.get_mut(role as usize) else { return Err(no_row()) };
         match count.div_ceil(8) {
             0 => Ok(Nulls::Number([0; 8])),
@@ -311,7 +318,7 @@ pub(super) enum Nulls {
 }
 
 impl Nulls {
-    pub(super) fn bytes<'n>(&'n self, nulls: &'n [(Numbers, Texts); ROLES]) -> &'n [u8] {
+    pub(super) fn bytes<'n>(&'n self, nulls: &'n [(NumberStream, TextStream); ROLES]) -> &'n [u8] {
         match self {
             Nulls::Number(bytes) => bytes,
             Nulls::Text(role, text) => {

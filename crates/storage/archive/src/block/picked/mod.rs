@@ -29,14 +29,14 @@ use binlogz_binlog::event::RowsKind;
 use binlogz_binlog::row::{CellContent, TableSchema};
 
 use crate::block::cells::is_set;
-use crate::block::form::Form;
+use crate::block::form::ValueWalk;
 use crate::error::{Error, Result};
 
-pub(crate) use around::Transactions;
-pub use around::{Around, Transaction};
-pub(crate) use prepare::{Prepared, prepare};
-use values::{Cells, Content, State};
-pub(crate) use whole::Whole;
+pub(crate) use around::TransactionTracker;
+pub use around::{PickedTransaction, RowContext};
+pub(crate) use prepare::{PreparedBlock, prepare};
+use values::{CellState, ColumnCells, ValueContent};
+pub(crate) use whole::WholeBlock;
 
 /// Chooses columns of a table, by their places; `None`: they can't be picked.
 pub type Choose<'a> = dyn Fn(&TableSchema) -> Option<Vec<usize>> + Sync + 'a;
@@ -71,13 +71,13 @@ impl std::fmt::Debug for Pick<'_> {
 
 /// The rows picked out of a block, or out of a part of it.
 #[derive(Debug, Default)]
-pub struct Picked {
+pub struct PickedChanges {
     /// The table, once for each of its definitions.
     pub tables: Vec<PickedTable>,
     /// The rows, in the log's order.
     pub runs: Vec<RowRun>,
     /// The state where the block ends, which the next block begins with.
-    pub(crate) end: Bound,
+    pub(crate) end: BlockBound,
 }
 
 /// Rows of one table and kind that follow each other, with the same around them.
@@ -90,19 +90,19 @@ pub struct RowRun {
     /// Which rows of the table.
     pub rows: Range<usize>,
     /// Transaction and event header of the rows, if they are picked.
-    pub around: Option<Around>,
+    pub around: Option<RowContext>,
 }
 
 /// The state between two blocks, where a transaction may go on; empty where a log begins.
 #[derive(Debug, Clone, Default)]
-pub struct Bound {
+pub struct BlockBound {
     /// The table's maps in force.
     pub(crate) maps: Vec<Vec<u8>>,
     /// The transaction.
-    pub(crate) transactions: Transactions,
+    pub(crate) transactions: TransactionTracker,
 }
 
-impl Bound {
+impl BlockBound {
     /// A block begins that has these table maps; none: it doesn't say.
     pub(crate) fn begin(&mut self, maps: Vec<Vec<u8>>) {
         if !maps.is_empty() {
@@ -120,7 +120,7 @@ pub struct PickedTable {
     pub columns: Vec<usize>,
     /// The table map without the table's id.
     name: Vec<u8>,
-    cells: Vec<Cells>,
+    cells: Vec<ColumnCells>,
     /// The images of each row before and after the change.
     rows: Vec<[RowImage; 2]>,
     /// The images that later blocks may refer to.
@@ -167,8 +167,8 @@ impl PickedTable {
     }
 
     fn of(name: &[u8], schema: Arc<TableSchema>, columns: Vec<usize>) -> Self {
-        let form = |&column: &usize| schema.columns().get(column).map(|column| Form::of(column.kind));
-        let cells = columns.iter().filter_map(form).map(Cells::new).collect();
+        let form = |&column: &usize| schema.columns().get(column).map(|column| ValueWalk::of(column.kind));
+        let cells = columns.iter().filter_map(form).map(ColumnCells::new).collect();
         PickedTable {
             schema,
             columns,
@@ -196,9 +196,9 @@ impl PickedTable {
         self.rows.get(rows).unwrap_or_default().iter().map(move |&[before, after]| {
             let image = if is_after { after } else { before };
             match cells?.get(image.number()? as usize) {
-                Content::None(State::Null) => Some(CellContent::Null),
-                Content::None(_) => None,
-                Content::Value(bytes) => Some(CellContent::Value(bytes)),
+                ValueContent::None(CellState::Null) => Some(CellContent::Null),
+                ValueContent::None(_) => None,
+                ValueContent::Value(bytes) => Some(CellContent::Value(bytes)),
             }
         })
     }
@@ -215,7 +215,7 @@ impl PickedTable {
             return None;
         }
         let images = first as usize..first as usize + rows.len();
-        let has_all = cells.states.get(images.clone())?.iter().all(|&state| state == State::Value);
+        let has_all = cells.states.get(images.clone())?.iter().all(|&state| state == CellState::Value);
         has_all.then(|| cells.bytes.get(images.start * stride..images.end * stride))?
     }
 
@@ -243,18 +243,18 @@ impl PickedTable {
         let schema = Arc::clone(&self.schema);
         let nulls = 0..schema.columns().len().div_ceil(8);
         let mut at = nulls.end;
-        let mut values = vec![Content::None(State::Null); self.columns.len()];
+        let mut values = vec![ValueContent::None(CellState::Null); self.columns.len()];
         for (index, column) in schema.columns().iter().enumerate() {
             if is_set(bytes, &nulls, index) {
                 continue;
             }
-            let form = Form::of(column.kind);
+            let form = ValueWalk::of(column.kind);
             let end = form.end(bytes, at)?;
-            let start = at + if let Form::Prefixed { prefix } = form { prefix } else { 0 };
+            let start = at + if let ValueWalk::Prefixed { prefix } = form { prefix } else { 0 };
             if let Some(place) = self.columns.iter().position(|&picked| picked == index)
                 && let Some(value) = values.get_mut(place)
             {
-                *value = Content::Value(bytes.get(start..end).ok_or_else(no_row)?);
+                *value = ValueContent::Value(bytes.get(start..end).ok_or_else(no_row)?);
             }
             at = end;
         }
@@ -285,7 +285,7 @@ impl PickedTable {
     }
 }
 
-impl Picked {
+impl PickedChanges {
     fn add_run(&mut self, run: RowRun) {
         match self.runs.last_mut() {
             Some(last) if (last.table, last.kind) == (run.table, run.kind) && last.around == run.around => {
@@ -298,7 +298,7 @@ impl Picked {
     /// Bytes of memory that it takes.
     pub(crate) fn memory(&self) -> usize {
         let of = |table: &PickedTable| {
-            let cells: usize = table.cells.iter().map(Cells::memory).sum();
+            let cells: usize = table.cells.iter().map(ColumnCells::memory).sum();
             cells + table.rows.len() * ROW_MEMORY + table.images.len() * 4 + table.name.len()
         };
         self.tables.iter().map(of).sum::<usize>() + self.runs.len() * size_of::<RowRun>()

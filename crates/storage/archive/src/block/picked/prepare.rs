@@ -6,51 +6,51 @@ use std::collections::{BTreeMap, BTreeSet};
 use binlogz_binlog::EventType;
 use binlogz_binlog::event::RowsKind;
 
-use super::around::Events;
-use super::gather::Made;
+use super::around::EventStreams;
+use super::gather::NewImages;
 use super::maps::Maps;
-use super::streams::{Numbers, TableStreams, Texts};
+use super::streams::{NumberStream, TableStreams, TextStream};
 use super::whole::is_met;
 use super::{Pick, PickedTable, ROW_MEMORY, memory_max};
-use crate::block::former::Unpacked;
+use crate::block::former::UnpackedBlock;
 use crate::block::layout::{BODY, KNOWN, TYPE};
 use crate::block::packed::{self, Front};
-use crate::block::streams::{Column, SparseStreams};
-use crate::block::walk::{Order, number_of};
+use crate::block::streams::{SparseStreams, StreamColumn};
+use crate::block::walk::{ByteOrder, number_of};
 use crate::error::{Error, Result};
 
 /// A block's first step.
 #[derive(Debug)]
-pub(crate) enum Prepared {
+pub(crate) enum PreparedBlock {
     /// The block's streams.
-    Columns(Box<Columns>),
+    Columns(Box<RowsStreams>),
     /// It was unpacked: it isn't packed by columns. With the table maps that it begins with.
-    Unpacked(Box<Unpacked>, Vec<Vec<u8>>),
+    Unpacked(Box<UnpackedBlock>, Vec<Vec<u8>>),
     /// It has to be unpacked, with the blocks that it refers to: it has events of unknown layout, or more values than may be
     /// held at once.
     Whole(Vec<Vec<u8>>),
 }
 
-impl Prepared {
+impl PreparedBlock {
     /// Whether something is needed of the block before it, if it continues from one: the transaction, or the table maps in
     /// force.
     pub(crate) fn needs_bound(&self, pick: &Pick<'_>) -> bool {
         pick.with_around
             || match self {
-                Prepared::Columns(_) => false,
-                Prepared::Unpacked(_, maps) | Prepared::Whole(maps) => maps.is_empty(),
+                PreparedBlock::Columns(_) => false,
+                PreparedBlock::Unpacked(_, maps) | PreparedBlock::Whole(maps) => maps.is_empty(),
             }
     }
 }
 
 /// Streams of the events, and of the table.
 #[derive(Debug)]
-pub(crate) struct Columns {
+pub(crate) struct RowsStreams {
     pub(super) patterns: Vec<Pattern>,
     /// Rows events of the table, in order.
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<RowsStep>,
     /// Events with transactions and headers, if these are picked.
-    pub(super) events: Option<Events>,
+    pub(super) events: Option<EventStreams>,
     pub(super) tables: Vec<(PickedTable, TableStreams)>,
     /// Whether rows that are deleted have an image.
     pub(super) with_deleted: bool,
@@ -62,7 +62,7 @@ pub(crate) struct Columns {
 
 /// A rows event of the table.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Step {
+pub(super) struct RowsStep {
     /// The event's number in the block.
     pub(super) event: usize,
     /// Which pattern it has.
@@ -89,12 +89,12 @@ impl Pattern {
 }
 
 /// Takes the streams of a block of `size` bytes.
-pub(crate) fn prepare(packed: &[u8], size: usize, pick: &Pick<'_>) -> Result<Prepared> {
+pub(crate) fn prepare(packed: &[u8], size: usize, pick: &Pick<'_>) -> Result<PreparedBlock> {
     let Front { maps, count, mut from } = match packed::front(packed, size)? {
         (_, Some(front)) => front,
         (maps, None) => {
             let unpacked = packed::open(packed, size)?.gather(0, Vec::new())?;
-            return Ok(Prepared::Unpacked(Box::new(unpacked), maps));
+            return Ok(PreparedBlock::Unpacked(Box::new(unpacked), maps));
         }
     };
     let mut streams = SparseStreams::find(&mut from, size)?;
@@ -107,14 +107,14 @@ pub(crate) fn prepare(packed: &[u8], size: usize, pick: &Pick<'_>) -> Result<Pre
     if types.len() != count {
         return Err(Error::damaged("block", format!("{} event types", types.len()), "one for each event"));
     }
-    let of_type = |event_type: EventType, slot: usize| Column::new(usize::from(event_type.0), slot);
+    let of_type = |event_type: EventType, slot: usize| StreamColumn::new(usize::from(event_type.0), slot);
     let mut rows_types = BTreeMap::new();
     for event_type in types.iter().copied().collect::<BTreeSet<_>>() {
         let Ok(code) = u8::try_from(event_type) else { continue };
         let event_type = EventType(code);
         if is_met(event_type) {
             // Read event by event.
-            return Ok(Prepared::Whole(maps));
+            return Ok(PreparedBlock::Whole(maps));
         }
         if event_type != EventType::TABLE_MAP && !event_type.is_rows() {
             continue;
@@ -124,19 +124,19 @@ pub(crate) fn prepare(packed: &[u8], size: usize, pick: &Pick<'_>) -> Result<Pre
             if event_type == EventType::TABLE_MAP && known.iter().all(|&known| known == 1) {
                 continue;
             }
-            return Ok(Prepared::Whole(maps));
+            return Ok(PreparedBlock::Whole(maps));
         };
-        let ids = Numbers(streams.numbers(of_type(event_type, BODY))?, 0);
+        let ids = NumberStream(streams.numbers(of_type(event_type, BODY))?, 0);
         let first = streams.strings(of_type(event_type, BODY + 5))?;
         let second = streams.strings(of_type(event_type, BODY + 6))?;
-        rows_types.insert(event_type, (kind, ids, Texts(first, 0), Texts(second, 0)));
+        rows_types.insert(event_type, (kind, ids, TextStream(first, 0), TextStream(second, 0)));
     }
-    let mut map_ids = Numbers(streams.numbers(of_type(EventType::TABLE_MAP, BODY))?, 0);
-    let mut map_bodies = Texts(streams.strings(of_type(EventType::TABLE_MAP, BODY + 1))?, 0);
+    let mut map_ids = NumberStream(streams.numbers(of_type(EventType::TABLE_MAP, BODY))?, 0);
+    let mut map_bodies = TextStream(streams.strings(of_type(EventType::TABLE_MAP, BODY + 1))?, 0);
     let mut maps_seen = Maps::default();
     for map in &maps {
         if let Some((id, rest)) = map.split_at_checked(6) {
-            maps_seen.note(number_of(id, Order::Low), rest, pick)?;
+            maps_seen.note(number_of(id, ByteOrder::Low), rest, pick)?;
         }
     }
     let (mut steps, mut patterns) = (Vec::new(), Vec::<Pattern>::new());
@@ -164,30 +164,32 @@ pub(crate) fn prepare(packed: &[u8], size: usize, pick: &Pick<'_>) -> Result<Pre
                     patterns.len() - 1
                 }
             };
-            steps.push(Step { event, pattern: number });
+            steps.push(RowsStep { event, pattern: number });
         }
     }
     if maps_seen.is_unfit {
-        return Ok(Prepared::Whole(maps));
+        return Ok(PreparedBlock::Whole(maps));
     }
     let in_force = maps_seen.in_force();
-    let events = pick.with_around.then(|| Events::take(&mut streams, types)).transpose()?;
+    let events = pick.with_around.then(|| EventStreams::take(&mut streams, types)).transpose()?;
     let tables = maps_seen.tables.into_iter().map(|(number, table)| {
-        let group = Column::TABLES + number;
+        let group = StreamColumn::TABLES + number;
         TableStreams::take(&mut streams, group, &table, pick.with_before).map(|streams| (table, streams))
     });
     let tables = tables.collect::<Result<Vec<_>>>()?;
     let memory = tables.iter().enumerate().map(|(place, (table, streams))| {
         let of_table = patterns.iter().filter(|pattern| pattern.table == place);
         let images = of_table.map(Pattern::images).max().unwrap_or_default();
-        streams.rows().saturating_mul(ROW_MEMORY + images * (table.memory_of_image() + size_of::<Made<'_>>()))
+        streams
+            .rows()
+            .saturating_mul(ROW_MEMORY + images * (table.memory_of_image() + size_of::<NewImages<'_>>()))
     });
     if memory.fold(0, usize::saturating_add) > memory_max(size) {
-        return Ok(Prepared::Whole(maps));
+        return Ok(PreparedBlock::Whole(maps));
     }
     let with_deleted = pick.with_before;
-    let columns = Columns { patterns, steps, events, tables, with_deleted, maps: in_force, size };
-    Ok(Prepared::Columns(Box::new(columns)))
+    let columns = RowsStreams { patterns, steps, events, tables, with_deleted, maps: in_force, size };
+    Ok(PreparedBlock::Columns(Box::new(columns)))
 }
 
 fn kind_of(event_type: EventType) -> Option<RowsKind> {

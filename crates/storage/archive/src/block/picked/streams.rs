@@ -1,16 +1,16 @@
 //! The streams of a table's rows, which are taken value by value.
 
 use super::PickedTable;
-use crate::block::rows::{MORE, NULLS, NUMBER, OPTIONS, PARTIAL, Role, SOURCE, VALUES};
-use crate::block::streams::{Column, SparseStreams};
-use crate::codec::strings::Strings;
+use crate::block::rows::{ImageRole, MORE, NULLS, NUMBER, OPTIONS, PARTIAL, SOURCE, VALUES};
+use crate::block::streams::{SparseStreams, StreamColumn};
+use crate::codec::strings::StringList;
 use crate::error::{Error, Result};
 
 /// Numbers that are taken one after the other.
 #[derive(Debug, Default)]
-pub(super) struct Numbers(pub(super) Vec<i64>, pub(super) usize);
+pub(super) struct NumberStream(pub(super) Vec<i64>, pub(super) usize);
 
-impl Numbers {
+impl NumberStream {
     #[inline]
     pub(super) fn next(&mut self) -> Result<i64> {
         let next = self.0.get(self.1).copied();
@@ -36,9 +36,9 @@ fn ended() -> Error {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Texts(pub(super) Strings, pub(super) usize);
+pub(super) struct TextStream(pub(super) StringList, pub(super) usize);
 
-impl Texts {
+impl TextStream {
     #[inline]
     pub(super) fn next(&mut self) -> Result<&[u8]> {
         self.1 += 1;
@@ -49,13 +49,13 @@ impl Texts {
 /// The streams of a table's rows.
 #[derive(Debug)]
 pub(super) struct TableStreams {
-    pub(super) more: Numbers,
-    pub(super) nulls: [(Numbers, Texts); ROLES],
-    pub(super) sources: [(Numbers, Numbers); ROLES],
-    pub(super) options: Numbers,
-    pub(super) partial: Texts,
+    pub(super) more: NumberStream,
+    pub(super) nulls: [(NumberStream, TextStream); ROLES],
+    pub(super) sources: [(NumberStream, NumberStream); ROLES],
+    pub(super) options: NumberStream,
+    pub(super) partial: TextStream,
     /// For each picked column and role: values, and how they relate to older ones.
-    pub(super) values: Vec<[Values; ROLES]>,
+    pub(super) values: Vec<[ValueStream; ROLES]>,
     pub(super) next: Vec<i64>,
     pub(super) json: usize,
 }
@@ -63,11 +63,11 @@ pub(super) struct TableStreams {
 pub(super) const ROLES: usize = crate::block::rows::ROLES;
 
 #[derive(Debug, Default)]
-pub(super) struct Values {
-    pub(super) numbers: Numbers,
-    pub(super) texts: Texts,
-    pub(super) relations: Numbers,
-    pub(super) differences: Texts,
+pub(super) struct ValueStream {
+    pub(super) numbers: NumberStream,
+    pub(super) texts: TextStream,
+    pub(super) relations: NumberStream,
+    pub(super) differences: TextStream,
 }
 
 impl TableStreams {
@@ -83,39 +83,39 @@ impl TableStreams {
         table: &PickedTable,
         with_deleted: bool,
     ) -> Result<Self> {
-        let at = |slot: usize| Column::new(group, slot);
-        let is_taken = |role: &usize| with_deleted || *role != Role::Deleted as usize;
-        let mut numbers = |slot: usize| streams.numbers(at(slot)).map(|numbers| Numbers(numbers, 0));
+        let at = |slot: usize| StreamColumn::new(group, slot);
+        let is_taken = |role: &usize| with_deleted || *role != ImageRole::Deleted as usize;
+        let mut numbers = |slot: usize| streams.numbers(at(slot)).map(|numbers| NumberStream(numbers, 0));
         let more = numbers(MORE)?;
         let options = numbers(OPTIONS)?;
-        let mut sources: [(Numbers, Numbers); ROLES] = Default::default();
+        let mut sources: [(NumberStream, NumberStream); ROLES] = Default::default();
         // Numbers of images are told from those before them, of both roles: without updates those of deleted rows say nothing.
         let mut has_others = with_deleted;
-        for role in [Role::Before as usize, Role::Deleted as usize] {
+        for role in [ImageRole::Before as usize, ImageRole::Deleted as usize] {
             if let Some((sources, images)) = sources.get_mut(role)
-                && (role == Role::Before as usize || has_others)
+                && (role == ImageRole::Before as usize || has_others)
             {
                 (*sources, *images) = (numbers(SOURCE + role)?, numbers(NUMBER + role)?);
                 has_others |= !sources.left().is_empty();
             }
         }
-        let partial = Texts(streams.strings(at(PARTIAL))?, 0);
-        let mut nulls: [(Numbers, Texts); ROLES] = Default::default();
+        let partial = TextStream(streams.strings(at(PARTIAL))?, 0);
+        let mut nulls: [(NumberStream, TextStream); ROLES] = Default::default();
         for (role, place) in nulls.iter_mut().enumerate().filter(|(role, _)| is_taken(role)) {
             let slot = at(NULLS + role);
-            *place = (Numbers(streams.numbers(slot)?, 0), Texts(streams.strings(slot)?, 0));
+            *place = (NumberStream(streams.numbers(slot)?, 0), TextStream(streams.strings(slot)?, 0));
         }
         let mut values = Vec::with_capacity(table.columns.len());
         for column in &table.columns {
-            let mut of_roles: [Values; ROLES] = Default::default();
+            let mut of_roles: [ValueStream; ROLES] = Default::default();
             for (role, place) in of_roles.iter_mut().enumerate().filter(|(role, _)| is_taken(role)) {
                 let slot = at(VALUES + 8 * column + 2 * role);
                 let relation = at(VALUES + 8 * column + 2 * role + 1);
-                *place = Values {
-                    numbers: Numbers(streams.numbers(slot)?, 0),
-                    texts: Texts(streams.strings(slot)?, 0),
-                    relations: Numbers(streams.numbers(relation)?, 0),
-                    differences: Texts(streams.strings(relation)?, 0),
+                *place = ValueStream {
+                    numbers: NumberStream(streams.numbers(slot)?, 0),
+                    texts: TextStream(streams.strings(slot)?, 0),
+                    relations: NumberStream(streams.numbers(relation)?, 0),
+                    differences: TextStream(streams.strings(relation)?, 0),
                 };
             }
             values.push(of_roles);

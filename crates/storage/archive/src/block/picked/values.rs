@@ -3,15 +3,15 @@
 use std::ops::Range;
 
 use super::{no_row, too_many};
-use crate::block::form::Form;
-use crate::block::walk::Order;
+use crate::block::form::ValueWalk;
+use crate::block::walk::ByteOrder;
 use crate::error::{Error, Result};
 
 /// A column's values, by image.
 #[derive(Debug)]
-pub(super) struct Cells {
-    pub(super) form: Form,
-    pub(super) states: Vec<State>,
+pub(super) struct ColumnCells {
+    pub(super) form: ValueWalk,
+    pub(super) states: Vec<CellState>,
     pub(super) bytes: Vec<u8>,
     /// Where each value ends, if it isn't of a fixed size.
     pub(super) ends: Vec<u32>,
@@ -20,7 +20,7 @@ pub(super) struct Cells {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum CellState {
     Absent,
     Null,
     Value,
@@ -28,14 +28,14 @@ pub(super) enum State {
 
 /// A value, or why there is none.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Content<'a> {
-    None(State),
+pub(super) enum ValueContent<'a> {
+    None(CellState),
     Value(&'a [u8]),
 }
 
-impl Cells {
-    pub(super) fn new(form: Form) -> Self {
-        Cells { form, states: Vec::new(), bytes: Vec::new(), ends: Vec::new(), texts_max: u32::MAX }
+impl ColumnCells {
+    pub(super) fn new(form: ValueWalk) -> Self {
+        ColumnCells { form, states: Vec::new(), bytes: Vec::new(), ends: Vec::new(), texts_max: u32::MAX }
     }
 
     /// Makes room for this many images.
@@ -51,16 +51,16 @@ impl Cells {
     /// The bytes of each value, if they are as many.
     pub(super) fn stride(&self) -> Option<usize> {
         match self.form {
-            Form::Number { size, .. } | Form::Fixed { size } => Some(size),
-            Form::Prefixed { .. } => None,
+            ValueWalk::Number { size, .. } | ValueWalk::Fixed { size } => Some(size),
+            ValueWalk::Prefixed { .. } => None,
         }
     }
 
     /// Where the bytes of a value are, or why there are none.
     #[inline]
-    pub(super) fn range(&self, image: usize) -> Result<Range<usize>, State> {
-        match self.states.get(image).copied().unwrap_or(State::Absent) {
-            State::Value => {}
+    pub(super) fn range(&self, image: usize) -> Result<Range<usize>, CellState> {
+        match self.states.get(image).copied().unwrap_or(CellState::Absent) {
+            CellState::Value => {}
             state => return Err(state),
         }
         Ok(match self.stride() {
@@ -74,18 +74,18 @@ impl Cells {
     }
 
     #[inline]
-    pub(super) fn get(&self, image: usize) -> Content<'_> {
+    pub(super) fn get(&self, image: usize) -> ValueContent<'_> {
         match self.range(image) {
-            Ok(range) => Content::Value(self.bytes.get(range).unwrap_or_default()),
-            Err(state) => Content::None(state),
+            Ok(range) => ValueContent::Value(self.bytes.get(range).unwrap_or_default()),
+            Err(state) => ValueContent::None(state),
         }
     }
 
     #[inline]
-    pub(super) fn push(&mut self, content: Content<'_>) -> Result<()> {
+    pub(super) fn push(&mut self, content: ValueContent<'_>) -> Result<()> {
         let (state, value) = match content {
-            Content::None(state) => (state, None),
-            Content::Value(value) => (State::Value, Some(value)),
+            ValueContent::None(state) => (state, None),
+            ValueContent::Value(value) => (CellState::Value, Some(value)),
         };
         match (self.stride(), value) {
             (Some(stride), Some(value)) if value.len() == stride => self.bytes.extend_from_slice(value),
@@ -107,7 +107,7 @@ impl Cells {
     }
 
     /// Appends images without a value.
-    pub(super) fn push_none(&mut self, state: State, count: usize) {
+    pub(super) fn push_none(&mut self, state: CellState, count: usize) {
         match self.stride() {
             Some(stride) => self.bytes.resize(self.bytes.len() + stride * count, 0),
             None => {
@@ -120,19 +120,19 @@ impl Cells {
 
     /// Appends a number of `size` bytes, 1 to 8: the column's.
     #[inline]
-    pub(super) fn push_number(&mut self, number: i64, size: usize, order: Order) {
+    pub(super) fn push_number(&mut self, number: i64, size: usize, order: ByteOrder) {
         let bytes = match order {
-            Order::Low => number.to_le_bytes(),
-            Order::High => (number << (u64::BITS - 8 * size as u32)).swap_bytes().to_le_bytes(),
+            ByteOrder::Low => number.to_le_bytes(),
+            ByteOrder::High => (number << (u64::BITS - 8 * size as u32)).swap_bytes().to_le_bytes(),
         };
         let end = self.bytes.len() + size;
         self.bytes.extend(bytes);
         self.bytes.truncate(end);
-        self.states.push(State::Value);
+        self.states.push(CellState::Value);
     }
 
     /// Appends numbers of `size` bytes each, 8 at most: the column's.
-    pub(super) fn push_numbers(&mut self, numbers: &[i64], size: usize, order: Order) {
+    pub(super) fn push_numbers(&mut self, numbers: &[i64], size: usize, order: ByteOrder) {
         match size {
             0 => {}
             1 => self.push_sized::<1>(numbers, order),
@@ -144,16 +144,16 @@ impl Cells {
             7 => self.push_sized::<7>(numbers, order),
             _ => self.push_sized::<8>(numbers, order),
         }
-        self.states.resize(self.states.len() + numbers.len(), State::Value);
+        self.states.resize(self.states.len() + numbers.len(), CellState::Value);
     }
 
-    fn push_sized<const SIZE: usize>(&mut self, numbers: &[i64], order: Order) {
+    fn push_sized<const SIZE: usize>(&mut self, numbers: &[i64], order: ByteOrder) {
         let start = self.bytes.len();
         self.bytes.resize(start + numbers.len() * SIZE, 0);
         let (places, _) = self.bytes.get_mut(start..).unwrap_or_default().as_chunks_mut::<SIZE>();
         for (place, number) in places.iter_mut().zip(numbers) {
             let (low, high) = (number.to_le_bytes(), number.swap_bytes().to_le_bytes());
-            let bytes = if order == Order::Low { low.first_chunk() } else { high.last_chunk() };
+            let bytes = if order == ByteOrder::Low { low.first_chunk() } else { high.last_chunk() };
             *place = bytes.copied().unwrap_or([0; SIZE]);
         }
     }
@@ -161,14 +161,14 @@ impl Cells {
     /// Adds the value that an earlier image has.
     pub(super) fn push_again(&mut self, image: usize) -> Result<()> {
         match self.range(image) {
-            Err(state) => self.push(Content::None(state)),
+            Err(state) => self.push(ValueContent::None(state)),
             Ok(range) if range.end > self.bytes.len() => Err(no_row()),
             Ok(range) => {
                 self.bytes.extend_from_within(range);
                 if self.stride().is_none() {
                     self.end_text()?;
                 }
-                self.states.push(State::Value);
+                self.states.push(CellState::Value);
                 Ok(())
             }
         }
@@ -193,12 +193,12 @@ mod tests {
 
     #[test]
     fn texts_take_no_more_than_their_blocks_bytes() {
-        let mut cells = Cells::new(Form::Prefixed { prefix: 1 });
+        let mut cells = ColumnCells::new(ValueWalk::Prefixed { prefix: 1 });
         cells.texts_max = 15;
-        cells.push(Content::Value(b"again")).unwrap();
+        cells.push(ValueContent::Value(b"again")).unwrap();
         cells.push_again(0).unwrap();
         cells.push_again(0).unwrap();
         assert!(cells.push_again(0).is_err());
-        assert!(cells.push(Content::Value(b"new")).is_err());
+        assert!(cells.push(ValueContent::Value(b"new")).is_err());
     }
 }

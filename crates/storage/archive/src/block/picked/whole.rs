@@ -8,9 +8,9 @@ use binlogz_binlog::event::{CompressedEvent, PostHeaderLengths, RowsEvent, Table
 use binlogz_binlog::row::{CellContent, RowDecoder, TableSchema};
 use binlogz_binlog::{ChangeContent, EventType, HeaderFlags};
 
-use super::values::{Content, State};
-use super::{Around, Bound, Pick, Picked, PickedTable, ROW_MEMORY, RowImage, RowRun, no_row};
-use crate::block::former::Unpacked;
+use super::values::{CellState, ValueContent};
+use super::{BlockBound, Pick, PickedChanges, PickedTable, ROW_MEMORY, RowContext, RowImage, RowRun, no_row};
+use crate::block::former::UnpackedBlock;
 use crate::error::{Error, Result};
 use crate::log::events;
 
@@ -23,26 +23,26 @@ pub(super) fn is_met(event_type: EventType) -> bool {
 
 /// A block that was unpacked as a whole.
 #[derive(Debug)]
-pub(crate) struct Whole<'w> {
-    pub(crate) block: &'w Unpacked,
+pub(crate) struct WholeBlock<'w> {
+    pub(crate) block: &'w UnpackedBlock,
     /// Where the block begins in its log, in bytes.
     pub(crate) offset: u64,
     /// Post-header lengths of the log's events.
     pub(crate) lengths: &'w PostHeaderLengths,
     /// The state where the block begins.
-    pub(crate) before: &'w Bound,
+    pub(crate) before: &'w BlockBound,
 }
 
-impl Whole<'_> {
+impl WholeBlock<'_> {
     /// Picks its rows. When they take so much memory, `part` is given what there is, and says whether to go on with the rest.
     /// Returns the last part.
     pub(crate) fn rows(
         &self,
         pick: &Pick<'_>,
         memory_max: usize,
-        part: &mut dyn FnMut(Picked) -> bool,
-    ) -> Result<Picked> {
-        let Whole { block, offset, lengths, before } = *self;
+        part: &mut dyn FnMut(PickedChanges) -> bool,
+    ) -> Result<PickedChanges> {
+        let WholeBlock { block, offset, lengths, before } = *self;
         let mut whole = OfWhole::new(pick, memory_max, part);
         let mut transactions = before.transactions.clone();
         let map_length = lengths.of(EventType::TABLE_MAP);
@@ -68,7 +68,7 @@ impl Whole<'_> {
                 whole.map(body, map_length)?;
             } else if event_type.is_rows() {
                 let rows = RowsEvent::decode(event_type, body, lengths.of(event_type))?;
-                let around = pick.with_around.then(|| Around {
+                let around = pick.with_around.then(|| RowContext {
                     transaction: transactions.open.clone(),
                     timestamp: frame.header().timestamp,
                     server_id: frame.header().server_id,
@@ -82,12 +82,12 @@ impl Whole<'_> {
         let mut picked = whole.picked;
         let maps = whole.by_id.into_iter();
         let maps = maps.filter_map(|(_, known)| known.map(|(_, body)| body)).collect();
-        picked.end = Bound { maps, transactions };
+        picked.end = BlockBound { maps, transactions };
         Ok(picked)
     }
 
     /// Picks only the images to which later blocks may refer.
-    pub(crate) fn images(&self, pick: &Pick<'_>) -> Result<Picked> {
+    pub(crate) fn images(&self, pick: &Pick<'_>) -> Result<PickedChanges> {
         let mut no_part = |_| false;
         let mut tables = OfWhole::new(pick, 0, &mut no_part);
         let map_length = self.lengths.of(EventType::TABLE_MAP);
@@ -105,7 +105,7 @@ impl Whole<'_> {
     }
 
     /// Takes the images to which later blocks may refer.
-    pub(crate) fn leave(&self, picked: &mut Picked) -> Result<()> {
+    pub(crate) fn leave(&self, picked: &mut PickedChanges) -> Result<()> {
         let block = self.block;
         for table in &mut picked.tables {
             let images = block.tables.get(&table.name).and_then(|number| block.images.get(*number));
@@ -121,19 +121,19 @@ impl Whole<'_> {
 /// Picks out of a log.
 struct OfWhole<'w> {
     pick: &'w Pick<'w>,
-    picked: Picked,
+    picked: PickedChanges,
     by_id: HashMap<TableId, Option<(usize, Vec<u8>)>>,
     /// Bytes of memory that the rows take so far; at most `memory_max`.
     memory: usize,
     memory_max: usize,
-    part: &'w mut dyn FnMut(Picked) -> bool,
+    part: &'w mut dyn FnMut(PickedChanges) -> bool,
     /// No more is wanted.
     is_over: bool,
 }
 
 impl<'w> OfWhole<'w> {
-    fn new(pick: &'w Pick<'w>, memory_max: usize, part: &'w mut dyn FnMut(Picked) -> bool) -> Self {
-        let (picked, by_id) = (Picked::default(), HashMap::new());
+    fn new(pick: &'w Pick<'w>, memory_max: usize, part: &'w mut dyn FnMut(PickedChanges) -> bool) -> Self {
+        let (picked, by_id) = (PickedChanges::default(), HashMap::new());
         OfWhole { pick, picked, by_id, memory: 0, memory_max, part, is_over: false }
     }
 
@@ -160,7 +160,7 @@ impl<'w> OfWhole<'w> {
     fn rows(
         &mut self,
         rows: &RowsEvent<'_>,
-        around: Option<&Around>,
+        around: Option<&RowContext>,
         decoder: &mut RowDecoder,
     ) -> Result<()> {
         let Some(&Some((number, _))) = self.by_id.get(&rows.table_id) else { return Ok(()) };
@@ -187,10 +187,10 @@ impl<'w> OfWhole<'w> {
                 *place = RowImage(table.new_image(false)?);
                 for (cells, column) in table.cells.iter_mut().zip(&table.columns) {
                     cells.push(match image.cell(*column).map(|cell| cell.content) {
-                        None => Content::None(State::Absent),
-                        Some(CellContent::Null) => Content::None(State::Null),
+                        None => ValueContent::None(CellState::Absent),
+                        Some(CellContent::Null) => ValueContent::None(CellState::Null),
                         Some(CellContent::Value(bytes) | CellContent::JsonDiffs(bytes)) => {
-                            Content::Value(bytes)
+                            ValueContent::Value(bytes)
                         }
                     })?;
                 }
@@ -201,7 +201,7 @@ impl<'w> OfWhole<'w> {
         Ok(())
     }
 
-    fn end_run(&mut self, table: usize, rows: &RowsEvent<'_>, start: usize, around: Option<&Around>) {
+    fn end_run(&mut self, table: usize, rows: &RowsEvent<'_>, start: usize, around: Option<&RowContext>) {
         let end = self.picked.tables.get(table).map_or(start, |table| table.rows.len());
         if end > start {
             let around = around.cloned();
@@ -212,7 +212,8 @@ impl<'w> OfWhole<'w> {
     /// Passes on the rows so far, and starts again with the same tables.
     fn pass_on(&mut self) -> bool {
         let tables = self.picked.tables.iter().map(PickedTable::anew).collect();
-        let picked = std::mem::replace(&mut self.picked, Picked { tables, ..Picked::default() });
+        let picked =
+            std::mem::replace(&mut self.picked, PickedChanges { tables, ..PickedChanges::default() });
         self.is_over = !(self.part)(picked);
         !self.is_over
     }

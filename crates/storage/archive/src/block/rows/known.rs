@@ -1,26 +1,26 @@
 //! Images that occurred before: of exactly these bytes, or of the same row. Packing looks them up; unpacking takes them
 //! from the place that the block names.
 
-use super::{DIFFERS, Former, NUMBER, REFERENCES_MAX, Role, SOURCE, Table, image_short};
+use super::{DIFFERS, Former, ImageRole, MappedTable, NUMBER, REFERENCES_MAX, SOURCE, image_short};
 use crate::block::cells::is_set;
-use crate::block::former::{Formers, Found};
-use crate::block::streams::Column;
+use crate::block::former::{FormerImage, Formers};
+use crate::block::streams::StreamColumn;
 use crate::block::walk::Walk;
 use crate::codec::hash::hash;
 use crate::error::{Error, Result};
 
-impl Table {
+impl MappedTable {
     /// Walks over an image that occurred before, if one is known.
     pub(super) fn former(
         &self,
         walk: &mut impl Walk,
-        role: Role,
+        role: ImageRole,
         formers: &mut Formers<'_>,
         next: &mut Vec<i64>,
         base: &mut Vec<u8>,
     ) -> Result<Former> {
-        let mut found = Found::default();
-        let source = walk.decide(Column::new(self.group, SOURCE + role as usize), |_, rest| {
+        let mut found = FormerImage::default();
+        let source = walk.decide(StreamColumn::new(self.group, SOURCE + role as usize), |_, rest| {
             found = self.find(rest, formers).unwrap_or_default();
             (found.source + if found.differs { DIFFERS } else { 0 }) as i64
         })?;
@@ -39,8 +39,9 @@ impl Table {
             next.resize(source, 0);
         }
         let next = next.get_mut(elsewhere).ok_or_else(image_short)?;
-        let step =
-            walk.decide(Column::new(self.group, NUMBER + role as usize), |_, _| found.number as i64 - *next)?;
+        let step = walk.decide(StreamColumn::new(self.group, NUMBER + role as usize), |_, _| {
+            found.number as i64 - *next
+        })?;
         let number = next.wrapping_add(step);
         *next = number.wrapping_add(1);
         let number = usize::try_from(number).unwrap_or(usize::MAX);
@@ -75,7 +76,7 @@ impl Table {
     }
 
     /// Where the image at the start of `rest` occurred.
-    fn find(&self, rest: &[u8], formers: &mut Formers<'_>) -> Option<Found> {
+    fn find(&self, rest: &[u8], formers: &mut Formers<'_>) -> Option<FormerImage> {
         let Formers::Find(finder) = formers else { return None };
         let image = rest.get(..self.image_size(rest)?)?;
         let found = finder.find(self.seed, image, self.places.len());

@@ -6,11 +6,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{
-    Column, GROUPS_MAX, MEMORY_FACTOR, MEMORY_SMALL, NUMBERS, POOLS_MAX, SLOTS_MAX, STREAM_COST, STRINGS,
-    too_much,
+    GROUPS_MAX, MEMORY_FACTOR, MEMORY_SMALL, NUMBERS, POOLS_MAX, SLOTS_MAX, STREAM_COST, STRINGS,
+    StreamColumn, too_much,
 };
 use crate::codec::numbers;
-use crate::codec::strings::{self, Strings};
+use crate::codec::strings::{self, StringList};
 use crate::codec::varint::Taker;
 use crate::error::{Error, Result};
 
@@ -18,8 +18,8 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub(crate) struct SparseStreams<'a> {
     /// By group, slot and kind.
-    places: HashMap<(usize, usize, u8), Place>,
-    alone: Vec<Alone<'a>>,
+    places: HashMap<(usize, usize, u8), ColumnPlace>,
+    alone: Vec<LoneColumn<'a>>,
     pools: Vec<Pool<'a>>,
     /// Numbers that were taken: partners are needed again.
     taken: HashMap<usize, Arc<Vec<i64>>>,
@@ -32,7 +32,7 @@ pub(crate) struct SparseStreams<'a> {
 
 /// A column's place.
 #[derive(Debug, Clone)]
-enum Place {
+enum ColumnPlace {
     Alone(usize),
     /// Which of the pools, and which of its values.
     Pool(usize, Range<usize>),
@@ -40,7 +40,7 @@ enum Place {
 
 /// A column that is coded alone.
 #[derive(Debug)]
-struct Alone<'a> {
+struct LoneColumn<'a> {
     code: Taker<'a>,
     /// Which of the columns before it is its partner.
     partner: Option<usize>,
@@ -99,8 +99,8 @@ impl<'a> SparseStreams<'a> {
                 other => return Err(Error::damaged("column", format!("kind {other}"), "0 or 1")),
             }
             streams.memory = streams.memory.checked_sub(STREAM_COST).ok_or_else(|| too_much(0))?;
-            streams.alone.push(Alone { code, partner });
-            streams.put((group, slot, kind), Place::Alone(number))?;
+            streams.alone.push(LoneColumn { code, partner });
+            streams.put((group, slot, kind), ColumnPlace::Alone(number))?;
         }
         streams.find_pools(from)?;
         Ok(streams)
@@ -136,13 +136,13 @@ impl<'a> SparseStreams<'a> {
             let (mut group, mut at) = (0i64, 0usize);
             for (step, count) in members.iter().zip(&counts) {
                 group = group.wrapping_add(*step);
-                let column = usize::try_from(group).ok().filter(|&group| group >= Column::TABLES);
+                let column = usize::try_from(group).ok().filter(|&group| group >= StreamColumn::TABLES);
                 let end = usize::try_from(*count).ok().and_then(|count| at.checked_add(count));
                 let (Some(column), Some(end)) = (column, end) else {
                     let found = format!("group {group} with {count} values");
                     return Err(Error::damaged("pool", found, "a table's group, and values of it"));
                 };
-                self.put((column, slot, kind), Place::Pool(number, at..end))?;
+                self.put((column, slot, kind), ColumnPlace::Pool(number, at..end))?;
                 at = end;
             }
             self.pools.push(Pool { code, partner });
@@ -150,7 +150,7 @@ impl<'a> SparseStreams<'a> {
         Ok(())
     }
 
-    fn put(&mut self, column: (usize, usize, u8), place: Place) -> Result<()> {
+    fn put(&mut self, column: (usize, usize, u8), place: ColumnPlace) -> Result<()> {
         match self.places.insert(column, place) {
             None => Ok(()),
             Some(_) => {
@@ -160,16 +160,16 @@ impl<'a> SparseStreams<'a> {
     }
 
     /// The numbers of a column; none, if there is no such column.
-    pub(crate) fn numbers(&mut self, column: Column) -> Result<Vec<i64>> {
+    pub(crate) fn numbers(&mut self, column: StreamColumn) -> Result<Vec<i64>> {
         match self.places.get(&(column.group, column.slot, NUMBERS)).cloned() {
             None => Ok(Vec::new()),
-            Some(Place::Alone(number)) => {
+            Some(ColumnPlace::Alone(number)) => {
                 let numbers = self.alone(number)?;
                 // Taken out, unless another column needs it; then it is unpacked again.
                 self.taken.remove(&number);
                 Ok(Arc::unwrap_or_clone(numbers))
             }
-            Some(Place::Pool(number, range)) => {
+            Some(ColumnPlace::Pool(number, range)) => {
                 let numbers = self.pool(number)?;
                 numbers.get(range).map(<[i64]>::to_vec).ok_or_else(short_pool)
             }
@@ -177,20 +177,20 @@ impl<'a> SparseStreams<'a> {
     }
 
     /// The strings of a column; none, if there is no such column.
-    pub(crate) fn strings(&mut self, column: Column) -> Result<Strings> {
+    pub(crate) fn strings(&mut self, column: StreamColumn) -> Result<StringList> {
         let place = self.places.get(&(column.group, column.slot, STRINGS)).cloned();
         let code = match &place {
             None => None,
-            Some(Place::Alone(number)) => self.alone.get(*number).map(|alone| alone.code),
-            Some(Place::Pool(number, _)) => self.pools.get(*number).map(|pool| pool.code),
+            Some(ColumnPlace::Alone(number)) => self.alone.get(*number).map(|alone| alone.code),
+            Some(ColumnPlace::Pool(number, _)) => self.pools.get(*number).map(|pool| pool.code),
         };
-        let Some(mut code) = code else { return Ok(Strings::new()) };
+        let Some(mut code) = code else { return Ok(StringList::new()) };
         let strings =
             strings::unpack(&mut code, (self.memory / 8).min(self.size), self.memory.min(self.size))?;
         self.used(strings.len() * 8 + strings.size())?;
         match place {
-            Some(Place::Pool(_, range)) if range.end > strings.len() => Err(short_pool()),
-            Some(Place::Pool(_, range)) => Ok(strings.part(range)),
+            Some(ColumnPlace::Pool(_, range)) if range.end > strings.len() => Err(short_pool()),
+            Some(ColumnPlace::Pool(_, range)) => Ok(strings.part(range)),
             _ => Ok(strings),
         }
     }
@@ -207,7 +207,7 @@ impl<'a> SparseStreams<'a> {
             chain.push(partner);
         }
         while let Some(next) = chain.pop() {
-            let Some(Alone { code, partner }) = self.alone.get(next) else { continue };
+            let Some(LoneColumn { code, partner }) = self.alone.get(next) else { continue };
             let partner = partner.and_then(|partner| self.taken.get(&partner));
             let numbers = self.unpack(*code, partner.map(Arc::clone))?;
             self.taken.insert(next, Arc::new(numbers));

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::{PLAIN, SHAPES, Strings, TEXT, check_size, pack_plain, unpack_plain};
+use super::{PLAIN, SHAPES, StringList, TEXT, check_size, pack_plain, unpack_plain};
 use crate::codec::Level;
 use crate::codec::numbers;
 use crate::codec::text::Coder;
@@ -18,29 +18,32 @@ const SHAPES_MAX: usize = 64;
 const PARTS_MAX: usize = 4096;
 
 /// Strings as shapes and runs of digits.
-pub(super) struct Shaped {
-    shapes: Strings,
+pub(super) struct ShapedStrings {
+    shapes: StringList,
     which: Vec<i64>,
     /// The runs by shape and by place in the shape.
     runs: Vec<Vec<Vec<i64>>>,
 }
 
 /// A part of a shape.
-enum Part {
+enum ShapePart {
     Literal(Range<usize>),
     Digits(usize),
 }
 
-impl Shaped {
+impl ShapedStrings {
     /// `None` if there are too many shapes or parts, or no digits.
-    pub(super) fn of(strings: &Strings) -> Option<Shaped> {
+    pub(super) fn of(strings: &StringList) -> Option<ShapedStrings> {
         // A shape pays from eight strings up.
         let shapes_max = (strings.len() / 8).clamp(1, SHAPES_MAX);
         let mut parts_left = PARTS_MAX;
         let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
-        let mut shaped =
-            Shaped { shapes: Strings::new(), which: Vec::with_capacity(strings.len()), runs: Vec::new() };
-        let mut parts: Vec<Vec<Part>> = Vec::new();
+        let mut shaped = ShapedStrings {
+            shapes: StringList::new(),
+            which: Vec::with_capacity(strings.len()),
+            runs: Vec::new(),
+        };
+        let mut parts: Vec<Vec<ShapePart>> = Vec::new();
         let mut shape = Vec::new();
         let mut last = 0;
         for string in strings.iter() {
@@ -61,7 +64,7 @@ impl Shaped {
                     shaped.shapes.push(&shape);
                     let its_parts = parts_of(&shape, parts_left)?;
                     parts_left -= its_parts.len();
-                    let runs = its_parts.iter().filter(|part| matches!(part, Part::Digits(_))).count();
+                    let runs = its_parts.iter().filter(|part| matches!(part, ShapePart::Digits(_))).count();
                     shaped.runs.push(vec![Vec::new(); runs]);
                     parts.push(its_parts);
                     place
@@ -73,8 +76,8 @@ impl Shaped {
             let mut runs = shaped.runs.get_mut(place)?.iter_mut();
             for part in parts.get(place)? {
                 let (size, digits) = match part {
-                    Part::Literal(range) => (range.len(), false),
-                    Part::Digits(size) => (*size, true),
+                    ShapePart::Literal(range) => (range.len(), false),
+                    ShapePart::Digits(size) => (*size, true),
                 };
                 let (front, behind) = rest.split_at_checked(size)?;
                 rest = behind;
@@ -101,14 +104,14 @@ impl Shaped {
         let shapes = Self::unpack_shapes(from, bytes_max)?;
         numbers::pass(from)?;
         for part in shapes.iter().filter_map(|shape| parts_of(shape, usize::MAX)).flatten() {
-            if matches!(part, Part::Digits(_)) {
+            if matches!(part, ShapePart::Digits(_)) {
                 numbers::pass(from)?;
             }
         }
         Ok(())
     }
 
-    fn unpack_shapes(from: &mut Taker<'_>, bytes_max: usize) -> Result<Strings> {
+    fn unpack_shapes(from: &mut Taker<'_>, bytes_max: usize) -> Result<StringList> {
         let count = from.at_most(SHAPES_MAX as u64, "count of shapes")?;
         match from.byte()? {
             PLAIN => unpack_plain(from, Coder::Zstd, count, bytes_max),
@@ -117,7 +120,7 @@ impl Shaped {
         }
     }
 
-    pub(super) fn unpack(from: &mut Taker<'_>, count: usize, bytes_max: usize) -> Result<Strings> {
+    pub(super) fn unpack(from: &mut Taker<'_>, count: usize, bytes_max: usize) -> Result<StringList> {
         let shapes = Self::unpack_shapes(from, bytes_max)?;
         let which = numbers::unpack(from, &[], count)?;
         let mut parts = Vec::with_capacity(shapes.len());
@@ -125,14 +128,14 @@ impl Shaped {
             let mut of_shape = Vec::new();
             for part in parts_of(shape, usize::MAX).into_iter().flatten() {
                 let runs = match part {
-                    Part::Literal(_) => Vec::new(),
-                    Part::Digits(_) => numbers::unpack(from, &[], count)?,
+                    ShapePart::Literal(_) => Vec::new(),
+                    ShapePart::Digits(_) => numbers::unpack(from, &[], count)?,
                 };
                 of_shape.push((part, runs.into_iter()));
             }
             parts.push((shape, of_shape));
         }
-        let mut strings = Strings::new();
+        let mut strings = StringList::new();
         for place in which {
             let known = usize::try_from(place).ok().and_then(|place| parts.get_mut(place));
             let (shape, parts) = known
@@ -140,10 +143,10 @@ impl Shaped {
             check_size(strings.bytes.len() + shape.len(), bytes_max)?;
             for (part, runs) in parts {
                 match part {
-                    Part::Literal(range) => {
+                    ShapePart::Literal(range) => {
                         strings.bytes.extend_from_slice(shape.get(range.clone()).unwrap_or_default());
                     }
-                    Part::Digits(size) => {
+                    ShapePart::Digits(size) => {
                         let run = runs
                             .next()
                             .ok_or_else(|| Error::damaged("shapes", "their end", "another run of digits"))?;
@@ -158,7 +161,7 @@ impl Shaped {
 }
 
 /// `None` if there are more than `count_max`.
-fn parts_of(shape: &[u8], count_max: usize) -> Option<Vec<Part>> {
+fn parts_of(shape: &[u8], count_max: usize) -> Option<Vec<ShapePart>> {
     let mut parts = Vec::new();
     let mut at = 0;
     while let Some(&byte) = shape.get(at) {
@@ -170,10 +173,10 @@ fn parts_of(shape: &[u8], count_max: usize) -> Option<Vec<Part>> {
         let size = rest.iter().take_while(|&&byte| (byte == b'0') == digits).count();
         if digits {
             let size = size.min(RUN_MAX);
-            parts.push(Part::Digits(size));
+            parts.push(ShapePart::Digits(size));
             at += size;
         } else {
-            parts.push(Part::Literal(at..at + size));
+            parts.push(ShapePart::Literal(at..at + size));
             at += size;
         }
     }

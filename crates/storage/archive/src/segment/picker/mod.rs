@@ -1,7 +1,7 @@
 //! Picks columns of one table out of blocks of an object, as [`crate::block::picked`] does for one block, together with
 //! the earlier blocks that it needs. Workers do all of it, several blocks at once; a block that needs an earlier one
 //! waits until that is gathered. Two kinds of blocks are gathered in order: one that continues from the block before it
-//! ([`Made::Later`]), and one with too many values to be held at once ([`Made::Parts`]).
+//! ([`PickedBlock::Later`]), and one with too many values to be held at once ([`PickedBlock::Parts`]).
 
 mod shared;
 
@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use binlogz_flow::ordered;
-use shared::{End, Shared, UnderWay};
+use shared::{End, PickerShared, UnderWay};
 
-use crate::block::former::Unpacked;
-use crate::block::picked::{self, Bound, Pick, Picked, Prepared, Whole};
+use crate::block::former::UnpackedBlock;
+use crate::block::picked::{self, BlockBound, Pick, PickedChanges, PreparedBlock, WholeBlock};
 use crate::error::{Error, Result};
 use crate::format::index::BlockEntry;
 use crate::log::events;
@@ -31,18 +31,18 @@ struct Job<'s> {
 }
 
 /// A worker's result for one block.
-enum Made<'s, T> {
+enum PickedBlock<'s, T> {
     /// The caller's value for this block, and the state where the block ends.
-    Whole(u32, T, Bound),
+    Whole(u32, T, BlockBound),
     /// It is gathered when it is its turn: it needs the state where the block before it ends.
-    Later(Job<'s>, Prepared),
+    Later(Job<'s>, PreparedBlock),
     /// It is picked in parts when it is its turn. With the table maps that it begins with.
     Parts(Job<'s>, Vec<Vec<u8>>),
 }
 
 /// The picked contents of one block.
 enum Outcome {
-    Whole(Arc<Picked>),
+    Whole(Arc<PickedChanges>),
     /// More than may be held at once. With the table maps that it begins with.
     Parts(Vec<Vec<u8>>),
 }
@@ -60,34 +60,36 @@ impl Object {
         numbers: &[u32],
         pick: &Pick<'_>,
         workers: usize,
-        bound: &mut Bound,
-        make: &(dyn Fn(&Picked) -> Result<T> + Sync),
+        bound: &mut BlockBound,
+        make: &(dyn Fn(&PickedChanges) -> Result<T> + Sync),
         sink: &mut dyn FnMut(u64, T) -> Result<()>,
     ) -> Result<()> {
         let referred: BTreeSet<u32> =
             self.index.blocks.iter().flat_map(|entry| &entry.references).copied().collect();
-        let shared = Shared::default();
+        let shared = PickerShared::default();
         let mut turns = numbers.iter().copied().zip(0..);
         let jobs = || {
             let (number, turn) = turns.next()?;
             let under_way = referred.contains(&number).then(|| shared.begin(number, turn));
             Some(Ok(Job { number, turn, under_way }))
         };
-        let sink = |made: Made<'_, T>| {
+        let sink = |made: PickedBlock<'_, T>| {
             let (number, maps) = match made {
-                Made::Whole(number, made, end) => {
+                PickedBlock::Whole(number, made, end) => {
                     *bound = end;
                     return sink(self.entry(number)?.packed_size, made);
                 }
-                Made::Later(job, prepared) => match self.picked_by(&job, prepared, pick, bound, &shared)? {
-                    Outcome::Whole(picked) => {
-                        bound.clone_from(&picked.end);
-                        return sink(self.entry(job.number)?.packed_size, make(&picked)?);
+                PickedBlock::Later(job, prepared) => {
+                    match self.picked_by(&job, prepared, pick, bound, &shared)? {
+                        Outcome::Whole(picked) => {
+                            bound.clone_from(&picked.end);
+                            return sink(self.entry(job.number)?.packed_size, make(&picked)?);
+                        }
+                        Outcome::Parts(maps) => (job.number, maps),
                     }
-                    Outcome::Parts(maps) => (job.number, maps),
-                },
-                Made::Parts(job, maps) => {
-                    *bound = Bound::default();
+                }
+                PickedBlock::Parts(job, maps) => {
+                    *bound = BlockBound::default();
                     (job.number, maps)
                 }
             };
@@ -106,22 +108,22 @@ impl Object {
         mut job: Job<'s>,
         packed: &mut Vec<u8>,
         pick: &Pick<'_>,
-        make: &(dyn Fn(&Picked) -> Result<T> + Sync),
-        shared: &'s Shared,
-    ) -> Result<Made<'s, T>> {
+        make: &(dyn Fn(&PickedChanges) -> Result<T> + Sync),
+        shared: &'s PickerShared,
+    ) -> Result<PickedBlock<'s, T>> {
         let prepared = self.prepare(job.number, packed, pick)?;
         if prepared.needs_bound(pick) && self.entry(job.number)?.continues {
-            return Ok(Made::Later(job, prepared));
+            return Ok(PickedBlock::Later(job, prepared));
         }
-        match self.picked_by(&job, prepared, pick, &Bound::default(), shared)? {
+        match self.picked_by(&job, prepared, pick, &BlockBound::default(), shared)? {
             Outcome::Whole(picked) => {
                 // A block that needs it doesn't wait for what is made of it.
                 job.under_way = None;
-                Ok(Made::Whole(job.number, make(&picked)?, picked.end.clone()))
+                Ok(PickedBlock::Whole(job.number, make(&picked)?, picked.end.clone()))
             }
             Outcome::Parts(maps) => {
                 job.under_way = None;
-                Ok(Made::Parts(job, maps))
+                Ok(PickedBlock::Parts(job, maps))
             }
         }
     }
@@ -131,12 +133,12 @@ impl Object {
         &self,
         number: u32,
         pick: &Pick<'_>,
-        before: &Bound,
-        make: &(dyn Fn(&Picked) -> Result<T> + Sync),
+        before: &BlockBound,
+        make: &(dyn Fn(&PickedChanges) -> Result<T> + Sync),
         mut sink: impl FnMut(u64, T) -> Result<()>,
-    ) -> Result<Bound> {
+    ) -> Result<BlockBound> {
         let mut bytes = self.entry(number)?.packed_size;
-        let mut sink = |picked: &Picked| sink(std::mem::take(&mut bytes), make(picked)?);
+        let mut sink = |picked: &PickedChanges| sink(std::mem::take(&mut bytes), make(picked)?);
         let mut sunk = Ok(());
         let block = self.block(number, 1)?;
         let last = self.of_whole(number, &block, before, |whole| {
@@ -155,10 +157,10 @@ impl Object {
     fn picked_by(
         &self,
         job: &Job<'_>,
-        prepared: Prepared,
+        prepared: PreparedBlock,
         pick: &Pick<'_>,
-        before: &Bound,
-        shared: &Shared,
+        before: &BlockBound,
+        shared: &PickerShared,
     ) -> Result<Outcome> {
         let outcome = self.picked(job, prepared, pick, before, shared);
         let outcome = outcome.map_err(|error| self.name_it(job.number, error))?;
@@ -176,7 +178,7 @@ impl Object {
     }
 
     /// Reads a block in place of what `packed` holds, and takes its streams.
-    fn prepare(&self, number: u32, packed: &mut Vec<u8>, pick: &Pick<'_>) -> Result<Prepared> {
+    fn prepare(&self, number: u32, packed: &mut Vec<u8>, pick: &Pick<'_>) -> Result<PreparedBlock> {
         let entry = self.entry(number)?;
         self.read_into(entry, packed)?;
         picked::prepare(packed, entry.size as usize, pick).map_err(|error| self.name_it(number, error))
@@ -187,13 +189,13 @@ impl Object {
     fn picked(
         &self,
         &Job { number, turn, .. }: &Job<'_>,
-        prepared: Prepared,
+        prepared: PreparedBlock,
         pick: &Pick<'_>,
-        before: &Bound,
-        shared: &Shared,
+        before: &BlockBound,
+        shared: &PickerShared,
     ) -> Result<Outcome> {
         let mut open = vec![(number, prepared)];
-        let mut at_hand: BTreeMap<u32, Arc<Picked>> = BTreeMap::new();
+        let mut at_hand: BTreeMap<u32, Arc<PickedChanges>> = BTreeMap::new();
         let mut size = 0;
         loop {
             // The block itself is the first of them, and the last that is taken.
@@ -201,8 +203,11 @@ impl Object {
                 return Err(Error::damaged("block", format!("no block {number}"), "one that was read"));
             };
             let entry = self.entry(*top)?;
-            let needs =
-                if let Prepared::Columns(columns) = prepared { columns.needs() } else { BTreeSet::new() };
+            let needs = if let PreparedBlock::Columns(columns) = prepared {
+                columns.needs()
+            } else {
+                BTreeSet::new()
+            };
             let mut sources = vec![None; entry.references.len()];
             let mut missing = None;
             for place in needs {
@@ -248,17 +253,17 @@ impl Object {
     fn gather(
         &self,
         number: u32,
-        prepared: Prepared,
-        sources: &[Option<Arc<Picked>>],
+        prepared: PreparedBlock,
+        sources: &[Option<Arc<PickedChanges>>],
         pick: &Pick<'_>,
-        before: &Bound,
+        before: &BlockBound,
     ) -> Result<Outcome> {
         let (unpacked, maps) = match prepared {
-            Prepared::Columns(columns) => {
+            PreparedBlock::Columns(columns) => {
                 return Ok(Outcome::Whole(Arc::new(columns.gather(sources, before)?)));
             }
-            Prepared::Whole(maps) => return Ok(Outcome::Parts(maps)),
-            Prepared::Unpacked(unpacked, maps) => (unpacked, maps),
+            PreparedBlock::Whole(maps) => return Ok(Outcome::Parts(maps)),
+            PreparedBlock::Unpacked(unpacked, maps) => (unpacked, maps),
         };
         let mut before = before.clone();
         before.begin(maps.clone());
@@ -278,16 +283,16 @@ impl Object {
     fn gather_images(
         &self,
         number: u32,
-        prepared: Prepared,
-        sources: &[Option<Arc<Picked>>],
+        prepared: PreparedBlock,
+        sources: &[Option<Arc<PickedChanges>>],
         pick: &Pick<'_>,
-    ) -> Result<Picked> {
+    ) -> Result<PickedChanges> {
         let (unpacked, maps) = match prepared {
-            Prepared::Columns(columns) => return columns.gather(sources, &Bound::default()),
-            Prepared::Unpacked(unpacked, maps) => (Arc::new(*unpacked), maps),
-            Prepared::Whole(maps) => (self.block(number, 1)?, maps),
+            PreparedBlock::Columns(columns) => return columns.gather(sources, &BlockBound::default()),
+            PreparedBlock::Unpacked(unpacked, maps) => (Arc::new(*unpacked), maps),
+            PreparedBlock::Whole(maps) => (self.block(number, 1)?, maps),
         };
-        let mut before = Bound::default();
+        let mut before = BlockBound::default();
         before.begin(maps);
         self.of_whole(number, &unpacked, &before, |whole| whole.images(pick))
     }
@@ -296,15 +301,15 @@ impl Object {
     fn of_whole<T>(
         &self,
         number: u32,
-        block: &Unpacked,
-        before: &Bound,
-        make: impl FnOnce(Whole<'_>) -> Result<T>,
+        block: &UnpackedBlock,
+        before: &BlockBound,
+        make: impl FnOnce(WholeBlock<'_>) -> Result<T>,
     ) -> Result<T> {
         let entry = self.entry(number)?;
         let head = self.index.logs.get(entry.log as usize).map(|log| log.head.as_slice()).unwrap_or_default();
         let made = events::lengths(head)
             .ok_or_else(|| Error::damaged("head of the log", "no format description", "one"))
-            .and_then(|lengths| make(Whole { block, offset: entry.offset, lengths: &lengths, before }));
+            .and_then(|lengths| make(WholeBlock { block, offset: entry.offset, lengths: &lengths, before }));
         made.map_err(|error| self.name_it(number, error))
     }
 }

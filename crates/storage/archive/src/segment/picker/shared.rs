@@ -3,28 +3,28 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::block::picked::Picked;
+use crate::block::picked::PickedChanges;
 
 /// Memory for the contents of blocks that others refer to.
 const KEPT_MAX: usize = 64 << 20;
 
 /// Picked blocks that later blocks refer to, up to a bound of memory.
 #[derive(Debug, Default)]
-struct Kept {
-    blocks: BTreeMap<u32, (u64, Arc<Picked>)>,
+struct EarlierPicks {
+    blocks: BTreeMap<u32, (u64, Arc<PickedChanges>)>,
     memory: usize,
     clock: u64,
 }
 
-impl Kept {
-    fn get(&mut self, number: u32) -> Option<Arc<Picked>> {
+impl EarlierPicks {
+    fn get(&mut self, number: u32) -> Option<Arc<PickedChanges>> {
         self.clock += 1;
         let (used, picked) = self.blocks.get_mut(&number)?;
         *used = self.clock;
         Some(Arc::clone(picked))
     }
 
-    fn put(&mut self, number: u32, picked: &Arc<Picked>) {
+    fn put(&mut self, number: u32, picked: &Arc<PickedChanges>) {
         self.clock += 1;
         self.memory += picked.memory();
         if let Some((_, before)) = self.blocks.insert(number, (self.clock, Arc::clone(picked))) {
@@ -42,15 +42,15 @@ impl Kept {
 
 /// State shared by the workers: earlier blocks, and which of them are being picked.
 #[derive(Debug, Default)]
-pub(super) struct Shared {
-    state: Mutex<State>,
+pub(super) struct PickerShared {
+    state: Mutex<PickerState>,
     /// A block was picked, or given up.
     ended: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    kept: Kept,
+struct PickerState {
+    kept: EarlierPicks,
     /// The blocks that are being picked, with the turn of the job that does it.
     under_way: BTreeMap<u32, u64>,
     /// The caller needs nothing more, so it will not gather the rest in order.
@@ -58,16 +58,16 @@ struct State {
 }
 
 /// Ends all waiting when it is dropped.
-pub(super) struct End<'s>(pub(super) &'s Shared);
+pub(super) struct End<'s>(pub(super) &'s PickerShared);
 
 /// A block that is being picked, until this is dropped: also by an error, or if its result isn't wanted any more.
 pub(super) struct UnderWay<'s> {
-    shared: &'s Shared,
+    shared: &'s PickerShared,
     number: u32,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl PickerShared {
+    fn lock(&self) -> MutexGuard<'_, PickerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -78,7 +78,7 @@ impl Shared {
 
     /// The picked contents of an earlier block, by the job of this turn or by another. `None`: nobody has it. A job waits
     /// only for those whose turn was before, and these have begun: so no two wait for each other.
-    pub(super) fn earlier(&self, number: u32, turn: u64) -> Option<Arc<Picked>> {
+    pub(super) fn earlier(&self, number: u32, turn: u64) -> Option<Arc<PickedChanges>> {
         let mut state = self.lock();
         loop {
             if let Some(picked) = state.kept.get(number) {
@@ -91,7 +91,7 @@ impl Shared {
         }
     }
 
-    pub(super) fn keep(&self, number: u32, picked: &Arc<Picked>) {
+    pub(super) fn keep(&self, number: u32, picked: &Arc<PickedChanges>) {
         self.lock().kept.put(number, picked);
     }
 }
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     /// Has a job of turn 5 ask for block 7, and does something while it waits.
-    fn waits_until(shared: &Shared, done: impl FnOnce()) {
+    fn waits_until(shared: &PickerShared, done: impl FnOnce()) {
         thread::scope(|scope| {
             let asking = scope.spawn(|| shared.earlier(7, 5));
             thread::sleep(Duration::from_millis(50));
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_job_waits_for_those_before_it_until_they_give_up_or_nothing_is_wanted() {
-        let shared = Shared::default();
+        let shared = PickerShared::default();
         assert!(shared.earlier(7, 5).is_none(), "nobody picks it");
         let later = shared.begin(7, 9);
         assert!(shared.earlier(7, 5).is_none(), "that one might wait for this");

@@ -133,15 +133,15 @@ impl Write for Sealer<'_> {
 }
 
 /// An encrypted object, read as its plaintext.
-pub(super) struct Opened {
+pub(super) struct DecryptedObject {
     sealed: Box<dyn ReadRange>,
     cipher: Cipher,
     /// Bytes of all chunks.
     body: u64,
 }
 
-impl Opened {
-    pub(super) fn new(data_key: &DataKey, name: &str, sealed: Box<dyn ReadRange>) -> Result<Opened> {
+impl DecryptedObject {
+    pub(super) fn new(data_key: &DataKey, name: &str, sealed: Box<dyn ReadRange>) -> Result<DecryptedObject> {
         let size = sealed.size()?;
         let body = size.checked_sub(END as u64).filter(|body| *body >= TAG as u64);
         let Some(body) = body else {
@@ -153,7 +153,7 @@ impl Opened {
             Error::damaged("encrypted object", found, "binlogz sealed 1")
         })?;
         let cipher = Cipher::new(data_key, salt, name)?;
-        Ok(Opened { sealed, cipher, body })
+        Ok(DecryptedObject { sealed, cipher, body })
     }
 
     /// Bytes of the plaintext.
@@ -168,7 +168,7 @@ impl Opened {
     }
 }
 
-impl ReadRange for Opened {
+impl ReadRange for DecryptedObject {
     fn size(&self) -> Result<u64> {
         Ok(self.plain_bytes())
     }

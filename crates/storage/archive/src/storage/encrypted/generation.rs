@@ -17,13 +17,13 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use binlogz_atomic_file::{AtomicFile, Existing};
+use binlogz_atomic_file::{AtomicFile, ExistingFile};
 
-use super::chunks::{Opened, Sealer};
+use super::chunks::{DecryptedObject, Sealer};
 use super::keys::{DataKey, hex};
 use super::read_whole;
 use crate::error::{Error, Result};
-use crate::storage::Storage;
+use crate::storage::ArchiveStorage;
 
 /// The object's name. It is no segment, so `prune` leaves it alone.
 const OBJECT: &str = "manifest-generation";
@@ -36,7 +36,7 @@ const MODE: u32 = 0o600;
 
 /// Where generations of one archive are written down.
 pub(super) struct Generations<'a> {
-    pub(super) inner: &'a dyn Storage,
+    pub(super) inner: &'a dyn ArchiveStorage,
     pub(super) data_key: &'a DataKey,
     /// The record beside the key.
     pub(super) beside_key: Option<PathBuf>,
@@ -88,7 +88,7 @@ impl Generations<'_> {
             Err(error) if error.is_not_found() => return Ok(0),
             Err(error) => return Err(error),
         };
-        let opened = Opened::new(self.data_key, OBJECT, object)?;
+        let opened = DecryptedObject::new(self.data_key, OBJECT, object)?;
         let text = if opened.plain_bytes() > SIZE_MAX { Vec::new() } else { read_whole(&opened)? };
         number(&text).ok_or_else(|| Error::damaged("object manifest-generation", "no number", "one"))
     }
@@ -112,7 +112,7 @@ impl Generations<'_> {
         }
         let _ = AtomicFile::begin(path, MODE).and_then(|mut file| {
             writeln!(file, "{generation}")?;
-            file.finish(Existing::Replace)
+            file.finish(ExistingFile::Replace)
         });
     }
 }

@@ -11,7 +11,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::keys::{DataKey, OwnersKey, Wrapped, from_hex, hex};
+use super::keys::{DataKey, OwnersKey, WrappedKey, from_hex, hex};
 use crate::error::{Error, Result};
 use crate::storage::MANIFEST;
 
@@ -93,7 +93,7 @@ impl Header {
     }
 
     pub(super) fn data_key(&self, owner: &OwnersKey) -> Result<DataKey> {
-        let wrapped: Wrapped = from_hex(&self.data_key).ok_or_else(damaged)?;
+        let wrapped: WrappedKey = from_hex(&self.data_key).ok_or_else(damaged)?;
         owner.unwrap(&wrapped)
     }
 }

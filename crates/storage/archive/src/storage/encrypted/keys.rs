@@ -146,7 +146,7 @@ pub(super) fn random<const N: usize>() -> Result<[u8; N]> {
 pub(super) struct OwnersKey([u8; KEY_SIZE]);
 
 /// A data key, encrypted: the nonce, the key, the tag.
-pub(super) type Wrapped = [u8; NONCE + KEY_SIZE + 16];
+pub(super) type WrappedKey = [u8; NONCE + KEY_SIZE + 16];
 
 impl OwnersKey {
     /// Names the key without telling anything of it.
@@ -160,7 +160,7 @@ impl OwnersKey {
         Ok(LessSafeKey::new(key))
     }
 
-    pub(super) fn wrap(&self, key: &DataKey) -> Result<Wrapped> {
+    pub(super) fn wrap(&self, key: &DataKey) -> Result<WrappedKey> {
         let nonce = random::<NONCE>()?;
         let mut bytes = key.0.to_vec();
         let sealed = self.cipher()?.seal_in_place_append_tag(
@@ -172,7 +172,7 @@ impl OwnersKey {
         [nonce.as_slice(), &bytes].concat().try_into().map_err(|_| unwrapped())
     }
 
-    pub(super) fn unwrap(&self, wrapped: &Wrapped) -> Result<DataKey> {
+    pub(super) fn unwrap(&self, wrapped: &WrappedKey) -> Result<DataKey> {
         let (nonce, bytes) = wrapped.split_at(NONCE);
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| unwrapped())?;
         let mut bytes = bytes.to_vec();

@@ -18,27 +18,27 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use keys::{KEY_COMMAND, KEY_FILE, KeySource};
 
-use self::chunks::{Opened, Sealer, plain_size};
+use self::chunks::{DecryptedObject, Sealer, plain_size};
 use self::generation::Generations;
 use self::header::{Header, is_encrypted};
 use self::keys::{DataKey, OwnersKey};
 use crate::error::{Error, Result};
-use crate::storage::{COPY, ManifestBytes, ReadRange, Storage, Stored};
+use crate::storage::{ArchiveStorage, COPY, ListedObject, ManifestBytes, ReadRange};
 
 /// A storage, and the key of the objects in it.
-pub struct Encrypted<S> {
+pub struct EncryptedStorage<S> {
     inner: S,
     source: Option<KeySource>,
     /// Where the archive is, if that is known.
     place: Option<String>,
-    state: Mutex<State>,
+    state: Mutex<ArchiveFacts>,
 }
 
 /// Everything learnt about an archive so far.
 #[derive(Default)]
-struct State {
+struct ArchiveFacts {
     owner: Option<Arc<OwnersKey>>,
-    known: Known,
+    known: ArchiveEncryption,
     /// The manifest that was read or written last, plain and as it is stored: it is replaced under the condition that it
     /// is still there.
     read: Option<(ManifestBytes, ManifestBytes)>,
@@ -48,7 +48,7 @@ struct State {
 
 /// Whether an archive is encrypted.
 #[derive(Default, Clone)]
-enum Known {
+enum ArchiveEncryption {
     #[default]
     Nothing,
     Plain,
@@ -58,16 +58,16 @@ enum Known {
     New(Header, DataKey),
 }
 
-impl<S: Storage> Encrypted<S> {
+impl<S: ArchiveStorage> EncryptedStorage<S> {
     /// The archive in `inner`; a new one is encrypted if there is a key.
     pub fn new(inner: S, source: Option<KeySource>) -> Self {
-        Encrypted { inner, source, place: None, state: Mutex::default() }
+        EncryptedStorage { inner, source, place: None, state: Mutex::default() }
     }
 
     /// Names the place of the archive, so that the count of its manifests is kept beside the key, too.
     #[must_use]
     pub fn at(self, place: impl Into<String>) -> Self {
-        Encrypted { place: Some(place.into()), ..self }
+        EncryptedStorage { place: Some(place.into()), ..self }
     }
 
     /// Access to the generations of the manifest that were noted: in storage, and beside a key that is in a file.
@@ -90,7 +90,7 @@ impl<S: Storage> Encrypted<S> {
             return Err(Error::unexpected("manifest", "none", "an encrypted archive"));
         };
         let plain = self.open(&before)?;
-        let Known::Key(former, data_key) = self.state().known.clone() else {
+        let ArchiveEncryption::Key(former, data_key) = self.state().known.clone() else {
             return Err(Error::unexpected("archive", "not encrypted", "an encrypted one"));
         };
         let header = Header::new(&to.key()?, &data_key)?.after(former.generation());
@@ -100,12 +100,12 @@ impl<S: Storage> Encrypted<S> {
         self.put_copy(&header, &data_key, &plain)?;
         let mut state = self.state();
         state.owner = None;
-        state.known = Known::Nothing;
+        state.known = ArchiveEncryption::Nothing;
         state.read = None;
         Ok(())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ArchiveFacts> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -124,20 +124,24 @@ impl<S: Storage> Encrypted<S> {
     fn key(&self) -> Result<Option<(Header, DataKey)>> {
         let known = self.state().known.clone();
         match known {
-            Known::Plain => return Ok(None),
-            Known::Key(header, key) | Known::New(header, key) => return Ok(Some((header, key))),
-            Known::Nothing => {}
+            ArchiveEncryption::Plain => return Ok(None),
+            ArchiveEncryption::Key(header, key) | ArchiveEncryption::New(header, key) => {
+                return Ok(Some((header, key)));
+            }
+            ArchiveEncryption::Nothing => {}
         }
         if self.manifest()?.is_some() {
             return match self.state().known.clone() {
-                Known::Key(header, key) | Known::New(header, key) => Ok(Some((header, key))),
-                Known::Plain | Known::Nothing => Ok(None),
+                ArchiveEncryption::Key(header, key) | ArchiveEncryption::New(header, key) => {
+                    Ok(Some((header, key)))
+                }
+                ArchiveEncryption::Plain | ArchiveEncryption::Nothing => Ok(None),
             };
         }
         let Some(owner) = self.owner()? else { return Ok(None) };
         let key = DataKey::new()?;
         let header = Header::new(&owner, &key)?;
-        self.state().known = Known::New(header.clone(), key.clone());
+        self.state().known = ArchiveEncryption::New(header.clone(), key.clone());
         Ok(Some((header, key)))
     }
 
@@ -150,14 +154,14 @@ impl<S: Storage> Encrypted<S> {
         let is_new = self.has_stored_anew();
         let (header, sealed) = Header::split(stored)?;
         let key = self.data_key(&header)?;
-        if is_new && !matches!(&self.state().known, Known::New(_, new) if *new == key) {
+        if is_new && !matches!(&self.state().known, ArchiveEncryption::New(_, new) if *new == key) {
             // Another run made the archive meanwhile, with another key: what this run has stored can't be in it.
             return Err(Error::Changed);
         }
         let name = header.sealed_name();
-        let plain = read_whole(&Opened::new(&key, &name, Box::new(Bytes(sealed.to_vec())))?)?;
+        let plain = read_whole(&DecryptedObject::new(&key, &name, Box::new(Bytes(sealed.to_vec())))?)?;
         self.generations(&key)?.check(header.generation())?;
-        self.state().known = Known::Key(header, key);
+        self.state().known = ArchiveEncryption::Key(header, key);
         Ok(plain)
     }
 
@@ -166,18 +170,18 @@ impl<S: Storage> Encrypted<S> {
         if self.has_stored_anew() {
             return Err(Error::Changed);
         }
-        self.state().known = Known::Plain;
+        self.state().known = ArchiveEncryption::Plain;
         Ok(())
     }
 
     /// Whether this run has stored objects under a data key of its own.
     fn has_stored_anew(&self) -> bool {
         let state = self.state();
-        matches!(state.known, Known::New(..)) && state.stored
+        matches!(state.known, ArchiveEncryption::New(..)) && state.stored
     }
 
     fn data_key(&self, header: &Header) -> Result<DataKey> {
-        if let Known::Key(known, key) = &self.state().known
+        if let ArchiveEncryption::Key(known, key) = &self.state().known
             && known.has_keys_of(header)
         {
             return Ok(key.clone());
@@ -206,7 +210,7 @@ fn sealed(header: &Header, key: &DataKey, plain: &[u8]) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-impl<S: Storage> Storage for Encrypted<S> {
+impl<S: ArchiveStorage> ArchiveStorage for EncryptedStorage<S> {
     fn put(&self, name: &str, write: &mut dyn FnMut(&mut dyn Write) -> Result<()>) -> Result<()> {
         let Some((header, key)) = self.key()? else { return self.inner.put(name, write) };
         if name == COPY {
@@ -228,7 +232,7 @@ impl<S: Storage> Storage for Encrypted<S> {
             return Ok(Box::new(Bytes(self.open(&stored)?)));
         }
         match self.key()? {
-            Some((_, key)) => Ok(Box::new(Opened::new(&key, name, self.inner.get(name)?)?)),
+            Some((_, key)) => Ok(Box::new(DecryptedObject::new(&key, name, self.inner.get(name)?)?)),
             None => self.inner.get(name),
         }
     }
@@ -241,7 +245,7 @@ impl<S: Storage> Storage for Encrypted<S> {
         self.inner.delete_all(names)
     }
 
-    fn stored(&self) -> Result<Vec<Stored>> {
+    fn stored(&self) -> Result<Vec<ListedObject>> {
         let mut stored = self.inner.stored()?;
         if self.key()?.is_some() {
             for object in &mut stored {
@@ -291,7 +295,7 @@ impl<S: Storage> Storage for Encrypted<S> {
         self.inner.put_manifest(&stored, before.as_ref().map(|before| before.as_slice()))?;
         self.generations(&key)?.note(header.generation())?;
         let mut state = self.state();
-        state.known = Known::Key(header, key);
+        state.known = ArchiveEncryption::Key(header, key);
         state.read = Some((Arc::clone(manifest), stored));
         Ok(())
     }

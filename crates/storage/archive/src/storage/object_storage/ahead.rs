@@ -22,7 +22,7 @@ const WINDOWS: usize = 3;
 const _: () = assert!(AHEAD_MIN < AHEAD_MAX && GAP_MAX + SMALL_MAX <= AHEAD_MAX);
 
 /// A request for a range, which all readers that want a part of it share.
-pub(super) struct Request {
+pub(super) struct RangeRequest {
     range: Range<u64>,
     extent: Extent,
     answer: OnceLock<Result<Vec<u8>>>,
@@ -39,7 +39,7 @@ enum Extent {
     Ahead,
 }
 
-impl Request {
+impl RangeRequest {
     /// The answer. The first reader has `fetch` get it; others wait for that, and share its error as well.
     pub(super) fn answer(&self, fetch: impl FnOnce(Range<u64>) -> Result<Vec<u8>>) -> &Result<Vec<u8>> {
         self.answer.get_or_init(|| fetch(self.range.clone()))
@@ -84,29 +84,29 @@ pub(super) fn part(all: &Range<u64>, bytes: &[u8], range: &Range<u64>) -> Option
 }
 
 /// The next step for a reader of a range.
-pub(super) enum Next {
+pub(super) enum NextRead {
     /// It takes its bytes from the answer to this request.
-    Take(Arc<Request>),
+    Take(Arc<RangeRequest>),
     /// It waits for the answer to this one and asks again: enough is being read ahead.
-    Wait(Arc<Request>),
+    Wait(Arc<RangeRequest>),
 }
 
 /// The requests for an object.
 #[derive(Default)]
-pub(super) struct Ahead {
+pub(super) struct ReadAhead {
     /// The requests whose answers are kept and those on their way, the newest last.
-    requests: VecDeque<Arc<Request>>,
+    requests: VecDeque<Arc<RangeRequest>>,
     /// Ranges that will be read, those near each other as one.
     expected: Vec<Range<u64>>,
     /// Bytes to read in the next request, if that goes on where an earlier one ended.
     next: u64,
 }
 
-impl Ahead {
+impl ReadAhead {
     /// The request for a range: one that there is, or a new one. Nothing is read ahead beyond `end`.
-    pub(super) fn request(&mut self, range: &Range<u64>, end: u64) -> Next {
+    pub(super) fn request(&mut self, range: &Range<u64>, end: u64) -> NextRead {
         if let Some(request) = self.with(range) {
-            return Next::Take(request);
+            return NextRead::Take(request);
         }
         if range.end - range.start > SMALL_MAX {
             return self.begin(range.clone(), Extent::Large);
@@ -119,7 +119,7 @@ impl Ahead {
         if reading_ahead.clone().count() >= WINDOWS
             && let Some(oldest) = reading_ahead.next()
         {
-            return Next::Wait(Arc::clone(oldest));
+            return NextRead::Wait(Arc::clone(oldest));
         }
         if before.is_some() {
             self.next = 2 * self.ahead_size();
@@ -139,7 +139,7 @@ impl Ahead {
             Some(Err(_)) => false,
             None => true,
         });
-        let is_held = |request: &&Arc<Request>| !request.is_on_its_way() || request.is_reading_ahead();
+        let is_held = |request: &&Arc<RangeRequest>| !request.is_on_its_way() || request.is_reading_ahead();
         while self.requests.iter().filter(is_held).count() > WINDOWS {
             let Some(oldest) = self.requests.iter().position(|request| !request.is_on_its_way()) else {
                 return;
@@ -148,15 +148,15 @@ impl Ahead {
         }
     }
 
-    fn begin(&mut self, range: Range<u64>, extent: Extent) -> Next {
-        let request = Arc::new(Request { range, extent, answer: OnceLock::new() });
+    fn begin(&mut self, range: Range<u64>, extent: Extent) -> NextRead {
+        let request = Arc::new(RangeRequest { range, extent, answer: OnceLock::new() });
         self.requests.push_back(Arc::clone(&request));
         self.trim();
-        Next::Take(request)
+        NextRead::Take(request)
     }
 
     /// The request that has a range, rather than one that will have it.
-    fn with(&self, range: &Range<u64>) -> Option<Arc<Request>> {
+    fn with(&self, range: &Range<u64>) -> Option<Arc<RangeRequest>> {
         let with = self.requests.iter().filter(|request| request.covers(range));
         with.min_by_key(|request| request.is_on_its_way()).cloned()
     }
@@ -210,15 +210,15 @@ mod tests {
     }
 
     /// The range that is requested in order to read `range`, and the request.
-    fn asked(ahead: &mut Ahead, range: &Range<u64>) -> (Range<u64>, Arc<Request>) {
+    fn asked(ahead: &mut ReadAhead, range: &Range<u64>) -> (Range<u64>, Arc<RangeRequest>) {
         match ahead.request(range, END) {
-            Next::Take(request) => (request.range.clone(), request),
-            Next::Wait(oldest) => panic!("{range:?} waits for {:?}", oldest.range),
+            NextRead::Take(request) => (request.range.clone(), request),
+            NextRead::Wait(oldest) => panic!("{range:?} waits for {:?}", oldest.range),
         }
     }
 
     /// The range that is requested in order to read `range`, answered.
-    fn read(ahead: &mut Ahead, range: &Range<u64>) -> Range<u64> {
+    fn read(ahead: &mut ReadAhead, range: &Range<u64>) -> Range<u64> {
         let (all, request) = asked(ahead, range);
         let answer = request.answer(|range| Ok(vec![1; (range.end - range.start) as usize]));
         assert_eq!(
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn reading_on_reads_ahead_and_reading_elsewhere_does_not() {
-        let mut ahead = Ahead::default();
+        let mut ahead = ReadAhead::default();
         assert_eq!(read(&mut ahead, &(100..200)), 100..200);
         assert_eq!(read(&mut ahead, &kib(5000, 5001)), kib(5000, 5001));
         // The range also covers what another worker reads in between.
@@ -256,7 +256,7 @@ mod tests {
             assert_eq!(read(&mut ahead, &(at..at + 9)), at..at + size);
             at += size;
         }
-        let Next::Take(last) = ahead.request(&(at..at + 100), at + 50) else {
+        let NextRead::Take(last) = ahead.request(&(at..at + 100), at + 50) else {
             panic!("nothing is on its way")
         };
         assert_eq!(last.range, at..at + 100, "the tail is at hand");
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn what_is_on_its_way_is_shared_and_only_so_much_is_read_ahead() {
-        let mut ahead = Ahead::default();
+        let mut ahead = ReadAhead::default();
         let far = [0, 2000, 4000, 6000];
         ahead.expect(far.into_iter().flat_map(|at| [kib(at, at + 30), kib(at + 30, at + 60)]));
         let begun: Vec<_> =
@@ -281,7 +281,9 @@ mod tests {
         let (_, alone) = asked(&mut ahead, &kib(8000, 8001));
         let (_, large) = asked(&mut ahead, &kib(9000, 9300));
         assert!(Arc::ptr_eq(&large, &asked(&mut ahead, &kib(9100, 9200)).1));
-        let Next::Wait(oldest) = ahead.request(&kib(6000, 6030), END) else { panic!("more is read ahead") };
+        let NextRead::Wait(oldest) = ahead.request(&kib(6000, 6030), END) else {
+            panic!("more is read ahead")
+        };
         assert!(Arc::ptr_eq(&oldest, &begun[0].1));
         for request in begun.iter().map(|(_, request)| request).chain([&alone, &large]) {
             assert!(request.answer(|range| Ok(vec![1; (range.end - range.start) as usize])).is_ok());
@@ -294,7 +296,7 @@ mod tests {
 
     #[test]
     fn what_failed_is_asked_for_again() {
-        let mut ahead = Ahead::default();
+        let mut ahead = ReadAhead::default();
         for answer in [
             Err(object_store::Error::NotImplemented { operation: "x".into(), implementer: "y".into() }),
             Ok(vec![1; 9]),

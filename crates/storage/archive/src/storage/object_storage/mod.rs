@@ -36,12 +36,12 @@ use tokio::io::AsyncWriteExt;
 use tokio::runtime::Runtime;
 
 use self::object::StoredObject;
-use self::service::Client;
+use self::service::ServiceClient;
 use crate::error::{Error, Result};
-use crate::storage::place::Place;
+use crate::storage::place::ObjectPlace;
 use crate::storage::{
-    COPY, DEPTH_MAX, MANIFEST, ManifestBytes, OBJECTS, ReadRange, SEGMENT, Storage, Stored, delete_each,
-    unchanged,
+    ArchiveStorage, COPY, DEPTH_MAX, ListedObject, MANIFEST, ManifestBytes, OBJECTS, ReadRange, SEGMENT,
+    delete_each, unchanged,
 };
 
 pub use files::S3Files;
@@ -146,11 +146,11 @@ impl ObjectStorage {
         settings: impl IntoIterator<Item = (String, String)>,
         patience: Patience,
     ) -> Result<ObjectStorage> {
-        let place = Place::of(place)
+        let place = ObjectPlace::of(place)
             .ok_or_else(|| Error::unexpected("place", place, "s3://BUCKET/PREFIX"))?
             .checked()?;
         let client = service::client(&place, settings.into_iter().collect(), patience)?;
-        let Client { store, is_anonymous: anonymous, storage_class, has_suffixes } = client;
+        let ServiceClient { store, is_anonymous: anonymous, storage_class, has_suffixes } = client;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -330,7 +330,7 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-impl Storage for ObjectStorage {
+impl ArchiveStorage for ObjectStorage {
     fn put(&self, name: &str, write: &mut dyn FnMut(&mut dyn Write) -> Result<()>) -> Result<()> {
         let path = self.path(&[OBJECTS, name]);
         let upload = BufWriter::with_capacity(self.bucket.store.clone(), path.clone(), PART_SIZE)
@@ -380,13 +380,13 @@ impl Storage for ObjectStorage {
         delete_each(self, &left)
     }
 
-    fn stored(&self) -> Result<Vec<Stored>> {
+    fn stored(&self) -> Result<Vec<ListedObject>> {
         let path = self.path(&[OBJECTS]);
         let listed = self.bucket.runtime.block_on(self.bucket.store.list_with_delimiter(Some(&path)));
         let listed = listed.map_err(|error| self.bucket.trouble("list", &path, &error))?;
         let named = |object: object_store::ObjectMeta| {
             let name = object.location.filename()?.to_owned();
-            Some(Stored { name, size: object.size, at: object.last_modified.into() })
+            Some(ListedObject { name, size: object.size, at: object.last_modified.into() })
         };
         Ok(listed.objects.into_iter().filter_map(named).collect())
     }

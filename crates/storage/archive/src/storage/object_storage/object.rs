@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectStoreExt};
 
-use super::ahead::{self, Ahead, Next, Request};
+use super::ahead::{self, NextRead, RangeRequest, ReadAhead};
 use crate::error::{Error, Result};
 use crate::storage::ReadRange;
 use crate::storage::object_storage::Bucket;
@@ -25,7 +25,7 @@ pub(super) struct StoredObject {
     tail: Vec<u8>,
     tail_at: u64,
     /// Never locked while a request is on its way.
-    ahead: Mutex<Ahead>,
+    ahead: Mutex<ReadAhead>,
 }
 
 impl StoredObject {
@@ -56,13 +56,13 @@ impl StoredObject {
     }
 
     /// The answer to a request, which others may wait for, too.
-    fn answer<'r>(&self, request: &'r Request) -> &'r object_store::Result<Vec<u8>> {
+    fn answer<'r>(&self, request: &'r RangeRequest) -> &'r object_store::Result<Vec<u8>> {
         let answer = request.answer(|range| self.fetch(range));
         self.ahead().trim();
         answer
     }
 
-    fn ahead(&self) -> MutexGuard<'_, Ahead> {
+    fn ahead(&self) -> MutexGuard<'_, ReadAhead> {
         self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -88,8 +88,8 @@ impl ReadRange for StoredObject {
         loop {
             let next = self.ahead().request(&range, self.tail_at);
             let request = match next {
-                Next::Take(request) => request,
-                Next::Wait(oldest) => {
+                NextRead::Take(request) => request,
+                NextRead::Wait(oldest) => {
                     // Its error is its readers'.
                     let _ = self.answer(&oldest);
                     continue;

@@ -20,7 +20,7 @@ const SPARE: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// A command, and its last credentials.
-pub(super) struct Process {
+pub(super) struct CredentialProcess {
     command: String,
     known: Mutex<Option<(Arc<AwsCredential>, Option<Instant>)>>,
 }
@@ -28,7 +28,7 @@ pub(super) struct Process {
 /// The output of the command: the AWS command line's format.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Printed {
+struct PrintedCredentials {
     version: u32,
     access_key_id: String,
     secret_access_key: String,
@@ -36,9 +36,9 @@ struct Printed {
     expiration: Option<String>,
 }
 
-impl Process {
+impl CredentialProcess {
     pub(super) fn new(command: String) -> Self {
-        Process { command, known: Mutex::default() }
+        CredentialProcess { command, known: Mutex::default() }
     }
 
     fn credential(&self) -> io::Result<Arc<AwsCredential>> {
@@ -68,7 +68,7 @@ impl Process {
         Ok(credential)
     }
 
-    fn printed(&self) -> io::Result<Printed> {
+    fn printed(&self) -> io::Result<PrintedCredentials> {
         let output = command::output(&self.command, command::PATIENCE)
             .map_err(|error| self.failed(&error.to_string()))?;
         if !output.status.success() {
@@ -76,7 +76,7 @@ impl Process {
             return Err(self.failed(&format!("{}: {}", output.status, said.trim())));
         }
         // Not the error's own words: they may quote a secret.
-        let printed: Printed = serde_json::from_slice(&output.stdout)
+        let printed: PrintedCredentials = serde_json::from_slice(&output.stdout)
             .map_err(|_| self.failed("it printed no JSON with Version, AccessKeyId and SecretAccessKey"))?;
         match printed.version {
             1 => Ok(printed),
@@ -92,13 +92,13 @@ impl Process {
     }
 }
 
-impl fmt::Debug for Process {
+impl fmt::Debug for CredentialProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Process").finish_non_exhaustive()
     }
 }
 
-impl CredentialProvider for Process {
+impl CredentialProvider for CredentialProcess {
     type Credential = AwsCredential;
 
     // The trait's macro makes this of an async function. The command blocks the one thread that sends requests, and those
@@ -129,7 +129,7 @@ mod tests {
             let json = format!(
                 r#"{{"Version":1,"AccessKeyId":"A","SecretAccessKey":"s","SessionToken":"t"{expiration}}}"#
             );
-            Process::new(format!("echo x >> {}; echo '{json}'", count.display()))
+            CredentialProcess::new(format!("echo x >> {}; echo '{json}'", count.display()))
         };
         let asked = || std::fs::read_to_string(&count).map_or(0, |text| text.lines().count());
         for expiration in ["", r#","Expiration":"2999-01-01T00:00:00Z""#] {
@@ -142,7 +142,8 @@ mod tests {
                 ("A", Some("t"), 1)
             );
         }
-        let said = |command: &str| Process::new(command.into()).credential().unwrap_err().to_string();
+        let said =
+            |command: &str| CredentialProcess::new(command.into()).credential().unwrap_err().to_string();
         let secret = said("echo '{\"Version\":1,\"SecretAccessKey\":\"hush\"}'");
         assert!(secret.contains("printed no JSON") && !secret.contains("hush"), "{secret}");
         let soon = said(

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 
 /// Settings by their names in the environment.
-pub(super) type Settings = BTreeMap<String, String>;
+pub(super) type NamedSettings = BTreeMap<String, String>;
 
 /// The profile, and where its files are.
 const NAMES_PROFILE: [&str; 2] = ["AWS_PROFILE", "AWS_DEFAULT_PROFILE"];
@@ -46,23 +46,23 @@ const WHO: [(&str, &str); 6] = [
 
 /// The settings and the command that a profile adds to the environment.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Profile {
+pub(super) struct CredentialProfile {
     /// Settings that the environment doesn't have.
-    pub(super) settings: Settings,
+    pub(super) settings: NamedSettings,
     /// The command that prints credentials, if nothing else has any.
     pub(super) process: Option<String>,
 }
 
 /// A file's sections: settings by name, indented ones as `NAME.INDENTED`.
-type Sections = BTreeMap<String, Settings>;
+type Sections = BTreeMap<String, NamedSettings>;
 
-impl Profile {
+impl CredentialProfile {
     /// The profile that the environment names, or the default one.
     ///
     /// # Errors
     ///
     /// A profile that is named and not there, files that can't be read, credentials that need the AWS command line.
-    pub(super) fn of(environment: &Settings) -> Result<Profile> {
+    pub(super) fn of(environment: &NamedSettings) -> Result<CredentialProfile> {
         let set = |name: &str| environment.get(name).filter(|value| !value.is_empty());
         let named = NAMES_PROFILE.iter().find_map(|name| set(name));
         let home = set("HOME").map(PathBuf::from).unwrap_or_default();
@@ -85,11 +85,16 @@ impl Profile {
         let mut all = own.unwrap_or_default();
         all.extend(keys.unwrap_or_default());
         let services = all.get("services").and_then(|services| sections.get(&format!("services {services}")));
-        Profile::from(&all, services.unwrap_or(&Settings::new()), environment, name)
+        CredentialProfile::from(&all, services.unwrap_or(&NamedSettings::new()), environment, name)
     }
 
-    fn from(own: &Settings, services: &Settings, environment: &Settings, name: &str) -> Result<Profile> {
-        let mut profile = Profile::default();
+    fn from(
+        own: &NamedSettings,
+        services: &NamedSettings,
+        environment: &NamedSettings,
+        name: &str,
+    ) -> Result<CredentialProfile> {
+        let mut profile = CredentialProfile::default();
         let mut add = |to: &str, value: Option<&String>| {
             if let Some(value) = value.filter(|_| !environment.contains_key(to)) {
                 profile.settings.insert(to.to_owned(), value.clone());
@@ -189,7 +194,7 @@ mod tests {
     const CREDENTIALS: &str = "[default]\naws_access_key_id = D\naws_secret_access_key = d/=\n[backup]\naws_access_key_id=B\n\
                                aws_secret_access_key=b==\naws_session_token=t\n";
 
-    fn environment(dir: &tempfile::TempDir, settings: &[(&str, &str)]) -> Settings {
+    fn environment(dir: &tempfile::TempDir, settings: &[(&str, &str)]) -> NamedSettings {
         let aws = dir.path().join(".aws");
         std::fs::create_dir_all(&aws).unwrap();
         std::fs::write(aws.join("config"), CONFIG).unwrap();
@@ -205,8 +210,8 @@ mod tests {
     /// The settings of a profile, or the error, as words.
     fn said(settings: &[(&str, &str)]) -> String {
         let dir = tempfile::tempdir().unwrap();
-        match Profile::of(&environment(&dir, settings)) {
-            Ok(Profile { settings, process }) => {
+        match CredentialProfile::of(&environment(&dir, settings)) {
+            Ok(CredentialProfile { settings, process }) => {
                 let settings = settings.iter().map(|(name, value)| format!("{}={value}", &name[4..]));
                 settings
                     .chain(process.map(|process| format!("process {process}")))

@@ -8,11 +8,11 @@ use std::time::Duration;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::{ClientOptions, ObjectStore};
 
-use super::process::Process;
-use super::profile::{Profile, Settings};
+use super::process::CredentialProcess;
+use super::profile::{CredentialProfile, NamedSettings};
 use super::{Patience, line};
 use crate::error::{Error, Result};
-use crate::storage::place::{Place, Service};
+use crate::storage::place::{ObjectPlace, StorageService};
 
 /// A connection on which nothing arrives for this long is abandoned.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
@@ -37,7 +37,7 @@ const NAMES_WHO: [&str; 5] = [
 const OFFLINE: [&str; 2] = ["GLACIER", "DEEP_ARCHIVE"];
 
 /// A client, and the facts about its settings.
-pub(super) struct Client {
+pub(super) struct ServiceClient {
     pub(super) store: Arc<dyn ObjectStore>,
     /// No setting names credentials.
     pub(super) is_anonymous: bool,
@@ -48,7 +48,11 @@ pub(super) struct Client {
 }
 
 /// The client for a place.
-pub(super) fn client(place: &Place<'_>, settings: Settings, patience: Patience) -> Result<Client> {
+pub(super) fn client(
+    place: &ObjectPlace<'_>,
+    settings: NamedSettings,
+    patience: Patience,
+) -> Result<ServiceClient> {
     // The provider is process-wide; an existing one works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let options = ClientOptions::new()
@@ -56,11 +60,11 @@ pub(super) fn client(place: &Place<'_>, settings: Settings, patience: Patience) 
         .with_connect_timeout(CONNECT_TIMEOUT.min(patience.request))
         .with_read_timeout(READ_TIMEOUT.min(patience.request));
     match place.service {
-        Service::S3 => s3(place, settings, patience, options),
+        StorageService::S3 => s3(place, settings, patience, options),
         #[cfg(feature = "azure")]
-        Service::Azure => azure(place, &settings, patience, options),
+        StorageService::Azure => azure(place, &settings, patience, options),
         #[cfg(feature = "gcs")]
-        Service::Gcs => gcs(place, &settings, patience, options),
+        StorageService::Gcs => gcs(place, &settings, patience, options),
         #[cfg(not(all(feature = "azure", feature = "gcs")))]
         _ => Err(Error::unexpected(
             "place",
@@ -71,12 +75,12 @@ pub(super) fn client(place: &Place<'_>, settings: Settings, patience: Patience) 
 }
 
 fn s3(
-    place: &Place<'_>,
-    mut settings: Settings,
+    place: &ObjectPlace<'_>,
+    mut settings: NamedSettings,
     patience: Patience,
     options: ClientOptions,
-) -> Result<Client> {
-    let profile = Profile::of(&settings)?;
+) -> Result<ServiceClient> {
+    let profile = CredentialProfile::of(&settings)?;
     settings.extend(profile.settings);
     let storage_class = settings.remove(STORAGE_CLASS).filter(|class| !class.is_empty());
     if let Some(class) = storage_class.as_ref().filter(|class| OFFLINE.contains(&class.as_str())) {
@@ -96,19 +100,19 @@ fn s3(
         }
     }
     if let Some(process) = profile.process {
-        builder = builder.with_credentials(Arc::new(Process::new(process)));
+        builder = builder.with_credentials(Arc::new(CredentialProcess::new(process)));
     }
     let store = built(place, builder.build())?;
-    Ok(Client { store, is_anonymous, storage_class, has_suffixes: true })
+    Ok(ServiceClient { store, is_anonymous, storage_class, has_suffixes: true })
 }
 
 #[cfg(feature = "azure")]
 fn azure(
-    place: &Place<'_>,
-    settings: &Settings,
+    place: &ObjectPlace<'_>,
+    settings: &NamedSettings,
     patience: Patience,
     options: ClientOptions,
-) -> Result<Client> {
+) -> Result<ServiceClient> {
     use object_store::azure::MicrosoftAzureBuilder;
     let mut builder = MicrosoftAzureBuilder::new()
         .with_client_options(options)
@@ -124,11 +128,16 @@ fn azure(
         builder = builder.with_account(account);
     }
     let store = built(place, builder.build())?;
-    Ok(Client { store, is_anonymous: false, storage_class: None, has_suffixes: false })
+    Ok(ServiceClient { store, is_anonymous: false, storage_class: None, has_suffixes: false })
 }
 
 #[cfg(feature = "gcs")]
-fn gcs(place: &Place<'_>, settings: &Settings, patience: Patience, options: ClientOptions) -> Result<Client> {
+fn gcs(
+    place: &ObjectPlace<'_>,
+    settings: &NamedSettings,
+    patience: Patience,
+    options: ClientOptions,
+) -> Result<ServiceClient> {
     use object_store::gcp::GoogleCloudStorageBuilder;
     let mut builder = GoogleCloudStorageBuilder::new()
         .with_client_options(options.with_allow_http(true))
@@ -140,10 +149,13 @@ fn gcs(place: &Place<'_>, settings: &Settings, patience: Patience, options: Clie
         }
     }
     let store = built(place, builder.build())?;
-    Ok(Client { store, is_anonymous: false, storage_class: None, has_suffixes: true })
+    Ok(ServiceClient { store, is_anonymous: false, storage_class: None, has_suffixes: true })
 }
 
-fn built<S: ObjectStore>(place: &Place<'_>, built: object_store::Result<S>) -> Result<Arc<dyn ObjectStore>> {
+fn built<S: ObjectStore>(
+    place: &ObjectPlace<'_>,
+    built: object_store::Result<S>,
+) -> Result<Arc<dyn ObjectStore>> {
     match built {
         Ok(store) => Ok(Arc::new(store)),
         Err(error) => Err(Error::io(place.root)(io::Error::other(line(&error)))),

@@ -7,7 +7,7 @@ use binlogz_payload::{CompressionLevel, Compressor, Error, Expander, Library, Re
 
 use super::clock::CpuClock;
 
-/// A transaction's bytes from one mark to the next; see [`Meter::begin`].
+/// A transaction's bytes from one mark to the next; see [`CompressionMeter::begin`].
 pub const MARK_EVERY: u64 = 512 << 10;
 
 /// Bytes at the start of a large transaction whose expansion is timed.
@@ -15,7 +15,7 @@ const EXPANDED_MAX: u64 = 8 << 20;
 
 /// Size and time of compressing a transaction at one level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Cost {
+pub struct LevelCost {
     /// Bytes of the payload.
     pub payload_size: u64,
     /// Nanoseconds of processor time for compressing.
@@ -26,7 +26,7 @@ pub struct Cost {
 
 /// One context a level, each used again for every transaction, as in a session of the server.
 #[derive(Debug)]
-pub struct Meter {
+pub struct CompressionMeter {
     clock: CpuClock,
     compressors: Vec<Compressor>,
     /// Compressors that only tell sizes, one a level; none if the compressors make them.
@@ -34,18 +34,18 @@ pub struct Meter {
     expander: Expander,
     payload: Vec<u8>,
     expanded: Vec<u8>,
-    costs: Vec<Cost>,
+    costs: Vec<LevelCost>,
     marks: Vec<Vec<u64>>,
 }
 
-impl Meter {
+impl CompressionMeter {
     /// A meter; one a thread.
     ///
     /// # Errors
     ///
     /// No memory for a context.
     pub fn new(levels: &[CompressionLevel], recipe: Recipe) -> Result<Self, Error> {
-        Ok(Meter {
+        Ok(CompressionMeter {
             clock: CpuClock::default(),
             compressors: compressors(levels, recipe, Library::Linked)?,
             sizers: Vec::new(),
@@ -64,7 +64,7 @@ impl Meter {
     /// No memory for a context; a helper program that doesn't start.
     pub fn exact(levels: &[CompressionLevel], generation: ServerGeneration) -> Result<Self, Error> {
         let (recipe, library) = (generation.recipe(), generation.library());
-        let mut meter = Meter::new(levels, recipe)?;
+        let mut meter = CompressionMeter::new(levels, recipe)?;
         if library != Library::Linked && library.is_available() {
             meter.sizers = compressors(levels, recipe, library)?;
         }
@@ -77,7 +77,7 @@ impl Meter {
     /// # Errors
     ///
     /// An error from zstd.
-    pub fn held(&mut self, transaction: &[u8], time: bool, expand: bool) -> Result<&[Cost], Error> {
+    pub fn held(&mut self, transaction: &[u8], time: bool, expand: bool) -> Result<&[LevelCost], Error> {
         self.costs.clear();
         for compressor in &mut self.compressors {
             self.payload.clear();
@@ -85,7 +85,7 @@ impl Meter {
             let mut compress = || compressor.compress(transaction, payload);
             let (done, compress) = if time { self.clock.time(compress) } else { (compress(), 0) };
             done?;
-            let mut cost = Cost { payload_size: self.payload.len() as u64, compress, expand: (0, 0) };
+            let mut cost = LevelCost { payload_size: self.payload.len() as u64, compress, expand: (0, 0) };
             if expand {
                 self.expanded.clear();
                 self.expanded.reserve(transaction.len());
@@ -114,7 +114,7 @@ impl Meter {
         &mut self,
         size: u64,
         read: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error>,
-    ) -> Result<&[Cost], Error> {
+    ) -> Result<&[LevelCost], Error> {
         let mut sizers = std::mem::take(&mut self.sizers);
         sizers.iter_mut().try_for_each(|sizer| sizer.begin(size))?;
         self.begin(size, |sink| {
@@ -145,9 +145,9 @@ impl Meter {
         &mut self,
         size: u64,
         read: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error>,
-    ) -> Result<(&[Cost], &[Vec<u64>]), Error> {
+    ) -> Result<(&[LevelCost], &[Vec<u64>]), Error> {
         self.costs.clear();
-        self.costs.resize(self.compressors.len(), Cost::default());
+        self.costs.resize(self.compressors.len(), LevelCost::default());
         self.marks.resize(self.compressors.len(), Vec::new());
         self.marks.iter_mut().for_each(Vec::clear);
         for compressor in &mut self.compressors {
@@ -207,7 +207,13 @@ impl Expanders {
     }
 
     /// Expands the next bytes of a frame, as long as they belong to the beginning.
-    fn take(&mut self, level: usize, payload: &[u8], clock: CpuClock, cost: &mut Cost) -> Result<(), Error> {
+    fn take(
+        &mut self,
+        level: usize,
+        payload: &[u8],
+        clock: CpuClock,
+        cost: &mut LevelCost,
+    ) -> Result<(), Error> {
         let Some(expander) = self.0.get_mut(level).filter(|_| cost.expand.1 < EXPANDED_MAX) else {
             return Ok(());
         };

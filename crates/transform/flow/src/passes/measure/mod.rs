@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A log that is compressed already is measured as if it were plain: sizes are those of
-//! [`Rewrite::Recompress`], to the byte. A [`Measure`] decides what to measure; [`Meter`] compresses and
+//! [`Rewrite::Recompress`], to the byte. A [`Measure`] decides what to measure; [`CompressionMeter`] compresses and
 //! times.
 
 mod clock;
@@ -15,20 +15,20 @@ mod sessions;
 use std::ops::Range;
 
 use binlogz_payload::{
-    CompressOptions, Error as PayloadError, Extracted, Extraction, PieceContext, TransactionExpander,
-    TransactionExtractor,
+    CompressOptions, Error as PayloadError, ExtractedTransaction, Extraction, PieceContext,
+    TransactionExpander, TransactionExtractor,
 };
 
 pub use clock::CpuClock;
-pub use meter::{Cost, MARK_EVERY, Meter};
-pub use sessions::Sessions;
+pub use meter::{CompressionMeter, LevelCost, MARK_EVERY};
+pub use sessions::ServerSessions;
 
 use crate::error::Error;
 use crate::passes::rewrite::{NewStart, PieceInput, Rewrite, expanded, start_of};
 use crate::read::batcher::Batcher;
 use crate::read::input::Input;
 use crate::read::{BatchUnit, LogPiece};
-use crate::read::{CutEvent, Progress};
+use crate::read::{CutEvent, ReadProgress};
 use crate::work::memory::Memory;
 use crate::work::ordered;
 
@@ -42,7 +42,7 @@ pub trait Measure {
     /// # Errors
     ///
     /// Bad bytes, a log that can't be read.
-    fn transaction(&mut self, transaction: &mut Extracted<'_>) -> Result<(), PayloadError>;
+    fn transaction(&mut self, transaction: &mut ExtractedTransaction<'_>) -> Result<(), PayloadError>;
 
     /// Counts a transaction without GTID event; its bytes are not passed on.
     fn without_gtid(&mut self);
@@ -88,7 +88,7 @@ pub fn measure<M: Measure>(
     stop: &(dyn Fn() -> bool + Sync),
     new_worker: impl Fn() -> Result<M, Error> + Sync,
     mut sink: impl FnMut(MeasuredPiece<M::Part>) -> Result<(), Error>,
-    progress: Progress<'_>,
+    progress: ReadProgress<'_>,
 ) -> Result<MeasureSummary, Error> {
     let memory = &Memory::for_workers(workers, true);
     let end_of_input = input.stop();
@@ -180,7 +180,7 @@ impl<M: Measure> Worker<M> {
     ) -> Result<MeasuredPiece<M::Part>, Error> {
         let bytes_read = input.size();
         let (input, payloads) = expanded(&mut self.expander, input, place, memory)?;
-        let mut found = Found { measure: &mut self.measure, outside: 0 };
+        let mut found = MeasureFeeder { measure: &mut self.measure, outside: 0 };
         match &input {
             PieceInput::Batch(bytes) => self.extractor.batch(bytes, place, &mut found)?,
             PieceInput::Large(large) => {
@@ -199,13 +199,13 @@ impl<M: Measure> Worker<M> {
 }
 
 /// Passes transactions to a [`Measure`].
-struct Found<'a, M> {
+struct MeasureFeeder<'a, M> {
     measure: &'a mut M,
     outside: u64,
 }
 
-impl<M: Measure> Extraction for Found<'_, M> {
-    fn transaction(&mut self, mut transaction: Extracted<'_>) -> Result<(), PayloadError> {
+impl<M: Measure> Extraction for MeasureFeeder<'_, M> {
+    fn transaction(&mut self, mut transaction: ExtractedTransaction<'_>) -> Result<(), PayloadError> {
         self.measure.transaction(&mut transaction)
     }
 

@@ -26,7 +26,7 @@ const SESSIONS: usize = 8;
 
 /// Sessions of a server.
 #[derive(Debug)]
-pub struct Sessions {
+pub struct ServerSessions {
     level: CompressionLevel,
     clock: CpuClock,
     contexts: [Option<Compressor>; SESSIONS],
@@ -35,10 +35,10 @@ pub struct Sessions {
     payload: Vec<u8>,
 }
 
-impl Sessions {
+impl ServerSessions {
     /// Sessions that have not compressed anything yet.
     pub fn new(level: CompressionLevel) -> Self {
-        Sessions {
+        ServerSessions {
             level,
             clock: CpuClock::default(),
             contexts: Default::default(),

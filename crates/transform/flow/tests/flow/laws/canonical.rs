@@ -3,7 +3,7 @@
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{EventHeader, EventType, MAGIC};
 use binlogz_flow::Rewrite;
-use binlogz_testkit::{Compression, RealBinlog, Result, Tool, corpus, mixed, real, require_tool, tool};
+use binlogz_testkit::{RealBinlog, Result, SampleCompression, Tool, corpus, mixed, real, require_tool, tool};
 
 use super::support::{Event, compress, compression, events, expand, places, run, same};
 
@@ -30,7 +30,7 @@ fn mixes_engines(file: &RealBinlog) -> bool {
 fn logs_compressed_at_one_level_come_back() {
     let mut files = 0;
     for file in canonical_logs() {
-        let Compression::Level(level) = file.compression else { continue };
+        let SampleCompression::Level(level) = file.compression else { continue };
         if mixes_engines(&file) {
             continue;
         }
@@ -45,7 +45,7 @@ fn logs_compressed_at_one_level_come_back() {
 fn every_payload_comes_back_at_its_own_level() {
     let mut payloads = 0;
     for file in canonical_logs() {
-        if file.compression == Compression::Mixed || mixes_engines(&file) {
+        if file.compression == SampleCompression::Mixed || mixes_engines(&file) {
             payloads += levels_of_payloads(&file).len();
         }
     }

@@ -10,9 +10,9 @@ use binlogz_binlog::event::PostHeaderLengths;
 use binlogz_binlog::{ChecksumAlgorithm, Framing, MAGIC};
 use binlogz_flow::{BatchSize, Error, Input, Memory, ReadAt, Rewrite, Rewriter};
 use binlogz_payload::{
-    CompressOptions, LogContext, PositionWriter, Rewritten, RewrittenSpan, Spool, SpoolMemory,
+    CompressOptions, LogContext, PositionWriter, RewrittenPiece, RewrittenSpan, Spool, SpoolMemory,
 };
-use binlogz_testkit::builder::{LogBuilder, Payload, Release, inner_transaction};
+use binlogz_testkit::builder::{LogBuilder, PayloadBody, Release, inner_transaction};
 
 use super::support::{compression, events, options, places, rewritten, run};
 
@@ -23,8 +23,8 @@ const BATCHES: [BatchSize; 2] =
 /// Plain transactions, a server's payloads, and with `ours` payloads of our own instead of the plain ones.
 fn log(ours: bool) -> Vec<u8> {
     let mut log = LogBuilder::new(Release::MYSQL_9_7);
-    log.transaction(&[&[1; 40], b"more"]).payload(&Payload::zstd(&inner_transaction(&[&[2; 60]])));
-    log.transaction(&[&[3; 20]]).payload(&Payload::none(&inner_transaction(&[b"four"])));
+    log.transaction(&[&[1; 40], b"more"]).payload(&PayloadBody::zstd(&inner_transaction(&[&[2; 60]])));
+    log.transaction(&[&[3; 20]]).payload(&PayloadBody::none(&inner_transaction(&[b"four"])));
     let log = log.take();
     match ours {
         true => rewritten(&log, Rewrite::Compress(CompressOptions { mark_frames: true, ..options(3) })),
@@ -141,7 +141,7 @@ fn an_event_that_only_moves_keeps_a_wrong_checksum_wrong() {
     let moved = |bytes: &[u8], in_memory: bool| {
         let memory = SpoolMemory::new(if in_memory { 1 << 20 } else { 0 });
         let none = Spool::new(&memory, Vec::new());
-        let mut rewritten = Rewritten::new(first as u64, context, none, false);
+        let mut rewritten = RewrittenPiece::new(first as u64, context, none, false);
         rewritten.spans.push(RewrittenSpan::Plain(0..bytes.len() as u64));
         let mut out = Vec::new();
         let mut writer = PositionWriter::resume(&mut out, first as u64 + 1000, false);

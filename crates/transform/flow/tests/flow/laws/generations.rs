@@ -4,7 +4,7 @@
 //! transaction begins. `scripts/soak/laws.sh` makes each log larger: GENERATIONS_MB.
 
 use binlogz_binlog::{ChecksumAlgorithm, EventType, HeaderFlags};
-use binlogz_flow::{BatchSize, Memory, Rewrite, Rewriter, Verdict, verify};
+use binlogz_flow::{BatchSize, LogVerdict, Memory, Rewrite, Rewriter, verify};
 use binlogz_testkit::builder::{LogBuilder, Release, insert_events, query, xid};
 use binlogz_testkit::setting;
 
@@ -119,7 +119,7 @@ fn logs() -> Vec<(String, Vec<u8>, u64)> {
     logs
 }
 
-fn verdict(log: &[u8], workers: usize) -> Verdict {
+fn verdict(log: &[u8], workers: usize) -> LogVerdict {
     verify(places(log), workers, &mut |_| {}).expect("a whole log")
 }
 

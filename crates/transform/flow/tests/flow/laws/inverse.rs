@@ -1,7 +1,7 @@
 //! Law 1: expand undoes compress, to the byte.
 
 use binlogz_flow::Rewrite;
-use binlogz_testkit::{Compression, Result, Tool, corpus, mixed, real, require_tool};
+use binlogz_testkit::{Result, SampleCompression, Tool, corpus, mixed, real, require_tool};
 
 use super::support::{compress, compression, expand, options, places, rewritten, run, same};
 
@@ -21,7 +21,7 @@ fn every_real_log_comes_back() {
     for file in real::every_binlog() {
         let log = file.read();
         holds(&file.name, &log, 3);
-        if file.compression == Compression::Off {
+        if file.compression == SampleCompression::Off {
             same(&file.name, "expand of a plain log", &expand(&log), &log);
         }
     }
@@ -64,7 +64,7 @@ fn recompressing_is_expanding_and_compressing() {
 #[test]
 fn a_transaction_of_100_mb_comes_back() -> Result<()> {
     require_tool!(Tool::Mysql);
-    let file = mixed::big_transaction(Compression::Off)?;
+    let file = mixed::big_transaction(SampleCompression::Off)?;
     let log = file.read();
     for level in [1, 3] {
         let (compressed, summary) = run(places(&log), compression(level), 2).expect("a real log");

@@ -1,12 +1,12 @@
 //! Law 4: false claims in a log stop the job where they are found; merely unusual content does not.
 
 use binlogz_binlog::event::CompressionType;
-use binlogz_binlog::put::Put;
+use binlogz_binlog::put::PutFields;
 use binlogz_binlog::{ChecksumAlgorithm, EventType, HeaderFlags};
 use binlogz_flow::{Rewrite, verify};
 use binlogz_payload::Ineligible;
 use binlogz_testkit::builder::{
-    ContentSize, LogBuilder, Payload, Release, inner_event, inner_transaction, query, zstd_frame,
+    ContentSize, LogBuilder, PayloadBody, Release, inner_event, inner_transaction, query, zstd_frame,
 };
 use binlogz_testkit::corpus;
 
@@ -19,7 +19,7 @@ fn inner() -> Vec<u8> {
 }
 
 /// The payload between two plain transactions.
-fn log_with(payload: &Payload) -> LogBuilder {
+fn log_with(payload: &PayloadBody) -> LogBuilder {
     let mut log = LogBuilder::new(Release::MYSQL_9_7);
     log.event(EventType::PREVIOUS_GTIDS, &[0; 8]);
     log.transaction(&[b"before"]).payload(payload).transaction(&[b"behind"]);
@@ -28,7 +28,7 @@ fn log_with(payload: &Payload) -> LogBuilder {
 
 /// Expand and verify stop at the payload with this message; compress does not open it.
 #[track_caller]
-fn refused(payload: &Payload, words: &str) {
+fn refused(payload: &PayloadBody, words: &str) {
     let log = log_with(payload);
     let event = events(log.bytes()).into_iter().find(|event| event.is(EventType::TRANSACTION_PAYLOAD));
     let place = format!("at {}: ", event.expect("it was just written").offset);
@@ -47,7 +47,7 @@ fn refused(payload: &Payload, words: &str) {
 
 /// Expand gives the transaction that the payload holds.
 #[track_caller]
-fn accepted(payload: &Payload) {
+fn accepted(payload: &PayloadBody) {
     let mut plain = LogBuilder::new(Release::MYSQL_9_7);
     plain.event(EventType::PREVIOUS_GTIDS, &[0; 8]);
     plain.transaction(&[b"before"]).transaction(&VALUES).transaction(&[b"behind"]);
@@ -59,16 +59,16 @@ fn accepted(payload: &Payload) {
 #[test]
 fn sizes_beside_the_payload_are_not_believed() {
     for uncompressed_size in [None, Some(0), Some(1), Some(1 << 40), Some(u64::MAX)] {
-        accepted(&Payload { uncompressed_size, ..Payload::zstd(&inner()) });
+        accepted(&PayloadBody { uncompressed_size, ..PayloadBody::zstd(&inner()) });
     }
-    let honest = Payload::zstd(&inner());
+    let honest = PayloadBody::zstd(&inner());
     let size = honest.payload.len() as u64;
-    refused(&Payload { payload_size: Some(size + 1), ..honest.clone() }, "payload needs");
-    refused(&Payload { payload_size: Some(u64::MAX), ..honest.clone() }, "payload needs");
-    refused(&Payload { payload_size: Some(size - 1), ..honest.clone() }, "ends inside a zstd frame");
-    refused(&Payload { payload_size: Some(0), ..honest.clone() }, "number of events is 0");
-    refused(&Payload { payload_size: None, ..honest.clone() }, "payload size is absent");
-    refused(&Payload { compression_type: None, ..honest }, "compression type is absent");
+    refused(&PayloadBody { payload_size: Some(size + 1), ..honest.clone() }, "payload needs");
+    refused(&PayloadBody { payload_size: Some(u64::MAX), ..honest.clone() }, "payload needs");
+    refused(&PayloadBody { payload_size: Some(size - 1), ..honest.clone() }, "ends inside a zstd frame");
+    refused(&PayloadBody { payload_size: Some(0), ..honest.clone() }, "number of events is 0");
+    refused(&PayloadBody { payload_size: None, ..honest.clone() }, "payload size is absent");
+    refused(&PayloadBody { compression_type: None, ..honest }, "compression type is absent");
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn fields_that_never_end_are_refused() {
         endless.put(&[99, 0]);
     }
     refused(
-        &Payload {
+        &PayloadBody {
             compression_type: None,
             payload_size: None,
             uncompressed_size: None,
@@ -91,13 +91,13 @@ fn fields_that_never_end_are_refused() {
 
 #[test]
 fn bytes_behind_the_payload_are_passed_over() {
-    accepted(&Payload { trailing: vec![0xff; 1000], ..Payload::zstd(&inner()) });
+    accepted(&PayloadBody { trailing: vec![0xff; 1000], ..PayloadBody::zstd(&inner()) });
 }
 
 #[test]
 fn frames_may_be_many_and_say_nothing_of_their_size() {
     let inner = inner();
-    let of = |frames: &[Vec<u8>]| Payload::of(CompressionType::ZSTD, None, frames.concat());
+    let of = |frames: &[Vec<u8>]| PayloadBody::of(CompressionType::ZSTD, None, frames.concat());
     accepted(&of(&[zstd_frame(&inner, ContentSize::Unknown)]));
     for cut in [1, 19, 30, inner.len() - 1] {
         // An event may begin in one frame and end in the next.
@@ -115,16 +115,16 @@ fn frames_may_be_many_and_say_nothing_of_their_size() {
 
 #[test]
 fn payloads_that_are_not_compressed_are_opened() {
-    accepted(&Payload::none(&inner()));
+    accepted(&PayloadBody::none(&inner()));
     let cut = inner().len() - 1;
-    refused(&Payload::none(&inner()[..cut]), "ends inside an event");
-    refused(&Payload::none(&[]), "number of events is 0");
+    refused(&PayloadBody::none(&inner()[..cut]), "ends inside an event");
+    refused(&PayloadBody::none(&[]), "number of events is 0");
 }
 
 #[test]
 fn unknown_compression_types_are_refused() {
     for compression_type in [1, 77, 254, 256, u64::MAX] {
-        let payload = Payload { compression_type: Some(compression_type), ..Payload::zstd(&inner()) };
+        let payload = PayloadBody { compression_type: Some(compression_type), ..PayloadBody::zstd(&inner()) };
         refused(
             &payload,
             &format!("compression type is {compression_type:#x}, expected 0 (ZSTD) or 255 (NONE)"),
@@ -134,19 +134,19 @@ fn unknown_compression_types_are_refused() {
 
 #[test]
 fn damaged_frames_are_refused() {
-    let honest = Payload::zstd(&inner());
+    let honest = PayloadBody::zstd(&inner());
     for cut in [1, 3, 5, honest.payload.len() / 2, honest.payload.len() - 1] {
         let payload = honest.payload[..cut].to_vec();
-        refused(&Payload::of(CompressionType::ZSTD, None, payload), "zstd: ");
+        refused(&PayloadBody::of(CompressionType::ZSTD, None, payload), "zstd: ");
     }
-    refused(&Payload::of(CompressionType::ZSTD, None, b"no frame at all".to_vec()), "zstd: ");
+    refused(&PayloadBody::of(CompressionType::ZSTD, None, b"no frame at all".to_vec()), "zstd: ");
     let garbage = [&honest.payload[..], b"no second frame"].concat();
-    refused(&Payload::of(CompressionType::ZSTD, None, garbage), "zstd: ");
+    refused(&PayloadBody::of(CompressionType::ZSTD, None, garbage), "zstd: ");
     // A frame with its own checksum, which is wrong.
     let mut frame = zstd_frame(&inner(), ContentSize::Told);
     frame[4] |= 4;
     frame.extend([1, 2, 3, 4]);
-    refused(&Payload::of(CompressionType::ZSTD, None, frame), "zstd: ");
+    refused(&PayloadBody::of(CompressionType::ZSTD, None, frame), "zstd: ");
 }
 
 /// A frame of a single empty block that asks for a window of `2^log` bytes.
@@ -157,15 +157,15 @@ fn frame_with_window(log: u8) -> Vec<u8> {
 #[test]
 fn windows_of_the_servers_largest_level_are_the_largest() {
     let with = |log| [frame_with_window(log), zstd_frame(&inner(), ContentSize::Told)].concat();
-    accepted(&Payload::of(CompressionType::ZSTD, None, with(27)));
-    refused(&Payload::of(CompressionType::ZSTD, None, with(28)), "zstd: ");
-    refused(&Payload::of(CompressionType::ZSTD, None, with(41)), "zstd: ");
+    accepted(&PayloadBody::of(CompressionType::ZSTD, None, with(27)));
+    refused(&PayloadBody::of(CompressionType::ZSTD, None, with(28)), "zstd: ");
+    refused(&PayloadBody::of(CompressionType::ZSTD, None, with(41)), "zstd: ");
 }
 
 #[test]
 fn what_stands_inside_is_looked_at() {
     let begin = inner_event(EventType::QUERY, &query("BEGIN"));
-    let nested = inner_event(EventType::TRANSACTION_PAYLOAD, &Payload::zstd(&inner()).encode());
+    let nested = inner_event(EventType::TRANSACTION_PAYLOAD, &PayloadBody::zstd(&inner()).encode());
     let gtid = inner_event(EventType::GTID, &[1; 42]);
     let description = inner_event(EventType::FORMAT_DESCRIPTION, &[4; 100]);
     let unannounced = inner_event(EventType(43), b"of tomorrow");
@@ -176,9 +176,9 @@ fn what_stands_inside_is_looked_at() {
         (unannounced, "event type is 43"),
     ];
     for (event, words) in cases {
-        refused(&Payload::zstd(&event), words);
-        refused(&Payload::zstd(&[begin.clone(), event.clone()].concat()), words);
-        refused(&Payload::none(&[begin.clone(), event].concat()), words);
+        refused(&PayloadBody::zstd(&event), words);
+        refused(&PayloadBody::zstd(&[begin.clone(), event.clone()].concat()), words);
+        refused(&PayloadBody::none(&[begin.clone(), event].concat()), words);
     }
 }
 
@@ -187,24 +187,24 @@ fn sizes_of_events_inside_are_held_against_what_is_there() {
     for size in [0u32, 18, 1 << 30 | 1, u32::MAX] {
         let mut events = inner();
         events[9..13].copy_from_slice(&size.to_le_bytes());
-        refused(&Payload::zstd(&events), "event size is");
+        refused(&PayloadBody::zstd(&events), "event size is");
     }
     // With room for a header, not for what it says.
     let mut events = inner();
     events[9..13].copy_from_slice(&(1u32 << 30).to_le_bytes());
-    let error = error_of(log_with(&Payload::zstd(&events)).bytes(), Rewrite::Expand);
+    let error = error_of(log_with(&PayloadBody::zstd(&events)).bytes(), Rewrite::Expand);
     assert!(error.contains("event size is 1073741828, expected at most 1 GiB"), "{error}");
     events[9..13].copy_from_slice(&(100_000u32).to_le_bytes());
-    refused(&Payload::zstd(&events), "ends inside an event");
+    refused(&PayloadBody::zstd(&events), "ends inside an event");
     let cut = inner();
     for length in [1, 18, 19, cut.len() - 1] {
-        refused(&Payload::zstd(&cut[..length]), "ends inside an event");
+        refused(&PayloadBody::zstd(&cut[..length]), "ends inside an event");
     }
 }
 
 #[test]
 fn a_payload_belongs_behind_a_gtid_event() {
-    let body = Payload::zstd(&inner()).encode();
+    let body = PayloadBody::zstd(&inner()).encode();
     let misplaced: [fn(&mut LogBuilder); 3] = [
         |_| {},
         |log| {
@@ -229,7 +229,7 @@ fn a_payload_belongs_behind_a_gtid_event() {
 #[test]
 fn a_payload_that_the_format_description_does_not_announce_is_refused() {
     let mut log = LogBuilder::new(Release::MYSQL_5_7);
-    log.payload(&Payload::zstd(&inner()));
+    log.payload(&PayloadBody::zstd(&inner()));
     for how in [Rewrite::Expand, compression(3)] {
         let error = error_of(log.bytes(), how);
         assert!(

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use binlogz_flow::Rewrite;
-use binlogz_testkit::workload::{self, Setting};
+use binlogz_testkit::workload::{self, WorkloadSetting};
 use binlogz_testkit::{
-    Compression, Installed, MysqlSandbox, RealBinlog, Result, Tool, mixed, real, require_tool,
+    InstalledTool, MysqlSandbox, RealBinlog, Result, SampleCompression, Tool, mixed, real, require_tool,
 };
 
 use super::support::{compress, expand, options, rewritten};
@@ -46,7 +46,7 @@ fn mysqlbinlog_prints_the_same_rows() -> Result<()> {
 
 /// mysqlbinlog's text of a log whose checksums it verifies, without the parts that compressing changes: positions,
 /// checksums, lengths of transactions, payload events themselves.
-fn text_of(mysql: &Installed, path: &Path, dir: &Path) -> String {
+fn text_of(mysql: &InstalledTool, path: &Path, dir: &Path) -> String {
     // The files of LOAD DATA are written there; their names are printed.
     let load = dir.join("load");
     let _ = fs::remove_dir_all(&load);
@@ -95,7 +95,7 @@ struct State {
     executed: String,
 }
 
-fn fed(mysql: &'static Installed, logs: &[PathBuf], way: Way, gtids: bool) -> Result<State> {
+fn fed(mysql: &'static InstalledTool, logs: &[PathBuf], way: Way, gtids: bool) -> Result<State> {
     let sandbox = || {
         let mode = if gtids { "ON" } else { "OFF" };
         mysql.sandbox().option("gtid-mode", mode).option("enforce-gtid-consistency", mode)
@@ -163,13 +163,13 @@ fn of_run(run: &str) -> Result<Vec<RealBinlog>> {
     Ok(logs)
 }
 
-fn workloads(setting: Setting) -> Result<Vec<RealBinlog>> {
+fn workloads(setting: WorkloadSetting) -> Result<Vec<RealBinlog>> {
     let binlogs = workload::binlogs(real::SMALL_SCALE, &setting)?.into_iter();
     Ok(binlogs
         .map(|binlog| RealBinlog {
             name: binlog.workload.name().into(),
             path: binlog.path,
-            compression: Compression::Off,
+            compression: SampleCompression::Off,
             relay_log: false,
         })
         .collect())
@@ -203,7 +203,7 @@ fn a_replica_applies_what_was_expanded_as_relay_logs() -> Result<()> {
 fn workloads_arrive_compressed_expanded_and_recompressed() -> Result<()> {
     require_tool!(Tool::Mysql);
     require_tool!(Tool::Sysbench);
-    means_the_same(&workloads(Setting::plain())?, |log| compress(log, 19), Way::Source, true)?;
+    means_the_same(&workloads(WorkloadSetting::plain())?, |log| compress(log, 19), Way::Source, true)?;
     let recompress = |log: &[u8]| rewritten(log, Rewrite::Recompress(options(9)));
-    means_the_same(&workloads(Setting::level(3))?, recompress, Way::RelayLogs, true)
+    means_the_same(&workloads(WorkloadSetting::level(3))?, recompress, Way::RelayLogs, true)
 }

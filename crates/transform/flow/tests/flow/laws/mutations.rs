@@ -7,8 +7,8 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use binlogz_binlog::{ChecksumAlgorithm, EventType, HeaderFlags};
-use binlogz_flow::{Rewrite, Summary, verify};
-use binlogz_testkit::builder::{LogBuilder, Payload, Positions, Release, inner_transaction};
+use binlogz_flow::{Rewrite, RewriteSummary, verify};
+use binlogz_testkit::builder::{EndPositions, LogBuilder, PayloadBody, Release, inner_transaction};
 use binlogz_testkit::{corpus, mutate, setting};
 
 use super::disorder::disorder;
@@ -31,13 +31,13 @@ fn originals() -> Vec<(String, Vec<u8>)> {
             let mut log = LogBuilder::with(release, checksum, HeaderFlags::default());
             log.event(EventType::PREVIOUS_GTIDS, &[0; 8]).transaction(&[b"one"]).transaction(&[&[9; 700]]);
             if release == Release::MYSQL_8_0_20 {
-                log.payload(&Payload::zstd(&inner)).payload(&Payload::none(&inner));
+                log.payload(&PayloadBody::zstd(&inner)).payload(&PayloadBody::none(&inner));
             }
             logs.push((format!("{} {checksum:?}", release.version), log.take()));
         }
     }
     let mut relay = LogBuilder::with(Release::MYSQL_9_7, ChecksumAlgorithm::CRC32, HeaderFlags::RELAY_LOG);
-    relay.flags(HeaderFlags::default()).positions(Positions::Source(u32::MAX - 2000));
+    relay.flags(HeaderFlags::default()).positions(EndPositions::Source(u32::MAX - 2000));
     relay.format_description(Release::MYSQL_8_0_19);
     relay.transaction(&[b"one"]).transaction(&[&[9; 700]]).transaction(&[b"three"]);
     logs.push(("relay log".into(), relay.take()));
@@ -145,7 +145,7 @@ fn obeys(log: &[u8]) -> Outcomes {
 }
 
 /// The log rewritten, the same with one thread and with several, from a file and through a pipe; `None` for an error.
-fn rewritten_any_way(log: &[u8], how: Rewrite) -> Option<(Vec<u8>, Summary)> {
+fn rewritten_any_way(log: &[u8], how: Rewrite) -> Option<(Vec<u8>, RewriteSummary)> {
     let one = run(places(log), how, 1);
     let several = run(stream(Pieces::new(log, 777)), how, 3);
     match (&one, &several) {

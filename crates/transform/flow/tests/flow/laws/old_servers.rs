@@ -69,7 +69,7 @@ fn a_log_of_an_unknown_server_stays_as_it_is() {
 fn a_relay_log_of_theirs_has_two_format_descriptions() {
     // A replica of 9.7 under a source of 5.7: the second format description is the one that counts.
     let mut relay = LogBuilder::with(Release::MYSQL_9_7, ChecksumAlgorithm::CRC32, HeaderFlags::RELAY_LOG);
-    relay.flags(HeaderFlags::default()).positions(binlogz_testkit::builder::Positions::Source(4));
+    relay.flags(HeaderFlags::default()).positions(binlogz_testkit::builder::EndPositions::Source(4));
     relay.format_description(Release::MYSQL_5_7);
     relay.transaction(&[&[7; 400]]).transaction(&[&[8; 300]]);
     let (compressed, summary) = run(places(relay.bytes()), compression(3), 2).expect("a log");

@@ -10,14 +10,14 @@ use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventReader, EventType, HeaderFlags};
 use binlogz_flow::{Input, MovedTransaction, ReadAt, Rewrite, Rewriter};
 use binlogz_payload::Ineligible;
-use binlogz_testkit::builder::{LogBuilder, Positions, Release, transaction_events};
+use binlogz_testkit::builder::{EndPositions, LogBuilder, Release, transaction_events};
 use binlogz_testkit::{RealBinlog, real};
 
 use super::support::{compress, compression, error_of, events, expand, options, places, run, same};
 
 const RELAY_LOG: HeaderFlags = HeaderFlags::RELAY_LOG;
 
-fn relay_log(positions: Positions) -> LogBuilder {
+fn relay_log(positions: EndPositions) -> LogBuilder {
     let mut log = LogBuilder::with(Release::MYSQL_9_7, ChecksumAlgorithm::CRC32, RELAY_LOG);
     // The relay log's own events, then the source's.
     log.flags(RELAY_LOG).event(EventType::PREVIOUS_GTIDS, &[0; 8]);
@@ -41,9 +41,9 @@ fn positions_of_a_relay_log_are_the_sources() {
 
 #[test]
 fn a_relay_logs_own_events_move_along() {
-    let mut log = relay_log(Positions::Source(1000));
+    let mut log = relay_log(EndPositions::Source(1000));
     log.transaction(&[&[7; 500]]);
-    log.flags(RELAY_LOG).positions(Positions::Own);
+    log.flags(RELAY_LOG).positions(EndPositions::Own);
     log.event(EventType::ROTATE, b"\x04\0\0\0\0\0\0\0relay.000002");
     let compressed = compress(log.bytes(), 3);
     let rotate = events(&compressed).pop().expect("the last event");
@@ -55,7 +55,9 @@ fn a_relay_logs_own_events_move_along() {
 #[test]
 fn positions_of_a_source_come_back_whatever_they_are() {
     // As the source logged them, across the 4 GiB where they wrap around, and as the payload had them.
-    for positions in [Positions::Source(1000), Positions::Source(u32::MAX - 700), Positions::Fixed(5000)] {
+    for positions in
+        [EndPositions::Source(1000), EndPositions::Source(u32::MAX - 700), EndPositions::Fixed(5000)]
+    {
         let mut log = relay_log(positions);
         log.transaction(&[&[7; 500]]).transaction(&[&[8; 500], &[9; 500]]);
         let (compressed, summary) = run(places(log.bytes()), compression(3), 2).expect("a log");
@@ -67,11 +69,11 @@ fn positions_of_a_source_come_back_whatever_they_are() {
 #[test]
 fn positions_that_would_not_come_back_leave_a_transaction_plain() {
     // A gap after the GTID event.
-    let mut log = transaction_at([Positions::Source(1000), Positions::Source(77_000)]);
+    let mut log = transaction_at([EndPositions::Source(1000), EndPositions::Source(77_000)]);
     let (compressed, summary) = run(places(log.bytes()), compression(3), 2).expect("a log");
     assert_eq!(summary.tally.left().collect::<Vec<_>>(), [(Ineligible::Positions, 1)]);
     same("relay log", "compress", &compressed, log.bytes());
-    log.positions(Positions::Source(90_000)).transaction(&[b"another value"]);
+    log.positions(EndPositions::Source(90_000)).transaction(&[b"another value"]);
     same("relay log", "and back", &expand(&compress(log.bytes(), 3)), log.bytes());
 }
 
@@ -79,15 +81,15 @@ fn positions_that_would_not_come_back_leave_a_transaction_plain() {
 /// after the other: which of the two they were can't be told from the payload.
 #[test]
 fn equal_positions_that_look_consecutive_leave_a_transaction_plain() {
-    let consecutive = transaction_at([Positions::Source(1000); 2]);
+    let consecutive = transaction_at([EndPositions::Source(1000); 2]);
     let end = events(consecutive.bytes()).last().expect("XID").header.end_log_pos;
-    let log = transaction_at([Positions::Source(1000), Positions::Fixed(end)]);
+    let log = transaction_at([EndPositions::Source(1000), EndPositions::Fixed(end)]);
     same("relay log", "and back", &expand(&compress(log.bytes(), 3)), log.bytes());
 }
 
 /// A relay log with one transaction: how its GTID event is numbered, and how the following events are. The
 /// same way twice: one row of numbers.
-fn transaction_at([front, rest]: [Positions; 2]) -> LogBuilder {
+fn transaction_at([front, rest]: [EndPositions; 2]) -> LogBuilder {
     let body = transaction_events(&[&[7; 500]]);
     let following = body.iter().map(|(_, body)| 19 + body.len() + 4).sum::<usize>();
     let mut log = relay_log(front);
@@ -106,7 +108,7 @@ fn a_foreign_position_that_becomes_true_is_an_error() {
     // The last event's position is where it will be once the transaction before it is compressed.
     let log_with = |position| {
         let mut log = LogBuilder::new(Release::MYSQL_9_7);
-        log.transaction(&[&[7; 5000]]).positions(Positions::Fixed(position));
+        log.transaction(&[&[7; 5000]]).positions(EndPositions::Fixed(position));
         log.event(EventType::ROTATE, b"\x04\0\0\0\0\0\0\0binlog.000002");
         log
     };

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::sync::Arc;
 
 use binlogz_binlog::{EventHeader, EventReader, EventType};
-use binlogz_flow::{Error, Input, Rewrite, Rewriter, Summary};
+use binlogz_flow::{Error, Input, Rewrite, RewriteSummary, Rewriter};
 use binlogz_payload::{CompressOptions, CompressionLevel};
 
 /// Threads where their number does not matter.
@@ -28,7 +28,7 @@ pub(crate) fn stream(reader: impl Read + Send + 'static) -> Input {
 }
 
 /// The new form of a log and the report on it.
-pub(crate) fn run(input: Input, how: Rewrite, workers: usize) -> Result<(Vec<u8>, Summary), Error> {
+pub(crate) fn run(input: Input, how: Rewrite, workers: usize) -> Result<(Vec<u8>, RewriteSummary), Error> {
     let mut out = Vec::new();
     let summary = Rewriter::new(how).workers(workers).run(input, &mut out)?;
     assert_eq!(summary.bytes_written, out.len() as u64);

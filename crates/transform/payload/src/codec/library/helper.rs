@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const END_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A running helper.
-pub(crate) struct Helper {
+pub(crate) struct LibraryHelper {
     library: Library,
     program: String,
     child: Child,
@@ -41,13 +41,13 @@ pub(crate) struct Helper {
     unanswered_size: usize,
 }
 
-impl Helper {
+impl LibraryHelper {
     /// Starts the program that has `library`; `None` if that is linked.
     ///
     /// # Errors
     ///
     /// A program that is not there, doesn't start, has another library, or was given up a while ago.
-    pub(crate) fn start(library: Library) -> Result<Option<Helper>> {
+    pub(crate) fn start(library: Library) -> Result<Option<LibraryHelper>> {
         let Some(program) = library.program() else { return Ok(None) };
         let Some(file) = find(&program) else {
             let wrong = format!("{program} is neither beside binlogz nor on the PATH: it has {library}");
@@ -56,10 +56,15 @@ impl Helper {
         if let Some(wrong) = library.given_up() {
             return Err(Error::Helper { program, wrong });
         }
-        Helper::start_program(library, &file, program, PATIENCE).map(Some)
+        LibraryHelper::start_program(library, &file, program, PATIENCE).map(Some)
     }
 
-    fn start_program(library: Library, file: &Path, program: String, patience: Duration) -> Result<Helper> {
+    fn start_program(
+        library: Library,
+        file: &Path,
+        program: String,
+        patience: Duration,
+    ) -> Result<LibraryHelper> {
         // A group of its own, so that whatever it starts ends with it.
         let mut child =
             Command::new(file).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0).spawn()?;
@@ -67,7 +72,7 @@ impl Helper {
             return Err(io::Error::other(format!("{program} has no pipes")).into());
         };
         let (stdin, stdout) = (PatientPipe::new(stdin, patience)?, PatientPipe::new(stdout, patience)?);
-        let mut helper = Helper {
+        let mut helper = LibraryHelper {
             library,
             program,
             child,
@@ -178,7 +183,7 @@ impl Helper {
     }
 }
 
-impl Drop for Helper {
+impl Drop for LibraryHelper {
     fn drop(&mut self) {
         // It ends with its input.
         (self.requests, self.replies) = (None, None);
@@ -205,13 +210,13 @@ mod tests {
     const SHORT: Duration = Duration::from_secs(2);
 
     /// A helper that is this script of the shell, of a version that no other test has.
-    fn helper(version: &'static str, script: &str) -> (Result<Helper>, Library) {
+    fn helper(version: &'static str, script: &str) -> (Result<LibraryHelper>, Library) {
         let (name, library) =
             (format!("binlogz-helper-{version}-{}", std::process::id()), Library::Helper(version));
         let file = std::env::temp_dir().join(&name);
         fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
-        let helper = Helper::start_program(library, &file, name, SHORT);
+        let helper = LibraryHelper::start_program(library, &file, name, SHORT);
         fs::remove_file(&file).unwrap();
         (helper, library)
     }

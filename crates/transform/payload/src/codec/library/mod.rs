@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{env, fmt};
 
-pub(crate) use helper::Helper;
+pub(crate) use helper::LibraryHelper;
 
 /// A version of libzstd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -14,7 +14,7 @@ use binlogz_binlog::event::{
     Bitmap, ColumnType, OptionalMetadata, RowsEvent, RowsFlags, TableId, TableMapEvent, TableMapFlags,
 };
 use binlogz_binlog::gtid::ServerUuid;
-use binlogz_engine::{Engine, EngineOptions, Outcome, Session, Value};
+use binlogz_engine::{Engine, EngineOptions, Session, TransactionForm, VariableValue};
 use binlogz_experiments::published::published;
 use binlogz_figures::Quantiles;
 use binlogz_payload::CompressionLevel;
@@ -34,14 +34,14 @@ const AROUND_SIZE: u32 = 77 + 4 * 4;
 
 /// The settings that vary.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cell {
+pub(super) struct CommitSettings {
     /// `flush_log_at_commit`.
     pub(super) policy: u8,
     pub(super) level: Option<CompressionLevel>,
     pub(super) committers: u32,
 }
 
-impl Cell {
+impl CommitSettings {
     pub(super) fn compression(&self) -> String {
         self.level.map_or_else(|| "off".to_owned(), |level| level.get().to_string())
     }
@@ -59,7 +59,7 @@ impl Cell {
 
 /// The results.
 #[derive(Debug)]
-pub(super) struct Measured {
+pub(super) struct CommitResults {
     elapsed: Duration,
     /// How long each commit took, in nanoseconds.
     latencies: Quantiles,
@@ -67,7 +67,7 @@ pub(super) struct Measured {
     bytes: u64,
 }
 
-impl Measured {
+impl CommitResults {
     fn commits(&self) -> f64 {
         self.latencies.total()
     }
@@ -100,7 +100,7 @@ fn nanos(since: Instant) -> u64 {
 }
 
 /// Appends as many bytes as a plain transaction has and syncs, over and over: the limit of the disk.
-pub(super) fn bare_loop(dir: &Path, size: u32, time: Duration) -> io::Result<Measured> {
+pub(super) fn bare_loop(dir: &Path, size: u32, time: Duration) -> io::Result<CommitResults> {
     let folder = TemporaryFolder::begin(dir, FOLDER_PREFIX)?;
     let path = folder.path().join("bare");
     let mut file = OpenOptions::new().append(true).create(true).open(path)?;
@@ -114,19 +114,19 @@ pub(super) fn bare_loop(dir: &Path, size: u32, time: Duration) -> io::Result<Mea
         commits += 1;
     }
     let bytes = commits * bytes.len() as u64;
-    Ok(Measured { elapsed: start.elapsed(), latencies, syncs: commits, bytes })
+    Ok(CommitResults { elapsed: start.elapsed(), latencies, syncs: commits, bytes })
 }
 
 /// One cell.
-pub(super) fn run(dir: &Path, cell: Cell, size: u32, time: Duration) -> io::Result<Measured> {
+pub(super) fn run(dir: &Path, cell: CommitSettings, size: u32, time: Duration) -> io::Result<CommitResults> {
     let folder = TemporaryFolder::begin(dir, FOLDER_PREFIX)?;
     let storage = FileStorage::open(folder.path()).map_err(io::Error::other)?;
     let variables = [
-        ("flush_log_at_commit", Value::Integer(cell.policy.into())),
-        ("binlog_transaction_compression", Value::Integer(cell.level.is_some().into())),
+        ("flush_log_at_commit", VariableValue::Integer(cell.policy.into())),
+        ("binlog_transaction_compression", VariableValue::Integer(cell.level.is_some().into())),
         (
             "binlog_transaction_compression_level_zstd",
-            Value::Integer(cell.level.unwrap_or_default().get().into()),
+            VariableValue::Integer(cell.level.unwrap_or_default().get().into()),
         ),
     ];
     let options =
@@ -138,7 +138,7 @@ pub(super) fn run(dir: &Path, cell: Cell, size: u32, time: Duration) -> io::Resu
     let end = engine.store().positions().map_or(0, |now| now.written.offset);
     let (elapsed, latencies, syncs) = measured;
     engine.close().map_err(io::Error::other)?;
-    Ok(Measured { elapsed, latencies, syncs, bytes: end.saturating_sub(start) })
+    Ok(CommitResults { elapsed, latencies, syncs, bytes: end.saturating_sub(start) })
 }
 
 /// Starts all committers at once. Returns the total time, the time of each commit, and the syncs.
@@ -264,7 +264,7 @@ impl Row {
             rows: &self.image,
         })?;
         let committed = session.commit()?;
-        debug_assert!(committed.outcome != Outcome::Empty);
+        debug_assert!(committed.outcome != TransactionForm::Empty);
         Ok(())
     }
 }

@@ -11,16 +11,16 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use binlogz_figures::{Cell as Figure, Section};
+use binlogz_figures::{Section, TableCell as Figure};
 use binlogz_payload::CompressionLevel;
 use clap::Args;
 
 use crate::Exit;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 use crate::format::TableFormat;
 use crate::terminal::SizesArg;
 use crate::units;
-use measure::{Cell, Measured};
+use measure::{CommitResults, CommitSettings};
 
 /// Measure commits a second against committers, flush policy and compression
 ///
@@ -96,13 +96,13 @@ fn time(text: &str) -> std::result::Result<Duration, String> {
 impl Commit {
     pub(in crate::cmd) fn run(self) -> Result<Exit> {
         let time = self.time;
-        let failed = |error| Failure::of(&self.dir.display(), error);
+        let failed = |error| CommandFailure::of(&self.dir.display(), error);
         let bare = measure::bare_loop(&self.dir, self.size, time).map_err(failed)?;
         let mut rows = Vec::new();
         for policy in self.policies.iter().copied() {
             for Level(level) in self.levels.iter().copied() {
                 for committers in self.committers.iter().copied() {
-                    let cell = Cell { policy, level, committers };
+                    let cell = CommitSettings { policy, level, committers };
                     let measured = measure::run(&self.dir, cell, self.size, time).map_err(failed)?;
                     rows.push((cell, measured));
                 }
@@ -110,11 +110,16 @@ impl Commit {
         }
         let mut out = BufWriter::new(io::stdout().lock());
         let written = self.tell(&bare, &rows, &mut out).and_then(|()| out.flush());
-        written.map_err(|error| Failure::writing(&"standard output", &error))?;
+        written.map_err(|error| CommandFailure::writing(&"standard output", &error))?;
         Ok(Exit::Done)
     }
 
-    fn tell(&self, bare: &Measured, rows: &[(Cell, Measured)], out: &mut impl Write) -> io::Result<()> {
+    fn tell(
+        &self,
+        bare: &CommitResults,
+        rows: &[(CommitSettings, CommitResults)],
+        out: &mut impl Write,
+    ) -> io::Result<()> {
         let section = section(bare, rows);
         self.format.writer(SizesArg::default().layout()).write(&[section], out)?;
         match self.format {
@@ -124,7 +129,7 @@ impl Commit {
     }
 }
 
-fn section(bare: &Measured, rows: &[(Cell, Measured)]) -> Section {
+fn section(bare: &CommitResults, rows: &[(CommitSettings, CommitResults)]) -> Section {
     let bare_row = vec![
         "bare loop".into(),
         Figure::Null,
@@ -138,7 +143,7 @@ fn section(bare: &Measured, rows: &[(Cell, Measured)]) -> Section {
         bare.bytes_per_commit().into(),
         Figure::Null,
     ];
-    let row = |(cell, measured): &(Cell, Measured)| {
+    let row = |(cell, measured): &(CommitSettings, CommitResults)| {
         vec![
             format!("{}", cell.policy).into(),
             cell.compression().into(),

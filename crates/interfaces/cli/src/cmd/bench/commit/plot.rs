@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
-use super::measure::{Cell, Measured};
+use super::measure::{CommitResults, CommitSettings};
 
 /// The longest bar.
 const WIDTH: f64 = 48.0;
 
 /// A bar a run, a block for each policy and level.
-pub(super) fn write(rows: &[(Cell, Measured)], out: &mut impl Write) -> io::Result<()> {
+pub(super) fn write(rows: &[(CommitSettings, CommitResults)], out: &mut impl Write) -> io::Result<()> {
     let rates = || rows.iter().map(|(_, measured)| measured.commits_per_second().max(1.0));
     let (low, high) = (rates().fold(f64::INFINITY, f64::min), rates().fold(1.0, f64::max));
     let mut block = None;

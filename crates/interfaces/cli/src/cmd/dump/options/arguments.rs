@@ -4,9 +4,9 @@ use std::ffi::OsString;
 
 use binlogz_source::option_files::{Defaults, OptionFiles};
 
-use super::Options;
+use super::DumpSettings;
 use super::check::check;
-use super::getopt::{ERROR, Getopt, Stop, WARNING};
+use super::getopt::{ERROR, Getopt, ParseStop, WARNING};
 use super::help;
 
 /// The groups of option files that concern this program.
@@ -17,17 +17,17 @@ const FAILURE: u8 = 1;
 
 /// The arguments, parsed.
 #[derive(Debug)]
-pub(crate) struct Parsed {
+pub(crate) struct ParsedArguments {
     /// Lines for stderr, to be printed first.
     pub(crate) told: String,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: ArgumentsOutcome,
 }
 
 /// The next step.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum ArgumentsOutcome {
     /// Dump logs.
-    Dump(Box<Options>),
+    Dump(Box<DumpSettings>),
     /// Print this, and end with the code.
     Show(String, u8),
     /// End with the code.
@@ -35,18 +35,22 @@ pub(crate) enum Outcome {
 }
 
 /// Reads option files and arguments; `program` is how the program was called.
-pub(crate) fn parse(program: &str, arguments: &[OsString]) -> Parsed {
+pub(crate) fn parse(program: &str, arguments: &[OsString]) -> ParsedArguments {
     let mut getopt = Getopt::new(program);
     let outcome = match take_all(program, arguments, &mut getopt) {
         Ok(outcome) => outcome,
-        Err(Stop::Help) => Outcome::Show(help::help(program, &getopt.options), 0),
-        Err(Stop::Version) => Outcome::Show(help::version(program), 0),
-        Err(Stop::Code(code)) => Outcome::End(code),
+        Err(ParseStop::Help) => ArgumentsOutcome::Show(help::help(program, &getopt.options), 0),
+        Err(ParseStop::Version) => ArgumentsOutcome::Show(help::version(program), 0),
+        Err(ParseStop::Code(code)) => ArgumentsOutcome::End(code),
     };
-    Parsed { told: getopt.told, outcome }
+    ParsedArguments { told: getopt.told, outcome }
 }
 
-fn take_all(program: &str, arguments: &[OsString], getopt: &mut Getopt<'_>) -> Result<Outcome, Stop> {
+fn take_all(
+    program: &str,
+    arguments: &[OsString],
+    getopt: &mut Getopt<'_>,
+) -> Result<ArgumentsOutcome, ParseStop> {
     let mut files = OptionFiles::default();
     // Those that say which files to read are plain text.
     let texts: Vec<String> =
@@ -60,20 +64,20 @@ fn take_all(program: &str, arguments: &[OsString], getopt: &mut Getopt<'_>) -> R
         && first == "--print-defaults"
     {
         if !files.no_defaults {
-            return Ok(Outcome::Show(help::defaults(program, &defaults, rest), 0));
+            return Ok(ArgumentsOutcome::Show(help::defaults(program, &defaults, rest), 0));
         }
         arguments = rest;
     }
     getopt.take_file_options(&from_files)?;
     getopt.take_arguments(arguments)?;
     if getopt.options.logs.is_empty() && !getopt.options.finds_logs() {
-        return Ok(Outcome::Show(help::help(program, &getopt.options), FAILURE));
+        return Ok(ArgumentsOutcome::Show(help::help(program, &getopt.options), FAILURE));
     }
     check(getopt)?;
-    Ok(Outcome::Dump(Box::new(std::mem::take(&mut getopt.options))))
+    Ok(ArgumentsOutcome::Dump(Box::new(std::mem::take(&mut getopt.options))))
 }
 
-fn read_files(files: &OptionFiles, getopt: &mut Getopt<'_>) -> Result<Defaults, Stop> {
+fn read_files(files: &OptionFiles, getopt: &mut Getopt<'_>) -> Result<Defaults, ParseStop> {
     match files.read(&GROUPS) {
         Ok(defaults) => {
             for warning in &defaults.warnings {
@@ -84,25 +88,25 @@ fn read_files(files: &OptionFiles, getopt: &mut Getopt<'_>) -> Result<Defaults, 
         Err(error) => {
             getopt.tell(ERROR, &error.to_string());
             getopt.tell(ERROR, "Fatal error in defaults handling. Program aborted!");
-            Err(Stop::Code(FAILURE))
+            Err(ParseStop::Code(FAILURE))
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Base64Output, Format, RemoteSource};
+    use super::super::{Base64Choice, DumpFormat, RemoteSource};
     use super::*;
 
-    fn parsed(arguments: &[&str]) -> Parsed {
+    fn parsed(arguments: &[&str]) -> ParsedArguments {
         let arguments: Vec<OsString> =
             ["--no-defaults", "--no-login-paths"].iter().chain(arguments).map(Into::into).collect();
         parse("/usr/bin/mysqlbinlog", &arguments)
     }
 
-    fn options(arguments: &[&str]) -> Options {
+    fn options(arguments: &[&str]) -> DumpSettings {
         match parsed(arguments) {
-            Parsed { outcome: Outcome::Dump(options), .. } => *options,
+            ParsedArguments { outcome: ArgumentsOutcome::Dump(options), .. } => *options,
             other => panic!("{arguments:?}: {other:?}"),
         }
     }
@@ -143,7 +147,7 @@ mod tests {
             "--jobs=2",
             "x",
         ]);
-        assert_eq!(found.base64_output, Base64Output::DecodeRows);
+        assert_eq!(found.base64_output, Base64Choice::DecodeRows);
         let rewrites: Vec<_> =
             found.rewrite_db.iter().map(|r| (r.from.as_slice(), r.to.as_slice())).collect();
         assert_eq!(rewrites, [(b"a".as_slice(), b"b".as_slice()), (b"b", b"c")]);
@@ -153,7 +157,7 @@ mod tests {
         );
         assert_eq!(found.stop_before_gtid.unwrap().to_string(), "1410447f-e54d-11f1-848d-02fc00000001:7");
         assert_eq!(found.include_gtids.unwrap().to_string(), "1410447f-e54d-11f1-848d-02fc00000001:1-5");
-        assert_eq!((found.format, found.jobs.map(usize::from)), (Format::Jsonl, Some(2)));
+        assert_eq!((found.format, found.jobs.map(usize::from)), (DumpFormat::Jsonl, Some(2)));
         assert_eq!((found.start_position, found.stop_position, found.remote_source), (4, None, None));
     }
 

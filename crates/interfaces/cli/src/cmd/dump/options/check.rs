@@ -2,23 +2,23 @@
 
 use binlogz_binlog::gtid::GtidSet;
 
-use super::getopt::{Getopt, Stop};
-use super::{Format, Options, RemoteSource};
+use super::getopt::{Getopt, ParseStop};
+use super::{DumpFormat, DumpSettings, RemoteSource};
 
 /// The largest position that a dump by position can ask for.
 const REMOTE_POSITION_MAX: u64 = u32::MAX as u64;
 
 /// Checks the options; warnings are added to `told`, in mysqlbinlog's words.
-pub(super) fn check(getopt: &mut Getopt<'_>) -> Result<(), Stop> {
+pub(super) fn check(getopt: &mut Getopt<'_>) -> Result<(), ParseStop> {
     let Getopt { options, told, .. } = getopt;
     let refused = check_options(options, told);
     refused.map_err(|problem| {
         told.push_str(&format!("ERROR: {problem}\n"));
-        Stop::Code(1)
+        ParseStop::Code(1)
     })
 }
 
-fn check_options(options: &mut Options, told: &mut String) -> Result<(), String> {
+fn check_options(options: &mut DumpSettings, told: &mut String) -> Result<(), String> {
     if options.read_from_remote_server && options.remote_source == Some(RemoteSource::Gtids) {
         return Err(
             "The option read-from-remote-server cannot be used when read-from-remote-source is defined \
@@ -62,7 +62,7 @@ fn check_options(options: &mut Options, told: &mut String) -> Result<(), String>
 }
 
 /// Options that only lines, or only row changes, have.
-fn check_changes(options: &Options) -> Result<(), String> {
+fn check_changes(options: &DumpSettings) -> Result<(), String> {
     if options.format.of_changes().is_none() {
         let given =
             ["schema", "topic-prefix", "decimal-handling-mode", "bigint-unsigned-handling-mode", "offsets"];
@@ -71,10 +71,10 @@ fn check_changes(options: &Options) -> Result<(), String> {
             return Err(format!("--{name} needs --format=debezium, maxwell or canal"));
         }
     }
-    if options.provide_transaction_metadata && options.format != Format::Debezium {
+    if options.provide_transaction_metadata && options.format != DumpFormat::Debezium {
         return Err("--provide-transaction-metadata needs --format=debezium".into());
     }
-    if options.follow && (options.format == Format::Sql || options.raw) {
+    if options.follow && (options.format == DumpFormat::Sql || options.raw) {
         return Err(
             "--follow needs --format=jsonl, debezium, maxwell or canal; with -R there is --stop-never".into(),
         );
@@ -88,7 +88,7 @@ fn check_changes(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-fn check_raw(options: &Options, told: &mut String) -> Result<(), String> {
+fn check_raw(options: &DumpSettings, told: &mut String) -> Result<(), String> {
     let mut warn = |warning: &str| told.push_str(&format!("WARNING: {warning}\n"));
     if options.database.is_some() {
         warn("The --database option is ignored with --raw mode");
@@ -102,7 +102,7 @@ fn check_raw(options: &Options, told: &mut String) -> Result<(), String> {
         let option = if options.tables.is_empty() { "--stop-before-gtid" } else { "--table" };
         return Err(format!("You cannot use {option} and --raw together."));
     }
-    if options.format != Format::Sql {
+    if options.format != DumpFormat::Sql {
         return Err("You cannot use --format and --raw together.".into());
     }
     if options.given("include-gtids").is_some() {
@@ -132,7 +132,7 @@ fn check_raw(options: &Options, told: &mut String) -> Result<(), String> {
     Ok(())
 }
 
-fn gtid_set(options: &Options, name: &str) -> Result<Option<GtidSet>, String> {
+fn gtid_set(options: &DumpSettings, name: &str) -> Result<Option<GtidSet>, String> {
     let Some(text) = options.given(name) else { return Ok(None) };
     let text = text.to_string_lossy();
     let set = text.parse().map_err(|error| format!("Could not configure --{name} '{text}': {error}"))?;

@@ -4,7 +4,7 @@
 use clap::builder::Command as ClapCommand;
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches};
 
-use super::definition::Kind;
+use super::definition::OptionKind;
 use super::definitions::OPTIONS;
 
 /// Print logs as mysqlbinlog does: the same options, the same output
@@ -12,16 +12,16 @@ use super::definitions::OPTIONS;
 /// The output is that of mysqlbinlog 9.7 byte for byte; so are options, option files and exit codes. Called through
 /// a link of the name mysqlbinlog, binlogz is this command alone.
 #[derive(Debug)]
-pub(crate) struct Dump;
+pub(crate) struct DumpCommand;
 
 const SHORT_ABOUT: &str = "Print logs as mysqlbinlog does: the same options, the same output";
 const LONG_ABOUT: &str = "Print logs as mysqlbinlog does: the same options, the same output\n\n\
     The output is that of mysqlbinlog 9.7 byte for byte; so are options, option files and exit codes. Called \
     through a link of the name mysqlbinlog, binlogz is this command alone.";
 
-impl FromArgMatches for Dump {
+impl FromArgMatches for DumpCommand {
     fn from_arg_matches(_: &ArgMatches) -> Result<Self, clap::Error> {
-        Ok(Dump)
+        Ok(DumpCommand)
     }
 
     fn update_from_arg_matches(&mut self, _: &ArgMatches) -> Result<(), clap::Error> {
@@ -29,10 +29,10 @@ impl FromArgMatches for Dump {
     }
 }
 
-impl Args for Dump {
+impl Args for DumpCommand {
     fn augment_args(command: ClapCommand) -> ClapCommand {
         let command = command.about(SHORT_ABOUT).long_about(LONG_ABOUT).disable_help_flag(true);
-        let options = OPTIONS.iter().filter(|option| !matches!(option.kind, Kind::Disabled));
+        let options = OPTIONS.iter().filter(|option| !matches!(option.kind, OptionKind::Disabled));
         let shown = options.map(|option| {
             let arg = Arg::new(option.name).long(option.name).help(option.help);
             let arg = match option.short {
@@ -40,9 +40,11 @@ impl Args for Dump {
                 None => arg,
             };
             match option.kind {
-                Kind::Help | Kind::Version | Kind::Switch(_) => arg.action(ArgAction::SetTrue),
-                Kind::Count(_) => arg.action(ArgAction::Count),
-                Kind::Password => arg.num_args(0..=1).require_equals(true).value_name("PASSWORD"),
+                OptionKind::Help | OptionKind::Version | OptionKind::Switch(_) => {
+                    arg.action(ArgAction::SetTrue)
+                }
+                OptionKind::Count(_) => arg.action(ArgAction::Count),
+                OptionKind::Password => arg.num_args(0..=1).require_equals(true).value_name("PASSWORD"),
                 _ => arg.value_name(option.value_name),
             }
         });

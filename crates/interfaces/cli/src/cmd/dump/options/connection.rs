@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 
 use binlogz_source::{ConnectOptions, Error};
 
-use super::{Options, RemoteSource};
+use super::{DumpSettings, RemoteSource};
 
 /// The server id that mysqlbinlog gives to a server that it waits for, unless told otherwise.
 const WAITING_SERVER_ID: u32 = 1;
@@ -12,7 +12,7 @@ const WAITING_SERVER_ID: u32 = 1;
 /// Ids of `--follow`: beyond those that people give to servers. A process id is added.
 const FOLLOWER_IDS: u32 = 0x6269_0000;
 
-impl Options {
+impl DumpSettings {
     /// The text that an option was given last.
     pub(super) fn given(&self, name: &str) -> Option<&OsStr> {
         self.given.iter().find(|(given, _)| *given == name).map(|(_, text)| text.as_os_str())

@@ -1,17 +1,17 @@
-//! The definition of an option of `dump`: its name, its value, and the field of [`Options`] that it sets.
+//! The definition of an option of `dump`: its name, its value, and the field of [`DumpSettings`] that it sets.
 
 use std::ffi::OsStr;
 use std::ops::RangeInclusive;
 
-use super::Options;
+use super::DumpSettings;
 use super::number::UnsignedLimits;
 
 /// An option.
 #[derive(Debug)]
-pub(super) struct Definition {
+pub(super) struct OptionDefinition {
     pub(super) name: &'static str,
     pub(super) short: Option<char>,
-    pub(super) kind: Kind,
+    pub(super) kind: OptionKind,
     pub(super) help: &'static str,
     /// The placeholder for the value in the help.
     pub(super) value_name: &'static str,
@@ -20,15 +20,15 @@ pub(super) struct Definition {
     /// The option to use instead, if this one is deprecated; empty if there is none.
     pub(super) deprecated: Option<&'static str>,
     /// Other options that it implies.
-    pub(super) then: Option<fn(&mut Options)>,
+    pub(super) then: Option<fn(&mut DumpSettings)>,
 }
 
-type Field<T> = fn(&mut Options) -> &mut T;
-type SetText = fn(&mut Options, &'static str, &OsStr) -> Result<(), String>;
+type Field<T> = fn(&mut DumpSettings) -> &mut T;
+type SetText = fn(&mut DumpSettings, &'static str, &OsStr) -> Result<(), String>;
 
 /// Which value an option takes, and the field that holds it.
 #[derive(Debug, Clone)]
-pub(super) enum Kind {
+pub(super) enum OptionKind {
     /// Nothing, or on or off.
     Switch(Field<bool>),
     /// Nothing; counts how often it is given.
@@ -47,14 +47,23 @@ pub(super) enum Kind {
     Version,
 }
 
-impl Definition {
-    pub(super) const fn new(name: &'static str, kind: Kind, help: &'static str) -> Self {
+impl OptionDefinition {
+    pub(super) const fn new(name: &'static str, kind: OptionKind, help: &'static str) -> Self {
         let value_name = "NAME";
-        Definition { name, short: None, kind, help, value_name, told_as: name, deprecated: None, then: None }
+        OptionDefinition {
+            name,
+            short: None,
+            kind,
+            help,
+            value_name,
+            told_as: name,
+            deprecated: None,
+            then: None,
+        }
     }
 
     pub(super) const fn switch(name: &'static str, field: Field<bool>, help: &'static str) -> Self {
-        Definition::new(name, Kind::Switch(field), help)
+        OptionDefinition::new(name, OptionKind::Switch(field), help)
     }
 
     pub(super) const fn unsigned(
@@ -63,7 +72,8 @@ impl Definition {
         range: RangeInclusive<u64>,
         help: &'static str,
     ) -> Self {
-        Definition::new(name, Kind::Unsigned(field, UnsignedLimits { range, block: 1 }), help).value("N")
+        OptionDefinition::new(name, OptionKind::Unsigned(field, UnsignedLimits { range, block: 1 }), help)
+            .value("N")
     }
 
     pub(super) const fn signed(
@@ -72,7 +82,7 @@ impl Definition {
         range: RangeInclusive<i64>,
         help: &'static str,
     ) -> Self {
-        Definition::new(name, Kind::Signed(field, range), help).value("N")
+        OptionDefinition::new(name, OptionKind::Signed(field, range), help).value("N")
     }
 
     pub(super) const fn text(
@@ -81,17 +91,17 @@ impl Definition {
         set: SetText,
         help: &'static str,
     ) -> Self {
-        Definition::new(name, Kind::Text(set), help).value(value_name)
+        OptionDefinition::new(name, OptionKind::Text(set), help).value(value_name)
     }
 
     /// An option of the connection.
     pub(super) const fn connection(name: &'static str, value_name: &'static str, help: &'static str) -> Self {
-        Definition::text(name, value_name, set_connection, help)
+        OptionDefinition::text(name, value_name, set_connection, help)
     }
 
     /// An option that is accepted, as mysqlbinlog accepts it, and has no effect.
     pub(super) const fn ignored(name: &'static str, value_name: &'static str, help: &'static str) -> Self {
-        Definition::text(name, value_name, |_, _, _| Ok(()), help)
+        OptionDefinition::text(name, value_name, |_, _, _| Ok(()), help)
     }
 
     pub(super) const fn short(mut self, short: char) -> Self {
@@ -109,7 +119,7 @@ impl Definition {
         self
     }
 
-    pub(super) const fn then(mut self, then: fn(&mut Options)) -> Self {
+    pub(super) const fn then(mut self, then: fn(&mut DumpSettings)) -> Self {
         self.then = Some(then);
         self
     }
@@ -120,7 +130,7 @@ impl Definition {
     }
 }
 
-fn set_connection(options: &mut Options, name: &'static str, value: &OsStr) -> Result<(), String> {
+fn set_connection(options: &mut DumpSettings, name: &'static str, value: &OsStr) -> Result<(), String> {
     options.connection.push((name, Some(value.to_owned())));
     Ok(())
 }

@@ -9,19 +9,19 @@ use binlogz_report::changes::{BigintUnsigned, Decimals};
 use binlogz_source::SslMode;
 
 use super::choice::choose;
-use super::definition::{Definition, Kind};
+use super::definition::{OptionDefinition, OptionKind};
 use super::number::UnsignedLimits;
-use super::{Base64Output, Format, Options, POSITION_MIN, RemoteSource, RewriteDb, TableName};
+use super::{Base64Choice, DumpFormat, DumpSettings, POSITION_MIN, RemoteSource, RewriteDb, TableOption};
 use crate::time::{self, NoTime};
 
 /// The range of `--server-id` and the like.
 const SERVER_ID_OR_NONE: RangeInclusive<i64> = -1..=u32::MAX as i64;
 
-const BASE64_OUTPUTS: [(&str, Base64Output); 4] = [
-    ("NEVER", Base64Output::Never),
-    ("AUTO", Base64Output::Auto),
-    ("UNSPEC", Base64Output::Auto),
-    ("DECODE-ROWS", Base64Output::DecodeRows),
+const BASE64_OUTPUTS: [(&str, Base64Choice); 4] = [
+    ("NEVER", Base64Choice::Never),
+    ("AUTO", Base64Choice::Auto),
+    ("UNSPEC", Base64Choice::Auto),
+    ("DECODE-ROWS", Base64Choice::DecodeRows),
 ];
 const REMOTE_SOURCES: [(&str, RemoteSource); 2] =
     [("BINLOG-DUMP-NON-GTIDS", RemoteSource::NonGtids), ("BINLOG-DUMP-GTIDS", RemoteSource::Gtids)];
@@ -35,12 +35,12 @@ const SSL_MODES: [(&str, SslMode); 5] = [
     ("VERIFY_IDENTITY", SslMode::VerifyIdentity),
 ];
 const FIPS_MODES: [(&str, &str); 3] = [("OFF", "OFF"), ("ON", "ON"), ("STRICT", "STRICT")];
-const FORMATS: [(&str, Format); 5] = [
-    ("sql", Format::Sql),
-    ("jsonl", Format::Jsonl),
-    ("debezium", Format::Debezium),
-    ("maxwell", Format::Maxwell),
-    ("canal", Format::Canal),
+const FORMATS: [(&str, DumpFormat); 5] = [
+    ("sql", DumpFormat::Sql),
+    ("jsonl", DumpFormat::Jsonl),
+    ("debezium", DumpFormat::Debezium),
+    ("maxwell", DumpFormat::Maxwell),
+    ("canal", DumpFormat::Canal),
 ];
 const DECIMALS: [(&str, Decimals); 3] =
     [("precise", Decimals::Precise), ("string", Decimals::String), ("double", Decimals::Double)];
@@ -50,9 +50,9 @@ const BIGINTS_UNSIGNED: [(&str, BigintUnsigned); 2] =
 const OFFSETS_DELAY: RangeInclusive<u64> = 0..=86_400;
 
 /// The options.
-pub(super) const OPTIONS: &[Definition] = &[
-    Definition::new("help", Kind::Help, "Show this help").short('?'),
-    Definition::text(
+pub(super) const OPTIONS: &[OptionDefinition] = &[
+    OptionDefinition::new("help", OptionKind::Help, "Show this help").short('?'),
+    OptionDefinition::text(
         "base64-output",
         "WHEN",
         |options, name, value| {
@@ -62,9 +62,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         "When events are printed as BINLOG statements: auto, where SQL can't say them; never; decode-rows, not \
          for rows, which -v shows as comments",
     ),
-    Definition::connection("bind-address", "ADDRESS", "Connect from this address of this machine"),
-    Definition::ignored("character-sets-dir", "DIR", "Taken and not needed: character sets are built in"),
-    Definition::text(
+    OptionDefinition::connection("bind-address", "ADDRESS", "Connect from this address of this machine"),
+    OptionDefinition::ignored("character-sets-dir", "DIR", "Taken and not needed: character sets are built in"),
+    OptionDefinition::text(
         "database",
         "DB",
         |options, _, value| {
@@ -74,7 +74,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         "Only what concerns this database (not from a server)",
     )
     .short('d'),
-    Definition::text(
+    OptionDefinition::text(
         "rewrite-db",
         "FROM->TO",
         |options, _, value| {
@@ -83,37 +83,37 @@ pub(super) const OPTIONS: &[Definition] = &[
         },
         "Print what concerns one database as if it concerned another; may be repeated",
     ),
-    Definition::new("debug", Kind::Disabled, "Not in this build").short('#'),
-    Definition::new("debug-check", Kind::Disabled, "Not in this build"),
-    Definition::new("debug-info", Kind::Disabled, "Not in this build"),
-    Definition::connection("default-auth", "PLUGIN", "The authentication to begin with"),
-    Definition::switch(
+    OptionDefinition::new("debug", OptionKind::Disabled, "Not in this build").short('#'),
+    OptionDefinition::new("debug-check", OptionKind::Disabled, "Not in this build"),
+    OptionDefinition::new("debug-info", OptionKind::Disabled, "Not in this build"),
+    OptionDefinition::connection("default-auth", "PLUGIN", "The authentication to begin with"),
+    OptionDefinition::switch(
         "disable-log-bin",
         |options| &mut options.disable_log_bin,
         "Switch binary logging off in the output, so that replaying it is not logged again",
     )
     .short('D'),
-    Definition::switch(
+    OptionDefinition::switch(
         "force-if-open",
         |options| &mut options.force_if_open,
         "Read logs that are in use, or were when the server crashed; on unless --skip-force-if-open",
     )
     .short('F'),
-    Definition::switch(
+    OptionDefinition::switch(
         "force-read",
         |options| &mut options.force_read,
         "Go on after events that can't be read",
     )
     .short('f'),
-    Definition::switch("hexdump", |options| &mut options.hexdump, "Show the bytes of each event").short('H'),
-    Definition::connection("host", "HOST", "The server to read from").short('h'),
-    Definition::switch(
+    OptionDefinition::switch("hexdump", |options| &mut options.hexdump, "Show the bytes of each event").short('H'),
+    OptionDefinition::connection("host", "HOST", "The server to read from").short('h'),
+    OptionDefinition::switch(
         "idempotent",
         |options| &mut options.idempotent,
         "Have the server that replays the output ignore missing and duplicate rows",
     )
     .short('i'),
-    Definition::text(
+    OptionDefinition::text(
         "local-load",
         "DIR",
         |options, _, value| {
@@ -123,11 +123,11 @@ pub(super) const OPTIONS: &[Definition] = &[
         "Where the files of LOAD DATA INFILE statements are put",
     )
     .short('l'),
-    Definition::unsigned("offset", |options| &mut options.offset, 0..=u64::MAX, "Skip the first N events")
+    OptionDefinition::unsigned("offset", |options| &mut options.offset, 0..=u64::MAX, "Skip the first N events")
         .short('o'),
-    Definition::new("password", Kind::Password, "The password; without a value it is asked for").short('p'),
-    Definition::ignored("plugin-dir", "DIR", "Taken and not needed: authentication is built in"),
-    Definition::signed(
+    OptionDefinition::new("password", OptionKind::Password, "The password; without a value it is asked for").short('p'),
+    OptionDefinition::ignored("plugin-dir", "DIR", "Taken and not needed: authentication is built in"),
+    OptionDefinition::signed(
         "port",
         |options| &mut options.port,
         0..=i32::MAX as i64,
@@ -138,7 +138,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         let port = options.port;
         options.connection.push(("port", (port != 0).then(|| port.to_string().into())));
     }),
-    Definition::text(
+    OptionDefinition::text(
         "protocol",
         "PROTOCOL",
         |options, name, value| {
@@ -148,7 +148,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         },
         "How to connect: TCP or SOCKET",
     ),
-    Definition::switch(
+    OptionDefinition::switch(
         "read-from-remote-server",
         |options| &mut options.read_from_remote_server,
         "Read the logs from a server, by file and position",
@@ -157,26 +157,26 @@ pub(super) const OPTIONS: &[Definition] = &[
     .then(|options| {
         options.remote_source.get_or_insert(RemoteSource::NonGtids);
     }),
-    Definition::text(
+    OptionDefinition::text(
         "read-from-remote-master",
         "HOW",
         set_remote_source,
         "The older name of --read-from-remote-source",
     )
     .deprecated("--read-from-remote-source"),
-    Definition::text(
+    OptionDefinition::text(
         "read-from-remote-source",
         "HOW",
         set_remote_source,
         "Read the logs from a server: BINLOG-DUMP-NON-GTIDS by file and position, BINLOG-DUMP-GTIDS also without \
          the transactions of --exclude-gtids",
     ),
-    Definition::switch(
+    OptionDefinition::switch(
         "raw",
         |options| &mut options.raw,
         "Write the logs of a server to files of the same names, as they are",
     ),
-    Definition::text(
+    OptionDefinition::text(
         "result-file",
         "FILE",
         |options, _, value| {
@@ -186,19 +186,19 @@ pub(super) const OPTIONS: &[Definition] = &[
         "Print to this file; with --raw: a prefix for the file names",
     )
     .short('r'),
-    Definition::unsigned(
+    OptionDefinition::unsigned(
         "server-id",
         |options| &mut options.server_id,
         0..=u64::MAX,
         "Only events that the server with this id wrote first",
     ),
-    Definition::unsigned(
+    OptionDefinition::unsigned(
         "server-id-bits",
         |options| &mut options.server_id_bits,
         7..=32,
         "How many bits of a server id count",
     ),
-    Definition::text(
+    OptionDefinition::text(
         "set-charset",
         "CHARSET",
         |options, _, value| {
@@ -207,21 +207,21 @@ pub(super) const OPTIONS: &[Definition] = &[
         },
         "Begin the output with SET NAMES",
     ),
-    Definition::switch(
+    OptionDefinition::switch(
         "short-form",
         |options| &mut options.short_form,
         "Statements alone, without rows and comments",
     )
     .short('s')
     .deprecated(""),
-    Definition::connection("socket", "PATH", "The server's socket").short('S'),
-    Definition::connection("server-public-key-path", "FILE", "The server's public key, to send a password with"),
-    Definition::switch(
+    OptionDefinition::connection("socket", "PATH", "The server's socket").short('S'),
+    OptionDefinition::connection("server-public-key-path", "FILE", "The server's public key, to send a password with"),
+    OptionDefinition::switch(
         "get-server-public-key",
         |options| &mut options.get_server_public_key,
         "Ask the server for its public key",
     ),
-    Definition::text(
+    OptionDefinition::text(
         "ssl-mode",
         "MODE",
         |options, name, value| {
@@ -233,15 +233,15 @@ pub(super) const OPTIONS: &[Definition] = &[
         },
         "How much TLS: DISABLED, PREFERRED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY",
     ),
-    Definition::connection("ssl-ca", "FILE", "Certificates of the authorities to trust"),
-    Definition::connection("ssl-capath", "DIR", "Directory of such certificates"),
-    Definition::connection("ssl-cert", "FILE", "Our certificate"),
-    Definition::connection("ssl-cipher", "CIPHERS", "Ciphers up to TLS 1.2"),
-    Definition::connection("ssl-key", "FILE", "The key of our certificate"),
-    Definition::connection("ssl-crl", "FILE", "Revoked certificates"),
-    Definition::connection("ssl-crlpath", "DIR", "Directory of files with revoked certificates"),
-    Definition::connection("tls-version", "VERSIONS", "TLSv1.2, TLSv1.3 or both"),
-    Definition::text(
+    OptionDefinition::connection("ssl-ca", "FILE", "Certificates of the authorities to trust"),
+    OptionDefinition::connection("ssl-capath", "DIR", "Directory of such certificates"),
+    OptionDefinition::connection("ssl-cert", "FILE", "Our certificate"),
+    OptionDefinition::connection("ssl-cipher", "CIPHERS", "Ciphers up to TLS 1.2"),
+    OptionDefinition::connection("ssl-key", "FILE", "The key of our certificate"),
+    OptionDefinition::connection("ssl-crl", "FILE", "Revoked certificates"),
+    OptionDefinition::connection("ssl-crlpath", "DIR", "Directory of files with revoked certificates"),
+    OptionDefinition::connection("tls-version", "VERSIONS", "TLSv1.2, TLSv1.3 or both"),
+    OptionDefinition::text(
         "ssl-fips-mode",
         "MODE",
         |options, name, value| {
@@ -251,15 +251,15 @@ pub(super) const OPTIONS: &[Definition] = &[
         },
         "OFF; there is no FIPS mode here",
     ),
-    Definition::connection("tls-ciphersuites", "SUITES", "Ciphers of TLS 1.3"),
-    Definition::ignored("ssl-session-data", "FILE", "Taken and not needed: each connection has a session of its own"),
-    Definition::switch(
+    OptionDefinition::connection("tls-ciphersuites", "SUITES", "Ciphers of TLS 1.3"),
+    OptionDefinition::ignored("ssl-session-data", "FILE", "Taken and not needed: each connection has a session of its own"),
+    OptionDefinition::switch(
         "ssl-session-data-continue-on-failed-reuse",
         |options| &mut options.ssl_session_data_continue,
         "Taken and not needed",
     ),
-    Definition::connection("tls-sni-servername", "NAME", "The name of the server to ask for"),
-    Definition::text(
+    OptionDefinition::connection("tls-sni-servername", "NAME", "The name of the server to ask for"),
+    OptionDefinition::text(
         "start-datetime",
         "TIME",
         |options, _, value| {
@@ -269,14 +269,14 @@ pub(super) const OPTIONS: &[Definition] = &[
         "Begin with the first event of this time or later, as in '2024-12-25 11:25:56', local time unless Z or an \
          offset as +01:00 follows",
     ),
-    Definition::unsigned(
+    OptionDefinition::unsigned(
         "start-position",
         |options| &mut options.start_position,
         POSITION_MIN..=u64::MAX,
         "Begin at this offset of the first log",
     )
     .short('j'),
-    Definition::text(
+    OptionDefinition::text(
         "stop-datetime",
         "TIME",
         |options, _, value| {
@@ -285,100 +285,100 @@ pub(super) const OPTIONS: &[Definition] = &[
         },
         "Stop before the first event of this time or later",
     ),
-    Definition::switch(
+    OptionDefinition::switch(
         "stop-never",
         |options| &mut options.stop_never,
         "Do not end with the server's last log, wait for more",
     )
     .then(|options| options.to_last_log |= options.stop_never),
-    Definition::signed(
+    OptionDefinition::signed(
         "stop-never-slave-server-id",
         |options| &mut options.stop_never_slave_server_id,
         SERVER_ID_OR_NONE,
         "The older name of --connection-server-id",
     )
     .deprecated("--connection-server-id"),
-    Definition::signed(
+    OptionDefinition::signed(
         "connection-server-id",
         |options| &mut options.connection_server_id,
         SERVER_ID_OR_NONE,
         "The server id to tell the server",
     ),
-    Definition::unsigned(
+    OptionDefinition::unsigned(
         "stop-position",
         |options| options.stop_position.get_or_insert(u64::MAX),
         POSITION_MIN..=u64::MAX,
         "Stop before the first event at or after this offset of the last log",
     ),
-    Definition::switch(
+    OptionDefinition::switch(
         "to-last-log",
         |options| &mut options.to_last_log,
         "Go on with the server's next logs, to the last",
     )
     .short('t'),
-    Definition::connection("user", "USER", "Whom to log in as").short('u'),
-    Definition::new(
+    OptionDefinition::connection("user", "USER", "Whom to log in as").short('u'),
+    OptionDefinition::new(
         "verbose",
-        Kind::Count(|options| &mut options.verbose),
+        OptionKind::Count(|options| &mut options.verbose),
         "Show rows as commented statements; twice: with the types of columns, and the statements that made them",
     )
     .short('v'),
-    Definition::new("version", Kind::Version, "Show the version").short('V'),
-    Definition::unsigned(
+    OptionDefinition::new("version", OptionKind::Version, "Show the version").short('V'),
+    OptionDefinition::unsigned(
         "open-files-limit",
         |options| &mut options.open_files_limit,
         8..=u32::MAX as u64,
         "Taken and not needed",
     )
     .told_as("open_files_limit"),
-    Definition::switch(
+    OptionDefinition::switch(
         "verify-binlog-checksum",
         |options| &mut options.verify_binlog_checksum,
         "Compare the checksum of each event",
     )
     .short('c'),
-    Definition::new(
+    OptionDefinition::new(
         "binlog-row-event-max-size",
-        Kind::Unsigned(
+        OptionKind::Unsigned(
             |options| &mut options.binlog_row_event_max_size,
             UnsignedLimits { range: 256..=u64::MAX, block: 256 },
         ),
         "Taken; events are printed as they stand in the log, as by mysqlbinlog",
     )
     .value("N"),
-    Definition::switch(
+    OptionDefinition::switch(
         "skip-gtids",
         |options| &mut options.skip_gtids,
         "Without GTIDs: replayed transactions get new ones",
     ),
-    Definition::text("include-gtids", "SET", set_gtids, "Only the transactions of this GTID set"),
-    Definition::text("exclude-gtids", "SET", set_gtids, "All but the transactions of this GTID set"),
-    Definition::switch(
+    OptionDefinition::text("include-gtids", "SET", set_gtids, "Only the transactions of this GTID set"),
+    OptionDefinition::text("exclude-gtids", "SET", set_gtids, "All but the transactions of this GTID set"),
+    OptionDefinition::switch(
         "print-table-metadata",
         |options| &mut options.print_table_metadata,
         "Show the columns of tables as far as the log tells them",
     ),
-    Definition::switch("compress", |options| &mut options.compress, "Compress the connection with zlib, if the server can")
+    OptionDefinition::switch("compress", |options| &mut options.compress, "Compress the connection with zlib, if the server can")
         .short('C')
         .deprecated("--compression-algorithms"),
-    Definition::connection(
+    OptionDefinition::connection(
         "compression-algorithms",
         "LIST",
         "How the connection may be compressed: some of zlib, zstd and uncompressed",
     ),
-    Definition::unsigned(
+    OptionDefinition::unsigned(
         "zstd-compression-level",
         |options| &mut options.zstd_compression_level,
         1..=22,
         "Level of --compression-algorithms=zstd",
     ),
-    Definition::switch(
+    OptionDefinition::switch(
         "require-row-format",
         |options| &mut options.require_row_format,
         "End with an error at the first event that is not allowed in row-based replication",
     ),
     // What mysqlbinlog does not have.
-    Definition::text(
+    OptionDefinition::text(
         "keyring",
         "FILE",
         |options, _, value| {
@@ -387,7 +387,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         },
         "Read encrypted logs with the keys of this keyring file",
     ),
-    Definition::text(
+    OptionDefinition::text(
         "jobs",
         "N",
         |options, name, value| {
@@ -398,7 +398,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         },
         "Threads to work with; by default one for each core",
     ),
-    Definition::text(
+    OptionDefinition::text(
         "table",
         "DB.TABLE",
         |options, name, value| {
@@ -407,7 +407,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         },
         "Only the rows of this table; may be repeated",
     ),
-    Definition::text(
+    OptionDefinition::text(
         "stop-before-gtid",
         "GTID",
         |options, name, value| {
@@ -418,7 +418,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         },
         "Stop before this transaction",
     ),
-    Definition::text(
+    OptionDefinition::text(
         "format",
         "FORMAT",
         |options, name, value| {
@@ -428,7 +428,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         "sql: as mysqlbinlog prints; jsonl: one JSON object a line, described in docs/reference/jsonl.md; debezium, maxwell \
          or canal: row changes as these programs write them, described in docs/reference/formats.md",
     ),
-    Definition::text(
+    OptionDefinition::text(
         "schema",
         "FILE.sql|SERVER",
         |options, _, value| {
@@ -437,12 +437,12 @@ pub(super) const OPTIONS: &[Definition] = &[
         },
         "For row changes: column names and keys, where the log lacks them, from CREATE TABLE statements or a server",
     ),
-    Definition::switch(
+    OptionDefinition::switch(
         "with-key",
         |options| &mut options.with_key,
         "For debezium and maxwell: each line begins with the message's key and a tab; deletes are followed by tombstones",
     ),
-    Definition::text(
+    OptionDefinition::text(
         "topic-prefix",
         "NAME",
         |options, _, value| {
@@ -451,7 +451,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         },
         "For debezium: the name of the source, binlogz by default",
     ),
-    Definition::text(
+    OptionDefinition::text(
         "decimal-handling-mode",
         "MODE",
         |options, name, value| {
@@ -460,7 +460,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         },
         "For debezium: DECIMAL as precise bytes in base64, as string or as double",
     ),
-    Definition::text(
+    OptionDefinition::text(
         "bigint-unsigned-handling-mode",
         "MODE",
         |options, name, value| {
@@ -469,12 +469,12 @@ pub(super) const OPTIONS: &[Definition] = &[
         },
         "For debezium: BIGINT UNSIGNED as long, which is negative from 2^63 on, or as precise bytes in base64",
     ),
-    Definition::switch(
+    OptionDefinition::switch(
         "provide-transaction-metadata",
         |options| &mut options.provide_transaction_metadata,
         "For debezium: each row's number in its transaction, and messages where a transaction begins and ends",
     ),
-    Definition::switch(
+    OptionDefinition::switch(
         "follow",
         |options| &mut options.follow,
         "For lines: do not end, wait for what a server writes next, also into files that it writes",
@@ -483,7 +483,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         options.stop_never |= options.follow;
         options.to_last_log |= options.follow;
     }),
-    Definition::text(
+    OptionDefinition::text(
         "offsets",
         "FILE",
         |options, _, value| {
@@ -492,7 +492,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         },
         "For row changes: keep in this file which transactions were handed over, and begin after them",
     ),
-    Definition::unsigned(
+    OptionDefinition::unsigned(
         "offsets-delay",
         |options| &mut options.offsets_delay,
         OFFSETS_DELAY,
@@ -500,13 +500,13 @@ pub(super) const OPTIONS: &[Definition] = &[
     ),
 ];
 
-fn set_remote_source(options: &mut Options, name: &'static str, value: &OsStr) -> Result<(), String> {
+fn set_remote_source(options: &mut DumpSettings, name: &'static str, value: &OsStr) -> Result<(), String> {
     options.remote_source = Some(choose(name, &value.to_string_lossy(), &REMOTE_SOURCES)?);
     Ok(())
 }
 
 /// The set itself is read when all options are known, as mysqlbinlog reads it: see `check.rs`.
-fn set_gtids(_: &mut Options, _: &'static str, _: &OsStr) -> Result<(), String> {
+fn set_gtids(_: &mut DumpSettings, _: &'static str, _: &OsStr) -> Result<(), String> {
     Ok(())
 }
 
@@ -536,7 +536,7 @@ fn rewrite_db(value: &OsStr) -> Result<RewriteDb, String> {
 }
 
 /// The first dot divides.
-fn table(name: &str, value: &OsStr) -> Result<TableName, String> {
+fn table(name: &str, value: &OsStr) -> Result<TableOption, String> {
     let bytes = value.as_bytes();
     let dot = bytes.iter().position(|&byte| byte == b'.').unwrap_or(0);
     let (database, table) = bytes.split_at(dot);
@@ -544,5 +544,5 @@ fn table(name: &str, value: &OsStr) -> Result<TableName, String> {
     if database.is_empty() || table.is_empty() {
         return Err(format!("ERROR: --{name} is '{}', expected DB.TABLE", value.to_string_lossy()));
     }
-    Ok(TableName { database: database.to_vec(), table: table.to_vec() })
+    Ok(TableOption { database: database.to_vec(), table: table.to_vec() })
 }

@@ -12,8 +12,8 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-use super::Options;
-use super::definition::{Definition, Kind};
+use super::DumpSettings;
+use super::definition::{OptionDefinition, OptionKind};
 use super::definitions::OPTIONS;
 use super::number;
 
@@ -49,7 +49,7 @@ enum Prefix {
 
 /// Why parsing ends before the last argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum ParseStop {
     Help,
     Version,
     /// Bad usage, which was reported; the exit code.
@@ -62,7 +62,7 @@ pub(super) struct Getopt<'a> {
     program: &'a str,
     /// The program's name without directory.
     short_program: &'a str,
-    pub(super) options: Options,
+    pub(super) options: DumpSettings,
     /// Lines for stderr.
     pub(super) told: String,
     password_warned: bool,
@@ -74,19 +74,19 @@ impl<'a> Getopt<'a> {
         Getopt {
             program,
             short_program,
-            options: Options::default(),
+            options: DumpSettings::default(),
             told: String::new(),
             password_warned: false,
         }
     }
 
     /// Takes options of option files, each as `--name` or `--name=value`.
-    pub(super) fn take_file_options(&mut self, options: &[OsString]) -> Result<(), Stop> {
+    pub(super) fn take_file_options(&mut self, options: &[OsString]) -> Result<(), ParseStop> {
         self.take(options, false)
     }
 
     /// Takes the arguments.
-    pub(super) fn take_arguments(&mut self, arguments: &[OsString]) -> Result<(), Stop> {
+    pub(super) fn take_arguments(&mut self, arguments: &[OsString]) -> Result<(), ParseStop> {
         self.take(arguments, true)
     }
 
@@ -95,12 +95,12 @@ impl<'a> Getopt<'a> {
         self.told.push_str(&format!("{}: {level} {text}\n", self.short_program));
     }
 
-    fn refuse<T>(&mut self, code: u8, text: &str) -> Result<T, Stop> {
+    fn refuse<T>(&mut self, code: u8, text: &str) -> Result<T, ParseStop> {
         self.tell(ERROR, text);
-        Err(Stop::Code(code))
+        Err(ParseStop::Code(code))
     }
 
-    fn take(&mut self, arguments: &[OsString], on_command_line: bool) -> Result<(), Stop> {
+    fn take(&mut self, arguments: &[OsString], on_command_line: bool) -> Result<(), ParseStop> {
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             let bytes = argument.as_bytes();
@@ -124,7 +124,7 @@ impl<'a> Getopt<'a> {
         argument: &[u8],
         rest: &mut std::slice::Iter<'_, OsString>,
         on_command_line: bool,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), ParseStop> {
         let (name, mut value) = match argument.iter().position(|&byte| byte == b'=') {
             Some(at) => {
                 let (name, value) = argument.split_at(at);
@@ -133,7 +133,7 @@ impl<'a> Getopt<'a> {
             None => (argument, None),
         };
         let name = String::from_utf8_lossy(name).replace('_', "-");
-        let Found { definition, loose, maximum, switched } = find(&name);
+        let FoundOption { definition, loose, maximum, switched } = find(&name);
         let Some(definition) = definition else {
             let shown = String::from_utf8_lossy(argument);
             let is_variable = value.is_some() || maximum;
@@ -155,7 +155,7 @@ impl<'a> Getopt<'a> {
         let program = self.program;
         let own_name = definition.name;
         match definition.kind {
-            Kind::Disabled => {
+            OptionKind::Disabled => {
                 let shown = String::from_utf8_lossy(argument);
                 // Without the prefix that was taken off.
                 let shown = shown.get(shown.find(own_name).unwrap_or(0)..).unwrap_or(&shown).to_owned();
@@ -164,8 +164,8 @@ impl<'a> Getopt<'a> {
                     &format!("{program}: Option '{shown}' was used, but is disabled."),
                 )
             }
-            Kind::Switch(_) | Kind::Count(_) | Kind::Help | Kind::Version => {
-                if let Kind::Switch(field) = definition.kind {
+            OptionKind::Switch(_) | OptionKind::Count(_) | OptionKind::Help | OptionKind::Version => {
+                if let OptionKind::Switch(field) = definition.kind {
                     return self.switch(definition, field, value);
                 }
                 if value.is_some() {
@@ -174,7 +174,7 @@ impl<'a> Getopt<'a> {
                 }
                 self.plain(definition)
             }
-            Kind::Password => {
+            OptionKind::Password => {
                 let value = if switched == Some(false) { Some(OsStr::new("")) } else { value };
                 self.password(definition, value, on_command_line)
             }
@@ -195,7 +195,11 @@ impl<'a> Getopt<'a> {
         }
     }
 
-    fn letters(&mut self, letters: &[u8], rest: &mut std::slice::Iter<'_, OsString>) -> Result<(), Stop> {
+    fn letters(
+        &mut self,
+        letters: &[u8],
+        rest: &mut std::slice::Iter<'_, OsString>,
+    ) -> Result<(), ParseStop> {
         let program = self.program;
         for (index, &letter) in letters.iter().enumerate() {
             let found = OPTIONS.iter().find(|definition| definition.short == Some(letter as char));
@@ -207,13 +211,13 @@ impl<'a> Getopt<'a> {
             let attached = letters.get(index + 1..).filter(|attached| !attached.is_empty());
             let attached = attached.map(OsStr::from_bytes);
             match definition.kind {
-                Kind::Disabled => {
+                OptionKind::Disabled => {
                     let text = format!("{program}: Option '-{shown}' was used, but is disabled.");
                     return self.refuse(code::DISABLED, &text);
                 }
-                Kind::Switch(field) => self.switch(definition, field, None)?,
-                Kind::Count(_) | Kind::Help | Kind::Version => self.plain(definition)?,
-                Kind::Password => return self.password(definition, attached, true),
+                OptionKind::Switch(field) => self.switch(definition, field, None)?,
+                OptionKind::Count(_) | OptionKind::Help | OptionKind::Version => self.plain(definition)?,
+                OptionKind::Password => return self.password(definition, attached, true),
                 _ => {
                     let Some(value) = attached.or_else(|| rest.next().map(OsString::as_os_str)) else {
                         let text = format!("{program}: option '-{shown}' requires an argument.");
@@ -228,10 +232,10 @@ impl<'a> Getopt<'a> {
 
     fn switch(
         &mut self,
-        definition: &'static Definition,
-        field: fn(&mut Options) -> &mut bool,
+        definition: &'static OptionDefinition,
+        field: fn(&mut DumpSettings) -> &mut bool,
         value: Option<&OsStr>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), ParseStop> {
         let text = value.map(|value| value.to_string_lossy().to_ascii_lowercase());
         match text.as_deref() {
             None | Some("1" | "true" | "on") => *field(&mut self.options) = true,
@@ -247,11 +251,11 @@ impl<'a> Getopt<'a> {
         Ok(())
     }
 
-    fn plain(&mut self, definition: &'static Definition) -> Result<(), Stop> {
+    fn plain(&mut self, definition: &'static OptionDefinition) -> Result<(), ParseStop> {
         match definition.kind {
-            Kind::Help => Err(Stop::Help),
-            Kind::Version => Err(Stop::Version),
-            Kind::Count(field) => {
+            OptionKind::Help => Err(ParseStop::Help),
+            OptionKind::Version => Err(ParseStop::Version),
+            OptionKind::Count(field) => {
                 let count = field(&mut self.options);
                 *count = count.saturating_add(1);
                 Ok(())
@@ -262,10 +266,10 @@ impl<'a> Getopt<'a> {
 
     fn password(
         &mut self,
-        definition: &'static Definition,
+        definition: &'static OptionDefinition,
         value: Option<&OsStr>,
         on_command_line: bool,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), ParseStop> {
         if value.is_some() && on_command_line && !self.password_warned {
             self.password_warned = true;
             self.tell(WARNING, "Using a password on the command line interface can be insecure.");
@@ -274,26 +278,26 @@ impl<'a> Getopt<'a> {
         Ok(())
     }
 
-    fn value(&mut self, definition: &'static Definition, value: &OsStr) -> Result<(), Stop> {
+    fn value(&mut self, definition: &'static OptionDefinition, value: &OsStr) -> Result<(), ParseStop> {
         let text = value.to_string_lossy();
         let name = definition.told_as;
-        let is_number = matches!(definition.kind, Kind::Unsigned(..) | Kind::Signed(..));
+        let is_number = matches!(definition.kind, OptionKind::Unsigned(..) | OptionKind::Signed(..));
         if is_number && text.is_empty() {
             let text = format!("{}: Empty value for '{name}' specified.", self.program);
             return self.refuse(code::ARGUMENT_REQUIRED, &text);
         }
         let mut told = Vec::new();
         let set = match &definition.kind {
-            Kind::Unsigned(field, limits) => number::unsigned(name, &text, limits, &mut told)
+            OptionKind::Unsigned(field, limits) => number::unsigned(name, &text, limits, &mut told)
                 .map(|number| *field(&mut self.options) = number),
-            Kind::Signed(field, range) => {
+            OptionKind::Signed(field, range) => {
                 number::signed(name, &text, range, &mut told).map(|number| *field(&mut self.options) = number)
             }
-            Kind::Text(set) => {
+            OptionKind::Text(set) => {
                 if let Err(problem) = set(&mut self.options, definition.name, value) {
                     self.told.push_str(&problem);
                     self.told.push('\n');
-                    return Err(Stop::Code(1));
+                    return Err(ParseStop::Code(1));
                 }
                 self.options.given.retain(|(name, _)| *name != definition.name);
                 self.options.given.push((definition.name, value.to_owned()));
@@ -313,7 +317,7 @@ impl<'a> Getopt<'a> {
     }
 
     /// Applies an option's effects beyond its own field.
-    fn then(&mut self, definition: &'static Definition) {
+    fn then(&mut self, definition: &'static OptionDefinition) {
         if let Some(instead) = definition.deprecated {
             let hint = if instead.is_empty() { "\n".into() } else { format!(". Use {instead} instead.\n") };
             let name = definition.name;
@@ -327,16 +331,16 @@ impl<'a> Getopt<'a> {
     }
 }
 
-struct Found {
-    definition: Option<&'static Definition>,
+struct FoundOption {
+    definition: Option<&'static OptionDefinition>,
     loose: bool,
     maximum: bool,
     switched: Option<bool>,
 }
 
 /// The option of a name, prefixes taken off.
-fn find(name: &str) -> Found {
-    let mut found = Found { definition: by_name(name), loose: false, maximum: false, switched: None };
+fn find(name: &str) -> FoundOption {
+    let mut found = FoundOption { definition: by_name(name), loose: false, maximum: false, switched: None };
     let mut rest = name;
     while found.definition.is_none() {
         let stripped = PREFIXES
@@ -359,6 +363,6 @@ fn find(name: &str) -> Found {
     found
 }
 
-fn by_name(name: &str) -> Option<&'static Definition> {
+fn by_name(name: &str) -> Option<&'static OptionDefinition> {
     OPTIONS.iter().find(|definition| definition.name == name)
 }

@@ -5,9 +5,9 @@ use std::fmt::Write;
 
 use binlogz_source::option_files::Defaults;
 
-use super::Options;
+use super::DumpSettings;
 use super::arguments::GROUPS;
-use super::definition::{Definition, Kind};
+use super::definition::{OptionDefinition, OptionKind};
 use super::definitions::OPTIONS;
 
 /// The mysqlbinlog whose options, output and exit codes are meant; programs read it from `--version`.
@@ -30,7 +30,7 @@ pub(super) fn version(program: &str) -> String {
 }
 
 /// The options and their values.
-pub(super) fn help(program: &str, options: &Options) -> String {
+pub(super) fn help(program: &str, options: &DumpSettings) -> String {
     let mut text = version(program);
     text.push_str("\nPrints binary logs as text, ready for the mysql client.\n\n");
     let _ = writeln!(text, "Usage: {program} [options] log-files");
@@ -58,14 +58,18 @@ pub(super) fn help(program: &str, options: &Options) -> String {
     text
 }
 
-fn add_option(text: &mut String, definition: &Definition) {
+fn add_option(text: &mut String, definition: &OptionDefinition) {
     let mut head = match definition.short {
         Some(short) => format!("  -{short}, --{}", definition.name),
         None => format!("  --{}", definition.name),
     };
     match definition.kind {
-        Kind::Switch(_) | Kind::Count(_) | Kind::Help | Kind::Version | Kind::Disabled => {}
-        Kind::Password => head.push_str("[=PASSWORD]"),
+        OptionKind::Switch(_)
+        | OptionKind::Count(_)
+        | OptionKind::Help
+        | OptionKind::Version
+        | OptionKind::Disabled => {}
+        OptionKind::Password => head.push_str("[=PASSWORD]"),
         _ => head.push_str(&format!("={}", definition.value_name)),
     }
     let mut column = head.len();
@@ -89,7 +93,7 @@ fn add_option(text: &mut String, definition: &Definition) {
 }
 
 /// The table that MySQL's programs have here.
-fn add_variables(text: &mut String, options: &Options) {
+fn add_variables(text: &mut String, options: &DumpSettings) {
     text.push_str("Variables (--variable-name=value)\nand boolean options {FALSE|TRUE}          ");
     text.push_str("Value (after reading options)\n");
     let _ = writeln!(text, "{} {}", "-".repeat(BEHIND_THE_NAMES - 1), "-".repeat(BEHIND_THE_NAMES - 1));
@@ -98,14 +102,18 @@ fn add_variables(text: &mut String, options: &Options) {
     for definition in shown {
         let name = definition.name;
         let value = match &definition.kind {
-            Kind::Switch(field) => if *field(&mut options) { "TRUE" } else { "FALSE" }.to_owned(),
-            Kind::Unsigned(field, _) => field(&mut options).to_string(),
-            Kind::Signed(field, _) => field(&mut options).to_string(),
-            Kind::Text(_) => match options.given(name) {
+            OptionKind::Switch(field) => if *field(&mut options) { "TRUE" } else { "FALSE" }.to_owned(),
+            OptionKind::Unsigned(field, _) => field(&mut options).to_string(),
+            OptionKind::Signed(field, _) => field(&mut options).to_string(),
+            OptionKind::Text(_) => match options.given(name) {
                 Some(value) => value.to_string_lossy().into_owned(),
                 None => "(No default value)".into(),
             },
-            Kind::Count(_) | Kind::Password | Kind::Disabled | Kind::Help | Kind::Version => continue,
+            OptionKind::Count(_)
+            | OptionKind::Password
+            | OptionKind::Disabled
+            | OptionKind::Help
+            | OptionKind::Version => continue,
         };
         let _ = writeln!(text, "{name:<width$}{value}", width = BEHIND_THE_NAMES);
     }

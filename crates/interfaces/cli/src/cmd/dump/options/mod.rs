@@ -26,10 +26,10 @@ use std::path::PathBuf;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 
-use binlogz_report::changes::{BigintUnsigned, Decimals, Format as ChangeFormat};
+use binlogz_report::changes::{BigintUnsigned, ChangeFormat, Decimals};
 
-pub(crate) use self::clap::Dump;
-pub(crate) use arguments::{Outcome, Parsed, parse};
+pub(crate) use self::clap::DumpCommand;
+pub(crate) use arguments::{ArgumentsOutcome, ParsedArguments, parse};
 
 /// Where the first event of every log stands: the least position.
 pub(crate) const POSITION_MIN: u64 = 4;
@@ -39,17 +39,17 @@ const TOPIC_PREFIX: &str = "binlogz";
 
 /// The options of `dump`. Each field has the name of its option, or says which.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Options {
+pub(crate) struct DumpSettings {
     /// The program has mysqlbinlog's name: then its exit codes are mysqlbinlog's too.
     pub(crate) called_mysqlbinlog: bool,
     /// The logs; `-` is stdin.
     pub(crate) logs: Vec<PathBuf>,
-    pub(crate) format: Format,
+    pub(crate) format: DumpFormat,
 
     // Which events.
     pub(crate) database: Option<Vec<u8>>,
     pub(crate) rewrite_db: Vec<RewriteDb>,
-    pub(crate) tables: Vec<TableName>,
+    pub(crate) tables: Vec<TableOption>,
     pub(crate) offset: u64,
     /// 0: of all servers.
     pub(crate) server_id: u64,
@@ -67,7 +67,7 @@ pub(crate) struct Options {
     pub(crate) stop_before_gtid: Option<Gtid>,
 
     // What is shown of them.
-    pub(crate) base64_output: Base64Output,
+    pub(crate) base64_output: Base64Choice,
     /// How often `-v` was said.
     pub(crate) verbose: u32,
     pub(crate) short_form: bool,
@@ -113,7 +113,7 @@ pub(crate) struct Options {
 
     /// The file to write, or, with `--raw`, the prefix of the file names.
     pub(crate) result_file: Option<PathBuf>,
-    /// Options of the connection, by their names, in order: see [`Options::connect`].
+    /// Options of the connection, by their names, in order: see [`DumpSettings::connect`].
     connection: Vec<(&'static str, Option<OsString>)>,
 
     // Said for mysqlbinlog's sake; nothing depends on them here.
@@ -128,12 +128,12 @@ pub(crate) struct Options {
     given: Vec<(&'static str, OsString)>,
 }
 
-impl Default for Options {
+impl Default for DumpSettings {
     fn default() -> Self {
-        Options {
+        DumpSettings {
             called_mysqlbinlog: false,
             logs: Vec::new(),
-            format: Format::default(),
+            format: DumpFormat::default(),
             database: None,
             rewrite_db: Vec::new(),
             tables: Vec::new(),
@@ -147,7 +147,7 @@ impl Default for Options {
             include_gtids: None,
             exclude_gtids: None,
             stop_before_gtid: None,
-            base64_output: Base64Output::default(),
+            base64_output: Base64Choice::default(),
             verbose: 0,
             short_form: false,
             hexdump: false,
@@ -196,7 +196,7 @@ impl Default for Options {
 
 /// `--format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Format {
+pub(crate) enum DumpFormat {
     /// mysqlbinlog's own.
     #[default]
     Sql,
@@ -210,32 +210,32 @@ pub(crate) enum Format {
     Canal,
 }
 
-impl Format {
+impl DumpFormat {
     /// The format's name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Format::Sql => "sql",
-            Format::Jsonl => "jsonl",
-            Format::Debezium => "debezium",
-            Format::Maxwell => "maxwell",
-            Format::Canal => "canal",
+            DumpFormat::Sql => "sql",
+            DumpFormat::Jsonl => "jsonl",
+            DumpFormat::Debezium => "debezium",
+            DumpFormat::Maxwell => "maxwell",
+            DumpFormat::Canal => "canal",
         }
     }
 
     /// The format of row changes, if it is one.
     pub(crate) fn of_changes(self) -> Option<ChangeFormat> {
         match self {
-            Format::Sql | Format::Jsonl => None,
-            Format::Debezium => Some(ChangeFormat::Debezium),
-            Format::Maxwell => Some(ChangeFormat::Maxwell),
-            Format::Canal => Some(ChangeFormat::Canal),
+            DumpFormat::Sql | DumpFormat::Jsonl => None,
+            DumpFormat::Debezium => Some(ChangeFormat::Debezium),
+            DumpFormat::Maxwell => Some(ChangeFormat::Maxwell),
+            DumpFormat::Canal => Some(ChangeFormat::Canal),
         }
     }
 }
 
 /// `--base64-output`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Base64Output {
+pub(crate) enum Base64Choice {
     /// `AUTO` and `UNSPEC`: where an event can't be shown as SQL.
     #[default]
     Auto,
@@ -253,7 +253,7 @@ pub(crate) struct RewriteDb {
 
 /// `--table=DB.TABLE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TableName {
+pub(crate) struct TableOption {
     pub(crate) database: Vec<u8>,
     pub(crate) table: Vec<u8>,
 }

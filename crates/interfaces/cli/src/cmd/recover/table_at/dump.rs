@@ -4,23 +4,23 @@ use std::fs::File;
 use std::io::{BufRead, BufWriter};
 use std::path::Path;
 
-use binlogz_flow::events::Ran;
-use binlogz_recover::{DumpedTable, Forward, Moment, PastError};
+use binlogz_flow::events::RunSummary;
+use binlogz_recover::{DumpedTable, Forward, PastError, TableMoment};
 
 use super::unpacked::unpacked;
 use super::{FormatArg, TableAt, Trouble};
 use crate::Exit;
 use crate::cmd::recover::{failure, file_name};
 use crate::cmd::workers;
-use crate::failure::{Failure, Result, warn, warn_cut};
-use crate::output::Target;
-use crate::progress::Progress;
+use crate::failure::{CommandFailure, Result, warn, warn_cut};
+use crate::output::OutputTarget;
+use crate::progress::WorkProgress;
 
 impl TableAt {
-    pub(super) fn go_forward(&self, dump: &Path, target: &Target) -> Result<Exit, Trouble> {
+    pub(super) fn go_forward(&self, dump: &Path, target: &OutputTarget) -> Result<Exit, Trouble> {
         if self.format == Some(FormatArg::Csv) {
             let line = "--format csv needs --server: the values of a dump are passed on as they are spelled";
-            return Err(Failure::Line(line.to_owned()).into());
+            return Err(CommandFailure::Line(line.to_owned()).into());
         }
         let (database, name) = (self.of.0.as_str(), self.of.1.as_str());
         let dumped = DumpedTable::find(open(dump)?, (database, name))?;
@@ -38,10 +38,10 @@ impl TableAt {
         let mut exit = Exit::Done;
         for (number, log) in self.files.iter().enumerate() {
             let input = log.open(keyring.as_ref())?;
-            let progress = Progress::of(log, log.size()?, (number + 1, count));
+            let progress = WorkProgress::of(log, log.size()?, (number + 1, count));
             let (input, name) = (progress.watch(input), file_name(log));
             let read = forward.read(input, &name, workers(self.jobs), &mut |bytes| progress.at(bytes));
-            let (Ran { read, unread }, goes_on) = read.map_err(|error| match error {
+            let (RunSummary { read, unread }, goes_on) = read.map_err(|error| match error {
                 PastError::Log(error) => Trouble::Line(failure(log, error)),
                 error => Trouble::Past(error),
             })?;
@@ -54,8 +54,8 @@ impl TableAt {
             }
         }
         let when = match self.at.moment {
-            Moment::After(_) => "after",
-            Moment::Before(_) => "before",
+            TableMoment::After(_) => "after",
+            TableMoment::Before(_) => "before",
         };
         let title = format!(
             "binlogz table-at: {database}.{name} of {} as it was {when} {}",
@@ -73,7 +73,7 @@ impl TableAt {
 
 /// It is read twice: the place in the log may stand at its end.
 fn open(dump: &Path) -> Result<Box<dyn BufRead>, Trouble> {
-    let trouble = |error: &dyn std::fmt::Display| Failure::of(&dump.display(), error);
+    let trouble = |error: &dyn std::fmt::Display| CommandFailure::of(&dump.display(), error);
     let file = File::open(dump).map_err(|error| trouble(&error))?;
     let kind = file.metadata().map_err(|error| trouble(&error))?.file_type();
     if kind.is_dir() {

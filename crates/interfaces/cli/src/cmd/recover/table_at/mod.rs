@@ -12,22 +12,22 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use binlogz_binlog::gtid::Gtid;
 use binlogz_figures::counted;
 use binlogz_flow::Input;
-use binlogz_flow::events::{Ran, UnreadChanges};
-use binlogz_recover::{LiveTable, Moment, PastError, PastFormat, Touched, TouchedKeys};
+use binlogz_flow::events::{RunSummary, UnreadChanges};
+use binlogz_recover::{LiveTable, PastError, PastFormat, TableMoment, TouchedKeys, TouchedRows};
 use binlogz_source::ConnectOptions;
 use clap::{Args, ValueEnum};
 
 use super::choose::table;
-use super::heads::{self, Head};
+use super::heads::{self, LogHead};
 use super::{PROGRAM_NAME, failure, file_name};
 use crate::Exit;
 use crate::cmd::workers;
-use crate::failure::{Failure, Result, complain, name_unread, warn, warn_cut};
+use crate::failure::{CommandFailure, Result, complain, name_unread, warn, warn_cut};
 use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, resolve};
 use crate::mariadb;
-use crate::output::{Destination, Target};
-use crate::progress::Progress;
+use crate::output::{Destination, OutputTarget};
+use crate::progress::WorkProgress;
 use crate::server_args::{ServerArgs, with_place};
 use crate::{time, units};
 
@@ -44,7 +44,7 @@ pub(crate) struct TableAt {
     /// A time: before the first transaction, in the log's order, that was committed then or later. A GTID: just after this
     /// transaction.
     #[arg(long, value_name = "TIME|GTID", value_parser = moment)]
-    at: At,
+    at: GivenMoment,
     /// The server that has the table: HOST:PORT or a socket
     #[arg(long, value_name = "SERVER")]
     server: Option<String>,
@@ -103,25 +103,25 @@ enum FormatArg {
 
 /// A moment, as it was given.
 #[derive(Debug, Clone)]
-struct At {
+struct GivenMoment {
     text: String,
-    moment: Moment,
+    moment: TableMoment,
 }
 
-fn moment(text: &str) -> Result<At, String> {
+fn moment(text: &str) -> Result<GivenMoment, String> {
     let moment = match (text.parse::<Gtid>(), time::parse(text)) {
-        (Ok(gtid), _) => Moment::After(gtid),
-        (_, Ok(micros)) => Moment::Before(micros),
+        (Ok(gtid), _) => TableMoment::After(gtid),
+        (_, Ok(micros)) => TableMoment::Before(micros),
         (_, Err(error)) => return Err(format!("{error}; or a GTID, as UUID:23")),
     };
-    Ok(At { text: text.to_owned(), moment })
+    Ok(GivenMoment { text: text.to_owned(), moment })
 }
 
 impl TableAt {
     pub(in crate::cmd) fn run(mut self) -> Result<Exit> {
         self.check_time()?;
         let target = match &self.output {
-            None | Some(Destination::Stdout) => Target::Stdout,
+            None | Some(Destination::Stdout) => OutputTarget::Stdout,
             Some(destination) => destination.target(&self.files, self.force)?,
         };
         resolve(&mut self.files)?;
@@ -133,7 +133,12 @@ impl TableAt {
     }
 
     /// The exit of a run. Errors name `from`.
-    fn ended(&self, ran: Result<Exit, Trouble>, from: &dyn fmt::Display, target: &Target) -> Result<Exit> {
+    fn ended(
+        &self,
+        ran: Result<Exit, Trouble>,
+        from: &dyn fmt::Display,
+        target: &OutputTarget,
+    ) -> Result<Exit> {
         match ran {
             Ok(exit) => Ok(exit),
             Err(Trouble::Line(failure)) => Err(failure),
@@ -141,19 +146,19 @@ impl TableAt {
                 complain(&line);
                 Ok(Exit::Negative)
             }
-            Err(Trouble::Past(PastError::Output(error))) => Err(Failure::writing(target, &error)),
+            Err(Trouble::Past(PastError::Output(error))) => Err(CommandFailure::writing(target, &error)),
             Err(Trouble::Past(error @ (PastError::Server { .. } | PastError::Dump(_)))) => {
-                Err(Failure::of(&from, error))
+                Err(CommandFailure::of(&from, error))
             }
-            Err(Trouble::Past(error)) => Err(Failure::Line(error.to_string())),
+            Err(Trouble::Past(error)) => Err(CommandFailure::Line(error.to_string())),
         }
     }
 
     fn check_time(&self) -> Result<()> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
         match self.at.moment {
-            Moment::Before(end) if end > i64::try_from(now).unwrap_or(i64::MAX) => {
-                Err(Failure::of(&"--at", format_args!("{}: is in the future", self.at.text)))
+            TableMoment::Before(end) if end > i64::try_from(now).unwrap_or(i64::MAX) => {
+                Err(CommandFailure::of(&"--at", format_args!("{}: is in the future", self.at.text)))
             }
             _ => Ok(()),
         }
@@ -161,18 +166,18 @@ impl TableAt {
 
     fn connect(&self) -> Result<ConnectOptions> {
         if self.server.is_none() && !self.connection.names_a_place() {
-            return Err(Failure::Line(
+            return Err(CommandFailure::Line(
                 "needs the server that has the table: --server HOST:PORT; or a dump: --dump FILE".to_owned(),
             ));
         }
         let options = self.connection.connect_options(PROGRAM_NAME)?;
         match &self.server {
-            Some(server) => with_place(&options, server).map_err(Failure::Line),
+            Some(server) => with_place(&options, server).map_err(CommandFailure::Line),
             None => Ok(options),
         }
     }
 
-    fn restore(&self, connect: &ConnectOptions, target: &Target) -> Result<Exit, Trouble> {
+    fn restore(&self, connect: &ConnectOptions, target: &OutputTarget) -> Result<Exit, Trouble> {
         let (database, name) = (self.of.0.as_str(), self.of.1.as_str());
         let mut live = LiveTable::open(connect, (database, name))?;
         let cascades = live.unlogged_cascades()?;
@@ -195,18 +200,18 @@ impl TableAt {
         };
         let touched = keys.finish(&needed)?;
         live.take_back(&touched)?;
-        let Touched { key_count, .. } = touched;
+        let TouchedRows { key_count, .. } = touched;
         match &self.into {
             Some((database, name)) => {
                 let rows = live.finish_into()?;
                 let (rows, keys) = (counted(rows, "rows"), counted(key_count, "keys"));
                 writeln!(io::stdout(), "{database}.{name}: {rows}; {keys} changed since")
-                    .map_err(|error| Failure::writing(&"standard output", &error))?;
+                    .map_err(|error| CommandFailure::writing(&"standard output", &error))?;
             }
             None => {
                 let when = match self.at.moment {
-                    Moment::After(_) => "after",
-                    Moment::Before(_) => "before",
+                    TableMoment::After(_) => "after",
+                    TableMoment::Before(_) => "before",
                 };
                 let title = format!(
                     "binlogz table-at: {database}.{name} of {} as it was {when} {}",
@@ -238,11 +243,11 @@ impl TableAt {
         for (number, log) in files.iter().enumerate() {
             let input = log.open(keyring.as_ref())?;
             mariadb::warn_of(log);
-            let progress = Progress::of(log, log.size()?, (number + 1, count));
+            let progress = WorkProgress::of(log, log.size()?, (number + 1, count));
             let input = progress.watch(input);
             let name = file_name(log);
             let read = keys.read(input, &name, workers(self.jobs), &mut |bytes| progress.at(bytes));
-            let Ran { read, unread } = read.map_err(|error| match error {
+            let RunSummary { read, unread } = read.map_err(|error| match error {
                 PastError::Log(error) => Trouble::Line(failure(log, error)),
                 error => Trouble::Past(error),
             })?;
@@ -257,7 +262,7 @@ impl TableAt {
     /// Whether the table can be told in spite of changes that could not be read; they are named. Changes from before the
     /// moment don't matter to a live table.
     fn cross(&self, log: &dyn fmt::Display, mut unread: UnreadChanges) -> Result<Exit, Trouble> {
-        if let Moment::Before(moment) = self.at.moment {
+        if let TableMoment::Before(moment) = self.at.moment {
             // Somewhere in the event's second.
             unread.retain(|unread| {
                 let begin = i64::from(unread.timestamp) * 1_000_000;
@@ -278,14 +283,14 @@ impl TableAt {
 
     fn read_server(&self, connect: &ConnectOptions, keys: &mut TouchedKeys<'_>) -> Result<Exit, Trouble> {
         let mut exit = Exit::Done;
-        let trouble = |error: binlogz_source::Error| Failure::of(&connect.server(), error);
+        let trouble = |error: binlogz_source::Error| CommandFailure::of(&connect.server(), error);
         let (logs, head) = heads::of_server(connect, self.at.moment)?;
         self.check(&head)?;
         while let Some((name, bytes)) = logs.next_log().map_err(trouble)? {
-            let progress = Progress::new(&name, None);
+            let progress = WorkProgress::new(&name, None);
             let input = Input::Stream(bytes);
             let read = keys.read(input, &name, workers(self.jobs), &mut |bytes| progress.at(bytes));
-            let Ran { read: _, unread } = read.map_err(|error| match error {
+            let RunSummary { read: _, unread } = read.map_err(|error| match error {
                 PastError::Log(error) => Trouble::Line(failure(&LogPath::File(name.clone().into()), error)),
                 error => Trouble::Past(error),
             })?;
@@ -295,9 +300,9 @@ impl TableAt {
     }
 
     /// Earlier logs may have changed the table after the moment.
-    fn check(&self, head: &Head) -> Result<(), Trouble> {
+    fn check(&self, head: &LogHead) -> Result<(), Trouble> {
         match self.at.moment {
-            Moment::Before(_) if !head.is_before(self.at.moment) && !head.is_first() => {
+            TableMoment::Before(_) if !head.is_before(self.at.moment) && !head.is_first() => {
                 Err(Trouble::Past(PastError::Unmet(format!(
                     "--at {}: the logs begin later, at {}",
                     self.at.text,
@@ -311,12 +316,12 @@ impl TableAt {
 
 /// The reason for its end.
 enum Trouble {
-    Line(Failure),
+    Line(CommandFailure),
     Past(PastError),
 }
 
-impl From<Failure> for Trouble {
-    fn from(failure: Failure) -> Self {
+impl From<CommandFailure> for Trouble {
+    fn from(failure: CommandFailure) -> Self {
         Trouble::Line(failure)
     }
 }

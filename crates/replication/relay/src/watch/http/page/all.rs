@@ -1,6 +1,6 @@
 //! The page of a relay whose sources have names: each with its state and its last hour, those with a problem first.
 
-use binlogz_figures::{Card, Cell, Chart, Page, Section, SparkRow, Sparks, Tile, Tone};
+use binlogz_figures::{Card, Chart, Page, Section, SparkRow, Sparks, TableCell, Tile, Tone};
 
 use super::charts::LAG_SECONDS_MIN;
 use super::{duration, size, subtitle, text};
@@ -83,7 +83,7 @@ fn table(rows: &[&NamedStatus]) -> Section {
         "bytes",
         "trouble",
     ];
-    let row = |source: &&NamedStatus| -> Vec<Cell> {
+    let row = |source: &&NamedStatus| -> Vec<TableCell> {
         let status = source.status.as_ref();
         let log = status.and_then(|status| status.log.as_ref());
         vec![

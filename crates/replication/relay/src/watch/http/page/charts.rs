@@ -1,15 +1,17 @@
 //! Charts of the last hour: the lag, the traffic, and each replica's lag.
 
-use binlogz_figures::{Card, Cell, Chart, Line, Lines, Paint, Section, Series, SparkRow, Sparks, Unit};
+use binlogz_figures::{
+    Card, Chart, ChartLine, FigureUnit, LineChart, Paint, Section, Series, SparkRow, Sparks, TableCell,
+};
 
 use super::{duration, size, state};
 use crate::watch::http::history::{Sample, Traffic};
-use crate::watch::status::{ReplicaStatus, Status};
+use crate::watch::status::{ReplicaStatus, SourceReport};
 
 /// Lag below this is drawn on the same scale, so that a second does not look like an hour.
 pub(super) const LAG_SECONDS_MIN: f64 = 10.0;
 
-pub(super) fn charts(status: &Status, samples: &[Sample]) -> Vec<Card> {
+pub(super) fn charts(status: &SourceReport, samples: &[Sample]) -> Vec<Card> {
     let card = |title: &str, note: &str, is_wide, chart| Card {
         title: title.to_owned(),
         note: note.to_owned(),
@@ -38,25 +40,25 @@ pub(super) fn charts(status: &Status, samples: &[Sample]) -> Vec<Card> {
     ]
 }
 
-fn lag(samples: &[Sample]) -> Lines {
+fn lag(samples: &[Sample]) -> LineChart {
     let values = samples.iter().map(|sample| sample.lag_seconds.map(|lag| lag as f64));
-    Lines {
-        unit: Unit::Seconds,
+    LineChart {
+        unit: FigureUnit::Seconds,
         at: samples.iter().map(|sample| time_of_day(sample.time)).collect(),
-        lines: vec![Line { series: Series::new("lag", Paint::First), values: values.collect() }],
+        lines: vec![ChartLine { series: Series::new("lag", Paint::First), values: values.collect() }],
         is_filled: true,
         has_dots: false,
         full: LAG_SECONDS_MIN,
     }
 }
 
-fn throughput(samples: &[Sample]) -> Lines {
-    let line = |label: &str, paint, of: fn(&Traffic) -> f64| Line {
+fn throughput(samples: &[Sample]) -> LineChart {
+    let line = |label: &str, paint, of: fn(&Traffic) -> f64| ChartLine {
         series: Series::new(label, paint),
         values: samples.iter().map(|sample| sample.traffic.as_ref().map(of)).collect(),
     };
-    Lines {
-        unit: Unit::BytesPerSecond,
+    LineChart {
+        unit: FigureUnit::BytesPerSecond,
         at: samples.iter().map(|sample| time_of_day(sample.time)).collect(),
         lines: vec![
             line("received", Paint::First, |traffic| traffic.received),
@@ -69,7 +71,7 @@ fn throughput(samples: &[Sample]) -> Lines {
     }
 }
 
-fn sparks(status: &Status, samples: &[Sample]) -> Sparks {
+fn sparks(status: &SourceReport, samples: &[Sample]) -> Sparks {
     let row = |replica: &ReplicaStatus| {
         let (tone, word) = state::of_replica(status, replica);
         let known = |sample: &Sample| {
@@ -99,9 +101,12 @@ fn sparks(status: &Status, samples: &[Sample]) -> Sparks {
 
 /// The traffic of the last hour as a table.
 pub(super) fn traffic(samples: &[Sample]) -> Section {
-    let row = |sample: &Sample| -> Vec<Cell> {
-        let rate = |of: fn(&Traffic) -> f64| -> Cell {
-            sample.traffic.as_ref().map_or(Cell::Null, |traffic| Cell::Number(of(traffic).round() as i128))
+    let row = |sample: &Sample| -> Vec<TableCell> {
+        let rate = |of: fn(&Traffic) -> f64| -> TableCell {
+            sample
+                .traffic
+                .as_ref()
+                .map_or(TableCell::Null, |traffic| TableCell::Number(of(traffic).round() as i128))
         };
         vec![
             sample.time.into(),

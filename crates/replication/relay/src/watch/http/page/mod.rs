@@ -9,10 +9,10 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-use binlogz_figures::{Cell, Page, Section, Tile, Tone, Unit};
+use binlogz_figures::{FigureUnit, Page, Section, TableCell, Tile, Tone};
 
 use super::history::Sample;
-use crate::watch::status::{ReplicaStatus, Status};
+use crate::watch::status::{ReplicaStatus, SourceReport};
 
 /// Errors shown; the JSON document has more.
 const ERRORS_SHOWN: usize = 10;
@@ -21,7 +21,7 @@ const ERRORS_SHOWN: usize = 10;
 pub(super) const REFRESH_SECONDS: u64 = 10;
 
 /// The page of a source; of the only one without its name.
-pub(super) fn html(name: &str, status: &Status, samples: &[Sample]) -> String {
+pub(super) fn html(name: &str, status: &SourceReport, samples: &[Sample]) -> String {
     let state = state::of(status);
     let mut samples = samples.to_vec();
     // So that a relay that has just begun has something to show.
@@ -54,7 +54,7 @@ fn subtitle(version: &str, uptime_seconds: u64) -> String {
     format!("version {version}, running for {uptime}; this page loads again every {REFRESH_SECONDS} seconds")
 }
 
-fn tiles(status: &Status, tone: Tone) -> Vec<Tile> {
+fn tiles(status: &SourceReport, tone: Tone) -> Vec<Tile> {
     let bytes = status.bytes;
     let saved = match status.ratio() {
         Some(ratio) => format!("{:.0} %", (1.0 - ratio) * 100.0),
@@ -78,12 +78,12 @@ fn tiles(status: &Status, tone: Tone) -> Vec<Tile> {
         Tile::new(size(bytes.served), "served since the start"),
         Tile {
             tone: if errors > 0 { Tone::Warning } else { Tone::Neutral },
-            ..Tile::new(Cell::from(errors).for_people(), "errors since the start")
+            ..Tile::new(TableCell::from(errors).for_people(), "errors since the start")
         },
     ]
 }
 
-fn replicas(status: &Status) -> Section {
+fn replicas(status: &SourceReport) -> Section {
     let columns = &[
         "server_id",
         "account",
@@ -98,7 +98,7 @@ fn replicas(status: &Status) -> Section {
         "bytes_sent",
         "connected",
     ];
-    let row = |replica: &ReplicaStatus| -> Vec<Cell> {
+    let row = |replica: &ReplicaStatus| -> Vec<TableCell> {
         vec![
             u64::from(replica.server_id).into(),
             replica.user.as_str().into(),
@@ -117,7 +117,7 @@ fn replicas(status: &Status) -> Section {
     Section { name: "replicas", title: "Replicas", columns, rows: status.replicas.iter().map(row).collect() }
 }
 
-fn log(status: &Status) -> Section {
+fn log(status: &SourceReport) -> Section {
     let mut rows = Vec::new();
     let mut row = |what: &str, value: String| rows.push(vec![what.into(), value.into()]);
     if let Some(log) = &status.log {
@@ -138,9 +138,9 @@ fn log(status: &Status) -> Section {
     Section { name: "log", title: "The log", columns: &["what", "value"], rows }
 }
 
-fn errors(status: &Status) -> Section {
+fn errors(status: &SourceReport) -> Section {
     let ago = |time: u64| format!("{} ago", duration(crate::time::now().saturating_sub(time)));
-    let row = |error: &crate::telemetry::meters::RememberedError| -> Vec<Cell> {
+    let row = |error: &crate::telemetry::meters::RememberedError| -> Vec<TableCell> {
         vec![ago(error.time).into(), error.kind.into(), error.text.as_str().into()]
     };
     let rows = status.last_errors.iter().take(ERRORS_SHOWN).map(row).collect();
@@ -149,10 +149,10 @@ fn errors(status: &Status) -> Section {
 
 /// A size for people.
 fn size(bytes: u64) -> String {
-    Unit::Bytes.text(bytes as f64)
+    FigureUnit::Bytes.text(bytes as f64)
 }
 
 /// A duration for people.
 fn duration(seconds: u64) -> String {
-    Unit::Seconds.text(seconds as f64)
+    FigureUnit::Seconds.text(seconds as f64)
 }

@@ -1,24 +1,24 @@
 //! The state of the relay, so that nobody takes one state for another: a word, a colour, a sentence, and what to do about
 //! it.
 
-use binlogz_figures::{Step, Tone};
+use binlogz_figures::{PageStep, Tone};
 
 use super::{duration, size};
 use crate::receive::control::Phase;
 use crate::watch::condition::{self, BEHIND_SECONDS};
-use crate::watch::status::{ReplicaStatus, Status};
+use crate::watch::status::{ReplicaStatus, SourceReport};
 
 /// How the relay is.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct RelayState {
     pub(super) tone: Tone,
     pub(super) word: &'static str,
     pub(super) lead: String,
     pub(super) reasons: Vec<String>,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<PageStep>,
 }
 
-pub(super) fn of(status: &Status) -> State {
+pub(super) fn of(status: &SourceReport) -> RelayState {
     let source = &status.source;
     // The phase changes with each attempt.
     let since = duration(source.down_seconds.unwrap_or(source.phase_seconds));
@@ -50,11 +50,11 @@ pub(super) fn of(status: &Status) -> State {
             bytes => format!("replica {} lacks {} of it", last.server_id, size(bytes)),
         });
     }
-    State { tone, word, lead, reasons, steps: steps(status) }
+    RelayState { tone, word, lead, reasons, steps: steps(status) }
 }
 
 /// How a replica is. One that has all of a log that nobody adds to is not live.
-pub(super) fn of_replica(status: &Status, replica: &ReplicaStatus) -> (Tone, &'static str) {
+pub(super) fn of_replica(status: &SourceReport, replica: &ReplicaStatus) -> (Tone, &'static str) {
     let is_live = status.source.phase == Phase::Receiving;
     match replica.lag_seconds {
         Some(lag) if lag >= BEHIND_SECONDS => (Tone::Warning, "Behind"),
@@ -66,8 +66,8 @@ pub(super) fn of_replica(status: &Status, replica: &ReplicaStatus) -> (Tone, &'s
 }
 
 /// The next steps, if there are any.
-fn steps(status: &Status) -> Vec<Step> {
-    let step = |what: &str, paste: &str| Step { what: what.to_owned(), paste: paste.to_owned() };
+fn steps(status: &SourceReport) -> Vec<PageStep> {
+    let step = |what: &str, paste: &str| PageStep { what: what.to_owned(), paste: paste.to_owned() };
     let mut steps = Vec::new();
     if !status.damage.is_empty() {
         steps.push(step(

@@ -14,7 +14,7 @@ use crate::telemetry::duties::DutyStatus;
 use crate::telemetry::meters::RememberedError;
 use crate::watch::http::history::Traffic;
 use crate::watch::relay_status::{NamedStatus, RelayStatus};
-use crate::watch::status::{Bytes, Clients, LogPosition, LogStatus};
+use crate::watch::status::{LogPosition, LogStatus, StatusBytes, StatusClients};
 
 const EVIL: &str = "<script>alert(1)</script>\"'&<img src=x onerror=alert(1)>";
 
@@ -44,8 +44,8 @@ fn replica(connection: u32, lag_seconds: Option<u64>) -> ReplicaStatus {
 }
 
 /// A relay in a phase, this far behind.
-fn status(phase: Phase, lag_seconds: Option<u64>) -> Status {
-    Status {
+fn status(phase: Phase, lag_seconds: Option<u64>) -> SourceReport {
+    SourceReport {
         version: "0.1.0",
         uptime_seconds: 90_000,
         troubles: Vec::new(),
@@ -76,14 +76,14 @@ fn status(phase: Phase, lag_seconds: Option<u64>) -> Status {
         rates: RatesStatus::default(),
         disk_free_bytes: None,
         damage: Vec::new(),
-        bytes: Bytes {
+        bytes: StatusBytes {
             received: 9_000_000_000,
             stored: 3_000_000_000,
             served: 18_000_000_000,
             transactions: 7,
         },
         replicas: vec![replica(1, Some(0)), replica(2, Some(3)), replica(3, Some(754)), replica(4, None)],
-        clients: Clients { logged_in: 4, logging_in: 0, turned_away: 1 },
+        clients: StatusClients { logged_in: 4, logging_in: 0, turned_away: 1 },
         tls_fingerprint: None,
         errors: BTreeMap::new(),
         last_errors: Vec::new(),
@@ -91,7 +91,7 @@ fn status(phase: Phase, lag_seconds: Option<u64>) -> Status {
 }
 
 /// The source is gone.
-fn down() -> Status {
+fn down() -> SourceReport {
     let mut status = status(Phase::Waiting, Some(754));
     let error = "connect to db1.example.com:3306: Connection refused (os error 111)";
     status.source.error = Some(error.to_owned());
@@ -102,7 +102,7 @@ fn down() -> Status {
 }
 
 /// Somebody must do something.
-fn failed() -> Status {
+fn failed() -> SourceReport {
     let mut status = status(Phase::Failed, Some(90));
     let why = "write binlog.000042: No space left on device (os error 28)";
     status.source.error = Some(why.to_owned());
@@ -147,7 +147,7 @@ fn hour_without_source() -> Vec<Sample> {
 
 #[test]
 fn a_dead_source_does_not_look_like_a_live_one() {
-    let lead = |status: &Status| {
+    let lead = |status: &SourceReport| {
         let page = html("", status, &hour());
         let (_, lead) = page.split_once("<section class=\"lead ").unwrap();
         lead.split_once("</section>").unwrap().0.to_owned()
@@ -163,7 +163,7 @@ fn a_dead_source_does_not_look_like_a_live_one() {
     for (status, tone, sign, word) in [
         (failed(), "bad", "■", "Failed"),
         (
-            Status { troubles: vec!["no".to_owned()], ..status(Phase::Receiving, Some(0)) },
+            SourceReport { troubles: vec!["no".to_owned()], ..status(Phase::Receiving, Some(0)) },
             "bad",
             "■",
             "Needs attention",
@@ -192,7 +192,7 @@ fn several() -> RelayStatus {
         ("users", Ok(failed())),
         ("lost", Err(format!("open lost/binlog.index: {EVIL}"))),
     ];
-    let named = |(name, status): (&str, Result<Status, String>)| {
+    let named = |(name, status): (&str, Result<SourceReport, String>)| {
         let mut named = NamedStatus::new(name.to_owned(), status);
         named.lag_history_seconds = Some(hour().iter().step_by(4).map(|sample| sample.lag_seconds).collect());
         named
@@ -203,7 +203,7 @@ fn several() -> RelayStatus {
         uptime_seconds: 90_000,
         troubles: sources.iter().flat_map(NamedStatus::troubles).collect(),
         duties: Vec::new(),
-        clients: Clients::default(),
+        clients: StatusClients::default(),
         tls_fingerprint: None,
         errors: BTreeMap::new(),
         last_errors: Vec::new(),
@@ -230,7 +230,7 @@ fn of_many_sources_those_that_need_somebody_come_first() {
 
 #[test]
 fn what_is_red_says_what_to_do() {
-    let page = |status: &Status| html("", status, &[]);
+    let page = |status: &SourceReport| html("", status, &[]);
     assert!(!page(&status(Phase::Receiving, Some(0))).contains("What to do"));
     assert!(page(&down()).contains("<code>mysqladmin --host=db1.example.com --port=3306 ping</code>"));
     let failed = page(&failed());
@@ -238,7 +238,7 @@ fn what_is_red_says_what_to_do() {
         assert!(failed.contains(said), "{said}: {failed}");
     }
     assert!(page(&status(Phase::Stopped, None)).contains("<code>START REPLICA;</code>"));
-    let trouble = Status { troubles: vec!["no".to_owned()], ..status(Phase::Receiving, Some(0)) };
+    let trouble = SourceReport { troubles: vec!["no".to_owned()], ..status(Phase::Receiving, Some(0)) };
     assert!(page(&trouble).contains("df -h"));
 }
 
@@ -275,7 +275,7 @@ fn the_page_can_be_read_on_every_screen() {
     let mut long = down();
     long.source.server = format!("{}.example.com:3306", "a-long-name".repeat(5));
     long.replicas.extend((5..12).map(|connection| replica(connection, Some(u64::from(connection) * 700))));
-    let nobody = Status { replicas: Vec::new(), log: None, ..status(Phase::Connecting, None) };
+    let nobody = SourceReport { replicas: Vec::new(), log: None, ..status(Phase::Connecting, None) };
     let pages = [
         ("relay-all", all::html(&several())),
         ("relay-up", html("", &status(Phase::Receiving, Some(0)), &hour())),
