@@ -55,6 +55,8 @@ pub(super) struct RunHistory {
     last: Option<ExportManifest>,
     /// The SHA-256 of the last manifest.
     hash: String,
+    /// Files of all runs that are gone.
+    pub(super) deleted: u64,
     /// Database and table of each data set, by its folder.
     tables: BTreeMap<String, [String; 2]>,
 }
@@ -158,9 +160,9 @@ impl RunHistory {
     }
 
     /// The record that has to be written, if the one that is there is another.
-    pub(super) fn record(&mut self, deleted: u64) -> Option<LastRun> {
+    pub(super) fn record(&mut self) -> Option<LastRun> {
         let last = self.last.as_ref()?;
-        let record = LastRun { run: last.run, manifest: self.hash.clone(), deleted };
+        let record = LastRun { run: last.run, manifest: self.hash.clone(), deleted: self.deleted };
         (self.recorded.as_ref() != Some(&record)).then(|| self.recorded.insert(record).clone())
     }
 

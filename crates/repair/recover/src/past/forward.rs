@@ -1,22 +1,14 @@
 //! A table as it was at a moment, worked out forward from a dump: for each key that was changed between the dump and the
 //! moment, the row after its last change.
 //!
-//! For each row change, a worker writes the row that it leaves:
-//!
-//! ```text
-//! size field
-//!    1 state      0 no row of this key, 1 this one, 2 it can't be told, 3 not even the key can be told
-//!    4 size       of the key: of each of its values 4 size, n bytes, as dump.rs reads literals
-//!      key
-//!      rest       the row's values as SQL, or why it can't be told
-//! ```
+//! For each row change, a worker writes the rows that it leaves as records (see `key_record.rs`). The key in them is, of each of
+//! its values, the size (u32) and the bytes, as `dump.rs` reads literals.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read, Write};
 
 use binlogz_binlog::charset::Charset;
 use binlogz_binlog::gtid::{Gtid, GtidSet};
-use binlogz_binlog::put::PutFields;
 use binlogz_binlog::row::{Cell, Row, RowImage, Value};
 use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
@@ -24,6 +16,7 @@ use binlogz_payload::{Spool, SpoolMemory};
 
 use super::PastError;
 use super::dump::{DumpPlace, DumpedTable, literal, number};
+use super::key_record::{KeyRecord, KeyState, put_no_key, put_sized};
 use super::touched::TableMoment;
 use super::write::{LiveColumn, PastFormat, RowWriter};
 use crate::choose::{Operation, Range, RowSelection};
@@ -101,7 +94,7 @@ impl<'o> Forward<'o> {
             let own =
                 own.ok_or_else(|| PastError::Dump(format!("a row of {table} has a key that can't be read")))?;
             let mut bytes = Vec::new();
-            own.iter().for_each(|value| push_value(&mut bytes, value));
+            own.iter().for_each(|value| put_sized(&mut bytes, value));
             if changes.states.contains_key(&changes.digests.of(&bytes)) {
                 return Ok(());
             }
@@ -117,14 +110,6 @@ impl<'o> Forward<'o> {
         writer.end().map_err(PastError::Output)?;
         Ok(writer.rows)
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum KeyState {
-    Absent = 0,
-    There = 1,
-    Unknown = 2,
-    NoKey = 3,
 }
 
 /// Where the log is, against dump and moment.
@@ -273,7 +258,7 @@ impl<'o> LastChanges<'o> {
     fn leave(&mut self, place: &str, row: &RowAt<'_>) -> io::Result<()> {
         let mut rest = row.text;
         while !rest.is_empty() {
-            let (LeftRow { state, key, text }, after) = read_left(rest).ok_or_else(broken)?;
+            let (KeyRecord { state, key, text }, after) = KeyRecord::decode(rest).ok_or_else(broken)?;
             rest = after;
             if state == KeyState::NoKey {
                 let why = String::from_utf8_lossy(text).into_owned();
@@ -426,7 +411,7 @@ impl Renderer for AsLeft<'_> {
     ) -> RowRendering {
         if let Some(unfit) = &table.unfit {
             let why = unfit.replace("--schema doesn't fit", "the dump's table is another one");
-            push_left(out, KeyState::NoKey, b"", why.as_bytes());
+            put_no_key(out, &why);
             return RowRendering::Text(0);
         }
         let told = (|| {
@@ -438,20 +423,20 @@ impl Renderer for AsLeft<'_> {
             Ok(keys) => keys,
             Err(why) => {
                 let line = format!("{} of a row: {why}", operation.name());
-                push_left(out, KeyState::NoKey, b"", line.as_bytes());
+                put_no_key(out, &line);
                 return RowRendering::Text(0);
             }
         };
         if let Some(before) = before.filter(|before| after.as_ref() != Some(before)) {
-            push_left(out, KeyState::Absent, &before, b"");
+            KeyRecord { state: KeyState::Absent, key: &before, text: b"" }.encode(out);
         }
         if let Some((image, after)) = row.after.zip(after) {
             let mut text = Vec::new();
             match push_row(&mut text, table, [Some(image), row.before]) {
-                Ok(()) => push_left(out, KeyState::There, &after, &text),
+                Ok(()) => KeyRecord { state: KeyState::There, key: &after, text: &text }.encode(out),
                 Err(why) => {
                     let line = format!("{} of a row: {why}", operation.name());
-                    push_left(out, KeyState::Unknown, &after, line.as_bytes());
+                    KeyRecord { state: KeyState::Unknown, key: &after, text: line.as_bytes() }.encode(out);
                 }
             }
         }
@@ -500,7 +485,7 @@ impl AsLeft<'_> {
                     ));
                 }
             };
-            push_value(&mut key, &value);
+            put_sized(&mut key, &value);
         }
         Ok(key)
     }
@@ -529,36 +514,4 @@ fn push_row(out: &mut Vec<u8>, table: &WrittenTable, images: Images<'_, '_>) -> 
         }
     }
     if absent.is_empty() { Ok(()) } else { Err(lacks(&absent)) }
-}
-
-fn push_value(out: &mut Vec<u8>, value: &[u8]) {
-    out.put_u32(value.len() as u32);
-    out.put(value);
-}
-
-fn push_left(out: &mut Vec<u8>, state: KeyState, key: &[u8], text: &[u8]) {
-    out.put_u8(state as u8);
-    push_value(out, key);
-    push_value(out, text);
-}
-
-/// A key's row after a change.
-struct LeftRow<'b> {
-    state: KeyState,
-    key: &'b [u8],
-    text: &'b [u8],
-}
-
-fn read_left(bytes: &[u8]) -> Option<(LeftRow<'_>, &[u8])> {
-    let (code, rest) = bytes.split_first()?;
-    let states = [KeyState::Absent, KeyState::There, KeyState::Unknown, KeyState::NoKey];
-    let state = states.into_iter().find(|state| *state as u8 == *code)?;
-    let (key, rest) = sized(rest)?;
-    let (text, rest) = sized(rest)?;
-    Some((LeftRow { state, key, text }, rest))
-}
-
-fn sized(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (size, rest) = bytes.split_first_chunk()?;
-    rest.split_at_checked(u32::from_le_bytes(*size) as usize)
 }

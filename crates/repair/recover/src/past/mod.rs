@@ -20,6 +20,7 @@
 
 mod dump;
 mod forward;
+mod key_record;
 mod live;
 mod touched;
 mod write;

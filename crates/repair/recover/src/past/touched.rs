@@ -1,33 +1,25 @@
 //! The keys that were changed after a moment, and for each key the row before its first change.
 //!
-//! For each row change, a worker writes the key that it touches:
-//!
-//! ```text
-//! size field
-//!    1 state       see State
-//!    4 key_size
-//!    n key         its values as SQL, in parentheses
-//!    4 text_size
-//!    n text        the row's values as SQL, in parentheses, or why it can't be told
-//! ```
+//! For each row change, a worker writes the keys that it touches as records (see `key_record.rs`), with the row as it was before.
+//! Key and row are their values as SQL, in parentheses.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
-use binlogz_binlog::put::PutFields;
 use binlogz_binlog::row::{Cell, Row, RowImage};
 use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
 use binlogz_payload::{Spool, SpoolMemory};
 
 use super::PastError;
+use super::key_record::{KeyRecord, KeyState, put_no_key};
 use super::live::LiveTable;
 use crate::choose::{Operation, Range, RowSelection};
 use crate::digest::Digests;
 use crate::pass::{
     Break, ChoiceListener, Error, FollowedTransaction, Follower, Renderer, RowAt, RowRendering, Search,
-    StatementAt, StatementWords, TransactionEnding, read_log,
+    StatementAt, StatementWords, TransactionEnding, broken, read_log,
 };
 use crate::sql::literal::{push, push_stored};
 use crate::table::{Structure, TableColumn, WrittenTable, lacks};
@@ -45,19 +37,6 @@ pub enum TableMoment {
     /// Before the first transaction, in the log's order, that was committed at this time or later, in microseconds since
     /// 1970.
     Before(i64),
-}
-
-/// A row's state at the moment, as a change after it tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TouchedState {
-    /// No row had this key.
-    Absent = 0,
-    /// The row is known.
-    There = 1,
-    /// There was a row with this key, and the text says why it isn't known.
-    Unknown = 2,
-    /// Not even the key is known.
-    NoKey = 3,
 }
 
 /// The keys in the making. Read all logs, in their order.
@@ -204,9 +183,9 @@ impl FirstTouches {
         self.refused.take().map_or(Ok(()), |why| Err(PastError::Refused(why)))
     }
 
-    fn touch(&mut self, touch: &Touch<'_>, place: impl Fn() -> String) -> io::Result<()> {
+    fn touch(&mut self, touch: &KeyRecord<'_>, place: impl Fn() -> String) -> io::Result<()> {
         let text = || String::from_utf8_lossy(touch.text).into_owned();
-        if touch.state == TouchedState::NoKey {
+        if touch.state == KeyState::NoKey {
             self.refuse(|| format!("{}: {}", place(), text()));
             return Ok(());
         }
@@ -215,15 +194,15 @@ impl FirstTouches {
         }
         append(&mut self.keys, touch.key)?;
         match touch.state {
-            TouchedState::There => {
+            KeyState::There => {
                 self.row_count += 1;
                 append(&mut self.rows, touch.text)
             }
-            TouchedState::Unknown => {
+            KeyState::Unknown => {
                 self.refuse(|| format!("{}: {}", place(), text()));
                 Ok(())
             }
-            TouchedState::Absent | TouchedState::NoKey => Ok(()),
+            KeyState::Absent | KeyState::NoKey => Ok(()),
         }
     }
 }
@@ -273,8 +252,7 @@ impl ChoiceListener for FirstTouches {
         };
         let mut rest = row.text;
         while !rest.is_empty() {
-            let (touch, after) = Touch::read(rest)
-                .ok_or_else(|| io::Error::other("a temporary file does not hold what was written to it"))?;
+            let (touch, after) = KeyRecord::decode(rest).ok_or_else(broken)?;
             self.touch(&touch, place)?;
             rest = after;
         }
@@ -331,37 +309,6 @@ impl ChoiceListener for FirstTouches {
     }
 }
 
-/// A key that a row's change touches.
-struct Touch<'b> {
-    state: TouchedState,
-    key: &'b [u8],
-    text: &'b [u8],
-}
-
-impl<'b> Touch<'b> {
-    fn read(bytes: &'b [u8]) -> Option<(Self, &'b [u8])> {
-        let (code, rest) = bytes.split_first()?;
-        let states = [TouchedState::Absent, TouchedState::There, TouchedState::Unknown, TouchedState::NoKey];
-        let state = states.into_iter().find(|state| *state as u8 == *code)?;
-        let (key, rest) = sized(rest)?;
-        let (text, rest) = sized(rest)?;
-        Some((Touch { state, key, text }, rest))
-    }
-
-    fn push(out: &mut Vec<u8>, state: TouchedState, key: &[u8], text: &[u8]) {
-        out.put_u8(state as u8);
-        for part in [key, text] {
-            out.put_u32(part.len() as u32);
-            out.put(part);
-        }
-    }
-}
-
-fn sized(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (size, rest) = bytes.split_first_chunk()?;
-    rest.split_at_checked(u32::from_le_bytes(*size) as usize)
-}
-
 /// Says what rows touch.
 struct Touches<'o> {
     /// The columns of the key.
@@ -378,7 +325,7 @@ impl Renderer for Touches<'_> {
     ) -> RowRendering {
         if let Some(unfit) = &table.unfit {
             let why = unfit.replace("--schema doesn't fit", "the table was changed after it");
-            Touch::push(out, TouchedState::NoKey, b"", why.as_bytes());
+            put_no_key(out, &why);
             return RowRendering::Text(0);
         }
         let (mut before, mut after) = (Vec::new(), Vec::new());
@@ -393,28 +340,23 @@ impl Renderer for Touches<'_> {
             Ok::<_, String>(())
         })();
         if let Err(why) = told {
-            Touch::push(
-                out,
-                TouchedState::NoKey,
-                b"",
-                format!("{} of a row: {why}", operation.name()).as_bytes(),
-            );
+            put_no_key(out, &format!("{} of a row: {why}", operation.name()));
             return RowRendering::Text(0);
         }
         if let Some(image) = row.before {
             let mut text = Vec::new();
             match push_row(&mut text, table, image) {
-                Ok(()) => Touch::push(out, TouchedState::There, &before, &text),
+                Ok(()) => KeyRecord { state: KeyState::There, key: &before, text: &text }.encode(out),
                 Err(why) => {
                     let mut line = format!("{} of the row of key ", operation.name()).into_bytes();
                     line.extend_from_slice(&before);
                     push(&mut line, format_args!(": {why}"));
-                    Touch::push(out, TouchedState::Unknown, &before, &line);
+                    KeyRecord { state: KeyState::Unknown, key: &before, text: &line }.encode(out);
                 }
             }
         }
         if row.after.is_some() && before != after {
-            Touch::push(out, TouchedState::Absent, &after, b"");
+            KeyRecord { state: KeyState::Absent, key: &after, text: b"" }.encode(out);
         }
         RowRendering::Text(0)
     }

@@ -48,10 +48,7 @@ pub(super) fn copy(
     let mut at = range.start;
     let mut wanted = COPY_SIZE;
     while at < range.end {
-        let room = usize::try_from(range.end - at).unwrap_or(wanted).min(wanted);
-        buffer.resize(room, 0);
-        log.seek_to(at);
-        log.read_exact(buffer).map_err(Error::of_stored)?;
+        fill(log, at..range.end, wanted, buffer)?;
         let whole = whole_events(buffer, framing, at)?;
         let events = buffer.get(..whole).unwrap_or_default();
         send(events)?;
@@ -78,6 +75,14 @@ pub(super) fn copy(
     Ok(())
 }
 
+/// Fills the buffer with the first bytes of a range, at most `size_max` of them.
+fn fill(log: &mut LogReader, range: Range<u64>, size_max: usize, buffer: &mut Vec<u8>) -> Result<()> {
+    let size = usize::try_from(range.end - range.start).unwrap_or(size_max).min(size_max);
+    buffer.resize(size, 0);
+    log.seek_to(range.start);
+    log.read_exact(buffer).map_err(Error::of_stored)
+}
+
 /// The size of the whole events at the front of these bytes, all of which are verified.
 fn whole_events(bytes: &[u8], framing: Framing, offset: u64) -> Result<usize> {
     let mut whole = 0;
@@ -101,13 +106,10 @@ fn large(
 ) -> Result<()> {
     let mut parser = EventParser::new(framing, range.start);
     let mut at = range.start;
-    log.seek_to(at);
     while at < range.end {
-        let room = usize::try_from(range.end - at).unwrap_or(COPY_SIZE).min(COPY_SIZE);
-        buffer.resize(room, 0);
-        log.read_exact(buffer).map_err(Error::of_stored)?;
+        fill(log, at..range.end, COPY_SIZE, buffer)?;
         parser.push(buffer, &mut VerifyOnly)?;
-        at += room as u64;
+        at += buffer.len() as u64;
         if at == range.end {
             parser.finish()?;
         }

@@ -4,13 +4,13 @@
 
 use std::io;
 
+use binlogz_binlog::MAGIC;
 use binlogz_binlog::event::AnyGtidEvent;
 use binlogz_binlog::gtid::Gtid;
-use binlogz_binlog::header::HEADER_SIZE;
-use binlogz_binlog::{EventHeader, EventType, Framing, MAGIC};
 
+use crate::read::header_walk::{HeaderStep, HeaderWalk};
 use crate::read::input::{Input, ReadAt};
-use crate::read::seek::{WINDOW_SIZE, format_description, read};
+use crate::read::seek::read;
 
 impl Input {
     /// Whether a transaction whose GTID `is_wanted` begins at `from` or after it. `None`: unknown, because the log can't
@@ -51,42 +51,20 @@ fn find(
     if read(places, 0, MAGIC.len())? != MAGIC {
         return Ok(None);
     }
-    let mut framing = Framing::new();
-    let mut offset = MAGIC.len() as u64;
-    let (mut window, mut window_begin) = (Vec::new(), offset);
+    let mut events = HeaderWalk::new(places);
     loop {
-        let place = |window_begin: u64| usize::try_from(offset - window_begin).unwrap_or(usize::MAX);
-        if window.get(place(window_begin)..).is_none_or(|left| left.len() < HEADER_SIZE) {
-            (window, window_begin) = (read(places, offset, WINDOW_SIZE)?, offset);
-        }
-        let bytes = window.get(place(window_begin)..).unwrap_or_default();
-        if bytes.len() < HEADER_SIZE {
-            // The end, or the incomplete event of a log in use.
-            return Ok(Some(false));
-        }
-        let Ok(header) = EventHeader::decode(bytes) else { return Ok(None) };
-        if header.event_type == EventType::FORMAT_DESCRIPTION {
-            let Some(found) = format_description(places, offset, &header)? else { return Ok(None) };
-            framing = found;
-        } else if framing.check_header(&header).is_err() {
-            return Ok(None);
-        }
-        if header.event_type.is_gtid() && offset >= from {
-            let event = read(places, offset, header.event_size as usize)?;
-            let Some(frame) = framing.next_frame(&event).ok().flatten().and_then(|frame| frame.verify().ok())
-            else {
-                return Ok(None);
-            };
-            match AnyGtidEvent::decode(frame.body(), header.event_type) {
-                Ok(gtid)
-                    if gtid.as_ref().and_then(AnyGtidEvent::gtid).is_some_and(|gtid| is_wanted(&gtid)) =>
-                {
-                    return Ok(Some(true));
-                }
-                Ok(_) => {}
-                Err(_) => return Ok(None),
+        let header = match events.step()? {
+            HeaderStep::Event(header) => header,
+            HeaderStep::End => return Ok(Some(false)),
+            HeaderStep::Unreadable => return Ok(None),
+        };
+        if header.event_type.is_gtid() && events.offset() >= from {
+            let event = events.event(&header)?;
+            let Some(frame) = events.verified(&event) else { return Ok(None) };
+            let Ok(event) = AnyGtidEvent::decode(frame.body(), header.event_type) else { return Ok(None) };
+            if event.as_ref().and_then(AnyGtidEvent::gtid).is_some_and(|gtid| is_wanted(&gtid)) {
+                return Ok(Some(true));
             }
         }
-        offset += u64::from(header.event_size);
     }
 }

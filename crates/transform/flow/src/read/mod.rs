@@ -13,6 +13,7 @@ pub mod batcher;
 pub mod buffers;
 mod decrypted;
 mod find_gtid;
+mod header_walk;
 pub mod input;
 pub mod meter;
 mod piece;

@@ -19,6 +19,7 @@ use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, Framing, MAGIC};
 
 use crate::read::batcher::FORMAT_DESCRIPTION_SIZE_MAX;
+use crate::read::header_walk::{HeaderStep, HeaderWalk};
 use crate::read::input::{Input, PlacesReader, ReadAt};
 
 /// Bytes read at a time where only headers matter.
@@ -117,7 +118,7 @@ fn head(places: &dyn ReadAt, start: u64) -> io::Result<Option<(u64, Framing)>> {
 fn transaction_begin(
     places: &dyn ReadAt,
     framing: &Framing,
-    mut offset: u64,
+    offset: u64,
     start: u64,
 ) -> io::Result<Option<u64>> {
     let first = read(places, start, HEADER_SIZE)?;
@@ -126,26 +127,18 @@ fn transaction_begin(
         return Ok(Some(start));
     }
     let mut found = None;
-    let (mut window, mut window_begin) = (Vec::new(), offset);
-    while offset < start {
-        let place = usize::try_from(offset - window_begin).unwrap_or(usize::MAX);
-        let mut header = window.get(place..).unwrap_or_default();
-        if header.len() < HEADER_SIZE {
-            window = read(places, offset, WINDOW_SIZE)?;
-            window_begin = offset;
-            header = &window;
-        }
-        let Ok(header) = EventHeader::decode(header) else { return Ok(None) };
-        if framing.check_header(&header).is_err() || header.event_type == EventType::FORMAT_DESCRIPTION {
+    let mut events = HeaderWalk::from(places, *framing, offset);
+    while events.next_offset() < start {
+        let HeaderStep::Event(header) = events.step()? else { return Ok(None) };
+        if header.event_type == EventType::FORMAT_DESCRIPTION {
             return Ok(None);
         }
         if header.event_type.is_gtid() {
-            found = Some(offset);
+            found = Some(events.offset());
         }
-        offset += u64::from(header.event_size);
     }
     match found {
-        Some(begin) if offset == start && is_event(places, begin, framing)? => Ok(Some(begin)),
+        Some(begin) if events.next_offset() == start && is_event(places, begin, framing)? => Ok(Some(begin)),
         _ => Ok(None),
     }
 }

@@ -8,17 +8,17 @@
 //! previous of a log  =  previous of the one before it  +  the GTIDs in that one
 //! ```
 
-use std::borrow::Cow;
 use std::io;
 
 use binlogz_binlog::event::{AnyGtidEvent, PreviousGtidsEvent};
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::reader::not_a_log;
-use binlogz_binlog::{Error, EventHeader, EventType, Framing, HeaderFlags, MAGIC};
+use binlogz_binlog::{Error, EventType, HeaderFlags, MAGIC};
 
+use crate::read::header_walk::{HeaderStep, HeaderWalk};
 use crate::read::input::ReadAt;
-use crate::read::seek::{WINDOW_SIZE, format_description, read};
+use crate::read::seek::read;
 
 /// How much of a log is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,42 +105,24 @@ impl LogFacts {
 
     /// Goes through headers and GTID events; returns whether all of the log was looked at.
     fn walk(&mut self, places: &dyn ReadAt, up_to: FactsUpTo) -> io::Result<bool> {
-        let mut framing = Framing::new();
-        let mut offset = MAGIC.len() as u64;
-        let (mut window, mut window_begin) = (Vec::new(), offset);
+        let mut events = HeaderWalk::new(places);
         let mut has_transaction = false;
         loop {
-            let place = |window_begin: u64| usize::try_from(offset - window_begin).unwrap_or(usize::MAX);
-            if window.get(place(window_begin)..).is_none_or(|left| left.len() < HEADER_SIZE) {
-                (window, window_begin) = (read(places, offset, WINDOW_SIZE)?, offset);
-            }
-            let bytes = window.get(place(window_begin)..).unwrap_or_default();
-            if bytes.len() < HEADER_SIZE {
-                // The end, or the incomplete event of a log in use.
-                return Ok(true);
-            }
-            let Ok(header) = EventHeader::decode(bytes) else { return Ok(false) };
-            if header.event_type == EventType::FORMAT_DESCRIPTION {
-                let Some(found) = format_description(places, offset, &header)? else { return Ok(false) };
-                framing = found;
-                if self.server_id.is_none() {
-                    self.server_id = Some(header.server_id);
-                    self.created = header.timestamp;
-                    self.is_relay_log = header.flags.contains(HeaderFlags::RELAY_LOG);
-                    self.in_use = header.flags.contains(HeaderFlags::IN_USE);
-                }
-            } else if framing.check_header(&header).is_err() {
-                return Ok(false);
+            let header = match events.step()? {
+                HeaderStep::Event(header) => header,
+                HeaderStep::End => return Ok(true),
+                HeaderStep::Unreadable => return Ok(false),
+            };
+            if header.event_type == EventType::FORMAT_DESCRIPTION && self.server_id.is_none() {
+                self.server_id = Some(header.server_id);
+                self.created = header.timestamp;
+                self.is_relay_log = header.flags.contains(HeaderFlags::RELAY_LOG);
+                self.in_use = header.flags.contains(HeaderFlags::IN_USE);
             }
             let is_previous = header.event_type == EventType::PREVIOUS_GTIDS && self.previous.is_none();
             if is_previous || header.event_type.is_gtid() {
-                let size = header.event_size as usize;
-                let event = match bytes.get(..size) {
-                    Some(event) => Cow::Borrowed(event),
-                    None => Cow::Owned(read(places, offset, size)?),
-                };
-                let frame = framing.next_frame(&event).ok().flatten();
-                let Some(frame) = frame.and_then(|frame| frame.verify().ok()) else { return Ok(false) };
+                let event = events.event(&header)?;
+                let Some(frame) = events.verified(&event) else { return Ok(false) };
                 if is_previous {
                     let Ok(previous) = PreviousGtidsEvent::decode_frame(&frame.frame()) else {
                         return Ok(false);
@@ -167,7 +149,6 @@ impl LogFacts {
             if has_transaction && up_to == FactsUpTo::FirstTransaction {
                 return Ok(false);
             }
-            offset += u64::from(header.event_size);
         }
     }
 

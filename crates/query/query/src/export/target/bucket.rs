@@ -54,11 +54,9 @@ pub(crate) struct Bucket {
     files: S3Files,
     /// A mark that tells this process's files from those of others.
     mark: String,
-    history: RunHistory,
+    pub(super) history: RunHistory,
     /// The manifests of all runs.
     manifests: BTreeMap<u64, ExportManifest>,
-    /// Files of all runs that are gone.
-    deleted: u64,
 }
 
 /// The files of a run, written before they are stored.
@@ -83,7 +81,7 @@ impl Bucket {
         getrandom::fill(&mut mark).map_err(|error| Error::Target(format!("random number: {error}")))?;
         let mark = mark.iter().map(|byte| format!("{byte:02x}")).collect();
         let (history, manifests) = (RunHistory::default(), BTreeMap::new());
-        Ok(Bucket { files, mark, history, manifests, deleted: 0 })
+        Ok(Bucket { files, mark, history, manifests })
     }
 
     fn place(&self, path: &str) -> String {
@@ -128,23 +126,14 @@ impl Bucket {
         let control = self.read_manifests()?;
         if self.history.run() > 0 {
             self.sweep(&control)?;
-            self.deleted = self.write_views()?;
+            self.history.deleted = self.write_views()?;
         }
         Ok(self.history.last().cloned())
     }
 
-    pub(super) fn history(&self) -> &RunHistory {
-        &self.history
-    }
-
-    /// Files of all runs that are gone.
-    pub(super) fn deleted(&self) -> u64 {
-        self.deleted
-    }
-
     /// Writes the record of the last run, if it changed.
     pub(super) fn record(&mut self) -> Result<()> {
-        let Some(record) = self.history.record(self.deleted) else { return Ok(()) };
+        let Some(record) = self.history.record() else { return Ok(()) };
         let bytes = record.encode()?;
         self.files.put(&format!("{CONTROL}/{LAST}"), &mut bytes.as_slice()).map_err(failed)
     }

@@ -39,9 +39,7 @@ const FOLDER_MODE: u32 = 0o750;
 pub(crate) struct ExportFolder {
     folder: PathBuf,
     control: PathBuf,
-    history: RunHistory,
-    /// Files of all runs that are gone.
-    deleted: u64,
+    pub(super) history: RunHistory,
     /// Locked until it is closed.
     _lock: File,
 }
@@ -69,7 +67,7 @@ impl ExportFolder {
             }
             Err(TryLockError::Error(error)) => return Err(failed(&place)(error)),
         }
-        Ok(ExportFolder { control, folder, history: RunHistory::default(), deleted: 0, _lock: lock })
+        Ok(ExportFolder { control, folder, history: RunHistory::default(), _lock: lock })
     }
 
     /// The manifest of the last run, of a target that may not exist.
@@ -94,7 +92,7 @@ impl ExportFolder {
         };
         // The files of the last run may have no names yet.
         let mut before: Option<ExportManifest> = None;
-        let history = history(&self.control, &mut |manifest| {
+        let mut history = history(&self.control, &mut |manifest| {
             let before = before.replace(manifest.clone());
             before.as_ref().map_or(Ok(()), &mut count)
         })?;
@@ -102,7 +100,7 @@ impl ExportFolder {
             self.publish(last)?;
             count(last)?;
         }
-        self.deleted = deleted;
+        history.deleted = deleted;
         self.history = history;
         for entry in fs::read_dir(&self.control).map_err(failed(&self.control))? {
             let entry = entry.map_err(failed(&self.control))?;
@@ -121,18 +119,9 @@ impl ExportFolder {
         Ok(self.history.last().cloned())
     }
 
-    pub(super) fn history(&self) -> &RunHistory {
-        &self.history
-    }
-
-    /// Files of all runs that are gone.
-    pub(super) fn deleted(&self) -> u64 {
-        self.deleted
-    }
-
     /// Writes the record of the last run, if it changed.
     pub(super) fn record(&mut self) -> Result<()> {
-        let Some(record) = self.history.record(self.deleted) else { return Ok(()) };
+        let Some(record) = self.history.record() else { return Ok(()) };
         let place = self.control.join(LAST);
         atomic_file::write(&place, MODE, ExistingFile::Replace, &record.encode()?).map_err(failed(&place))
     }

@@ -84,13 +84,9 @@ impl ExportTarget {
 
     /// Notes about a target that was recovered. They are recorded, so that each is reported once.
     pub(super) fn news(&mut self) -> Result<TargetNews> {
-        let deleted = match self {
-            ExportTarget::Folder(folder) => folder.deleted(),
-            ExportTarget::Bucket(bucket) => bucket.deleted(),
-        };
         let history = self.history();
         let news = match history.told_deleted() {
-            Some(told) => TargetNews { deleted: deleted.saturating_sub(told), is_taken_over: false },
+            Some(told) => TargetNews { deleted: history.deleted.saturating_sub(told), is_taken_over: false },
             None => TargetNews { deleted: 0, is_taken_over: history.is_unchecked() },
         };
         match self {
@@ -102,8 +98,8 @@ impl ExportTarget {
 
     fn history(&self) -> &RunHistory {
         match self {
-            ExportTarget::Folder(folder) => folder.history(),
-            ExportTarget::Bucket(bucket) => bucket.history(),
+            ExportTarget::Folder(folder) => &folder.history,
+            ExportTarget::Bucket(bucket) => &bucket.history,
         }
     }
 
