@@ -97,7 +97,7 @@ impl<'a> Cursor<'a> {
 
     /// Takes three bytes.
     #[inline]
-    pub fn u24(&mut self, field: &'static str) -> Result<u32> {
+    pub(crate) fn u24(&mut self, field: &'static str) -> Result<u32> {
         Ok(self.uint(3, field)? as u32)
     }
 
@@ -121,7 +121,7 @@ impl<'a> Cursor<'a> {
 
     /// Takes an unsigned number of `width` bytes, at most 8.
     #[inline]
-    pub fn uint(&mut self, width: usize, field: &'static str) -> Result<u64> {
+    pub(crate) fn uint(&mut self, width: usize, field: &'static str) -> Result<u64> {
         debug_assert!(width <= 8, "a u64 has eight bytes");
         let taken = self.bytes(width, field)?;
         Ok(taken.iter().rev().fold(0, |value, &byte| (value << 8) | u64::from(byte)))
@@ -145,7 +145,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Takes an unsigned variable-length integer of `mysql::serialization`.
-    pub fn vli(&mut self, field: &'static str) -> Result<u64> {
+    pub(crate) fn vli(&mut self, field: &'static str) -> Result<u64> {
         let first = self.u8(field)?;
         let extra = first.trailing_ones() as usize;
         match extra {
@@ -159,14 +159,14 @@ impl<'a> Cursor<'a> {
     }
 
     /// Takes a signed variable-length integer (zig-zag, sign in bit 0).
-    pub fn vli_signed(&mut self, field: &'static str) -> Result<i64> {
+    pub(crate) fn vli_signed(&mut self, field: &'static str) -> Result<i64> {
         let raw = self.vli(field)?;
         let magnitude = (raw >> 1) as i64;
         Ok(if raw & 1 == 0 { magnitude } else { !magnitude })
     }
 
     /// Takes a name as events store it: a length-encoded length, the bytes, a NUL.
-    pub fn name_nul(&mut self, field: &'static str) -> Result<&'a [u8]> {
+    pub(crate) fn name_nul(&mut self, field: &'static str) -> Result<&'a [u8]> {
         let length = self.lei(field)?;
         let name = self.bytes_u64(length, field)?;
         match self.u8(field)? {

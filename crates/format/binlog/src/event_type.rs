@@ -127,7 +127,7 @@ impl EventType {
     pub const MARIADB_QUERY_COMPRESSED: Self = EventType(165);
 
     /// Whether the event carries compressed row images.
-    pub fn is_mariadb_compressed_rows(self) -> bool {
+    pub(crate) fn is_mariadb_compressed_rows(self) -> bool {
         matches!(self.0, 166..=171)
     }
 

@@ -105,7 +105,7 @@ pub fn lei_size(value: u64) -> usize {
 }
 
 /// Bytes that [`PutFields::put_vli`] appends: seven bits of value a byte, nine bytes at most.
-pub fn vli_size(value: u64) -> usize {
+pub(crate) fn vli_size(value: u64) -> usize {
     let bits = (u64::BITS - value.leading_zeros()).max(1) as usize;
     bits.div_ceil(7).min(9)
 }

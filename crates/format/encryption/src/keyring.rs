@@ -115,7 +115,7 @@ impl Keyring {
     /// # Errors
     ///
     /// A key that is not there, or is no AES key of 32 bytes.
-    pub fn master_key(&self, id: &str) -> Result<MasterKey> {
+    pub(crate) fn master_key(&self, id: &str) -> Result<MasterKey> {
         match self.entry::<KEY_SIZE>(id, "an AES key of 32 bytes")? {
             Some(value) => Ok(MasterKey { id: id.to_owned(), value: *value }),
             None => Err(Error::NoKey {

@@ -17,7 +17,7 @@ use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{Error as BinlogError, EventFrame, EventType, Framing, MAGIC};
 
 use crate::connect_options::ConnectOptions;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::remote_log::{DumpOptions, RemoteLog};
 
 /// The files of a server's binary log, from where a dump begins.
@@ -194,18 +194,11 @@ impl Read for RemoteFile<'_> {
 
 impl BufRead for RemoteFile<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        // The error stays what it is: see Error::from_io.
+        // The error stays what it is, inside the other one.
         Ok(self.next_piece().map_err(io::Error::other)?.map_or(&[], |piece| piece.bytes))
     }
 
     fn consume(&mut self, count: usize) {
         self.files.consumed += count;
-    }
-}
-
-impl Error {
-    /// The error of this crate inside one that came through [`Read`].
-    pub fn from_io(error: &io::Error) -> Option<&Error> {
-        error.get_ref()?.downcast_ref()
     }
 }

@@ -50,7 +50,7 @@ impl SslRequest {
     }
 
     /// Whether a message asks for TLS: the flag tells, as at the server, and bytes after the front are ignored.
-    pub fn asks_for_tls(message: &[u8]) -> bool {
+    pub(crate) fn asks_for_tls(message: &[u8]) -> bool {
         let request = SslRequest::take(&mut Cursor::new(message, WHAT));
         request.is_ok_and(|request| request.capabilities.contains(Capabilities::SSL))
     }

@@ -16,15 +16,15 @@ use binlogz_binlog::put::PutFields;
 use binlogz_binlog::{Error, Result};
 
 /// Bytes of a packet's header.
-pub const PACKET_HEADER_SIZE: usize = 4;
+pub(crate) const PACKET_HEADER_SIZE: usize = 4;
 /// Bytes of payload in a full packet.
-pub const PACKET_PAYLOAD_MAX: usize = 0xff_ffff;
+pub(crate) const PACKET_PAYLOAD_MAX: usize = 0xff_ffff;
 /// The largest message collected in memory, in bytes: at most a row of a result.
 pub const MESSAGE_SIZE_MAX: usize = 16 << 20;
 
 /// A message that is too long is read to its end, up to the largest `max_allowed_packet` that a server can
 /// have.
-pub const SKIPPED_SIZE_MAX: usize = 1 << 30;
+pub(crate) const SKIPPED_SIZE_MAX: usize = 1 << 30;
 /// Bytes of memory that a connection keeps between messages.
 const KEPT_SIZE_MAX: usize = 64 << 10;
 
@@ -107,7 +107,7 @@ impl PacketReader {
 
     /// For packets of a compressed connection: there the compressed packets are counted. libmysqlclient does
     /// not look at the numbers inside, which servers may set to the outer ones.
-    pub fn ignore_sequence(&mut self) {
+    pub(crate) fn ignore_sequence(&mut self) {
         self.ignores_sequence = true;
     }
 
@@ -158,7 +158,7 @@ impl MessageReader {
     /// # Errors
     ///
     /// A message that takes more than [`SKIPPED_SIZE_MAX`], and what [`PacketReader::next`] fails with.
-    pub fn next_within<'a>(
+    pub(crate) fn next_within<'a>(
         &'a mut self,
         packets: &mut PacketReader,
         input: &mut &[u8],

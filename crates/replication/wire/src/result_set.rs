@@ -150,7 +150,7 @@ pub struct AnswerColumn {
 pub type ResultRow = Vec<Option<Vec<u8>>>;
 
 /// Reads a row of `columns` columns.
-pub fn decode_row(message: &[u8], columns: usize) -> Result<ResultRow> {
+pub(crate) fn decode_row(message: &[u8], columns: usize) -> Result<ResultRow> {
     let mut cursor = Cursor::new(message, "row");
     let row = (0..columns).map(|_| {
         if cursor.peek().first() == Some(&NULL) {
@@ -165,7 +165,7 @@ pub fn decode_row(message: &[u8], columns: usize) -> Result<ResultRow> {
 }
 
 /// Appends a row.
-pub fn encode_row(row: &[Option<Vec<u8>>], out: &mut Vec<u8>) {
+pub(crate) fn encode_row(row: &[Option<Vec<u8>>], out: &mut Vec<u8>) {
     for column in row {
         match column {
             Some(text) => put_lei_text(out, text),
@@ -213,7 +213,7 @@ const WHAT: &str = "answer";
 
 impl AnswerReader {
     /// The columns of an answer that is whole; none if it has no rows.
-    pub fn into_columns(self) -> Vec<AnswerColumn> {
+    pub(crate) fn into_columns(self) -> Vec<AnswerColumn> {
         self.columns
     }
 

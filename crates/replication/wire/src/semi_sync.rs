@@ -13,9 +13,9 @@ use binlogz_binlog::put::PutFields;
 use binlogz_binlog::{Error, Result};
 
 /// The first byte of both.
-pub const SEMI_SYNC_MARK: u8 = 0xef;
+pub(crate) const SEMI_SYNC_MARK: u8 = 0xef;
 /// Bytes before each event.
-pub const SEMI_SYNC_PREFIX_SIZE: usize = 2;
+pub(crate) const SEMI_SYNC_PREFIX_SIZE: usize = 2;
 
 const WHAT: &str = "semi-sync acknowledgement";
 /// A server accepts no longer name.
@@ -54,7 +54,7 @@ impl<'a> SemiSyncAck<'a> {
 }
 
 /// Whether an acknowledgement is wanted, from the prefix of an event.
-pub fn decode_prefix(prefix: [u8; SEMI_SYNC_PREFIX_SIZE]) -> Result<bool> {
+pub(crate) fn decode_prefix(prefix: [u8; SEMI_SYNC_PREFIX_SIZE]) -> Result<bool> {
     match prefix {
         [SEMI_SYNC_MARK, 0] => Ok(false),
         [SEMI_SYNC_MARK, 1] => Ok(true),
@@ -68,7 +68,7 @@ pub fn decode_prefix(prefix: [u8; SEMI_SYNC_PREFIX_SIZE]) -> Result<bool> {
 }
 
 /// The prefix of an event.
-pub fn encode_prefix(wants_ack: bool) -> [u8; SEMI_SYNC_PREFIX_SIZE] {
+pub(crate) fn encode_prefix(wants_ack: bool) -> [u8; SEMI_SYNC_PREFIX_SIZE] {
     [SEMI_SYNC_MARK, u8::from(wants_ack)]
 }
 

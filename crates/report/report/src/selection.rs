@@ -29,7 +29,7 @@ pub struct EventSelection {
 
 impl EventSelection {
     /// Whether only rows of some tables are shown.
-    pub fn chooses_tables(&self) -> bool {
+    pub(crate) fn chooses_tables(&self) -> bool {
         self.database.is_some() || !self.tables.is_empty()
     }
 

@@ -166,9 +166,10 @@ fn begun() -> TransactionBoundaryParser {
 }
 
 /// The body of a statement without settings of its own: transaction control.
-pub(crate) fn statement(thread_id: u32, database: &[u8], statement: &[u8]) -> Result<Vec<u8>> {
+pub(crate) fn statement(database: &[u8], statement: &[u8]) -> Result<Vec<u8>> {
     let query = QueryEvent {
-        thread_id,
+        // Sessions are no threads of a server.
+        thread_id: 0,
         exec_time: 0,
         error_code: 0,
         status_variables: StatusVariables::default(),

@@ -34,7 +34,6 @@ pub struct Session {
     begun: bool,
     gtid_next: GtidNext,
     server_id: u32,
-    thread_id: u32,
     original_commit_timestamp: Option<u64>,
     original_server_version: Option<u32>,
     xid: u64,
@@ -55,7 +54,6 @@ impl Session {
             begun: false,
             gtid_next: GtidNext::Automatic(None),
             server_id: shared.server_id,
-            thread_id: 0,
             original_commit_timestamp: None,
             original_server_version: None,
             xid: 0,
@@ -129,11 +127,6 @@ impl Session {
         Ok(())
     }
 
-    /// The id that statements are logged under.
-    pub fn set_thread_id(&mut self, thread_id: u32) {
-        self.thread_id = thread_id;
-    }
-
     /// Whether a transaction is open.
     pub fn in_transaction(&self) -> bool {
         self.begun || !self.cache.is_empty()
@@ -168,7 +161,7 @@ impl Session {
 
     /// Transaction control, as the server logs it.
     fn control(&mut self, statement: &[u8]) -> Result<()> {
-        let body = cache::statement(self.thread_id, b"", statement)?;
+        let body = cache::statement(b"", statement)?;
         self.append_now(EventType::QUERY, HeaderFlags::SUPPRESS_USE, &body)
     }
 
@@ -177,7 +170,7 @@ impl Session {
         if self.begun && self.cache.is_empty() {
             self.control(b"BEGIN")?;
         }
-        let body = cache::statement(self.thread_id, database.as_bytes(), statement.as_bytes())?;
+        let body = cache::statement(database.as_bytes(), statement.as_bytes())?;
         self.append_now(EventType::QUERY, HeaderFlags::default(), &body)
     }
 

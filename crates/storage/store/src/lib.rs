@@ -32,7 +32,7 @@ pub mod storage;
 pub use error::{Error, Result, is_transient};
 pub use files::Position;
 pub use files::head::{FileHead, LogEvents};
-pub use files::meta::{FORMAT_VERSION, Lineage};
+pub use files::meta::Lineage;
 pub use files::names::{FileNumber, LogNames};
 pub use open::reader::LogReader;
 pub use open::repair::RepairSummary;

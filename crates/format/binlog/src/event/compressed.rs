@@ -97,7 +97,7 @@ impl<'a> CompressedEvent<'a> {
     }
 
     /// The first bytes of a statement, enough to classify it. `None`: there is none, or they can't be expanded.
-    pub fn statement_start(&self) -> Option<Vec<u8>> {
+    pub(crate) fn statement_start(&self) -> Option<Vec<u8>> {
         let mut start = vec![0; KEYWORDS];
         let length = zlib::expand_start(self.compressed, &mut start)?;
         start.truncate(length.min(self.rest_size as usize));

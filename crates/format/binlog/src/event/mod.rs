@@ -35,8 +35,8 @@ pub use statement::{
 pub use transaction::{
     AnyGtidEvent, CommitTimestamps, CompressionType, DataSet, GtidEvent, GtidFlags, GtidTaggedEvent,
     LogicalClock, ServerVersions, TransactionContextEvent, TransactionPayloadEvent, TransactionPayloadHeader,
-    VIEW_ID_SIZE, ViewChangeEvent, XaId, XaPrepareEvent, XidEvent, rewrite_transaction_length,
-    transaction_length, transaction_payload,
+    ViewChangeEvent, XaId, XaPrepareEvent, XidEvent, rewrite_transaction_length, transaction_length,
+    transaction_payload,
 };
 
 use crate::error::{Error, Result};

@@ -18,11 +18,11 @@ pub(crate) use encoding::{decode_tag, encode_tag};
 pub use identity::{Gtid, Tsid};
 pub use interval::GtidInterval;
 pub use set::GtidSet;
-pub use tag::{TAG_SIZE_MAX, Tag};
+pub use tag::Tag;
 pub use uuid::{ServerUuid, UUID_SIZE};
 
 /// The smallest number of a GTID.
-pub const GNO_MIN: u64 = 1;
+pub(crate) const GNO_MIN: u64 = 1;
 
 /// The first number that no GTID may have: 2^63 - 1.
-pub const GNO_END: u64 = i64::MAX as u64;
+pub(crate) const GNO_END: u64 = i64::MAX as u64;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::error::{Error, Result};
 
 /// The longest tag, in bytes.
-pub const TAG_SIZE_MAX: usize = 32;
+pub(crate) const TAG_SIZE_MAX: usize = 32;
 
 const EXPECTED: &str = "1 to 32 of a-z, 0-9 and _, no digit first";
 
@@ -21,7 +21,7 @@ pub struct Tag {
 
 impl Tag {
     /// A tag from its bytes on the wire, which are in normal form already.
-    pub fn from_wire(bytes: &[u8]) -> Result<Self> {
+    pub(crate) fn from_wire(bytes: &[u8]) -> Result<Self> {
         if bytes.iter().any(u8::is_ascii_uppercase) {
             return Err(malformed(bytes));
         }

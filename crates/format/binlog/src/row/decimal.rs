@@ -25,9 +25,9 @@ const GROUP_SIZE: [u8; 10] = [0, 1, 1, 2, 2, 3, 3, 4, 4, 4];
 /// counts its first group whole, so one of 65 digits is stored as one of 66.
 pub const PRECISION_MAX: u8 = 9 * GROUP_DIGITS;
 /// The most digits after its point: 38 in MariaDB (`DECIMAL_MAX_SCALE`), 30 in MySQL.
-pub const SCALE_MAX: u8 = 38;
+pub(crate) const SCALE_MAX: u8 = 38;
 /// Characters of the longest decimal: sign, a zero before the point, point and digits.
-pub const DECIMAL_TEXT_MAX: usize = 3 + PRECISION_MAX as usize;
+pub(crate) const DECIMAL_TEXT_MAX: usize = 3 + PRECISION_MAX as usize;
 
 /// Digits in all and after the point, of a DECIMAL column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -68,7 +68,7 @@ pub use image::{Cell, CellContent, Row, RowImage};
 pub use kind::ColumnKind;
 pub use owned::OwnedRow;
 pub use rows::{RowDecoder, Rows, count_rows};
-pub use schema::{COLUMNS_MAX, ColumnSchema, TableSchema, TableSchemas};
+pub use schema::{ColumnSchema, TableSchema, TableSchemas};
 pub use temporal::{Date, DateTime, Fraction, Time, Timestamp};
 pub use value::Value;
 pub use vector::Vector;

@@ -15,7 +15,7 @@ use crate::event::{Column, ColumnDefinition, ColumnType, PrimaryKeyPart, TableId
 
 const WHAT: &str = "table map event";
 /// The most columns of a table (`MAX_FIELDS` in the server).
-pub const COLUMNS_MAX: usize = 4096;
+pub(crate) const COLUMNS_MAX: usize = 4096;
 /// Bytes that the table maps of one statement may take: forty of the widest tables. No statement comes near it.
 const STATEMENT_BYTES_MAX: usize = 32 << 20;
 /// Bytes that remembered table maps may take where nothing else is said: thousands of tables of usual width. A log that

@@ -27,9 +27,9 @@ use crate::error::{Error, Result};
 use crate::row::text::{ShortText, eight_digits, two_digits};
 
 /// The most digits of a fraction of a second.
-pub const FRACTION_DIGITS_MAX: u8 = 6;
+pub(crate) const FRACTION_DIGITS_MAX: u8 = 6;
 /// Characters of the longest date, time or both.
-pub const TEMPORAL_TEXT_MAX: usize = 32;
+pub(crate) const TEMPORAL_TEXT_MAX: usize = 32;
 
 /// A date or time as text.
 pub type TemporalText = ShortText<TEMPORAL_TEXT_MAX>;

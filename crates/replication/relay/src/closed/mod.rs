@@ -324,7 +324,7 @@ impl ClosedLogs {
     }
 
     /// The transactions before all of them.
-    pub fn before_all(&self) -> Result<GtidSet> {
+    pub(crate) fn before_all(&self) -> Result<GtidSet> {
         self.logs.values().next().map_or(Ok(GtidSet::new()), |first| self.previous(first))
     }
 

@@ -56,7 +56,7 @@ impl ArchiveOptions {
     /// How long archiving may stand still: longer than the restart of an object storage, and than a pause of its network.
     pub const OVERDUE: Duration = Duration::from_secs(15 * 60);
     /// Bytes a second at which a file is archived at least, unless `archive_rate` is lower: a core packs several times as much.
-    pub const SPEED_MIN: u64 = 1 << 20;
+    pub(crate) const SPEED_MIN: u64 = 1 << 20;
 
     /// The log's folder in the archive: another server's files may have the same names.
     pub(crate) fn place_of(&self, kept: &LineageLog) -> PathBuf {

@@ -60,7 +60,7 @@ pub struct ScrubOptions {
 
 impl ScrubOptions {
     /// 4 MiB: 345 GiB a day, and a small part of what a disk can read.
-    pub const RATE: u64 = 4 << 20;
+    pub(crate) const RATE: u64 = 4 << 20;
 }
 
 impl Default for ScrubOptions {

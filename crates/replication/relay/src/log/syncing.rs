@@ -29,7 +29,7 @@ impl Default for SyncPolicy {
 
 impl SyncPolicy {
     /// Whether every transaction is made durable as soon as it is written.
-    pub fn is_prompt(&self) -> bool {
+    pub(crate) fn is_prompt(&self) -> bool {
         self.sync_binlog == 1
     }
 }

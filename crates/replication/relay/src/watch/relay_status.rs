@@ -105,7 +105,7 @@ impl RelayStatus {
     }
 
     /// The reasons why replicas can't be served; empty if those of some source can be.
-    pub fn unreadiness(&self) -> Vec<String> {
+    pub(crate) fn unreadiness(&self) -> Vec<String> {
         let mut wrong = Vec::new();
         for source in &self.sources {
             let unready = source.unreadiness();
@@ -148,7 +148,7 @@ impl NamedStatus {
     }
 
     /// The reasons why its replicas can't be served.
-    pub fn unreadiness(&self) -> Vec<String> {
+    pub(crate) fn unreadiness(&self) -> Vec<String> {
         self.status.as_ref().map_or_else(|| self.troubles(), SourceReport::unreadiness)
     }
 }

@@ -220,7 +220,7 @@ pub struct StatusClients {
 
 impl SourceReport {
     /// The reasons why replicas can't be served; empty: they can be.
-    pub fn unreadiness(&self) -> Vec<String> {
+    pub(crate) fn unreadiness(&self) -> Vec<String> {
         let mut wrong = Vec::new();
         if self.log.is_none() {
             wrong.push("nothing of the source's log is here yet".to_owned());

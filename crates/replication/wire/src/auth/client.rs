@@ -81,7 +81,7 @@ impl ClientAuth {
     ///
     /// [`Error::Protocol`] for data that does not belong here, [`Error::Unsupported`] if the password would
     /// have to be sent unprotected.
-    pub fn more_data(
+    pub(crate) fn more_data(
         &mut self,
         data: &[u8],
         credentials: &Credentials,

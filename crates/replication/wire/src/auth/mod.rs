@@ -29,11 +29,11 @@ use crate::fields::{put_nul_text, take_nul_text};
 use crate::greeting::NONCE_SIZE;
 
 /// First byte of a switch to another plugin.
-pub const AUTH_SWITCH: u8 = 0xfe;
+pub(crate) const AUTH_SWITCH: u8 = 0xfe;
 /// First byte of more data for the current plugin.
-pub const AUTH_MORE_DATA: u8 = 0x01;
+pub(crate) const AUTH_MORE_DATA: u8 = 0x01;
 /// First byte of a request for another factor.
-pub const AUTH_NEXT_FACTOR: u8 = 0x02;
+pub(crate) const AUTH_NEXT_FACTOR: u8 = 0x02;
 
 /// A password. It is never printed.
 #[derive(Clone, PartialEq, Eq, Default)]

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::greeting::NONCE_SIZE;
 
 /// Bytes of randomness that one encryption takes.
-pub const SEED_SIZE: usize = 20;
+pub(crate) const SEED_SIZE: usize = 20;
 
 /// Encrypts a password with a public key in PEM form.
 ///
@@ -21,7 +21,7 @@ pub const SEED_SIZE: usize = 20;
 /// # Errors
 ///
 /// A key that can't be read, or a password too long for it.
-pub fn encrypt_password(
+pub(crate) fn encrypt_password(
     password: &[u8],
     nonce: &[u8; NONCE_SIZE],
     key: &[u8],

@@ -19,12 +19,16 @@ pub fn native_password(password: &[u8], nonce: &[u8; NONCE_SIZE]) -> [u8; 20] {
 }
 
 /// The form in which a server keeps a password of `mysql_native_password`.
-pub fn stored_password(password: &[u8]) -> [u8; 20] {
+pub(crate) fn stored_password(password: &[u8]) -> [u8; 20] {
     Sha1::digest(Sha1::digest(password)).into()
 }
 
 /// The server's proof that it knows the stored password and has the certificate of this SHA-256 (MDEV-31855).
-pub fn certificate_proof(stored: &[u8; 20], nonce: &[u8; NONCE_SIZE], certificate: &[u8; 32]) -> [u8; 32] {
+pub(crate) fn certificate_proof(
+    stored: &[u8; 20],
+    nonce: &[u8; NONCE_SIZE],
+    certificate: &[u8; 32],
+) -> [u8; 32] {
     Sha256::new().chain_update(stored).chain_update(nonce).chain_update(certificate).finalize().into()
 }
 

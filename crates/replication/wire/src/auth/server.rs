@@ -13,7 +13,7 @@ const NATIVE_PROOF_SIZE: usize = 20;
 const CACHING_SHA2_PROOF_SIZE: usize = 32;
 
 /// Whether a proof has the form that the plugin gives it, whether right or wrong.
-pub fn is_proof(plugin: AuthPlugin, proof: &[u8]) -> bool {
+pub(crate) fn is_proof(plugin: AuthPlugin, proof: &[u8]) -> bool {
     match plugin {
         AuthPlugin::NativePassword => proof.len() == NATIVE_PROOF_SIZE,
         AuthPlugin::CachingSha2Password => proof.len() == CACHING_SHA2_PROOF_SIZE,

@@ -162,7 +162,7 @@ impl MysqlbinlogState {
     }
 
     /// Takes the warnings for stderr.
-    pub fn take_warnings(&mut self) -> Vec<String> {
+    pub(crate) fn take_warnings(&mut self) -> Vec<String> {
         std::mem::take(&mut self.warnings)
     }
 }

@@ -181,7 +181,7 @@ impl Index {
     }
 
     /// The numbers of a log's blocks.
-    pub fn blocks_of(&self, log: u32) -> Vec<u32> {
+    pub(crate) fn blocks_of(&self, log: u32) -> Vec<u32> {
         (0u32..).zip(&self.blocks).filter(|(_, block)| block.log == log).map(|(number, _)| number).collect()
     }
 }

@@ -11,10 +11,10 @@ use crate::error::{Error, Result};
 use crate::log::events::{self, TABLE_MAP_POST_HEADER, event_end};
 
 /// The most plain bytes of a block.
-pub const BLOCK_SIZE_MAX: usize = 32 << 20;
+pub(crate) const BLOCK_SIZE_MAX: usize = 32 << 20;
 
 /// The most table maps that are passed to a block.
-pub const MAPS_MAX: usize = 256;
+pub(crate) const MAPS_MAX: usize = 256;
 
 /// A part of a log.
 #[derive(Debug)]

@@ -16,5 +16,6 @@ pub(crate) mod framing;
 pub(crate) mod order;
 pub(crate) mod payloads;
 
-pub use cut::{BLOCK_SIZE_MAX, CutPiece, Cutter, MAPS_MAX};
+pub(crate) use cut::{BLOCK_SIZE_MAX, MAPS_MAX};
+pub use cut::{CutPiece, Cutter};
 pub use order::{numbered, sort_by_name};

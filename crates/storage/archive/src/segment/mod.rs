@@ -15,4 +15,5 @@ mod picker;
 mod unpacker;
 
 pub use object::Object;
-pub use packer::{PACKED_MAX, PLAIN_MAX, Segment};
+pub use packer::Segment;
+pub(crate) use packer::{PACKED_MAX, PLAIN_MAX};

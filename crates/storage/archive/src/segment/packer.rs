@@ -31,9 +31,9 @@ use crate::segment::budget::Budget;
 use crate::segment::unpacker::{self, CLOSURE_MAX, UnpackedBlocks};
 
 /// The most plain bytes of a segment.
-pub const PLAIN_MAX: u64 = 512 << 20;
+pub(crate) const PLAIN_MAX: u64 = 512 << 20;
 /// The most bytes of a stored segment.
-pub const PACKED_MAX: u64 = 64 << 20;
+pub(crate) const PACKED_MAX: u64 = 64 << 20;
 /// How many of those are reserved for the index.
 const INDEX_ROOM: u64 = 1 << 20;
 

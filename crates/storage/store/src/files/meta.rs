@@ -16,7 +16,7 @@ use crate::files::names::{LogNames, META_SUFFIX};
 use crate::storage::{self, Storage};
 
 /// The version of the files that we add. We refuse later versions rather than guess.
-pub const FORMAT_VERSION: u32 = 1;
+pub(crate) const FORMAT_VERSION: u32 = 1;
 
 const META_SIZE_MAX: u64 = 4096;
 const TITLE: &str = "binlogz-store";

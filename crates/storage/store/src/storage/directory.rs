@@ -18,7 +18,7 @@ const LOCK_NAME: &str = "binlogz.lock";
 /// The mode, before the umask, of a file that holds a log or something a log needs beside it.
 pub const FILE_MODE: u32 = 0o640;
 /// The mode of a directory of such files, before the umask.
-pub const DIRECTORY_MODE: u32 = 0o750;
+pub(crate) const DIRECTORY_MODE: u32 = 0o750;
 
 /// A directory of the file system.
 #[derive(Debug)]

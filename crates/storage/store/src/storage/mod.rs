@@ -12,7 +12,7 @@ use std::fmt::Debug;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-pub use directory::{DIRECTORY_MODE, FILE_MODE, FileStorage};
+pub use directory::{FILE_MODE, FileStorage};
 pub use memory::MemoryStorage;
 
 /// A flat directory.

@@ -41,7 +41,7 @@ pub struct Memory {
 
 impl Memory {
     /// The plan for a run with this many workers; `expanding` if pieces grow.
-    pub fn for_workers(workers: usize, expanding: bool) -> Self {
+    pub(crate) fn for_workers(workers: usize, expanding: bool) -> Self {
         // A worker holds a second copy of what it compresses, in the form it has inside the payload.
         let max = (BATCHES_MEMORY / (in_flight_max(workers) + workers)).clamp(BATCH_MIN, BATCH_MAX);
         let target = if expanding { max / 2 / EXPANSION } else { max / 2 };

@@ -18,7 +18,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 const IN_FLIGHT_SPARE: usize = 4;
 
 /// Jobs under way at most, from source to sink, with this many workers.
-pub fn in_flight_max(workers: usize) -> usize {
+pub(crate) fn in_flight_max(workers: usize) -> usize {
     if workers <= 1 { 1 } else { workers + IN_FLIGHT_SPARE }
 }
 

@@ -15,7 +15,7 @@ use crate::codec::recipe::Recipe;
 use crate::error::{Error, Result};
 
 /// Input up to this size is one zstd block (`ZSTD_BLOCKSIZE_MAX`), in bytes.
-pub const ONE_BLOCK_SIZE: usize = 128 << 10;
+pub(crate) const ONE_BLOCK_SIZE: usize = 128 << 10;
 
 /// Bytes of output collected before they are passed on.
 const OUTPUT_SIZE: usize = 128 << 10;

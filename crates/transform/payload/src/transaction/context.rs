@@ -24,7 +24,7 @@ impl LogContext {
 
     /// Whether an event's position, if it is the place where the event ends, means that place.
     #[inline]
-    pub fn may_have_own_position(&self, header: &EventHeader) -> bool {
+    pub(crate) fn may_have_own_position(&self, header: &EventHeader) -> bool {
         !self.relay_log || header.flags.contains(HeaderFlags::RELAY_LOG)
     }
 }

@@ -129,7 +129,7 @@ pub struct Tally {
 
 impl Tally {
     /// Counts a transaction that was compressed or expanded.
-    pub fn count_changed(&mut self, uncompressed_bytes: u64, compressed_bytes: u64) {
+    pub(crate) fn count_changed(&mut self, uncompressed_bytes: u64, compressed_bytes: u64) {
         self.changed += 1;
         self.uncompressed_bytes += uncompressed_bytes;
         self.compressed_bytes += compressed_bytes;

@@ -98,7 +98,7 @@ column_types! {
 impl ColumnType {
     /// Bytes that a column of this type has in a table map's metadata block; for typed arrays see
     /// [`super::Column`].
-    pub fn metadata_size(self) -> usize {
+    pub(crate) fn metadata_size(self) -> usize {
         match self {
             Self::FLOAT
             | Self::DOUBLE
@@ -143,7 +143,7 @@ impl ColumnType {
 
     /// Whether the type counts as a character string: the optional metadata tell its collation.
     /// VECTOR does, with collation 63; MariaDB, unlike MySQL, counts GEOMETRY too.
-    pub fn is_character(self) -> bool {
+    pub(crate) fn is_character(self) -> bool {
         matches!(
             self,
             Self::STRING
@@ -157,12 +157,12 @@ impl ColumnType {
     }
 
     /// Whether its values are compressed, each by itself.
-    pub fn is_mariadb_compressed(self) -> bool {
+    pub(crate) fn is_mariadb_compressed(self) -> bool {
         matches!(self, Self::MARIADB_BLOB_COMPRESSED | Self::MARIADB_VARCHAR_COMPRESSED)
     }
 
     /// Whether the type is ENUM or SET: the optional metadata tell its members.
-    pub fn is_enum_or_set(self) -> bool {
+    pub(crate) fn is_enum_or_set(self) -> bool {
         matches!(self, Self::ENUM | Self::SET)
     }
 }

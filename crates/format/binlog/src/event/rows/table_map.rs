@@ -75,7 +75,7 @@ pub struct Column<'a> {
 
 impl Column<'_> {
     /// The type, with ENUM and SET distinguished from CHAR; a table map writes them all as STRING.
-    pub fn real_type(&self) -> ColumnType {
+    pub(crate) fn real_type(&self) -> ColumnType {
         match (self.column_type, self.metadata) {
             (ColumnType::STRING, [real_type @ (247 | 248), _]) => ColumnType(*real_type),
             (column_type, _) => column_type,

@@ -16,6 +16,6 @@ pub use gtid_tagged::GtidTaggedEvent;
 pub use transaction_context::{DataSet, TransactionContextEvent};
 pub use transaction_length::{rewrite_transaction_length, transaction_length};
 pub use transaction_payload::{CompressionType, TransactionPayloadEvent, TransactionPayloadHeader};
-pub use view_change::{VIEW_ID_SIZE, ViewChangeEvent};
+pub use view_change::ViewChangeEvent;
 pub use xa_prepare::{XaId, XaPrepareEvent};
 pub use xid::XidEvent;

@@ -17,7 +17,7 @@ use crate::put::PutFields;
 
 const WHAT: &str = "view change event";
 /// Bytes of a view's name.
-pub const VIEW_ID_SIZE: usize = 40;
+pub(crate) const VIEW_ID_SIZE: usize = 40;
 
 /// A decoded view change event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -156,7 +156,7 @@ impl RowsPrinter {
     /// # Errors
     ///
     /// The errors of [`RowsPrinter::print`], and those of `after_row`.
-    pub fn print_by_row<E: From<Error>>(
+    pub(crate) fn print_by_row<E: From<Error>>(
         &mut self,
         room: &mut LineRoom,
         out: &mut Vec<u8>,

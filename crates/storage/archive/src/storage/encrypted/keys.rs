@@ -27,7 +27,7 @@ const NAMED: &[u8] = b"binlogz archive key name";
 /// The environment variable that names a file with the owner's key.
 pub const KEY_FILE: &str = "BINLOGZ_ARCHIVE_KEY_FILE";
 /// The environment variable that has a command which prints the owner's key.
-pub const KEY_COMMAND: &str = "BINLOGZ_ARCHIVE_KEY_COMMAND";
+pub(crate) const KEY_COMMAND: &str = "BINLOGZ_ARCHIVE_KEY_COMMAND";
 
 /// Where the owner's key comes from. It has 32 bytes, as 64 hexadecimal digits or in base64.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub use keys::{KEY_COMMAND, KEY_FILE, KeySource};
+pub use keys::{KEY_FILE, KeySource};
 
 use self::chunks::{DecryptedObject, Sealer, plain_size};
 use self::generation::Generations;
