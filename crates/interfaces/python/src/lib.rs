@@ -42,7 +42,7 @@ mod native {
     #[pymodule_export]
     use super::jobs::{ask, compress, expand, stats};
     #[pymodule_export]
-    use super::rows::{Change, Rows};
+    use super::rows::{Change, PythonRows};
     #[pymodule_export]
     use super::stream::{Stream, open_logs, open_server};
     #[pymodule_export]

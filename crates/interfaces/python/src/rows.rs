@@ -14,8 +14,8 @@ use crate::table::Table;
 use crate::value::{NULL_SOURCE, Style, made};
 
 /// The rows of an event.
-#[pyclass(frozen, module = "binlogz")]
-pub(crate) struct Rows {
+#[pyclass(frozen, name = "Rows", module = "binlogz")]
+pub(crate) struct PythonRows {
     content: RowsContent,
     /// The table that the rows belong to.
     #[pyo3(get)]
@@ -70,9 +70,9 @@ impl Change {
     }
 }
 
-impl Rows {
+impl PythonRows {
     pub(crate) fn new(content: RowsContent, table: Py<Table>) -> Self {
-        Rows { content, table }
+        PythonRows { content, table }
     }
 
     fn event(&self) -> PyResult<RowsEvent<'_>> {
@@ -92,7 +92,7 @@ impl Rows {
 }
 
 #[pymethods]
-impl Rows {
+impl PythonRows {
     /// `insert`, `update` or `delete`.
     #[getter]
     fn operation(&self) -> PyResult<&'static str> {
@@ -161,7 +161,7 @@ impl Rows {
     }
 }
 
-impl Rows {
+impl PythonRows {
     /// The values of an image by the names of columns; a column that the image does not have is left out.
     fn values(&self, py: Python<'_>, row: &Row<'_, '_>, image: &RowImage<'_, '_>) -> PyResult<Py<PyDict>> {
         let table = self.table.get();

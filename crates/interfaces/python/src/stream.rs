@@ -18,7 +18,7 @@ use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 use crate::feed::{BUG, Feed, FeedTrouble, NextBatch, expand};
 use crate::gather::{EventContent, GatheredEvent};
 use crate::interrupt::{LOOK_PERIOD, interruptible};
-use crate::rows::{Rows, is_of};
+use crate::rows::{PythonRows, is_of};
 use crate::table::Table;
 use crate::{bad, broken};
 
@@ -185,7 +185,7 @@ impl Stream {
             EventContent::Rows(rows) => {
                 let table = self.table(py, &rows.schema)?;
                 debug_assert!(is_of(table.get(), &rows));
-                Rows::new(rows, table).into_bound_py_any(py)?
+                PythonRows::new(rows, table).into_bound_py_any(py)?
             }
             EventContent::TableMap { id, schema } => {
                 let table = self.table(py, &schema)?;

@@ -29,7 +29,7 @@ pub use encrypted::{EncryptedStorage, KeySource};
 pub use folder::ArchiveFolder;
 pub use names::{LogName, ObjectName};
 #[cfg(not(feature = "s3"))]
-pub use no_s3::S3Files;
+pub use no_s3::NoS3Files as S3Files;
 #[cfg(feature = "s3")]
 pub use object_storage::{ObjectStorage, Patience, S3Files};
 pub use place::{ObjectPlace, StorageService, refuse_addresses};

@@ -8,9 +8,9 @@ use crate::storage::{ReadRange, in_object_storage, without_services};
 
 /// No files.
 #[derive(Debug)]
-pub enum S3Files {}
+pub enum NoS3Files {}
 
-impl S3Files {
+impl NoS3Files {
     /// None: a place in object storage is refused.
     ///
     /// # Errors
