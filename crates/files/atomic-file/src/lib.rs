@@ -11,7 +11,7 @@
 //! process, its handler calls [`remove_unfinished`]; only `kill -9` or a crash of the machine leaves a temporary file behind.
 //!
 //! ```
-//! use binlogz_atomic_file::{AtomicFile, Existing};
+//! use binlogz_atomic_file::{AtomicFile, ExistingFile};
 //! use std::io::Write;
 //!
 //! let folder = tempfile::tempdir()?;
@@ -19,7 +19,7 @@
 //! let mut file = AtomicFile::begin(&place, 0o644)?;
 //! file.write_all(b"42 transactions\n")?;
 //! assert!(!place.exists());
-//! file.finish(Existing::Refuse)?;
+//! file.finish(ExistingFile::Refuse)?;
 //! assert_eq!(std::fs::read(&place)?, b"42 transactions\n");
 //! # std::io::Result::Ok(())
 //! ```

@@ -17,7 +17,7 @@
 //! than a batch is held whole, but only one such event at a time.
 //!
 //! ```no_run
-//! use binlogz_flow::events::{self, Item};
+//! use binlogz_flow::events::{self, BatchItem};
 //! use binlogz_flow::Input;
 //!
 //! let mut events = 0;
@@ -25,7 +25,7 @@
 //! let count = |_: &mut (), batch: &mut events::EventBatch<'_>| {
 //!     let mut count = 0;
 //!     while let Some(item) = batch.next_item() {
-//!         count += u64::from(matches!(item, Item::Event(_)));
+//!         count += u64::from(matches!(item, BatchItem::Event(_)));
 //!     }
 //!     Ok(count)
 //! };
