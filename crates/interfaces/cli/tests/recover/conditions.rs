@@ -51,8 +51,18 @@ const LITERALS: [&str; 16] = [
     "26",
     "X'37'",
 ];
-const PATTERNS: [&str; 8] =
-    ["'p%'", "'%AI%'", "'pai\\_d'", "'_aid'", "'jose'", "'50\\%'", "'%'", "'a\\\\\\\\%'"];
+const PATTERNS: [&str; 10] = [
+    "'p%'",
+    "'%AI%'",
+    "'pai\\_d'",
+    "'_aid'",
+    "'jose'",
+    "'50\\%'",
+    "'%'",
+    "'a\\\\\\\\%'",
+    "'50|%' ESCAPE '|'",
+    "'pai__' ESCAPE ''",
+];
 
 fn pick<'t>(random: &mut Random, texts: &[&'t str]) -> &'t str {
     texts[random.below(texts.len())]
@@ -87,7 +97,7 @@ fn simple(random: &mut Random) -> String {
         10 => format!("{own} {not}LIKE {}", pick(random, &PATTERNS)),
         11 => format!("{own} IS {not}NULL"),
         12 => own.to_owned(),
-        _ => format!("({}) IS {}", simple(random), pick(random, &["TRUE", "FALSE"])),
+        _ => format!("({}) IS {}", simple(random), pick(random, &["TRUE", "FALSE", "NOT TRUE", "NOT FALSE"])),
     }
 }
 
@@ -175,6 +185,6 @@ fn conditions_choose_what_a_server_chooses_or_are_refused() -> Result<()> {
     }
     println!("{count} conditions, {refused} refused");
     assert!(differ.is_empty(), "SEED={seed}: {} of {count} differ:\n{}", differ.len(), differ.join("\n"));
-    assert!(refused * 3 < count * 2, "{refused} of {count} are refused");
+    assert!(refused * 10 < count * 3, "{refused} of {count} are refused");
     Ok(())
 }

@@ -12,6 +12,7 @@ use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, Tokenizer};
 
+use super::grammar;
 use super::proof::{Doubt, bounded, compared, liked};
 use super::scalar::{Scalar, is_like};
 use crate::table::{TableColumn, WrittenTable};
@@ -67,7 +68,7 @@ pub enum ConditionError {
 }
 
 /// Containers of conditions in each other that are followed.
-const DEPTH_MAX: usize = 200;
+const DEPTH_MAX: usize = 64;
 
 impl Condition {
     /// Reads a condition.
@@ -80,13 +81,19 @@ impl Condition {
             let text = error.to_string();
             ConditionError::Text(text.strip_prefix("sql parser error: ").unwrap_or(&text).to_owned())
         };
-        let mut parser =
-            Parser::new(&MySqlDialect {}).with_recursion_limit(DEPTH_MAX).with_tokens(tokens(text)?);
+        let tokens = tokens(text)?;
+        if let Some(expr) = grammar::read(&tokens) {
+            check(&expr)?;
+            return Ok(Condition(expr));
+        }
+        // All other SQL is read only to say what isn't known here.
+        let mut parser = Parser::new(&MySqlDialect {}).with_recursion_limit(DEPTH_MAX).with_tokens(tokens);
         let expr = parser.parse_expr().map_err(no_sql)?;
         if let Token::EOF = parser.peek_token().token {
             check(&expr)?;
-            check_operands(&expr, ExpressionNeighbour::Nothing)?;
-            return Ok(Condition(expr));
+            return Err(ConditionError::Unknown(format!(
+                "an order of operators that MySQL doesn't have: {expr}"
+            )));
         }
         Err(ConditionError::Text(format!(
             "expected the end of the condition, found {}",
@@ -107,17 +114,14 @@ impl Condition {
     }
 }
 
-/// Operators that the parser ranks otherwise than MySQL, and what to write instead.
-const OTHERWISE_RANKED: [(Token, &str); 3] =
-    [(Token::Overlap, "AND"), (Token::StringConcat, "OR"), (Token::ExclamationMark, "NOT")];
-
 /// The words of a condition, with literals as MySQL reads them.
 fn tokens(text: &str) -> Result<Vec<Token>, ConditionError> {
     let mut tokenizer = Tokenizer::new(&MySqlDialect {}, text).with_unescape(false);
     let mut tokens = tokenizer.tokenize().map_err(|error| ConditionError::Text(error.to_string()))?;
     for token in &mut tokens {
-        if let Some((_, word)) = OTHERWISE_RANKED.iter().find(|(other, _)| other == token) {
-            return Err(ConditionError::Unknown(format!("{token} (write {word})")));
+        // By the server's sql_mode it joins texts or is OR.
+        if *token == Token::StringConcat {
+            return Err(ConditionError::Unknown(format!("{token} (write OR)")));
         }
         match token {
             Token::SingleQuotedString(text) => *text = unescaped(text, '\''),
@@ -156,70 +160,6 @@ fn unescaped(text: &str, quote: char) -> String {
     out
 }
 
-/// The kind of operator that an expression is an operand of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ExpressionNeighbour {
-    /// Parentheses, or nothing at all.
-    Nothing,
-    /// AND, OR, NOT.
-    Logic,
-    /// A comparison, IN, BETWEEN, LIKE, IS.
-    Comparison,
-    Xor,
-}
-
-/// Refuses conditions in which the parser's ranks of operators count: some are not MySQL's. In MySQL `a = b IN (1)` is
-/// `a = (b IN (1))`, and XOR binds less than a comparison.
-fn check_operands(expr: &Expr, beside: ExpressionNeighbour) -> Result<(), ConditionError> {
-    let all = |parts: &[&Expr], beside| parts.iter().try_for_each(|part| check_operands(part, beside));
-    let needs = |is_clear: bool, what: &str| match is_clear {
-        true => Ok(()),
-        false => Err(ConditionError::Unknown(format!("{what} without parentheses around it: {expr}"))),
-    };
-    let is_clear = matches!(beside, ExpressionNeighbour::Nothing | ExpressionNeighbour::Logic);
-    match expr {
-        Expr::Nested(expr) => check_operands(expr, ExpressionNeighbour::Nothing),
-        Expr::BinaryOp { left, op: BinaryOperator::And | BinaryOperator::Or, right } => {
-            needs(is_clear, "AND or OR beside another operator")?;
-            all(&[left, right], ExpressionNeighbour::Logic)
-        }
-        Expr::BinaryOp { left, op: BinaryOperator::Xor, right } => {
-            needs(beside == ExpressionNeighbour::Nothing, "XOR beside another operator")?;
-            all(&[left, right], ExpressionNeighbour::Xor)
-        }
-        Expr::BinaryOp { left, right, .. } => {
-            needs(is_clear, "a comparison beside another operator")?;
-            all(&[left, right], ExpressionNeighbour::Comparison)
-        }
-        Expr::UnaryOp { op: UnaryOperator::Not, expr: inner } => {
-            needs(is_clear, "NOT beside another operator")?;
-            check_operands(inner, ExpressionNeighbour::Logic)
-        }
-        Expr::UnaryOp { expr: inner, .. } => match is_number(inner) {
-            true => Ok(()),
-            false => Err(ConditionError::Unknown(format!("a sign before anything but a number: {expr}"))),
-        },
-        Expr::IsNull(inner) | Expr::IsNotNull(inner) | Expr::IsTrue(inner) | Expr::IsFalse(inner) => {
-            needs(is_clear, "IS beside another operator")?;
-            check_operands(inner, ExpressionNeighbour::Comparison)
-        }
-        Expr::InList { expr: inner, list, .. } => {
-            needs(is_clear, "IN beside another operator")?;
-            check_operands(inner, ExpressionNeighbour::Comparison)?;
-            list.iter().try_for_each(|item| check_operands(item, ExpressionNeighbour::Nothing))
-        }
-        Expr::Between { expr: inner, low, high, .. } => {
-            needs(is_clear, "BETWEEN beside another operator")?;
-            all(&[inner, low, high], ExpressionNeighbour::Comparison)
-        }
-        Expr::Like { expr: inner, pattern, .. } => {
-            needs(is_clear, "LIKE beside another operator")?;
-            all(&[inner, pattern], ExpressionNeighbour::Comparison)
-        }
-        _ => Ok(()),
-    }
-}
-
 fn is_number(expr: &Expr) -> bool {
     match expr {
         Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr } => is_number(expr),
@@ -251,8 +191,18 @@ fn check(expr: &Expr) -> Result<(), ConditionError> {
             }
         }
         Expr::UnaryOp { op: UnaryOperator::Not, expr } | Expr::Nested(expr) => check(expr),
-        Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr } => check(expr),
-        Expr::IsNull(expr) | Expr::IsNotNull(expr) | Expr::IsTrue(expr) | Expr::IsFalse(expr) => check(expr),
+        Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr: inner } => {
+            match is_number(inner) {
+                true => Ok(()),
+                false => Err(ConditionError::Unknown(format!("a sign before anything but a number: {expr}"))),
+            }
+        }
+        Expr::IsNull(expr)
+        | Expr::IsNotNull(expr)
+        | Expr::IsTrue(expr)
+        | Expr::IsNotTrue(expr)
+        | Expr::IsFalse(expr)
+        | Expr::IsNotFalse(expr) => check(expr),
         Expr::InList { expr, list, .. } => {
             check(expr)?;
             list.iter().try_for_each(check)
@@ -327,8 +277,11 @@ impl<'a> Images<'_, 'a> {
             Expr::IsNotNull(expr) => Some(self.scalar(expr)? != Scalar::Null),
             Expr::IsTrue(expr) => Some(self.is_true(expr)? == Some(true)),
             Expr::IsFalse(expr) => Some(self.is_true(expr)? == Some(false)),
+            Expr::IsNotTrue(expr) => Some(self.is_true(expr)? != Some(true)),
+            Expr::IsNotFalse(expr) => Some(self.is_true(expr)? != Some(false)),
             Expr::InList { expr, list, negated } => {
                 let value = self.scalar(expr)?;
+                self.prove_list(expr, list)?;
                 let mut found = Some(false);
                 for item in list {
                     let item_value = self.scalar(item)?;
@@ -374,8 +327,12 @@ impl<'a> Images<'_, 'a> {
             other => {
                 let value = self.scalar(other)?;
                 let zero = Scalar::Number(Cow::Borrowed("0"));
-                if let Scalar::Clock(_) | Scalar::Moment(..) = value {
-                    return Err(doubtful(other, Doubt::Clock));
+                match &value {
+                    Scalar::Clock(clock) => {
+                        return is_not_zero(clock).map(Some).map_err(|doubt| doubtful(other, doubt));
+                    }
+                    Scalar::Moment(..) => return Err(doubtful(other, Doubt::Clock)),
+                    _ => {}
                 }
                 value.compare(&zero).map(|order| order.is_ne())
             }
@@ -429,6 +386,20 @@ impl<'a> Images<'_, 'a> {
             _ => compared(value, other, is_order).err(),
         };
         doubt.map_or(Ok(()), |doubt| Err(doubtful(one, doubt)))
+    }
+
+    /// Refuses a list with a BIT and anything but numbers: the server may compare all of it byte by byte then.
+    fn prove_list(&self, expr: &Expr, list: &[Expr]) -> Result<(), ConditionError> {
+        let all = || list.iter().chain([expr]);
+        if !all().any(|one| matches!(self.kind(one), Some(ColumnKind::Bit { .. }))) {
+            return Ok(());
+        }
+        for one in all() {
+            if !matches!(self.scalar(one)?, Scalar::Null | Scalar::Number(_) | Scalar::Double(_)) {
+                return Err(doubtful(expr, Doubt::List));
+            }
+        }
+        Ok(())
     }
 
     /// The type of a column; `None`: it is none.
@@ -537,10 +508,19 @@ fn is_hex(expr: &Expr) -> bool {
     }
 }
 
-/// Whether a number may be a year in short.
+/// Whether a date or a time is true by itself: as a number. Fractions of a second alone are doubtful.
+fn is_not_zero(clock: &str) -> Result<bool, Doubt> {
+    let is_zero = |text: &str| !text.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
+    let whole = clock.split('.').next().unwrap_or_default();
+    if is_zero(whole) == is_zero(clock) { Ok(!is_zero(clock)) } else { Err(Doubt::Clock) }
+}
+
+/// Whether a number may be a year in short; 0 is the year 0.
 fn is_two_digits(value: &Scalar<'_>) -> bool {
     match value {
-        Scalar::Number(text) => text.parse::<f64>().is_ok_and(|number| (0.0..100.0).contains(&number)),
+        Scalar::Number(text) => {
+            text != "0" && text.parse::<f64>().is_ok_and(|number| (0.0..100.0).contains(&number))
+        }
         _ => true,
     }
 }
@@ -600,18 +580,9 @@ mod tests {
             ("now() > 1", "now()"),
             ("shop.id = 1", "shop.id (a column is x, before.x or after.x)"),
             ("id IN (SELECT 1)", "is not known here"),
-            ("id = 1 && a = 2", "&& (write AND)"),
             ("id = 1 || a = 2", "|| (write OR)"),
-            ("!a = 2", "! (write NOT)"),
-            ("a = 1 XOR b = 2", "without parentheses"),
-            ("a = 1 AND (b) XOR (c)", "XOR beside another operator"),
-            ("a = b IN (1, 2)", "without parentheses"),
-            ("a = b LIKE 'c'", "without parentheses"),
-            ("a LIKE b = 1", "without parentheses"),
-            ("a = b BETWEEN 1 AND 2", "without parentheses"),
-            ("a = NOT b", "without parentheses"),
-            ("1 < a < 3", "without parentheses"),
-            ("a = b IS NULL", "without parentheses"),
+            ("a = NOT b", "an order of operators that MySQL doesn't have"),
+            ("a IS TRUE = 1", "an order of operators that MySQL doesn't have"),
             ("-a = 1", "a sign before anything but a number"),
             ("a = -'5'", "a sign before anything but a number"),
         ] {
@@ -630,5 +601,57 @@ mod tests {
         ] {
             Condition::parse(text).unwrap();
         }
+    }
+
+    /// A condition with parentheses around all that has an operator.
+    fn bracketed(expr: &Expr) -> String {
+        let of = bracketed;
+        match expr {
+            Expr::Nested(expr) => of(expr),
+            Expr::BinaryOp { left, op, right } => format!("({} {op} {})", of(left), of(right)),
+            Expr::UnaryOp { op, expr } => format!("({op} {})", of(expr)),
+            Expr::IsNull(expr) => format!("({} IS NULL)", of(expr)),
+            Expr::IsTrue(expr) => format!("({} IS TRUE)", of(expr)),
+            Expr::IsNotFalse(expr) => format!("({} IS NOT FALSE)", of(expr)),
+            Expr::InList { expr, list, negated } => {
+                let list: Vec<_> = list.iter().map(of).collect();
+                format!("({}{} IN {})", of(expr), if *negated { " NOT" } else { "" }, list.join(" "))
+            }
+            Expr::Between { expr, low, high, .. } => {
+                format!("({} BETWEEN {} AND {})", of(expr), of(low), of(high))
+            }
+            Expr::Like { expr, pattern, .. } => format!("({} LIKE {})", of(expr), of(pattern)),
+            other => other.to_string(),
+        }
+    }
+
+    #[test]
+    fn operators_bind_as_in_mysql() {
+        for (text, read) in [
+            ("a OR b XOR c AND d", "(a OR (b XOR (c AND d)))"),
+            ("a && b OR NOT c = d", "((a AND b) OR (NOT (c = d)))"),
+            ("not (id=1 && customer=5)", "(NOT ((id = 1) AND (customer = 5)))"),
+            ("!a = 2", "((NOT a) = 2)"),
+            ("NOT NOT a", "(NOT (NOT a))"),
+            ("a = b IN (1, 2)", "(a = (b IN 1 2))"),
+            ("a = b NOT IN (1) = c", "((a = (b NOT IN 1)) = c)"),
+            ("a LIKE b = 1", "((a LIKE b) = 1)"),
+            ("a = b BETWEEN 1 AND 2 AND c", "((a = (b BETWEEN 1 AND 2)) AND c)"),
+            ("a BETWEEN 1 AND b BETWEEN 2 AND 3", "(a BETWEEN 1 AND (b BETWEEN 2 AND 3))"),
+            ("1 < a < 3", "((1 < a) < 3)"),
+            ("a = b IS NULL", "((a = b) IS NULL)"),
+            ("a IS NULL IS NULL = b", "(((a IS NULL) IS NULL) = b)"),
+            ("a = b IS NOT FALSE", "((a = b) IS NOT FALSE)"),
+            ("NOT a IS TRUE XOR b", "((NOT (a IS TRUE)) XOR b)"),
+        ] {
+            assert_eq!(bracketed(&Condition::parse(text).unwrap().0), read, "{text}");
+        }
+        for text in
+            ["a LIKE 'x' ESCAPE 'yz'", "a b", "a IN ()", "a IN 1", "a BETWEEN 1", "(a", "a.b.c = 1", ""]
+        {
+            Condition::parse(text).unwrap_err();
+        }
+        let deep = format!("{}a{}", "(".repeat(1000), ")".repeat(1000));
+        Condition::parse(&deep).unwrap_err();
     }
 }

@@ -1,6 +1,7 @@
 //! Chooses transactions and rows by everything that a user may choose by.
 
 mod condition;
+mod grammar;
 mod keys;
 mod proof;
 mod scalar;

@@ -140,7 +140,7 @@ impl<'a> Scalar<'a> {
         })
     }
 
-    fn double(&self) -> Option<f64> {
+    pub(super) fn double(&self) -> Option<f64> {
         match self {
             Scalar::Number(text) => text.parse().ok(),
             Scalar::Double(number) => Some(*number),
