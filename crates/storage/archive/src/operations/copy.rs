@@ -5,8 +5,9 @@
 //! manifest last: the other archive's logs, which may have more, and these
 //! ```
 //!
-//! An object that is there already with the same size is skipped: objects appear whole. So a run after one that was
-//! killed goes on where that ended, and a later one copies the new objects.
+//! An object that is there already with the same size is read and compared with the SHA-256 that its name tells, or with the
+//! archive's own object if it tells none; one that differs is replaced. So a run after one
+//! that was killed goes on where that ended, a later one copies the new objects, and damaged objects of the other archive are mended.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
@@ -28,6 +29,8 @@ pub struct CopySummary {
     pub objects: Vec<ListedObject>,
     /// Objects that were there already.
     pub there: Vec<ListedObject>,
+    /// Objects of the same size that were there and not the same, and what was found in their place.
+    pub replaced: Vec<(ListedObject, Error)>,
     /// Logs that the other archive did not have.
     pub logs: usize,
     /// Objects that could not be copied, and why. Their logs are left out.
@@ -53,7 +56,7 @@ pub fn plan(from: &dyn ArchiveStorage, to: &dyn ArchiveStorage) -> Result<CopyPl
         Ok(storage.stored()?.into_iter().map(|object| (object.name.clone(), object)).collect())
     };
     let (stored, known) = (sizes(from)?, sizes(to)?);
-    let mut plan = CopyPlan { source, objects: Vec::new(), there: Vec::new() };
+    let mut plan = CopyPlan { source, objects: Vec::new(), there: Vec::new(), takes_sizes: false };
     let mut seen = BTreeSet::new();
     for name in objects(&plan.source.files).filter(|name| seen.insert(*name)) {
         // One that is missing fails when it is read.
@@ -73,8 +76,9 @@ pub struct CopyPlan {
     source: Manifest,
     /// The objects to copy.
     pub objects: Vec<ListedObject>,
-    /// The objects that are already in the target.
+    /// The objects of which the target has one of the same size: they are compared.
     pub there: Vec<ListedObject>,
+    takes_sizes: bool,
 }
 
 impl CopyPlan {
@@ -83,7 +87,18 @@ impl CopyPlan {
         self.source.damage()
     }
 
-    /// Copies the objects, `workers` at once, then names the logs. `told` gets the number of bytes that were copied.
+    /// The bytes to copy and to compare.
+    pub fn bytes(&self) -> u64 {
+        self.objects.iter().chain(self.compared()).map(|object| object.size).sum()
+    }
+
+    /// Passes over objects of the same size without reading them.
+    #[must_use]
+    pub fn taking_sizes(self) -> CopyPlan {
+        CopyPlan { takes_sizes: true, ..self }
+    }
+
+    /// Copies the objects, `workers` at once, then names the logs. `told` gets the number of bytes that were copied or compared.
     ///
     /// # Errors
     ///
@@ -95,31 +110,14 @@ impl CopyPlan {
         workers: usize,
         told: &(dyn Fn(u64) + Sync),
     ) -> Result<CopySummary> {
-        let queue = Mutex::new(self.objects.iter());
-        let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
-        let done = Mutex::new((Vec::new(), Vec::new(), None));
-        std::thread::scope(|scope| {
-            for _ in 0..workers.max(1) {
-                scope.spawn(|| {
-                    while let Some(object) = next() {
-                        let copied = copy_object(from, to, &object.name, told);
-                        let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                        match copied {
-                            Ok(()) => done.0.push(object.clone()),
-                            Err(Trouble::Source(error)) => done.1.push((object.name.clone(), error)),
-                            Err(Trouble::Target(error)) => {
-                                done.2.get_or_insert(error);
-                                break;
-                            }
-                        }
-                    }
-                });
-            }
-        });
-        let (copied, failed, stopped) = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Some(error) = stopped {
+        let mut results = self.work(from, to, workers, told);
+        if let Some(error) = results.stopped {
             return Err(error);
         }
+        if self.takes_sizes {
+            results.there.extend(self.there);
+        }
+        let CopyResults { objects: copied, there, replaced, failed, .. } = results;
         let is_there = |file: &&FileEntry| {
             !failed.iter().any(|(failed, _): &(String, _)| file.objects.iter().any(|object| object == failed))
         };
@@ -131,8 +129,76 @@ impl CopyPlan {
         if objects(&files).any(|object| !names.contains(object)) {
             return Err(Error::Changed);
         }
-        Ok(CopySummary { objects: copied, there: self.there, logs, failed, logs_there })
+        Ok(CopySummary { objects: copied, there, replaced, logs, failed, logs_there })
     }
+
+    fn compared(&self) -> &[ListedObject] {
+        if self.takes_sizes { &[] } else { &self.there }
+    }
+
+    /// Copies and compares, until the other archive can't be written.
+    fn work(
+        &self,
+        from: &dyn ArchiveStorage,
+        to: &dyn ArchiveStorage,
+        workers: usize,
+        told: &(dyn Fn(u64) + Sync),
+    ) -> CopyResults {
+        let compared = self.compared();
+        let all = self.objects.iter().map(|object| (object, false));
+        let queue = Mutex::new(all.chain(compared.iter().map(|object| (object, true))));
+        let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let results = Mutex::new(CopyResults::default());
+        std::thread::scope(|scope| {
+            for _ in 0..workers.max(1) {
+                scope.spawn(|| {
+                    while let Some((object, is_there)) = next() {
+                        let done = match is_there {
+                            true => compare_object(from, to, &object.name, told),
+                            false => copy_object(from, to, &object.name, told).map(|()| CopyOutcome::New),
+                        };
+                        if !results.lock().unwrap_or_else(PoisonError::into_inner).add(object, done) {
+                            break;
+                        }
+                    }
+                });
+            }
+        });
+        results.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The results of all workers so far.
+#[derive(Default)]
+struct CopyResults {
+    objects: Vec<ListedObject>,
+    there: Vec<ListedObject>,
+    replaced: Vec<(ListedObject, Error)>,
+    failed: Vec<(String, Error)>,
+    stopped: Option<Error>,
+}
+
+impl CopyResults {
+    /// Returns whether to go on.
+    fn add(&mut self, object: &ListedObject, done: Result<CopyOutcome, Trouble>) -> bool {
+        match done {
+            Ok(CopyOutcome::New) => self.objects.push(object.clone()),
+            Ok(CopyOutcome::Same) => self.there.push(object.clone()),
+            Ok(CopyOutcome::Replaced(why)) => self.replaced.push((object.clone(), why)),
+            Err(Trouble::Source(error)) => self.failed.push((object.name.clone(), error)),
+            Err(Trouble::Target(error)) => {
+                self.stopped.get_or_insert(error);
+            }
+        }
+        self.stopped.is_none()
+    }
+}
+
+/// What became of an object.
+enum CopyOutcome {
+    New,
+    Same,
+    Replaced(Error),
 }
 
 /// Names these logs in the archive. Returns how many it did not have, and how many it has now.
@@ -185,6 +251,50 @@ enum Trouble {
     Source(Error),
     /// It can't be written: no other can.
     Target(Error),
+}
+
+/// Compares an object that is in both archives, and replaces the other archive's if it is another one.
+fn compare_object(
+    from: &dyn ArchiveStorage,
+    to: &dyn ArchiveStorage,
+    name: &str,
+    told: &(dyn Fn(u64) + Sync),
+) -> Result<CopyOutcome, Trouble> {
+    let replace = |why| copy_object(from, to, name, told).map(|()| CopyOutcome::Replaced(why));
+    let there = match of_object_told(to, name, told) {
+        Ok(there) => there,
+        // Another run has deleted it since it was listed.
+        Err(error) if error.is_not_found() => {
+            return copy_object(from, to, name, told).map(|()| CopyOutcome::New);
+        }
+        Err(error) if error.is_trouble() => return Err(Trouble::Target(error)),
+        Err(error) => return replace(error),
+    };
+    let differs = |expected: &str| Error::unexpected(format!("{name}: SHA-256"), &there, expected);
+    match name_tells(name, &there) {
+        Some(true) => Ok(CopyOutcome::Same),
+        Some(false) => replace(differs("that in its name")),
+        None => {
+            let missing = |error| Trouble::Source(restore::gone(from, [name], error));
+            let ours = of_object_told(from, name, told).map_err(missing)?;
+            if ours == there {
+                return Ok(CopyOutcome::Same);
+            }
+            // No name tells which of the two is whole.
+            restore::open(from, name).and_then(|object| object.read_all()).map_err(Trouble::Source)?;
+            replace(differs(&ours))
+        }
+    }
+}
+
+/// The SHA-256 of a stored object, in hexadecimal.
+fn of_object_told(storage: &dyn ArchiveStorage, name: &str, told: &(dyn Fn(u64) + Sync)) -> Result<String> {
+    let mut hasher = Hasher::default();
+    each_part(storage.get(name)?.as_ref(), &mut |part| {
+        told(part.len() as u64);
+        hasher.write_all(part).map_err(Error::writing)
+    })?;
+    Ok(hasher.finish().0)
 }
 
 /// Copies an object, whole or not at all.

@@ -303,6 +303,66 @@ fn a_copy_takes_no_damaged_object_and_no_other_log_of_the_same_name() {
     assert!(error.starts_with("binlog.000003: SHA-256 is "), "{error}");
 }
 
+/// Issue 42: an object of the same size was called there without being read.
+#[test]
+fn a_copy_replaces_damaged_objects_of_the_same_size() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = archive(&dir);
+    let to = ArchiveFolder::new(dir.path().join("copy"));
+    copied(&folder, &to).unwrap();
+    let name = &manifest(&folder).files[1].objects[0];
+    let [ours, theirs] = ["archive", "copy"].map(|at| dir.path().join(at).join("objects").join(name));
+    let bytes = fs::read(&ours).unwrap();
+    let mut damaged = bytes.clone();
+    damaged[100] ^= 1;
+    fs::write(&theirs, &damaged).unwrap();
+
+    // Whoever wants only sizes compared gets that.
+    let passed_over = copy::plan(&folder, &to).unwrap().taking_sizes();
+    let passed_over = passed_over.run(&folder, &to, 1, &|_| {}).unwrap();
+    assert_eq!((passed_over.there.len(), passed_over.replaced.len()), (NAMES.len(), 0));
+    assert!(fs::read(&theirs).unwrap() == damaged);
+
+    let mended = copied(&folder, &to).unwrap();
+    assert_eq!((mended.objects.len(), mended.there.len()), (0, NAMES.len() - 1));
+    let [(object, found)] = &mended.replaced[..] else { panic!("{:?}", mended.replaced) };
+    assert_eq!(object.name, name.to_string());
+    assert!(found.to_string().ends_with("expected that in its name"), "{found}");
+    assert!(fs::read(&theirs).unwrap() == bytes);
+    is_whole(&to);
+
+    // What is damaged on both sides stays as it is, and is named.
+    for path in [&ours, &theirs] {
+        fs::write(path, &damaged).unwrap();
+    }
+    let failed = copied(&folder, &to).unwrap();
+    assert!(failed.replaced.is_empty() && failed.failed[0].0 == name.to_string(), "{failed:?}");
+    // A whole copy needs nothing of a damaged original.
+    fs::write(&theirs, &bytes).unwrap();
+    assert_eq!(copied(&folder, &to).unwrap().there.len(), NAMES.len());
+}
+
+/// Issue 42, for objects whose names tell no hash: a whole one is never replaced by a damaged one.
+#[test]
+fn a_copy_of_version_1_replaces_damaged_objects_of_the_same_size() {
+    let dir = tempfile::tempdir().unwrap();
+    let fixture = ArchiveFolder::new(format!("{}/tests/fixtures/version-1", env!("CARGO_MANIFEST_DIR")));
+    let [from, to] = ["from", "to"].map(|at| ArchiveFolder::new(dir.path().join(at)));
+    copied(&fixture, &from).unwrap();
+    copied(&from, &to).unwrap();
+    let name = &manifest(&from).files[0].objects[0];
+    let [ours, theirs] = ["from", "to"].map(|at| dir.path().join(at).join("objects").join(name));
+    let bytes = fs::read(&ours).unwrap();
+    let mut damaged = bytes.clone();
+    damaged[bytes.len() / 3] ^= 1;
+    fs::write(&theirs, &damaged).unwrap();
+    assert_eq!(copied(&from, &to).unwrap().replaced.len(), 1);
+    assert!(fs::read(&theirs).unwrap() == bytes);
+    fs::write(&ours, &damaged).unwrap();
+    assert_eq!(copied(&from, &to).unwrap().failed.len(), 1);
+    assert!(fs::read(&theirs).unwrap() == bytes);
+}
+
 /// Archives of earlier versions, whose objects may have other names and no checksums of their own.
 #[test]
 fn archives_of_earlier_versions_are_copied_and_merged() {

@@ -21,9 +21,9 @@ use crate::units;
 
 /// Copy an archive into another folder or bucket
 ///
-/// Each object is compared with its SHA-256 while it is copied, and read back. Objects that are there already are passed over, so a
-/// run that was killed goes on where it was, and a later one copies what is new. Logs that only the other archive has
-/// stay there.
+/// Each object is compared with its SHA-256 while it is copied, and read back. Objects that are there already are read and compared,
+/// and replaced if they are damaged, so a run that was killed goes on where it was, and a later one copies what is new. Logs that
+/// only the other archive has stay there.
 ///
 /// A key in the environment (BINLOGZ_ARCHIVE_KEY_FILE or BINLOGZ_ARCHIVE_KEY_COMMAND) is that of an encrypted archive and of
 /// its copy. A new copy of a plain archive is encrypted with it.
@@ -36,6 +36,9 @@ pub(super) struct Copy {
     /// Say what would be copied, and copy nothing
     #[arg(long)]
     dry_run: bool,
+    /// Pass over objects that are there with the same size, without reading them: damage in them stays
+    #[arg(long)]
+    size_only: bool,
     #[command(flatten)]
     target: TargetKeyArgs,
     #[command(flatten)]
@@ -87,6 +90,9 @@ fn is_same(from: &Path, to: &Path) -> bool {
     }
 }
 
+/// Objects of which only the size was looked at.
+const PASSED_OVER: &str = "of the same size there, not read";
+
 /// Object storage answers after some time, whatever the size: small objects would wait for it one by one.
 const JOBS_DEFAULT: NonZeroUsize = NonZeroUsize::new(4).expect("not zero");
 
@@ -113,19 +119,25 @@ impl Copy {
         }
         if self.dry_run {
             self.say(&plan.objects, "would be copied")?;
-            self.say(&plan.there, "already there")?;
+            self.say(&plan.there, if self.size_only { PASSED_OVER } else { "would be compared" })?;
             return Ok(Exit::Done);
         }
-        let progress =
-            WorkProgress::new(&self.to.display(), Some(plan.objects.iter().map(|object| object.size).sum()));
-        let copied = plan.run(&from, &to, self.jobs.get(), &|bytes| progress.add(bytes));
+        let work = if self.size_only { plan.taking_sizes() } else { plan };
+        let progress = WorkProgress::new(&self.to.display(), Some(work.bytes()));
+        let copied = work.run(&from, &to, self.jobs.get(), &|bytes| progress.add(bytes));
         drop(progress);
-        let CopySummary { objects, there, logs, failed, logs_there } = copied.map_err(failure(&self.to))?;
+        let CopySummary { objects, there, replaced, logs, failed, logs_there } =
+            copied.map_err(failure(&self.to))?;
+        for (_, found) in &replaced {
+            warn(&format!("{}: {found}; it was replaced", self.to.display()));
+        }
+        let mended: Vec<_> = replaced.into_iter().map(|(object, _)| object).collect();
         for (_, error) in &failed {
             complain(&format!("{}: {error}", self.from.display()));
         }
         self.say(&objects, "copied")?;
-        self.say(&there, "already there")?;
+        self.say(&mended, "damaged there, replaced")?;
+        self.say(&there, if self.size_only { PASSED_OVER } else { "already there" })?;
         let (new, all) = (grouped(logs as u64), counted(logs_there as u64, "logs"));
         print(&mut io::stdout(), &format!("{}: {all}, {new} of them new", self.to.display()))?;
         Ok(if failed.is_empty() { Exit::Done } else { Exit::Trouble })
