@@ -10,6 +10,8 @@
 //! the caller says [`ExistingFile::Replace`]. A file that is dropped before it is finished is removed. When a signal ends the
 //! process, its handler calls [`remove_unfinished`]; only `kill -9` or a crash of the machine leaves a temporary file behind.
 //!
+//! [`open_secret`] opens a file that only its owner may use.
+//!
 //! ```
 //! use binlogz_atomic_file::{AtomicFile, ExistingFile};
 //! use std::io::Write;
@@ -27,6 +29,7 @@
 #![deny(clippy::indexing_slicing, clippy::unwrap_used)]
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used))]
 
+mod secret_file;
 mod unfinished;
 
 use std::fs::{File, Permissions, TryLockError};
@@ -36,6 +39,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{NamedTempFile, TempDir};
 
+pub use secret_file::{SecretFileError, open_secret};
 use unfinished::UnfinishedEntry;
 pub use unfinished::{NoneBegins, remove_unfinished};
 

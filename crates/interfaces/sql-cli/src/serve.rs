@@ -246,10 +246,7 @@ impl ServeArgs {
 
     fn tls(&self) -> Result<Option<Tls>, Error> {
         let tls = match (&self.tls_cert, &self.tls_key, &self.tls_dir) {
-            (Some(certificate), Some(key), _) => {
-                private(key)?;
-                Tls::read(certificate, key)
-            }
+            (Some(certificate), Some(key), _) => Tls::read(certificate, key),
             (_, _, Some(folder)) => {
                 let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
                 if !self.listen.ip().is_unspecified() && !self.listen.ip().is_loopback() {

@@ -7,12 +7,13 @@
 //!
 //! One made here doesn't expire: nobody would renew it.
 
-use std::io::ErrorKind;
+use std::fmt::Display;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::time::Duration;
 use std::{fs, io};
 
-use binlogz_atomic_file::{self as atomic_file, ExistingFile};
+use binlogz_atomic_file::{self as atomic_file, ExistingFile, open_secret};
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 use tonic::transport::{Identity, ServerTlsConfig};
 
@@ -40,14 +41,18 @@ impl std::fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// Reads PEM files: a certificate chain, and the key of the first certificate.
+    /// Reads PEM files: a certificate chain, and the key of the first certificate, which only its owner may use.
     ///
     /// # Errors
     ///
-    /// A file that can't be read.
+    /// A file that can't be read, a key that others may use.
     pub fn read(certificate: &Path, key: &Path) -> Result<Self, Error> {
-        let read = |path: &Path| fs::read(path).map_err(|error| Error::of(&path.display(), &error));
-        Ok(Tls { certificate: read(certificate)?, key: read(key)? })
+        let at = |path: &Path, error: &dyn Display| Error::of(&path.display(), error);
+        let mut private = open_secret(key).map_err(|error| at(key, &error))?;
+        let mut pem = Vec::new();
+        private.read_to_end(&mut pem).map_err(|error| at(key, &error))?;
+        let certificate = fs::read(certificate).map_err(|error| at(certificate, &error))?;
+        Ok(Tls { certificate, key: pem })
     }
 
     /// The server's own in this folder, made for these names and addresses if there is none.

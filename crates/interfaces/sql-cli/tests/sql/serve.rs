@@ -167,7 +167,8 @@ fn it_is_not_open_to_a_network_by_mistake() {
     }
     let [certificate, key] = [certificate, key].map(|path| path.to_str().unwrap().to_owned());
     let line = run(&["serve", "--tls-cert", &certificate, "--tls-key", &key, log]);
-    assert!(line.ends_with("others may read or write it: chmod o-rw"), "{line}");
+    let found = format!("{key}: its mode is 0644: others may use it, expected 0600: chmod 600 {key}");
+    assert!(line.ends_with(&found), "{line}");
 }
 
 /// The password file was written on Windows.

@@ -73,6 +73,12 @@ mod tests {
         // A crash after the key was written.
         fs::remove_file(folder.path().join(CERTIFICATE)).unwrap();
         assert_ne!(fingerprint(), first);
+        // Put back from a backup by somebody who did not think of its mode.
+        fs::set_permissions(folder.path().join(KEY), fs::Permissions::from_mode(0o640)).unwrap();
+        let (certificate, key) = files(folder.path()).unwrap();
+        let error = ServerTls::read(&certificate, &key).err().unwrap().to_string();
+        let (shown, mends) = (key.display(), "its mode is 0640: others may use it, expected 0600: chmod 600");
+        assert_eq!(error, format!("{shown}: {mends} {shown}"));
         // Without its key a certificate is worth nothing, and the person who took the key away should put it back.
         fs::remove_file(folder.path().join(KEY)).unwrap();
         let (certificate, key) = files(folder.path()).unwrap();

@@ -6,6 +6,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
 
+use binlogz_atomic_file::open_secret;
 use binlogz_wire::compressed::{CompressedPackets, ConnectionCompression};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -97,7 +98,7 @@ pub(crate) struct ServerTls {
 }
 
 impl ServerTls {
-    /// Reads PEM files: a certificate chain, and the key of the first certificate.
+    /// Reads PEM files: a certificate chain, and the key of the first certificate, which only its owner may use.
     pub(crate) fn read(certificate: &Path, key: &Path) -> Result<Self> {
         let bad =
             |path: &Path, error: &dyn fmt::Display| Error::Refused(format!("{}: {error}", path.display()));
@@ -106,7 +107,8 @@ impl ServerTls {
             .map_err(|error| bad(certificate, &error))?;
         let first = chain.first().ok_or_else(|| bad(certificate, &"holds no certificate"))?;
         let fingerprint = Sha256::digest(first).into();
-        let private = PrivateKeyDer::from_pem_file(key).map_err(|error| bad(key, &error))?;
+        let private = open_secret(key).map_err(|error| bad(key, &error))?;
+        let private = PrivateKeyDer::from_pem_reader(private).map_err(|error| bad(key, &error))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()

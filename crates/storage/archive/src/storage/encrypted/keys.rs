@@ -2,11 +2,10 @@
 //! so another owner's key costs one small write, and no object has to be encrypted again.
 
 use std::fmt;
-use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use binlogz_atomic_file::{SecretFileError, open_secret};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use ring::hkdf;
 use ring::rand::{SecureRandom, SystemRandom};
@@ -76,24 +75,20 @@ impl fmt::Display for KeySource {
     }
 }
 
-/// Access of others than the owner.
-const OTHERS: u32 = 0o077;
 /// More than any key takes.
 const FILE_SIZE_MAX: u64 = 4096;
 
 /// The contents of a key file. As ssh does, one that is ours and that others may use is refused: it is no secret.
 fn of_file(path: &Path) -> Result<String> {
     let doing = || Error::io(format!("read the key file {}", path.display()));
-    let file = File::open(path).map_err(doing())?;
-    let metadata = file.metadata().map_err(doing())?;
-    let is_ours = metadata.uid() == rustix::process::geteuid().as_raw();
-    if metadata.is_file() && is_ours && metadata.mode() & OTHERS != 0 {
-        return Err(Error::unexpected(
+    let file = open_secret(path).map_err(|error| match error {
+        SecretFileError::Io(error) => doing()(error),
+        SecretFileError::Shared { path, mode } => Error::unexpected(
             format!("mode of the key file {}", path.display()),
-            format_args!("{:04o}: others may use it", metadata.mode() & 0o7777),
+            format_args!("{mode:04o}: others may use it"),
             format_args!("0600: chmod 600 {}", path.display()),
-        ));
-    }
+        ),
+    })?;
     let mut text = String::new();
     file.take(FILE_SIZE_MAX).read_to_string(&mut text).map_err(doing())?;
     Ok(text)
