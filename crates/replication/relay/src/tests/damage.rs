@@ -360,6 +360,32 @@ fn what_is_damaged_is_found_by_the_scrub_told_and_repaired_in_place() {
     dump(&relay, 1, "SET @source_binlog_checksum = 'CRC32'", &by_position(&name, 4), &connection).unwrap();
 }
 
+/// Issue 42: nothing in such a log could be compared, and a flipped byte in its rows was served for ever.
+#[test]
+fn a_flipped_byte_of_a_closed_file_without_checksums_is_found_by_the_scrub_and_repaired() {
+    let source = SourceLog::small_with(ChecksumAlgorithm::NONE);
+    let (disk, relay, kept) = received(&source);
+    let name = kept.store.logs().unwrap()[0].name.clone();
+    let size = source.files[0].bytes.len() as u64;
+    scrub::round(&relay.housekeeping, 24 * 3600).unwrap();
+    assert_eq!(troubles(&relay), [""; 0]);
+    for at in 0..size {
+        flip(&disk, &name, at, (at % 8) as u8);
+        scrub::round(&relay.housekeeping, 24 * 3600 * (2 + at)).unwrap();
+        let found = troubles(&relay);
+        assert!(
+            found.len() == 1 && found[0].starts_with(&format!("{name} is damaged from ")),
+            "{at}: {found:?}"
+        );
+        let fetch = |_: &LineageLog, damage: &Damage| from_source(&source, damage);
+        scrub::repair(&relay.housekeeping, &fetch, &mut Default::default()).unwrap();
+        assert_eq!(troubles(&relay), [""; 0], "byte {at}");
+        let mut bytes = vec![0; size as usize];
+        disk.open(&name, false).unwrap().read_at(0, &mut bytes).unwrap();
+        assert!(bytes == source.files[0].bytes, "byte {at}");
+    }
+}
+
 #[test]
 fn a_large_transaction_that_is_damaged_does_not_leave_either() {
     let source = SourceLog::new(&mut Random::new(3), true);

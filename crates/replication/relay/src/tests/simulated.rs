@@ -7,7 +7,7 @@ use binlogz_binlog::checksum::crc32;
 use binlogz_binlog::event::RotateEvent;
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::header::HEADER_SIZE;
-use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, Framing, MAGIC};
+use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, Framing, HeaderFlags, MAGIC};
 use binlogz_source::Result;
 use binlogz_testkit::builder::{LogBuilder, PayloadBody, Release, UUID, inner_transaction};
 use binlogz_testkit::random::Random;
@@ -21,6 +21,7 @@ pub(super) const BASE: &str = "binlog";
 /// The log of a source: files of whole transactions, numbered from 1.
 pub(super) struct SourceLog {
     pub(super) files: Vec<SourceFile>,
+    checksum: ChecksumAlgorithm,
 }
 
 /// A file of it.
@@ -80,7 +81,7 @@ impl SourceLog {
             }
             files.push(SourceFile { name: name(number), bytes: log.take(), ends });
         }
-        SourceLog { files }
+        SourceLog { files, checksum: ChecksumAlgorithm::CRC32 }
     }
 
     /// Files with a transaction each that begin at this time, in seconds since 1970, and then one a step.
@@ -109,12 +110,18 @@ impl SourceLog {
             }
             SourceFile { name: name(number), bytes, ends }
         };
-        SourceLog { files: (1..=count).map(file).collect() }
+        SourceLog { files: (1..=count).map(file).collect(), checksum: ChecksumAlgorithm::CRC32 }
     }
 
     /// A small file with transactions that the source compressed and others, and one after it.
     pub(super) fn small() -> SourceLog {
-        let mut log = LogBuilder::new(Release::MYSQL_9_7);
+        SourceLog::small_with(ChecksumAlgorithm::CRC32)
+    }
+
+    /// The small log with events that have these checksums.
+    pub(super) fn small_with(checksum: ChecksumAlgorithm) -> SourceLog {
+        let builder = || LogBuilder::with(Release::MYSQL_9_7, checksum, HeaderFlags::default());
+        let mut log = builder();
         let mut previous = Vec::new();
         gtids(0).encode(gtids(0).format(), &mut previous);
         log.event(EventType::PREVIOUS_GTIDS, &previous);
@@ -131,12 +138,12 @@ impl SourceLog {
         let next = RotateEvent { position: 4, name: name(2).as_bytes() }.encode();
         log.event(EventType::ROTATE, &next);
         let first = SourceFile { name: name(1), bytes: log.take(), ends };
-        let mut log = LogBuilder::new(Release::MYSQL_9_7);
+        let mut log = builder();
         let mut previous = Vec::new();
         gtids(6).encode(gtids(6).format(), &mut previous);
         log.event(EventType::PREVIOUS_GTIDS, &previous).behind_gno(6).transaction(&[b"the last"]);
         let ends = vec![(log.offset() as usize, 7)];
-        SourceLog { files: vec![first, SourceFile { name: name(2), bytes: log.take(), ends }] }
+        SourceLog { files: vec![first, SourceFile { name: name(2), bytes: log.take(), ends }], checksum }
     }
 
     /// The number of its last transaction.
@@ -265,7 +272,7 @@ impl<B: Beside> IncomingLog for Connection<'_, B> {
         }
         Ok(Some(EventPiece {
             header,
-            framing: Framing::with_checksum(ChecksumAlgorithm::CRC32),
+            framing: Framing::with_checksum(source.checksum),
             name: file.name.as_bytes(),
             offset: self.event.start as u64,
             wants_ack: self.semi_sync && transaction.is_some(),

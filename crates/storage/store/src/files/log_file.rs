@@ -109,6 +109,16 @@ impl LogFile {
         Ok(count)
     }
 
+    /// Reads bytes as they are on disk.
+    pub(crate) fn read_on_disk_at(&self, offset: u64, bytes: &mut [u8]) -> Result<usize> {
+        self.file.read_at(offset + self.header_size(), bytes).map_err(Error::io("read", &self.name))
+    }
+
+    /// The form on disk of what was just written with this scratch.
+    pub(crate) fn on_disk<'a>(&self, bytes: &'a [u8], scratch: &'a [u8]) -> &'a [u8] {
+        if self.is_encrypted() { scratch } else { bytes }
+    }
+
     /// `scratch` holds the encrypted form.
     pub(crate) fn write_at(&self, offset: u64, bytes: &[u8], scratch: &mut Vec<u8>) -> Result<()> {
         let written = match &self.cipher {

@@ -6,6 +6,7 @@ pub(crate) mod index;
 pub(crate) mod log_file;
 pub(crate) mod meta;
 pub(crate) mod names;
+pub(crate) mod sums;
 pub(crate) mod watermark;
 
 use std::sync::Arc;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::error::{Error, Result};
+use crate::files::sums::SUMS;
 
 /// A file of a store, by the number in its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -74,9 +75,9 @@ impl LogNames {
             || self.log_of_copy(name).is_some()
     }
 
-    /// The log file that this is a copy of, if any.
+    /// The log file that this is a copy of, or has the sums of, if any.
     pub(crate) fn log_of_copy<'a>(&self, name: &'a str) -> Option<&'a str> {
-        self.log_of_copy_as(name, &[CUT, TORN, DAMAGED])
+        self.log_of_copy_as(name, &[CUT, TORN, DAMAGED, SUMS])
     }
 
     /// The log file that this is a copy of, if it is a copy of one of these kinds.

@@ -13,10 +13,13 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
+use binlogz_binlog::{ChecksumAlgorithm, Framing};
+
 use crate::error::{Error, Result};
 use crate::files::copies;
 use crate::files::log_file::LogFile;
 use crate::files::names::FileNumber;
+use crate::files::sums::{BlockSums, SUMS};
 use crate::lock::lock;
 use crate::open::store::BinlogStore;
 use crate::recovery::damage::{self, Damage, Hole};
@@ -24,6 +27,8 @@ use crate::recovery::recover::{RecoveryReport, recover_last};
 use crate::recovery::scan::{self, Demands, FileScan, ReadPace};
 
 const CHUNK_SIZE: usize = 256 << 10;
+/// The head ends somewhere after the first byte.
+const HEAD_UNKNOWN: u64 = 1;
 
 /// The result of a repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,7 +104,10 @@ impl BinlogStore {
             Some(durable) => (durable.offset, Demands::WholeTransactions),
             None => (log.size()?, Demands::Events),
         };
-        let found = damage_in(&log, number, size, demands, pace)?;
+        let found = match is_closed {
+            true => self.damage_in_closed(&log, number, pace)?,
+            false => damage_in(&log, number, size, demands, pace)?,
+        };
         let mut damages = lock(&shared.damages);
         match (is_closed, &found) {
             // What is known of the last file is only ever taken back by its repair.
@@ -137,7 +145,7 @@ impl BinlogStore {
         let kept_as = copies::keep_damaged(storage, &log, hole.from)
             .map_err(Error::io("keep a copy of the damaged", &log.name))?;
         fill(&log, hole, bytes)?;
-        let found = damage_in(&log, damage.file, log.size()?, Demands::Events, &mut |_| Ok(()))?;
+        let found = self.damage_in_closed(&log, number, &mut |_| Ok(()))?;
         let still = found.as_ref().filter(|found| found.hole_at(hole.from).is_some()).cloned();
         match &found {
             Some(found) => drop(lock(&shared.damages).closed.insert(number, Arc::clone(found))),
@@ -153,6 +161,51 @@ impl BinlogStore {
             }
             None => Ok((kept_as, found)),
         }
+    }
+}
+
+impl BinlogStore {
+    /// Finds the damage of a closed file. If its events have no checksums, its bytes are compared with its sums first: from a
+    /// changed size on, events seem to be where they are not. Sums that are missing are written of a file that is whole.
+    fn damage_in_closed(
+        &self,
+        log: &LogFile,
+        number: FileNumber,
+        pace: ReadPace<'_>,
+    ) -> Result<Option<Arc<Damage>>> {
+        let size = log.size()?;
+        let storage = self.shared.place.storage.as_ref();
+        let (framing, start) = match scan::head(log)? {
+            Ok((framing, _, start)) => (framing, start),
+            // Only files whose events have no checksums have sums.
+            Err(_) => (Framing::with_checksum(ChecksumAlgorithm::NONE), HEAD_UNKNOWN),
+        };
+        if framing.checksum().size() > 0 || !self.is_listed(number) {
+            return damage_in(log, number, size, Demands::Events, pace);
+        }
+        let now = BlockSums::of(log, size, pace)?;
+        let known = BlockSums::read(storage, &log.name)?;
+        if let Some(known) = &known {
+            let changed = known.changed_in(&log.name, &now)?;
+            let holes = damage::around_blocks(log, framing, start, size, changed)?;
+            if !holes.is_empty() {
+                return Ok(Some(Arc::new(Damage { file: number, name: log.name.clone(), holes })));
+            }
+        }
+        let found = damage_in(log, number, size, Demands::Events, pace)?;
+        if known.is_none() && found.is_none() {
+            now.write(storage, &log.name)?;
+            if !self.is_listed(number) {
+                // It was purged meanwhile, and what stands beside it.
+                let name = format!("{}{SUMS}", log.name);
+                storage.remove(&name).map_err(Error::io("remove", &name))?;
+            }
+        }
+        Ok(found)
+    }
+
+    fn is_listed(&self, number: FileNumber) -> bool {
+        lock(&self.shared.files).contains(&number)
     }
 }
 

@@ -6,7 +6,7 @@
 //! append       one write
 //! extend …     several writes, which nobody sees until
 //! publish      makes all of them visible
-//! seal         sync │ clear the in-use flag · sync
+//! seal         sync │ clear the in-use flag · sync │ sums, if events have no checksums
 //! ```
 //!
 //! Operations that can fail for lack of descriptors come first: such an error changes nothing, and the caller
@@ -27,9 +27,12 @@ use crate::files::Position;
 use crate::files::index::NewIndex;
 use crate::files::log_file::{LogFile, NewLogFile};
 use crate::files::names::{FILE_NUMBER_MAX, FileNumber};
+use crate::files::sums::{BlockSummer, BlockSums};
 use crate::lock::lock;
 use crate::recovery::recover::holds_nothing;
+use crate::recovery::scan;
 use crate::state::StoreShared;
+use crate::storage::Storage;
 
 /// The offset of the in-use flag in a file: the first byte of the format description's flags.
 const IN_USE_OFFSET: u64 = (MAGIC.len() + FLAGS_OFFSET) as u64;
@@ -49,6 +52,57 @@ struct ActiveFile {
     end: Position,
     /// The end of the part that others may see: less than `end` only while a transaction is written in parts.
     published: Position,
+    sums: OpenFileSums,
+}
+
+/// The sums of the open file, for [`crate::files::sums`].
+#[derive(Debug)]
+enum OpenFileSums {
+    /// Its events have checksums.
+    Unneeded,
+    /// It was not begun by this process: what is needed is read back.
+    Unknown,
+    /// They are made while it is written.
+    Running(BlockSummer),
+}
+
+impl OpenFileSums {
+    /// For a file that begins with this head, of which `on_disk` is the form on disk.
+    fn begin(head: &[u8], on_disk: &[u8]) -> OpenFileSums {
+        match scan::decode_head(head) {
+            Ok((framing, ..)) if framing.checksum().size() == 0 => {}
+            Ok(_) | Err(_) => return OpenFileSums::Unneeded,
+        }
+        let mut closed = on_disk.to_vec();
+        if let Some(flags) = closed.get_mut(IN_USE_OFFSET as usize) {
+            *flags ^= HeaderFlags::IN_USE.0 as u8;
+        }
+        let mut sums = BlockSummer::default();
+        sums.add(&closed);
+        OpenFileSums::Running(sums)
+    }
+
+    fn add(&mut self, on_disk: &[u8]) {
+        match self {
+            OpenFileSums::Running(sums) => sums.add(on_disk),
+            OpenFileSums::Unneeded | OpenFileSums::Unknown => {}
+        }
+    }
+
+    /// Writes the sums of a file that was just closed.
+    fn write(self, storage: &dyn Storage, log: &LogFile, size: u64) -> Result<()> {
+        let sums = match self {
+            OpenFileSums::Unneeded => return Ok(()),
+            OpenFileSums::Running(sums) => sums.finish(),
+            OpenFileSums::Unknown => match scan::head(log)? {
+                Ok((framing, ..)) if framing.checksum().size() == 0 => {
+                    BlockSums::of(log, size, &mut |_| Ok(()))?
+                }
+                Ok(_) | Err(_) => return Ok(()),
+            },
+        };
+        sums.write(storage, &log.name)
+    }
 }
 
 impl Active {
@@ -56,7 +110,7 @@ impl Active {
     pub(crate) fn resume(&mut self, shared: &StoreShared, log: LogFile, end: Position) {
         let log = Arc::new(log);
         *lock(&shared.unsynced) = Some((Arc::clone(&log), end));
-        self.file = Some(ActiveFile { log, end, published: end });
+        self.file = Some(ActiveFile { log, end, published: end, sums: OpenFileSums::Unknown });
     }
 
     fn is_published(&self) -> bool {
@@ -113,6 +167,7 @@ impl StoreWriter<'_> {
         let Active { file, scratch } = &mut *self.active;
         let file = file.as_mut().ok_or_else(no_open_file)?;
         self.shared.latch.guard(|| file.log.write_at(file.end.offset, bytes, scratch))?;
+        file.sums.add(file.log.on_disk(bytes, scratch));
         file.end.offset += bytes.len() as u64;
         Ok(file.end)
     }
@@ -188,10 +243,11 @@ impl StoreWriter<'_> {
             Ok(log)
         })?;
         *files = all;
+        let sums = OpenFileSums::begin(&head, log.on_disk(&head, &self.active.scratch));
         let log = Arc::new(log);
         *lock(&self.shared.unsynced) = Some((Arc::clone(&log), end));
         self.shared.positions.set_both(end);
-        self.active.file = Some(ActiveFile { log, end, published: end });
+        self.active.file = Some(ActiveFile { log, end, published: end, sums });
         Ok(end)
     }
 
@@ -232,7 +288,10 @@ impl StoreWriter<'_> {
         let closed = |flags: u8| flags & !(HeaderFlags::IN_USE.0 as u8);
         self.shared.latch.guard(|| write_flags(&open.log, closed, scratch))?;
         *lock(&self.shared.unsynced) = None;
-        *file = None;
+        if let Some(ActiveFile { log, end, sums, .. }) = file.take() {
+            // The file is closed and whole without them, and whoever examines it writes those that are missing.
+            let _ = sums.write(self.shared.place.storage.as_ref(), &log, end.offset);
+        }
         Ok(())
     }
 }

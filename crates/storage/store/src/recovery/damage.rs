@@ -12,11 +12,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use binlogz_binlog::Framing;
 use binlogz_binlog::gtid::{GtidInterval, GtidSet};
 
 use crate::error::Result;
 use crate::files::log_file::LogFile;
 use crate::files::names::FileNumber;
+use crate::files::sums::ChangedBlock;
 use crate::recovery::scan::{self, Demands, FileScan};
 
 /// A log file with damage in bytes that were durable. They can't be read until they are repaired
@@ -159,6 +161,36 @@ pub(crate) fn look_around(
         around.holes.push(hole);
     }
     Ok(around)
+}
+
+/// The holes around changed blocks of a file whose events have no checksums: from the last transaction that ends before a block to the
+/// next one that begins after it. `start` is where its first event after the format description begins.
+pub(crate) fn around_blocks(
+    log: &LogFile,
+    framing: Framing,
+    start: u64,
+    size: u64,
+    blocks: Vec<ChangedBlock>,
+) -> Result<Vec<Hole>> {
+    let mut holes: Vec<Hole> = Vec::new();
+    let (mut whole, mut before) = (start, GtidSet::new());
+    for ChangedBlock { bytes, reason } in blocks {
+        let to = scan::next_gtid_event(log, framing, bytes.end, size)?.unwrap_or(size);
+        match holes.last_mut().filter(|last| bytes.start < last.to) {
+            Some(last) => last.to = last.to.max(to),
+            None if bytes.start < start => {
+                holes.push(Hole { from: 0, to, reason, before: GtidSet::new(), lost: None })
+            }
+            None => {
+                let scan =
+                    scan::scan_from(log, framing, whole, bytes.start, Demands::Events, &mut |_| Ok(()))?;
+                before.union(&scan.gtids);
+                holes.push(Hole { from: scan.whole, to, reason, before: before.clone(), lost: None });
+            }
+        }
+        whole = holes.last().map_or(whole, |last| last.to);
+    }
+    Ok(holes)
 }
 
 /// Collects the GTID if its event is whole but its transaction is not.

@@ -99,7 +99,8 @@ pub(crate) fn head(log: &LogFile) -> Result<Result<(Framing, bool, u64), BinlogE
     Ok(decode_head(&start))
 }
 
-fn decode_head(start: &[u8]) -> Result<(Framing, bool, u64), BinlogError> {
+/// Reads the format description in the first bytes of a file.
+pub(crate) fn decode_head(start: &[u8]) -> Result<(Framing, bool, u64), BinlogError> {
     let Some(event) = start.strip_prefix(&MAGIC) else {
         let found =
             start.iter().take(MAGIC.len()).map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");

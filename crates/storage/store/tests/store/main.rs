@@ -7,4 +7,5 @@ mod crash;
 mod faults;
 mod files;
 mod recovery;
+mod sums;
 mod watermark;
