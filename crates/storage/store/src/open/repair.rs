@@ -132,8 +132,7 @@ impl BinlogStore {
     ) -> Result<(String, Option<Arc<Damage>>)> {
         let shared = &self.shared;
         let damage = lock(&shared.damages).closed.get(&number).cloned();
-        let Some((damage, hole)) = damage.as_ref().and_then(|damage| Some((damage, damage.holes.first()?)))
-        else {
+        let Some(hole) = damage.as_ref().and_then(|damage| damage.holes.first()) else {
             return Err(Error::Misuse {
                 what: "repair of a closed file",
                 found: "no damage".into(),
