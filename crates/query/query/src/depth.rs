@@ -29,6 +29,9 @@ const STEPS_MAX: usize = 200;
 const TOKENS_MAX: usize = 100_000;
 /// Levels of brackets in a text: types in types. A document may have more.
 const TYPES_MAX: usize = 100;
+/// Expressions one in the other that the parser reads a second time where there is an error in them: each doubles the time. A statement of
+/// a kilobyte would take it years.
+const RETRIED_MAX: usize = 16;
 /// How a type begins whose levels of brackets count.
 const TYPES: [&str; 10] = [
     "list",
@@ -49,6 +52,11 @@ const TYPES: [&str; 10] = [
 ///
 /// Such a statement.
 pub(crate) fn check(tokens: &[TokenWithSpan]) -> Result<()> {
+    if retried_in(tokens) > RETRIED_MAX {
+        return refused(format!(
+            "more than {RETRIED_MAX} of CASE, CAST, SUBSTR, FLOOR and the like one in the other"
+        ));
+    }
     let mut levels = vec![Level::default()];
     let (mut count, mut steps) = (0, 0);
     let mut before: Option<&Token> = None;
@@ -123,6 +131,99 @@ pub(crate) fn check(tokens: &[TokenWithSpan]) -> Result<()> {
         before = Some(token);
     }
     Ok(())
+}
+
+/// The number of levels of CASE, and of brackets after words that may also be names of functions, where it is highest.
+fn retried_in(tokens: &[TokenWithSpan]) -> usize {
+    // Of each level of brackets: how many there are around it, and around what comes next.
+    let mut levels = vec![(0, 0)];
+    let mut deepest = 0;
+    let mut before: Option<&Token> = None;
+    for TokenWithSpan { token, .. } in tokens {
+        if matches!(token, Token::Whitespace(_) | Token::EOF) {
+            continue;
+        }
+        let is_only = levels.len() == 1;
+        let Some((around, count)) = levels.last_mut() else { break };
+        match token {
+            Token::LParen | Token::LBracket | Token::LBrace => {
+                let next = *count + usize::from(keyword(before).is_some_and(is_retried));
+                deepest = deepest.max(next);
+                levels.push((next, next));
+            }
+            Token::RParen | Token::RBracket | Token::RBrace if !is_only => {
+                levels.pop();
+            }
+            Token::Comma => *count = *around,
+            _ if keyword(Some(token)) == Some(Keyword::CASE) => {
+                *count += 1;
+                deepest = deepest.max(*count);
+            }
+            _ if keyword(Some(token)) == Some(Keyword::END) && is_operand(before) => {
+                *count = count.saturating_sub(1).max(*around);
+            }
+            _ => {}
+        }
+        before = Some(token);
+    }
+    deepest
+}
+
+/// The keyword that a token may be.
+fn keyword(token: Option<&Token>) -> Option<Keyword> {
+    match token {
+        Some(Token::Word(word)) if word.quote_style.is_none() => Some(word.keyword),
+        _ => None,
+    }
+}
+
+/// Whether the parser reads the brackets after this word a second time, as a function's arguments, if it finds an error in them.
+fn is_retried(keyword: Keyword) -> bool {
+    use Keyword::{
+        ARRAY, CAST, CEIL, CONVERT, FLOOR, OVERLAY, SAFE_CAST, SUBSTR, SUBSTRING, TRY_CAST, TRY_CONVERT,
+    };
+    matches!(
+        keyword,
+        ARRAY
+            | CAST
+            | CEIL
+            | CONVERT
+            | FLOOR
+            | OVERLAY
+            | SAFE_CAST
+            | SUBSTR
+            | SUBSTRING
+            | TRY_CAST
+            | TRY_CONVERT
+    )
+}
+
+/// Whether an operand may end with a token: END after anything else is a name.
+fn is_operand(token: Option<&Token>) -> bool {
+    use Keyword::{AND, BETWEEN, CASE, DIV, ELSE, ILIKE, IN, LIKE, NOT, OR, THEN, WHEN, XOR};
+    match token {
+        Some(Token::Word(word)) => {
+            word.quote_style.is_some()
+                || !matches!(
+                    word.keyword,
+                    AND | BETWEEN | CASE | DIV | ELSE | ILIKE | IN | LIKE | NOT | OR | THEN | WHEN | XOR
+                )
+        }
+        Some(
+            Token::RParen
+            | Token::RBracket
+            | Token::RBrace
+            | Token::Number(..)
+            | Token::Placeholder(_)
+            | Token::SingleQuotedString(_)
+            | Token::DoubleQuotedString(_)
+            | Token::HexStringLiteral(_)
+            | Token::NationalStringLiteral(_)
+            | Token::EscapedStringLiteral(_)
+            | Token::UnicodeStringLiteral(_),
+        ) => true,
+        _ => false,
+    }
 }
 
 fn refused<T>(what: String) -> Result<T> {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use binlogz_query::engine::{BatchOutput, STACK_SIZE, statements};
 use binlogz_query::{Error, Logs, QueryEngine, QueryOptions};
@@ -162,6 +163,43 @@ fn statements_of_any_depth_end_no_process() {
         [near, 3000, 60_000].map(|n| (format!("{name} {n}"), make(n)))
     });
     assert_eq!(run(all.collect(), is_told), Vec::<String>::new());
+}
+
+/// An error within expressions that the parser reads twice: each level doubled the time.
+#[test]
+fn an_error_in_nested_expressions_is_told_soon() {
+    let wraps = [
+        ("CAST(", " AS INT)"),
+        ("TRY_CAST(", " AS INT)"),
+        ("CONVERT(", ", INT)"),
+        ("CASE WHEN true THEN ", " ELSE 2 END"),
+        ("CASE WHEN end THEN ", " ELSE 2 END"),
+        ("CASE WHEN CAST(", " AS BOOLEAN) THEN 1 END"),
+        ("substr(", ", 1)"),
+        ("substring(", ", 1)"),
+        ("ceil(", ")"),
+        ("floor(", ")"),
+        ("ARRAY[", "]"),
+        ("overlay(", " PLACING 'a' FROM 1)"),
+        ("1 + (CAST(", " AS INT))"),
+    ];
+    let all = wraps.iter().flat_map(|(begin, end)| {
+        [13, 40, 300].map(|n| (format!("{begin} {n}"), format!("SELECT {}", nested(begin, "1 2 3", end, n))))
+    });
+    let begun = Instant::now();
+    assert_eq!(run(all.collect(), |ran| matches!(ran, Err(Error::Sql(_)))), Vec::<String>::new());
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    // Beside one another there may be any number.
+    let beside = ["CASE WHEN true THEN 1 ELSE 2 END", "CAST(1 AS INT)", "CASE 1 WHEN 2 THEN NULL END"];
+    let all = beside.iter().flat_map(|part| {
+        [" + ", ", ", " IS NULL AND "].map(|between| {
+            let list = vec![*part; 40].join(between);
+            let list = if between == " IS NULL AND " { list + " IS NULL" } else { list };
+            let list = if between == ", " { format!("[{list}]") } else { list };
+            (format!("{part}{between}"), format!("SELECT {list}"))
+        })
+    });
+    assert_eq!(run(all.collect(), Result::is_ok), Vec::<String>::new());
 }
 
 /// Productions one in the other, chosen by a seed.
