@@ -11,4 +11,6 @@ seed=${SEED:-$RANDOM}
 for ((round = 0; round < ${ROUNDS:-3}; round++)); do
     echo "SEED=$((seed + round))"
     SEED=$((seed + round)) scripts/run-tests.sh --quiet --package binlogz --test dump -- --include-ignored --nocapture real::
+    # SQL is a program of its own.
+    SEED=$((seed + round)) scripts/run-tests.sh --quiet --package binlogz-sql --test sql -- --include-ignored --nocapture real::
 done

@@ -39,7 +39,9 @@ fn every_fuzz_target_is_one_of_cargo_fuzz() {
         .map(|file| file.unwrap().file_name().into_string().unwrap())
         .collect();
     files.sort();
-    let mut names: Vec<_> = fuzz::TARGETS.iter().map(|(name, _)| format!("{name}.rs")).collect();
+    // That of SQL is fed by a test of binlogz-sql, which links DataFusion already.
+    let names = fuzz::TARGETS.iter().map(|(name, _)| *name).chain(["sql"]);
+    let mut names: Vec<_> = names.map(|name| format!("{name}.rs")).collect();
     names.sort();
     assert_eq!(files, names);
 }

@@ -11,11 +11,13 @@ mod export_hostile;
 mod export_to;
 #[cfg(feature = "serve")]
 mod flight;
+mod fuzz;
 mod hostile;
 mod input;
 mod prompt;
 mod pushdown;
 mod queries;
+mod real;
 #[cfg(feature = "serve")]
 mod serve;
 mod server_schema;
