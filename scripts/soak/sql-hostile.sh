@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# An hour of hostile clients of `binlogz sql serve`, by seed: it stays alive and within its memory, and an honest client's SELECT 1 takes less than
-# a second throughout. The test beside the others runs for seconds.
+# An hour of hostile clients of `binlogz sql serve`, by seed, over logs of which some are damaged anew all the time (bits that flip, cuts, lengths
+# that lie): it stays alive and within its memory, and an honest client's SELECT 1 takes less than a second throughout. The test beside the
+# others runs for seconds.
 #
 # usage: sql-hostile.sh [SECONDS]      (3600 by default); SEED=N repeats a run
 set -euo pipefail

@@ -64,7 +64,7 @@ const WRAPS: [(&str, &str); 56] = [
     ("to_timestamp(", ")"),
     ("date_trunc('day', ", ")"),
     ("EXTRACT(YEAR FROM ", ")"),
-    ("INTERVAL ", ""),
+    ("+ ", ""),
     ("", " AT TIME ZONE 'UTC'"),
     ("", " COLLATE x"),
     ("count(DISTINCT ", ")"),

@@ -195,7 +195,9 @@ fn manifests_that_are_gone_or_put_back_are_errors() {
     type Damage<'d> = (&'d dyn Fn(), &'d str);
     let remove = |name: &str| fs::remove_file(exports.control(name)).unwrap();
     let write = |name: &str, bytes: &[u8]| fs::write(exports.control(name), bytes).unwrap();
-    let damages: [Damage<'_>; 6] = [
+    let forged = || drop(forge(&exports.control("00000002.json"), |manifest| manifest["rows"] = json!(7)));
+    let damages: [Damage<'_>; 7] = [
+        (&forged, "as the SHA-256 of the manifest before it, but that is"),
         (
             &|| remove("00000003.json"),
             "/_binlogz/last: the last run is 3, but the last manifest is that of run 2",

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -9,12 +10,15 @@ use std::time::{Duration, Instant};
 use arrow_flight::decode::FlightRecordBatchStream;
 use arrow_flight::error::FlightError;
 use arrow_flight::sql::client::FlightSqlServiceClient;
-use arrow_flight::sql::{ActionCancelQueryRequest, ActionCancelQueryResult, Any, ProstMessageExt};
+use arrow_flight::sql::{
+    ActionCancelQueryRequest, ActionCancelQueryResult, Any, CommandGetTables, ProstMessageExt,
+};
 use arrow_flight::{
     Action, CancelFlightInfoRequest, CancelFlightInfoResult, CancelStatus, FlightInfo, Ticket,
 };
 use binlogz_flight::{FlightAccounts, FlightServer, StatementLimits, WorkerCommand};
 use binlogz_query::{Logs, QueryEngine, QueryOptions, memory};
+use binlogz_testkit::mutate;
 use datafusion::arrow::array::RecordBatch;
 use futures_util::StreamExt;
 use prost::Message;
@@ -70,16 +74,19 @@ impl Serving {
     }
 
     fn with(has_accounts: bool, idle: Duration, limits: &StatementLimits) -> Self {
+        Self::over(&SHAPES.plain, has_accounts, idle, limits)
+    }
+
+    fn over(paths: &[PathBuf], has_accounts: bool, idle: Duration, limits: &StatementLimits) -> Self {
         let temporary = tempfile::tempdir().unwrap();
         let options = QueryOptions { memory: limits.memory, jobs: 2, temporary: temporary.path().to_owned() };
-        let logs = SHAPES.plain.iter().map(|path| path.clone().into_os_string());
+        let logs = paths.iter().map(|path| path.clone().into_os_string());
         let worker = WorkerCommand {
             program: env!("CARGO_BIN_EXE_binlogz-sql").into(),
             arguments: ["serve", "--jobs", "2"].map(Into::into).into_iter().chain(logs).collect(),
             environment: vec![("BINLOGZ_SQL_WORKER".into(), temporary.path().into())],
         };
-        let engine =
-            QueryEngine::new(Logs::new(SHAPES.plain.clone(), None, |_| {}).unwrap(), &options).unwrap();
+        let engine = QueryEngine::new(Logs::new(paths.to_vec(), None, |_| {}).unwrap(), &options).unwrap();
         let mut accounts = FlightAccounts::default();
         assert!(!has_accounts || accounts.add("reader", PASSWORD) && accounts.add("guest", PASSWORD));
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -153,6 +160,18 @@ async fn begin(client: &mut Client, query: &str) -> (FlightInfo, FlightRecordBat
 async fn rows(rows: FlightRecordBatchStream) -> Result<usize, FlightError> {
     let batches: Vec<_> = rows.collect().await;
     batches.into_iter().map(|batch| batch.map(|batch: RecordBatch| batch.num_rows())).sum()
+}
+
+/// Takes all rows of a query, or of the list of all tables with their columns.
+async fn taken(client: &mut Client, query: Option<String>) -> Result<usize, FlightError> {
+    let info = match query {
+        Some(query) => client.execute(query, None).await?,
+        None => {
+            let all = CommandGetTables { include_schema: true, ..CommandGetTables::default() };
+            client.get_tables(all).await?
+        }
+    };
+    rows(client.do_get(ticket(&info)).await?).await
 }
 
 /// A query that needs no time, and a slot.
@@ -385,15 +404,75 @@ fn idle_connections_keep_nobody_out() {
         }
         assert_eq!(one_row(&mut serving.session().await).await, 1, "a new one");
         assert_eq!(one_row(&mut before).await, 1, "one with a session");
-        // The oldest of the silent ones was ended for others.
+        // The oldest of the silent ones was ended for others: long before the 30 seconds in which it has to log in.
         let mut greeting = Vec::new();
-        let ended = tokio::time::timeout(PATIENCE, idle[0].read_to_end(&mut greeting)).await;
+        let soon = Duration::from_secs(10);
+        let ended = tokio::time::timeout(soon, idle[0].read_to_end(&mut greeting)).await;
         assert!(ended.is_ok(), "it is still open");
     });
 }
 
 /// Seconds that hostile clients have here; in soak an hour.
 const HOSTILE_SECONDS: u64 = 10;
+
+/// Samples that are damaged while they are served: bits that flip, cuts, lengths that lie, in place and by other files in their place.
+struct DamagedLogs {
+    folder: tempfile::TempDir,
+    whole: Vec<Vec<u8>>,
+}
+
+impl DamagedLogs {
+    /// Copies of four samples. Two are damaged from the beginning: a bit of the one, the end of the other.
+    fn new() -> Self {
+        let whole = [3, 4, 6, 8].map(|number| std::fs::read(&SHAPES.plain[number]).unwrap());
+        let logs = DamagedLogs { folder: tempfile::tempdir().unwrap(), whole: whole.into() };
+        for (number, bytes) in logs.whole.iter().enumerate() {
+            let mut bytes = bytes.clone();
+            let middle = bytes.len() / 2;
+            match number {
+                0 => bytes[middle] ^= 1,
+                1 => bytes.truncate(middle),
+                _ => {}
+            }
+            std::fs::write(logs.path(number), bytes).unwrap();
+        }
+        logs
+    }
+
+    fn path(&self, number: usize) -> PathBuf {
+        self.folder.path().join(format!("damaged.{:06}", number + 1))
+    }
+
+    fn paths(&self) -> Vec<PathBuf> {
+        (0..self.whole.len()).map(|number| self.path(number)).collect()
+    }
+
+    /// Damages one of the files in another way, by a seed. Each seventh time the file is whole again.
+    fn damage(&self, seed: u64, round: u64) {
+        let number = round as usize % self.whole.len();
+        let bytes = match round % 7 {
+            6 => self.whole[number].clone(),
+            _ => mutate::mutate(&self.whole[number], seed, round).0,
+        };
+        let other = self.folder.path().join("other");
+        let path: &Path = if round.is_multiple_of(2) { &self.path(number) } else { &other };
+        std::fs::write(path, bytes).unwrap();
+        if path == other {
+            std::fs::rename(other, self.path(number)).unwrap();
+        }
+    }
+}
+
+/// Statements that read logs.
+const READING: [&str; 7] = [
+    "SELECT count(*) FROM changes",
+    "SELECT max(after), min(before) FROM changes",
+    "SELECT * FROM events",
+    "SELECT log, count(*), sum(uncompressed_bytes) FROM transactions GROUP BY log",
+    "SELECT * FROM transactions WHERE log LIKE 'damaged%' ORDER BY position DESC",
+    "SELECT count(*) FROM information_schema.columns",
+    "SELECT max(after) FROM employees.salaries",
+];
 
 /// A statement of a hostile client, by a seed.
 fn hostile(next: &mut impl FnMut(usize) -> usize) -> String {
@@ -406,14 +485,16 @@ fn hostile(next: &mut impl FnMut(usize) -> usize) -> String {
         TALKING,
     ];
     let productions: Vec<_> = PRODUCTIONS.iter().chain(OTHERS).collect();
-    match next(3) {
+    match next(4) {
         0 => bombs[next(bombs.len())].to_owned(),
+        1 => READING[next(READING.len())].to_owned(),
         _ => productions[next(productions.len())].1([12, 60, 900, 20_000][next(4)]),
     }
 }
 
-/// Among clients that ask for whatever ends, fills or keeps busy a process, leave without waiting, keep statements and guess passwords, an
-/// honest one is answered. `SEED` repeats a run, `SQL_SOAK_SECONDS` makes it longer; only there it is also timed and weighed.
+/// Among clients that ask for whatever ends, fills or keeps busy a process, leave without waiting, keep statements and guess passwords, and
+/// over logs that are damaged meanwhile, an honest one is answered. `SEED` repeats a run, `SQL_SOAK_SECONDS` makes it longer; only there it
+/// is also timed and weighed.
 #[test]
 fn an_honest_client_is_answered_among_hostile_ones() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
@@ -421,7 +502,10 @@ fn an_honest_client_is_answered_among_hostile_ones() {
     println!("SEED={seed}");
     let limits =
         StatementLimits { queries_of_account: 2, planning_time: Duration::from_secs(10), ..limits(4) };
-    let serving = Serving::with(true, PATIENCE, &limits);
+    let damaged = DamagedLogs::new();
+    let served = [SHAPES.plain.clone(), damaged.paths()].concat();
+    let serving = Serving::over(&served, true, PATIENCE, &limits);
+    let damage_met = Arc::new(AtomicUsize::new(0));
     serving.run(async {
         let mut honest = serving.session().await;
         let end = Instant::now() + Duration::from_secs(soak.unwrap_or(HOSTILE_SECONDS));
@@ -431,6 +515,7 @@ fn an_honest_client_is_answered_among_hostile_ones() {
             let mut guesser = serving.client_from([127, 0, 0, 4]).await;
             attacker.handshake("guest", PASSWORD).await.unwrap();
             let mut state = seed.wrapping_mul(31).wrapping_add(client);
+            let damage_met = Arc::clone(&damage_met);
             clients.spawn(async move {
                 let mut next = move |below: usize| {
                     state =
@@ -443,15 +528,14 @@ fn an_honest_client_is_answered_among_hostile_ones() {
                     let patience = Duration::from_millis([20, 300, 3000][next(3)]);
                     // A client that has no answer by then leaves.
                     let attack = async {
-                        match next(8) {
-                            0 => drop(guesser.handshake("reader", "guess").await),
-                            1 => kept.extend(attacker.prepare(query, None).await),
-                            _ => {
-                                let Ok(info) = attacker.execute(query, None).await else { return };
-                                let Ok(found) = attacker.do_get(ticket(&info)).await else { return };
-                                drop(rows(found).await);
-                            }
-                        }
+                        let answer = match next(9) {
+                            0 => return drop(guesser.handshake("reader", "guess").await),
+                            1 => return kept.extend(attacker.prepare(query, None).await),
+                            2 => taken(&mut attacker, None).await,
+                            _ => taken(&mut attacker, Some(query)).await,
+                        };
+                        let met = answer.is_err_and(|error| trouble(error).contains("damaged.00000"));
+                        damage_met.fetch_add(met.into(), Ordering::Relaxed);
                     };
                     drop(tokio::time::timeout(patience, attack).await);
                     asked += 1;
@@ -462,6 +546,7 @@ fn an_honest_client_is_answered_among_hostile_ones() {
         let (mut slowest, mut heaviest) = (Duration::ZERO, 0);
         let mut answers = 0;
         while Instant::now() < end {
+            damaged.damage(seed, answers);
             let begun = Instant::now();
             assert_eq!(one_row(&mut honest).await, 1);
             slowest = slowest.max(begun.elapsed());
@@ -473,11 +558,12 @@ fn an_honest_client_is_answered_among_hostile_ones() {
         while let Some(client) = clients.join_next().await {
             asked += client.unwrap();
         }
+        let met = damage_met.load(Ordering::Relaxed);
         println!(
-            "{answers} answers among {asked} attacks, the slowest after {slowest:?}, workers held {} MiB",
+            "{answers} answers among {asked} attacks, of which {met} met damage, the slowest after {slowest:?}, workers held {} MiB",
             heaviest >> 20
         );
-        assert!(answers > 0 && asked > 0);
+        assert!(answers > 0 && asked > 0 && met > 0, "{answers} answers, {asked} attacks, {met} met damage");
         if soak.is_some() {
             assert!(slowest < Duration::from_secs(1), "{slowest:?}");
             // Those that wait hold something as well, and a process is ended some moments after it has grown.
