@@ -37,16 +37,29 @@ fn nothing_may_be_purged_whose_object_is_missing() {
     assert!(ran.text().ends_with(purge), "{}", ran.text());
 
     // One that is given is stored again.
-    fs::remove_file(object(&folder, 0)).unwrap();
-    let ran = folder.run(["archive", "create", "--to", "arc", FILES[0], FILES[1]]);
-    ran.is_done();
-    assert!(
-        ran.text().contains("; it was stored again: segment-") && ran.text().contains("is missing\n"),
-        "{}",
-        ran.text()
-    );
-    assert!(ran.text().ends_with(purge), "{}", ran.text());
-    folder.run(["archive", "check", "arc"]).is_done();
+    for damaged in [None, Some(100), Some(0)] {
+        let path = object(&folder, 0);
+        let bytes = fs::read(&path).unwrap();
+        let expected = match damaged {
+            Some(size) => {
+                fs::write(&path, &bytes[..size]).unwrap();
+                "is damaged"
+            }
+            None => {
+                fs::remove_file(&path).unwrap();
+                "is missing\n"
+            }
+        };
+        let ran = folder.run(["archive", "create", "--to", "arc", FILES[0], FILES[1]]);
+        ran.is_done();
+        assert!(
+            ran.text().contains("; it was stored again: segment-") && ran.text().contains(expected),
+            "{}",
+            ran.text()
+        );
+        assert!(ran.text().ends_with(purge), "{}", ran.text());
+        folder.run(["archive", "check", "arc"]).is_done();
+    }
 
     // One that is not given can't be; its file may lie beside the others, or not.
     for is_beside in [true, false] {

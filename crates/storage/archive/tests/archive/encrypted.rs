@@ -303,7 +303,16 @@ fn an_older_manifest_that_is_put_back_is_noticed() {
     create(&archive_at(&dir, 7), &LOGS[..2]).unwrap();
     let newer = manifests(&place(&dir));
     assert_eq!(whole(&archive_at(&dir, 7)), LOGS[..2]);
-    // The one, the other, both.
+    // An older copy alone hides nothing, and is told by a check.
+    put_back(&place(&dir), &[newer[0].clone(), older[1].clone()]);
+    assert_eq!(whole(&archive_at(&dir, 7)), LOGS[..2]);
+    let manifest = Manifest::read(&archive_at(&dir, 7)).unwrap().unwrap();
+    let problems = check::check(&archive_at(&dir, 7), &manifest, 1).unwrap();
+    let is_of_copy = |problem: &String| {
+        problem.starts_with("copy of the manifest: ") && problem.contains("an older manifest was put back")
+    };
+    assert!(problems.iter().any(is_of_copy), "{problems:?}");
+    // The manifest, and both.
     for manifest in [[&older[0], &newer[1]], [&older[0], &older[1]]] {
         put_back(&place(&dir), &manifest.map(Clone::clone));
         for storage in [archive_at(&dir, 7), archive(&dir, 7)] {

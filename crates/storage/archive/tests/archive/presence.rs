@@ -97,10 +97,19 @@ fn an_archive_that_can_not_be_asked_is_an_error_and_nothing_is_stored_again() {
     let path = object_of(&folder, dir.path(), 0);
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
+    let stored = || {
+        let objects = fs::read_dir(dir.path().join("objects")).unwrap();
+        let mut names: Vec<_> = objects.map(|object| object.unwrap().file_name()).collect();
+        names.sort();
+        (names, fs::read(dir.path().join("manifest.json")).unwrap())
+    };
+    let before = stored();
     let mut told = |created: &CreateOutcome| panic!("{created:?}");
     let mut creator = Creator::new(&folder, 1, &mut told).unwrap();
     let added = creator.add_file(LOGS[0], Arc::new(log(LOGS[0])), None);
     assert!(matches!(added, Err(Error::Io { .. })), "{added:?}");
+    drop(creator);
+    assert!(stored() == before, "something was stored");
 }
 
 #[test]
