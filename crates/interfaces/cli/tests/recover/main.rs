@@ -4,12 +4,14 @@
 
 mod apply;
 mod cascades;
+mod children;
 mod client_charsets;
 #[path = "../common/mod.rs"]
 mod common;
 mod conditions;
 mod foreign_keys;
 mod from_server;
+mod later_changes;
 mod moments;
 mod moved_columns;
 mod options;

@@ -127,3 +127,40 @@ fn a_table_that_took_the_name_of_another_is_not_shown_as_it() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn names_that_may_be_of_other_columns_are_told_where_rows_are_shown_and_chosen() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let folder = Folder::new();
+    deleted(&server)?;
+    server.sql("DELETE FROM shop.orders WHERE id = 2")?;
+    server
+        .sql("ALTER TABLE shop.orders MODIFY owed INT AFTER id; INSERT INTO shop.orders VALUES (9, 1, 2)")?;
+    let log = server.flush_binary_logs()?;
+    let schema =
+        folder.put("after.sql", "USE shop; CREATE TABLE orders (id INT PRIMARY KEY, owed INT, paid INT);");
+    let schema = format!("--schema={}", schema.display());
+    let run = |args: &[&str], log: &Path| folder.run(args.iter().map(AsRef::as_ref).chain([log.as_os_str()]));
+    let shown = run(&["rows", "shop.orders", &schema, "--format=json"], &log);
+    assert_eq!(shown.code, Some(1), "{}", shown.stderr);
+    let told = "shop.orders was changed after its first rows here (";
+    let statement = ": ALTER TABLE shop.orders MODIFY owed INT AFTER id)";
+    let is_told = |ran: &Ran| ran.stderr.contains(told) && ran.stderr.contains(statement);
+    assert!(is_told(&shown), "{}", shown.stderr);
+    // The statement comes after what is asked for.
+    let gtid = server.sql("SELECT @@GLOBAL.gtid_executed")?;
+    let (uuid, last) = gtid.trim().rsplit_once(['-', ':']).unwrap();
+    let (uuid, last) = (uuid.split(':').next().unwrap(), last.parse::<u64>().unwrap());
+    let stop = format!("--stop-before-gtid={uuid}:{}", last - 1);
+    let shown = run(&["rows", "shop.orders", &schema, &stop], &log);
+    assert!(shown.code == Some(1) && is_told(&shown), "{}", shown.stderr);
+    // Rows after it are as the names say.
+    let after = format!("--gtids={uuid}:{last}");
+    run(&["rows", "shop.orders", &schema, &after], &log).is_done();
+    // No row meets the condition, by these names; by those of then one does.
+    let chosen = run(&["undo", "--table=shop.orders", &schema, "--where", "paid = 7"], &log);
+    assert!(chosen.code == Some(1) && is_told(&chosen), "{}", chosen.stderr);
+    assert!(chosen.stderr.contains("--where: shop.orders was changed"), "{}", chosen.stderr);
+    Ok(())
+}

@@ -6,6 +6,7 @@
 
 mod render;
 
+use std::collections::BTreeMap;
 use std::io::{self, BufReader, Read, Write};
 
 use binlogz_binlog::printable;
@@ -16,8 +17,8 @@ use binlogz_report::jsonl::push_string;
 
 use crate::choose::{Range, RowSelection};
 use crate::pass::{
-    ChoiceListener, Error, FollowedTransaction, Follower, RowAt, Search, StatementAt, TransactionEnding,
-    read_log,
+    ChoiceListener, Error, FollowedTransaction, Follower, RowAt, Search, StatementAt, StatementWords,
+    TransactionEnding, read_log,
 };
 use crate::table::{SchemaFile, Structure};
 use render::{ChangeRenderer, push_csv};
@@ -62,7 +63,8 @@ impl<'o> Life<'o> {
             out.write_all(CSV_HEAD)?;
         }
         let rows = Spool::new(&SpoolMemory::new(ROWS_MEMORY), Vec::new());
-        let writer = Writer { out, format, rows, count: 0 };
+        let has_names = schema.is_some();
+        let writer = Writer { out, format, rows, count: 0, has_names, tables: BTreeMap::new() };
         Ok(Life { selection, schema, changes: ChangeRenderer { format }, follower: Follower::new(writer) })
     }
 
@@ -81,7 +83,21 @@ impl<'o> Life<'o> {
     ) -> Result<(RunSummary, bool), Error> {
         let search =
             Search { selection: self.selection, schema: self.schema, renderer: &self.changes, workers };
-        read_log(input, (name, range), &search, &mut self.follower, progress)
+        let (ran, goes_on) = read_log(input, (name, range), &search, &mut self.follower, progress)?;
+        Ok((ran, goes_on && !self.follower.is_over))
+    }
+
+    /// The tables whose columns' names were not those of the rows perhaps, line by line, once all logs are read: the log has none,
+    /// and a later statement changed the table.
+    pub fn name_notes(&self) -> Vec<String> {
+        let changed = |((database, table), by): (&(String, String), &Option<String>)| {
+            let by = by.as_ref()?;
+            Some(format!(
+                "{database}.{table} was changed after its first rows here ({by}): the log has no column names, and those given may \
+                 be of other columns before that"
+            ))
+        };
+        self.follower.listener.tables.iter().filter_map(changed).collect()
     }
 
     /// Writes the rest; returns how many changes were written.
@@ -105,10 +121,23 @@ struct Writer<'o> {
     /// The rows of the open transaction: for each the size of its place and of its text (u32 each), then both.
     rows: Spool,
     count: u64,
+    /// Whether names come from elsewhere where the log has none.
+    has_names: bool,
+    /// The tables that had rows whose columns' names the log lacks, and the first statement that changed each since.
+    tables: BTreeMap<(String, String), Option<String>>,
 }
 
 impl ChoiceListener for Writer<'_> {
-    fn table(&mut self, _: &[u8], _: &[u8], _: Structure) -> io::Result<()> {
+    /// A statement after the chosen part of the logs may have changed the tables of its rows.
+    fn wants_statements_after(&self) -> bool {
+        self.has_names
+    }
+
+    fn table(&mut self, database: &[u8], table: &[u8], structure: Structure) -> io::Result<()> {
+        if self.has_names && !structure.has_names() {
+            let [database, table] = [database, table].map(|name| String::from_utf8_lossy(name).into_owned());
+            self.tables.entry((database, table)).or_default();
+        }
         Ok(())
     }
 
@@ -150,7 +179,26 @@ impl ChoiceListener for Writer<'_> {
         self.rows.append(row.text)
     }
 
-    fn statement(&mut self, _: &FollowedTransaction, _: &StatementAt<'_>, _: bool) -> io::Result<()> {
+    fn statement(
+        &mut self,
+        transaction: &FollowedTransaction,
+        statement: &StatementAt<'_>,
+        _: bool,
+    ) -> io::Result<()> {
+        if self.tables.is_empty() {
+            return Ok(());
+        }
+        let text = String::from_utf8_lossy(statement.text);
+        let words = StatementWords::of(&text);
+        if words.leaves_rows_alone() || !words.is_ddl() {
+            return Ok(());
+        }
+        let current = String::from_utf8_lossy(statement.database);
+        for ((database, table), by) in self.tables.iter_mut().filter(|(_, by)| by.is_none()) {
+            if words.redefines(&current, database, table) {
+                *by = Some(transaction.changed_by(&text));
+            }
+        }
         Ok(())
     }
 

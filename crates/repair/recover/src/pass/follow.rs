@@ -4,13 +4,14 @@ use std::io;
 
 use binlogz_binlog::event::{AnyGtidEvent, PreviousGtidsEvent, QueryEvent, XaPrepareEvent};
 use binlogz_binlog::gtid::{Gtid, GtidSet};
+use binlogz_binlog::printable;
 use binlogz_binlog::statement::StatementKind;
 use binlogz_payload::Spool;
 use binlogz_report::zone::Zone;
 
 use super::Error;
 use super::order::{Break, LogOrder};
-use super::record::{EventAt, RecordKind, Records, RowAt, broken, event_of, row_of};
+use super::record::{EventAt, RecordKind, Records, RowAt, RowKeys, broken, event_of, keys_of, row_of};
 use crate::choose::{Range, RowSelection};
 use crate::table::Structure;
 
@@ -43,6 +44,13 @@ pub(crate) struct FollowedTransaction {
 }
 
 impl FollowedTransaction {
+    /// Names a statement of it that changed a table.
+    pub(crate) fn changed_by(&self, statement: &str) -> String {
+        let by = self.gtid.as_deref().unwrap_or("a transaction without GTID");
+        let FollowedTransaction { log, offset, .. } = self;
+        format!("{by}, {log} at {offset}: {}", shortened(statement))
+    }
+
     /// When it was committed, in local time with microseconds, and the zone's name.
     pub(crate) fn local_time(&self) -> (String, String) {
         let time =
@@ -50,6 +58,17 @@ impl FollowedTransaction {
         let (time, zone) = Zone::of_process().local(time);
         (time.strftime("%Y-%m-%d %H:%M:%S.%6f").to_string(), zone.to_string())
     }
+}
+
+/// The most characters of a statement in a comment.
+const COMMENT_LENGTH_MAX: usize = 1000;
+
+/// A statement as a comment shows it.
+pub(crate) fn shortened(text: &str) -> String {
+    let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let short: String = one_line.chars().take(COMMENT_LENGTH_MAX).collect();
+    let dots = if short.len() < one_line.len() { " …" } else { "" };
+    format!("{}{dots}", printable(&short))
 }
 
 /// How a transaction ended.
@@ -102,7 +121,10 @@ pub(crate) trait ChoiceListener {
     /// A row.
     fn row(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> io::Result<()>;
 
-    /// A statement that is no transaction control. It also gets statements of transactions that weren't chosen.
+    /// The keys of a row's change, chosen or not, where the renderer has digests; a chosen row follows.
+    fn keys(&mut self, _transaction: &FollowedTransaction, _keys: &RowKeys<'_>, _is_chosen: bool) {}
+
+    /// A statement that is no transaction control. It is told of those that weren't chosen too.
     fn statement(
         &mut self,
         transaction: &FollowedTransaction,
@@ -215,6 +237,12 @@ impl<L: ChoiceListener> Follower<L> {
                         let met = self.table.and_then(|place| self.tables_met.get_mut(place));
                         met.into_iter().for_each(|met| *met = true);
                         self.listener.row(open, &row_of(content)?)?;
+                    }
+                }
+                RecordKind::Keys => {
+                    if let Some(open) = &self.open {
+                        let keys = keys_of(content)?;
+                        self.listener.keys(open, &keys, keys.is_chosen && open.is_chosen);
                     }
                 }
                 RecordKind::End => self.end()?,

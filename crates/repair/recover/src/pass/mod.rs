@@ -23,9 +23,11 @@ use binlogz_payload::SpoolMemory;
 use crate::choose::{ConditionError, Range, RowSelection};
 use crate::table::SchemaFile;
 
-pub(crate) use follow::{ChoiceListener, FollowedTransaction, Follower, StatementAt, TransactionEnding};
+pub(crate) use follow::{
+    ChoiceListener, FollowedTransaction, Follower, StatementAt, TransactionEnding, shortened,
+};
 pub(crate) use order::Break;
-pub(crate) use record::{RowAt, RowFlags, broken};
+pub(crate) use record::{RowAt, RowFlags, RowKeys, broken};
 pub(crate) use words::StatementWords;
 pub(crate) use work::{Renderer, RowRendering, TABLE_MAP_POST_HEADER_LENGTH};
 

@@ -9,6 +9,7 @@
 //!                  statement: the text; table: structure, `database`, NUL, `table`
 //!                  row: offset u64, index in the payload u64 (u64::MAX: in none), row u64, timestamp u32, flags u8, what the
 //!                  renderer wrote
+//!                  keys: whether the row is chosen u8 (0, 1), how many digests u8, each u128, `database`, NUL, `table`
 //!                  table map: its body, with 0 for the table's number
 //!                  end: nothing
 //! ```
@@ -36,14 +37,16 @@ pub(super) enum RecordKind {
     PreviousGtids,
     /// The next log.
     Rotate,
+    /// A row's keys, before the row if that is chosen.
+    Keys,
 }
 
 impl RecordKind {
     fn of(code: u8) -> Option<Self> {
         use RecordKind::{
-            Begin, End, PreviousGtids, Query, Rotate, Row, RowsQuery, Table, TableMap, XaPrepare,
+            Begin, End, Keys, PreviousGtids, Query, Rotate, Row, RowsQuery, Table, TableMap, XaPrepare,
         };
-        [Begin, Query, XaPrepare, RowsQuery, Table, Row, End, TableMap, PreviousGtids, Rotate]
+        [Begin, Query, XaPrepare, RowsQuery, Table, Row, End, TableMap, PreviousGtids, Rotate, Keys]
             .into_iter()
             .find(|kind| *kind as u8 == code)
     }
@@ -72,6 +75,28 @@ pub(crate) struct RowAt<'b> {
     pub(crate) flags: RowFlags,
     /// The renderer's text.
     pub(crate) text: &'b [u8],
+}
+
+/// The keys of a row, before and after its change.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RowKeys<'b> {
+    /// Whether the row is one that was asked for, if its transaction is.
+    pub(super) is_chosen: bool,
+    digests: &'b [u8],
+    /// `database`, NUL, `table`.
+    table: &'b [u8],
+}
+
+impl RowKeys<'_> {
+    pub(crate) fn digests(&self) -> impl Iterator<Item = u128> {
+        let (digests, _) = self.digests.as_chunks::<16>();
+        digests.iter().map(|digest| u128::from_le_bytes(*digest))
+    }
+
+    /// `database.table`, for messages.
+    pub(crate) fn table(&self) -> String {
+        String::from_utf8_lossy(self.table).replacen('\0', ".", 1)
+    }
 }
 
 /// How a row's statement is to run.
@@ -128,6 +153,17 @@ pub(super) fn put_row(spool: &mut Spool, row: RowAt<'_>) -> io::Result<()> {
     put(spool, RecordKind::Row, &[numbers.as_flattened(), &front.0, &front.1, row.text])
 }
 
+pub(super) fn put_keys(
+    spool: &mut Spool,
+    is_chosen: bool,
+    digests: &[u128],
+    (database, table): (&[u8], &[u8]),
+) -> io::Result<()> {
+    let front = [u8::from(is_chosen), digests.len() as u8];
+    let digests: Vec<_> = digests.iter().map(|digest| digest.to_le_bytes()).collect();
+    put(spool, RecordKind::Keys, &[&front, digests.as_flattened(), database, &[0], table])
+}
+
 /// Reads records one after the other.
 pub(super) struct Records<'s> {
     reader: io::BufReader<Box<dyn Read + 's>>,
@@ -165,6 +201,15 @@ pub(super) fn event_of(content: &[u8]) -> io::Result<EventAt<'_>> {
             event_type: EventType(*event_type),
             body,
         })
+    };
+    read().ok_or_else(broken)
+}
+
+pub(super) fn keys_of(content: &[u8]) -> io::Result<RowKeys<'_>> {
+    let read = || {
+        let ([is_chosen, count], rest) = content.split_first_chunk()?;
+        let (digests, table) = rest.split_at_checked(usize::from(*count) * size_of::<u128>())?;
+        Some(RowKeys { is_chosen: *is_chosen == 1, digests, table })
     };
     read().ok_or_else(broken)
 }

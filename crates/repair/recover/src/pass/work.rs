@@ -7,7 +7,7 @@ use binlogz_binlog::event::{
     AnyGtidEvent, RotateEvent, RowsEvent, RowsFlags, RowsQueryEvent, TableId, TableMapEvent,
 };
 use binlogz_binlog::gtid::Gtid;
-use binlogz_binlog::row::{Row, RowDecoder, TableSchema};
+use binlogz_binlog::row::{CellContent, Row, RowDecoder, RowImage, TableSchema};
 use binlogz_binlog::{Boundary, EventFrame, EventType};
 use binlogz_flow::Error as FlowError;
 use binlogz_flow::events::{BatchItem, Event, EventBatch, TableEvent, WorkerTables};
@@ -16,6 +16,7 @@ use binlogz_payload::{Spool, SpoolMemory};
 use super::record::{self, EventAt, RecordKind, RowAt, RowFlags};
 use super::{Error, Search};
 use crate::choose::{Operation, Range, RowSelection};
+use crate::digest::Digests;
 use crate::table::{SchemaFile, Structure, WrittenTable};
 
 /// Bytes of a table map's post-header since 5.1: the table's number has 6.
@@ -34,7 +35,12 @@ pub(crate) trait Renderer {
         out: &mut Vec<u8>,
     ) -> RowRendering;
 
-    /// Whether it needs tables' maps.
+    /// Makes digests of all rows' keys, where it needs them: also of rows and transactions that aren't chosen.
+    fn digests(&self) -> Option<&Digests> {
+        None
+    }
+
+    /// Whether it is to be told of tables' maps.
     fn needs_table_maps(&self) -> bool {
         false
     }
@@ -59,6 +65,8 @@ pub(super) struct Worker<'o, R> {
     tables: WorkerTables,
     decoder: RowDecoder,
     table: Option<WrittenTable>,
+    /// Whether the records have the table.
+    has_told_table: bool,
     /// The table maps in force, where they are needed.
     maps: HashMap<TableId, Vec<u8>>,
     text: Vec<u8>,
@@ -81,6 +89,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
             tables: WorkerTables::one_of(search.workers),
             decoder: RowDecoder::new(),
             table: None,
+            has_told_table: false,
             maps: HashMap::new(),
             text: Vec::new(),
         }
@@ -188,9 +197,9 @@ impl<'o, R: Renderer> Worker<'o, R> {
             event.pass_over();
         }
         if let Some(TableEvent::Rows(schema, rows)) = table
-            && open.is_chosen
+            && (open.is_chosen || self.renderer.digests().is_some())
         {
-            self.rows(event, &schema, &rows, records)?;
+            self.rows(event, (&schema, &rows), open.is_chosen, records)?;
         }
         // The events of a payload follow it.
         let ends = matches!(boundary, Boundary::End | Boundary::Single);
@@ -203,22 +212,27 @@ impl<'o, R: Renderer> Worker<'o, R> {
     fn rows(
         &mut self,
         event: &Event<'_>,
-        schema: &Arc<TableSchema>,
-        rows: &RowsEvent<'_>,
+        (schema, rows): (&Arc<TableSchema>, &RowsEvent<'_>),
+        is_chosen: bool,
         records: &mut Spool,
     ) -> Result<(), Error> {
         let operation = Operation::of(rows.kind());
-        let is_chosen = self.selection.has_table(&schema.database, &schema.table);
-        if !is_chosen || !self.selection.has_operation(operation) {
+        let is_chosen = is_chosen && self.selection.has_operation(operation);
+        let digests = self.renderer.digests();
+        if !self.selection.has_table(&schema.database, &schema.table) || !is_chosen && digests.is_none() {
             return Ok(());
         }
         if self.table.as_ref().is_none_or(|table| !Arc::ptr_eq(&table.schema, schema)) {
+            self.table = Some(WrittenTable::new(schema, self.schema));
+            self.has_told_table = false;
+        }
+        if is_chosen && !self.has_told_table {
             let structure = Structure::of(schema).to_bytes();
             record::put(records, RecordKind::Table, &[&structure, &schema.database, &[0], &schema.table])?;
             if let Some(map) = self.maps.get(&rows.table_id) {
                 record::put(records, RecordKind::TableMap, &[map])?;
             }
-            self.table = Some(WrittenTable::new(schema, self.schema));
+            self.has_told_table = true;
         }
         let Some(table) = &self.table else { return Ok(()) };
         let common = [
@@ -232,13 +246,21 @@ impl<'o, R: Renderer> Worker<'o, R> {
         let mut decoded = match self.decoder.rows(schema, rows) {
             Ok(decoded) => decoded,
             Err(error) => {
-                event.unread(schema, &error);
+                // Of what wasn't chosen nothing is missed.
+                if is_chosen {
+                    event.unread(schema, &error);
+                }
                 return Ok(());
             }
         };
         let mut number = 0;
         while let Some(row) = decoded.next_row().map_err(unreadable)? {
-            if self.selection.has_row(table, &row)? {
+            let is_row_chosen = is_chosen && self.selection.has_row(table, &row)?;
+            if let Some(digests) = digests {
+                let of_row = digests_of(digests, table, &row);
+                record::put_keys(records, is_row_chosen, &of_row, (&schema.database, &schema.table))?;
+            }
+            if is_row_chosen {
                 self.text.clear();
                 if let RowRendering::Text(flags) =
                     self.renderer.render(table, operation, &row, &mut self.text)
@@ -258,6 +280,30 @@ impl<'o, R: Renderer> Worker<'o, R> {
         }
         Ok(())
     }
+}
+
+/// Digests of a row's key before and after its change; of all columns where its table has none. What the image after a change
+/// lacks, the change left alone; nothing is told of a row whose images lack more.
+fn digests_of(digests: &Digests, table: &WrittenTable, row: &Row<'_, '_>) -> Vec<u128> {
+    let all: Vec<usize> = (0..table.columns.len()).collect();
+    let key = table.key.as_ref().unwrap_or(&all);
+    let digest = |images: [Option<RowImage<'_, '_>>; 2]| {
+        images.first().is_some_and(Option::is_some).then_some(())?;
+        let cell = |index: &usize| images.iter().flatten().find_map(|image| image.cell(*index));
+        let cells: Option<Vec<_>> = key
+            .iter()
+            .map(|index| match cell(index)?.content {
+                CellContent::Null => Some(None),
+                CellContent::Value(bytes) => Some(Some(bytes)),
+                CellContent::JsonDiffs(_) => None,
+            })
+            .collect();
+        Some(digests.of((&table.schema.database, &table.schema.table, cells?)))
+    };
+    let mut both: Vec<u128> =
+        [digest([row.before, None]), digest([row.after, row.before])].into_iter().flatten().collect();
+    both.dedup();
+    both
 }
 
 impl From<binlogz_binlog::Error> for Error {

@@ -17,7 +17,7 @@ use binlogz_binlog::checksum::Crc32;
 use binlogz_source::{ConnectOptions, Error as ServerError};
 
 use super::change::ScriptChange;
-use super::collect::{CollectedChanges, shortened};
+use super::collect::CollectedChanges;
 use super::log::ScriptReport;
 use super::replay::{RowSink, Skip, WrittenRow, replay};
 use super::session::ScriptSession as Settings;
@@ -27,7 +27,7 @@ use crate::apply::referrers::{ParentChange, Referrers};
 use crate::apply::session::{ApplySession, ServerPosition};
 use crate::apply::{ApplyError, BATCH_TAKEN_BACK, BATCH_UNKNOWN, NOTHING_YET, committed, tables};
 use crate::choose::Direction;
-use crate::pass::{RowFlags, broken};
+use crate::pass::{RowFlags, broken, shortened};
 
 /// How changes are applied.
 #[derive(Debug)]

@@ -17,10 +17,10 @@ use std::borrow::Cow;
 use binlogz_binlog::put::PutFields;
 use binlogz_binlog::row::Row;
 
-use super::collect::shortened;
 use super::named::NamedTransactions;
 use super::push_name;
 use crate::choose::{Direction, Operation};
+use crate::pass::shortened;
 use crate::sql::statement::{RowMatching, RowOutcome, push_key_of, push_statement};
 use crate::table::WrittenTable;
 

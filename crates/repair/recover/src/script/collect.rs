@@ -4,22 +4,20 @@ use std::collections::{BTreeSet, HashMap};
 use std::io;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
-use binlogz_binlog::printable;
 use binlogz_payload::{Spool, SpoolMemory};
 
 use super::kept::{ChangeKind, put};
+use super::later::LaterChanges;
 use crate::cascade::{Cascades, RowPlace};
 use crate::choose::{Direction, RowSelection};
 use crate::pass::{
-    Break, ChoiceListener, Error, FollowedTransaction, RowAt, RowFlags, StatementAt, StatementWords,
-    TransactionEnding,
+    Break, ChoiceListener, Error, FollowedTransaction, RowAt, RowFlags, RowKeys, StatementAt, StatementWords,
+    TransactionEnding, shortened,
 };
 use crate::table::Structure;
 
 /// Memory for the kept statements; the rest goes to a temporary file.
 const KEPT_MEMORY: usize = 16 << 20;
-/// The most characters of a statement in a comment.
-const COMMENT_LENGTH_MAX: usize = 1000;
 
 /// Why nothing of a transaction is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +50,8 @@ pub(super) struct CollectedChanges {
     pub(super) skipped: HashMap<u64, SkipReason>,
     /// How many transactions have rows that foreign keys may have changed.
     pub(super) cascading: u64,
-    /// Sets of tables whose rows one statement changed, though no foreign key did.
+    pub(super) later: LaterChanges,
+    /// Tables of which one statement changed rows, though no foreign key did.
     pub(super) together: BTreeSet<BTreeSet<usize>>,
 }
 
@@ -120,6 +119,7 @@ impl<'o> ScriptCollector<'o> {
                 maps: Vec::new(),
                 skipped: HashMap::new(),
                 cascading: 0,
+                later: LaterChanges::default(),
                 together: BTreeSet::new(),
             },
             statement_tables: BTreeSet::new(),
@@ -146,6 +146,22 @@ impl<'o> ScriptCollector<'o> {
 
     pub(super) fn trigger_notes(&self) -> Vec<String> {
         self.collected.trigger_notes()
+    }
+
+    /// The tables of which the condition may have taken other columns than were meant, line by line.
+    pub(super) fn condition_notes(&self) -> Vec<String> {
+        if self.selection.condition.is_none() {
+            return Vec::new();
+        }
+        let doubtful = |table: &SeenTable| {
+            let by = table.borders.first().filter(|_| !table.structure.has_names())?;
+            let SeenTable { database, table, .. } = table;
+            Some(format!(
+                "--where: {database}.{table} was changed after its first rows here ({by}): the log has no column names, and those given \
+                 may be of other columns before that, so other rows may have been meant"
+            ))
+        };
+        self.collected.tables.iter().filter_map(doubtful).collect()
     }
 
     pub(super) fn unnamed_tables(&self) -> Vec<String> {
@@ -347,6 +363,10 @@ impl ChoiceListener for ScriptCollector<'_> {
         self.put_row(transaction, row)
     }
 
+    fn keys(&mut self, transaction: &FollowedTransaction, keys: &RowKeys<'_>, is_chosen: bool) {
+        self.collected.later.take(transaction, keys, is_chosen);
+    }
+
     fn statement(
         &mut self,
         transaction: &FollowedTransaction,
@@ -364,9 +384,7 @@ impl ChoiceListener for ScriptCollector<'_> {
         let shown = shortened(&text);
         let database = String::from_utf8_lossy(statement.database);
         if words.is_ddl() {
-            let by = transaction.gtid.as_deref().unwrap_or("a transaction without GTID");
-            let FollowedTransaction { log, offset, .. } = transaction;
-            self.change_tables(&format!("{by}, {log} at {offset}: {shown}"), &database, &words);
+            self.change_tables(&transaction.changed_by(&text), &database, &words);
         }
         let is_about = |(own, table): &(String, String)| match words.is_ddl() {
             true => words.redefines(&database, own, table),
@@ -412,12 +430,4 @@ fn describe(transaction: &FollowedTransaction) -> String {
     let gtid = transaction.gtid.as_deref().unwrap_or("no GTID");
     let thread = transaction.thread_id.map(|id| format!(", thread {id}")).unwrap_or_default();
     format!("{gtid}, {time} {zone}{thread}, {} at {}", transaction.log, transaction.offset)
-}
-
-/// A statement as a comment shows it.
-pub(super) fn shortened(text: &str) -> String {
-    let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let short: String = one_line.chars().take(COMMENT_LENGTH_MAX).collect();
-    let dots = if short.len() < one_line.len() { " …" } else { "" };
-    format!("{}{dots}", printable(&short))
 }

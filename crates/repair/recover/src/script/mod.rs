@@ -9,8 +9,10 @@
 
 mod apply;
 mod change;
+mod children;
 mod collect;
 mod kept;
+mod later;
 mod log;
 mod named;
 mod orphans;
@@ -20,6 +22,7 @@ mod write;
 
 use std::collections::BTreeSet;
 use std::io;
+use std::sync::Arc;
 
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::row::{Cell, CellContent, Row};
@@ -29,6 +32,7 @@ use binlogz_flow::events::{ReadSummary, RunSummary, UnreadChanges};
 use crate::apply::ApplyError;
 use crate::cascade::{Cascades, EffectFinder, FamilyError};
 use crate::choose::{Direction, Operation, Range, RowSelection};
+use crate::digest::Digests;
 use crate::log::images::push_images;
 use crate::pass::{Error, Follower, Renderer, RowFlags, RowRendering, Search, read_log};
 use crate::sql::literal::{push, push_equal};
@@ -50,6 +54,8 @@ pub struct ScriptSummary {
     pub rows_left: u64,
     /// Statements in the logs, as DDL, that were chosen and have no rows to take back; the script names each.
     pub statements_left: u64,
+    /// Later changes of the same rows that weren't chosen; the script names them.
+    pub changed_later: u64,
     /// Whether any transaction was chosen.
     pub has_chosen: bool,
 }
@@ -75,6 +81,8 @@ pub struct Script<'o> {
     across_ddl: bool,
     follower: Follower<ScriptCollector<'o>>,
     finder: Option<EffectFinder<'o, Rows>>,
+    /// Of rows' keys, where changes are looked for that came later.
+    digests: Option<Arc<Digests>>,
     /// The last log and where it ended.
     last_read: Option<(String, u64)>,
 }
@@ -88,7 +96,19 @@ impl<'o> Script<'o> {
         across_ddl: bool,
     ) -> Self {
         let follower = Follower::new(ScriptCollector::new(selection, direction));
-        Script { selection, schema, direction, form, across_ddl, follower, finder: None, last_read: None }
+        let looks_for_later = direction == Direction::Undo && form == ScriptForm::Sql;
+        let digests = looks_for_later.then(Arc::default);
+        Script {
+            selection,
+            schema,
+            direction,
+            form,
+            across_ddl,
+            follower,
+            finder: None,
+            digests,
+            last_read: None,
+        }
     }
 
     /// Takes back as well what these foreign keys did below the log. All logs are then read ahead first.
@@ -97,7 +117,7 @@ impl<'o> Script<'o> {
     ///
     /// A schema without such foreign keys.
     pub fn with_cascades(mut self, schema: &'o SchemaFile) -> Result<Self, FamilyError> {
-        let renderer = Rows { direction: self.direction, form: self.form };
+        let renderer = Rows { direction: self.direction, form: self.form, digests: None };
         self.finder = Some(EffectFinder::new(schema, renderer)?);
         Ok(self)
     }
@@ -123,6 +143,11 @@ impl<'o> Script<'o> {
     /// The cascades that can't be taken back, line by line, once all logs are read.
     pub fn cascade_notes(&self) -> Vec<String> {
         self.follower.listener.cascades.as_ref().map(Cascades::notes).unwrap_or_default()
+    }
+
+    /// The tables of which the condition may have chosen other rows than were meant, line by line, once all logs are read.
+    pub fn condition_notes(&self) -> Vec<String> {
+        self.follower.listener.condition_notes()
     }
 
     /// The triggers that may run again with a script, line by line, once all logs are read.
@@ -151,7 +176,7 @@ impl<'o> Script<'o> {
         if let Some(finder) = self.finder.take() {
             self.follower.listener.cascades = Some(finder.finish());
         }
-        let renderer = Rows { direction: self.direction, form: self.form };
+        let renderer = Rows { direction: self.direction, form: self.form, digests: self.digests.clone() };
         let search = Search { selection: self.selection, schema: self.schema, renderer: &renderer, workers };
         let (ran, goes_on) = read_log(input, (name, range), &search, &mut self.follower, progress)?;
         self.last_read = Some((name.to_owned(), ran.read.bytes_read));
@@ -188,7 +213,7 @@ impl<'o> Script<'o> {
     ) -> Result<ReadSummary, Error> {
         self.follower.read_only_statements()?;
         self.follower.listener.is_after = true;
-        let renderer = Rows { direction: self.direction, form: self.form };
+        let renderer = Rows { direction: self.direction, form: self.form, digests: None };
         // No table has this name: no row is looked at.
         let nothing =
             RowSelection { tables: vec![(String::new(), String::new())], ..RowSelection::default() };
@@ -302,6 +327,7 @@ struct Settings {
 struct Rows {
     direction: Direction,
     form: ScriptForm,
+    digests: Option<Arc<Digests>>,
 }
 
 impl Renderer for Rows {
@@ -340,6 +366,10 @@ impl Renderer for Rows {
                 RowRendering::Text(RowFlags::MISSING)
             }
         }
+    }
+
+    fn digests(&self) -> Option<&Digests> {
+        self.digests.as_deref()
     }
 
     fn needs_table_maps(&self) -> bool {

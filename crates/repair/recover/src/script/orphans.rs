@@ -6,6 +6,9 @@
 
 use crate::sql::literal::push_hex;
 
+/// The statement by which queries of any length can be made.
+pub(super) const LONG_TEXTS: &str = "SET SESSION group_concat_max_len = 4194304";
+
 /// The error that the mysql client stops at names a column that no table has.
 const ERROR: &str = "rows came back without the rows that their foreign keys refer to";
 
@@ -13,8 +16,6 @@ const ERROR: &str = "rows came back without the rows that their foreign keys ref
 pub(super) fn begin(tables: &[(&str, &str)]) -> Vec<String> {
     let names: Vec<_> = tables.iter().map(|(database, table)| pair(database, table)).collect();
     let names = names.join(", ");
-    let name = |column: &str| format!("CONCAT('`', REPLACE({column}, '`', '``'), '`')");
-    let table = |database: &str, table: &str| format!("CONCAT({}, '.', {})", name(database), name(table));
     let keys = format!(
         "SELECT constraint_schema s, constraint_name n, {} child, {} parent, {} own, {} other FROM \
          information_schema.key_column_usage WHERE referenced_table_name IS NOT NULL AND ((table_schema, table_name) IN \
@@ -30,7 +31,7 @@ pub(super) fn begin(tables: &[(&str, &str)]) -> Vec<String> {
          ' AND p.', MIN(other), ' IS NULL)') one FROM ({keys}) k GROUP BY s, n, child, parent"
     );
     vec![
-        "SET SESSION group_concat_max_len = 4194304".to_owned(),
+        LONG_TEXTS.to_owned(),
         format!(
             "SELECT CONCAT('SELECT ', COALESCE(GROUP_CONCAT(one SEPARATOR ' + '), '0'), ' INTO @binlogz_orphans') INTO \
              @binlogz_count FROM ({counts}) q"
@@ -59,8 +60,18 @@ pub(super) fn check() -> Vec<String> {
     ]
 }
 
+/// The expression of a name in backticks.
+pub(super) fn name(column: &str) -> String {
+    format!("CONCAT('`', REPLACE({column}, '`', '``'), '`')")
+}
+
+/// The expression of a table's full name in backticks.
+pub(super) fn table(database: &str, table: &str) -> String {
+    format!("CONCAT({}, '.', {})", name(database), name(table))
+}
+
 /// Names as literals that mean the same in every client.
-fn pair(database: &str, table: &str) -> String {
+pub(super) fn pair(database: &str, table: &str) -> String {
     let literal = |name: &str| {
         let mut out = b"_utf8mb4 ".to_vec();
         push_hex(&mut out, name.as_bytes());

@@ -3,14 +3,16 @@
 use std::io;
 
 use super::ScriptSummary;
-use super::collect::{CollectedChanges, SkipReason, shortened};
+use super::collect::{CollectedChanges, SkipReason};
 use super::kept::{ChangeKind, ChangeReader};
 use crate::choose::Direction;
-use crate::pass::{RowFlags, TransactionEnding, broken};
+use crate::pass::{RowFlags, TransactionEnding, broken, shortened};
 
 /// A row that is written.
 #[derive(Clone, Copy)]
 pub(super) struct WrittenRow<'c> {
+    /// Its table, by its number.
+    pub(super) table: usize,
     /// Which of the table maps it needs.
     pub(super) map: usize,
     pub(super) flags: RowFlags,
@@ -176,10 +178,11 @@ impl<S: RowSink> Replay<'_, S> {
             let (epoch, rest) = rest.split_first_chunk()?;
             let (map, rest) = rest.split_first_chunk()?;
             let (flags, content) = rest.split_first()?;
-            let table = self.collected.tables.get(u32::from_le_bytes(*table) as usize)?;
+            let number = u32::from_le_bytes(*table) as usize;
+            let table = self.collected.tables.get(number)?;
             let map = u32::from_le_bytes(*map) as usize;
             let border = table.borders.get(u32::from_le_bytes(*epoch) as usize);
-            Some((border, WrittenRow { map, flags: RowFlags(*flags), content }))
+            Some((border, WrittenRow { table: number, map, flags: RowFlags(*flags), content }))
         };
         let (border, row) = read().ok_or_else(broken)?;
         if self.skipped.is_some() {

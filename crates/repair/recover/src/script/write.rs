@@ -5,11 +5,13 @@ use std::io::{self, Write};
 
 use binlogz_figures::counted;
 
+use super::children::{self, WaitingDeletes};
 use super::collect::CollectedChanges;
 use super::replay::{RowSink, Skip, WrittenRow, replay, verb};
 use super::session::ScriptSession;
 use super::{ScriptSummary, orphans};
 use crate::choose::Direction;
+use crate::pass::RowFlags;
 use crate::sql::CLIENT_CHARSET;
 
 pub(super) fn write(
@@ -19,22 +21,35 @@ pub(super) fn write(
     out: &mut dyn Write,
 ) -> io::Result<ScriptSummary> {
     let unchecked = collected.unchecked_tables();
+    let tables = collected.tables.iter().map(|table| (&*table.database, &*table.table)).collect();
     let mut writer = Writer {
         out,
+        direction,
+        tables,
+        waiting: WaitingDeletes::default(),
+        has_long_texts: false,
         has_begun: false,
         session: ScriptSession::default(),
         checks_each: collected.cascading <= CHECKS_MAX,
         is_unchecked: false,
     };
-    writer.begin_script(direction, &unchecked)?;
-    collected.trigger_notes().iter().try_for_each(|note| writer.note(note))?;
-    let summary = replay(collected, direction, across_ddl, &mut writer)?;
-    writer.end_script(direction, &summary, !unchecked.is_empty())?;
+    writer.begin_script(&unchecked)?;
+    let notes = collected.trigger_notes().into_iter().chain(collected.later.notes());
+    notes.into_iter().try_for_each(|note| writer.note(&note))?;
+    let mut summary = replay(collected, direction, across_ddl, &mut writer)?;
+    summary.changed_later = collected.later.count();
+    writer.end_script(&summary, !unchecked.is_empty())?;
     Ok(summary)
 }
 
 struct Writer<'o> {
     out: &'o mut dyn Write,
+    direction: Direction,
+    /// Databases and names, by number.
+    tables: Vec<(&'o str, &'o str)>,
+    waiting: WaitingDeletes,
+    /// Whether the server may make long queries.
+    has_long_texts: bool,
     /// Whether the current transaction has a statement.
     has_begun: bool,
     session: ScriptSession,
@@ -48,19 +63,17 @@ struct Writer<'o> {
 const CHECKS_MAX: u64 = 16;
 /// The variables that are set back.
 const SAVED: [&str; 3] = ["time_zone", "sql_mode", "foreign_key_checks"];
-/// One more where rows are changed unchecked.
-const SAVED_UNCHECKED: &str = "group_concat_max_len";
+/// One more where the server makes queries.
+const LONG_TEXTS: &str = "group_concat_max_len";
 
 impl Writer<'_> {
-    fn begin_script(&mut self, direction: Direction, unchecked: &[(&str, &str)]) -> io::Result<()> {
-        let what = match direction {
+    fn begin_script(&mut self, unchecked: &[(&str, &str)]) -> io::Result<()> {
+        let what = match self.direction {
             Direction::Undo => "binlogz undo: takes changes back, the last one first",
             Direction::Redo => "binlogz redo: makes changes again, in their order",
         };
         writeln!(self.out, "-- {what}")?;
-        let more = [SAVED_UNCHECKED];
-        let names = SAVED.iter().chain(more.iter().filter(|_| !unchecked.is_empty()));
-        let saved: Vec<_> = names.map(|name| format!("@binlogz_{name} = @@session.{name}")).collect();
+        let saved: Vec<_> = SAVED.iter().map(|name| format!("@binlogz_{name} = @@session.{name}")).collect();
         let [_, settings] = self.session.begin();
         writeln!(self.out, "{CLIENT_CHARSET}")?;
         writeln!(self.out, "SET {};", saved.join(", "))?;
@@ -69,6 +82,7 @@ impl Writer<'_> {
             return Ok(());
         }
         self.note("rows that foreign keys changed are changed again unchecked; none may be left without what it refers to")?;
+        self.begin_long_texts()?;
         self.statements(orphans::begin(unchecked))
     }
 
@@ -76,26 +90,45 @@ impl Writer<'_> {
         statements.iter().try_for_each(|statement| writeln!(self.out, "{statement};"))
     }
 
-    fn end_script(
-        &mut self,
-        direction: Direction,
-        summary: &ScriptSummary,
-        has_unchecked: bool,
-    ) -> io::Result<()> {
-        if has_unchecked {
-            writeln!(self.out)?;
-            if !self.checks_each {
-                self.statements(orphans::check())?;
-            }
-            writeln!(self.out, "SET {SAVED_UNCHECKED} = @binlogz_{SAVED_UNCHECKED};")?;
+    /// Writes the DELETEs that wait for their check.
+    fn waited(&mut self) -> io::Result<()> {
+        let Some(number) = self.waiting.table() else { return Ok(()) };
+        self.begin_long_texts()?;
+        let names = self.tables.get(number).copied().unwrap_or_default();
+        let waited = self.waiting.take(names);
+        self.out.write_all(&waited)
+    }
+
+    /// Lets the server make long queries, once.
+    fn begin_long_texts(&mut self) -> io::Result<()> {
+        if std::mem::replace(&mut self.has_long_texts, true) {
+            return Ok(());
         }
-        writeln!(
-            self.out,
-            "\nSET time_zone = @binlogz_time_zone, sql_mode = @binlogz_sql_mode, foreign_key_checks = \
-             @binlogz_foreign_key_checks;"
-        )?;
+        writeln!(self.out, "SET @binlogz_{LONG_TEXTS} = @@session.{LONG_TEXTS};")?;
+        writeln!(self.out, "{};", orphans::LONG_TEXTS)
+    }
+
+    /// The condition of a DELETE by which foreign keys would change rows. Where the log has what they changed, all of that was
+    /// changed before; where a DELETE is made again and the log doesn't have it, they are to do so.
+    fn checked<'r>(&self, row: WrittenRow<'r>) -> Option<&'r [u8]> {
+        let is_logged = row.flags.has(RowFlags::SQL_FOREIGN_KEYS);
+        let is_checked =
+            !row.flags.has(RowFlags::NO_FOREIGN_KEYS) && (is_logged || self.direction == Direction::Undo);
+        let names = self.tables.get(row.table).filter(|_| is_checked)?;
+        children::condition(row.content, *names)
+    }
+
+    fn end_script(&mut self, summary: &ScriptSummary, has_unchecked: bool) -> io::Result<()> {
+        if has_unchecked && !self.checks_each {
+            writeln!(self.out)?;
+            self.statements(orphans::check())?;
+        }
+        let long_texts = [LONG_TEXTS];
+        let names = SAVED.iter().chain(long_texts.iter().filter(|_| self.has_long_texts));
+        let restored: Vec<_> = names.map(|name| format!("{name} = @binlogz_{name}")).collect();
+        writeln!(self.out, "\nSET {};", restored.join(", "))?;
         let ScriptSummary { transactions, statements, rows_left, statements_left, .. } = *summary;
-        let verb = verb(direction);
+        let verb = verb(self.direction);
         writeln!(
             self.out,
             "-- {} in {}; {} and {} not {verb}",
@@ -123,8 +156,16 @@ impl RowSink for Writer<'_> {
         if !std::mem::replace(&mut self.has_begun, true) {
             writeln!(self.out, "BEGIN;")?;
         }
-        for change in self.session.change_for(row.flags) {
-            writeln!(self.out, "{change};")?;
+        let checked = self.checked(row);
+        let changes = self.session.change_for(row.flags);
+        if checked.is_none() || !changes.is_empty() || self.waiting.is_full_for(row.table) {
+            self.waited()?;
+        }
+        self.statements(changes)?;
+        if let Some(condition) = checked {
+            self.is_unchecked |= row.flags.may_be_cascaded();
+            self.waiting.push(row.table, condition, row.content);
+            return Ok(());
         }
         self.is_unchecked |= row.flags.may_be_cascaded();
         self.out.write_all(row.content)?;
@@ -133,6 +174,7 @@ impl RowSink for Writer<'_> {
 
     /// A statement that isn't to run: whole, so that a person may let it run.
     fn left(&mut self, row: WrittenRow<'_>, why: &str) -> io::Result<()> {
+        self.waited()?;
         self.out.write_all(b"-- ")?;
         self.out.write_all(why.as_bytes())?;
         // A statement has no line breaks: they are escaped.
@@ -141,14 +183,17 @@ impl RowSink for Writer<'_> {
     }
 
     fn was(&mut self, text: &str) -> io::Result<()> {
+        self.waited()?;
         writeln!(self.out, "-- was: {text}")
     }
 
     fn note(&mut self, text: &str) -> io::Result<()> {
+        self.waited()?;
         writeln!(self.out, "-- {text}")
     }
 
     fn end(&mut self) -> io::Result<()> {
+        self.waited()?;
         if std::mem::take(&mut self.is_unchecked) && self.checks_each {
             self.statements(orphans::check())?;
         }

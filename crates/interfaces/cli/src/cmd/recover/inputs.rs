@@ -252,6 +252,8 @@ pub(super) struct LogPass<'p> {
     pub(super) keyring: Option<&'p Keyring>,
     /// As [`RecoverSearch::statements`].
     pub(super) statements: bool,
+    /// Whether later changes of the same tables matter, though they are not chosen.
+    pub(super) later: bool,
 }
 
 /// The result of a pass, apart from the rows.
@@ -287,10 +289,16 @@ impl LogPass<'_> {
         let count = self.logs.len();
         let (mut unmet, mut exit) = (Vec::new(), Exit::Done);
         let mut is_over = false;
+        // Whether anything of what was chosen may have passed.
+        let mut has_begun = false;
         for (number, log) in self.logs.iter().enumerate() {
             let range = self.choose.range(number, count);
             let mut looked_for = RecoverSearch::new(self.selection, self.schema, range, self.statements);
-            let input = log.open_part(self.keyring, &mut |run| looked_for.may_be_in(run))?;
+            let input = log.open_part(self.keyring, &mut |run| {
+                let is_in = looked_for.may_be_in(run);
+                has_begun |= is_in;
+                is_in || self.later && has_begun && looked_for.has_its_tables(run)
+            })?;
             let archived_gtids = match log {
                 RecoverLog::Path(path) => {
                     mariadb::warn_of(path);

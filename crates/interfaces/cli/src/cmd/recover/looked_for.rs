@@ -70,6 +70,11 @@ impl<'o> RecoverSearch<'o> {
         is_in
     }
 
+    /// Whether a part may have rows of the chosen tables.
+    pub(in crate::cmd) fn has_its_tables(&self, run: &BlockRun<'_>) -> bool {
+        run.may_have_rows(&|rows| self.selection.has_table(&rows.name.database, &rows.name.table))
+    }
+
     fn may_be_among(&self, rows: &TableRows<'_>) -> bool {
         let counts = rows.rows;
         if !self.selection.wants(counts.inserted, counts.updated, counts.deleted) {

@@ -165,6 +165,7 @@ impl ScriptArgs {
             schema,
             keyring: keyring.as_ref(),
             statements: true,
+            later: direction == Direction::Undo && form == ScriptForm::Sql,
         };
         let PassFindings { unmet, exit } = pass.run(&mut |opened| {
             let OpenedLog { log, input, name, range, archived_gtids, looked_for, progress } = opened;
@@ -186,16 +187,24 @@ impl ScriptArgs {
         }
         let tables = selection.tables.iter().map(|(database, table)| (database.as_bytes(), table.as_bytes()));
         let without_rows = UnmetRequest::tables(tables, |place| script.has_met_table(place));
+        let condition_notes = script.condition_notes();
+        condition_notes.iter().for_each(|note| complain(note));
+        let doubtful = if condition_notes.is_empty() { Exit::Done } else { Exit::Negative };
         script.cascade_notes().iter().chain(&script.trigger_notes()).for_each(|note| warn(note));
         if let Some(connect) = apply_to {
             without_rows.iter().for_each(|unmet| warn(&unmet.line));
-            return Ok(self.apply.run(script, &connect, &selection, direction)?.max(exit).max(ahead));
+            return Ok(self
+                .apply
+                .run(script, &connect, &selection, direction)?
+                .max(exit)
+                .max(ahead)
+                .max(doubtful));
         }
         let summary = output.write(script)?;
         if summary.statements > 0 {
             without_rows.iter().for_each(|unmet| warn(&unmet.line));
         }
-        Ok(tell(&summary, &selection, direction).max(exit).max(ahead))
+        Ok(tell(&summary, &selection, direction).max(exit).max(ahead).max(doubtful))
     }
 
     /// Follows the rows of children up to the changes of their parents.
@@ -263,6 +272,12 @@ fn tell(summary: &ScriptSummary, selection: &RowSelection, direction: Direction)
         ));
         return Exit::Negative;
     }
+    if summary.changed_later > 0 {
+        warn(&format!(
+            "{} of rows that are {verb} came later and were not chosen: they would be lost; the output names them",
+            counted(summary.changed_later, "changes")
+        ));
+    }
     if summary.statements == 0 {
         let what = match (&selection.gtids, summary.has_chosen) {
             (Some(_), false) => "none of these transactions is in the logs",
@@ -272,7 +287,7 @@ fn tell(summary: &ScriptSummary, selection: &RowSelection, direction: Direction)
         warn(&format!("nothing is {verb}: {what}"));
         return Exit::Negative;
     }
-    Exit::Done
+    if summary.changed_later > 0 { Exit::Negative } else { Exit::Done }
 }
 
 /// A log's name in comments, without its folder.

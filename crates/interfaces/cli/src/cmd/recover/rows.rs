@@ -93,7 +93,8 @@ impl RowsCommand {
             selection: &selection,
             schema: schema.as_ref(),
             keyring: keyring.as_ref(),
-            statements: false,
+            statements: schema.is_some(),
+            later: false,
         };
         let read = pass.run(&mut |OpenedLog { log, input, name, range, progress, .. }| {
             let read = life.read(input, &name, range, workers(self.jobs), &mut |bytes| progress.at(bytes));
@@ -106,6 +107,7 @@ impl RowsCommand {
                 return Err(out.failed.map_or(failure, |kind| writing(kind.into())));
             }
         };
+        let name_notes = life.name_notes();
         let written = life.finish().map_err(writing)?;
         if !unmet.is_empty() {
             unmet.iter().for_each(|unmet| complain(&unmet.line));
@@ -115,7 +117,8 @@ impl RowsCommand {
             warn("no such row was changed in these logs");
             return Ok(Exit::Negative);
         }
-        Ok(exit)
+        name_notes.iter().for_each(|note| complain(note));
+        Ok(if name_notes.is_empty() { exit } else { exit.max(Exit::Negative) })
     }
 }
 
