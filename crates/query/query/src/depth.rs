@@ -54,7 +54,7 @@ const TYPES: [&str; 10] = [
 pub(crate) fn check(tokens: &[TokenWithSpan]) -> Result<()> {
     if retried_in(tokens) > RETRIED_MAX {
         return refused(format!(
-            "more than {RETRIED_MAX} of CASE, CAST, SUBSTR, FLOOR and the like one in the other"
+            "more than {RETRIED_MAX} of CASE, CAST, INTERVAL, SUBSTR and the like one in the other"
         ));
     }
     let mut levels = vec![Level::default()];
@@ -133,7 +133,7 @@ pub(crate) fn check(tokens: &[TokenWithSpan]) -> Result<()> {
     Ok(())
 }
 
-/// The number of levels of CASE, and of brackets after words that may also be names of functions, where it is highest.
+/// The number of levels of CASE, of INTERVAL after INTERVAL, and of brackets after words that may also be names of functions, where it is highest.
 fn retried_in(tokens: &[TokenWithSpan]) -> usize {
     // Of each level of brackets: how many there are around it, and around what comes next.
     let mut levels = vec![(0, 0)];
@@ -155,6 +155,12 @@ fn retried_in(tokens: &[TokenWithSpan]) -> usize {
                 levels.pop();
             }
             Token::Comma => *count = *around,
+            _ if keyword(before) == Some(Keyword::INTERVAL)
+                && keyword(Some(token)) == Some(Keyword::INTERVAL) =>
+            {
+                *count += 1;
+                deepest = deepest.max(*count);
+            }
             _ if keyword(Some(token)) == Some(Keyword::CASE) => {
                 *count += 1;
                 deepest = deepest.max(*count);
@@ -180,7 +186,8 @@ fn keyword(token: Option<&Token>) -> Option<Keyword> {
 /// Whether the parser reads the brackets after this word a second time, as a function's arguments, if it finds an error in them.
 fn is_retried(keyword: Keyword) -> bool {
     use Keyword::{
-        ARRAY, CAST, CEIL, CONVERT, FLOOR, OVERLAY, SAFE_CAST, SUBSTR, SUBSTRING, TRY_CAST, TRY_CONVERT,
+        ARRAY, CAST, CEIL, CONVERT, FLOOR, INTERVAL, OVERLAY, SAFE_CAST, SUBSTR, SUBSTRING, TRY_CAST,
+        TRY_CONVERT,
     };
     matches!(
         keyword,
@@ -189,6 +196,7 @@ fn is_retried(keyword: Keyword) -> bool {
             | CEIL
             | CONVERT
             | FLOOR
+            | INTERVAL
             | OVERLAY
             | SAFE_CAST
             | SUBSTR

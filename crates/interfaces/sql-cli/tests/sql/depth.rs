@@ -182,6 +182,8 @@ fn an_error_in_nested_expressions_is_told_soon() {
         ("ARRAY[", "]"),
         ("overlay(", " PLACING 'a' FROM 1)"),
         ("1 + (CAST(", " AS INT))"),
+        ("INTERVAL ", ""),
+        ("INTERVAL (", ")"),
     ];
     let all = wraps.iter().flat_map(|(begin, end)| {
         [13, 40, 300].map(|n| (format!("{begin} {n}"), format!("SELECT {}", nested(begin, "1 2 3", end, n))))

@@ -383,35 +383,50 @@ impl<'a> Images<'_, 'a> {
             _ if is_hex(one) != is_hex(two) && ![value, other].into_iter().all(Scalar::is_text) => {
                 Some(Doubt::Hex)
             }
+            _ if matches!((value, other), (Scalar::Member(..), Scalar::Member(..)))
+                && self.place(one) != self.place(two) =>
+            {
+                Some(Doubt::Members)
+            }
             _ => compared(value, other, is_order).err(),
         };
         doubt.map_or(Ok(()), |doubt| Err(doubtful(one, doubt)))
     }
 
-    /// Refuses a list with a BIT and anything but numbers: the server may compare all of it byte by byte then.
+    /// Refuses lists that servers compare by rules of their own: a BIT beside anything but numbers byte by byte, and negative
+    /// numbers beside those above all signed ones as if both were of one kind.
     fn prove_list(&self, expr: &Expr, list: &[Expr]) -> Result<(), ConditionError> {
-        let all = || list.iter().chain([expr]);
-        if !all().any(|one| matches!(self.kind(one), Some(ColumnKind::Bit { .. }))) {
-            return Ok(());
-        }
-        for one in all() {
-            if !matches!(self.scalar(one)?, Scalar::Null | Scalar::Number(_) | Scalar::Double(_)) {
-                return Err(doubtful(expr, Doubt::List));
+        let (mut has_bit, mut has_others, mut has_negative, mut has_large) = (false, false, false, false);
+        for one in list.iter().chain([expr]) {
+            has_bit |= matches!(self.kind(one), Some(ColumnKind::Bit { .. }));
+            match self.scalar(one)? {
+                Scalar::Number(text) => {
+                    has_negative |= text.starts_with('-');
+                    has_large |= text.parse::<f64>().is_ok_and(|number| number >= 2_f64.powi(63));
+                }
+                Scalar::Null | Scalar::Double(_) => {}
+                _ => has_others = true,
             }
+        }
+        if has_bit && has_others || has_negative && has_large {
+            return Err(doubtful(expr, Doubt::List));
         }
         Ok(())
     }
 
     /// The type of a column; `None`: it is none.
     fn kind(&self, expr: &Expr) -> Option<ColumnKind> {
-        let name = match expr {
-            Expr::Nested(expr) => return self.kind(expr),
-            Expr::Identifier(name) => &*name.value,
-            Expr::CompoundIdentifier(parts) => side_of(parts)?.1,
-            _ => return None,
-        };
-        let index = self.index(name).ok()?;
-        self.table.schema.columns().get(index).map(|column| column.kind)
+        self.table.schema.columns().get(self.place(expr)?).map(|column| column.kind)
+    }
+
+    /// The index of the column that an expression is; `None`: it is none.
+    fn place(&self, expr: &Expr) -> Option<usize> {
+        match expr {
+            Expr::Nested(expr) => self.place(expr),
+            Expr::Identifier(name) => self.index(&name.value).ok(),
+            Expr::CompoundIdentifier(parts) => self.index(side_of(parts)?.1).ok(),
+            _ => None,
+        }
     }
 
     fn scalar<'s>(&'s self, expr: &'s Expr) -> Result<Scalar<'s>, ConditionError> {

@@ -35,8 +35,10 @@ pub enum Doubt {
     Shown,
     /// Bounds of different types.
     Bounds,
-    /// A list with a BIT and other types.
+    /// A list of values that servers compare by rules of its own.
     List,
+    /// Two columns of ENUM or SET.
+    Members,
     /// A number of many digits beside a text.
     Digits,
 }
@@ -54,7 +56,8 @@ impl fmt::Display for Doubt {
             Doubt::Year => "a year of two digits, expected four",
             Doubt::Json => "JSON documents are not compared",
             Doubt::Hex => "a hexadecimal literal beside a number, expected the number",
-            Doubt::List => "the list has a BIT and values of other types",
+            Doubt::List => "the list has a BIT beside a text, or a negative number beside one above all signed ones",
+            Doubt::Members => "two columns of ENUM or SET are not compared",
             Doubt::Bounds => "the bounds are of different types",
             Doubt::Digits => "a number of many digits beside a text, expected a number",
             Doubt::Shown => "LIKE is not for numbers with exponents and TIMESTAMP",
