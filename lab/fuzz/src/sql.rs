@@ -205,7 +205,7 @@ pub(crate) fn input(seed: u64, index: u64) -> (Vec<u8>, String) {
     let mut random = Random::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d).wrapping_add(index));
     let queries: Vec<&str> =
         QUERIES.lines().filter(|line| !line.is_empty() && !line.starts_with("--")).collect();
-    let original = queries.get(random.below(queries.len())).filter(|_| index % 3 == 0);
+    let original = queries.get(random.below(queries.len())).filter(|_| index.is_multiple_of(3));
     if let Some(original) = original {
         let (text, what) = mutate::mutate(original.as_bytes(), seed, index);
         return ([&[0], text.as_slice()].concat(), format!("{what} of {original}"));

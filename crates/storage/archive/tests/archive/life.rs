@@ -336,7 +336,7 @@ fn a_copy_replaces_damaged_objects_of_the_same_size() {
         fs::write(path, &damaged).unwrap();
     }
     let failed = copied(&folder, &to).unwrap();
-    assert!(failed.replaced.is_empty() && failed.failed[0].0 == name.to_string(), "{failed:?}");
+    assert!(failed.replaced.is_empty() && failed.failed[0].0 == *name, "{failed:?}");
     // A whole copy needs nothing of a damaged original.
     fs::write(&theirs, &bytes).unwrap();
     assert_eq!(copied(&folder, &to).unwrap().there.len(), NAMES.len());
