@@ -41,7 +41,7 @@ pub(super) struct UnitMeasurement {
 pub(super) struct MeasuredUnit {
     pub(super) stratum: usize,
     /// Size of the unit as far as it is known without compressing at the levels: see
-    /// [`KnownSize`](super::strata::KnownSize).
+    /// [`KnownSize`].
     pub(super) x: u64,
     /// Bytes that the compressor got.
     pub(super) inner: u64,
