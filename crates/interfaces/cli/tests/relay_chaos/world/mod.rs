@@ -243,7 +243,13 @@ impl World<'_> {
             self.wrong("a closed file that is damaged is not repaired");
         }
         let file = flip.file.file_name().unwrap().to_str().unwrap();
-        if !self.relay.said().contains(&format!("{file} was repaired from ")) {
+        let line = format!("{file} was repaired from ");
+        // The sums of the file are written between its repair and the line.
+        let begun = std::time::Instant::now();
+        while !self.relay.said().contains(&line) && begun.elapsed() < std::time::Duration::from_secs(10) {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        if !self.relay.said().contains(&line) {
             self.wrong(&format!("nothing is said of the repair of {file}"));
         }
         let target = written(self.source);
