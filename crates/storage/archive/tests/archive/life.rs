@@ -317,7 +317,7 @@ fn a_copy_replaces_damaged_objects_of_the_same_size() {
     damaged[100] ^= 1;
     fs::write(&theirs, &damaged).unwrap();
 
-    // Whoever wants only sizes compared gets that.
+    // With sizes compared alone, the damage is passed over.
     let passed_over = copy::plan(&folder, &to).unwrap().taking_sizes();
     let passed_over = passed_over.run(&folder, &to, 1, &|_| {}).unwrap();
     assert_eq!((passed_over.there.len(), passed_over.replaced.len()), (NAMES.len(), 0));

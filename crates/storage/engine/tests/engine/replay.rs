@@ -99,7 +99,7 @@ pub(crate) fn replay(server: &[Vec<u8>], files: &[Vec<u8>], level: Option<u32>) 
     let rows = engine.compression_statistics().iter().map(row_text).collect();
     engine.close().unwrap();
     let logs = storage.list().unwrap();
-    let logs = logs.iter().filter(|name| name.starts_with("binlog.0") && !name.ends_with(".sums"));
+    let logs = logs.iter().filter(|name| name.starts_with("binlog.0"));
     let files = logs.map(|name| {
         let file = storage.open(name, false).unwrap();
         let mut bytes = vec![0; file.size().unwrap() as usize];

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use crate::error::{Error, Result};
-use crate::files::sums::SUMS;
 
 /// A file of a store, by the number in its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -77,7 +76,10 @@ impl LogNames {
 
     /// The log file that this is a copy of, or has the sums of, if any.
     pub(crate) fn log_of_copy<'a>(&self, name: &'a str) -> Option<&'a str> {
-        self.log_of_copy_as(name, &[CUT, TORN, DAMAGED, SUMS])
+        match name.strip_prefix(SUMS) {
+            Some(log) => self.number(log).map(|_| log),
+            None => self.log_of_copy_as(name, &[CUT, TORN, DAMAGED]),
+        }
     }
 
     /// The log file that this is a copy of, if it is a copy of one of these kinds.
@@ -101,6 +103,9 @@ impl LogNames {
 pub(crate) const CUT: &str = ".cut-";
 pub(crate) const TORN: &str = ".torn-";
 pub(crate) const DAMAGED: &str = ".damaged-";
+
+/// Before a log's name, in the name of the file with its sums (see [`super::sums`]). In front, so that `BASE.0*` names logs alone.
+pub(crate) const SUMS: &str = "sums-";
 
 /// The suffix, after the base, of the file we keep beside mysqld's files.
 pub(crate) const META_SUFFIX: &str = ".store";

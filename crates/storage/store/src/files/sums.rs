@@ -1,7 +1,7 @@
 //! Checksums of a closed file whose events have none (`binlog_checksum=NONE`), so that changed bytes in it are found.
 //!
 //! ```text
-//! BASE.NNNNNN.sums
+//! sums-BASE.NNNNNN
 //! binlogz-sums 1
 //! size 700000                            bytes of the closed file, without an encryption header
 //! block 262144                           bytes of a block; the last one may be shorter
@@ -23,6 +23,7 @@ use binlogz_binlog::checksum::{Crc32, crc32};
 use crate::error::{Error, Result};
 use crate::files::log_file::LogFile;
 use crate::files::meta::FORMAT_VERSION;
+use crate::files::names::SUMS;
 use crate::storage::{self, Storage};
 
 /// A hole is at least as large: small beside a file, and 4,096 sums for a file of 1 GiB.
@@ -30,8 +31,11 @@ const BLOCK_SIZE: u64 = 256 << 10;
 /// Enough for a file of a TiB.
 const SIZE_MAX: u64 = 64 << 20;
 const TITLE: &str = "binlogz-sums";
-/// After the name of a log.
-pub(crate) const SUMS: &str = ".sums";
+
+/// The name of the file with the sums of a log.
+pub(crate) fn sums_of(log: &str) -> String {
+    format!("{SUMS}{log}")
+}
 
 /// The sums of a file that is being written, from its first byte on.
 #[derive(Debug, Default)]
@@ -128,7 +132,7 @@ impl BlockSums {
     ///
     /// The disk fails; the file with the sums is damaged.
     pub(crate) fn read(storage: &dyn Storage, log: &str) -> Result<Option<BlockSums>> {
-        let name = format!("{log}{SUMS}");
+        let name = sums_of(log);
         let file = match storage.open(&name, false) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file.map_err(Error::io("open", &name))?,
@@ -146,7 +150,7 @@ impl BlockSums {
 
     /// Writes them beside the log, whole or not at all.
     pub(crate) fn write(&self, storage: &dyn Storage, log: &str) -> Result<()> {
-        let name = format!("{log}{SUMS}");
+        let name = sums_of(log);
         storage::replace(storage, &name, self.encode().as_bytes()).map_err(Error::io("write", &name))
     }
 

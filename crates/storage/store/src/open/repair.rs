@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::files::copies;
 use crate::files::log_file::LogFile;
 use crate::files::names::FileNumber;
-use crate::files::sums::{BlockSums, SUMS};
+use crate::files::sums::{BlockSums, sums_of};
 use crate::lock::lock;
 use crate::open::store::BinlogStore;
 use crate::recovery::damage::{self, Damage, Hole};
@@ -196,7 +196,7 @@ impl BinlogStore {
             now.write(storage, &log.name)?;
             if !self.is_listed(number) {
                 // It was purged meanwhile, and what stands beside it.
-                let name = format!("{}{SUMS}", log.name);
+                let name = sums_of(&log.name);
                 storage.remove(&name).map_err(Error::io("remove", &name))?;
             }
         }

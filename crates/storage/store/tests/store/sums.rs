@@ -8,7 +8,7 @@ use binlogz_store::{BinlogStore, FileHead, FileNumber, LogEvents, MemoryStorage,
 use crate::common::{EVENTS, gtids, head, open, rotate, transaction};
 
 const LOG: &str = "binlog.000001";
-const SUMS: &str = "binlog.000001.sums";
+const SUMS: &str = "sums-binlog.000001";
 const PLAIN_EVENTS: LogEvents = LogEvents { checksum: ChecksumAlgorithm::NONE, ..EVENTS };
 /// Bytes of a block, as the file with the sums has it.
 const BLOCK_SIZE: usize = 256 << 10;
@@ -139,7 +139,7 @@ fn a_closed_file_of_before_gets_its_sums_when_it_is_examined() {
     flip(&storage, SUMS, 60);
     let error = examine().unwrap_err().to_string();
     assert!(
-        error.starts_with("binlog.000001.sums: bytes that are no sums, expected binlogz-sums 1"),
+        error.starts_with("sums-binlog.000001: bytes that are no sums, expected binlogz-sums 1"),
         "{error}"
     );
     storage.remove(SUMS).unwrap();
