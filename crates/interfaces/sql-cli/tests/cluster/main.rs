@@ -5,6 +5,6 @@
 
 mod answers;
 #[path = "../sql/common.rs"]
-#[allow(dead_code)] // it stands once, for two programs
+#[allow(dead_code)] // two test programs share it
 mod common;
 mod loss;

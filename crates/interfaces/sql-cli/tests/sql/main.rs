@@ -22,7 +22,7 @@ mod real;
 mod serve;
 mod server_schema;
 #[path = "../../../cli/tests/common/small_disk.rs"]
-#[allow(dead_code)] // it stands once, for several programs
+#[allow(dead_code)] // several test programs share it
 mod small_disk;
 mod terminal;
 mod types;

@@ -113,7 +113,7 @@ impl World<'_> {
         files.retain(|file| name(file) >= self.first_file.as_str());
         // The end of a file has no GTID of its own.
         let begun = self.kept().join(name(&open));
-        if !self.wait_until(|| stored::files(&begun.with_file_name("")).contains(&begun)) {
+        if !self.wait_until(|_| stored::files(&begun.with_file_name("")).contains(&begun)) {
             self.wrong("the source's last file is not begun here");
         }
         let stored: Vec<_> = files.iter().map(|file| self.kept().join(name(file))).collect();

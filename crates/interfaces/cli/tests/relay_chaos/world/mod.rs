@@ -140,7 +140,7 @@ impl World<'_> {
                 None => self.settle(fault, &mut random),
             }
             drop(company);
-            if work.is_finished() || self.wait_until(|| work.is_finished()) {
+            if work.is_finished() || self.wait_until(|_| work.is_finished()) {
                 return;
             }
             self.wrong("the source's commits are not acknowledged");
@@ -160,10 +160,10 @@ impl World<'_> {
         println!("{}: {:.1?}; health {green} green, {red} red, {none} none{why}", self.now, began.elapsed());
     }
 
-    fn wait_until(&mut self, done: impl Fn() -> bool) -> bool {
+    fn wait_until(&self, done: impl Fn(&Self) -> bool) -> bool {
         let deadline = Instant::now() + LIMIT;
         while Instant::now() < deadline {
-            if done() {
+            if done(self) {
                 return true;
             }
             sleep(Duration::from_millis(50));
@@ -239,17 +239,13 @@ impl World<'_> {
     /// A closed file with a damaged byte: no client gets it, and the source repairs it while everything goes on.
     fn heals_itself(&mut self, flip: &Flip) {
         self.nobody_gets_damage(&flip.file);
-        if !self.wait_until(|| !flip.is_there()) {
+        if !self.wait_until(|_| !flip.is_there()) {
             self.wrong("a closed file that is damaged is not repaired");
         }
         let file = flip.file.file_name().unwrap().to_str().unwrap();
         let line = format!("{file} was repaired from ");
-        // The sums of the file are written between its repair and the line.
-        let begun = std::time::Instant::now();
-        while !self.relay.said().contains(&line) && begun.elapsed() < std::time::Duration::from_secs(10) {
-            std::thread::sleep(std::time::Duration::from_millis(50));
-        }
-        if !self.relay.said().contains(&line) {
+        // The file is whole before the line is written.
+        if !self.wait_until(|world| world.relay.said().contains(&line)) {
             self.wrong(&format!("nothing is said of the repair of {file}"));
         }
         let target = written(self.source);
@@ -289,7 +285,7 @@ impl World<'_> {
         Err("it does not answer".into())
     }
 
-    /// Kills the relay and starts it. Reports it as wrong if it does not start: nothing stands in its way.
+    /// Kills the relay and starts it. Nothing keeps it from starting now, so it is wrong if it does not.
     fn start_again(&mut self, random: &mut Random) {
         if let Err(why) = self.restart(random) {
             self.wrong(&format!("it does not start: {}", last_line(&why)));
@@ -360,7 +356,7 @@ impl World<'_> {
         if fault == Fault::BitRot {
             self.source.sql("FLUSH BINARY LOGS").unwrap();
             let kept = self.kept();
-            self.wait_until(|| stored::files(&kept).len() > 1);
+            self.wait_until(|_| stored::files(&kept).len() > 1);
         }
         let files = stored::files(&self.kept());
         let back = match fault {
