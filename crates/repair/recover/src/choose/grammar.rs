@@ -8,7 +8,7 @@
 //! value       literal | column | - value | + value | ! value | (condition)
 //! ```
 //!
-//! What a value may be is for `condition` to say: here everything else is no condition.
+//! Anything else is no condition. Which values can be compared is decided in `condition`.
 
 use sqlparser::ast::{BinaryOperator, Expr, Ident, UnaryOperator, Value as Literal, ValueWithSpan};
 use sqlparser::keywords::Keyword;
@@ -72,7 +72,7 @@ impl<'t> ConditionWords<'t> {
         is_it
     }
 
-    /// Reads something that stands inside of something else.
+    /// Reads one level deeper; `None` beyond [`DEPTH_MAX`].
     fn inside<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         self.depth += 1;
         let found = if self.depth > DEPTH_MAX { None } else { read(self) };

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The server is asked when the script runs: others may have added foreign keys as well as rows. The rows are counted as they are
-//! then, not as the transaction's view has them, and locked. A count above 0 is an error of the server's arithmetic, which names
-//! the column that it stands in: so any client stops.
+//! then, not as the transaction's view has them, and locked. A count above 0 makes the server's arithmetic fail
+//! with an error that names the column, and any client stops there.
 
 use super::orphans::{name, pair, table};
 use crate::sql::literal::push_quoted;

@@ -12,7 +12,7 @@ const KEYS_MAX: usize = 1 << 20;
 /// Later transactions that are named.
 const NAMED_MAX: usize = 1000;
 
-/// See the module.
+/// The later changes of chosen rows, gathered while the logs are read.
 #[derive(Debug, Default)]
 pub(super) struct LaterChanges {
     chosen: HashSet<u128>,

@@ -11,7 +11,7 @@ use crate::pass::{RowFlags, TransactionEnding, broken, shortened};
 /// A row that is written.
 #[derive(Clone, Copy)]
 pub(super) struct WrittenRow<'c> {
-    /// Its table, by its number.
+    /// The number of the row's table.
     pub(super) table: usize,
     /// Which of the table maps it needs.
     pub(super) map: usize,
