@@ -253,19 +253,13 @@ class Interrupts(unittest.TestCase):
             os.mkfifo(fifo)
             for name, call in calls.items():
                 script = f"""
-def press():
-    # Again, as a person does: Python itself may drop one that comes while it runs a destructor. What was interrupted has two
-    # seconds to end.
-    time.sleep(0.5)
-    while True:
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(8)
-threading.Thread(target=press, daemon=True).start()
+# A program that a script starts in the background begins with SIGINT ignored, and Python leaves it so.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
     {call}
     print("done", flush=True)
 except KeyboardInterrupt:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     print("interrupted", flush=True)
 os._exit(0)
 """
