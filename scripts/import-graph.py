@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """Shows the shape of the code, and fails where imports run the wrong way.
 
-usage: import-graph.py [--check] [--repo DIR]
+usage: import-graph.py [--check | --write] [--repo DIR]
 
-Prints the dependencies between crates, the imports between the folders of each crate, and the sizes of files and
-functions. With --check it prints only what is wrong. It needs Python 3.9 and nothing else.
+Prints the dependencies between crates, the imports between the folders of each crate, the circles of files that import
+from each other, and the sizes of files and functions. With --check it prints only what is wrong; --write writes
+`file-circles.txt` beside this script. It needs Python 3.9 and nothing else.
 
 Wrong is:
   a crate that depends on one above it, by CRATES, or on one of a higher floor, by FLOORS;
   a cycle between the folders and top-level files of a crate;
   a folder that imports from one that stands after it in FOLDERS;
+  a circle of files that `file-circles.txt` doesn't have. That list only shrinks: a circle that is smaller or gone must be
+  changed there too;
   a source that no module declares: the compiler passes over it, and over the tests in it.
 
 Tests are not counted as imports: neither `#[cfg(test)]` modules nor `tests/`, `examples/` and dev-dependencies.
@@ -20,6 +23,8 @@ import statistics
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
+
+from file_imports import FileGraph
 
 # The folders of crates/, and lab/, from the bottom to the top: a crate depends on those of its own floor and of lower ones.
 FLOORS = "files format transform storage report replication repair query interfaces lab".split()
@@ -54,6 +59,12 @@ def main():
     wrong = check_crates(crates)
     for crate in crates.values():
         wrong += crate.check()
+    circles = sorted(f"{crate.name}: {' '.join(files)}" for crate in crates.values() for files in crate.file_graph.circles())
+    baseline = root / "scripts" / "file-circles.txt"
+    if "--write" in arguments:
+        baseline.write_text("".join(circle + "\n" for circle in circles))
+        return
+    wrong += check_circles(circles, baseline.read_text().splitlines(), crates)
     if "--check" not in arguments:
         show(crates)
     for line in wrong:
@@ -86,6 +97,12 @@ class Crate:
             for target, line in self.targets(path, text):
                 if target != self.unit(path):
                     self.imports[self.unit(path), target].add(f"{path.relative_to(folder)}:{line}")
+        self.file_graph = FileGraph(folder / "src", self.library_files())
+
+    def library_files(self):
+        """The files that are one crate for the compiler: beside a lib.rs, programs are crates of their own."""
+        programs = {"bin", "main"} if self.folder / "src" / "lib.rs" in self.files else {"bin"}
+        return {path: text for path, text in self.files.items() if self.unit(path) not in programs}
 
     def unit(self, path):
         """The folder or top-level file that a source belongs to; lib.rs and programs are units of their own."""
@@ -173,6 +190,19 @@ class Crate:
             if one in order and other in order and order.index(one) < order.index(other):
                 wrong.append(f"{self.name}: {one} imports from {other} above it: {', '.join(sorted(places)[:3])}")
         return wrong
+
+
+def check_circles(circles, baseline, crates):
+    """Circles that are new, and lines of the baseline whose circle is gone."""
+    wrong = []
+    for circle in sorted(set(circles) - set(baseline)):
+        crate, files = circle.split(": ")
+        wrong.append(f"{crate}: a circle of files: {files}")
+        imports = crates[crate].file_graph.inside(set(files.split()))
+        wrong += [f"  {one} -> {other}" for one, other in imports]
+    for circle in sorted(set(baseline) - set(circles)):
+        wrong.append(f"file-circles.txt: `{circle}` is gone: take the line out, or write what is left of it")
+    return wrong
 
 
 def dependencies(manifest):
@@ -344,6 +374,10 @@ def show(crates):
                 print(f"  {folder:<15} {', '.join(to) or '-'}")
         for group in crate.cycles():
             print(f"\n{crate.name}: a cycle of {len(group)}: {', '.join(sorted(group))}")
+        for files in crate.file_graph.circles():
+            print(f"\n{crate.name}: a circle of {len(files)} files:\n")
+            for one, other in crate.file_graph.inside(set(files)):
+                print(f"  {one} -> {other}")
     print_sizes(crates)
     print_names(crates)
 
