@@ -2,7 +2,7 @@
 //! `scripts/make-charsets.sh` from the answers of MySQL 9.7.4 to `SELECT HEX(CONVERT(CONVERT(x'8160' USING sjis) USING
 //! utf32))` and so on, for every code. Don't edit.
 
-use super::multi_byte::CodeRun;
+use super::CodeRun;
 
 #[rustfmt::skip]
 pub(super) const BIG5: &[CodeRun] = &[

@@ -20,6 +20,10 @@ pub use collation::collation_name;
 use multi_byte::MultiByte;
 use single_byte::{SWE7, UpperHalf};
 
+/// Consecutive codes: the first and the last code, and the character of the first. The characters of the others are
+/// consecutive, too. 0: the server has no character for any of them.
+type CodeRun = (u32, u32, u32);
+
 macro_rules! charsets {
     ($($(#[$doc:meta])* $charset:ident = $name:literal, $collation:pat,)*) => {
         /// A character set of the server.

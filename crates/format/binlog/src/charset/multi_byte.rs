@@ -18,7 +18,7 @@ use std::borrow::Cow;
 
 use encoding_rs::Encoding;
 
-use super::differences;
+use super::{CodeRun, differences};
 
 /// An East Asian character set.
 #[derive(Debug)]
@@ -27,10 +27,6 @@ pub(super) struct MultiByte {
     codes: CodeForm,
     differences: &'static [CodeRun],
 }
-
-/// Consecutive codes: the first and the last code, and the character of the first. The characters of the others are
-/// consecutive, too. 0: the server has no character for any of them.
-pub(super) type CodeRun = (u32, u32, u32);
 
 /// Which bytes make a code; see the module's table.
 #[derive(Debug, Clone, Copy)]

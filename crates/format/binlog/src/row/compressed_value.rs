@@ -11,7 +11,6 @@
 //! An empty value has no bytes at all. (Facts of MariaDB 10.11's `sql/field_comp.cc` and
 //! `Field_longstr::uncompress`.)
 
-use super::kind::ColumnSize;
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::put::PutFields;
@@ -29,7 +28,7 @@ pub(super) fn front_of_uncompressed(value: &[u8]) -> Option<&'static [u8]> {
 }
 
 /// Appends the value, its length in four bytes before it.
-fn expand(stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn expand(stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let begin = out.len();
     out.put_u32(0);
     let mut cursor = Cursor::new(stored, WHAT);
@@ -54,18 +53,6 @@ fn expand(stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
     if let Some(front) = out.get_mut(begin..begin + 4) {
         front.copy_from_slice(&length.to_le_bytes());
     }
-    Ok(())
-}
-
-/// Takes a value from `cursor` and appends it as [`super::rows`] reads it from expanded rows: a compressed one with
-/// [`ColumnSize::EXPANDED`], any other as it is.
-pub(super) fn copy(size: ColumnSize, cursor: &mut Cursor<'_>, out: &mut Vec<u8>) -> Result<()> {
-    let before = cursor.peek();
-    let value = size.take(cursor)?;
-    if size.is_compressed() {
-        return expand(value, out);
-    }
-    out.put(before.get(..before.len() - cursor.remaining()).unwrap_or_default());
     Ok(())
 }
 

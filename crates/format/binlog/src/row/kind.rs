@@ -325,6 +325,18 @@ impl ColumnSize {
         cursor.bytes(length, Self::FIELD)
     }
 
+    /// Takes a value and appends it as [`super::rows`] reads it from expanded rows: a compressed one with
+    /// [`ColumnSize::EXPANDED`], any other as it is.
+    pub(super) fn copy_expanded(self, cursor: &mut Cursor<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let before = cursor.peek();
+        let value = self.take(cursor)?;
+        if self.is_compressed() {
+            return compressed_value::expand(value, out);
+        }
+        out.put(before.get(..before.len() - cursor.remaining()).unwrap_or_default());
+        Ok(())
+    }
+
     /// Appends a value, with its length before it where it has one.
     pub(super) fn put(self, value: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let front = compressed_value::front_of_uncompressed(value).filter(|_| self.compressed);

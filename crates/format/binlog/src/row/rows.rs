@@ -12,7 +12,6 @@
 //! The rows of the 5.1 betas (types 20 to 22) have another layout, which can't be read without the table's
 //! definition: they are refused.
 
-use super::compressed_value;
 use super::image::{CellSpan, Row, RowImage};
 use super::kind::ColumnSize;
 use super::schema::TableSchema;
@@ -320,7 +319,7 @@ impl<'a> ImageLayout<'a> {
         let mut present = self.present.bits();
         for (index, size) in schema.sizes().iter().enumerate() {
             if (self.is_whole || present.next_is_set()) && !nulls.next_is_set() {
-                compressed_value::copy(*size, cursor, out).map_err(|error| error.in_column(index))?;
+                size.copy_expanded(cursor, out).map_err(|error| error.in_column(index))?;
             }
         }
         Ok(())

@@ -221,7 +221,7 @@ mod differences {
 //! `scripts/make-charsets.sh` from the answers of MySQL 9.7.4 to `SELECT HEX(CONVERT(CONVERT(x'8160' USING sjis) USING
 //! utf32))` and so on, for every code. Don't edit.
 
-use super::multi_byte::CodeRun;
+use super::CodeRun;
 ";
 
     /// The runs of codes at which the server's character isn't the web's.

@@ -24,7 +24,7 @@
 //! every event is written back unchanged. See [`crate::event::rewrite_transaction_length`] for the one change
 //! that compressing and expanding make. (Facts of MySQL 9.7.4's `Gtid_event`, and of its older versions.)
 
-use super::transaction_length::LengthField;
+use super::length_field::LengthField;
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::event_type::EventType;

@@ -28,7 +28,7 @@
 //! (Facts of MySQL 9.7.4's `Gtid_event::define_fields` and `mysql/serialization`; WL#15294.)
 
 use super::gtid::{CommitTimestamps, GtidFlags, LogicalClock, ServerVersions};
-use super::transaction_length::LengthField;
+use super::length_field::LengthField;
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::frame::EventFrame;

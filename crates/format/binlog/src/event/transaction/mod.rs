@@ -3,6 +3,7 @@
 mod any_gtid;
 mod gtid;
 mod gtid_tagged;
+mod length_field;
 mod transaction_context;
 mod transaction_length;
 pub mod transaction_payload;

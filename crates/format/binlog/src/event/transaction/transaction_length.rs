@@ -18,14 +18,6 @@ use crate::put::{PutFields, lei_size, vli_size};
 
 const WHAT: &str = "GTID event";
 
-/// Offset of the transaction length in a body, and its value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::event) struct LengthField {
-    pub(in crate::event) offset: usize,
-    pub(in crate::event) size: usize,
-    pub(in crate::event) value: u64,
-}
-
 /// The bytes of the whole transaction, according to its GTID event (of any kind); `None` if the writer did
 /// not have the field yet (before 8.0.2).
 pub fn transaction_length(frame: &EventFrame<'_>) -> Result<Option<u64>> {

@@ -8,7 +8,7 @@
 //! The differences follow each other up to the end of the column's bytes; if there are none, nothing changed.
 //! (`Json_diff_vector::read_binary` in the server, since 8.0.3.)
 
-use super::{JsonDocument, JsonPath, JsonTree};
+use super::JsonDocument;
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 
@@ -64,20 +64,6 @@ impl<'a> JsonDiffs<'a> {
             }
             Some(diff)
         })
-    }
-
-    /// The document of the after-image, from that of the before-image.
-    ///
-    /// # Errors
-    ///
-    /// A difference or a document that can't be read, a path that leads nowhere in the document.
-    pub fn apply(&self, before: JsonDocument<'a>) -> Result<JsonTree<'a>> {
-        let mut tree = JsonTree::new(before)?;
-        for diff in self.iter() {
-            let diff = diff?;
-            tree.apply(&diff, &JsonPath::parse(diff.path)?)?;
-        }
-        Ok(tree)
     }
 }
 

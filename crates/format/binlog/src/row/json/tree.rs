@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use super::text::TextWriter;
-use super::{JsonDiff, JsonDiffOperation, JsonDocument, JsonPath, JsonPathLeg, JsonValue};
+use super::{JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument, JsonPath, JsonPathLeg, JsonValue};
 use crate::error::{Error, Result};
 
 const WHAT: &str = "json difference";
@@ -30,6 +30,22 @@ struct ObjectMember<'a> {
     value: Node<'a>,
 }
 
+impl<'a> JsonDiffs<'a> {
+    /// The document of the after-image, from that of the before-image.
+    ///
+    /// # Errors
+    ///
+    /// A difference or a document that can't be read, a path that leads nowhere in the document.
+    pub fn apply(&self, before: JsonDocument<'a>) -> Result<JsonTree<'a>> {
+        let mut tree = JsonTree::new(before)?;
+        for diff in self.iter() {
+            let diff = diff?;
+            tree.apply(&diff, &JsonPath::parse(diff.path)?)?;
+        }
+        Ok(tree)
+    }
+}
+
 impl<'a> JsonTree<'a> {
     /// A document as it stands.
     pub fn new(document: JsonDocument<'a>) -> Result<Self> {
@@ -37,7 +53,7 @@ impl<'a> JsonTree<'a> {
     }
 
     /// Applies one difference; its path has been parsed already.
-    pub(super) fn apply(&mut self, diff: &JsonDiff<'a>, path: &JsonPath<'a>) -> Result<()> {
+    fn apply(&mut self, diff: &JsonDiff<'a>, path: &JsonPath<'a>) -> Result<()> {
         let value = match diff.value {
             Some(document) => {
                 self.size += document.as_bytes().len();
