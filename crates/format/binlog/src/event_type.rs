@@ -1,4 +1,8 @@
-//! The type byte of an event header: every type of MySQL 5.0 to 9.7, and any unknown one.
+//! The type byte of an event header: every type of MySQL 5.0 to 9.7 and of MariaDB 11.8, and any unknown one.
+//!
+//! One table says of each type what readers ask: its name, what it is in a log, whether it may change data. Code that
+//! asks for such a property asks the table; a `match` on [`EventClass`] has no `_` arm, so the compiler finds those who
+//! have to answer for a new class.
 
 use std::fmt;
 
@@ -6,145 +10,55 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EventType(pub u8);
 
-macro_rules! event_types {
-    ($($(#[$doc:meta])* $constant:ident = $code:literal, $name:literal;)*) => {
-        impl EventType {
-            $($(#[$doc])* pub const $constant: Self = EventType($code);)*
-
-            /// The type's name in the manual, without underscores; `None` for unknown types.
-            pub fn name(self) -> Option<&'static str> {
-                match self.0 {
-                    $($code => Some($name),)*
-                    _ => None,
-                }
-            }
-        }
-    };
-}
-
-event_types! {
-    /// Never written.
-    UNKNOWN = 0, "Unknown";
-    /// The first event before format 4; dead.
-    START_V3 = 1, "StartV3";
-    /// A statement as text.
-    QUERY = 2, "Query";
-    /// The server shut down.
-    STOP = 3, "Stop";
-    /// The name of the next file.
-    ROTATE = 4, "Rotate";
-    /// `LAST_INSERT_ID` or `INSERT_ID` of the next statement.
-    INTVAR = 5, "Intvar";
-    /// `LOAD DATA` of 3.23; dead.
-    LOAD = 6, "Load";
-    /// Dead.
-    SLAVE = 7, "Slave";
-    /// `LOAD DATA` of 4.0; dead.
-    CREATE_FILE = 8, "CreateFile";
-    /// A block of a file loaded by statement.
-    APPEND_BLOCK = 9, "AppendBlock";
-    /// `LOAD DATA` of 4.0; dead.
-    EXEC_LOAD = 10, "ExecLoad";
-    /// The file loaded by statement is not needed.
-    DELETE_FILE = 11, "DeleteFile";
-    /// `LOAD DATA` of 4.0; dead.
-    NEW_LOAD = 12, "NewLoad";
-    /// Seeds of `RAND()` for the next statement.
-    RAND = 13, "Rand";
-    /// A user variable of the next statement.
-    USER_VAR = 14, "UserVar";
-    /// The first event of each file: how to read the others.
-    FORMAT_DESCRIPTION = 15, "FormatDescription";
-    /// Commit of a transactional engine.
-    XID = 16, "Xid";
-    /// The first block of a file loaded by statement.
-    BEGIN_LOAD_QUERY = 17, "BeginLoadQuery";
+/// What an event is in a log: the answer of [`EventType::class`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EventClass {
+    /// Describes the file or leads to the next one, between transactions: format description, previous GTIDs, rotate, stop.
+    File,
+    /// Of MariaDB or of MySQL 3.23, between transactions: checkpoints, GTID lists, encryption. No reader needs it.
+    FileNote,
+    /// Sent on an idle connection; never stored.
+    Heartbeat,
+    /// Begins a transaction: with a GTID, with a tagged one, or with none.
+    Gtid,
+    /// Begins a transaction of MariaDB; a flag in it says whether it also takes the place of BEGIN.
+    MariadbGtid,
+    /// A statement, also BEGIN, COMMIT and DDL.
+    Statement,
+    /// A statement of MariaDB that has to be expanded before it is a [`EventClass::Statement`].
+    CompressedStatement,
     /// `LOAD DATA` as a statement.
-    EXECUTE_LOAD_QUERY = 18, "ExecuteLoadQuery";
+    LoadStatement,
+    /// A value that the next statement needs: a variable, a seed, an automatic number.
+    StatementValue,
+    /// A block of the file that the next `LOAD DATA` loads.
+    LoadBlock,
+    /// The file of a `LOAD DATA` isn't needed after all.
+    LoadEnd,
+    /// The text of the statement that made the rows after it.
+    RowsStatement,
     /// Number, name and columns of a table.
-    TABLE_MAP = 19, "TableMap";
-    /// Rows of the 5.1 betas.
-    PRE_GA_WRITE_ROWS = 20, "PreGaWriteRows";
-    /// Rows of the 5.1 betas.
-    PRE_GA_UPDATE_ROWS = 21, "PreGaUpdateRows";
-    /// Rows of the 5.1 betas.
-    PRE_GA_DELETE_ROWS = 22, "PreGaDeleteRows";
-    /// Inserted rows, 5.1 to 5.5 and MariaDB.
-    WRITE_ROWS_V1 = 23, "WriteRowsV1";
-    /// Updated rows, 5.1 to 5.5 and MariaDB.
-    UPDATE_ROWS_V1 = 24, "UpdateRowsV1";
-    /// Deleted rows, 5.1 to 5.5 and MariaDB.
-    DELETE_ROWS_V1 = 25, "DeleteRowsV1";
-    /// The log may lack events here.
-    INCIDENT = 26, "Incident";
-    /// Sent on an idle connection; never stored.
-    HEARTBEAT = 27, "Heartbeat";
-    /// For readers to skip.
-    IGNORABLE = 28, "Ignorable";
-    /// The statement that the rows after it come from.
-    ROWS_QUERY = 29, "RowsQuery";
-    /// Inserted rows.
-    WRITE_ROWS = 30, "WriteRows";
-    /// Updated rows.
-    UPDATE_ROWS = 31, "UpdateRows";
-    /// Deleted rows.
-    DELETE_ROWS = 32, "DeleteRows";
-    /// Begins a transaction that has a GTID without tag.
-    GTID = 33, "Gtid";
-    /// Begins a transaction without GTID.
-    ANONYMOUS_GTID = 34, "AnonymousGtid";
-    /// The GTIDs of all files before this one.
-    PREVIOUS_GTIDS = 35, "PreviousGtids";
-    /// Certification data of Group Replication; never in a server's binary log.
-    TRANSACTION_CONTEXT = 36, "TransactionContext";
-    /// A view of Group Replication.
-    VIEW_CHANGE = 37, "ViewChange";
-    /// Ends the first phase of an XA transaction.
-    XA_PREPARE = 38, "XaPrepare";
-    /// Updated rows whose JSON columns carry differences.
-    PARTIAL_UPDATE_ROWS = 39, "PartialUpdateRows";
+    TableMap,
+    /// Row images, of any generation.
+    Rows,
+    /// Row images of MariaDB that have to be expanded before they are [`EventClass::Rows`].
+    CompressedRows,
+    /// Ends a transaction, or the first phase of an XA transaction.
+    Commit,
     /// A whole transaction, compressed.
-    TRANSACTION_PAYLOAD = 40, "TransactionPayload";
-    /// Sent on an idle connection; never stored.
-    HEARTBEAT_V2 = 41, "HeartbeatV2";
-    /// Begins a transaction whose GTID has a tag.
-    GTID_TAGGED = 42, "GtidTagged";
-}
-
-/// MariaDB's own. They have no [name](EventType::name): MySQL's tools print them as unknown.
-impl EventType {
-    /// The statement that the rows after it come from.
-    pub const MARIADB_ANNOTATE_ROWS: Self = EventType(160);
-    /// The file that a checkpoint reached.
-    pub const MARIADB_BINLOG_CHECKPOINT: Self = EventType(161);
-    /// Begins a transaction; a flag in it says whether it also takes the place of BEGIN.
-    pub const MARIADB_GTID: Self = EventType(162);
-    /// The GTIDs of all earlier files.
-    pub const MARIADB_GTID_LIST: Self = EventType(163);
-    /// All events after it are encrypted.
-    pub const MARIADB_START_ENCRYPTION: Self = EventType(164);
-    /// A statement, compressed.
-    pub const MARIADB_QUERY_COMPRESSED: Self = EventType(165);
-
-    /// Whether the event carries compressed row images.
-    pub(crate) fn is_mariadb_compressed_rows(self) -> bool {
-        matches!(self.0, 166..=171)
-    }
-
-    /// The type that a compressed event of MariaDB has once it is expanded, see
-    /// [`crate::event::CompressedEvent`]; `None` for all others.
-    pub fn mariadb_expanded(self) -> Option<Self> {
-        Some(match self.0 {
-            165 => Self::QUERY,
-            166 => Self::WRITE_ROWS_V1,
-            167 => Self::UPDATE_ROWS_V1,
-            168 => Self::DELETE_ROWS_V1,
-            169 => Self::WRITE_ROWS,
-            170 => Self::UPDATE_ROWS,
-            171 => Self::DELETE_ROWS,
-            _ => return None,
-        })
-    }
+    Payload,
+    /// The log may lack events here.
+    Incident,
+    /// Certification data of Group Replication.
+    GroupContext,
+    /// A view of Group Replication.
+    GroupView,
+    /// For readers to skip.
+    Ignorable,
+    /// Of MySQL before 5.0; no server of today writes it.
+    Dead,
+    /// Not a type that MySQL 9.7 or MariaDB 11.8 has.
+    Unknown,
 }
 
 /// Whether events of a type may change data, and whether this crate can read the change: the answer of
@@ -164,53 +78,210 @@ pub enum ChangeContent {
     Lost,
 }
 
-impl EventType {
-    /// Whether an event of this type may change data. A reader that passes over an event which is
-    /// [`ChangeContent::Unread`] or [`ChangeContent::Lost`] must say so. An event of unknown type that carries
-    /// [`crate::HeaderFlags::IGNORABLE`] may be passed over: its writer says that it changes nothing.
-    ///
-    /// The table of all 256 codes: types of MySQL 9.7 and MariaDB 11.8.
-    pub fn changes(self) -> ChangeContent {
-        match self.0 {
-            // Unknown; LOAD DATA before 5.0 (6, 8, 10, 12); rows of the 5.1 betas.
-            0 | 6 | 8 | 10 | 12 | 20..=22 => ChangeContent::Unread,
-            // Start, stop, rotate, the slave event of 3.23, format description.
-            1 | 3 | 4 | 7 | 15 => ChangeContent::None,
-            // Query, intvar, file blocks and their statement, rand, user variable.
-            2 | 5 | 9 | 11 | 13 | 14 | 17 | 18 => ChangeContent::Decoded,
-            // XID, table map.
-            16 | 19 => ChangeContent::Decoded,
-            23..=25 | 30..=32 | 39 => ChangeContent::Decoded,
-            26 => ChangeContent::Lost,
-            // Heartbeats, ignorable.
-            27 | 28 | 41 => ChangeContent::None,
-            // The text of the statement whose rows follow, certification data of a group, its views.
-            29 | 36 | 37 => ChangeContent::Beside,
-            // GTIDs, previous GTIDs.
-            33..=35 | 42 => ChangeContent::None,
-            // XA PREPARE, transaction payload.
-            38 | 40 => ChangeContent::Decoded,
-            43..=159 => ChangeContent::Unread,
-            // MariaDB: the statement of the rows after it.
-            160 => ChangeContent::Beside,
-            // MariaDB: checkpoint, GTID, GTID list, start of encryption.
-            161..=164 => ChangeContent::None,
-            // MariaDB: compressed statements and rows.
-            165..=171 => ChangeContent::Decoded,
-            172..=255 => ChangeContent::Unread,
+macro_rules! event_types {
+    ($($(#[$doc:meta])* $constant:ident = $code:literal, $name:expr, $shown:literal, $class:ident, $changes:ident;)*) => {
+        impl EventType {
+            $($(#[$doc])* pub const $constant: Self = EventType($code);)*
+
+            /// The type's name in the manual, without underscores; `None` for unknown types and MariaDB's, which
+            /// MySQL's tools print as unknown.
+            pub fn name(self) -> Option<&'static str> {
+                match self.0 {
+                    $($code => $name,)*
+                    _ => None,
+                }
+            }
+
+            /// The column `Event_type` of SHOW BINLOG EVENTS.
+            pub(crate) fn shown_name(self) -> &'static str {
+                match self.0 {
+                    $($code => $shown,)*
+                    _ => "Unknown",
+                }
+            }
+
+            /// What an event of this type is in a log.
+            #[inline]
+            pub const fn class(self) -> EventClass {
+                match self.0 {
+                    $($code => EventClass::$class,)*
+                    _ => EventClass::Unknown,
+                }
+            }
+
+            /// Whether an event of this type may change data. A reader that passes over an event which is
+            /// [`ChangeContent::Unread`] or [`ChangeContent::Lost`] must say so. An event of unknown type that carries
+            /// [`crate::HeaderFlags::IGNORABLE`] may be passed over: its writer says that it changes nothing.
+            pub const fn changes(self) -> ChangeContent {
+                match self.0 {
+                    $($code => ChangeContent::$changes,)*
+                    _ => ChangeContent::Unread,
+                }
+            }
         }
-    }
+    };
+}
+
+// Constant, code, name in the manual, name in SHOW BINLOG EVENTS, what it is, whether it changes data. Types that 9.7
+// refuses to read have the names in SHOW BINLOG EVENTS that older servers gave them; MariaDB's are those of 10.11.
+event_types! {
+    /// Never written.
+    UNKNOWN = 0, Some("Unknown"), "Unknown", Dead, Unread;
+    /// The first event before format 4; dead.
+    START_V3 = 1, Some("StartV3"), "Start_v3", Dead, None;
+    /// A statement as text.
+    QUERY = 2, Some("Query"), "Query", Statement, Decoded;
+    /// The server shut down.
+    STOP = 3, Some("Stop"), "Stop", File, None;
+    /// The name of the next file.
+    ROTATE = 4, Some("Rotate"), "Rotate", File, None;
+    /// `LAST_INSERT_ID` or `INSERT_ID` of the next statement.
+    INTVAR = 5, Some("Intvar"), "Intvar", StatementValue, Decoded;
+    /// `LOAD DATA` of 3.23; dead.
+    LOAD = 6, Some("Load"), "Load", Dead, Unread;
+    /// Dead.
+    SLAVE = 7, Some("Slave"), "Slave", FileNote, None;
+    /// `LOAD DATA` of 4.0; dead.
+    CREATE_FILE = 8, Some("CreateFile"), "Create_file", Dead, Unread;
+    /// A block of a file loaded by statement.
+    APPEND_BLOCK = 9, Some("AppendBlock"), "Append_block", LoadBlock, Decoded;
+    /// `LOAD DATA` of 4.0; dead.
+    EXEC_LOAD = 10, Some("ExecLoad"), "Exec_load", Dead, Unread;
+    /// The file loaded by statement is not needed.
+    DELETE_FILE = 11, Some("DeleteFile"), "Delete_file", LoadEnd, Decoded;
+    /// `LOAD DATA` of 4.0; dead.
+    NEW_LOAD = 12, Some("NewLoad"), "New_load", Dead, Unread;
+    /// Seeds of `RAND()` for the next statement.
+    RAND = 13, Some("Rand"), "RAND", StatementValue, Decoded;
+    /// A user variable of the next statement.
+    USER_VAR = 14, Some("UserVar"), "User var", StatementValue, Decoded;
+    /// The first event of each file: how to read the others.
+    FORMAT_DESCRIPTION = 15, Some("FormatDescription"), "Format_desc", File, None;
+    /// Commit of a transactional engine.
+    XID = 16, Some("Xid"), "Xid", Commit, Decoded;
+    /// The first block of a file loaded by statement.
+    BEGIN_LOAD_QUERY = 17, Some("BeginLoadQuery"), "Begin_load_query", LoadBlock, Decoded;
+    /// `LOAD DATA` as a statement.
+    EXECUTE_LOAD_QUERY = 18, Some("ExecuteLoadQuery"), "Execute_load_query", LoadStatement, Decoded;
+    /// Number, name and columns of a table.
+    TABLE_MAP = 19, Some("TableMap"), "Table_map", TableMap, Decoded;
+    /// Rows of the 5.1 betas.
+    PRE_GA_WRITE_ROWS = 20, Some("PreGaWriteRows"), "Write_rows_event_old", Rows, Unread;
+    /// Rows of the 5.1 betas.
+    PRE_GA_UPDATE_ROWS = 21, Some("PreGaUpdateRows"), "Update_rows_event_old", Rows, Unread;
+    /// Rows of the 5.1 betas.
+    PRE_GA_DELETE_ROWS = 22, Some("PreGaDeleteRows"), "Delete_rows_event_old", Rows, Unread;
+    /// Inserted rows, 5.1 to 5.5 and MariaDB.
+    WRITE_ROWS_V1 = 23, Some("WriteRowsV1"), "Write_rows_v1", Rows, Decoded;
+    /// Updated rows, 5.1 to 5.5 and MariaDB.
+    UPDATE_ROWS_V1 = 24, Some("UpdateRowsV1"), "Update_rows_v1", Rows, Decoded;
+    /// Deleted rows, 5.1 to 5.5 and MariaDB.
+    DELETE_ROWS_V1 = 25, Some("DeleteRowsV1"), "Delete_rows_v1", Rows, Decoded;
+    /// The log may lack events here.
+    INCIDENT = 26, Some("Incident"), "Incident", Incident, Lost;
+    /// Sent on an idle connection; never stored.
+    HEARTBEAT = 27, Some("Heartbeat"), "Heartbeat", Heartbeat, None;
+    /// For readers to skip.
+    IGNORABLE = 28, Some("Ignorable"), "Ignorable", Ignorable, None;
+    /// The statement that the rows after it come from.
+    ROWS_QUERY = 29, Some("RowsQuery"), "Rows_query", RowsStatement, Beside;
+    /// Inserted rows.
+    WRITE_ROWS = 30, Some("WriteRows"), "Write_rows", Rows, Decoded;
+    /// Updated rows.
+    UPDATE_ROWS = 31, Some("UpdateRows"), "Update_rows", Rows, Decoded;
+    /// Deleted rows.
+    DELETE_ROWS = 32, Some("DeleteRows"), "Delete_rows", Rows, Decoded;
+    /// Begins a transaction that has a GTID without tag.
+    GTID = 33, Some("Gtid"), "Gtid", Gtid, None;
+    /// Begins a transaction without GTID.
+    ANONYMOUS_GTID = 34, Some("AnonymousGtid"), "Anonymous_Gtid", Gtid, None;
+    /// The GTIDs of all files before this one.
+    PREVIOUS_GTIDS = 35, Some("PreviousGtids"), "Previous_gtids", File, None;
+    /// Certification data of Group Replication; never in a server's binary log.
+    TRANSACTION_CONTEXT = 36, Some("TransactionContext"), "Transaction_context", GroupContext, Beside;
+    /// A view of Group Replication.
+    VIEW_CHANGE = 37, Some("ViewChange"), "View_change", GroupView, Beside;
+    /// Ends the first phase of an XA transaction.
+    XA_PREPARE = 38, Some("XaPrepare"), "XA_prepare", Commit, Decoded;
+    /// Updated rows whose JSON columns carry differences.
+    PARTIAL_UPDATE_ROWS = 39, Some("PartialUpdateRows"), "Update_rows_partial", Rows, Decoded;
+    /// A whole transaction, compressed.
+    TRANSACTION_PAYLOAD = 40, Some("TransactionPayload"), "Transaction_payload", Payload, Decoded;
+    /// Sent on an idle connection; never stored.
+    HEARTBEAT_V2 = 41, Some("HeartbeatV2"), "Heartbeat", Heartbeat, None;
+    /// Begins a transaction whose GTID has a tag.
+    GTID_TAGGED = 42, Some("GtidTagged"), "Gtid_tagged_log_event", Gtid, None;
+
+    /// The statement that the rows after it come from.
+    MARIADB_ANNOTATE_ROWS = 160, None, "Annotate_rows", RowsStatement, Beside;
+    /// The file that a checkpoint reached.
+    MARIADB_BINLOG_CHECKPOINT = 161, None, "Binlog_checkpoint", FileNote, None;
+    /// Begins a transaction; a flag in it says whether it also takes the place of BEGIN.
+    MARIADB_GTID = 162, None, "Gtid", MariadbGtid, None;
+    /// The GTIDs of all earlier files.
+    MARIADB_GTID_LIST = 163, None, "Gtid_list", FileNote, None;
+    /// All events after it are encrypted.
+    MARIADB_START_ENCRYPTION = 164, None, "Start_encryption", FileNote, None;
+    /// A statement, compressed.
+    MARIADB_QUERY_COMPRESSED = 165, None, "Query_compressed", CompressedStatement, Decoded;
+    /// Inserted rows, compressed.
+    MARIADB_WRITE_ROWS_COMPRESSED_V1 = 166, None, "Write_rows_compressed_v1", CompressedRows, Decoded;
+    /// Updated rows, compressed.
+    MARIADB_UPDATE_ROWS_COMPRESSED_V1 = 167, None, "Update_rows_compressed_v1", CompressedRows, Decoded;
+    /// Deleted rows, compressed.
+    MARIADB_DELETE_ROWS_COMPRESSED_V1 = 168, None, "Delete_rows_compressed_v1", CompressedRows, Decoded;
+    /// Inserted rows of version 2, compressed.
+    MARIADB_WRITE_ROWS_COMPRESSED = 169, None, "Write_rows_compressed", CompressedRows, Decoded;
+    /// Updated rows of version 2, compressed.
+    MARIADB_UPDATE_ROWS_COMPRESSED = 170, None, "Update_rows_compressed", CompressedRows, Decoded;
+    /// Deleted rows of version 2, compressed.
+    MARIADB_DELETE_ROWS_COMPRESSED = 171, None, "Delete_rows_compressed", CompressedRows, Decoded;
 }
 
 impl EventType {
+    /// The type that a compressed event of MariaDB has once it is expanded, see
+    /// [`crate::event::CompressedEvent`]; `None` for all others.
+    pub fn mariadb_expanded(self) -> Option<Self> {
+        Some(match self {
+            Self::MARIADB_QUERY_COMPRESSED => Self::QUERY,
+            Self::MARIADB_WRITE_ROWS_COMPRESSED_V1 => Self::WRITE_ROWS_V1,
+            Self::MARIADB_UPDATE_ROWS_COMPRESSED_V1 => Self::UPDATE_ROWS_V1,
+            Self::MARIADB_DELETE_ROWS_COMPRESSED_V1 => Self::DELETE_ROWS_V1,
+            Self::MARIADB_WRITE_ROWS_COMPRESSED => Self::WRITE_ROWS,
+            Self::MARIADB_UPDATE_ROWS_COMPRESSED => Self::UPDATE_ROWS,
+            Self::MARIADB_DELETE_ROWS_COMPRESSED => Self::DELETE_ROWS,
+            _ => return None,
+        })
+    }
+
     /// Whether the event begins a transaction: GTID, anonymous or tagged.
-    pub fn is_gtid(self) -> bool {
-        matches!(self, Self::GTID | Self::ANONYMOUS_GTID | Self::GTID_TAGGED)
+    #[inline]
+    pub const fn is_gtid(self) -> bool {
+        matches!(self.class(), EventClass::Gtid)
     }
 
     /// Whether the event carries row images, of any generation.
-    pub fn is_rows(self) -> bool {
-        matches!(self.0, 20..=25 | 30..=32 | 39)
+    #[inline]
+    pub const fn is_rows(self) -> bool {
+        matches!(self.class(), EventClass::Rows)
+    }
+
+    /// Whether the event ends a transaction, or the first phase of an XA transaction.
+    #[inline]
+    pub const fn is_commit(self) -> bool {
+        matches!(self.class(), EventClass::Commit)
+    }
+
+    /// Whether the event describes its file or leads to the next one: format description, previous GTIDs, rotate, stop.
+    #[inline]
+    pub const fn is_of_file(self) -> bool {
+        matches!(self.class(), EventClass::File)
+    }
+
+    /// Whether the event is only sent, on an idle connection.
+    #[inline]
+    pub const fn is_heartbeat(self) -> bool {
+        matches!(self.class(), EventClass::Heartbeat)
     }
 }
 

@@ -52,7 +52,7 @@ mod zlib;
 
 pub use checksum::{ChecksumAlgorithm, StoredChecksum, VerifiedChecksum};
 pub use error::{Error, Result};
-pub use event_type::{ChangeContent, EventType};
+pub use event_type::{ChangeContent, EventClass, EventType};
 pub use frame::{EventFrame, VerifiedFrame};
 pub use framing::{Framing, UnverifiedFrame};
 pub use header::{EventHeader, HeaderFlags};

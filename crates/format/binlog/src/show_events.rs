@@ -20,73 +20,9 @@ use crate::row::json::double::double_text;
 /// The server's text for a value that it can't show.
 const UNKNOWN_VALUE: &[u8] = b"???";
 
-/// The column `Event_type`.
-///
-/// Types that 9.7 refuses to read have the names that older servers gave them.
+/// The column `Event_type`. Types that 9.7 refuses to read have the names that older servers gave them.
 pub fn event_type_name(event_type: EventType) -> &'static str {
-    match event_type {
-        EventType::START_V3 => "Start_v3",
-        EventType::QUERY => "Query",
-        EventType::STOP => "Stop",
-        EventType::ROTATE => "Rotate",
-        EventType::INTVAR => "Intvar",
-        EventType::LOAD => "Load",
-        EventType::SLAVE => "Slave",
-        EventType::CREATE_FILE => "Create_file",
-        EventType::APPEND_BLOCK => "Append_block",
-        EventType::EXEC_LOAD => "Exec_load",
-        EventType::DELETE_FILE => "Delete_file",
-        EventType::NEW_LOAD => "New_load",
-        EventType::RAND => "RAND",
-        EventType::USER_VAR => "User var",
-        EventType::FORMAT_DESCRIPTION => "Format_desc",
-        EventType::XID => "Xid",
-        EventType::BEGIN_LOAD_QUERY => "Begin_load_query",
-        EventType::EXECUTE_LOAD_QUERY => "Execute_load_query",
-        EventType::TABLE_MAP => "Table_map",
-        EventType::PRE_GA_WRITE_ROWS => "Write_rows_event_old",
-        EventType::PRE_GA_UPDATE_ROWS => "Update_rows_event_old",
-        EventType::PRE_GA_DELETE_ROWS => "Delete_rows_event_old",
-        EventType::WRITE_ROWS_V1 => "Write_rows_v1",
-        EventType::UPDATE_ROWS_V1 => "Update_rows_v1",
-        EventType::DELETE_ROWS_V1 => "Delete_rows_v1",
-        EventType::INCIDENT => "Incident",
-        EventType::HEARTBEAT | EventType::HEARTBEAT_V2 => "Heartbeat",
-        EventType::IGNORABLE => "Ignorable",
-        EventType::ROWS_QUERY => "Rows_query",
-        EventType::WRITE_ROWS => "Write_rows",
-        EventType::UPDATE_ROWS => "Update_rows",
-        EventType::DELETE_ROWS => "Delete_rows",
-        EventType::GTID => "Gtid",
-        EventType::ANONYMOUS_GTID => "Anonymous_Gtid",
-        EventType::PREVIOUS_GTIDS => "Previous_gtids",
-        EventType::TRANSACTION_CONTEXT => "Transaction_context",
-        EventType::VIEW_CHANGE => "View_change",
-        EventType::XA_PREPARE => "XA_prepare",
-        EventType::PARTIAL_UPDATE_ROWS => "Update_rows_partial",
-        EventType::TRANSACTION_PAYLOAD => "Transaction_payload",
-        EventType::GTID_TAGGED => "Gtid_tagged_log_event",
-        _ => mariadb_event_type_name(event_type).unwrap_or("Unknown"),
-    }
-}
-
-/// The column `Event_type` for the types that only MariaDB has, as MariaDB 10.11 prints it; `None` for any other type.
-fn mariadb_event_type_name(event_type: EventType) -> Option<&'static str> {
-    Some(match event_type {
-        EventType::MARIADB_ANNOTATE_ROWS => "Annotate_rows",
-        EventType::MARIADB_BINLOG_CHECKPOINT => "Binlog_checkpoint",
-        EventType::MARIADB_GTID => "Gtid",
-        EventType::MARIADB_GTID_LIST => "Gtid_list",
-        EventType::MARIADB_START_ENCRYPTION => "Start_encryption",
-        EventType::MARIADB_QUERY_COMPRESSED => "Query_compressed",
-        EventType(166) => "Write_rows_compressed_v1",
-        EventType(167) => "Update_rows_compressed_v1",
-        EventType(168) => "Delete_rows_compressed_v1",
-        EventType(169) => "Write_rows_compressed",
-        EventType(170) => "Update_rows_compressed",
-        EventType(171) => "Delete_rows_compressed",
-        _ => return None,
-    })
+    event_type.shown_name()
 }
 
 /// Appends the column `Info`. `flags` are those of the event's header.

@@ -1,7 +1,7 @@
 //! An event's role at the bounds of transactions, by its type, its flags and the start of its body.
 
 use crate::event::{CompressedEvent, PostHeaderLengths};
-use crate::event_type::EventType;
+use crate::event_type::{EventClass, EventType};
 use crate::header::{EventHeader, HeaderFlags};
 use crate::statement::StatementKind;
 
@@ -30,43 +30,34 @@ pub(super) enum EventRole {
 impl EventRole {
     /// The role of an event.
     pub(super) fn of(header: &EventHeader, body: &[u8]) -> EventRole {
-        match header.event_type {
-            EventType::GTID | EventType::ANONYMOUS_GTID | EventType::GTID_TAGGED => EventRole::Gtid,
-            EventType::QUERY => {
+        match header.event_type.class() {
+            EventClass::Gtid => EventRole::Gtid,
+            EventClass::MariadbGtid if mariadb_gtid_begins_rows(body) => EventRole::GtidAndBegin,
+            EventClass::MariadbGtid => EventRole::Gtid,
+            EventClass::Statement => {
                 StatementKind::of_query(body).map_or(EventRole::MissingStatement, EventRole::of_statement)
             }
-            EventType::MARIADB_QUERY_COMPRESSED => {
+            EventClass::CompressedStatement => {
                 compressed_kind(body).map_or(EventRole::Statement, EventRole::of_statement)
             }
-            EventType::XID | EventType::XA_PREPARE => EventRole::End,
-            EventType::EXECUTE_LOAD_QUERY => EventRole::Statement,
-            EventType::INTVAR
-            | EventType::RAND
-            | EventType::USER_VAR
-            | EventType::BEGIN_LOAD_QUERY
-            | EventType::APPEND_BLOCK => EventRole::BeforeStatement,
-            EventType::DELETE_FILE => EventRole::DeleteFile,
-            EventType::ROWS_QUERY | EventType::VIEW_CHANGE | EventType::MARIADB_ANNOTATE_ROWS => {
-                EventRole::Rows
+            EventClass::LoadStatement => EventRole::Statement,
+            EventClass::StatementValue | EventClass::LoadBlock => EventRole::BeforeStatement,
+            EventClass::LoadEnd => EventRole::DeleteFile,
+            EventClass::RowsStatement
+            | EventClass::GroupView
+            | EventClass::TableMap
+            | EventClass::Rows
+            | EventClass::CompressedRows => EventRole::Rows,
+            EventClass::Commit => EventRole::End,
+            EventClass::Payload => EventRole::Payload,
+            EventClass::Incident => EventRole::Incident,
+            EventClass::File | EventClass::FileNote | EventClass::Heartbeat | EventClass::GroupContext => {
+                EventRole::Foreign
             }
-            rows if is_row_based(rows) => EventRole::Rows,
-            EventType::TRANSACTION_PAYLOAD => EventRole::Payload,
-            EventType::INCIDENT => EventRole::Incident,
-            EventType::FORMAT_DESCRIPTION
-            | EventType::ROTATE
-            | EventType::STOP
-            | EventType::PREVIOUS_GTIDS
-            | EventType::HEARTBEAT
-            | EventType::HEARTBEAT_V2
-            | EventType::SLAVE
-            | EventType::TRANSACTION_CONTEXT
-            | EventType::MARIADB_BINLOG_CHECKPOINT
-            | EventType::MARIADB_GTID_LIST
-            | EventType::MARIADB_START_ENCRYPTION => EventRole::Foreign,
-            EventType::MARIADB_GTID if mariadb_gtid_begins_rows(body) => EventRole::GtidAndBegin,
-            EventType::MARIADB_GTID => EventRole::Gtid,
-            _ if header.flags.contains(HeaderFlags::IGNORABLE) => EventRole::Foreign,
-            _ => EventRole::Unknown,
+            EventClass::Ignorable | EventClass::Dead | EventClass::Unknown => {
+                let is_ignorable = header.flags.contains(HeaderFlags::IGNORABLE);
+                if is_ignorable { EventRole::Foreign } else { EventRole::Unknown }
+            }
         }
     }
 
@@ -91,7 +82,7 @@ fn compressed_kind(body: &[u8]) -> Option<StatementKind> {
 
 /// Whether the event carries changes as rows, for the server's `is_rbr_logging_format`.
 pub(super) fn is_row_based(event_type: EventType) -> bool {
-    event_type == EventType::TABLE_MAP || event_type.is_rows() || event_type.is_mariadb_compressed_rows()
+    matches!(event_type.class(), EventClass::TableMap | EventClass::Rows | EventClass::CompressedRows)
 }
 
 /// MariaDB's GTID event (sequence number 8, domain 4, flags 1) also means BEGIN, unless it says that a single

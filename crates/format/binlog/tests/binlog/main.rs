@@ -4,6 +4,7 @@
 
 mod charsets;
 mod corpus;
+mod event_types;
 mod gtid_server;
 mod rows;
 mod show_events;

@@ -3,7 +3,7 @@
 
 use super::{FormatDescription, POST_HEADER_LENGTHS};
 use crate::error::{Error, Result};
-use crate::event_type::EventType;
+use crate::event_type::{EventClass, EventType};
 
 /// Post-header lengths by type. Small and `Copy`: it travels with a batch of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,29 +45,28 @@ impl PostHeaderLengths {
     /// reads the types that were dropped before 5.0.
     #[inline]
     pub(in crate::event) fn check(&self, event_type: EventType) -> Result<()> {
-        let has_one_length = matches!(
-            event_type,
-            EventType::QUERY
-                | EventType::STOP
-                | EventType::ROTATE
-                | EventType::INTVAR
-                | EventType::APPEND_BLOCK
-                | EventType::DELETE_FILE
-                | EventType::RAND
-                | EventType::USER_VAR
-                | EventType::XID
-                | EventType::BEGIN_LOAD_QUERY
-                | EventType::EXECUTE_LOAD_QUERY
-                | EventType::INCIDENT
-                | EventType::HEARTBEAT
-                | EventType::ROWS_QUERY
-                | EventType::PREVIOUS_GTIDS
-                | EventType::TRANSACTION_CONTEXT
-                | EventType::VIEW_CHANGE
-                | EventType::XA_PREPARE
-                | EventType::HEARTBEAT_V2
-                | EventType::GTID_TAGGED
-        );
+        let has_one_length = match event_type.class() {
+            EventClass::File => event_type != EventType::FORMAT_DESCRIPTION,
+            EventClass::Gtid => event_type == EventType::GTID_TAGGED,
+            EventClass::Statement
+            | EventClass::LoadStatement
+            | EventClass::StatementValue
+            | EventClass::LoadBlock
+            | EventClass::LoadEnd
+            | EventClass::RowsStatement
+            | EventClass::Commit
+            | EventClass::Incident
+            | EventClass::Heartbeat
+            | EventClass::GroupContext
+            | EventClass::GroupView => true,
+            EventClass::TableMap | EventClass::Rows | EventClass::Payload => false,
+            EventClass::Ignorable | EventClass::Dead | EventClass::Unknown => false,
+            // No format description gives a length for these.
+            EventClass::FileNote
+            | EventClass::MariadbGtid
+            | EventClass::CompressedStatement
+            | EventClass::CompressedRows => false,
+        };
         let found = self.of(event_type);
         if has_one_length && found != length_of(&POST_HEADER_LENGTHS, event_type) {
             return Err(Error::invalid(
