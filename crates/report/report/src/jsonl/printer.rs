@@ -62,10 +62,7 @@ impl<'o> JsonPrinter<'o> {
 
     /// Whether it depends on other events if an event is shown.
     fn may_wait(&self, event: &Event<'_>, state: &JsonState) -> bool {
-        let is_of_the_log = matches!(
-            event.header.event_type,
-            EventType::FORMAT_DESCRIPTION | EventType::PREVIOUS_GTIDS | EventType::ROTATE | EventType::STOP
-        );
+        let is_of_the_log = event.header.event_type.is_of_file();
         self.selection.chooses_tables() && state.frame.is_open() && !is_of_the_log
     }
 

@@ -2,7 +2,7 @@
 
 use binlogz_binlog::event::QueryEvent;
 use binlogz_binlog::statement::StatementKind;
-use binlogz_binlog::{EventHeader, EventType};
+use binlogz_binlog::{EventClass, EventHeader};
 
 /// Where the next event is in a transaction, as far as the option cares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -11,14 +11,30 @@ pub(super) struct RowFormat;
 impl RowFormat {
     /// The error in an event, in mysqlbinlog's words.
     pub(super) fn check(self, header: &EventHeader, body: &[u8]) -> Option<String> {
-        let refused = match header.event_type {
-            EventType::INTVAR | EventType::RAND | EventType::USER_VAR => true,
-            EventType::BEGIN_LOAD_QUERY
-            | EventType::APPEND_BLOCK
-            | EventType::DELETE_FILE
-            | EventType::EXECUTE_LOAD_QUERY => true,
-            EventType::QUERY => is_refused(body),
-            _ => false,
+        let refused = match header.event_type.class() {
+            EventClass::StatementValue
+            | EventClass::LoadBlock
+            | EventClass::LoadEnd
+            | EventClass::LoadStatement => true,
+            EventClass::Statement => is_refused(body),
+            EventClass::File
+            | EventClass::FileNote
+            | EventClass::Heartbeat
+            | EventClass::Gtid
+            | EventClass::MariadbGtid
+            | EventClass::CompressedStatement
+            | EventClass::RowsStatement
+            | EventClass::TableMap
+            | EventClass::Rows
+            | EventClass::CompressedRows
+            | EventClass::Commit
+            | EventClass::Payload
+            | EventClass::Incident
+            | EventClass::GroupContext
+            | EventClass::GroupView
+            | EventClass::Ignorable
+            | EventClass::Dead
+            | EventClass::Unknown => false,
         };
         refused.then(|| {
             "Event being written violates the --require-row-format parameter constraints.".to_owned()

@@ -42,7 +42,7 @@ use binlogz_binlog::event::{
 };
 use binlogz_binlog::row::{Row, RowDecoder, TableSchema, TableSchemas};
 use binlogz_binlog::statement::StatementKind;
-use binlogz_binlog::{ChangeContent, EventHeader, EventType, MAGIC};
+use binlogz_binlog::{ChangeContent, EventClass, EventHeader, EventType, MAGIC};
 
 use crate::codec::varint::{self, Taker};
 use crate::codec::zstd;
@@ -303,19 +303,20 @@ impl BlockFindings {
             without_gtid |=
                 event_type == EventType::ANONYMOUS_GTID || (!after_gtid && begins(event_type, body));
             after_gtid = event_type.is_gtid();
-            match event_type {
-                EventType::ROTATE | EventType::STOP => {
+            match event_type.class() {
+                EventClass::File if matches!(event_type, EventType::ROTATE | EventType::STOP) => {
                     self.contents.has_loose |= tail.end != at && !tail.is_empty();
                     tail = if tail.end == at { tail.start..size } else { at..size };
                 }
-                EventType::TABLE_MAP => definitions.note(&mut schemas, body, lengths.of(event_type))?,
-                EventType::QUERY => self.query(body, header.timestamp)?,
-                EventType::XID | EventType::XA_PREPARE | EventType::ROWS_QUERY => {}
-                event_type if event_type.is_gtid() => {
+                EventClass::TableMap => definitions.note(&mut schemas, body, lengths.of(event_type))?,
+                EventClass::Statement => self.query(body, header.timestamp)?,
+                EventClass::Commit => {}
+                EventClass::RowsStatement if event_type == EventType::ROWS_QUERY => {}
+                EventClass::Gtid => {
                     schemas.end_statement();
                     self.gtid(&frame(event)?, header.timestamp)?;
                 }
-                event_type if event_type.is_rows() => {
+                EventClass::Rows => {
                     let rows = RowsEvent::decode(event_type, body, lengths.of(event_type)).ok()?;
                     let schema = Arc::clone(schemas.get(rows.table_id).ok()?);
                     self.rows(&mut decoder, &schema, definitions.of(rows.table_id, &schema), &rows)?;
@@ -323,19 +324,30 @@ impl BlockFindings {
                         schemas.end_statement();
                     }
                 }
-                EventType::INTVAR
-                | EventType::RAND
-                | EventType::USER_VAR
-                | EventType::BEGIN_LOAD_QUERY
-                | EventType::APPEND_BLOCK
-                | EventType::EXECUTE_LOAD_QUERY => self.contents.has_statements = true,
-                EventType::TRANSACTION_PAYLOAD => return None,
-                // Compressed rows of MariaDB, events that can't be decoded, incidents: a reader has to meet them.
-                other if other.mariadb_expanded().is_some() => return None,
-                other if matches!(other.changes(), ChangeContent::Unread | ChangeContent::Lost) => {
+                EventClass::StatementValue | EventClass::LoadBlock | EventClass::LoadStatement => {
+                    self.contents.has_statements = true;
+                }
+                // A reader has to meet these.
+                EventClass::Payload | EventClass::CompressedStatement | EventClass::CompressedRows => {
                     return None;
                 }
-                _ => self.contents.has_loose = true,
+                EventClass::Incident | EventClass::Dead | EventClass::Unknown
+                    if matches!(event_type.changes(), ChangeContent::Unread | ChangeContent::Lost) =>
+                {
+                    return None;
+                }
+                EventClass::File
+                | EventClass::FileNote
+                | EventClass::Heartbeat
+                | EventClass::MariadbGtid
+                | EventClass::LoadEnd
+                | EventClass::RowsStatement
+                | EventClass::Incident
+                | EventClass::GroupContext
+                | EventClass::GroupView
+                | EventClass::Ignorable
+                | EventClass::Dead
+                | EventClass::Unknown => self.contents.has_loose = true,
             }
         }
         if tail.end == size && tail.len() <= TAIL_MAX {

@@ -84,15 +84,7 @@ pub struct UnreadableLog {
 
 /// Whether an event belongs to its file rather than to the file's contents.
 pub fn belongs_to_file(event_type: EventType) -> bool {
-    matches!(
-        event_type,
-        EventType::FORMAT_DESCRIPTION
-            | EventType::PREVIOUS_GTIDS
-            | EventType::ROTATE
-            | EventType::STOP
-            | EventType::HEARTBEAT
-            | EventType::HEARTBEAT_V2
-    )
+    event_type.is_of_file() || event_type.is_heartbeat()
 }
 
 /// Compares the logs of two sides, each in its order. `progress` receives the bytes read of both.

@@ -6,7 +6,8 @@ use binlogz_binlog::event::{self, AnyGtidEvent};
 use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::transaction::TransactionContent;
 use binlogz_binlog::{
-    Error as BinlogError, EventFrame, EventHeader, EventType, Framing, VerifiedChecksum, VerifiedFrame,
+    Error as BinlogError, EventClass, EventFrame, EventHeader, EventType, Framing, VerifiedChecksum,
+    VerifiedFrame,
 };
 
 use crate::error::Result;
@@ -232,8 +233,8 @@ impl BodyPrefix {
     #[inline]
     pub(crate) fn begin(&mut self, event_type: EventType) {
         self.wanted = matches!(
-            event_type,
-            EventType::QUERY | EventType::MARIADB_QUERY_COMPRESSED | EventType::MARIADB_GTID
+            event_type.class(),
+            EventClass::Statement | EventClass::CompressedStatement | EventClass::MariadbGtid
         );
         self.bytes.clear();
     }

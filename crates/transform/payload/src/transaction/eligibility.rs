@@ -107,7 +107,7 @@ pub fn check(content: &TransactionContent, end: EventType) -> Result<(), Ineligi
         TransactionContent { malformed: Some(_), .. } | TransactionContent { with_foreign: true, .. } => {
             Err(Ineligible::UnknownEvents)
         }
-        _ if !matches!(end, EventType::XID | EventType::XA_PREPARE) => Err(Ineligible::NonTransactional),
+        _ if !end.is_commit() => Err(Ineligible::NonTransactional),
         _ => Ok(()),
     }
 }

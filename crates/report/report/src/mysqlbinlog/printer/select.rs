@@ -337,10 +337,7 @@ impl Run<'_> {
 
 /// Whether events of a type are what a log is kept for: the others say where files begin and end.
 fn is_of_the_data(event_type: EventType) -> bool {
-    !matches!(
-        event_type,
-        EventType::FORMAT_DESCRIPTION | EventType::PREVIOUS_GTIDS | EventType::ROTATE | EventType::STOP
-    )
+    !event_type.is_of_file()
 }
 
 #[cold]
