@@ -191,8 +191,7 @@ pub(crate) fn value(row: &Row<'_, '_>, cell: Option<Cell<'_>>) -> Result<Unplace
             tree.write_text(&mut text).map_err(CallTrouble::input)?;
             keep(BINLOGZ_TEXT, text)
         }
-        // And types of future servers.
-        Value::Null | _ => binlogz_value::of(BINLOGZ_NULL).into(),
+        Value::Null => binlogz_value::of(BINLOGZ_NULL).into(),
     })
 }
 

@@ -104,8 +104,7 @@ pub(crate) fn made<'py>(
         Value::Vector(vector) => {
             PyList::new(py, vector.iter().map(f64::from).collect::<Vec<_>>())?.into_any()
         }
-        // NULL, and types of future servers.
-        _ => return Ok(none(NULL_SOURCE)),
+        Value::Null => return Ok(none(NULL_SOURCE)),
     };
     Ok(PythonValue { value, none_source: None })
 }

@@ -414,8 +414,8 @@ fn text<'a>(
             String::from_utf8_lossy(scratch)
         }
         Value::Vector(vector) => format!("{:?}", vector.iter().collect::<Vec<_>>()).into(),
-        // A change of a document whose other parts aren't logged, NULL, and types of future servers.
-        _ => return Ok(None),
+        // JSON differences are a change of a document whose other parts aren't logged.
+        Value::Null | Value::JsonDiffs(_) => return Ok(None),
     }))
 }
 

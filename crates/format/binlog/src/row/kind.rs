@@ -233,7 +233,29 @@ impl ColumnKind {
             ColumnKind::SmallInt { .. } => 16,
             ColumnKind::MediumInt { .. } => 24,
             ColumnKind::Int { .. } => 32,
-            _ => 64,
+            ColumnKind::BigInt { .. } => 64,
+            ColumnKind::Null
+            | ColumnKind::Decimal(_)
+            | ColumnKind::Float
+            | ColumnKind::Double
+            | ColumnKind::Bit { .. }
+            | ColumnKind::Year
+            | ColumnKind::Date
+            | ColumnKind::Time { .. }
+            | ColumnKind::OldTime
+            | ColumnKind::DateTime { .. }
+            | ColumnKind::OldDateTime
+            | ColumnKind::Timestamp { .. }
+            | ColumnKind::OldTimestamp
+            | ColumnKind::Char { .. }
+            | ColumnKind::Varchar { .. }
+            | ColumnKind::Enum { .. }
+            | ColumnKind::Set { .. }
+            | ColumnKind::Blob { .. }
+            | ColumnKind::Json { .. }
+            | ColumnKind::Geometry { .. }
+            | ColumnKind::Vector { .. }
+            | ColumnKind::TypedArray => 64,
         }
     }
 

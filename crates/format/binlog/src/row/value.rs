@@ -11,7 +11,6 @@ use crate::row::vector::Vector;
 
 /// A value.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
 pub enum Value<'a> {
     /// NULL.
     Null,

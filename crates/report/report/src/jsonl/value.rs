@@ -63,8 +63,7 @@ pub fn push_value(out: &mut Vec<u8>, cell: &Cell<'_>, scratch: &mut Vec<u8>) -> 
             }
             out.push(b']');
         }
-        // NULL, and types of future servers.
-        _ => out.extend_from_slice(b"null"),
+        Value::Null => out.extend_from_slice(b"null"),
     }
     Ok(())
 }

@@ -50,7 +50,7 @@ pub(in super::super) fn push(out: &mut Vec<u8>, cell: &Cell<'_>, column: &Change
             document.write_text(&mut text)?;
             push_string(out, &lossy(&text), FASTJSON);
         }
-        _ => return Err(unknown(&value)),
+        Value::JsonDiffs(_) => return Err(unknown(&value)),
     }
     Ok(())
 }

@@ -113,7 +113,7 @@ pub(in super::super) fn push(
             }
             out.push(b']');
         }
-        _ => return Err(unknown(&value)),
+        Value::JsonDiffs(_) => return Err(unknown(&value)),
     }
     Ok(())
 }

@@ -62,7 +62,7 @@ pub(in super::super) fn push(out: &mut Vec<u8>, cell: &Cell<'_>, column: &Change
             }
             out.push(b']');
         }
-        _ => return Err(unknown(&value)),
+        Value::JsonDiffs(_) => return Err(unknown(&value)),
     }
     Ok(())
 }

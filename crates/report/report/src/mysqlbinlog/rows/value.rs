@@ -94,8 +94,8 @@ fn push_decoded(out: &mut Vec<u8>, cell: &Cell<'_>, scratch: &mut Vec<u8>) -> Re
             }
             out.push(b']');
         }
-        // NULL, BIT and SET were handled above; types of future servers are not values yet.
-        _ => out.extend_from_slice(b"NULL"),
+        // BIT and SET were handled above.
+        Value::Null | Value::Bit(_) | Value::Set(_) => out.extend_from_slice(b"NULL"),
     }
     Ok(())
 }
