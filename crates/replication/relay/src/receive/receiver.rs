@@ -313,6 +313,9 @@ pub(crate) fn receive_all(
             }
             intake.wait_for_rate(&tickets);
         }
+        if !log.has_input() {
+            receiving.check_damage()?;
+        }
         pieces += 1;
         drained = receiving.whole && !log.has_input();
         if !log.has_input() || is_heartbeat || pieces.is_multiple_of(PIECES_PER_LOOK) {

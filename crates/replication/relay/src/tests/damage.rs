@@ -226,7 +226,7 @@ fn damage_is_told_with_file_offset_type_and_both_checksums() {
 }
 
 /// A relay that keeps all of a source's log as received, and its disk.
-fn received(source: &SourceLog) -> (SimulatedDisk, RelaySource, Arc<LineageLog>) {
+pub(super) fn received(source: &SourceLog) -> (SimulatedDisk, RelaySource, Arc<LineageLog>) {
     let disk = SimulatedDisk::new();
     let random = &mut Random::new(1);
     let options = SourceOptions {
@@ -245,7 +245,7 @@ fn received(source: &SourceLog) -> (SimulatedDisk, RelaySource, Arc<LineageLog>)
 }
 
 /// Flips a bit of a byte.
-fn flip(disk: &SimulatedDisk, name: &str, at: u64, bit: u8) {
+pub(super) fn flip(disk: &SimulatedDisk, name: &str, at: u64, bit: u8) {
     let stored = disk.open(name, false).unwrap();
     let mut byte = [0];
     stored.read_at(at, &mut byte).unwrap();
@@ -337,6 +337,10 @@ fn what_is_damaged_is_found_by_the_scrub_told_and_repaired_in_place() {
             found.len() == 1 && found[0].starts_with(&format!("{name} is damaged from ")),
             "{at}: {found:?}"
         );
+        let (counts, last) = relay.telemetry.meters.errors();
+        assert_eq!(last[0].text, format!("{}; it was found by reading closed files", found[0]));
+        // For each byte before it was also told that its repair failed.
+        assert_eq!(counts["damaged"] % 2, 1, "byte {at}: {counts:?}");
         // A source that lacks it leaves it as it is.
         let refuse = |_: &LineageLog, _: &Damage| Err(Error::OfSource("it is purged there".into()));
         scrub::repair(&relay.housekeeping, &refuse, &mut Default::default()).unwrap();

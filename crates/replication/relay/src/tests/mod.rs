@@ -7,6 +7,7 @@ mod dumps;
 mod duties;
 mod faults;
 mod heard;
+mod in_use;
 mod logins;
 mod renewed;
 mod retained;

@@ -155,6 +155,13 @@ impl<'a> ReceivedBytes<'a> {
         Ok(())
     }
 
+    /// Called whenever the source has nothing more to send: a reader may have found damage in the file in use. Nothing can be
+    /// written until it is repaired, and that is done when the source is connected to again.
+    pub(crate) fn check_damage(&self) -> Result<()> {
+        let damage = self.kept.store.damage();
+        damage.map_or(Ok(()), |damage| Err(Error::DamagedLog(damage.to_string())))
+    }
+
     /// Whether the source's log has been replaced, provided nothing of it is in flight. `tail`: what was last
     /// compared.
     pub(crate) fn change(
