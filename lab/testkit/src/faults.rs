@@ -240,7 +240,7 @@ impl FaultShim {
         file.set_len(PAGE_SIZE as u64).at("write", path)?;
         let path = fs::canonicalize(path).at("find", path)?;
         let mut faults =
-            Faults { library: self.library.clone(), path, file, seed, generation: 0, rules: Vec::new() };
+            Faults { library: self.library.clone(), path, file, seed, generation: 0, rules: Vec::new(), clock: 0 };
         faults.clear()?;
         Ok(faults)
     }
@@ -256,6 +256,8 @@ pub struct Faults {
     seed: u64,
     generation: u64,
     rules: Vec<FaultRule>,
+    /// How far the clock is ahead, in seconds.
+    clock: i64,
 }
 
 impl Faults {
@@ -273,7 +275,7 @@ impl Faults {
         let mut text = String::new();
         // A seed of its own for each set, or the same calls would always be the ones that fail.
         let seed = self.seed.wrapping_add(self.generation.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let _ = writeln!(text, "seed {seed}");
+        let _ = writeln!(text, "seed {seed}\nclock {}", self.clock);
         text.extend(rules.iter().map(FaultRule::line));
         let mut page = vec![0; PAGE_SIZE];
         match page.get_mut(TEXT_AT..TEXT_AT + text.len()) {
@@ -290,7 +292,17 @@ impl Faults {
         Ok(())
     }
 
-    /// Nothing fails any more.
+    /// The clock that tells the time of day jumps: from now on it is ahead by so many seconds, whatever rules hold.
+    ///
+    /// # Errors
+    ///
+    /// The control page can't be written.
+    pub fn set_clock(&mut self, ahead: i64) -> Result<()> {
+        self.clock = ahead;
+        self.set(&self.rules.clone())
+    }
+
+    /// Nothing fails any more; the clock stays as it is.
     ///
     /// # Errors
     ///

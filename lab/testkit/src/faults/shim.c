@@ -8,12 +8,13 @@
  *      0  u64       generation; 0: the page is being written
  *      8  16 × u64  how many calls each rule has failed, counted here
  *    136  16 × u64  how many calls each rule has matched, counted here
- *    264  text      up to its NUL: "seed N", then a rule a line:
+ *    264  text      up to its NUL: "seed N" and "clock SECONDS", then a rule a line:
  *                   CALL ERRNO AFTER COUNT CHANCE PATTERN
  *
  * Of the calls that a rule matches it lets AFTER pass, then fails at most COUNT (0: any number), each with a chance of
  * CHANCE in a million. Which of them is decided by the seed, the rule and the call's number alone. ERRNO 0 is a short
- * write of half the bytes; a negative one is a delay of so many milliseconds, after which the call succeeds.
+ * write of half the bytes; a negative one is a delay of so many milliseconds, after which the call succeeds. The clock that tells
+ * the time of day is ahead by SECONDS; the monotonic one is not.
  *
  * BINLOGZ_WRITTEN names a folder, in which what is written to files is kept as well: a file for each path, with the bytes in
  * the order of the calls, also where they replace others or the file is deleted. Copies within the kernel are refused there, so that programs
@@ -68,6 +69,7 @@ static const char *written; /* the folder of what is written, or NULL */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t generation; /* of the rules below */
 static uint64_t seed;
+static int64_t clock_ahead; /* in seconds */
 static struct rule rules[RULES_MAX];
 static int rule_count;
 static int wanted[CALLS]; /* by any rule */
@@ -101,13 +103,14 @@ static void read_rules(void) {
     if (__atomic_load_n((uint64_t *)page, __ATOMIC_ACQUIRE) != before)
         return;
     rule_count = 0;
+    long long ahead = 0;
     memset(wanted, 0, sizeof wanted);
     char *rest = NULL;
     for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
         char name[16];
         long long after, count, chance;
         struct rule rule = {0};
-        if (sscanf(line, "seed %lu", &seed) == 1)
+        if (sscanf(line, "seed %lu", &seed) == 1 || sscanf(line, "clock %lld", &ahead) == 1)
             continue;
         if (rule_count == RULES_MAX ||
             sscanf(line, "%15s %d %lld %lld %lld %1023[^\n]", name, &rule.error, &after, &count, &chance,
@@ -127,6 +130,7 @@ static void read_rules(void) {
         wanted[rule.call] = 1;
         rules[rule_count++] = rule;
     }
+    __atomic_store_n(&clock_ahead, ahead, __ATOMIC_RELAXED);
     __atomic_store_n(&generation, before, __ATOMIC_RELEASE);
 }
 
@@ -137,15 +141,19 @@ static uint64_t mix(uint64_t z) {
     return z ^ (z >> 31);
 }
 
-static int is_wanted(enum call call) {
-    if (page == NULL)
-        return 0;
+static void follow_page(void) {
     uint64_t now = __atomic_load_n((uint64_t *)page, __ATOMIC_ACQUIRE);
     if (now != 0 && now != __atomic_load_n(&generation, __ATOMIC_ACQUIRE)) {
         pthread_mutex_lock(&mutex);
         read_rules();
         pthread_mutex_unlock(&mutex);
     }
+}
+
+static int is_wanted(enum call call) {
+    if (page == NULL)
+        return 0;
+    follow_page();
     return __atomic_load_n(&wanted[call], __ATOMIC_RELAXED);
 }
 
@@ -447,6 +455,16 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
     REAL(int, pthread_create, pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
     int error = fate_of_none(THREAD);
     return error > 0 ? error : real(thread, attributes, start, argument);
+}
+
+int clock_gettime(clockid_t clock, struct timespec *time) {
+    REAL(int, clock_gettime, clockid_t, struct timespec *);
+    int done = real(clock, time);
+    if (done == 0 && clock == CLOCK_REALTIME && page != NULL) {
+        follow_page();
+        time->tv_sec += __atomic_load_n(&clock_ahead, __ATOMIC_RELAXED);
+    }
+    return done;
 }
 
 int accept4(int fd, struct sockaddr *address, socklen_t *size, int flags) {

@@ -86,3 +86,21 @@ fn a_seed_decides_which_calls_fail() {
     assert_eq!(sizes, (0..8).map(written).collect::<Vec<_>>());
     assert!(sizes.iter().any(|size| *size != sizes[0]), "{sizes:?}");
 }
+
+#[test]
+fn the_clock_of_the_day_jumps_and_comes_back() {
+    let Some(shim) = FaultShim::require() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut faults = shim.faults(&folder.path().join("page"), 1).unwrap();
+    let date = |faults: &Faults| {
+        let output = Command::new("date").arg("+%s").envs(faults.env()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().parse::<i64>().unwrap()
+    };
+    let right = date(&faults);
+    for ahead in [-300_000, 300_000, 0] {
+        faults.set_clock(ahead).unwrap();
+        faults.clear().unwrap();
+        let told = date(&faults) - right;
+        assert!((ahead..ahead + 3600).contains(&told), "{told} s, {ahead} wanted");
+    }
+}

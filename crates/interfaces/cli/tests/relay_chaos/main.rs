@@ -19,7 +19,7 @@ use binlogz_testkit::workload::sysbench;
 use binlogz_testkit::{MariadbSandbox, Tool, mutate, require_tool, setting};
 use common::Folder;
 use common::relay::{Configuration, reserved_port, url};
-use world::{Fault, Watch, World};
+use world::{Fault, MAX_AGE, Watch, World};
 
 /// All faults, or those that `BINLOGZ_CHAOS_FAULT` names, in a random order; again and again for so many rounds as
 /// `BINLOGZ_CHAOS` says, else once.
@@ -73,10 +73,14 @@ fn no_fault_loses_alters_or_hides_anything() {
         .source("semi_sync = true")
         .account("reader", "")
         .archive()
-        .archive_keys("overdue = \"15s\"")
+        .store(MAX_AGE)
+        .archive_keys("overdue = \"15s\"\ncheck = \"20s\"")
         .ports(ports.0, ports.1)
         .environment(
-            faults_page.env().into_iter().chain([("BINLOGZ_ARCHIVE_KEY_COMMAND", key_command(&folder))]),
+            faults_page.env().into_iter().chain([
+                ("BINLOGZ_ARCHIVE_KEY_COMMAND", key_command(&folder)),
+                ("PATH", search_path(&folder)),
+            ]),
         );
     let mut relay = configuration.start(&folder);
     relay.has_all_of(&source);
@@ -136,6 +140,13 @@ fn no_fault_loses_alters_or_hides_anything() {
 fn key_command(folder: &Folder) -> OsString {
     let key = "5f".repeat(32);
     format!("while test -e '{}'; do sleep 0.1; done; echo {key}", folder.path(world::HANG).display()).into()
+}
+
+/// Where helper programs are looked for: first in the folder in which one can hang.
+fn search_path(folder: &Folder) -> OsString {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = [folder.path(world::HELPERS)].into_iter().chain(std::env::split_paths(&path));
+    std::env::join_paths(folders).unwrap()
 }
 
 fn require(tool: Tool) -> Option<()> {

@@ -39,6 +39,12 @@ pub(crate) enum Fault {
     ArchiveTarget,
     /// The command that prints the archive's key hangs.
     KeyCommand,
+    /// A helper program for payloads of another libzstd hangs.
+    HelperHangs,
+    /// A bit flips in an object of the archive.
+    ArchiveRot,
+    /// This machine's clock goes forth or back by days.
+    ClockJump,
     /// 200 connections that mean no good.
     Hostile,
     /// The process does not run for a while.
@@ -46,7 +52,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    pub(crate) const ALL: [Fault; 16] = [
+    pub(crate) const ALL: [Fault; 19] = [
         Fault::Transient,
         Fault::Burst,
         Fault::DiskFull,
@@ -61,6 +67,9 @@ impl Fault {
         Fault::BitRot,
         Fault::ArchiveTarget,
         Fault::KeyCommand,
+        Fault::HelperHangs,
+        Fault::ArchiveRot,
+        Fault::ClockJump,
         Fault::Hostile,
         Fault::Stopped,
     ];
@@ -77,7 +86,7 @@ impl Fault {
 
     /// Whether closed files can't be archived meanwhile.
     pub(crate) fn hinders_archiving(self) -> bool {
-        matches!(self, Fault::ArchiveTarget | Fault::KeyCommand)
+        matches!(self, Fault::ArchiveTarget | Fault::KeyCommand | Fault::HelperHangs)
     }
 
     /// The calls that fail meanwhile, below the relay's folder.

@@ -6,13 +6,16 @@
 //! ```
 //!
 //! * `fault` has the faults; `hostile` the clients;
+//! * `archive` and `clock` see whether what is wrong there is told;
 //! * `watch` sees whether health is red whenever receiving stands still;
 //! * `stored` reads the relay's files without its code;
 //! * `check` compares everybody with the source.
 //!
 //! A failure is noted, and the run goes on if it can: one run then tells of every fault that does harm.
 
+mod archive;
 mod check;
+mod clock;
 mod fault;
 mod hostile;
 mod stored;
@@ -30,6 +33,8 @@ use binlogz_testkit::{MariadbSandbox, MysqlSandbox};
 
 use crate::common::Folder;
 use crate::common::relay::{Configuration, Relay};
+pub(crate) use archive::HELPERS;
+pub(crate) use clock::MAX_AGE;
 pub(crate) use fault::Fault;
 use fault::{limit_descriptors, set_limit, signal};
 use hostile::{Hostile, http_get};
@@ -39,8 +44,6 @@ use watch::{PATIENCE, durable, written};
 
 /// The time by which everything should have happened, on two busy cores.
 const LIMIT: Duration = Duration::from_secs(120);
-/// Closed files that can't be archived are to be red within this time: `overdue` in `main`, and what a busy machine adds.
-const OVERDUE: Duration = Duration::from_secs(75);
 /// A relay that has not gone on by itself for so long waits for somebody: twice its longest wait between two attempts.
 const BY_ITSELF: Duration = Duration::from_secs(60);
 /// While this file is in the folder, the key command hangs.
@@ -76,6 +79,8 @@ pub(crate) struct World<'a> {
 struct Wound {
     descriptor_limit: Option<String>,
     flip: Option<Flip>,
+    /// In the archive.
+    rot: Option<Flip>,
 }
 
 /// How a relay came through.
@@ -127,8 +132,10 @@ impl World<'_> {
             if !matches!(fault, Fault::Kill | Fault::FlipWhileDown) {
                 sleep(Duration::from_millis(1000 + random.below(1500) as u64));
             }
-            if fault.hinders_archiving() {
-                self.archiving_is_red(fault);
+            match fault {
+                _ if fault.hinders_archiving() => self.archiving_is_red(fault),
+                Fault::ClockJump => self.jump_is_red(&mut random),
+                _ => wound.rot.iter().for_each(|rot| self.rot_is_red(rot)),
             }
             self.faults.clear().unwrap();
             if let Some(limit) = &wound.descriptor_limit {
@@ -200,40 +207,12 @@ impl World<'_> {
             Fault::FlipWhileDown | Fault::FlipWhileUp | Fault::BitRot => {
                 wound.flip = self.flip(fault, random);
             }
-            Fault::ArchiveTarget => {
-                let archive = self.folder.path("arc");
-                let _ = std::fs::rename(&archive, self.folder.path("arc-away"));
-                std::fs::write(&archive, "in its place").unwrap();
-                self.source.sql("FLUSH BINARY LOGS").unwrap();
-            }
-            Fault::KeyCommand => {
-                std::fs::write(self.folder.path(HANG), "").unwrap();
-                self.source.sql("FLUSH BINARY LOGS").unwrap();
-            }
+            _ if fault.hinders_archiving() => self.hinder_archiving(fault, random),
+            Fault::ArchiveRot => wound.rot = self.rot_archive(random),
+            Fault::ClockJump => self.jump(random),
             _ => {}
         }
         wound
-    }
-
-    /// Closed files that can't be archived make health red, by name; then they can be again.
-    fn archiving_is_red(&mut self, fault: Fault) {
-        let deadline = Instant::now() + OVERDUE;
-        let is_told = |(code, why): (u16, String)| code == 503 && why.contains("archiving to ");
-        while !self.health().is_some_and(is_told) {
-            if Instant::now() > deadline {
-                self.wrong(&format!("nothing can be archived, and health says {:?}", self.health()));
-                break;
-            }
-            sleep(Duration::from_millis(100));
-        }
-        match fault {
-            Fault::ArchiveTarget => {
-                let archive = self.folder.path("arc");
-                std::fs::remove_file(&archive).unwrap();
-                let _ = std::fs::rename(self.folder.path("arc-away"), &archive);
-            }
-            _ => std::fs::remove_file(self.folder.path(HANG)).unwrap(),
-        }
     }
 
     /// A closed file with a damaged byte: no client gets it, and the source repairs it while everything goes on.
@@ -270,7 +249,8 @@ impl World<'_> {
     fn restart(&mut self, random: &mut Random) -> Result<(), String> {
         self.relay.kill();
         let store = ["received", "compressed"][random.below(2)];
-        let configuration = self.configuration.clone().store(format!("store = \"{store}\""));
+        let store = format!("store = \"{store}\"\n{MAX_AGE}");
+        let configuration = self.configuration.clone().store(store);
         self.relay = configuration.launch(self.folder);
         let deadline = Instant::now() + LIMIT;
         while Instant::now() < deadline {
@@ -420,8 +400,9 @@ impl World<'_> {
             Settled::Level => {}
             Settled::Red(why) => {
                 println!("{}: red: {why}", self.now);
-                // A busy machine may not get on with archiving either.
-                if !names_the_place(&why, &flip.file) && !why.starts_with("archiving to ") {
+                // A busy machine may not get on with its archive either.
+                let is_of_archive = ["archiving to ", "checking the archive "].map(|words| why.starts_with(words));
+                if !names_the_place(&why, &flip.file) && !is_of_archive.contains(&true) {
                     self.wrong(&format!("it is red and does not name the damaged place: {why}"));
                 }
             }
