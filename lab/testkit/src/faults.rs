@@ -239,8 +239,15 @@ impl FaultShim {
         let file = file.at("create", path)?;
         file.set_len(PAGE_SIZE as u64).at("write", path)?;
         let path = fs::canonicalize(path).at("find", path)?;
-        let mut faults =
-            Faults { library: self.library.clone(), path, file, seed, generation: 0, rules: Vec::new(), clock: 0 };
+        let mut faults = Faults {
+            library: self.library.clone(),
+            path,
+            file,
+            seed,
+            generation: 0,
+            rules: Vec::new(),
+            clock: 0,
+        };
         faults.clear()?;
         Ok(faults)
     }

@@ -52,6 +52,7 @@ pub use closed::{ClosedLogs, EndedLogs, LastTransaction, StopAt};
 pub use error::{Error, Result};
 pub use form::{Form, FormPolicy};
 pub use housekeeping::archiving::ArchiveOptions;
+pub use housekeeping::checking::ArchiveCheckStatus;
 pub use housekeeping::retention::Retention;
 pub use housekeeping::scrub::{ScrubOptions, ScrubStatus};
 pub use log::brought_back::BringBack;

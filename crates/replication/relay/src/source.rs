@@ -2,7 +2,7 @@
 //! nothing that happens to one affects another.
 //!
 //! ```text
-//! open ─ start ─ threads: receive, sync, retain, archive ─ close ─ threads and clients have ended
+//! open ─ start ─ threads: receive, sync, retain, archive, check, scrub, repair ─ close ─ threads and clients have ended
 //! ```
 
 use std::sync::{Arc, Mutex};
@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::forms::conversions::Conversions;
+use crate::housekeeping::checking::ArchiveChecks;
 use crate::housekeeping::retention::Retention;
 use crate::housekeeping::scrub::Scrub;
-use crate::housekeeping::{Housekeeping, archiving, retention, scrub};
+use crate::housekeeping::{Housekeeping, archiving, checking, retention, scrub};
 use crate::lock::lock;
 use crate::log::brought_back::BroughtBack;
 use crate::log::disk::Disk;
@@ -140,6 +141,7 @@ impl RelaySource {
             dumps: Arc::clone(&dumps),
             brought_back: Arc::new(BroughtBack::new(bring_back)),
             archive: options.archive.clone(),
+            checks: ArchiveChecks::default(),
             closed: options.closed.as_ref().map(|closed| Arc::clone(&closed.logs)),
             retention: options.retention,
             directory: options.directory.clone(),
@@ -217,6 +219,12 @@ impl RelaySource {
             self.take_up(duties::SCRUB, |source| scrub::watch(&source.housekeeping))?;
         }
         if let Some(archive) = self.options.archive.clone() {
+            if let Some(interval) = archive.check {
+                let archive = archive.clone();
+                self.take_up(duties::CHECK, move |source| {
+                    checking::watch(&source.housekeeping, &archive, interval);
+                })?;
+            }
             self.take_up(duties::ARCHIVE, move |source| archiving::watch(&source.housekeeping, &archive))?;
         }
         Ok(())

@@ -4,6 +4,7 @@
 
 mod ahead;
 mod archive;
+mod archive_check;
 mod cdc_clients;
 mod closed;
 #[path = "../common/mod.rs"]

@@ -69,19 +69,18 @@ fn no_fault_loses_alters_or_hides_anything() {
 
     let faults_page = shim.faults(&folder.path("faults"), seed).unwrap();
     let ports = (reserved_port(), reserved_port());
-    let configuration = Configuration::of([url(&source)])
-        .source("semi_sync = true")
-        .account("reader", "")
-        .archive()
-        .store(MAX_AGE)
-        .archive_keys("overdue = \"15s\"\ncheck = \"20s\"")
-        .ports(ports.0, ports.1)
-        .environment(
-            faults_page.env().into_iter().chain([
+    let configuration =
+        Configuration::of([url(&source)])
+            .source("semi_sync = true")
+            .account("reader", "")
+            .archive()
+            .store(MAX_AGE)
+            .archive_keys("overdue = \"15s\"\ncheck = \"20s\"")
+            .ports(ports.0, ports.1)
+            .environment(faults_page.env().into_iter().chain([
                 ("BINLOGZ_ARCHIVE_KEY_COMMAND", key_command(&folder)),
                 ("PATH", search_path(&folder)),
-            ]),
-        );
+            ]));
     let mut relay = configuration.start(&folder);
     relay.has_all_of(&source);
 

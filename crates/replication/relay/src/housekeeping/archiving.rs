@@ -47,6 +47,8 @@ pub struct ArchiveOptions {
     /// Closed files that wait for so long, and none is archived meanwhile, are a trouble. A large file has more time: see
     /// [`ArchiveOptions::SPEED_MIN`].
     pub overdue: Duration,
+    /// How often everything in the archive is checked; `None`: it isn't.
+    pub check: Option<Duration>,
 }
 
 /// Archiving that has failed for this long is a trouble.
@@ -55,6 +57,8 @@ const FAILING_MAX: Duration = Duration::from_secs(60);
 impl ArchiveOptions {
     /// How long archiving may stand still: longer than the restart of an object storage, and than a pause of its network.
     pub const OVERDUE: Duration = Duration::from_secs(15 * 60);
+    /// How often everything in the archive is checked: often enough to find damage while a backup or a replica still has another copy.
+    pub const CHECK: Duration = Duration::from_secs(7 * 24 * 3600);
     /// Bytes a second at which a file is archived at least, unless `archive_rate` is lower: a core packs several times as much.
     pub(crate) const SPEED_MIN: u64 = 1 << 20;
 

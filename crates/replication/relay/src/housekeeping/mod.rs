@@ -5,12 +5,14 @@
 //! `log::brought_back` makes a restored file readable.
 //!
 //! * `archiving` puts closed files into the archive, and finds purged ones there;
+//! * `checking` checks archives log by log, over days;
 //! * `scrub` reads closed files to find damage, and repairs it;
 //! * `retention` removes files, by the rules of the configuration or when a statement asks for it;
 //! * `ages` tells how old files are, whatever clocks say.
 
 pub(crate) mod ages;
 pub(crate) mod archiving;
+pub(crate) mod checking;
 pub(crate) mod retention;
 pub(crate) mod scrub;
 
@@ -27,6 +29,7 @@ use crate::replicas::dumps::Dumps;
 use crate::telemetry::Telemetry;
 use ages::Ages;
 use archiving::ArchiveOptions;
+use checking::ArchiveChecks;
 use retention::Retention;
 use scrub::Scrub;
 
@@ -37,6 +40,7 @@ pub(crate) struct Housekeeping {
     pub(crate) dumps: Arc<Dumps>,
     pub(crate) brought_back: Arc<BroughtBack>,
     pub(crate) archive: Option<ArchiveOptions>,
+    pub(crate) checks: ArchiveChecks,
     /// The logs that are served without a source.
     pub(crate) closed: Option<Arc<ClosedLogs>>,
     pub(crate) retention: Retention,

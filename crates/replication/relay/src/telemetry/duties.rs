@@ -36,6 +36,8 @@ pub(crate) const STORE: &str = "store";
 pub(crate) const RETAIN: &str = "retain";
 /// Archives closed files.
 pub(crate) const ARCHIVE: &str = "archive";
+/// Checks archives.
+pub(crate) const CHECK: &str = "check";
 /// Reads closed files to find damage.
 pub(crate) const SCRUB: &str = "scrub";
 /// Repairs damaged files.

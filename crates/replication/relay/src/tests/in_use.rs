@@ -4,7 +4,6 @@ use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, Framing, HeaderF
 use binlogz_source::{ConnectionCompression, Result};
 use binlogz_wire::session::EventPiece;
 
-use binlogz_testkit::builder::UUID;
 use super::damage::{flip, received};
 use super::simulated::SourceLog;
 use crate::error::Error;
@@ -12,6 +11,7 @@ use crate::receive::receiver::receiving::ReceivedBytes;
 use crate::receive::receiver::{IncomingLog, LogEnd, receive_all};
 use crate::receive::storing;
 use crate::source::RelaySource;
+use binlogz_testkit::builder::UUID;
 
 /// A source that sends so many heartbeats, and then ends.
 struct Idle(usize);
@@ -29,8 +29,16 @@ impl IncomingLog for Idle {
         };
         let framing = Framing::with_checksum(ChecksumAlgorithm::CRC32);
         let (name, bytes) = (&b"binlog.000001"[..], &[][..]);
-        let piece =
-            EventPiece { header, framing, name, offset: 0, wants_ack: false, bytes, begins: true, ends: true };
+        let piece = EventPiece {
+            header,
+            framing,
+            name,
+            offset: 0,
+            wants_ack: false,
+            bytes,
+            begins: true,
+            ends: true,
+        };
         Ok((self.0 > 0).then_some(piece))
     }
 

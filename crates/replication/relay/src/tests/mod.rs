@@ -1,6 +1,7 @@
 //! Tests of the relay as a whole, on a simulated disk and against a simulated source.
 
 mod archiving;
+mod checking;
 pub(crate) mod crashes;
 mod damage;
 mod dumps;

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::housekeeping::checking::ArchiveCheckStatus;
 use crate::housekeeping::scrub::ScrubStatus;
 use crate::rates::RatesStatus;
 use crate::receive::source_status::SourceStatus;
@@ -136,6 +137,8 @@ pub struct ArchiveStatus {
     pub still_seconds: u64,
     /// How long it has been failing; none if it isn't.
     pub failing_seconds: Option<u64>,
+    /// How it was checked; none: it isn't.
+    pub check: Option<ArchiveCheckStatus>,
 }
 
 /// A place in the log.

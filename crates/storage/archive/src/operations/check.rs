@@ -34,7 +34,7 @@ pub fn damage(
     depth: CheckDepth,
     workers: usize,
 ) -> Result<Vec<String>> {
-    let mut problems = manifest.problems(storage);
+    let mut problems = damage_of_manifest(storage, manifest);
     let last = LastObject::default();
     let mut inspector = Inspector::new(storage, depth);
     for file in &manifest.files {
@@ -49,6 +49,17 @@ pub fn damage(
         }
     }
     Ok(problems)
+}
+
+/// The damage of the manifest itself, one line each: of its copy, of its parts.
+pub fn damage_of_manifest(storage: &dyn ArchiveStorage, manifest: &Manifest) -> Vec<String> {
+    manifest.problems(storage)
+}
+
+/// The damage of one log, one line each, as [`damage`] finds it with [`CheckDepth::Content`]: for a caller that checks an
+/// archive log by log.
+pub fn damage_of_log(storage: &dyn ArchiveStorage, file: &FileEntry, workers: usize) -> Vec<String> {
+    check_file(storage, &LastObject::default(), file, workers)
 }
 
 fn check_file(

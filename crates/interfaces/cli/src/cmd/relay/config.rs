@@ -192,6 +192,7 @@ pub(super) struct Archive {
     pub(super) bring_back_max_bytes: Option<String>,
     pub(super) free_space_min: Option<String>,
     pub(super) overdue: Option<String>,
+    pub(super) check: Option<String>,
 }
 
 /// `[http]`: where status and metrics can be asked for.

@@ -332,9 +332,12 @@ impl Archive {
         let overdue =
             overdue.map_err(|error| CommandFailure::of(&"archive", format_args!("overdue: {error}")))?;
         let overdue = overdue.unwrap_or(ArchiveOptions::OVERDUE);
+        let check = self.check.as_deref().map_or(Ok(ArchiveOptions::CHECK), units::duration);
+        let check = check.map_err(|error| CommandFailure::of(&"archive", format_args!("check: {error}")))?;
+        let check = (!check.is_zero()).then_some(check);
         refuse_addresses(&self.to.to_string_lossy())
             .map_err(|error| CommandFailure::of(&"archive", format_args!("to: {error}")))?;
-        Ok(ArchiveOptions { to: self.to, plaintext: self.plaintext, bring_back, overdue })
+        Ok(ArchiveOptions { to: self.to, plaintext: self.plaintext, bring_back, overdue, check })
     }
 }
 

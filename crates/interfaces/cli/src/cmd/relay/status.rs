@@ -140,7 +140,16 @@ fn archive(status: &Value) -> Option<String> {
     let waiting = counted(archive["waiting_files"].as_u64().unwrap_or_default(), "closed files");
     let failing = archive["failing_seconds"].as_u64();
     let failing = failing.map_or(String::new(), |long| format!(", failing for {long} s"));
-    Some(format!("archive   {to}: the last is {last}, {waiting} not there yet{failing}"))
+    let check = &archive["check"];
+    let age = check["age_seconds"].as_u64();
+    let age = age.map_or(String::new(), |age| {
+        format!(", all checked, or new, since {} ago", FigureUnit::Seconds.text(age as f64))
+    });
+    let damaged = match check["damaged_logs"].as_u64() {
+        None | Some(0) => String::new(),
+        Some(count) => format!(", {} damaged or missing", counted(count, "logs")),
+    };
+    Some(format!("archive   {to}: the last is {last}, {waiting} not there yet{failing}{age}{damaged}"))
 }
 
 /// How closed files are read to find damage.

@@ -10,6 +10,7 @@ use binlogz_testkit::random::Random;
 
 use super::stored::Flip;
 use super::{Fault, HANG, World};
+use crate::key_command;
 
 /// Closed files that can't be archived are to be red within this time: `overdue` in `main`, and what a busy machine adds.
 const OVERDUE: Duration = Duration::from_secs(75);
@@ -69,17 +70,32 @@ impl World<'_> {
         let objects = || {
             let entries = fs::read_dir(self.folder.path("arc/objects")).into_iter().flatten().flatten();
             let paths = entries.map(|entry| entry.path());
-            let is_segment = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "binlogz");
+            let is_segment =
+                |path: &PathBuf| path.extension().is_some_and(|extension| extension == "binlogz");
             paths.filter(is_segment).collect::<Vec<_>>()
         };
         self.wait_until(|_| !objects().is_empty());
         let mut objects = objects();
         objects.sort();
-        let object = objects.get(random.below(objects.len().max(1)))?;
-        let size = fs::metadata(object).unwrap().len() as usize;
-        let flip = Flip::bit(object, random.below(size), random.below(8) as u32);
-        println!("{}: {} at {} of {size}", self.now, object.display(), flip.offset);
-        Some(flip)
+        while !objects.is_empty() {
+            let object = objects.swap_remove(random.below(objects.len()));
+            let size = fs::metadata(&object).unwrap().len() as usize;
+            let flip = Flip::bit(&object, random.below(size), random.below(8) as u32);
+            // A run that was killed may have left an object that no log is in.
+            if !self.archive_is_whole() {
+                println!("{}: {} at {} of {size}", self.now, object.display(), flip.offset);
+                return Some(flip);
+            }
+            flip.undo();
+        }
+        None
+    }
+
+    /// As `archive check` finds it.
+    fn archive_is_whole(&self) -> bool {
+        let mut check = self.folder.binlogz(["archive", "check", "arc"]);
+        check.env("BINLOGZ_ARCHIVE_KEY_COMMAND", key_command(self.folder));
+        check.output().unwrap().status.success()
     }
 
     /// The scheduled check makes health red; then somebody brings the byte back.

@@ -401,7 +401,8 @@ impl World<'_> {
             Settled::Red(why) => {
                 println!("{}: red: {why}", self.now);
                 // A busy machine may not get on with its archive either.
-                let is_of_archive = ["archiving to ", "checking the archive "].map(|words| why.starts_with(words));
+                let is_of_archive =
+                    ["archiving to ", "checking the archive "].map(|words| why.starts_with(words));
                 if !names_the_place(&why, &flip.file) && !is_of_archive.contains(&true) {
                     self.wrong(&format!("it is red and does not name the damaged place: {why}"));
                 }

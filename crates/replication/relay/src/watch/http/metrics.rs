@@ -77,6 +77,17 @@ impl Collector for Snapshot {
         out.gauge("archive_failing_seconds", "How long archiving has been failing", |s| {
             Some(s.archive.as_ref()?.failing_seconds.unwrap_or(0))
         })?;
+        out.gauge(
+            "archive_check_age_seconds",
+            "How long ago all of the archive was checked, or was new",
+            |s| s.archive.as_ref()?.check.as_ref()?.age_seconds,
+        )?;
+        out.gauge("archive_damaged_logs", "Archived logs that were found damaged or missing", |s| {
+            Some(s.archive.as_ref()?.check.as_ref()?.damaged_logs as u64)
+        })?;
+        out.gauge("archive_check_failing_seconds", "How long checking the archive has been failing", |s| {
+            Some(s.archive.as_ref()?.check.as_ref()?.failing_seconds.unwrap_or(0))
+        })?;
         out.gauge("damaged_stretches", "Stretches of stored files that are damaged and not repaired", |s| {
             Some(s.damage.len() as u64)
         })?;

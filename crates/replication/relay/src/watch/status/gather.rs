@@ -12,7 +12,7 @@ use super::{
     SharedStatus, SourceReport, StatusBytes,
 };
 use crate::error::Result;
-use crate::housekeeping::{archiving, retention};
+use crate::housekeeping::{archiving, checking, retention};
 use crate::log::lineages::LineageLog;
 use crate::time::now;
 use crate::watch::SourceWatch;
@@ -80,16 +80,18 @@ impl SourceWatch {
             waiting_files,
             still_seconds: if waiting_files > 0 { kept.archived.still(now).as_secs() } else { 0 },
             failing_seconds: kept.archived.failing(now).map(|(long, _)| long.as_secs()),
+            check: self.server.housekeeping.checks.status(options),
         }))
     }
 
-    /// The problems with archiving and purging, one line each.
+    /// The problems with archiving, with archives and with purging, one line each.
     fn housekeeping_troubles(&self) -> Result<Vec<String>> {
         let house = &self.server.housekeeping;
         let mut troubles = Vec::new();
         if house.archive.is_some() {
             for kept in self.server.lineages.all() {
                 troubles.extend(archiving::trouble(house, &kept, &archiving::waiting(&kept)?));
+                troubles.extend(checking::troubles(house, &kept));
             }
         }
         troubles.extend(retention::trouble(house));

@@ -1,10 +1,10 @@
 //! The troubles of a relay, for people at 3 a.m. and for supervisors that restart processes or call people.
 //!
 //! ```text
-//! red at once        what is kept is damaged · a clock has jumped · receiving has failed · a duty has ended or panicked · this machine gives no threads, descriptors or memory
+//! red at once        what is kept or archived is damaged · a clock has jumped · receiving has failed · a duty has ended or panicked · this machine gives no threads, descriptors or memory
 //! red after 60 s     receiving makes no progress though the source has more · the source refuses to give its log · a sync that
 //!                    does not end · archiving fails
-//! red after longer   closed files wait, and none is archived (`overdue` of `[archive]`)
+//! red after longer   closed files wait, and none is archived; the archive can't be checked (`overdue` of `[archive]`)
 //! not red            a source that can't be reached (the lag tells), receiving that a user stopped
 //! ```
 
@@ -20,7 +20,7 @@ use crate::telemetry::lag::STANDSTILL;
 pub(super) struct Signs<'a> {
     /// Damage of the stored logs, one line each.
     pub(super) damage: &'a [String],
-    /// Problems with archiving and purging, one line each.
+    /// Problems with archiving, with archives and with purging, one line each.
     pub(super) housekeeping: &'a [String],
     pub(super) control: &'a ControlState,
     pub(super) duties: &'a [DutyStatus],

@@ -76,6 +76,18 @@ fn steps(status: &SourceReport) -> Vec<PageStep> {
             "",
         ));
     }
+    if status
+        .archive
+        .as_ref()
+        .and_then(|archive| archive.check.as_ref())
+        .is_some_and(|check| check.damaged_logs > 0)
+    {
+        steps.push(step(
+            "Something in the archive is damaged or missing. Bring it back from a copy of the archive; a log that is still at the source, \
+             or here, can be archived again:",
+            "binlogz archive create --verify --to ARCHIVE LOG",
+        ));
+    }
     if status.duties.iter().any(|duty| !duty.up) {
         steps.push(step(
             "A part of the relay is not at work. If that lasts, restart the relay; what is durable is kept.",
