@@ -43,6 +43,7 @@ FOLDERS = {
     "experiments": "preset server safety load measure run report".split(),
     "flow": "read work events measure passes".split(),
     "payload": "codec transaction rewritten compress expand".split(),
+    "query": "sql logs tables scan catalog run export".split(),
     "recover": "table choose sql pass log cascade apply script life past".split(),
     "relay": "telemetry log closed replicas forms receive housekeeping statements serve watch".split(),
     "store": "storage files recovery state open".split(),

@@ -13,8 +13,8 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-use crate::engine::BatchOutput;
 use crate::error::{Error, Result};
+use crate::run::engine::BatchOutput;
 
 /// Rows of a table that are held to find how wide its columns are.
 const HELD_MAX: usize = 1000;

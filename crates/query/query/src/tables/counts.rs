@@ -10,7 +10,7 @@ use binlogz_binlog::row::{TableSchema, count_rows};
 use binlogz_flow::events::{self, BatchItem, EventBatch, RunSummary, TableEvent, WorkerTables};
 use binlogz_flow::{Error, Input};
 
-use crate::wanted::{WantedLogs, operation};
+use crate::logs::wanted::{WantedLogs, operation};
 
 /// The kinds of changes that are counted separately.
 const KINDS: [RowsKind; 3] = [RowsKind::Write, RowsKind::Update, RowsKind::Delete];

@@ -18,7 +18,7 @@ use super::transactions::{PartMaker, TransactionRows, TransactionsPart, Transact
 use super::user::UserColumns;
 use super::{MadeColumn, TableReader};
 use crate::logs::Logs;
-use crate::wanted::WantedLogs;
+use crate::logs::wanted::WantedLogs;
 
 /// Tables whose rows are read together.
 #[derive(Debug, Default)]

@@ -33,7 +33,7 @@ use datafusion::arrow::datatypes::{Fields, SchemaRef};
 use serde::{Deserialize, Serialize};
 
 use crate::logs::Logs;
-use crate::wanted::WantedLogs;
+use crate::logs::wanted::WantedLogs;
 
 pub(crate) use counts::{RowCount, TableRowCounts};
 pub(crate) use events::EventsTable;

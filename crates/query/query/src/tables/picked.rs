@@ -22,7 +22,7 @@ use super::frame::TransactionFrame;
 use super::rows::{BuiltColumn, ValueSource, ValueTarget, batch_of};
 use super::{MadeColumn, ReadJob};
 use crate::logs::Logs;
-use crate::wanted::{WantedLogs, operation};
+use crate::logs::wanted::{WantedLogs, operation};
 
 /// Rows of a batch: more than of those made from events, which take longer; to pass one on takes as long whatever its size.
 const ROWS_MAX: usize = 32 << 10;

@@ -20,7 +20,7 @@ use super::{
     BatchSink, CountedColumn, MadeColumn, PickedPart, ROWS_MAX, ReadJob, TableReader, TableShape, arrow_error,
 };
 use crate::logs::Logs;
-use crate::wanted::{WantedLogs, operation};
+use crate::logs::wanted::{WantedLogs, operation};
 
 /// Bytes of row events after which a batch is passed on.
 const BYTES_MAX: usize = 4 << 20;

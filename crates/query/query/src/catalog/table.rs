@@ -9,12 +9,12 @@ use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
-use crate::division::Division;
 use crate::logs::Logs;
-use crate::pieces::PieceScan;
+use crate::logs::division::Division;
+use crate::logs::wanted::WantedLogs;
+use crate::scan::pieces::PieceScan;
 use crate::scan::{LogScan, ScanPlan};
 use crate::tables::{MadeColumn, TableReader, TableShape};
-use crate::wanted::WantedLogs;
 
 /// A table over logs.
 #[derive(Debug)]

@@ -28,8 +28,8 @@ use datafusion::physical_plan::{
 use tokio::sync::mpsc::Sender;
 
 use crate::logs::Logs;
+use crate::logs::wanted::WantedLogs;
 use crate::tables::{MadeColumn, ReadJob, TableReader};
-use crate::wanted::WantedLogs;
 
 /// Batches that wait for the query.
 pub(crate) const BATCHES_WAITING: usize = 2;

@@ -15,12 +15,12 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::TableType;
 use futures_util::FutureExt;
 
-use crate::division::{Division, Divisions};
+use crate::catalog::table::LogTable;
 use crate::error::LogError;
+use crate::logs::division::{Division, Divisions};
+use crate::logs::wanted::WantedLogs;
 use crate::logs::{Logs, apart};
-use crate::table::LogTable;
 use crate::tables::{ChangesTable, EventsTable, TableReader, TransactionsTable, user};
-use crate::wanted::WantedLogs;
 
 /// The name of the catalog.
 pub(crate) const CATALOG: &str = "binlogz";

@@ -20,13 +20,13 @@ use datafusion::physical_plan::ExecutionPlan;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::division::Division;
+use crate::catalog::table::LogTable;
+use crate::logs::division::Division;
+use crate::logs::wanted::WantedLogs;
 use crate::logs::{Logs, Site};
-use crate::pieces::PieceScan;
 use crate::scan::ScanPlan;
-use crate::table::LogTable;
+use crate::scan::pieces::PieceScan;
 use crate::tables::{MadeColumn, TableShape};
-use crate::wanted::WantedLogs;
 
 const MAGIC: [u8; 8] = *b"\0binlogz";
 /// Machines of a cluster have the same.

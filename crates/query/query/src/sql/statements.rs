@@ -15,8 +15,8 @@ use datafusion::sql::parser::{DFParserBuilder, Statement as Parsed};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, TokenizerError};
 
-use crate::depth;
 use crate::error::{Error, Result};
+use crate::sql::depth;
 
 /// A statement that was read, but not planned.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::logs::Logs;
-use crate::piece::{ArchivedPart, ReadPiece};
+use crate::logs::piece::{ArchivedPart, ReadPiece};
 
 /// A smaller part of a log costs more to hand out than to read.
 const PART_SIZE_MIN: u64 = 32 << 10;

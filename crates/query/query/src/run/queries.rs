@@ -18,16 +18,16 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::{AbortHandle, JoinHandle};
 
-use crate::checked::strict;
-use crate::depth::STATEMENT_SIZE_MAX;
+use crate::catalog::names::Names;
 use crate::error::{Error, Result};
-use crate::names::Names;
-use crate::permitted::StatementOrigin;
-use crate::retry;
+use crate::run::retry;
+use crate::run::shared::{SharedValue, held, shared};
+use crate::run::spill::runtime_env;
 use crate::scan::BATCHES_WAITING;
-use crate::shared::{SharedValue, held, shared};
-use crate::spill::runtime_env;
-use crate::statements::{self, ParameterValues};
+use crate::sql::checked::strict;
+use crate::sql::depth::STATEMENT_SIZE_MAX;
+use crate::sql::permitted::StatementOrigin;
+use crate::sql::statements::{self, ParameterValues};
 
 /// Plans and runs queries.
 #[derive(Clone)]

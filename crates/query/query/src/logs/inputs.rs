@@ -28,7 +28,7 @@ use binlogz_flow::{CutEvent, Input, ReadAt};
 use binlogz_recover::{SchemaFile, SchemaFileError};
 
 use crate::error::{Error, LogError, Result};
-use crate::piece::ReadPiece;
+use crate::logs::piece::ReadPiece;
 
 /// The most lines about changes that could not be read.
 const TOLD_MAX: usize = 1000;

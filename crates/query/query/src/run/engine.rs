@@ -16,25 +16,25 @@ use futures_util::{FutureExt, StreamExt};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 
+use crate::catalog::names::Names;
 use crate::catalog::{AskTables, CATALOG, Catalog, LOG_SCHEMA};
-use crate::checked;
-use crate::count_rule::CountRule;
-use crate::division::Divisions;
 use crate::error::{Error, Result};
-use crate::functions;
 use crate::logs::Logs;
-use crate::memory::counted;
-use crate::names::Names;
-use crate::permitted::StatementOrigin;
-use crate::queries::Queries;
-use crate::retry;
-use crate::spill::runtime_env;
-use crate::statements::ReadStatement;
+use crate::logs::division::Divisions;
+use crate::run::memory::counted;
+use crate::run::queries::Queries;
+use crate::run::retry;
+use crate::run::spill::runtime_env;
+use crate::scan::count_rule::CountRule;
+use crate::sql::checked;
+use crate::sql::functions;
+use crate::sql::permitted::StatementOrigin;
+use crate::sql::statements::ReadStatement;
 use crate::tables::ROWS_MAX;
 
-pub use crate::statements::statements;
+pub use crate::sql::statements::statements;
 
-/// Stack of each thread: an expression is a tree as deep as [`crate::depth`] lets it be.
+/// Stack of each thread: an expression is a tree as deep as [`crate::sql::depth`] lets it be.
 pub const STACK_SIZE: usize = 256 << 20;
 
 /// Sorts that can merge within the limit of memory at once.

@@ -16,8 +16,8 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 
-use crate::count_scan::{CountScan, CountStep, CountedRows};
 use crate::scan::LogScan;
+use crate::scan::count_scan::{CountScan, CountStep, CountedRows};
 
 /// Plans that pass rows on as they are.
 const PASSING: [&str; 4] =

@@ -25,8 +25,8 @@ use datafusion::physical_plan::{
 };
 use futures_util::TryStreamExt;
 
+use crate::logs::piece::ReadPiece;
 use crate::logs::{Logs, Site};
-use crate::piece::ReadPiece;
 use crate::scan::{BATCHES_WAITING, Counts, ScanPlan};
 
 /// The plan that reads pieces.

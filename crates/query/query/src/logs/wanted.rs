@@ -172,7 +172,7 @@ impl WantedLogs {
                 }
                 _ => false,
             },
-            Expr::ScalarFunction(call) if call.func.name() == crate::functions::GTID_IN => {
+            Expr::ScalarFunction(call) if call.func.name() == crate::sql::functions::GTID_IN => {
                 let [Expr::Literal(set, _), Expr::Column(column)] = call.args.as_slice() else {
                     return false;
                 };

@@ -1,0 +1,16 @@
+//! The names of a statement: a table's name in, a scan of it out.
+//!
+//! ```text
+//! table        a table as DataFusion plans with it                   conditions → scan
+//! log_catalog  which tables there are; user tables are found on demand
+//! names        tables, columns and functions: for listings and completion
+//! shipped      tables and scans as bytes, on their way to the machines of a cluster
+//! ```
+
+mod log_catalog;
+pub(crate) mod names;
+pub mod shipped;
+mod table;
+
+pub use log_catalog::AskTables;
+pub(crate) use log_catalog::{CATALOG, Catalog, LOG_SCHEMA};

@@ -1,0 +1,16 @@
+//! The logs that a query reads: paths in, inputs for `flow` out.
+//!
+//! ```text
+//! inputs    the logs, opened as often as a query reads them          Logs → flow::Input
+//! piece     a part of them that one task of a cluster reads
+//! division  the logs divided among the machines of a cluster         Logs → pieces
+//! wanted    what a query's conditions leave of them                  conditions → blocks of an archive, tables
+//! ```
+
+pub(crate) mod division;
+mod inputs;
+pub(crate) mod piece;
+pub(crate) mod wanted;
+
+pub use inputs::{Logs, Site};
+pub(crate) use inputs::{ReceivedParts, apart};

@@ -1,0 +1,15 @@
+//! What a statement may be, before anything of it is read from logs: text in, statements and rules for their plans out.
+//!
+//! ```text
+//! depth       how deep and how large a statement may be, before it is parsed
+//! statements  text as statements, and values of their parameters
+//! permitted   which statements are run: those that read
+//! checked     whole numbers that don't wrap
+//! functions   our functions beside DataFusion's
+//! ```
+
+pub(crate) mod checked;
+pub(crate) mod depth;
+pub(crate) mod functions;
+pub(crate) mod permitted;
+pub mod statements;
