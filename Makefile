@@ -5,7 +5,7 @@ FILES ?=
 # All crates but that of clusters, which no default build has: Ballista takes as long to compile as all of ours. `make soak` tests it.
 CRATES = --workspace --exclude binlogz-cluster
 
-.PHONY: help run demo test lint docs bench soak servers
+.PHONY: help run demo check test lint docs bench soak servers
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -26,6 +26,14 @@ test: ## every test; installs the private servers it needs
 .PHONY: test-programs
 test-programs:
 	cargo test $(CRATES) --no-run
+
+check: ## for the daily work: formatting, clippy, names and imports, tests that need no server
+	cargo fmt --all --check
+	scripts/lint-comments.py --check
+	scripts/import-graph.py --check
+	scripts/lint-names.py --check
+	cargo clippy $(CRATES) --all-targets -- --deny warnings
+	scripts/run-tests.sh --quiet $(CRATES) --lib --bins --test recorded
 
 lint: ## formatting, clippy and docs without warnings, scripts, code in comments, imports, names (Python 3), links of the pages
 	cargo fmt --all --check
