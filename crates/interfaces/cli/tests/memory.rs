@@ -148,6 +148,22 @@ fn one_event_of_half_a_gigabyte_in_a_few_kilobytes() {
     }
 }
 
+/// A value of a row whose text is longer than itself, as base64 and as digits.
+const VALUE: usize = 24 << 20;
+
+/// The text of a large value is written piece by piece: the event that holds the value is all that is held.
+#[test]
+fn lines_of_one_large_value() {
+    let folder = Folder::new();
+    let payload = payload(CompressionLevel::DEFAULT, VALUE as u64, VALUE);
+    folder.put("value", LogBuilder::new(Release::MYSQL_9_7).payload(&payload).bytes());
+    let with_event = MEMORY_MAX + WINDOW + (VALUE as u64 >> 10);
+    for format in ["text", "json", "csv"] {
+        within(format, with_event, folder.binlogz(["rows", "--format", format, "shop.item", "value"]));
+    }
+    within("jsonl", with_event, folder.binlogz(["dump", "--no-defaults", "--format=jsonl", "value"]));
+}
+
 /// The most memory that a process took, in KiB, whatever it answers.
 fn peak_of(mut child: Child) -> u64 {
     let mut most = 0;

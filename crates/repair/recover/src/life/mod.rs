@@ -7,7 +7,7 @@
 mod render;
 
 use std::collections::BTreeMap;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 
 use binlogz_binlog::printable;
 use binlogz_flow::Input;
@@ -20,6 +20,7 @@ use crate::pass::{
     ChoiceListener, Error, FollowedTransaction, Follower, RowAt, Search, StatementAt, StatementWords,
     TransactionEnding, read_log,
 };
+use crate::sql::literal::push;
 use crate::table::{SchemaFile, Structure};
 use render::{ChangeRenderer, push_csv};
 
@@ -64,7 +65,8 @@ impl<'o> Life<'o> {
         }
         let rows = Spool::new(&SpoolMemory::new(ROWS_MEMORY), Vec::new());
         let has_names = schema.is_some();
-        let writer = Writer { out, format, rows, count: 0, has_names, tables: BTreeMap::new() };
+        let parts = Spool::on_disk();
+        let writer = Writer { out, format, rows, parts, count: 0, has_names, tables: BTreeMap::new() };
         Ok(Life { selection, schema, changes: ChangeRenderer { format }, follower: Follower::new(writer) })
     }
 
@@ -118,8 +120,11 @@ const CSV_HEAD: &[u8] =
 struct Writer<'o> {
     out: &'o mut dyn Write,
     format: LifeFormat,
-    /// The rows of the open transaction: for each the size of its place and of its text (u32 each), then both.
+    /// The rows of the open transaction: for each the size of its place and of its text (u32 each), where its parts end in
+    /// `parts` (u64), then place and text.
     rows: Spool,
+    /// The fronts of long texts.
+    parts: Spool,
     count: u64,
     /// Whether names come from elsewhere where the log has none.
     has_names: bool,
@@ -139,6 +144,10 @@ impl ChoiceListener for Writer<'_> {
             self.tables.entry((database, table)).or_default();
         }
         Ok(())
+    }
+
+    fn row_part(&mut self, text: &[u8]) -> io::Result<()> {
+        self.parts.append(text)
     }
 
     fn row(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> io::Result<()> {
@@ -175,6 +184,7 @@ impl ChoiceListener for Writer<'_> {
                 u32::try_from(part.len()).map_err(|_| io::Error::other("a row takes more than 4 GiB"))?;
             self.rows.append(&size.to_le_bytes())?;
         }
+        self.rows.append(&self.parts.size().to_le_bytes())?;
         self.rows.append(&place)?;
         self.rows.append(row.text)
     }
@@ -209,27 +219,27 @@ impl ChoiceListener for Writer<'_> {
             return Ok(());
         }
         let rows = std::mem::replace(&mut self.rows, Spool::new(&SpoolMemory::new(ROWS_MEMORY), Vec::new()));
+        let parts = std::mem::replace(&mut self.parts, Spool::on_disk());
         let mut reader = BufReader::new(rows.reader(0..rows.size()));
         let mut left = rows.size();
-        let (mut place, mut text) = (Vec::new(), Vec::new());
+        let mut parts_begin = 0;
+        let mut place = Vec::new();
         let outcome = outcome(transaction, ending);
         while left > 0 {
             let mut sizes = [[0; 4]; 2];
             reader.read_exact(sizes.as_flattened_mut())?;
+            let mut parts_end = [0; 8];
+            reader.read_exact(&mut parts_end)?;
+            let parts_end = u64::from_le_bytes(parts_end);
             let [place_size, text_size] = sizes.map(u32::from_le_bytes);
             place.resize(place_size as usize, 0);
             reader.read_exact(&mut place)?;
-            left = left.saturating_sub(8 + u64::from(place_size) + u64::from(text_size));
-            if self.format == LifeFormat::Json {
-                // A value may be larger than all the rest: it is not held.
-                self.begin_line(transaction, outcome.0, &place)?;
-                io::copy(&mut (&mut reader).take(text_size.into()), &mut self.out)?;
-                self.out.write_all(b"}\n")?;
-            } else {
-                text.resize(text_size as usize, 0);
-                reader.read_exact(&mut text)?;
-                self.change(transaction, outcome, &place, &text)?;
-            }
+            left = left.saturating_sub(16 + u64::from(place_size) + u64::from(text_size));
+            // A value may be larger than all the rest: it is not held.
+            let front = BufReader::new(parts.reader(parts_begin..parts_end));
+            let mut text = front.chain((&mut reader).take(text_size.into()));
+            self.change(transaction, outcome, &place, &mut text)?;
+            parts_begin = parts_end;
             self.count += 1;
         }
         Ok(())
@@ -282,14 +292,16 @@ impl Writer<'_> {
         transaction: &FollowedTransaction,
         (ending, remark): (&str, &str),
         place: &[u8],
-        text: &[u8],
+        text: &mut dyn BufRead,
     ) -> io::Result<()> {
         let gtid = transaction.gtid.as_deref();
         let out = &mut self.out;
         match self.format {
             LifeFormat::Text => {
                 let (time, zone) = transaction.local_time();
-                let (what, columns) = split(text);
+                let mut whole = Vec::new();
+                text.read_to_end(&mut whole)?;
+                let (what, columns) = split(&whole);
                 let thread = transaction.thread_id.map(|id| format!("thread {id}, ")).unwrap_or_default();
                 let gtid = gtid.map_or("no GTID".to_owned(), |gtid| format!("GTID {gtid}"));
                 if self.count > 0 {
@@ -306,7 +318,7 @@ impl Writer<'_> {
             }
             LifeFormat::Json => {
                 self.begin_line(transaction, ending, place)?;
-                self.out.write_all(text)?;
+                io::copy(text, &mut self.out)?;
                 self.out.write_all(b"}\n")
             }
             LifeFormat::Csv => {
@@ -316,13 +328,24 @@ impl Writer<'_> {
                     push_csv(&mut front, field.as_bytes());
                     front.push(b',');
                 }
-                for line in text.split_inclusive(|byte| *byte == b'\n') {
-                    out.write_all(&front)?;
-                    out.write_all(place)?;
-                    write!(out, ",{ending},")?;
-                    out.write_all(line)?;
+                front.extend_from_slice(place);
+                push(&mut front, format_args!(",{ending},"));
+                let mut is_new_line = true;
+                loop {
+                    let buffer = text.fill_buf()?;
+                    if buffer.is_empty() {
+                        return Ok(());
+                    }
+                    for piece in buffer.split_inclusive(|byte| *byte == b'\n') {
+                        if is_new_line {
+                            out.write_all(&front)?;
+                        }
+                        out.write_all(piece)?;
+                        is_new_line = piece.ends_with(b"\n");
+                    }
+                    let size = buffer.len();
+                    text.consume(size);
                 }
-                Ok(())
             }
         }
     }

@@ -1,13 +1,17 @@
 //! Writes a row's change as text, JSON or CSV. The listener adds the fields of the transaction.
 
+use std::io;
+
 use binlogz_binlog::printable;
 use binlogz_binlog::row::{Cell, CellContent, Row, RowImage};
-use binlogz_report::jsonl::{push_string, push_value};
+use binlogz_report::jsonl::{LargeValue, push_string, push_value};
 
 use super::LifeFormat;
 use crate::choose::Operation;
-use crate::pass::{Renderer, RowRendering};
-use crate::sql::literal::{push, push_front, push_hex, push_shown};
+use crate::pass::{PassOnText, Renderer, RowRendering};
+use crate::sql::literal::{
+    HEX_BEGIN, LargeLiteral, push, push_front, push_hex, push_hex_digits, push_shown, push_shown_characters,
+};
 use crate::table::{TableColumn, WrittenTable};
 
 /// The most characters of a value in text.
@@ -30,12 +34,39 @@ impl Renderer for ChangeRenderer {
         row: &Row<'_, '_>,
         out: &mut Vec<u8>,
     ) -> RowRendering {
+        // Nothing fails that keeps the text.
+        let _ = self.write(table, operation, row, out, &mut |_| Ok(()));
+        RowRendering::Text(0)
+    }
+
+    fn render_in_parts(
+        &self,
+        table: &WrittenTable,
+        operation: Operation,
+        row: &Row<'_, '_>,
+        out: &mut Vec<u8>,
+        pass_on: &mut PassOnText<'_>,
+    ) -> io::Result<RowRendering> {
+        self.write(table, operation, row, out, pass_on)?;
+        Ok(RowRendering::Text(0))
+    }
+}
+
+impl ChangeRenderer {
+    fn write(
+        &self,
+        table: &WrittenTable,
+        operation: Operation,
+        row: &Row<'_, '_>,
+        out: &mut Vec<u8>,
+        pass_on: &mut PassOnText<'_>,
+    ) -> io::Result<()> {
         match self.format {
             LifeFormat::Text => text(table, operation, row, out),
-            LifeFormat::Json => json(table, operation, row, out),
-            LifeFormat::Csv => csv(table, operation, row, out),
+            LifeFormat::Json => json(table, operation, row, out, pass_on)?,
+            LifeFormat::Csv => csv(table, operation, row, out, pass_on)?,
         }
-        RowRendering::Text(0)
+        Ok(())
     }
 }
 
@@ -128,7 +159,13 @@ fn short(value: &[u8]) -> String {
     format!("{}{dots}", printable(&short))
 }
 
-fn json(table: &WrittenTable, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) {
+fn json(
+    table: &WrittenTable,
+    operation: Operation,
+    row: &Row<'_, '_>,
+    out: &mut Vec<u8>,
+    pass_on: &mut PassOnText<'_>,
+) -> io::Result<()> {
     for (name, text) in [("database", &table.schema.database), ("table", &table.schema.table)] {
         push(out, format_args!("\"{name}\":"));
         push_string(out, &String::from_utf8_lossy(text));
@@ -139,13 +176,18 @@ fn json(table: &WrittenTable, operation: Operation, row: &Row<'_, '_>, out: &mut
     for (name, image) in [("before", row.before), ("after", row.after)] {
         let Some(image) = image else { continue };
         push(out, format_args!(",\"{name}\":{{"));
+        let mut is_first = true;
         for cell in image.cells() {
             let Some(column) = table.columns.get(cell.index) else { continue };
-            if out.last() != Some(&b'{') {
+            if !std::mem::take(&mut is_first) {
                 out.push(b',');
             }
             push_string(out, &column.shown());
             out.push(b':');
+            if let Ok(Some(large)) = LargeValue::of(&cell) {
+                large.push(out, &mut *pass_on)?;
+                continue;
+            }
             let start = out.len();
             if push_value(out, &cell, &mut scratch).is_err() {
                 out.truncate(start);
@@ -164,24 +206,87 @@ fn json(table: &WrittenTable, operation: Operation, row: &Row<'_, '_>, out: &mut
         push_string(out, &column.shown());
     }
     out.push(b']');
+    Ok(())
 }
 
 /// A line for each column.
-fn csv(table: &WrittenTable, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) {
-    for change in changes(table, row, usize::MAX) {
+fn csv(
+    table: &WrittenTable,
+    operation: Operation,
+    row: &Row<'_, '_>,
+    out: &mut Vec<u8>,
+    pass_on: &mut PassOnText<'_>,
+) -> io::Result<()> {
+    for column in &table.columns {
+        let images = [row.before, row.after];
+        let cells = images.map(|image| image.and_then(|image| image.cell(column.index)));
+        if cells.iter().all(Option::is_none) {
+            continue;
+        }
         push_csv(out, &table.schema.database);
         out.push(b',');
         push_csv(out, &table.schema.table);
         push(out, format_args!(",{},", operation.name().to_lowercase()));
         // A line break would end the line.
-        push_csv(out, change.column.shown().replace(['\n', '\r'], " ").as_bytes());
-        for value in [&change.before, &change.after] {
+        push_csv(out, column.shown().replace(['\n', '\r'], " ").as_bytes());
+        for cell in &cells {
             out.push(b',');
-            push_csv(out, value.as_deref().unwrap_or_default());
+            match cell {
+                Some(cell) => push_csv_value(out, (column, row, cell), pass_on)?,
+                None => push_csv(out, b""),
+            }
         }
-        let is_changed = operation == Operation::Update && change.is_changed;
+        let is_changed = operation == Operation::Update && is_changed(column, row);
         push(out, format_args!(",{}\n", u8::from(is_changed)));
     }
+    Ok(())
+}
+
+/// Bytes of a value whose text is passed on together.
+const PIECE_SIZE: usize = 128 << 10;
+
+/// Appends a value as SQL writes it, a large one in pieces.
+fn push_csv_value(
+    out: &mut Vec<u8>,
+    (column, row, cell): (&TableColumn, &Row<'_, '_>, &Cell<'_>),
+    pass_on: &mut PassOnText<'_>,
+) -> io::Result<()> {
+    let Some(large) = LargeLiteral::of(cell) else {
+        push_csv(out, &value(column, row, cell, usize::MAX));
+        return Ok(());
+    };
+    match large {
+        LargeLiteral::Hex(bytes) => {
+            out.extend_from_slice(HEX_BEGIN);
+            for piece in bytes.chunks(PIECE_SIZE) {
+                push_hex_digits(out, piece);
+                pass_on(out)?;
+            }
+            out.push(b'\'');
+        }
+        LargeLiteral::Text(text) => {
+            // Line breaks are escaped.
+            let is_quoted = text.iter().any(|byte| matches!(byte, b'"' | b','));
+            let quote: &[u8] = if is_quoted { b"\"" } else { b"" };
+            out.extend_from_slice(quote);
+            out.push(b'\'');
+            let mut literal = Vec::new();
+            for piece in text.chunks(PIECE_SIZE) {
+                literal.clear();
+                push_shown_characters(&mut literal, piece);
+                for &byte in &literal {
+                    if byte == b'"' {
+                        out.push(byte);
+                    }
+                    out.push(byte);
+                }
+                pass_on(out)?;
+            }
+            out.push(b'\'');
+            out.extend_from_slice(quote);
+        }
+    }
+    Ok(())
 }
 
 /// Appends a field as RFC 4180 has it.

@@ -118,6 +118,11 @@ pub(crate) trait ChoiceListener {
         Ok(())
     }
 
+    /// A part of the text of the row that comes next, if the renderer has parts.
+    fn row_part(&mut self, _text: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
     /// A row.
     fn row(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> io::Result<()>;
 
@@ -237,6 +242,11 @@ impl<L: ChoiceListener> Follower<L> {
                         let met = self.table.and_then(|place| self.tables_met.get_mut(place));
                         met.into_iter().for_each(|met| *met = true);
                         self.listener.row(open, &row_of(content)?)?;
+                    }
+                }
+                RecordKind::RowPart => {
+                    if self.open.as_ref().is_some_and(|open| open.is_chosen) {
+                        self.listener.row_part(content)?;
                     }
                 }
                 RecordKind::Keys => {

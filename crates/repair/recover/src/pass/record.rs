@@ -10,6 +10,7 @@
 //!                  row: offset u64, index in the payload u64 (u64::MAX: in none), row u64, timestamp u32, flags u8, what the
 //!                  renderer wrote
 //!                  keys: whether the row is chosen u8 (0, 1), how many digests u8, each u128, `database`, NUL, `table`
+//!                  row part: what the renderer wrote of the row after it, so far
 //!                  table map: its body, with 0 for the table's number
 //!                  end: nothing
 //! ```
@@ -39,14 +40,17 @@ pub(super) enum RecordKind {
     Rotate,
     /// A row's keys, before the row if that is chosen.
     Keys,
+    /// The front of a long text, before its row.
+    RowPart,
 }
 
 impl RecordKind {
     fn of(code: u8) -> Option<Self> {
         use RecordKind::{
-            Begin, End, Keys, PreviousGtids, Query, Rotate, Row, RowsQuery, Table, TableMap, XaPrepare,
+            Begin, End, Keys, PreviousGtids, Query, Rotate, Row, RowPart, RowsQuery, Table, TableMap,
+            XaPrepare,
         };
-        [Begin, Query, XaPrepare, RowsQuery, Table, Row, End, TableMap, PreviousGtids, Rotate, Keys]
+        [Begin, Query, XaPrepare, RowsQuery, Table, Row, End, TableMap, PreviousGtids, Rotate, Keys, RowPart]
             .into_iter()
             .find(|kind| *kind as u8 == code)
     }

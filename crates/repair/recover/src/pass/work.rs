@@ -1,6 +1,7 @@
 //! A worker's treatment of a batch: it decodes the rows of chosen tables and lets a [`Renderer`] write them.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::Arc;
 
 use binlogz_binlog::event::{
@@ -35,6 +36,19 @@ pub(crate) trait Renderer {
         out: &mut Vec<u8>,
     ) -> RowRendering;
 
+    /// Appends it as [`Renderer::render`] does. Of a long text, parts may be passed on before, which empties `out`; then the text
+    /// stands.
+    fn render_in_parts(
+        &self,
+        table: &WrittenTable,
+        operation: Operation,
+        row: &Row<'_, '_>,
+        out: &mut Vec<u8>,
+        _pass_on: &mut PassOnText<'_>,
+    ) -> io::Result<RowRendering> {
+        Ok(self.render(table, operation, row, out))
+    }
+
     /// Makes digests of all rows' keys, where it needs them: also of rows and transactions that aren't chosen.
     fn digests(&self) -> Option<&Digests> {
         None
@@ -45,6 +59,9 @@ pub(crate) trait Renderer {
         false
     }
 }
+
+/// Takes what there is of a text.
+pub(crate) type PassOnText<'p> = dyn FnMut(&mut Vec<u8>) -> io::Result<()> + 'p;
 
 /// How a row was rendered.
 pub(crate) enum RowRendering {
@@ -262,8 +279,13 @@ impl<'o, R: Renderer> Worker<'o, R> {
             }
             if is_row_chosen {
                 self.text.clear();
+                let mut pass_on = |text: &mut Vec<u8>| {
+                    record::put(records, RecordKind::RowPart, &[text])?;
+                    text.clear();
+                    Ok(())
+                };
                 if let RowRendering::Text(flags) =
-                    self.renderer.render(table, operation, &row, &mut self.text)
+                    self.renderer.render_in_parts(table, operation, &row, &mut self.text, &mut pass_on)?
                 {
                     let row = RowAt {
                         offset: event.position.offset,

@@ -200,6 +200,12 @@ pub(crate) fn push_quoted(out: &mut Vec<u8>, text: &[u8]) {
 /// Appends a string literal for people, without hexadecimal digits.
 pub(crate) fn push_shown(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'\'');
+    push_shown_characters(out, text);
+    out.push(b'\'');
+}
+
+/// Appends the characters of a string literal for people, without its quotes.
+pub(crate) fn push_shown_characters(out: &mut Vec<u8>, text: &[u8]) {
     for &byte in text {
         let escaped: &[u8] = match byte {
             b'\'' => b"''",
@@ -212,7 +218,6 @@ pub(crate) fn push_shown(out: &mut Vec<u8>, text: &[u8]) {
         };
         out.extend_from_slice(escaped);
     }
-    out.push(b'\'');
 }
 
 /// Appends a value for people: of a long one only its front, of at least this many bytes.
@@ -275,11 +280,48 @@ fn push_timestamp(out: &mut Vec<u8>, time: Timestamp) {
 }
 
 pub(crate) fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(HEX_BEGIN);
+    push_hex_digits(out, bytes);
+    out.push(b'\'');
+}
+
+/// What stands before the digits of a hexadecimal literal; a quote ends it.
+pub(crate) const HEX_BEGIN: &[u8] = b"X'";
+
+pub(crate) fn push_hex_digits(out: &mut Vec<u8>, bytes: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    out.extend_from_slice(b"X'");
     let digit = |half: u8| DIGITS.get(usize::from(half)).copied().unwrap_or_default();
     out.extend(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
-    out.push(b'\'');
+}
+
+/// Bytes of values from which they are written in pieces.
+const LARGE_SIZE: usize = 1 << 20;
+
+/// A literal for people that is too large to be built in memory.
+#[derive(Debug)]
+pub(crate) enum LargeLiteral<'a> {
+    /// As [`push_shown`] writes it.
+    Text(&'a [u8]),
+    /// As [`push_hex`] writes it.
+    Hex(&'a [u8]),
+}
+
+impl<'a> LargeLiteral<'a> {
+    /// The value of a cell, if it is one, as [`push_front`] writes it whole.
+    pub(crate) fn of(cell: &Cell<'a>) -> Option<Self> {
+        match cell.content {
+            CellContent::Value(bytes) if bytes.len() > LARGE_SIZE => {}
+            _ => return None,
+        }
+        match cell.value().ok()? {
+            Value::Bytes(bytes) => Some(match text(column_charset(cell), bytes) {
+                Some(text) => LargeLiteral::Text(text),
+                None => LargeLiteral::Hex(bytes),
+            }),
+            Value::Geometry(bytes) => Some(LargeLiteral::Hex(bytes)),
+            _ => None,
+        }
+    }
 }
 
 /// Appends what `shown` shows.

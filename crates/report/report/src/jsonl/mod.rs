@@ -6,6 +6,7 @@
 //!                      ├─ held.rs   what waits until its transaction has rows that were asked for
 //!                      ├─ table_text.rs  the rows of a table
 //!                      ├─ value.rs  the columns of a row
+//!                      ├─ large.rs  values that are written in pieces
 //!                      └─ text.rs   strings and numbers
 //! ```
 //!
@@ -14,6 +15,7 @@
 
 mod frame;
 mod held;
+mod large;
 mod printer;
 mod state;
 mod table_text;
@@ -21,6 +23,7 @@ mod text;
 mod value;
 
 pub(crate) use frame::statement_text;
+pub use large::{LargeValue, LargeValueError};
 pub use printer::JsonPrinter;
 pub(crate) use printer::keep_asked_for;
 pub use state::JsonState;

@@ -17,6 +17,7 @@ use binlogz_flow::events::{
 
 use super::frame::{payload_header, push_payload, push_query};
 use super::held::{LineDecision, LinePlace};
+use super::large::{self, LARGE_VALUE_SIZE, LargeValueError};
 use super::state::JsonState;
 use super::table_text::TableText;
 use super::text::{push_base64, push_bytes_as_text, push_name, push_number, push_text};
@@ -274,6 +275,10 @@ impl<'o> JsonPrinter<'o> {
                 return Ok(());
             }
         };
+        let unwritten = |error| match error {
+            LargeValueError::Value(error) => bad(error),
+            LargeValueError::Output(error) => JsonFailure::Flush(error),
+        };
         let mut lines = self.room.lines(out);
         let mut index = 0;
         loop {
@@ -285,16 +290,23 @@ impl<'o> JsonPrinter<'o> {
                     return ended.map(drop).map_err(bad);
                 }
             };
+            if rows.rows.len() > LARGE_VALUE_SIZE
+                && let Err(error) = large::check(&row)
+            {
+                lines.end();
+                self.begin = begin;
+                return Err(bad(error));
+            }
             lines.put_text(&begin);
             lines.step();
             lines.put_unsigned(index);
             if let Some(before) = row.before {
                 lines.put(b",\"before\":", 10);
-                lines = self.names.put_image(lines, &before, &mut self.apart).map_err(bad)?;
+                lines = self.names.put_image(lines, &before, &mut self.apart, flush).map_err(unwritten)?;
             }
             if let Some(after) = row.after {
                 lines.put(b",\"after\":", 9);
-                lines = self.names.put_image(lines, &after, &mut self.apart).map_err(bad)?;
+                lines = self.names.put_image(lines, &after, &mut self.apart, flush).map_err(unwritten)?;
             }
             lines.put(b"}\n", 2);
             if lines.is_long() {

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use binlogz_binlog::Result;
 use binlogz_binlog::charset::Charset;
 use binlogz_binlog::row::{CellContent, ColumnKind, ColumnSchema, Date, RowImage, TableSchema};
 
+use super::large::{LARGE_VALUE_SIZE, LargeValue, LargeValueError};
 use super::text::{push_bytes_as_text, push_name, push_string, push_text};
 use super::value::{push_member, push_value};
 use crate::line_room::{BufferedLines, put_any};
@@ -136,13 +136,15 @@ impl TableText {
     }
 
     /// Writes an image. On failure the lines so far are still appended.
+    /// `pass_on` gets the pieces of large values.
     #[inline]
-    pub(super) fn put_image<'l>(
+    pub(super) fn put_image<'l, E>(
         &self,
         mut lines: BufferedLines<'l>,
         image: &RowImage<'_, '_>,
         apart: &mut [Vec<u8>; 2],
-    ) -> Result<BufferedLines<'l>> {
+        pass_on: &mut impl FnMut(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<BufferedLines<'l>, LargeValueError<E>> {
         let mut between = b'{';
         for cell in image.cells() {
             let Some(column) = self.columns.get(cell.index) else { continue };
@@ -161,7 +163,13 @@ impl TableText {
                 CellContent::Null => lines.put(b"null", 4),
                 CellContent::Value(bytes) if put_value(&mut lines, column, bytes) => {}
                 // Pass the index: a cell whose address is taken would be written to memory for every value.
-                _ => lines = put_any(lines, image, cell.index, apart, push_value)?,
+                CellContent::Value(bytes) if bytes.len() > LARGE_VALUE_SIZE => {
+                    lines = put_large(lines, image, cell.index, apart, pass_on)?;
+                }
+                _ => {
+                    lines = put_any(lines, image, cell.index, apart, push_value)
+                        .map_err(LargeValueError::Value)?;
+                }
             }
         }
         lines.step();
@@ -200,6 +208,24 @@ impl TableText {
         }
         out.push(b']');
     }
+}
+
+/// Writes a large value in pieces, if its type has any.
+#[cold]
+fn put_large<'l, E>(
+    mut lines: BufferedLines<'l>,
+    image: &RowImage<'_, '_>,
+    index: usize,
+    [_, scratch]: &mut [Vec<u8>; 2],
+    pass_on: &mut impl FnMut(&mut Vec<u8>) -> Result<(), E>,
+) -> Result<BufferedLines<'l>, LargeValueError<E>> {
+    let Some(cell) = image.cell(index) else { return Ok(lines) };
+    match LargeValue::of(&cell).map_err(LargeValueError::Value)? {
+        Some(value) => value.push(lines.out(), pass_on).map_err(LargeValueError::Output)?,
+        None => push_value(lines.out(), &cell, scratch).map_err(LargeValueError::Value)?,
+    }
+    lines.step();
+    Ok(lines)
 }
 
 /// Writes a value, if there is a short cut for it.

@@ -68,6 +68,13 @@ pub(super) fn push_plain(out: &mut Vec<u8>, text: &[u8]) {
 /// Appends a string in quotes.
 pub fn push_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
+    push_escaped(out, text);
+    out.push(b'"');
+}
+
+/// Appends a string without its quotes.
+#[inline]
+pub(super) fn push_escaped(out: &mut Vec<u8>, text: &str) {
     let mut rest = text.as_bytes();
     // Documents have a quote every few bytes: eight bytes at a time, until there are none for long.
     let mut plain_for = PLAIN_LONG;
@@ -100,7 +107,6 @@ pub fn push_string(out: &mut Vec<u8>, text: &str) {
             }
         }
     }
-    out.push(b'"');
 }
 
 /// After this many bytes without a special one, more are looked at together.
@@ -134,9 +140,18 @@ pub(super) fn push_text_or_bytes(out: &mut Vec<u8>, text: Option<Cow<'_, str>>, 
 
 /// Appends `{"base64":"…"}`, in one line.
 pub(super) fn push_base64(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.extend_from_slice(b"{\"base64\":\"");
+    out.extend_from_slice(BASE64_BEGIN);
+    push_base64_digits(out, bytes);
+    out.extend_from_slice(BASE64_END);
+}
+
+/// What stands around the digits of bytes.
+pub(super) const BASE64_BEGIN: &[u8] = b"{\"base64\":\"";
+pub(super) const BASE64_END: &[u8] = b"\"}";
+
+/// Appends bytes as base64, without anything around it.
+pub(super) fn push_base64_digits(out: &mut Vec<u8>, bytes: &[u8]) {
     STANDARD.encode_append(bytes, out);
-    out.extend_from_slice(b"\"}");
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ fn push_float(out: &mut Vec<u8>, is_finite: bool, number: impl std::fmt::Debug) 
 
 /// The bytes of a character column as text. If the log has no character set (before 8.0), valid UTF-8 is
 /// taken as text.
-fn text<'a>(column: &ColumnSchema, bytes: &'a [u8]) -> Option<Cow<'a, str>> {
+pub(super) fn text<'a>(column: &ColumnSchema, bytes: &'a [u8]) -> Option<Cow<'a, str>> {
     match column.collation {
         None => std::str::from_utf8(bytes).ok().map(Cow::Borrowed),
         Some(_) => column.charset().filter(|charset| *charset != Charset::Binary)?.decode(bytes),
