@@ -93,6 +93,24 @@ fn statements_match_rows_of_long_sets_and_padded_bytes() -> Result<()> {
     Ok(())
 }
 
+/// Issue 44: a zero is not the one with the other sign, in a table without a key.
+#[test]
+fn zeros_of_both_signs_are_two_rows() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().option("binlog_row_metadata", "FULL").start()?;
+    let folder = Folder::new();
+    server
+        .sql("CREATE DATABASE d; CREATE TABLE d.t (x DOUBLE, y FLOAT); INSERT INTO d.t VALUES (0e0, 0e0)")?;
+    server.flush_binary_logs()?;
+    server.sql("INSERT INTO d.t VALUES (-0e0, -0e0)")?;
+    let log = server.flush_binary_logs()?;
+    let script = folder.run(["undo".as_ref(), log.as_os_str()]);
+    script.is_done();
+    apply(&server, &folder.put("script.sql", &script.stdout));
+    assert_eq!(server.sql("SELECT x, y FROM d.t")?.trim(), "0\t0");
+    Ok(())
+}
+
 fn apply(server: &binlogz_testkit::MysqlSandbox, script: &Path) {
     let ran = server.client().stdin(File::open(script).unwrap()).output().unwrap();
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));

@@ -53,6 +53,13 @@ pub(crate) fn push_equal(
     exactly: bool,
 ) -> Result<(), Unwritable> {
     let value = value(column, cell)?;
+    if exactly && let Some(zero) = zero_text(&value) {
+        // By its text alone: after `x = -0e0 AND` the server takes the constant for `x` in every condition that follows.
+        push(out, "CAST(");
+        column.push_name(out);
+        push(out, format_args!(" AS BINARY) = '{zero}'"));
+        return Ok(());
+    }
     let is_bytes = matches!(value, Value::Bytes(_) | Value::Geometry(_) | Value::Vector(_));
     if is_bytes && (exactly || !matches!(value, Value::Bytes(_))) {
         push(out, "CAST(");
@@ -95,11 +102,19 @@ pub(crate) fn push_same_text(out: &mut Vec<u8>, column: &TableColumn, expression
     push(out, " AS BINARY)");
 }
 
+/// The server's text of a zero, which equals the one with the other sign.
+fn zero_text(value: &Value<'_>) -> Option<&'static str> {
+    let number = match value {
+        Value::Float(number) => f64::from(*number),
+        Value::Double(number) => *number,
+        _ => return None,
+    };
+    (number == 0.0).then_some(if number.is_sign_negative() { "-0" } else { "0" })
+}
+
 /// Whether the server compares other values as equal to this one.
 fn has_equals(value: &Value<'_>) -> Result<bool, Unwritable> {
     Ok(match value {
-        Value::Float(number) => *number == 0.0,
-        Value::Double(number) => *number == 0.0,
         Value::Json(document) => json::has_numbers(document)?,
         _ => false,
     })
