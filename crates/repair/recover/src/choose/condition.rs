@@ -14,7 +14,7 @@ use sqlparser::tokenizer::{Token, Tokenizer};
 
 use super::grammar;
 use super::proof::{Doubt, bounded, compared, liked};
-use super::scalar::{Scalar, is_like};
+use super::scalar::{Scalar, TextRule, is_like};
 use crate::table::{TableColumn, WrittenTable};
 
 /// A parsed condition, which uses only facts that a row has.
@@ -119,10 +119,6 @@ fn tokens(text: &str) -> Result<Vec<Token>, ConditionError> {
     let mut tokenizer = Tokenizer::new(&MySqlDialect {}, text).with_unescape(false);
     let mut tokens = tokenizer.tokenize().map_err(|error| ConditionError::Text(error.to_string()))?;
     for token in &mut tokens {
-        // By the server's sql_mode it joins texts or is OR.
-        if *token == Token::StringConcat {
-            return Err(ConditionError::Unknown(format!("{token} (write OR)")));
-        }
         match token {
             Token::SingleQuotedString(text) => *text = unescaped(text, '\''),
             Token::DoubleQuotedString(text) => *text = unescaped(text, '"'),
@@ -283,8 +279,10 @@ impl<'a> Images<'_, 'a> {
                 let value = self.scalar(expr)?;
                 self.prove_list(expr, list)?;
                 let mut found = Some(false);
+                // Of a longer list no number is made a year.
+                let is_single = list.len() == 1;
                 for item in list {
-                    let item_value = self.scalar(item)?;
+                    let item_value = if is_single { self.beside(expr, item)? } else { self.scalar(item)? };
                     self.prove((expr, &value), (item, &item_value), false)?;
                     match value.compare(&item_value) {
                         Some(order) if order.is_eq() => {
@@ -299,8 +297,10 @@ impl<'a> Images<'_, 'a> {
             }
             Expr::Between { expr, negated, low, high } => {
                 let value = self.scalar(expr)?;
-                let bounds = (self.scalar(low)?, self.scalar(high)?);
-                bounded(&bounds.0, &bounds.1).map_err(|doubt| doubtful(low, doubt))?;
+                let bounds = (self.beside(expr, low)?, self.beside(expr, high)?);
+                let is_plain = ![expr, low, high].into_iter().any(|expr| is_hex(expr));
+                let (value, bounds) =
+                    bounded(value, bounds, is_plain).map_err(|doubt| doubtful(low, doubt))?;
                 self.prove((expr, &value), (low, &bounds.0), true)?;
                 self.prove((expr, &value), (high, &bounds.1), true)?;
                 let low = value.compare(&bounds.0).map(|order| order.is_ge());
@@ -312,16 +312,14 @@ impl<'a> Images<'_, 'a> {
                 }
             }
             Expr::Like { negated, expr, pattern, escape_char, .. } => {
-                let (value, pattern) = (self.scalar(expr)?, self.scalar(pattern)?);
+                let (value, pattern) = (self.shown(expr)?, self.scalar(pattern)?);
                 let escape = match escape_char {
                     Some(literal_value) => literal_text(literal_value).and_then(|text| text.chars().next()),
                     None => Some('\\'),
                 };
                 liked(&value, &pattern, escape).map_err(|doubt| doubtful(expr, doubt))?;
                 let both = value.text().zip(pattern.text());
-                both.map(|((text, has_case), (pattern, _))| {
-                    is_like(&text, &pattern, escape, has_case) != *negated
-                })
+                both.map(|((text, rule), (pattern, _))| is_like(&text, &pattern, escape, rule) != *negated)
             }
             // A value alone: true unless it is 0.
             other => {
@@ -346,7 +344,7 @@ impl<'a> Images<'_, 'a> {
         right: &Expr,
     ) -> Result<Option<bool>, ConditionError> {
         let (left_expr, right_expr) = (left, right);
-        let (left, right) = (self.scalar(left)?, self.scalar(right)?);
+        let (left, right) = (self.beside(right, left)?, self.beside(left, right)?);
         let is_order = matches!(
             op,
             BinaryOperator::Lt | BinaryOperator::LtEq | BinaryOperator::Gt | BinaryOperator::GtEq
@@ -378,8 +376,12 @@ impl<'a> Images<'_, 'a> {
         let doubt = match kinds {
             _ if !are_known => None,
             [Some(ColumnKind::Json { .. }), _] | [_, Some(ColumnKind::Json { .. })] => Some(Doubt::Json),
-            [Some(ColumnKind::Year), None] if is_two_digits(other) => Some(Doubt::Year),
-            [None, Some(ColumnKind::Year)] if is_two_digits(value) => Some(Doubt::Year),
+            [Some(ColumnKind::Year), None] if may_be_year(two, other) => Some(Doubt::Year),
+            [None, Some(ColumnKind::Year)] if may_be_year(one, value) => Some(Doubt::Year),
+            [Some(ColumnKind::Year), Some(_)] if matches!(other, Scalar::Clock(_)) => Some(Doubt::Clock),
+            [Some(_), Some(ColumnKind::Year)] if matches!(value, Scalar::Clock(_)) => Some(Doubt::Clock),
+            [Some(_), None] if matches!(value, Scalar::Clock(_)) && may_be_clock(other) => Some(Doubt::Clock),
+            [None, Some(_)] if matches!(other, Scalar::Clock(_)) && may_be_clock(value) => Some(Doubt::Clock),
             _ if is_hex(one) != is_hex(two) && ![value, other].into_iter().all(Scalar::is_text) => {
                 Some(Doubt::Hex)
             }
@@ -411,7 +413,36 @@ impl<'a> Images<'_, 'a> {
         if has_bit && has_others || has_negative && has_large {
             return Err(doubtful(expr, Doubt::List));
         }
+        // Whether a number is taken for a year depends on the others.
+        let is_year = |expr: &Expr| matches!(self.kind(expr), Some(ColumnKind::Year));
+        if is_number(expr) && list.iter().any(is_year)
+            || is_year(expr) && list.iter().any(is_number) && !list.iter().all(is_number)
+        {
+            return Err(doubtful(expr, Doubt::Year));
+        }
         Ok(())
+    }
+
+    /// The value of one side of a comparison: a number beside a YEAR is the year that the column would store.
+    fn beside<'s>(&'s self, other: &Expr, expr: &'s Expr) -> Result<Scalar<'s>, ConditionError> {
+        let value = self.scalar(expr)?;
+        match self.kind(other) {
+            Some(ColumnKind::Year) if is_number(expr) => {
+                year_of(value).ok_or_else(|| doubtful(expr, Doubt::Year))
+            }
+            _ => Ok(value),
+        }
+    }
+
+    /// The value as LIKE sees it: of a number its text.
+    fn shown<'s>(&'s self, expr: &'s Expr) -> Result<Scalar<'s>, ConditionError> {
+        let value = self.scalar(expr)?;
+        let Scalar::Double(number) = value else { return Ok(value) };
+        let is_float = matches!(self.kind(expr), Some(ColumnKind::Float));
+        match shown_double(number, is_float) {
+            Some(text) => Ok(Scalar::Text { text: text.into(), rule: TextRule::Letters }),
+            None => Err(doubtful(expr, Doubt::Shown)),
+        }
     }
 
     /// The type of a column; `None`: it is none.
@@ -530,13 +561,60 @@ fn is_not_zero(clock: &str) -> Result<bool, Doubt> {
     if is_zero(whole) == is_zero(clock) { Ok(!is_zero(clock)) } else { Err(Doubt::Clock) }
 }
 
-/// Whether a number may be a year in short; 0 is the year 0.
-fn is_two_digits(value: &Scalar<'_>) -> bool {
+/// Whether the server may take something else than a column or a number for a year in short.
+fn may_be_year(expr: &Expr, value: &Scalar<'_>) -> bool {
     match value {
-        Scalar::Number(text) => {
-            text != "0" && text.parse::<f64>().is_ok_and(|number| (0.0..100.0).contains(&number))
-        }
+        Scalar::Number(text) => !is_number(expr) && text != "0",
+        Scalar::Double(_) => !is_number(expr),
+        Scalar::Text { text, .. } => text.bytes().any(|byte| byte.is_ascii_digit()),
         _ => true,
+    }
+}
+
+/// The year that a YEAR stores for a number; as it is, if it stores none. `None`: that is not certain.
+fn year_of(value: Scalar<'_>) -> Option<Scalar<'_>> {
+    let number = match &value {
+        Scalar::Number(text) => text.parse::<f64>().ok()?,
+        Scalar::Double(number) if number.fract() == 0.0 => *number,
+        Scalar::Null => return Some(value),
+        _ => return None,
+    };
+    if number < 0.0 && number.fract() != 0.0 {
+        return None;
+    }
+    let year = match number.round() as i64 {
+        year @ 0 => year,
+        year @ 1..70 => year + 2000,
+        year @ 70..100 => year + 1900,
+        _ if number.fract() == 0.0 => return Some(value),
+        _ => return None,
+    };
+    Some(Scalar::Number(year.to_string().into()))
+}
+
+/// The largest number that is compared with a date or a time as a number, whether or not the server takes it for one.
+const CLOCK_NUMBER_MAX: f64 = 59.0;
+
+/// Whether a number may be a date in short, such as 260102.
+fn may_be_clock(value: &Scalar<'_>) -> bool {
+    let is_number = matches!(value, Scalar::Number(_) | Scalar::Double(_));
+    is_number && value.double().is_none_or(|number| number.abs() > CLOCK_NUMBER_MAX)
+}
+
+/// Digits of a FLOAT that the server writes.
+const FLOAT_DIGITS: usize = 6;
+
+/// The text that the server makes of a double or a FLOAT; `None`: that is not certain.
+fn shown_double(number: f64, is_float: bool) -> Option<String> {
+    let text = if is_float { format!("{:e}", number as f32) } else { format!("{number:e}") };
+    let digits = text.split('e').next()?.bytes().filter(u8::is_ascii_digit).count();
+    match number.abs() {
+        _ if is_float && digits > FLOAT_DIGITS => None,
+        1e10..1e14 if is_float => None,
+        0.0 | 1e-4..1e15 if is_float => Some((number as f32).to_string()),
+        0.0 | 1e-4..1e15 => Some(number.to_string()),
+        1e15.. => Some(text),
+        _ => None,
     }
 }
 
@@ -556,7 +634,7 @@ pub(super) fn literal(value: &Literal) -> Option<Scalar<'_>> {
             false => Scalar::Number(Cow::Borrowed(text)),
         },
         Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text) => {
-            Scalar::Text { text: Cow::Borrowed(text), has_case: false }
+            Scalar::Text { text: Cow::Borrowed(text), rule: TextRule::Letters }
         }
         Literal::HexStringLiteral(digits) => {
             let bytes = (0..digits.len()).step_by(2);
@@ -595,7 +673,6 @@ mod tests {
             ("now() > 1", "now()"),
             ("shop.id = 1", "shop.id (a column is x, before.x or after.x)"),
             ("id IN (SELECT 1)", "is not known here"),
-            ("id = 1 || a = 2", "|| (write OR)"),
             ("a = NOT b", "an order of operators that MySQL doesn't have"),
             ("a IS TRUE = 1", "an order of operators that MySQL doesn't have"),
             ("-a = 1", "a sign before anything but a number"),
@@ -645,6 +722,7 @@ mod tests {
         for (text, read) in [
             ("a OR b XOR c AND d", "(a OR (b XOR (c AND d)))"),
             ("a && b OR NOT c = d", "((a AND b) OR (NOT (c = d)))"),
+            ("a || b XOR c = 1 || d", "((a OR (b XOR (c = 1))) OR d)"),
             ("not (id=1 && customer=5)", "(NOT ((id = 1) AND (customer = 5)))"),
             ("!a = 2", "((NOT a) = 2)"),
             ("NOT NOT a", "(NOT (NOT a))"),

@@ -1,7 +1,7 @@
 //! Reads a condition in MySQL's order of operators, as its grammar (sql_yacc.yy) has it. Other SQL ranks some of them otherwise.
 //!
 //! ```text
-//! condition   OR, then XOR, then AND &&, then NOT: each binds more than those before it
+//! condition   OR ||, then XOR, then AND &&, then NOT: each binds more than those before it
 //! test        comparison [IS [NOT] TRUE | FALSE]
 //! comparison  predicate { = <=> <> < <= > >= predicate | IS [NOT] NULL }, from the left
 //! predicate   value [NOT] IN (condition, …) | value [NOT] BETWEEN value AND predicate | value [NOT] LIKE value [ESCAPE 'c']
@@ -82,7 +82,8 @@ impl<'t> ConditionWords<'t> {
 
     fn or(&mut self) -> Option<Expr> {
         let mut left = self.xor()?;
-        while self.takes(Keyword::OR) {
+        // In the default sql_mode; PIPES_AS_CONCAT would make it join texts.
+        while self.takes(Keyword::OR) || self.takes_sign(&Token::StringConcat) {
             left = binary(left, BinaryOperator::Or, self.xor()?);
         }
         Some(left)

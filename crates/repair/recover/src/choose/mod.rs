@@ -5,6 +5,7 @@ mod grammar;
 mod keys;
 mod proof;
 mod scalar;
+mod weights;
 
 use binlogz_binlog::event::RowsKind;
 use binlogz_binlog::gtid::{Gtid, GtidSet};

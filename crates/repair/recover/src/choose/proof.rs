@@ -4,13 +4,16 @@
 //! ```text
 //! text with text     equal letters are equal everywhere; letters beyond ASCII may equal others (é = e, ß = ss), as the
 //!                    collation has it; so may a text with spaces after it; order is certain for letters, digits and spaces
+//!                    in utf8mb4_0900_ai_ci all letters that `weights` knows are certain
 //! dates with text    a text in the form in which the server writes dates
+//! dates with numbers columns, and literals too small to be a date
+//! YEAR               literals as the server stores them in it: 26 is 2026
 //! ENUM, SET          by name only where names are known
 //! ```
 
 use std::fmt;
 
-use super::scalar::Scalar;
+use super::scalar::{Scalar, TextRule, is_like};
 
 /// Why a comparison isn't certain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,20 +76,13 @@ pub(super) fn compared(one: &Scalar<'_>, two: &Scalar<'_>, is_order: bool) -> Re
     use Scalar::{Bytes, Clock, Double, Member, Moment, Null, Number, Text};
     match (one, two) {
         (Null, _) | (_, Null) => Ok(()),
-        (Text { text: one, has_case }, Text { text: two, has_case: other_case }) => {
-            match *has_case || *other_case {
-                // Byte by byte, or nearly so.
-                true => texts_by_bytes(one, two),
-                false => texts(one, two, is_order),
-            }
+        (Text { text: one, rule }, Text { text: two, rule: other_rule }) => {
+            texts((*rule).max(*other_rule), one, two, is_order)
         }
-        (Member(_, None), Text { .. }) | (Text { .. }, Member(_, None)) => Err(Doubt::Member),
-        (Member(_, Some(name)), Text { text, .. }) | (Text { text, .. }, Member(_, Some(name))) => {
-            // Whether capitals count isn't known.
-            match is_order && name.cmp(text) != name.to_lowercase().cmp(&text.to_lowercase()) {
-                true => Err(Doubt::Order),
-                false => texts(name, text, is_order),
-            }
+        (Member(_, None, _), Text { .. }) | (Text { .. }, Member(_, None, _)) => Err(Doubt::Member),
+        (Member(_, Some(name), rule), Text { text, rule: other_rule })
+        | (Text { text, rule: other_rule }, Member(_, Some(name), rule)) => {
+            texts((*rule).max(*other_rule), name, text, is_order)
         }
         (Clock(clock), Text { text, .. }) | (Text { text, .. }, Clock(clock))
             if is_canonical_clock(text) && is_date(text) == is_date(clock) =>
@@ -100,8 +96,11 @@ pub(super) fn compared(one: &Scalar<'_>, two: &Scalar<'_>, is_order: bool) -> Re
         }
         (Clock(_) | Moment(..), Text { .. }) | (Text { .. }, Clock(_) | Moment(..)) => Err(Doubt::Clock),
         (Clock(one), Clock(two)) if is_date(one) != is_date(two) => Err(Doubt::Clock),
-        (Clock(_) | Moment(..), Number(_) | Double(_) | Bytes(_) | Member(..))
-        | (Number(_) | Double(_) | Bytes(_) | Member(..), Clock(_) | Moment(..)) => Err(Doubt::Clock),
+        (Clock(_), Number(_) | Double(_)) | (Number(_) | Double(_), Clock(_)) => Ok(()),
+        (Moment(..), Number(_) | Double(_)) | (Number(_) | Double(_), Moment(..)) => Err(Doubt::Clock),
+        (Clock(_) | Moment(..), Bytes(_) | Member(..)) | (Bytes(_) | Member(..), Clock(_) | Moment(..)) => {
+            Err(Doubt::Clock)
+        }
         (Moment(..), Clock(_)) | (Clock(_), Moment(..)) => Err(Doubt::Clock),
         (Member(..), Bytes(_)) | (Bytes(_), Member(..)) => Err(Doubt::Member),
         // As doubles, which hold so many digits.
@@ -120,12 +119,38 @@ fn are_far_apart(one: &Scalar<'_>, two: &Scalar<'_>) -> bool {
     both.is_some_and(|(one, two)| (one - two).abs() > 1e-6 * one.abs().max(two.abs()))
 }
 
-/// Whether BETWEEN compares with both bounds in the same way.
-pub(super) fn bounded(low: &Scalar<'_>, high: &Scalar<'_>) -> Result<(), Doubt> {
-    use Scalar::{Double, Null, Number};
-    match (low, high) {
-        (Null, _) | (_, Null) | (Number(_) | Double(_), Number(_) | Double(_)) => Ok(()),
-        _ if std::mem::discriminant(low) == std::mem::discriminant(high) => Ok(()),
+/// A value and its bounds as BETWEEN compares them: all three in one way. `is_plain`: no hexadecimal literal is among them.
+pub(super) fn bounded<'s>(
+    value: Scalar<'s>,
+    bounds: (Scalar<'s>, Scalar<'s>),
+    is_plain: bool,
+) -> Result<(Scalar<'s>, (Scalar<'s>, Scalar<'s>)), Doubt> {
+    use Scalar::{Bytes, Clock, Double, Member, Moment, Null, Number, Text};
+    let (low, high) = bounds;
+    let is_of_one_type = match (&low, &high) {
+        (Null, _) | (_, Null) | (Number(_) | Double(_), Number(_) | Double(_)) => true,
+        _ => std::mem::discriminant(&low) == std::mem::discriminant(&high),
+    };
+    if is_of_one_type {
+        return Ok((value, (low, high)));
+    }
+    let has = |is: fn(&Scalar<'_>) -> bool| [&value, &low, &high].into_iter().any(is);
+    if has(|one| matches!(one, Clock(_) | Moment(..) | Null)) || !is_plain {
+        return Err(Doubt::Bounds);
+    }
+    // As doubles, where one is a number.
+    if has(|one| matches!(one, Number(_) | Double(_))) {
+        if has(|one| matches!(one, Bytes(_)) || matches!(one, Number(text) if text.len() > DIGITS_MAX)) {
+            return Err(Doubt::Bounds);
+        }
+        let double = |one: Scalar<'_>| one.double().map(Double).ok_or(Doubt::Bounds);
+        return Ok((double(value)?, (double(low)?, double(high)?)));
+    }
+    match has(|one| matches!(one, Bytes(_))) {
+        // A text in one, a member's name in the other.
+        false if !has(|one| matches!(one, Member(_, None, _))) && has(|one| matches!(one, Text { .. })) => {
+            Ok((value, (low, high)))
+        }
         _ => Err(Doubt::Bounds),
     }
 }
@@ -137,15 +162,45 @@ pub(super) fn liked(value: &Scalar<'_>, pattern: &Scalar<'_>, escape: Option<cha
         (Scalar::Double(_) | Scalar::Moment(..), _) | (_, Scalar::Double(_) | Scalar::Moment(..)) => {
             return Err(Doubt::Shown);
         }
-        (Scalar::Member(_, None), _) | (_, Scalar::Member(_, None)) => return Err(Doubt::Member),
+        (Scalar::Member(_, None, _), _) | (_, Scalar::Member(_, None, _)) => return Err(Doubt::Member),
         _ => {}
     }
-    let Some(((text, has_case), (pattern, _))) = value.text().zip(pattern.text()) else { return Ok(()) };
-    let is_certain = has_case
+    let Some(((text, rule), (pattern, _))) = value.text().zip(pattern.text()) else { return Ok(()) };
+    let rule = rule.for_letters_of(&text, &pattern);
+    // The letter that escapes is that one alone.
+    if !matches!(rule, TextRule::Capitals | TextRule::Codes) && escape.is_some_and(char::is_alphanumeric) {
+        return Err(Doubt::Letters);
+    }
+    if rule == TextRule::Unknown
+        && is_like(&text, &pattern, escape, TextRule::Codes) != is_like(&text, &pattern, escape, rule)
+    {
+        return Err(Doubt::Letters);
+    }
+    let is_certain = !matches!(rule, TextRule::Letters | TextRule::Unknown)
         || text.is_ascii() && pattern.is_ascii()
-        || super::scalar::is_like(&text, &pattern, escape, false)
+        || is_like(&text, &pattern, escape, TextRule::Letters)
         || !may_match(&loose(&text.to_lowercase(), None), &pattern_of(&pattern.to_lowercase(), escape));
     if is_certain { Ok(()) } else { Err(Doubt::Letters) }
+}
+
+fn texts(rule: TextRule, one: &str, two: &str, is_order: bool) -> Result<(), Doubt> {
+    match rule.for_letters_of(one, two) {
+        TextRule::Letters => texts_by_letters(one, two, is_order),
+        TextRule::Weights => Ok(()),
+        TextRule::Unknown => {
+            let (lower, other) = (one.to_lowercase(), two.to_lowercase());
+            if (one == two) != (lower == other) {
+                return Err(Doubt::Letters);
+            }
+            if is_order && one.cmp(two) != lower.cmp(&other) {
+                return Err(Doubt::Order);
+            }
+            texts_by_letters(one, two, is_order)
+        }
+        TextRule::Capitals if is_order && one != two => Err(Doubt::Order),
+        // Byte by byte, or nearly so.
+        TextRule::Capitals | TextRule::Codes => texts_by_bytes(one, two),
+    }
 }
 
 fn texts_by_bytes(one: &str, two: &str) -> Result<(), Doubt> {
@@ -155,7 +210,7 @@ fn texts_by_bytes(one: &str, two: &str) -> Result<(), Doubt> {
     }
 }
 
-fn texts(one: &str, two: &str, is_order: bool) -> Result<(), Doubt> {
+fn texts_by_letters(one: &str, two: &str, is_order: bool) -> Result<(), Doubt> {
     let (lower, other) = (one.to_lowercase(), two.to_lowercase());
     if lower == other {
         return Ok(());
@@ -295,7 +350,7 @@ mod tests {
     use super::*;
 
     fn text(text: &str) -> Scalar<'_> {
-        Scalar::Text { text: text.into(), has_case: false }
+        Scalar::Text { text: text.into(), rule: TextRule::Letters }
     }
 
     #[test]
@@ -340,7 +395,7 @@ mod tests {
         for clock in ["2026-1-2", "26-11-22", "20261122", "10:00", "1 10:00:00", "x", ""] {
             assert!(!is_canonical_clock(clock), "{clock}");
         }
-        let member = Scalar::Member(1, None);
+        let member = Scalar::Member(1, None, TextRule::Letters);
         assert_eq!(compared(&member, &text("a"), false), Err(Doubt::Member));
         assert_eq!(compared(&member, &Scalar::Number("1".into()), false), Ok(()));
     }

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! numbers                 exactly, as decimals; as doubles where one of them is a double
-//! text with text          by characters; without case where the collation ends in _ci
+//! text with text          by characters; without case where the collation ends in _ci; by weights.rs in utf8mb4_0900_ai_ci
 //! text with a number      the number that the text begins with
-//! dates and times         with text by their fields; a date without a time is midnight
+//! dates and times         with text by their fields, a date without a time is midnight; with numbers as YYYYMMDDhhmmss
 //! TIMESTAMP with text     the text is local time, as everywhere in binlogz
 //! ```
 
@@ -16,6 +16,7 @@ use binlogz_binlog::row::{Cell, Value};
 use binlogz_report::zone::Zone;
 use jiff::civil::DateTime;
 
+use super::weights;
 use crate::table::TableColumn;
 
 /// A value that is compared.
@@ -25,18 +26,60 @@ pub(super) enum Scalar<'a> {
     /// Digits with an optional sign and point.
     Number(Cow<'a, str>),
     Double(f64),
-    /// `has_case`: whether capitals count.
     Text {
         text: Cow<'a, str>,
-        has_case: bool,
+        rule: TextRule,
     },
     Bytes(Cow<'a, [u8]>),
     /// Seconds since 1970, and microseconds.
     Moment(u32, u32),
     /// A DATE, DATETIME or TIME as text.
     Clock(Cow<'a, str>),
-    /// A member's number, and its name.
-    Member(u64, Option<Cow<'a, str>>),
+    /// A member's number, its name, and how that compares.
+    Member(u64, Option<Cow<'a, str>>, TextRule),
+}
+
+/// How texts compare. Of two texts the greater rule holds: a literal has none of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum TextRule {
+    /// Capitals don't count; the rest is for the collation to say.
+    Letters,
+    /// utf8mb4_0900_ai_ci, whose weights are known for many letters.
+    Weights,
+    /// Capitals count; the order is for the collation to say.
+    Capitals,
+    /// By codes.
+    Codes,
+    /// That of a column whose collation is not known.
+    Unknown,
+}
+
+impl TextRule {
+    fn of(collation: Option<u64>) -> Self {
+        match collation.and_then(collation_name) {
+            Some("utf8mb4_0900_ai_ci") => TextRule::Weights,
+            Some(name) if name.ends_with("_bin") => TextRule::Codes,
+            Some(name) if !name.ends_with("_ci") => TextRule::Capitals,
+            Some(_) => TextRule::Letters,
+            None => TextRule::Unknown,
+        }
+    }
+
+    /// The rule of two texts, where it tells all of their letters.
+    pub(super) fn for_letters_of(self, one: &str, two: &str) -> Self {
+        match self == TextRule::Weights && !(weights::are_known(one) && weights::are_known(two)) {
+            true => TextRule::Letters,
+            false => self,
+        }
+    }
+
+    fn compare(self, one: &str, two: &str) -> Ordering {
+        match self.for_letters_of(one, two) {
+            TextRule::Letters | TextRule::Unknown => one.to_lowercase().cmp(&two.to_lowercase()),
+            TextRule::Weights => weights::compare(one, two),
+            TextRule::Capitals | TextRule::Codes => one.cmp(two),
+        }
+    }
 }
 
 impl<'a> Scalar<'a> {
@@ -60,14 +103,24 @@ impl<'a> Scalar<'a> {
             Value::DateTime(value) => Scalar::Clock(Cow::Owned(value.to_string())),
             Value::Timestamp(value) => Scalar::Moment(value.seconds(), value.fraction().microseconds()),
             Value::Enum(value) => {
-                let name = cell.column.member(value).map(|name| text_of(cell, name).into_owned().into());
-                Scalar::Member(value.into(), name)
+                let logged = cell.column.member(value).map(|name| text_of(cell, name).into_owned());
+                let place = usize::from(value).checked_sub(1);
+                let told = || Some(column?.members.get(place?)?.clone());
+                let name = logged.or_else(told).map(Cow::Owned);
+                Scalar::Member(value.into(), name, TextRule::of(cell.column.collation))
             }
             Value::Set(bits) => {
-                let names: Vec<_> =
-                    cell.column.set_members(bits).map(|name| text_of(cell, name).into_owned()).collect();
-                let is_known = cell.column.members.is_some();
-                Scalar::Member(bits, is_known.then(|| Cow::Owned(names.join(","))))
+                let logged = cell.column.members.is_some().then(|| {
+                    cell.column.set_members(bits).map(|name| text_of(cell, name).into_owned()).collect()
+                });
+                let names: Option<Vec<_>> = logged.or_else(|| {
+                    let told = &column?.members;
+                    let is_in = |place: &usize| *place < 64 && bits >> place & 1 == 1;
+                    (!told.is_empty())
+                        .then(|| (0..64).filter(is_in).map(|place| told.get(place).cloned()).collect())?
+                });
+                let rule = TextRule::of(cell.column.collation);
+                Scalar::Member(bits, names.map(|names| Cow::Owned(names.join(","))), rule)
             }
             Value::Bytes(bytes) => match column {
                 Some(column) => bytes_of(cell, column.padded(cell, bytes)),
@@ -78,7 +131,10 @@ impl<'a> Scalar<'a> {
             Value::Json(document) => {
                 let mut text = Vec::new();
                 document.write_text(&mut text).ok()?;
-                Scalar::Text { text: String::from_utf8_lossy(&text).into_owned().into(), has_case: true }
+                Scalar::Text {
+                    text: String::from_utf8_lossy(&text).into_owned().into(),
+                    rule: TextRule::Codes,
+                }
             }
             Value::Null => Scalar::Null,
             _ => return None,
@@ -96,12 +152,8 @@ impl<'a> Scalar<'a> {
         match (self, other) {
             (Null, _) | (_, Null) => None,
             (Number(one), Number(two)) => Some(compare_decimals(one, two)),
-            (Text { text: one, has_case }, Text { text: two, has_case: other_case }) => {
-                // A literal has no opinion: it says that case doesn't count, and the column decides.
-                Some(match *has_case || *other_case {
-                    true => one.cmp(two),
-                    false => one.to_lowercase().cmp(&two.to_lowercase()),
-                })
+            (Text { text: one, rule }, Text { text: two, rule: other_rule }) => {
+                Some((*rule).max(*other_rule).compare(one, two))
             }
             (Bytes(one), Bytes(two)) => Some(one.cmp(two)),
             (Bytes(one), Text { text, .. }) => Some((**one).cmp(text.as_bytes())),
@@ -115,10 +167,12 @@ impl<'a> Scalar<'a> {
             (Clock(one), Clock(two)) => Some(compare_clocks(one, two)),
             (Clock(one), Text { text: two, .. }) => Some(compare_clocks(one, two)),
             (Text { text: one, .. }, Clock(two)) => Some(compare_clocks(one, two)),
-            (Member(_, Some(name)), Text { text, .. }) => Some(name.to_lowercase().cmp(&text.to_lowercase())),
-            (Text { .. }, Member(_, Some(_))) => other.compare(self).map(Ordering::reverse),
-            (Member(one, _), Member(two, _)) => Some(one.cmp(two)),
-            (Member(number, _), Number(_) | Double(_)) => {
+            (Member(_, Some(name), rule), Text { text, rule: other_rule }) => {
+                Some((*rule).max(*other_rule).compare(name, text))
+            }
+            (Text { .. }, Member(_, Some(_), _)) => other.compare(self).map(Ordering::reverse),
+            (Member(one, ..), Member(two, ..)) => Some(one.cmp(two)),
+            (Member(number, ..), Number(_) | Double(_)) => {
                 Number(Cow::Owned(number.to_string())).compare(other)
             }
             (Number(_) | Double(_), Member(..)) => other.compare(self).map(Ordering::reverse),
@@ -127,16 +181,16 @@ impl<'a> Scalar<'a> {
     }
 
     /// The value as text, for LIKE.
-    pub(super) fn text(&self) -> Option<(Cow<'_, str>, bool)> {
+    pub(super) fn text(&self) -> Option<(Cow<'_, str>, TextRule)> {
         Some(match self {
             Scalar::Null => return None,
-            Scalar::Number(text) | Scalar::Clock(text) => (Cow::Borrowed(&**text), true),
-            Scalar::Double(number) => (number.to_string().into(), true),
-            Scalar::Text { text, has_case } => (Cow::Borrowed(&**text), *has_case),
-            Scalar::Bytes(bytes) => (String::from_utf8_lossy(bytes), true),
-            Scalar::Moment(seconds, _) => (local(*seconds)?.into(), true),
-            Scalar::Member(number, None) => (number.to_string().into(), false),
-            Scalar::Member(_, Some(name)) => (Cow::Borrowed(&**name), false),
+            Scalar::Number(text) | Scalar::Clock(text) => (Cow::Borrowed(&**text), TextRule::Codes),
+            Scalar::Double(number) => (number.to_string().into(), TextRule::Letters),
+            Scalar::Text { text, rule } => (Cow::Borrowed(&**text), *rule),
+            Scalar::Bytes(bytes) => (String::from_utf8_lossy(bytes), TextRule::Codes),
+            Scalar::Moment(seconds, _) => (local(*seconds)?.into(), TextRule::Codes),
+            Scalar::Member(number, None, rule) => (number.to_string().into(), *rule),
+            Scalar::Member(_, Some(name), rule) => (Cow::Borrowed(&**name), *rule),
         })
     }
 
@@ -146,9 +200,13 @@ impl<'a> Scalar<'a> {
             Scalar::Double(number) => Some(*number),
             Scalar::Text { text, .. } => Some(leading_number(text)),
             Scalar::Bytes(bytes) => Some(leading_number(&String::from_utf8_lossy(bytes))),
+            // hhmmss, YYYYMMDD or YYYYMMDDhhmmss.
             Scalar::Clock(text) => {
-                text.chars().filter(|c| c.is_ascii_digit() || *c == '.').collect::<String>().parse().ok()
+                let digits: String = text.chars().filter(|c| c.is_ascii_digit() || *c == '.').collect();
+                let number: f64 = digits.parse().ok()?;
+                Some(if text.starts_with('-') { -number } else { number })
             }
+            Scalar::Member(number, ..) => Some(*number as f64),
             _ => None,
         }
     }
@@ -164,15 +222,14 @@ fn bytes_of<'a>(cell: &Cell<'_>, bytes: Cow<'a, [u8]>) -> Scalar<'a> {
     let Cow::Borrowed(bytes) = bytes else { return Scalar::Bytes(bytes) };
     let Some(collation) = cell.column.collation else {
         return match std::str::from_utf8(bytes) {
-            Ok(text) => Scalar::Text { text: Cow::Borrowed(text), has_case: true },
+            Ok(text) => Scalar::Text { text: Cow::Borrowed(text), rule: TextRule::Codes },
             Err(_) => Scalar::Bytes(Cow::Borrowed(bytes)),
         };
     };
     if cell.column.charset() == Some(Charset::Binary) {
         return Scalar::Bytes(Cow::Borrowed(bytes));
     }
-    let has_case = !collation_name(collation).is_some_and(|name| name.ends_with("_ci"));
-    Scalar::Text { text: text_of(cell, bytes), has_case }
+    Scalar::Text { text: text_of(cell, bytes), rule: TextRule::of(Some(collation)) }
 }
 
 /// The number that a text begins with, as the server converts it; 0 if it begins with none.
@@ -264,9 +321,14 @@ fn local(seconds: u32) -> Option<String> {
 }
 
 /// Whether a text is LIKE a pattern.
-pub(super) fn is_like(text: &str, pattern: &str, escape: Option<char>, has_case: bool) -> bool {
+pub(super) fn is_like(text: &str, pattern: &str, escape: Option<char>, rule: TextRule) -> bool {
+    let rule = rule.for_letters_of(text, pattern);
     let fold = |text: &str| -> Vec<char> {
-        if has_case { text.chars().collect() } else { text.to_lowercase().chars().collect() }
+        match rule {
+            TextRule::Letters | TextRule::Unknown => text.to_lowercase().chars().collect(),
+            TextRule::Weights => text.chars().map(weights::folded).collect(),
+            TextRule::Capitals | TextRule::Codes => text.chars().collect(),
+        }
     };
     let (text, pattern) = (fold(text), fold(pattern));
     // Where to go on when the rest doesn't match: the last %, and how much it took.
@@ -347,8 +409,11 @@ mod tests {
             ("a_b", "a\\_b", true),
             ("axb", "a\\_b", false),
         ] {
-            assert_eq!(is_like(text, pattern, Some('\\'), false), is, "{text} {pattern}");
+            assert_eq!(is_like(text, pattern, Some('\\'), TextRule::Letters), is, "{text} {pattern}");
         }
-        assert!(!is_like("paid", "PAID", None, true));
+        assert!(!is_like("paid", "PAID", None, TextRule::Codes));
+        assert!(is_like("José", "jos_", None, TextRule::Weights));
+        assert!(is_like("José", "%SE", None, TextRule::Weights));
+        assert!(!is_like("José", "josa", None, TextRule::Weights));
     }
 }

@@ -45,6 +45,8 @@ pub(crate) struct TableColumn {
     pub(crate) unsigned: Option<bool>,
     /// The column's type in capitals, as the schema file says.
     pub(crate) type_name: Option<String>,
+    /// The members of an ENUM or SET, as the schema file says.
+    pub(crate) members: Vec<String>,
 }
 
 impl TableColumn {
@@ -120,6 +122,7 @@ impl WrittenTable {
             column.is_generated = told.is_generated;
             column.unsigned = Some(told.is_unsigned);
             column.type_name = Some(told.type_name.clone());
+            column.members.clone_from(&told.members);
         }
         let schema = &self.schema;
         let never_null = |key: &&Vec<usize>| {

@@ -58,7 +58,7 @@ pub(crate) struct FileColumn {
     pub(crate) is_generated: bool,
     pub(super) is_unsigned: bool,
     /// Members of an ENUM or SET column.
-    members: Vec<String>,
+    pub(super) members: Vec<String>,
 }
 
 /// A table, for programs that read logs.
