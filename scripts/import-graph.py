@@ -34,7 +34,7 @@ FROM_LAB = {("cli", "experiments"), ("cli", "sandbox")}
 
 # From the bottom to the top. A crate depends on what stands before it, never on what stands after it.
 CRATES = """atomic-file scratch-file binlog payload encryption figures arrow flow report wire source recover archive inspect store variables engine relay sandbox
-testkit experiments bench-programs cli query cluster flight sql-cli python capi""".split()
+testkit experiments bench-programs cli-common cli query cluster flight sql-cli python capi""".split()
 
 # The folders of a crate from the bottom to the top: a folder imports only from those before it. A top-level file stands
 # where its imports put it, so that only cycles are looked for.

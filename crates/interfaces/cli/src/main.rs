@@ -4,31 +4,25 @@
 //! stdout, errors to stderr as one line each, and the answer is the exit code ([`Exit`]).
 
 mod cmd;
-mod failure;
-mod format;
-mod help;
-mod interrupt;
-mod keyring;
 mod log;
 mod log_path;
 mod mariadb;
 mod memory;
 mod output;
-mod pager;
-mod progress;
 mod report;
-mod server_args;
-mod terminal;
-mod time;
 #[cfg(feature = "otel")]
 mod traces;
-mod units;
 
 use std::process::ExitCode;
 
-use clap::{FromArgMatches, Parser};
+// Commands name what all programs share as if it stood here.
+use binlogz_cli_common::help::{self, HELP_WIDTH};
+use binlogz_cli_common::{
+    Exit, failure, format, interrupt, keyring, pager, progress, server_args, terminal, time, units,
+};
+use clap::{CommandFactory, FromArgMatches, Parser};
 
-use failure::{CommandFailure, complain};
+use failure::{complain, ended};
 
 /// Makes MySQL's binary log small, readable and portable.
 #[derive(Debug, Parser)]
@@ -52,20 +46,6 @@ const EXAMPLES: &str = "Examples:
 
 Exit codes: 0 done, 1 a negative answer, 2 bad usage, bad input or I/O trouble.";
 
-/// Help is wrapped here on wider terminals: longer lines read badly.
-const HELP_WIDTH: usize = 100;
-
-/// A command's exit code; of several, the worst counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Exit {
-    /// The command did everything it was asked to do.
-    Done = 0,
-    /// It ran, and the answer is no.
-    Negative = 1,
-    /// Bad usage, bad input or I/O trouble.
-    Trouble = 2,
-}
-
 fn main() -> ExitCode {
     // Its command line has MySQL's rules.
     if let Some(dump) = cmd::dump::asked_for(std::env::args_os()) {
@@ -75,14 +55,14 @@ fn main() -> ExitCode {
     if let Some(sql) = cmd::sql::asked_for(std::env::args_os()) {
         return ended(sql.run().map(|never| match never {}));
     }
-    let args = server_args::with_h_alone_as_help(&help::command(), std::env::args_os().collect());
-    if server_args::password_behind_p(&help::command(), &args) {
+    let mut command = command();
+    let args = server_args::with_h_alone_as_help(&command, std::env::args_os().collect());
+    if server_args::password_behind_p(&command, &args) {
         complain(server_args::PASSWORD_HAS_VALUE);
         return ExitCode::from(Exit::Trouble as u8);
     }
-    let matches = help::command().get_matches_from(args);
-    let cli =
-        Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut help::command()).exit());
+    let matches = command.clone().get_matches_from(args);
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit());
     if cli.quiet {
         progress::be_quiet();
     }
@@ -92,14 +72,7 @@ fn main() -> ExitCode {
     ended(interrupt::watch().and_then(|()| cli.command.run()))
 }
 
-/// Tells of trouble; the exit code.
-fn ended(ran: failure::Result<Exit>) -> ExitCode {
-    let exit = ran.unwrap_or_else(|failure| match failure {
-        CommandFailure::ClosedPipe => Exit::Done,
-        CommandFailure::Line(line) => {
-            complain(&line);
-            Exit::Trouble
-        }
-    });
-    ExitCode::from(exit as u8)
+/// The command line, with its help as users read it.
+fn command() -> clap::Command {
+    help::readable(Cli::command())
 }

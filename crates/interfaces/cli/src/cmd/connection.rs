@@ -25,7 +25,7 @@ impl ConnectionArgs {
     pub(super) fn run(self) -> Result<Exit> {
         // Only its help is of use, whatever was given with it.
         drop(self.options);
-        let mut all = help::command();
+        let mut all = crate::command();
         all.build();
         let text = all.find_subcommand_mut(help::TOPIC).map(|topic| topic.render_long_help().to_string());
         let written = io::stdout().write_all(text.unwrap_or_default().as_bytes());

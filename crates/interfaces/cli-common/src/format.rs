@@ -5,7 +5,7 @@ use clap::ValueEnum;
 
 /// A report for people or for machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ReportFormat {
+pub enum ReportFormat {
     /// For people
     #[value(alias = "table")]
     Text,
@@ -15,7 +15,7 @@ pub(crate) enum ReportFormat {
 
 /// A report that is also watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum WatchedFormat {
+pub enum WatchedFormat {
     /// For people
     #[value(alias = "table")]
     Text,
@@ -27,7 +27,7 @@ pub(crate) enum WatchedFormat {
 
 /// Tables, for spreadsheets too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TableFormat {
+pub enum TableFormat {
     /// For people
     #[value(alias = "text")]
     Table,
@@ -39,7 +39,7 @@ pub(crate) enum TableFormat {
 
 impl TableFormat {
     /// The writer of it; people get this layout.
-    pub(crate) fn writer(self, layout: TableLayout) -> binlogz_figures::FigureFormat {
+    pub fn writer(self, layout: TableLayout) -> binlogz_figures::FigureFormat {
         match self {
             TableFormat::Table => binlogz_figures::FigureFormat::Table(layout),
             TableFormat::Json => binlogz_figures::FigureFormat::Json,

@@ -14,7 +14,7 @@ use clap::Args;
 use crate::failure::{CommandFailure, Result, warn};
 
 /// Why a password on the command line is refused.
-pub(crate) const PASSWORD_HAS_VALUE: &str = "--password has a value: others would see it; put it into an option file, a login \
+pub const PASSWORD_HAS_VALUE: &str = "--password has a value: others would see it; put it into an option file, a login \
                                   path or MYSQL_PWD, or give -p alone to be asked";
 
 /// A user that names an authority expects the server's certificate to be checked.
@@ -24,15 +24,15 @@ const AUTHORITY_IGNORED: &str =
 /// The groups of option files that are read.
 const GROUPS: [&str; 2] = ["client", "binlogz"];
 
-/// The heading of these options, and those that the help of each command has.
-pub(crate) const CONNECTION: &str =
-    "Connection, as for the mysql client (more options: binlogz help connection)";
-pub(crate) const CONNECTION_SHOWN: [&str; 6] = ["host", "port", "socket", "user", "password", "login_path"];
+/// The heading of these options.
+pub const CONNECTION: &str = "Connection, as for the mysql client (more options: binlogz help connection)";
+/// Those that the help of each command has, by their names in clap.
+pub const CONNECTION_SHOWN: [&str; 6] = ["host", "port", "socket", "user", "password", "login_path"];
 
 /// How to reach servers. In a command with these `-h NAME` is the host, as for the mysql client, and `-h` alone is help.
 #[derive(Debug, Args)]
 #[command(next_help_heading = CONNECTION)]
-pub(crate) struct ServerArgs {
+pub struct ServerArgs {
     /// Host of a server that is not named as SERVER; -h alone shows a summary of this help
     #[arg(short = 'h', long, value_name = "NAME")]
     host: Option<String>,
@@ -115,7 +115,7 @@ pub(crate) struct ServerArgs {
 
 impl ServerArgs {
     /// The connection's options from option files and the command line; asks for the password if requested.
-    pub(crate) fn connect_options(&self, program_name: &str) -> Result<ConnectOptions> {
+    pub fn connect_options(&self, program_name: &str) -> Result<ConnectOptions> {
         if self.password.as_deref().is_some_and(|password| !password.is_empty()) {
             return Err(CommandFailure::Line(PASSWORD_HAS_VALUE.to_owned()));
         }
@@ -145,7 +145,7 @@ impl ServerArgs {
     }
 
     /// Whether the command line itself says where the server is.
-    pub(crate) fn names_a_place(&self) -> bool {
+    pub fn names_a_place(&self) -> bool {
         self.host.is_some() || self.port.is_some() || self.socket.is_some()
     }
 
@@ -186,7 +186,7 @@ impl ServerArgs {
 
 /// These arguments, with `-h` read as help where it has no value: with one it is the host in a command that connects, as for
 /// the mysql client. Everywhere else `-h` is help anyway.
-pub(crate) fn with_h_alone_as_help(cli: &clap::Command, mut args: Vec<OsString>) -> Vec<OsString> {
+pub fn with_h_alone_as_help(cli: &clap::Command, mut args: Vec<OsString>) -> Vec<OsString> {
     let mut command = cli;
     for arg in args.iter().skip(1).filter(|arg| !arg.as_encoded_bytes().starts_with(b"-")) {
         match command.find_subcommand(arg) {
@@ -210,24 +210,20 @@ pub(crate) fn with_h_alone_as_help(cli: &clap::Command, mut args: Vec<OsString>)
 const SHORT_HELP: &str = "--short-help";
 
 /// Whether the arguments of a command that logs in have `-pPASSWORD`, which the mysql client takes.
-pub(crate) fn password_behind_p(cli: &clap::Command, args: &[OsString]) -> bool {
+pub fn password_behind_p(cli: &clap::Command, args: &[OsString]) -> bool {
     let command = args.get(1).and_then(|name| cli.find_subcommand(name));
     command.is_some_and(|command| command.get_arguments().any(|arg| arg.get_id() == "password"))
         && args.iter().any(|arg| arg.len() > 2 && arg.as_encoded_bytes().starts_with(b"-p"))
 }
 
 /// These options with the place that a SERVER names ([`ConnectOptions::set_server`]).
-pub(crate) fn with_place(options: &ConnectOptions, server: &str) -> Result<ConnectOptions, String> {
+pub fn with_place(options: &ConnectOptions, server: &str) -> Result<ConnectOptions, String> {
     let mut options = options.clone();
     options.set_server(server).map(|()| options).map_err(|error| error.to_string())
 }
 
 /// Options from files alone, for a program that nobody watches: no password is asked for.
-pub(crate) fn from_files(
-    files: &OptionFiles,
-    server: &str,
-    program_name: &str,
-) -> Result<ConnectOptions, String> {
+pub fn from_files(files: &OptionFiles, server: &str, program_name: &str) -> Result<ConnectOptions, String> {
     let mut options = ConnectOptions::new(program_name);
     let defaults = files.read(&GROUPS).map_err(|error| error.to_string())?;
     defaults.apply(&mut options).map_err(|error| error.to_string())?;

@@ -23,19 +23,19 @@ const LESS_OPTIONS: &str = "FRX";
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether a user is reading in one.
-pub(crate) fn is_open() -> bool {
+pub fn is_open() -> bool {
     OPEN.load(Ordering::SeqCst) > 0
 }
 
 /// A pager that shows the text written to it. When it is dropped, it waits for the user to leave it.
 #[derive(Debug)]
-pub(crate) struct Pager {
+pub struct Pager {
     child: Child,
 }
 
 impl Pager {
     /// The pager and where to write, if standard output is a terminal and the user wants one.
-    pub(crate) fn start() -> Option<(Self, File)> {
+    pub fn start() -> Option<(Self, File)> {
         if !io::stdout().is_terminal() {
             return None;
         }
@@ -76,7 +76,7 @@ fn is_installed(program: &str) -> bool {
 }
 
 /// Shows a text on standard output, in a pager if the terminal has fewer lines.
-pub(crate) fn show(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<()> {
+pub fn show(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<()> {
     let failure = |error: io::Error| CommandFailure::writing(&"standard output", &error);
     let mut text = Vec::new();
     write(&mut text).map_err(failure)?;

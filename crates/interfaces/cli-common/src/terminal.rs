@@ -12,7 +12,7 @@ const WIDTH_MIN: usize = 40;
 
 /// How sizes are shown.
 #[derive(Debug, Clone, Copy, Default, Args)]
-pub(crate) struct SizesArg {
+pub struct SizesArg {
     /// Show sizes in bytes, not in KiB, MiB and so on; JSON and CSV always have bytes
     #[arg(long)]
     bytes: bool,
@@ -20,17 +20,17 @@ pub(crate) struct SizesArg {
 
 impl SizesArg {
     /// How tables on standard output are laid out.
-    pub(crate) fn layout(self) -> TableLayout {
+    pub fn layout(self) -> TableLayout {
         TableLayout { width: width(), exact_sizes: self.bytes }
     }
 
     /// How tables on this stream are laid out.
-    pub(crate) fn layout_on(self, stream: &(impl IsTerminal + AsFd)) -> TableLayout {
+    pub fn layout_on(self, stream: &(impl IsTerminal + AsFd)) -> TableLayout {
         TableLayout { width: width_of(stream), exact_sizes: self.bytes }
     }
 
     /// A size in a sentence.
-    pub(crate) fn in_words(self, bytes: u64) -> String {
+    pub fn in_words(self, bytes: u64) -> String {
         match self.bytes {
             true => format!("{} bytes", binlogz_figures::grouped(bytes)),
             false => binlogz_figures::human_size(bytes),
@@ -40,17 +40,17 @@ impl SizesArg {
 
 /// Columns of the terminal that is standard output; `None`: it is none, and lines may have any length. COLUMNS comes first,
 /// as for other programs.
-pub(crate) fn width() -> Option<usize> {
+pub fn width() -> Option<usize> {
     width_of(&io::stdout())
 }
 
 /// Lines of a text, none wider than the terminal that is standard output: continued lines are indented.
-pub(crate) fn within_width(text: &str) -> String {
+pub fn within_width(text: &str) -> String {
     text.lines().map(|line| wrapped(line, "", "  ", width()) + "\n").collect()
 }
 
 /// A line, broken where it is wider than the terminal that this stream is: continued lines are indented.
-pub(crate) fn within_width_of(stream: &(impl IsTerminal + AsFd), line: &str) -> String {
+pub fn within_width_of(stream: &(impl IsTerminal + AsFd), line: &str) -> String {
     wrapped(line, "", "  ", width_of(stream))
 }
 

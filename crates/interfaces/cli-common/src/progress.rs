@@ -26,22 +26,22 @@ static VERBOSE: AtomicBool = AtomicBool::new(false);
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
 /// From now on no progress is shown.
-pub(crate) fn be_quiet() {
+pub fn be_quiet() {
     QUIET.store(true, Ordering::Relaxed);
 }
 
 /// Prints a line for each piece of work from now on, with its bytes and its time.
-pub(crate) fn be_verbose() {
+pub fn be_verbose() {
     VERBOSE.store(true, Ordering::Relaxed);
 }
 
 /// Whether none is shown.
-pub(crate) fn is_quiet() -> bool {
+pub fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
 
 /// Prints something above the bar, if there is one.
-pub(crate) fn above<R>(print: impl FnOnce() -> R) -> R {
+pub fn above<R>(print: impl FnOnce() -> R) -> R {
     let shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).clone();
     match shown {
         Some(bar) => bar.suspend(print),
@@ -51,7 +51,7 @@ pub(crate) fn above<R>(print: impl FnOnce() -> R) -> R {
 
 /// The bar of one file, or of another piece of work. Gone when dropped.
 #[derive(Debug)]
-pub(crate) struct WorkProgress {
+pub struct WorkProgress {
     bar: ProgressBar,
     done: Arc<AtomicU64>,
     /// When work began that ends in time.
@@ -64,12 +64,12 @@ const OF_TIME: &str = "{prefix} {wide_bar} {msg}, at most {eta} left";
 
 impl WorkProgress {
     /// A bar for `size` bytes; a spinner where the size is not known.
-    pub(crate) fn new(name: &dyn Display, size: Option<u64>) -> Self {
+    pub fn new(name: &dyn Display, size: Option<u64>) -> Self {
         Self::of(name, size, (1, 1))
     }
 
     /// A bar for the file with this number, of this many files; a spinner where `size` is not known.
-    pub(crate) fn of(name: &dyn Display, size: Option<u64>, (number, all): (usize, usize)) -> Self {
+    pub fn of(name: &dyn Display, size: Option<u64>, (number, all): (usize, usize)) -> Self {
         let (bar, template) = match size {
             Some(size) => (ProgressBar::new(size), OF_SIZE),
             None => (ProgressBar::no_length(), OF_ANY_SIZE),
@@ -82,20 +82,20 @@ impl WorkProgress {
     }
 
     /// A bar of work that ends at this time, or before it.
-    pub(crate) fn until(name: &str, deadline: Instant) -> Self {
+    pub fn until(name: &str, deadline: Instant) -> Self {
         let begin = Instant::now();
         let time = deadline.saturating_duration_since(begin).as_millis() as u64;
         Self::shown(ProgressBar::new(time), OF_TIME, name.to_owned(), Some(begin))
     }
 
     /// A bar of work that is counted.
-    pub(crate) fn counting(name: &str, what: &str, all: u64) -> Self {
+    pub fn counting(name: &str, what: &str, all: u64) -> Self {
         let template = format!("{{prefix}} {{wide_bar}} {{pos}}/{{len}} {what}, {{per_sec}}, {{eta}} left");
         Self::shown(ProgressBar::new(all), &template, name.to_owned(), None)
     }
 
     /// A sign of life of work that tells nothing.
-    pub(crate) fn waiting(name: &str) -> Self {
+    pub fn waiting(name: &str) -> Self {
         let progress = Self::shown(ProgressBar::no_length(), OF_UNKNOWN_TIME, name.to_owned(), None);
         progress.bar.enable_steady_tick(TICK);
         progress
@@ -112,7 +112,7 @@ impl WorkProgress {
     }
 
     /// Sets the number of bytes that are done.
-    pub(crate) fn at(&self, bytes: u64) {
+    pub fn at(&self, bytes: u64) {
         match self.begun {
             Some(begin) => {
                 self.bar.set_message(human_size(bytes));
@@ -126,12 +126,12 @@ impl WorkProgress {
     }
 
     /// Adds to the number of bytes that are done.
-    pub(crate) fn add(&self, bytes: u64) {
+    pub fn add(&self, bytes: u64) {
         self.bar.inc(bytes);
     }
 
     /// The input, watched for bytes that are read a second time.
-    pub(crate) fn watch(&self, input: Input) -> Input {
+    pub fn watch(&self, input: Input) -> Input {
         match input {
             Input::Places(log) => Input::Places(self.watched(log, false)),
             input => input,
@@ -139,7 +139,7 @@ impl WorkProgress {
     }
 
     /// A file, watched for all that is read: of work that goes through it several times.
-    pub(crate) fn watch_all(&self, log: Arc<dyn ReadAt>) -> Arc<dyn ReadAt> {
+    pub fn watch_all(&self, log: Arc<dyn ReadAt>) -> Arc<dyn ReadAt> {
         self.watched(log, true)
     }
 
@@ -152,7 +152,7 @@ impl WorkProgress {
     }
 
     /// A writer, watched for the bytes written.
-    pub(crate) fn watch_writer<'w>(&self, out: impl Write + 'w) -> Box<dyn Write + 'w> {
+    pub fn watch_writer<'w>(&self, out: impl Write + 'w) -> Box<dyn Write + 'w> {
         match self.bar.is_hidden() {
             true => Box::new(out),
             false => Box::new(WatchedWriter { out, bar: self.bar.clone() }),

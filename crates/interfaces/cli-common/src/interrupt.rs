@@ -16,7 +16,7 @@ use crate::pager;
 static BEFORE_THE_END: Mutex<Vec<Box<dyn FnOnce() + Send>>> = Mutex::new(Vec::new());
 
 /// Calls `act` before a signal ends the process, for example to restore a server's settings.
-pub(crate) fn before_the_end(act: impl FnOnce() + Send + 'static) {
+pub fn before_the_end(act: impl FnOnce() + Send + 'static) {
     BEFORE_THE_END.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(act));
 }
 
@@ -24,13 +24,13 @@ pub(crate) fn before_the_end(act: impl FnOnce() + Send + 'static) {
 static ON_HANG_UP: Mutex<Option<Box<dyn Fn() + Send>>> = Mutex::new(None);
 
 /// From now on SIGHUP does this, and ends the process no longer.
-pub(crate) fn on_hang_up(act: impl Fn() + Send + 'static) {
+pub fn on_hang_up(act: impl Fn() + Send + 'static) {
     *ON_HANG_UP.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(act));
 }
 
 /// Waits for signals from now on. The process still dies of them, as their sender expects,
 /// unless SIGHUP means something else.
-pub(crate) fn watch() -> Result<()> {
+pub fn watch() -> Result<()> {
     let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]);
     let mut signals = signals.map_err(|error| CommandFailure::Line(format!("handle signals: {error}")))?;
     let watcher = move || {

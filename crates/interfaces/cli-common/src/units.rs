@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::{Span, SpanRelativeTo};
 
 /// Reads a size in bytes: a number, alone or with K, M, G or T.
-pub(crate) fn size(text: &str) -> Result<u64, String> {
+pub fn size(text: &str) -> Result<u64, String> {
     let units = [("", 1), ("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30), ("T", 1_u64 << 40)];
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let unit = text.get(digits.len()..).unwrap_or_default();
@@ -24,7 +24,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
 }
 
 /// Reads a size in bytes that is above zero.
-pub(crate) fn size_above_zero(text: &str) -> Result<u64, String> {
+pub fn size_above_zero(text: &str) -> Result<u64, String> {
     match size(text)? {
         0 => Err(format!("{text:?}, expected a size above zero")),
         size => Ok(size),
@@ -32,12 +32,12 @@ pub(crate) fn size_above_zero(text: &str) -> Result<u64, String> {
 }
 
 /// Reads a number that is not zero.
-pub(crate) fn above_zero(text: &str) -> Result<NonZeroUsize, String> {
+pub fn above_zero(text: &str) -> Result<NonZeroUsize, String> {
     text.parse().map_err(|_| "expected a number above 0".to_owned())
 }
 
 /// Reads a duration, which is above zero and has a unit: `90s`, `1h30m`, `7d`, `250ms`.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     let span = text.parse::<Span>().ok();
     let duration = span.and_then(|span| span.to_duration(SpanRelativeTo::days_are_24_hours()).ok());
     duration
@@ -47,13 +47,13 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Reads a duration as [`duration`] does, or `0`.
-pub(crate) fn duration_or_zero(text: &str) -> Result<Duration, String> {
+pub fn duration_or_zero(text: &str) -> Result<Duration, String> {
     if text == "0" { Ok(Duration::ZERO) } else { duration(text) }
 }
 
 /// Reads a duration as [`duration`] does; a number alone is seconds. Not for options that delete older data: there a user
 /// may mean `7` as days.
-pub(crate) fn duration_or_seconds(text: &str) -> Result<Duration, String> {
+pub fn duration_or_seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     match seconds.filter(|duration| !duration.is_zero()) {
         Some(duration) => Ok(duration),

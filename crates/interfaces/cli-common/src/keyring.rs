@@ -9,7 +9,7 @@ use crate::failure::{CommandFailure, Result};
 
 /// The arguments of every command that reads logs.
 #[derive(Debug, Args)]
-pub(crate) struct KeyringArg {
+pub struct KeyringArg {
     /// Read encrypted logs with the keys of this keyring file
     ///
     /// The file of component_keyring_file, or of the keyring_file plugin of MySQL 8.0. Plain logs are read as without it.
@@ -19,7 +19,7 @@ pub(crate) struct KeyringArg {
 
 impl KeyringArg {
     /// Reads the keyring, where one was named.
-    pub(crate) fn open(&self) -> Result<Option<Keyring>> {
+    pub fn open(&self) -> Result<Option<Keyring>> {
         let open = |path: &PathBuf| {
             Keyring::open(path).map_err(|error| CommandFailure::with_encryption(&path.display(), &error))
         };
@@ -29,7 +29,7 @@ impl KeyringArg {
 
 /// The arguments of every command that writes logs.
 #[derive(Debug, Args)]
-pub(crate) struct EncryptArg {
+pub struct EncryptArg {
     /// Encrypt the output as the server would, with the current key of the keyring
     ///
     /// Without it the output is plain, even that of an encrypted log. If the keyring has keys of several servers, give
@@ -40,7 +40,7 @@ pub(crate) struct EncryptArg {
 
 impl EncryptArg {
     /// The key to encrypt with, where that was asked for.
-    pub(crate) fn key(&self, keyring: Option<&Keyring>) -> Result<Option<MasterKey>> {
+    pub fn key(&self, keyring: Option<&Keyring>) -> Result<Option<MasterKey>> {
         let (Some(server_uuid), Some(keyring)) = (&self.encrypt, keyring) else { return Ok(None) };
         let key = keyring.current_key(server_uuid.as_deref());
         key.map(Some).map_err(|error| CommandFailure::with_encryption(&"--encrypt", &error))

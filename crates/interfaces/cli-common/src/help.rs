@@ -1,14 +1,16 @@
 //! The help as users read it: examples come before the options, `-h` shows only a few options, and connection options
 //! that are seldom needed have a topic of their own.
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 
-use crate::Cli;
 use crate::server_args::{CONNECTION, CONNECTION_SHOWN};
 
 /// The help as clap makes it, with the sections below the options moved above them.
-const EXAMPLES_FIRST: &str =
+pub const EXAMPLES_FIRST: &str =
     "{before-help}{about-with-newline}\n{usage-heading} {usage}{after-help}\n\n{all-args}";
+
+/// Help is wrapped here on wider terminals: longer lines read badly.
+pub const HELP_WIDTH: usize = 100;
 
 /// How many examples `-h` shows; further ones, and the text after them, are for `--help`.
 const EXAMPLES_IN_SHORT: usize = 3;
@@ -17,11 +19,11 @@ const EXAMPLES_IN_SHORT: usize = 3;
 const GENERAL: [&str; 8] = ["help", "jobs", "keyring", "listen", "work_dir", "disk_max", "quiet", "verbose"];
 
 /// The command whose help is the topic.
-pub(crate) const TOPIC: &str = "connection";
+pub const TOPIC: &str = "connection";
 
-/// The command line of binlogz.
-pub(crate) fn command() -> Command {
-    each_subcommand(examples_first(Cli::command()))
+/// A command line whose help, and that of its commands, is as users read it.
+pub fn readable(command: Command) -> Command {
+    each_subcommand(examples_first(command))
 }
 
 fn each_subcommand(command: Command) -> Command {

@@ -30,11 +30,18 @@ const OFFSET_HOURS_MAX: i32 = 14;
 
 /// Why a text is no time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum NoTime {
+pub enum NoTime {
     /// It is not written as one.
     Text,
     /// There is no such date.
-    Date { year: u32, month: u32, day: u32 },
+    Date {
+        /// The year, of four digits.
+        year: u32,
+        /// The month, from 1.
+        month: u32,
+        /// The day of the month.
+        day: u32,
+    },
     /// It has a fraction of a second where only whole ones are known.
     Fraction,
     /// It is finer than microseconds.
@@ -63,13 +70,13 @@ impl fmt::Display for NoTime {
 const MICROSECONDS: i64 = 1_000_000;
 
 /// The moment that a user wrote, in microseconds since 1970.
-pub(crate) fn parse(text: &str) -> Result<i64, NoTime> {
+pub fn parse(text: &str) -> Result<i64, NoTime> {
     let (seconds, micros) = parts(text)?;
     Ok(seconds.saturating_mul(MICROSECONDS).saturating_add(micros))
 }
 
 /// The moment that a user wrote, in seconds since 1970, for data that has whole seconds only.
-pub(crate) fn parse_seconds(text: &str) -> Result<i64, NoTime> {
+pub fn parse_seconds(text: &str) -> Result<i64, NoTime> {
     match parts(text)? {
         (seconds, 0) => Ok(seconds),
         _ => Err(NoTime::Fraction),
@@ -105,7 +112,7 @@ fn microseconds(fraction: &str) -> Result<i64, NoTime> {
 }
 
 /// Seconds since 1970 as local time: what [`parse`] takes.
-pub(crate) fn shown(seconds: u32) -> String {
+pub fn shown(seconds: u32) -> String {
     let timestamp = Timestamp::from_second(seconds.into()).unwrap_or_default();
     Zone::of_process().local(timestamp).0.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }

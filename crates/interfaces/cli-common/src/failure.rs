@@ -2,12 +2,13 @@
 
 use std::fmt::Display;
 use std::io::{self, Write};
+use std::process::ExitCode;
 
 use binlogz_archive::input::Unreadable;
 use binlogz_binlog::printable;
 use binlogz_encryption::Error as EncryptionError;
 use binlogz_flow::CutEvent;
-pub(crate) use binlogz_flow::error::INDEX;
+pub use binlogz_flow::error::INDEX;
 use binlogz_flow::error::in_log;
 use binlogz_flow::events::UnreadChanges;
 use binlogz_payload::Error as PayloadError;
@@ -18,7 +19,7 @@ use crate::terminal;
 
 /// Why a command, or its work on one file, ended.
 #[derive(Debug)]
-pub(crate) enum CommandFailure {
+pub enum CommandFailure {
     /// The reader of our output has gone: a quiet success.
     ClosedPipe,
     /// A line for stderr.
@@ -26,21 +27,21 @@ pub(crate) enum CommandFailure {
 }
 
 /// The result of work on a file.
-pub(crate) type Result<T, E = CommandFailure> = std::result::Result<T, E>;
+pub type Result<T, E = CommandFailure> = std::result::Result<T, E>;
 
 impl CommandFailure {
     /// Trouble with a file.
-    pub(crate) fn of(name: &dyn Display, what: impl Display) -> Self {
+    pub fn of(name: &dyn Display, what: impl Display) -> Self {
         CommandFailure::Line(format!("{name}: {what}"))
     }
 
     /// An archive that can't be read.
-    pub(crate) fn of_archive(error: &Unreadable) -> Self {
+    pub fn of_archive(error: &Unreadable) -> Self {
         CommandFailure::Line(error.to_string())
     }
 
     /// An error in writing a file; a pipe without a reader is not an error.
-    pub(crate) fn writing(name: &dyn Display, error: &io::Error) -> Self {
+    pub fn writing(name: &dyn Display, error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => CommandFailure::ClosedPipe,
             _ => CommandFailure::of(name, format_args!("write: {error}")),
@@ -48,7 +49,7 @@ impl CommandFailure {
     }
 
     /// Trouble with a log that goes through the pipeline from `input` to `output`.
-    pub(crate) fn rewriting(input: &dyn Display, output: &dyn Display, error: &binlogz_flow::Error) -> Self {
+    pub fn rewriting(input: &dyn Display, output: &dyn Display, error: &binlogz_flow::Error) -> Self {
         match error {
             error if error.is_closed_pipe() => CommandFailure::ClosedPipe,
             binlogz_flow::Error::Output(PayloadError::Io(error)) => CommandFailure::writing(output, error),
@@ -59,12 +60,12 @@ impl CommandFailure {
     }
 
     /// Trouble with a log that is only read.
-    pub(crate) fn reading(log: &dyn Display, error: &binlogz_flow::Error) -> Self {
+    pub fn reading(log: &dyn Display, error: &binlogz_flow::Error) -> Self {
         CommandFailure::rewriting(log, log, error)
     }
 
     /// Trouble with an encrypted log, or with a keyring.
-    pub(crate) fn with_encryption(name: &dyn Display, error: &EncryptionError) -> Self {
+    pub fn with_encryption(name: &dyn Display, error: &EncryptionError) -> Self {
         match error {
             EncryptionError::Format(error) if error.offset().is_some() => {
                 CommandFailure::Line(format!("{name} {error}"))
@@ -74,30 +75,42 @@ impl CommandFailure {
     }
 
     /// An error in a log.
-    pub(crate) fn in_log(name: &dyn Display, error: &PayloadError) -> Self {
+    pub fn in_log(name: &dyn Display, error: &PayloadError) -> Self {
         CommandFailure::Line(in_log(name, error))
     }
 }
 
+/// Tells of trouble; the exit code.
+pub fn ended(ran: Result<Exit>) -> ExitCode {
+    let exit = ran.unwrap_or_else(|failure| match failure {
+        CommandFailure::ClosedPipe => Exit::Done,
+        CommandFailure::Line(line) => {
+            complain(&line);
+            Exit::Trouble
+        }
+    });
+    ExitCode::from(exit as u8)
+}
+
 /// Reports trouble on stderr. If even that is closed, the exit code must do.
-pub(crate) fn complain(line: &str) {
+pub fn complain(line: &str) {
     let _ = progress::above(|| writeln!(io::stderr(), "binlogz: {}", printable(line)));
 }
 
 /// Reports the activity of a command that runs until it is stopped. On a terminal, lines are broken between words.
-pub(crate) fn say(line: &str) {
+pub fn say(line: &str) {
     let line = format!("binlogz: {}", printable(line));
     let _ = progress::above(|| writeln!(io::stderr(), "{}", terminal::within_width_of(&io::stderr(), &line)));
 }
 
 /// Reports something that is not an error, but should be known.
-pub(crate) fn warn(line: &str) {
+pub fn warn(line: &str) {
     complain(&format!("warning: {line}"));
 }
 
 /// Names the changes of a log that could not be read; `came_of_it` names the output that lacks them. If there are any,
 /// the answer is [`Exit::Negative`].
-pub(crate) fn name_unread(log: &dyn Display, unread: &UnreadChanges, came_of_it: &str) -> Exit {
+pub fn name_unread(log: &dyn Display, unread: &UnreadChanges, came_of_it: &str) -> Exit {
     for unread in unread.iter() {
         complain(&format!("{log} {unread}; {came_of_it}"));
     }
@@ -108,7 +121,7 @@ pub(crate) fn name_unread(log: &dyn Display, unread: &UnreadChanges, came_of_it:
 }
 
 /// Reports that a log in use ends inside an event. `came_of_it` ends the line: it says what became of those bytes.
-pub(crate) fn warn_cut(log: &dyn Display, cut: CutEvent, came_of_it: &str) {
+pub fn warn_cut(log: &dyn Display, cut: CutEvent, came_of_it: &str) {
     let CutEvent { offset, size } = cut;
     warn(&format!(
         "{log} at {offset}: the log is in use and ends inside an event, of which {size} bytes are there{came_of_it}"

@@ -1,0 +1,19 @@
+//! What the command lines of binlogz share, so that `binlogz`, `binlogz-sql` and `binlogz-bench` look and behave alike:
+//! options of servers and keyrings, times and units, progress, terminal and pager, errors as lines, exit codes, help.
+//!
+//! The commands themselves are in the programs.
+
+mod exit;
+pub mod failure;
+pub mod format;
+pub mod help;
+pub mod interrupt;
+pub mod keyring;
+pub mod pager;
+pub mod progress;
+pub mod server_args;
+pub mod terminal;
+pub mod time;
+pub mod units;
+
+pub use exit::Exit;
