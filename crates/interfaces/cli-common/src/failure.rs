@@ -14,6 +14,7 @@ use binlogz_flow::events::UnreadChanges;
 use binlogz_payload::Error as PayloadError;
 
 use crate::Exit;
+use crate::program::name;
 use crate::progress;
 use crate::terminal;
 
@@ -94,12 +95,12 @@ pub fn ended(ran: Result<Exit>) -> ExitCode {
 
 /// Reports trouble on stderr. If even that is closed, the exit code must do.
 pub fn complain(line: &str) {
-    let _ = progress::above(|| writeln!(io::stderr(), "binlogz: {}", printable(line)));
+    let _ = progress::above(|| writeln!(io::stderr(), "{}: {}", name(), printable(line)));
 }
 
 /// Reports the activity of a command that runs until it is stopped. On a terminal, lines are broken between words.
 pub fn say(line: &str) {
-    let line = format!("binlogz: {}", printable(line));
+    let line = format!("{}: {}", name(), printable(line));
     let _ = progress::above(|| writeln!(io::stderr(), "{}", terminal::within_width_of(&io::stderr(), &line)));
 }
 

@@ -10,6 +10,7 @@ pub mod help;
 pub mod interrupt;
 pub mod keyring;
 pub mod pager;
+pub mod program;
 pub mod progress;
 pub mod server_args;
 pub mod terminal;

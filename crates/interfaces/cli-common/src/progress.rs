@@ -16,6 +16,8 @@ use binlogz_figures::progress::{OF_SIZE, OF_UNKNOWN_TIME, TICK};
 use binlogz_flow::{Input, ReadAt};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::program::name as name_of_program;
+
 /// Whether progress is not shown on a terminal either.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
@@ -47,6 +49,36 @@ pub fn above<R>(print: impl FnOnce() -> R) -> R {
         Some(bar) => bar.suspend(print),
         None => print(),
     }
+}
+
+/// This bar with a template, unless no progress is to be shown. Lines of trouble go above it until it is finished.
+pub fn shown(bar: ProgressBar, template: &str) -> ProgressBar {
+    let bar = if is_quiet() { ProgressBar::hidden() } else { bar };
+    let bar = bar.with_style(style(template));
+    if !bar.is_hidden() {
+        *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
+    }
+    bar
+}
+
+/// The style of a template.
+pub fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+/// Says what a piece of work took, with its bytes if it counted any, for a user who asked for that.
+pub fn tell_cost(name: &str, bytes: u64, started: Instant) {
+    if !VERBOSE.load(Ordering::Relaxed) {
+        return;
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    let rate = (bytes as f64 / seconds.max(0.001)) as u64;
+    let size = match bytes {
+        0 => String::new(),
+        bytes => format!("{}, {}/s, ", human_size(bytes), human_size(rate)),
+    };
+    // If even that is closed, there is nobody to tell.
+    let _ = writeln!(io::stderr(), "{}: {name}: {size}{seconds:.1} s", name_of_program());
 }
 
 /// The bar of one file, or of another piece of work. Gone when dropped.
@@ -102,12 +134,7 @@ impl WorkProgress {
     }
 
     fn shown(bar: ProgressBar, template: &str, name: String, begun: Option<Instant>) -> Self {
-        let bar = if is_quiet() { ProgressBar::hidden() } else { bar };
-        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-        let bar = bar.with_style(style).with_prefix(name);
-        if !bar.is_hidden() {
-            *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
-        }
+        let bar = shown(bar, template).with_prefix(name);
         WorkProgress { bar, done: Arc::default(), begun, started: Instant::now() }
     }
 
@@ -166,17 +193,8 @@ impl Drop for WorkProgress {
             *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
         self.bar.finish_and_clear();
-        if VERBOSE.load(Ordering::Relaxed) {
-            let bytes = if self.begun.is_some() { 0 } else { self.bar.position() };
-            let seconds = self.started.elapsed().as_secs_f64();
-            let rate = (bytes as f64 / seconds.max(0.001)) as u64;
-            let size = match bytes {
-                0 => String::new(),
-                bytes => format!("{}, {}/s, ", human_size(bytes), human_size(rate)),
-            };
-            // If even that is closed, there is nobody to tell.
-            let _ = writeln!(io::stderr(), "binlogz: {}: {size}{seconds:.1} s", self.bar.prefix());
-        }
+        let bytes = if self.begun.is_some() { 0 } else { self.bar.position() };
+        tell_cost(&self.bar.prefix(), bytes, self.started);
     }
 }
 

@@ -119,13 +119,7 @@ impl ServerArgs {
         if self.password.as_deref().is_some_and(|password| !password.is_empty()) {
             return Err(CommandFailure::Line(PASSWORD_HAS_VALUE.to_owned()));
         }
-        let mut options = ConnectOptions::new(program_name);
-        let defaults = self.option_files().read(&GROUPS).map_err(line)?;
-        for warning in &defaults.warnings {
-            warn(warning);
-        }
-        // Other programs use these groups too: options that don't concern a connection are theirs.
-        defaults.apply(&mut options).map_err(line)?;
+        let mut options = with_option_files(&self.option_files(), program_name).map_err(line)?;
         for (name, value) in self.given() {
             if let Some(value) = value {
                 options.set(name, Some(value)).map_err(line)?;
@@ -220,6 +214,25 @@ pub fn password_behind_p(cli: &clap::Command, args: &[OsString]) -> bool {
 pub fn with_place(options: &ConnectOptions, server: &str) -> Result<ConnectOptions, String> {
     let mut options = options.clone();
     options.set_server(server).map(|()| options).map_err(|error| error.to_string())
+}
+
+/// Options from files alone; what is odd in these is told.
+///
+/// # Errors
+///
+/// A file that can't be read, or an option with a value that it can't have.
+pub fn with_option_files(
+    files: &OptionFiles,
+    program_name: &str,
+) -> Result<ConnectOptions, binlogz_source::Error> {
+    let mut options = ConnectOptions::new(program_name);
+    let defaults = files.read(&GROUPS)?;
+    for warning in &defaults.warnings {
+        warn(warning);
+    }
+    // Other programs use these groups too: options that don't concern a connection are theirs.
+    defaults.apply(&mut options)?;
+    Ok(options)
 }
 
 /// Options from files alone, for a program that nobody watches: no password is asked for.

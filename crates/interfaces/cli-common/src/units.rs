@@ -4,6 +4,7 @@
 //! same in `my.cnf` and in `relay.toml`. (The crate bytesize reads K as 1000 and goes through `f64`.)
 
 use std::num::NonZeroUsize;
+use std::thread;
 use std::time::Duration;
 
 use jiff::{Span, SpanRelativeTo};
@@ -34,6 +35,11 @@ pub fn size_above_zero(text: &str) -> Result<u64, String> {
 /// Reads a number that is not zero.
 pub fn above_zero(text: &str) -> Result<NonZeroUsize, String> {
     text.parse().map_err(|_| "expected a number above 0".to_owned())
+}
+
+/// The number of worker threads: as requested, or one for each core.
+pub fn workers(jobs: Option<NonZeroUsize>) -> usize {
+    jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
 }
 
 /// Reads a duration, which is above zero and has a unit: `90s`, `1h30m`, `7d`, `250ms`.

@@ -4,8 +4,9 @@ use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
-use std::thread;
 
+use binlogz_cli_common::help::{EXAMPLES_FIRST, HELP_WIDTH};
+use binlogz_cli_common::units::{above_zero, workers};
 use binlogz_cluster::executor::{self, Executor};
 use binlogz_cluster::scheduler::{self, Scheduler};
 use binlogz_cluster::{ClusterClient, DEFAULT_PARTITION_SIZE, DEFAULT_SHUFFLE_PARTITIONS, tell};
@@ -14,9 +15,9 @@ use binlogz_query::{Error, Logs, QueryEngine, QueryOptions};
 use clap::{Args, Parser};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::inputs::{above_zero, open_keyring};
+use crate::inputs::open_keyring;
 use crate::temporary::Temporary;
-use crate::{EXAMPLES_FIRST, MEMORY, MIB, Run};
+use crate::{MEMORY, MIB, Run};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const DEFAULT_TASK_SIZE: NonZeroU64 = NonZeroU64::new(DEFAULT_PARTITION_SIZE / MIB as u64).unwrap();
@@ -60,7 +61,7 @@ impl ClusterArgs {
 ///
 /// It reads no logs and needs no credentials. Anyone who reaches its port can run queries: keep it in a private network.
 #[derive(Debug, Parser)]
-#[command(name = "binlogz-sql scheduler", bin_name = "binlogz-sql scheduler", version, max_term_width = 100, after_help = SCHEDULER_EXAMPLES, help_template = EXAMPLES_FIRST)]
+#[command(name = "binlogz-sql scheduler", bin_name = "binlogz-sql scheduler", version, max_term_width = HELP_WIDTH, after_help = SCHEDULER_EXAMPLES, help_template = EXAMPLES_FIRST)]
 pub(crate) struct SchedulerArgs {
     /// Address and port to listen on
     #[arg(long, value_name = "ADDRESS:PORT", default_value_t = SocketAddr::new(LOOPBACK, scheduler::DEFAULT_PORT))]
@@ -78,7 +79,7 @@ pub(crate) struct SchedulerArgs {
 /// Logs are read with this process's own credentials: the AWS_ variables and keys of archives in its environment, and
 /// --keyring. Anyone who reaches its ports can run tasks and read results: keep it in a private network.
 #[derive(Debug, Parser)]
-#[command(name = "binlogz-sql executor", bin_name = "binlogz-sql executor", version, max_term_width = 100, after_help = EXECUTOR_EXAMPLES, help_template = EXAMPLES_FIRST)]
+#[command(name = "binlogz-sql executor", bin_name = "binlogz-sql executor", version, max_term_width = HELP_WIDTH, after_help = EXECUTOR_EXAMPLES, help_template = EXAMPLES_FIRST)]
 pub(crate) struct ExecutorArgs {
     /// The scheduler
     #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
@@ -151,14 +152,13 @@ impl ExecutorArgs {
         let keyring = self.keyring.as_deref().map(open_keyring).transpose()?;
         let own = self.work.is_none().then(Temporary::new).transpose()?;
         let work = self.work.or_else(|| own.as_ref().map(|own| own.path().to_owned())).unwrap_or_default();
-        let jobs = self.jobs.or_else(|| thread::available_parallelism().ok());
         let executor = Executor {
             scheduler: self.scheduler,
             listen: self.listen,
             host: self.host,
             port: self.port,
             task_port: self.task_port,
-            jobs: jobs.map_or(1, NonZeroUsize::get),
+            jobs: workers(self.jobs),
             memory: (self.memory.get().saturating_mul(MIB)) as u64,
             work,
         };

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::thread;
 
 use binlogz_atomic_file::remove_unfinished;
+use binlogz_cli_common::help::{EXAMPLES_FIRST, HELP_WIDTH};
 use binlogz_query::Error;
 use binlogz_query::export::{LEVEL_DEFAULT, Partition, TableExport};
 use clap::{Parser, ValueEnum, value_parser};
@@ -12,7 +13,6 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
-use crate::EXAMPLES_FIRST;
 use crate::follow::FollowArgs;
 use crate::inputs::SqlInputArgs;
 use crate::progress::ProgressArgs;
@@ -35,7 +35,7 @@ Exit codes: 0 done, also if there was nothing new; 1 changes in the logs could n
 /// one, DIR/_transactions. A later run adds the transactions that are new, each once. Readers never see a file that isn't
 /// whole, also if a run is killed.
 #[derive(Debug, Parser)]
-#[command(name = "binlogz-sql export", bin_name = "binlogz export", version, max_term_width = 100, after_help = EXAMPLES, help_template = EXAMPLES_FIRST)]
+#[command(name = "binlogz-sql export", bin_name = "binlogz export", version, max_term_width = HELP_WIDTH, after_help = EXAMPLES, help_template = EXAMPLES_FIRST)]
 pub(crate) struct ExportArgs {
     /// Folder of the data sets, or a place in object storage; it is made, or empty, or has an earlier export
     #[arg(long, value_name = "DIR|s3://…")]

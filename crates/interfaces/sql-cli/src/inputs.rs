@@ -5,13 +5,13 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::thread;
 
+use binlogz_cli_common::failure::warn;
+use binlogz_cli_common::units::{above_zero, workers};
 use binlogz_encryption::Keyring;
 use binlogz_query::{Error, Logs};
 use clap::Args;
 
-use crate::complain;
 use crate::schema::{SchemaArgs, SchemaPlace};
 
 #[derive(Debug, Args)]
@@ -26,14 +26,9 @@ pub(crate) struct SqlInputArgs {
     pub(crate) schema: SchemaArgs,
 }
 
-/// Reads a number that is not zero, with the words of binlogz.
-pub(crate) fn above_zero(text: &str) -> Result<NonZeroUsize, String> {
-    text.parse().map_err(|_| "expected a number above 0".to_owned())
-}
-
 impl SqlInputArgs {
     pub(crate) fn jobs(&self) -> usize {
-        self.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
+        workers(self.jobs)
     }
 
     /// The logs at these paths, with what --schema tells of their tables now.
@@ -50,7 +45,7 @@ impl SqlInputArgs {
     ) -> Result<Logs, Error> {
         let keyring = self.keyring.as_deref().map(open_keyring).transpose()?;
         let paths = paths.into_iter().map(PathBuf::from).collect();
-        let logs = Logs::new(paths, keyring, |line| complain(&format!("warning: {line}")))?;
+        let logs = Logs::new(paths, keyring, warn)?;
         // One command has one set of logs.
         let _ = UNREAD.set(logs.unread());
         let Some(schema) = schema else { return Ok(logs) };

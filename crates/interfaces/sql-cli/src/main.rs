@@ -16,7 +16,6 @@ mod schema;
 mod serve;
 mod server;
 mod temporary;
-mod terminal;
 mod told;
 
 use std::ffi::OsString;
@@ -29,7 +28,11 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use binlogz_binlog::printable;
+use binlogz_cli_common::failure::complain;
+use binlogz_cli_common::help::{EXAMPLES_FIRST, HELP_WIDTH};
+use binlogz_cli_common::program::speak_as;
+use binlogz_cli_common::terminal;
+use binlogz_cli_common::units::above_zero;
 use binlogz_query::engine::{STACK_SIZE, statements};
 use binlogz_query::print::{RowPrinter, RowsFormat};
 use binlogz_query::{Error, QueryEngine, QueryOptions, ReadMeter, ReadStatement, StatementStopper, memory};
@@ -53,7 +56,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// is asked for are neither read nor unpacked. Without a statement there is a prompt, or standard input has the statements.
 /// Other programs connect to binlogz sql serve.
 #[derive(Debug, Parser)]
-#[command(name = "binlogz-sql", bin_name = "binlogz sql", version, max_term_width = 100, after_help = EXAMPLES, help_template = EXAMPLES_FIRST)]
+#[command(name = "binlogz-sql", bin_name = "binlogz sql", version, max_term_width = HELP_WIDTH, after_help = EXAMPLES, help_template = EXAMPLES_FIRST)]
 struct Sql {
     /// Run the statements of this file; - is standard input
     #[arg(long, short, value_name = "FILE")]
@@ -62,7 +65,7 @@ struct Sql {
     #[arg(long, value_enum, default_value_t = FormatArg::Table)]
     format: FormatArg,
     /// Memory for reading, sorts, joins and groups, in MiB; what doesn't fit goes to temporary files
-    #[arg(long, value_name = "MIB", default_value_t = MEMORY, value_parser = inputs::above_zero)]
+    #[arg(long, value_name = "MIB", default_value_t = MEMORY, value_parser = above_zero)]
     memory: NonZeroUsize,
     /// Value of a parameter, $NAME in the statement ($1, or ? for the next number); may be repeated
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parameters::parse)]
@@ -78,10 +81,6 @@ struct Sql {
     #[arg(value_name = "STATEMENT|INPUT")]
     arguments: Vec<OsString>,
 }
-
-/// As in the help of binlogz: examples come before the options.
-const EXAMPLES_FIRST: &str =
-    "{before-help}{about-with-newline}\n{usage-heading} {usage}{after-help}\n\n{all-args}";
 
 /// The default of --memory.
 const MEMORY: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
@@ -117,6 +116,9 @@ enum FormatArg {
     Parquet,
 }
 
+/// The name of this program, at servers too.
+const PROGRAM: &str = "binlogz-sql";
+
 const TROUBLE: u8 = 2;
 /// The exit code where changes in the logs could not be read.
 const NEGATIVE: u8 = 1;
@@ -148,6 +150,7 @@ fn command() -> Run {
 }
 
 fn main() -> ExitCode {
+    speak_as(PROGRAM);
     let run = command();
     // Planning goes as deep as an expression.
     let runner = thread::Builder::new().stack_size(STACK_SIZE).spawn(run);
@@ -164,11 +167,6 @@ fn main() -> ExitCode {
             ExitCode::from(TROUBLE)
         }
     }
-}
-
-/// Tells of trouble. If even standard error is closed, the exit code must do.
-fn complain(line: &str) {
-    let _ = progress::above(|| writeln!(io::stderr(), "binlogz-sql: {}", printable(line)));
 }
 
 /// Where the statements are.

@@ -4,27 +4,15 @@
 //! sorted, it is a sign of life.
 
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use binlogz_figures::human_size;
+use binlogz_cli_common::progress;
 use binlogz_figures::progress::{OF_SIZE, OF_UNKNOWN_TIME, TICK};
 use binlogz_query::ReadMeter;
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
-
-/// The bar on the terminal: lines of trouble go above it.
-static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
-
-/// Prints something above the bar, if there is one.
-pub(crate) fn above<R>(print: impl FnOnce() -> R) -> R {
-    let shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    match shown {
-        Some(bar) => bar.suspend(print),
-        None => print(),
-    }
-}
+use indicatif::ProgressBar;
 
 #[derive(Debug, Args)]
 pub(crate) struct ProgressArgs {
@@ -42,7 +30,6 @@ pub(crate) struct SqlProgress {
     bar: ProgressBar,
     meter: Arc<ReadMeter>,
     name: &'static str,
-    is_verbose: bool,
     begun: Instant,
     /// Bytes that were read before.
     bytes_before: u64,
@@ -61,10 +48,14 @@ impl ProgressArgs {
         meter: Arc<ReadMeter>,
         unseen: Duration,
     ) -> SqlProgress {
-        let bar = if self.quiet { ProgressBar::hidden() } else { ProgressBar::no_length() };
-        let bar = bar.with_style(style(OF_UNKNOWN_TIME)).with_prefix(name);
+        if self.quiet {
+            progress::be_quiet();
+        }
+        if self.verbose {
+            progress::be_verbose();
+        }
+        let bar = progress::shown(ProgressBar::no_length(), OF_UNKNOWN_TIME).with_prefix(name);
         if !bar.is_hidden() {
-            *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
             let (bar, meter) = (bar.clone(), Arc::clone(&meter));
             thread::spawn(move || {
                 thread::sleep(unseen);
@@ -72,12 +63,8 @@ impl ProgressArgs {
             });
         }
         let bytes_before = meter.sum();
-        SqlProgress { bar, meter, name, is_verbose: self.verbose, begun: Instant::now(), bytes_before }
+        SqlProgress { bar, meter, name, begun: Instant::now(), bytes_before }
     }
-}
-
-fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
 /// Draws the state of the meter, until the bar is finished.
@@ -89,14 +76,14 @@ fn follow(bar: &ProgressBar, meter: &ReadMeter) {
         match passed {
             Some((done, all)) => {
                 if shown.is_none_or(|before| done < before) {
-                    bar.set_style(style(OF_SIZE));
+                    bar.set_style(progress::style(OF_SIZE));
                     bar.set_position(done);
                     bar.reset_eta();
                 }
                 bar.set_length(all);
                 bar.set_position(done.min(all));
             }
-            None if shown.is_some() => bar.set_style(style(OF_UNKNOWN_TIME)),
+            None if shown.is_some() => bar.set_style(progress::style(OF_UNKNOWN_TIME)),
             None => {}
         }
         shown = passed.map(|(done, _)| done);
@@ -127,17 +114,7 @@ impl SqlProgress {
 impl Drop for SqlProgress {
     fn drop(&mut self) {
         self.make_way();
-        if self.is_verbose {
-            let seconds = self.begun.elapsed().as_secs_f64();
-            let bytes = self.meter.sum() - self.bytes_before;
-            let rate = (bytes as f64 / seconds.max(0.001)) as u64;
-            let size = match bytes {
-                0 => String::new(),
-                bytes => format!("{}, {}/s, ", human_size(bytes), human_size(rate)),
-            };
-            // If even that is closed, there is nobody to tell.
-            let _ = writeln!(io::stderr(), "binlogz-sql: {}: {size}{seconds:.1} s", self.name);
-        }
+        progress::tell_cost(self.name, self.meter.sum() - self.bytes_before, self.begun);
     }
 }
 

@@ -13,6 +13,8 @@ use std::process;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use binlogz_cli_common::help::{EXAMPLES_FIRST, HELP_WIDTH};
+use binlogz_cli_common::units::above_zero;
 use binlogz_flight::{
     DEFAULT_PORT, FlightAccounts, FlightServer, StatementLimits, Tls, WorkerCommand, questions, work,
 };
@@ -24,9 +26,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
-use crate::inputs::{SqlInputArgs, above_zero};
+use crate::inputs::SqlInputArgs;
 use crate::temporary::Temporary;
-use crate::{EXAMPLES_FIRST, MEMORY, MIB, Run, TROUBLE, complain};
+use crate::{MEMORY, MIB, Run, TROUBLE, complain};
 
 const COMMAND: &str = "serve";
 const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), DEFAULT_PORT);
@@ -61,7 +63,7 @@ Exit codes: 0 ended by Ctrl-C or SIGTERM, 2 bad usage, bad input or I/O trouble.
 /// JDBC, ADBC and what is built on them connect: DBeaver, Grafana, Python, R, Go. They can only read. The logs are those that
 /// there are at the start.
 #[derive(Debug, Parser)]
-#[command(name = "binlogz-sql serve", bin_name = "binlogz sql serve", version, max_term_width = 100, after_help = EXAMPLES, help_template = EXAMPLES_FIRST)]
+#[command(name = "binlogz-sql serve", bin_name = "binlogz sql serve", version, max_term_width = HELP_WIDTH, after_help = EXAMPLES, help_template = EXAMPLES_FIRST)]
 pub(crate) struct ServeArgs {
     /// Address and port to listen on; port 0: any that is free
     #[arg(long, value_name = "ADDRESS:PORT", default_value_t = LOOPBACK)]

@@ -2,17 +2,13 @@
 
 use std::path::PathBuf;
 
+use binlogz_cli_common::server_args::with_option_files;
 use binlogz_query::Error;
 use binlogz_source::ConnectOptions;
 use binlogz_source::option_files::OptionFiles;
 use clap::Args;
 
-use crate::complain;
-
-/// The groups of option files that are read.
-const GROUPS: [&str; 2] = ["client", "binlogz"];
-/// The name that this program has at the server.
-const PROGRAM: &str = "binlogz-sql";
+use crate::PROGRAM;
 
 #[derive(Debug, Args)]
 pub(crate) struct SqlServerArgs {
@@ -41,18 +37,13 @@ impl SqlServerArgs {
     /// How to reach a server. Asks for the password if option files say so.
     pub(crate) fn connect_options(&self, server: &str) -> Result<ConnectOptions, Error> {
         let failed = |error: binlogz_source::Error| Error::Log(error.to_string());
-        let mut options = ConnectOptions::new(PROGRAM);
         let files = OptionFiles {
             defaults_file: self.defaults_file.clone(),
             defaults_extra_file: self.defaults_extra_file.clone(),
             login_path: self.login_path.clone(),
             ..OptionFiles::default()
         };
-        let defaults = files.read(&GROUPS).map_err(failed)?;
-        for warning in &defaults.warnings {
-            complain(&format!("warning: {warning}"));
-        }
-        defaults.apply(&mut options).map_err(failed)?;
+        let mut options = with_option_files(&files, PROGRAM).map_err(failed)?;
         options.set_server(server).map_err(failed)?;
         options.ask_password().map_err(failed)?;
         Ok(options)

@@ -22,9 +22,7 @@ pub(crate) mod sql;
 mod stats;
 mod verify;
 
-use std::num::NonZeroUsize;
-use std::thread;
-
+use binlogz_cli_common::units::workers;
 use clap::Subcommand;
 
 use crate::Exit;
@@ -89,9 +87,4 @@ impl CliCommand {
             CliCommand::Man(command) => command.run(),
         }
     }
-}
-
-/// The number of worker threads: as requested, or one for each core.
-fn workers(jobs: Option<NonZeroUsize>) -> usize {
-    jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
 }
