@@ -15,7 +15,7 @@ run: ## compress and expand real binlogs, verify both, print what it saves: samp
 
 demo: ## the whole product on private servers, in five minutes: a replica that stops, the relay, an undo, an archive, a restore; Ctrl-C ends it
 	@for tool in mysql mariadb; do scripts/get-tool.sh $$tool >/dev/null || exit 1; done
-	cargo build --profile quick --no-default-features --package binlogz
+	cargo build --profile quick --no-default-features --package binlogz --package binlogz-bench
 	@exec "$${CARGO_TARGET_DIR:-target}/quick/binlogz" demo
 
 # Servers are fetched while the tests compile. Many tests wait for servers, so there are twice as many at once as cores.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The packages of a release, in target/dist: static programs for each machine, as .tar.gz, .deb and .rpm, with manual pages and
-# completions; SHA256SUMS, and the parts they are made of (SBOM, CycloneDX). binlogz-sql, which brings a query engine, has packages of its own.
+# completions; SHA256SUMS, and the parts they are made of (SBOM, CycloneDX). binlogz-bench, and binlogz-sql, which brings a query engine, have
+# packages of their own.
 #
 # usage: dist.sh [--without-sql] [x86_64|aarch64…]      both machines without; on two cores five minutes each and fifteen with SQL, and five
 #                                                       for the tools once
@@ -10,10 +11,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-programs=(binlogz binlogz-sql)
-[[ ${1:-} != --without-sql ]] || { programs=(binlogz) && shift; }
+programs=(binlogz binlogz-bench binlogz-sql)
+[[ ${1:-} != --without-sql ]] || { programs=(binlogz binlogz-bench) && shift; }
 # Where the sources of a program are.
-declare -A sources=([binlogz]=crates/interfaces/cli [binlogz-sql]=crates/interfaces/sql-cli)
+declare -A sources=([binlogz]=crates/interfaces/cli [binlogz-bench]=lab/bench [binlogz-sql]=crates/interfaces/sql-cli)
 machines=("$@")
 [[ ${#machines[@]} -gt 0 ]] || machines=(x86_64 aarch64)
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
@@ -79,7 +80,7 @@ for program in "${programs[@]}"; do
     cargo cyclonedx --quiet --format json --manifest-path "${sources[$program]}/Cargo.toml" --override-filename "$program.cdx"
     sed "s|file://$PWD|file:///binlogz|g" "${sources[$program]}/$program.cdx.json" >"$dist/$program.cdx.json"
     # It describes each crate of the workspace that the program is made of.
-    find crates -name "$program.cdx.json" -delete
+    find crates lab -name "$program.cdx.json" -delete
 done
 
 (cd "$dist" && sha256sum -- *.tar.gz *.deb *.rpm *.json >SHA256SUMS && ls -l -- *.tar.gz *.deb *.rpm *.json)

@@ -29,12 +29,12 @@ from file_imports import FileGraph
 # The folders of crates/, and lab/, from the bottom to the top: a crate depends on those of its own floor and of lower ones.
 FLOORS = "files format transform storage report replication repair query interfaces lab".split()
 
-# Dependencies of the product on the lab that are still there: `bench` and `demo` are commands of the main program.
-FROM_LAB = {("cli", "experiments"), ("cli", "sandbox")}
+# Dependencies of the product on the lab that are still there: `recover --verify` restores into a private server.
+FROM_LAB = {("cli", "sandbox")}
 
 # From the bottom to the top. A crate depends on what stands before it, never on what stands after it.
 CRATES = """atomic-file scratch-file binlog payload encryption figures arrow flow report wire source recover archive inspect store variables engine relay sandbox
-testkit experiments bench-programs cli-common cli query cluster flight sql-cli python capi""".split()
+testkit experiments bench-programs cli-common bench cli query cluster flight sql-cli python capi""".split()
 
 # The folders of a crate from the bottom to the top: a folder imports only from those before it. A top-level file stands
 # where its imports put it, so that only cycles are looked for.

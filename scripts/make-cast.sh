@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 binlogz=${BINLOGZ:-}
 if [ -z "$binlogz" ]; then
-    cargo build --profile quick --no-default-features --package binlogz
+    cargo build --profile quick --no-default-features --package binlogz --package binlogz-bench
     binlogz=${CARGO_TARGET_DIR:-target}/quick/binlogz
 fi
 binlogz=$(realpath "$binlogz") exec python3 - docs/images/demo.cast <<'PYTHON'

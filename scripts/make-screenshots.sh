@@ -23,7 +23,7 @@ export BINLOGZ_PAGES=$work/pages BINLOGZ_REQUIRE_SERVERS=1
 scripts/run-tests.sh --quiet -p binlogz-relay --lib page::tests
 scripts/run-tests.sh --quiet -p binlogz --test commands advise_page
 scripts/run-tests.sh --quiet -p binlogz --bin binlogz fleet::page::tests
-[ "$out" = --docs ] || scripts/run-tests.sh --quiet -p binlogz --test bench every_preset_runs
+[ "$out" = --docs ] || scripts/run-tests.sh --quiet -p binlogz-bench --test bench every_preset_runs
 
 # shoot PAGE WIDTH HEIGHT SCHEME FILE [SCALE]
 shoot() {

@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 seconds=${1:-5}
 
-cargo build --quiet --release --package binlogz
+cargo build --quiet --release --package binlogz --package binlogz-bench
 cargo build --quiet --release --package binlogz-bench-programs --bin oltp-insert
 release=${CARGO_TARGET_DIR:-target}/release
 ulimit -n "$(ulimit -H -n)" || true

@@ -17,7 +17,7 @@ if [ $# -eq 0 ]; then
     set -- space network
 fi
 if [ -z "${BINLOGZ:-}" ]; then
-    cargo build --release --quiet --package binlogz
+    cargo build --release --quiet --package binlogz --package binlogz-bench
 fi
 
 settings=()

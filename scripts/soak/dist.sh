@@ -44,12 +44,13 @@ sql() {
     ((found > 0))
 }
 
-# installed ROOT: both packages stand in ROOT.
+# installed ROOT: all packages stand in ROOT.
 installed() {
     with_logs "$1"
     smoke "" chroot "$1" /usr/bin/binlogz
     cmp "$1/logs/binlog.000001" "$1/restored/binlog.000001"
     sql "" chroot "$1" /usr/bin/binlogz sql
+    chroot "$1" /usr/bin/binlogz bench commit --committers 1 --levels off --time 0.05 --dir /tmp >/dev/null
     chroot "$1" /usr/bin/binlogz export --to /parquet /logs/binlog.000001
     [[ -n $(find "$1/parquet" -name '*.parquet' -print -quit) ]]
     for page in binlogz binlogz-archive-create binlogz-relay-run; do
@@ -88,6 +89,7 @@ done
 with_logs "$work/tar"
 smoke "$work/tar" "$work/tar/binlogz"
 sql "$work/tar" "$work/tar/binlogz" sql
+"$work/tar/binlogz" bench commit --committers 1 --levels off --time 0.05 --dir "$work/tar/tmp" >/dev/null
 echo "the .tar.gz works"
 
 if command -v buildah >/dev/null; then

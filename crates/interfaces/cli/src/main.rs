@@ -17,12 +17,13 @@ use std::process::ExitCode;
 
 // Commands name what all programs share as if it stood here.
 use binlogz_cli_common::help::{self, HELP_WIDTH};
+use binlogz_cli_common::start::{ReportingArgs, parsed};
 use binlogz_cli_common::{
     Exit, failure, format, interrupt, keyring, pager, progress, server_args, terminal, time, units,
 };
-use clap::{CommandFactory, FromArgMatches, Parser};
+use clap::{CommandFactory, Parser};
 
-use failure::{complain, ended};
+use failure::ended;
 
 /// Makes MySQL's binary log small, readable and portable.
 #[derive(Debug, Parser)]
@@ -31,12 +32,8 @@ use failure::{complain, ended};
 struct Cli {
     #[command(subcommand)]
     command: cmd::CliCommand,
-    /// Show no progress; there is none where standard error is no terminal
-    #[arg(long, global = true)]
-    quiet: bool,
-    /// Say on standard error what was done: each piece of work with its bytes and its time
-    #[arg(long, short, global = true)]
-    verbose: bool,
+    #[command(flatten)]
+    reporting: ReportingArgs,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -51,25 +48,16 @@ fn main() -> ExitCode {
     if let Some(dump) = cmd::dump::asked_for(std::env::args_os()) {
         return ExitCode::from(dump.run());
     }
-    // Its options are another program's.
-    if let Some(sql) = cmd::sql::asked_for(std::env::args_os()) {
-        return ended(sql.run().map(|never| match never {}));
+    // Their options are another program's.
+    if let Some(request) = cmd::companion::asked_for(std::env::args_os()) {
+        return ended(request.run().map(|never| match never {}));
     }
-    let mut command = command();
-    let args = server_args::with_h_alone_as_help(&command, std::env::args_os().collect());
-    if server_args::password_behind_p(&command, &args) {
-        complain(server_args::PASSWORD_HAS_VALUE);
-        return ExitCode::from(Exit::Trouble as u8);
-    }
-    let matches = command.clone().get_matches_from(args);
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit());
-    if cli.quiet {
-        progress::be_quiet();
-    }
-    if cli.verbose {
-        progress::be_verbose();
-    }
-    ended(interrupt::watch().and_then(|()| cli.command.run()))
+    let cli: Cli = match parsed(command()) {
+        Ok(cli) => cli,
+        Err(exit) => return exit,
+    };
+    cli.reporting.heed();
+    ended(interrupt::watch().and_then(|()| cli.command.run(&cli.reporting)))
 }
 
 /// The command line, with its help as users read it.

@@ -2,12 +2,11 @@
 
 mod advise;
 mod archive;
-mod bench;
 mod closed_logs;
+pub(crate) mod companion;
 mod completions;
 mod compress;
 mod connection;
-mod demo;
 mod doctor;
 pub(crate) mod dump;
 mod events;
@@ -18,15 +17,16 @@ mod recover;
 mod relay;
 mod replay;
 mod rewrite;
-pub(crate) mod sql;
 mod stats;
 mod verify;
 
+use binlogz_cli_common::start::ReportingArgs;
 use binlogz_cli_common::units::workers;
 use clap::Subcommand;
 
 use crate::Exit;
 use crate::failure::Result;
+use companion::CompanionRequest;
 
 /// The commands of binlogz.
 #[derive(Debug, Subcommand)]
@@ -38,8 +38,8 @@ pub(crate) enum CliCommand {
     Events(events::EventsCommand),
     Dump(dump::DumpCommand),
     Stats(stats::StatsCommand),
-    Sql(sql::Sql),
-    Export(sql::ExportCommand),
+    Sql(companion::SqlArguments),
+    Export(companion::ExportArguments),
     Undo(Box<recover::Undo>),
     Redo(Box<recover::Redo>),
     Rows(Box<recover::RowsCommand>),
@@ -49,17 +49,17 @@ pub(crate) enum CliCommand {
     Archive(archive::ArchiveCommand),
     Relay(relay::RelayCommand),
     Fleet(fleet::Fleet),
-    Bench(bench::Bench),
+    Bench(companion::BenchArguments),
     Doctor(Box<doctor::DoctorCommand>),
-    Demo(demo::Demo),
+    Demo(companion::DemoArguments),
     Connection(Box<connection::ConnectionArgs>),
     Completions(completions::Completions),
     Man(man::Man),
 }
 
 impl CliCommand {
-    /// Runs the command.
-    pub(crate) fn run(self) -> Result<Exit> {
+    /// Runs the command, which was asked to report so.
+    pub(crate) fn run(self, reporting: &ReportingArgs) -> Result<Exit> {
         match self {
             CliCommand::Compress(command) => command.run(),
             CliCommand::Expand(command) => command.run(),
@@ -68,8 +68,12 @@ impl CliCommand {
             // Its command line is never read here: see main.
             CliCommand::Dump(_) => Ok(Exit::Trouble),
             CliCommand::Stats(command) => command.run(),
-            CliCommand::Sql(command) => match sql::SqlRequest::from(command).run()? {},
-            CliCommand::Export(command) => match sql::SqlRequest::from(command).run()? {},
+            CliCommand::Sql(command) => {
+                CompanionRequest::from(command).with(reporting).run().map(|never| match never {})
+            }
+            CliCommand::Export(command) => {
+                CompanionRequest::from(command).with(reporting).run().map(|never| match never {})
+            }
             CliCommand::Undo(command) => command.run(),
             CliCommand::Redo(command) => command.run(),
             CliCommand::Rows(command) => command.run(),
@@ -79,9 +83,13 @@ impl CliCommand {
             CliCommand::Archive(command) => command.run(),
             CliCommand::Relay(command) => command.run(),
             CliCommand::Fleet(command) => command.run(),
-            CliCommand::Bench(command) => command.run(),
+            CliCommand::Bench(command) => {
+                CompanionRequest::from(command).with(reporting).run().map(|never| match never {})
+            }
             CliCommand::Doctor(command) => command.run(),
-            CliCommand::Demo(command) => command.run(),
+            CliCommand::Demo(command) => {
+                CompanionRequest::from(command).with(reporting).run().map(|never| match never {})
+            }
             CliCommand::Connection(command) => command.run(),
             CliCommand::Completions(command) => command.run(),
             CliCommand::Man(command) => command.run(),

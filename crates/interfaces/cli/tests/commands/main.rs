@@ -8,9 +8,9 @@ mod answers;
 mod bad_input;
 #[path = "../common/mod.rs"]
 mod common;
+mod companions;
 mod cut;
 mod demo;
-mod demo_servers;
 mod doctor;
 mod encryption;
 mod feature;
@@ -21,7 +21,6 @@ mod output;
 mod pipe;
 mod progress;
 mod relay_log;
-mod sql;
 mod stats;
 mod terminal;
 mod terminal_servers;

@@ -100,19 +100,6 @@ fn relay_init_says_what_comes_next() {
 }
 
 #[test]
-fn a_sandbox_without_a_server_says_how_to_get_one() {
-    let folder = Folder::new();
-    let mut command = folder.binlogz(["bench", "updates", "--sandbox", "--out", "out"]);
-    command.env_remove("MYSQL_BASEDIR").env("BINLOGZ_CACHE", folder.path("cache"));
-    let ran: crate::common::Ran = command.output().unwrap().into();
-    let said = "binlogz: a private server needs a MySQL: MYSQL_BASEDIR=FOLDER names one that is installed \
-                (FOLDER/bin/mysqld or FOLDER/sbin/mysqld), and `scripts/get-tool.sh mysql` in the sources of binlogz \
-                fetches one (get-tool: mysql isn't installed in ";
-    assert!(ran.stderr.starts_with(said), "{}", ran.stderr);
-    assert_eq!(ran.code, Some(2));
-}
-
-#[test]
 fn restore_says_what_it_wrote() {
     let folder = Folder::new();
     folder.sample("plain", "binlog.000009");
@@ -127,9 +114,7 @@ fn restore_says_what_it_wrote() {
 #[test]
 fn h_alone_is_help_and_with_a_name_the_host() {
     let folder = Folder::new();
-    for command in
-        [&["doctor"][..], &["advise"], &["bench", "updates"], &["stats"], &["archive", "list"], &["dump"]]
-    {
+    for command in [&["doctor"][..], &["advise"], &["stats"], &["archive", "list"], &["dump"]] {
         let ran = folder.run(command.iter().chain(&["-h"]));
         ran.is_done();
         assert!(ran.text().contains("Usage:"), "{command:?}: {}", ran.text());
@@ -154,8 +139,8 @@ fn h_alone_is_help_and_with_a_name_the_host() {
     assert!(ran.stderr.contains(&format!("connect to {closed}: Connection refused")), "{}", ran.stderr);
 }
 
-/// Dump's help has mysqlbinlog's layout, `connection` is a topic, and the other two are a program of their own with such a test.
-const OTHER_HELP: [&str; 4] = ["dump", "connection", "sql", "export"];
+/// Dump's help has mysqlbinlog's layout, `connection` is a topic, and the others are programs of their own with such a test.
+const OTHER_HELP: [&str; 6] = ["dump", "connection", "sql", "export", "bench", "demo"];
 /// Lines of a summary: one screen.
 const SUMMARY_LINES_MAX: usize = 50;
 
@@ -169,10 +154,8 @@ fn help_begins_with_examples_and_its_summary_is_one_screen() {
             let headings = ["Examples:", "Arguments:", "Options:", "Commands:"];
             let first = text.lines().find(|line| headings.contains(line));
             assert_eq!(first, Some("Examples:"), "{command}: {text}");
-            // Presets of bench share theirs.
-            let name = if command.starts_with("bench") { "bench" } else { command };
-            let is_named =
-                text.contains(&format!("binlogz {name} ")) || text.contains(&format!("binlogz {name}\n"));
+            let is_named = text.contains(&format!("binlogz {command} "))
+                || text.contains(&format!("binlogz {command}\n"));
             assert!(is_named, "{command}: {text}");
             // An option stands under one heading.
             assert!(text.matches("\nOptions:\n").count() <= 1, "{command}: {text}");

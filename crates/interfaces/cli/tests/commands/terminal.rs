@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::Folder;
+use crate::common::{Folder, PROGRAM};
 
 /// The command's output on a terminal of this many columns, without whatever is gone at its end.
 fn on_terminal(folder: &Folder, columns: usize, command: &str) -> Option<String> {
@@ -68,12 +68,13 @@ const NOT_OURS: [&str; 7] = ["dump", "undo", "redo", "rows", "completions", "man
 
 /// Commands that ask a server or a relay: see `terminal_servers` and the tests of the demo, of bench and of SQL. Commands
 /// that serve: see `terminal_serving`.
-const ELSEWHERE: [&str; 21] = [
+const ELSEWHERE: [&str; 13] = [
     "sql",
     "export",
     "table-at",
     "recover",
     "doctor",
+    "bench",
     "demo",
     "archive serve",
     "relay run",
@@ -81,19 +82,10 @@ const ELSEWHERE: [&str; 21] = [
     "relay status",
     "relay doctor",
     "relay reload",
-    "bench commit",
-    "bench space",
-    "bench updates",
-    "bench point-select",
-    "bench insert",
-    "bench network",
-    "bench replicas",
-    "bench all",
-    "bench compare",
 ];
 
 /// A real run of each command that needs no server.
-const RUNS: [&str; 33] = [
+const RUNS: [&str; 32] = [
     "compress --force --output small var/lib/mysql/binlog.000001 var/lib/mysql/binlog.000004",
     "expand --force --output back small/binlog.000001 small/binlog.000004",
     "verify var/lib/mysql/binlog.000001 small/binlog.000004 binlog.index",
@@ -126,7 +118,6 @@ const RUNS: [&str; 33] = [
     "archive remove --dry-run copied binlog.000001",
     "archive change-key --new-key-file new.key locked",
     "fleet --targets fleet.toml",
-    "bench levels --plan --out plan",
 ];
 
 /// All commands that the help lists, with those below them.
@@ -143,7 +134,7 @@ pub(crate) fn commands(folder: &Folder) -> Vec<String> {
             .collect()
     };
     let commands = listed("");
-    let below = ["archive", "relay", "bench"].into_iter().flat_map(listed);
+    let below = ["archive", "relay"].into_iter().flat_map(listed);
     let commands: Vec<_> = commands.iter().cloned().chain(below).collect();
     assert!(commands.len() > 30, "{commands:?}");
     commands
@@ -151,9 +142,12 @@ pub(crate) fn commands(folder: &Folder) -> Vec<String> {
 
 /// A script that runs all of it: help in each form, and the real runs. A line of its own goes before each.
 fn everything(folder: &Folder) -> String {
-    // A program of its own, beside this one where all are built; without it only `help` says something.
-    let has_sql = Path::new(env!("CARGO_BIN_EXE_binlogz")).with_file_name("binlogz-sql").exists();
-    let is_there = |command: &String| has_sql || !["sql", "export"].contains(&command.as_str());
+    // Programs of their own, beside this one where all are built; without them only `help` says something.
+    let is_there = |command: &String| match command.as_str() {
+        "sql" | "export" => Path::new(PROGRAM).with_file_name("binlogz-sql").exists(),
+        "bench" | "demo" => Path::new(PROGRAM).with_file_name("binlogz-bench").exists(),
+        _ => true,
+    };
     let helps = commands(folder).into_iter().filter(is_there).flat_map(|command| {
         [format!("help {command}"), format!("{command} --help"), format!("{command} -h")]
     });
@@ -185,7 +179,7 @@ fn put_inputs(folder: &Folder) {
 
 #[test]
 fn every_command_is_run_on_a_terminal() {
-    const GROUPS: [&str; 3] = ["archive", "relay", "bench"];
+    const GROUPS: [&str; 2] = ["archive", "relay"];
     let run = |command: &str| RUNS.iter().any(|line| format!("{line} ").starts_with(&format!("{command} ")));
     for command in commands(&Folder::new()).iter().filter(|command| !GROUPS.contains(&command.as_str())) {
         assert!(

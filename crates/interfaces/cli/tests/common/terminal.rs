@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::Folder;
+use super::{Folder, PROGRAM};
 
 /// All that a command shows on a terminal of this many columns, without the codes for bold and colours; `None`: there is no `script`.
 #[track_caller]
@@ -17,7 +17,7 @@ pub(crate) fn shown(
         eprintln!("SKIPPED: script is not here, which makes a terminal");
         return None;
     }
-    let line = format!("stty cols {columns} rows 50; exec {} {command}", env!("CARGO_BIN_EXE_binlogz"));
+    let line = format!("stty cols {columns} rows 50; exec {PROGRAM} {command}");
     let mut script = Command::new("script");
     script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).current_dir(folder.path(""));
     script.env_remove("COLUMNS").env("SHELL", "/bin/sh").env("TERM", "xterm").env("BINLOGZ_PAGER", "cat");

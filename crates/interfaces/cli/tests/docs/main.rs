@@ -8,6 +8,7 @@ mod examples;
 mod glossary;
 mod guides;
 mod help;
+mod help_blocks;
 mod links;
 mod pages;
 mod translations;

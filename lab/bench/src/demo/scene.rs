@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use binlogz_cli_common::failure::{CommandFailure, Result};
+use binlogz_cli_common::program::companion;
 use binlogz_sandbox::{Error, MariadbSandbox, MysqlSandbox, Tool};
-
-use crate::failure::{CommandFailure, Result};
 
 /// Prints a line; a pipe without a reader ends the demo.
 macro_rules! say {
@@ -145,19 +145,18 @@ impl Scene {
     /// Runs binlogz in the demo's folder, and shows the command and its output.
     pub(super) fn run(&self, arguments: &[&str]) -> Result<()> {
         say!("\n$ binlogz {}", arguments.join(" "));
-        self.shown(self.binlogz(arguments)?)
+        self.shown(self.binlogz(arguments))
     }
 
-    fn binlogz(&self, arguments: &[&str]) -> Result<Command> {
-        let program = env::current_exe().map_err(|error| CommandFailure::of(&"binlogz", error))?;
-        let mut command = Command::new(program);
+    fn binlogz(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(companion("binlogz"));
         command.args(arguments).current_dir(&self.dir).env("MYSQL_PWD", "repl");
-        Ok(command)
+        command
     }
 
     /// Runs a command to its end; its output goes to the user.
     fn shown(&self, mut command: Command) -> Result<()> {
-        let status = command.status().map_err(|error| CommandFailure::of(&"binlogz", error))?;
+        let status = command.status().map_err(no_binlogz)?;
         match status.success() {
             true => Ok(()),
             false => Err(CommandFailure::Line(format!("demo: the command ended with {status}"))),
@@ -187,7 +186,7 @@ impl Scene {
         let arguments: Vec<_> =
             arguments.into_iter().chain(["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]).collect();
         say!("\n$ binlogz {}", arguments.join(" "));
-        let relay = self.binlogz(&arguments)?;
+        let relay = self.binlogz(&arguments);
         let mut guard = Command::new("sh");
         guard.args(["-c", GUARD, "relay"]).arg(&self.dir).arg(relay.get_program()).args(relay.get_args());
         guard.current_dir(&self.dir).env("MYSQL_PWD", "repl");
@@ -303,8 +302,8 @@ impl Scene {
 
     /// Runs binlogz to its end, and returns its output.
     fn printed(&self, arguments: &[&str]) -> Result<Vec<u8>> {
-        let output = self.binlogz(arguments)?.output();
-        let output = output.map_err(|error| CommandFailure::of(&"binlogz", error))?;
+        let output = self.binlogz(arguments).output();
+        let output = output.map_err(no_binlogz)?;
         match output.status.success() {
             true => Ok(output.stdout),
             false => Err(CommandFailure::Line(String::from_utf8_lossy(&output.stderr).trim_end().to_owned())),
@@ -324,6 +323,19 @@ impl Scene {
         empty.run_client(|client| client.write_all(&sql)).map_err(trouble)?;
         say_order("mysql", &empty.sql(ORDER_42).map_err(trouble)?)
     }
+}
+
+/// Why the commands that the demo shows can't run.
+fn no_binlogz(error: io::Error) -> CommandFailure {
+    CommandFailure::of(
+        &"demo",
+        match error.kind() {
+            io::ErrorKind::NotFound => {
+                "it runs binlogz, which is neither beside binlogz-bench nor on PATH".to_owned()
+            }
+            _ => format!("binlogz: {error}"),
+        },
+    )
 }
 
 fn say_order(client: &str, row: &str) -> Result<()> {

@@ -7,6 +7,13 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use binlogz_cli_common::Exit;
+use binlogz_cli_common::failure::{CommandFailure, Result, complain, warn};
+use binlogz_cli_common::interrupt;
+use binlogz_cli_common::progress::is_quiet;
+use binlogz_cli_common::server_args::{ServerArgs, with_place};
+use binlogz_cli_common::terminal::{self, SizesArg};
+use binlogz_cli_common::units;
 use binlogz_experiments::{
     Allow, Error, ExperimentOptions, ExperimentProgress, Experimenter, Preset, Results, RunStopper,
     TestedServer, write_report,
@@ -14,14 +21,6 @@ use binlogz_experiments::{
 use binlogz_figures::FigureFormat;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-
-use crate::Exit;
-use crate::failure::{CommandFailure, Result, complain, warn};
-use crate::interrupt;
-use crate::progress::is_quiet;
-use crate::server_args::{ServerArgs, with_place};
-use crate::terminal::{self, SizesArg};
-use crate::units;
 
 /// The options that all presets have.
 #[derive(Debug, Args)]

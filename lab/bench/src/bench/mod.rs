@@ -4,11 +4,10 @@ mod commit;
 mod compare;
 mod preset;
 
+use binlogz_cli_common::Exit;
+use binlogz_cli_common::failure::Result;
 use binlogz_experiments::Preset;
 use clap::{Args, Subcommand};
-
-use crate::Exit;
-use crate::failure::Result;
 
 /// Repeat the public experiments on this feature, beside their published figures
 #[derive(Debug, Args)]

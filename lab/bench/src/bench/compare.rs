@@ -3,13 +3,12 @@
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use binlogz_cli_common::Exit;
+use binlogz_cli_common::failure::{CommandFailure, Result};
+use binlogz_cli_common::format::TableFormat;
+use binlogz_cli_common::terminal::SizesArg;
 use binlogz_experiments::{Results, compare};
 use clap::Args;
-
-use crate::Exit;
-use crate::failure::{CommandFailure, Result};
-use crate::format::TableFormat;
-use crate::terminal::SizesArg;
 
 /// Compare the results of two runs: other servers, settings or releases
 #[derive(Debug, Args)]

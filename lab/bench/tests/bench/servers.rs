@@ -5,7 +5,7 @@ use std::process::Command;
 use binlogz_testkit::{MysqlSandbox, Tool};
 use serde_json::Value;
 
-use super::{Folder, Ran};
+use crate::common::{Folder, Ran};
 
 /// Variables that presets change.
 const VARIABLES: &str = "SELECT @@GLOBAL.binlog_transaction_compression, \

@@ -1,8 +1,8 @@
 //! `binlogz bench` where it must not run, and where a run can't go on.
 
-use crate::common::Folder;
-use crate::common::bench::{bench, results, run, server, state};
 use crate::common::small_disk::SmallDisk;
+use crate::common::{Folder, Ran};
+use crate::servers::{bench, results, run, server, state};
 use binlogz_testkit::{Tool, require_tool};
 use serde_json::Value;
 
@@ -68,4 +68,17 @@ fn a_server_whose_disk_fills_is_left_in_time_and_restored() {
     let page = String::from_utf8(folder.read("out/report.html")).unwrap();
     assert!(page.contains(&format!("PARTIAL: {said}")));
     assert_ne!(results["tables"]["updates"], Value::Null);
+}
+
+#[test]
+fn a_sandbox_without_a_server_says_how_to_get_one() {
+    let folder = Folder::new();
+    let mut command = folder.binlogz(["bench", "updates", "--sandbox", "--out", "out"]);
+    command.env_remove("MYSQL_BASEDIR").env("BINLOGZ_CACHE", folder.path("cache"));
+    let ran: Ran = command.output().unwrap().into();
+    let said = "binlogz: a private server needs a MySQL: MYSQL_BASEDIR=FOLDER names one that is installed \
+                (FOLDER/bin/mysqld or FOLDER/sbin/mysqld), and `scripts/get-tool.sh mysql` in the sources of binlogz \
+                fetches one (get-tool: mysql isn't installed in ";
+    assert!(ran.stderr.starts_with(said), "{}", ran.stderr);
+    assert_eq!(ran.code, Some(2));
 }

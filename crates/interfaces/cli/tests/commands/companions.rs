@@ -1,4 +1,4 @@
-//! `binlogz sql` and `binlogz export` are another program, found beside this one or on PATH.
+//! Commands that other programs do, which are found beside this one or on PATH.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -12,7 +12,7 @@ fn program(folder: &Folder, name: &str) {
 }
 
 #[test]
-fn sql_and_export_are_passed_on_with_their_options_and_exit_code() {
+fn they_are_passed_on_with_their_options_and_exit_code() {
     let folder = Folder::new();
     // A copy in a folder of its own: beside the real one the real program may lie.
     let binary = folder.path("beside/binlogz");
@@ -38,6 +38,23 @@ fn sql_and_export_are_passed_on_with_their_options_and_exit_code() {
     assert!(found.stdout.ends_with(b"path/binlogz-sql --help -v SELECT 1 log\n"), "{found:?}");
     let export = run_as("export", &folder.path("path"));
     assert!(export.stdout.ends_with(b"path/binlogz-sql export --help -v SELECT 1 log\n"), "{export:?}");
+    let bench = run_as("bench", &empty);
+    let expected = "binlogz: bench is done by binlogz-bench, which is neither beside binlogz nor on PATH: install the \
+                    package binlogz-bench, or cargo install --path lab/bench\n";
+    assert_eq!((bench.code, bench.stdout.as_slice(), bench.stderr.as_str()), (Some(2), &b""[..], expected));
+    program(&folder, "path/binlogz-bench");
+    for word in ["bench", "demo"] {
+        let ran = run_as(word, &folder.path("path"));
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(7), ""));
+        let called = format!("path/binlogz-bench {word} --help -v SELECT 1 log\n");
+        assert!(ran.stdout.ends_with(called.as_bytes()), "{ran:?}");
+    }
+    // Options of every command may stand before it.
+    let mut command = std::process::Command::new(&binary);
+    command.args(["--quiet", "-v", "bench", "space", "--plan"]);
+    command.env("PATH", format!("{}:/usr/bin:/bin", folder.path("path").display()));
+    let ran = Ran::from(command.output().unwrap());
+    assert!(ran.stdout.ends_with(b"path/binlogz-bench bench --quiet --verbose space --plan\n"), "{ran:?}");
     program(&folder, "beside/binlogz-sql");
     let found = run(&folder.path("path"));
     assert!(found.stdout.ends_with(b"beside/binlogz-sql --help -v SELECT 1 log\n"), "{found:?}");

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::common::bench::{bench, results, run, state};
 use crate::common::{Folder, Ran};
+use crate::servers::{bench, results, run, state};
 use binlogz_testkit::{Tool, require_tool};
 use serde_json::Value;
 

@@ -9,12 +9,12 @@ use std::io::{self, Write};
 use std::thread;
 use std::time::Duration;
 
+use binlogz_cli_common::Exit;
+use binlogz_cli_common::failure::{CommandFailure, Result};
+use binlogz_cli_common::terminal;
 use binlogz_figures::wrapped;
 use clap::Args;
 
-use crate::Exit;
-use crate::failure::{CommandFailure, Result};
-use crate::terminal;
 use scene::{Scene, say};
 
 /// See what binlogz does, on private servers: a replica that stops, the relay that heals it, an undo, an archive, a restore

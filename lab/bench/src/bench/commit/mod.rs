@@ -11,15 +11,15 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use binlogz_cli_common::Exit;
+use binlogz_cli_common::failure::{CommandFailure, Result};
+use binlogz_cli_common::format::TableFormat;
+use binlogz_cli_common::terminal::SizesArg;
+use binlogz_cli_common::units;
 use binlogz_figures::{Section, TableCell as Figure};
 use binlogz_payload::CompressionLevel;
 use clap::Args;
 
-use crate::Exit;
-use crate::failure::{CommandFailure, Result};
-use crate::format::TableFormat;
-use crate::terminal::SizesArg;
-use crate::units;
 use measure::{CommitResults, CommitSettings};
 
 /// Measure commits a second against committers, flush policy and compression
@@ -94,7 +94,7 @@ fn time(text: &str) -> std::result::Result<Duration, String> {
 }
 
 impl Commit {
-    pub(in crate::cmd) fn run(self) -> Result<Exit> {
+    pub(in crate::bench) fn run(self) -> Result<Exit> {
         let time = self.time;
         let failed = |error| CommandFailure::of(&self.dir.display(), error);
         let bare = measure::bare_loop(&self.dir, self.size, time).map_err(failed)?;

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::common::bench::{bench, results, run, server, state};
 use crate::common::{Folder, Ran, terminal, wait_for};
+use crate::servers::{bench, results, run, server, state};
 use binlogz_testkit::browser::assert_readable;
 use binlogz_testkit::tool::require;
 use binlogz_testkit::{Tool, require_tool};
