@@ -1,23 +1,18 @@
-//! Private servers, apart from the system's own: `bench --sandbox` runs its experiments on them, and binlogz's tests run
-//! on them.
+//! What runs on private servers: the workloads of the public studies, and a change-data-capture client. `bench --sandbox` and
+//! binlogz's tests use them.
 //!
-//! * [`tool`] finds MySQL and MariaDB of several versions, sysbench, zstd and a change-data-capture client in prefixes of their own;
-//! * [`server`] runs sandboxed servers from them, with replicas;
-//! * [`cdc`] runs a change-data-capture client against them;
-//! * [`random`] numbers from a seed;
-//! * [`workload`] has the five workloads that the public studies measure, for any server.
+//! * [`workload`] has the five workloads that the public studies measure, for any server;
+//! * [`cdc`] runs a change-data-capture client against servers;
+//! * [`random`] numbers from a seed.
 //!
-//! Everything expensive to make is kept in a [`cache`] outside the checkout. Nothing here is specific to
+//! The servers themselves are `binlogz-private-server`'s, which has all its names here too. Nothing here is specific to
 //! tests: the testkit skips them.
 
-pub mod cache;
 pub mod cdc;
-mod error;
 pub mod random;
-pub mod server;
-pub mod tool;
 pub mod workload;
 
-pub use error::{Error, IoContext, Result};
-pub use server::{MariadbSandbox, Mysql56Sandbox, MysqlBuilder, MysqlSandbox, ReplicaStart, SandboxServer};
-pub use tool::{InstalledTool, Tool};
+pub use binlogz_private_server::{
+    Error, InstalledTool, IoContext, MariadbSandbox, Mysql56Sandbox, MysqlBuilder, MysqlSandbox,
+    ReplicaStart, Result, SandboxServer, Tool, cache, server, tool,
+};

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use binlogz_binlog::gtid::GtidSet;
-use binlogz_sandbox::{MysqlSandbox, Tool};
+use binlogz_private_server::{MysqlSandbox, Tool};
 use binlogz_source::ConnectOptions;
 use serde::Serialize;
 
@@ -147,7 +147,7 @@ impl Recover {
 
 /// A private server with these dumps.
 fn restored(dumps: &[PathBuf]) -> Result<MysqlSandbox> {
-    let trouble = |error: binlogz_sandbox::Error| CommandFailure::of(&"the private server", error);
+    let trouble = |error: binlogz_private_server::Error| CommandFailure::of(&"the private server", error);
     let server = Tool::Mysql.find().and_then(|mysql| mysql.sandbox().start()).map_err(trouble)?;
     // Its own transactions are no part of a backup.
     server.sql("RESET BINARY LOGS AND GTIDS").map_err(trouble)?;
