@@ -33,7 +33,7 @@ check: ## for the daily work: formatting, clippy, names and imports, tests that 
 	scripts/import-graph.py --check
 	scripts/lint-names.py --check
 	cargo clippy $(CRATES) --all-targets -- --deny warnings
-	scripts/run-tests.sh --quiet $(CRATES) --lib --bins --test recorded
+	scripts/run-tests.sh --quiet $(CRATES) --lib --bins --test golden --test recorded
 
 lint: ## formatting, clippy and docs without warnings, scripts, code in comments, imports, names (Python 3), links of the pages
 	cargo fmt --all --check

@@ -1,0 +1,1 @@
+SELECT position, operation, after FROM mix.times ORDER BY position, "row";
