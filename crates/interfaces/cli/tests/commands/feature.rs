@@ -464,9 +464,13 @@ fn help_and_manual_pages_name_every_command() {
     folder.run(["man", "relay", "dance"]).fails("dance: is no command of relay");
 }
 
-/// Commands, by the names of their pages, that the help of each lists.
+/// Commands, by the names of their pages, that the help of each lists. `bench` is a program of its own: where it is built too, its help
+/// lists commands of which this program knows nothing.
 fn pages(folder: &Folder, command: &[&str], pages: &mut Vec<String>) {
     pages.push(format!("{}.1", [&["binlogz"], command].concat().join("-")));
+    if command == ["bench"] {
+        return;
+    }
     let help = folder.run([command, &["--help"]].concat());
     let listed =
         help.text().split("\nCommands:\n").nth(1).into_iter().flat_map(|rest| rest.split("\n\n").next());
@@ -608,7 +612,7 @@ fn a_format_for_people_is_called_text_or_table_in_every_command() {
         }
         assert_eq!(with(&["--format", "nonsense", "--help"]).code, Some(2), "{command}");
     }
-    assert!(reports > 15, "{reports}");
+    assert!(reports > 14, "{reports}");
     folder.sample("plain", "binlog.000009");
     let [text, table] =
         ["text", "table"].map(|format| folder.run(["stats", "--format", format, "binlog.000009"]));

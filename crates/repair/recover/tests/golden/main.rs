@@ -50,7 +50,8 @@ fn the_life_of_rows_is_what_it_was() {
 fn script(log: &str, table: &str, direction: Direction) -> String {
     let (selection, schema) = (selection(table), schema());
     let mut script = Script::new(&selection, Some(&schema), (direction, ScriptForm::Sql), false);
-    script.read(open(log), LOG, WHOLE, 2, &mut |_| ()).unwrap();
+    let (ran, _) = script.read(open(log), LOG, WHOLE, 2, &mut |_| ()).unwrap();
+    assert!(ran.unread.is_empty(), "{:?}", ran.unread);
     let mut out = Vec::new();
     script.write(&mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
@@ -70,7 +71,8 @@ fn life(table: &str, format: LifeFormat) -> String {
     let (selection, schema) = (selection(table), schema());
     let mut out = Vec::new();
     let mut life = Life::new(&selection, Some(&schema), format, &mut out).unwrap();
-    life.read(open(LOG), LOG, WHOLE, 2, &mut |_| ()).unwrap();
+    let (ran, _) = life.read(open(LOG), LOG, WHOLE, 2, &mut |_| ()).unwrap();
+    assert!(ran.unread.is_empty(), "{:?}", ran.unread);
     life.finish().unwrap();
     String::from_utf8(out).unwrap()
 }
