@@ -34,7 +34,7 @@ pub enum JsonDiffOperation {
 pub struct JsonDiff<'a> {
     /// The operation.
     pub operation: JsonDiffOperation,
-    /// The path, as text; see [`JsonPath`].
+    /// The path, as text; see [`JsonPath`](super::JsonPath).
     pub path: &'a [u8],
     /// The new value; `None` for a remove.
     pub value: Option<JsonDocument<'a>>,
