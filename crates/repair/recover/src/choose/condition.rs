@@ -298,9 +298,23 @@ impl<'a> Images<'_, 'a> {
             Expr::Between { expr, negated, low, high } => {
                 let value = self.scalar(expr)?;
                 let bounds = (self.beside(expr, low)?, self.beside(expr, high)?);
-                let is_plain = ![expr, low, high].into_iter().any(|expr| is_hex(expr));
+                let exprs = [&**expr, low, high];
+                let is_plain = !exprs.into_iter().any(is_hex);
+                // A NULL has its column's type, by which the others are compared.
+                let kinds = exprs.map(|expr| self.kind(expr));
+                let are_null = [&value, &bounds.0, &bounds.1].map(|value| *value == Scalar::Null);
+                let has_null = |is: fn(ColumnKind) -> bool| {
+                    are_null.into_iter().zip(kinds).any(|(is_null, kind)| is_null && kind.is_some_and(is))
+                };
+                let nulls = (has_null(is_numeric), has_null(|kind| !is_numeric(kind)));
+                // With a column for a bound the server doesn't compare a YEAR as a number.
+                if kinds.contains(&Some(ColumnKind::Year))
+                    && ![low, high].into_iter().all(|bound| is_number(bound))
+                {
+                    return Err(doubtful(expr, Doubt::Year));
+                }
                 let (value, bounds) =
-                    bounded(value, bounds, is_plain).map_err(|doubt| doubtful(low, doubt))?;
+                    bounded(value, bounds, nulls, is_plain).map_err(|doubt| doubtful(low, doubt))?;
                 self.prove((expr, &value), (low, &bounds.0), true)?;
                 self.prove((expr, &value), (high, &bounds.1), true)?;
                 let low = value.compare(&bounds.0).map(|order| order.is_ge());
@@ -592,13 +606,32 @@ fn year_of(value: Scalar<'_>) -> Option<Scalar<'_>> {
     Some(Scalar::Number(year.to_string().into()))
 }
 
+/// Whether a type's values are numbers.
+fn is_numeric(kind: ColumnKind) -> bool {
+    use ColumnKind as Kind;
+    matches!(
+        kind,
+        Kind::TinyInt { .. }
+            | Kind::SmallInt { .. }
+            | Kind::MediumInt { .. }
+            | Kind::Int { .. }
+            | Kind::BigInt { .. }
+            | Kind::Decimal(_)
+            | Kind::Float
+            | Kind::Double
+            | Kind::Year
+            | Kind::Bit { .. }
+    )
+}
+
 /// The largest number that is compared with a date or a time as a number, whether or not the server takes it for one.
 const CLOCK_NUMBER_MAX: f64 = 59.0;
 
-/// Whether a number may be a date in short, such as 260102.
+/// Whether a number may be a date in short, such as 260102, or be rounded, as 0.1 is beside a TIME.
 fn may_be_clock(value: &Scalar<'_>) -> bool {
     let is_number = matches!(value, Scalar::Number(_) | Scalar::Double(_));
-    is_number && value.double().is_none_or(|number| number.abs() > CLOCK_NUMBER_MAX)
+    let is_certain = |number: f64| number.fract() == 0.0 && number.abs() <= CLOCK_NUMBER_MAX;
+    is_number && !value.double().is_some_and(is_certain)
 }
 
 /// Digits of a FLOAT that the server writes.

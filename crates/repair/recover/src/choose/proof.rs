@@ -119,10 +119,12 @@ fn are_far_apart(one: &Scalar<'_>, two: &Scalar<'_>) -> bool {
     both.is_some_and(|(one, two)| (one - two).abs() > 1e-6 * one.abs().max(two.abs()))
 }
 
-/// A value and its bounds as BETWEEN compares them: all three in one way. `is_plain`: no hexadecimal literal is among them.
+/// A value and its bounds as BETWEEN compares them: all three in one way. `nulls`: whether NULLs of columns with numbers are among
+/// them, and of others; `is_plain`: no hexadecimal literal is.
 pub(super) fn bounded<'s>(
     value: Scalar<'s>,
     bounds: (Scalar<'s>, Scalar<'s>),
+    nulls: (bool, bool),
     is_plain: bool,
 ) -> Result<(Scalar<'s>, (Scalar<'s>, Scalar<'s>)), Doubt> {
     use Scalar::{Bytes, Clock, Double, Member, Moment, Null, Number, Text};
@@ -131,19 +133,27 @@ pub(super) fn bounded<'s>(
         (Null, _) | (_, Null) | (Number(_) | Double(_), Number(_) | Double(_)) => true,
         _ => std::mem::discriminant(&low) == std::mem::discriminant(&high),
     };
-    if is_of_one_type {
+    let has = |is: fn(&Scalar<'_>) -> bool| [&value, &low, &high].into_iter().any(is);
+    let (has_null_number, has_other_null) = nulls;
+    if has_other_null && value != Null && (low != Null || high != Null) {
+        return Err(Doubt::Bounds);
+    }
+    let has_text = has(|one| matches!(one, Text { .. } | Bytes(_) | Member(..)));
+    if is_of_one_type && !(has_null_number && has_text) {
         return Ok((value, (low, high)));
     }
-    let has = |is: fn(&Scalar<'_>) -> bool| [&value, &low, &high].into_iter().any(is);
-    if has(|one| matches!(one, Clock(_) | Moment(..) | Null)) || !is_plain {
+    if has(|one| matches!(one, Clock(_) | Moment(..))) || !is_plain {
         return Err(Doubt::Bounds);
     }
     // As doubles, where one is a number.
-    if has(|one| matches!(one, Number(_) | Double(_))) {
+    if has_null_number || has(|one| matches!(one, Number(_) | Double(_))) {
         if has(|one| matches!(one, Bytes(_)) || matches!(one, Number(text) if text.len() > DIGITS_MAX)) {
             return Err(Doubt::Bounds);
         }
-        let double = |one: Scalar<'_>| one.double().map(Double).ok_or(Doubt::Bounds);
+        let double = |one: Scalar<'s>| match one {
+            Null => Ok(Null),
+            one => one.double().map(Double).ok_or(Doubt::Bounds),
+        };
         return Ok((double(value)?, (double(low)?, double(high)?)));
     }
     match has(|one| matches!(one, Bytes(_))) {
