@@ -105,7 +105,7 @@ pub enum Error {
         /// The transaction.
         gtid: String,
     },
-    /// A closed log that doesn't end with an event.
+    /// A closed log that doesn't end with an event, or has an event with another checksum than its bytes give.
     #[error("{0}: it was cut, or is damaged, so it is not archived as a whole log")]
     Torn(binlogz_binlog::Error),
     /// A log that can't be read.

@@ -3,6 +3,8 @@
 
 use std::fs;
 
+use binlogz_binlog::MAGIC;
+use binlogz_binlog::header::FLAGS_OFFSET;
 use binlogz_testkit::builder::{LogBuilder, Release};
 use serde_json::Value;
 
@@ -162,13 +164,22 @@ fn whole_is_only_what_a_check_has_found_whole() {
 }
 
 #[test]
-fn a_torn_closed_log_is_refused_or_kept_as_a_part() {
+fn a_torn_or_damaged_log_is_refused_or_kept_as_a_part() {
     let folder = Folder::new();
     let case =
         format!("{}/../../storage/archive/tests/fixtures/torn-closed.000004", env!("CARGO_MANIFEST_DIR"));
     let case = fs::read(case).unwrap();
     let whole = LogBuilder::new(Release::MYSQL_9_7).transaction(&[b"one"]).transaction(&[b"two"]).take();
-    for (what, torn) in [("a real one", &case[..]), ("one byte short", &whole[..whole.len() - 1])] {
+    let damaged = with_flipped(&whole, whole.len() - 40);
+    let in_use = with_flipped(&damaged, MAGIC.len() + FLAGS_OFFSET);
+    let cut = "the log ends inside an event: ";
+    let differs = ", the bytes give 0x";
+    for (what, torn, why) in [
+        ("a real one", &case[..], cut),
+        ("one byte short", &whole[..whole.len() - 1], cut),
+        ("a flipped bit", &damaged, differs),
+        ("a flipped bit, and not closed", &in_use, differs),
+    ] {
         let _ = fs::remove_dir_all(folder.path("arc"));
         folder.put("binlog.000004", torn);
         folder.put("binlog.000005", "");
@@ -176,7 +187,7 @@ fn a_torn_closed_log_is_refused_or_kept_as_a_part() {
         assert_eq!((ran.code, ran.text()), (Some(2), ""), "{what}");
         assert!(
             ran.stderr.starts_with("binlogz: binlog.000004: at ")
-                && ran.stderr.contains("the log ends inside an event: ")
+                && ran.stderr.contains(why)
                 && ran.stderr.ends_with("--salvage stores the transactions that are whole\n"),
             "{what}: {}",
             ran.stderr
@@ -197,6 +208,24 @@ fn a_torn_closed_log_is_refused_or_kept_as_a_part() {
         let back = folder.read("back/binlog.000004");
         assert!(back.len() < torn.len() && back[25..] == torn[25..back.len()], "{what}");
     }
+    // One in use that is damaged, without a next one.
+    fs::remove_file(folder.path("binlog.000005")).unwrap();
+    fs::remove_dir_all(folder.path("arc")).unwrap();
+    let ran = folder.run(["archive", "create", "--include-active", "--to", "arc", "binlog.000004"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), ""), "{}", ran.text());
+    assert!(ran.text().contains(differs), "{}", ran.text());
+    // The whole log takes the part's place.
+    folder.put("binlog.000004", &whole);
+    folder.run(["archive", "create", "--to", "arc", "binlog.000004"]).is_done();
+    folder.run(["archive", "restore", "--force", "--to", "back", "arc"]).is_done();
+    assert!(folder.read("back/binlog.000004") == whole);
+}
+
+/// These bytes, with the lowest bit of one of them flipped.
+fn with_flipped(bytes: &[u8], at: usize) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes[at] ^= 1;
+    bytes
 }
 
 #[test]

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use crate::common::Folder;
 use crate::common::relay::{Configuration, Relay, is_kept, url};
 use binlogz_binlog::{EventHeader, MAGIC};
+use binlogz_testkit::random::Random;
 use binlogz_testkit::{MysqlSandbox, Tool, require_tool};
 
 /// A port that leads to a server, which has another one each time it is started.
@@ -231,6 +232,36 @@ fn a_compressed_log_is_repaired_byte_for_byte() {
     assert!(repaired[4 + 19..whole.len()] == whole[4 + 19..]);
 }
 
+/// At another level a transaction may have other bytes, and as many.
+#[test]
+fn a_log_whose_level_is_another_one_now_is_repaired_byte_for_byte() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source = mysql.sandbox().start().unwrap();
+    let compressed = Configuration::of([url(&source)]).store("store = \"compressed\"");
+    let mut relay = compressed.start(&folder);
+    source.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, body TEXT)").unwrap();
+    let mut random = Random::new(7);
+    let words = ["order", "customer", "invoice", "paid", "open", "late", "2026", "street", "number"];
+    for id in 1..=60 {
+        let body: Vec<_> = (0..60).map(|_| words[random.below(words.len())]).collect();
+        source.sql(&format!("INSERT INTO d.t VALUES ({id}, '{}')", body.join(" "))).unwrap();
+    }
+    relay.has_gtids_of(&source);
+    relay.kill();
+    let log = folder.path("kept/binlog.000001");
+    let whole = fs::read(&log).unwrap();
+    let mut damaged = whole.clone();
+    for begin in transactions(&whole).iter().skip(2).step_by(2) {
+        damaged[begin + 200] ^= 16;
+    }
+    fs::write(&log, &damaged).unwrap();
+    let mut relay = Configuration::of([url(&source)]).store("store = \"received\"").start(&folder);
+    relay.wait_for("repair", |relay| (relay.get("/healthz").0 == 200).then_some(()));
+    // But for the flag that says that the file is in use.
+    assert!(fs::read(&log).unwrap()[4 + 19..whole.len()] == whole[4 + 19..]);
+}
+
 #[test]
 fn damage_at_both_ends_of_a_file_is_repaired() {
     let mysql = require_tool!(Tool::Mysql);
@@ -410,4 +441,37 @@ fn the_scrub_finds_damage_and_the_archive_repairs_it_also_if_the_source_has_purg
     assert!(line.contains("\"error\"") && line.contains("\"damaged\"") && line.contains(&told), "{line}");
     assert_eq!(said.matches("with what the archive has of it").count(), 2, "{said}");
     assert_eq!(relay.status()["scrub"]["repaired"], 2);
+}
+
+/// Issue 42: it was archived as it was, and after its repair another log of this name was in the archive for ever.
+#[test]
+fn a_damaged_file_is_archived_once_it_is_repaired_and_those_before_it_at_once() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source = mysql.sandbox().start().unwrap();
+    let door = Door::new(&source);
+    let url = format!("mysql://repl@127.0.0.1:{}", door.port);
+    let mut relay = Configuration::of([url.clone()]).start(&folder);
+    closed_files(&source, &mut relay, &folder);
+    relay.kill();
+    let log = folder.path("kept/binlog.000002");
+    let whole = fs::read(&log).unwrap();
+    flip_in_place(&log, transactions(&whole)[9] + 120);
+    door.to.store(1, Ordering::SeqCst);
+    let mut relay = Configuration::of([url]).archive().start(&folder);
+    relay.wait_for("the log before it in the archive", |relay| {
+        (relay.status()["archive"]["last_file"].as_str() == Some("binlog.000001")).then_some(())
+    });
+    relay.wait_for("a line about the other", |relay| {
+        let said = relay.said();
+        said.lines()
+            .any(|line| line.contains("\"archive\"") && line.contains("so it is not archived as a whole log"))
+            .then_some(())
+    });
+    door.leads_to(&source);
+    relay.wait_for("both logs in the archive", |relay| {
+        (relay.status()["archive"]["last_file"].as_str() == Some("binlog.000002")).then_some(())
+    });
+    folder.run(["archive", "restore", "--to", "back", "arc"]).is_done();
+    assert!(folder.read("back/binlog.000002") == whole);
 }

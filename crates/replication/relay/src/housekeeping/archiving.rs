@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use binlogz_archive::Error as ArchiveError;
 use binlogz_archive::create::{CreateOutcome, Creator};
 use binlogz_archive::storage::encrypted::KEY_FILE;
 use binlogz_archive::storage::{self, ArchiveStorage};
@@ -216,7 +217,14 @@ fn archive(house: &Housekeeping, kept: &LineageLog, options: &ArchiveOptions) ->
         }
         let (telemetry, throttles) = (Arc::clone(&house.telemetry), Arc::clone(&house.throttles));
         let bytes = Arc::new(ThrottledFile { bytes, telemetry, throttles });
-        creator.add_file(&log.name, bytes, Some(mode)).map_err(failed)?;
+        match creator.add_file(&log.name, bytes, Some(mode)) {
+            // It is repaired first. What was packed before it is kept.
+            Err(torn @ ArchiveError::Torn(_)) => {
+                refused = Some(failed(torn));
+                break;
+            }
+            added => added.map_err(failed)?,
+        }
     }
     creator.finish().map_err(failed)?;
     refused.map_or(Ok(()), Err)

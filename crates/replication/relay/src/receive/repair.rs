@@ -7,8 +7,9 @@
 //! ```
 //!
 //! A repair fills a hole to the exact byte, so that every position is unchanged in every form, and replicas being served
-//! notice nothing. A transaction compresses to the same size only at the same level: we try the current level first, then
-//! all others.
+//! notice nothing. A transaction may compress to the same size at several levels, and only one of them wrote what was
+//! there: the candidate is taken that differs least from what stands in the hole. For a large hole we try the current level
+//! first, then all others.
 
 use std::io::{self, Read, Write};
 
@@ -36,6 +37,8 @@ use crate::telemetry::say;
 
 /// How many fetched bytes are held in memory; the rest goes to temporary files.
 const SPOOL_SIZE: usize = 16 << 20;
+/// A hole of at most so many bytes is filled at each level, to find the one that wrote it.
+const EACH_LEVEL_MAX: u64 = 1 << 20;
 
 /// Repairs the damage of a log's last file with what its source still has.
 ///
@@ -145,7 +148,11 @@ impl HoleQuestion<'_> {
         let others = (1..=22).filter_map(CompressionLevel::new);
         let others: Vec<_> = others.map(Some).filter(|level| *level != now).collect();
         let first = if now.is_some() { vec![now, None] } else { vec![None] };
-        for levels in [first, others] {
+        let rounds = match self.hole.to - self.hole.from {
+            ..=EACH_LEVEL_MAX => vec![[first, others].concat()],
+            _ => vec![first, others],
+        };
+        for levels in rounds {
             if let Some(fetched) = self.fetch_at(&levels)? {
                 return Ok(fetched);
             }
@@ -233,16 +240,30 @@ impl HoleQuestion<'_> {
             if attempts.is_empty() {
                 break;
             }
-            if let Some(full) = attempts.iter().position(|attempt| attempt.stored.size() == size) {
+            let full = attempts.extract_if(.., |attempt| attempt.stored.size() == size);
+            if let Some(found) = self.closest(full.map(|attempt| attempt.stored))? {
                 drop(log);
-                let found = attempts.swap_remove(full);
                 return match self.follows(begin)? {
-                    true => Ok(Some(FetchedHole::Bytes(found.stored))),
+                    true => Ok(Some(FetchedHole::Bytes(found))),
                     false => Ok(None),
                 };
             }
         }
         Ok(None)
+    }
+
+    /// What differs least from the bytes in the hole; of several the first.
+    fn closest(&self, candidates: impl Iterator<Item = Spool>) -> Result<Option<Spool>> {
+        let HoleQuestion { kept, damage, hole, .. } = *self;
+        let mut closest = None;
+        for candidate in candidates {
+            let size = candidate.size();
+            let differing = kept.store.differing(damage.file, hole, &mut candidate.reader(0..size))?;
+            if closest.as_ref().is_none_or(|(least, _)| differing < *least) {
+                closest = Some((differing, candidate));
+            }
+        }
+        Ok(closest.map(|(_, candidate)| candidate))
     }
 
     /// Whether the source's next transaction is the one we store after the hole.

@@ -10,6 +10,7 @@ use binlogz_flow::ReadAt;
 
 use crate::error::{Error, Result};
 use crate::log::events;
+use crate::log::framing::first_damage;
 
 /// Bytes read of an event at first: all of it, for most events.
 const FRONT_SIZE: usize = 512;
@@ -25,13 +26,14 @@ pub(crate) struct ActivePart {
 }
 
 impl ActivePart {
-    /// The transactions of a log that are whole so far.
+    /// The transactions of a log that are whole so far, before the first event that is damaged.
     ///
     /// # Errors
     ///
     /// A log that can't be read.
     pub(crate) fn of(log: Arc<dyn ReadAt>) -> Result<ActivePart> {
-        let size = whole_size(log.as_ref()).map_err(Error::io("read the log"))?;
+        let damage = first_damage(log.as_ref())?.and_then(|damage| damage.offset());
+        let size = whole_size(log.as_ref(), damage.unwrap_or(u64::MAX)).map_err(Error::io("read the log"))?;
         Ok(ActivePart { log, size })
     }
 
@@ -58,8 +60,8 @@ impl ReadAt for ActivePart {
     }
 }
 
-/// The end of the last whole transaction, or of the head if there is none yet.
-fn whole_size(log: &dyn ReadAt) -> io::Result<u64> {
+/// The end of the last whole transaction before this offset, or of the head if there is none yet.
+fn whole_size(log: &dyn ReadAt, before: u64) -> io::Result<u64> {
     let mut parser = TransactionBoundaryParser::new();
     let mut at = MAGIC.len() as u64;
     let mut whole = at;
@@ -68,7 +70,7 @@ fn whole_size(log: &dyn ReadAt) -> io::Result<u64> {
         let Ok(header) = EventHeader::decode(&event) else { return Ok(whole) };
         let size = header.event_size as usize;
         let end = at + u64::from(header.event_size);
-        if size < HEADER_SIZE || log.read_at(&mut [0], end - 1)? == 0 {
+        if size < HEADER_SIZE || end > before || log.read_at(&mut [0], end - 1)? == 0 {
             return Ok(whole);
         }
         if header.event_type == EventType::QUERY && size > FRONT_SIZE {
@@ -108,7 +110,7 @@ mod tests {
             log.transaction(&[&vec![b'x'; size]]);
         }
         let bytes = log.take();
-        let whole = |size: usize| whole_size(&bytes[..size].to_vec()).unwrap() as usize;
+        let whole = |size: usize| whole_size(&bytes[..size].to_vec(), u64::MAX).unwrap() as usize;
         for size in (MAGIC.len()..bytes.len()).step_by(7) {
             let end = whole(size);
             assert!(end <= size);

@@ -18,4 +18,5 @@ pub(crate) mod payloads;
 
 pub(crate) use cut::{BLOCK_SIZE_MAX, MAPS_MAX};
 pub use cut::{CutPiece, Cutter};
+pub use framing::first_damage;
 pub use order::{numbered, sort_by_name};

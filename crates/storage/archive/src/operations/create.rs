@@ -181,12 +181,12 @@ impl<'a> Creator<'a> {
         self.add_file(name, log, None)
     }
 
-    /// Adds a closed log file with this mode, as chmod takes it. One that doesn't end with an event is refused, as every
-    /// reader of it will: more of it was there, or will be.
+    /// Adds a closed log file with this mode, as chmod takes it. One that doesn't end with an event, or has an event whose
+    /// checksum its bytes don't give, is refused: its server, a replica or a backup has more of it.
     ///
     /// # Errors
     ///
-    /// As [`Creator::add`]; a log that is torn ([`Error::Torn`]), of which nothing was added: others can be, and so can its whole
+    /// As [`Creator::add`]; a log that is torn or damaged ([`Error::Torn`]), of which nothing was added: others can be, and so can its whole
     /// transactions ([`Creator::add_active`]).
     pub fn add_file(&mut self, name: &str, log: Arc<dyn ReadAt>, mode: Option<u32>) -> Result<()> {
         let mut framing = LogFraming::default();
@@ -197,7 +197,8 @@ impl<'a> Creator<'a> {
         }
     }
 
-    /// Packs the whole transactions of a log that its server is still writing, or that is torn. They are replaced when the log
+    /// Packs the whole transactions of a log that its server is still writing, or that is torn or damaged, as far as
+    /// [`crate::log::first_damage`] finds none. They are replaced when the log
     /// is given again, longer or closed.
     ///
     /// # Errors

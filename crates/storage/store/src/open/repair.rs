@@ -84,6 +84,30 @@ impl BinlogStore {
         Ok(RepairSummary { kept_as, report })
     }
 
+    /// How many of these bytes are other ones than those that stand in a hole of a damaged file now. Where several copies fit,
+    /// the one with the fewest is what was there: mostly little of a hole is damaged.
+    ///
+    /// # Errors
+    ///
+    /// The file is not in the log (any more); the disk fails, or the bytes can't be read.
+    pub fn differing(&self, number: FileNumber, hole: &Hole, bytes: &mut dyn Read) -> Result<u64> {
+        let log = self.open_log(number)?;
+        let (mut chunk, mut stored) = (vec![0; CHUNK_SIZE], vec![0; CHUNK_SIZE]);
+        let (mut offset, mut differing) = (hole.from, 0);
+        loop {
+            let count = bytes.read(&mut chunk).map_err(Error::io("read what repairs", &log.name))?;
+            if count == 0 {
+                return Ok(differing);
+            }
+            let (new, old) =
+                (chunk.get(..count).unwrap_or_default(), stored.get_mut(..count).unwrap_or_default());
+            let has = log.read_at(offset, old)?;
+            let equal = new.iter().zip(old.iter().take(has)).filter(|(new, old)| new == old).count();
+            differing += (count - equal) as u64;
+            offset += count as u64;
+        }
+    }
+
     /// Reads a file through, up to its durable end, and notes which bytes of it are damaged. `pace` is called with the number of
     /// bytes that are read next; an error of it ends the reading, and nothing is noted. Returns the bytes that were read, and the
     /// damage.

@@ -58,7 +58,8 @@ pub(super) struct Create {
     /// closed
     #[arg(long)]
     include_active: bool,
-    /// Store the whole transactions of a closed log that ends inside an event; it counts as a part, and the exit code is 1
+    /// Store the whole transactions of a closed log that ends inside an event, or of one with a damaged event those before it;
+    /// it counts as a part, and the exit code is 1
     #[arg(long)]
     salvage: bool,
     /// Read all objects of the given logs that are in the archive already, and compare each with its SHA-256: otherwise it is
@@ -83,7 +84,7 @@ const EXAMPLES: &str = "Examples:
   binlogz archive create --to /backup/db1 /var/lib/mysql/binlog.[0-9]*
   binlogz archive create --to s3://bucket/db1 --include-active /var/lib/mysql/binlog.[0-9]*
 
-Exit codes: 0 all logs are in the archive, 1 of a torn one only a part, 2 bad usage, bad input or
+Exit codes: 0 all logs are in the archive, 1 of a torn or damaged one only a part, 2 bad usage, bad input or
 I/O trouble.";
 
 /// How small and how fast an archive is packed; all are read alike.
@@ -121,7 +122,7 @@ impl Create {
         let mut exit = Exit::Done;
         let mut printed = Ok(());
         let (mut archived, mut given, mut in_use) = (Vec::new(), Vec::new(), Vec::new());
-        // Logs that are torn, and why.
+        // Logs that are torn or damaged, and why.
         let torn: RefCell<Vec<(String, String)>> = RefCell::default();
         let mut told = |created: &CreateOutcome| {
             let torn = torn.borrow();
@@ -186,6 +187,10 @@ impl Create {
                     }
                     LogBeginning::InUse if self.include_active => {
                         let progress = WorkProgress::of(&name, size(), (number, all));
+                        if let Some(why) = log::first_damage(log.as_ref()).map_err(failure(path))? {
+                            torn.borrow_mut().push((name.clone(), why.to_string()));
+                            exit = Exit::Negative;
+                        }
                         creator.add_active(&name, progress.watch_all(log), mode()).map_err(failure(path))
                     }
                     LogBeginning::InUse => {
@@ -252,7 +257,7 @@ fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// A torn log is refused; two options keep its part.
+/// A torn or damaged log is refused; two options keep its part.
 fn torn_failure(path: &Path) -> impl FnOnce(Error) -> CommandFailure {
     move |error| match error {
         error @ Error::Torn(_) => CommandFailure::of(
