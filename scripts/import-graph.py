@@ -30,7 +30,7 @@ from file_imports import FileGraph
 FLOORS = "files format transform storage report replication repair query interfaces lab".split()
 
 # From the bottom to the top. A crate depends on what stands before it, never on what stands after it.
-CRATES = """atomic-file scratch-file private-server binlog payload encryption figures arrow flow report wire source recover archive inspect store variables engine relay sandbox
+CRATES = """atomic-file scratch-file private-server binlog payload encryption figures arrow flow report wire source row-changes archive inspect store variables engine relay sandbox
 testkit experiments bench-programs cli-common bench cli query cluster flight sql-cli python capi""".split()
 
 # The folders of a crate from the bottom to the top: a folder imports only from those before it. A top-level file stands
@@ -41,7 +41,7 @@ FOLDERS = {
     "flow": "read work events measure passes".split(),
     "payload": "codec transaction rewritten compress expand".split(),
     "query": "sql logs tables scan catalog run export".split(),
-    "recover": "table choose sql pass log cascade apply script life past".split(),
+    "row-changes": "table choose sql pass log cascade apply script life past".split(),
     "relay": "telemetry log closed replicas forms receive housekeeping statements serve watch".split(),
     "store": "storage files recovery state open".split(),
 }

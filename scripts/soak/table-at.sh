@@ -6,4 +6,4 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-BINLOGZ_TABLE_AT_MOMENTS=${1:-100} scripts/run-tests.sh --quiet --release --package binlogz --test recover as_it_was -- --nocapture
+BINLOGZ_TABLE_AT_MOMENTS=${1:-100} scripts/run-tests.sh --quiet --release --package binlogz --test row_changes as_it_was -- --nocapture

@@ -6,8 +6,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-BINLOGZ_UNDO_SEEDS=${1:-200} scripts/run-tests.sh --quiet --release --package binlogz --test recover round_trip -- --nocapture
+BINLOGZ_UNDO_SEEDS=${1:-200} scripts/run-tests.sh --quiet --release --package binlogz --test row_changes round_trip -- --nocapture
 # Conditions of --where, beside the server's answers.
-BINLOGZ_CONDITIONS=10000 scripts/run-tests.sh --quiet --release --package binlogz --test recover conditions_choose -- --nocapture
+BINLOGZ_CONDITIONS=10000 scripts/run-tests.sh --quiet --release --package binlogz --test row_changes conditions_choose -- --nocapture
 scripts/get-tool.sh mysql-8.0 >/dev/null
-scripts/run-tests.sh --quiet --package binlogz --test recover -- --ignored cascades
+scripts/run-tests.sh --quiet --package binlogz --test row_changes -- --ignored cascades

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use binlogz_query::Error;
 use binlogz_query::export::follow::{FollowError, RECEIVED_MAX, ReceivedPart};
 use binlogz_query::export::{Exporter, TableExport};
-use binlogz_recover::ServerSchemaError;
+use binlogz_row_changes::ServerSchemaError;
 use binlogz_source::ConnectOptions;
 use clap::Args;
 

@@ -15,8 +15,8 @@ mod fleet;
 mod man;
 mod recover;
 mod relay;
-mod replay;
 mod rewrite;
+mod row_changes;
 mod stats;
 mod verify;
 
@@ -40,11 +40,11 @@ pub(crate) enum CliCommand {
     Stats(stats::StatsCommand),
     Sql(companion::SqlArguments),
     Export(companion::ExportArguments),
-    Undo(Box<recover::Undo>),
-    Redo(Box<recover::Redo>),
-    Rows(Box<recover::RowsCommand>),
-    TableAt(Box<recover::TableAt>),
-    Recover(Box<replay::Recover>),
+    Undo(Box<row_changes::Undo>),
+    Redo(Box<row_changes::Redo>),
+    Rows(Box<row_changes::RowsCommand>),
+    TableAt(Box<row_changes::TableAt>),
+    Recover(Box<recover::Recover>),
     Advise(Box<advise::Advise>),
     Archive(archive::ArchiveCommand),
     Relay(relay::RelayCommand),

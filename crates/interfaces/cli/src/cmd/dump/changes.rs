@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use binlogz_binlog::row::TableSchema;
-use binlogz_recover::{DescribedColumn, DescribedTable, SchemaFile};
 use binlogz_report::changes::{ChangePrinter, ChangeSettings, ColumnTold, Resolver, SchemaTold, TableTold};
 use binlogz_report::mysqlbinlog::EventSelection;
+use binlogz_row_changes::{DescribedColumn, DescribedTable, SchemaFile};
 
 use super::line_run::{self, LineJob};
 use super::lines::LineOutput;
@@ -13,7 +13,7 @@ use super::offsets::Offsets;
 use super::options::{DumpFormat, DumpSettings, RemoteSource};
 use super::print_options::print_options;
 use super::remote::PROGRAM_NAME;
-use crate::cmd::recover::read_schema;
+use crate::cmd::row_changes::read_schema;
 use crate::failure::{CommandFailure, Result};
 
 /// Dumps the logs that were asked for; the exit code.

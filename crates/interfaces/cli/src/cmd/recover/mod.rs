@@ -1,311 +1,411 @@
-//! `binlogz undo` and `redo`: chosen row changes as statements that take them back, or make them again; [`rows`] shows them,
-//! [`table_at`] shows a table as it was before them.
+//! `binlogz recover`: point-in-time recovery, applied by the server itself, in parallel.
+//!
+//! ```text
+//! logs ─ closed_logs ─ embedded source ── channel binlogz_recover ── the server's own applier
+//! ```
+//!
+//! * `target` is the server: the transactions it has, and what its version calls things;
+//! * `embedded` is the source inside this process, which ends where recovery is to end;
+//! * `channel` attaches the server to it, and detaches it again with its settings as they were;
+//! * `incidents` finds where the logs themselves lack changes;
+//! * `follow` watches until it has everything;
+//! * `errors` are those that ended the server's threads;
+//! * `verify` makes a drill of it, on a private server.
 
-mod apply;
-mod choose;
-mod heads;
-mod inputs;
-mod later;
-mod looked_for;
-mod output;
-mod rows;
-mod schema;
-mod table_at;
+mod channel;
+mod embedded;
+mod errors;
+mod follow;
+mod incidents;
+mod target;
+mod verify;
 
-pub(in crate::cmd) use schema::read_schema;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use std::fmt::Display;
-use std::num::NonZeroUsize;
-
-use binlogz_encryption::Keyring;
-use binlogz_figures::counted;
-use binlogz_flow::Input;
-use binlogz_recover::{Direction, Error, Range, RowSelection, Script, ScriptForm, ScriptSummary};
-use binlogz_report::met::UnmetRequest;
+use binlogz_binlog::gtid::GtidSet;
+use binlogz_binlog::printable;
+use binlogz_figures::wrapped;
+use binlogz_relay::EndedLogs;
 use binlogz_source::ConnectOptions;
 use clap::{Args, ValueEnum};
 
-use super::workers;
+use super::closed_logs::{self, DiskArgs, StopArgs};
 use crate::Exit;
-use crate::failure::{CommandFailure, Result, complain, name_unread, warn};
+use crate::failure::{CommandFailure, Result, complain, warn};
+use crate::format::ReportFormat;
+use crate::interrupt;
 use crate::keyring::KeyringArg;
-use crate::log_path::LogPath;
 use crate::server_args::{ServerArgs, with_place};
-use crate::units;
-use apply::ApplyArgs;
-use choose::ChooseArgs;
-use inputs::{InputArgs, LogPass, OpenedLog, PassFindings, RecoverLog};
-use output::OutputArgs;
-pub(crate) use rows::RowsCommand;
-use schema::{CascadesArg, SchemaArg};
-pub(crate) use table_at::TableAt;
+use crate::terminal;
+use channel::{ApplierThreads, CHANNEL, SavedSettings};
+use follow::Goal;
+use incidents::RecoveredLogs;
+use target::{TargetFacts, TargetServer, TargetTrouble};
 
-/// Write the SQL that takes row changes back
+/// This command's name for itself at servers.
+const PROGRAM_NAME: &str = "binlogz recover";
+/// A statement such as STOP REPLICA waits for the transaction that is being applied.
+const ANSWER_MAX: Duration = Duration::from_secs(3600);
+
+/// Bring a server forward to a moment, from an archive or binary logs
 ///
-/// Reads binary logs, finds the rows that were changed, and writes for each the statement that restores it, the last change
-/// first. The output is for you to read, and then for the mysql client; with --apply it goes to a server. What can't be
-/// undone (DDL, rows of which the log lacks columns) is named in the output, and the exit code is 1.
+/// The server is attached, as a replica, to a source inside this command, which serves the logs and ends at the moment: the
+/// server applies them itself, with parallel workers. Then it is detached, and every setting is as before; also after Ctrl-C.
+/// A run that was killed, or whose server was, is continued by the same command. The server needs GTID_MODE=ON, and has to
+/// hold everything that came before the first log, as after restoring a backup that knows its GTIDs.
 #[derive(Debug, Args)]
-#[command(after_help = UNDO_EXAMPLES, disable_help_flag = true)]
-pub(crate) struct Undo {
+#[command(after_help = EXAMPLES, disable_help_flag = true)]
+pub(crate) struct Recover {
+    /// The archive (its folder, or s3://BUCKET/PREFIX), or binary logs of one server
+    #[arg(long, required = true, num_args = 1.., value_name = "ARCHIVE|FILE")]
+    from: Vec<PathBuf>,
+    /// The server: `mysql://[USER@]HOST[:PORT]`, `HOST[:PORT]` or a socket's path [default: what the options name]
+    #[arg(long, value_name = "SERVER", conflicts_with = "verify")]
+    to: Option<String>,
     #[command(flatten)]
-    cascades: CascadesArg,
-    #[command(flatten)]
-    args: ScriptArgs,
-}
-
-/// Write the SQL that makes row changes again
-///
-/// As undo, but the statements make the chosen changes once more, in their order.
-#[derive(Debug, Args)]
-#[command(after_help = REDO_EXAMPLES, disable_help_flag = true)]
-pub(crate) struct Redo {
-    #[command(flatten)]
-    args: ScriptArgs,
-}
-
-const UNDO_EXAMPLES: &str = "Examples:
-  binlogz undo --table shop.orders --operation delete --schema shop.sql binlog.000042 > undo.sql
-  binlogz undo --gtids 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 binlog.000042 | less
-  binlogz undo --table shop.orders --start-datetime '2026-11-22 23:10' --server db1:3306 > undo.sql
-  binlogz undo --table shop.orders --apply db1:3306 --execute --journal undo.journal binlog.000042
-  binlogz undo --table shop.orders --cascades db1:3306 -u root binlog.0000* > undo.sql
-  binlogz undo --start-datetime '2026-11-22 23:10' --where 'before.status = \"paid\" AND id < 100' binlog.0000*
-
-Column names come from the log (binlog_row_metadata=FULL) or from --schema: mysqldump --no-data --databases shop > shop.sql
-Exit codes: 0 all that was chosen is undone, 1 something is left or nothing was chosen, 2 trouble.";
-
-const REDO_EXAMPLES: &str = "Examples:
-  binlogz redo --table shop.orders --schema shop.sql binlog.000042 > redo.sql
-  binlogz redo --thread-id 87 --start-datetime '2026-11-22 23:10' binlog.000042 | mysql
-
-Exit codes: 0 all that was chosen is redone, 1 something is left or nothing was chosen, 2 trouble.";
-
-#[derive(Debug, Args)]
-struct ScriptArgs {
-    #[command(flatten)]
-    choose: ChooseArgs,
-    #[command(flatten)]
-    schema: SchemaArg,
-    /// Output format
-    #[arg(long, value_enum, default_value_t = FormatArg::Sql)]
-    format: FormatArg,
-    #[command(flatten)]
-    output: OutputArgs,
-    #[command(flatten)]
-    apply: ApplyArgs,
-    /// Write rows too that are older than a DDL statement on their table; they may not fit it any more
+    stop: StopArgs,
+    /// Check everything, say what would be done, and change nothing
+    #[arg(long)]
+    check: bool,
+    /// A restore drill: restore into a private server, and compare CHECKSUM TABLE of every table with the live source at the same
+    /// GTIDs. Exit code 0: all are equal, 1: not
+    #[arg(long, requires = "source", conflicts_with_all = ["check", "stop"])]
+    verify: bool,
+    /// The live source for --verify
+    #[arg(long, value_name = "SERVER", requires = "verify")]
+    source: Option<String>,
+    /// A dump to restore first for --verify: SQL, as mysqldump writes it
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "verify")]
+    dump: Vec<PathBuf>,
+    /// How --verify tells what it found
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
+    /// Apply with this many workers [default: as the server has it]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024), hide_short_help = true)]
+    workers: Option<u32>,
+    /// Whether transactions commit in the log's order [default: as the server has it]
+    #[arg(long, value_enum, value_name = "WHEN", hide_short_help = true)]
+    preserve_commit_order: Option<OnOff>,
+    /// Go on over incidents, where the server says that its log lacks changes; the server here will lack them too
     #[arg(long, hide_short_help = true)]
-    across_ddl: bool,
-    /// Threads that work at once [default: one for each core]
-    #[arg(long, short, value_name = "N", value_parser = units::above_zero, hide_short_help = true)]
-    jobs: Option<NonZeroUsize>,
+    over_incidents: bool,
+    #[command(flatten)]
+    filters: Filters,
+    /// Where the source inside this command listens, for the server to connect to [default: the address of this machine that
+    /// leads to the server, any port]
+    #[arg(long, value_name = "ADDRESS:PORT", hide_short_help = true)]
+    listen: Option<SocketAddr>,
+    #[command(flatten)]
+    disk: DiskArgs,
     #[command(flatten)]
     keyring: KeyringArg,
     #[command(flatten)]
-    input: InputArgs,
-    #[command(flatten)]
-    server: ServerArgs,
+    connection: ServerArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum FormatArg {
-    /// Statements for the mysql client
-    Sql,
-    /// A binary log of row events, for mysqlbinlog and replicas; --output says where
-    Binlog,
+enum OnOff {
+    /// In the log's order
+    On,
+    /// In any order
+    Off,
 }
 
-impl FormatArg {
-    fn form(self) -> ScriptForm {
-        match self {
-            FormatArg::Sql => ScriptForm::Sql,
-            FormatArg::Binlog => ScriptForm::Log,
+/// The server's own filters, by their names, for this channel alone.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Filters, as for mysqld; transactions that are left out count as applied")]
+struct Filters {
+    /// Only this database
+    #[arg(long, value_name = "DATABASE", hide_short_help = true)]
+    replicate_do_db: Vec<String>,
+    /// All but this database
+    #[arg(long, value_name = "DATABASE", hide_short_help = true)]
+    replicate_ignore_db: Vec<String>,
+    /// Only this table
+    #[arg(long, value_name = "DATABASE.TABLE", hide_short_help = true)]
+    replicate_do_table: Vec<String>,
+    /// All but this table
+    #[arg(long, value_name = "DATABASE.TABLE", hide_short_help = true)]
+    replicate_ignore_table: Vec<String>,
+    /// Only tables that are like this, with % and _
+    #[arg(long, value_name = "PATTERN", hide_short_help = true)]
+    replicate_wild_do_table: Vec<String>,
+    /// All but tables that are like this
+    #[arg(long, value_name = "PATTERN", hide_short_help = true)]
+    replicate_wild_ignore_table: Vec<String>,
+    /// Apply changes of one database to another
+    #[arg(long, value_name = "FROM->TO", hide_short_help = true)]
+    rewrite_db: Vec<String>,
+}
+
+const EXAMPLES: &str = "Examples:
+  binlogz recover --from /backup/db1 --to root@db2 --check
+  binlogz recover --from /backup/db1 --to root@db2 --until-datetime '2026-11-22 10:42:00'
+  binlogz recover --verify --from /backup/db1 --dump sunday.sql --source monitor@db1 --format json
+  binlogz recover --from binlog.0000* --to root@db2 --stop-before-gtid 3e11fa47-71ca-11e1-9e33-c80aa9429562:23
+
+Exit codes: 0 the server is there, 1 the logs don't have that moment or lack changes before it, 2 a check failed, or trouble.";
+
+impl Recover {
+    pub(super) fn run(self) -> Result<Exit> {
+        match &self.source {
+            Some(source) => self.verify(source),
+            None => self.recover(self.server()?),
         }
     }
-}
 
-impl Undo {
-    pub(super) fn run(self) -> Result<Exit> {
-        self.args.run(Direction::Undo, Some(&self.cascades))
-    }
-}
-
-impl Redo {
-    pub(super) fn run(self) -> Result<Exit> {
-        self.args.run(Direction::Redo, None)
-    }
-}
-
-impl ScriptArgs {
-    fn run(self, direction: Direction, cascades: Option<&CascadesArg>) -> Result<Exit> {
-        let output = self.output.check(self.format, &self.input.files)?;
-        let selection = self.choose.selection()?;
-        let apply_to = self.connect_to_apply(cascades)?;
-        let log_server = self.input.server(&self.server)?;
-        let options = || self.server.connect_options(PROGRAM_NAME);
-        let form = if apply_to.is_some() { ScriptForm::Apply } else { self.format.form() };
-        let schema =
-            self.schema.read(&selection.tables, &options, (apply_to.as_ref(), log_server.as_ref()))?;
-        let cascades = cascades.map(|cascades| cascades.read(&options)).transpose()?.flatten();
-        let logs = self.input.logs(log_server.as_ref(), (&self.choose, &selection), cascades.is_some())?;
-        let keyring = self.keyring.open()?;
-        let schema = schema.as_ref().or(cascades.as_ref().map(|(schema, _)| schema));
-        let mut script = Script::new(&selection, schema, (direction, form), self.across_ddl);
-        let mut ahead = Exit::Done;
-        if let Some((families, place)) = &cascades {
-            let with = script.with_cascades(families);
-            script = with.map_err(|error| CommandFailure::of(place, error))?;
-            ahead = self.read_ahead(&mut script, &logs, keyring.as_ref())?;
-        }
-        let pass = LogPass {
-            logs: &logs,
-            choose: &self.choose,
-            selection: &selection,
-            schema,
-            keyring: keyring.as_ref(),
-            statements: true,
-            later: direction == Direction::Undo && form == ScriptForm::Sql,
-        };
-        let PassFindings { unmet, exit } = pass.run(&mut |opened| {
-            let OpenedLog { log, input, name, range, archived_gtids, looked_for, progress } = opened;
-            if let Some(gtids) = archived_gtids {
-                script.pass_over(&gtids);
-            }
-            if looked_for.has_passed_chosen {
-                script.pass_chosen(&looked_for.passed_tables);
-            }
-            let read = script.read(input, &name, range, workers(self.jobs), &mut |bytes| progress.at(bytes));
-            read.map_err(|error| log.failure(error))
-        })?;
-        if !unmet.is_empty() {
-            unmet.iter().for_each(|unmet| complain(&unmet.line));
+    /// Brings a server forward.
+    fn recover(&self, server: ConnectOptions) -> Result<Exit> {
+        let say = |line: &str| if self.format == ReportFormat::Json { Ok(()) } else { say(line) };
+        let stop = self.stop.stop()?;
+        let filters = self.filters.clauses()?;
+        closed_logs::are_there(&self.from)?;
+        let mut target = TargetServer::connect(server)?;
+        target.lock()?;
+        let folder = self.disk.folder()?;
+        let Some(ended) = closed_logs::open(&self.from, &self.keyring, &stop, folder.path())? else {
             return Ok(Exit::Negative);
+        };
+        let (first, last) = ended.logs().range();
+        say(&format!("{}: {first} to {last}, up to {}", ended.logs().place(), closed_logs::reach(&ended)))?;
+        let facts = target.facts(CHANNEL)?;
+        let left = channel::left(&mut target)?;
+        let lacks = check(&target, &facts, &ended)?;
+        channel::check_rights(&mut target)?;
+        let persists = !filters.is_empty();
+        if persists && !target.words.can_stay_stopped {
+            return Err(CommandFailure::of(
+                &target.name,
+                format_args!(
+                    "is version {}: filters need 8.0.24 or later, which can be kept from applying without them after a \
+                     restart",
+                    target.version
+                ),
+            ));
         }
-        if let Some(connect) = self.schema.server(&options, (apply_to.as_ref(), log_server.as_ref()))? {
-            later::look(&mut script, &connect, workers(self.jobs))?;
+        say(&format!("{}: lacks {} of {} transactions", target.name, lacks.count(), ended.gtids.count()))?;
+        let logs = RecoveredLogs { from: &self.from, ended: &ended, folder: folder.path() };
+        let incidents = incidents::crossed(&logs, &self.keyring, &facts.executed)?;
+        let exit = incidents.exit;
+        if exit != Exit::Done && !self.over_incidents {
+            complain(&format!(
+                "{}: nothing is changed: the logs lack changes before that moment; --over-incidents goes on without those \
+                 changes",
+                target.name
+            ));
+            return Ok(exit);
         }
-        let tables = selection.tables.iter().map(|(database, table)| (database.as_bytes(), table.as_bytes()));
-        let without_rows = UnmetRequest::tables(tables, |place| script.has_met_table(place));
-        let condition_notes = script.condition_notes();
-        condition_notes.iter().for_each(|note| complain(note));
-        let doubtful = if condition_notes.is_empty() { Exit::Done } else { Exit::Negative };
-        script.cascade_notes().iter().chain(&script.trigger_notes()).for_each(|note| warn(note));
-        if let Some(connect) = apply_to {
-            without_rows.iter().for_each(|unmet| warn(&unmet.line));
-            return Ok(self
-                .apply
-                .run(script, &connect, &selection, direction)?
-                .max(exit)
-                .max(ahead)
-                .max(doubtful));
-        }
-        let summary = output.write(script)?;
-        if summary.statements > 0 {
-            without_rows.iter().for_each(|unmet| warn(&unmet.line));
-        }
-        Ok(tell(&summary, &selection, direction).max(exit).max(ahead).max(doubtful))
-    }
-
-    /// Follows the rows of children up to the changes of their parents.
-    fn read_ahead(
-        &self,
-        script: &mut Script<'_>,
-        logs: &[RecoverLog],
-        keyring: Option<&Keyring>,
-    ) -> Result<Exit> {
-        let mut exit = Exit::Done;
-        for (number, log) in logs.iter().enumerate() {
-            let input = log.open(keyring)?;
-            if matches!(input, Input::Pipe(_)) {
-                return Err(CommandFailure::of(
-                    log,
-                    "is a pipe, expected a file or an archive: --cascades reads it twice",
-                ));
+        if self.check {
+            if left.is_some() {
+                say(&format!(
+                    "{}: an earlier run left its channel {CHANNEL}; the next one goes on from there",
+                    target.name
+                ))?;
             }
-            let progress = log.progress((number + 1, logs.len()))?;
-            let (input, name) = (progress.watch(input), log.name());
-            let read = script.read_ahead(input, &name, workers(self.jobs), &mut |bytes| progress.at(bytes));
-            let mut unread = read.map_err(|error| log.failure(error))?;
-            // The others are told by the pass over what was chosen.
-            unread.retain(|unread| unread.table.is_some());
-            exit = exit.max(name_unread(log, &unread, "children may have changed there"));
+            return Ok(exit);
         }
+        let before = match left {
+            Some(left) => SavedSettings { persisted: left.persisted || persists, ..left },
+            None => SavedSettings::of(&facts, persists && !is_persisted(&mut target)?),
+        };
+        if lacks.is_empty() {
+            if left.is_some() {
+                target.patiently(|target| channel::detach(target, &before))?;
+            }
+            say(&format!("{}: has everything already", target.name))?;
+            return Ok(Exit::Done);
+        }
+        let applying = ApplierThreads {
+            workers: self.workers,
+            keeps_order: self.preserve_commit_order.map(|order| order == OnOff::On),
+            filters,
+        };
+        let bring_back = self.disk.bring_back();
+        let source =
+            embedded::start(&target, &ended, &folder, bring_back, &before, self.listen, self.over_incidents)?;
+        let ending = undo_at_a_signal(&target, before);
+        let begun = Instant::now();
+        let lacking = u64::try_from(lacks.count()).unwrap_or(u64::MAX);
+        let goal = Goal {
+            gtids: &ended.gtids,
+            source: &source,
+            before: &before,
+            applying: &applying,
+            lacks: lacking,
+        };
+        let passed = incidents.pass_over(&mut target);
+        let followed = passed.and_then(|()| follow::follow(&mut target, &goal));
+        // From here on a signal waits until the server is detached.
+        let _ended = ending.lock().unwrap_or_else(PoisonError::into_inner);
+        if target.is_away {
+            return followed.map(|()| Exit::Trouble);
+        }
+        let detached = target.patiently(|target| channel::detach(target, &before));
+        if let (Err(_), Err(CommandFailure::Line(also))) = (&followed, &detached) {
+            warn(&format!("the server keeps the channel {CHANNEL}, which the next run removes: {also}"));
+        }
+        followed.and(detached)?;
+        let seconds = begun.elapsed().as_secs_f64();
+        say(&format!(
+            "{}: applied {} transactions in {seconds:.1} s, {:.0} a second",
+            target.name,
+            lacks.count(),
+            lacks.count() as f64 / seconds.max(0.001)
+        ))?;
         Ok(exit)
     }
 
-    /// The server to which changes are applied, if they are.
-    fn connect_to_apply(&self, cascades: Option<&CascadesArg>) -> Result<Option<ConnectOptions>> {
-        let Some(server) = &self.apply.apply else {
-            let is_asked = self.schema.is_server()
-                || cascades.is_some_and(CascadesArg::is_server)
-                || self.input.is_server(&self.server);
-            if self.server.names_a_place() && !is_asked {
-                return Err(CommandFailure::Line(
-                    "a server is given, but neither --server nor --apply nor --schema needs one".to_owned(),
-                ));
+    fn server(&self) -> Result<ConnectOptions> {
+        let mut options = self.connection.connect_options(PROGRAM_NAME)?;
+        if let Some(server) = &self.to {
+            options = with_place(&options, server).map_err(|error| CommandFailure::of(&"--to", error))?;
+        } else if !self.connection.names_a_place() {
+            return Err(CommandFailure::of(
+                &"--to",
+                "names no server, expected mysql://[USER@]HOST[:PORT] or a socket's path",
+            ));
+        }
+        options.timeouts.answer = ANSWER_MAX;
+        Ok(options)
+    }
+}
+
+fn say(line: &str) -> Result<()> {
+    let line = wrapped(&printable(line), "", "  ", terminal::width());
+    let written = writeln!(io::stdout().lock(), "{line}");
+    written.map_err(|error| CommandFailure::writing(&"standard output", &error))
+}
+
+/// Whether skip_replica_start is persisted already; then it stays.
+fn is_persisted(target: &mut TargetServer) -> Result<bool> {
+    let count = target.one(
+        "SELECT COUNT(*) FROM performance_schema.persisted_variables WHERE VARIABLE_NAME = 'skip_replica_start'",
+    )?;
+    Ok(count != "0")
+}
+
+/// Checks that the logs continue the server's transactions, and that the server can apply them. Returns the transactions
+/// that it lacks.
+fn check(target: &TargetServer, facts: &TargetFacts, ended: &EndedLogs) -> Result<GtidSet> {
+    let unfit = |why: String| Err(CommandFailure::of(&target.name, why));
+    if facts.gtid_mode != "ON" {
+        return unfit(format!(
+            "gtid_mode is {}, expected ON: without GTIDs nobody knows which transactions the server has. Replay by position \
+             with binlogz dump FILE … | mysql",
+            facts.gtid_mode
+        ));
+    }
+    if let Some(log) = &ended.with_anonymous {
+        return unfit(format!(
+            "{log} has transactions without GTIDs: which of them the server has can't be known. Replay by position with \
+             binlogz dump FILE … | mysql"
+        ));
+    }
+    if !facts.other_channels.is_empty() {
+        let names: Vec<_> = facts.other_channels.iter().map(|name| format!("{name:?}")).collect();
+        return unfit(format!(
+            "follows another source at present (channel {}): stop that first",
+            names.join(", ")
+        ));
+    }
+    if ended.gtids.has_tags() && !target.words.knows_tags {
+        return unfit(format!(
+            "is version {}: the logs have GTIDs with tags, which need 8.3",
+            target.version
+        ));
+    }
+    let mut ahead = ended.after.clone();
+    ahead.intersect(&facts.executed);
+    if !ahead.is_empty() {
+        return unfit(format!(
+            "is past that moment: it has {} of the transactions after it, {}; restore an earlier backup",
+            ahead.count(),
+            ahead.brief()
+        ));
+    }
+    let mut lacks = ended.gtids.clone();
+    lacks.subtract(&facts.executed);
+    let mut gap = ended.before.clone();
+    gap.subtract(&facts.executed);
+    if !gap.is_empty() {
+        return unfit(format!(
+            "lacks {} transactions that came before {}, the first log here: {}; restore a backup that has them, or add the \
+             earlier logs",
+            gap.count(),
+            ended.logs().range().0,
+            gap.brief()
+        ));
+    }
+    let major = |version: &str| version.split('.').next().and_then(|major| major.parse::<u32>().ok());
+    if major(&ended.server_version) > major(&target.version) {
+        warn(&format!(
+            "{}: is version {}, and the logs are of {}: MySQL does not promise that an older server can apply them",
+            target.name, target.version, ended.server_version
+        ));
+    }
+    Ok(lacks)
+}
+
+/// Detaches the server when a signal ends the process. The thread that holds the lock has done so already.
+fn undo_at_a_signal(target: &TargetServer, before: SavedSettings) -> Arc<Mutex<()>> {
+    let ending = Arc::new(Mutex::new(()));
+    let (options, name, its) = (target.options.clone(), target.name.clone(), Arc::clone(&ending));
+    interrupt::before_the_end(move || {
+        let alone = its.lock().unwrap_or_else(PoisonError::into_inner);
+        let detached =
+            TargetServer::connect(options).and_then(|mut target| match channel::left(&mut target)? {
+                Some(_) => channel::detach(&mut target, &before).map_err(TargetTrouble::failure),
+                None => Ok(()),
+            });
+        match detached {
+            Ok(()) => {
+                complain(&format!("{name}: interrupted, and detached; the same command goes on from there"))
             }
-            return Ok(None);
+            Err(CommandFailure::Line(why)) => complain(&format!(
+                "{name}: interrupted; the server keeps the channel {CHANNEL}, which the next run removes: {why}"
+            )),
+            Err(CommandFailure::ClosedPipe) => {}
+        }
+        // The other thread sees its channel vanish, and must not tell that as an error.
+        std::mem::forget(alone);
+    });
+    ending
+}
+
+impl Filters {
+    /// The filters as CHANGE REPLICATION FILTER takes them.
+    fn clauses(&self) -> Result<Vec<String>> {
+        let name = |name: &str| format!("`{}`", name.replace('`', "``"));
+        let table = |option: &'static str, text: &String| match text.split_once('.') {
+            Some((database, table)) => Ok(format!("{}.{}", name(database), name(table))),
+            None => Err(CommandFailure::of(&option, format_args!("{text:?}, expected DATABASE.TABLE"))),
         };
-        let options = self.server.connect_options(PROGRAM_NAME)?;
-        with_place(&options, server).map(Some).map_err(CommandFailure::Line)
-    }
-}
-
-/// The verb for rows, in messages.
-fn verb(direction: Direction) -> &'static str {
-    if direction == Direction::Undo { "undone" } else { "redone" }
-}
-
-/// The program's name for itself at servers.
-const PROGRAM_NAME: &str = "binlogz";
-
-/// Reports the changes that were left out.
-fn tell(summary: &ScriptSummary, selection: &RowSelection, direction: Direction) -> Exit {
-    let verb = verb(direction);
-    let ScriptSummary { rows_left, statements_left, .. } = *summary;
-    if rows_left + statements_left > 0 {
-        warn(&format!(
-            "{} and {} not {verb}; the output names each",
-            counted(rows_left, "rows"),
-            counted(statements_left, "statements")
-        ));
-        return Exit::Negative;
-    }
-    if summary.changed_later > 0 {
-        warn(&format!(
-            "{} of rows that are {verb} came later and were not chosen: they would be lost; the output names them",
-            counted(summary.changed_later, "changes")
-        ));
-    }
-    if summary.statements == 0 {
-        let what = match (&selection.gtids, summary.has_chosen) {
-            (Some(_), false) => "none of these transactions is in the logs",
-            (None, false) => "no transaction in the logs is one of those chosen",
-            (_, true) => "no row in the transactions chosen is one of those chosen",
+        let tables = |option, texts: &[String]| -> Result<Vec<String>> {
+            texts.iter().map(|text| table(option, text)).collect()
         };
-        warn(&format!("nothing is {verb}: {what}"));
-        return Exit::Negative;
+        let names = |texts: &[String]| texts.iter().map(|text| name(text)).collect::<Vec<_>>();
+        let quoted = |texts: &[String]| texts.iter().map(|text| target::quoted(text)).collect::<Vec<_>>();
+        let rewrite = |text: &String| match text.split_once("->") {
+            Some((from, to)) if !from.is_empty() && !to.is_empty() => {
+                Ok(format!("({}, {})", name(from.trim()), name(to.trim())))
+            }
+            _ => Err(CommandFailure::of(&"--rewrite-db", format_args!("{text:?}, expected FROM->TO"))),
+        };
+        let rewrites = self.rewrite_db.iter().map(rewrite).collect::<Result<Vec<_>>>()?;
+        let all = [
+            ("REPLICATE_DO_DB", names(&self.replicate_do_db)),
+            ("REPLICATE_IGNORE_DB", names(&self.replicate_ignore_db)),
+            ("REPLICATE_DO_TABLE", tables("--replicate-do-table", &self.replicate_do_table)?),
+            ("REPLICATE_IGNORE_TABLE", tables("--replicate-ignore-table", &self.replicate_ignore_table)?),
+            ("REPLICATE_WILD_DO_TABLE", quoted(&self.replicate_wild_do_table)),
+            ("REPLICATE_WILD_IGNORE_TABLE", quoted(&self.replicate_wild_ignore_table)),
+            ("REPLICATE_REWRITE_DB", rewrites),
+        ];
+        let given = all.into_iter().filter(|(_, values)| !values.is_empty());
+        Ok(given.map(|(clause, values)| format!("{clause} = ({})", values.join(", "))).collect())
     }
-    if summary.changed_later > 0 { Exit::Negative } else { Exit::Done }
 }
-
-/// A log's name in comments, without its folder.
-fn file_name(log: &LogPath) -> String {
-    match log {
-        LogPath::File(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        LogPath::Stdin => "-".to_owned(),
-    }
-}
-
-fn failure(log: &dyn Display, error: Error) -> CommandFailure {
-    match error {
-        Error::Log(error) => CommandFailure::reading(log, &error),
-        Error::Condition(error) => CommandFailure::Line(error.to_string()),
-        Error::Refused(line) => CommandFailure::Line(line),
-        error => CommandFailure::of(&"temporary file", error),
-    }
-}
-
-/// The offsets of a log where no option says otherwise.
-const WHOLE_LOG: Range = Range { start: 0, stop: u64::MAX };

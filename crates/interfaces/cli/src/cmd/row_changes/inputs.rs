@@ -13,8 +13,8 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_encryption::Keyring;
 use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
-use binlogz_recover::{Error, LogBytes, Range, RowSelection, SchemaFile, ServerLogs, TableMoment};
 use binlogz_report::met::UnmetRequest;
+use binlogz_row_changes::{Error, LogBytes, Range, RowSelection, SchemaFile, ServerLogs, TableMoment};
 use binlogz_source::ConnectOptions;
 use clap::Args;
 

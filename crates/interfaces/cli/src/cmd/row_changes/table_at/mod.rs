@@ -13,7 +13,7 @@ use binlogz_binlog::gtid::Gtid;
 use binlogz_figures::counted;
 use binlogz_flow::Input;
 use binlogz_flow::events::{RunSummary, UnreadChanges};
-use binlogz_recover::{LiveTable, PastError, PastFormat, TableMoment, TouchedKeys, TouchedRows};
+use binlogz_row_changes::{LiveTable, PastError, PastFormat, TableMoment, TouchedKeys, TouchedRows};
 use binlogz_source::ConnectOptions;
 use clap::{Args, ValueEnum};
 

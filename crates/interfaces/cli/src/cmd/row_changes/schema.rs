@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use binlogz_recover::{
+use binlogz_row_changes::{
     SchemaFile, SchemaFileError, ServerSchemaError, ServerTables, is_server, server_schema,
 };
 use binlogz_source::ConnectOptions;

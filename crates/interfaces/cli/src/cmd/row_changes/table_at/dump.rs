@@ -5,12 +5,12 @@ use std::io::{BufRead, BufWriter};
 use std::path::Path;
 
 use binlogz_flow::events::RunSummary;
-use binlogz_recover::{DumpedTable, Forward, PastError, TableMoment};
+use binlogz_row_changes::{DumpedTable, Forward, PastError, TableMoment};
 
 use super::unpacked::unpacked;
 use super::{FormatArg, TableAt, Trouble};
 use crate::Exit;
-use crate::cmd::recover::{failure, file_name};
+use crate::cmd::row_changes::{failure, file_name};
 use crate::cmd::workers;
 use crate::failure::{CommandFailure, Result, warn, warn_cut};
 use crate::output::OutputTarget;

@@ -2,7 +2,7 @@
 //! the same when the rows were logged.
 
 use binlogz_flow::Input;
-use binlogz_recover::{Script, ServerLogs};
+use binlogz_row_changes::{Script, ServerLogs};
 use binlogz_source::ConnectOptions;
 
 use super::{failure, heads};

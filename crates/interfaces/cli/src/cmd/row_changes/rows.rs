@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
 
-use binlogz_recover::{Life, LifeFormat};
+use binlogz_row_changes::{Life, LifeFormat};
 use clap::{Args, ValueEnum};
 
 use super::PROGRAM_NAME;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use binlogz_archive::Scratch;
 use binlogz_flow::{Input, Rewrite, Rewriter};
 use binlogz_payload::{CompressOptions, CompressionLevel};
-use binlogz_recover::{Script, ScriptSummary};
+use binlogz_row_changes::{Script, ScriptSummary};
 use clap::Args;
 
 use super::FormatArg;

@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use binlogz_figures::counted;
-use binlogz_recover::{AppliedChanges, ApplyOptions, Direction, RowSelection, Script, TableSummary};
+use binlogz_row_changes::{AppliedChanges, ApplyOptions, Direction, RowSelection, Script, TableSummary};
 use binlogz_source::ConnectOptions;
 use clap::{Args, ValueEnum};
 

@@ -8,7 +8,7 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::{EventReader, EventType};
 use binlogz_encryption::Keyring;
 use binlogz_flow::{FactsUpTo, InOrder, Input, LogFacts, NotInSequence, check_sequence};
-use binlogz_recover::{ServerLogs, TableMoment};
+use binlogz_row_changes::{ServerLogs, TableMoment};
 use binlogz_source::{ConnectOptions, Connection};
 
 use crate::failure::{CommandFailure, Result, warn};
