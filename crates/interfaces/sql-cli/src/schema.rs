@@ -5,9 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use binlogz_query::Error;
-use binlogz_row_changes::{
-    SchemaFile, SchemaFileError, ServerSchemaError, ServerTables, is_server, server_schema,
-};
+use binlogz_row_changes::{ServerSchemaError, ServerTables, is_server, server_schema};
+use binlogz_schema::{SchemaFile, SchemaFileError};
 use binlogz_source::ConnectOptions;
 use clap::Args;
 

@@ -39,7 +39,4 @@ pub use past::{
     DumpPlace, DumpedTable, Forward, LiveTable, PastError, PastFormat, TableMoment, TouchedKeys, TouchedRows,
 };
 pub use script::{AppliedChanges, ApplyOptions, Script, ScriptForm, ScriptSummary, TableSummary};
-pub use table::{
-    DescribedColumn, DescribedTable, SchemaFile, SchemaFileError, ServerSchemaError, ServerTables, is_server,
-    server_schema,
-};
+pub use table::{ServerSchemaError, ServerTables, is_server, server_schema};

@@ -25,7 +25,7 @@ use binlogz_flow::error::in_log;
 use binlogz_flow::events::{ReadSummary, RunSummary};
 use binlogz_flow::read::meter::{MeteredLog, MeteredPass, ReadMeter};
 use binlogz_flow::{CutEvent, Input, ReadAt};
-use binlogz_row_changes::{SchemaFile, SchemaFileError};
+use binlogz_schema::{SchemaFile, SchemaFileError};
 
 use crate::error::{Error, LogError, Result};
 use crate::logs::piece::ReadPiece;

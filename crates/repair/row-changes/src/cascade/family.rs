@@ -1,6 +1,6 @@
 //! The foreign keys that change rows by themselves, and the tables on both sides of them.
 
-use crate::table::{ReferentialRule, SchemaFile};
+use binlogz_schema::{ReferentialRule, SchemaFile};
 
 /// A foreign key of a child, with its parent.
 #[derive(Debug, Clone, PartialEq, Eq)]

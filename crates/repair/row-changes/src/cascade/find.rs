@@ -17,6 +17,7 @@ use binlogz_binlog::event::{Bitmap, RowsEvent, RowsFlags, TableId, TableMapEvent
 use binlogz_binlog::row::{CellContent, Row, RowDecoder, TableSchema};
 use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
+use binlogz_schema::{ReferentialRule, SchemaFile};
 
 use super::cells::{ImageCells, cells_of, push_cells, read_cells};
 use super::effects::{CascadeLayout, Cascades, ConstraintKnowledge, Effects, RowPlace};
@@ -27,7 +28,7 @@ use crate::pass::{
     Break, ChoiceListener, Error, FollowedTransaction, Follower, Renderer, RowAt, RowFlags, RowRendering,
     Search, StatementAt, StatementWords, TABLE_MAP_POST_HEADER_LENGTH, TransactionEnding, broken, read_log,
 };
-use crate::table::{ReferentialRule, SchemaFile, Structure, WrittenTable};
+use crate::table::{Structure, WrittenTable};
 
 /// The most generations that InnoDB goes down, and one more.
 const DEPTH_MAX: usize = 16;

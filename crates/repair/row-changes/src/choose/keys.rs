@@ -2,12 +2,12 @@
 //!
 //! The answer is never too narrow: if the rules for comparing values leave a doubt, all keys are wanted.
 
+use binlogz_schema::SchemaFile;
 use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 
 use super::RowSelection;
 use super::condition::{literal, side_of};
 use super::scalar::Scalar;
-use crate::table::SchemaFile;
 
 /// The keys wanted of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,6 +14,7 @@ use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
 use binlogz_payload::{Spool, SpoolMemory};
 use binlogz_report::jsonl::push_string;
+use binlogz_schema::SchemaFile;
 
 use crate::choose::{Range, RowSelection};
 use crate::pass::{
@@ -21,7 +22,7 @@ use crate::pass::{
     TransactionEnding, read_log,
 };
 use crate::sql::literal::push;
-use crate::table::{SchemaFile, Structure};
+use crate::table::Structure;
 use render::{ChangeRenderer, push_csv};
 
 /// Memory for the rows of a transaction; the rest goes to a temporary file.

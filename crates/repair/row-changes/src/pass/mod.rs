@@ -19,9 +19,9 @@ use std::io;
 use binlogz_flow::events::{self, RunSummary, UnreadChanges};
 use binlogz_flow::{Error as FlowError, Input};
 use binlogz_payload::SpoolMemory;
+use binlogz_schema::SchemaFile;
 
 use crate::choose::{ConditionError, Range, RowSelection};
-use crate::table::SchemaFile;
 
 pub(crate) use follow::{
     ChoiceListener, FollowedTransaction, Follower, StatementAt, TransactionEnding, shortened,

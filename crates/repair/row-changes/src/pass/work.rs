@@ -13,12 +13,13 @@ use binlogz_binlog::{Boundary, EventFrame, EventType};
 use binlogz_flow::Error as FlowError;
 use binlogz_flow::events::{BatchItem, Event, EventBatch, TableEvent, WorkerTables};
 use binlogz_payload::{Spool, SpoolMemory};
+use binlogz_schema::SchemaFile;
 
 use super::record::{self, EventAt, RecordKind, RowAt, RowFlags};
 use super::{Error, Search};
 use crate::choose::{Operation, Range, RowSelection};
 use crate::digest::Digests;
-use crate::table::{SchemaFile, Structure, WrittenTable};
+use crate::table::{Structure, WrittenTable};
 
 /// Bytes of a table map's post-header since 5.1: the table's number has 6.
 pub(crate) const TABLE_MAP_POST_HEADER_LENGTH: u8 = 8;

@@ -13,10 +13,10 @@
 use std::io::{self, BufRead, Read};
 
 use binlogz_binlog::gtid::GtidSet;
+use binlogz_schema::{ForeignKey, ReferentialRule, SchemaFile};
 
 use super::PastError;
 use super::live::logs_cascades;
-use crate::table::{ForeignKey, ReferentialRule, SchemaFile};
 
 /// The most bytes of a line: a row has at most 1 GiB, and its text twice that.
 const LINE_SIZE_MAX: u64 = 4 << 30;

@@ -15,13 +15,13 @@ use std::time::{Duration, Instant};
 
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_payload::Spool;
+use binlogz_schema::SchemaFile;
 use binlogz_source::{ConnectOptions, Connection};
 
 use super::PastError;
 use super::touched::TouchedRows;
 use super::write::{LiveColumn, PastFormat, RowWriter, SETTINGS, quoted};
 use crate::sql::literal::push_quoted;
-use crate::table::SchemaFile;
 
 /// A copy of a table takes as long as it takes.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(24 * 3600);

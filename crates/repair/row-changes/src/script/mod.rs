@@ -28,6 +28,7 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::row::{Cell, CellContent, Row};
 use binlogz_flow::Input;
 use binlogz_flow::events::{ReadSummary, RunSummary, UnreadChanges};
+use binlogz_schema::SchemaFile;
 
 use crate::apply::ApplyError;
 use crate::cascade::{Cascades, EffectFinder, FamilyError};
@@ -37,7 +38,7 @@ use crate::log::images::push_images;
 use crate::pass::{Error, Follower, Renderer, RowFlags, RowRendering, Search, read_log};
 use crate::sql::literal::{push, push_equal};
 use crate::sql::statement::{RowMatching, RowOutcome, push_statement};
-use crate::table::{SchemaFile, WrittenTable};
+use crate::table::WrittenTable;
 pub use apply::{AppliedChanges, ApplyOptions, TableSummary};
 use change::ScriptChange;
 use collect::{CollectedChanges, ScriptCollector};

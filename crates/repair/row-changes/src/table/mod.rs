@@ -3,8 +3,6 @@
 //! A log tells columns' names and the primary key only with `binlog_row_metadata=FULL`, and never which columns are
 //! generated: [`SchemaFile`] does, and a server can write its text.
 
-mod foreign_key;
-mod schema_file;
 mod server_schema;
 
 use std::borrow::Cow;
@@ -13,10 +11,8 @@ use std::sync::Arc;
 
 use binlogz_binlog::row::{Cell, ColumnKind, ColumnSchema, TableSchema};
 use binlogz_report::mysqlbinlog::push_identifier;
+use binlogz_schema::{DefinedTable, SchemaFile};
 
-pub(crate) use foreign_key::{ForeignKey, ReferentialRule};
-use schema_file::FileTable;
-pub use schema_file::{DescribedColumn, DescribedTable, SchemaFile, SchemaFileError};
 pub use server_schema::{ServerSchemaError, ServerTables, is_server, server_schema};
 
 /// A table whose rows are written.
@@ -106,7 +102,7 @@ impl WrittenTable {
             unfit: None,
         };
         if let Some(file) = file.and_then(|file| file.table(&schema.database, &schema.table)) {
-            table.unfit = unfit(schema, file);
+            table.unfit = file.unfit(schema);
             if table.unfit.is_none() {
                 table.take(file);
             }
@@ -116,7 +112,7 @@ impl WrittenTable {
     }
 
     /// Takes the facts that the log doesn't tell.
-    fn take(&mut self, file: &FileTable) {
+    fn take(&mut self, file: &DefinedTable) {
         for (column, told) in self.columns.iter_mut().zip(&file.columns) {
             column.name.get_or_insert_with(|| told.name.clone().into_bytes());
             column.is_generated = told.is_generated;
@@ -202,28 +198,4 @@ fn primary_key(schema: &TableSchema) -> Option<Vec<usize>> {
         parts.filter_map(|(index, column)| Some((column.primary_key?.place, index))).collect();
     parts.sort_unstable();
     (!parts.is_empty()).then(|| parts.into_iter().map(|(_, index)| index).collect())
-}
-
-/// Why a table of the schema file is not this one.
-fn unfit(schema: &TableSchema, file: &FileTable) -> Option<String> {
-    let (logged, told) = (schema.columns().len(), file.columns.len());
-    if logged != told {
-        return Some(format!("--schema doesn't fit: it has {told} columns, the log {logged}"));
-    }
-    for (column, told) in schema.columns().iter().zip(&file.columns) {
-        if let Some(name) = column.name.as_deref()
-            && !name.eq_ignore_ascii_case(told.name.as_bytes())
-        {
-            let name = String::from_utf8_lossy(name);
-            return Some(format!("--schema doesn't fit: it has the column {}, the log {name}", told.name));
-        }
-        if !told.fits(column) {
-            let (name, kind) = (&told.name, column.kind);
-            return Some(format!(
-                "--schema doesn't fit: {name} is {}, in the log it is {kind:?}",
-                told.type_name
-            ));
-        }
-    }
-    None
 }

@@ -3,9 +3,8 @@
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
 
+use binlogz_schema::SchemaFile;
 use binlogz_source::{ConnectOptions, Connection};
-
-use super::schema_file::SchemaFile;
 
 /// Which tables of a server are meant, each by database and name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

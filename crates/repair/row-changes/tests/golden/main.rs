@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use binlogz_flow::Input;
-use binlogz_row_changes::{Direction, Life, LifeFormat, Range, RowSelection, SchemaFile, Script, ScriptForm};
+use binlogz_row_changes::{Direction, Life, LifeFormat, Range, RowSelection, Script, ScriptForm};
+use binlogz_schema::SchemaFile;
 
 const TABLES: [&str; 6] = ["account", "document", "numbers", "times", "strings", "parts"];
 const LOG: &str = "binlog.000006";

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use binlogz_binlog::row::TableSchema;
 use binlogz_report::changes::{ChangePrinter, ChangeSettings, ColumnTold, Resolver, SchemaTold, TableTold};
 use binlogz_report::mysqlbinlog::EventSelection;
-use binlogz_row_changes::{DescribedColumn, DescribedTable, SchemaFile};
+use binlogz_schema::{DescribedColumn, DescribedTable, SchemaFile};
 
 use super::line_run::{self, LineJob};
 use super::lines::LineOutput;

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use binlogz_archive::format::Key;
 use binlogz_archive::format::contents::KeyProbe;
 use binlogz_archive::part::{BlockRun, TableRows};
-use binlogz_row_changes::{KeySpan, Range, RowSelection, SchemaFile, WantedKeys};
+use binlogz_row_changes::{KeySpan, Range, RowSelection, WantedKeys};
+use binlogz_schema::SchemaFile;
 
 /// The part of a log that is looked for.
 pub(in crate::cmd) struct RecoverSearch<'o> {

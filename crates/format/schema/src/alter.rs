@@ -1,10 +1,12 @@
-//! ALTER TABLE and RENAME TABLE in a schema file. We follow how an ALTER TABLE changes columns and keys; one whose effect
-//! on them isn't known removes the table.
+//! The actions of ALTER TABLE. We follow how each changes columns and keys; of one that isn't understood the effect isn't
+//! known.
 
-use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, Word};
+use sqlparser::tokenizer::Token;
 
-use super::{FileTable, ForeignKey, Key, Reader, SchemaFile};
+use crate::foreign_key::ForeignKey;
+use crate::key::KeyDefinition;
+use crate::table::DefinedTable;
+use crate::tokens::{TokenReader, is_word, name_of, without};
 
 /// First words of actions that leave columns and keys as they are.
 const HARMLESS: [&str; 36] = [
@@ -46,75 +48,17 @@ const HARMLESS: [&str; 36] = [
     "CONNECTION",
 ];
 
-/// Takes a statement after ALTER.
-pub(super) fn alter(file: &mut SchemaFile, reader: &mut Reader, database: Option<&str>) {
-    while reader.peek().is_some_and(|token| is_word(token, "ONLINE") || is_word(token, "IGNORE")) {
-        reader.next += 1;
-    }
-    if !reader.takes(Keyword::TABLE) {
-        return;
-    }
-    if reader.takes(Keyword::IF) {
-        reader.takes(Keyword::EXISTS);
-    }
-    let Some((own, name)) = reader.table_name() else { return };
-    let own = own.or_else(|| database.map(str::to_owned));
-    let Some((key, index)) = file.place(own.as_deref(), &name) else { return };
-    let Some(defined) = file.tables.get_mut(&key).filter(|defined| index < defined.len()) else { return };
-    let (place, mut table) = defined.remove(index);
-    let mut renamed = None;
-    while reader.peek().is_some_and(|token| *token != Token::SemiColon) {
-        let item = reader.item();
-        reader.next += usize::from(matches!(reader.peek(), Some(Token::Comma | Token::RParen)));
-        match action(&mut table, &item) {
-            Some(Action::Done) => {}
-            Some(Action::Rename(database, name)) => renamed = Some((database, name)),
-            None => return,
-        }
-    }
-    table.find_keys();
-    let (place, name) = match renamed {
-        Some((database, name)) => (database.or(place), name),
-        None => (place, name),
-    };
-    table.name.clone_from(&name);
-    file.tables.entry(name.to_lowercase()).or_default().push((place, table));
-}
-
-/// Takes a statement after RENAME.
-pub(super) fn rename(file: &mut SchemaFile, reader: &mut Reader, database: Option<&str>) {
-    if !reader.takes(Keyword::TABLE) {
-        return;
-    }
-    while let Some((own, from)) = reader.table_name() {
-        reader.takes(Keyword::TO);
-        let Some((to_database, to)) = reader.table_name() else { return };
-        let own = own.or_else(|| database.map(str::to_owned));
-        if let Some((key, index)) = file.place(own.as_deref(), &from)
-            && let Some(defined) = file.tables.get_mut(&key).filter(|defined| index < defined.len())
-        {
-            let (place, table) = defined.remove(index);
-            let table = FileTable { name: to.clone(), ..table };
-            file.tables.entry(to.to_lowercase()).or_default().push((to_database.or(place), table));
-        }
-        if reader.peek() != Some(&Token::Comma) {
-            return;
-        }
-        reader.next += 1;
-    }
-}
-
 /// The outcome of one action of an ALTER TABLE.
-enum Action {
+pub(crate) enum AlterOutcome {
     Done,
     /// The table has another name: its database, where it is named, and its name.
     Rename(Option<String>, String),
 }
 
 /// Applies one action to a table; `None`: its effect is not known.
-fn action(table: &mut FileTable, item: &[Token]) -> Option<Action> {
+pub(crate) fn apply_action(table: &mut DefinedTable, item: &[Token]) -> Option<AlterOutcome> {
     let (first, rest) = match item {
-        [] => return Some(Action::Done),
+        [] => return Some(AlterOutcome::Done),
         [Token::Word(word), rest @ ..] if word.quote_style.is_none() => (word.value.to_uppercase(), rest),
         _ => return None,
     };
@@ -135,11 +79,11 @@ fn action(table: &mut FileTable, item: &[Token]) -> Option<Action> {
         harmless if HARMLESS.contains(&harmless) => {}
         _ => return None,
     }
-    Some(Action::Done)
+    Some(AlterOutcome::Done)
 }
 
-fn add(table: &mut FileTable, rest: &[Token]) -> Option<()> {
-    if let Some(key) = Key::of(rest) {
+fn add(table: &mut DefinedTable, rest: &[Token]) -> Option<()> {
+    if let Some(key) = KeyDefinition::of(rest) {
         table.foreign_keys.extend(ForeignKey::of(rest));
         table.defined.push(key);
         return Some(());
@@ -150,11 +94,11 @@ fn add(table: &mut FileTable, rest: &[Token]) -> Option<()> {
     let rest = without(rest, &["COLUMN"]);
     let rest = without(without(without(rest, &["IF"]), &["NOT"]), &["EXISTS"]);
     if let [Token::LParen, definitions @ .., Token::RParen] = rest {
-        let mut reader = Reader { tokens: definitions.to_vec(), next: 0 };
+        let mut reader = TokenReader { tokens: definitions.to_vec(), next: 0 };
         while reader.peek().is_some() {
             let item = reader.item();
             let place = table.columns.len();
-            match Key::of(&item) {
+            match KeyDefinition::of(&item) {
                 Some(key) => table.defined.push(key),
                 None => table.take_column(&item, place)?,
             }
@@ -168,7 +112,7 @@ fn add(table: &mut FileTable, rest: &[Token]) -> Option<()> {
 }
 
 /// A column's definition without the place named after it, and that place.
-fn placed<'t>(table: &FileTable, rest: &'t [Token]) -> Option<(&'t [Token], Option<usize>)> {
+fn placed<'t>(table: &DefinedTable, rest: &'t [Token]) -> Option<(&'t [Token], Option<usize>)> {
     match rest {
         [definition @ .., first] if definition.len() > 1 && is_word(first, "FIRST") => {
             Some((definition, Some(0)))
@@ -181,7 +125,7 @@ fn placed<'t>(table: &FileTable, rest: &'t [Token]) -> Option<(&'t [Token], Opti
 }
 
 /// Replaces a column's definition, which may move it.
-fn redefine(table: &mut FileTable, old: &str, definition: &[Token]) -> Option<()> {
+fn redefine(table: &mut DefinedTable, old: &str, definition: &[Token]) -> Option<()> {
     let index = table.position(old)?;
     table.columns.remove(index);
     // The place counts without it.
@@ -192,7 +136,7 @@ fn redefine(table: &mut FileTable, old: &str, definition: &[Token]) -> Option<()
     Some(())
 }
 
-fn drop_part(table: &mut FileTable, rest: &[Token]) -> Option<()> {
+fn drop_part(table: &mut DefinedTable, rest: &[Token]) -> Option<()> {
     let [first, others @ ..] = rest else { return None };
     if is_word(first, "PRIMARY") {
         table.defined.retain(|key| !key.is_primary);
@@ -200,7 +144,7 @@ fn drop_part(table: &mut FileTable, rest: &[Token]) -> Option<()> {
     }
     if is_word(first, "KEY") || is_word(first, "INDEX") || is_word(first, "CONSTRAINT") {
         let name = name_of(others.last()?)?;
-        let is_it = |key: &Key| {
+        let is_it = |key: &KeyDefinition| {
             let of_columns = key.columns.first();
             key.name.as_ref().or(of_columns).is_some_and(|own| own.eq_ignore_ascii_case(&name))
         };
@@ -226,14 +170,14 @@ fn drop_part(table: &mut FileTable, rest: &[Token]) -> Option<()> {
     Some(())
 }
 
-fn rename_part(table: &mut FileTable, rest: &[Token]) -> Option<Action> {
+fn rename_part(table: &mut DefinedTable, rest: &[Token]) -> Option<AlterOutcome> {
     match rest {
         [what, from, to, new] if is_word(what, "COLUMN") && is_word(to, "TO") => {
             let (old, new) = (name_of(from)?, name_of(new)?);
             let index = table.position(&old)?;
             table.columns.get_mut(index)?.name.clone_from(&new);
             rename_in_keys(table, &old, &new);
-            Some(Action::Done)
+            Some(AlterOutcome::Done)
         }
         [what, from, to, new] if (is_word(what, "KEY") || is_word(what, "INDEX")) && is_word(to, "TO") => {
             let (old, new) = (name_of(from)?, name_of(new)?);
@@ -242,14 +186,14 @@ fn rename_part(table: &mut FileTable, rest: &[Token]) -> Option<Action> {
                     key.name = Some(new.clone());
                 }
             }
-            Some(Action::Done)
+            Some(AlterOutcome::Done)
         }
         _ => {
             let rest = without(without(rest, &["TO"]), &["AS"]);
             match rest {
-                [name] => Some(Action::Rename(None, name_of(name)?)),
+                [name] => Some(AlterOutcome::Rename(None, name_of(name)?)),
                 [database, Token::Period, name] => {
-                    Some(Action::Rename(Some(name_of(database)?), name_of(name)?))
+                    Some(AlterOutcome::Rename(Some(name_of(database)?), name_of(name)?))
                 }
                 _ => None,
             }
@@ -257,29 +201,10 @@ fn rename_part(table: &mut FileTable, rest: &[Token]) -> Option<Action> {
     }
 }
 
-fn rename_in_keys(table: &mut FileTable, old: &str, new: &str) {
+fn rename_in_keys(table: &mut DefinedTable, old: &str, new: &str) {
     for column in table.defined.iter_mut().flat_map(|key| &mut key.columns) {
         if column.eq_ignore_ascii_case(old) {
             new.clone_into(column);
         }
-    }
-}
-
-/// The tokens after an optional word.
-fn without<'t>(tokens: &'t [Token], words: &[&str]) -> &'t [Token] {
-    match tokens {
-        [first, rest @ ..] if words.iter().any(|word| is_word(first, word)) => rest,
-        _ => tokens,
-    }
-}
-
-fn is_word(token: &Token, text: &str) -> bool {
-    matches!(token, Token::Word(Word { value, quote_style: None, .. }) if value.eq_ignore_ascii_case(text))
-}
-
-fn name_of(token: &Token) -> Option<String> {
-    match token {
-        Token::Word(word) => Some(word.value.clone()),
-        _ => None,
     }
 }

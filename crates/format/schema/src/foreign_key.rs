@@ -4,24 +4,32 @@ use sqlparser::tokenizer::Token;
 
 /// The rule of a foreign key for rows whose parent is deleted or changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ReferentialRule {
+pub enum ReferentialRule {
     /// RESTRICT, NO ACTION: such a change is refused.
     Refuse,
+    /// The rows go or change with it.
     Cascade,
+    /// Their columns become NULL.
     SetNull,
 }
 
 /// A FOREIGN KEY clause of a CREATE TABLE statement. Names are spelled as in the statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ForeignKey {
-    pub(crate) name: String,
-    pub(crate) columns: Vec<String>,
+pub struct ForeignKey {
+    /// Its name.
+    pub name: String,
+    /// The child's columns.
+    pub columns: Vec<String>,
     /// The parent's database, where it is another one.
-    pub(crate) database: Option<String>,
-    pub(crate) parent: String,
-    pub(crate) referenced: Vec<String>,
-    pub(crate) on_delete: ReferentialRule,
-    pub(crate) on_update: ReferentialRule,
+    pub database: Option<String>,
+    /// The parent's table.
+    pub parent: String,
+    /// The parent's columns.
+    pub referenced: Vec<String>,
+    /// The rule for a parent's row that is deleted.
+    pub on_delete: ReferentialRule,
+    /// The rule for a parent's row whose columns change.
+    pub on_update: ReferentialRule,
 }
 
 impl ForeignKey {
@@ -30,7 +38,7 @@ impl ForeignKey {
     /// ```text
     /// [CONSTRAINT name] FOREIGN KEY [name] (column, …) REFERENCES [database.]table (column, …) [ON DELETE rule] [ON UPDATE rule]
     /// ```
-    pub(super) fn of(item: &[Token]) -> Option<ForeignKey> {
+    pub(crate) fn of(item: &[Token]) -> Option<ForeignKey> {
         let place = item.windows(2).position(|pair| is(pair.first(), "FOREIGN") && is(pair.last(), "KEY"))?;
         let own_name = item.get(1).filter(|_| is(item.first(), "CONSTRAINT") && place > 1).and_then(word);
         let rest = item.get(place + 2..)?;

@@ -1,0 +1,342 @@
+//! Tables from a file of CREATE TABLE statements, as mysqldump --no-data and SHOW CREATE TABLE write them, or people: with
+//! LIKE, and with ALTER TABLE and RENAME TABLE after them.
+//!
+//! Only facts that the log may lack are read: names, keys, which columns are generated or unsigned. So the statements are
+//! walked as tokens; everything else in them is skipped, in the syntax of any version. A table whose columns aren't known
+//! (CREATE TABLE … SELECT, an ALTER TABLE that is not understood) counts as absent.
+
+use std::collections::HashMap;
+
+use binlogz_binlog::row::TableSchema;
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::Token;
+
+use crate::alter::{AlterOutcome, apply_action};
+use crate::foreign_key::ForeignKey;
+use crate::table::{DefinedColumn, DefinedTable, DescribedColumn, DescribedTable};
+use crate::tokens::{TokenReader, is_word};
+
+/// The tables of a schema file.
+#[derive(Debug, Default)]
+pub struct SchemaFile {
+    /// By table, each with its database where the file tells.
+    tables: HashMap<String, Vec<(Option<String>, DefinedTable)>>,
+}
+
+/// Why a file is no schema.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaFileError {
+    /// It can't be split into tokens.
+    #[error("{0}")]
+    Tokens(String),
+    /// It has no table.
+    #[error("has no CREATE TABLE statement, expected those of mysqldump --no-data")]
+    NoTables,
+    /// It is too large to be one.
+    #[error("has {0} bytes, expected CREATE TABLE statements without data")]
+    TooLarge(u64),
+}
+
+impl SchemaFile {
+    /// The most bytes of a schema file: tens of thousands of tables.
+    pub const SIZE_MAX: u64 = 64 << 20;
+
+    /// Reads CREATE TABLE statements; others are skipped.
+    ///
+    /// # Errors
+    ///
+    /// Text that is not SQL, or has no table.
+    pub fn parse(text: &str) -> Result<Self, SchemaFileError> {
+        let tokens = TokenReader::of(text).map_err(|error| SchemaFileError::Tokens(error.to_string()));
+        let mut reader = tokens?;
+        let mut file = SchemaFile::default();
+        let mut database = None;
+        while reader.next < reader.tokens.len() {
+            if reader.takes(Keyword::USE) {
+                database = reader.name();
+            } else if reader.takes_create_table() {
+                file.create(&mut reader, database.as_deref());
+            } else if reader.takes(Keyword::ALTER) {
+                file.alter(&mut reader, database.as_deref());
+            } else if reader.takes(Keyword::RENAME) {
+                file.rename(&mut reader, database.as_deref());
+            }
+            reader.skip_statement();
+        }
+        if file.tables.is_empty() { Err(SchemaFileError::NoTables) } else { Ok(file) }
+    }
+
+    /// Takes a table after CREATE TABLE.
+    fn create(&mut self, reader: &mut TokenReader, database: Option<&str>) {
+        if reader.takes(Keyword::IF) {
+            reader.takes(Keyword::NOT);
+            reader.takes(Keyword::EXISTS);
+        }
+        let Some((own, name)) = reader.table_name() else { return };
+        let own = own.or_else(|| database.map(str::to_owned));
+        let in_parentheses = reader.peek() == Some(&Token::LParen);
+        if in_parentheses
+            && matches!(reader.peek_after(), Some(Token::Word(word)) if word.keyword == Keyword::LIKE)
+        {
+            reader.next += 1;
+        }
+        let table = if reader.takes(Keyword::LIKE) {
+            let Some((of, like)) = reader.table_name() else { return };
+            let of = of.or_else(|| database.map(str::to_owned));
+            // Foreign keys aren't copied.
+            self.place(of.as_deref(), &like).and_then(|(key, index)| self.tables.get(&key)?.get(index)).map(
+                |(_, table)| DefinedTable { name: name.clone(), foreign_keys: Vec::new(), ..table.clone() },
+            )
+        } else {
+            DefinedTable::of_create(reader, &name)
+        };
+        if let Some(table) = table {
+            self.tables.entry(name.to_lowercase()).or_default().push((own, table));
+        }
+    }
+
+    /// Takes a statement after ALTER.
+    fn alter(&mut self, reader: &mut TokenReader, database: Option<&str>) {
+        while reader.peek().is_some_and(|token| is_word(token, "ONLINE") || is_word(token, "IGNORE")) {
+            reader.next += 1;
+        }
+        if !reader.takes(Keyword::TABLE) {
+            return;
+        }
+        if reader.takes(Keyword::IF) {
+            reader.takes(Keyword::EXISTS);
+        }
+        let Some((own, name)) = reader.table_name() else { return };
+        let own = own.or_else(|| database.map(str::to_owned));
+        let Some((key, index)) = self.place(own.as_deref(), &name) else { return };
+        let Some(defined) = self.tables.get_mut(&key).filter(|defined| index < defined.len()) else { return };
+        let (place, mut table) = defined.remove(index);
+        let mut renamed = None;
+        while reader.peek().is_some_and(|token| *token != Token::SemiColon) {
+            let item = reader.item();
+            reader.next += usize::from(matches!(reader.peek(), Some(Token::Comma | Token::RParen)));
+            match apply_action(&mut table, &item) {
+                Some(AlterOutcome::Done) => {}
+                Some(AlterOutcome::Rename(database, name)) => renamed = Some((database, name)),
+                None => return,
+            }
+        }
+        table.find_keys();
+        let (place, name) = match renamed {
+            Some((database, name)) => (database.or(place), name),
+            None => (place, name),
+        };
+        table.name.clone_from(&name);
+        self.tables.entry(name.to_lowercase()).or_default().push((place, table));
+    }
+
+    /// Takes a statement after RENAME.
+    fn rename(&mut self, reader: &mut TokenReader, database: Option<&str>) {
+        if !reader.takes(Keyword::TABLE) {
+            return;
+        }
+        while let Some((own, from)) = reader.table_name() {
+            reader.takes(Keyword::TO);
+            let Some((to_database, to)) = reader.table_name() else { return };
+            let own = own.or_else(|| database.map(str::to_owned));
+            if let Some((key, index)) = self.place(own.as_deref(), &from)
+                && let Some(defined) = self.tables.get_mut(&key).filter(|defined| index < defined.len())
+            {
+                let (place, table) = defined.remove(index);
+                let table = DefinedTable { name: to.clone(), ..table };
+                self.tables.entry(to.to_lowercase()).or_default().push((to_database.or(place), table));
+            }
+            if reader.peek() != Some(&Token::Comma) {
+                return;
+            }
+            reader.next += 1;
+        }
+    }
+
+    /// Where the newest definition of a table stands: in this database, else where the file names none.
+    fn place(&self, database: Option<&str>, table: &str) -> Option<(String, usize)> {
+        let key = table.to_lowercase();
+        let defined = self.tables.get(&key)?;
+        let index = defined.iter().rposition(|(own, _)| own.as_deref() == database);
+        let index = index.or_else(|| defined.iter().rposition(|(own, _)| own.is_none()))?;
+        Some((key, index))
+    }
+
+    /// The columns of a table.
+    pub fn columns_of(&self, database: &str, table: &str) -> Option<&[DefinedColumn]> {
+        self.table(database.as_bytes(), table.as_bytes()).map(|table| &*table.columns)
+    }
+
+    /// The columns of its primary key, or of the first unique one.
+    pub fn key_of(&self, database: &str, table: &str) -> Option<Vec<usize>> {
+        self.table(database.as_bytes(), table.as_bytes())?.keys.first().cloned()
+    }
+
+    /// The foreign keys of all tables, each with its table's database, where the file tells, and name.
+    pub fn foreign_keys(&self) -> impl Iterator<Item = (Option<&str>, &str, &ForeignKey)> {
+        let tables = self.tables.values().flatten();
+        tables.flat_map(|(database, table)| {
+            table.foreign_keys.iter().map(|key| (database.as_deref(), &*table.name, key))
+        })
+    }
+
+    /// The facts that a table's log lacks: its columns' names, and the columns of its primary key, or of the first unique one; `None`
+    /// if the file doesn't have it, or has another structure of it.
+    pub fn told(&self, schema: &TableSchema) -> Option<(Vec<String>, Vec<usize>)> {
+        let table = self.table(&schema.database, &schema.table)?;
+        if table.unfit(schema).is_some() {
+            return None;
+        }
+        let names = table.columns.iter().map(|column| column.name.clone()).collect();
+        Some((names, table.keys.first().cloned().unwrap_or_default()))
+    }
+
+    /// A table's columns, and its primary key or the first unique one; `None` if the file doesn't have the table.
+    ///
+    /// # Errors
+    ///
+    /// Another structure of the table: what differs.
+    pub fn described(&self, schema: &TableSchema) -> Result<Option<DescribedTable>, String> {
+        let Some(table) = self.table(&schema.database, &schema.table) else { return Ok(None) };
+        if let Some(problem) = table.unfit(schema) {
+            return Err(problem);
+        }
+        let described = |column: &DefinedColumn| DescribedColumn {
+            name: column.name.clone(),
+            is_unsigned: column.is_unsigned,
+            is_binary: column.type_name.contains("BINARY") || column.type_name.contains("BLOB"),
+            members: column.members.clone(),
+        };
+        let columns = table.columns.iter().map(described).collect();
+        Ok(Some(DescribedTable { columns, key: table.keys.first().cloned().unwrap_or_default() }))
+    }
+
+    /// The name of a table's column, by its number.
+    pub fn column(&self, database: &[u8], table: &[u8], index: usize) -> Option<Vec<u8>> {
+        Some(self.table(database, table)?.columns.get(index)?.name.clone().into_bytes())
+    }
+
+    /// The table of this name: in this database, else where the file names none.
+    pub fn table(&self, database: &[u8], table: &[u8]) -> Option<&DefinedTable> {
+        let [database, table] = [database, table].map(|name| String::from_utf8_lossy(name).into_owned());
+        let found = self.tables.get(&table.to_lowercase())?;
+        let here = found.iter().rev().find(|(own, _)| own.as_deref() == Some(&*database));
+        here.or_else(|| found.iter().rev().find(|(own, _)| own.is_none())).map(|(_, table)| table)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::foreign_key::ReferentialRule;
+
+    const DUMP: &str = "
+/*!40101 SET character_set_client = utf8mb4 */;
+USE `shop`;
+CREATE TABLE `orders` (
+  `id` bigint unsigned NOT NULL AUTO_INCREMENT,
+  `state` enum('as','b,c)') CHARACTER SET latin1 DEFAULT 'as' COMMENT 'UNSIGNED',
+  `total` decimal(10,2) GENERATED ALWAYS AS ((`id` * 2)) STORED,
+  `half` int AS (`id` / 2) VIRTUAL,
+  `hidden` int DEFAULT NULL /*!80023 INVISIBLE */,
+  PRIMARY KEY (`id`),
+  UNIQUE KEY `f` ((`half` + 1)),
+  UNIQUE KEY `s` (`state`(3),`hidden` DESC),
+  KEY `k` (`total`),
+  CONSTRAINT `fk` FOREIGN KEY (`hidden`) REFERENCES `other` (`id`),
+  CONSTRAINT `c` CHECK ((`half` > 0))
+) ENGINE=InnoDB /*!50100 PARTITION BY HASH (`id`) PARTITIONS 4 */;
+INSERT INTO x VALUES (1);
+CREATE TABLE `archive`.`orders` (a INT PRIMARY KEY, b VARCHAR(10) UNIQUE);
+";
+
+    #[test]
+    fn a_dump_tells_names_keys_and_what_is_generated() {
+        let file = SchemaFile::parse(DUMP).unwrap();
+        let orders = file.table(b"shop", b"orders").unwrap();
+        let names: Vec<_> = orders.columns.iter().map(|column| &*column.name).collect();
+        assert_eq!(names, ["id", "state", "total", "half", "hidden"]);
+        let generated: Vec<_> = orders.columns.iter().map(|column| column.is_generated).collect();
+        assert_eq!(generated, [false, false, true, true, false]);
+        let unsigned: Vec<_> = orders.columns.iter().map(|column| column.is_unsigned).collect();
+        assert_eq!(unsigned, [true, false, false, false, false]);
+        assert_eq!(orders.keys, [vec![0], vec![1, 4]]);
+        assert_eq!(file.table(b"archive", b"orders").unwrap().keys, [vec![0], vec![1]]);
+        assert_eq!(file.table(b"other", b"orders"), None);
+    }
+
+    /// Keys as people write them: shared/cases of issue 42.
+    #[test]
+    fn keys_are_told_however_they_are_written() {
+        let file = SchemaFile::parse(include_str!("keys.sql")).unwrap();
+        let keys = |table: &str| file.table(b"k", table.as_bytes()).map(|table| table.keys.clone());
+        for table in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+            assert_eq!(keys(table), Some(vec![vec![0]]), "{table}");
+        }
+        assert!(file.table(b"k", b"b").unwrap().columns[0].is_unsigned);
+        // Its columns are those of a query.
+        assert_eq!(keys("i"), None);
+    }
+
+    #[test]
+    fn an_alter_in_the_file_changes_its_table() {
+        let file = SchemaFile::parse(
+            "USE shop; CREATE TABLE t (a INT, b INT, c INT UNSIGNED); CREATE TABLE u (a INT); CREATE TABLE v (a INT);
+             CREATE TABLE w (a INT PRIMARY KEY); CREATE TABLE x (a INT);
+             ALTER TABLE t ADD PRIMARY KEY (a), ADD UNIQUE KEY k (b), ENGINE=InnoDB, AUTO_INCREMENT = 7;
+             ALTER TABLE shop.t ADD COLUMN (d INT, e INT), ADD f INT FIRST, ADD COLUMN g INT AFTER a, DROP COLUMN b;
+             ALTER TABLE t MODIFY c BIGINT NOT NULL FIRST, CHANGE d dd INT UNSIGNED, RENAME COLUMN e TO ee, DROP KEY k,
+                 ADD CONSTRAINT fk FOREIGN KEY (a) REFERENCES u (a), ADD INDEX (c);
+             ALTER TABLE u RENAME TO uu; RENAME TABLE v TO vv;
+             ALTER TABLE w DROP PRIMARY KEY, ALTER COLUMN a SET DEFAULT 3, COMMENT 'x', ALGORITHM=INPLACE;
+             ALTER TABLE x EXCHANGE PARTITION p WITH TABLE y;",
+        )
+        .unwrap();
+        let table = |name: &str| file.table(b"shop", name.as_bytes());
+        let t = table("t").unwrap();
+        let columns: Vec<_> =
+            t.columns.iter().map(|column| (&*column.name, &*column.type_name, column.is_unsigned)).collect();
+        let expected = [
+            ("c", "BIGINT", false),
+            ("f", "INT", false),
+            ("a", "INT", false),
+            ("g", "INT", false),
+            ("dd", "INT", true),
+            ("ee", "INT", false),
+        ];
+        assert_eq!(columns, expected);
+        assert_eq!(t.keys, [vec![2]]);
+        assert_eq!(t.foreign_keys.len(), 1);
+        assert!(table("u").is_none() && table("uu").is_some());
+        assert!(table("v").is_none() && table("vv").is_some());
+        assert_eq!(table("w").unwrap().keys, Vec::<Vec<usize>>::new());
+        // It isn't known what it has now.
+        assert!(table("x").is_none());
+    }
+
+    #[test]
+    fn foreign_keys_are_told_with_their_rules() {
+        let file = SchemaFile::parse(
+            "USE `shop`; CREATE TABLE `line` (`a` int, `b` int, CONSTRAINT `one` FOREIGN KEY (`a`, `b`) REFERENCES `orders` \
+             (`x`, `y`) ON DELETE CASCADE ON UPDATE SET NULL, foreign key i (b) references `old`.`orders` (`id`) on update \
+             cascade, CONSTRAINT FOREIGN KEY (a) REFERENCES other (a) ON DELETE SET DEFAULT, KEY (a))",
+        )
+        .unwrap();
+        let keys: Vec<_> = file.foreign_keys().collect();
+        let [(Some("shop"), "line", one), (_, _, two), (_, _, three)] = keys[..] else {
+            panic!("{keys:?}");
+        };
+        assert_eq!((&*one.name, &*one.parent, &one.database), ("one", "orders", &None));
+        assert_eq!((&*one.columns.concat(), &*one.referenced.concat()), ("ab", "xy"));
+        assert_eq!((one.on_delete, one.on_update), (ReferentialRule::Cascade, ReferentialRule::SetNull));
+        assert_eq!((&*two.parent, two.database.as_deref()), ("orders", Some("old")));
+        assert_eq!((two.on_delete, two.on_update), (ReferentialRule::Refuse, ReferentialRule::Cascade));
+        assert_eq!((&*three.name, three.on_delete), ("without a name", ReferentialRule::Refuse));
+    }
+
+    #[test]
+    fn a_file_without_tables_is_none() {
+        assert_eq!(SchemaFile::parse("SELECT 1;").unwrap_err(), SchemaFileError::NoTables);
+        assert!(SchemaFile::parse("CREATE TABLE t (a INT DEFAULT 'x").is_err());
+    }
+}

@@ -1,0 +1,241 @@
+//! A table as a CREATE TABLE statement defines it: its columns and keys, with the facts of them that a log may lack.
+
+use binlogz_binlog::row::{ColumnKind, ColumnSchema, TableSchema};
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::Token;
+
+use crate::foreign_key::ForeignKey;
+use crate::key::KeyDefinition;
+use crate::tokens::TokenReader;
+
+/// A table as a statement defines it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DefinedTable {
+    /// The table's name.
+    pub name: String,
+    /// All columns, in their order.
+    pub columns: Vec<DefinedColumn>,
+    /// The primary key, then the unique ones.
+    pub keys: Vec<Vec<usize>>,
+    /// The foreign keys, of which it is the child.
+    pub foreign_keys: Vec<ForeignKey>,
+    /// The keys as they are defined.
+    pub(crate) defined: Vec<KeyDefinition>,
+}
+
+/// A column of a [`DefinedTable`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DefinedColumn {
+    /// Name of the column.
+    pub name: String,
+    /// The type's name, in capitals.
+    pub type_name: String,
+    /// Whether it is computed from others.
+    pub is_generated: bool,
+    /// Whether it is UNSIGNED.
+    pub is_unsigned: bool,
+    /// Members of an ENUM or SET column.
+    pub members: Vec<String>,
+}
+
+/// A table, for programs that read logs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DescribedTable {
+    /// All columns of the table.
+    pub columns: Vec<DescribedColumn>,
+    /// The columns of its primary key, or of the first unique one; empty if it has none.
+    pub key: Vec<usize>,
+}
+
+/// A column of a [`DescribedTable`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DescribedColumn {
+    /// Name of the column.
+    pub name: String,
+    /// Whether it is UNSIGNED.
+    pub is_unsigned: bool,
+    /// Whether it is a binary string.
+    pub is_binary: bool,
+    /// The members of an ENUM or SET.
+    pub members: Vec<String>,
+}
+
+impl DefinedColumn {
+    /// Whether a column of the log can be this one.
+    pub fn fits(&self, column: &ColumnSchema) -> bool {
+        use ColumnKind as Kind;
+        let expected: &[&str] = match column.kind {
+            Kind::TinyInt { .. } => &["TINYINT", "BOOL", "BOOLEAN"],
+            Kind::SmallInt { .. } => &["SMALLINT"],
+            Kind::MediumInt { .. } => &["MEDIUMINT"],
+            Kind::Int { .. } => &["INT", "INTEGER"],
+            Kind::BigInt { .. } => &["BIGINT", "SERIAL"],
+            Kind::Decimal(_) => &["DECIMAL", "NUMERIC", "DEC", "FIXED"],
+            Kind::Float => &["FLOAT"],
+            Kind::Double => &["DOUBLE", "REAL", "FLOAT"],
+            Kind::Bit { .. } => &["BIT"],
+            Kind::Year => &["YEAR"],
+            Kind::Date => &["DATE"],
+            Kind::Time { .. } | Kind::OldTime => &["TIME"],
+            Kind::DateTime { .. } | Kind::OldDateTime => &["DATETIME"],
+            Kind::Timestamp { .. } | Kind::OldTimestamp => &["TIMESTAMP"],
+            Kind::Enum { .. } => &["ENUM"],
+            Kind::Set { .. } => &["SET"],
+            Kind::Json { .. } => &["JSON"],
+            Kind::Vector { .. } => &["VECTOR"],
+            // The many names of strings and geometries: a name that is none of the above.
+            _ => return !NOT_STRINGS.contains(&self.type_name.as_str()),
+        };
+        expected.contains(&self.type_name.as_str())
+    }
+}
+
+const NOT_STRINGS: [&str; 18] = [
+    "TINYINT",
+    "SMALLINT",
+    "MEDIUMINT",
+    "INT",
+    "BIGINT",
+    "DECIMAL",
+    "FLOAT",
+    "DOUBLE",
+    "BIT",
+    "YEAR",
+    "DATE",
+    "TIME",
+    "DATETIME",
+    "TIMESTAMP",
+    "ENUM",
+    "SET",
+    "JSON",
+    "VECTOR",
+];
+
+impl DefinedTable {
+    /// The columns and keys of a table after its name; `None`: it has none there, or more columns than those.
+    pub(crate) fn of_create(reader: &mut TokenReader, name: &str) -> Option<DefinedTable> {
+        if reader.peek() != Some(&Token::LParen) {
+            return None;
+        }
+        let mut table = DefinedTable { name: name.to_owned(), ..DefinedTable::default() };
+        while matches!(reader.peek(), Some(Token::LParen | Token::Comma)) {
+            reader.next += 1;
+            let item = reader.item();
+            table.foreign_keys.extend(ForeignKey::of(&item));
+            match KeyDefinition::of(&item) {
+                Some(key) => table.defined.push(key),
+                None => {
+                    let place = table.columns.len();
+                    table.take_column(&item, place);
+                }
+            }
+        }
+        table.find_keys();
+        // The columns of a query come after them, or are them.
+        let mut is_made_by_query = false;
+        while let Some(token) = reader.peek().filter(|token| **token != Token::SemiColon) {
+            is_made_by_query |= matches!(
+                token,
+                Token::Word(word) if word.quote_style.is_none()
+                    && word.keyword == Keyword::SELECT
+            );
+            reader.next += 1;
+        }
+        (!table.columns.is_empty() && !is_made_by_query).then_some(table)
+    }
+
+    /// Takes a column's definition, to stand at `place`. `None`: it is none.
+    pub(crate) fn take_column(&mut self, item: &[Token], place: usize) -> Option<()> {
+        let [Token::Word(name), Token::Word(type_name), rest @ ..] = item else { return None };
+        let mut depth = 0_usize;
+        // Words at the column's own level: not those of an expression or a list of members.
+        let mut words = Vec::new();
+        for token in rest {
+            match token {
+                Token::LParen => depth += 1,
+                Token::RParen => depth = depth.saturating_sub(1),
+                Token::Word(word) if depth == 0 && word.quote_style.is_none() => {
+                    words.push(word.value.to_uppercase())
+                }
+                _ => {}
+            }
+        }
+        let has = |word: &str| words.iter().any(|other| other == word);
+        let type_name = type_name.value.to_uppercase();
+        let in_list = rest.iter().take_while(|token| **token != Token::RParen);
+        let members = in_list.filter_map(|token| match token {
+            Token::SingleQuotedString(member) => Some(member.clone()),
+            _ => None,
+        });
+        let members = if matches!(&*type_name, "ENUM" | "SET") { members.collect() } else { Vec::new() };
+        // SERIAL is BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE, SERIAL DEFAULT VALUE all of it but the type. KEY alone
+        // is PRIMARY KEY.
+        let is_serial = type_name == "SERIAL" || has("SERIAL");
+        let is_unique = is_serial || has("UNIQUE");
+        let is_primary = has("PRIMARY") || (has("KEY") && !has("UNIQUE"));
+        if place > self.columns.len() {
+            return None;
+        }
+        let column = DefinedColumn {
+            name: name.value.clone(),
+            // AS alone makes a column generated too.
+            is_generated: has("AS"),
+            is_unsigned: has("UNSIGNED") || has("ZEROFILL") || type_name == "SERIAL",
+            type_name,
+            members,
+        };
+        self.columns.insert(place, column);
+        for is_primary in [is_primary.then_some(true), is_unique.then_some(false)].into_iter().flatten() {
+            let key = KeyDefinition {
+                is_primary,
+                name: Some(name.value.clone()),
+                columns: vec![name.value.clone()],
+            };
+            self.defined.push(key);
+        }
+        Some(())
+    }
+
+    /// Finds the columns of the keys that are defined.
+    pub(crate) fn find_keys(&mut self) {
+        self.defined.sort_by_key(|key| !key.is_primary);
+        self.keys = self.defined.iter().filter_map(|key| self.key(key)).collect();
+    }
+
+    pub(crate) fn position(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name.eq_ignore_ascii_case(name))
+    }
+
+    /// The key as indexes of columns.
+    fn key(&self, key: &KeyDefinition) -> Option<Vec<usize>> {
+        let indexes: Option<Vec<usize>> = key.columns.iter().map(|name| self.position(name)).collect();
+        indexes.filter(|indexes| !indexes.is_empty())
+    }
+
+    /// Why it is not the table that a log has; `None`: it can be.
+    pub fn unfit(&self, schema: &TableSchema) -> Option<String> {
+        let (logged, told) = (schema.columns().len(), self.columns.len());
+        if logged != told {
+            return Some(format!("--schema doesn't fit: it has {told} columns, the log {logged}"));
+        }
+        for (column, told) in schema.columns().iter().zip(&self.columns) {
+            if let Some(name) = column.name.as_deref()
+                && !name.eq_ignore_ascii_case(told.name.as_bytes())
+            {
+                let name = String::from_utf8_lossy(name);
+                return Some(format!(
+                    "--schema doesn't fit: it has the column {}, the log {name}",
+                    told.name
+                ));
+            }
+            if !told.fits(column) {
+                let (name, kind) = (&told.name, column.kind);
+                return Some(format!(
+                    "--schema doesn't fit: {name} is {}, in the log it is {kind:?}",
+                    told.type_name
+                ));
+            }
+        }
+        None
+    }
+}
