@@ -243,6 +243,47 @@ fn what_the_server_does_not_take_is_refused_before_anything_is_changed() -> Resu
 }
 
 #[test]
+fn nothing_is_committed_on_a_replica_unless_that_is_said() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let source = mysql.sandbox().start()?;
+    let replica = mysql.sandbox().option("read_only", "ON").start()?;
+    let folder = Folder::new();
+    source.sql(TABLES)?;
+    source.sql("INSERT INTO shop.orders (id, state) VALUES (1, 'a'), (2, 'b')")?;
+    source.flush_binary_logs()?;
+    source.sql("DELETE FROM shop.orders")?;
+    let log = source.flush_binary_logs()?;
+    replica.replicate_from(&source)?;
+    replica.wait_for_source(&source)?;
+    let executed = replica.gtid_executed()?;
+
+    let refused = "the server replicates from 127.0.0.1, which would lack the changes (errant GTIDs)";
+    let dry = folder.run(undo(&replica, &[], &log));
+    dry.is_done();
+    assert!(dry.text().starts_with(&format!("--execute would be refused: {refused}\n")), "{}", dry.text());
+    let is_refused = || -> Result<()> {
+        let ran = folder.run(undo(&replica, &["--execute"], &log));
+        assert_eq!(ran.code, Some(2), "{}", ran.text());
+        assert!(
+            ran.stderr.contains(&format!("{refused}; --on-replica applies them nevertheless")),
+            "{}",
+            ran.stderr
+        );
+        assert_eq!(replica.gtid_executed()?, executed);
+        Ok(())
+    };
+    is_refused()?;
+    // It may go on later.
+    replica.sql("STOP REPLICA")?;
+    is_refused()?;
+    folder.run(undo(&replica, &["--execute", "--on-replica"], &log)).is_done();
+    assert_eq!(replica.sql("SELECT COUNT(*) FROM shop.orders")?.trim(), "2");
+    // The source has none of that.
+    folder.run(undo(&source, &["--execute"], &log)).is_done();
+    Ok(())
+}
+
+#[test]
 fn a_redo_compares_only_what_was_logged() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);
     let server = mysql

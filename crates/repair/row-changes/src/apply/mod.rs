@@ -4,6 +4,7 @@
 mod committed;
 pub(crate) mod journal;
 pub(crate) mod referrers;
+pub(crate) mod replica;
 mod server_logs;
 pub(crate) mod session;
 pub(crate) mod tables;

@@ -25,7 +25,7 @@ use super::{ScriptSummary, orphans};
 use crate::apply::journal::Journal;
 use crate::apply::referrers::{ParentChange, Referrers};
 use crate::apply::session::{ApplySession, ServerPosition};
-use crate::apply::{ApplyError, BATCH_TAKEN_BACK, BATCH_UNKNOWN, NOTHING_YET, committed, tables};
+use crate::apply::{ApplyError, BATCH_TAKEN_BACK, BATCH_UNKNOWN, NOTHING_YET, committed, replica, tables};
 use crate::choose::Direction;
 use crate::pass::{RowFlags, broken, shortened};
 
@@ -40,6 +40,8 @@ pub struct ApplyOptions<'o> {
     pub overwrite: bool,
     /// Whether anything is changed at all.
     pub execute: bool,
+    /// Whether the server may replicate from another, which would lack the changes.
+    pub on_replica: bool,
     /// Where to note how far it came: a file open for reading and writing.
     pub journal: Option<File>,
 }
@@ -94,6 +96,12 @@ pub(super) fn apply(
     let mut session = ApplySession::open(options.connect)?;
     let tables: Vec<_> = collected.tables.iter().map(|table| (&*table.database, &*table.table)).collect();
     tables::check(&mut session, &tables)?;
+    if let Some(why) = replica::why_not(&mut session).filter(|_| !options.on_replica) {
+        if options.execute {
+            return Err(ApplyError::Unfit(format!("{why}; --on-replica applies them nevertheless")));
+        }
+        writeln!(report, "--execute would be refused: {why}")?;
+    }
     let referrers = Referrers::of(&mut session, &tables)?;
     let settings = Settings::default();
     let unchecked = collected.unchecked_tables();

@@ -27,6 +27,9 @@ pub(super) struct ApplyArgs {
     /// Change rows; without it everything is done in one transaction and rolled back
     #[arg(long, requires = "apply")]
     execute: bool,
+    /// Apply the changes also to a server that replicates from another, which would lack them
+    #[arg(long, requires = "execute", hide_short_help = true)]
+    on_replica: bool,
     /// Rows in a transaction
     #[arg(long, value_name = "N", default_value_t = 1000, requires = "apply", value_parser = clap::value_parser!(u64).range(1..), hide_short_help = true)]
     batch: u64,
@@ -60,6 +63,7 @@ impl ApplyArgs {
             batch: self.batch,
             overwrite: self.on_conflict == OnConflict::Overwrite,
             execute: self.execute,
+            on_replica: self.on_replica,
             journal: self.journal.as_deref().map(open_journal).transpose()?,
         };
         let mut out = BufWriter::new(io::stdout().lock());

@@ -1,0 +1,33 @@
+//! Whether a server replicates: what is committed there by hand has a GTID that its source doesn't know.
+
+use super::session::{AnswerRow, ApplySession};
+
+/// The statements that tell where a server replicates from, by age. Only MariaDB knows the first; it lists all connections.
+const STATEMENTS: [&str; 3] = ["SHOW ALL SLAVES STATUS", "SHOW REPLICA STATUS", "SHOW SLAVE STATUS"];
+/// The columns that have the source's address.
+const HOSTS: [&str; 2] = ["Source_Host", "Master_Host"];
+/// The error of a server that doesn't know a statement.
+const SYNTAX_ERROR: u16 = 1064;
+
+/// Why changes that are applied to this server would be lacking at others, if they would.
+pub(crate) fn why_not(session: &mut ApplySession) -> Option<String> {
+    for statement in STATEMENTS {
+        let rows = match session.rows(statement) {
+            Ok(rows) => rows,
+            Err(error) if error.server_error().is_some_and(|error| error.code == SYNTAX_ERROR) => continue,
+            Err(error) => {
+                return Some(format!("whether the server replicates from another can't be asked ({error})"));
+            }
+        };
+        let host = session.columns().iter().position(|column| HOSTS.contains(&&**column));
+        let from = |row: &AnswerRow| {
+            let bytes = row.get(host?)?.as_deref()?;
+            Some(String::from_utf8_lossy(bytes).into_owned())
+        };
+        return rows.first().map(|row| {
+            let from = from(row).unwrap_or_else(|| "another server".to_owned());
+            format!("the server replicates from {from}, which would lack the changes (errant GTIDs)")
+        });
+    }
+    Some("whether the server replicates from another can't be asked".to_owned())
+}
