@@ -62,7 +62,7 @@ pub enum Error {
         /// Bytes that are there.
         left: u64,
     },
-    /// There is no byte at all.
+    /// The field has no byte at all.
     #[error("is empty, expected a binary log")]
     Empty,
     /// The file does not begin like a binary log.

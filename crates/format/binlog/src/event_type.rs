@@ -10,12 +10,12 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EventType(pub u8);
 
-/// What an event is in a log: the answer of [`EventType::class`].
+/// The role of an event in a log: the answer of [`EventType::class`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventClass {
     /// Describes the file or leads to the next one, between transactions: format description, previous GTIDs, rotate, stop.
     File,
-    /// Of MariaDB or of MySQL 3.23, between transactions: checkpoints, GTID lists, encryption. No reader needs it.
+    /// An event of MariaDB or MySQL 3.23 between transactions: checkpoints, GTID lists, encryption. No reader needs it.
     FileNote,
     /// Sent on an idle connection; never stored.
     Heartbeat,
@@ -55,7 +55,7 @@ pub enum EventClass {
     GroupView,
     /// For readers to skip.
     Ignorable,
-    /// Of MySQL before 5.0; no server of today writes it.
+    /// An event of MySQL before 5.0, which no server writes today.
     Dead,
     /// Not a type that MySQL 9.7 or MariaDB 11.8 has.
     Unknown,
@@ -65,14 +65,14 @@ pub enum EventClass {
 /// [`EventType::changes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChangeContent {
-    /// It holds no changes: it describes the log, a transaction or the events after it.
+    /// The event holds no changes: it describes the log, a transaction or the events after it.
     None,
     /// Changes, or a part of them, that this crate decodes.
     Decoded,
     /// A part of the changes that the rows beside it hold again, or that only a server needs: a reader loses
     /// no change by passing over it.
     Beside,
-    /// It may hold changes, and nothing here can decode it: an unknown type, or one that is dead.
+    /// The event may hold changes, and nothing here can decode it: an unknown type, or one that no server writes today.
     Unread,
     /// The server says that changes are missing here.
     Lost,
@@ -100,7 +100,7 @@ macro_rules! event_types {
                 }
             }
 
-            /// What an event of this type is in a log.
+            /// Returns the role that events of this type have in a log.
             #[inline]
             pub const fn class(self) -> EventClass {
                 match self.0 {

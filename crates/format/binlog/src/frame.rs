@@ -83,7 +83,7 @@ impl<'a> EventFrame<'a> {
         EventFrame::new(EventHeader::decode(bytes)?, bytes, checksum_size)
     }
 
-    /// This event as a verified one. `proof` is from when it was framed, so its checksum is not compared again.
+    /// Turns the event into a verified one. `proof` is from when it was framed, so the checksum is not compared again.
     #[inline]
     pub fn proven(self, proof: VerifiedChecksum) -> VerifiedFrame<'a> {
         VerifiedFrame { frame: self, proof }

@@ -32,7 +32,7 @@ impl Framing {
         Framing { checksum: ChecksumAlgorithm::NONE, number_of_event_types: u8::MAX }
     }
 
-    /// As a format description says.
+    /// Returns the framing that a format description announces.
     pub fn of(description: &FormatDescription) -> Self {
         Framing {
             checksum: description.checksum_algorithm,

@@ -57,7 +57,7 @@ impl HeaderFlags {
         self.0 & other.0 == other.0
     }
 
-    /// These flags without the bits of `other`.
+    /// Returns the flags without the bits of `other`.
     #[must_use]
     pub fn without(self, other: Self) -> Self {
         HeaderFlags(self.0 & !other.0)

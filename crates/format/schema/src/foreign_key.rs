@@ -16,7 +16,7 @@ pub enum ReferentialRule {
 /// A FOREIGN KEY clause of a CREATE TABLE statement. Names are spelled as in the statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForeignKey {
-    /// Its name.
+    /// The foreign key's name.
     pub name: String,
     /// The child's columns.
     pub columns: Vec<String>,

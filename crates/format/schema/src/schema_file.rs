@@ -26,13 +26,13 @@ pub struct SchemaFile {
 /// Why a file is no schema.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaFileError {
-    /// It can't be split into tokens.
+    /// The file can't be split into tokens.
     #[error("{0}")]
     Tokens(String),
-    /// It has no table.
+    /// The file has no table.
     #[error("has no CREATE TABLE statement, expected those of mysqldump --no-data")]
     NoTables,
-    /// It is too large to be one.
+    /// The file is too large to be a schema.
     #[error("has {0} bytes, expected CREATE TABLE statements without data")]
     TooLarge(u64),
 }

@@ -37,7 +37,7 @@ pub enum PasswordOption {
     /// Not set: the environment variable `MYSQL_PWD`, or none.
     #[default]
     NotGiven,
-    /// It was given; empty means none.
+    /// The password was given; empty means none.
     Given(Password),
     /// Ask for it.
     Ask,

@@ -109,7 +109,7 @@ impl Link {
         self.buffer.get(self.begin.saturating_sub(count)..self.begin).unwrap_or_default()
     }
 
-    /// From now on all bytes are compressed, if compression was negotiated; there must be no unread input.
+    /// Compresses all bytes from now on, if compression was negotiated; there must be no unread input.
     pub(crate) fn compress_with(&mut self, compression: Option<ConnectionCompression>) {
         if self.compressed.is_none()
             && let Some(compression) = compression

@@ -40,7 +40,7 @@ pub struct RemoteFiles {
 enum RemoteState {
     /// Before a file's format description.
     Between,
-    /// It came; the file's magic was not read yet.
+    /// The format description came; the file's magic was not read yet.
     Magic,
     /// The current piece belongs to the file.
     Piece,

@@ -16,7 +16,7 @@ use crate::socket::HangUp;
 pub struct DumpOptions {
     /// The server id (and the like) that the source sees.
     pub profile: ClientProfile,
-    /// This reader's own server id; 0 does not wait at the end of the log.
+    /// The server id of the reader; with 0 the server does not wait at the end of the log.
     pub server_id: u32,
     /// Where to begin.
     pub start: DumpStart,

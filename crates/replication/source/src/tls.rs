@@ -24,7 +24,7 @@ use crate::error::{Error, FileContext, Result};
 pub enum SslMode {
     /// Never.
     Disabled,
-    /// If the server offers it; any server is trusted.
+    /// TLS is used if the server offers it; any server is trusted.
     #[default]
     Preferred,
     /// Always; any server is trusted.
@@ -316,7 +316,7 @@ impl ServerCertVerifier for TrustAuthority {
     }
 }
 
-/// One file and those of a directory.
+/// Returns a file and those of a directory.
 fn files(file: Option<&Path>, directory: Option<&Path>) -> Result<Vec<PathBuf>> {
     let mut files: Vec<PathBuf> = file.map(Path::to_owned).into_iter().collect();
     if let Some(directory) = directory {

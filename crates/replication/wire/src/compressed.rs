@@ -187,7 +187,8 @@ impl CompressedPackets {
         Ok(true)
     }
 
-    /// As [`CompressedPackets::expand`], for what a peer says in the middle of our exchange: our numbering continues unchanged.
+    /// Expands packets that a peer sends in the middle of our exchange; unlike [`CompressedPackets::expand`],
+    /// leaves our numbering unchanged.
     pub fn expand_beside(&mut self, input: &mut &[u8], plain: &mut Vec<u8>) -> Result<bool> {
         let next_sequence = self.next_sequence;
         let expanded = self.expand(input, plain);
@@ -223,7 +224,7 @@ impl CompressedPackets {
         Ok(())
     }
 
-    /// As [`CompressedPackets::compress`], for packets sent in the middle of the peer's exchange that begin
+    /// Compresses packets, like [`CompressedPackets::compress`], that are sent in the middle of the peer's exchange and begin
     /// none: the peer's numbering continues unchanged.
     pub fn compress_beside(&mut self, packets: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let next_sequence = self.next_sequence;

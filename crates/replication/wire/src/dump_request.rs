@@ -67,7 +67,7 @@ impl fmt::Debug for DumpFlags {
 /// Which part of the binary log a client wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DumpRequest {
-    /// From a position on: COM_BINLOG_DUMP.
+    /// The log from a position on: COM_BINLOG_DUMP.
     ByPosition {
         /// Flags of the request.
         flags: DumpFlags,

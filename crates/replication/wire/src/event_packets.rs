@@ -38,7 +38,7 @@ impl EventPackets {
         }
     }
 
-    /// From now on events can request acknowledgements ([`crate::semi_sync`]).
+    /// Lets events request acknowledgements from now on ([`crate::semi_sync`]).
     pub fn begin_semi_sync(&mut self) {
         self.semi_sync = true;
     }

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
     use crate::testing::assert_every_cut_is_an_error;
 
-    /// From a MySQL 9.7.4, with its nonce replaced.
+    /// The greeting of a MySQL 9.7.4, with its nonce replaced.
     const MYSQL: &[u8] = b"\x0a9.7.4\0\x0b\0\0\0abcdefgh\0\xff\xff\xff\x02\0\xff\xdf\x15\
         \0\0\0\0\0\0\0\0\0\0ijklmnopqrst\0caching_sha2_password\0";
 

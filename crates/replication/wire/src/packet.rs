@@ -220,7 +220,7 @@ impl MessageReader {
     }
 }
 
-/// One message as packets numbered from `sequence`; `write` writes its payload.
+/// Makes a message's packets, numbered from `sequence`; `write` writes its payload.
 pub fn message_from(sequence: u8, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut packets = PacketWriter { out: Vec::new(), next_sequence: sequence };
     packets.message(write);

@@ -25,7 +25,7 @@ const WHAT: &str = "answer";
 const HEADER_SIZE: usize = 4;
 /// Bytes of a message that are looked at: an OK packet up to its flags takes 23.
 const HEAD_SIZE: usize = 32;
-/// In place of a column count: the server wants a file from the client.
+/// The byte in place of a column count that asks the client for a file.
 const LOCAL_INFILE: u8 = 0xfb;
 /// SERVER_MORE_RESULTS_EXISTS: another answer follows.
 const MORE_RESULTS: u16 = 8;
@@ -38,7 +38,7 @@ enum ExpectedPacket {
     Columns(u64),
     Rows,
     Prepared,
-    /// This many lists of definitions, each with its EOF.
+    /// So many lists of definitions follow, each with its EOF.
     Definitions(u8),
     Nothing,
 }

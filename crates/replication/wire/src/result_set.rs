@@ -20,9 +20,9 @@ use crate::fields::{put_lei_text, take_lei_text};
 use crate::packet::MESSAGE_SIZE_MAX;
 use crate::response::{EOF, ERR, EofPacket, ErrPacket, OK, OkPacket};
 
-/// In place of a length: NULL.
+/// The byte in place of a length that means NULL.
 const NULL: u8 = 0xfb;
-/// In place of a column count: the server wants a file from the client.
+/// The byte in place of a column count that asks the client for a file.
 const LOCAL_INFILE: u8 = 0xfb;
 /// Bytes of the fields after a column's names.
 const FIXED_FIELDS_SIZE: u64 = 12;

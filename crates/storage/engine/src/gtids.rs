@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 pub enum GtidNext {
     /// The next number of this server, with a tag or without; anonymous where GTIDs are off.
     Automatic(Option<Tag>),
-    /// This one: a replica's, or a tool's.
+    /// The transaction's GTID is given, by a replica or a tool.
     Given(Gtid),
     /// None: where GTIDs are off.
     Anonymous,

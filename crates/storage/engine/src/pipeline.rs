@@ -149,7 +149,7 @@ impl Pipeline {
         self.finish(group, synced.err());
     }
 
-    /// If this group will be synced, waits for more to join, as long as configured.
+    /// Takes the group that commits next. If it will be synced, waits for more to join, as long as configured.
     fn take_for_sync(&self, groups_unsynced: u32) -> CommitGroup {
         let (delay, enough) = (self.globals.sync_delay(), self.globals.sync_no_delay_count());
         let mut queue = lock(&self.sync_queue);

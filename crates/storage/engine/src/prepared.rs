@@ -15,7 +15,7 @@ use crate::gtids::GtidNext;
 /// The form of a transaction in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransactionForm {
-    /// As a payload event.
+    /// The transaction is one payload event.
     Compressed {
         /// Bytes of its events, without checksums.
         uncompressed_bytes: u64,

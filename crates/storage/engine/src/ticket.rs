@@ -21,7 +21,7 @@ pub struct CommittedTransaction {
     pub end: Option<Position>,
 }
 
-/// One a session, used for each of its commits.
+/// A session's place in the commit queue, reused for each of its commits.
 #[derive(Debug, Default)]
 pub(crate) struct Ticket {
     slot: Mutex<Slot>,

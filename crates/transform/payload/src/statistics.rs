@@ -30,7 +30,7 @@ pub enum LogType {
 }
 
 impl fmt::Display for LogType {
-    /// As the server's LOG_TYPE.
+    /// Writes the kind of log as the server's LOG_TYPE has it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             LogType::Binary => "BINARY",

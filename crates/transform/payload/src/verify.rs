@@ -207,7 +207,7 @@ impl Visitor<'_> {
         Ok(())
     }
 
-    /// In a log with its own coordinates every event gives its end; artificial ones give 0.
+    /// Checks the end that an event gives, in a log with coordinates of its own; artificial events give 0.
     fn check_position(&mut self, offset: u64, header: &EventHeader) {
         let context = self.check.context;
         let end = offset + u64::from(header.event_size);

@@ -28,7 +28,7 @@ pub(super) struct MultiByte {
     differences: &'static [CodeRun],
 }
 
-/// Which bytes make a code; see the module's table.
+/// The rule by which bytes make a code of a character set.
 #[derive(Debug, Clone, Copy)]
 enum CodeForm {
     Big5,

@@ -75,7 +75,7 @@ impl DecimalFormat {
     }
 }
 
-/// One exact number; its bytes were checked.
+/// A DECIMAL value, an exact number whose bytes were checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Decimal<'a> {
     bytes: &'a [u8],

@@ -45,7 +45,7 @@ pub enum ColumnKind {
     Null,
     /// TINYINT, BOOL.
     TinyInt {
-        /// As the table map says; `false` if it doesn't (before 8.0.1).
+        /// Whether the table map marks the column unsigned; `false` if it doesn't say (before 8.0.1).
         unsigned: bool,
     },
     /// SMALLINT.

@@ -47,7 +47,7 @@ impl TableSchema {
     }
 }
 
-/// One bit each, the lowest first.
+/// Packs booleans into bytes, the lowest bit first.
 fn bits(set: impl Iterator<Item = bool>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (index, is_set) in set.enumerate() {

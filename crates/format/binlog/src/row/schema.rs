@@ -252,7 +252,7 @@ pub struct TableSchemas {
     bytes: usize,
     /// The bytes that those of earlier statements may take.
     bytes_max: usize,
-    /// From here on they are forgotten: at least `bytes_max`, more while one statement takes so much.
+    /// The size at which cached tables are dropped: at least `bytes_max`, more while one statement takes so much.
     forget_at: usize,
     /// Counts statements, so that a map of an earlier one isn't taken for one in force.
     statement: u64,

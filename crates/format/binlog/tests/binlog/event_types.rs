@@ -72,7 +72,7 @@ fn all() -> impl Iterator<Item = EventType> {
     (0..=u8::MAX).map(EventType)
 }
 
-/// What the type means after a GTID event, without a body.
+/// The meaning of a type after a GTID event, without a body.
 fn in_transaction(event_type: EventType) -> String {
     let mut parser = TransactionBoundaryParser::new();
     parser.feed(&header(EventType::GTID), b"");

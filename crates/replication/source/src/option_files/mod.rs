@@ -26,7 +26,7 @@ use parse::{OptionLine, parse_line};
 
 const GLOBAL_FILES: [&str; 2] = ["/etc/my.cnf", "/etc/mysql/my.cnf"];
 const GROUP_SUFFIX: &str = "MYSQL_GROUP_SUFFIX";
-/// In place of `~/.mylogin.cnf`.
+/// The environment variable that names a file in place of `~/.mylogin.cnf`.
 const LOGIN_FILE: &str = "MYSQL_TEST_LOGIN_FILE";
 /// The login path that is read without asking.
 const DEFAULT_LOGIN_PATH: &str = "client";

@@ -13,13 +13,13 @@
 /// A line's meaning.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum OptionLine<'a> {
-    /// It is empty, or a comment.
+    /// The line is empty, or a comment.
     Nothing,
     /// The following lines belong to this group.
     Group(&'a str),
     /// An option.
     Option {
-        /// As it is written.
+        /// The option's name as it is written.
         name: &'a str,
         /// Without quotes, escapes and comment; `None` without an equals sign.
         value: Option<String>,

@@ -42,7 +42,7 @@ pub struct Credentials {
     pub seed: [u8; SEED_SIZE],
 }
 
-/// One plugin's exchange.
+/// A client's side of the exchange of one plugin.
 #[derive(Debug)]
 pub struct ClientAuth {
     plugin: AuthPlugin,

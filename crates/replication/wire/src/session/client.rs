@@ -16,9 +16,9 @@ use crate::semi_sync::SemiSyncAck;
 /// How long a session waits before it gives up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// From the start until the login is done.
+    /// The time from the start until the login is done.
     pub login: Duration,
-    /// From a statement until its answer is whole.
+    /// The time from a statement until its answer is whole.
     pub answer: Duration,
     /// The longest time without a byte while events may come. `None` means no limit.
     pub silence: Option<Duration>,

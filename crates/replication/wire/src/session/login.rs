@@ -35,7 +35,7 @@ const WANTED: Capabilities = Capabilities(
 pub enum TlsPolicy {
     /// Never.
     Disabled,
-    /// If the server supports it, except over a Unix socket.
+    /// TLS is used if the server supports it, except over a Unix socket.
     Preferred,
     /// Always; without TLS there is no login.
     Required,

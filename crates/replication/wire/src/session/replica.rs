@@ -131,7 +131,7 @@ enum ReplicaState {
     Switched {
         user: String,
         plugin: AuthPlugin,
-        /// It was logged in as another account before.
+        /// Whether the client was logged in as another account before.
         is_change: bool,
     },
     LoggedIn,

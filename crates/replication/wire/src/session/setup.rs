@@ -80,7 +80,7 @@ pub struct SourceIdentity {
 /// The purpose of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
-    /// It must be OK, or rows that we ignore.
+    /// The answer must be OK, or rows that we ignore.
     Nothing,
     Clock,
     /// MariaDB sends its own events unchanged only to clients that say they know them.

@@ -77,7 +77,7 @@ fn is_heartbeat(event_type: EventType) -> bool {
 /// The outcome for a piece of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FedPiece {
-    /// It is kept until more arrives.
+    /// Nothing yet: the piece is kept until more arrives.
     Nothing,
     /// Bytes of an event can be handed on.
     Event(Delivery),
@@ -93,10 +93,10 @@ pub(super) struct Delivery {
     pub(super) ends: bool,
 }
 
-/// Where those bytes are.
+/// Where the bytes of a piece are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PieceOrigin {
-    /// In what was kept, after the message's prefix.
+    /// In the bytes held from earlier input, after the message's prefix.
     Held,
     /// The last bytes of the input, this many.
     Input(usize),

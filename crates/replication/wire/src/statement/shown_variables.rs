@@ -20,9 +20,9 @@ pub struct ShownVariables {
 /// A test of a variable's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NamePattern {
-    /// It is this name, in any case.
+    /// The variable has this name, in any case.
     Is(String),
-    /// It matches this pattern of LIKE.
+    /// The variable's name matches this pattern of LIKE.
     Like(String),
 }
 

@@ -12,7 +12,7 @@ use super::Parser;
 pub enum TransactionStatement {
     /// A transaction begins.
     Begin,
-    /// It ends; with `chain` another one begins.
+    /// The transaction ends; with `chain` another one begins.
     End {
         /// Whether another one begins at once.
         chain: bool,

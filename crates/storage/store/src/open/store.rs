@@ -42,7 +42,7 @@ pub struct StoreOptions {
     pub watermark_interval: Duration,
 }
 
-/// One more sync a second is negligible beside those of the log.
+/// The default interval of the record's sync: one a second is negligible beside those of the log.
 const WATERMARK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Default for StoreOptions {

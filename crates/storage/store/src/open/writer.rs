@@ -58,11 +58,11 @@ struct ActiveFile {
 /// The sums of the open file, for [`crate::files::sums`].
 #[derive(Debug)]
 enum OpenFileSums {
-    /// Its events have checksums.
+    /// The file needs no sums, because its events have checksums.
     Unneeded,
-    /// It was not begun by this process: what is needed is read back.
+    /// This process did not begin the file, so the part that is already there is read back.
     Unknown,
-    /// They are made while it is written.
+    /// The sums are made while the file is written.
     Running(BlockSummer),
 }
 

@@ -50,9 +50,9 @@ pub(super) struct QueuedBatch {
 /// Where the events of a batch are.
 #[derive(Debug)]
 pub(super) enum BatchContent {
-    /// In the log, from this offset on.
+    /// Events of the log, from this offset on.
     Log { offset: u64 },
-    /// In a payload that was too large for a worker.
+    /// Events of a payload that was too large for a worker.
     Payload {
         place: Arc<PayloadPlace>,
         /// Whether the payload event itself comes first.

@@ -55,9 +55,9 @@ impl fmt::Debug for ReadAgain {
 #[derive(Debug, Clone)]
 enum Bytes {
     Memory(Arc<LentBuffer>),
-    /// This many bytes of the log's file.
+    /// So many bytes of the log's file, which are read again.
     Log(ReadAgain, usize),
-    /// In a temporary file, in this range.
+    /// A range of a temporary file.
     File(SpilledEvents, Range<u64>),
 }
 

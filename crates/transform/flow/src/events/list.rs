@@ -8,7 +8,8 @@ use super::event::{BatchItem, Event};
 use super::kept::KeptEvents;
 use super::source::InputLog;
 
-/// See [`EventBatch::read_ahead`](super::EventBatch::read_ahead). A worker uses one list for all its batches.
+/// The events of a batch, read before they are processed ([`EventBatch::read_ahead`](super::EventBatch::read_ahead)).
+/// A worker uses one list for all its batches.
 #[derive(Debug, Default)]
 pub struct EventList {
     pub(super) steps: Vec<ItemStep>,

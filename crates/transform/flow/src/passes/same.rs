@@ -193,7 +193,7 @@ impl Difference {
 
 /// A side's message.
 enum Message {
-    /// It begins to read a log; how to end that.
+    /// The side begins to read a log, and how to stop it.
     Begin(PipeStop),
     /// The next events, and the bytes of all logs so far.
     Prints(Vec<Print>, u64),

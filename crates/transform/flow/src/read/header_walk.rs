@@ -33,12 +33,12 @@ pub(crate) struct HeaderWalk<'p> {
 }
 
 impl<'p> HeaderWalk<'p> {
-    /// From the first event of the log.
+    /// Starts at the first event of the log.
     pub(crate) fn new(places: &'p dyn ReadAt) -> Self {
         HeaderWalk::from(places, Framing::new(), MAGIC.len() as u64)
     }
 
-    /// From an event within the log.
+    /// Starts at an event within the log.
     pub(crate) fn from(places: &'p dyn ReadAt, framing: Framing, offset: u64) -> Self {
         HeaderWalk { places, framing, offset, next_offset: offset, window: Vec::new(), window_begin: offset }
     }

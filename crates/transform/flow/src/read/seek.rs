@@ -39,7 +39,7 @@ enum NeededPart {
 }
 
 impl Input {
-    /// This log without the bytes between its head and `start`: the first event after the head is the one at `start`. The
+    /// Leaves out the bytes between the log's head and `start`: the first event after the head is the one at `start`. The
     /// input is returned unchanged if that can't be determined, or if it can't be read at any place.
     #[must_use]
     pub fn starting_at(self, start: u64) -> Input {

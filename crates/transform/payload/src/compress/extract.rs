@@ -38,7 +38,7 @@ pub trait Extraction {
     /// Events outside of such transactions, by their place in the log.
     fn outside(&mut self, log: Range<u64>);
 
-    /// One of those events ended a transaction without GTID event.
+    /// Tells that an event ended a transaction that has no GTID event.
     fn without_gtid(&mut self);
 }
 
@@ -188,7 +188,7 @@ pub struct TransactionExtractor {
 }
 
 impl TransactionExtractor {
-    /// One a thread.
+    /// Makes an extractor; each thread has one.
     pub fn new() -> Self {
         Self::default()
     }

@@ -42,7 +42,7 @@ impl TransactionExpander {
         Ok(TransactionExpander { expander: Expander::new()?, scratch: Vec::new(), reproduction: None })
     }
 
-    /// One that leaves a payload as it is if compressing its events this way would give other bytes.
+    /// Makes an expander that leaves a payload as it is if compressing its events this way would give other bytes.
     pub fn of_reproducible(options: CompressOptions) -> Result<Self> {
         Ok(TransactionExpander {
             reproduction: Some(Reproduction::new(options)?),

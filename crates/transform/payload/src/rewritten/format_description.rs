@@ -19,9 +19,9 @@ const TYPES_WITH_PAYLOAD: usize = EventType::TRANSACTION_PAYLOAD.0 as usize;
 pub enum Announcement {
     /// Nothing: it announces them, or no transaction has a GTID, so there will be none.
     Unchanged,
-    /// This event instead of its own.
+    /// The log gets this format description instead of its own.
     Changed(Vec<u8>),
-    /// It can't be changed reversibly: payloads must not follow.
+    /// The format description can't be changed reversibly: payloads must not follow.
     Impossible,
 }
 

@@ -260,7 +260,7 @@ impl<W: Write> PositionWriter<W> {
 /// Where events come from.
 #[derive(Debug, Clone, Copy)]
 enum Origin {
-    /// From this offset of the input's log.
+    /// The events come from this offset of the input's log.
     Input { offset: u64 },
     /// The events were newly made.
     Made(PositionRule),
@@ -269,7 +269,7 @@ enum Origin {
 /// Where the next event of a span goes.
 struct SpanCursor {
     origin: Origin,
-    /// In the output.
+    /// The event's offset in the output.
     offset: u64,
     /// Bytes of the span's events before it.
     begun: u64,

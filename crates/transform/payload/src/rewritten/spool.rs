@@ -15,7 +15,7 @@ use binlogz_scratch_file::Scratch;
 pub struct SpoolMemory(Arc<AtomicUsize>);
 
 impl SpoolMemory {
-    /// This many bytes for all spools together.
+    /// Makes a budget of so many bytes for all spools together.
     pub fn new(bytes: usize) -> Self {
         SpoolMemory(Arc::new(AtomicUsize::new(bytes)))
     }

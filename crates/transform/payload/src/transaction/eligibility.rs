@@ -15,21 +15,21 @@ use binlogz_binlog::transaction::TransactionContent;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Ineligible {
-    /// It is compressed already.
+    /// The transaction is compressed already.
     AlreadyCompressed,
     /// Changes are logged as statements: DDL, `binlog_format` STATEMENT or MIXED, LOAD DATA.
     NotRowFormat,
-    /// It holds no row event: an empty transaction, the second phase of XA.
+    /// The transaction has no row event: it is empty, or the second phase of XA.
     NoRows,
-    /// It changed a non-transactional table.
+    /// The transaction changed a non-transactional table.
     NonTransactional,
-    /// It holds an incident.
+    /// The transaction holds an incident.
     Incident,
-    /// It has no GTID event, as before 5.7 without GTIDs and in MariaDB.
+    /// The transaction has no GTID event, as before 5.7 without GTIDs and in MariaDB.
     NoGtid,
     /// The log ends before the transaction does.
     Incomplete,
-    /// It holds events that no server puts there, or of unknown types.
+    /// The transaction holds events that no server puts there, or of unknown types.
     UnknownEvents,
     /// The payload would exceed the 1 GiB that an event may have.
     TooLarge,

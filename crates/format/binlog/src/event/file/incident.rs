@@ -33,7 +33,7 @@ impl Incident {
 }
 
 impl fmt::Display for Incident {
-    /// As mysqlbinlog and SHOW BINLOG EVENTS print it.
+    /// Writes the incident as mysqlbinlog and SHOW BINLOG EVENTS print it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::LOST_EVENTS => f.write_str("LOST_EVENTS"),

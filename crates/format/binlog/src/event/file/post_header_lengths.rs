@@ -23,7 +23,7 @@ impl From<&FormatDescription> for PostHeaderLengths {
 }
 
 impl PostHeaderLengths {
-    /// As announced for types from 1 on; types that are not announced have 0.
+    /// Takes the lengths announced for types from 1 on; types that are not announced have 0.
     pub fn new(announced: &[u8]) -> Self {
         let mut lengths = [0; POST_HEADER_LENGTHS.len()];
         for (length, &announced) in lengths.iter_mut().zip(announced) {

@@ -46,7 +46,7 @@ impl PreviousGtidsEvent {
 mod tests {
     use super::*;
 
-    /// From a 9.7.4 log; a line for each entry.
+    /// A set with tags from a 9.7.4 log; a line for each entry.
     const TAGGED: &[u8; 95] = b"\
         \x01\x02\0\0\0\0\0\x01\
         \x14\x10\x44\x7f\xe5\x4d\x11\xf1\x84\x8d\x02\xfc\0\0\0\x01\x00\

@@ -62,13 +62,13 @@ impl RowsFlags {
 /// The change that a row event makes to its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RowsKind {
-    /// One after-image a row.
+    /// An insert: each row has one after-image.
     Write,
-    /// A before-image and an after-image a row.
+    /// An update: each row has a before-image and an after-image.
     Update,
-    /// One before-image a row.
+    /// A delete: each row has one before-image.
     Delete,
-    /// As update; the after-image begins with value options and may hold JSON differences.
+    /// An update whose after-image begins with value options and may hold JSON differences.
     PartialUpdate,
 }
 

@@ -54,7 +54,7 @@ pub struct TableMapEvent<'a> {
     pub database: &'a [u8],
     /// Name of the table.
     pub table: &'a [u8],
-    /// One [`ColumnType`] byte a column.
+    /// A [`ColumnType`] byte for each column.
     pub column_types: &'a [u8],
     /// Extra information that the types need, read by [`TableMapEvent::columns`].
     pub column_metadata: &'a [u8],

@@ -39,7 +39,7 @@ const WHAT: &str = "optional metadata";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OptionalMetadata<'a>(pub &'a [u8]);
 
-/// One optional field. Values stay unread until iterated.
+/// An optional field of the metadata. Values stay unread until iterated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MetadataField<'a> {

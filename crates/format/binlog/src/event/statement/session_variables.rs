@@ -123,7 +123,7 @@ pub struct UserVarValue<'a> {
 }
 
 impl UserVarValue<'_> {
-    /// In `flags`: the integer is unsigned.
+    /// The bit of `flags` that marks an unsigned integer.
     pub const UNSIGNED: u8 = 1;
 
     /// Whether an integer is unsigned.

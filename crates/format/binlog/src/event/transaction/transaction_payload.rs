@@ -57,7 +57,7 @@ impl CompressionType {
 }
 
 impl fmt::Display for CompressionType {
-    /// As mysqlbinlog and SHOW BINLOG EVENTS print it.
+    /// Writes the compression's name as mysqlbinlog and SHOW BINLOG EVENTS print it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::ZSTD => f.write_str("ZSTD"),

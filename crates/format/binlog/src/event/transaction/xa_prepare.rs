@@ -36,7 +36,7 @@ pub struct XaId<'a> {
 }
 
 impl fmt::Display for XaId<'_> {
-    /// As the server spells it in statements and mysqlbinlog prints it: `X'6162',X'',1`.
+    /// Writes the id as the server spells it in statements and mysqlbinlog prints it: `X'6162',X'',1`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("X'")?;
         self.gtrid.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;

@@ -197,7 +197,7 @@ impl<'a> JsonObject<'a> {
 /// The common parts of arrays and objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Container<'a> {
-    /// From its count to its end.
+    /// The array's or object's bytes, from its count to its end.
     bytes: &'a [u8],
     count: usize,
     large: bool,

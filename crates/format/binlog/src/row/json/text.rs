@@ -115,7 +115,7 @@ impl<'o> TextWriter<'o> {
         self.put(b": ");
     }
 
-    /// One level down, if there is one.
+    /// Goes one level down; more than [`JSON_DEPTH_MAX`] levels are an error.
     pub(super) fn descend(&mut self) -> Result<()> {
         self.depth += 1;
         if self.depth > JSON_DEPTH_MAX {
@@ -124,7 +124,7 @@ impl<'o> TextWriter<'o> {
         Ok(())
     }
 
-    /// One level up.
+    /// Goes one level up.
     pub(super) fn leave(&mut self) {
         self.depth -= 1;
     }

@@ -81,7 +81,7 @@ impl<'a> JsonTree<'a> {
         self.root.write(&mut TextWriter::new(out, self.size), true)
     }
 
-    /// As [`JsonDocument::write_text_unquoted`].
+    /// Writes the document's text without quotes, like [`JsonDocument::write_text_unquoted`].
     pub fn write_text_unquoted(&self, out: &mut Vec<u8>) -> Result<()> {
         self.root.write(&mut TextWriter::new(out, self.size), false)
     }

@@ -24,7 +24,7 @@ pub struct LevelCost {
     pub expand: (u64, u64),
 }
 
-/// One context a level, each used again for every transaction, as in a session of the server.
+/// Measures compression with one context for each level, reused for every transaction, as in a session of the server.
 #[derive(Debug)]
 pub struct CompressionMeter {
     clock: CpuClock,
@@ -181,7 +181,7 @@ impl CompressionMeter {
     }
 }
 
-/// One compressor a level.
+/// Makes a compressor for each level.
 fn compressors(
     levels: &[CompressionLevel],
     recipe: Recipe,

@@ -21,7 +21,7 @@ pub enum Library {
     /// The linked one: MySQL 9.7's.
     #[default]
     Linked,
-    /// This version, in a helper program.
+    /// A helper program with this version.
     Helper(&'static str),
 }
 
