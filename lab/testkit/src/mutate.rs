@@ -130,7 +130,7 @@ fn event_starts(bytes: &[u8]) -> Vec<usize> {
 }
 
 /// Writes a fitting CRC-32 into the last four bytes of each event.
-fn mend_checksums(bytes: &mut [u8]) {
+pub fn mend_checksums(bytes: &mut [u8]) {
     let starts = event_starts(bytes);
     let ends = starts.iter().skip(1).copied().chain([bytes.len()]);
     for (start, end) in starts.iter().copied().zip(ends.collect::<Vec<_>>()) {

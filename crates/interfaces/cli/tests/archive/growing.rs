@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::common::{Folder, Ran};
 use binlogz_figures::grouped;
 use binlogz_testkit::s3::{BUCKET, S3Server};
-use binlogz_testkit::{Result, Tool, require_tool};
+use binlogz_testkit::{Result, Tool, mutate, require_tool};
 
 const NAMES: [&str; 3] = ["binlog.000001", "binlog.000002", "binlog.000003"];
 /// Two that follow each other, the second of 300 transactions.
@@ -143,6 +143,7 @@ fn a_growing_log_is_replaced_by_its_longer_version_and_by_nothing_else() {
         assert!(ran.stderr.contains("which the archive has of it"), "{}", ran.stderr);
         let mut other = closed.clone();
         other[300] ^= 1;
+        mutate::mend_checksums(&mut other);
         for is_closed in [false, true] {
             place.grow(GROWING[1], &other, size);
             if is_closed {

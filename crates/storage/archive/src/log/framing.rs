@@ -153,6 +153,16 @@ impl LogFraming {
             return;
         }
         self.state = FramingState::Events { header_size: least };
+        if self.event.is_none() && ![EventType::FORMAT_DESCRIPTION, EventType::START_V3].contains(&event_type)
+        {
+            let error = BinlogError::invalid(
+                "event header",
+                "event type",
+                event_type.0,
+                "that of a format description",
+            );
+            self.damage = Some(error.at(begin, Some(event_type)));
+        }
         self.event = Some((begin, u64::from(size), event_type));
         self.next = begin + u64::from(size);
         self.checking = match event_type {

@@ -11,7 +11,7 @@ use binlogz_archive::selection::TransactionSelection;
 use binlogz_archive::storage::ArchiveFolder;
 use binlogz_archive::storage::{ArchiveStorage, ListedObject, ManifestBytes, ReadRange};
 use binlogz_archive::{Result, check, restore};
-use binlogz_testkit::corpus;
+use binlogz_testkit::{corpus, mutate};
 
 fn add(storage: &dyn ArchiveStorage, name: &str, log: &[u8]) -> FileEntry {
     let mut told = |_: &_| {};
@@ -34,7 +34,8 @@ fn sample(name: &str) -> Vec<u8> {
 fn two_logs() -> [Vec<u8>; 2] {
     let log = sample("samples/plain/binlog.000004");
     let mut other = log.clone();
-    *other.last_mut().unwrap() ^= 1;
+    other[300] ^= 1;
+    mutate::mend_checksums(&mut other);
     [log, other]
 }
 
