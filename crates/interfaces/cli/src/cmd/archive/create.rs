@@ -84,8 +84,8 @@ const EXAMPLES: &str = "Examples:
   binlogz archive create --to /backup/db1 /var/lib/mysql/binlog.[0-9]*
   binlogz archive create --to s3://bucket/db1 --include-active /var/lib/mysql/binlog.[0-9]*
 
-Exit codes: 0 all logs are in the archive, 1 of a torn or damaged one only a part, 2 bad usage, bad input or
-I/O trouble.";
+Exit codes: 0 all logs are in the archive, 1 of a torn or damaged one only a part, 2 bad usage, bad
+input or I/O trouble.";
 
 /// How small and how fast an archive is packed; all are read alike.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
