@@ -118,6 +118,11 @@ impl Zone {
         (info.offset().to_datetime(timestamp), name.to_owned())
     }
 
+    /// Whether clocks of the zone show this once: not twice, as when they are put back, and not never.
+    pub fn shows_once(&self, time: DateTime) -> bool {
+        !self.zone.to_ambiguous_timestamp(time).is_ambiguous()
+    }
+
     /// When clocks of the zone show this, in seconds since 1970, as mysqlbinlog finds it. If they show it
     /// twice, the second time. If they never do, the moment they were put forward, if that was by an hour on
     /// the hour.

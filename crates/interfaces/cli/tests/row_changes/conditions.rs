@@ -225,3 +225,48 @@ fn conditions_choose_what_a_server_chooses_or_are_refused() -> Result<()> {
     );
     Ok(())
 }
+
+#[test]
+fn a_timestamp_that_clocks_show_twice_is_refused() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().option("binlog_row_metadata", "FULL").start()?;
+    let folder = Folder::new();
+    server
+        .sql("CREATE DATABASE w; CREATE TABLE w.t (id INT PRIMARY KEY, at TIMESTAMP, done TIMESTAMP NULL)")?;
+    server.flush_binary_logs()?;
+    // In Berlin clocks show 02:30 twice that night.
+    server.sql(
+        "SET time_zone = '+00:00'; INSERT INTO w.t VALUES (1, '2026-10-25 00:30:00', NULL), (2, '2026-10-25 01:30:00', NULL),
+         (3, '2026-10-25 02:30:00', '2026-10-25 02:30:00'), (4, '2026-10-25 00:30:00', '2026-10-25 01:30:00')",
+    )?;
+    let log = server.flush_binary_logs()?;
+    let rows = |zone: &str, condition: &str| {
+        let mut command = folder.binlogz(["rows", "w.t", "--format", "json", "--where", condition]);
+        let ran = command.arg(&log).env("TZ", zone).output().unwrap();
+        let text = String::from_utf8([ran.stdout, ran.stderr].concat()).unwrap();
+        (ran.status.code(), text)
+    };
+    for condition in [
+        "at = '2026-10-25 02:30:00'",
+        "at < '2026-10-25 02:10:00'",
+        "at BETWEEN '2026-10-25 02:00:00' AND '2026-10-25 03:00:00'",
+        "at IN ('2026-10-25 02:30:00', '2026-10-26')",
+        "at >= '2026-03-29 02:30:00'",
+        "id = 4 AND at < done",
+    ] {
+        let (code, text) = rows("Europe/Berlin", condition);
+        assert_eq!(code, Some(2), "{condition}: {text}");
+        assert!(text.contains("clocks show this time twice or never"), "{condition}: {text}");
+        assert!(rows("UTC", condition).0.is_some_and(|code| code < 2), "{condition}");
+    }
+    for (condition, count) in [
+        ("at = '2026-10-25 03:30:00'", 1),
+        ("at < '2026-10-25 01:59:59'", 0),
+        ("at < '2026-10-25 03:00:00'", 3),
+    ] {
+        let (code, text) = rows("Europe/Berlin", condition);
+        assert!(code.is_some_and(|code| code < 2), "{condition}: {text}");
+        assert_eq!(text.lines().filter(|line| line.starts_with('{')).count(), count, "{condition}: {text}");
+    }
+    Ok(())
+}

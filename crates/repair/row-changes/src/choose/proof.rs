@@ -26,6 +26,8 @@ pub enum Doubt {
     Order,
     /// A text that is no date or time as the server writes it.
     Clock,
+    /// A local time that clocks show twice or never, beside a TIMESTAMP.
+    Repeated,
     /// A member of an ENUM or SET whose name isn't known.
     Member,
     /// A year of two digits.
@@ -53,6 +55,10 @@ impl fmt::Display for Doubt {
             Doubt::Spaces => "whether spaces at the end count is for the column's collation to say",
             Doubt::Order => "the order of these texts is for the column's collation to say",
             Doubt::Clock => "expected a date or a time as YYYY-MM-DD hh:mm:ss",
+            Doubt::Repeated => {
+                "clocks show this time twice or never, as they are put back or forward: a TIMESTAMP then is one of two moments \
+                 (TZ=UTC: in UTC)"
+            }
             Doubt::Member => {
                 "the names of its members are not known (binlog_row_metadata=FULL writes them): compare the number, as @3 = 1"
             }
@@ -88,6 +94,12 @@ pub(super) fn compared(one: &Scalar<'_>, two: &Scalar<'_>, is_order: bool) -> Re
             if is_canonical_clock(text) && is_date(text) == is_date(clock) =>
         {
             Ok(())
+        }
+        (Moment(..), moment @ Text { .. }) | (moment @ Text { .. }, Moment(..)) if moment.is_repeated() => {
+            Err(Doubt::Repeated)
+        }
+        (Moment(..), Moment(..)) if one != two && one.is_repeated() && two.is_repeated() => {
+            Err(Doubt::Repeated)
         }
         (Moment(..), Text { text, .. }) | (Text { text, .. }, Moment(..))
             if is_canonical_clock(text) && is_date(text) =>

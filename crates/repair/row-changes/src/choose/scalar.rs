@@ -141,6 +141,19 @@ impl<'a> Scalar<'a> {
         })
     }
 
+    /// Whether clocks show it twice or never, if it is a moment or a text that is compared with one: the server then takes
+    /// both moments, or one of them where it has an index.
+    pub(super) fn is_repeated(&self) -> bool {
+        let time = match self {
+            Scalar::Moment(seconds, _) => jiff::Timestamp::from_second((*seconds).into())
+                .ok()
+                .map(|moment| Zone::of_process().local(moment).0),
+            Scalar::Text { text, .. } => local_time(text),
+            _ => None,
+        };
+        time.is_some_and(|time| !Zone::of_process().shows_once(time))
+    }
+
     /// Whether it is a text or bytes.
     pub(super) fn is_text(&self) -> bool {
         matches!(self, Scalar::Text { .. } | Scalar::Bytes(_))
@@ -306,11 +319,16 @@ fn span(text: &str) -> i64 {
     sign * (seconds.saturating_mul(1_000_000).saturating_add(micros))
 }
 
-/// A local time, in seconds since 1970 and microseconds.
-fn moment(text: &str) -> Option<(i64, u32)> {
+/// A local time.
+fn local_time(text: &str) -> Option<DateTime> {
     let text = text.trim().replacen(' ', "T", 1);
     let text = if text.contains('T') { text } else { format!("{text}T00:00:00") };
-    let time: DateTime = text.parse().ok()?;
+    text.parse().ok()
+}
+
+/// A local time, in seconds since 1970 and microseconds.
+fn moment(text: &str) -> Option<(i64, u32)> {
+    let time = local_time(text)?;
     let seconds = Zone::of_process().seconds(time)?;
     Some((seconds, u32::try_from(time.subsec_nanosecond() / 1000).unwrap_or(0)))
 }
