@@ -76,7 +76,7 @@ fn rows_that_somebody_changed_are_reported_and_left() -> Result<()> {
         let told = conflicts(&ran);
         let parts = [
             "UPDATE of a row in shop.events: `what` = 'y', `count` = 2: the log left CAST(`what` AS BINARY) = 'y' AND `count` = 3 LIMIT 1; there is no such row",
-            "INSERT of a row in shop.orders: `id` = 6: the log left `id` = 6 AND `id` = 6 AND CAST(`state` AS BINARY) = 'f' AND CAST(`note` AS BINARY) = 'n' AND `twice` = 12; now it is id = '6', state = 'f', note = 'mine', twice = '12'",
+            "INSERT of a row in shop.orders: `id` = 6: the log left `id` = 6 AND CAST(`state` AS BINARY) = 'f' AND CAST(`note` AS BINARY) = 'n' AND `twice` = 12; now it is id = '6', state = 'f', note = 'mine', twice = '12'",
             "DELETE of a row in shop.orders: `id` = 3: the log left no such row; now it is id = '3', state = 'mine', note = '', twice = '6'; the server says: Duplicate entry '3' for key 'orders.PRIMARY'",
             "UPDATE of a row in shop.orders: `id` = 1: the log left `id` = 1 AND",
         ];

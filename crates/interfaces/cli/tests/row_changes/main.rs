@@ -4,6 +4,7 @@
 
 mod apply;
 mod cascades;
+mod changed_rows;
 mod children;
 mod client_charsets;
 #[path = "../common/mod.rs"]

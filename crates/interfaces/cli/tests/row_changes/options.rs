@@ -40,10 +40,10 @@ fn rows_are_chosen_and_the_rest_is_named() -> Result<()> {
             "DELETE FROM `shop`.`notes` WHERE CAST(`text` AS BINARY) = 'it''s' LIMIT 1;",
             "INSERT INTO `shop`.`orders` (`id`, `state`, `total`, `at`) VALUES (3, 'paid', -3.00, NULL);",
             "INSERT INTO `shop`.`orders` (`id`, `state`, `total`, `at`) VALUES (2, 'paid', 20.00, NULL);",
-            "UPDATE `shop`.`orders` SET `state` = 'new', `at` = NULL WHERE `id` = 1;",
-            "DELETE FROM `shop`.`orders` WHERE `id` = 3;",
-            "DELETE FROM `shop`.`orders` WHERE `id` = 2;",
-            "DELETE FROM `shop`.`orders` WHERE `id` = 1;",
+            "UPDATE `shop`.`orders` SET `state` = 'new', `at` = NULL WHERE `id` = 1 AND `state` = 2 AND `total` = 1.50 AND `at` IS NULL;",
+            "DELETE FROM `shop`.`orders` WHERE `id` = 3 AND `state` = 2 AND `total` = -3.00 AND `at` IS NULL;",
+            "DELETE FROM `shop`.`orders` WHERE `id` = 2 AND `state` = 2 AND `total` = 20.00 AND `at` IS NULL;",
+            "DELETE FROM `shop`.`orders` WHERE `id` = 1 AND `state` = 1 AND `total` = 1.50 AND `at` IS NULL;",
         ]
     );
     let redo = undo(&["redo", "--operation", "delete", "--operation", "update"]);
@@ -51,9 +51,9 @@ fn rows_are_chosen_and_the_rest_is_named() -> Result<()> {
     assert_eq!(
         body(&redo),
         [
-            "UPDATE `shop`.`orders` SET `state` = 'paid', `at` = NULL WHERE `id` = 1;",
-            "DELETE FROM `shop`.`orders` WHERE `id` = 2;",
-            "DELETE FROM `shop`.`orders` WHERE `id` = 3;",
+            "UPDATE `shop`.`orders` SET `state` = 'paid', `at` = NULL WHERE `id` = 1 AND `state` = 1 AND `total` = 1.50 AND `at` IS NULL;",
+            "DELETE FROM `shop`.`orders` WHERE `id` = 2 AND `state` = 2 AND `total` = 20.00 AND `at` IS NULL;",
+            "DELETE FROM `shop`.`orders` WHERE `id` = 3 AND `state` = 2 AND `total` = -3.00 AND `at` IS NULL;",
         ]
     );
     let count = |options: &[&str]| body(&undo(&[&["undo"], options].concat())).len();
@@ -104,7 +104,7 @@ fn rows_are_chosen_and_the_rest_is_named() -> Result<()> {
         "its table was changed after it",
         "DELETE of a row in shop.orders: the logged image lacks state, total, at",
         "UPDATE of a row in shop.orders: the logged image lacks total",
-        "DELETE FROM `shop`.`orders` WHERE `id` = 9;",
+        "DELETE FROM `shop`.`orders` WHERE `id` = 9 AND `state` = 1 AND `total` = 1.00 AND `at` IS NULL;",
     ];
     assert_eq!(lines.len(), parts.len(), "{lines:#?}");
     for (line, part) in lines.iter().zip(parts) {

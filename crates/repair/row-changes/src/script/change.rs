@@ -21,7 +21,7 @@ use super::named::NamedTransactions;
 use super::push_name;
 use crate::choose::{Direction, Operation};
 use crate::pass::shortened;
-use crate::sql::statement::{RowMatching, RowOutcome, push_key_of, push_statement};
+use crate::sql::statement::{RowOutcome, push_key_of, push_statement};
 use crate::table::WrittenTable;
 
 /// A row's change as it is applied, read from its bytes.
@@ -60,7 +60,7 @@ impl<'b> ScriptChange<'b> {
         direction: Direction,
     ) -> RowOutcome {
         let mut statement = Vec::new();
-        let outcome = push_statement(&mut statement, table, row, direction, RowMatching::All);
+        let outcome = push_statement(&mut statement, table, row, direction);
         if !matches!(outcome, RowOutcome::Statement { .. }) {
             return outcome;
         }

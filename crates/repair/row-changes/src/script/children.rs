@@ -9,6 +9,7 @@
 //! then, not as the transaction's view has them, and locked. A count above 0 makes the server's arithmetic fail
 //! with an error that names the column, and any client stops there.
 
+use super::one_row::ONE_ROW;
 use super::orphans::{name, pair, table};
 use crate::sql::literal::push_quoted;
 
@@ -56,6 +57,7 @@ impl WaitingDeletes {
         self.conditions.push(b')');
         self.statements.extend_from_slice(statement);
         self.statements.extend_from_slice(b";\n");
+        self.statements.extend_from_slice(ONE_ROW.as_bytes());
         self.rows += 1;
     }
 

@@ -15,6 +15,7 @@ mod kept;
 mod later;
 mod log;
 mod named;
+mod one_row;
 mod orphans;
 mod replay;
 mod session;
@@ -37,7 +38,7 @@ use crate::digest::Digests;
 use crate::log::images::push_images;
 use crate::pass::{Error, Follower, Renderer, RowFlags, RowRendering, Search, read_log};
 use crate::sql::literal::{push, push_equal};
-use crate::sql::statement::{RowMatching, RowOutcome, push_statement};
+use crate::sql::statement::{RowOutcome, push_statement};
 use crate::table::WrittenTable;
 pub use apply::{AppliedChanges, ApplyOptions, TableSummary};
 use change::ScriptChange;
@@ -341,7 +342,7 @@ impl Renderer for Rows {
     ) -> RowRendering {
         let start = out.len();
         let outcome = match self.form {
-            ScriptForm::Sql => push_statement(out, table, row, self.direction, RowMatching::Key),
+            ScriptForm::Sql => push_statement(out, table, row, self.direction),
             ScriptForm::Apply => ScriptChange::push(out, table, (operation, row), self.direction),
             ScriptForm::Log => {
                 NamedTransactions::push(out, |out| push_name(out, table, operation, row));

@@ -7,6 +7,7 @@ use binlogz_figures::counted;
 
 use super::children::{self, WaitingDeletes};
 use super::collect::CollectedChanges;
+use super::one_row::{NOTE, ONE_ROW};
 use super::replay::{RowSink, Skip, WrittenRow, replay, verb};
 use super::session::ScriptSession;
 use super::{ScriptSummary, orphans};
@@ -78,6 +79,7 @@ impl Writer<'_> {
         writeln!(self.out, "{CLIENT_CHARSET}")?;
         writeln!(self.out, "SET {};", saved.join(", "))?;
         writeln!(self.out, "{settings};")?;
+        self.note(NOTE)?;
         if unchecked.is_empty() {
             return Ok(());
         }
@@ -169,7 +171,12 @@ impl RowSink for Writer<'_> {
         }
         self.is_unchecked |= row.flags.may_be_cascaded();
         self.out.write_all(row.content)?;
-        self.out.write_all(b";\n")
+        self.out.write_all(b";\n")?;
+        // An INSERT fails by itself.
+        match row.content.first() {
+            Some(b'I') => Ok(()),
+            _ => self.out.write_all(ONE_ROW.as_bytes()),
+        }
     }
 
     /// A statement that isn't to run: whole, so that a person may let it run.

@@ -40,16 +40,15 @@ pub(crate) fn push_key_of(
         Direction::Redo => (before, after),
     };
     let is_redo = direction == Direction::Redo;
-    let sides = StatementImages { from, to, before, after, is_redo, matching: RowMatching::Key };
+    let sides = StatementImages { from, to, before, after, is_redo };
     let start = out.len();
     if table.key.is_some() && table.has_names && push_key(out, table, &sides).is_err() {
         out.truncate(start);
     }
     // The condition is made once more: a value may hold the word.
     let mut condition = Vec::new();
-    let all = StatementImages { matching: RowMatching::All, ..sides };
     match from {
-        Some(_) if push_where(&mut condition, table, &all).is_ok() => {
+        Some(_) if push_where(&mut condition, table, &sides).is_ok() => {
             (statement.len() + WHERE.len()).saturating_sub(condition.len())
         }
         _ => statement.len(),
@@ -64,25 +63,14 @@ struct StatementImages<'r, 'a> {
     after: Option<RowImage<'r, 'a>>,
     /// Whether the statement makes the change again.
     is_redo: bool,
-    matching: RowMatching,
 }
 
-/// By what a statement finds its row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RowMatching {
-    /// By its key; without one, by all columns.
-    Key,
-    /// By its key and all columns, as they are logged.
-    All,
-}
-
-/// Appends the statement for a row, without its semicolon.
+/// Appends the statement for a row, without its semicolon. It finds the row by its key and all columns, as they are logged.
 pub(crate) fn push_statement(
     out: &mut Vec<u8>,
     table: &WrittenTable,
     row: &Row<'_, '_>,
     direction: Direction,
-    matching: RowMatching,
 ) -> RowOutcome {
     if let Some(unfit) = &table.unfit {
         return RowOutcome::Missing(unfit.clone());
@@ -92,7 +80,7 @@ pub(crate) fn push_statement(
         Direction::Undo => (after, before),
         Direction::Redo => (before, after),
     };
-    let sides = StatementImages { from, to, before, after, is_redo: direction == Direction::Redo, matching };
+    let sides = StatementImages { from, to, before, after, is_redo: direction == Direction::Redo };
     // By their places alone values come into other columns if the table's were moved since.
     if !table.has_names {
         return RowOutcome::Missing(
@@ -217,9 +205,7 @@ fn push_where(
     if table.key.is_some() {
         push_key(out, table, sides)?;
     }
-    if table.key.is_none() || sides.matching == RowMatching::All {
-        push_columns(out, table, sides, start)?;
-    }
+    push_columns(out, table, sides, start)?;
     // Without a key there may be several equal rows, of which one was changed.
     push(out, if table.key.is_none() { " LIMIT 1" } else { "" });
     Ok(())
@@ -257,6 +243,9 @@ fn push_columns(
             absent.push(column.shown());
             continue;
         };
+        if is_compared_as_key(table, column, &cell) {
+            continue;
+        }
         push(out, if out.len() == start { "" } else { " AND " });
         match cell.value() {
             Ok(Value::JsonDiffs(_)) => {
@@ -273,6 +262,16 @@ fn push_columns(
     // By its key a row is found whatever else the log lacks.
     let is_found = table.key.is_some() || absent.is_empty();
     if is_found && out.len() > start { Ok(()) } else { Err(lacks(&absent)) }
+}
+
+/// Whether the condition on a column of the key compares it byte by byte already.
+fn is_compared_as_key(table: &WrittenTable, column: &TableColumn, cell: &Cell<'_>) -> bool {
+    let is_in_key = table.key.as_ref().is_some_and(|key| key.contains(&column.index));
+    let equal = |bytes| {
+        let mut text = Vec::new();
+        push_equal(&mut text, column, cell, bytes).is_ok().then_some(text)
+    };
+    is_in_key && equal(false) == equal(true)
 }
 
 impl<'a> StatementImages<'_, 'a> {

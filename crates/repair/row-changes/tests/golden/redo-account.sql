@@ -1,4 +1,5 @@
 -- binlogz redo: makes changes again, in their order
+-- an UPDATE or DELETE whose row isn't as the log left it ends the script, as row_count() <> 1 is out of range then
 -- 468dfa6d-e565-11f1-89b6-02fc00000001:371, 2026-11-21 04:37:38.811533 UTC, thread 24, binlog.000006 at 380
 -- not redone, a statement: CREATE TABLE account (id INT PRIMARY KEY, owner VARCHAR(60), balance DECIMAL(12,2), note TEXT, KEY (owner)) (in mix)
 -- 468dfa6d-e565-11f1-89b6-02fc00000001:373, 2026-11-21 04:37:38.837654 UTC, thread 24, binlog.000006 at 1032
@@ -8,50 +9,50 @@ INSERT INTO `mix`.`account` (`id`, `owner`, `balance`, `note`) VALUES (2, 'Grace
 INSERT INTO `mix`.`account` (`id`, `owner`, `balance`, `note`) VALUES (3, 'Edsger', 30.50, 'abcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabc');
 INSERT INTO `mix`.`account` (`id`, `owner`, `balance`, `note`) VALUES (4, 'Barbara', 0.00, '');
 -- 468dfa6d-e565-11f1-89b6-02fc00000001:375, 2026-11-21 04:37:38.839496 UTC, thread 24, binlog.000006 at 2880
-UPDATE `mix`.`account` SET `balance` = 15.00 WHERE `id` = 2;
-UPDATE `mix`.`account` SET `balance` = 35.50 WHERE `id` = 3;
+UPDATE `mix`.`account` SET `balance` = 15.00 WHERE `id` = 2 AND CAST(`owner` AS BINARY) = 'Grace' AND `balance` = 20.00 AND CAST(`note` AS BINARY) = 'x';
+UPDATE `mix`.`account` SET `balance` = 35.50 WHERE `id` = 3 AND CAST(`owner` AS BINARY) = 'Edsger' AND `balance` = 30.50 AND CAST(`note` AS BINARY) = 'abcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabc';
 -- 468dfa6d-e565-11f1-89b6-02fc00000001:376, 2026-11-21 04:37:38.840478 UTC, thread 24, binlog.000006 at 6129
 INSERT INTO `mix`.`account` (`id`, `owner`, `balance`, `note`) VALUES (5, 'Tony', 1.00, NULL);
 INSERT INTO `mix`.`account` (`id`, `owner`, `balance`, `note`) VALUES (6, 'Niklaus', 1.00, NULL);
 INSERT INTO `mix`.`account` (`id`, `owner`, `balance`, `note`) VALUES (7, 'Ken', 1.00, NULL);
 -- 468dfa6d-e565-11f1-89b6-02fc00000001:377, 2026-11-21 04:37:38.841120 UTC, thread 24, binlog.000006 at 6833
-UPDATE `mix`.`account` SET `id` = 33 WHERE `id` = 3;
+UPDATE `mix`.`account` SET `id` = 33 WHERE `id` = 3 AND CAST(`owner` AS BINARY) = 'Edsger' AND `balance` = 35.50 AND CAST(`note` AS BINARY) = 'abcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabc';
 -- 468dfa6d-e565-11f1-89b6-02fc00000001:378, 2026-11-21 04:37:38.841584 UTC, thread 24, binlog.000006 at 9713
-UPDATE `mix`.`account` SET `balance` = 1.00 WHERE `id` = 33;
+UPDATE `mix`.`account` SET `balance` = 1.00 WHERE `id` = 33 AND CAST(`owner` AS BINARY) = 'Edsger' AND `balance` = 35.50 AND CAST(`note` AS BINARY) = 'abcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabc';
 -- 468dfa6d-e565-11f1-89b6-02fc00000001:379, 2026-11-21 04:37:38.841818 UTC, thread 24, binlog.000006 at 12649
 -- a DELETE ends the script if rows refer to its row by a foreign key with CASCADE, SET NULL or SET DEFAULT, as far as the account may see them
-DELETE FROM `mix`.`account` WHERE `id` = 5;
+DELETE FROM `mix`.`account` WHERE `id` = 5 AND CAST(`owner` AS BINARY) = 'Tony' AND `balance` = 1.00 AND `note` IS NULL;
 INSERT INTO `mix`.`account` (`id`, `owner`, `balance`, `note`) VALUES (5, 'Tony Hoare', 2.00, NULL);
 INSERT INTO `mix`.`account` (`id`, `owner`, `balance`, `note`) VALUES (8, 'John', 1.00, NULL);
 -- 468dfa6d-e565-11f1-89b6-02fc00000001:380, 2026-11-21 04:37:38.841998 UTC, thread 24, binlog.000006 at 13080
-UPDATE `mix`.`account` SET `balance` = 2.00 WHERE `id` = 8;
+UPDATE `mix`.`account` SET `balance` = 2.00 WHERE `id` = 8 AND CAST(`owner` AS BINARY) = 'John' AND `balance` = 1.00 AND `note` IS NULL;
 INSERT INTO `mix`.`account` (`id`, `owner`, `balance`, `note`) VALUES (9, 'Alan', 1.00, NULL);
 -- 468dfa6d-e565-11f1-89b6-02fc00000001:382, 2026-11-21 04:37:38.842419 UTC, thread 24, binlog.000006 at 14025
-DELETE FROM `mix`.`account` WHERE `id` = 33;
+DELETE FROM `mix`.`account` WHERE `id` = 33 AND CAST(`owner` AS BINARY) = 'Edsger' AND `balance` = 1.00 AND CAST(`note` AS BINARY) = 'abcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabc';
 -- 468dfa6d-e565-11f1-89b6-02fc00000001:385, 2026-11-21 04:37:38.860703 UTC, thread 24, binlog.000006 at 16260
-UPDATE `mix`.`account` SET `owner` = 'ADA' WHERE `id` = 1;
-UPDATE `mix`.`account` SET `owner` = 'GRACE' WHERE `id` = 2;
-UPDATE `mix`.`account` SET `owner` = 'BARBARA' WHERE `id` = 4;
-UPDATE `mix`.`account` SET `owner` = 'TONY HOARE' WHERE `id` = 5;
-UPDATE `mix`.`account` SET `owner` = 'NIKLAUS' WHERE `id` = 6;
-UPDATE `mix`.`account` SET `owner` = 'KEN' WHERE `id` = 7;
-UPDATE `mix`.`account` SET `owner` = 'JOHN' WHERE `id` = 8;
-UPDATE `mix`.`account` SET `owner` = 'ALAN' WHERE `id` = 9;
+UPDATE `mix`.`account` SET `owner` = 'ADA' WHERE `id` = 1 AND CAST(`owner` AS BINARY) = 'Ada' AND `balance` = 10.00 AND `note` IS NULL;
+UPDATE `mix`.`account` SET `owner` = 'GRACE' WHERE `id` = 2 AND CAST(`owner` AS BINARY) = 'Grace' AND `balance` = 15.00 AND CAST(`note` AS BINARY) = 'x';
+UPDATE `mix`.`account` SET `owner` = 'BARBARA' WHERE `id` = 4 AND CAST(`owner` AS BINARY) = 'Barbara' AND `balance` = 0.00 AND CAST(`note` AS BINARY) = '';
+UPDATE `mix`.`account` SET `owner` = 'TONY HOARE' WHERE `id` = 5 AND CAST(`owner` AS BINARY) = 'Tony Hoare' AND `balance` = 2.00 AND `note` IS NULL;
+UPDATE `mix`.`account` SET `owner` = 'NIKLAUS' WHERE `id` = 6 AND CAST(`owner` AS BINARY) = 'Niklaus' AND `balance` = 1.00 AND `note` IS NULL;
+UPDATE `mix`.`account` SET `owner` = 'KEN' WHERE `id` = 7 AND CAST(`owner` AS BINARY) = 'Ken' AND `balance` = 1.00 AND `note` IS NULL;
+UPDATE `mix`.`account` SET `owner` = 'JOHN' WHERE `id` = 8 AND CAST(`owner` AS BINARY) = 'John' AND `balance` = 2.00 AND `note` IS NULL;
+UPDATE `mix`.`account` SET `owner` = 'ALAN' WHERE `id` = 9 AND CAST(`owner` AS BINARY) = 'Alan' AND `balance` = 1.00 AND `note` IS NULL;
 -- 468dfa6d-e565-11f1-89b6-02fc00000001:388, 2026-11-21 04:37:38.864859 UTC, thread 24, binlog.000006 at 29292
 -- was: UPDATE account SET balance = balance * 2 /* a comment that is logged, with non-ASCII: čaj 茶 🍵 */
-UPDATE `mix`.`account` SET `balance` = 20.00 WHERE `id` = 1;
-UPDATE `mix`.`account` SET `balance` = 30.00 WHERE `id` = 2;
-UPDATE `mix`.`account` SET `balance` = 4.00 WHERE `id` = 5;
-UPDATE `mix`.`account` SET `balance` = 2.00 WHERE `id` = 6;
-UPDATE `mix`.`account` SET `balance` = 2.00 WHERE `id` = 7;
-UPDATE `mix`.`account` SET `balance` = 4.00 WHERE `id` = 8;
-UPDATE `mix`.`account` SET `balance` = 2.00 WHERE `id` = 9;
+UPDATE `mix`.`account` SET `balance` = 20.00 WHERE `id` = 1 AND CAST(`owner` AS BINARY) = 'ADA' AND `balance` = 10.00 AND `note` IS NULL;
+UPDATE `mix`.`account` SET `balance` = 30.00 WHERE `id` = 2 AND CAST(`owner` AS BINARY) = 'GRACE' AND `balance` = 15.00 AND CAST(`note` AS BINARY) = 'x';
+UPDATE `mix`.`account` SET `balance` = 4.00 WHERE `id` = 5 AND CAST(`owner` AS BINARY) = 'TONY HOARE' AND `balance` = 2.00 AND `note` IS NULL;
+UPDATE `mix`.`account` SET `balance` = 2.00 WHERE `id` = 6 AND CAST(`owner` AS BINARY) = 'NIKLAUS' AND `balance` = 1.00 AND `note` IS NULL;
+UPDATE `mix`.`account` SET `balance` = 2.00 WHERE `id` = 7 AND CAST(`owner` AS BINARY) = 'KEN' AND `balance` = 1.00 AND `note` IS NULL;
+UPDATE `mix`.`account` SET `balance` = 4.00 WHERE `id` = 8 AND CAST(`owner` AS BINARY) = 'JOHN' AND `balance` = 2.00 AND `note` IS NULL;
+UPDATE `mix`.`account` SET `balance` = 2.00 WHERE `id` = 9 AND CAST(`owner` AS BINARY) = 'ALAN' AND `balance` = 1.00 AND `note` IS NULL;
 -- 468dfa6d-e565-11f1-89b6-02fc00000001:389, 2026-11-21 04:37:38.865126 UTC, thread 24, binlog.000006 at 30709
 UPDATE `mix`.`account` SET `balance` = 40.00 WHERE `id` = 1;
 UPDATE `mix`.`account` SET `balance` = 60.00 WHERE `id` = 2;
 -- 468dfa6d-e565-11f1-89b6-02fc00000001:391, 2026-11-21 04:37:38.865454 UTC, thread 24, binlog.000006 at 31767
-UPDATE `mix`.`account` SET `balance` = 80.00 WHERE `id` = 1;
-UPDATE `mix`.`account` SET `balance` = 120.00 WHERE `id` = 2;
+UPDATE `mix`.`account` SET `balance` = 80.00 WHERE `id` = 1 AND CAST(`owner` AS BINARY) = 'ADA' AND `balance` = 40.00;
+UPDATE `mix`.`account` SET `balance` = 120.00 WHERE `id` = 2 AND CAST(`owner` AS BINARY) = 'GRACE' AND `balance` = 60.00;
 -- 468dfa6d-e565-11f1-89b6-02fc00000001:398, 2026-11-21 04:37:38.892175 UTC, thread 24, binlog.000006 at 36419
 INSERT INTO `mix`.`account` (`id`, `owner`, `balance`, `note`) VALUES (10, 'MÃ¤rta', 1.00, 'latin1');
 -- 37 rows in 14 transactions; 0 rows and 1 statement not redone

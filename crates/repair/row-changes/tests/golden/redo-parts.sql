@@ -1,4 +1,5 @@
 -- binlogz redo: makes changes again, in their order
+-- an UPDATE or DELETE whose row isn't as the log left it ends the script, as row_count() <> 1 is out of range then
 -- 468dfa6d-e565-11f1-89b6-02fc00000001:419, 2026-11-21 04:37:39.102892 UTC, thread 25, binlog.000006 at 287651
 -- not redone, a statement: CREATE TABLE parts (id INT PRIMARY KEY, v INT) PARTITION BY RANGE (id) ( PARTITION low VALUES LESS THAN (100), PARTITION high VALUES LESS THAN MAXVALUE) (in mix)
 -- 468dfa6d-e565-11f1-89b6-02fc00000001:420, 2026-11-21 04:37:39.105414 UTC, thread 25, binlog.000006 at 287972
@@ -6,10 +7,10 @@ INSERT INTO `mix`.`parts` (`id`, `v`) VALUES (1, 1);
 INSERT INTO `mix`.`parts` (`id`, `v`) VALUES (2, 2);
 INSERT INTO `mix`.`parts` (`id`, `v`) VALUES (200, 3);
 -- 468dfa6d-e565-11f1-89b6-02fc00000001:421, 2026-11-21 04:37:39.105868 UTC, thread 25, binlog.000006 at 288310
-UPDATE `mix`.`parts` SET `id` = 101 WHERE `id` = 1;
-UPDATE `mix`.`parts` SET `id` = 102 WHERE `id` = 2;
-UPDATE `mix`.`parts` SET `id` = 300 WHERE `id` = 200;
+UPDATE `mix`.`parts` SET `id` = 101 WHERE `id` = 1 AND `v` = 1;
+UPDATE `mix`.`parts` SET `id` = 102 WHERE `id` = 2 AND `v` = 2;
+UPDATE `mix`.`parts` SET `id` = 300 WHERE `id` = 200 AND `v` = 3;
 -- 468dfa6d-e565-11f1-89b6-02fc00000001:422, 2026-11-21 04:37:39.106015 UTC, thread 25, binlog.000006 at 288690
 -- a DELETE ends the script if rows refer to its row by a foreign key with CASCADE, SET NULL or SET DEFAULT, as far as the account may see them
-DELETE FROM `mix`.`parts` WHERE `id` = 300;
+DELETE FROM `mix`.`parts` WHERE `id` = 300 AND `v` = 3;
 -- 7 rows in 3 transactions; 0 rows and 1 statement not redone

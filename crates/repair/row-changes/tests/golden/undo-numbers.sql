@@ -1,9 +1,10 @@
 -- binlogz undo: takes changes back, the last one first
+-- an UPDATE or DELETE whose row isn't as the log left it ends the script, as row_count() <> 1 is out of range then
 -- 468dfa6d-e565-11f1-89b6-02fc00000001:407, 2026-11-21 04:37:38.995477 UTC, thread 25, binlog.000006 at 199237
 -- a DELETE ends the script if rows refer to its row by a foreign key with CASCADE, SET NULL or SET DEFAULT, as far as the account may see them
-DELETE FROM `mix`.`numbers` WHERE `id` = 3;
-DELETE FROM `mix`.`numbers` WHERE `id` = 2;
-DELETE FROM `mix`.`numbers` WHERE `id` = 1;
+DELETE FROM `mix`.`numbers` WHERE `id` = 3 AND `ti` IS NULL AND `tu` IS NULL AND `si` IS NULL AND `su` IS NULL AND `mi` IS NULL AND `mu` IS NULL AND `ii` IS NULL AND `iu` IS NULL AND `bi` IS NULL AND `bu` IS NULL AND `f` IS NULL AND `d` IS NULL AND `d1` IS NULL AND `d2` IS NULL AND `d3` IS NULL AND `b1` IS NULL AND `b64` IS NULL AND `bo` IS NULL;
+DELETE FROM `mix`.`numbers` WHERE `id` = 2 AND `ti` = 127 AND `tu` = 255 AND `si` = 32767 AND `su` = 65535 AND `mi` = 8388607 AND `mu` = 16777215 AND `ii` = 2147483647 AND `iu` = 4294967295 AND `bi` = 9223372036854775807 AND `bu` = 18446744073709551615 AND `f` = 1.1699999996735163e-38 AND `d` = 2.2e-308 AND `d1` = 9 AND `d2` = 0.000000000000000000000000000001 AND `d3` = 0.0000000001 AND `b1` = 1 AND `b64` = 18446744073709551615 AND `bo` = 1;
+DELETE FROM `mix`.`numbers` WHERE `id` = 1 AND `ti` = -128 AND `tu` = 0 AND `si` = -32768 AND `su` = 0 AND `mi` = -8388608 AND `mu` = 0 AND `ii` = -2147483648 AND `iu` = 0 AND `bi` = -9223372036854775808 AND `bu` = 0 AND `f` = -3.3999999521443642e38 AND `d` = -1.7e308 AND `d1` = -9 AND `d2` = -99999999999999999999999999999999999.999999999999999999999999999999 AND `d3` = -0.9999999999 AND `b1` = 0 AND `b64` = 0 AND `bo` = 0;
 -- 468dfa6d-e565-11f1-89b6-02fc00000001:406, 2026-11-21 04:37:38.992652 UTC, thread 25, binlog.000006 at 198742
 -- not undone, a statement: CREATE TABLE numbers ( id INT PRIMARY KEY, ti TINYINT, tu TINYINT UNSIGNED, si SMALLINT, su SMALLINT UNSIGNED, mi MEDIUMINT, mu MEDIUMINT UNSIGNED, ii INT, iu INT UNSIGNED, bi BIGINT, bu BIGINT UNSIGNED, f FLOAT, d DOUBLE, d1 DECIMAL(1,0), d2 DECIMAL(65,30), d3 DECIMAL(10,10), b1 BIT(1), b64 BIT(64), bo BOOLEAN ) (in mix)
 -- 3 rows in 1 transaction; 0 rows and 1 statement not undone
