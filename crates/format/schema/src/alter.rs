@@ -1,17 +1,22 @@
-//! The actions of ALTER TABLE. We follow how each changes columns and keys; of one that isn't understood the effect isn't
-//! known.
+//! The actions of ALTER TABLE: what each says, what all of them together make of a table, and what the table was before
+//! them. An action that isn't understood makes the whole statement unknown.
+//!
+//! The server names columns as they were before the statement, but for AFTER, which names them as they are after it. It
+//! first goes through the old columns (dropped, redefined, renamed), then takes new and moved ones to their places, in the
+//! order of the statement. (Facts of MySQL 9.7.4's `prepare_fields_and_keys`.)
 
 use sqlparser::tokenizer::Token;
 
 use crate::foreign_key::ForeignKey;
 use crate::key::KeyDefinition;
-use crate::table::DefinedTable;
-use crate::tokens::{TokenReader, is_word, name_of, without};
+use crate::table::{ColumnClause, DefinedTable};
+use crate::tokens::{TokenReader, is_same_name, is_word, name_of, without};
 
 /// First words of actions that leave columns and keys as they are.
-const HARMLESS: [&str; 36] = [
+const HARMLESS: [&str; 52] = [
     "ENGINE",
     "AUTO_INCREMENT",
+    "AUTOEXTEND_SIZE",
     "COMMENT",
     "ALGORITHM",
     "LOCK",
@@ -45,166 +50,411 @@ const HARMLESS: [&str; 36] = [
     "WITHOUT",
     "SECONDARY_ENGINE",
     "SECONDARY_LOAD",
+    "SECONDARY_UNLOAD",
     "CONNECTION",
+    "REORGANIZE",
+    "COALESCE",
+    "REMOVE",
+    "TRUNCATE",
+    "DISCARD",
+    "IMPORT",
+    "ANALYZE",
+    "CHECK",
+    "OPTIMIZE",
+    "REBUILD",
+    "REPAIR",
+    "ENGINE_ATTRIBUTE",
+    "SECONDARY_ENGINE_ATTRIBUTE",
+    "UPGRADE",
 ];
 
-/// The outcome of one action of an ALTER TABLE.
-pub(crate) enum AlterOutcome {
-    Done,
+/// Where a column is to stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ColumnTarget {
+    First,
+    After(String),
+}
+
+/// One action of ALTER TABLE.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum AlterAction {
+    /// ADD COLUMN.
+    Add {
+        clause: ColumnClause,
+        target: Option<ColumnTarget>,
+        if_not_exists: bool,
+    },
+    /// DROP COLUMN.
+    Drop {
+        name: String,
+        if_exists: bool,
+    },
+    /// MODIFY and CHANGE.
+    Redefine {
+        old: String,
+        clause: ColumnClause,
+        target: Option<ColumnTarget>,
+    },
+    /// RENAME COLUMN.
+    RenameColumn {
+        from: String,
+        to: String,
+    },
+    AddKey(KeyDefinition, Option<ForeignKey>),
+    DropPrimaryKey,
+    /// DROP KEY, INDEX and CONSTRAINT.
+    DropKey(String),
+    DropForeignKey(String),
+    RenameKey {
+        from: String,
+        to: String,
+    },
     /// The table has another name: its database, where it is named, and its name.
-    Rename(Option<String>, String),
+    RenameTable(Option<String>, String),
+    /// EXCHANGE PARTITION: the other table.
+    Exchange(Option<String>, String),
+    /// Columns and keys stay as they are.
+    Harmless,
 }
 
-/// Applies one action to a table; `None`: its effect is not known.
-pub(crate) fn apply_action(table: &mut DefinedTable, item: &[Token]) -> Option<AlterOutcome> {
-    let (first, rest) = match item {
-        [] => return Some(AlterOutcome::Done),
-        [Token::Word(word), rest @ ..] if word.quote_style.is_none() => (word.value.to_uppercase(), rest),
-        _ => return None,
-    };
-    match &*first {
-        "ADD" => add(table, rest)?,
-        "DROP" => drop_part(table, rest)?,
-        "MODIFY" => {
-            let rest = without(rest, &["COLUMN"]);
-            let name = name_of(rest.first()?)?;
-            redefine(table, &name, rest)?;
-        }
-        "CHANGE" => {
-            let rest = without(rest, &["COLUMN"]);
-            let (old, definition) = rest.split_first()?;
-            redefine(table, &name_of(old)?, definition)?;
-        }
-        "RENAME" => return rename_part(table, rest),
-        harmless if HARMLESS.contains(&harmless) => {}
-        _ => return None,
+/// A column's fate in a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ColumnFate<'a> {
+    Dropped,
+    /// Its name afterwards, and whether its definition is the same.
+    Kept {
+        name: &'a str,
+        is_same: bool,
+    },
+}
+
+impl AlterAction {
+    /// The actions of one item of ALTER TABLE; `None`: its effect is not known.
+    pub(crate) fn of(item: &[Token]) -> Option<Vec<AlterAction>> {
+        let (first, rest) = match item {
+            [] => return Some(Vec::new()),
+            [Token::Word(word), rest @ ..] if word.quote_style.is_none() => (word.value.to_uppercase(), rest),
+            _ => return None,
+        };
+        let action = match &*first {
+            "ADD" => return added(rest),
+            "DROP" => dropped(rest)?,
+            "MODIFY" => {
+                let (rest, if_exists) = conditional(without(rest, &["COLUMN"]));
+                let (clause, target) = placed(rest).filter(|_| !if_exists)?;
+                AlterAction::Redefine { old: clause.column.name.clone(), clause, target }
+            }
+            "CHANGE" => {
+                let (rest, if_exists) = conditional(without(rest, &["COLUMN"]));
+                let (old, definition) = rest.split_first().filter(|_| !if_exists)?;
+                let (clause, target) = placed(definition)?;
+                AlterAction::Redefine { old: name_of(old)?, clause, target }
+            }
+            "RENAME" => renamed(rest)?,
+            "EXCHANGE" => {
+                let with = rest.iter().position(|token| is_word(token, "WITH"))?;
+                let mut reader = TokenReader { tokens: rest.get(with + 2..)?.to_vec(), next: 0 };
+                let (database, table) = reader.table_name()?;
+                AlterAction::Exchange(database, table)
+            }
+            // Texts may become bytes.
+            "CONVERT" if item.iter().any(|token| is_word(token, "BINARY")) => return None,
+            harmless if HARMLESS.contains(&harmless) => AlterAction::Harmless,
+            _ => return None,
+        };
+        Some(vec![action])
     }
-    Some(AlterOutcome::Done)
+
+    /// What these actions make of a column of this name.
+    pub(crate) fn fate<'a>(actions: &'a [AlterAction], column: &'a str) -> ColumnFate<'a> {
+        for action in actions {
+            match action {
+                AlterAction::Drop { name, .. } if is_same_name(name, column) => return ColumnFate::Dropped,
+                AlterAction::Redefine { old, clause, .. } if is_same_name(old, column) => {
+                    return ColumnFate::Kept { name: &clause.column.name, is_same: false };
+                }
+                AlterAction::RenameColumn { from, to } if is_same_name(from, column) => {
+                    return ColumnFate::Kept { name: to, is_same: true };
+                }
+                _ => {}
+            }
+        }
+        ColumnFate::Kept { name: column, is_same: true }
+    }
 }
 
-fn add(table: &mut DefinedTable, rest: &[Token]) -> Option<()> {
+fn added(rest: &[Token]) -> Option<Vec<AlterAction>> {
     if let Some(key) = KeyDefinition::of(rest) {
-        table.foreign_keys.extend(ForeignKey::of(rest));
-        table.defined.push(key);
-        return Some(());
+        return Some(vec![AlterAction::AddKey(key, ForeignKey::of(rest))]);
     }
     if is_word(rest.first()?, "PARTITION") {
-        return Some(());
+        return Some(vec![AlterAction::Harmless]);
     }
-    let rest = without(rest, &["COLUMN"]);
-    let rest = without(without(without(rest, &["IF"]), &["NOT"]), &["EXISTS"]);
-    if let [Token::LParen, definitions @ .., Token::RParen] = rest {
-        let mut reader = TokenReader { tokens: definitions.to_vec(), next: 0 };
-        while reader.peek().is_some() {
-            let item = reader.item();
-            let place = table.columns.len();
-            match KeyDefinition::of(&item) {
-                Some(key) => table.defined.push(key),
-                None => table.take_column(&item, place)?,
-            }
-            reader.next += 1;
-        }
-        return Some(());
+    let (rest, if_not_exists) = conditional(without(rest, &["COLUMN"]));
+    let [Token::LParen, definitions @ .., Token::RParen] = rest else {
+        let (clause, target) = placed(rest)?;
+        return Some(vec![AlterAction::Add { clause, target, if_not_exists }]);
+    };
+    let mut reader = TokenReader { tokens: definitions.to_vec(), next: 0 };
+    let mut actions = Vec::new();
+    while reader.peek().is_some() {
+        let item = reader.item();
+        actions.push(match KeyDefinition::of(&item) {
+            Some(key) => AlterAction::AddKey(key, ForeignKey::of(&item)),
+            None => AlterAction::Add { clause: ColumnClause::of(&item)?, target: None, if_not_exists },
+        });
+        reader.next += 1;
     }
-    let (definition, place) = placed(table, rest)?;
-    let place = place.unwrap_or(table.columns.len());
-    table.take_column(definition, place)
+    Some(actions)
 }
 
-/// A column's definition without the place named after it, and that place.
-fn placed<'t>(table: &DefinedTable, rest: &'t [Token]) -> Option<(&'t [Token], Option<usize>)> {
+/// The tokens after IF EXISTS or IF NOT EXISTS, and whether that stood there.
+fn conditional(rest: &[Token]) -> (&[Token], bool) {
     match rest {
-        [definition @ .., first] if definition.len() > 1 && is_word(first, "FIRST") => {
-            Some((definition, Some(0)))
+        [one, two, rest @ ..] if is_word(one, "IF") && is_word(two, "EXISTS") => (rest, true),
+        [one, two, three, rest @ ..]
+            if is_word(one, "IF") && is_word(two, "NOT") && is_word(three, "EXISTS") =>
+        {
+            (rest, true)
         }
-        [definition @ .., after, name] if definition.len() > 1 && is_word(after, "AFTER") => {
-            Some((definition, Some(table.position(&name_of(name)?)? + 1)))
-        }
-        _ => Some((rest, None)),
+        _ => (rest, false),
     }
 }
 
-/// Replaces a column's definition, which may move it.
-fn redefine(table: &mut DefinedTable, old: &str, definition: &[Token]) -> Option<()> {
-    let index = table.position(old)?;
-    table.columns.remove(index);
-    // The place counts without it.
-    let (definition, place) = placed(table, definition)?;
-    table.take_column(definition, place.unwrap_or(index))?;
-    let new = name_of(definition.first()?)?;
-    rename_in_keys(table, old, &new);
-    Some(())
+/// A column's definition, and the place named after it.
+fn placed(rest: &[Token]) -> Option<(ColumnClause, Option<ColumnTarget>)> {
+    let mut depth = 0_usize;
+    for (number, token) in rest.iter().enumerate() {
+        match token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            // Before it stand at least a name and a type.
+            _ if depth > 0 || number < 2 => {}
+            _ if is_word(token, "FIRST") || is_word(token, "AFTER") => {
+                let (definition, place) = rest.split_at_checked(number)?;
+                let target = match place {
+                    [_] if is_word(token, "FIRST") => ColumnTarget::First,
+                    [_, name] if is_word(token, "AFTER") => ColumnTarget::After(name_of(name)?),
+                    // The table's partitions may be named without a comma, and what else we don't know.
+                    _ => return None,
+                };
+                return Some((ColumnClause::of(definition)?, Some(target)));
+            }
+            _ if is_word(token, "PARTITION") => return None,
+            _ => {}
+        }
+    }
+    Some((ColumnClause::of(rest)?, None))
 }
 
-fn drop_part(table: &mut DefinedTable, rest: &[Token]) -> Option<()> {
+fn dropped(rest: &[Token]) -> Option<AlterAction> {
     let [first, others @ ..] = rest else { return None };
     if is_word(first, "PRIMARY") {
-        table.defined.retain(|key| !key.is_primary);
-        return Some(());
+        return Some(AlterAction::DropPrimaryKey);
     }
     if is_word(first, "KEY") || is_word(first, "INDEX") || is_word(first, "CONSTRAINT") {
-        let name = name_of(others.last()?)?;
-        let is_it = |key: &KeyDefinition| {
-            let of_columns = key.columns.first();
-            key.name.as_ref().or(of_columns).is_some_and(|own| own.eq_ignore_ascii_case(&name))
-        };
-        table.defined.retain(|key| key.is_primary || !is_it(key));
-        table.foreign_keys.retain(|key| !key.name.eq_ignore_ascii_case(&name));
-        return Some(());
+        return Some(AlterAction::DropKey(name_of(others.last()?)?));
     }
     if is_word(first, "FOREIGN") {
-        let name = name_of(others.last()?)?;
-        table.foreign_keys.retain(|key| !key.name.eq_ignore_ascii_case(&name));
-        return Some(());
+        return Some(AlterAction::DropForeignKey(name_of(others.last()?)?));
     }
     if is_word(first, "CHECK") || is_word(first, "PARTITION") {
-        return Some(());
+        return Some(AlterAction::Harmless);
     }
-    let rest = without(without(without(rest, &["COLUMN"]), &["IF"]), &["EXISTS"]);
-    let [name] = rest else { return None };
-    let name = name_of(name)?;
-    let index = table.position(&name)?;
-    table.columns.remove(index);
-    // The server takes the column out of keys; a unique key of fewer columns is another one.
-    table.defined.retain(|key| !key.columns.iter().any(|column| column.eq_ignore_ascii_case(&name)));
-    Some(())
+    let (rest, if_exists) = conditional(without(rest, &["COLUMN"]));
+    match rest {
+        [name] => Some(AlterAction::Drop { name: name_of(name)?, if_exists }),
+        _ => None,
+    }
 }
 
-fn rename_part(table: &mut DefinedTable, rest: &[Token]) -> Option<AlterOutcome> {
+fn renamed(rest: &[Token]) -> Option<AlterAction> {
     match rest {
         [what, from, to, new] if is_word(what, "COLUMN") && is_word(to, "TO") => {
-            let (old, new) = (name_of(from)?, name_of(new)?);
-            let index = table.position(&old)?;
-            table.columns.get_mut(index)?.name.clone_from(&new);
-            rename_in_keys(table, &old, &new);
-            Some(AlterOutcome::Done)
+            Some(AlterAction::RenameColumn { from: name_of(from)?, to: name_of(new)? })
         }
         [what, from, to, new] if (is_word(what, "KEY") || is_word(what, "INDEX")) && is_word(to, "TO") => {
-            let (old, new) = (name_of(from)?, name_of(new)?);
-            for key in &mut table.defined {
-                if key.name.as_ref().is_some_and(|name| name.eq_ignore_ascii_case(&old)) {
-                    key.name = Some(new.clone());
-                }
-            }
-            Some(AlterOutcome::Done)
+            Some(AlterAction::RenameKey { from: name_of(from)?, to: name_of(new)? })
         }
-        _ => {
-            let rest = without(without(rest, &["TO"]), &["AS"]);
-            match rest {
-                [name] => Some(AlterOutcome::Rename(None, name_of(name)?)),
-                [database, Token::Period, name] => {
-                    Some(AlterOutcome::Rename(Some(name_of(database)?), name_of(name)?))
-                }
-                _ => None,
+        _ => match without(without(rest, &["TO"]), &["AS"]) {
+            [name] => Some(AlterAction::RenameTable(None, name_of(name)?)),
+            [database, Token::Period, name] => {
+                Some(AlterAction::RenameTable(Some(name_of(database)?), name_of(name)?))
             }
-        }
+            _ => None,
+        },
     }
 }
 
-fn rename_in_keys(table: &mut DefinedTable, old: &str, new: &str) {
-    for column in table.defined.iter_mut().flat_map(|key| &mut key.columns) {
-        if column.eq_ignore_ascii_case(old) {
-            new.clone_into(column);
+impl DefinedTable {
+    /// The table after these actions; `None`: they don't fit it.
+    pub(crate) fn altered(&self, actions: &[AlterAction]) -> Option<DefinedTable> {
+        let has = |name: &str| self.position(name).is_some();
+        let mut table = DefinedTable { columns: Vec::new(), ..self.clone() };
+        for action in actions {
+            let fits = match action {
+                AlterAction::Drop { name, if_exists } => has(name) || *if_exists,
+                AlterAction::Redefine { old, .. } => has(old),
+                AlterAction::RenameColumn { from, .. } => has(from),
+                _ => true,
+            };
+            if !fits {
+                return None;
+            }
         }
+        for column in &self.columns {
+            let ColumnFate::Kept { name, is_same } = AlterAction::fate(actions, &column.name) else {
+                continue;
+            };
+            let redefined = actions.iter().find_map(|action| match action {
+                AlterAction::Redefine { clause, .. } if !is_same && clause.column.name == name => {
+                    Some(clause.column.clone())
+                }
+                _ => None,
+            });
+            let mut column = redefined.unwrap_or_else(|| column.clone());
+            name.clone_into(&mut column.name);
+            table.columns.push(column);
+        }
+        for action in actions {
+            let (clause, target) = match action {
+                AlterAction::Add { clause, if_not_exists: true, .. } if has(&clause.column.name) => {
+                    let _ = clause;
+                    continue;
+                }
+                AlterAction::Add { clause, target, .. } => (clause, target),
+                AlterAction::Redefine { clause, target: target @ Some(_), .. } => {
+                    table.columns.retain(|column| !is_same_name(&column.name, &clause.column.name));
+                    (clause, target)
+                }
+                _ => continue,
+            };
+            if table.position(&clause.column.name).is_some() {
+                return None;
+            }
+            let place = match target {
+                None => table.columns.len(),
+                Some(ColumnTarget::First) => 0,
+                Some(ColumnTarget::After(name)) => table.position(name)? + 1,
+            };
+            table.columns.insert(place, clause.column.clone());
+        }
+        table.alter_keys(actions);
+        Some(table)
+    }
+
+    fn alter_keys(&mut self, actions: &[AlterAction]) {
+        // The server takes a dropped column out of keys; a unique key of fewer columns is another one.
+        self.defined.retain_mut(|key| {
+            let fates: Vec<_> = key.columns.iter().map(|name| AlterAction::fate(actions, name)).collect();
+            let names: Option<Vec<String>> = fates
+                .iter()
+                .map(|fate| match fate {
+                    ColumnFate::Dropped => None,
+                    ColumnFate::Kept { name, .. } => Some((*name).to_owned()),
+                })
+                .collect();
+            let is_kept = names.is_some();
+            key.columns = names.unwrap_or_default();
+            is_kept
+        });
+        for action in actions {
+            match action {
+                AlterAction::DropPrimaryKey => self.defined.retain(|key| !key.is_primary),
+                AlterAction::DropKey(name) => {
+                    let is_it = |key: &KeyDefinition| {
+                        let of_columns = key.columns.first();
+                        key.name.as_ref().or(of_columns).is_some_and(|own| own.eq_ignore_ascii_case(name))
+                    };
+                    self.defined.retain(|key| key.is_primary || !is_it(key));
+                    self.foreign_keys.retain(|key| !key.name.eq_ignore_ascii_case(name));
+                }
+                AlterAction::DropForeignKey(name) => {
+                    self.foreign_keys.retain(|key| !key.name.eq_ignore_ascii_case(name));
+                }
+                AlterAction::RenameKey { from, to } => {
+                    for key in &mut self.defined {
+                        if key.name.as_ref().is_some_and(|name| name.eq_ignore_ascii_case(from)) {
+                            key.name = Some(to.clone());
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        for action in actions {
+            match action {
+                AlterAction::AddKey(key, foreign_key) => {
+                    self.defined.push(key.clone());
+                    self.foreign_keys.extend(foreign_key.clone());
+                }
+                AlterAction::Add { clause, .. } | AlterAction::Redefine { clause, .. } => {
+                    self.defined.extend(clause.keys.iter().cloned());
+                }
+                _ => {}
+            }
+        }
+        self.find_keys();
+    }
+
+    /// The table before these actions made it what it is; `None`: they don't tell. The facts of columns that they redefined
+    /// are not known, nor are keys and foreign keys that they dropped.
+    pub(crate) fn before(&self, actions: &[AlterAction]) -> Option<DefinedTable> {
+        let mut before = DefinedTable { columns: Vec::new(), ..self.clone() };
+        let (mut old_names, mut added, mut keys) = (Vec::new(), Vec::new(), Vec::new());
+        for action in actions {
+            match action {
+                // They stood somewhere.
+                AlterAction::Drop { .. }
+                | AlterAction::Redefine { target: Some(_), .. }
+                | AlterAction::Add { if_not_exists: true, .. } => return None,
+                AlterAction::Add { clause, .. } => {
+                    added.push(&clause.column.name);
+                    keys.extend(&clause.keys);
+                }
+                AlterAction::Redefine { old, clause, .. } => {
+                    old_names.push((&clause.column.name, old, false));
+                    keys.extend(&clause.keys);
+                }
+                AlterAction::RenameColumn { from, to } => old_names.push((to, from, true)),
+                AlterAction::AddKey(key, _) => keys.push(key),
+                _ => {}
+            }
+        }
+        let old_name = |name: &str| old_names.iter().find(|(new, ..)| is_same_name(new, name));
+        for column in &self.columns {
+            if added.iter().any(|name| is_same_name(name, &column.name)) {
+                continue;
+            }
+            let mut column = column.clone();
+            if let Some((_, old, knows_facts)) = old_name(&column.name) {
+                column.name.clone_from(old);
+                column.facts.take_if(|_| !knows_facts);
+            }
+            before.columns.push(column);
+        }
+        before.defined.retain(|key| !keys.iter().any(|added| added.columns == key.columns));
+        for name in before.defined.iter_mut().flat_map(|key| &mut key.columns) {
+            if let Some((_, old, _)) = old_name(name) {
+                name.clone_from(old);
+            }
+        }
+        let foreign = actions.iter().filter_map(|action| match action {
+            AlterAction::AddKey(_, Some(key)) => Some(key),
+            _ => None,
+        });
+        let foreign: Vec<_> = foreign.collect();
+        before.foreign_keys.retain(|key| !foreign.contains(&key));
+        before.find_keys();
+        // What they would make of it has to be this table, or it isn't the one that they changed.
+        let again = before.altered(actions)?;
+        again.has_columns_of(self).then_some(before)
+    }
+
+    /// Whether the columns have the same names, in the same order.
+    pub(crate) fn has_columns_of(&self, other: &DefinedTable) -> bool {
+        let names = self.columns.iter().zip(&other.columns);
+        self.columns.len() == other.columns.len()
+            && names.into_iter().all(|(a, b)| is_same_name(&a.name, &b.name))
     }
 }

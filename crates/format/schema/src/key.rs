@@ -29,6 +29,12 @@ impl KeyDefinition {
             "KEY" | "INDEX" | "FULLTEXT" | "SPATIAL" | "FOREIGN" | "CHECK" => {
                 return Some(KeyDefinition { is_primary: false, name: None, columns: Vec::new() });
             }
+            // Of MariaDB.
+            "PERIOD" | "VECTOR"
+                if words.get(1).is_some_and(|word| ["FOR", "KEY", "INDEX"].contains(&&**word)) =>
+            {
+                return Some(KeyDefinition { is_primary: false, name: None, columns: Vec::new() });
+            }
             _ => return None,
         }
         let columns = if is_primary || has("UNIQUE") { key_columns(item) } else { Vec::new() };

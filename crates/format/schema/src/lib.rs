@@ -1,19 +1,23 @@
 //! Tables and their columns, as CREATE TABLE statements and later DDL define them.
 //!
 //! ```text
-//! SQL text → tokens → statements → DefinedTable: columns, keys, foreign keys
+//! SQL text → tokens → statements → DefinedTable: columns, keys, foreign keys → TableHistory: which table at which place
 //! ```
 //!
 //! [`SchemaFile`] holds the tables of a dump, of a server's SHOW CREATE TABLE or of hand-written statements. Facts that a
-//! statement doesn't tell, or that we can't read, count as unknown. No I/O: the caller hands the text.
+//! statement doesn't tell, or that we can't read, count as unknown. [`TableHistory`] follows tables through the statements of
+//! logs, forward from CREATE TABLE and backward from the tables of now. No I/O: the caller hands the text.
 
 mod alter;
 mod foreign_key;
+mod history;
 mod key;
 mod schema_file;
+mod statement;
 mod table;
 mod tokens;
 
 pub use foreign_key::{ForeignKey, ReferentialRule};
+pub use history::{ColumnsNow, HistoryPlace, RecordedStatement, TableHistory, TableThen, TurningPoint};
 pub use schema_file::{SchemaFile, SchemaFileError};
-pub use table::{DefinedColumn, DefinedTable, DescribedColumn, DescribedTable};
+pub use table::{ColumnFacts, DefinedColumn, DefinedTable, DescribedColumn, DescribedTable};

@@ -8,13 +8,12 @@
 use std::collections::HashMap;
 
 use binlogz_binlog::row::TableSchema;
-use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::Token;
 
-use crate::alter::{AlterOutcome, apply_action};
+use crate::alter::AlterAction;
 use crate::foreign_key::ForeignKey;
+use crate::statement::DdlStatement;
 use crate::table::{DefinedColumn, DefinedTable, DescribedColumn, DescribedTable};
-use crate::tokens::{TokenReader, is_word};
+use crate::tokens::TokenReader;
 
 /// The tables of a schema file.
 #[derive(Debug, Default)]
@@ -51,106 +50,67 @@ impl SchemaFile {
         let mut reader = tokens?;
         let mut file = SchemaFile::default();
         let mut database = None;
-        while reader.next < reader.tokens.len() {
-            if reader.takes(Keyword::USE) {
-                database = reader.name();
-            } else if reader.takes_create_table() {
-                file.create(&mut reader, database.as_deref());
-            } else if reader.takes(Keyword::ALTER) {
-                file.alter(&mut reader, database.as_deref());
-            } else if reader.takes(Keyword::RENAME) {
-                file.rename(&mut reader, database.as_deref());
+        while reader.peek().is_some() {
+            match DdlStatement::read(&mut reader) {
+                DdlStatement::Use(name) => database = Some(name),
+                statement => file.take(statement, database.as_deref()),
             }
-            reader.skip_statement();
         }
         if file.tables.is_empty() { Err(SchemaFileError::NoTables) } else { Ok(file) }
     }
 
-    /// Takes a table after CREATE TABLE.
-    fn create(&mut self, reader: &mut TokenReader, database: Option<&str>) {
-        if reader.takes(Keyword::IF) {
-            reader.takes(Keyword::NOT);
-            reader.takes(Keyword::EXISTS);
-        }
-        let Some((own, name)) = reader.table_name() else { return };
-        let own = own.or_else(|| database.map(str::to_owned));
-        let in_parentheses = reader.peek() == Some(&Token::LParen);
-        if in_parentheses
-            && matches!(reader.peek_after(), Some(Token::Word(word)) if word.keyword == Keyword::LIKE)
-        {
-            reader.next += 1;
-        }
-        let table = if reader.takes(Keyword::LIKE) {
-            let Some((of, like)) = reader.table_name() else { return };
-            let of = of.or_else(|| database.map(str::to_owned));
-            // Foreign keys aren't copied.
-            self.place(of.as_deref(), &like).and_then(|(key, index)| self.tables.get(&key)?.get(index)).map(
-                |(_, table)| DefinedTable { name: name.clone(), foreign_keys: Vec::new(), ..table.clone() },
-            )
-        } else {
-            DefinedTable::of_create(reader, &name)
-        };
-        if let Some(table) = table {
-            self.tables.entry(name.to_lowercase()).or_default().push((own, table));
+    fn take(&mut self, statement: DdlStatement, database: Option<&str>) {
+        let own = |name: Option<String>| name.or_else(|| database.map(str::to_owned));
+        match statement {
+            DdlStatement::Create { table: (named, name), definition: Some(table), .. } => {
+                self.put(own(named), DefinedTable { name, ..table });
+            }
+            DdlStatement::CreateLike { table: (named, name), of: (of, like), .. } => {
+                let place = self.place(own(of).as_deref(), &like);
+                let like = place.and_then(|(key, index)| self.tables.get(&key)?.get(index));
+                if let Some(table) = like.map(|(_, table)| table.like(&name)) {
+                    self.put(own(named), table);
+                }
+            }
+            DdlStatement::Alter { table: (named, name), actions } => {
+                let Some((place, table)) = self.remove(own(named).as_deref(), &name) else { return };
+                let Some(actions) = actions else { return };
+                let Some(altered) = table.altered(&actions) else { return };
+                // Another table's rows, and columns perhaps.
+                if actions.iter().any(|action| matches!(action, AlterAction::Exchange(..))) {
+                    return;
+                }
+                let renamed = actions.into_iter().find_map(|action| match action {
+                    AlterAction::RenameTable(database, name) => Some((database, name)),
+                    _ => None,
+                });
+                match renamed {
+                    Some((database, name)) => {
+                        self.put(database.or(place), DefinedTable { name, ..altered });
+                    }
+                    None => self.put(place, altered),
+                }
+            }
+            DdlStatement::Rename(renames) => {
+                for ((named, from), (to_database, to)) in renames {
+                    if let Some((place, table)) = self.remove(own(named).as_deref(), &from) {
+                        self.put(to_database.or(place), DefinedTable { name: to, ..table });
+                    }
+                }
+            }
+            // A dump drops a table before it makes it.
+            _ => {}
         }
     }
 
-    /// Takes a statement after ALTER.
-    fn alter(&mut self, reader: &mut TokenReader, database: Option<&str>) {
-        while reader.peek().is_some_and(|token| is_word(token, "ONLINE") || is_word(token, "IGNORE")) {
-            reader.next += 1;
-        }
-        if !reader.takes(Keyword::TABLE) {
-            return;
-        }
-        if reader.takes(Keyword::IF) {
-            reader.takes(Keyword::EXISTS);
-        }
-        let Some((own, name)) = reader.table_name() else { return };
-        let own = own.or_else(|| database.map(str::to_owned));
-        let Some((key, index)) = self.place(own.as_deref(), &name) else { return };
-        let Some(defined) = self.tables.get_mut(&key).filter(|defined| index < defined.len()) else { return };
-        let (place, mut table) = defined.remove(index);
-        let mut renamed = None;
-        while reader.peek().is_some_and(|token| *token != Token::SemiColon) {
-            let item = reader.item();
-            reader.next += usize::from(matches!(reader.peek(), Some(Token::Comma | Token::RParen)));
-            match apply_action(&mut table, &item) {
-                Some(AlterOutcome::Done) => {}
-                Some(AlterOutcome::Rename(database, name)) => renamed = Some((database, name)),
-                None => return,
-            }
-        }
-        table.find_keys();
-        let (place, name) = match renamed {
-            Some((database, name)) => (database.or(place), name),
-            None => (place, name),
-        };
-        table.name.clone_from(&name);
-        self.tables.entry(name.to_lowercase()).or_default().push((place, table));
+    fn put(&mut self, database: Option<String>, table: DefinedTable) {
+        self.tables.entry(table.name.to_lowercase()).or_default().push((database, table));
     }
 
-    /// Takes a statement after RENAME.
-    fn rename(&mut self, reader: &mut TokenReader, database: Option<&str>) {
-        if !reader.takes(Keyword::TABLE) {
-            return;
-        }
-        while let Some((own, from)) = reader.table_name() {
-            reader.takes(Keyword::TO);
-            let Some((to_database, to)) = reader.table_name() else { return };
-            let own = own.or_else(|| database.map(str::to_owned));
-            if let Some((key, index)) = self.place(own.as_deref(), &from)
-                && let Some(defined) = self.tables.get_mut(&key).filter(|defined| index < defined.len())
-            {
-                let (place, table) = defined.remove(index);
-                let table = DefinedTable { name: to.clone(), ..table };
-                self.tables.entry(to.to_lowercase()).or_default().push((to_database.or(place), table));
-            }
-            if reader.peek() != Some(&Token::Comma) {
-                return;
-            }
-            reader.next += 1;
-        }
+    fn remove(&mut self, database: Option<&str>, table: &str) -> Option<(Option<String>, DefinedTable)> {
+        let (key, index) = self.place(database, table)?;
+        let defined = self.tables.get_mut(&key).filter(|defined| index < defined.len())?;
+        Some(defined.remove(index))
     }
 
     /// Where the newest definition of a table stands: in this database, else where the file names none.
@@ -201,11 +161,15 @@ impl SchemaFile {
         if let Some(problem) = table.unfit(schema) {
             return Err(problem);
         }
-        let described = |column: &DefinedColumn| DescribedColumn {
-            name: column.name.clone(),
-            is_unsigned: column.is_unsigned,
-            is_binary: column.type_name.contains("BINARY") || column.type_name.contains("BLOB"),
-            members: column.members.clone(),
+        let described = |column: &DefinedColumn| {
+            let facts = column.facts.as_ref();
+            let type_name = facts.map_or("", |facts| &facts.type_name);
+            DescribedColumn {
+                name: column.name.clone(),
+                is_unsigned: facts.is_some_and(|facts| facts.is_unsigned),
+                is_binary: type_name.contains("BINARY") || type_name.contains("BLOB"),
+                members: facts.map(|facts| facts.members.clone()).unwrap_or_default(),
+            }
         };
         let columns = table.columns.iter().map(described).collect();
         Ok(Some(DescribedTable { columns, key: table.keys.first().cloned().unwrap_or_default() }))
@@ -229,6 +193,11 @@ impl SchemaFile {
 mod tests {
     use super::*;
     use crate::foreign_key::ReferentialRule;
+    use crate::table::ColumnFacts;
+
+    fn facts(column: &DefinedColumn) -> &ColumnFacts {
+        column.facts.as_ref().unwrap()
+    }
 
     const DUMP: &str = "
 /*!40101 SET character_set_client = utf8mb4 */;
@@ -256,9 +225,9 @@ CREATE TABLE `archive`.`orders` (a INT PRIMARY KEY, b VARCHAR(10) UNIQUE);
         let orders = file.table(b"shop", b"orders").unwrap();
         let names: Vec<_> = orders.columns.iter().map(|column| &*column.name).collect();
         assert_eq!(names, ["id", "state", "total", "half", "hidden"]);
-        let generated: Vec<_> = orders.columns.iter().map(|column| column.is_generated).collect();
+        let generated: Vec<_> = orders.columns.iter().map(|column| facts(column).is_generated).collect();
         assert_eq!(generated, [false, false, true, true, false]);
-        let unsigned: Vec<_> = orders.columns.iter().map(|column| column.is_unsigned).collect();
+        let unsigned: Vec<_> = orders.columns.iter().map(|column| facts(column).is_unsigned).collect();
         assert_eq!(unsigned, [true, false, false, false, false]);
         assert_eq!(orders.keys, [vec![0], vec![1, 4]]);
         assert_eq!(file.table(b"archive", b"orders").unwrap().keys, [vec![0], vec![1]]);
@@ -273,7 +242,7 @@ CREATE TABLE `archive`.`orders` (a INT PRIMARY KEY, b VARCHAR(10) UNIQUE);
         for table in ["a", "b", "c", "d", "e", "f", "g", "h"] {
             assert_eq!(keys(table), Some(vec![vec![0]]), "{table}");
         }
-        assert!(file.table(b"k", b"b").unwrap().columns[0].is_unsigned);
+        assert!(file.table(b"k", b"b").map(|table| facts(&table.columns[0])).unwrap().is_unsigned);
         // Its columns are those of a query.
         assert_eq!(keys("i"), None);
     }
@@ -294,8 +263,11 @@ CREATE TABLE `archive`.`orders` (a INT PRIMARY KEY, b VARCHAR(10) UNIQUE);
         .unwrap();
         let table = |name: &str| file.table(b"shop", name.as_bytes());
         let t = table("t").unwrap();
-        let columns: Vec<_> =
-            t.columns.iter().map(|column| (&*column.name, &*column.type_name, column.is_unsigned)).collect();
+        let columns: Vec<_> = t
+            .columns
+            .iter()
+            .map(|column| (&*column.name, &*facts(column).type_name, facts(column).is_unsigned))
+            .collect();
         let expected = [
             ("c", "BIGINT", false),
             ("f", "INT", false),

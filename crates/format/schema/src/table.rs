@@ -6,7 +6,7 @@ use sqlparser::tokenizer::Token;
 
 use crate::foreign_key::ForeignKey;
 use crate::key::KeyDefinition;
-use crate::tokens::TokenReader;
+use crate::tokens::{TokenReader, is_same_name};
 
 /// A table as a statement defines it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,6 +28,13 @@ pub struct DefinedTable {
 pub struct DefinedColumn {
     /// Name of the column.
     pub name: String,
+    /// `None`: only its name is known.
+    pub facts: Option<ColumnFacts>,
+}
+
+/// What a column's definition tells of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnFacts {
     /// The type's name, in capitals.
     pub type_name: String,
     /// Whether it is computed from others.
@@ -60,19 +67,20 @@ pub struct DescribedColumn {
     pub members: Vec<String>,
 }
 
-impl DefinedColumn {
+impl ColumnFacts {
     /// Whether a column of the log can be this one.
     pub fn fits(&self, column: &ColumnSchema) -> bool {
         use ColumnKind as Kind;
         let expected: &[&str] = match column.kind {
-            Kind::TinyInt { .. } => &["TINYINT", "BOOL", "BOOLEAN"],
-            Kind::SmallInt { .. } => &["SMALLINT"],
-            Kind::MediumInt { .. } => &["MEDIUMINT"],
-            Kind::Int { .. } => &["INT", "INTEGER"],
-            Kind::BigInt { .. } => &["BIGINT", "SERIAL"],
+            Kind::TinyInt { .. } => &["TINYINT", "INT1", "BOOL", "BOOLEAN"],
+            Kind::SmallInt { .. } => &["SMALLINT", "INT2"],
+            Kind::MediumInt { .. } => &["MEDIUMINT", "MIDDLEINT", "INT3"],
+            Kind::Int { .. } => &["INT", "INTEGER", "INT4"],
+            Kind::BigInt { .. } => &["BIGINT", "INT8", "SERIAL"],
             Kind::Decimal(_) => &["DECIMAL", "NUMERIC", "DEC", "FIXED"],
-            Kind::Float => &["FLOAT"],
-            Kind::Double => &["DOUBLE", "REAL", "FLOAT"],
+            // REAL with the SQL mode REAL_AS_FLOAT.
+            Kind::Float => &["FLOAT", "FLOAT4", "REAL"],
+            Kind::Double => &["DOUBLE", "REAL", "FLOAT", "FLOAT8"],
             Kind::Bit { .. } => &["BIT"],
             Kind::Year => &["YEAR"],
             Kind::Date => &["DATE"],
@@ -90,15 +98,32 @@ impl DefinedColumn {
     }
 }
 
-const NOT_STRINGS: [&str; 18] = [
+/// The names of types whose values are neither strings nor geometries.
+const NOT_STRINGS: [&str; 35] = [
     "TINYINT",
+    "INT1",
+    "BOOL",
+    "BOOLEAN",
     "SMALLINT",
+    "INT2",
     "MEDIUMINT",
+    "MIDDLEINT",
+    "INT3",
     "INT",
+    "INTEGER",
+    "INT4",
     "BIGINT",
+    "INT8",
+    "SERIAL",
     "DECIMAL",
+    "NUMERIC",
+    "DEC",
+    "FIXED",
     "FLOAT",
+    "FLOAT4",
+    "FLOAT8",
     "DOUBLE",
+    "REAL",
     "BIT",
     "YEAR",
     "DATE",
@@ -107,9 +132,111 @@ const NOT_STRINGS: [&str; 18] = [
     "TIMESTAMP",
     "ENUM",
     "SET",
-    "JSON",
     "VECTOR",
+    "JSON",
+    "NUMBER",
 ];
+
+/// The names of the others, MariaDB's among them.
+const STRINGS: [&str; 34] = [
+    "CHAR",
+    "CHARACTER",
+    "NCHAR",
+    "NATIONAL",
+    "VARCHAR",
+    "VARCHARACTER",
+    "NVARCHAR",
+    "VARCHAR2",
+    "LONG",
+    "BINARY",
+    "VARBINARY",
+    "RAW",
+    "TINYBLOB",
+    "BLOB",
+    "MEDIUMBLOB",
+    "LONGBLOB",
+    "TINYTEXT",
+    "TEXT",
+    "MEDIUMTEXT",
+    "LONGTEXT",
+    "CLOB",
+    "UUID",
+    "INET4",
+    "INET6",
+    "XMLTYPE",
+    "GEOMETRY",
+    "POINT",
+    "LINESTRING",
+    "POLYGON",
+    "MULTIPOINT",
+    "MULTILINESTRING",
+    "MULTIPOLYGON",
+    "GEOMETRYCOLLECTION",
+    "GEOMCOLLECTION",
+];
+
+fn is_type(name: &str) -> bool {
+    NOT_STRINGS.contains(&name) || STRINGS.contains(&name)
+}
+
+/// A column's definition in a statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ColumnClause {
+    pub(crate) column: DefinedColumn,
+    /// The keys that it makes of the column alone.
+    pub(crate) keys: Vec<KeyDefinition>,
+}
+
+impl ColumnClause {
+    /// `None`: no column's definition, or a type that we don't know.
+    pub(crate) fn of(item: &[Token]) -> Option<ColumnClause> {
+        let [Token::Word(name), Token::Word(type_name), rest @ ..] = item else { return None };
+        let mut depth = 0_usize;
+        // Words at the column's own level: not those of an expression or a list of members.
+        let mut words = Vec::new();
+        for token in rest {
+            match token {
+                Token::LParen => depth += 1,
+                Token::RParen => depth = depth.saturating_sub(1),
+                Token::Word(word) if depth == 0 && word.quote_style.is_none() => {
+                    words.push(word.value.to_uppercase())
+                }
+                _ => {}
+            }
+        }
+        let has = |word: &str| words.iter().any(|other| other == word);
+        let type_name = type_name.value.to_uppercase();
+        if !is_type(&type_name) {
+            return None;
+        }
+        let in_list = rest.iter().take_while(|token| **token != Token::RParen);
+        let members = in_list.filter_map(|token| match token {
+            Token::SingleQuotedString(member) => Some(member.clone()),
+            _ => None,
+        });
+        let members = if matches!(&*type_name, "ENUM" | "SET") { members.collect() } else { Vec::new() };
+        // SERIAL is BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE, SERIAL DEFAULT VALUE all of it but the type. KEY alone
+        // is PRIMARY KEY.
+        let is_serial = type_name == "SERIAL" || has("SERIAL");
+        let is_unique = is_serial || has("UNIQUE");
+        let is_primary = has("PRIMARY") || (has("KEY") && !has("UNIQUE"));
+        let facts = ColumnFacts {
+            // AS alone makes a column generated too.
+            is_generated: has("AS"),
+            is_unsigned: has("UNSIGNED") || has("ZEROFILL") || type_name == "SERIAL",
+            type_name,
+            members,
+        };
+        let column = DefinedColumn { name: name.value.clone(), facts: Some(facts) };
+        let key = |is_primary| KeyDefinition {
+            is_primary,
+            name: Some(name.value.clone()),
+            columns: vec![name.value.clone()],
+        };
+        let keys = [is_primary.then(|| key(true)), is_unique.then(|| key(false))];
+        Some(ColumnClause { column, keys: keys.into_iter().flatten().collect() })
+    }
+}
 
 impl DefinedTable {
     /// The columns and keys of a table after its name; `None`: it has none there, or more columns than those.
@@ -125,8 +252,9 @@ impl DefinedTable {
             match KeyDefinition::of(&item) {
                 Some(key) => table.defined.push(key),
                 None => {
-                    let place = table.columns.len();
-                    table.take_column(&item, place);
+                    let clause = ColumnClause::of(&item)?;
+                    table.columns.push(clause.column);
+                    table.defined.extend(clause.keys);
                 }
             }
         }
@@ -144,56 +272,9 @@ impl DefinedTable {
         (!table.columns.is_empty() && !is_made_by_query).then_some(table)
     }
 
-    /// Takes a column's definition, to stand at `place`. `None`: it is none.
-    pub(crate) fn take_column(&mut self, item: &[Token], place: usize) -> Option<()> {
-        let [Token::Word(name), Token::Word(type_name), rest @ ..] = item else { return None };
-        let mut depth = 0_usize;
-        // Words at the column's own level: not those of an expression or a list of members.
-        let mut words = Vec::new();
-        for token in rest {
-            match token {
-                Token::LParen => depth += 1,
-                Token::RParen => depth = depth.saturating_sub(1),
-                Token::Word(word) if depth == 0 && word.quote_style.is_none() => {
-                    words.push(word.value.to_uppercase())
-                }
-                _ => {}
-            }
-        }
-        let has = |word: &str| words.iter().any(|other| other == word);
-        let type_name = type_name.value.to_uppercase();
-        let in_list = rest.iter().take_while(|token| **token != Token::RParen);
-        let members = in_list.filter_map(|token| match token {
-            Token::SingleQuotedString(member) => Some(member.clone()),
-            _ => None,
-        });
-        let members = if matches!(&*type_name, "ENUM" | "SET") { members.collect() } else { Vec::new() };
-        // SERIAL is BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE, SERIAL DEFAULT VALUE all of it but the type. KEY alone
-        // is PRIMARY KEY.
-        let is_serial = type_name == "SERIAL" || has("SERIAL");
-        let is_unique = is_serial || has("UNIQUE");
-        let is_primary = has("PRIMARY") || (has("KEY") && !has("UNIQUE"));
-        if place > self.columns.len() {
-            return None;
-        }
-        let column = DefinedColumn {
-            name: name.value.clone(),
-            // AS alone makes a column generated too.
-            is_generated: has("AS"),
-            is_unsigned: has("UNSIGNED") || has("ZEROFILL") || type_name == "SERIAL",
-            type_name,
-            members,
-        };
-        self.columns.insert(place, column);
-        for is_primary in [is_primary.then_some(true), is_unique.then_some(false)].into_iter().flatten() {
-            let key = KeyDefinition {
-                is_primary,
-                name: Some(name.value.clone()),
-                columns: vec![name.value.clone()],
-            };
-            self.defined.push(key);
-        }
-        Some(())
+    /// A table made LIKE it: foreign keys aren't copied.
+    pub(crate) fn like(&self, name: &str) -> DefinedTable {
+        DefinedTable { name: name.to_owned(), foreign_keys: Vec::new(), ..self.clone() }
     }
 
     /// Finds the columns of the keys that are defined.
@@ -203,7 +284,7 @@ impl DefinedTable {
     }
 
     pub(crate) fn position(&self, name: &str) -> Option<usize> {
-        self.columns.iter().position(|column| column.name.eq_ignore_ascii_case(name))
+        self.columns.iter().position(|column| is_same_name(&column.name, name))
     }
 
     /// The key as indexes of columns.
@@ -228,12 +309,10 @@ impl DefinedTable {
                     told.name
                 ));
             }
-            if !told.fits(column) {
+            if let Some(facts) = told.facts.as_ref().filter(|facts| !facts.fits(column)) {
                 let (name, kind) = (&told.name, column.kind);
-                return Some(format!(
-                    "--schema doesn't fit: {name} is {}, in the log it is {kind:?}",
-                    told.type_name
-                ));
+                let is = &facts.type_name;
+                return Some(format!("--schema doesn't fit: {name} is {is}, in the log it is {kind:?}"));
             }
         }
         None

@@ -37,6 +37,16 @@ impl TokenReader {
         Ok(TokenReader { tokens, next: 0 })
     }
 
+    /// Takes texts in double quotes for names, as the SQL mode ANSI_QUOTES does.
+    pub(crate) fn quoting_names(mut self) -> Self {
+        for token in &mut self.tokens {
+            if let Token::DoubleQuotedString(name) = token {
+                *token = Token::make_word(name, Some('"'));
+            }
+        }
+        self
+    }
+
     pub(crate) fn peek(&self) -> Option<&Token> {
         self.tokens.get(self.next)
     }
@@ -51,10 +61,16 @@ impl TokenReader {
         is
     }
 
-    pub(crate) fn takes_create_table(&mut self) -> bool {
-        let is_create = self.takes(Keyword::CREATE);
-        self.takes(Keyword::TEMPORARY);
-        is_create && self.takes(Keyword::TABLE)
+    /// As [`takes`](Self::takes), for words that sqlparser has no keyword for.
+    pub(crate) fn takes_word(&mut self, word: &str) -> bool {
+        let is = self.peek().is_some_and(|token| is_word(token, word));
+        self.next += usize::from(is);
+        is
+    }
+
+    /// Whether nothing more of the statement comes.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.peek().is_none_or(|token| *token == Token::SemiColon)
     }
 
     pub(crate) fn name(&mut self) -> Option<String> {
@@ -124,4 +140,9 @@ pub(crate) fn name_of(token: &Token) -> Option<String> {
         Token::Word(word) => Some(word.value.clone()),
         _ => None,
     }
+}
+
+/// Whether two columns' names are one, which the server compares in any case.
+pub(crate) fn is_same_name(one: &str, other: &str) -> bool {
+    one.eq_ignore_ascii_case(other) || one.to_lowercase() == other.to_lowercase()
 }

@@ -20,6 +20,7 @@ mod round_trip;
 mod rows;
 mod table_at;
 mod table_at_dump;
+mod table_history;
 mod trouble;
 mod values;
 mod workload;

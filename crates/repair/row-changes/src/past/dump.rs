@@ -13,7 +13,7 @@
 use std::io::{self, BufRead, Read};
 
 use binlogz_binlog::gtid::GtidSet;
-use binlogz_schema::{ForeignKey, ReferentialRule, SchemaFile};
+use binlogz_schema::{DefinedColumn, ForeignKey, ReferentialRule, SchemaFile};
 
 use super::PastError;
 use super::live::logs_cascades;
@@ -177,11 +177,18 @@ impl DumpedTable {
         let schema = SchemaFile::parse(&format!("USE `{}`;\n{create};\n", database.replace('`', "``")))
             .map_err(|error| PastError::Dump(error.to_string()))?;
         let told = schema.columns_of(database, table).unwrap_or_default();
-        if !is_utc && told.iter().any(|column| column.type_name == "TIMESTAMP") {
+        if !is_utc
+            && told
+                .iter()
+                .filter_map(|column| column.facts.as_ref())
+                .any(|facts| facts.type_name == "TIMESTAMP")
+        {
             return refused("has times of the server's zone, expected those of UTC (mysqldump --tz-utc)");
         }
         let names: Vec<_> = told.iter().map(|column| column.name.clone()).collect();
-        let stored = told.iter().enumerate().filter(|(_, column)| !column.is_generated);
+        let is_stored =
+            |column: &DefinedColumn| column.facts.as_ref().is_some_and(|facts| !facts.is_generated);
+        let stored = told.iter().enumerate().filter(|(_, column)| is_stored(column));
         let stored: Vec<_> = stored.map(|(place, _)| place).collect();
         let Some(key) = schema.key_of(database, table) else {
             return refused(&format!(

@@ -115,10 +115,11 @@ impl WrittenTable {
     fn take(&mut self, file: &DefinedTable) {
         for (column, told) in self.columns.iter_mut().zip(&file.columns) {
             column.name.get_or_insert_with(|| told.name.clone().into_bytes());
-            column.is_generated = told.is_generated;
-            column.unsigned = Some(told.is_unsigned);
-            column.type_name = Some(told.type_name.clone());
-            column.members.clone_from(&told.members);
+            let Some(facts) = &told.facts else { continue };
+            column.is_generated = facts.is_generated;
+            column.unsigned = Some(facts.is_unsigned);
+            column.type_name = Some(facts.type_name.clone());
+            column.members.clone_from(&facts.members);
         }
         let schema = &self.schema;
         let never_null = |key: &&Vec<usize>| {

@@ -1,0 +1,638 @@
+//! The history of tables: which table, with which columns, stood under a name at each place of the logs.
+//!
+//! ```text
+//! statements in the order of the logs ─ record ─→ names and versions of tables, what made each of them from another
+//! tables as they are now ─ settle ─→ versions that are known: forward from CREATE TABLE, backward from now, until no more
+//!                                    follows
+//! ```
+//!
+//! A version is one structure of one table, between two statements that change it; a name stands for one version after the
+//! other, and RENAME gives a version another name. What can't be followed is unknown, and the answer names the statement
+//! after which it isn't any more. Nothing is guessed: a version that is known from both sides and not the same is unknown,
+//! too.
+
+use std::collections::{HashMap, HashSet};
+
+use sqlparser::tokenizer::Token;
+
+use crate::alter::{AlterAction, ColumnFate};
+use crate::schema_file::SchemaFile;
+use crate::statement::{DdlStatement, NamedTable};
+use crate::table::DefinedTable;
+use crate::tokens::TokenReader;
+
+/// A place in the logs: which of them it is, counted in their order, and the offset in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct HistoryPlace {
+    /// Which of the logs.
+    pub log: u64,
+    /// Offset in the log.
+    pub offset: u64,
+}
+
+/// A statement of the logs.
+#[derive(Debug, Clone, Copy)]
+pub struct RecordedStatement<'s> {
+    /// Where it stands.
+    pub place: HistoryPlace,
+    /// The session's default database.
+    pub database: &'s str,
+    /// The statement itself. Text that isn't UTF-8 has U+FFFD in it, as `String::from_utf8_lossy` writes it.
+    pub text: &'s str,
+    /// Whether the session took texts in double quotes for names (ANSI_QUOTES).
+    pub quotes_names: bool,
+    /// Whether a backslash was an ordinary character of texts to the session (NO_BACKSLASH_ESCAPES).
+    pub keeps_backslashes: bool,
+    /// Whether it failed, having done a part of its work.
+    pub has_failed: bool,
+}
+
+/// A statement after which a table isn't what it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurningPoint {
+    /// Where it stands.
+    pub place: HistoryPlace,
+    /// The statement's text.
+    pub statement: String,
+}
+
+/// What stood under a name at a place of the logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableThen<'h> {
+    /// This table.
+    Known(&'h DefinedTable),
+    /// Another one than now, and this statement doesn't tell which.
+    UnknownSince(&'h TurningPoint),
+    /// What the logs make of it, this statement the last of it, is not the table that there is now.
+    Disagrees(&'h TurningPoint),
+    /// Neither the logs nor the tables of now have it.
+    NotTold,
+}
+
+/// What became of a table's columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ColumnsNow<'h> {
+    /// It is the table that has its name now. For each of its columns: the name of now and whether the definition is the
+    /// same, `None` if it was dropped.
+    Kept(Vec<Option<(String, bool)>>),
+    /// This statement dropped it, gave its name to another table, or moved its rows.
+    GoneSince(&'h TurningPoint),
+    /// It isn't known.
+    Unknown,
+}
+
+/// A table's name, in small letters.
+type HistoryName = (String, String);
+type VersionId = usize;
+type TurnId = usize;
+/// Since which statement a name stood for a version; `None`: from the beginning, for no table.
+type NamePeriod = (Option<TurnId>, Option<VersionId>);
+
+/// How one version came from another.
+#[derive(Debug)]
+enum Change {
+    Altered(Vec<AlterAction>),
+    /// CREATE TABLE … LIKE: another table, with the same columns.
+    Like,
+    /// EXCHANGE PARTITION: other rows in the same columns.
+    Exchanged,
+    /// Nobody knows.
+    Unclear,
+}
+
+#[derive(Debug)]
+struct Succession {
+    from: VersionId,
+    to: VersionId,
+    by: TurnId,
+    change: Change,
+}
+
+#[derive(Debug, Default)]
+struct Version {
+    table: Option<DefinedTable>,
+    /// The succession that ended it, as one of `successions`.
+    next: Option<usize>,
+    /// The statement that dropped it.
+    dropped_by: Option<TurnId>,
+    /// The statement that made it, if one did.
+    made_by: Option<TurnId>,
+    /// It is known from two sides that don't agree.
+    is_disputed: bool,
+    /// Perhaps there is no such table.
+    may_be_absent: bool,
+}
+
+/// A statement that touched tables without naming each.
+#[derive(Debug)]
+enum Sweep {
+    DroppedDatabase(String),
+    /// It may have done anything to tables of these names; `None`: of any name.
+    Unclear(Option<HashSet<String>>),
+}
+
+/// Which tables stood under which names, through the logs.
+#[derive(Debug, Default)]
+pub struct TableHistory {
+    turns: Vec<TurningPoint>,
+    versions: Vec<Version>,
+    successions: Vec<Succession>,
+    /// For each name the versions that it stood for, each with the statement since which it did; the first without.
+    names: HashMap<HistoryName, Vec<NamePeriod>>,
+    sweeps: Vec<(TurnId, Sweep)>,
+    /// How the statements spell each name.
+    spellings: HashMap<HistoryName, HashSet<(String, String)>>,
+    /// Names that temporary tables had as well.
+    temporary: HashSet<HistoryName>,
+    now: SchemaFile,
+}
+
+impl TableHistory {
+    /// Takes a statement, in the order of the logs.
+    pub fn record(&mut self, statement: &RecordedStatement<'_>) {
+        let tokens = TokenReader::of(statement.text).ok();
+        let tokens = tokens.map(|reader| match statement.quotes_names {
+            true => reader.quoting_names(),
+            false => reader,
+        });
+        let Some(mut reader) = tokens else {
+            if is_ddl(statement.text) {
+                self.sweep(statement, Sweep::Unclear(None));
+            }
+            return;
+        };
+        let words: HashSet<String> = reader.tokens.iter().filter_map(name_in).collect();
+        // A backslash may have ended a text elsewhere than we think; a name may have been cut in two.
+        let is_doubtful = statement.has_failed
+            || statement.keeps_backslashes && statement.text.contains('\\')
+            || words.iter().any(|word| word.contains('\u{FFFD}'));
+        let read = DdlStatement::read(&mut reader);
+        match read {
+            DdlStatement::Irrelevant | DdlStatement::Use(_) => {}
+            DdlStatement::Unreadable => self.sweep(statement, Sweep::Unclear(Some(words))),
+            _ if is_doubtful => {
+                let is_named = !words.iter().any(|word| word.contains('\u{FFFD}'));
+                self.sweep(statement, Sweep::Unclear(is_named.then_some(words)));
+            }
+            read => self.take(statement, read),
+        }
+    }
+
+    fn turn(&mut self, statement: &RecordedStatement<'_>) -> TurnId {
+        self.turns.push(TurningPoint { place: statement.place, statement: statement.text.to_owned() });
+        self.turns.len() - 1
+    }
+
+    fn take(&mut self, statement: &RecordedStatement<'_>, read: DdlStatement) {
+        let turn = self.turn(statement);
+        let spellings = &mut self.spellings;
+        let mut full = |(database, table): &NamedTable| {
+            let database = database.as_deref().unwrap_or(statement.database);
+            let name = (database.to_lowercase(), table.to_lowercase());
+            spellings.entry(name.clone()).or_default().insert((database.to_owned(), table.clone()));
+            name
+        };
+        match read {
+            DdlStatement::Create { table, definition, is_conditional, replaces } => {
+                let name = full(&table);
+                if self.begin(&name, turn, is_conditional, replaces) {
+                    let version = Version { table: definition, made_by: Some(turn), ..Version::default() };
+                    self.place(&name, turn, version);
+                }
+            }
+            DdlStatement::CreateLike { table, of, is_conditional, replaces } => {
+                let (name, of) = (full(&table), full(&of));
+                let from = self.current(&of, turn);
+                if self.begin(&name, turn, is_conditional, replaces) {
+                    let version = Version { made_by: Some(turn), ..Version::default() };
+                    let to = self.place(&name, turn, version);
+                    if let Some(from) = from.filter(|_| !self.temporary.contains(&of)) {
+                        self.successions.push(Succession { from, to, by: turn, change: Change::Like });
+                    }
+                }
+            }
+            DdlStatement::CreateTemporary { table } => {
+                let name = full(&table);
+                self.temporary.insert(name);
+            }
+            DdlStatement::Alter { table, actions } => {
+                let name = full(&table);
+                self.alter(statement, turn, &name, actions);
+            }
+            DdlStatement::Rename(renames) => {
+                let names: Vec<_> = renames.iter().map(|(from, to)| (full(from), full(to))).collect();
+                for (from, to) in names {
+                    self.rename(&from, &to, turn);
+                }
+            }
+            DdlStatement::Drop(tables) => {
+                let names: Vec<_> = tables.iter().map(full).collect();
+                for name in names {
+                    self.drop(&name, turn);
+                }
+            }
+            DdlStatement::DropDatabase(database) => {
+                let database = database.to_lowercase();
+                let names = self.names.keys().filter(|(own, _)| *own == database);
+                for name in names.cloned().collect::<Vec<_>>() {
+                    self.drop(&name, turn);
+                }
+                self.sweeps.push((turn, Sweep::DroppedDatabase(database)));
+            }
+            DdlStatement::Use(_) | DdlStatement::Irrelevant | DdlStatement::Unreadable => {}
+        }
+    }
+
+    fn alter(
+        &mut self,
+        statement: &RecordedStatement<'_>,
+        turn: TurnId,
+        name: &HistoryName,
+        actions: Option<Vec<AlterAction>>,
+    ) {
+        let Some(actions) = actions.filter(|_| !self.temporary.contains(name)) else {
+            // Perhaps it gave the table another name, too.
+            let words = TokenReader::of(statement.text).ok();
+            let words = words.map(|reader| reader.tokens.iter().filter_map(name_in).collect());
+            return self.make_unclear(turn, Sweep::Unclear(words));
+        };
+        let spellings = &mut self.spellings;
+        let mut full = |database: &Option<String>, table: &str| {
+            let current = if statement.database.is_empty() { &name.0 } else { statement.database };
+            let database = database.as_deref().unwrap_or(current);
+            let name = (database.to_lowercase(), table.to_lowercase());
+            spellings.entry(name.clone()).or_default().insert((database.to_owned(), table.to_owned()));
+            name
+        };
+        let exchanged = actions.iter().find_map(|action| match action {
+            AlterAction::Exchange(database, other) => Some(full(database, other)),
+            _ => None,
+        });
+        let renamed = actions.iter().find_map(|action| match action {
+            AlterAction::RenameTable(database, new) => Some(full(database, new)),
+            _ => None,
+        });
+        if let Some(other) = exchanged {
+            for name in [name, &other] {
+                self.succeed(name, turn, Change::Exchanged);
+            }
+            return;
+        }
+        self.succeed(name, turn, Change::Altered(actions));
+        if let Some(new) = renamed {
+            self.rename(name, &new, turn);
+        }
+    }
+
+    /// The version that a name stands for. A name that no statement had before stands for a table that was there before.
+    fn current(&mut self, name: &HistoryName, turn: TurnId) -> Option<VersionId> {
+        if !self.names.contains_key(name) {
+            self.versions.push(Version::default());
+            let first = self.versions.len() - 1;
+            self.names.insert(name.clone(), vec![(None, Some(first))]);
+            let sweeps: Vec<_> = self.sweeps.iter().filter(|(earlier, _)| *earlier < turn).collect();
+            let touching = sweeps.into_iter().filter(|(_, sweep)| sweep.touches(name));
+            let touching: Vec<_> =
+                touching.map(|(by, sweep)| (*by, matches!(sweep, Sweep::DroppedDatabase(_)))).collect();
+            for (by, drops) in touching {
+                match drops {
+                    true => self.drop(name, by),
+                    false => self.succeed(name, by, Change::Unclear),
+                }
+            }
+        }
+        self.names.get(name).and_then(|versions| versions.last()?.1)
+    }
+
+    /// Makes room for a table that a statement makes under a name; `false`: there is one, which stays.
+    fn begin(&mut self, name: &HistoryName, turn: TurnId, is_conditional: bool, replaces: bool) -> bool {
+        if !self.names.contains_key(name) && !is_conditional && !replaces {
+            // There was none.
+            self.current(name, turn);
+            if let Some(versions) = self.names.get_mut(name).filter(|versions| versions.len() == 1) {
+                *versions = vec![(None, None)];
+            }
+        }
+        match self.current(name, turn) {
+            None => true,
+            Some(_) if is_conditional => false,
+            Some(id) if replaces || self.versions.get(id).is_some_and(|version| version.may_be_absent) => {
+                if let Some(version) = self.versions.get_mut(id) {
+                    version.dropped_by = Some(turn);
+                }
+                true
+            }
+            // It can't have been there: another table's name differs in case alone, or a statement isn't in the logs.
+            Some(_) => {
+                self.succeed(name, turn, Change::Unclear);
+                self.dispute(name);
+                false
+            }
+        }
+    }
+
+    /// A name stands for another version from this statement on.
+    fn place(&mut self, name: &HistoryName, turn: TurnId, version: Version) -> VersionId {
+        self.versions.push(version);
+        let id = self.versions.len() - 1;
+        self.names.entry(name.clone()).or_default().push((Some(turn), Some(id)));
+        id
+    }
+
+    /// The table under a name becomes another one.
+    fn succeed(&mut self, name: &HistoryName, turn: TurnId, change: Change) {
+        let may_be_absent = matches!(change, Change::Unclear);
+        let version = Version { made_by: Some(turn), may_be_absent, ..Version::default() };
+        let from = self.current(name, turn);
+        let to = self.place(name, turn, version);
+        // If it wasn't there by the statements before, one of them isn't in the logs.
+        let Some(from) = from else { return };
+        if let Some(version) = self.versions.get_mut(from) {
+            version.next = Some(self.successions.len());
+        }
+        self.successions.push(Succession { from, to, by: turn, change });
+    }
+
+    fn drop(&mut self, name: &HistoryName, turn: TurnId) {
+        if self.temporary.contains(name) {
+            // Perhaps the temporary one.
+            return self.succeed(name, turn, Change::Unclear);
+        }
+        if let Some(version) = self.current(name, turn).and_then(|id| self.versions.get_mut(id)) {
+            version.dropped_by = Some(turn);
+            self.names.entry(name.clone()).or_default().push((Some(turn), None));
+        }
+    }
+
+    fn rename(&mut self, from: &HistoryName, to: &HistoryName, turn: TurnId) {
+        if self.temporary.contains(from) || self.temporary.contains(to) {
+            self.succeed(from, turn, Change::Unclear);
+            return self.succeed(to, turn, Change::Unclear);
+        }
+        let version = self.current(from, turn);
+        if from == to {
+            return;
+        }
+        self.names.entry(from.clone()).or_default().push((Some(turn), None));
+        if !self.begin(to, turn, false, false) {
+            return;
+        }
+        match version {
+            Some(_) => self.names.entry(to.clone()).or_default().push((Some(turn), version)),
+            None => {
+                self.place(to, turn, Version { made_by: Some(turn), ..Version::default() });
+            }
+        }
+    }
+
+    fn sweep(&mut self, statement: &RecordedStatement<'_>, sweep: Sweep) {
+        let turn = self.turn(statement);
+        self.make_unclear(turn, sweep);
+    }
+
+    fn make_unclear(&mut self, turn: TurnId, sweep: Sweep) {
+        let names: Vec<_> = self.names.keys().filter(|name| sweep.touches(name)).cloned().collect();
+        for name in names {
+            self.succeed(&name, turn, Change::Unclear);
+        }
+        self.sweeps.push((turn, sweep));
+    }
+
+    fn dispute(&mut self, name: &HistoryName) {
+        let versions = self.names.get(name).into_iter().flatten().filter_map(|(_, id)| *id);
+        for id in versions.collect::<Vec<_>>() {
+            self.dispute_version(id);
+        }
+    }
+
+    fn dispute_version(&mut self, id: VersionId) {
+        if let Some(version) = self.versions.get_mut(id) {
+            version.is_disputed = true;
+        }
+    }
+
+    /// Finds what can be known, with the tables as they are after all statements.
+    pub fn settle(&mut self, now: SchemaFile) {
+        self.now = now;
+        let last = self.names.iter().filter_map(|(name, versions)| {
+            let mut spelled = self.spellings.get(name)?.iter().chain([name]);
+            let table = spelled
+                .find_map(|(database, table)| self.now.table(database.as_bytes(), table.as_bytes()))?;
+            Some((versions.last()?.1?, table.clone()))
+        });
+        let last: Vec<(VersionId, DefinedTable)> = last.collect();
+        for (id, table) in last {
+            self.learn(id, Some(table.clone()));
+            // The server's own words rather than those of the statement.
+            if let Some(version) = self.versions.get_mut(id).filter(|version| !version.is_disputed) {
+                version.table = Some(table);
+            }
+        }
+        // Forward and backward, as long as it tells more.
+        while self.go_through() {}
+        // By the server's settings these are one table or two.
+        let both_cases = self.spellings.iter().filter(|(_, spelled)| spelled.len() > 1);
+        for name in both_cases.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
+            self.dispute(&name);
+        }
+        self.spread_disputes();
+    }
+
+    /// Derives each version from its neighbours; `true`: something new is known.
+    fn go_through(&mut self) -> bool {
+        let mut is_new = false;
+        for number in 0..self.successions.len() {
+            let Some(Succession { from, to, change, .. }) = self.successions.get(number) else { continue };
+            let (to, table) = (*to, self.versions.get(*from).and_then(|from| from.table.as_ref()));
+            let after = table.and_then(|table| match change {
+                Change::Altered(actions) => table.altered(actions),
+                Change::Like => Some(table.like(&table.name)),
+                Change::Exchanged => Some(table.clone()),
+                Change::Unclear => None,
+            });
+            let should_follow = matches!(change, Change::Altered(_));
+            if should_follow && table.is_some() && after.is_none() {
+                // It can't have been done to this table.
+                self.dispute_version(to);
+            }
+            is_new |= self.learn(to, after);
+        }
+        for number in (0..self.successions.len()).rev() {
+            let Some(Succession { from, to, change, .. }) = self.successions.get(number) else { continue };
+            let (from, table) = (*from, self.versions.get(*to).and_then(|to| to.table.as_ref()));
+            let before = table.and_then(|table| match change {
+                Change::Altered(actions) => table.before(actions),
+                Change::Like => Some(table.like(&table.name)),
+                Change::Exchanged => Some(table.clone()),
+                Change::Unclear => None,
+            });
+            is_new |= self.learn(from, before);
+        }
+        is_new
+    }
+
+    /// A version is this table; `true`: that is new.
+    fn learn(&mut self, id: VersionId, table: Option<DefinedTable>) -> bool {
+        let (Some(version), Some(table)) = (self.versions.get_mut(id), table) else { return false };
+        match &version.table {
+            None => {
+                version.table = Some(table);
+                true
+            }
+            Some(known) => {
+                version.is_disputed |= !known.has_columns_of(&table);
+                false
+            }
+        }
+    }
+
+    /// A table that is disputed anywhere is so in all its versions: which side is wrong isn't known.
+    fn spread_disputes(&mut self) {
+        loop {
+            let mut disputed = Vec::new();
+            for Succession { from, to, change, .. } in &self.successions {
+                let is_disputed =
+                    |id: &VersionId| self.versions.get(*id).is_some_and(|version| version.is_disputed);
+                if !matches!(change, Change::Unclear) && is_disputed(from) != is_disputed(to) {
+                    disputed.extend([*from, *to]);
+                }
+            }
+            if disputed.is_empty() {
+                return;
+            }
+            disputed.into_iter().for_each(|id| self.dispute_version(id));
+        }
+    }
+
+    /// The table that stood under a name at a place of the logs, which has no statement of its own.
+    pub fn at(&self, place: HistoryPlace, database: &str, table: &str) -> TableThen<'_> {
+        let name = (database.to_lowercase(), table.to_lowercase());
+        let is_spelled = |(own, name): &(String, String)| own == database && name == table;
+        // By the server's settings a name that differs in case is this one or another.
+        let differs = self.spellings.get(&name).is_some_and(|spelled| !spelled.iter().any(is_spelled));
+        let Some((since, version)) = self.version_at(place, &name).filter(|_| !differs) else {
+            let other = self.names.get(&name).into_iter().flatten().filter_map(|(turn, _)| *turn);
+            let other = other.filter_map(|turn| self.turns.get(turn)).find(|turn| turn.place > place);
+            if let Some(turn) = self.swept_after(place, &name).or(other) {
+                return TableThen::UnknownSince(turn);
+            }
+            let now = self.now.table(database.as_bytes(), table.as_bytes());
+            return now.map_or(TableThen::NotTold, TableThen::Known);
+        };
+        let unknown = |turn: Option<TurnId>| {
+            let turn = turn.and_then(|turn| self.turns.get(turn));
+            turn.map_or(TableThen::NotTold, TableThen::UnknownSince)
+        };
+        // It has rows, so it can't be gone.
+        let Some(version) = version else {
+            let first = || self.names.get(&name)?.iter().find_map(|(turn, _)| *turn);
+            return unknown(since.or_else(first));
+        };
+        let Some(known) = self.versions.get(version) else { return TableThen::NotTold };
+        match &known.table {
+            _ if known.is_disputed => {
+                let turn = self.last_turn(version).and_then(|turn| self.turns.get(turn));
+                turn.map_or(TableThen::NotTold, TableThen::Disagrees)
+            }
+            Some(table) => TableThen::Known(table),
+            None => unknown(self.why_unknown(version)),
+        }
+    }
+
+    /// What became of the columns of the table that stood under a name at a place of the logs.
+    pub fn columns_now(&self, place: HistoryPlace, database: &str, table: &str) -> ColumnsNow<'_> {
+        let name = (database.to_lowercase(), table.to_lowercase());
+        let TableThen::Known(then) = self.at(place, database, table) else { return ColumnsNow::Unknown };
+        let mut columns: Vec<_> =
+            then.columns.iter().map(|column| Some((column.name.clone(), true))).collect();
+        let gone = |turn: TurnId| self.turns.get(turn).map_or(ColumnsNow::Unknown, ColumnsNow::GoneSince);
+        let Some((_, version)) = self.version_at(place, &name) else { return ColumnsNow::Kept(columns) };
+        let Some(mut id) = version else { return ColumnsNow::Unknown };
+        while let Some(version) = self.versions.get(id) {
+            if let Some(turn) = version.dropped_by {
+                return gone(turn);
+            }
+            let Some(next) = version.next.and_then(|next| self.successions.get(next)) else { break };
+            let Change::Altered(actions) = &next.change else { return gone(next.by) };
+            for column in &mut columns {
+                *column =
+                    column.take().and_then(|(name, was_same)| match AlterAction::fate(actions, &name) {
+                        ColumnFate::Dropped => None,
+                        ColumnFate::Kept { name, is_same } => Some((name.to_owned(), was_same && is_same)),
+                    });
+            }
+            id = next.to;
+        }
+        match self.names.get(&name).and_then(|versions| versions.last()) {
+            Some((_, Some(last))) if *last == id => ColumnsNow::Kept(columns),
+            Some((Some(turn), _)) => gone(*turn),
+            _ => ColumnsNow::Unknown,
+        }
+    }
+
+    fn version_at(&self, place: HistoryPlace, name: &HistoryName) -> Option<NamePeriod> {
+        let is_before = |turn: &Option<TurnId>| {
+            turn.is_none_or(|turn| self.turns.get(turn).is_some_and(|turn| turn.place < place))
+        };
+        let versions = self.names.get(name)?;
+        versions.iter().rev().find(|(turn, _)| is_before(turn)).copied()
+    }
+
+    /// A statement after a place that may have changed a table which none of them names.
+    fn swept_after(&self, place: HistoryPlace, name: &HistoryName) -> Option<&TurningPoint> {
+        let turns = self.sweeps.iter().filter(|(_, sweep)| sweep.touches(name));
+        turns.filter_map(|(turn, _)| self.turns.get(*turn)).find(|turn| turn.place > place)
+    }
+
+    /// The first statement after which a version, or one that came of it, isn't followed.
+    fn why_unknown(&self, mut id: VersionId) -> Option<TurnId> {
+        loop {
+            let version = self.versions.get(id)?;
+            let Some(next) = version.next.and_then(|next| self.successions.get(next)) else {
+                return version.dropped_by.or(version.made_by);
+            };
+            if self.versions.get(next.to)?.table.is_some() || matches!(next.change, Change::Unclear) {
+                return Some(next.by);
+            }
+            id = next.to;
+        }
+    }
+
+    /// The last statement that changed a table.
+    fn last_turn(&self, mut id: VersionId) -> Option<TurnId> {
+        let mut last = self.versions.get(id)?.made_by;
+        while let Some(next) = self.versions.get(id)?.next.and_then(|next| self.successions.get(next)) {
+            last = Some(next.by);
+            id = next.to;
+        }
+        last
+    }
+}
+
+impl Sweep {
+    fn touches(&self, (database, table): &HistoryName) -> bool {
+        match self {
+            Sweep::DroppedDatabase(dropped) => dropped == database,
+            Sweep::Unclear(None) => true,
+            Sweep::Unclear(Some(words)) => words.contains(table),
+        }
+    }
+}
+
+/// A name that a token can be, in small letters.
+fn name_in(token: &Token) -> Option<String> {
+    match token {
+        Token::Word(word) => Some(word.value.to_lowercase()),
+        Token::DoubleQuotedString(text) | Token::SingleQuotedString(text) => Some(text.to_lowercase()),
+        _ => None,
+    }
+}
+
+/// Whether text that can't be split into tokens can be DDL, whatever comments stand before it.
+fn is_ddl(text: &str) -> bool {
+    let text = text.to_lowercase();
+    ["create", "alter", "drop", "rename"].iter().any(|verb| text.contains(verb))
+}
+
+#[cfg(test)]
+mod tests;
