@@ -1,4 +1,5 @@
-//! A script ends at a row that isn't as the log left it, on MySQL and MariaDB, and changes nothing of that transaction.
+//! A script ends at a row that isn't as the log left it, and at tables that don't take rows as they were logged, on MySQL and MariaDB.
+//! It changes nothing of that transaction.
 
 use std::fs::File;
 use std::path::Path;
@@ -66,5 +67,53 @@ fn ends(server: &SandboxServer) -> Result<()> {
         assert_ne!(run(server, &folder, &script), "", "{change}");
         assert_eq!(state()?, before, "{change}");
     }
+    Ok(())
+}
+
+#[test]
+fn triggers_and_generated_columns_end_the_script_before_its_first_change() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    require_tool!(Tool::Mariadb);
+    is_unfit(&*mysql.sandbox().option("binlog_row_metadata", "FULL").start()?)?;
+    let options = [("binlog-format", "ROW"), ("log-bin", "binlog"), ("binlog-row-metadata", "FULL")];
+    is_unfit(&*MariadbSandbox::start(&options)?)
+}
+
+fn is_unfit(server: &SandboxServer) -> Result<()> {
+    let folder = Folder::new();
+    let table = "CREATE TABLE `or``ders` (id INT PRIMARY KEY, total INT, twice INT AS (total * 2) STORED)";
+    server
+        .sql(&format!("CREATE DATABASE shop; USE shop; CREATE TABLE other (id INT PRIMARY KEY); {table}"))?;
+    server.sql("USE shop; INSERT INTO `or``ders` (id, total) VALUES (1, 10), (2, 20)")?;
+    server.flush_binary_logs()?;
+    server.sql("USE shop; DELETE FROM `or``ders`; INSERT INTO other VALUES (1)")?;
+    let log = server.flush_binary_logs()?;
+    let schema = folder.put("schema.sql", format!("USE shop; {table};"));
+    let schema = format!("--schema={}", schema.display());
+    let [bare, described] = [&[][..], &[&*schema]].map(|more: &[&str]| {
+        let script = folder.run(["undo"].iter().chain(more).map(AsRef::as_ref).chain([log.as_os_str()]));
+        assert_eq!(script.code, Some(0), "{}", script.stderr);
+        script
+    });
+    let counts =
+        || server.sql("SELECT (SELECT COUNT(*) FROM shop.`or``ders`), (SELECT COUNT(*) FROM shop.other)");
+
+    let error = run(server, &folder, &bare);
+    assert!(
+        error.contains("shop.or`ders has the generated column twice: --schema tells which are"),
+        "{error}"
+    );
+    assert_eq!(counts()?, "0\t1\n", "nothing is changed");
+    server.sql("USE shop; CREATE TRIGGER log BEFORE INSERT ON `or``ders` FOR EACH ROW SET NEW.total = 0")?;
+    let error = run(server, &folder, &described);
+    assert!(
+        error.contains("shop.or`ders has the trigger log, which would run: --format binlog runs none"),
+        "{error}"
+    );
+    assert_eq!(counts()?, "0\t1\n", "nothing is changed");
+    server.sql("DROP TRIGGER shop.log")?;
+    assert_eq!(run(server, &folder, &described), "");
+    assert_eq!(counts()?, "2\t0\n");
+    assert_eq!(server.sql("SELECT total, twice FROM shop.`or``ders` ORDER BY id")?, "10\t20\n20\t40\n");
     Ok(())
 }

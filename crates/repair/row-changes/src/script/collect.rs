@@ -38,6 +38,8 @@ pub(super) struct SeenTable {
     pub(super) borders: Vec<String>,
     /// Whether it has rows that foreign keys may have changed, which are changed again unchecked.
     pub(super) may_be_cascaded: bool,
+    /// Whether a schema describes it, so that its generated columns are known.
+    pub(super) is_described: bool,
 }
 
 /// All that was kept.
@@ -65,7 +67,8 @@ impl CollectedChanges {
         let line = |tables: &BTreeSet<usize>| {
             let names: Vec<_> = tables.iter().map(name).collect();
             format!(
-                "one statement changed rows of {}: if a trigger did that, it runs again with the script; --format binlog runs none",
+                "one statement changed rows of {}: if a trigger did that, the script ends before it, as it would run again; --format binlog runs \
+                 none",
                 names.join(" and ")
             )
         };
@@ -328,7 +331,14 @@ impl ChoiceListener for ScriptCollector<'_> {
         let tables = &mut self.collected.tables;
         let number = *self.numbers.entry((database.clone(), table.clone())).or_insert_with(|| {
             let borders = Vec::new();
-            tables.push(SeenTable { database, table, structure, borders, may_be_cascaded: false });
+            tables.push(SeenTable {
+                database,
+                table,
+                structure,
+                borders,
+                may_be_cascaded: false,
+                is_described: false,
+            });
             tables.len() - 1
         });
         if let Some(seen) = tables.get_mut(number) {

@@ -19,6 +19,7 @@ mod one_row;
 mod orphans;
 mod replay;
 mod session;
+mod unfit;
 mod write;
 
 use std::collections::BTreeSet;
@@ -295,7 +296,13 @@ impl<'o> Script<'o> {
         self.follower.finish()?;
         let has_chosen = self.follower.has_chosen;
         let settings = Settings { direction: self.direction, across_ddl: self.across_ddl };
-        let collected = self.follower.listener.finish();
+        let mut collected = self.follower.listener.finish();
+        for table in &mut collected.tables {
+            let described = self
+                .schema
+                .and_then(|schema| schema.table(table.database.as_bytes(), table.table.as_bytes()));
+            table.is_described = described.is_some();
+        }
         let mut written = write(&settings, &collected)?;
         written.summary_mut().has_chosen = has_chosen;
         Ok(written)

@@ -7,10 +7,10 @@ use binlogz_figures::counted;
 
 use super::children::{self, WaitingDeletes};
 use super::collect::CollectedChanges;
-use super::one_row::{NOTE, ONE_ROW};
+use super::one_row::ONE_ROW;
 use super::replay::{RowSink, Skip, WrittenRow, replay, verb};
 use super::session::ScriptSession;
-use super::{ScriptSummary, orphans};
+use super::{ScriptSummary, one_row, orphans, unfit};
 use crate::choose::Direction;
 use crate::pass::RowFlags;
 use crate::sql::CLIENT_CHARSET;
@@ -34,7 +34,7 @@ pub(super) fn write(
         checks_each: collected.cascading <= CHECKS_MAX,
         is_unchecked: false,
     };
-    writer.begin_script(&unchecked)?;
+    writer.begin_script(&unchecked, collected)?;
     let notes = collected.trigger_notes().into_iter().chain(collected.later.notes());
     notes.into_iter().try_for_each(|note| writer.note(&note))?;
     let mut summary = replay(collected, direction, across_ddl, &mut writer)?;
@@ -68,7 +68,7 @@ const SAVED: [&str; 3] = ["time_zone", "sql_mode", "foreign_key_checks"];
 const LONG_TEXTS: &str = "group_concat_max_len";
 
 impl Writer<'_> {
-    fn begin_script(&mut self, unchecked: &[(&str, &str)]) -> io::Result<()> {
+    fn begin_script(&mut self, unchecked: &[(&str, &str)], collected: &CollectedChanges) -> io::Result<()> {
         let what = match self.direction {
             Direction::Undo => "binlogz undo: takes changes back, the last one first",
             Direction::Redo => "binlogz redo: makes changes again, in their order",
@@ -79,7 +79,12 @@ impl Writer<'_> {
         writeln!(self.out, "{CLIENT_CHARSET}")?;
         writeln!(self.out, "SET {};", saved.join(", "))?;
         writeln!(self.out, "{settings};")?;
-        self.note(NOTE)?;
+        self.note(one_row::NOTE)?;
+        if !collected.tables.is_empty() {
+            self.note(unfit::NOTE)?;
+            self.begin_long_texts()?;
+            self.statements(unfit::check(&collected.tables))?;
+        }
         if unchecked.is_empty() {
             return Ok(());
         }
