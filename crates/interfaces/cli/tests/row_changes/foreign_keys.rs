@@ -29,6 +29,7 @@ fn a_cascade_is_taken_back_whole_and_made_once() -> Result<()> {
     server.sql("UPDATE shop.node SET up = NULL WHERE id = 7; DELETE FROM shop.child WHERE id = 4")?;
     let log = server.flush_binary_logs()?;
     let after = rows(&server)?;
+    let log = folder.put("log", std::fs::read(log).unwrap());
     let log = log.to_str().unwrap();
     let place = place_of(&server);
     for (verb, state) in [("undo", &before), ("redo", &after)] {
@@ -37,6 +38,8 @@ fn a_cascade_is_taken_back_whole_and_made_once() -> Result<()> {
         assert_eq!(apply(&server, &folder, &script), "", "{}", script.text());
         assert_eq!(&rows(&server)?, state, "{verb} as SQL: {}", script.text());
     }
+    // What was undone and made again in a table without a key isn't undone once more: the server is to know nothing of it.
+    server.sql("RESET BINARY LOGS AND GTIDS")?;
     for (verb, state) in [("undo", &before), ("redo", &after)] {
         let ran = folder.run([
             verb,

@@ -91,6 +91,9 @@ fn round_trip(server: &MysqlSandbox, seed: u64) -> Result<()> {
         assert_eq!(chosen(&now), chosen(state), "SEED={seed}: {verb} as a log");
     }
 
+    // What was undone and made again in tables without a key isn't undone once more: the server is to know nothing of it.
+    let log = folder.put("log", std::fs::read(&log).unwrap());
+    server.sql("RESET BINARY LOGS AND GTIDS")?;
     for (verb, state) in [("undo", &before), ("redo", &after)] {
         let batch = format!("--batch={}", 1 + seed * 7 % 50);
         let options =

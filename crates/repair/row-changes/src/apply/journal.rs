@@ -41,6 +41,11 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
+    /// Whether batches of it were begun before.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.done > 0 || self.open.is_some()
+    }
+
     /// Begins a journal, or goes on with one of the same changes.
     pub(crate) fn open(mut file: File, checksum: u32, server: &str) -> Result<Self, ApplyError> {
         if file.try_lock().is_err() {

@@ -29,7 +29,7 @@ pub(crate) use follow::{
 pub(crate) use order::Break;
 pub(crate) use record::{RowAt, RowFlags, RowKeys, broken};
 pub(crate) use words::StatementWords;
-pub(crate) use work::{PassOnText, Renderer, RowRendering, TABLE_MAP_POST_HEADER_LENGTH};
+pub(crate) use work::{PassOnText, Renderer, RowRendering, TABLE_MAP_POST_HEADER_LENGTH, digests_of};
 
 /// Memory for the records of all batches under way.
 const RECORDS_MEMORY: usize = 16 << 20;

@@ -97,6 +97,13 @@ impl RowKeys<'_> {
         digests.iter().map(|digest| u128::from_le_bytes(*digest))
     }
 
+    /// The table, by database and name.
+    pub(crate) fn names(&self) -> (String, String) {
+        let names = String::from_utf8_lossy(self.table);
+        let (database, table) = names.split_once('\0').unwrap_or(("", &names));
+        (database.to_owned(), table.to_owned())
+    }
+
     /// `database.table`, for messages.
     pub(crate) fn table(&self) -> String {
         String::from_utf8_lossy(self.table).replacen('\0', ".", 1)

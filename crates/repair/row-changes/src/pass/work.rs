@@ -55,6 +55,11 @@ pub(crate) trait Renderer {
         None
     }
 
+    /// The digests of a row, where digests are made.
+    fn digests_of_row(&self, digests: &Digests, table: &WrittenTable, row: &Row<'_, '_>) -> Vec<u128> {
+        digests_of(digests, table, row)
+    }
+
     /// Whether it is to be told of tables' maps.
     fn needs_table_maps(&self) -> bool {
         false
@@ -275,7 +280,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
         while let Some(row) = decoded.next_row().map_err(unreadable)? {
             let is_row_chosen = is_chosen && self.selection.has_row(table, &row)?;
             if let Some(digests) = digests {
-                let of_row = digests_of(digests, table, &row);
+                let of_row = self.renderer.digests_of_row(digests, table, &row);
                 record::put_keys(records, is_row_chosen, &of_row, (&schema.database, &schema.table))?;
             }
             if is_row_chosen {
@@ -307,7 +312,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
 
 /// Digests of a row's key before and after its change; of all columns where its table has none. What the image after a change
 /// lacks, the change left alone; nothing is told of a row whose images lack more.
-fn digests_of(digests: &Digests, table: &WrittenTable, row: &Row<'_, '_>) -> Vec<u128> {
+pub(crate) fn digests_of(digests: &Digests, table: &WrittenTable, row: &Row<'_, '_>) -> Vec<u128> {
     let all: Vec<usize> = (0..table.columns.len()).collect();
     let key = table.key.as_ref().unwrap_or(&all);
     let digest = |images: [Option<RowImage<'_, '_>>; 2]| {

@@ -19,6 +19,7 @@ use binlogz_source::{ConnectOptions, Error as ServerError};
 use super::change::ScriptChange;
 use super::collect::CollectedChanges;
 use super::log::ScriptReport;
+use super::repeated::RepeatedChanges;
 use super::replay::{RowSink, Skip, WrittenRow, replay};
 use super::session::ScriptSession as Settings;
 use super::{ScriptSummary, orphans};
@@ -86,12 +87,12 @@ const THREAD_PERIOD: Duration = Duration::from_millis(100);
 /// The most characters of a column in a message.
 const VALUE_LENGTH_MAX: usize = 64;
 
-pub(super) fn apply(
-    collected: &CollectedChanges,
+pub(super) fn apply<'o>(
+    collected: &'o CollectedChanges,
     direction: Direction,
     across_ddl: bool,
     options: ApplyOptions<'_>,
-    report: &mut dyn Write,
+    report: &'o mut dyn Write,
 ) -> Result<AppliedChanges, ApplyError> {
     let mut session = ApplySession::open(options.connect)?;
     let tables: Vec<_> = collected.tables.iter().map(|table| (&*table.database, &*table.table)).collect();
@@ -115,6 +116,7 @@ pub(super) fn apply(
         Some(file) => Some(journal(file, collected, options.batch, &mut session, options.connect)?),
         None => None,
     };
+    let has_begun = journal.as_ref().is_some_and(Journal::has_begun);
     let place = session.place();
     let mut sink = ApplySink {
         session,
@@ -122,6 +124,8 @@ pub(super) fn apply(
         referrers,
         direction,
         is_unchecked: false,
+        // A journal tells what was done; its own transactions are no others.
+        repeated: collected.repeated.as_ref().filter(|_| !has_begun && !options.overwrite),
         batch: options.batch,
         overwrite: options.overwrite,
         execute: options.execute,
@@ -205,6 +209,8 @@ struct ApplySink<'o> {
     direction: Direction,
     /// Whether the batch has a row that foreign keys may have changed, and that was changed again unchecked.
     is_unchecked: bool,
+    /// Later changes of equal rows, in tables without a key.
+    repeated: Option<&'o RepeatedChanges>,
     batch: u64,
     overwrite: bool,
     execute: bool,
@@ -246,9 +252,13 @@ impl RowSink for ApplySink<'_> {
             self.run(statement.as_bytes(), "setting up a row")?;
         }
         self.is_unchecked |= row.flags.may_be_cascaded();
-        let came = match self.foreign_keys_would(&change, row.flags, change.condition())? {
+        let repeated = self.repeated.and_then(|repeated| repeated.why(row.change));
+        let came = match repeated {
             Some(why) => ApplyOutcome::Conflict(why),
-            None => self.change(&change, row.flags)?,
+            None => match self.foreign_keys_would(&change, row.flags, change.condition())? {
+                Some(why) => ApplyOutcome::Conflict(why),
+                None => self.change(&change, row.flags)?,
+            },
         };
         self.count(&change, &came);
         if let ApplyOutcome::Conflict(why) = came {

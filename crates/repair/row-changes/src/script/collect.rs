@@ -8,6 +8,7 @@ use binlogz_payload::{Spool, SpoolMemory};
 
 use super::kept::{ChangeKind, put};
 use super::later::LaterChanges;
+use super::repeated::{ChangeNumber, RepeatedChanges};
 use crate::cascade::{Cascades, RowPlace};
 use crate::choose::{Direction, RowSelection};
 use crate::pass::{
@@ -53,6 +54,8 @@ pub(super) struct CollectedChanges {
     /// How many transactions have rows that foreign keys may have changed.
     pub(super) cascading: u64,
     pub(super) later: LaterChanges,
+    /// Where rows are to be applied.
+    pub(super) repeated: Option<RepeatedChanges>,
     /// Tables of which one statement changed rows, though no foreign key did.
     pub(super) together: BTreeSet<BTreeSet<usize>>,
 }
@@ -106,6 +109,10 @@ pub(super) struct ScriptCollector<'o> {
     pub(super) is_after: bool,
     /// The last transaction with rows that foreign keys may have changed.
     cascading: Option<u64>,
+    /// Tables without a key with chosen rows that are to be applied, by database and name.
+    keyless: BTreeSet<(String, String)>,
+    /// The change of the row that follows.
+    change: ChangeNumber,
     /// The effects of foreign keys below the log.
     pub(super) cascades: Option<Cascades>,
 }
@@ -123,11 +130,14 @@ impl<'o> ScriptCollector<'o> {
                 skipped: HashMap::new(),
                 cascading: 0,
                 later: LaterChanges::default(),
+                repeated: None,
                 together: BTreeSet::new(),
             },
             statement_tables: BTreeSet::new(),
             statement_end: None,
             cascading: None,
+            keyless: BTreeSet::new(),
+            change: ChangeNumber::KEYED,
             seen: GtidSet::new(),
             is_after: false,
             numbers: HashMap::new(),
@@ -145,6 +155,20 @@ impl<'o> ScriptCollector<'o> {
         let open = self.prepared.into_values().map(|number| (number, SkipReason::XaPrepared));
         self.collected.skipped.extend(open);
         self.collected
+    }
+
+    pub(super) fn looks_for_repeated(&mut self) {
+        self.collected.repeated = Some(RepeatedChanges::default());
+    }
+
+    pub(super) fn keyless_tables(&self) -> Vec<(String, String)> {
+        self.keyless.iter().cloned().collect()
+    }
+
+    pub(super) fn repeated_unknown(&mut self, why: &str) {
+        if let Some(repeated) = &mut self.collected.repeated {
+            repeated.unknown(why);
+        }
     }
 
     pub(super) fn trigger_notes(&self) -> Vec<String> {
@@ -253,7 +277,8 @@ impl<'o> ScriptCollector<'o> {
             }
         }
         let epoch = self.collected.tables.get(self.table).map_or(0, |table| table.borders.len());
-        let numbers = [self.table, epoch, self.map].map(|number| (number as u32).to_le_bytes());
+        let [table, epoch, map] = [self.table, epoch, self.map].map(|number| number as u32);
+        let numbers = [table, epoch, map, self.change.0].map(u32::to_le_bytes);
         put(&mut self.collected.kept, ChangeKind::Row, &[numbers.as_flattened(), &[row.flags.0], row.text])
     }
 
@@ -261,6 +286,7 @@ impl<'o> ScriptCollector<'o> {
     fn cascaded(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> io::Result<()> {
         let Some(mut cascades) = self.cascades.take() else { return Ok(()) };
         let (table, map) = (self.table, self.map);
+        let change = std::mem::replace(&mut self.change, ChangeNumber::KEYED);
         let mut by = None;
         cascades.at(RowPlace::of(transaction, row), &mut |child| {
             if by.as_ref().is_some_and(|by| *by != child.constraint) {
@@ -279,7 +305,7 @@ impl<'o> ScriptCollector<'o> {
             self.put_row(transaction, &RowAt { flags: child.flags, text: child.text, ..*row })
         })?;
         self.by_constraint(by)?;
-        (self.table, self.map) = (table, map);
+        (self.table, self.map, self.change) = (table, map, change);
         self.cascades = Some(cascades);
         Ok(())
     }
@@ -374,7 +400,18 @@ impl ChoiceListener for ScriptCollector<'_> {
     }
 
     fn keys(&mut self, transaction: &FollowedTransaction, keys: &RowKeys<'_>, is_chosen: bool) {
-        self.collected.later.take(transaction, keys, is_chosen);
+        if self.is_after && transaction.id.as_ref().is_some_and(|gtid| self.seen.contains(gtid)) {
+            return;
+        }
+        match &mut self.collected.repeated {
+            Some(repeated) => {
+                if is_chosen && keys.digests().next().is_some() {
+                    self.keyless.insert(keys.names());
+                }
+                self.change = repeated.take(transaction, keys, is_chosen);
+            }
+            None => self.collected.later.take(transaction, keys, is_chosen),
+        }
     }
 
     fn statement(

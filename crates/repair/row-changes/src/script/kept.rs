@@ -5,7 +5,8 @@
 //!    1 kind
 //!    4 size       of the content
 //!    n content    header: number u64, time u64 (microseconds since 1970), text
-//!                 row: table u32, epoch u32, table map u32, flags u8, what the renderer wrote; others: text
+//!                 row: table u32, epoch u32, table map u32, number of the change u32 (see repeated.rs), flags u8, what the
+//!                 renderer wrote; others: text
 //!    4 size       once more, for reading backwards
 //! ```
 

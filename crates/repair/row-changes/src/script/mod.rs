@@ -17,6 +17,7 @@ mod log;
 mod named;
 mod one_row;
 mod orphans;
+mod repeated;
 mod replay;
 mod session;
 mod unfit;
@@ -37,7 +38,7 @@ use crate::cascade::{Cascades, EffectFinder, FamilyError};
 use crate::choose::{Direction, Operation, Range, RowSelection};
 use crate::digest::Digests;
 use crate::log::images::push_images;
-use crate::pass::{Error, Follower, Renderer, RowFlags, RowRendering, Search, read_log};
+use crate::pass::{Error, Follower, Renderer, RowFlags, RowRendering, Search, digests_of, read_log};
 use crate::sql::literal::{push, push_equal};
 use crate::sql::statement::{RowOutcome, push_statement};
 use crate::table::WrittenTable;
@@ -98,8 +99,15 @@ impl<'o> Script<'o> {
         (direction, form): (Direction, ScriptForm),
         across_ddl: bool,
     ) -> Self {
-        let follower = Follower::new(ScriptCollector::new(selection, direction));
-        let looks_for_later = direction == Direction::Undo && form == ScriptForm::Sql;
+        let mut follower = Follower::new(ScriptCollector::new(selection, direction));
+        if form == ScriptForm::Apply {
+            follower.listener.looks_for_repeated();
+        }
+        let looks_for_later = match form {
+            ScriptForm::Sql => direction == Direction::Undo,
+            ScriptForm::Apply => true,
+            ScriptForm::Log => false,
+        };
         let digests = looks_for_later.then(Arc::default);
         Script {
             selection,
@@ -201,8 +209,19 @@ impl<'o> Script<'o> {
         &self.follower.listener.seen
     }
 
-    /// Reads a log for the sake of statements that changed tables after all that was read: of transactions that were read
-    /// before, nothing is taken.
+    /// The tables without a key with chosen rows that are to be applied: whether that was done already, the logs after these may
+    /// tell.
+    pub fn keyless_tables(&self) -> Vec<(String, String)> {
+        self.follower.listener.keyless_tables()
+    }
+
+    /// Why we can't know whether rows of tables without a key were changed in the same way since.
+    pub fn repeated_unknown(&mut self, why: &str) {
+        self.follower.listener.repeated_unknown(why);
+    }
+
+    /// Reads a log for the sake of statements that changed tables after all that was read, and of changes that did what is to be
+    /// applied to these tables without a key: of transactions that were read before, nothing is taken.
     ///
     /// # Errors
     ///
@@ -211,21 +230,28 @@ impl<'o> Script<'o> {
         &mut self,
         input: Input,
         name: &str,
+        keyless: &[(String, String)],
         workers: usize,
         progress: &mut dyn FnMut(u64),
     ) -> Result<ReadSummary, Error> {
         self.follower.read_only_statements()?;
         self.follower.listener.is_after = true;
-        let renderer = Rows { direction: self.direction, form: self.form, digests: None };
+        let mut tables = keyless.to_vec();
+        let digests = self.digests.clone().filter(|_| !tables.is_empty());
+        let renderer = Rows { direction: self.direction, form: self.form, digests };
         // No table has this name: no row is looked at.
-        let nothing =
-            RowSelection { tables: vec![(String::new(), String::new())], ..RowSelection::default() };
+        if tables.is_empty() {
+            tables.push((String::new(), String::new()));
+        }
+        // No transaction is chosen.
+        let nothing = RowSelection { tables, gtids: Some(GtidSet::new()), ..RowSelection::default() };
         let search = Search { selection: &nothing, schema: None, renderer: &renderer, workers };
         let whole = Range { start: 0, stop: u64::MAX };
         let (RunSummary { read, unread }, _) =
             read_log(input, (name, whole), &search, &mut self.follower, progress)?;
         if let Some(unread) = unread.iter().next() {
             self.columns_unknown(&format!("{name} {unread}"));
+            self.repeated_unknown(&format!("{name} {unread}"));
         }
         Ok(read)
     }
@@ -379,6 +405,15 @@ impl Renderer for Rows {
 
     fn digests(&self) -> Option<&Digests> {
         self.digests.as_deref()
+    }
+
+    fn digests_of_row(&self, digests: &Digests, table: &WrittenTable, row: &Row<'_, '_>) -> Vec<u128> {
+        match self.form {
+            ScriptForm::Apply => {
+                repeated::digests_of(digests, table, row, self.direction).into_iter().flatten().collect()
+            }
+            ScriptForm::Sql | ScriptForm::Log => digests_of(digests, table, row),
+        }
     }
 
     fn needs_table_maps(&self) -> bool {

@@ -5,6 +5,7 @@ use std::io;
 use super::ScriptSummary;
 use super::collect::{CollectedChanges, SkipReason};
 use super::kept::{ChangeKind, ChangeReader};
+use super::repeated::ChangeNumber;
 use crate::choose::Direction;
 use crate::pass::{RowFlags, TransactionEnding, broken, shortened};
 
@@ -15,13 +16,15 @@ pub(super) struct WrittenRow<'c> {
     pub(super) table: usize,
     /// Which of the table maps it needs.
     pub(super) map: usize,
+    /// Which change it is, in a table without a key.
+    pub(super) change: ChangeNumber,
     pub(super) flags: RowFlags,
     /// The renderer's text.
     pub(super) content: &'c [u8],
 }
 
 /// Where a kept row has its flags.
-const ROW_FLAGS: usize = 12;
+const ROW_FLAGS: usize = 16;
 
 /// Why nothing of a transaction is written.
 pub(super) struct Skip {
@@ -177,12 +180,14 @@ impl<S: RowSink> Replay<'_, S> {
             let (table, rest) = content.split_first_chunk()?;
             let (epoch, rest) = rest.split_first_chunk()?;
             let (map, rest) = rest.split_first_chunk()?;
+            let (change, rest) = rest.split_first_chunk()?;
             let (flags, content) = rest.split_first()?;
             let number = u32::from_le_bytes(*table) as usize;
             let table = self.collected.tables.get(number)?;
             let map = u32::from_le_bytes(*map) as usize;
             let border = table.borders.get(u32::from_le_bytes(*epoch) as usize);
-            Some((border, WrittenRow { table: number, map, flags: RowFlags(*flags), content }))
+            let change = ChangeNumber(u32::from_le_bytes(*change));
+            Some((border, WrittenRow { table: number, map, change, flags: RowFlags(*flags), content }))
         };
         let (border, row) = read().ok_or_else(broken)?;
         if self.skipped.is_some() {

@@ -1,5 +1,5 @@
 //! If a log lacks columns' names, the server's present names are used. Its logs since then tell whether the columns were
-//! the same when the rows were logged.
+//! the same when the rows were logged. They also tell whether rows of tables without a key were changed in the same way since.
 
 use binlogz_flow::Input;
 use binlogz_row_changes::{Script, ServerLogs};
@@ -10,21 +10,43 @@ use crate::failure::{CommandFailure, Result};
 use crate::log_path::LogPath;
 use crate::progress::WorkProgress;
 
-/// Reads the server's logs after those that were read. If it hasn't all of them, rows of tables without names are left.
-pub(super) fn look(script: &mut Script<'_>, connect: &ConnectOptions, workers: usize) -> Result<()> {
-    if script.unnamed_tables().is_empty() {
+/// Reads the server's logs after those that were read. If it hasn't all of them, rows of tables without names are left, and those of
+/// tables without a key are conflicts.
+pub(super) fn look(
+    script: &mut Script<'_>,
+    connect: &ConnectOptions,
+    sought: Sought,
+    workers: usize,
+) -> Result<()> {
+    let keyless = if sought.repeated { script.keyless_tables() } else { Vec::new() };
+    let looks_for_names = sought.names && !script.unnamed_tables().is_empty();
+    if !looks_for_names && keyless.is_empty() {
         return Ok(());
     }
     match since(script, connect) {
-        Ok(logs) => read(script, &logs, connect, workers),
+        Ok(logs) => read(script, &logs, connect, &keyless, workers),
         Err(why) => {
             let server = connect.server();
-            script.columns_unknown(&format!(
-                "the log has no column names, and whether they were always those that {server} has now can't be told: {why}"
-            ));
+            if !keyless.is_empty() {
+                script.repeated_unknown(&format!("what {server} did since can't be read: {why}"));
+            }
+            if looks_for_names {
+                script.columns_unknown(&format!(
+                    "the log has no column names, and whether they were always those that {server} has now can't be told: {why}"
+                ));
+            }
             Ok(())
         }
     }
+}
+
+/// What the server's later logs are to tell.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sought {
+    /// Whether columns had their present names.
+    pub(super) names: bool,
+    /// Whether rows of tables without a key were changed in the same way.
+    pub(super) repeated: bool,
 }
 
 /// The server's logs from the first on that may have what wasn't read.
@@ -55,12 +77,18 @@ fn line_of(failure: CommandFailure) -> String {
     }
 }
 
-fn read(script: &mut Script<'_>, logs: &ServerLogs, connect: &ConnectOptions, workers: usize) -> Result<()> {
+fn read(
+    script: &mut Script<'_>,
+    logs: &ServerLogs,
+    connect: &ConnectOptions,
+    keyless: &[(String, String)],
+    workers: usize,
+) -> Result<()> {
     let trouble = |error: binlogz_source::Error| CommandFailure::of(&connect.server(), error);
     while let Some((name, bytes)) = logs.next_log().map_err(trouble)? {
         let progress = WorkProgress::new(&name, None);
         let input = Input::Stream(bytes);
-        let read = script.read_after(input, &name, workers, &mut |bytes| progress.at(bytes));
+        let read = script.read_after(input, &name, keyless, workers, &mut |bytes| progress.at(bytes));
         read.map_err(|error| failure(&LogPath::File(name.clone().into()), error))?;
     }
     Ok(())

@@ -35,6 +35,7 @@ use crate::units;
 use apply::ApplyArgs;
 use choose::ChooseArgs;
 use inputs::{InputArgs, LogPass, OpenedLog, PassFindings, RecoverLog};
+use later::Sought;
 use output::OutputArgs;
 pub(crate) use rows::RowsCommand;
 use schema::{CascadesArg, SchemaArg};
@@ -165,7 +166,7 @@ impl ScriptArgs {
             schema,
             keyring: keyring.as_ref(),
             statements: true,
-            later: direction == Direction::Undo && form == ScriptForm::Sql,
+            later: direction == Direction::Undo && form == ScriptForm::Sql || form == ScriptForm::Apply,
         };
         let PassFindings { unmet, exit } = pass.run(&mut |opened| {
             let OpenedLog { log, input, name, range, archived_gtids, looked_for, progress } = opened;
@@ -182,8 +183,13 @@ impl ScriptArgs {
             unmet.iter().for_each(|unmet| complain(&unmet.line));
             return Ok(Exit::Negative);
         }
+        let is_applied = apply_to.is_some();
         if let Some(connect) = self.schema.server(&options, (apply_to.as_ref(), log_server.as_ref()))? {
-            later::look(&mut script, &connect, workers(self.jobs))?;
+            let sought = Sought { names: true, repeated: is_applied && !self.schema.is_given() };
+            later::look(&mut script, &connect, sought, workers(self.jobs))?;
+        }
+        if let Some(connect) = apply_to.as_ref().filter(|_| self.schema.is_given()) {
+            later::look(&mut script, connect, Sought { names: false, repeated: true }, workers(self.jobs))?;
         }
         let tables = selection.tables.iter().map(|(database, table)| (database.as_bytes(), table.as_bytes()));
         let without_rows = UnmetRequest::tables(tables, |place| script.has_met_table(place));

@@ -99,6 +99,11 @@ impl SchemaArg {
         }
     }
 
+    /// Whether it is given.
+    pub(super) fn is_given(&self) -> bool {
+        self.schema.is_some()
+    }
+
     /// Whether it names a server.
     pub(super) fn is_server(&self) -> bool {
         self.schema.as_deref().is_some_and(is_server)
