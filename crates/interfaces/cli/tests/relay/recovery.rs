@@ -478,4 +478,35 @@ fn a_drill_compares_every_table_with_the_live_source() {
     let lines: Vec<_> = told.text().lines().collect();
     assert!(lines.iter().any(|line| line.starts_with("shop.orders: differs: source ")), "{lines:?}");
     assert_eq!(lines.last(), Some(&"1 of 2 tables are equal"));
+
+    // What the logs and the dump lack besides rows: made at the source alone, or changed there.
+    let changes = [
+        ("CREATE DATABASE vacant", "database vacant: isn't in the restored server"),
+        ("CREATE VIEW shop.v AS SELECT id FROM shop.orders", "view shop.v: isn't in the restored server"),
+        ("CREATE PROCEDURE shop.p() SELECT 1", "procedure shop.p: isn't in the restored server"),
+        (
+            "CREATE FUNCTION shop.f() RETURNS INT DETERMINISTIC RETURN 1",
+            "function shop.f: isn't in the restored server",
+        ),
+        (
+            "CREATE TRIGGER shop.t BEFORE INSERT ON shop.orders FOR EACH ROW SET @x = 1",
+            "trigger shop.t: isn't in the restored server",
+        ),
+        ("CREATE EVENT shop.e ON SCHEDULE EVERY 1 DAY DO DO 1", "event shop.e: isn't in the restored server"),
+        ("ALTER TABLE other.t ADD KEY body (body(3))", "table other.t: differs: source "),
+        ("ALTER DATABASE other COLLATE utf8mb4_bin", "database other: differs: source utf8mb4, utf8mb4_bin"),
+        ("CREATE USER app@'%' IDENTIFIED BY 'x'", "account 'app'@'%': isn't in the restored server"),
+        ("GRANT SELECT ON shop.* TO repl@'127.0.0.1'", "account 'repl'@'127.0.0.1': differs: "),
+    ];
+    for (statement, _) in changes {
+        story.source.sql(&format!("SET sql_log_bin = 0; {statement}")).unwrap();
+    }
+    let told = drill("text");
+    assert_eq!(told.code, Some(1), "{told:?}");
+    for (statement, line) in changes {
+        assert!(told.text().lines().any(|told| told.starts_with(line)), "{statement}: {}", told.text());
+    }
+    let found: serde_json::Value = serde_json::from_str(drill("json").text()).unwrap();
+    let objects = found["definitions"].as_array().unwrap();
+    assert_eq!((found["equal"].as_bool(), objects.len()), (Some(false), 10), "{objects:#?}");
 }

@@ -10,9 +10,10 @@
 //! * `incidents` finds where the logs themselves lack changes;
 //! * `follow` watches until it has everything;
 //! * `errors` are those that ended the server's threads;
-//! * `verify` makes a drill of it, on a private server.
+//! * `verify` makes a drill of it, on a private server; `definitions` are compared in it.
 
 mod channel;
+mod definitions;
 mod embedded;
 mod errors;
 mod follow;
@@ -71,8 +72,8 @@ pub(crate) struct Recover {
     /// Check everything, say what would be done, and change nothing
     #[arg(long)]
     check: bool,
-    /// A restore drill: restore into a private server, and compare CHECKSUM TABLE of every table with the live source at the same
-    /// GTIDs. Exit code 0: all are equal, 1: not
+    /// A restore drill: restore into a private server, and compare CHECKSUM TABLE of every table, and all definitions, with the
+    /// live source at the same GTIDs. Exit code 0: all are equal, 1: not
     #[arg(long, requires = "source", conflicts_with_all = ["check", "stop"])]
     verify: bool,
     /// The live source for --verify

@@ -78,6 +78,9 @@ impl VersionWords {
     }
 }
 
+/// Schemas that each server has of its own.
+pub(super) const OWN_SCHEMAS: &str = "'mysql', 'sys', 'information_schema', 'performance_schema'";
+
 /// A server's account of itself.
 #[derive(Debug)]
 pub(super) struct TargetFacts {

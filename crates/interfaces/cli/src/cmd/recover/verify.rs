@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! dumps, then logs → sandbox ─ what the logs lack as yet, from the source itself → sandbox
-//! source: one consistent snapshot, with its GTIDs          CHECKSUM TABLE of both
+//! source: one consistent snapshot, with its GTIDs          CHECKSUM TABLE and definitions of both
 //! ```
 //!
 //! The source is locked for an instant only: `FLUSH TABLES WITH READ LOCK`, a snapshot, its GTIDs, and unlocked again.
@@ -17,8 +17,9 @@ use binlogz_private_server::{MysqlSandbox, Tool};
 use binlogz_source::ConnectOptions;
 use serde::Serialize;
 
+use super::definitions::{self, DifferentDefinition};
 use super::errors;
-use super::target::{TargetServer, line, quoted};
+use super::target::{OWN_SCHEMAS, TargetServer, line, quoted};
 use super::{PROGRAM_NAME, Recover, say};
 use crate::Exit;
 use crate::cmd::archive::json;
@@ -30,8 +31,6 @@ use crate::server_args::with_place;
 const CATCH_UP_S: u32 = 3600;
 /// The channel of a replication that names none.
 const DEFAULT_CHANNEL: &str = "";
-/// Schemas that each server has of its own.
-const OWN_SCHEMAS: &str = "'mysql', 'sys', 'information_schema', 'performance_schema'";
 
 /// The findings of a drill; the fields of its JSON.
 #[derive(Debug, Serialize)]
@@ -44,6 +43,9 @@ struct Drill {
     from_source: u64,
     seconds: f64,
     tables: Vec<ComparedTable>,
+    /// Databases, tables, views, routines, triggers, events and accounts whose definitions are equal, and the others.
+    definitions_equal: usize,
+    definitions: Vec<DifferentDefinition>,
 }
 
 #[derive(Debug, Serialize)]
@@ -100,6 +102,7 @@ impl Recover {
             catch_up(&mut sandbox_server, &mut source, &gtids)?;
         }
         let (ours, theirs) = (checksums(&mut sandbox_server)?, checksums(&mut source)?);
+        let (definitions_equal, definitions) = definitions::compare(&mut source, &mut sandbox_server)?;
         let names: BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
         let tables: Vec<_> = names
             .into_iter()
@@ -110,12 +113,14 @@ impl Recover {
             })
             .collect();
         let drill = Drill {
-            equal: tables.iter().all(ComparedTable::is_equal),
+            equal: tables.iter().all(ComparedTable::is_equal) && definitions.is_empty(),
             gtids: gtids.to_string().replace('\n', ""),
             from_logs: count(&of_logs),
             from_source: count(&rest),
             seconds: begun.elapsed().as_secs_f64(),
             tables,
+            definitions_equal,
+            definitions,
         };
         self.tell(&drill).map(|exit| exit.max(recovered))
     }
@@ -138,6 +143,14 @@ impl Recover {
                     shown(&table.restored)
                 ))?;
             }
+            for definition in &drill.definitions {
+                say(&definition.line())?;
+            }
+            say(&format!(
+                "{} of {} definitions are equal",
+                drill.definitions_equal,
+                drill.definitions_equal + drill.definitions.len()
+            ))?;
             let equal = drill.tables.iter().filter(|table| table.is_equal()).count();
             say(&format!("{equal} of {} tables are equal", drill.tables.len()))?;
         }

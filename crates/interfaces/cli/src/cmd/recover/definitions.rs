@@ -1,0 +1,212 @@
+//! What a server has besides rows: databases, tables with their keys, views, routines, triggers, events and accounts, each as the server
+//! tells it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::target::{OWN_SCHEMAS, TargetServer, line, quoted};
+use crate::failure::Result;
+
+/// Accounts that each server has of its own.
+const OWN_ACCOUNTS: &str = "('mysql.sys', 'mysql.session', 'mysql.infoschema')";
+
+/// Objects by name, as in `view shop.v`, each with its definition; `Err`: it can't be read.
+type Definitions = BTreeMap<String, std::result::Result<String, String>>;
+
+/// An object whose definitions differ, or aren't both known.
+#[derive(Debug, Serialize)]
+pub(super) struct DifferentDefinition {
+    /// What it is, and its name.
+    pub(super) object: String,
+    /// `None`: it is not there.
+    pub(super) source: Option<String>,
+    pub(super) restored: Option<String>,
+}
+
+impl DifferentDefinition {
+    /// In one line: where the definitions first differ.
+    pub(super) fn line(&self) -> String {
+        let DifferentDefinition { object, source, restored } = self;
+        match (source, restored) {
+            (Some(source), Some(restored)) => {
+                let mut lines = source.lines().zip(restored.lines());
+                let (source, restored) =
+                    lines.find(|(one, other)| one != other).unwrap_or((&**source, &**restored));
+                format!("{object}: differs: source {}, restored {}", source.trim(), restored.trim())
+            }
+            (Some(_), None) => format!("{object}: isn't in the restored server"),
+            (None, _) => format!("{object}: isn't at the source"),
+        }
+    }
+}
+
+/// Compares what two servers have; returns how many objects are equal, and the others. Accounts that only the restored server has are
+/// its own.
+pub(super) fn compare(
+    source: &mut TargetServer,
+    restored: &mut TargetServer,
+) -> Result<(usize, Vec<DifferentDefinition>)> {
+    // A dump brings accounts as rows.
+    restored.ask("FLUSH PRIVILEGES").map_err(line)?;
+    let (theirs, ours) = (definitions(source)?, definitions(restored)?);
+    let names: BTreeSet<&String> = theirs.keys().chain(ours.keys()).collect();
+    let (mut equal, mut different) = (0, Vec::new());
+    for object in names {
+        let known = match (theirs.get(object), ours.get(object)) {
+            (Some(Ok(one)), Some(Ok(other))) if one == other => {
+                equal += 1;
+                continue;
+            }
+            (None, Some(_)) if object.starts_with(ACCOUNT) => continue,
+            both => both,
+        };
+        let shown = |definition: Option<&std::result::Result<String, String>>| match definition? {
+            Ok(text) => Some(text.clone()),
+            Err(why) => Some(format!("can't be read: {why}")),
+        };
+        different.push(DifferentDefinition {
+            object: object.clone(),
+            source: shown(known.0),
+            restored: shown(known.1),
+        });
+    }
+    Ok((equal, different))
+}
+
+/// The kind of an account, before its name.
+const ACCOUNT: &str = "account ";
+
+/// A kind of objects in databases: its name, the query for database and name, the statement that shows one, and which columns of the answer
+/// define it.
+const KINDS: [(&str, &str, &str, &[usize]); 5] = [
+    (
+        "table",
+        "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE' AND table_schema",
+        "SHOW CREATE TABLE",
+        &[1],
+    ),
+    (
+        "view",
+        "SELECT table_schema, table_name FROM information_schema.views WHERE table_schema",
+        "SHOW CREATE VIEW",
+        &[1, 2, 3],
+    ),
+    (
+        "procedure",
+        "SELECT routine_schema, routine_name FROM information_schema.routines WHERE routine_type = 'PROCEDURE' AND routine_schema",
+        "SHOW CREATE PROCEDURE",
+        &[1, 2, 3, 4, 5],
+    ),
+    (
+        "function",
+        "SELECT routine_schema, routine_name FROM information_schema.routines WHERE routine_type = 'FUNCTION' AND routine_schema",
+        "SHOW CREATE FUNCTION",
+        &[1, 2, 3, 4, 5],
+    ),
+    // Not when it was made.
+    (
+        "trigger",
+        "SELECT trigger_schema, trigger_name FROM information_schema.triggers WHERE trigger_schema",
+        "SHOW CREATE TRIGGER",
+        &[1, 2, 3, 4, 5],
+    ),
+];
+
+/// What one query tells whole: databases, and events, which a replica has switched off.
+const ROWS: [(&str, &str); 2] = [
+    (
+        "database",
+        "SELECT schema_name, '', default_character_set_name, default_collation_name FROM information_schema.schemata WHERE schema_name",
+    ),
+    (
+        "event",
+        "SELECT event_schema, event_name, definer, time_zone, event_definition, event_type, execute_at, interval_value, interval_field, \
+         sql_mode, starts, ends, on_completion, event_comment FROM information_schema.events WHERE event_schema",
+    ),
+];
+
+fn definitions(server: &mut TargetServer) -> Result<Definitions> {
+    let mut found = Definitions::new();
+    for (kind, query) in ROWS {
+        for row in server.ask(&format!("{query} NOT IN ({OWN_SCHEMAS})")).map_err(line)? {
+            let [database, name, definition @ ..] = row.as_slice() else { continue };
+            let name = if name.is_empty() { database.clone() } else { format!("{database}.{name}") };
+            found.insert(format!("{kind} {name}"), Ok(definition.join(", ")));
+        }
+    }
+    for (kind, query, show, columns) in KINDS {
+        for row in server.ask(&format!("{query} NOT IN ({OWN_SCHEMAS})")).map_err(line)? {
+            let [database, name] = row.as_slice() else { continue };
+            let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
+            let shown = server.ask(&format!("{show} {}.{}", quoted(database), quoted(name)));
+            let definition = shown.map_err(|error| error.to_string()).map(|rows| {
+                let row = rows.into_iter().next().unwrap_or_default();
+                let cells: Vec<_> =
+                    columns.iter().filter_map(|column| Some(without_counter(row.get(*column)?))).collect();
+                cells.join("\n")
+            });
+            found.insert(format!("{kind} {database}.{name}"), definition);
+        }
+    }
+    accounts(server, &mut found)?;
+    Ok(found)
+}
+
+/// Accounts with what they may do. That of the private server's own session is another.
+fn accounts(server: &mut TargetServer, found: &mut Definitions) -> Result<()> {
+    let query = format!(
+        "SELECT user, host FROM mysql.user WHERE user NOT IN {OWN_ACCOUNTS} AND NOT (user = 'root' AND host = 'localhost')"
+    );
+    let rows = match server.ask(&query) {
+        Ok(rows) => rows,
+        Err(error) => {
+            found.insert("accounts".to_owned(), Err(error.to_string()));
+            return Ok(());
+        }
+    };
+    // Otherwise salts are shown as bytes that are no text.
+    server.ask("SET SESSION print_identified_with_as_hex = ON").map_err(line)?;
+    for row in rows {
+        let [user, host] = row.as_slice() else { continue };
+        let account = format!("{}@{}", quoted(user), quoted(host));
+        let mut lines = Vec::new();
+        let mut why = None;
+        for statement in [format!("SHOW CREATE USER {account}"), format!("SHOW GRANTS FOR {account}")] {
+            match server.ask(&statement) {
+                Ok(rows) => {
+                    let mut shown: Vec<String> = rows.into_iter().flatten().collect();
+                    shown.sort();
+                    lines.append(&mut shown);
+                }
+                Err(error) => why = Some(error.to_string()),
+            }
+        }
+        found.insert(format!("{ACCOUNT}{account}"), why.map_or_else(|| Ok(lines.join("\n")), Err));
+    }
+    Ok(())
+}
+
+/// A table's definition without the next number that it gives: it may be another after a restart.
+fn without_counter(definition: &str) -> String {
+    const COUNTER: &str = " AUTO_INCREMENT=";
+    let Some(options) = definition.rfind("\n) ENGINE=") else { return definition.to_owned() };
+    let (columns, options) = definition.split_at(options);
+    let Some((before, after)) = options.split_once(COUNTER) else { return definition.to_owned() };
+    format!("{columns}{before}{}", after.trim_start_matches(|c: char| c.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_is_no_part_of_a_table() {
+        let table = "CREATE TABLE `t` (\n  `a` int DEFAULT ' AUTO_INCREMENT=3'\n) ENGINE=InnoDB";
+        assert_eq!(
+            without_counter(&format!("{table} AUTO_INCREMENT=17 COMMENT='x'")),
+            format!("{table} COMMENT='x'")
+        );
+        assert_eq!(without_counter(table), table);
+    }
+}
