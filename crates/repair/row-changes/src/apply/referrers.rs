@@ -2,7 +2,7 @@
 
 use super::session::{AnswerRow, ApplySession};
 use super::{ApplyError, NOTHING_YET};
-use crate::sql::literal::push_quoted;
+use crate::sql::text::push_quoted;
 
 /// A foreign key that deletes or changes rows of a child when a row of its parent is deleted or moved.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use super::session::{AnswerRow, ApplySession};
 use super::{ApplyError, NOTHING_YET};
-use crate::sql::literal::push_quoted;
+use crate::sql::text::push_quoted;
 
 /// Checks tables, by database and name.
 pub(crate) fn check(session: &mut ApplySession, tables: &[(&str, &str)]) -> Result<(), ApplyError> {

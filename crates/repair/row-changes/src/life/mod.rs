@@ -21,7 +21,7 @@ use crate::pass::{
     ChoiceListener, Error, FollowedTransaction, Follower, RowAt, Search, StatementAt, StatementWords,
     TransactionEnding, read_log,
 };
-use crate::sql::literal::push;
+use crate::sql::text::push;
 use crate::table::Structure;
 use render::{ChangeRenderer, push_csv};
 

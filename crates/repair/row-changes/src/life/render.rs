@@ -9,9 +9,8 @@ use binlogz_report::jsonl::{LargeValue, push_string, push_value};
 use super::LifeFormat;
 use crate::choose::Operation;
 use crate::pass::{PassOnText, Renderer, RowRendering};
-use crate::sql::literal::{
-    HEX_BEGIN, LargeLiteral, push, push_front, push_hex, push_hex_digits, push_shown, push_shown_characters,
-};
+use crate::sql::literal::{LargeLiteral, push_front};
+use crate::sql::text::{HEX_BEGIN, push, push_hex, push_hex_digits, push_shown, push_shown_characters};
 use crate::table::{TableColumn, WrittenTable};
 
 /// The most characters of a value in text.

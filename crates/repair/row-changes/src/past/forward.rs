@@ -25,7 +25,8 @@ use crate::pass::{
     Break, ChoiceListener, Error, FollowedTransaction, Follower, Renderer, RowAt, RowRendering, Search,
     StatementAt, StatementWords, TransactionEnding, broken, read_log,
 };
-use crate::sql::literal::{column_charset, push, push_stored};
+use crate::sql::literal::{column_charset, push_stored};
+use crate::sql::text::push;
 use crate::table::{Structure, WrittenTable, lacks};
 
 /// Memory for rows; the rest goes to a temporary file.

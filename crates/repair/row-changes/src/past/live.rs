@@ -21,7 +21,7 @@ use binlogz_source::{ConnectOptions, Connection};
 use super::PastError;
 use super::touched::TouchedRows;
 use super::write::{LiveColumn, PastFormat, RowWriter, SETTINGS, quoted};
-use crate::sql::literal::push_quoted;
+use crate::sql::text::push_quoted;
 
 /// A copy of a table takes as long as it takes.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(24 * 3600);

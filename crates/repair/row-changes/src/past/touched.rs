@@ -21,7 +21,8 @@ use crate::pass::{
     Break, ChoiceListener, Error, FollowedTransaction, Follower, Renderer, RowAt, RowRendering, Search,
     StatementAt, StatementWords, TransactionEnding, broken, read_log,
 };
-use crate::sql::literal::{push, push_stored};
+use crate::sql::literal::push_stored;
+use crate::sql::text::push;
 use crate::table::{Structure, TableColumn, WrittenTable, lacks};
 
 /// Memory for the rows as they were; the rest goes to a temporary file.

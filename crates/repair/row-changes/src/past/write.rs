@@ -15,7 +15,7 @@
 use std::io::{self, Write};
 
 use crate::sql::CLIENT_CHARSET;
-use crate::sql::literal::{push, push_hex, push_quoted};
+use crate::sql::text::{push, push_hex, push_quoted};
 
 /// How rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

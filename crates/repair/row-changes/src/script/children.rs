@@ -11,7 +11,7 @@
 
 use super::one_row::ONE_ROW;
 use super::orphans::{name, pair, table};
-use crate::sql::literal::push_quoted;
+use crate::sql::text::push_quoted;
 
 /// DELETEs that one check is for, and the bytes of their conditions, which a query has once or twice for each foreign key.
 const ROWS_MAX: usize = 100;

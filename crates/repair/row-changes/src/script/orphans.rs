@@ -4,7 +4,7 @@
 //! order no check would pass. Their own keys may refer to rows that are not there any more, as those of a parent that wasn't
 //! chosen. So the rows of all foreign keys of these tables are counted before and after.
 
-use crate::sql::literal::push_hex;
+use crate::sql::text::push_hex;
 
 /// The statement by which queries of any length can be made.
 pub(super) const LONG_TEXTS: &str = "SET SESSION group_concat_max_len = 4194304";

@@ -3,7 +3,8 @@
 
 use binlogz_binlog::row::json::{JsonDiffs, JsonDocument, JsonValue};
 
-use super::literal::{Unwritable, push, push_quoted};
+use super::Unwritable;
+use super::text::{push, push_quoted};
 
 /// Containers within containers that are followed: the server has no deeper ones.
 const DEPTH_MAX: usize = 100;

@@ -3,6 +3,10 @@
 pub(crate) mod json;
 pub(crate) mod literal;
 pub(crate) mod statement;
+pub(crate) mod text;
+
+/// Why a value can't be written.
+pub(crate) type Unwritable = String;
 
 /// The first lines of a script, after its title. The mysql client splits statements by its own character set, which only the
 /// first line changes, as in mysqlbinlog's output.

@@ -10,7 +10,9 @@
 use binlogz_binlog::row::{Cell, CellContent, ColumnKind, Row, RowImage, Value};
 
 use super::json::push_changed;
-use super::literal::{Unwritable, needs_leniency, push, push_equal, push_same_text, push_stored};
+use super::Unwritable;
+use super::literal::{needs_leniency, push_equal, push_same_text, push_stored};
+use super::text::push;
 use crate::choose::Direction;
 use crate::table::{TableColumn, WrittenTable, lacks};
 
