@@ -10,16 +10,15 @@
 //! go into a table, the server itself copies them. That loses nothing that a text can't say (JSON). Until the new table
 //! is whole it has another name.
 
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use binlogz_binlog::gtid::GtidSet;
-use binlogz_payload::Spool;
 use binlogz_schema::SchemaFile;
 use binlogz_source::{ConnectOptions, Connection};
 
 use super::PastError;
-use super::touched::TouchedRows;
+use super::touched_rows::{SqlValues, TouchedRows};
 use super::write::{LiveColumn, PastFormat, RowWriter, SETTINGS, quoted};
 use crate::sql::text::push_quoted;
 
@@ -285,17 +284,13 @@ impl LiveTable {
         self.insert(&format!("INSERT INTO {past} ({names}) VALUES "), &touched.rows)
     }
 
-    fn insert(&mut self, front: &str, values: &Spool) -> Result<(), PastError> {
-        let mut reader = BufReader::new(values.reader(0..values.size()));
-        let (mut left, mut statement) = (values.size(), Vec::new());
-        while left > 0 {
-            let mut size = [0; 4];
-            reader.read_exact(&mut size).map_err(PastError::Temporary)?;
-            let size = u64::from(u32::from_le_bytes(size));
-            left = left.saturating_sub(4 + size);
+    fn insert(&mut self, front: &str, values: &SqlValues) -> Result<(), PastError> {
+        let mut reader = values.reader();
+        let mut statement = Vec::new();
+        while !reader.is_at_end() {
             statement.extend_from_slice(if statement.is_empty() { front.as_bytes() } else { b", " });
-            (&mut reader).take(size).read_to_end(&mut statement).map_err(PastError::Temporary)?;
-            if statement.len() > STATEMENT_SIZE_MAX || left == 0 {
+            reader.append_next(&mut statement).map_err(PastError::Temporary)?;
+            if statement.len() > STATEMENT_SIZE_MAX || reader.is_at_end() {
                 self.connection
                     .execute(&statement)
                     .map_err(PastError::server("handing rows to the server"))?;

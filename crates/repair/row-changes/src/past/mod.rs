@@ -23,6 +23,7 @@ mod forward;
 mod key_record;
 mod live;
 mod touched;
+mod touched_rows;
 mod write;
 
 use std::io;
@@ -32,7 +33,8 @@ use binlogz_source::Error as ServerError;
 pub use dump::{DumpPlace, DumpedTable};
 pub use forward::Forward;
 pub use live::LiveTable;
-pub use touched::{TableMoment, TouchedKeys, TouchedRows};
+pub use touched::{TableMoment, TouchedKeys};
+pub use touched_rows::TouchedRows;
 pub use write::PastFormat;
 
 /// Why there is no table as it was.

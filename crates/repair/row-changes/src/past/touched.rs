@@ -10,11 +10,11 @@ use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::row::{Cell, Row, RowImage};
 use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
-use binlogz_payload::{Spool, SpoolMemory};
 
 use super::PastError;
 use super::key_record::{KeyRecord, KeyState, put_no_key};
 use super::live::LiveTable;
+use super::touched_rows::{SqlValues, TouchedRows};
 use crate::choose::{Operation, Range, RowSelection};
 use crate::digest::Digests;
 use crate::pass::{
@@ -110,19 +110,6 @@ impl<'o> TouchedKeys<'o> {
     }
 }
 
-/// The rows changed after the moment.
-#[derive(Debug)]
-pub struct TouchedRows {
-    /// Each key's size (u32) and its values.
-    pub(super) keys: Spool,
-    /// Each row as it was: its size (u32) and its values.
-    pub(super) rows: Spool,
-    /// How many keys.
-    pub key_count: u64,
-    /// How many of them had a row at the moment.
-    pub row_count: u64,
-}
-
 /// Where the log is, against the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MomentPhase {
@@ -143,8 +130,8 @@ struct FirstTouches {
     /// Keys, by their digests.
     seen: HashSet<u128>,
     digests: Digests,
-    keys: Spool,
-    rows: Spool,
+    keys: SqlValues,
+    rows: SqlValues,
     row_count: u64,
     /// Whether the open transaction has rows of the table.
     has_rows: bool,
@@ -155,7 +142,6 @@ struct FirstTouches {
 
 impl FirstTouches {
     fn new(moment: TableMoment, (database, table): (String, String)) -> Self {
-        let spool = |memory| Spool::new(&SpoolMemory::new(memory), Vec::new());
         FirstTouches {
             moment,
             database,
@@ -164,8 +150,8 @@ impl FirstTouches {
             held: GtidSet::new(),
             seen: HashSet::new(),
             digests: Digests::default(),
-            keys: spool(KEYS_MEMORY),
-            rows: spool(ROWS_MEMORY),
+            keys: SqlValues::new(KEYS_MEMORY),
+            rows: SqlValues::new(ROWS_MEMORY),
             row_count: 0,
             has_rows: false,
             prepared: HashMap::new(),
@@ -193,11 +179,11 @@ impl FirstTouches {
         if !self.seen.insert(self.digests.of(touch.key)) {
             return Ok(());
         }
-        append(&mut self.keys, touch.key)?;
+        self.keys.append(touch.key)?;
         match touch.state {
             KeyState::There => {
                 self.row_count += 1;
-                append(&mut self.rows, touch.text)
+                self.rows.append(touch.text)
             }
             KeyState::Unknown => {
                 self.refuse(|| format!("{}: {}", place(), text()));
@@ -206,12 +192,6 @@ impl FirstTouches {
             KeyState::Absent | KeyState::NoKey => Ok(()),
         }
     }
-}
-
-fn append(spool: &mut Spool, text: &[u8]) -> io::Result<()> {
-    let size = u32::try_from(text.len()).map_err(|_| io::Error::other("a row takes more than 4 GiB"))?;
-    spool.append(&size.to_le_bytes())?;
-    spool.append(text)
 }
 
 impl ChoiceListener for FirstTouches {

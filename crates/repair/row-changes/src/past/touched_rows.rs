@@ -8,7 +8,7 @@
 
 use std::io::{self, BufReader, Read};
 
-use binlogz_payload::{Spool, SpoolMemory, SpoolReader};
+use binlogz_payload::{Spool, SpoolMemory};
 
 /// The rows changed after the moment.
 #[derive(Debug)]
@@ -35,12 +35,36 @@ impl SqlValues {
 
     /// Adds the values of one more key or row.
     pub(super) fn append(&mut self, values: &[u8]) -> io::Result<()> {
-        let size = u32::try_from(values.len()).map_err(|_| io::Error::other("a row takes more than 4 GiB"))?;
+        let size =
+            u32::try_from(values.len()).map_err(|_| io::Error::other("a row takes more than 4 GiB"))?;
         self.0.append(&size.to_le_bytes())?;
         self.0.append(values)
     }
 
-    pub(super) fn reader(&self) -> SqlValuesReader<'_> {
-        SqlValuesReader { rest: BufReader::new(self.0.reader(0..self.0.size())), left: self.0.size() }
+    pub(super) fn reader(&self) -> SqlValuesReader<impl Read> {
+        SqlValuesReader { rest: BufReader::new(self.0.reader(0..self.0.size())), size: self.0.size() }
+    }
+}
+
+/// Reads the values of one key or row after the other.
+#[derive(Debug)]
+pub(super) struct SqlValuesReader<R> {
+    rest: R,
+    /// How many bytes are left.
+    size: u64,
+}
+
+impl<R: Read> SqlValuesReader<R> {
+    pub(super) fn is_at_end(&self) -> bool {
+        self.size == 0
+    }
+
+    /// Appends the values of the next key or row to `out`.
+    pub(super) fn append_next(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
+        let mut size = [0; 4];
+        self.rest.read_exact(&mut size)?;
+        let size = u64::from(u32::from_le_bytes(size));
+        self.size = self.size.saturating_sub(4 + size);
+        (&mut self.rest).take(size).read_to_end(out).map(drop)
     }
 }

@@ -9,8 +9,8 @@
 
 use binlogz_binlog::row::{Cell, CellContent, ColumnKind, Row, RowImage, Value};
 
-use super::json::push_changed;
 use super::Unwritable;
+use super::json::push_changed;
 use super::literal::{needs_leniency, push_equal, push_same_text, push_stored};
 use super::text::push;
 use crate::choose::Direction;
