@@ -21,7 +21,8 @@ use binlogz_binlog::event::TableMapEvent;
 use binlogz_binlog::header::{END_LOG_POS_OFFSET, EVENT_SIZE_OFFSET, EVENT_TYPE_OFFSET, HEADER_SIZE};
 
 use crate::block::former::{Formers, UnpackedBlock};
-use crate::block::rows::{ImageRole, MappedTable, Past};
+use crate::block::rows::{MappedTable, Past};
+use crate::block::slots::ImageRole;
 use crate::block::streams::StreamColumn;
 use crate::block::walk::{ByteOrder, Walk, number_of};
 use crate::error::{Error, Result};

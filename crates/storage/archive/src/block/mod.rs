@@ -7,7 +7,7 @@
 //! - `layout`: the fields of each event; `rows`: those of rows events
 //! - `cells`, `form`: where the values of an image are, and how they are walked over
 //! - `walk`: one description of the layout for both directions
-//! - `streams`: the columns
+//! - `streams`: the columns; `slots`: those of a table
 //! - `picked`: some columns of one table, without the rest
 //! - `former`: finds a row's earlier image; `history`: the same as in version 1
 
@@ -19,6 +19,7 @@ pub(crate) mod layout;
 mod packed;
 pub mod picked;
 pub(crate) mod rows;
+pub(crate) mod slots;
 mod streams;
 mod walk;
 

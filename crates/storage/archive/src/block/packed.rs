@@ -17,7 +17,7 @@
 //! magic   1       1: the log's magic comes first
 //! count   varint  events
 //! columns         see streams.rs, from method 3 on with pools; each event's fields, see layout.rs. From method 5 on
-//!                 partial updates and differences, see rows.rs
+//!                 partial updates and differences, see slots.rs
 //! tail    bytes   length, then the bytes after the last whole event
 //! ```
 //!

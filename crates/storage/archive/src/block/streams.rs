@@ -28,7 +28,7 @@ mod sparse;
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::block::rows::column_of;
+use crate::block::slots::column_of;
 use crate::codec::Level;
 use crate::codec::numbers;
 use crate::codec::strings::{self, StringList};
@@ -53,7 +53,7 @@ impl StreamColumn {
     }
 }
 
-/// More groups and slots than any block has: 4096 columns in [`crate::block::rows::ROLES`] roles.
+/// More groups and slots than any block has: 4096 columns in [`crate::block::slots::ROLES`] roles.
 const GROUPS_MAX: usize = 1 << 20;
 const SLOTS_MAX: usize = 1 << 16;
 

@@ -47,8 +47,8 @@ use binlogz_binlog::{ChangeContent, EventClass, EventHeader, EventType, MAGIC};
 use crate::codec::varint::{self, Taker};
 use crate::codec::zstd;
 use crate::error::{Error, Result};
-use crate::format::ends::VERSION_DEFINITIONS;
 use crate::format::keys::{Filter, Key, hash_of_table};
+use crate::format::version::VERSION_DEFINITIONS;
 use crate::log::CutPiece;
 use crate::log::events::{self, frame, has_checksum};
 

@@ -20,6 +20,7 @@
 
 use crate::error::{Error, Result};
 use crate::format::Index;
+use crate::format::version::{VERSION, is_known, unknown_version};
 use crate::storage::ReadRange;
 
 /// The first bytes of every object.
@@ -28,16 +29,6 @@ pub const MAGIC: [u8; 8] = *b"binlogzA";
 const MAGIC_END: [u8; 8] = *b"Azgolni3";
 /// The last bytes before version 3.
 const MAGIC_END_2: [u8; 8] = *b"Azgolnib";
-/// The version written.
-pub const VERSION: u32 = 9;
-/// The versions before it that are read. There were no objects of versions 4 and 7: they are the manifest's.
-const VERSIONS_BEFORE: [u32; 6] = [1, 2, 3, 5, 6, 8];
-/// The first version with block headers.
-pub(crate) const VERSION_HEADERS: u32 = 3;
-/// The first version that says what blocks hold.
-pub(crate) const VERSION_CONTENTS: u32 = 6;
-/// The first version whose contents have the definitions of tables.
-pub(crate) const VERSION_DEFINITIONS: u32 = 9;
 /// Bytes before the first block.
 pub const HEAD_SIZE: u64 = 12;
 /// Bytes after the index.
@@ -66,14 +57,6 @@ pub(crate) fn read_version(bytes: &dyn ReadRange) -> Result<u32> {
         Some(other) => Err(unknown_version(other)),
         None => Err(Error::damaged("object", "other bytes at its begin", "its magic")),
     }
-}
-
-fn is_known(version: u32) -> bool {
-    version == VERSION || VERSIONS_BEFORE.contains(&version)
-}
-
-fn unknown_version(version: u32) -> Error {
-    Error::unexpected("version", version, format!("1 to 3, 5, 6, 8 or {VERSION}"))
 }
 
 /// The index, and the version of the object.

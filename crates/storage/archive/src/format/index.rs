@@ -30,10 +30,10 @@ use binlogz_binlog::EventHeader;
 use binlogz_binlog::gtid::GtidSet;
 
 use crate::block::Method;
-use crate::block::rows::REFERENCES_MAX;
+use crate::block::slots::REFERENCES_MAX;
 use crate::codec::varint::{self, Taker};
 use crate::error::{Error, Result};
-use crate::format::ends::VERSION_CONTENTS;
+use crate::format::version::VERSION_CONTENTS;
 use crate::log::events::{events, gtid_of};
 use crate::log::{BLOCK_SIZE_MAX, CutPiece};
 use crate::storage::LogName;

@@ -4,13 +4,13 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use binlogz_binlog::gtid::GtidSet;
 use serde::{Deserialize, Serialize};
 
+use super::file_entry::{FileEntry, objects};
 use super::parts::{self, ManifestPart};
 use crate::error::{Error, Result};
 use crate::log::sort_by_name;
-use crate::storage::{ArchiveStorage, COPY, LogName, ManifestBytes, ObjectName};
+use crate::storage::{ArchiveStorage, COPY, ManifestBytes, ObjectName};
 
 const FORMAT: &str = "binlogz archive";
 /// The version that is written; its objects may be of version 9, too. We also read 1, which had one object for each log,
@@ -80,47 +80,6 @@ pub struct RetiredObject {
     pub object: ObjectName,
     /// When the manifest stopped naming it, in seconds since 1970.
     pub since: u64,
-}
-
-/// An archived log.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FileEntry {
-    /// File name of the log.
-    pub name: LogName,
-    /// The objects that hold it, in the order of its parts.
-    #[serde(alias = "object", deserialize_with = "one_or_several")]
-    pub objects: Vec<ObjectName>,
-    /// Size of the log in bytes.
-    pub size: u64,
-    /// The SHA-256 of its bytes, in hexadecimal.
-    pub sha256: String,
-    /// The SHA-256 of the original log, if its payloads come back as other bytes of equal meaning.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source_sha256: Option<String>,
-    /// Bytes of its blocks.
-    pub packed_size: u64,
-    /// The level at which its payloads were compressed: they are kept expanded, and compressed again on
-    /// restore.
-    pub payload_level: Option<u8>,
-    /// The library that reproduces their bytes at that level.
-    #[serde(default)]
-    pub payload_codec: Option<String>,
-    /// Transaction payloads kept as bytes, since compressing would not reproduce them.
-    pub payloads_kept: u64,
-    /// Transactions of the earlier logs.
-    pub previous_gtids: String,
-    /// Transactions in it.
-    pub gtids: String,
-    /// The smallest and the largest timestamp of its events, in seconds since 1970.
-    pub times: Option<(u32, u32)>,
-    /// The mode of the original file, as for chmod.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mode: Option<u32>,
-    /// Set if its server was still writing the log: this is the part that was whole, and its size in bytes.
-    /// Since version 4.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub active_size: Option<u64>,
 }
 
 impl Default for Manifest {
@@ -447,11 +406,6 @@ fn check_entries(files: &[FileEntry]) -> Result<()> {
     Ok(())
 }
 
-/// The objects that hold these logs, some of them several times.
-pub(crate) fn objects(files: &[FileEntry]) -> impl Iterator<Item = &str> {
-    files.iter().flat_map(|file| &file.objects).map(ObjectName::as_str)
-}
-
 /// Whether these are the bytes of a whole manifest of a version that has a copy.
 fn has_copy(manifest: &[u8]) -> bool {
     match Ends::of(manifest).is_some_and(|ends| ends.is_right()) {
@@ -472,51 +426,6 @@ fn copy(storage: &dyn ArchiveStorage) -> Result<Vec<u8>> {
         ));
     }
     copy.read(0, size as usize)
-}
-
-impl FileEntry {
-    /// SHA-256 of the original log.
-    pub fn source_sha256(&self) -> &str {
-        self.source_sha256.as_ref().unwrap_or(&self.sha256)
-    }
-
-    /// Transactions in it.
-    ///
-    /// # Errors
-    ///
-    /// A manifest that was changed by hand.
-    pub fn gtid_set(&self) -> Result<GtidSet> {
-        parse(&self.gtids)
-    }
-
-    /// Transactions of the earlier logs.
-    ///
-    /// # Errors
-    ///
-    /// As for [`FileEntry::gtid_set`].
-    pub fn previous_gtid_set(&self) -> Result<GtidSet> {
-        parse(&self.previous_gtids)
-    }
-}
-
-/// Version 1 named one object, as a string.
-fn one_or_several<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<ObjectName>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Objects {
-        One(String),
-        Several(Vec<String>),
-    }
-    // Checked after serde has chosen between the two: an error of its choice would not tell the name.
-    let objects = match Objects::deserialize(from)? {
-        Objects::One(object) => vec![object],
-        Objects::Several(objects) => objects,
-    };
-    objects.into_iter().map(|object| ObjectName::new(object).map_err(serde::de::Error::custom)).collect()
-}
-
-fn parse(text: &str) -> Result<GtidSet> {
-    text.parse().map_err(|_| Error::unexpected("GTID set in the manifest", text, "a GTID set"))
 }
 
 #[cfg(test)]

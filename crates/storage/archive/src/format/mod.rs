@@ -2,24 +2,29 @@
 //!
 //! Encodes and decodes the manifest, indexes and block headers, and checks them as they are read.
 //!
-//! - `manifest`: the logs and objects of an archive, as JSON; `parts`: its older entries, if there are many
+//! - `manifest`: the logs and objects of an archive, as JSON; `file_entry`: a log in it; `parts`: its older entries, if
+//!   there are many
 //! - `index`: where each block of an object is, its transactions and times
 //! - `contents`: which tables, rows and keys each block holds; `keys`: the filter of keys
-//! - `ends`: the start and the end of an object
+//! - `ends`: the start and the end of an object; `version`: the versions of objects
 //! - `block_header`: an index entry before each block; rebuilds an index from these
 
 pub(crate) mod block_header;
 pub mod contents;
 pub(crate) mod ends;
+mod file_entry;
 pub(crate) mod index;
 mod keys;
 mod manifest;
 mod parts;
+pub(crate) mod version;
 
 pub use block_header::{BlockHeader, index_anew};
 pub use contents::Contents;
-pub use ends::{HEAD_SIZE, MAGIC, VERSION};
+pub use ends::{HEAD_SIZE, MAGIC};
+pub use file_entry::FileEntry;
+pub(crate) use file_entry::objects;
 pub use index::{BlockEntry, ContentsEntry, Index, LogEntry};
 pub use keys::Key;
-pub(crate) use manifest::objects;
-pub use manifest::{FileEntry, Manifest, RetiredObject};
+pub use manifest::{Manifest, RetiredObject};
+pub use version::VERSION;

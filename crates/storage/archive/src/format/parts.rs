@@ -18,7 +18,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::FileEntry;
+use super::file_entry::FileEntry;
 use crate::codec::zstd::{self, Effort};
 use crate::error::{Error, Result};
 use crate::storage::{ArchiveStorage, ObjectName};

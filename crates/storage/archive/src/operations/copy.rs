@@ -16,11 +16,11 @@ use std::time::SystemTime;
 
 use crate::error::{Error, Result};
 use crate::format::{FileEntry, Manifest, objects};
-use crate::operations::create::{name_tells, seconds};
+use crate::operations::create::seconds;
 use crate::operations::digest::{Hasher, each_part, of_object};
 use crate::operations::remove::refuse_older;
 use crate::operations::restore;
-use crate::storage::{ArchiveStorage, ListedObject};
+use crate::storage::{ArchiveStorage, ListedObject, name_tells};
 
 /// The result of a copy.
 #[derive(Debug, Default)]

@@ -25,7 +25,7 @@ use crate::operations::digest::{DigestReader, Hasher, digest, digest_to, of_obje
 use crate::operations::presence::{CheckDepth, Inspector};
 use crate::operations::remove;
 use crate::segment::{PLAIN_MAX, Segment};
-use crate::storage::{ArchiveStorage, LogName, ObjectName, SEGMENT};
+use crate::storage::{ArchiveStorage, LogName, ObjectName};
 
 /// Plain bytes of a block: restoring one transaction unpacks one block and those that it refers to.
 const BLOCK_SIZE: usize = 8 << 20;
@@ -432,7 +432,7 @@ impl<'a> Creator<'a> {
         let Some(segment) = self.segment.take() else { return Ok(None) };
         let (file, size, _) = segment.finish()?;
         let (sha256, _, _) = digest(&mut DigestReader::new(&file).up_to(size))?;
-        let object = name_of(&sha256)?;
+        let object = ObjectName::of_segment(&sha256)?;
         let storage = self.storage;
         let put = |object: &str| {
             storage.put(object, &mut |out| {
@@ -549,20 +549,6 @@ impl<'a> Creator<'a> {
         }
         Ok(self.manifest)
     }
-}
-
-/// The name of an object, which tells the begin of its SHA-256.
-fn name_of(sha256: &str) -> Result<ObjectName> {
-    ObjectName::new(format!("{SEGMENT}{}.binlogz", sha256.get(..NAME_DIGITS).unwrap_or_default()))
-}
-
-/// Hexadecimal digits of a SHA-256 in an object's name.
-const NAME_DIGITS: usize = 32;
-
-/// Whether an object's name tells this SHA-256; `None`: it tells none, as those of archives of version 1.
-pub(crate) fn name_tells(object: &str, sha256: &str) -> Option<bool> {
-    let told = object.strip_prefix(SEGMENT)?.strip_suffix(".binlogz")?;
-    (told.len() == NAME_DIGITS).then(|| sha256.starts_with(told))
 }
 
 /// Seconds since 1970.

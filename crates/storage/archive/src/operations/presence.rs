@@ -7,12 +7,12 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::format::ends::{VERSION_HEADERS, read_end};
+use crate::format::ends::read_end;
+use crate::format::version::VERSION_HEADERS;
 use crate::format::{FileEntry, Index};
-use crate::operations::create::name_tells;
 use crate::operations::digest::of_object;
 use crate::operations::restore;
-use crate::storage::{ArchiveStorage, ObjectName};
+use crate::storage::{ArchiveStorage, ObjectName, name_tells};
 
 /// How much of an archive is looked at to say that it is whole; a later one includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

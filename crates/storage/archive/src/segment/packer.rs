@@ -17,14 +17,15 @@ use binlogz_flow::ordered;
 use binlogz_scratch_file::Scratch;
 
 use crate::block::former::{FormerImages, UnpackedBlock};
-use crate::block::rows::REFERENCES_MAX;
+use crate::block::slots::REFERENCES_MAX;
 use crate::block::{self, DealtFields, Method};
 use crate::codec::Level;
 use crate::error::{Error, Result};
 use crate::format::BlockHeader;
 use crate::format::contents::{BlockContents, BlockFindings, Contents, TableNumbers};
-use crate::format::ends::{self, HEAD_SIZE, MAGIC, VERSION};
+use crate::format::ends::{self, HEAD_SIZE, MAGIC};
 use crate::format::index::ContentsEntry;
+use crate::format::version::VERSION;
 use crate::format::{BlockEntry, Index, LogEntry};
 use crate::log::{BLOCK_SIZE_MAX, CutPiece, events};
 use crate::segment::budget::Budget;

@@ -27,6 +27,7 @@ use crate::error::{Error, Result};
 
 pub use encrypted::{EncryptedStorage, KeySource};
 pub use folder::ArchiveFolder;
+pub(crate) use names::name_tells;
 pub use names::{LogName, ObjectName};
 #[cfg(not(feature = "s3"))]
 pub use no_s3::NoS3Files as S3Files;

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::SEGMENT;
 use crate::error::{Error, Result};
 
 /// The longest name in bytes: file systems take no longer one.
@@ -18,6 +19,8 @@ const NAME_SIZE_MAX: usize = 255;
 const SHOWN_MAX: usize = 60;
 /// The end of every object's name, which parts it from the manifest's copy, temporary files and anything else in the folder.
 const OBJECT_SUFFIX: &str = ".binlogz";
+/// Hexadecimal digits of a SHA-256 in a segment's name.
+const DIGEST_DIGITS: usize = 32;
 
 /// Whether this is the name of a file, in whatever folder it is put.
 pub(super) fn is_plain(name: &str) -> bool {
@@ -163,6 +166,14 @@ impl LogName {
 }
 
 impl ObjectName {
+    /// The name of a segment, which tells the begin of its SHA-256.
+    pub(crate) fn of_segment(sha256: &str) -> Result<ObjectName> {
+        ObjectName::new(format!(
+            "{SEGMENT}{}{OBJECT_SUFFIX}",
+            sha256.get(..DIGEST_DIGITS).unwrap_or_default()
+        ))
+    }
+
     /// The name of its copy: `NAME-copy.binlogz`.
     pub(crate) fn copy(&self) -> ObjectName {
         let stem = self.0.strip_suffix(OBJECT_SUFFIX).unwrap_or(&self.0);
@@ -190,6 +201,12 @@ impl ObjectName {
             )),
         }
     }
+}
+
+/// Whether an object's name tells this SHA-256; `None`: it tells none, as those of archives of version 1.
+pub(crate) fn name_tells(object: &str, sha256: &str) -> Option<bool> {
+    let told = object.strip_prefix(SEGMENT)?.strip_suffix(OBJECT_SUFFIX)?;
+    (told.len() == DIGEST_DIGITS).then(|| sha256.starts_with(told))
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Third step of picking columns out of a block: takes the values of the images that were found, column by column.
 
-use super::gather::{Base, NewImages, RowSide};
-use super::streams::{ROLES, TableStreams, ValueStream};
+use super::images::{Base, NewImages};
+use super::streams::{TableStreams, ValueStream};
 use super::values::{CellState, ColumnCells, ValueContent};
 use super::{PickedTable, no_row};
 use crate::block::cells::bit;
 use crate::block::form::ValueWalk;
-use crate::block::rows::{DIFFERENCE, ImageRole, SAME};
+use crate::block::slots::{DIFFERENCE, ImageRole, ROLES, SAME};
 use crate::block::walk::number_of;
 use crate::codec::delta;
 use crate::error::Result;
@@ -42,17 +42,6 @@ impl PickedTable {
             }
         }
         Ok(())
-    }
-}
-
-impl RowSide {
-    /// The place of a picked column among those of the side's images.
-    fn place(&self, pick: usize) -> Option<usize> {
-        self.places.get(pick).copied().flatten()
-    }
-
-    fn has(&self, pick: usize) -> bool {
-        self.place(pick).is_some()
     }
 }
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use binlogz_binlog::event::RowsKind;
 
+use super::images::{Base, NewImages, Nulls, RowSide};
 use super::prepare::{Pattern, RowsStep, RowsStreams};
-use super::streams::{NumberStream, ROLES, TableStreams, TextStream};
+use super::streams::TableStreams;
 use super::{BlockBound, PickedChanges, PickedTable, RowImage, RowRun, no_row, too_many};
-use crate::block::cells::bit;
-use crate::block::rows::{DIFFERS, ImageRole, PARTIAL_JSON, REFERENCES_MAX};
+use crate::block::slots::{DIFFERS, ImageRole, PARTIAL_JSON, REFERENCES_MAX};
 use crate::error::{Error, Result};
 
 impl RowsStreams {
@@ -92,17 +92,6 @@ struct Gatherer<'g, 's> {
     made: &'g mut Vec<NewImages<'s>>,
 }
 
-/// New images, and where their values come from.
-#[derive(Debug)]
-pub(super) enum NewImages<'s> {
-    /// This many images that have values in all picked columns of their side, and differ from no others.
-    Fresh { side: &'s RowSide, count: usize },
-    /// One whose values may be NULL, or differences from another's.
-    One { side: &'s RowSide, nulls: Nulls, base: Option<Base> },
-    /// One of another block again.
-    Again { source: usize, image: usize },
-}
-
 impl Pattern {
     fn sides(&self, table: &PickedTable) -> Vec<RowSide> {
         let roles: &[ImageRole] = match self.kind {
@@ -116,37 +105,6 @@ impl Pattern {
     }
 }
 
-/// One side of an event's rows.
-#[derive(Debug)]
-pub(super) struct RowSide {
-    pub(super) role: ImageRole,
-    is_whole: bool,
-    /// How many columns its images have.
-    width: usize,
-    /// For each picked column, its place among the columns of the image.
-    pub(super) places: Vec<Option<usize>>,
-    /// One bit for each place in `places`: ANDed with an image's NULL bits, it tells whether a picked column is NULL.
-    null_mask: u64,
-}
-
-impl RowSide {
-    fn new(role: ImageRole, bitmap: &[u8], table: &PickedTable, width: usize) -> Self {
-        let place = |&column: &usize| {
-            bit(bitmap, column).then(|| (0..column).filter(|&before| bit(bitmap, before)).count())
-        };
-        let count = (0..width).filter(|&column| bit(bitmap, column)).count();
-        let places: Vec<Option<usize>> = table.columns.iter().map(place).collect();
-        let bits = places.iter().flatten().map(|&place| 1u64.checked_shl(place as u32).unwrap_or_default());
-        RowSide {
-            role,
-            is_whole: count == width,
-            width: count,
-            null_mask: bits.fold(0, |mask, bit| mask | bit),
-            places,
-        }
-    }
-}
-
 /// Where an image was before.
 #[derive(Debug, Clone, Copy)]
 enum Former {
@@ -155,10 +113,6 @@ enum Former {
     Same(Option<usize>, usize),
     Differs(Option<usize>, usize),
 }
-
-/// The image that one differs from: in which block, and its number.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Base(pub(super) Option<usize>, pub(super) usize);
 
 impl<'s> Gatherer<'_, 's> {
     fn event(&mut self, partial: bool, sides: &'s [RowSide]) -> Result<()> {
@@ -306,24 +260,6 @@ impl<'s> Gatherer<'_, 's> {
                 true => Ok(Nulls::Text(role as usize, texts.1 - 1)),
                 false => Err(Error::damaged("row image", "other null bits", "one for each column")),
             },
-        }
-    }
-}
-
-/// Null bits: few, or which of a role's texts.
-#[derive(Debug)]
-pub(super) enum Nulls {
-    Number([u8; 8]),
-    Text(usize, usize),
-}
-
-impl Nulls {
-    pub(super) fn bytes<'n>(&'n self, nulls: &'n [(NumberStream, TextStream); ROLES]) -> &'n [u8] {
-        match self {
-            Nulls::Number(bytes) => bytes,
-            Nulls::Text(role, text) => {
-                nulls.get(*role).and_then(|(_, texts)| texts.0.get(*text)).unwrap_or_default()
-            }
         }
     }
 }

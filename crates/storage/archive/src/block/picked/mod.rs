@@ -9,13 +9,14 @@
 //! - `prepare`: the streams of a block, and the rows events in it; `maps`: its table maps; `streams`: the streams of a
 //!   table
 //! - `around`: the transactions of a block, and the headers of its events
-//! - `gather`: goes through the events; `fill`: takes the values
+//! - `gather`: goes through the events; `fill`: takes the values; `images`: what the first tells the second
 //! - `whole`: the same for a block that was unpacked as a whole; its rows are given in parts, if they are too many
 //! - `values`: the values of a column, by image
 
 mod around;
 mod fill;
 mod gather;
+mod images;
 mod maps;
 mod prepare;
 mod streams;

@@ -7,7 +7,7 @@ use binlogz_binlog::EventType;
 use binlogz_binlog::event::RowsKind;
 
 use super::around::EventStreams;
-use super::gather::NewImages;
+use super::images::NewImages;
 use super::maps::Maps;
 use super::streams::{NumberStream, TableStreams, TextStream};
 use super::whole::is_met;

@@ -1,7 +1,7 @@
 //! The streams of a table's rows, which are taken value by value.
 
 use super::PickedTable;
-use crate::block::rows::{ImageRole, MORE, NULLS, NUMBER, OPTIONS, PARTIAL, SOURCE, VALUES};
+use crate::block::slots::{ImageRole, MORE, NULLS, NUMBER, OPTIONS, PARTIAL, ROLES, SOURCE, VALUES};
 use crate::block::streams::{SparseStreams, StreamColumn};
 use crate::codec::strings::StringList;
 use crate::error::{Error, Result};
@@ -59,8 +59,6 @@ pub(super) struct TableStreams {
     pub(super) next: Vec<i64>,
     pub(super) json: usize,
 }
-
-pub(super) const ROLES: usize = crate::block::rows::ROLES;
 
 #[derive(Debug, Default)]
 pub(super) struct ValueStream {

@@ -1,9 +1,10 @@
 //! Images that occurred before: of exactly these bytes, or of the same row. Packing looks them up; unpacking takes them
 //! from the place that the block names.
 
-use super::{DIFFERS, Former, ImageRole, MappedTable, NUMBER, REFERENCES_MAX, SOURCE, image_short};
+use super::{Former, MappedTable, image_short};
 use crate::block::cells::is_set;
 use crate::block::former::{FormerImage, Formers};
+use crate::block::slots::{DIFFERS, ImageRole, NUMBER, REFERENCES_MAX, SOURCE};
 use crate::block::streams::StreamColumn;
 use crate::block::walk::Walk;
 use crate::codec::hash::hash;
