@@ -1,82 +1,26 @@
 //! A batch of events in a worker's hands: checks each event and returns it.
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use binlogz_binlog::event::TransactionPayloadHeader;
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{
-    ChangeContent, Error as BinlogError, EventFrame, EventHeader, EventType, TransactionBoundaryParser,
-    UnverifiedFrame, VerifiedFrame,
+    ChangeContent, Error as BinlogError, EventFrame, EventType, TransactionBoundaryParser, UnverifiedFrame,
+    VerifiedFrame,
 };
 
 use super::carried::CarriedState;
-use super::event::{BatchItem, Event, INSIDE, PayloadEnd, StoredEvent};
-use super::kept::ReadAgain;
-use super::large_payload::PayloadBytes;
+use super::event::BatchItem;
 use super::list::{EventList, ListedEvents};
-use super::permit::Permit;
+use super::log::InputLog;
+use super::queued::{BatchContent, QueuedBatch};
 use super::small_payload::{PayloadBuffer, PayloadEvents};
-use super::source::InputLog;
+use super::step::{ItemStep, item_of};
 use crate::error::Error;
-use crate::position::{EventPosition, InsidePayload};
-use crate::read::buffers::LentBuffer;
-use crate::unread::{self, UnreadChanges, UnreadEvents, UnreadNotes};
+use crate::position::EventPosition;
+use crate::unread::{self, UnreadChanges, UnreadEvents};
 
 /// Events are read ahead until their payloads have expanded to this many bytes.
 const EXPANDED_AHEAD_MAX: usize = 3 << 20;
-
-/// Events on their way to a worker.
-#[derive(Debug)]
-pub(super) struct QueuedBatch {
-    pub(super) log: Arc<InputLog>,
-    pub(super) bytes: Arc<LentBuffer>,
-    /// The range of the batch in the bytes.
-    pub(super) range: Range<usize>,
-    /// Where the range can be read again, if it is in a file.
-    pub(super) again: Option<ReadAgain>,
-    pub(super) content: BatchContent,
-    pub(super) carried: CarriedState,
-    /// Bytes of the log that have been read when this batch is done.
-    pub(super) bytes_read: u64,
-    /// Held while the batch is larger than the usual limit.
-    pub(super) permit: Option<Permit>,
-    /// Whether checksums are checked.
-    pub(super) verify: bool,
-    /// Changes that could not be read.
-    pub(super) unread: UnreadNotes,
-}
-
-/// Where the events of a batch are.
-#[derive(Debug)]
-pub(super) enum BatchContent {
-    /// Events of the log, from this offset on.
-    Log { offset: u64 },
-    /// Events of a payload that was too large for a worker.
-    Payload {
-        place: Arc<PayloadPlace>,
-        /// Whether the payload event itself comes first.
-        opens: bool,
-        /// The index of the batch's first event in the payload, and its offset there.
-        first_index: u64,
-        first_offset: u64,
-        /// Set if the payload ends after the last event.
-        end: Option<PayloadEnd>,
-    },
-}
-
-/// A payload event in its log.
-#[derive(Debug)]
-pub(super) struct PayloadPlace {
-    pub(super) offset: u64,
-    pub(super) header: EventHeader,
-    /// The event up to its payload.
-    pub(super) front: Box<[u8]>,
-    /// The payload event's stored checksum, where the log has checksums.
-    pub(super) checksum: Option<u32>,
-    /// The whole payload event.
-    pub(super) source: Arc<PayloadBytes>,
-}
 
 /// The events of a batch; see [`super::run`].
 #[derive(Debug)]
@@ -103,31 +47,6 @@ enum BatchState {
     SmallPayload { event: Range<usize>, offset: u64, end_log_pos: u32 },
     /// The next event inside a payload.
     Inside(PayloadEvents),
-}
-
-/// An item to return, as ranges instead of borrows.
-#[derive(Debug, Clone)]
-pub(super) enum ItemStep {
-    Event {
-        range: Range<usize>,
-        checksum_size: usize,
-        event_type: EventType,
-    },
-    /// A compressed event of MariaDB, expanded into the worker's buffer. `stored`: where it is in the batch's bytes.
-    Expanded {
-        range: Range<usize>,
-        stored: Range<usize>,
-        event_type: EventType,
-    },
-    LargePayload,
-    Inside {
-        range: Range<usize>,
-        small: bool,
-        event_type: EventType,
-        payload_offset: u64,
-        inside: InsidePayload,
-    },
-    PayloadEnd(PayloadEnd),
 }
 
 impl<'w> EventBatch<'w> {
@@ -349,57 +268,6 @@ impl<'w> EventBatch<'w> {
     }
 }
 
-/// A step's finding, as borrows. The caller fills in its boundary in the transaction.
-#[inline]
-pub(super) fn item_of<'a>(
-    batch: &'a QueuedBatch,
-    expanded: &'a [u8],
-    step: &ItemStep,
-) -> Option<BatchItem<'a>> {
-    let log = &*batch.log;
-    let event = match step {
-        ItemStep::PayloadEnd(end) => return Some(BatchItem::PayloadEnd(*end)),
-        ItemStep::Event { range, checksum_size, .. } => {
-            let position = EventPosition { offset: batch.offset_of(range.start), inside: None };
-            let frame = EventFrame::from_bytes(batch.bytes.get(range.clone())?, *checksum_size).ok()?;
-            let mut event = Event::whole(log, position, frame);
-            if event.header.event_type == EventType::TRANSACTION_PAYLOAD {
-                event.body = payload_fields(event.body)?;
-            }
-            event
-        }
-        ItemStep::Expanded { range, stored, .. } => {
-            let position = EventPosition { offset: batch.offset_of(stored.start), inside: None };
-            let frame = EventFrame::from_bytes(expanded.get(range.clone())?, 0).ok()?;
-            let event = batch.bytes.get(stored.clone())?;
-            Event::expanded(log, position, frame, StoredEvent::of(event, log))
-        }
-        ItemStep::LargePayload => {
-            let BatchContent::Payload { place, .. } = &batch.content else { return None };
-            let (header, body) = (place.header, place.front.get(HEADER_SIZE..)?);
-            let position = EventPosition { offset: place.offset, inside: None };
-            let (placement, unread) = (INSIDE, None);
-            Event {
-                log,
-                position,
-                placement,
-                header,
-                body,
-                frame: None,
-                large: Some(place),
-                stored: None,
-                unread,
-            }
-        }
-        ItemStep::Inside { range, small, payload_offset, inside, .. } => {
-            let bytes = if *small { expanded } else { batch.bytes() };
-            let frame = EventFrame::from_bytes(bytes.get(range.clone())?, 0).ok()?;
-            Event::whole(log, EventPosition { offset: *payload_offset, inside: Some(*inside) }, frame)
-        }
-    };
-    Some(BatchItem::Event(Event { unread: Some(&batch.unread), ..event }))
-}
-
 /// Notes an event inside a payload, if it may hold changes and can't be decoded.
 #[inline]
 fn note_inside(batch: &QueuedBatch, bytes: &[u8], step: &ItemStep) {
@@ -415,32 +283,4 @@ fn note_inside(batch: &QueuedBatch, bytes: &[u8], step: &ItemStep) {
             }
         }
     }
-}
-
-impl QueuedBatch {
-    pub(super) fn bytes(&self) -> &[u8] {
-        self.bytes.get(self.range.clone()).unwrap_or_default()
-    }
-
-    /// Where it begins in the log; of one inside a payload, where the payload event begins.
-    pub(super) fn start(&self) -> u64 {
-        match &self.content {
-            BatchContent::Log { offset } => *offset,
-            BatchContent::Payload { place, .. } => place.offset,
-        }
-    }
-
-    /// Offset in the log of a place in the bytes.
-    pub(super) fn offset_of(&self, place: usize) -> u64 {
-        match &self.content {
-            BatchContent::Log { offset } => offset + (place - self.range.start) as u64,
-            BatchContent::Payload { place, .. } => place.offset,
-        }
-    }
-}
-
-/// The fields before the payload in an event's body.
-fn payload_fields(body: &[u8]) -> Option<&[u8]> {
-    let (_, size) = TransactionPayloadHeader::decode_front(body, body.len() as u64).ok()??;
-    body.get(..size)
 }

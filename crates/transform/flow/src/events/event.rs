@@ -8,8 +8,8 @@ use binlogz_binlog::transaction::Placement;
 use binlogz_binlog::{Boundary, ChangeContent, Error as BinlogError, EventFrame, EventHeader};
 use binlogz_payload::{Error as PayloadError, PayloadSizes};
 
-use super::batch::PayloadPlace;
-use super::source::InputLog;
+use super::log::InputLog;
+use super::payload_place::PayloadPlace;
 use crate::error::Error;
 use crate::position::EventPosition;
 use crate::unread::{self, UnreadNotes};

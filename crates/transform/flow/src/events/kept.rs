@@ -3,7 +3,6 @@
 //! They stay in the bytes that the batch came in. When there are too many, those of a file are dropped and
 //! read from it a second time; those of payloads and pipes go to a temporary file, one after the other.
 
-use std::fmt;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,12 +10,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use binlogz_binlog::{EventFrame, EventHeader};
 use binlogz_payload::Spool;
 
-use super::batch::{ItemStep, QueuedBatch};
 use super::event::{Event, StoredEvent};
-use super::source::InputLog;
+use super::log::InputLog;
+use super::queued::{QueuedBatch, ReadAgain};
+use super::step::ItemStep;
 use crate::position::EventPosition;
 use crate::read::buffers::LentBuffer;
-use crate::read::input::{PlacesReader, ReadAt};
+use crate::read::input::PlacesReader;
 
 /// Events of one batch, see [`super::ListedEvents::keep`].
 #[derive(Debug, Clone)]
@@ -30,25 +30,6 @@ pub struct KeptEvents {
     /// Where the first of the bytes can be read again.
     again: Option<ReadAgain>,
     events: Vec<KeptEvent>,
-}
-
-/// A place in a file that can be read a second time.
-#[derive(Clone)]
-pub(super) struct ReadAgain {
-    places: Arc<dyn ReadAt>,
-    offset: u64,
-}
-
-impl ReadAgain {
-    pub(super) fn new(places: &Arc<dyn ReadAt>, offset: u64) -> Self {
-        ReadAgain { places: Arc::clone(places), offset }
-    }
-}
-
-impl fmt::Debug for ReadAgain {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReadAgain").field("offset", &self.offset).finish_non_exhaustive()
-    }
 }
 
 /// Where the bytes of events are.

@@ -5,7 +5,6 @@
 //! after the last batch.
 
 use std::collections::TryReserveError;
-use std::io::Read;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -16,45 +15,20 @@ use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{Error as BinlogError, EventHeader, EventType, Framing};
 use binlogz_payload::{Error as PayloadError, Expander, PayloadSizes, check_inside};
 
-use super::batch::{BatchContent, PayloadPlace, QueuedBatch};
 use super::carried::{CarriedState, Tracker, WholeEvents};
 use super::event::PayloadEnd;
+use super::log::InputLog;
+use super::payload_place::{PayloadBytes, PayloadPlace};
 use super::permit::{Permit, Permits};
-use super::source::{InputLog, no_memory};
+use super::queued::{BatchContent, QueuedBatch};
 use crate::error::Error;
-use crate::read::LargeUnit;
-use crate::read::buffers::{Buffers, LentBuffer};
+use crate::read::buffers::Buffers;
 use crate::unread::UnreadNotes;
 
 /// Compressed bytes read at a time.
 const STAGE_SIZE: u64 = 128 << 10;
 /// Approximate size of the expander's output at a time.
 const PIECE_MAX: usize = 256 << 10;
-
-/// Where the bytes of a payload event are.
-#[derive(Debug)]
-pub(super) enum PayloadBytes {
-    Memory { bytes: Arc<LentBuffer>, range: Range<usize> },
-    Large(LargeUnit),
-}
-
-impl PayloadBytes {
-    /// Appends a range of the event's bytes to `out`.
-    pub(super) fn read(&self, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), BinlogError> {
-        match self {
-            PayloadBytes::Memory { bytes, range: event } => {
-                let event = bytes.get(event.clone()).unwrap_or_default();
-                out.extend_from_slice(
-                    event.get(range.start as usize..range.end as usize).unwrap_or_default(),
-                );
-            }
-            PayloadBytes::Large(large) => {
-                large.reader(range.clone()).read_to_end(out)?;
-            }
-        }
-        Ok(())
-    }
-}
 
 /// A payload that is being expanded.
 #[derive(Debug)]
@@ -396,4 +370,16 @@ pub(super) fn cut_event(rest: &[u8]) -> BinlogError {
 /// The error of a payload that holds nothing.
 pub(super) fn no_events() -> BinlogError {
     BinlogError::invalid("transaction payload", "number of events", 0, "at least one")
+}
+
+/// The error of an event that the memory there is has no room for.
+#[cold]
+pub(super) fn no_memory(header: &EventHeader, offset: u64) -> Error {
+    let error = BinlogError::invalid(
+        "event header",
+        "event size",
+        header.event_size,
+        "an event that fits into the memory there is",
+    );
+    error.at(offset, Some(header.event_type)).into()
 }

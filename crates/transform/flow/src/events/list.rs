@@ -3,10 +3,11 @@
 use binlogz_binlog::header::{EVENT_TYPE_OFFSET, FLAGS_OFFSET, HEADER_SIZE};
 use binlogz_binlog::{EventType, HeaderFlags};
 
-use super::batch::{ItemStep, QueuedBatch, item_of};
 use super::event::{BatchItem, Event};
 use super::kept::KeptEvents;
-use super::source::InputLog;
+use super::log::InputLog;
+use super::queued::QueuedBatch;
+use super::step::{ItemStep, item_of};
 
 /// The events of a batch, read before they are processed ([`EventBatch::read_ahead`](super::EventBatch::read_ahead)).
 /// A worker uses one list for all its batches.

@@ -40,9 +40,13 @@ mod event;
 mod kept;
 mod large_payload;
 mod list;
+mod log;
+mod payload_place;
 mod permit;
+mod queued;
 mod small_payload;
 mod source;
+mod step;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -55,7 +59,7 @@ pub use carried::{CarriedState, HeldEvent};
 pub use event::{BatchItem, Event, PayloadEnd};
 pub use kept::{KeptEvents, SpilledEvents};
 pub use list::{EventList, ListedEvents, Outline};
-pub use source::InputLog;
+pub use log::InputLog;
 pub use tables::{TableEvent, WorkerTables};
 pub use turns::BatchTurn;
 

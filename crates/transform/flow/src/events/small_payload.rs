@@ -7,10 +7,11 @@ use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{EVENT_SIZE_MAX, Error as BinlogError, EventFrame, EventHeader, EventType};
 use binlogz_payload::{Error as PayloadError, Expander, PayloadSizes, expanded_size_max};
 
-use super::batch::{ItemStep, QueuedBatch};
 use super::event::PayloadEnd;
 use super::large_payload::{cut_event, no_events, whole_event};
-use super::source::InputLog;
+use super::log::InputLog;
+use super::queued::QueuedBatch;
+use super::step::ItemStep;
 use crate::error::Error;
 use crate::position::InsidePayload;
 

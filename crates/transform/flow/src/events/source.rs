@@ -18,18 +18,17 @@ use std::io::Read;
 use std::ops::Range;
 use std::sync::Arc;
 
-use binlogz_binlog::event::{
-    CompressedEvent, CompressionType, FormatDescription, PostHeaderLengths, TransactionPayloadEvent,
-};
+use binlogz_binlog::event::{CompressedEvent, CompressionType, PostHeaderLengths, TransactionPayloadEvent};
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{Error as BinlogError, EventHeader, EventType};
 use binlogz_payload::{Expander, LogContext, expanded_size_max};
 
-use super::batch::{BatchContent, QueuedBatch};
 use super::carried::{Tracker, WholeEvents};
-use super::kept::ReadAgain;
-use super::large_payload::{LargePayload, PayloadBytes};
+use super::large_payload::{LargePayload, no_memory};
+use super::log::InputLog;
+use super::payload_place::PayloadBytes;
 use super::permit::Permits;
+use super::queued::{BatchContent, QueuedBatch, ReadAgain};
 use crate::error::Error;
 use crate::read::CutEvent;
 use crate::read::batcher::Batcher;
@@ -82,22 +81,6 @@ impl MemoryPlan {
         let batch = BatchSize { target: plan.batch.target / 2, ..plan.batch };
         MemoryPlan { batch, work_max: plan.work_max / 2, verify, ..plan }
     }
-}
-
-/// A log of the input: its last format description, and the facts derived from it.
-#[derive(Debug)]
-pub struct InputLog {
-    /// The index of the log in the input, counted from 0. There may be several, as from `cat`; offsets
-    /// restart in each.
-    pub number: u64,
-    /// The format description in force.
-    pub description: FormatDescription,
-    /// How events are framed, and whether this is a relay log.
-    pub context: LogContext,
-    /// Lengths of post-headers, for decoding bodies.
-    pub lengths: PostHeaderLengths,
-    /// Changes in events that were kept beyond their batch and could not be read.
-    pub(super) unread: UnreadNotes,
 }
 
 /// A piece of work.
@@ -431,15 +414,4 @@ fn bulky_size(event: &[u8], header: &EventHeader, log: &InputLog) -> Option<u64>
     let end = event.len().checked_sub(log.context.framing.checksum().size())?;
     let compressed = CompressedEvent::decode(header.event_type, event.get(HEADER_SIZE..end)?, &log.lengths);
     Some(compressed.ok()?.body_size_max())
-}
-
-#[cold]
-pub(super) fn no_memory(header: &EventHeader, offset: u64) -> Error {
-    let error = BinlogError::invalid(
-        "event header",
-        "event size",
-        header.event_size,
-        "an event that fits into the memory there is",
-    );
-    error.at(offset, Some(header.event_type)).into()
 }

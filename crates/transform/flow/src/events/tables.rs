@@ -9,7 +9,7 @@ use binlogz_binlog::{Error as BinlogError, EventType};
 use super::batch::EventBatch;
 use super::event::Event;
 use super::kept::KeptEvents;
-use super::source::InputLog;
+use super::log::InputLog;
 use crate::error::Error;
 use crate::unread::{self, UnreadableTable};
 

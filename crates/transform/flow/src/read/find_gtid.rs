@@ -9,8 +9,7 @@ use binlogz_binlog::event::AnyGtidEvent;
 use binlogz_binlog::gtid::Gtid;
 
 use crate::read::header_walk::{HeaderStep, HeaderWalk};
-use crate::read::input::{Input, ReadAt};
-use crate::read::seek::read;
+use crate::read::input::{Input, ReadAt, bytes_at};
 
 impl Input {
     /// Whether a transaction whose GTID `is_wanted` begins at `from` or after it. `None`: unknown, because the log can't
@@ -27,7 +26,7 @@ impl Input {
     pub fn size(&self) -> Option<u64> {
         let Input::Places(places) = self else { return None };
         // Any existing offset can be requested: the first one that doesn't exist ends the log.
-        let is_there = |offset: u64| read(places.as_ref(), offset, 1).map(|byte| !byte.is_empty());
+        let is_there = |offset: u64| bytes_at(places.as_ref(), offset, 1).map(|byte| !byte.is_empty());
         let (mut size, mut beyond) = (0, 1);
         while is_there(beyond).ok()? {
             (size, beyond) = (beyond, beyond.checked_mul(2)?);
@@ -48,7 +47,7 @@ fn find(
     from: u64,
     mut is_wanted: impl FnMut(&Gtid) -> bool,
 ) -> io::Result<Option<bool>> {
-    if read(places, 0, MAGIC.len())? != MAGIC {
+    if bytes_at(places, 0, MAGIC.len())? != MAGIC {
         return Ok(None);
     }
     let mut events = HeaderWalk::new(places);

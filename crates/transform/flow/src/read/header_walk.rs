@@ -4,11 +4,15 @@
 use std::borrow::Cow;
 use std::io;
 
+use binlogz_binlog::event::FormatDescription;
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{EventHeader, EventType, Framing, MAGIC, VerifiedFrame};
 
-use crate::read::input::ReadAt;
-use crate::read::seek::{WINDOW_SIZE, format_description, read};
+use crate::read::batcher::FORMAT_DESCRIPTION_SIZE_MAX;
+use crate::read::input::{ReadAt, bytes_at};
+
+/// Bytes read at a time where only headers matter.
+const WINDOW_SIZE: usize = 16 << 10;
 
 /// The next thing at a place in a log.
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +61,8 @@ impl<'p> HeaderWalk<'p> {
     pub(crate) fn step(&mut self) -> io::Result<HeaderStep> {
         self.offset = self.next_offset;
         if self.bytes().len() < HEADER_SIZE {
-            (self.window, self.window_begin) = (read(self.places, self.offset, WINDOW_SIZE)?, self.offset);
+            (self.window, self.window_begin) =
+                (bytes_at(self.places, self.offset, WINDOW_SIZE)?, self.offset);
         }
         let bytes = self.bytes();
         if bytes.len() < HEADER_SIZE {
@@ -80,7 +85,7 @@ impl<'p> HeaderWalk<'p> {
         let size = header.event_size as usize;
         match self.bytes().get(..size) {
             Some(event) => Ok(Cow::Borrowed(event)),
-            None => Ok(Cow::Owned(read(self.places, self.offset, size)?)),
+            None => Ok(Cow::Owned(bytes_at(self.places, self.offset, size)?)),
         }
     }
 
@@ -94,4 +99,19 @@ impl<'p> HeaderWalk<'p> {
         let begin = usize::try_from(self.offset - self.window_begin).unwrap_or(usize::MAX);
         self.window.get(begin..).unwrap_or_default()
     }
+}
+
+/// The framing that the format description at `offset` announces, if it is whole.
+pub(crate) fn format_description(
+    places: &dyn ReadAt,
+    offset: u64,
+    header: &EventHeader,
+) -> io::Result<Option<Framing>> {
+    if header.event_size > FORMAT_DESCRIPTION_SIZE_MAX {
+        return Ok(None);
+    }
+    let event = bytes_at(places, offset, header.event_size as usize)?;
+    let frame = Framing::new().next_frame(&event).ok().flatten().and_then(|frame| frame.verify().ok());
+    let description = frame.and_then(|frame| FormatDescription::decode_frame(&frame).ok());
+    Ok(description.map(|description| Framing::of(&description)))
 }

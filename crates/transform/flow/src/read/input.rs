@@ -266,6 +266,13 @@ impl Read for PlacesReader<'_> {
     }
 }
 
+/// The bytes at `offset`, fewer at the end of the file.
+pub(crate) fn bytes_at(places: &dyn ReadAt, offset: u64, size: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    PlacesReader { places, offset, left: size as u64 }.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;

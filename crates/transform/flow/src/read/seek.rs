@@ -11,19 +11,14 @@
 //! beginning, which reports what is wrong. Reads headers, and one event or two; leaves the rest to the
 //! batcher.
 
-use std::io::{self, Read};
+use std::io;
 use std::ops::Range;
 
-use binlogz_binlog::event::FormatDescription;
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, Framing, MAGIC};
 
-use crate::read::batcher::FORMAT_DESCRIPTION_SIZE_MAX;
-use crate::read::header_walk::{HeaderStep, HeaderWalk};
-use crate::read::input::{Input, PlacesReader, ReadAt};
-
-/// Bytes read at a time where only headers matter.
-pub(crate) const WINDOW_SIZE: usize = 16 << 10;
+use crate::read::header_walk::{HeaderStep, HeaderWalk, format_description};
+use crate::read::input::{Input, ReadAt, bytes_at};
 
 /// An event up to this size is read to check its checksum. For a larger one we rely on the position in its
 /// header.
@@ -84,7 +79,7 @@ fn passed_over(places: &dyn ReadAt, start: u64, wanted: NeededPart) -> io::Resul
 
 /// Where the log's head ends, and how the events after it are framed; `None`: unknown, or `start` is in it.
 fn head(places: &dyn ReadAt, start: u64) -> io::Result<Option<(u64, Framing)>> {
-    if read(places, 0, MAGIC.len())? != MAGIC {
+    if bytes_at(places, 0, MAGIC.len())? != MAGIC {
         return Ok(None);
     }
     let mut framing = None;
@@ -93,7 +88,9 @@ fn head(places: &dyn ReadAt, start: u64) -> io::Result<Option<(u64, Framing)>> {
         if offset >= start {
             return Ok(None);
         }
-        let Ok(header) = EventHeader::decode(&read(places, offset, HEADER_SIZE)?) else { return Ok(None) };
+        let Ok(header) = EventHeader::decode(&bytes_at(places, offset, HEADER_SIZE)?) else {
+            return Ok(None);
+        };
         let event_type = header.event_type;
         if event_type == EventType::FORMAT_DESCRIPTION {
             framing = format_description(places, offset, &header)?;
@@ -121,7 +118,7 @@ fn transaction_begin(
     offset: u64,
     start: u64,
 ) -> io::Result<Option<u64>> {
-    let first = read(places, start, HEADER_SIZE)?;
+    let first = bytes_at(places, start, HEADER_SIZE)?;
     // The file may end there.
     if first.is_empty() || EventHeader::decode(&first).is_ok_and(|header| header.event_type.is_gtid()) {
         return Ok(Some(start));
@@ -143,24 +140,9 @@ fn transaction_begin(
     }
 }
 
-/// The framing that the format description at `offset` announces, if it is whole.
-pub(crate) fn format_description(
-    places: &dyn ReadAt,
-    offset: u64,
-    header: &EventHeader,
-) -> io::Result<Option<Framing>> {
-    if header.event_size > FORMAT_DESCRIPTION_SIZE_MAX {
-        return Ok(None);
-    }
-    let event = read(places, offset, header.event_size as usize)?;
-    let frame = Framing::new().next_frame(&event).ok().flatten().and_then(|frame| frame.verify().ok());
-    let description = frame.and_then(|frame| FormatDescription::decode_frame(&frame).ok());
-    Ok(description.map(|description| Framing::of(&description)))
-}
-
 /// Whether an event begins at `start`, or the file ends there or before.
 fn is_event(places: &dyn ReadAt, start: u64, framing: &Framing) -> io::Result<bool> {
-    let bytes = read(places, start, HEADER_SIZE)?;
+    let bytes = bytes_at(places, start, HEADER_SIZE)?;
     if bytes.is_empty() {
         return Ok(true);
     }
@@ -169,18 +151,11 @@ fn is_event(places: &dyn ReadAt, start: u64, framing: &Framing) -> io::Result<bo
         return Ok(false);
     }
     if framing.checksum() != ChecksumAlgorithm::NONE && header.event_size <= CHECKED_SIZE_MAX {
-        let event = read(places, start, header.event_size as usize)?;
+        let event = bytes_at(places, start, header.event_size as usize)?;
         let frame = framing.next_frame(&event).ok().flatten();
         return Ok(frame.is_some_and(|frame| frame.verify().is_ok()));
     }
     // On the wire it has 32 bits, even beyond 4 GiB.
     let end = start + u64::from(header.event_size);
     Ok(header.end_log_pos == end as u32)
-}
-
-/// The bytes at `offset`, fewer at the end of the file.
-pub(crate) fn read(places: &dyn ReadAt, offset: u64, size: usize) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    PlacesReader { places, offset, left: size as u64 }.read_to_end(&mut bytes)?;
-    Ok(bytes)
 }

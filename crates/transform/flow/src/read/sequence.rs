@@ -17,8 +17,7 @@ use binlogz_binlog::reader::not_a_log;
 use binlogz_binlog::{Error, EventType, HeaderFlags, MAGIC};
 
 use crate::read::header_walk::{HeaderStep, HeaderWalk};
-use crate::read::input::ReadAt;
-use crate::read::seek::read;
+use crate::read::input::{ReadAt, bytes_at};
 
 /// How much of a log is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,9 +80,9 @@ impl LogFacts {
     ///
     /// Bytes that can't be read, or that are no binary log.
     pub fn read(name: String, places: &dyn ReadAt, up_to: FactsUpTo) -> Result<LogFacts, Error> {
-        let magic = read(places, 0, MAGIC.len())?;
+        let magic = bytes_at(places, 0, MAGIC.len())?;
         if magic != MAGIC {
-            return Err(not_a_log(&read(places, 0, MAGIC.len() + HEADER_SIZE)?));
+            return Err(not_a_log(&bytes_at(places, 0, MAGIC.len() + HEADER_SIZE)?));
         }
         let mut facts = LogFacts { name, ..LogFacts::default() };
         let is_whole = facts.walk(places, up_to)?;
