@@ -26,7 +26,8 @@ use crate::greeting::{Greeting, NONCE_SIZE};
 use crate::packet::{MessageReader, PacketReader, PacketWriter};
 
 pub use answers::ReplyColumn;
-pub use commands::{NewUser, ReplicaRequest};
+pub use commands::ReplicaRequest;
+pub use login::NewUser;
 
 /// SERVER_STATUS_IN_TRANS: a transaction is open.
 pub const STATUS_IN_TRANSACTION: u16 = 1;

@@ -1,8 +1,7 @@
 //! Takes the commands of a client that is logged in.
 
-use super::login::LOGIN_SIZE_MAX;
+use super::login::{LOGIN_SIZE_MAX, NewUser};
 use super::{ReplicaSession, ReplicaStep};
-use crate::auth::Password;
 use crate::change_user::{CHANGE_USER, ChangeUser};
 use crate::command::{Command, SET_OPTION};
 use crate::dump_request::DumpRequest;
@@ -45,35 +44,6 @@ pub enum ReplicaRequest {
     SetOption(Option<u16>),
     /// Something else, with the command's code.
     Other(u8),
-}
-
-/// The account that a client wants to be from now on, with its proof.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewUser {
-    /// The account's name.
-    pub user: String,
-    pub(super) proof: Password,
-    pub(super) plugin: Vec<u8>,
-    pub(super) database: Option<String>,
-    pub(super) collation: Option<u8>,
-    pub(super) attributes: Option<Vec<(String, String)>>,
-}
-
-impl NewUser {
-    fn of(change: &ChangeUser<'_>) -> NewUser {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let pairs = |pairs: &Vec<(&[u8], &[u8])>| {
-            pairs.iter().map(|(name, value)| (text(name), text(value))).collect()
-        };
-        NewUser {
-            user: text(change.user),
-            proof: Password::new(change.proof),
-            plugin: change.plugin.to_vec(),
-            database: Some(text(change.database)).filter(|name| !name.is_empty()),
-            collation: change.collation.map(|number| number as u8),
-            attributes: change.attributes.as_ref().map(pairs),
-        }
-    }
 }
 
 impl ReplicaRequest {

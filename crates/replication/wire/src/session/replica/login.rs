@@ -2,9 +2,10 @@
 
 use binlogz_binlog::put::PutFields;
 
-use super::{LoginAccount, NewUser, ReplicaOptions, ReplicaSession, ReplicaState, ReplicaStep};
-use crate::auth::{AUTH_MORE_DATA, AuthPlugin, AuthSwitch, scramble, server};
+use super::{LoginAccount, ReplicaOptions, ReplicaSession, ReplicaState, ReplicaStep};
+use crate::auth::{AUTH_MORE_DATA, AuthPlugin, AuthSwitch, Password, scramble, server};
 use crate::capabilities::Capabilities;
+use crate::change_user::ChangeUser;
 use crate::compressed::{CompressionChoice, ConnectionCompression};
 use crate::error::{DecodeContext, Error, Result, ServerError};
 use crate::handshake_response::{HandshakeResponse, SslRequest};
@@ -17,6 +18,35 @@ const FAST_AUTH_OK: u8 = 3;
 const OLD_RESPONSE_HEAD_SIZE: usize = 5;
 /// More than any client sends before it is logged in.
 pub(super) const LOGIN_SIZE_MAX: usize = 64 << 10;
+
+/// The account that a client wants to be from now on, with its proof.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewUser {
+    /// The account's name.
+    pub user: String,
+    proof: Password,
+    plugin: Vec<u8>,
+    database: Option<String>,
+    collation: Option<u8>,
+    attributes: Option<Vec<(String, String)>>,
+}
+
+impl NewUser {
+    pub(super) fn of(change: &ChangeUser<'_>) -> NewUser {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let pairs = |pairs: &Vec<(&[u8], &[u8])>| {
+            pairs.iter().map(|(name, value)| (text(name), text(value))).collect()
+        };
+        NewUser {
+            user: text(change.user),
+            proof: Password::new(change.proof),
+            plugin: change.plugin.to_vec(),
+            database: Some(text(change.database)).filter(|name| !name.is_empty()),
+            collation: change.collation.map(|number| number as u8),
+            attributes: change.attributes.as_ref().map(pairs),
+        }
+    }
+}
 
 impl ReplicaOptions {
     /// The plugin by which a client proves itself that named this one.
