@@ -16,7 +16,7 @@ use binlogz_flow::measure::{CompressionMeter, ServerSessions};
 use binlogz_payload::{CompressionLevel, Error};
 
 use super::Advice;
-use super::sample::SMALL_CLASSES;
+use super::large::SMALL_CLASSES;
 use crate::stats::size_class::CLASSES;
 
 /// Transactions kept for each class.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use binlogz_figures::Quantiles;
 
 use super::figures::{AdviceFigures, ClassLevel, LevelFigures};
-use super::sample::SMALL_CLASSES;
+use super::large::SMALL_CLASSES;
 use super::strata::{self, BUCKETS, KnownSize, StratumEstimate, Sums};
 use super::tables::FiguresByTable;
 use crate::stats::TableName;
@@ -273,7 +273,7 @@ mod tests {
 
     impl Chance {
         fn next(&mut self) -> f64 {
-            self.0 = super::super::sample::mixed(self.0.wrapping_add(0x9e37_79b9_7f4a_7c15));
+            self.0 = super::super::random::mixed(self.0.wrapping_add(0x9e37_79b9_7f4a_7c15));
             (self.0 >> 11) as f64 / (1_u64 << 53) as f64
         }
 

@@ -6,7 +6,7 @@ use binlogz_flow::measure::{CompressionMeter, CpuClock, LevelCost, Measure};
 use binlogz_payload::{CompressionLevel, Error, ExtractedTransaction, Ineligible, ServerGeneration};
 
 use super::figures::{AdviceFigures, CompressedFigures};
-use super::sample::mixed;
+use super::random::mixed;
 use super::table_walk::TableWalk;
 use super::{Commits, MeterPart};
 use crate::stats::size_class::class_of;

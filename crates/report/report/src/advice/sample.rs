@@ -15,24 +15,13 @@ use binlogz_payload::{
 };
 
 use super::figures::AdviceFigures;
+use super::large::LARGE;
+use super::random::mixed;
 use super::strata::bucket;
 use super::table_walk::TableWalk;
 use super::{Commits, MeterPart};
 use crate::stats::TableName;
-use crate::stats::size_class::{CLASSES, SizeClass, class_of};
-
-/// Transactions from this size up, in bytes, are large: few fit into the time, and they differ.
-pub(super) const LARGE: u64 = 64 << 10;
-
-/// Classes of size without large transactions; the other classes hold only large ones.
-pub(super) const SMALL_CLASSES: usize = {
-    let mut class = 0;
-    while SizeClass::numbered(class).from < LARGE {
-        class += 1;
-    }
-    assert!(SizeClass::numbered(class).from == LARGE);
-    class
-};
+use crate::stats::size_class::{CLASSES, class_of};
 
 /// Bytes of a large transaction that are kept.
 pub(super) const BEGINNING: u64 = 24 * MARK_EVERY;
@@ -185,14 +174,6 @@ impl Sampler {
             }
         }
     }
-}
-
-/// SplitMix64's output function.
-pub(super) fn mixed(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// Counts transactions and draws the sample; each worker has one.

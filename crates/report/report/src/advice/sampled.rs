@@ -15,8 +15,9 @@ use binlogz_payload::{CompressionLevel, Error, Recipe, Spool};
 
 use super::Advice;
 use super::estimate::{Estimator, MeasuredUnit, UnitMeasurement};
+use super::large::SMALL_CLASSES;
 use super::plan::{LevelPlan, Span, Spans};
-use super::sample::{LargeSample, SMALL_CLASSES, SampleStore, SampleUnit, Sampler};
+use super::sample::{LargeSample, SampleStore, SampleUnit, Sampler};
 use super::spent::MeasuringTime;
 use super::strata::BUCKETS;
 use super::table_walk::TableWalk;

@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use super::sample::mixed;
+use super::random::mixed;
 use crate::stats::TableName;
 
 /// The number of strata in a class.

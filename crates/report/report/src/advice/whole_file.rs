@@ -11,7 +11,7 @@ use binlogz_flow::{Error, ReadAt, ordered};
 use binlogz_payload::{CompressionLevel, Compressor};
 
 use super::Advice;
-use super::sample::mixed;
+use super::random::mixed;
 
 /// The levels that people compress files with: zstd's default, and its highest ordinary one.
 const LEVELS: [i64; 2] = [3, 19];

@@ -20,6 +20,7 @@ mod java;
 mod maxwell;
 mod printer;
 mod resolver;
+mod schema_told;
 mod settings;
 mod state;
 mod statement;
@@ -28,6 +29,6 @@ mod value;
 
 pub use printer::ChangePrinter;
 pub use resolver::Resolver;
+pub use schema_told::{ColumnTold, SchemaTold, TableTold};
 pub use settings::{BigintUnsigned, ChangeFormat, ChangeSettings, Decimals};
 pub use state::ChangeState;
-pub use table::{ColumnTold, SchemaTold, TableTold};

@@ -9,6 +9,7 @@ use binlogz_binlog::row::{ColumnKind, ColumnSchema, TableSchema};
 use binlogz_binlog::{Error, Result};
 
 use super::java::{Escapes, push_string};
+use super::schema_told::ColumnTold;
 use super::settings::{BigintUnsigned, ChangeFormat, ChangeSettings};
 use crate::selection::EventSelection;
 
@@ -16,38 +17,6 @@ use crate::selection::EventSelection;
 const BINARY: u64 = 63;
 /// utf8mb4_0900_ai_ci: the character set of columns whose own is unknown.
 const UTF8MB4: u64 = 255;
-
-/// Facts about tables that a log may lack: from CREATE TABLE statements.
-pub trait SchemaTold: Sync {
-    /// The facts about this table; `None`: nothing is known of it.
-    ///
-    /// # Errors
-    ///
-    /// Another structure of the table: the words for a person.
-    fn told(&self, schema: &TableSchema) -> Result<Option<TableTold>, String>;
-}
-
-/// Facts about a table.
-#[derive(Debug, Clone, Default)]
-pub struct TableTold {
-    /// All columns of the table.
-    pub columns: Vec<ColumnTold>,
-    /// The columns of its primary key, or of the first unique one; empty if it has none.
-    pub key: Vec<usize>,
-}
-
-/// Facts about a column.
-#[derive(Debug, Clone, Default)]
-pub struct ColumnTold {
-    /// Name of the column.
-    pub name: String,
-    /// Whether it is UNSIGNED.
-    pub unsigned: bool,
-    /// Whether it is BINARY, VARBINARY or a BLOB.
-    pub is_binary: bool,
-    /// The members of an ENUM or SET.
-    pub members: Vec<String>,
-}
 
 /// A table as its rows are written: names and types of its columns, and its key.
 #[derive(Debug)]

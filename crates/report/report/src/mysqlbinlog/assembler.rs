@@ -2,11 +2,12 @@
 
 use std::io::{self, Write};
 
+use super::growing_text::GrowingText;
 use super::kept::{TextKind, write_kept};
 use super::options::{Base64Output, PrintOptions};
 use super::rows_pen::UnprintedRows;
 use super::state::{MysqlbinlogState, PrintStop};
-use super::text::{GrowingText, PendingRows, StatementEnd, Text};
+use super::text::{PendingRows, StatementEnd, Text};
 use super::write::text_memory::TextMemory;
 
 /// Bytes of the open statement's text, body and footer together, that are kept in memory.

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use binlogz_flow::events::{KeptEvents, SpilledEvents};
 use binlogz_flow::ordered;
 
+use super::growing_text::GrowingText;
 use super::options::PrintOptions;
 use super::rows_pen::{RowsPen, UnprintedRows};
-use super::text::GrowingText;
 use super::write::text_memory::TextMemory;
 
 /// From this many bytes of a statement's events, the events are kept instead of their text.

@@ -10,6 +10,7 @@
 
 mod around;
 mod assembler;
+mod growing_text;
 mod kept;
 mod options;
 mod printer;

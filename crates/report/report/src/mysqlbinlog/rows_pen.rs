@@ -10,11 +10,11 @@ use binlogz_binlog::event::{RowsEvent, TableId};
 use binlogz_binlog::row::RowDecoder;
 use binlogz_flow::events::{Event, TableEvent, WorkerTables};
 
+use super::growing_text::GrowingText;
 use super::options::PrintOptions;
 use super::rename::new_name;
 use super::rows::row_event::{RowsPrinter, Verbosity};
 use super::shown::ShownBuffer;
-use super::text::GrowingText;
 use super::write::base64_lines::push_base64_lines;
 use crate::line_room::LineRoom;
 use crate::number::push_unsigned;

@@ -9,7 +9,7 @@ use binlogz_flow::Error;
 use binlogz_flow::events::{BatchItem, Event, EventBatch, TableEvent, WorkerTables};
 
 use super::by_table::TableName;
-use super::file::{StatsFigures, Writer};
+use super::figures::{StatsFigures, Writer};
 use super::transaction::{CountedTransaction, TransactionEnd, size_without_checksum};
 
 /// A worker's counter, used for all its batches.

@@ -14,6 +14,7 @@
 mod by_table;
 mod collector;
 mod counts;
+mod figures;
 mod file;
 mod largest;
 mod reason;

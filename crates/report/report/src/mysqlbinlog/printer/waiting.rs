@@ -12,11 +12,12 @@ use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_flow::events::ListedEvents;
 
 use super::{Pass, PrintStep, Run};
+use crate::mysqlbinlog::growing_text::GrowingText;
 use crate::mysqlbinlog::kept::KEEP_FROM;
 use crate::mysqlbinlog::options::Base64Output;
 use crate::mysqlbinlog::query::end_line;
 use crate::mysqlbinlog::rows_pen::UnprintedRows;
-use crate::mysqlbinlog::text::{GrowingText, PendingRows, StatementEnd};
+use crate::mysqlbinlog::text::{PendingRows, StatementEnd};
 
 /// An event that waits.
 #[derive(Debug, Clone, Copy)]
