@@ -259,7 +259,7 @@ mod tests {
     fn block(memory: &SpoolMemory, size: usize) -> Result<Option<Block>> {
         let mut spool = Spool::new(memory, Vec::new());
         spool.append(&vec![7; size]).unwrap();
-        Ok(Some(Block::of(spool)))
+        Ok(Some(Block::new(spool, 0, Vec::new())))
     }
 
     #[test]

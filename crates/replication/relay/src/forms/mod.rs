@@ -7,13 +7,14 @@
 //! * `translate` goes through a file of a form, transaction by transaction;
 //! * `convert` changes one transaction: expanded, compressed, or with other clocks (`clock`);
 //! * `checked` sends unchanged events, once their checksums were compared;
-//! * `block` is a piece of a file, converted once; `conversions` shares blocks and converters between all readers;
+//! * `block` is a piece of a file, converted once by `block_maker`; `conversions` shares blocks and converters between all readers;
 //! * `artificial_events` are in no file: a dump's first rotate and format description, heartbeats;
 //! * `damage` says where a client can resume after damage that it need not read;
 //! * `file_walk` goes through a whole file for its end, or for the events that `listing` shows.
 
 pub(crate) mod artificial_events;
 pub(crate) mod block;
+pub(crate) mod block_maker;
 mod checked;
 pub(crate) mod clock;
 pub(crate) mod conversions;
@@ -23,7 +24,7 @@ pub(crate) mod file_walk;
 pub(crate) mod listing;
 pub(crate) mod translate;
 
-use crate::log::lineages::LineageLog;
+use crate::log::lineage_log::LineageLog;
 use conversions::Conversions;
 
 /// A log, with what all its readers share.

@@ -24,12 +24,11 @@ use binlogz_store::{FileNumber, LogReader};
 use crate::error::Result;
 use crate::form::Form;
 use crate::forms::block::{Block, PlacedTransaction};
-use crate::forms::conversions::{BlockKey, SharedBlock};
 use crate::forms::convert::{FormChange, StoredGroup};
 use crate::forms::{Forms, artificial_events, checked};
 use crate::log::checkpoints::{Checkpoints, GtidCollector, SeenTransaction, StartOffsets, in_part};
 use crate::log::groups::{EventGroup, GroupWalker};
-use crate::log::lineages::LineageLog;
+use crate::log::lineage_log::LineageLog;
 use crate::log::parts::{FilePart, FormFile, verified};
 use crate::log::stored_format::StoredHead;
 
@@ -44,8 +43,8 @@ impl FormSink for io::Sink {
 }
 
 pub(crate) struct Translator<'a, W: FormSink> {
-    forms: Forms<'a>,
-    form: Form,
+    pub(super) forms: Forms<'a>,
+    pub(super) form: Form,
     part: Arc<FilePart>,
     /// Whether the events before the transactions are still to be written.
     in_front: bool,
@@ -280,16 +279,6 @@ impl<'a, W: FormSink> Translator<'a, W> {
             FormChange::Name => false,
             FormChange::Expand | FormChange::Compress => true,
         }
-    }
-
-    /// The converted transactions after this position, shared with other readers; `None` if they are sent as stored,
-    /// or there are none.
-    pub(crate) fn block(&mut self) -> Result<Option<SharedBlock>> {
-        let start = StartOffsets { stored: self.walker.offset(), at: self.out.offset() };
-        let Translator { forms, form, part, .. } = self;
-        let key =
-            BlockKey { log: forms.kept.id, file: part.of, form: *form, stored: start.stored, at: start.at };
-        forms.conversions.block(key, || Block::make(*forms, *form, part, &start))
     }
 
     /// Leaves out a transaction that keeps its size.

@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::housekeeping::Housekeeping;
 use crate::log::brought_back::{BringBack, FileLease, PurgedFile};
-use crate::log::lineages::LineageLog;
+use crate::log::lineage_log::LineageLog;
 use crate::log::parts::FormFile;
 use crate::rates::Throttles;
 use crate::telemetry::{Telemetry, complain, duties, say, spans};

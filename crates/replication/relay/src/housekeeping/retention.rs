@@ -23,7 +23,7 @@ use crate::housekeeping::Housekeeping;
 use crate::housekeeping::ages::{Ages, Clocks};
 use crate::housekeeping::archiving;
 use crate::lock::lock;
-use crate::log::lineages::LineageLog;
+use crate::log::lineage_log::LineageLog;
 use crate::log::parts::FoundFile;
 use crate::log::stored_format::StoredHead;
 use crate::telemetry::{complain, duties, say};

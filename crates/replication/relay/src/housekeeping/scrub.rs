@@ -32,7 +32,7 @@ use crate::closed::ClosedLogs;
 use crate::error::{Error, Result};
 use crate::housekeeping::Housekeeping;
 use crate::lock::lock;
-use crate::log::lineages::LineageLog;
+use crate::log::lineage_log::LineageLog;
 use crate::log::small_files::small_file;
 use crate::rates::Throttle;
 use crate::telemetry::{complain, duties, say};

@@ -15,15 +15,15 @@ use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use binlogz_store::FileNumber;
 use binlogz_store::storage::FileWriter;
-use binlogz_store::{FileNumber, Storage};
 
 use crate::error::{Error, Result};
 use crate::lock::lock;
-use crate::log::lineages::{LineageLog, Lineages};
+use crate::log::brought_back_names::brought_back_name;
+use crate::log::lineage_log::LineageLog;
+use crate::log::lineages::Lineages;
 
-/// The suffix of such files' names.
-const SUFFIX: &str = ".brought-back";
 /// Unread files stay this long: the client that needed one may have to reconnect.
 const STAYS: Duration = Duration::from_secs(300);
 /// How long a reader waits for room. Replicas give up a connection that is silent for a minute.
@@ -210,7 +210,7 @@ impl BroughtBack {
         log: &str,
         write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
     ) -> Result<()> {
-        let (storage, name) = (kept.storage.as_ref(), name(log));
+        let (storage, name) = (kept.storage.as_ref(), brought_back_name(log));
         let _alone = lock(&self.restoring);
         let mut put = || {
             if storage.list()?.contains(&name) {
@@ -263,9 +263,9 @@ fn remove(state: &mut BroughtBackState, lineages: &Lineages, key: Key) -> Result
     let (lineage, number) = key;
     if let Some(kept) = lineages.all().into_iter().find(|kept| kept.number == lineage) {
         let log = kept.store.names().log(number);
-        match kept.storage.remove(&name(&log)) {
+        match kept.storage.remove(&brought_back_name(&log)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(Error::io(format!("remove {}", name(&log)))(error));
+                return Err(Error::io(format!("remove {}", brought_back_name(&log)))(error));
             }
             _ => kept.store.take_back(number),
         }
@@ -277,26 +277,14 @@ fn remove(state: &mut BroughtBackState, lineages: &Lineages, key: Key) -> Result
     Ok(())
 }
 
-fn name(log: &str) -> String {
-    format!("{log}{SUFFIX}")
-}
-
-/// Removes files that an earlier run left.
-pub(crate) fn remove_left(storage: &dyn Storage) -> Result<()> {
-    let failed = || Error::io("remove what was brought back from the archive");
-    for name in storage.list().map_err(failed())?.iter().filter(|name| name.ends_with(SUFFIX)) {
-        storage.remove(name).map_err(failed())?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    use binlogz_store::MemoryStorage;
+    use binlogz_store::{MemoryStorage, Storage};
 
     use super::*;
+    use crate::log::brought_back_names::{SUFFIX, remove_brought_back};
     use crate::log::disk::Disk;
     use crate::telemetry::Telemetry;
 
@@ -364,7 +352,7 @@ mod tests {
         // They were used recently.
         test.brought_back.sweep(&test.lineages).unwrap();
         assert_eq!(test.there(), [1, 3]);
-        remove_left(&test.disk.storage).unwrap();
+        remove_brought_back(&test.disk.storage).unwrap();
         assert!(test.there().is_empty());
     }
 

@@ -16,166 +16,25 @@
 //! everything the server has, and does not continue the previous one. The previous one is no longer served, and a
 //! client that has more than the new one is refused.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use binlogz_binlog::gtid::{GtidSet, ServerUuid};
 use binlogz_encryption::Keyring;
 use binlogz_store::{
-    BinlogStore, FileNumber, Lineage as StoreLineage, MemoryStorage, RecoveryReport, Storage, StoreOptions,
+    BinlogStore, Lineage as StoreLineage, MemoryStorage, RecoveryReport, Storage, StoreOptions,
 };
 
 use crate::error::{Error, Result};
-use crate::form::{Form, FormNames};
+use crate::form::Form;
 use crate::lock::lock;
-use crate::log::archived::ArchivedFiles;
-use crate::log::brought_back;
-use crate::log::checkpoints::{Checkpoints, Indexes};
-use crate::log::cuts::Cuts;
+use crate::log::brought_back_names::remove_brought_back;
 use crate::log::disk::Disk;
 use crate::log::ended::EndedLineage;
+use crate::log::lineage_log::{LineageLog, OpenedLineage};
 use crate::log::numbers::KeptNumbers;
 use crate::log::parts::FormFile;
 use crate::log::stored_format::StoredHead;
 use crate::telemetry::{Telemetry, report, say};
-
-/// How many logs this process has opened.
-static OPENED: AtomicU64 = AtomicU64::new(0);
-
-/// The open log of one server.
-#[derive(Debug)]
-pub(crate) struct LineageLog {
-    pub(crate) store: BinlogStore,
-    /// The storage for its files.
-    pub(crate) storage: Arc<dyn Storage>,
-    pub(crate) names: FormNames,
-    pub(crate) base: String,
-    pub(crate) source: ServerUuid,
-    /// Folder in the relay's directory; `None` for the directory itself.
-    pub(crate) folder: Option<String>,
-    /// Which of its files are in the archive, if there is one.
-    pub(crate) archived: ArchivedFiles,
-    /// Where its files are cut for the uncompressed form.
-    pub(crate) cuts: Cuts,
-    indexes: Indexes,
-    gtids: Mutex<Gtids>,
-    /// Held from checking what is written until it is known to be durable, and while the store is reopened.
-    syncing: Mutex<()>,
-    /// The log's number among the stored logs, starting at 1.
-    pub(crate) number: u64,
-    /// Unlike its number, no other log in this process has it, of whatever source.
-    pub(crate) id: u64,
-    /// Whether it continues no other log: true for the first one, and for each reset.
-    pub(crate) is_root: bool,
-    retired: AtomicBool,
-    abandoned: AtomicBool,
-    /// Files in which a reader found damaged bytes, and its message, until they are examined.
-    suspects: Mutex<BTreeMap<FileNumber, String>>,
-}
-
-#[derive(Debug, Default)]
-struct Gtids {
-    written: GtidSet,
-    durable: GtidSet,
-}
-
-impl LineageLog {
-    /// The index of positions of a file.
-    pub(crate) fn places(&self, file: FileNumber, head: &StoredHead) -> Arc<Checkpoints> {
-        self.indexes.of(file, &self.store.names().log(file), &head.event)
-    }
-
-    /// Forgets the position index of a file that is gone.
-    pub(crate) fn forget_places(&self, file: FileNumber, log: &str) {
-        self.indexes.remove(file, log);
-    }
-
-    pub(crate) fn written_gtids(&self) -> GtidSet {
-        lock(&self.gtids).written.clone()
-    }
-
-    /// GTIDs of its durable part.
-    pub(crate) fn durable_gtids(&self) -> GtidSet {
-        lock(&self.gtids).durable.clone()
-    }
-
-    pub(crate) fn written(&self, gtids: &GtidSet) {
-        lock(&self.gtids).written.union(gtids);
-    }
-
-    /// A damaged file was at least partly repaired; these GTIDs are durable. Checkpoints around the damage are found
-    /// again.
-    pub(crate) fn repaired(&self, file: FileNumber, gtids: &GtidSet) {
-        self.indexes.discard(file, &self.store.names().log(file));
-        let mut known = lock(&self.gtids);
-        known.written.union(gtids);
-        known.durable.union(gtids);
-    }
-
-    /// Makes everything written so far durable.
-    pub(crate) fn sync(&self) -> Result<()> {
-        let _alone = lock(&self.syncing);
-        let gtids = self.written_gtids();
-        self.store.sync()?;
-        lock(&self.gtids).durable.union(&gtids);
-        Ok(())
-    }
-
-    /// Recovers after a failed write or sync; `None` if there was no need to. Nothing may be on its way to the store.
-    pub(crate) fn reopen(&self) -> Result<Option<RecoveryReport>> {
-        let _alone = lock(&self.syncing);
-        let Some(report) = self.store.reopen()? else { return Ok(None) };
-        if let Some(end) = report.end {
-            self.indexes.forget_behind(end);
-        }
-        *lock(&self.gtids) = Gtids { written: report.gtids.clone(), durable: report.gtids.clone() };
-        Ok(Some(report))
-    }
-
-    /// A reader ended with this error: if damaged bytes are the cause, the file is to be examined.
-    pub(crate) fn suspect(&self, error: &Error) {
-        let Some(number) = error.stored_file().and_then(|file| self.store.names().number(file)) else {
-            return;
-        };
-        if self.store.damage_of(number).is_none() {
-            lock(&self.suspects).entry(number).or_insert_with(|| error.to_string());
-        }
-    }
-
-    /// The files to examine.
-    pub(crate) fn suspects(&self) -> Vec<FileNumber> {
-        lock(&self.suspects).keys().copied().collect()
-    }
-
-    /// The file was examined: its damage is known, or there is none.
-    pub(crate) fn clear_suspect(&self, file: FileNumber) {
-        lock(&self.suspects).remove(&file);
-    }
-
-    /// The damage of the log as far as it is known, one line for each place.
-    fn damage(&self) -> Vec<String> {
-        let known = self.store.damages();
-        let suspects = lock(&self.suspects);
-        let unknown = suspects.iter().filter(|(file, _)| known.iter().all(|damage| damage.file != **file));
-        let unknown = unknown.map(|(_, found)| found.clone());
-        known.iter().map(|damage| damage.to_string()).chain(unknown).collect()
-    }
-
-    /// Whether another log continues where this one ends.
-    pub(crate) fn is_retired(&self) -> bool {
-        self.retired.load(Ordering::Acquire)
-    }
-
-    /// Whether the source's log was reset since: nothing more of this one is sent.
-    pub(crate) fn is_abandoned(&self) -> bool {
-        self.abandoned.load(Ordering::Acquire)
-    }
-
-    fn has_files(&self) -> bool {
-        self.store.positions().is_some()
-    }
-}
 
 /// All stored logs, oldest first.
 #[derive(Debug)]
@@ -362,13 +221,13 @@ impl Lineages {
     pub(crate) fn retire(&self) {
         let kept = lock(&self.kept);
         if let Some((last, older)) = kept.split_last().filter(|(last, _)| last.has_files()) {
-            last.retired.store(false, Ordering::Release);
-            older.iter().for_each(|older| older.retired.store(true, Ordering::Release));
+            last.set_retired(false);
+            older.iter().for_each(|older| older.set_retired(true));
             let gone = older.iter().enumerate().filter(|(place, _)| {
                 let behind = kept.iter().skip(place + 1);
                 behind.into_iter().any(|later| later.is_root)
             });
-            gone.for_each(|(_, gone)| gone.abandoned.store(true, Ordering::Release));
+            gone.for_each(|(_, gone)| gone.abandon());
         }
         // Dumps that wait there have to notice.
         kept.iter().for_each(|kept| kept.store.wake());
@@ -403,7 +262,7 @@ impl Lineages {
         number: u64,
         ended: EndedLineage,
     ) -> Result<Arc<LineageLog>> {
-        brought_back::remove_left(storage.as_ref())?;
+        remove_brought_back(storage.as_ref())?;
         let options = StoreOptions {
             base_name: ended.base.clone(),
             lineage: StoreLineage { source: Some(ended.source), number },
@@ -412,10 +271,18 @@ impl Lineages {
         };
         let (store, _) = BinlogStore::open(Arc::new(MemoryStorage::new()), options)?;
         store.ended_at(ended.end);
-        let gtids = Gtids { written: ended.gtids.clone(), durable: ended.gtids };
-        let end = Some(ended.end.file);
-        let kept = self.kept(storage, store, number, &ended.base, ended.source, gtids, end)?;
-        Ok(Arc::new(kept))
+        let opened = OpenedLineage {
+            storage,
+            store,
+            number,
+            folder: folder(number),
+            base: ended.base,
+            source: ended.source,
+            gtids: ended.gtids,
+            end: Some(ended.end.file),
+            is_root: self.is_root(number, ended.source),
+        };
+        Ok(Arc::new(LineageLog::of(opened, self.limit)?))
     }
 
     fn storage(&self, number: u64) -> Result<Arc<dyn Storage>> {
@@ -438,62 +305,28 @@ impl Lineages {
             keyring: self.keyring.clone(),
             ..StoreOptions::default()
         };
-        brought_back::remove_left(storage.as_ref())?;
+        remove_brought_back(storage.as_ref())?;
         let (store, report) = BinlogStore::open(Arc::clone(&storage), options)?;
-        let gtids = Gtids { written: report.gtids.clone(), durable: report.gtids.clone() };
-        let end = report.end.map(|end| end.file);
-        let kept = self.kept(storage, store, number, base, source, gtids, end)?;
-        Ok((Arc::new(kept), report))
-    }
-
-    #[allow(clippy::too_many_arguments, reason = "what a log is, once")]
-    fn kept(
-        &self,
-        storage: Arc<dyn Storage>,
-        store: BinlogStore,
-        number: u64,
-        base: &str,
-        source: ServerUuid,
-        gtids: Gtids,
-        end: Option<FileNumber>,
-    ) -> Result<LineageLog> {
-        let numbers = match KeptNumbers::read(&storage)? {
-            Some(numbers) => numbers,
-            None => {
-                // An earlier version wrote these files: those that it served whole stay whole.
-                let whole_before = end.map_or(FileNumber(0), FileNumber::next);
-                let numbers = KeptNumbers { whole_before, ..KeptNumbers::new(self.limit) };
-                numbers.write(&storage)?;
-                numbers
-            }
-        };
-        let cuts = Cuts::open(Arc::clone(&storage), numbers, &store);
-        let indexes = Indexes::new(Arc::clone(&storage));
-        let present: Vec<_> = store.logs()?.into_iter().map(|log| log.name).collect();
-        indexes.keep_only(&present);
-        // A switch is always to another server: the same one means that its log was reset.
-        let before =
-            lock(&self.kept).iter().rev().find(|other| other.number < number).map(|other| other.source);
-        let is_root = before.is_none_or(|before| before == source);
-        Ok(LineageLog {
-            store,
+        let opened = OpenedLineage {
             storage,
-            names: FormNames::new(base, number)?,
+            store,
+            number,
+            folder: folder(number),
             base: base.to_owned(),
             source,
-            folder: folder(number),
-            archived: ArchivedFiles::default(),
-            cuts,
-            indexes,
-            gtids: Mutex::new(gtids),
-            syncing: Mutex::default(),
-            number,
-            id: OPENED.fetch_add(1, Ordering::Relaxed),
-            is_root,
-            retired: AtomicBool::new(false),
-            abandoned: AtomicBool::new(false),
-            suspects: Mutex::default(),
-        })
+            gtids: report.gtids.clone(),
+            end: report.end.map(|end| end.file),
+            is_root: self.is_root(number, source),
+        };
+        Ok((Arc::new(LineageLog::of(opened, self.limit)?), report))
+    }
+
+    /// Whether a log of this number continues no other one. A switch is always to another server: the same one means that
+    /// its log was reset.
+    fn is_root(&self, number: u64, source: ServerUuid) -> bool {
+        let kept = lock(&self.kept);
+        let before = kept.iter().rev().find(|other| other.number < number);
+        before.is_none_or(|before| before.source == source)
     }
 }
 

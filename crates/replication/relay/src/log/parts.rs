@@ -24,7 +24,7 @@ use crate::form::Form;
 use crate::log::checkpoints::StartOffsets;
 use crate::log::cuts::FileCut;
 use crate::log::groups::{EventGroup, GroupWalker};
-use crate::log::lineages::LineageLog;
+use crate::log::lineage_log::LineageLog;
 use crate::log::stored_format::StoredHead;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

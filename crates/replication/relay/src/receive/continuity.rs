@@ -24,7 +24,7 @@ use crate::form::Form;
 use crate::forms::Forms;
 use crate::forms::translate::{FormSink, Translator};
 use crate::log::checkpoints::StartOffsets;
-use crate::log::lineages::LineageLog;
+use crate::log::lineage_log::LineageLog;
 use crate::log::parts::FormFile;
 use crate::log::stored_format::StoredHead;
 use crate::receive::start::lacks;

@@ -13,7 +13,7 @@
 //! * `source_variables` keeps the source's variables for `statements`;
 //! * `group_member` passes over servers that have left their group;
 //! * `continuity` checks that the source's log is still the one we store;
-//! * `questions` asks the source whether it has a client's transactions;
+//! * `questions` asks the source whether it has a client's transactions, as far as `question_limit` lets it;
 //! * `repair` fetches damaged transactions from the source again;
 //! * `identity` is the relay's server uuid and server id.
 
@@ -23,6 +23,7 @@ pub(crate) mod group_member;
 pub(crate) mod identity;
 pub(crate) mod intake;
 pub(crate) mod product;
+mod question_limit;
 pub(crate) mod questions;
 pub(crate) mod receiver;
 pub(crate) mod repair;

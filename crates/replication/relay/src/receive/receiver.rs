@@ -25,7 +25,7 @@ use crate::error::{Error, Hindrance, Result};
 use crate::form::Form;
 use crate::forms::file_walk::go_to_end;
 use crate::log::checkpoints::GtidCollector;
-use crate::log::lineages::LineageLog;
+use crate::log::lineage_log::LineageLog;
 use crate::log::parts::FormFile;
 use crate::log::stored_format::StoredHead;
 use crate::receive::continuity::LogTail;
@@ -160,7 +160,7 @@ fn receive(intake: &Intake) -> Result<()> {
     intake.ask_variables(&mut connection)?;
     let may_change = source.has_gtids && intake.servers.are_several();
     let is_of_group = may_change && group_member::check(&intake.servers, server, &mut connection)?;
-    let has_all = may_change && check_server(intake, &mut connection)?;
+    let has_all = may_change && check_server(&intake.written_gtids(), &mut connection)?;
     let mut kept = intake.keep(&source.base, source.uuid, has_all)?;
     intake.sync()?;
     if let Some(change) = repair(intake, &kept, server)? {

@@ -27,7 +27,7 @@ use crate::forms::Forms;
 use crate::forms::translate::Translator;
 use crate::lock::lock;
 use crate::log::groups::GroupWalker;
-use crate::log::lineages::LineageLog;
+use crate::log::lineage_log::LineageLog;
 use crate::log::parts::FormFile;
 use crate::log::stored_format::StoredHead;
 use crate::receive::intake::Intake;

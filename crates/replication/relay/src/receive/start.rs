@@ -4,7 +4,6 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_source::Connection;
 
 use crate::error::{Error, Result};
-use crate::receive::intake::Intake;
 
 /// Where a new log begins: always with a whole file from the source.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -54,14 +53,13 @@ pub(crate) fn lacks(connection: &mut Connection, gtids: &GtidSet) -> Result<bool
     Ok(rows.iter().flatten().any(|cell| cell.as_deref() == Some(b"0")))
 }
 
-/// Whether a server has everything we store, and still has the transactions after it; `false` if we store nothing with a
-/// GTID.
+/// Whether a server has `ours`, everything we store, and still has the transactions after it; `false` if we store nothing
+/// with a GTID.
 ///
 /// # Errors
 ///
 /// The server lacks something that another server of the source may have.
-pub(crate) fn check_server(intake: &Intake, connection: &mut Connection) -> Result<bool> {
-    let ours = intake.written_gtids();
+pub(crate) fn check_server(ours: &GtidSet, connection: &mut Connection) -> Result<bool> {
     if ours.is_empty() {
         return Ok(false);
     }

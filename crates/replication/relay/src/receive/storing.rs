@@ -27,7 +27,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use crate::error::{Error, Result};
 use crate::lock::lock;
 use crate::log::checkpoints::{Checkpoints, GtidCollector};
-use crate::log::lineages::LineageLog;
+use crate::log::lineage_log::LineageLog;
 use crate::receive::intake::Intake;
 use crate::receive::sizes::Sizes;
 use crate::telemetry::duties;

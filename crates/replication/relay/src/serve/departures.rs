@@ -21,7 +21,7 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 
 use crate::error::{Error, Result};
 use crate::lock::lock;
-use crate::log::lineages::LineageLog;
+use crate::log::lineage_log::LineageLog;
 
 /// How many departures are reported at a time.
 const EVENTS_MAX: usize = 256;

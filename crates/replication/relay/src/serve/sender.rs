@@ -31,7 +31,7 @@ use crate::forms::{Forms, artificial_events};
 use crate::housekeeping::{Housekeeping, archiving};
 use crate::log::brought_back::FileLease;
 use crate::log::groups::EventGroup;
-use crate::log::lineages::LineageLog;
+use crate::log::lineage_log::LineageLog;
 use crate::log::parts::FormFile;
 use crate::receive::intake::Intake;
 use crate::replicas::dumps::DumpProgress;

@@ -22,7 +22,7 @@ use binlogz_wire::session::{ReplicaOptions, ReplicaSession};
 use binlogz_wire::{ServerError, packet};
 
 use crate::error::{Error, Result, UNKNOWN_ERROR};
-use crate::log::lineages::LineageLog;
+use crate::log::lineage_log::LineageLog;
 use crate::log::stored_format::StoredHead;
 use crate::serve::SourceServer;
 use crate::serve::admission::Admission;

@@ -11,10 +11,10 @@ use jiff::tz::TimeZone;
 use crate::error::Error;
 use crate::housekeeping::retention;
 use crate::lock::lock;
-use crate::log::lineages::LineageLog;
+use crate::log::lineage_log::LineageLog;
 use crate::statements::Statements;
-use crate::statements::answers::StatementAnswer;
 use crate::statements::compression_stats;
+use crate::statements::statement_answer::StatementAnswer;
 use crate::statements::variables::Variables;
 use crate::telemetry::complain;
 

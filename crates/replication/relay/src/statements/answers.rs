@@ -4,18 +4,16 @@
 //! whether the source can be reached.
 
 use binlogz_variables::Rights;
-use binlogz_wire::ServerError;
-use binlogz_wire::result_set::{ResultKind, ResultRow};
-use binlogz_wire::session::{ReplicaSession, ReplyColumn};
 use binlogz_wire::statement::{AssignmentTarget, Expression, Statement, TableQuery};
 
 use crate::error::Result;
 use crate::form::Form;
 use crate::lock::lock;
-use crate::log::lineages::LineageLog;
+use crate::log::lineage_log::LineageLog;
 use crate::statements::Statements;
 use crate::statements::replica_status::replica_status;
-use crate::statements::variables::{NOT_SUPPORTED, Refusal, System, Variables, evaluate, set};
+use crate::statements::statement_answer::{NOT_SUPPORTED, StatementAnswer, WITH_FORWARDING};
+use crate::statements::variables::{System, Variables, evaluate, set};
 use crate::statements::{admin, compression_stats, listings, variables};
 
 /// The client that asks.
@@ -26,14 +24,6 @@ pub(crate) struct AskingClient<'a> {
     pub(crate) may_administer: bool,
     /// The form that its statements use if they name no file.
     pub(crate) form: &'a dyn Fn(&Variables) -> Result<Form>,
-}
-
-/// The answer to a statement.
-#[derive(Debug)]
-pub(crate) enum StatementAnswer<'a> {
-    Done { warnings: u16 },
-    Rows(Vec<ReplyColumn<'a>>, Vec<ResultRow>),
-    Refused(ServerError),
 }
 
 /// Answers a statement.
@@ -76,9 +66,6 @@ pub(crate) fn answer<'a>(
         Statement::Admin(wanted) => admin::answer(statements, kept, asker.variables, wanted),
     })
 }
-
-/// The setting that would have it answered.
-pub(crate) const WITH_FORWARDING: &str = "; forward_sql = true in its configuration passes it to the source";
 
 /// The answer to a statement that can't be parsed.
 pub(crate) fn unknown() -> StatementAnswer<'static> {
@@ -145,39 +132,4 @@ fn select_from<'a>(statements: &Statements, query: &'a TableQuery) -> StatementA
         ));
     }
     compression_stats::select(&lock(&statements.intake.compression_stats), query)
-}
-
-impl<'a> StatementAnswer<'a> {
-    pub(crate) const DONE: Self = StatementAnswer::Done { warnings: 0 };
-
-    /// An answer of rows, with the columns' names and whether they are numbers.
-    pub(crate) fn rows(columns: &[(&'static str, bool)], rows: Vec<ResultRow>) -> Self {
-        StatementAnswer::Rows(
-            columns.iter().map(|(name, is_number)| ReplyColumn { name, kind: kind(*is_number) }).collect(),
-            rows,
-        )
-    }
-
-    pub(crate) fn refused(((code, sqlstate), message): Refusal) -> Self {
-        StatementAnswer::Refused(ServerError { code, sqlstate: Some(sqlstate), message })
-    }
-
-    /// Sends this answer to the client.
-    pub(crate) fn give(&self, session: &mut ReplicaSession) {
-        match self {
-            StatementAnswer::Done { warnings } => session.ok_with_warnings(*warnings),
-            StatementAnswer::Rows(columns, rows) => session.rows(columns, rows),
-            StatementAnswer::Refused(error) => session.refuse(error),
-        }
-    }
-}
-
-/// The kind of a column of numbers, or of texts.
-pub(crate) fn kind(is_number: bool) -> ResultKind {
-    if is_number { ResultKind::INTEGER } else { ResultKind::TEXT }
-}
-
-/// A value in a row.
-pub(crate) fn cell(value: impl ToString) -> Option<Vec<u8>> {
-    Some(value.to_string().into_bytes())
 }

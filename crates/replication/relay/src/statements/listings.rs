@@ -9,7 +9,7 @@ use crate::forms::Forms;
 use crate::forms::file_walk::{end_of, list_events};
 use crate::log::parts::{FormFile, FoundFile};
 use crate::replicas::registry::RegisteredReplica;
-use crate::statements::answers::{StatementAnswer, cell};
+use crate::statements::statement_answer::{StatementAnswer, cell};
 use crate::statements::variables::System;
 
 /// ER_ERROR_WHEN_EXECUTING_COMMAND.

@@ -3,7 +3,7 @@
 //! The input is a parsed statement (`binlogz_wire::statement`) and the client that sent it; the answer comes from the
 //! stored logs and counters. `housekeeping` purges, `receive` starts and stops receiving, `serve` talks to the client.
 //!
-//! * `answers` maps each statement to its answer;
+//! * `answers` maps each statement to its answer (`statement_answer`);
 //! * `variables` are those of the source, of the relay and of the client: SELECT, SET, SHOW VARIABLES;
 //! * `listings` are SHOW BINARY LOGS, BINARY LOG STATUS, BINLOG EVENTS and REPLICAS;
 //! * `replica_status` is SHOW REPLICA STATUS;
@@ -17,6 +17,7 @@ pub(crate) mod compression_stats;
 pub(crate) mod listings;
 pub(crate) mod replica_status;
 pub(crate) mod routing;
+pub(crate) mod statement_answer;
 pub(crate) mod variables;
 
 use std::sync::Arc;

@@ -4,12 +4,12 @@
 use crate::error::Result;
 use crate::form::Form;
 use crate::forms::file_walk::end_of;
-use crate::log::lineages::LineageLog;
+use crate::log::lineage_log::LineageLog;
 use crate::log::parts::FormFile;
 use crate::log::stored_format::StoredHead;
 use crate::receive::control::Phase;
 use crate::statements::Statements;
-use crate::statements::answers::StatementAnswer;
+use crate::statements::statement_answer::StatementAnswer;
 
 /// The columns of 9.7, in its order, and whether they are numbers.
 const COLUMNS: [(&str, bool); 60] = [

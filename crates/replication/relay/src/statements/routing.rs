@@ -9,7 +9,8 @@ use binlogz_wire::statement::{
 };
 
 use crate::statements::compression_stats;
-use crate::statements::variables::{NOT_SUPPORTED, Refusal, evaluate};
+use crate::statements::statement_answer::{NOT_SUPPORTED, Refusal};
+use crate::statements::variables::evaluate;
 
 /// Variables that tell how far a source is, in a statement that the source would answer with its own coordinates.
 const POSITIONS: [&str; 2] = ["gtid_executed", "gtid_purged"];

@@ -30,7 +30,7 @@ use crate::forms::Forms;
 use crate::forms::translate::{FormSink, Translator};
 use crate::lock::lock;
 use crate::log::disk::Disk;
-use crate::log::lineages::LineageLog;
+use crate::log::lineage_log::LineageLog;
 use crate::log::parts::{FormFile, FoundFile};
 use crate::options::SourceOptions;
 use crate::receive::receiver::receiving::ReceivedBytes;

@@ -19,12 +19,11 @@ use super::open_source;
 use super::simulated::SourceLog;
 use crate::error::{Error, Result};
 use crate::form::{Form, FormPolicy};
-use crate::forms::Forms;
-use crate::forms::block::Block;
 use crate::forms::translate::Translator;
+use crate::forms::{Forms, block_maker};
 use crate::housekeeping::scrub;
 use crate::log::checkpoints::StartOffsets;
-use crate::log::lineages::LineageLog;
+use crate::log::lineage_log::LineageLog;
 use crate::log::parts::FormFile;
 use crate::options::SourceOptions;
 use crate::receive::storing::StoredForm;
@@ -79,7 +78,7 @@ fn blocks(forms: Forms<'_>, form: Form, of: FormFile) -> Result<Vec<u8>> {
     let mut start = part.start();
     let mut bytes = Vec::new();
     // They end before what goes out as it is stored.
-    while let Some(block) = Block::make(forms, form, &part, &start)? {
+    while let Some(block) = block_maker::make(forms, form, &part, &start)? {
         for placed in block.transactions() {
             block.write(placed, &mut Vec::new(), |more| {
                 bytes.extend_from_slice(more);

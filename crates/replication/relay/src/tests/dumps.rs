@@ -26,7 +26,7 @@ use crate::options::SourceOptions;
 use crate::serve::server::dump::KnownClient;
 use crate::serve::transport::DumpConnection;
 use crate::source::RelaySource;
-use crate::statements::answers::StatementAnswer;
+use crate::statements::statement_answer::StatementAnswer;
 use crate::statements::variables::{System, Variables, set};
 
 /// The statement of a replica before it asks for the log.

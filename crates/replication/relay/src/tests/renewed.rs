@@ -11,7 +11,7 @@ use super::crashes::{Known, OneDisk, options, put_all_back, receive};
 use super::open_source;
 use super::simulated::SourceLog;
 use crate::form::Form;
-use crate::log::lineages::LineageLog;
+use crate::log::lineage_log::LineageLog;
 use crate::log::parts::{FormFile, FoundFile};
 use crate::log::{cuts, numbers};
 use crate::source::RelaySource;

@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 use crate::housekeeping::Housekeeping;
 use crate::housekeeping::archiving::ArchiveOptions;
 use crate::lock::lock;
-use crate::log::lineages::LineageLog;
+use crate::log::lineage_log::LineageLog;
 use crate::telemetry::{complain, duties, say};
 use crate::time::now;
 use pass::{CheckProgress, PresentPass};

@@ -24,7 +24,7 @@ use binlogz_wire::session::EventPiece;
 use super::LogEnd;
 use crate::error::{Error, Result};
 use crate::log::checkpoints::GtidCollector;
-use crate::log::lineages::LineageLog;
+use crate::log::lineage_log::LineageLog;
 use crate::log::stored_format::StoredHead;
 use crate::receive::continuity::LogTail;
 use crate::receive::intake::Intake;

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::lock::lock;
 use crate::log::checkpoints::{Checkpoints, GtidCollector, SeenTransaction};
-use crate::log::lineages::LineageLog;
+use crate::log::lineage_log::LineageLog;
 use crate::receive::intake::Intake;
 use crate::telemetry::meters::Meters;
 use crate::telemetry::spans;

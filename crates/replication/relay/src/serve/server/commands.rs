@@ -15,9 +15,10 @@ use binlogz_wire::statement::Statement;
 use super::dump::KnownClient;
 use super::{Client, announced};
 use crate::error::Result;
-use crate::log::lineages::LineageLog;
+use crate::log::lineage_log::LineageLog;
 use crate::replicas::registry::RegisteredReplica;
-use crate::statements::answers::{self, AskingClient, StatementAnswer, WITH_FORWARDING};
+use crate::statements::answers::{self, AskingClient};
+use crate::statements::statement_answer::{StatementAnswer, WITH_FORWARDING};
 use crate::statements::variables::Variables;
 use crate::statements::variables::session::ClientFacts;
 

@@ -21,7 +21,7 @@ use super::Client;
 use super::dump::KnownClient;
 use super::forwarding::{ForwardOutcome, SessionParts};
 use crate::error::{Error, Result, UNKNOWN_ERROR};
-use crate::log::lineages::LineageLog;
+use crate::log::lineage_log::LineageLog;
 use crate::serve::admission::SMALL_COMMAND;
 use crate::serve::sender::broken;
 use crate::serve::transport::{DumpConnection, Transport};

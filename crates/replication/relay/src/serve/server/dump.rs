@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::form::{Form, FormPolicy, knows_payloads, libmysql_version};
 use crate::forms::translate::OpenedFile;
 use crate::housekeeping::archiving;
-use crate::log::lineages::LineageLog;
+use crate::log::lineage_log::LineageLog;
 use crate::log::parts::{FormFile, FoundFile};
 use crate::replicas::dumps::DumpClient;
 use crate::serve::SourceServer;

@@ -10,12 +10,12 @@ use binlogz_wire::statement::Statement;
 
 use super::Client;
 use crate::error::Result;
-use crate::log::lineages::LineageLog;
+use crate::log::lineage_log::LineageLog;
 use crate::serve::sender::broken;
 use crate::serve::transport::{DumpConnection as _, Transport};
 use crate::serve::upstream::{ForwardedCommand, Upstream};
-use crate::statements::answers::StatementAnswer;
 use crate::statements::routing::{StatementRoute, may_be_prepared, route, tells_position};
+use crate::statements::statement_answer::StatementAnswer;
 use crate::statements::variables::Variables;
 
 /// The outcome of a request.

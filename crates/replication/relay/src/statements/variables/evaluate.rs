@@ -6,8 +6,8 @@ use binlogz_wire::result_set::{ResultKind, ResultRow};
 use binlogz_wire::session::ReplyColumn;
 use binlogz_wire::statement::Expression;
 
-use crate::statements::answers::{StatementAnswer, WITH_FORWARDING};
-use crate::statements::variables::{NOT_SUPPORTED, Refusal, System, Variables};
+use crate::statements::statement_answer::{NOT_SUPPORTED, Refusal, StatementAnswer, WITH_FORWARDING};
+use crate::statements::variables::{System, Variables};
 
 /// The functions below.
 const FUNCTIONS: [&str; 11] = [

@@ -17,14 +17,10 @@ pub(crate) mod system;
 use binlogz_wire::ServerError;
 use binlogz_wire::statement::ShownVariables;
 
-use crate::statements::answers::{StatementAnswer, cell};
+use crate::statements::statement_answer::{Refusal, StatementAnswer, cell};
 pub(crate) use session::Variables;
 pub(crate) use system::System;
 
-/// An error's code with its SQL state, and its text.
-pub(crate) type Refusal = ((u16, [u8; 5]), String);
-
-pub(crate) const NOT_SUPPORTED: (u16, [u8; 5]) = (1235, *b"42000");
 const UNKNOWN_VARIABLE: (u16, [u8; 5]) = (ServerError::UNKNOWN_SYSTEM_VARIABLE, *b"HY000");
 
 fn unknown_variable(name: &str) -> Refusal {

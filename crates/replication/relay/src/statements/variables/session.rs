@@ -7,8 +7,7 @@ use binlogz_wire::session::{STATUS_AUTOCOMMIT, STATUS_IN_TRANSACTION};
 use binlogz_wire::statement::TransactionStatement;
 
 use crate::receive::source_variables::{Collation, SourceVariables};
-use crate::statements::answers::{StatementAnswer, cell};
-use crate::statements::variables::Refusal;
+use crate::statements::statement_answer::{Refusal, StatementAnswer, cell};
 
 const UNKNOWN_CHARACTER_SET: (u16, [u8; 5]) = (1115, *b"42000");
 const UNKNOWN_COLLATION: (u16, [u8; 5]) = (1273, *b"HY000");

@@ -4,10 +4,10 @@ use binlogz_variables::{CompressionVariables, Rights, VariableValue, Warning};
 use binlogz_wire::ServerError;
 use binlogz_wire::statement::{AssignmentTarget, Expression, NewTransactions, Scope};
 
-use crate::statements::answers::StatementAnswer;
+use crate::statements::statement_answer::{NOT_SUPPORTED, Refusal, StatementAnswer};
 use crate::statements::variables::evaluate::value;
 use crate::statements::variables::session::SessionValue;
-use crate::statements::variables::{NOT_SUPPORTED, Refusal, System, Variables, unknown_variable};
+use crate::statements::variables::{System, Variables, unknown_variable};
 
 /// The most variables of a client, each with at most the bytes below.
 const VARIABLES_MAX: usize = 64;

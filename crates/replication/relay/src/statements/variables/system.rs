@@ -10,12 +10,13 @@ use binlogz_wire::statement::Scope;
 
 use crate::error::Result;
 use crate::lock::lock;
-use crate::log::lineages::LineageLog;
+use crate::log::lineage_log::LineageLog;
 use crate::log::stored_format::StoredHead;
 use crate::receive::source_variables::{SourceVariable, SourceVariables};
 use crate::statements::Statements;
+use crate::statements::statement_answer::Refusal;
 use crate::statements::variables::session::{SessionValue, Variables};
-use crate::statements::variables::{Refusal, unknown_variable};
+use crate::statements::variables::unknown_variable;
 
 /// The variables that semi-synchronous replicas query: from 8.0.26 on, and before.
 const SEMI_SYNC: [&str; 2] = ["rpl_semi_sync_source_enabled", "rpl_semi_sync_master_enabled"];

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::error::Result;
 use crate::housekeeping::{archiving, checking, retention};
-use crate::log::lineages::LineageLog;
+use crate::log::lineage_log::LineageLog;
 use crate::time::now;
 use crate::watch::SourceWatch;
 
