@@ -17,7 +17,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::manifest::{ExportManifest, checked, sha256, with_checksum};
+use super::digest::sha256;
+use super::manifest::{ExportManifest, checked, with_checksum};
 use super::names::name_of;
 use crate::error::{Error, Result};
 

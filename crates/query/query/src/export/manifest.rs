@@ -18,8 +18,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
+use super::digest::sha256;
 use super::names::{DataPath, StagedName};
 use crate::error::{Error, Result};
 
@@ -150,9 +150,4 @@ pub(super) fn checked(bytes: &[u8]) -> Result<Option<Vec<u8>>, String> {
     }
     let body = lines.strip_suffix(b",\n").unwrap_or(lines);
     Ok(Some([body, b"\n}"].concat()))
-}
-
-/// A SHA-256 in hexadecimal.
-pub(super) fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -18,6 +18,7 @@
 //! after that, the next run gives names to files that have none yet. Nothing is exported twice: the manifest has the GTIDs
 //! of all runs, and the positions of transactions without one.
 
+mod digest;
 mod encodings;
 pub mod follow;
 mod fresh;

@@ -15,7 +15,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::TRANSACTIONS;
-use super::manifest::sha256;
+use super::digest::sha256;
 
 /// The longest name of a file or folder in bytes, in Linux's file systems.
 const NAME_MAX: usize = 255;

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::TRANSACTIONS;
-use super::manifest::sha256;
+use super::digest::sha256;
 use super::names::DataPath;
 
 /// How a file of views begins.

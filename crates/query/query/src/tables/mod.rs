@@ -12,6 +12,7 @@
 //! Each is a [`TableReader`], which goes through one log and passes on batches in the log's order. `user` finds the columns of a
 //! user table; their types and values are those of `binlogz-arrow`.
 
+mod built_column;
 mod columns;
 mod counts;
 mod events;

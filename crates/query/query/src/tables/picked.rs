@@ -17,9 +17,9 @@ use datafusion::arrow::datatypes::{Fields, SchemaRef};
 use datafusion::common::Result;
 use datafusion::error::DataFusionError;
 
+use super::built_column::{BuiltColumn, ValueSource, ValueTarget, batch_of};
 use super::columns::FieldValue;
 use super::frame::TransactionFrame;
-use super::rows::{BuiltColumn, ValueSource, ValueTarget, batch_of};
 use super::{MadeColumn, ReadJob};
 use crate::logs::Logs;
 use crate::logs::wanted::{WantedLogs, operation};

@@ -2,52 +2,27 @@
 
 use std::sync::Arc;
 
-use binlogz_arrow::{ChangeSide, ImageColumn, ValueColumn};
+use binlogz_arrow::ChangeSide;
 use binlogz_binlog::Error as BinlogError;
 use binlogz_binlog::event::RowsEvent;
 use binlogz_binlog::row::{Row, RowDecoder, RowImage, TableSchema};
 use binlogz_flow::events::{self, BatchItem, Event, EventBatch, RunSummary, TableEvent, WorkerTables};
 use binlogz_flow::{Error, Input};
 use binlogz_report::jsonl::push_value;
-use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 
-use super::columns::{Builder, FieldKind, FieldValue};
+use super::built_column::{BuiltColumn, ValueSource, ValueTarget, batch_of};
+use super::columns::{FieldKind, FieldValue};
 use super::frame::TransactionFrame;
 use super::picked::{self, NeededOutputs, PickedRows};
 use super::user::UserColumns;
-use super::{
-    BatchSink, CountedColumn, MadeColumn, PickedPart, ROWS_MAX, ReadJob, TableReader, TableShape, arrow_error,
-};
+use super::{BatchSink, CountedColumn, MadeColumn, PickedPart, ROWS_MAX, ReadJob, TableReader, TableShape};
 use crate::logs::Logs;
 use crate::logs::wanted::{WantedLogs, operation};
 
 /// Bytes of row events after which a batch is passed on.
 const BYTES_MAX: usize = 4 << 20;
-
-/// The source of a column's values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ValueSource {
-    Log,
-    Position,
-    Gtid,
-    CommittedAt,
-    AppliedAt,
-    LoggedAt,
-    ServerId,
-    Offset,
-    Inside,
-    Row,
-    Schema,
-    Table,
-    Operation,
-    Key,
-    Changed,
-    BeforeJson,
-    AfterJson,
-    Before,
-    After,
-}
 
 /// The columns that every table of row changes has.
 const COMMON: [(&str, FieldKind, ValueSource); 13] = [
@@ -264,19 +239,6 @@ struct Scratch {
     document: String,
 }
 
-/// A column that is being built.
-pub(super) struct BuiltColumn {
-    pub(super) source: ValueSource,
-    pub(super) target: ValueTarget,
-}
-
-pub(super) enum ValueTarget {
-    Plain(Builder),
-    Image(ImageColumn),
-    /// One field of an image.
-    Field(Box<ValueColumn>, usize),
-}
-
 /// Values that are the same for all rows of an event.
 struct EventValues<'a> {
     frame: &'a TransactionFrame,
@@ -426,22 +388,6 @@ impl<'a> Maker<'a> {
     }
 }
 
-/// The rows of columns that are built.
-pub(super) fn batch_of(
-    columns: &mut [BuiltColumn],
-    schema: &SchemaRef,
-    rows: usize,
-) -> Result<RecordBatch, Error> {
-    let arrays = columns.iter_mut().map(|column| match &mut column.target {
-        ValueTarget::Plain(builder) => Ok(builder.finish()),
-        ValueTarget::Image(image) => image.finish().map_err(arrow_error),
-        ValueTarget::Field(values, _) => Ok(values.finish()),
-    });
-    let arrays = arrays.collect::<Result<Vec<_>, Error>>()?;
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options).map_err(arrow_error)
-}
-
 fn value_of<'v>(
     source: ValueSource,
     log: &'v str,
@@ -533,22 +479,5 @@ impl Table {
         out.push(b'}');
         scratch.document = String::from_utf8_lossy(out).into_owned();
         Ok(FieldValue::Text(&scratch.document))
-    }
-}
-
-impl BuiltColumn {
-    fn new(source: ValueSource, kind: FieldKind, output: MadeColumn, fields: &Fields) -> Self {
-        let field = match output {
-            MadeColumn::Field(_, number) => fields.get(number).map(|field| (field, number)),
-            MadeColumn::Column(_) => None,
-        };
-        let target = match (source, field) {
-            (ValueSource::Before | ValueSource::After, Some((field, number))) => {
-                ValueTarget::Field(Box::new(ValueColumn::new(field.data_type())), number)
-            }
-            (ValueSource::Before | ValueSource::After, None) => ValueTarget::Image(ImageColumn::new(fields)),
-            _ => ValueTarget::Plain(kind.builder()),
-        };
-        BuiltColumn { source, target }
     }
 }
