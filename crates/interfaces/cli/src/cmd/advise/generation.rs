@@ -6,7 +6,7 @@ use binlogz_encryption::Keyring;
 use binlogz_flow::Input;
 use binlogz_payload::ServerGeneration;
 
-use super::measuring::MeasuredLog;
+use super::measured_log::MeasuredLog;
 
 /// The offset of a file's server version: magic, event header, and the format's version.
 const SERVER_VERSION: usize = binlogz_binlog::MAGIC.len() + HEADER_SIZE + size_of::<u16>();

@@ -1,7 +1,6 @@
 //! Measures logs: reads all of them, and compresses a sample of their transactions at each level, within the time
 //! allowed.
 
-use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,12 +12,11 @@ use binlogz_payload::{CompressionLevel, ServerGeneration};
 use binlogz_report::advice::{Advice, Commits, ExactMeter, LEVELS, MeterPart, SampleMeter, Sampler};
 use clap::Args;
 
-use super::server::SampledServerLog;
+use super::measured_log::MeasuredLog;
 use super::{BUDGET, generation};
 use crate::Exit;
 use crate::cmd::workers;
 use crate::failure::{CommandFailure, Result, complain, warn, warn_cut};
-use crate::log_path::LogPath;
 use crate::mariadb;
 use crate::progress::WorkProgress;
 use crate::units;
@@ -50,38 +48,6 @@ pub(super) struct LevelMeasurement {
     /// Threads that work at once [default: one for each core]
     #[arg(long, short, value_name = "N", value_parser = units::above_zero)]
     jobs: Option<NonZeroUsize>,
-}
-
-/// A log that is measured.
-#[derive(Debug)]
-pub(super) enum MeasuredLog {
-    Path(LogPath),
-    Server(Box<SampledServerLog>),
-}
-
-impl fmt::Display for MeasuredLog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            MeasuredLog::Path(path) => path.fmt(f),
-            MeasuredLog::Server(log) => log.fmt(f),
-        }
-    }
-}
-
-impl MeasuredLog {
-    fn size(&self) -> Result<Option<u64>> {
-        match self {
-            MeasuredLog::Path(path) => path.size(),
-            MeasuredLog::Server(log) => Ok(Some(log.size)),
-        }
-    }
-
-    fn open(&self, keyring: Option<&Keyring>) -> Result<Input> {
-        match self {
-            MeasuredLog::Path(path) => path.open(keyring),
-            MeasuredLog::Server(log) => log.open(),
-        }
-    }
 }
 
 /// The part of the budget that may be spent on reading the logs, and on reading them and on whole files.

@@ -1,6 +1,7 @@
 //! `binlogz advise`: what compression would save and cost on a server that wrote these logs.
 
 mod generation;
+mod measured_log;
 mod measuring;
 mod server;
 
@@ -27,7 +28,8 @@ use crate::pager;
 use crate::server_args::{ServerArgs, with_place};
 use crate::terminal::SizesArg;
 use crate::units;
-use measuring::{LevelMeasurement, MeasuredLog};
+use measured_log::MeasuredLog;
+use measuring::LevelMeasurement;
 use server::last_logs;
 
 /// People wait half a minute for an answer.

@@ -3,6 +3,7 @@
 mod change_key;
 mod check;
 mod copy;
+pub(in crate::cmd) mod coverage;
 mod create;
 pub(in crate::cmd) mod json;
 pub(in crate::cmd) mod list;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use binlogz_archive::coverage::{ArchiveEdge, Coverage};
 use binlogz_archive::last_check::LastChecks;
 
-use super::list::ListedArchive;
+use super::coverage::ListedArchive;
 
 /// A metric: its name, its help, and its value for an archive.
 type Metric = (&'static str, &'static str, fn(&Coverage) -> Option<u64>);

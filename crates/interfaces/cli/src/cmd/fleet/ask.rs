@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::row::{FleetRow, FleetRowKind, of_relay};
 use super::server;
 use super::targets::{ArchiveLimits, FleetTarget, TargetAddress};
-use crate::cmd::archive::list::{archives_at, coverage_of};
+use crate::cmd::archive::coverage::{archives_at, coverage_of};
 use crate::cmd::relay::document::RelayDocument;
 use crate::cmd::relay::{findings, http};
 use crate::failure::CommandFailure;

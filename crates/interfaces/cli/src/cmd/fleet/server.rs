@@ -1,21 +1,12 @@
 //! A row for each server that the file of targets names: the findings of `doctor` about it, in short.
 
-use std::path::Path;
-
 use binlogz_figures::Tone;
 use binlogz_inspect::{Finding, FindingVerdict, Knowledge, Reads, ServerReport, examine};
 use binlogz_source::ConnectOptions;
-use binlogz_source::option_files::OptionFiles;
 
 use super::row::{FleetRow, FleetRowKind};
+use super::targets::FleetServer;
 use crate::server_args::from_files;
-
-/// A server, and how to log in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct FleetServer {
-    pub(super) place: String,
-    pub(super) files: OptionFiles,
-}
 
 /// Asks it, with the account that its option files name.
 pub(super) fn ask(target: &str, server: &FleetServer) -> FleetRow {
@@ -68,19 +59,4 @@ fn row(target: &str, server: &FleetServer, report: ServerReport) -> FleetRow {
 /// A password in the place is refused, and is not shown either.
 fn without_account(place: &str) -> &str {
     place.rsplit_once('@').map_or(place, |(_, place)| place)
-}
-
-/// Option files relative to the folder of the file of targets.
-pub(super) fn files(
-    folder: &Path,
-    defaults_file: Option<std::path::PathBuf>,
-    group_suffix: Option<String>,
-    login_path: Option<String>,
-) -> OptionFiles {
-    OptionFiles {
-        defaults_file: defaults_file.map(|path| folder.join(path)),
-        group_suffix,
-        login_path,
-        ..OptionFiles::default()
-    }
 }

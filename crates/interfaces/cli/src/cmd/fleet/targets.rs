@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use binlogz_archive::storage::{in_object_storage, refuse_addresses};
+use binlogz_source::option_files::OptionFiles;
 use serde::Deserialize;
 
-use super::server;
 use crate::cmd::relay::toml_error;
 use crate::failure::{CommandFailure, Result};
 use crate::units;
@@ -65,7 +65,7 @@ pub(super) enum TargetAddress {
         to: PathBuf,
         limits: ArchiveLimits,
     },
-    Server(server::FleetServer),
+    Server(FleetServer),
 }
 
 /// Ages above which an archive is reported.
@@ -75,6 +75,13 @@ pub(super) struct ArchiveLimits {
     pub(super) max_age: Option<Duration>,
     /// Older than this, its last check is.
     pub(super) max_check_age: Option<Duration>,
+}
+
+/// A server, and how to log in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FleetServer {
+    pub(super) place: String,
+    pub(super) files: OptionFiles,
 }
 
 impl FleetTarget {
@@ -124,9 +131,8 @@ fn parse(text: &str, folder: &Path) -> Result<Vec<FleetTarget>, String> {
         if defaults_file.is_some() && login_path.is_some() {
             return Err(format!("server {name}: has defaults_file and login_path, expected one of them"));
         }
-        let files = server::files(folder, defaults_file, defaults_group_suffix, login_path);
-        targets
-            .push(FleetTarget { name, place: TargetAddress::Server(server::FleetServer { place, files }) });
+        let files = option_files(folder, defaults_file, defaults_group_suffix, login_path);
+        targets.push(FleetTarget { name, place: TargetAddress::Server(FleetServer { place, files }) });
     }
     if targets.is_empty() {
         return Err(
@@ -139,6 +145,21 @@ fn parse(text: &str, folder: &Path) -> Result<Vec<FleetTarget>, String> {
     match names.windows(2).find(|pair| pair.first() == pair.last()).and_then(|pair| pair.first()) {
         Some(name) => Err(format!("has the name {name} twice")),
         None => Ok(targets),
+    }
+}
+
+/// Option files relative to the folder of the file of targets.
+fn option_files(
+    folder: &Path,
+    defaults_file: Option<PathBuf>,
+    group_suffix: Option<String>,
+    login_path: Option<String>,
+) -> OptionFiles {
+    OptionFiles {
+        defaults_file: defaults_file.map(|path| folder.join(path)),
+        group_suffix,
+        login_path,
+        ..OptionFiles::default()
     }
 }
 
@@ -162,9 +183,9 @@ mod tests {
             ("arc", archives("/etc/arc", ArchiveLimits::default())),
             (
                 "db1",
-                TargetAddress::Server(server::FleetServer {
+                TargetAddress::Server(FleetServer {
                     place: "mysql://m@db1".into(),
-                    files: server::files(Path::new("/etc"), Some("m.cnf".into()), None, None),
+                    files: option_files(Path::new("/etc"), Some("m.cnf".into()), None, None),
                 }),
             ),
         ];

@@ -10,11 +10,10 @@
 
 use std::net::SocketAddr;
 
+use super::CHANNEL;
 use super::target::{TargetFacts, TargetServer, TargetTrouble, line, quoted};
 use crate::failure::{CommandFailure, Result};
 
-/// The channel's name.
-pub(super) const CHANNEL: &str = "binlogz_recover";
 const USER: &str = "binlogz";
 /// ER_REPLICA_CHANNEL_DOES_NOT_EXIST.
 const NO_SUCH_CHANNEL: u16 = 3074;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use binlogz_binlog::gtid::GtidSet;
 
-use super::channel::{self, ApplierThreads, CHANNEL, ChannelSource, SavedSettings};
+use super::CHANNEL;
+use super::channel::{self, ApplierThreads, ChannelSource, SavedSettings};
 use super::errors;
 use super::target::{TargetServer, TargetTrouble};
 use crate::failure::{CommandFailure, Result};

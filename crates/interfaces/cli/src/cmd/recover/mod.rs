@@ -42,11 +42,13 @@ use crate::interrupt;
 use crate::keyring::KeyringArg;
 use crate::server_args::{ServerArgs, with_place};
 use crate::terminal;
-use channel::{ApplierThreads, CHANNEL, SavedSettings};
+use channel::{ApplierThreads, SavedSettings};
 use follow::Goal;
 use incidents::RecoveredLogs;
 use target::{TargetFacts, TargetServer, TargetTrouble};
 
+/// The replication channel's name.
+const CHANNEL: &str = "binlogz_recover";
 /// This command's name for itself at servers.
 const PROGRAM_NAME: &str = "binlogz recover";
 /// A statement such as STOP REPLICA waits for the transaction that is being applied.

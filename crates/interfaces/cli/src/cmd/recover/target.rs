@@ -7,7 +7,7 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_inspect::Version;
 use binlogz_source::{ConnectOptions, Connection, Error};
 
-use super::channel::CHANNEL;
+use super::CHANNEL;
 use crate::failure::{CommandFailure, Result, warn};
 
 /// Names the lock that keeps two runs from one server; the server drops it with the connection.

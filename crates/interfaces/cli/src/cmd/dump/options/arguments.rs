@@ -4,13 +4,11 @@ use std::ffi::OsString;
 
 use binlogz_source::option_files::{Defaults, OptionFiles};
 
-use super::DumpSettings;
 use super::check::check;
-use super::getopt::{ERROR, Getopt, ParseStop, WARNING};
+use super::definitions::GROUPS;
+use super::getopt::{Getopt, ParseStop};
 use super::help;
-
-/// The groups of option files that concern this program.
-pub(super) const GROUPS: [&str; 2] = ["mysqlbinlog", "client"];
+use super::{DumpSettings, ERROR, WARNING};
 
 /// Exit code of usage that only the whole of it shows to be bad.
 const FAILURE: u8 = 1;

@@ -14,6 +14,9 @@ use super::number::UnsignedLimits;
 use super::{Base64Choice, DumpFormat, DumpSettings, POSITION_MIN, RemoteSource, RewriteDb, TableOption};
 use crate::time::{self, NoTime};
 
+/// The groups of option files that concern this program.
+pub(super) const GROUPS: [&str; 2] = ["mysqlbinlog", "client"];
+
 /// The range of `--server-id` and the like.
 const SERVER_ID_OR_NONE: RangeInclusive<i64> = -1..=u32::MAX as i64;
 

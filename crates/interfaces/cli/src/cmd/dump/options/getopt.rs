@@ -12,13 +12,10 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-use super::DumpSettings;
 use super::definition::{OptionDefinition, OptionKind};
 use super::definitions::OPTIONS;
 use super::number;
-
-pub(super) const WARNING: &str = "[Warning]";
-pub(super) const ERROR: &str = "[ERROR]";
+use super::{DumpSettings, ERROR, WARNING};
 
 /// Exit codes of bad usage, as MySQL's programs have them.
 mod code {

@@ -6,9 +6,8 @@ use std::fmt::Write;
 use binlogz_source::option_files::Defaults;
 
 use super::DumpSettings;
-use super::arguments::GROUPS;
 use super::definition::{OptionDefinition, OptionKind};
-use super::definitions::OPTIONS;
+use super::definitions::{GROUPS, OPTIONS};
 
 /// The mysqlbinlog whose options, output and exit codes are meant; programs read it from `--version`.
 const MYSQLBINLOG_VERSION: &str = "9.7.4";

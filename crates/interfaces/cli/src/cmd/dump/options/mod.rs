@@ -37,6 +37,10 @@ pub(crate) const POSITION_MIN: u64 = 4;
 /// The name that stands for the source where no other is given.
 const TOPIC_PREFIX: &str = "binlogz";
 
+/// Marks of lines for stderr.
+const WARNING: &str = "[Warning]";
+const ERROR: &str = "[ERROR]";
+
 /// The options of `dump`. Each field has the name of its option, or says which.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DumpSettings {

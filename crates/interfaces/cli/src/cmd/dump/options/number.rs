@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::getopt::{ERROR, WARNING};
+use super::{ERROR, WARNING};
 
 /// The range of a number.
 #[derive(Debug, Clone)]
