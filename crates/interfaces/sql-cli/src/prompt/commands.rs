@@ -4,12 +4,12 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use binlogz_query::engine::BatchOutput;
-use binlogz_query::{Error, Names};
+use binlogz_query::Error;
 use clap::ValueEnum;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 
-use super::{Prompt, completion};
+use super::{Prompt, sql_names};
 use crate::FormatArg;
 
 const HELP: &str = "\\d               tables
@@ -48,7 +48,7 @@ impl PromptCommand {
             ("\\format", false) => PromptCommand::Format(Some(rest.to_owned())),
             ("\\d" | "\\dt", true) => PromptCommand::Tables,
             ("\\d", false) => {
-                let (schema, table) = completion::parsed(rest);
+                let (schema, table) = sql_names::parsed(rest);
                 PromptCommand::Columns(schema, table)
             }
             _ if text.starts_with('\\') => {
@@ -94,15 +94,15 @@ impl Prompt<'_> {
                 let columns = names.columns(&schema, &table);
                 drop(progress);
                 let columns = columns?.ok_or_else(|| {
-                    let names = completion::written(&(schema.clone(), table.clone()));
+                    let names = sql_names::written(&(schema.clone(), table.clone()));
                     Error::Sql(format!("there is no table {names}: \\d lists them"))
                 })?;
                 let (mut columns_out, mut types): (Vec<_>, Vec<_>) = (Vec::new(), Vec::new());
                 for field in columns.fields() {
-                    let name = completion::quoted(field.name());
+                    let name = sql_names::quoted(field.name());
                     match field.data_type() {
                         DataType::Struct(fields) => fields.iter().for_each(|inner| {
-                            columns_out.push(format!("{name}.{}", completion::quoted(inner.name())));
+                            columns_out.push(format!("{name}.{}", sql_names::quoted(inner.name())));
                             types.push(inner.data_type().to_string());
                         }),
                         other => {
@@ -135,6 +135,3 @@ impl Prompt<'_> {
 fn name(format: FormatArg) -> String {
     format.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
-
-/// Where a table without a schema is.
-pub(super) const HERE: &str = Names::LOG_SCHEMA;

@@ -10,6 +10,7 @@
 mod commands;
 mod completion;
 mod history;
+mod sql_names;
 
 use std::io::{self, BufWriter, Write};
 use std::sync::{Arc, mpsc};
@@ -127,7 +128,7 @@ fn greet(names: &Names) -> Result<(), Error> {
     let of_users = match names.known_tables() {
         Some(tables) if tables.is_empty() => String::new(),
         Some(tables) => {
-            let named: Vec<_> = tables.iter().take(GREETED_MAX).map(completion::written).collect();
+            let named: Vec<_> = tables.iter().take(GREETED_MAX).map(sql_names::written).collect();
             let more = tables.len().saturating_sub(GREETED_MAX);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             format!(", {}{more}", named.join(", "))
