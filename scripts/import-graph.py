@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
 """Shows the shape of the code, and fails where imports run the wrong way.
 
-usage: import-graph.py [--check | --write] [--repo DIR]
+usage: import-graph.py [--check] [--repo DIR]
 
 Prints the dependencies between crates, the imports between the folders of each crate, the circles of files that import
-from each other, and the sizes of files and functions. With --check it prints only what is wrong; --write writes
-`file-circles.txt` beside this script. It needs Python 3.9 and nothing else.
+from each other, and the sizes of files and functions. With --check it prints only what is wrong. It needs Python 3.9 and
+nothing else.
 
 Wrong is:
   a crate that depends on one above it, by CRATES, or on one of a higher floor, by FLOORS;
   a cycle between the folders and top-level files of a crate;
   a folder that imports from one that stands after it in FOLDERS;
-  a circle of files that `file-circles.txt` doesn't have. That list only shrinks: a circle that is smaller or gone must be
-  changed there too;
+  a circle of files that import from each other;
   a source that no module declares: the compiler passes over it, and over the tests in it.
 
 Tests are not counted as imports: neither `#[cfg(test)]` modules nor `tests/`, `examples/` and dev-dependencies.
@@ -57,12 +56,7 @@ def main():
     wrong = check_crates(crates)
     for crate in crates.values():
         wrong += crate.check()
-    circles = sorted(f"{crate.name}: {' '.join(files)}" for crate in crates.values() for files in crate.file_graph.circles())
-    baseline = root / "scripts" / "file-circles.txt"
-    if "--write" in arguments:
-        baseline.write_text("".join(circle + "\n" for circle in circles))
-        return
-    wrong += check_circles(circles, baseline.read_text().splitlines(), crates)
+    wrong += check_circles(crates)
     if "--check" not in arguments:
         show(crates)
     for line in wrong:
@@ -190,16 +184,12 @@ class Crate:
         return wrong
 
 
-def check_circles(circles, baseline, crates):
-    """Circles that are new, and lines of the baseline whose circle is gone."""
+def check_circles(crates):
     wrong = []
-    for circle in sorted(set(circles) - set(baseline)):
-        crate, files = circle.split(": ")
-        wrong.append(f"{crate}: a circle of files: {files}")
-        imports = crates[crate].file_graph.inside(set(files.split()))
-        wrong += [f"  {one} -> {other}" for one, other in imports]
-    for circle in sorted(set(baseline) - set(circles)):
-        wrong.append(f"file-circles.txt: `{circle}` is gone: take the line out, or write what is left of it")
+    for crate in crates.values():
+        for files in crate.file_graph.circles():
+            wrong.append(f"{crate.name}: a circle of files: {' '.join(files)}")
+            wrong += [f"  {one} -> {other}" for one, other in crate.file_graph.inside(set(files))]
     return wrong
 
 

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use binlogz_query::engine::BatchOutput;
 use binlogz_query::Error;
+use binlogz_query::engine::BatchOutput;
 use clap::ValueEnum;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
