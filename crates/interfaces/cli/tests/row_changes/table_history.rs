@@ -237,7 +237,7 @@ fn what_the_history_knows_of_tables_is_what_the_server_had() -> Result<()> {
     let length: usize = setting("BINLOGZ_HISTORY_STATEMENTS", 60);
     let connect = ConnectOptions {
         user: Some("root".into()),
-        socket: Some(server.socket().into()),
+        socket: Some(server.socket()),
         ..ConnectOptions::new("binlogz")
     };
     let mut shares = [(0, 0); 3];
