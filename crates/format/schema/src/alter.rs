@@ -13,7 +13,7 @@ use crate::table::{ColumnClause, DefinedTable};
 use crate::tokens::{TokenReader, is_same_name, is_word, name_of, without};
 
 /// First words of actions that leave columns and keys as they are.
-const HARMLESS: [&str; 52] = [
+const HARMLESS: [&str; 49] = [
     "ENGINE",
     "AUTO_INCREMENT",
     "AUTOEXTEND_SIZE",
@@ -55,9 +55,6 @@ const HARMLESS: [&str; 52] = [
     "REORGANIZE",
     "COALESCE",
     "REMOVE",
-    "TRUNCATE",
-    "DISCARD",
-    "IMPORT",
     "ANALYZE",
     "CHECK",
     "OPTIMIZE",
@@ -113,6 +110,8 @@ pub(crate) enum AlterAction {
     RenameTable(Option<String>, String),
     /// EXCHANGE PARTITION: the other table.
     Exchange(Option<String>, String),
+    /// Columns and keys stay as they are, rows go: of a partition, or of all.
+    LosesRows,
     /// Columns and keys stay as they are.
     Harmless,
 }
@@ -159,6 +158,7 @@ impl AlterAction {
             }
             // Texts may become bytes.
             "CONVERT" if item.iter().any(|token| is_word(token, "BINARY")) => return None,
+            "TRUNCATE" | "DISCARD" | "IMPORT" => AlterAction::LosesRows,
             harmless if HARMLESS.contains(&harmless) => AlterAction::Harmless,
             _ => return None,
         };
@@ -258,7 +258,10 @@ fn dropped(rest: &[Token]) -> Option<AlterAction> {
     if is_word(first, "FOREIGN") {
         return Some(AlterAction::DropForeignKey(name_of(others.last()?)?));
     }
-    if is_word(first, "CHECK") || is_word(first, "PARTITION") {
+    if is_word(first, "PARTITION") {
+        return Some(AlterAction::LosesRows);
+    }
+    if is_word(first, "CHECK") {
         return Some(AlterAction::Harmless);
     }
     let (rest, if_exists) = conditional(without(rest, &["COLUMN"]));

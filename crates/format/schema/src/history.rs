@@ -18,8 +18,8 @@ use sqlparser::tokenizer::Token;
 use crate::alter::{AlterAction, ColumnFate};
 use crate::schema_file::SchemaFile;
 use crate::statement::{DdlStatement, NamedTable};
-use crate::table::DefinedTable;
-use crate::tokens::TokenReader;
+use crate::table::{DefinedColumn, DefinedTable};
+use crate::tokens::{TokenReader, is_same_name};
 
 /// A place in the logs: which of them it is, counted in their order, and the offset in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -72,13 +72,26 @@ pub enum TableThen<'h> {
 /// What became of a table's columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ColumnsNow<'h> {
-    /// It is the table that has its name now. For each of its columns: the name of now and whether the definition is the
-    /// same, `None` if it was dropped.
-    Kept(Vec<Option<(String, bool)>>),
-    /// This statement dropped it, gave its name to another table, or moved its rows.
+    /// It is the table that has its name now.
+    Kept {
+        /// The table as it is now.
+        now: &'h DefinedTable,
+        /// For each of its columns that of now, `None` if it was dropped.
+        columns: Vec<Option<KeptColumn<'h>>>,
+    },
+    /// This statement dropped it, gave its name to another table, or took rows from it.
     GoneSince(&'h TurningPoint),
     /// It isn't known.
     Unknown,
+}
+
+/// A column that is still there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptColumn<'h> {
+    /// The column as it is now.
+    pub now: &'h DefinedColumn,
+    /// Whether it takes the values that it had: its type is the same, or one that has room for them.
+    pub takes_values: bool,
 }
 
 /// A table's name, in small letters.
@@ -94,8 +107,8 @@ enum Change {
     Altered(Vec<AlterAction>),
     /// CREATE TABLE … LIKE: another table, with the same columns.
     Like,
-    /// EXCHANGE PARTITION: other rows in the same columns.
-    Exchanged,
+    /// EXCHANGE PARTITION, TRUNCATE: other rows in the same columns.
+    OtherRows,
     /// Nobody knows.
     Unclear,
 }
@@ -231,6 +244,10 @@ impl TableHistory {
                     self.drop(&name, turn);
                 }
             }
+            DdlStatement::Truncate(table) => {
+                let name = full(&table);
+                self.succeed(&name, turn, Change::OtherRows);
+            }
             DdlStatement::DropDatabase(database) => {
                 let database = database.to_lowercase();
                 let names = self.names.keys().filter(|(own, _)| *own == database);
@@ -274,11 +291,15 @@ impl TableHistory {
         });
         if let Some(other) = exchanged {
             for name in [name, &other] {
-                self.succeed(name, turn, Change::Exchanged);
+                self.succeed(name, turn, Change::OtherRows);
             }
             return;
         }
+        let loses_rows = actions.contains(&AlterAction::LosesRows);
         self.succeed(name, turn, Change::Altered(actions));
+        if loses_rows {
+            self.succeed(name, turn, Change::OtherRows);
+        }
         if let Some(new) = renamed {
             self.rename(name, &new, turn);
         }
@@ -411,6 +432,20 @@ impl TableHistory {
         }
     }
 
+    /// Whether a statement after this place may have changed the table of this name.
+    pub fn touches(&self, since: HistoryPlace, database: &str, table: &str) -> bool {
+        let name = (database.to_lowercase(), table.to_lowercase());
+        let is_later = |turn: TurnId| self.turns.get(turn).is_some_and(|turn| turn.place > since);
+        let mut periods = self.names.get(&name).into_iter().flatten();
+        periods.any(|(turn, _)| turn.is_some_and(is_later))
+            || self.sweeps.iter().any(|(turn, sweep)| is_later(*turn) && sweep.touches(&name))
+    }
+
+    /// Whether both have the same statements.
+    pub fn has_statements_of(&self, other: &TableHistory) -> bool {
+        self.turns == other.turns
+    }
+
     /// Finds what can be known, with the tables as they are after all statements.
     pub fn settle(&mut self, now: SchemaFile) {
         self.now = now;
@@ -447,7 +482,7 @@ impl TableHistory {
             let after = table.and_then(|table| match change {
                 Change::Altered(actions) => table.altered(actions),
                 Change::Like => Some(table.like(&table.name)),
-                Change::Exchanged => Some(table.clone()),
+                Change::OtherRows => Some(table.clone()),
                 Change::Unclear => None,
             });
             let should_follow = matches!(change, Change::Altered(_));
@@ -463,7 +498,7 @@ impl TableHistory {
             let before = table.and_then(|table| match change {
                 Change::Altered(actions) => table.before(actions),
                 Change::Like => Some(table.like(&table.name)),
-                Change::Exchanged => Some(table.clone()),
+                Change::OtherRows => Some(table.clone()),
                 Change::Unclear => None,
             });
             is_new |= self.learn(from, before);
@@ -543,31 +578,49 @@ impl TableHistory {
     pub fn columns_now(&self, place: HistoryPlace, database: &str, table: &str) -> ColumnsNow<'_> {
         let name = (database.to_lowercase(), table.to_lowercase());
         let TableThen::Known(then) = self.at(place, database, table) else { return ColumnsNow::Unknown };
-        let mut columns: Vec<_> =
-            then.columns.iter().map(|column| Some((column.name.clone(), true))).collect();
+        let mut names: Vec<_> = then.columns.iter().map(|column| Some((&*column.name, true))).collect();
         let gone = |turn: TurnId| self.turns.get(turn).map_or(ColumnsNow::Unknown, ColumnsNow::GoneSince);
-        let Some((_, version)) = self.version_at(place, &name) else { return ColumnsNow::Kept(columns) };
-        let Some(mut id) = version else { return ColumnsNow::Unknown };
-        while let Some(version) = self.versions.get(id) {
-            if let Some(turn) = version.dropped_by {
-                return gone(turn);
-            }
-            let Some(next) = version.next.and_then(|next| self.successions.get(next)) else { break };
-            let Change::Altered(actions) = &next.change else { return gone(next.by) };
-            for column in &mut columns {
-                *column =
-                    column.take().and_then(|(name, was_same)| match AlterAction::fate(actions, &name) {
+        let mut now = then;
+        if let Some((_, version)) = self.version_at(place, &name) {
+            let Some(mut id) = version else { return ColumnsNow::Unknown };
+            while let Some(version) = self.versions.get(id) {
+                if let Some(turn) = version.dropped_by {
+                    return gone(turn);
+                }
+                let Some(next) = version.next.and_then(|next| self.successions.get(next)) else { break };
+                let Change::Altered(actions) = &next.change else { return gone(next.by) };
+                for column in &mut names {
+                    *column = column.and_then(|(name, was_same)| match AlterAction::fate(actions, name) {
                         ColumnFate::Dropped => None,
-                        ColumnFate::Kept { name, is_same } => Some((name.to_owned(), was_same && is_same)),
+                        ColumnFate::Kept { name, is_same } => Some((name, was_same && is_same)),
                     });
+                }
+                id = next.to;
             }
-            id = next.to;
+            match self.names.get(&name).and_then(|versions| versions.last()) {
+                Some((_, Some(last))) if *last == id => {}
+                Some((Some(turn), _)) => return gone(*turn),
+                _ => return ColumnsNow::Unknown,
+            }
+            let Some(last) = self.versions.get(id).and_then(|version| version.table.as_ref()) else {
+                return ColumnsNow::Unknown;
+            };
+            now = last;
         }
-        match self.names.get(&name).and_then(|versions| versions.last()) {
-            Some((_, Some(last))) if *last == id => ColumnsNow::Kept(columns),
-            Some((Some(turn), _)) => gone(*turn),
-            _ => ColumnsNow::Unknown,
+        let mut columns = Vec::new();
+        for (name, then) in names.into_iter().zip(&then.columns) {
+            let Some((name, is_same)) = name else {
+                columns.push(None);
+                continue;
+            };
+            let Some(column) = now.columns.iter().find(|column| is_same_name(&column.name, name)) else {
+                return ColumnsNow::Unknown;
+            };
+            let facts = column.facts.as_ref().zip(then.facts.as_ref());
+            let takes_values = is_same || facts.is_some_and(|(now, then)| now.takes_values_of(then));
+            columns.push(Some(KeptColumn { now: column, takes_values }));
         }
+        ColumnsNow::Kept { now, columns }
     }
 
     fn version_at(&self, place: HistoryPlace, name: &HistoryName) -> Option<NamePeriod> {

@@ -18,6 +18,8 @@ mod table;
 mod tokens;
 
 pub use foreign_key::{ForeignKey, ReferentialRule};
-pub use history::{ColumnsNow, HistoryPlace, RecordedStatement, TableHistory, TableThen, TurningPoint};
+pub use history::{
+    ColumnsNow, HistoryPlace, KeptColumn, RecordedStatement, TableHistory, TableThen, TurningPoint,
+};
 pub use schema_file::{SchemaFile, SchemaFileError};
 pub use table::{ColumnFacts, DefinedColumn, DefinedTable, DescribedColumn, DescribedTable};

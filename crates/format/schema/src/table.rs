@@ -37,6 +37,8 @@ pub struct DefinedColumn {
 pub struct ColumnFacts {
     /// The type's name, in capitals.
     pub type_name: String,
+    /// What stands in parentheses after it, as `10,2`.
+    pub parameters: String,
     /// Whether it is computed from others.
     pub is_generated: bool,
     /// Whether it is UNSIGNED.
@@ -95,6 +97,41 @@ impl ColumnFacts {
             _ => return !NOT_STRINGS.contains(&self.type_name.as_str()),
         };
         expected.contains(&self.type_name.as_str())
+    }
+}
+
+/// Whole numbers, from the smallest: of those in one line all names mean the same.
+const WHOLE_NUMBERS: [&[&str]; 5] = [
+    &["TINYINT", "INT1", "BOOL", "BOOLEAN"],
+    &["SMALLINT", "INT2"],
+    &["MEDIUMINT", "MIDDLEINT", "INT3"],
+    &["INT", "INTEGER", "INT4"],
+    &["BIGINT", "INT8"],
+];
+/// Texts of characters, whose length the server checks.
+const TEXTS: [&str; 8] =
+    ["CHAR", "CHARACTER", "VARCHAR", "VARCHARACTER", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT"];
+
+impl ColumnFacts {
+    /// Whether a column can hold, as they are, all values of this one, or the server refuses those that don't fit.
+    pub(crate) fn takes_values_of(&self, then: &ColumnFacts) -> bool {
+        let size = |name: &str| WHOLE_NUMBERS.iter().position(|names| names.contains(&name));
+        let has = |name: &str| TEXTS.contains(&name);
+        match (size(&self.type_name), size(&then.type_name)) {
+            (Some(now), Some(was)) => now >= was && self.is_unsigned == then.is_unsigned,
+            (None, None) if has(&self.type_name) && has(&then.type_name) => true,
+            (None, None) if matches!(&*self.type_name, "ENUM" | "SET") => {
+                self.type_name == then.type_name
+                    && !then.members.is_empty()
+                    && self.members.starts_with(&then.members)
+            }
+            (None, None) => {
+                self.type_name == then.type_name
+                    && self.parameters == then.parameters
+                    && self.is_unsigned == then.is_unsigned
+            }
+            _ => false,
+        }
     }
 }
 
@@ -204,6 +241,12 @@ impl ColumnClause {
                 _ => {}
             }
         }
+        let parameters = match rest.split_first() {
+            Some((Token::LParen, inside)) => {
+                inside.iter().take_while(|token| **token != Token::RParen).map(Token::to_string).collect()
+            }
+            _ => String::new(),
+        };
         let has = |word: &str| words.iter().any(|other| other == word);
         let type_name = type_name.value.to_uppercase();
         if !is_type(&type_name) {
@@ -225,6 +268,7 @@ impl ColumnClause {
             is_generated: has("AS"),
             is_unsigned: has("UNSIGNED") || has("ZEROFILL") || type_name == "SERIAL",
             type_name,
+            parameters,
             members,
         };
         let column = DefinedColumn { name: name.value.clone(), facts: Some(facts) };

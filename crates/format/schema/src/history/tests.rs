@@ -206,23 +206,38 @@ fn a_column_has_a_name_now_or_none() {
         "",
     );
     let place = |log| HistoryPlace { log, offset: 200 };
-    let kept = |name: &str, is_same| Some((name.to_owned(), is_same));
-    assert_eq!(history.columns_now(place(4), "shop", "u"), ColumnsNow::GoneSince(&history.turns[4]),);
-    assert_eq!(history.columns_now(place(1), "shop", "t"), ColumnsNow::GoneSince(&history.turns[4]));
-    assert_eq!(
-        history.columns_now(place(5), "shop", "old"),
-        ColumnsNow::Kept(vec![kept("d", true), kept("b", true), kept("a", true)])
-    );
+    let renamed = ColumnsNow::GoneSince(&history.turns[4]);
+    assert_eq!(history.columns_now(place(4), "shop", "u"), renamed);
+    assert_eq!(history.columns_now(place(1), "shop", "t"), renamed);
+    assert_eq!(kept(history.columns_now(place(5), "shop", "old")), "d b a");
     let history = self::history(
         &[
-            "CREATE TABLE t (a INT, b INT, c INT, d INT)",
+            "CREATE TABLE t (a INT, b INT, c INT, d INT, e VARCHAR(9), f ENUM('x','y'), g ENUM('x'), h INT)",
             "ALTER TABLE t RENAME COLUMN a TO b, RENAME COLUMN b TO a, DROP c",
-            "ALTER TABLE t MODIFY d BIGINT FIRST",
+            "ALTER TABLE t MODIFY d BIGINT FIRST, CHANGE e s TEXT, MODIFY f ENUM('y','x'), MODIFY g ENUM('x','y'), MODIFY h CHAR",
+            "TRUNCATE u",
         ],
         "",
     );
-    assert_eq!(
-        history.columns_now(place(1), "shop", "t"),
-        ColumnsNow::Kept(vec![kept("b", true), kept("a", true), None, kept("d", false)])
-    );
+    assert_eq!(kept(history.columns_now(place(1), "shop", "t")), "b a - d s f! g h!");
+    for statement in [
+        "TRUNCATE TABLE t",
+        "ALTER TABLE t DROP PARTITION p",
+        "ALTER TABLE t EXCHANGE PARTITION p WITH TABLE u",
+    ] {
+        let history = self::history(&["ALTER TABLE t ADD x INT", statement], "CREATE TABLE t (a INT, x INT)");
+        assert_eq!(then(&history, 0, "t"), "a");
+        assert_eq!(history.columns_now(place(0), "shop", "t"), ColumnsNow::GoneSince(&history.turns[1]));
+        assert_eq!(kept(history.columns_now(place(2), "shop", "t")), "a x");
+    }
+}
+
+/// The names of now; with ! those that don't take all values of then.
+fn kept(columns: ColumnsNow<'_>) -> String {
+    let ColumnsNow::Kept { columns, .. } = columns else { panic!("{columns:?}") };
+    let shown = columns.iter().map(|column| match column {
+        None => "-".to_owned(),
+        Some(column) => format!("{}{}", column.now.name, if column.takes_values { "" } else { "!" }),
+    });
+    shown.collect::<Vec<_>>().join(" ")
 }

@@ -57,8 +57,13 @@ impl<'o, R: Renderer> EffectFinder<'o, R> {
         workers: usize,
         progress: &mut dyn FnMut(u64),
     ) -> Result<RunSummary, Error> {
-        let search =
-            Search { selection: &self.selection, schema: Some(self.schema), renderer: &AsCells, workers };
+        let search = Search {
+            selection: &self.selection,
+            schema: Some(self.schema),
+            history: None,
+            renderer: &AsCells,
+            workers,
+        };
         let whole = Range { start: 0, stop: u64::MAX };
         read_log(input, (name, whole), &search, &mut self.follower, progress).map(|(ran, _)| ran)
     }

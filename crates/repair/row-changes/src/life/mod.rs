@@ -84,8 +84,13 @@ impl<'o> Life<'o> {
         workers: usize,
         progress: &mut dyn FnMut(u64),
     ) -> Result<(RunSummary, bool), Error> {
-        let search =
-            Search { selection: self.selection, schema: self.schema, renderer: &self.changes, workers };
+        let search = Search {
+            selection: self.selection,
+            schema: self.schema,
+            history: None,
+            renderer: &self.changes,
+            workers,
+        };
         let (ran, goes_on) = read_log(input, (name, range), &search, &mut self.follower, progress)?;
         Ok((ran, goes_on && !self.follower.is_over))
     }

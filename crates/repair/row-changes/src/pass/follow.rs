@@ -2,12 +2,13 @@
 
 use std::io;
 
-use binlogz_binlog::event::{AnyGtidEvent, PreviousGtidsEvent, QueryEvent, XaPrepareEvent};
+use binlogz_binlog::event::{AnyGtidEvent, PreviousGtidsEvent, QueryEvent, StatusVariable, XaPrepareEvent};
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::printable;
 use binlogz_binlog::statement::StatementKind;
 use binlogz_payload::Spool;
 use binlogz_report::zone::Zone;
+use binlogz_schema::{HistoryPlace, RecordedStatement, TableHistory};
 
 use super::Error;
 use super::order::{Break, LogOrder};
@@ -90,6 +91,28 @@ pub(crate) struct StatementAt<'b> {
     /// The session's default database.
     pub(crate) database: &'b [u8],
     pub(crate) text: &'b [u8],
+    /// Whether it failed, having done a part of its work.
+    pub(crate) has_failed: bool,
+    /// `sql_mode` as bits, where it is logged.
+    pub(crate) sql_mode: u64,
+}
+
+/// Bits of `sql_mode`.
+const ANSI_QUOTES: u64 = 1 << 2;
+const NO_BACKSLASH_ESCAPES: u64 = 1 << 20;
+
+impl StatementAt<'_> {
+    /// Adds it to a history of tables.
+    pub(crate) fn record(&self, transaction: &FollowedTransaction, history: &mut TableHistory) {
+        history.record(&RecordedStatement {
+            place: HistoryPlace { log: transaction.log_number, offset: transaction.offset },
+            database: &String::from_utf8_lossy(self.database),
+            text: &String::from_utf8_lossy(self.text),
+            quotes_names: self.sql_mode & ANSI_QUOTES != 0,
+            keeps_backslashes: self.sql_mode & NO_BACKSLASH_ESCAPES != 0,
+            has_failed: self.has_failed,
+        });
+    }
 }
 
 /// Takes the chosen transactions and rows.
@@ -148,7 +171,7 @@ pub(crate) trait ChoiceListener {
 pub(crate) struct Follower<L> {
     pub(crate) listener: L,
     log: String,
-    log_number: u64,
+    pub(super) log_number: u64,
     range: Range,
     order: LogOrder,
     open: Option<FollowedTransaction>,
@@ -332,7 +355,16 @@ impl<L: ChoiceListener> Follower<L> {
                 self.listener.decided(xid, kind == StatementKind::XaCommit);
             }
             StatementKind::Other => {
-                let statement = StatementAt { database: query.database, text: query.statement };
+                let sql_mode = query.status_variables.iter().find_map(|variable| match variable {
+                    Ok(StatusVariable::SqlMode(mode)) => Some(mode),
+                    _ => None,
+                });
+                let statement = StatementAt {
+                    database: query.database,
+                    text: query.statement,
+                    has_failed: query.error_code != 0,
+                    sql_mode: sql_mode.unwrap_or(0),
+                };
                 self.listener.statement(open, &statement, open.is_chosen)?;
             }
             _ => {}

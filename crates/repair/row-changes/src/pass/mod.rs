@@ -19,7 +19,7 @@ use std::io;
 use binlogz_flow::events::{self, RunSummary, UnreadChanges};
 use binlogz_flow::{Error as FlowError, Input};
 use binlogz_payload::SpoolMemory;
-use binlogz_schema::SchemaFile;
+use binlogz_schema::{SchemaFile, TableHistory};
 
 use crate::choose::{ConditionError, Range, RowSelection};
 
@@ -55,8 +55,17 @@ pub enum Error {
 pub(crate) struct Search<'o, R> {
     pub(crate) selection: &'o RowSelection,
     pub(crate) schema: Option<&'o SchemaFile>,
+    pub(crate) history: Option<HistoryUse<'o>>,
     pub(crate) renderer: &'o R,
     pub(crate) workers: usize,
+}
+
+/// The history of tables, and what their columns are called by it.
+#[derive(Clone, Copy)]
+pub(crate) struct HistoryUse<'o> {
+    pub(crate) history: &'o TableHistory,
+    /// As they are called now, for changes of the tables of now; otherwise as they were called then.
+    pub(crate) as_now: bool,
 }
 
 /// Reads one log, under its name; `range` of its offsets is chosen. Returns how much was read, the chosen changes that
@@ -70,11 +79,12 @@ pub(crate) fn read_log<L: ChoiceListener, R: Renderer + Sync>(
 ) -> Result<(RunSummary, bool), Error> {
     let memory = SpoolMemory::new(RECORDS_MEMORY);
     follower.begin_log(name, range);
+    let log_number = follower.log_number;
     let (mut trouble, mut unread) = (None, UnreadChanges::default());
     let ran = events::run(
         input,
         search.workers,
-        || Ok(work::Worker::new(search, range, &memory)),
+        || Ok(work::Worker::new(search, (log_number, range), &memory)),
         |worker, batch| {
             let records = worker.batch(batch);
             // A pass that ends early has seen them too.

@@ -127,6 +127,8 @@ impl RowFlags {
     pub(crate) const ENDS_STATEMENT: u8 = 16;
     /// It was an UPDATE.
     pub(crate) const UPDATE: u8 = 32;
+    /// Statements that changed its table later are taken into account.
+    pub(crate) const SETTLED: u8 = 64;
 
     pub(crate) fn has(self, flag: u8) -> bool {
         self.0 & flag != 0

@@ -28,9 +28,10 @@ impl StatementWords {
             match token {
                 Token::Whitespace(_) => {}
                 Token::Period => follows_dot = true,
-                Token::Word(word) => {
+                // With the SQL mode ANSI_QUOTES a name stands in double quotes.
+                Token::Word(sqlparser::tokenizer::Word { value, .. }) | Token::DoubleQuotedString(value) => {
                     let qualifier = words.last().filter(|_| follows_dot).map(|last| last.text.clone());
-                    words.push(Word { text: word.value.to_lowercase(), qualifier });
+                    words.push(Word { text: value.to_lowercase(), qualifier });
                     follows_dot = false;
                 }
                 _ => follows_dot = false,
@@ -178,6 +179,7 @@ mod tests {
             ("DROP TABLE IF EXISTS orders", true),
             ("DROP TABLE elsewhere.orders, orders", true),
             ("TRUNCATE orders", true),
+            ("ALTER TABLE \"shop\".\"orders\" DROP COLUMN x", true),
             ("DROP SCHEMA shop", true),
             ("CREATE TABLE copy LIKE orders", false),
             ("CREATE TABLE copy AS SELECT * FROM orders", false),

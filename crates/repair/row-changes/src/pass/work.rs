@@ -13,10 +13,11 @@ use binlogz_binlog::{Boundary, EventFrame, EventType};
 use binlogz_flow::Error as FlowError;
 use binlogz_flow::events::{BatchItem, Event, EventBatch, TableEvent, WorkerTables};
 use binlogz_payload::{Spool, SpoolMemory};
-use binlogz_schema::SchemaFile;
+use binlogz_schema::{HistoryPlace, SchemaFile};
 
+use super::follow::shortened;
 use super::record::{self, EventAt, RecordKind, RowAt, RowFlags};
-use super::{Error, Search};
+use super::{Error, HistoryUse, Search};
 use crate::choose::{Operation, Range, RowSelection};
 use crate::digest::Digests;
 use crate::table::{Structure, WrittenTable};
@@ -81,6 +82,9 @@ pub(crate) enum RowRendering {
 pub(super) struct Worker<'o, R> {
     selection: &'o RowSelection,
     schema: Option<&'o SchemaFile>,
+    history: Option<HistoryUse<'o>>,
+    /// Which of the logs it is.
+    log_number: u64,
     renderer: &'o R,
     /// The offsets that were chosen.
     range: Range,
@@ -102,10 +106,16 @@ struct Open {
 }
 
 impl<'o, R: Renderer> Worker<'o, R> {
-    pub(super) fn new(search: &Search<'o, R>, range: Range, memory: &'o SpoolMemory) -> Self {
+    pub(super) fn new(
+        search: &Search<'o, R>,
+        (log_number, range): (u64, Range),
+        memory: &'o SpoolMemory,
+    ) -> Self {
         Worker {
             selection: search.selection,
             schema: search.schema,
+            history: search.history,
+            log_number,
             renderer: search.renderer,
             range,
             memory,
@@ -195,6 +205,8 @@ impl<'o, R: Renderer> Worker<'o, R> {
             let gtid = AnyGtidEvent::decode(event.body, event_type).map_err(|error| event.error(error))?;
             open.is_chosen = self.may_have(gtid.and_then(|gtid| gtid.gtid()).as_ref());
             record::put_event(records, RecordKind::Begin, passed)?;
+            // Its statement may have changed the table.
+            self.table.take_if(|_| self.history.is_some());
         }
         match event_type {
             EventType::TABLE_MAP => {
@@ -232,6 +244,26 @@ impl<'o, R: Renderer> Worker<'o, R> {
         Ok(())
     }
 
+    /// A table as it was at an event, or else as it is now.
+    fn written_table(&self, event: &Event<'_>, schema: &Arc<TableSchema>) -> WrittenTable {
+        let place = HistoryPlace { log: self.log_number, offset: event.position.offset };
+        let then = self
+            .history
+            .map(|HistoryUse { history, as_now }| WrittenTable::of_history(schema, history, place, as_now));
+        let now = || WrittenTable::new(schema, self.schema);
+        match then {
+            None => now(),
+            Some(Ok(table)) => table,
+            Some(Err(turn)) => {
+                let mut table = now();
+                if let (Some(unfit), Some(turn)) = (&mut table.unfit, turn) {
+                    *unfit = format!("its table was changed after it ({})", shortened(&turn.statement));
+                }
+                table
+            }
+        }
+    }
+
     fn rows(
         &mut self,
         event: &Event<'_>,
@@ -246,11 +278,12 @@ impl<'o, R: Renderer> Worker<'o, R> {
             return Ok(());
         }
         if self.table.as_ref().is_none_or(|table| !Arc::ptr_eq(&table.schema, schema)) {
-            self.table = Some(WrittenTable::new(schema, self.schema));
+            self.table = Some(self.written_table(event, schema));
             self.has_told_table = false;
         }
         if is_chosen && !self.has_told_table {
-            let structure = Structure::of(schema).to_bytes();
+            let is_settled = self.table.as_ref().is_some_and(|table| table.is_settled);
+            let structure = Structure::of(schema).settled(is_settled).to_bytes();
             record::put(records, RecordKind::Table, &[&structure, &schema.database, &[0], &schema.table])?;
             if let Some(map) = self.maps.get(&rows.table_id) {
                 record::put(records, RecordKind::TableMap, &[map])?;
@@ -263,6 +296,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
             (rows.flags.contains(RowsFlags::USE_SQL_FOREIGN_KEY), RowFlags::SQL_FOREIGN_KEYS),
             (rows.flags.contains(RowsFlags::STMT_END), RowFlags::ENDS_STATEMENT),
             (operation == Operation::Update, RowFlags::UPDATE),
+            (table.is_settled, RowFlags::SETTLED),
         ];
         let common = common.into_iter().filter(|(is, _)| *is).fold(0, |flags, (_, flag)| flags | flag);
         let unreadable = |error| Error::Log(event.error(error));

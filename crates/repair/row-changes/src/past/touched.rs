@@ -71,6 +71,7 @@ impl<'o> TouchedKeys<'o> {
         let renderer = Touches { key: &self.table.key };
         let search = Search {
             selection: &self.selection,
+            history: None,
             schema: Some(&self.table.schema),
             renderer: &renderer,
             workers,

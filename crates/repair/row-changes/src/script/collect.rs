@@ -5,6 +5,7 @@ use std::io;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_payload::{Spool, SpoolMemory};
+use binlogz_schema::{HistoryPlace, TableHistory};
 
 use super::kept::{ChangeKind, put};
 use super::later::LaterChanges;
@@ -37,6 +38,14 @@ pub(super) struct SeenTable {
     structure: Structure,
     /// The statements that changed it, in order: a row of epoch n is older than all but the first n.
     pub(super) borders: Vec<String>,
+    /// Where its first row is.
+    first_row: Option<HistoryPlace>,
+    /// How many of them there were when it had its last rows.
+    borders_met: usize,
+    /// Whether its columns became others though no statement says so.
+    is_unexplained: bool,
+    /// Whether rows were looked at with the columns of now, whatever changed them since.
+    is_doubtful: bool,
     /// Whether it has rows that foreign keys may have changed, which are changed again unchecked.
     pub(super) may_be_cascaded: bool,
     /// Whether a schema describes it, so that its generated columns are known.
@@ -115,6 +124,8 @@ pub(super) struct ScriptCollector<'o> {
     change: ChangeNumber,
     /// The effects of foreign keys below the log.
     pub(super) cascades: Option<Cascades>,
+    /// The statements that were read, where a schema tells what they led to.
+    pub(super) history: Option<TableHistory>,
 }
 
 impl<'o> ScriptCollector<'o> {
@@ -148,6 +159,7 @@ impl<'o> ScriptCollector<'o> {
             statement: None,
             prepared: HashMap::new(),
             cascades: None,
+            history: None,
         }
     }
 
@@ -181,7 +193,8 @@ impl<'o> ScriptCollector<'o> {
             return Vec::new();
         }
         let doubtful = |table: &SeenTable| {
-            let by = table.borders.first().filter(|_| !table.structure.has_names())?;
+            let is_doubtful = table.is_doubtful && !table.structure.has_names();
+            let by = table.borders.first().filter(|_| is_doubtful)?;
             let SeenTable { database, table, .. } = table;
             Some(format!(
                 "--where: {database}.{table} was changed after its first rows here ({by}): the log has no column names, and those given \
@@ -196,7 +209,19 @@ impl<'o> ScriptCollector<'o> {
         unnamed.map(|table| format!("{}.{}", table.database, table.table)).collect()
     }
 
+    /// The statements that were read, if they changed tables that had rows: with them it can be told what the tables were.
+    pub(super) fn take_history(&mut self) -> Option<TableHistory> {
+        let history = self.history.take()?;
+        let tables = &self.collected.tables;
+        let helps = tables.iter().any(|table| {
+            let first = table.first_row.unwrap_or_default();
+            !table.borders.is_empty() || history.touches(first, &table.database, &table.table)
+        });
+        (helps && !tables.iter().any(|table| table.is_unexplained)).then_some(history)
+    }
+
     pub(super) fn columns_unknown(&mut self, why: &str) {
+        self.history = None;
         for table in self.collected.tables.iter_mut().filter(|table| !table.structure.has_names()) {
             table.borders.push(why.to_owned());
         }
@@ -276,8 +301,10 @@ impl<'o> ScriptCollector<'o> {
                 table.may_be_cascaded = true;
             }
         }
-        let epoch = self.collected.tables.get(self.table).map_or(0, |table| table.borders.len());
-        let [table, epoch, map] = [self.table, epoch, self.map].map(|number| number as u32);
+        let borders = self.collected.tables.get(self.table).map_or(0, |table| table.borders.len() as u32);
+        // What changed the table later is taken into account.
+        let epoch = if row.flags.has(RowFlags::SETTLED) { u32::MAX } else { borders };
+        let [table, map] = [self.table, self.map].map(|number| number as u32);
         let numbers = [table, epoch, map, self.change.0].map(u32::to_le_bytes);
         put(&mut self.collected.kept, ChangeKind::Row, &[numbers.as_flattened(), &[row.flags.0], row.text])
     }
@@ -362,6 +389,10 @@ impl ChoiceListener for ScriptCollector<'_> {
                 table,
                 structure,
                 borders,
+                first_row: None,
+                borders_met: 0,
+                is_unexplained: false,
+                is_doubtful: false,
                 may_be_cascaded: false,
                 is_described: false,
             });
@@ -369,11 +400,14 @@ impl ChoiceListener for ScriptCollector<'_> {
         });
         if let Some(seen) = tables.get_mut(number) {
             if !seen.structure.fits(structure) {
+                seen.is_unexplained |= seen.borders_met == seen.borders.len();
                 let border =
                     "its columns in the log are others from here on, without a statement that says why";
                 seen.borders.push(border.to_owned());
             }
             seen.structure = structure;
+            seen.borders_met = seen.borders.len();
+            seen.is_doubtful |= !structure.is_settled;
         }
         self.table = number;
         Ok(())
@@ -393,6 +427,10 @@ impl ChoiceListener for ScriptCollector<'_> {
 
     fn row(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> io::Result<()> {
         self.begin(transaction)?;
+        if let Some(table) = self.collected.tables.get_mut(self.table) {
+            let place = HistoryPlace { log: transaction.log_number, offset: row.offset };
+            table.first_row.get_or_insert(place);
+        }
         self.note_tables(row);
         self.begin_statement(transaction)?;
         self.cascaded(transaction, row)?;
@@ -422,6 +460,9 @@ impl ChoiceListener for ScriptCollector<'_> {
     ) -> io::Result<()> {
         if self.is_after && transaction.id.as_ref().is_some_and(|gtid| self.seen.contains(gtid)) {
             return Ok(());
+        }
+        if let Some(history) = &mut self.history {
+            statement.record(transaction, history);
         }
         let text = String::from_utf8_lossy(statement.text);
         let words = StatementWords::of(&text);

@@ -31,14 +31,16 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::row::{Cell, CellContent, Row};
 use binlogz_flow::Input;
 use binlogz_flow::events::{ReadSummary, RunSummary, UnreadChanges};
-use binlogz_schema::SchemaFile;
+use binlogz_schema::{SchemaFile, TableHistory};
 
 use crate::apply::ApplyError;
 use crate::cascade::{Cascades, EffectFinder, FamilyError};
 use crate::choose::{Direction, Operation, Range, RowSelection};
 use crate::digest::Digests;
 use crate::log::images::push_images;
-use crate::pass::{Error, Follower, Renderer, RowFlags, RowRendering, Search, digests_of, read_log};
+use crate::pass::{
+    Error, Follower, HistoryUse, Renderer, RowFlags, RowRendering, Search, digests_of, read_log,
+};
 use crate::sql::literal::push_equal;
 use crate::sql::statement::{RowOutcome, push_statement};
 use crate::sql::text::push;
@@ -80,6 +82,7 @@ pub enum ScriptForm {
 pub struct Script<'o> {
     selection: &'o RowSelection,
     schema: Option<&'o SchemaFile>,
+    history: Option<&'o TableHistory>,
     direction: Direction,
     form: ScriptForm,
     /// Whether rows from before a DDL statement on their table are written nevertheless.
@@ -101,6 +104,9 @@ impl<'o> Script<'o> {
         across_ddl: bool,
     ) -> Self {
         let mut follower = Follower::new(ScriptCollector::new(selection, direction));
+        // An image of a log has its columns in their order then, and what is applied is compared with the table of now.
+        follower.listener.history =
+            schema.filter(|_| form == ScriptForm::Sql).map(|_| TableHistory::default());
         if form == ScriptForm::Apply {
             follower.listener.looks_for_repeated();
         }
@@ -113,6 +119,7 @@ impl<'o> Script<'o> {
         Script {
             selection,
             schema,
+            history: None,
             direction,
             form,
             across_ddl,
@@ -123,6 +130,27 @@ impl<'o> Script<'o> {
         }
     }
 
+    /// Takes rows for what they were by this history, and writes them for the tables of now.
+    #[must_use]
+    pub fn with_history(mut self, history: &'o TableHistory) -> Self {
+        self.history = Some(history);
+        self
+    }
+
+    /// Whether the statements in the logs are those of its history, once all logs are read: logs in use may have more by then.
+    pub fn is_of_its_history(&self) -> bool {
+        let read = self.follower.listener.history.as_ref();
+        self.history.is_none_or(|history| read.is_some_and(|read| read.has_statements_of(history)))
+    }
+
+    /// The history of tables, once all logs are read. `None`: no statement changed tables of rows that were read, or it tells
+    /// nothing. With it a script of the same logs has rows that this one leaves.
+    pub fn take_history(&mut self) -> Option<TableHistory> {
+        let mut history = self.follower.listener.take_history()?;
+        history.settle(self.schema?.clone());
+        Some(history)
+    }
+
     /// Takes back as well what these foreign keys did below the log. All logs are then read ahead first.
     ///
     /// # Errors
@@ -131,6 +159,7 @@ impl<'o> Script<'o> {
     pub fn with_cascades(mut self, schema: &'o SchemaFile) -> Result<Self, FamilyError> {
         let renderer = Rows { direction: self.direction, form: self.form, digests: None };
         self.finder = Some(EffectFinder::new(schema, renderer)?);
+        self.follower.listener.history = None;
         Ok(self)
     }
 
@@ -189,7 +218,9 @@ impl<'o> Script<'o> {
             self.follower.listener.cascades = Some(finder.finish());
         }
         let renderer = Rows { direction: self.direction, form: self.form, digests: self.digests.clone() };
-        let search = Search { selection: self.selection, schema: self.schema, renderer: &renderer, workers };
+        let history = self.history.map(|history| HistoryUse { history, as_now: true });
+        let (selection, schema) = (self.selection, self.schema);
+        let search = Search { selection, schema, history, renderer: &renderer, workers };
         let (ran, goes_on) = read_log(input, (name, range), &search, &mut self.follower, progress)?;
         self.last_read = Some((name.to_owned(), ran.read.bytes_read));
         Ok((ran, goes_on && !self.follower.is_over))
@@ -246,7 +277,8 @@ impl<'o> Script<'o> {
         }
         // No transaction is chosen.
         let nothing = RowSelection { tables, gtids: Some(GtidSet::new()), ..RowSelection::default() };
-        let search = Search { selection: &nothing, schema: None, renderer: &renderer, workers };
+        let search =
+            Search { selection: &nothing, schema: None, history: None, renderer: &renderer, workers };
         let whole = Range { start: 0, stop: u64::MAX };
         let (RunSummary { read, unread }, _) =
             read_log(input, (name, whole), &search, &mut self.follower, progress)?;

@@ -110,7 +110,7 @@ fn insert(
     to: &RowImage<'_, '_>,
     is_redo: bool,
 ) -> Result<RowOutcome, Unwritable> {
-    let stored = || table.columns.iter().filter(|column| !column.is_generated);
+    let stored = || table.columns.iter().filter(|column| column.is_stored());
     let absent: Vec<_> =
         stored().filter(|column| to.cell(column.index).is_none()).map(TableColumn::shown).collect();
     // An INSERT that is made again gives the same defaults to what it left out.
@@ -148,7 +148,7 @@ fn update(
     out.extend_from_slice(&table.name);
     let (mut changed, mut assigned, mut is_lenient) = (0, 0, false);
     let mut absent = Vec::new();
-    for column in table.columns.iter().filter(|column| !column.is_generated) {
+    for column in table.columns.iter().filter(|column| column.is_stored()) {
         let is_changed = sides.is_changed(column.index);
         // Unless it is assigned, the server may set it to the time of the statement.
         if !is_changed && !is_moment(table, column) {
@@ -240,7 +240,7 @@ fn push_columns(
     start: usize,
 ) -> Result<(), Unwritable> {
     let mut absent = Vec::new();
-    for column in &table.columns {
+    for column in table.columns.iter().filter(|column| !column.is_gone) {
         let Some(cell) = sides.current(column.index) else {
             absent.push(column.shown());
             continue;

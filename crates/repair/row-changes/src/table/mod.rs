@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 use binlogz_binlog::row::{Cell, ColumnKind, ColumnSchema, TableSchema};
 use binlogz_report::mysqlbinlog::push_identifier;
-use binlogz_schema::{DefinedTable, SchemaFile};
+use binlogz_schema::{
+    ColumnsNow, DefinedTable, HistoryPlace, KeptColumn, SchemaFile, TableHistory, TableThen, TurningPoint,
+};
 
 pub use server_schema::{ServerSchemaError, ServerTables, is_server, server_schema};
 
@@ -29,6 +31,8 @@ pub(crate) struct WrittenTable {
     pub(crate) has_names: bool,
     /// Why no row of it can be written.
     pub(crate) unfit: Option<String>,
+    /// Whether its columns are those of the time of its rows, whatever statements changed them later.
+    pub(crate) is_settled: bool,
 }
 
 /// A column of a [`WrittenTable`].
@@ -43,9 +47,16 @@ pub(crate) struct TableColumn {
     pub(crate) type_name: Option<String>,
     /// The members of an ENUM or SET, as the schema file says.
     pub(crate) members: Vec<String>,
+    /// Whether a later statement dropped it: the table of now doesn't have it.
+    pub(crate) is_gone: bool,
 }
 
 impl TableColumn {
+    /// Whether statements give it values.
+    pub(crate) fn is_stored(&self) -> bool {
+        !self.is_generated && !self.is_gone
+    }
+
     /// Appends its name in backticks, or its number as mysqlbinlog shows it.
     pub(crate) fn push_name(&self, out: &mut Vec<u8>) {
         match &self.name {
@@ -100,6 +111,7 @@ impl WrittenTable {
             key: primary_key(schema),
             has_names: false,
             unfit: None,
+            is_settled: false,
         };
         if let Some(file) = file.and_then(|file| file.table(&schema.database, &schema.table)) {
             table.unfit = file.unfit(schema);
@@ -109,6 +121,66 @@ impl WrittenTable {
         }
         table.has_names = table.columns.iter().all(|column| column.name.is_some());
         table
+    }
+
+    /// The table as it was at a place of the logs, by their history. If rows are written to the table of now, its columns have
+    /// the names that they have there. An error is the statement after which that isn't known, if there is one.
+    pub(crate) fn of_history<'h>(
+        schema: &Arc<TableSchema>,
+        history: &'h TableHistory,
+        place: HistoryPlace,
+        as_now: bool,
+    ) -> Result<Self, Option<&'h TurningPoint>> {
+        let [database, name] = [&schema.database, &schema.table].map(|name| std::str::from_utf8(name));
+        let (Ok(database), Ok(name)) = (database, name) else { return Err(None) };
+        let then = match history.at(place, database, name) {
+            TableThen::Known(then) => then,
+            TableThen::UnknownSince(turn) | TableThen::Disagrees(turn) => return Err(Some(turn)),
+            TableThen::NotTold => return Err(None),
+        };
+        let mut table = WrittenTable::new(schema, None);
+        if then.unfit(schema).is_some() {
+            return Err(None);
+        }
+        table.take(then);
+        if as_now {
+            match history.columns_now(place, database, name) {
+                ColumnsNow::Kept { now, columns } => table.become_now(now, &columns).ok_or(None)?,
+                ColumnsNow::GoneSince(turn) => return Err(Some(turn)),
+                ColumnsNow::Unknown => return Err(None),
+            }
+        }
+        table.has_names = table.columns.iter().all(|column| column.name.is_some());
+        table.is_settled = true;
+        Ok(table)
+    }
+
+    /// Gives the columns the names of now, and the table the key of now. `None`: rows can't be written to it.
+    fn become_now(&mut self, now: &DefinedTable, columns: &[Option<KeptColumn<'_>>]) -> Option<()> {
+        for (column, kept) in self.columns.iter_mut().zip(columns) {
+            match kept {
+                Some(kept) if kept.takes_values => {
+                    column.name = Some(kept.now.name.clone().into_bytes());
+                    column.is_generated = kept.now.facts.as_ref()?.is_generated;
+                }
+                Some(_) => return None,
+                None => column.is_gone = true,
+            }
+        }
+        let index_then = |index: &usize| {
+            let name = &now.columns.get(*index)?.name;
+            columns.iter().position(|kept| kept.as_ref().is_some_and(|kept| kept.now.name == *name))
+        };
+        let keys = now.keys.iter().filter_map(|key| key.iter().map(index_then).collect::<Option<Vec<_>>>());
+        self.key = keys.into_iter().find(|key| self.is_never_null(key));
+        // Without a key a row is one of several equal ones, if it has the same columns.
+        let is_same = columns.iter().all(Option::is_some) && columns.len() == now.columns.len();
+        (self.key.is_some() || is_same).then_some(())
+    }
+
+    fn is_never_null(&self, key: &[usize]) -> bool {
+        let columns = self.schema.columns();
+        key.iter().all(|index| columns.get(*index).is_some_and(|column| !column.nullable))
     }
 
     /// Takes the facts that the log doesn't tell.
@@ -121,12 +193,8 @@ impl WrittenTable {
             column.type_name = Some(facts.type_name.clone());
             column.members.clone_from(&facts.members);
         }
-        let schema = &self.schema;
-        let never_null = |key: &&Vec<usize>| {
-            key.iter().all(|index| schema.columns().get(*index).is_some_and(|column| !column.nullable))
-        };
         if self.key.is_none() {
-            self.key = file.keys.iter().find(never_null).cloned();
+            self.key = file.keys.iter().find(|key| self.is_never_null(key)).cloned();
         }
     }
 
@@ -144,7 +212,13 @@ pub(crate) struct Structure {
     kinds: u64,
     /// `None`: not in the log.
     names: Option<u64>,
+    /// Whether the columns are those of the time of the rows, whatever statements changed them later.
+    pub(crate) is_settled: bool,
 }
+
+/// What a structure says of itself, as bits.
+const NAMED: u8 = 1;
+const SETTLED: u8 = 2;
 
 impl Structure {
     pub(crate) fn of(schema: &TableSchema) -> Self {
@@ -155,7 +229,12 @@ impl Structure {
             column.name.hash(&mut names);
             are_named &= column.name.is_some();
         }
-        Structure { kinds: kinds.finish(), names: are_named.then(|| names.finish()) }
+        Structure { kinds: kinds.finish(), names: are_named.then(|| names.finish()), is_settled: false }
+    }
+
+    /// The same, which later statements leave as it is or don't.
+    pub(crate) fn settled(self, is_settled: bool) -> Self {
+        Structure { is_settled, ..self }
     }
 
     /// Whether the log tells the columns' names.
@@ -174,17 +253,20 @@ impl Structure {
         let (kinds, names) = bytes.split_at_mut(8);
         kinds.copy_from_slice(&self.kinds.to_le_bytes());
         if let (Some(hash), Some((is_there, place))) = (self.names, names.split_first_mut()) {
-            *is_there = 1;
+            *is_there = NAMED;
             place.copy_from_slice(&hash.to_le_bytes());
+        }
+        if let (true, Some(facts)) = (self.is_settled, bytes.get_mut(8)) {
+            *facts |= SETTLED;
         }
         bytes
     }
 
     pub(crate) fn from_bytes(bytes: &[u8; 17]) -> Self {
         let [kinds @ .., _, _, _, _, _, _, _, _, _] = *bytes;
-        let [_, _, _, _, _, _, _, _, is_there, names @ ..] = *bytes;
-        let names = (is_there == 1).then_some(u64::from_le_bytes(names));
-        Structure { kinds: u64::from_le_bytes(kinds), names }
+        let [_, _, _, _, _, _, _, _, facts, names @ ..] = *bytes;
+        let names = (facts & NAMED != 0).then_some(u64::from_le_bytes(names));
+        Structure { kinds: u64::from_le_bytes(kinds), names, is_settled: facts & SETTLED != 0 }
     }
 }
 

@@ -187,6 +187,14 @@ impl RecoverLog {
         }
     }
 
+    /// Whether it can be read only once.
+    pub(super) fn is_pipe(&self) -> bool {
+        match self {
+            RecoverLog::Path(path) => !matches!(path.size(), Ok(Some(_))),
+            RecoverLog::OfServer(_) => false,
+        }
+    }
+
     /// The log's name in output, without its folder or its server.
     pub(super) fn name(&self) -> String {
         match self {
@@ -255,6 +263,8 @@ pub(super) struct LogPass<'p> {
     pub(super) statements: bool,
     /// Whether later changes of the same tables matter, though they are not chosen.
     pub(super) later: bool,
+    /// Whether the logs were read before, so that what is wrong with them was said.
+    pub(super) is_again: bool,
 }
 
 /// The result of a pass, apart from the rows.
@@ -302,7 +312,9 @@ impl LogPass<'_> {
             })?;
             let archived_gtids = match log {
                 RecoverLog::Path(path) => {
-                    mariadb::warn_of(path);
+                    if !self.is_again {
+                        mariadb::warn_of(path);
+                    }
                     path.archived_gtids()
                 }
                 RecoverLog::OfServer(_) => None,
@@ -311,8 +323,10 @@ impl LogPass<'_> {
             let (input, name) = (progress.watch(input), log.name());
             let (RunSummary { read, unread }, goes_on) =
                 read(OpenedLog { log, input, name, range, archived_gtids, looked_for, progress })?;
-            exit = exit.max(name_unread(log, &unread, UNREAD));
-            if let Some(cut) = read.cut {
+            if !self.is_again {
+                exit = exit.max(name_unread(log, &unread, UNREAD));
+            }
+            if let Some(cut) = read.cut.filter(|_| !self.is_again) {
                 warn_cut(log, cut, "; they are left out");
             }
             is_over |= !goes_on;

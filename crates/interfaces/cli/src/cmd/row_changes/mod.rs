@@ -159,7 +159,16 @@ impl ScriptArgs {
             script = with.map_err(|error| CommandFailure::of(place, error))?;
             ahead = self.read_ahead(&mut script, &logs, keyring.as_ref())?;
         }
-        let pass = LogPass {
+        let is_applied = apply_to.is_some();
+        let mut later_logs = Vec::new();
+        if let Some(connect) = self.schema.server(&options, (apply_to.as_ref(), log_server.as_ref()))? {
+            later_logs
+                .push((connect, Sought { names: true, repeated: is_applied && !self.schema.is_given() }));
+        }
+        if let Some(connect) = apply_to.as_ref().filter(|_| self.schema.is_given()) {
+            later_logs.push((connect.clone(), Sought { names: false, repeated: true }));
+        }
+        let mut pass = LogPass {
             logs: &logs,
             choose: &self.choose,
             selection: &selection,
@@ -167,29 +176,27 @@ impl ScriptArgs {
             keyring: keyring.as_ref(),
             statements: true,
             later: direction == Direction::Undo && form == ScriptForm::Sql || form == ScriptForm::Apply,
+            is_again: false,
         };
-        let PassFindings { unmet, exit } = pass.run(&mut |opened| {
-            let OpenedLog { log, input, name, range, archived_gtids, looked_for, progress } = opened;
-            if let Some(gtids) = archived_gtids {
-                script.pass_over(&gtids);
-            }
-            if looked_for.has_passed_chosen {
-                script.pass_chosen(&looked_for.passed_tables);
-            }
-            let read = script.read(input, &name, range, workers(self.jobs), &mut |bytes| progress.at(bytes));
-            read.map_err(|error| log.failure(error))
-        })?;
+        let PassFindings { unmet, exit } = self.read(&mut script, &pass, &later_logs)?;
         if !unmet.is_empty() {
             unmet.iter().for_each(|unmet| complain(&unmet.line));
             return Ok(Exit::Negative);
         }
-        let is_applied = apply_to.is_some();
-        if let Some(connect) = self.schema.server(&options, (apply_to.as_ref(), log_server.as_ref()))? {
-            let sought = Sought { names: true, repeated: is_applied && !self.schema.is_given() };
-            later::look(&mut script, &connect, sought, workers(self.jobs))?;
-        }
-        if let Some(connect) = apply_to.as_ref().filter(|_| self.schema.is_given()) {
-            later::look(&mut script, connect, Sought { names: false, repeated: true }, workers(self.jobs))?;
+        let can_be_read_again = logs.iter().all(|log| !log.is_pipe());
+        let history = script.take_history().filter(|_| can_be_read_again && exit == Exit::Done);
+        if let Some(history) = &history {
+            script =
+                Script::new(&selection, schema, (direction, form), self.across_ddl).with_history(history);
+            // The names of now tell nothing of what is in an archive.
+            (pass.schema, pass.is_again) = (None, true);
+            let _ = self.read(&mut script, &pass, &later_logs)?;
+            if !script.is_of_its_history() {
+                return Err(CommandFailure::Line(
+                    "the logs have other statements that change tables than when they were read before, expected the same: run it again"
+                        .to_owned(),
+                ));
+            }
         }
         let tables = selection.tables.iter().map(|(database, table)| (database.as_bytes(), table.as_bytes()));
         let without_rows = UnmetRequest::tables(tables, |place| script.has_met_table(place));
@@ -211,6 +218,30 @@ impl ScriptArgs {
             without_rows.iter().for_each(|unmet| warn(&unmet.line));
         }
         Ok(tell(&summary, &selection, direction).max(exit).max(ahead).max(doubtful))
+    }
+
+    /// Reads the logs, and the server's logs after them.
+    fn read(
+        &self,
+        script: &mut Script<'_>,
+        pass: &LogPass<'_>,
+        later_logs: &[(ConnectOptions, Sought)],
+    ) -> Result<PassFindings> {
+        let findings = pass.run(&mut |opened| {
+            let OpenedLog { log, input, name, range, archived_gtids, looked_for, progress } = opened;
+            if let Some(gtids) = archived_gtids {
+                script.pass_over(&gtids);
+            }
+            if looked_for.has_passed_chosen {
+                script.pass_chosen(&looked_for.passed_tables);
+            }
+            let read = script.read(input, &name, range, workers(self.jobs), &mut |bytes| progress.at(bytes));
+            read.map_err(|error| log.failure(error))
+        })?;
+        for (connect, sought) in later_logs.iter().filter(|_| findings.unmet.is_empty()) {
+            later::look(script, connect, *sought, workers(self.jobs))?;
+        }
+        Ok(findings)
     }
 
     /// Follows the rows of children up to the changes of their parents.

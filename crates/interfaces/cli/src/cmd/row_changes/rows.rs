@@ -95,6 +95,7 @@ impl RowsCommand {
             keyring: keyring.as_ref(),
             statements: schema.is_some(),
             later: false,
+            is_again: false,
         };
         let read = pass.run(&mut |OpenedLog { log, input, name, range, progress, .. }| {
             let read = life.read(input, &name, range, workers(self.jobs), &mut |bytes| progress.at(bytes));
