@@ -243,6 +243,58 @@ fn what_the_server_does_not_take_is_refused_before_anything_is_changed() -> Resu
 }
 
 #[test]
+fn no_row_of_a_concurrent_writer_is_lost() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().option("binlog_row_metadata", "FULL").start()?;
+    let folder = Folder::new();
+    // The writer notes each row that it changed or added, in the same transaction.
+    server.sql(
+        "CREATE DATABASE w; USE w; CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20)); CREATE TABLE mine (id INT PRIMARY KEY);
+DELIMITER //
+         CREATE PROCEDURE change_rows() BEGIN DECLARE n, i INT DEFAULT 0;
+           WHILE n < 3000 DO SET n = n + 1, i = FLOOR(RAND() * 12000); BEGIN DECLARE CONTINUE HANDLER FOR 1062, 1213, 1205 BEGIN END;
+             START TRANSACTION; UPDATE t SET v = 'mine' WHERE id = i AND v <> 'mine';
+             IF ROW_COUNT() = 1 THEN INSERT INTO mine VALUES (i); END IF; COMMIT; END; END WHILE; END //
+         CREATE PROCEDURE add_rows() BEGIN DECLARE n, i INT DEFAULT 0;
+           WHILE n < 3000 DO SET n = n + 1, i = FLOOR(RAND() * 12000); BEGIN DECLARE CONTINUE HANDLER FOR 1062, 1213, 1205 BEGIN END;
+             START TRANSACTION; INSERT IGNORE INTO t VALUES (i, 'mine');
+             IF ROW_COUNT() = 1 THEN INSERT INTO mine VALUES (i); END IF; COMMIT; END; END WHILE; END //",
+    )?;
+    let fill = "USE w; SET SESSION cte_max_recursion_depth = 20000; INSERT INTO t WITH RECURSIVE s (i) AS (SELECT 0 UNION ALL SELECT i + 1
+                FROM s WHERE i < 11999) SELECT i, CONCAT('row ', i) FROM s";
+    for (change, procedure, left) in [(fill, "change_rows", 0), ("DELETE FROM w.t", "add_rows", 12_000)] {
+        server.sql("TRUNCATE w.t; TRUNCATE w.mine")?;
+        if change != fill {
+            server.sql(fill)?;
+        }
+        server.flush_binary_logs()?;
+        server.sql(change)?;
+        let log = server.flush_binary_logs()?;
+        let ran = std::thread::scope(|scope| {
+            let writer = scope.spawn(|| server.sql(&format!("CALL w.{procedure}()")));
+            let ran = folder.run(undo(&server, &["--execute", "--batch", "300", "--table", "w.t"], &log));
+            writer.join().unwrap().map(|_| ran)
+        })?;
+        let count = |query: &str| -> Result<u64> { Ok(server.sql(query)?.trim().parse().unwrap()) };
+        let mine = count("SELECT COUNT(*) FROM w.mine")?;
+        assert!(mine > 0, "the writer changed nothing meanwhile");
+        assert_eq!(
+            count("SELECT COUNT(*) FROM w.t JOIN w.mine USING (id) WHERE v = 'mine'")?,
+            mine,
+            "{procedure}"
+        );
+        // All others went back.
+        assert_eq!(
+            count("SELECT COUNT(*) FROM w.t WHERE v <> 'mine'")? + mine,
+            left.max(mine),
+            "{procedure}"
+        );
+        assert_eq!(conflicts(&ran).len() as u64, mine, "{procedure}: {}", ran.stderr);
+    }
+    Ok(())
+}
+
+#[test]
 fn what_was_done_already_to_a_table_without_a_key_is_not_done_again() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);
     let server = mysql.sandbox().option("binlog_row_metadata", "FULL").start()?;

@@ -75,6 +75,11 @@ impl Referrers {
         Ok(Referrers(found))
     }
 
+    /// Whether any of them refers to a table, given as `database.table`.
+    pub(crate) fn are_of(&self, parent: &str) -> bool {
+        self.0.iter().any(|referrer| referrer.parent == parent)
+    }
+
     /// Why a change of the parent's row that meets a condition would change rows of others, if it would. Tables are given as
     /// `database.table`, and quoted.
     pub(crate) fn would_change(

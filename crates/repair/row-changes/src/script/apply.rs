@@ -4,6 +4,8 @@
 //! BEGIN · for each row the statement, whose condition compares every column · [journal: commit] · COMMIT · [journal: done]
 //! ```
 //!
+//! INSERTs, and DELETEs that are found by a key, are many to a statement, see group.rs.
+//!
 //! A statement that finds no row, or one of whose keys is taken, is a conflict: somebody changed the row since. Without
 //! `execute` all is done in one transaction, which is rolled back: conflicts are then the server's own answers.
 
@@ -18,6 +20,7 @@ use binlogz_source::{ConnectOptions, Error as ServerError};
 
 use super::change::ScriptChange;
 use super::collect::CollectedChanges;
+use super::group::RowGroup;
 use super::log::ScriptReport;
 use super::repeated::RepeatedChanges;
 use super::replay::{RowSink, Skip, WrittenRow, replay};
@@ -81,6 +84,8 @@ pub struct TableSummary {
 
 /// The server refuses a row: another one has its key, a foreign key does.
 const CONFLICTS: [u16; 5] = [1062, 1451, 1452, 1216, 1217];
+/// Of a lock that isn't given, by which the server may have rolled the transaction back.
+const ENDING: [u16; 2] = [1205, 1213];
 /// How long the session of a killed run may take to end.
 const THREAD_TIMEOUT: Duration = Duration::from_secs(60);
 const THREAD_PERIOD: Duration = Duration::from_millis(100);
@@ -126,6 +131,8 @@ pub(super) fn apply<'o>(
         is_unchecked: false,
         // A journal tells what was done; its own transactions are no others.
         repeated: collected.repeated.as_ref().filter(|_| !has_begun && !options.overwrite),
+        group: RowGroup::default(),
+        group_flags: RowFlags::default(),
         batch: options.batch,
         overwrite: options.overwrite,
         execute: options.execute,
@@ -211,6 +218,9 @@ struct ApplySink<'o> {
     is_unchecked: bool,
     /// Later changes of equal rows, in tables without a key.
     repeated: Option<&'o RepeatedChanges>,
+    /// Rows that wait to be applied together, all of these flags.
+    group: RowGroup,
+    group_flags: RowFlags,
     batch: u64,
     overwrite: bool,
     execute: bool,
@@ -248,22 +258,26 @@ impl RowSink for ApplySink<'_> {
         if self.in_batch.is_none() {
             self.run(b"BEGIN", "beginning a batch")?;
         }
-        for statement in self.settings.change_for(row.flags) {
+        let settings = self.settings.change_for(row.flags);
+        let repeated = self.repeated.and_then(|repeated| repeated.why(row.change));
+        let is_alone = repeated.is_some()
+            || row.flags.may_be_cascaded()
+            || self.referrers.are_of(&change.table)
+            || !RowGroup::takes(&change);
+        if is_alone || !settings.is_empty() {
+            self.apply_group()?;
+        }
+        for statement in settings {
             self.run(statement.as_bytes(), "setting up a row")?;
         }
         self.is_unchecked |= row.flags.may_be_cascaded();
-        let repeated = self.repeated.and_then(|repeated| repeated.why(row.change));
-        let came = match repeated {
-            Some(why) => ApplyOutcome::Conflict(why),
-            None => match self.foreign_keys_would(&change, row.flags, change.condition())? {
-                Some(why) => ApplyOutcome::Conflict(why),
-                None => self.change(&change, row.flags)?,
-            },
-        };
-        self.count(&change, &came);
-        if let ApplyOutcome::Conflict(why) = came {
-            self.report.line(&format!("conflict: {}: {why}", change.name))?;
+        if is_alone {
+            self.apply_row(&change, row.flags, repeated)?;
+        } else if self.group.push(row.content, &change).is_none() {
+            self.apply_group()?;
+            self.group.push(row.content, &change).ok_or_else(broken)?;
         }
+        self.group_flags = row.flags;
         let count = self.in_batch.unwrap_or(0) + 1;
         self.in_batch = Some(count);
         // Rows that foreign keys changed belong together with the row that they refer to.
@@ -271,6 +285,7 @@ impl RowSink for ApplySink<'_> {
     }
 
     fn left(&mut self, row: WrittenRow<'_>, why: &str) -> Result<(), ApplyError> {
+        self.apply_group()?;
         let change = ScriptChange::read(row.content).ok_or_else(broken)?;
         Ok(self.report.line(&format!("{why}{}", change.name))?)
     }
@@ -280,10 +295,12 @@ impl RowSink for ApplySink<'_> {
     }
 
     fn note(&mut self, text: &str) -> Result<(), ApplyError> {
+        self.apply_group()?;
         Ok(self.report.line(text)?)
     }
 
     fn end(&mut self) -> Result<(), ApplyError> {
+        self.apply_group()?;
         match self.in_batch {
             Some(count) if self.execute && count >= self.batch => self.commit(),
             _ => Ok(()),
@@ -294,6 +311,54 @@ impl RowSink for ApplySink<'_> {
 impl ApplySink<'_> {
     fn run(&mut self, statement: &[u8], doing: &str) -> Result<u64, ApplyError> {
         self.session.run(statement).map_err(|error| ApplyError::server(doing, error, BATCH_TAKEN_BACK))
+    }
+
+    /// Applies a row by its own statement.
+    fn apply_row(
+        &mut self,
+        change: &ScriptChange<'_>,
+        flags: RowFlags,
+        repeated: Option<String>,
+    ) -> Result<(), ApplyError> {
+        let came = match repeated {
+            Some(why) => ApplyOutcome::Conflict(why),
+            None => match self.foreign_keys_would(change, flags, change.condition())? {
+                Some(why) => ApplyOutcome::Conflict(why),
+                None => self.change(change, flags)?,
+            },
+        };
+        self.count(change, &came);
+        if let ApplyOutcome::Conflict(why) = came {
+            self.report.line(&format!("conflict: {}: {why}", change.name))?;
+        }
+        Ok(())
+    }
+
+    /// Applies the rows that wait by one statement. If that doesn't change all of them, it is taken back, and each is applied alone.
+    fn apply_group(&mut self) -> Result<(), ApplyError> {
+        let (statement, rows) = self.group.take();
+        let changes: Option<Vec<_>> = rows.iter().map(|content| ScriptChange::read(content)).collect();
+        let changes = changes.ok_or_else(broken)?;
+        if changes.len() > 1 && self.are_applied(&statement, changes.len())? {
+            changes.iter().for_each(|change| self.count(change, &ApplyOutcome::Done));
+            return Ok(());
+        }
+        changes.iter().try_for_each(|change| self.apply_row(change, self.group_flags, None))
+    }
+
+    /// Whether a statement changed so many rows; if it didn't, it changed none.
+    fn are_applied(&mut self, statement: &[u8], rows: usize) -> Result<bool, ApplyError> {
+        self.run(b"SAVEPOINT binlogz_rows", "before rows of a table")?;
+        match self.session.run(statement) {
+            Ok(changed) if changed == rows as u64 => Ok(true),
+            Err(error) if error.server_error().is_none_or(|error| ENDING.contains(&error.code)) => {
+                Err(ApplyError::server("rows of a table", error, BATCH_TAKEN_BACK))
+            }
+            Ok(_) | Err(_) => {
+                self.run(b"ROLLBACK TO SAVEPOINT binlogz_rows", "after rows of a table")?;
+                Ok(false)
+            }
+        }
     }
 
     /// Why foreign keys would change rows that nobody chose, if they would. If the log has the rows that they changed,
@@ -439,6 +504,7 @@ impl ApplySink<'_> {
     }
 
     fn commit(&mut self) -> Result<(), ApplyError> {
+        self.apply_group()?;
         self.check_unchecked()?;
         if let Some(journal) = &mut self.journal {
             let place = self.session.place().ok_or_else(|| {
@@ -457,6 +523,7 @@ impl ApplySink<'_> {
     }
 
     fn finish(&mut self) -> Result<(), ApplyError> {
+        self.apply_group()?;
         match self.in_batch {
             None => Ok(()),
             Some(_) if self.execute => self.commit(),

@@ -11,6 +11,7 @@ mod apply;
 mod change;
 mod children;
 mod collect;
+mod group;
 mod kept;
 mod later;
 mod log;
