@@ -17,14 +17,11 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_expr_common::physical_expr::is_volatile;
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties};
 
-use crate::scan::{BATCHES_WAITING, Counts, ScanPlan};
+use crate::scan::{BATCHES_WAITING, Counts, ScanPlan, properties};
 use crate::tables::{CountedColumn, RowCount, TableRowCounts};
 
 /// A step between the rows of a scan and their groups.
@@ -149,8 +146,7 @@ impl CountedRows {
                 |(database, table): (&str, &str)| wanted.has_name(database.as_bytes(), table.as_bytes());
             unread.table.is_none_or(has_name)
         });
-        counts.bytes_read.add(usize::try_from(ran.read.bytes_read).unwrap_or(usize::MAX));
-        logs.ended(index, &ran)?;
+        self.scan.ended(index, &ran, counts)?;
         Ok(told)
     }
 }
@@ -203,13 +199,8 @@ pub(crate) struct CountScan {
 
 impl CountScan {
     pub(crate) fn new(counted: CountedRows) -> Self {
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(Arc::clone(&counted.schema)),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
-        CountScan { counted, properties: Arc::new(properties), metrics: ExecutionPlanMetricsSet::new() }
+        let properties = properties(EquivalenceProperties::new(Arc::clone(&counted.schema)), 1);
+        CountScan { counted, properties, metrics: ExecutionPlanMetricsSet::new() }
     }
 }
 
@@ -259,11 +250,7 @@ impl ExecutionPlan for CountScan {
         stream.spawn_blocking(move || {
             let ScanPlan { logs, wanted, .. } = &counted.scan;
             let _pass = logs.pass(|index| wanted.has_log(logs.name(index)));
-            for index in 0..logs.len() {
-                if !wanted.has_log(logs.name(index)) {
-                    counts.logs_skipped.add(1);
-                    continue;
-                }
+            for index in counted.scan.wanted_logs(&counts) {
                 let found = counted.log(index, &counts, &told)?.wanted(wanted);
                 let batch = counted.batch(logs.name(index), &found)?;
                 counts.passed_on(batch.num_rows());

@@ -6,6 +6,7 @@ use std::io;
 use std::sync::Arc;
 
 use binlogz_flow::Error as FlowError;
+use binlogz_flow::events::RunSummary;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::stats::Precision;
@@ -15,20 +16,18 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::{EquivalenceProperties, ScalarFunctionExpr};
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{
     BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
 };
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties};
 use tokio::sync::mpsc::Sender;
 
 use crate::logs::Logs;
 use crate::logs::wanted::WantedLogs;
+use crate::scan::properties;
 use crate::tables::{MadeColumn, ReadJob, TableReader};
 
 /// Batches that wait for the query.
@@ -58,13 +57,8 @@ pub(crate) struct LogScan {
 
 impl LogScan {
     pub(crate) fn new(scan: ScanPlan) -> Self {
-        let properties = PlanProperties::new(
-            scan.equivalences(),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
-        LogScan { scan, properties: Arc::new(properties), metrics: ExecutionPlanMetricsSet::new() }
+        let properties = properties(scan.equivalences(), 1);
+        LogScan { scan, properties, metrics: ExecutionPlanMetricsSet::new() }
     }
 
     pub(crate) fn scan(&self) -> &ScanPlan {
@@ -132,12 +126,12 @@ impl ExecutionPlan for LogScan {
 /// The counts that EXPLAIN ANALYZE shows.
 pub(crate) struct Counts {
     rows: BaselineMetrics,
-    pub(crate) bytes_read: Count,
+    bytes_read: Count,
     pub(crate) blocks_read: Count,
     pub(crate) blocks_skipped: Count,
     /// Blocks, among those read, of which only some columns were unpacked.
     blocks_picked: Count,
-    pub(crate) logs_skipped: Count,
+    logs_skipped: Count,
 }
 
 impl Counts {
@@ -227,11 +221,7 @@ impl ScanPlan {
     pub(crate) fn run(&self, rows: &Sender<Result<RecordBatch>>, counts: &Counts) -> Result<()> {
         let _pass = self.logs.pass(|index| self.wanted.has_log(self.logs.name(index)));
         let mut left = self.limit.unwrap_or(usize::MAX);
-        for index in 0..self.logs.len() {
-            if !self.wanted.has_log(self.logs.name(index)) {
-                counts.logs_skipped.add(1);
-                continue;
-            }
+        for index in self.wanted_logs(counts) {
             let mut is_over = false;
             let mut send = |batch: RecordBatch| {
                 let batch = if batch.num_rows() > left { batch.slice(0, left) } else { batch };
@@ -279,9 +269,23 @@ impl ScanPlan {
                 return Ok(());
             }
             let ran = ran.map_err(|error| DataFusionError::from(self.logs.error(index, &error)))?;
-            counts.bytes_read.add(usize::try_from(ran.read.bytes_read).unwrap_or(usize::MAX));
-            self.logs.ended(index, &ran)?;
+            self.ended(index, &ran, counts)?;
         }
         Ok(())
+    }
+
+    /// The indexes of the logs that are wanted. Those passed over are counted.
+    pub(crate) fn wanted_logs(&self, counts: &Counts) -> impl Iterator<Item = usize> {
+        (0..self.logs.len()).filter(|&index| {
+            let is_wanted = self.wanted.has_log(self.logs.name(index));
+            counts.logs_skipped.add(usize::from(!is_wanted));
+            is_wanted
+        })
+    }
+
+    /// A log was read.
+    pub(crate) fn ended(&self, index: usize, ran: &RunSummary, counts: &Counts) -> Result<()> {
+        counts.bytes_read.add(usize::try_from(ran.read.bytes_read).unwrap_or(usize::MAX));
+        Ok(self.logs.ended(index, ran)?)
     }
 }

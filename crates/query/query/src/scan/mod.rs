@@ -12,4 +12,20 @@ mod count_scan;
 mod log_scan;
 pub(crate) mod pieces;
 
+use std::sync::Arc;
+
+use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::{Partitioning, PlanProperties};
+
 pub(crate) use log_scan::{BATCHES_WAITING, Counts, LogScan, ScanPlan};
+
+/// The properties of a plan that reads logs.
+fn properties(equivalences: EquivalenceProperties, partitions: usize) -> Arc<PlanProperties> {
+    Arc::new(PlanProperties::new(
+        equivalences,
+        Partitioning::UnknownPartitioning(partitions),
+        EmissionType::Incremental,
+        Boundedness::Bounded,
+    ))
+}

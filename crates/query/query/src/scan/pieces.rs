@@ -15,19 +15,16 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, Statistics, internal_err};
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties};
 use futures_util::TryStreamExt;
 
 use crate::logs::piece::ReadPiece;
 use crate::logs::{Logs, Site};
-use crate::scan::{BATCHES_WAITING, Counts, ScanPlan};
+use crate::scan::{BATCHES_WAITING, Counts, ScanPlan, properties};
 
 /// The plan that reads pieces.
 #[derive(Debug)]
@@ -41,14 +38,10 @@ pub(crate) struct PieceScan {
 
 impl PieceScan {
     pub(crate) fn new(scan: ScanPlan, pieces: Arc<dyn ExecutionPlan>, site: Arc<Site>) -> Self {
-        let properties = PlanProperties::new(
-            scan.equivalences(),
-            Partitioning::UnknownPartitioning(pieces.properties().output_partitioning().partition_count()),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
+        let partitions = pieces.properties().output_partitioning().partition_count();
+        let properties = properties(scan.equivalences(), partitions);
         let metrics = ExecutionPlanMetricsSet::new();
-        PieceScan { scan, pieces, site, properties: Arc::new(properties), metrics }
+        PieceScan { scan, pieces, site, properties, metrics }
     }
 
     pub(crate) fn scan(&self) -> &ScanPlan {
