@@ -14,7 +14,7 @@ use clap::Args;
 use crate::failure::{CommandFailure, Result, warn};
 
 /// Why a password on the command line is refused.
-pub const PASSWORD_HAS_VALUE: &str = "--password has a value: others would see it; put it into an option file, a login \
+pub(crate) const PASSWORD_HAS_VALUE: &str = "--password has a value: others would see it; put it into an option file, a login \
                                   path or MYSQL_PWD, or give -p alone to be asked";
 
 /// A user that names an authority expects the server's certificate to be checked.
@@ -27,7 +27,7 @@ const GROUPS: [&str; 2] = ["client", "binlogz"];
 /// The heading of these options.
 pub const CONNECTION: &str = "Connection, as for the mysql client (more options: binlogz help connection)";
 /// Those that the help of each command has, by their names in clap.
-pub const CONNECTION_SHOWN: [&str; 6] = ["host", "port", "socket", "user", "password", "login_path"];
+pub(crate) const CONNECTION_SHOWN: [&str; 6] = ["host", "port", "socket", "user", "password", "login_path"];
 
 /// How to reach servers. In a command with these `-h NAME` is the host, as for the mysql client, and `-h` alone is help.
 #[derive(Debug, Args)]
@@ -180,7 +180,7 @@ impl ServerArgs {
 
 /// These arguments, with `-h` read as help where it has no value: with one it is the host in a command that connects, as for
 /// the mysql client. Everywhere else `-h` is help anyway.
-pub fn with_h_alone_as_help(cli: &clap::Command, mut args: Vec<OsString>) -> Vec<OsString> {
+pub(crate) fn with_h_alone_as_help(cli: &clap::Command, mut args: Vec<OsString>) -> Vec<OsString> {
     let mut command = cli;
     for arg in args.iter().skip(1).filter(|arg| !arg.as_encoded_bytes().starts_with(b"-")) {
         match command.find_subcommand(arg) {
@@ -204,7 +204,7 @@ pub fn with_h_alone_as_help(cli: &clap::Command, mut args: Vec<OsString>) -> Vec
 const SHORT_HELP: &str = "--short-help";
 
 /// Whether the arguments of a command that logs in have `-pPASSWORD`, which the mysql client takes.
-pub fn password_behind_p(cli: &clap::Command, args: &[OsString]) -> bool {
+pub(crate) fn password_behind_p(cli: &clap::Command, args: &[OsString]) -> bool {
     let command = args.get(1).and_then(|name| cli.find_subcommand(name));
     command.is_some_and(|command| command.get_arguments().any(|arg| arg.get_id() == "password"))
         && args.iter().any(|arg| arg.len() > 2 && arg.as_encoded_bytes().starts_with(b"-p"))

@@ -50,7 +50,7 @@ pub fn within_width(text: &str) -> String {
 }
 
 /// A line, broken where it is wider than the terminal that this stream is: continued lines are indented.
-pub fn within_width_of(stream: &(impl IsTerminal + AsFd), line: &str) -> String {
+pub(crate) fn within_width_of(stream: &(impl IsTerminal + AsFd), line: &str) -> String {
     wrapped(line, "", "  ", width_of(stream))
 }
 

@@ -137,7 +137,7 @@ impl SandboxServer {
     }
 
     /// Sets an option for the next start; a later value of the same option wins. Dashes and underscores are alike.
-    pub fn set_option(&mut self, name: &str, value: &str) {
+    pub(crate) fn set_option(&mut self, name: &str, value: &str) {
         self.options.push(format!("--{name}={value}"));
     }
 

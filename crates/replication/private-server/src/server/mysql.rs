@@ -99,7 +99,7 @@ impl MysqlBuilder {
     }
 
     /// Runs these statements, one a line, at each of its starts, before anyone can connect.
-    pub fn init_sql(mut self, statements: &str) -> MysqlBuilder {
+    pub(super) fn init_sql(mut self, statements: &str) -> MysqlBuilder {
         self.init_sql.push_str(statements);
         self
     }

@@ -23,7 +23,7 @@ use super::super::java::{push_base64, push_document, push_float, push_string};
 use super::super::settings::{BigintUnsigned, ChangeSettings, Decimals};
 use super::super::table::{ChangeColumn, is_point};
 use super::{
-    JACKSON, WHAT, datetime_microseconds, enum_member, lossy, text, time_microseconds, unknown,
+    JACKSON, WHAT, datetime_microseconds, enum_member, lossy, push_vector, text, time_microseconds, unknown,
     without_spaces,
 };
 use crate::number::{push_signed, push_unsigned};
@@ -103,16 +103,7 @@ pub(in super::super) fn push(
             push_string(out, &lossy(&text), JACKSON);
         }
         Value::Geometry(bytes) => push_geometry(out, bytes, is_point(&column.schema))?,
-        Value::Vector(vector) => {
-            out.push(b'[');
-            for (index, number) in vector.iter().enumerate() {
-                if index > 0 {
-                    out.push(b',');
-                }
-                push_float(out, number);
-            }
-            out.push(b']');
-        }
+        Value::Vector(vector) => push_vector(out, vector),
         Value::JsonDiffs(_) => return Err(unknown(&value)),
     }
     Ok(())

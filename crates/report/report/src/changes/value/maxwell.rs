@@ -9,7 +9,7 @@ use binlogz_binlog::{Error, Result};
 use super::super::java::{push_base64, push_decimal, push_document, push_float, push_string};
 use super::super::table::ChangeColumn;
 use super::canal::push_local;
-use super::{JACKSON, WHAT, enum_member, text, unknown, without_spaces};
+use super::{JACKSON, WHAT, enum_member, push_vector, text, unknown, without_spaces};
 use crate::number::{push_signed, push_unsigned};
 
 /// Levels of collections in a geometry.
@@ -52,16 +52,7 @@ pub(in super::super) fn push(out: &mut Vec<u8>, cell: &Cell<'_>, column: &Change
             shape.push(out)?;
             out.push(b'"');
         }
-        Value::Vector(vector) => {
-            out.push(b'[');
-            for (index, number) in vector.iter().enumerate() {
-                if index > 0 {
-                    out.push(b',');
-                }
-                push_float(out, number);
-            }
-            out.push(b']');
-        }
+        Value::Vector(vector) => push_vector(out, vector),
         Value::JsonDiffs(_) => return Err(unknown(&value)),
     }
     Ok(())

@@ -6,10 +6,10 @@ pub(super) mod maxwell;
 
 use std::borrow::Cow;
 
-use binlogz_binlog::row::{Cell, CellContent, DateTime, Row, RowImage, Time, Value};
+use binlogz_binlog::row::{Cell, CellContent, DateTime, Row, RowImage, Time, Value, Vector};
 use binlogz_binlog::{Error, Result};
 
-use super::java::Escapes;
+use super::java::{Escapes, push_float};
 use super::table::{ChangeColumn, ChangeTable, Shortcut};
 use crate::line_room::BufferedLines;
 
@@ -140,6 +140,18 @@ pub(super) fn changed_document(row: &Row<'_, '_>, index: usize) -> Result<Vec<u8
         tree.write_text(&mut text)?;
     }
     Ok(text)
+}
+
+/// Appends the numbers of a vector as an array.
+fn push_vector(out: &mut Vec<u8>, vector: &Vector<'_>) {
+    out.push(b'[');
+    for (index, number) in vector.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        push_float(out, number);
+    }
+    out.push(b']');
 }
 
 /// A document's text without the spaces between its parts.
