@@ -68,50 +68,24 @@ pub(crate) fn columns(
     table: &str,
     workers: usize,
 ) -> Result<Option<UserColumns>, LogError> {
-    let has_name = |schema: &TableSchema| {
-        String::from_utf8_lossy(&schema.database) == database
-            && String::from_utf8_lossy(&schema.table) == table
-    };
+    let is_it = |other: &str, name: &str| other == database && name == table;
     let has_rows = |rows: TableRows<'_>| {
-        String::from_utf8_lossy(&rows.name.database) == database
-            && String::from_utf8_lossy(&rows.name.table) == table
+        let (database, table) = name_of(&rows.name.database, &rows.name.table);
+        is_it(&database, &table)
     };
-    let mut found: Option<UserColumns> = None;
-    let collect = |collector: &mut UserColumns, schema: &TableSchema| {
-        if has_name(schema) {
-            collector.add(schema, logs);
-        }
-    };
-    let tell = |collector: &mut UserColumns, name: &ListedTable| {
-        let is_other = String::from_utf8_lossy(&name.database) != database
-            || String::from_utf8_lossy(&name.table) != table;
-        is_other || told(name, |schema| collector.add(schema, logs))
-    };
-    each_log(
-        logs,
-        workers,
-        &|_, run| run.is_none_or(|run| run.may_have_rows(&has_rows)),
-        tell,
-        collect,
-        |part: UserColumns| {
-            if !part.all.is_empty() {
-                found.get_or_insert_default().join(part);
-            }
-        },
-    )?;
-    Ok(found)
+    let is_wanted = |_: usize, run: Option<&BlockRun<'_>>| run.is_none_or(|run| run.may_have_rows(&has_rows));
+    let found = tables(logs, workers, &is_wanted, &is_it)?;
+    Ok(found.into_values().next())
 }
 
 /// All tables, by database and name.
 pub(crate) fn names(logs: &Logs, workers: usize) -> Result<BTreeSet<(String, String)>, LogError> {
     let mut found = BTreeSet::new();
     let collect = |collector: &mut BTreeSet<(String, String)>, schema: &TableSchema| {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        collector.insert((text(&schema.database), text(&schema.table)));
+        collector.insert(name_of(&schema.database, &schema.table));
     };
     let tell = |collector: &mut BTreeSet<(String, String)>, name: &ListedTable| {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        collector.insert((text(&name.database), text(&name.table)));
+        collector.insert(name_of(&name.database, &name.table));
         true
     };
     let has_rows = |_: usize, run: Option<&BlockRun<'_>>| run.is_none_or(|run| run.may_have_rows(&|_| true));
@@ -129,15 +103,13 @@ pub(crate) fn tables(
 ) -> Result<BTreeMap<(String, String), UserColumns>, LogError> {
     let mut found: BTreeMap<(String, String), UserColumns> = BTreeMap::new();
     let collect = |collector: &mut BTreeMap<(String, String), UserColumns>, schema: &TableSchema| {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let (database, table) = (text(&schema.database), text(&schema.table));
+        let (database, table) = name_of(&schema.database, &schema.table);
         if has_table(&database, &table) {
             collector.entry((database, table)).or_default().add(schema, logs);
         }
     };
     let tell = |collector: &mut BTreeMap<(String, String), UserColumns>, name: &ListedTable| {
-        let [database, table] =
-            [&name.database, &name.table].map(|name| String::from_utf8_lossy(name).into_owned());
+        let (database, table) = name_of(&name.database, &name.table);
         !has_table(&database, &table)
             || told(name, |schema| collector.entry((database, table)).or_default().add(schema, logs))
     };
@@ -145,6 +117,12 @@ pub(crate) fn tables(
         part.into_iter().for_each(|(name, columns)| found.entry(name).or_default().join(columns));
     })?;
     Ok(found)
+}
+
+/// Database and name of a table.
+fn name_of(database: &[u8], table: &[u8]) -> (String, String) {
+    let [database, table] = [database, table].map(|name| String::from_utf8_lossy(name).into_owned());
+    (database, table)
 }
 
 /// Passes on a table as an archive tells it; `false`: it doesn't.
