@@ -12,12 +12,6 @@ use crate::watch::status::{ReplicaStatus, SourceReport};
 pub(super) const LAG_SECONDS_MIN: f64 = 10.0;
 
 pub(super) fn charts(status: &SourceReport, samples: &[Sample]) -> Vec<Card> {
-    let card = |title: &str, note: &str, is_wide, chart| Card {
-        title: title.to_owned(),
-        note: note.to_owned(),
-        is_wide,
-        chart,
-    };
     vec![
         card(
             "Lag behind the source",
@@ -40,6 +34,10 @@ pub(super) fn charts(status: &SourceReport, samples: &[Sample]) -> Vec<Card> {
     ]
 }
 
+fn card(title: &str, note: &str, is_wide: bool, chart: Chart) -> Card {
+    Card { title: title.to_owned(), note: note.to_owned(), is_wide, chart }
+}
+
 fn lag(samples: &[Sample]) -> LineChart {
     let values = samples.iter().map(|sample| sample.lag_seconds.map(|lag| lag as f64));
     LineChart {
@@ -53,17 +51,13 @@ fn lag(samples: &[Sample]) -> LineChart {
 }
 
 fn throughput(samples: &[Sample]) -> LineChart {
-    let line = |label: &str, paint, of: fn(&Traffic) -> f64| ChartLine {
-        series: Series::new(label, paint),
-        values: samples.iter().map(|sample| sample.traffic.as_ref().map(of)).collect(),
-    };
     LineChart {
         unit: FigureUnit::BytesPerSecond,
         at: samples.iter().map(|sample| time_of_day(sample.time)).collect(),
         lines: vec![
-            line("received", Paint::First, |traffic| traffic.received),
-            line("stored", Paint::Second, |traffic| traffic.stored),
-            line("served", Paint::Third, |traffic| traffic.served),
+            traffic_line("received", Paint::First, samples, |traffic| traffic.received),
+            traffic_line("stored", Paint::Second, samples, |traffic| traffic.stored),
+            traffic_line("served", Paint::Third, samples, |traffic| traffic.served),
         ],
         is_filled: false,
         has_dots: false,
@@ -71,51 +65,46 @@ fn throughput(samples: &[Sample]) -> LineChart {
     }
 }
 
+fn traffic_line(label: &str, paint: Paint, samples: &[Sample], of: fn(&Traffic) -> f64) -> ChartLine {
+    ChartLine {
+        series: Series::new(label, paint),
+        values: samples.iter().map(|sample| sample.traffic.as_ref().map(of)).collect(),
+    }
+}
+
 fn sparks(status: &SourceReport, samples: &[Sample]) -> Sparks {
-    let row = |replica: &ReplicaStatus| {
-        let (tone, word) = state::of_replica(status, replica);
-        let known = |sample: &Sample| {
-            let of = |(connection, _): &&(u32, Option<u64>)| *connection == replica.connection;
-            sample.replicas.iter().find(of).and_then(|(_, lag)| lag.map(|lag| lag as f64))
-        };
-        SparkRow {
-            label: format!("server {}", replica.server_id),
-            detail: format!("{} from {}, {}", replica.user, replica.address, replica.form),
-            tone,
-            word: word.to_owned(),
-            now: replica.lag_seconds.map_or("–".to_owned(), duration),
-            more: match replica.lag_bytes {
-                0 => "has all".to_owned(),
-                bytes => format!("lacks {}", size(bytes)),
-            },
-            values: samples.iter().map(known).collect(),
-        }
-    };
     Sparks {
         of: "lag".to_owned(),
         none: "No replica reads the log at present.".to_owned(),
         full: LAG_SECONDS_MIN,
-        rows: status.replicas.iter().map(row).collect(),
+        rows: status.replicas.iter().map(|replica| spark_row(status, replica, samples)).collect(),
     }
+}
+
+fn spark_row(status: &SourceReport, replica: &ReplicaStatus, samples: &[Sample]) -> SparkRow {
+    let (tone, word) = state::of_replica(status, replica);
+    SparkRow {
+        label: format!("server {}", replica.server_id),
+        detail: format!("{} from {}, {}", replica.user, replica.address, replica.form),
+        tone,
+        word: word.to_owned(),
+        now: replica.lag_seconds.map_or("–".to_owned(), duration),
+        more: match replica.lag_bytes {
+            0 => "has all".to_owned(),
+            bytes => format!("lacks {}", size(bytes)),
+        },
+        values: samples.iter().map(|sample| lag_of(replica, sample)).collect(),
+    }
+}
+
+/// A replica's lag at the time of a sample.
+fn lag_of(replica: &ReplicaStatus, sample: &Sample) -> Option<f64> {
+    let (_, lag) = sample.replicas.iter().find(|(connection, _)| *connection == replica.connection)?;
+    lag.map(|lag| lag as f64)
 }
 
 /// The traffic of the last hour as a table.
 pub(super) fn traffic(samples: &[Sample]) -> Section {
-    let row = |sample: &Sample| -> Vec<TableCell> {
-        let rate = |of: fn(&Traffic) -> f64| -> TableCell {
-            sample
-                .traffic
-                .as_ref()
-                .map_or(TableCell::Null, |traffic| TableCell::Number(of(traffic).round() as i128))
-        };
-        vec![
-            sample.time.into(),
-            sample.lag_seconds.into(),
-            rate(|traffic| traffic.received),
-            rate(|traffic| traffic.stored),
-            rate(|traffic| traffic.served),
-        ]
-    };
     Section {
         name: "traffic",
         title: "Traffic",
@@ -126,8 +115,23 @@ pub(super) fn traffic(samples: &[Sample]) -> Section {
             "stored_bytes_per_second",
             "served_bytes_per_second",
         ],
-        rows: samples.iter().map(row).collect(),
+        rows: samples.iter().map(traffic_row).collect(),
     }
+}
+
+fn traffic_row(sample: &Sample) -> Vec<TableCell> {
+    let traffic = sample.traffic.as_ref();
+    vec![
+        sample.time.into(),
+        sample.lag_seconds.into(),
+        rate(traffic.map(|traffic| traffic.received)),
+        rate(traffic.map(|traffic| traffic.stored)),
+        rate(traffic.map(|traffic| traffic.served)),
+    ]
+}
+
+fn rate(bytes: Option<f64>) -> TableCell {
+    bytes.map_or(TableCell::Null, |bytes| TableCell::Number(bytes.round() as i128))
 }
 
 /// To the minute: on an axis there is no room for more.
