@@ -1,7 +1,8 @@
 //! Turns a configuration into the relay's options: reads option files, passwords and certificates.
 
+use std::fmt::Display;
 use std::num::NonZeroU64;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -134,22 +135,32 @@ impl Source {
 
 /// The rates that a section names.
 fn rates(section: &'static str, receive: Option<&str>, archive: Option<&str>) -> Result<ByteRates> {
-    let rate = |name: &'static str, text: Option<&str>| {
-        let failed = |error: String| CommandFailure::of(&section, format_args!("{name}: {error}"));
-        let Some(text) = text else { return Ok(None) };
-        let rate = units::size(text).map_err(failed)?;
-        match rate < ByteRates::MIN {
-            true => Err(failed(format!("{text:?}, expected at least {}K a second", ByteRates::MIN >> 10))),
-            false => Ok(NonZeroU64::new(rate)),
-        }
-    };
-    Ok(ByteRates { receive: rate("receive_rate", receive)?, archive: rate("archive_rate", archive)? })
+    Ok(ByteRates {
+        receive: rate(section, "receive_rate", receive)?,
+        archive: rate(section, "archive_rate", archive)?,
+    })
+}
+
+fn rate(section: &'static str, key: &'static str, text: Option<&str>) -> Result<Option<NonZeroU64>> {
+    let Some(text) = text else { return Ok(None) };
+    let rate = units::size(text).map_err(refused(section, key))?;
+    if rate < ByteRates::MIN {
+        let expected = format!("{text:?}, expected at least {}K a second", ByteRates::MIN >> 10);
+        return Err(refused(section, key)(expected));
+    }
+    Ok(NonZeroU64::new(rate))
+}
+
+/// The error of a key's value.
+fn refused<E: Display>(section: &'static str, key: &'static str) -> impl Fn(E) -> CommandFailure {
+    move |error| CommandFailure::of(&section, format_args!("{key}: {error}"))
 }
 
 impl Http {
     fn resolve(self) -> Result<HttpOptions> {
-        let is_name = |host: &String| !host.is_empty() && !host.contains([':', '/', ' ', '*']);
-        if let Some(host) = self.hosts.iter().find(|host| !is_name(host)) {
+        if let Some(host) =
+            self.hosts.iter().find(|host| host.is_empty() || host.contains([':', '/', ' ', '*']))
+        {
             let expected = format_args!("hosts: {host:?}, expected a host name without scheme and port");
             return Err(CommandFailure::of(&"http", expected));
         }
@@ -246,10 +257,7 @@ impl Source {
             None | Some("earliest") => Ok(StartAt::Earliest),
             Some("now") => Ok(StartAt::Now),
             Some(set) => set.parse().map(StartAt::Gtids).map_err(|error| {
-                CommandFailure::of(
-                    &"source",
-                    format_args!("start: {error}; expected earliest, now or a GTID set"),
-                )
+                refused("source", "start")(format!("{error}; expected earliest, now or a GTID set"))
             }),
         }
     }
@@ -265,10 +273,9 @@ impl Store {
     }
 
     fn keyring(&self) -> Result<Option<Keyring>> {
-        let open = |path: &PathBuf| {
-            Keyring::open(path).map_err(|error| CommandFailure::with_encryption(&path.display(), &error))
-        };
-        self.keyring.as_ref().map(open).transpose()
+        let Some(path) = &self.keyring else { return Ok(None) };
+        let keyring = Keyring::open(path);
+        keyring.map(Some).map_err(|error| CommandFailure::with_encryption(&path.display(), &error))
     }
 
     /// The key that new files are encrypted with.
@@ -286,27 +293,24 @@ impl Store {
 
     /// How fast closed files are read to find damage.
     fn scrub(&self) -> Result<ScrubOptions> {
-        let failed = |error: String| CommandFailure::of(&"store", format_args!("scrub_rate: {error}"));
         let Some(text) = &self.scrub_rate else { return Ok(ScrubOptions::default()) };
-        match units::size(text).map_err(failed)? {
+        match units::size(text).map_err(refused("store", "scrub_rate"))? {
             0 => Ok(ScrubOptions { rate: None }),
             rate if rate < ByteRates::MIN => {
                 let least = ByteRates::MIN >> 10;
-                Err(failed(format!("{text:?}, expected at least {least}K a second, or 0 for none")))
+                let expected = format!("{text:?}, expected at least {least}K a second, or 0 for none");
+                Err(refused("store", "scrub_rate")(expected))
             }
             rate => Ok(ScrubOptions { rate: NonZeroU64::new(rate) }),
         }
     }
 
     fn retention(&self) -> Result<Retention> {
-        let failed = |name: &'static str| {
-            move |error: String| CommandFailure::of(&"store", format_args!("{name}: {error}"))
-        };
         let max_age = self.max_age.as_deref().map(units::duration).transpose();
         let max_bytes = self.max_bytes.as_deref().map(units::size).transpose();
         Ok(Retention {
-            max_age: max_age.map_err(failed("max_age"))?,
-            max_bytes: max_bytes.map_err(failed("max_bytes"))?,
+            max_age: max_age.map_err(refused("store", "max_age"))?,
+            max_bytes: max_bytes.map_err(refused("store", "max_bytes"))?,
             force: self.purge_needed,
         })
     }
@@ -314,29 +318,18 @@ impl Store {
 
 impl Archive {
     fn resolve(self) -> Result<ArchiveOptions> {
-        let bytes = |name: &str, text: Option<&str>, default: u64| {
-            let bytes = text.map(units::size).transpose();
-            let bytes =
-                bytes.map_err(|error| CommandFailure::of(&"archive", format_args!("{name}: {error}")))?;
-            Ok(bytes.unwrap_or(default))
-        };
+        let bytes_max = self.bring_back_max_bytes.as_deref().map_or(Ok(BringBack::BYTES_MAX), units::size);
+        let free_min = self.free_space_min.as_deref().map_or(Ok(BringBack::FREE_MIN), units::size);
         let bring_back = BringBack {
-            bytes_max: bytes(
-                "bring_back_max_bytes",
-                self.bring_back_max_bytes.as_deref(),
-                BringBack::BYTES_MAX,
-            )?,
-            free_min: bytes("free_space_min", self.free_space_min.as_deref(), BringBack::FREE_MIN)?,
+            bytes_max: bytes_max.map_err(refused("archive", "bring_back_max_bytes"))?,
+            free_min: free_min.map_err(refused("archive", "free_space_min"))?,
         };
-        let overdue = self.overdue.as_deref().map(units::duration).transpose();
-        let overdue =
-            overdue.map_err(|error| CommandFailure::of(&"archive", format_args!("overdue: {error}")))?;
-        let overdue = overdue.unwrap_or(ArchiveOptions::OVERDUE);
+        let overdue = self.overdue.as_deref().map_or(Ok(ArchiveOptions::OVERDUE), units::duration);
+        let overdue = overdue.map_err(refused("archive", "overdue"))?;
         let check = self.check.as_deref().map_or(Ok(ArchiveOptions::CHECK), units::duration);
-        let check = check.map_err(|error| CommandFailure::of(&"archive", format_args!("check: {error}")))?;
+        let check = check.map_err(refused("archive", "check"))?;
         let check = (!check.is_zero()).then_some(check);
-        refuse_addresses(&self.to.to_string_lossy())
-            .map_err(|error| CommandFailure::of(&"archive", format_args!("to: {error}")))?;
+        refuse_addresses(&self.to.to_string_lossy()).map_err(refused("archive", "to"))?;
         Ok(ArchiveOptions { to: self.to, plaintext: self.plaintext, bring_back, overdue, check })
     }
 }
