@@ -74,9 +74,7 @@ impl ClosedLogs {
     /// There is no archive, or it can't be read; it has no log, or logs of several servers.
     pub fn of_archive(place: &Path) -> Result<ClosedLogs> {
         let shown = place.display().to_string();
-        let failed = |error| Error::Archive(shown.clone(), error);
-        let storage = storage::at(place).map_err(failed)?;
-        let manifest = Manifest::read(&storage).map_err(failed)?;
+        let (storage, manifest) = archive_at(place).map_err(|error| Error::Archive(shown.clone(), error))?;
         let manifest = manifest
             .ok_or_else(|| Error::Refused(format!("{shown}: is no archive: it has no manifest.json")))?;
         let files = manifest.files.into_iter().map(|file| (file.name.to_string(), file)).collect();
@@ -89,22 +87,19 @@ impl ClosedLogs {
     ///
     /// A file that can't be read or is no binary log; there is none; they are logs of several servers.
     pub fn of_files(paths: &[PathBuf], keyring: Option<Arc<Keyring>>) -> Result<ClosedLogs> {
-        let named = |path: &PathBuf| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            (name, path.clone())
-        };
         let shown = match paths {
             [path] => path.display().to_string(),
             [path, ..] => format!("{} and {} more files", path.display(), paths.len() - 1),
             [] => "no file".into(),
         };
         let keys = keyring.clone();
-        let mut files: Vec<(String, PathBuf)> = paths.iter().map(named).collect();
+        let mut files: Vec<(String, PathBuf)> =
+            paths.iter().map(|path| (file_name(path), path.clone())).collect();
         log::sort_by_name(&mut files, |(name, _)| name);
         let last = files.last().map(|(_, path)| path.clone());
         ClosedLogs::of(shown, Origin::Files(keyring), files, |path| {
-            let reading = || Error::io(format!("read {}", path.display()));
-            let size = std::fs::metadata(&path).map_err(reading())?.len();
+            let metadata = std::fs::metadata(&path);
+            let size = metadata.map_err(Error::io(format!("read {}", path.display())))?.len();
             let facts = head::facts(&path, keys.as_deref(), last.as_ref() == Some(&path))?;
             Ok((size, Bytes::File(path, Box::new(facts))))
         })
@@ -113,15 +108,14 @@ impl ClosedLogs {
     /// An archive's logs of this base name; nothing if there is no archive yet.
     pub(crate) fn in_archive(place: &Path, names: &LogNames) -> Result<ClosedLogs> {
         let shown = place.display().to_string();
-        let failed = |error| Error::Archive(shown.clone(), error);
-        let storage = storage::at(place).map_err(failed)?;
-        let manifest = Manifest::read(&storage).map_err(failed)?.unwrap_or_default();
-        let numbered = |file: FileEntry| {
-            let log =
-                ClosedLog { name: file.name.to_string(), size: file.size, bytes: Bytes::Archived(file) };
-            Some((names.number(&log.name)?, log))
-        };
-        let logs = manifest.files.into_iter().filter_map(numbered).collect();
+        let (storage, manifest) = archive_at(place).map_err(|error| Error::Archive(shown.clone(), error))?;
+        let mut logs = BTreeMap::new();
+        for file in manifest.unwrap_or_default().files {
+            if let Some(number) = names.number(&file.name) {
+                let (name, size) = (file.name.to_string(), file.size);
+                logs.insert(number, ClosedLog { name, size, bytes: Bytes::Archived(file) });
+            }
+        }
         Ok(ClosedLogs {
             place: shown,
             base: String::new(),
@@ -336,19 +330,30 @@ impl ClosedLogs {
                     .map_err(|error| Error::Archive(format!("{}/{}", self.place, log.name), error))
             }
             (Origin::Files(keyring), Bytes::File(path, _)) => {
-                let failed = || Error::io(format!("copy {}", path.display()));
                 let mut from = head::open(path, keyring.as_deref()).map_err(|error| match error {
                     Error::Io { doing, source } if source.kind() == io::ErrorKind::NotFound => {
                         Error::Refused(format!("{doing}: {source}"))
                     }
                     error => error,
                 })?;
-                io::copy(&mut from, out).map(drop).map_err(failed())
+                let copied = io::copy(&mut from, out).map(drop);
+                copied.map_err(Error::io(format!("copy {}", path.display())))
             }
             // One kind of place has one kind of logs.
             _ => Err(Error::Refused(format!("{}: {} is nowhere", self.place, log.name))),
         }
     }
+}
+
+/// An archive, and its manifest if it is one.
+fn archive_at(place: &Path) -> binlogz_archive::Result<(Box<dyn ArchiveStorage>, Option<Manifest>)> {
+    let storage = storage::at(place)?;
+    let manifest = Manifest::read(&storage)?;
+    Ok((storage, manifest))
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// The bytes of a plain file, decrypted.
