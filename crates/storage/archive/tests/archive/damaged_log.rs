@@ -26,23 +26,34 @@ fn log() -> (Vec<u8>, Vec<usize>) {
     (log.take(), begins)
 }
 
+/// Where each event begins, and its size.
+fn events(log: &[u8]) -> Vec<(usize, usize)> {
+    let mut events = Vec::new();
+    let mut at = binlogz_binlog::MAGIC.len();
+    while at < log.len() {
+        let size = EventHeader::decode(&log[at..]).unwrap().event_size as usize;
+        events.push((at, size));
+        at += size;
+    }
+    events
+}
+
 #[test]
 fn a_log_with_a_flipped_byte_is_refused_and_its_place_told() {
     let (log, _) = log();
     let dir = tempfile::tempdir().unwrap();
     let storage = ArchiveFolder::new(dir.path());
-    let mut event = binlogz_binlog::MAGIC.len();
-    for at in event..log.len() {
-        let header = EventHeader::decode(&log[event..]).unwrap();
-        let mut bad = log.clone();
-        bad[at] ^= 2 << (at % 7);
-        let mut told = |_: &_| panic!("byte {at} was archived");
-        let mut creator = Creator::new(&storage, 1, &mut told).unwrap();
-        let error = creator.add(NAME, Arc::new(bad)).unwrap_err();
-        let Error::Torn(place) = &error else { panic!("byte {at}: {error}") };
-        assert_eq!(place.offset(), Some(event as u64), "byte {at}: {error}");
-        creator.finish().unwrap();
-        event += if at + 1 == event + header.event_size as usize { header.event_size as usize } else { 0 };
+    for (event, size) in events(&log) {
+        for at in event..event + size {
+            let mut bad = log.clone();
+            bad[at] ^= 2 << (at % 7);
+            let mut told = |_: &_| panic!("byte {at} was archived");
+            let mut creator = Creator::new(&storage, 1, &mut told).unwrap();
+            let error = creator.add(NAME, Arc::new(bad)).unwrap_err();
+            let Error::Torn(place) = &error else { panic!("byte {at}: {error}") };
+            assert_eq!(place.offset(), Some(event as u64), "byte {at}: {error}");
+            creator.finish().unwrap();
+        }
     }
     assert!(Manifest::read(&storage).unwrap().is_none());
 }
