@@ -322,13 +322,11 @@ impl ConnectOptions {
         if over_socket {
             return Address::Socket(self.socket.clone().unwrap_or_else(default_socket));
         }
-        let from_environment = || std::env::var("MYSQL_TCP_PORT").ok()?.parse().ok();
-        Address::Tcp(self.host(), self.port.or_else(from_environment).unwrap_or(DEFAULT_PORT))
+        Address::Tcp(self.host(), self.port.or_else(port_of_environment).unwrap_or(DEFAULT_PORT))
     }
 
     fn user(&self) -> String {
-        let from_environment = || ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
-        self.user.clone().or_else(from_environment).unwrap_or_else(|| "root".into())
+        self.user.clone().or_else(user_of_environment).unwrap_or_else(|| "root".into())
     }
 
     /// The attributes that performance_schema.session_connect_attrs shows.
@@ -355,15 +353,26 @@ enum Address<'a> {
 
 /// A user, if named, and the path of a Unix socket; `None` for a server that is none.
 fn socket_place(server: &str) -> Option<(Option<&str>, &str)> {
-    let path = |place: &str| place.strip_prefix("unix:").unwrap_or(place).starts_with('/');
     // A path may have an @ of its own.
     let (user, place) = match server.split_once('@') {
-        Some((user, place)) if path(place) && !path(server) && !user.contains(['/', ':']) => {
+        Some((user, place)) if is_socket(place) && !is_socket(server) && !user.contains(['/', ':']) => {
             (Some(user), place)
         }
         _ => (None, server),
     };
-    path(place).then(|| (user, place.strip_prefix("unix:").unwrap_or(place)))
+    is_socket(place).then(|| (user, place.strip_prefix("unix:").unwrap_or(place)))
+}
+
+fn is_socket(place: &str) -> bool {
+    place.strip_prefix("unix:").unwrap_or(place).starts_with('/')
+}
+
+fn port_of_environment() -> Option<u16> {
+    std::env::var("MYSQL_TCP_PORT").ok()?.parse().ok()
+}
+
+fn user_of_environment() -> Option<String> {
+    ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok())
 }
 
 fn default_socket() -> PathBuf {

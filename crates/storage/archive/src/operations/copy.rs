@@ -52,10 +52,7 @@ pub fn plan(from: &dyn ArchiveStorage, to: &dyn ArchiveStorage) -> Result<CopyPl
     let target = Manifest::read(to)?.unwrap_or_default();
     refuse_older(&target)?;
     merged(&source.files, target, SystemTime::UNIX_EPOCH)?;
-    let sizes = |storage: &dyn ArchiveStorage| -> Result<HashMap<String, ListedObject>> {
-        Ok(storage.stored()?.into_iter().map(|object| (object.name.clone(), object)).collect())
-    };
-    let (stored, known) = (sizes(from)?, sizes(to)?);
+    let (stored, known) = (stored_by_name(from)?, stored_by_name(to)?);
     let mut plan = CopyPlan { source, objects: Vec::new(), there: Vec::new(), takes_sizes: false };
     let mut seen = BTreeSet::new();
     for name in objects(&plan.source.files).filter(|name| seen.insert(*name)) {
@@ -68,6 +65,10 @@ pub fn plan(from: &dyn ArchiveStorage, to: &dyn ArchiveStorage) -> Result<CopyPl
         }
     }
     Ok(plan)
+}
+
+fn stored_by_name(storage: &dyn ArchiveStorage) -> Result<HashMap<String, ListedObject>> {
+    Ok(storage.stored()?.into_iter().map(|object| (object.name.clone(), object)).collect())
 }
 
 /// The work of a copy: the objects to copy, and those that are there already. [`plan`] makes it.
