@@ -33,7 +33,7 @@ pub use cascade::FamilyError;
 pub use choose::{
     Condition, ConditionError, Direction, Doubt, KeySpan, Operation, Range, RowSelection, WantedKeys,
 };
-pub use life::{Life, LifeFormat};
+pub use life::{Life, LifeFormat, StatementsAhead};
 pub use pass::Error;
 pub use past::{
     DumpPlace, DumpedTable, Forward, LiveTable, PastError, PastFormat, TableMoment, TouchedKeys, TouchedRows,

@@ -236,3 +236,55 @@ fn names_that_may_be_of_other_columns_are_told_where_rows_are_shown_and_chosen()
     assert!(chosen.stderr.contains("--where: shop.orders was changed"), "{}", chosen.stderr);
     Ok(())
 }
+
+#[test]
+fn rows_are_shown_with_the_columns_of_their_time() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let folder = Folder::new();
+    let place = place_of(&server);
+    for (statements, expected) in [
+        (
+            // As gh-ost does it.
+            "CREATE TABLE _orders_gho LIKE orders; ALTER TABLE _orders_gho ADD x INT AFTER id, RENAME COLUMN paid TO cash;
+             INSERT INTO _orders_gho (id, cash, owed) SELECT * FROM orders; RENAME TABLE orders TO _orders_del, _orders_gho TO orders;
+             DROP TABLE _orders_del; UPDATE orders SET owed = 1",
+            [vec!["id", "paid", "owed"], vec!["id", "x", "cash", "owed"]],
+        ),
+        (
+            "ALTER TABLE orders RENAME COLUMN paid TO owed, RENAME COLUMN owed TO paid; UPDATE orders SET owed = 1",
+            [vec!["id", "paid", "owed"], vec!["id", "owed", "paid"]],
+        ),
+        (
+            "ALTER TABLE orders MODIFY owed VARCHAR(9) FIRST, DROP COLUMN paid; UPDATE orders SET owed = 1",
+            [vec!["id", "paid", "owed"], vec!["owed", "id"]],
+        ),
+    ] {
+        let deleted = deleted(&server)?;
+        server.sql(&format!("USE shop; {statements}"))?;
+        let after = server.flush_binary_logs()?;
+        let extension = deleted.extension().unwrap().to_str().unwrap();
+        let created = deleted.with_extension(format!("{:06}", extension.parse::<u64>().unwrap() - 1));
+        let shown = |logs: &[&PathBuf]| {
+            let front = ["rows", "--no-defaults", "--user=root", "shop.orders", "--format=json", "--schema", &place];
+            folder.run(front.iter().map(AsRef::as_ref).chain(logs.iter().map(|log| log.as_os_str())))
+        };
+        let ran = shown(&[&created, &deleted, &after]);
+        assert_eq!(ran.code, Some(0), "{statements}: {}{}", ran.text(), ran.stderr);
+        let columns = |line: &str, image: &str| -> Vec<String> {
+            let (_, object) = line.split_once(&format!("\"{image}\":{{")).unwrap();
+            let object = object.split('}').next().unwrap();
+            object.split(',').map(|field| field.split('"').nth(1).unwrap().to_owned()).collect()
+        };
+        let text = ran.text();
+        let of = |operation: &str| text.lines().rfind(|line| line.contains(operation)).unwrap().to_owned();
+        let found = [columns(&of("\"delete\""), "before"), columns(&of("\"update\""), "before")];
+        assert_eq!(found, expected, "{statements}: {}", ran.text());
+        // What a dropped or moved column was isn't known without the beginning.
+        let ran = shown(&[&deleted, &after]);
+        let is_known = !statements.contains("DROP COLUMN");
+        assert_eq!(ran.code, Some(if is_known { 0 } else { 1 }), "{statements}: {}{}", ran.text(), ran.stderr);
+        assert_eq!(ran.stderr.contains("was changed after its first rows here ("), !is_known, "{}", ran.stderr);
+    }
+    Ok(())
+}

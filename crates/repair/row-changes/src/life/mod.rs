@@ -5,6 +5,7 @@
 //! ```
 
 mod render;
+mod statements;
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -14,16 +15,17 @@ use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
 use binlogz_payload::{Spool, SpoolMemory};
 use binlogz_report::jsonl::push_string;
-use binlogz_schema::SchemaFile;
+use binlogz_schema::{SchemaFile, TableHistory};
 
 use crate::choose::{Range, RowSelection};
 use crate::pass::{
-    ChoiceListener, Error, FollowedTransaction, Follower, RowAt, Search, StatementAt, StatementWords,
-    TransactionEnding, read_log,
+    ChoiceListener, Error, FollowedTransaction, Follower, HistoryUse, RowAt, Search, StatementAt,
+    StatementWords, TransactionEnding, read_log,
 };
 use crate::sql::text::push;
 use crate::table::Structure;
 use render::{ChangeRenderer, push_csv};
+pub use statements::StatementsAhead;
 
 /// Memory for the rows of a transaction; the rest goes to a temporary file.
 const ROWS_MEMORY: usize = 4 << 20;
@@ -45,6 +47,7 @@ pub enum LifeFormat {
 pub struct Life<'o> {
     selection: &'o RowSelection,
     schema: Option<&'o SchemaFile>,
+    history: Option<&'o TableHistory>,
     changes: ChangeRenderer,
     follower: Follower<Writer<'o>>,
 }
@@ -58,6 +61,7 @@ impl<'o> Life<'o> {
     pub fn new(
         selection: &'o RowSelection,
         schema: Option<&'o SchemaFile>,
+        history: Option<&'o TableHistory>,
         format: LifeFormat,
         out: &'o mut dyn Write,
     ) -> io::Result<Self> {
@@ -67,8 +71,23 @@ impl<'o> Life<'o> {
         let rows = Spool::new(&SpoolMemory::new(ROWS_MEMORY), Vec::new());
         let has_names = schema.is_some();
         let parts = Spool::on_disk();
-        let writer = Writer { out, format, rows, parts, count: 0, has_names, tables: BTreeMap::new() };
-        Ok(Life { selection, schema, changes: ChangeRenderer { format }, follower: Follower::new(writer) })
+        let writer = Writer {
+            out,
+            format,
+            rows,
+            parts,
+            count: 0,
+            has_names,
+            tables: BTreeMap::new(),
+            statements: history.map(|_| TableHistory::default()),
+        };
+        Ok(Life {
+            selection,
+            schema,
+            history,
+            changes: ChangeRenderer { format },
+            follower: Follower::new(writer),
+        })
     }
 
     /// Reads a log, in the order of the logs. `false`: nothing after it is asked for.
@@ -84,15 +103,22 @@ impl<'o> Life<'o> {
         workers: usize,
         progress: &mut dyn FnMut(u64),
     ) -> Result<(RunSummary, bool), Error> {
+        let history = self.history.map(|history| HistoryUse { history, as_now: false });
         let search = Search {
             selection: self.selection,
             schema: self.schema,
-            history: None,
+            history,
             renderer: &self.changes,
             workers,
         };
         let (ran, goes_on) = read_log(input, (name, range), &search, &mut self.follower, progress)?;
         Ok((ran, goes_on && !self.follower.is_over))
+    }
+
+    /// Whether the statements in the logs are those of its history, once all logs are read: logs in use may have more by then.
+    pub fn is_of_its_history(&self) -> bool {
+        let read = self.follower.listener.statements.as_ref();
+        self.history.is_none_or(|history| read.is_some_and(|read| read.has_statements_of(history)))
     }
 
     /// The tables whose columns' names were not those of the rows perhaps, line by line, once all logs are read: the log has none,
@@ -136,6 +162,8 @@ struct Writer<'o> {
     has_names: bool,
     /// The tables that had rows whose columns' names the log lacks, and the first statement that changed each since.
     tables: BTreeMap<(String, String), Option<String>>,
+    /// The statements that were read, to be compared with those of a history.
+    statements: Option<TableHistory>,
 }
 
 impl ChoiceListener for Writer<'_> {
@@ -145,7 +173,7 @@ impl ChoiceListener for Writer<'_> {
     }
 
     fn table(&mut self, database: &[u8], table: &[u8], structure: Structure) -> io::Result<()> {
-        if self.has_names && !structure.has_names() {
+        if self.has_names && !structure.has_names() && !structure.is_settled {
             let [database, table] = [database, table].map(|name| String::from_utf8_lossy(name).into_owned());
             self.tables.entry((database, table)).or_default();
         }
@@ -201,6 +229,9 @@ impl ChoiceListener for Writer<'_> {
         statement: &StatementAt<'_>,
         _: bool,
     ) -> io::Result<()> {
+        if let Some(statements) = &mut self.statements {
+            statement.record(transaction, statements);
+        }
         if self.tables.is_empty() {
             return Ok(());
         }

@@ -71,7 +71,7 @@ fn statements(script: &str) -> Vec<&str> {
 fn life(table: &str, format: LifeFormat) -> String {
     let (selection, schema) = (selection(table), schema());
     let mut out = Vec::new();
-    let mut life = Life::new(&selection, Some(&schema), format, &mut out).unwrap();
+    let mut life = Life::new(&selection, Some(&schema), None, format, &mut out).unwrap();
     let (ran, _) = life.read(open(LOG), LOG, WHOLE, 2, &mut |_| ()).unwrap();
     assert!(ran.unread.is_empty(), "{:?}", ran.unread);
     life.finish().unwrap();

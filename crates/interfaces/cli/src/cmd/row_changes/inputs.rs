@@ -176,7 +176,7 @@ impl RecoverLog {
         self.open_part(keyring, &mut |_| true)
     }
 
-    fn open_part(
+    pub(super) fn open_part(
         &self,
         keyring: Option<&Keyring>,
         is_wanted: &mut dyn FnMut(&BlockRun<'_>) -> bool,

@@ -192,10 +192,7 @@ impl ScriptArgs {
             (pass.schema, pass.is_again) = (None, true);
             let _ = self.read(&mut script, &pass, &later_logs)?;
             if !script.is_of_its_history() {
-                return Err(CommandFailure::Line(
-                    "the logs have other statements that change tables than when they were read before, expected the same: run it again"
-                        .to_owned(),
-                ));
+                return Err(CommandFailure::Line(OTHER_STATEMENTS.to_owned()));
             }
         }
         let tables = selection.tables.iter().map(|(database, table)| (database.as_bytes(), table.as_bytes()));
@@ -293,6 +290,9 @@ impl ScriptArgs {
 fn verb(direction: Direction) -> &'static str {
     if direction == Direction::Undo { "undone" } else { "redone" }
 }
+
+/// The message that logs in use have grown by statements that matter.
+const OTHER_STATEMENTS: &str = "the logs have other statements that change tables than when they were read before, expected the same: run it again";
 
 /// The program's name for itself at servers.
 const PROGRAM_NAME: &str = "binlogz";

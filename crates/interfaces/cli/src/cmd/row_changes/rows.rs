@@ -3,13 +3,15 @@
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
 
-use binlogz_row_changes::{Life, LifeFormat};
+use binlogz_encryption::Keyring;
+use binlogz_row_changes::{Life, LifeFormat, RowSelection, StatementsAhead};
+use binlogz_schema::{SchemaFile, TableHistory};
 use clap::{Args, ValueEnum};
 
-use super::PROGRAM_NAME;
 use super::choose::{ChooseArgs, table};
-use super::inputs::{InputArgs, LogPass, OpenedLog, PassFindings, follow_one_another};
+use super::inputs::{InputArgs, LogPass, OpenedLog, PassFindings, RecoverLog, follow_one_another};
 use super::schema::SchemaArg;
+use super::{OTHER_STATEMENTS, PROGRAM_NAME};
 use crate::Exit;
 use crate::cmd::workers;
 use crate::failure::{CommandFailure, Result, complain, warn};
@@ -79,6 +81,12 @@ impl RowsCommand {
         let logs = self.input.logs(log_server.as_ref(), (&self.choose, &selection), false)?;
         let keyring = self.keyring.open()?;
         follow_one_another(&logs, keyring.as_ref())?;
+        let history = match &schema {
+            Some(schema) if logs.iter().all(|log| !log.is_pipe()) => {
+                self.history(&logs, schema, &selection, keyring.as_ref())?
+            }
+            _ => None,
+        };
         let format = match self.format {
             FormatArg::Text => LifeFormat::Text,
             FormatArg::Json => LifeFormat::Json,
@@ -86,12 +94,14 @@ impl RowsCommand {
         };
         let writing = |error: io::Error| CommandFailure::writing(&"standard output", &error);
         let mut out = Output { out: BufWriter::new(io::stdout().lock()), failed: None };
-        let mut life = Life::new(&selection, schema.as_ref(), format, &mut out).map_err(writing)?;
+        let life = Life::new(&selection, schema.as_ref(), history.as_ref(), format, &mut out);
+        let mut life = life.map_err(writing)?;
         let pass = LogPass {
             logs: &logs,
             choose: &self.choose,
             selection: &selection,
-            schema: schema.as_ref(),
+            // The names of now tell nothing of what is in an archive, if they were others.
+            schema: schema.as_ref().filter(|_| history.is_none()),
             keyring: keyring.as_ref(),
             statements: schema.is_some(),
             later: false,
@@ -108,8 +118,12 @@ impl RowsCommand {
                 return Err(out.failed.map_or(failure, |kind| writing(kind.into())));
             }
         };
+        let is_of_its_history = life.is_of_its_history();
         let name_notes = life.name_notes();
         let written = life.finish().map_err(writing)?;
+        if !is_of_its_history {
+            return Err(CommandFailure::Line(OTHER_STATEMENTS.to_owned()));
+        }
         if !unmet.is_empty() {
             unmet.iter().for_each(|unmet| complain(&unmet.line));
             return Ok(Exit::Negative);
@@ -120,6 +134,31 @@ impl RowsCommand {
         }
         name_notes.iter().for_each(|note| complain(note));
         Ok(if name_notes.is_empty() { exit } else { exit.max(Exit::Negative) })
+    }
+}
+
+impl RowsCommand {
+    /// What the tables were, by the statements in all logs; `None`: what they are now, or that isn't known.
+    fn history(
+        &self,
+        logs: &[RecoverLog],
+        schema: &SchemaFile,
+        selection: &RowSelection,
+        keyring: Option<&Keyring>,
+    ) -> Result<Option<TableHistory>> {
+        let mut statements = StatementsAhead::default();
+        for (number, log) in logs.iter().enumerate() {
+            let input = log.open_part(keyring, &mut |run| run.may_have_statements())?;
+            let progress = log.progress((number + 1, logs.len()))?;
+            let input = progress.watch(input);
+            let read =
+                statements.read(input, &log.name(), workers(self.jobs), &mut |bytes| progress.at(bytes));
+            // It may be a statement.
+            if read.map_err(|error| log.failure(error))?.unread.iter().next().is_some() {
+                return Ok(None);
+            }
+        }
+        Ok(statements.finish(schema, selection))
     }
 }
 

@@ -1,0 +1,108 @@
+//! The statements in logs, read ahead of their rows: from them and from the tables of now comes the history of tables.
+
+use std::io;
+
+use binlogz_binlog::gtid::GtidSet;
+use binlogz_binlog::row::Row;
+use binlogz_flow::Input;
+use binlogz_flow::events::RunSummary;
+use binlogz_schema::{HistoryPlace, SchemaFile, TableHistory};
+
+use crate::choose::{Operation, Range, RowSelection};
+use crate::pass::{
+    ChoiceListener, Error, FollowedTransaction, Follower, Renderer, RowAt, RowRendering, Search, StatementAt,
+    TransactionEnding, read_log,
+};
+use crate::table::{Structure, WrittenTable};
+
+/// Reads the statements of logs, which tell what tables were at the time of their rows.
+pub struct StatementsAhead {
+    follower: Follower<StatementRecorder>,
+}
+
+#[derive(Default)]
+struct StatementRecorder {
+    history: TableHistory,
+}
+
+impl Default for StatementsAhead {
+    /// Nothing read yet.
+    fn default() -> Self {
+        StatementsAhead { follower: Follower::new(StatementRecorder::default()) }
+    }
+}
+
+impl StatementsAhead {
+    /// Reads a log, in the order of the logs.
+    ///
+    /// # Errors
+    ///
+    /// A log that can't be read, a temporary file that can't be written.
+    pub fn read(
+        &mut self,
+        input: Input,
+        name: &str,
+        workers: usize,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<RunSummary, Error> {
+        // No transaction is chosen, and no table has this name: no row is looked at.
+        let nothing = RowSelection {
+            tables: vec![(String::new(), String::new())],
+            gtids: Some(GtidSet::new()),
+            ..RowSelection::default()
+        };
+        let search = Search { selection: &nothing, schema: None, history: None, renderer: &NoRows, workers };
+        let whole = Range { start: 0, stop: u64::MAX };
+        read_log(input, (name, whole), &search, &mut self.follower, progress).map(|(summary, _)| summary)
+    }
+
+    /// The history of tables, if a statement may have changed one that is chosen.
+    pub fn finish(self, now: &SchemaFile, selection: &RowSelection) -> Option<TableHistory> {
+        let mut history = self.follower.listener.history;
+        let touches =
+            |(database, table): &(String, String)| history.touches(HistoryPlace::default(), database, table);
+        if !selection.tables.is_empty() && !selection.tables.iter().any(touches) {
+            return None;
+        }
+        history.settle(now.clone());
+        Some(history)
+    }
+}
+
+struct NoRows;
+
+impl Renderer for NoRows {
+    fn render(&self, _: &WrittenTable, _: Operation, _: &Row<'_, '_>, _: &mut Vec<u8>) -> RowRendering {
+        RowRendering::Nothing
+    }
+}
+
+impl ChoiceListener for StatementRecorder {
+    fn wants_statements_after(&self) -> bool {
+        true
+    }
+
+    fn table(&mut self, _: &[u8], _: &[u8], _: Structure) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn row(&mut self, _: &FollowedTransaction, _: &RowAt<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn statement(
+        &mut self,
+        transaction: &FollowedTransaction,
+        statement: &StatementAt<'_>,
+        _: bool,
+    ) -> io::Result<()> {
+        statement.record(transaction, &mut self.history);
+        Ok(())
+    }
+
+    fn decided(&mut self, _: &str, _: bool) {}
+
+    fn end(&mut self, _: &FollowedTransaction, _: TransactionEnding) -> io::Result<()> {
+        Ok(())
+    }
+}
