@@ -285,7 +285,8 @@ impl TableHistory {
             AlterAction::Exchange(database, other) => Some(full(database, other)),
             _ => None,
         });
-        let renamed = actions.iter().find_map(|action| match action {
+        // The last of several counts.
+        let renamed = actions.iter().rev().find_map(|action| match action {
             AlterAction::RenameTable(database, new) => Some(full(database, new)),
             _ => None,
         });

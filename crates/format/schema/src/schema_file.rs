@@ -80,7 +80,7 @@ impl SchemaFile {
                 if actions.iter().any(|action| matches!(action, AlterAction::Exchange(..))) {
                     return;
                 }
-                let renamed = actions.into_iter().find_map(|action| match action {
+                let renamed = actions.into_iter().rev().find_map(|action| match action {
                     AlterAction::RenameTable(database, name) => Some((database, name)),
                     _ => None,
                 });

@@ -126,6 +126,12 @@ fn names_change_hands() {
         "CREATE TABLE t (a INT, x INT, c INT)",
         &[(0, "t", "a b"), (2, "t", "a b"), (2, "_t_gho", "a x c"), (3, "t", "a x c"), (3, "_t_del", "a b")],
     );
+    // SEED=166459356: of two new names the last counts.
+    expect(
+        &["CREATE TABLE u (b INT)", "CREATE TABLE t (a INT)", "ALTER TABLE t RENAME u, RENAME TO v"],
+        "",
+        &[(2, "u", "b"), (3, "u", "b"), (3, "v", "a")],
+    );
     // Where the copy isn't made from it, the table that is gone isn't known.
     let swap = "RENAME TABLE t TO old, new TO t";
     expect(&[swap], "CREATE TABLE t (a INT); CREATE TABLE old (b INT)", &[(0, "t", "b"), (0, "new", "a")]);
