@@ -466,6 +466,14 @@ impl TableHistory {
         }
         // Forward and backward, as long as it tells more.
         while self.go_through() {}
+        // A table that is gone by the statements can't be one of now: the schema is older than they are.
+        let gone = self.names.iter().filter(|((database, table), versions)| {
+            let is_gone = versions.last().is_some_and(|(_, version)| version.is_none());
+            is_gone && self.now.table(database.as_bytes(), table.as_bytes()).is_some()
+        });
+        for name in gone.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
+            self.dispute(&name);
+        }
         // By the server's settings these are one table or two.
         let both_cases = self.spellings.iter().filter(|(_, spelled)| spelled.len() > 1);
         for name in both_cases.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
@@ -567,7 +575,9 @@ impl TableHistory {
         let Some(known) = self.versions.get(version) else { return TableThen::NotTold };
         match &known.table {
             _ if known.is_disputed => {
-                let turn = self.last_turn(version).and_then(|turn| self.turns.get(turn));
+                let later = || self.names.get(&name)?.iter().rev().find_map(|(turn, _)| *turn);
+                let turn = self.last_turn(version).or(known.dropped_by).or_else(later);
+                let turn = turn.and_then(|turn| self.turns.get(turn));
                 turn.map_or(TableThen::NotTold, TableThen::Disagrees)
             }
             Some(table) => TableThen::Known(table),
