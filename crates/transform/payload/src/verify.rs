@@ -379,10 +379,7 @@ impl Check<'_> {
 
     fn count(&mut self, event: &RowsEvent<'_>) -> binlogz_binlog::Result<()> {
         let schema = self.schemas.get(event.table_id)?;
-        let mut rows = self.rows.rows(schema, event)?;
-        while rows.next_row()?.is_some() {
-            self.findings.rows += 1;
-        }
+        self.findings.rows += self.rows.count(schema, event)?;
         Ok(())
     }
 }

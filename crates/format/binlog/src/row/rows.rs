@@ -108,6 +108,23 @@ impl RowDecoder {
         }
         Ok(rows)
     }
+
+    /// How many rows an event has; all of them are checked as [`RowDecoder::rows`] does, in one pass where that is enough.
+    ///
+    /// # Errors
+    ///
+    /// As [`RowDecoder::rows`].
+    pub fn count(&mut self, schema: &TableSchema, event: &RowsEvent<'_>) -> Result<u64> {
+        if schema.expanded_sizes().is_none() && !schema.has_old_temporals() {
+            return count_rows(schema, event);
+        }
+        let mut rows = self.rows(schema, event)?;
+        let mut count = 0;
+        while rows.next_row()?.is_some() {
+            count += 1;
+        }
+        Ok(count)
+    }
 }
 
 /// How many rows an event has. Their values are passed over, not looked at.
