@@ -116,14 +116,17 @@ impl RowsPen {
             }
         };
         // Those that don't fit cost only themselves; a value that can't be decoded ends the text, as it did.
-        if let Err(error) = self.decoder.rows(&schema, &rows) {
-            event.unread(&schema, &error);
-            out.text.extend_from_slice(format!("### Rows that can't be decoded: {error}\n").as_bytes());
-            return Ok(());
-        }
+        let read = match self.decoder.rows(&schema, &rows) {
+            Ok(read) => read,
+            Err(error) => {
+                event.unread(&schema, &error);
+                out.text.extend_from_slice(format!("### Rows that can't be decoded: {error}\n").as_bytes());
+                return Ok(());
+            }
+        };
         let mut spilled = Ok(());
         let mut text = std::mem::take(&mut out.text);
-        let printed = printer.print_by_row(&mut self.room, &mut text, &mut self.decoder, &rows, |text| {
+        let printed = printer.print_by_row(&mut self.room, &mut text, read, &rows, |text| {
             if spilled.is_ok() {
                 std::mem::swap(&mut out.text, text);
                 spilled = out.settle();

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use binlogz_binlog::event::{ExtraRowInfo, RowsEvent, RowsKind};
-use binlogz_binlog::row::{CellContent, ColumnKind, Date, RowDecoder, RowImage, TableSchema};
+use binlogz_binlog::row::{CellContent, ColumnKind, Date, RowDecoder, RowImage, Rows, TableSchema};
 use binlogz_binlog::{Error, Result};
 
 use super::value::{push_comment, push_value};
@@ -147,11 +147,11 @@ impl RowsPrinter {
         decoder: &mut RowDecoder,
         event: &RowsEvent<'_>,
     ) -> Result<()> {
-        self.print_by_row(room, out, decoder, event, |_| Ok(()))
+        self.print_by_row(room, out, decoder.rows(&Arc::clone(&self.schema), event)?, event, |_| Ok(()))
     }
 
-    /// As [`RowsPrinter::print`], but calls `after_row` after each row, which may take what was appended: the
-    /// text of an event can be many times as long as the event.
+    /// As [`RowsPrinter::print`], of an event's rows that fit it, but calls `after_row` after each row, which may take what
+    /// was appended: the text of an event can be many times as long as the event.
     ///
     /// # Errors
     ///
@@ -160,7 +160,7 @@ impl RowsPrinter {
         &mut self,
         room: &mut LineRoom,
         out: &mut Vec<u8>,
-        decoder: &mut RowDecoder,
+        mut rows: Rows<'_, '_>,
         event: &RowsEvent<'_>,
         mut after_row: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -185,7 +185,6 @@ impl RowsPrinter {
             push_all(front, &[command, &self.table, next]);
         }
         let front = &self.front.1;
-        let mut rows = decoder.rows(&self.schema, event)?;
         if self.verbosity == Verbosity::Values {
             let mut lines = room.lines(out);
             let mut apart = [Vec::new(), scratch];
