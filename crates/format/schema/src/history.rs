@@ -30,6 +30,11 @@ pub struct HistoryPlace {
     pub offset: u64,
 }
 
+impl HistoryPlace {
+    /// Behind everything.
+    pub const END: HistoryPlace = HistoryPlace { log: u64::MAX, offset: u64::MAX };
+}
+
 /// A statement of the logs.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordedStatement<'s> {
@@ -160,9 +165,27 @@ pub struct TableHistory {
     now: SchemaFile,
 }
 
+/// First words of statements that change rows at most.
+const OF_ROWS: [&str; 7] = ["INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD", "WITH", "SELECT"];
+
+/// Whether a statement leaves all tables as they are, by its first word behind comments.
+fn changes_rows_only(text: &str) -> bool {
+    let mut rest = text.trim_start();
+    while let Some(comment) = rest.strip_prefix("/*").filter(|comment| !comment.starts_with(['!', 'M'])) {
+        let Some((_, behind)) = comment.split_once("*/") else { return false };
+        rest = behind.trim_start();
+    }
+    let end = rest.find(|letter: char| !letter.is_ascii_alphabetic()).unwrap_or(rest.len());
+    let first = rest.get(..end).unwrap_or_default();
+    OF_ROWS.iter().any(|word| word.eq_ignore_ascii_case(first))
+}
+
 impl TableHistory {
     /// Takes a statement, in the order of the logs.
     pub fn record(&mut self, statement: &RecordedStatement<'_>) {
+        if changes_rows_only(statement.text) {
+            return;
+        }
         let tokens = TokenReader::of(statement.text).ok();
         let tokens = tokens.map(|reader| match statement.quotes_names {
             true => reader.quoting_names(),

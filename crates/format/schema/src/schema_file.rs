@@ -234,7 +234,7 @@ CREATE TABLE `archive`.`orders` (a INT PRIMARY KEY, b VARCHAR(10) UNIQUE);
         assert_eq!(file.table(b"other", b"orders"), None);
     }
 
-    /// Keys as people write them: shared/cases of issue 42.
+    /// Keys as people write them.
     #[test]
     fn keys_are_told_however_they_are_written() {
         let file = SchemaFile::parse(include_str!("keys.sql")).unwrap();

@@ -288,3 +288,54 @@ fn rows_are_shown_with_the_columns_of_their_time() -> Result<()> {
     }
     Ok(())
 }
+
+/// The statements in the logs make another table of it than the file has: its names would go to other columns.
+#[test]
+fn a_schema_that_the_logs_contradict_names_no_columns() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let folder = Folder::new();
+    let schema = "CREATE TABLE shop.orders (id INT PRIMARY KEY, paid INT, owed INT);";
+    folder.put("old.sql", schema);
+    server
+        .sql(&format!("CREATE DATABASE shop; {schema} ALTER TABLE shop.orders MODIFY owed INT AFTER id"))?;
+    server.sql("INSERT INTO shop.orders (id, paid, owed) VALUES (1, 100, 5); DELETE FROM shop.orders")?;
+    let log = server.flush_binary_logs()?;
+    let contradicted = "--schema has another table than the statements in the logs make of it (";
+    let ran = undo(&folder, &["--schema", "old.sql", "--operation", "delete"], &log);
+    assert_eq!(ran.code, Some(1), "{}{}", ran.text(), ran.stderr);
+    assert!(ran.text().contains(contradicted) && !ran.text().contains("\nINSERT INTO"), "{}", ran.text());
+    let args = ["rows", "--no-defaults", "shop.orders", "--schema", "old.sql"];
+    let ran = folder.run(args.iter().map(AsRef::as_ref).chain([log.as_os_str()]));
+    assert_eq!(ran.code, Some(1), "{}{}", ran.text(), ran.stderr);
+    assert!(ran.stderr.contains(contradicted), "{}", ran.stderr);
+    Ok(())
+}
+
+/// A name may have a line break, and what follows it must not run.
+#[test]
+fn names_with_line_breaks_stay_in_their_comments() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let folder = Folder::new();
+    server.sql(
+        "CREATE DATABASE shop; CREATE DATABASE `mine\nDROP DATABASE shop;-- x`; USE `mine\nDROP DATABASE shop;-- x`;
+         CREATE TABLE `a\nDROP DATABASE shop;-- x` (id INT PRIMARY KEY); CREATE TABLE b (id INT PRIMARY KEY)",
+    )?;
+    server.flush_binary_logs()?;
+    server.sql(
+        "USE `mine\nDROP DATABASE shop;-- x`; INSERT INTO `a\nDROP DATABASE shop;-- x` VALUES (1); INSERT INTO b VALUES (1);
+         UPDATE b SET id = 2; ALTER TABLE `a\nDROP DATABASE shop;-- x` ADD x INT FIRST; CREATE TABLE c (id INT)",
+    )?;
+    let log = server.flush_binary_logs()?;
+    for command in ["undo", "redo"] {
+        for more in [&[][..], &["--operation", "insert"]] {
+            let args = [&[command, "--no-defaults"][..], more].concat();
+            let ran = folder.run(args.iter().map(AsRef::as_ref).chain([log.as_os_str()]));
+            let text = ran.text();
+            assert!(text.contains("\n-- DROP DATABASE shop;"), "{text}");
+            assert!(!text.lines().any(|line| line.starts_with("DROP")), "{text}");
+        }
+    }
+    Ok(())
+}

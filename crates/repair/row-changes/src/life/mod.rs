@@ -15,12 +15,12 @@ use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
 use binlogz_payload::{Spool, SpoolMemory};
 use binlogz_report::jsonl::push_string;
-use binlogz_schema::{SchemaFile, TableHistory};
+use binlogz_schema::{HistoryPlace, SchemaFile, TableHistory, TableThen};
 
 use crate::choose::{Range, RowSelection};
 use crate::pass::{
-    ChoiceListener, Error, FollowedTransaction, Follower, HistoryUse, RowAt, Search, StatementAt,
-    StatementWords, TransactionEnding, read_log,
+    ChoiceListener, Error, FollowedTransaction, Follower, HistoryUse, OTHER_SCHEMA, RowAt, Search,
+    StatementAt, StatementWords, TransactionEnding, read_log, shortened,
 };
 use crate::sql::text::push;
 use crate::table::Structure;
@@ -131,7 +131,16 @@ impl<'o> Life<'o> {
                  be of other columns before that"
             ))
         };
-        self.follower.listener.tables.iter().filter_map(changed).collect()
+        let disputed =
+            |(database, table): &(String, String)| match self.history?.at(HistoryPlace::END, database, table)
+            {
+                TableThen::Disagrees(turn) => {
+                    Some(format!("{database}.{table}: {OTHER_SCHEMA} ({})", shortened(&turn.statement)))
+                }
+                _ => None,
+            };
+        let tables = &self.follower.listener.tables;
+        tables.iter().filter_map(changed).chain(tables.keys().filter_map(disputed)).collect()
     }
 
     /// Writes the rest; returns how many changes were written.

@@ -33,6 +33,8 @@ pub(crate) use work::{PassOnText, Renderer, RowRendering, TABLE_MAP_POST_HEADER_
 
 /// Memory for the records of all batches under way.
 const RECORDS_MEMORY: usize = 16 << 20;
+/// Why a schema can't tell the names of a table's columns; the last statement that made another table of it follows.
+pub(crate) const OTHER_SCHEMA: &str = "--schema has another table than the statements in the logs make of it";
 
 /// The reason for the end of a pass.
 #[derive(Debug, thiserror::Error)]

@@ -13,11 +13,11 @@ use binlogz_binlog::{Boundary, EventFrame, EventType};
 use binlogz_flow::Error as FlowError;
 use binlogz_flow::events::{BatchItem, Event, EventBatch, TableEvent, WorkerTables};
 use binlogz_payload::{Spool, SpoolMemory};
-use binlogz_schema::{HistoryPlace, SchemaFile};
+use binlogz_schema::{HistoryPlace, SchemaFile, TableThen, TurningPoint};
 
 use super::follow::shortened;
 use super::record::{self, EventAt, RecordKind, RowAt, RowFlags};
-use super::{Error, HistoryUse, Search};
+use super::{Error, HistoryUse, OTHER_SCHEMA, Search};
 use crate::choose::{Operation, Range, RowSelection};
 use crate::digest::Digests;
 use crate::table::{Structure, WrittenTable};
@@ -244,6 +244,16 @@ impl<'o, R: Renderer> Worker<'o, R> {
         Ok(())
     }
 
+    /// The statement by which the table of now is another one than the logs make of it.
+    fn disagreeing(&self, schema: &TableSchema, place: HistoryPlace) -> Option<&TurningPoint> {
+        let [database, table] =
+            [&schema.database, &schema.table].map(|name| std::str::from_utf8(name).unwrap_or_default());
+        match self.history?.history.at(place, database, table) {
+            TableThen::Disagrees(turn) => Some(turn),
+            _ => None,
+        }
+    }
+
     /// A table as it was at an event, or else as it is now.
     fn written_table(&self, event: &Event<'_>, schema: &Arc<TableSchema>) -> WrittenTable {
         let place = HistoryPlace { log: self.log_number, offset: event.position.offset };
@@ -258,6 +268,10 @@ impl<'o, R: Renderer> Worker<'o, R> {
                 let mut table = now();
                 if let (Some(unfit), Some(turn)) = (&mut table.unfit, turn) {
                     *unfit = format!("its table was changed after it ({})", shortened(&turn.statement));
+                }
+                let is_named = schema.columns().iter().all(|column| column.name.is_some());
+                if let Some(turn) = self.disagreeing(schema, place).filter(|_| !is_named) {
+                    table.unfit = Some(format!("{OTHER_SCHEMA} ({})", shortened(&turn.statement)));
                 }
                 table
             }

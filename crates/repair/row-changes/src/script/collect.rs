@@ -5,7 +5,7 @@ use std::io;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_payload::{Spool, SpoolMemory};
-use binlogz_schema::{HistoryPlace, TableHistory};
+use binlogz_schema::{HistoryPlace, SchemaFile, TableHistory, TableThen};
 
 use super::kept::{ChangeKind, put};
 use super::later::LaterChanges;
@@ -209,13 +209,21 @@ impl<'o> ScriptCollector<'o> {
         unnamed.map(|table| format!("{}.{}", table.database, table.table)).collect()
     }
 
-    /// The statements that were read, if they changed tables that had rows: with them it can be told what the tables were.
-    pub(super) fn take_history(&mut self) -> Option<TableHistory> {
-        let history = self.history.take()?;
+    /// The history of the tables, which are these now: if statements changed those that had rows, or make other tables of them,
+    /// it tells what they were.
+    pub(super) fn take_history(&mut self, now: &SchemaFile) -> Option<TableHistory> {
+        let mut history = self.history.take()?;
+        history.settle(now.clone());
         let tables = &self.collected.tables;
         let helps = tables.iter().any(|table| {
             let first = table.first_row.unwrap_or_default();
-            !table.borders.is_empty() || history.touches(first, &table.database, &table.table)
+            let is_disputed = || {
+                let then = history.at(first, &table.database, &table.table);
+                !table.structure.has_names() && matches!(then, TableThen::Disagrees(_))
+            };
+            !table.borders.is_empty()
+                || history.touches(first, &table.database, &table.table)
+                || is_disputed()
         });
         (helps && !tables.iter().any(|table| table.is_unexplained)).then_some(history)
     }

@@ -147,9 +147,7 @@ impl<'o> Script<'o> {
     /// The history of tables, once all logs are read. `None`: no statement changed tables of rows that were read, or it tells
     /// nothing. With it a script of the same logs has rows that this one leaves.
     pub fn take_history(&mut self) -> Option<TableHistory> {
-        let mut history = self.follower.listener.take_history()?;
-        history.settle(self.schema?.clone());
-        Some(history)
+        self.follower.listener.take_history(self.schema?)
     }
 
     /// Takes back as well what these foreign keys did below the log. All logs are then read ahead first.

@@ -62,6 +62,7 @@ struct Writer<'o> {
 
 /// A check reads whole tables: this many transactions may have one.
 const CHECKS_MAX: u64 = 16;
+const COMMENT: &[u8] = b"-- ";
 /// The variables that are set back.
 const SAVED: [&str; 3] = ["time_zone", "sql_mode", "foreign_key_checks"];
 /// One more where the server makes queries.
@@ -148,11 +149,26 @@ impl Writer<'_> {
     }
 }
 
+impl Writer<'_> {
+    /// Writes a comment. Names may have line breaks: what follows one is a comment, too.
+    fn comment(&mut self, parts: &[&[u8]]) -> io::Result<()> {
+        self.out.write_all(COMMENT)?;
+        for line in parts.iter().flat_map(|part| part.split_inclusive(|byte| *byte == b'\n')) {
+            self.out.write_all(line)?;
+            if line.ends_with(b"\n") {
+                self.out.write_all(COMMENT)?;
+            }
+        }
+        self.out.write_all(b"\n")
+    }
+}
+
 impl RowSink for Writer<'_> {
     type Error = io::Error;
 
     fn begin(&mut self, description: &str, _time: u64, skipped: Option<&Skip>) -> io::Result<()> {
-        writeln!(self.out, "\n-- {description}")?;
+        writeln!(self.out)?;
+        self.comment(&[description.as_bytes()])?;
         match skipped {
             Some(skip) => self.note(&skip.why),
             None => Ok(()),
@@ -187,21 +203,17 @@ impl RowSink for Writer<'_> {
     /// A statement that isn't to run: whole, so that a person may let it run.
     fn left(&mut self, row: WrittenRow<'_>, why: &str) -> io::Result<()> {
         self.waited()?;
-        self.out.write_all(b"-- ")?;
-        self.out.write_all(why.as_bytes())?;
-        // A statement has no line breaks: they are escaped.
-        self.out.write_all(row.content)?;
-        self.out.write_all(b";\n")
+        self.comment(&[why.as_bytes(), row.content, b";"])
     }
 
     fn was(&mut self, text: &str) -> io::Result<()> {
         self.waited()?;
-        writeln!(self.out, "-- was: {text}")
+        self.comment(&[b"was: ", text.as_bytes()])
     }
 
     fn note(&mut self, text: &str) -> io::Result<()> {
         self.waited()?;
-        writeln!(self.out, "-- {text}")
+        self.comment(&[text.as_bytes()])
     }
 
     fn end(&mut self) -> io::Result<()> {

@@ -178,7 +178,7 @@ impl ScriptArgs {
             later: direction == Direction::Undo && form == ScriptForm::Sql || form == ScriptForm::Apply,
             is_again: false,
         };
-        let PassFindings { unmet, exit } = self.read(&mut script, &pass, &later_logs)?;
+        let PassFindings { unmet, mut exit } = self.read(&mut script, &pass, &later_logs)?;
         if !unmet.is_empty() {
             unmet.iter().for_each(|unmet| complain(&unmet.line));
             return Ok(Exit::Negative);
@@ -190,7 +190,7 @@ impl ScriptArgs {
                 Script::new(&selection, schema, (direction, form), self.across_ddl).with_history(history);
             // The names of now tell nothing of what is in an archive.
             (pass.schema, pass.is_again) = (None, true);
-            let _ = self.read(&mut script, &pass, &later_logs)?;
+            exit = exit.max(self.read(&mut script, &pass, &later_logs)?.exit);
             if !script.is_of_its_history() {
                 return Err(CommandFailure::Line(OTHER_STATEMENTS.to_owned()));
             }
