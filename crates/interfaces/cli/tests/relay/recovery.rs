@@ -431,8 +431,8 @@ fn what_does_not_fit_is_told_before_anything_is_changed() {
 fn a_drill_compares_every_table_with_the_live_source() {
     let mysql = require_tool!(Tool::Mysql);
     let story = Story::new(mysql);
-    let drill = |format: &str| {
-        let source = format!("root@{}", story.source.socket().display());
+    let drill_as = |user: &str, format: &str| {
+        let source = format!("{user}@{}", story.source.socket().display());
         let args = [
             "recover",
             "--no-defaults",
@@ -448,6 +448,7 @@ fn a_drill_compares_every_table_with_the_live_source() {
         command.args(["--source", &source, "--format", format]);
         ran(command)
     };
+    let drill = |format: &str| drill_as("root", format);
     // The source is written to all the while, and the archive lacks that.
     let is_over = AtomicBool::new(false);
     let (told, written) = std::thread::scope(|scope| {
@@ -478,6 +479,21 @@ fn a_drill_compares_every_table_with_the_live_source() {
     let lines: Vec<_> = told.text().lines().collect();
     assert!(lines.iter().any(|line| line.starts_with("shop.orders: differs: source ")), "{lines:?}");
     assert_eq!(lines.last(), Some(&"1 of 2 tables are equal"));
+
+    // An account to which the source shows nothing of events, nor says so.
+    story
+        .source
+        .sql(
+            "SET sql_log_bin = 0; CREATE USER look; GRANT RELOAD, REPLICATION SLAVE, REPLICATION CLIENT, SHOW VIEW, TRIGGER, \
+             SELECT, SHOW_ROUTINE ON *.* TO look",
+        )
+        .unwrap();
+    let told = drill_as("look", "text");
+    assert_eq!(told.code, Some(1), "{told:?}");
+    let unseen = "events: those of the source can't be read: the account sees all of them only with EVENT on all databases";
+    let lines: Vec<_> = told.text().lines().filter(|line| line.contains("can't be read")).collect();
+    assert_eq!(lines, [unseen], "{}", told.text());
+    story.source.sql("SET sql_log_bin = 0; DROP USER look").unwrap();
 
     // What the logs and the dump lack besides rows: made at the source alone, or changed there.
     let changes = [

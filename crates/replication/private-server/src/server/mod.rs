@@ -29,6 +29,7 @@ mod process;
 mod replication;
 
 use std::fs;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -129,8 +130,9 @@ impl SandboxServer {
 
     /// Sets the options that every sandbox of this server starts with.
     fn set_own_options<const COUNT: usize>(&mut self, own: [&str; COUNT]) -> Result<()> {
-        // Any id will do as long as a source and its replicas differ.
-        self.options.push(format!("--server-id={}", free_port()?));
+        // Any id will do as long as a source and its replicas differ: ids that people give are smaller.
+        let random = RandomState::new().build_hasher().finish() as u32;
+        self.options.push(format!("--server-id={}", (random >> 1) | 1 << 16));
         self.options.extend(own.map(str::to_owned));
         self.options.extend(mysql::run_as_root());
         Ok(())

@@ -35,11 +35,17 @@ impl DifferentDefinition {
                     lines.find(|(one, other)| one != other).unwrap_or((&**source, &**restored));
                 format!("{object}: differs: source {}, restored {}", source.trim(), restored.trim())
             }
+            (Some(source), None) if source.starts_with(UNREAD) => {
+                format!("{object}: those of the source {source}")
+            }
             (Some(_), None) => format!("{object}: isn't in the restored server"),
             (None, _) => format!("{object}: isn't at the source"),
         }
     }
 }
+
+/// Why there is no definition, before its cause.
+const UNREAD: &str = "can't be read";
 
 /// Compares what two servers have; returns how many objects are equal, and the others. Accounts that only the restored server has are
 /// its own.
@@ -49,7 +55,8 @@ pub(super) fn compare(
 ) -> Result<(usize, Vec<DifferentDefinition>)> {
     // A dump brings accounts as rows.
     restored.ask("FLUSH PRIVILEGES").map_err(line)?;
-    let (theirs, ours) = (definitions(source)?, definitions(restored)?);
+    let (mut theirs, ours) = (definitions(source)?, definitions(restored)?);
+    unseen(source, &mut theirs)?;
     let names: BTreeSet<&String> = theirs.keys().chain(ours.keys()).collect();
     let (mut equal, mut different) = (0, Vec::new());
     for object in names {
@@ -63,7 +70,7 @@ pub(super) fn compare(
         };
         let shown = |definition: Option<&std::result::Result<String, String>>| match definition? {
             Ok(text) => Some(text.clone()),
-            Err(why) => Some(format!("can't be read: {why}")),
+            Err(why) => Some(format!("{UNREAD}: {why}")),
         };
         different.push(DifferentDefinition {
             object: object.clone(),
@@ -151,6 +158,35 @@ fn definitions(server: &mut TargetServer) -> Result<Definitions> {
     }
     accounts(server, &mut found)?;
     Ok(found)
+}
+
+/// What is only shown to an account that has this right on all databases (manual, INFORMATION_SCHEMA tables). Of routines, SELECT is
+/// enough since 8.0.20.
+const SEEN_WITH: [(&str, &str); 4] = [
+    ("tables, procedures and functions", "SELECT"),
+    ("views", "SHOW VIEW"),
+    ("triggers", "TRIGGER"),
+    ("events", "EVENT"),
+];
+
+/// Notes what the account doesn't see all of: the server leaves it out, without an error.
+fn unseen(server: &mut TargetServer, found: &mut Definitions) -> Result<()> {
+    // There are no roles before 8.0.
+    let roles = server.ask("SELECT CURRENT_ROLE()").unwrap_or_default().into_iter().flatten().next();
+    let using =
+        roles.filter(|roles| roles != "NONE").map_or(String::new(), |roles| format!(" USING {roles}"));
+    let grants = server.ask(&format!("SHOW GRANTS FOR CURRENT_USER(){using}")).map_err(line)?;
+    let grants: Vec<String> = grants.into_iter().flatten().collect();
+    let global = grants.iter().filter_map(|grant| grant.strip_prefix("GRANT ")?.split_once(" ON *.* TO "));
+    let rights: BTreeSet<&str> = global.flat_map(|(rights, _)| rights.split(", ")).collect();
+    let is_restricted = grants.iter().any(|grant| grant.starts_with("REVOKE "));
+    for (kind, right) in SEEN_WITH {
+        if is_restricted || !rights.contains(right) && !rights.contains("ALL PRIVILEGES") {
+            let why = format!("the account sees all of them only with {right} on all databases");
+            found.insert(kind.to_owned(), Err(why));
+        }
+    }
+    Ok(())
 }
 
 /// Accounts with what they may do. That of the private server's own session is another.
