@@ -278,11 +278,10 @@ impl Scene {
         let chosen = format!("--gtids={}", self.deleted);
         say!("\n$ binlogz undo {chosen} {log} > undo.sql");
         let sql = self.printed(&["undo", &chosen, &log])?;
-        say!("$ grep -v -e '^SET' -e '^$' undo.sql");
-        for line in String::from_utf8_lossy(&sql).lines().filter(|line| !line.starts_with("SET")) {
-            if !line.is_empty() {
-                say!("{line}");
-            }
+        say!("$ grep -e '^--' -e '^INSERT' undo.sql");
+        let is_shown = |line: &&str| line.starts_with("--") || line.starts_with("INSERT");
+        for line in String::from_utf8_lossy(&sql).lines().filter(is_shown) {
+            say!("{line}");
         }
         say!("$ mysql -P {} < undo.sql", source.port());
         source.run_client(|client| client.write_all(&sql)).map_err(trouble)?;
