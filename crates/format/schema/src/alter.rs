@@ -120,7 +120,7 @@ pub(crate) enum AlterAction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ColumnFate<'a> {
     Dropped,
-    /// Its name afterwards, and whether its definition is the same.
+    /// The column stays: its new name, and whether its definition is unchanged.
     Kept {
         name: &'a str,
         is_same: bool,
@@ -449,7 +449,7 @@ impl DefinedTable {
         let foreign: Vec<_> = foreign.collect();
         before.foreign_keys.retain(|key| !foreign.contains(&key));
         before.find_keys();
-        // What they would make of it has to be this table, or it isn't the one that they changed.
+        // Check: applied to the earlier table, the actions must give this one.
         let again = before.altered(actions)?;
         again.has_columns_of(self).then_some(before)
     }

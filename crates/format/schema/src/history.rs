@@ -7,9 +7,8 @@
 //! ```
 //!
 //! A version is one structure of one table, between two statements that change it; a name stands for one version after the
-//! other, and RENAME gives a version another name. What can't be followed is unknown, and the answer names the statement
-//! after which it isn't any more. Nothing is guessed: a version that is known from both sides and not the same is unknown,
-//! too.
+//! other, and RENAME gives a version another name. If a change can't be followed, the answer is *unknown*,
+//! with the statement responsible. Nothing is guessed: a version that comes out differently from its two sides is unknown, too.
 
 use std::collections::{HashMap, HashSet};
 

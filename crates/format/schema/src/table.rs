@@ -37,7 +37,7 @@ pub struct DefinedColumn {
 pub struct ColumnFacts {
     /// The type's name, in capitals.
     pub type_name: String,
-    /// What stands in parentheses after it, as `10,2`.
+    /// The text in the parentheses after the type, such as `10,2`.
     pub parameters: String,
     /// Whether it is computed from others.
     pub is_generated: bool,

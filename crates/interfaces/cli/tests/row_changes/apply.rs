@@ -327,7 +327,7 @@ fn what_was_done_already_to_a_table_without_a_key_is_not_done_again() -> Result<
             assert!(told.len() == 1 && told[0].contains(&part), "{change}: {told:#?}");
             assert_eq!(state()?, undone, "{change}");
         }
-        // Whoever knows better can say so.
+        // A user who knows better can override it.
         folder.run(undo(&server, &["--execute", "--on-conflict", "overwrite"], &log));
         assert_ne!(state()?, undone, "{change}");
     }

@@ -1,5 +1,5 @@
-//! What a server has besides rows: databases, tables with their keys, views, routines, triggers, events and accounts, each as the server
-//! tells it.
+//! Reads and compares the definitions on two servers: databases, tables with their keys, views, routines, triggers, events and
+//! accounts, each as its server shows it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ type Definitions = BTreeMap<String, std::result::Result<String, String>>;
 /// An object whose definitions differ, or aren't both known.
 #[derive(Debug, Serialize)]
 pub(super) struct DifferentDefinition {
-    /// What it is, and its name.
+    /// Its kind and name, such as `view shop.v`.
     pub(super) object: String,
     /// `None`: it is not there.
     pub(super) source: Option<String>,
@@ -160,8 +160,8 @@ fn definitions(server: &mut TargetServer) -> Result<Definitions> {
     Ok(found)
 }
 
-/// What is only shown to an account that has this right on all databases (manual, INFORMATION_SCHEMA tables). Of routines, SELECT is
-/// enough since 8.0.20.
+/// Kinds of objects, each with the right on all databases without which a server hides some of them (manual, INFORMATION_SCHEMA
+/// tables). For routines SELECT is enough since 8.0.20.
 const SEEN_WITH: [(&str, &str); 4] = [
     ("tables, procedures and functions", "SELECT"),
     ("views", "SHOW VIEW"),

@@ -40,7 +40,7 @@ pub(super) fn look(
     }
 }
 
-/// What the server's later logs are to tell.
+/// The questions that the server's later logs answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sought {
     /// Whether columns had their present names.
