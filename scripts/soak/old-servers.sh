@@ -9,5 +9,5 @@ scripts/run-tests.sh --quiet --package binlogz-testkit --test testkit -- --ignor
 for tool in mysql mysql-5.6 mariadb mariadb-11.4 sysbench; do scripts/get-tool.sh $tool >/dev/null; done
 OLD_REPLICAS_EVENTS=5000 OLD_REPLICAS_ROWS=20000 scripts/run-tests.sh --quiet --package binlogz --test relay -- --nocapture older_replicas
 scripts/run-tests.sh --quiet --package binlogz --test relay -- --ignored old_sources
-scripts/run-tests.sh --quiet --package binlogz-report --test report -- --ignored stats
+scripts/run-tests.sh --quiet --package binlogz-stats --test stats -- --ignored
 scripts/run-tests.sh --quiet --package binlogz --test archive -- --ignored --nocapture codecs

@@ -10,8 +10,8 @@ use binlogz_figures::FigureFormat;
 use binlogz_flow::error::in_log;
 use binlogz_flow::{Error as FlowError, Rewrite, Rewriter, events};
 use binlogz_payload::{CompressOptions, CompressionLevel};
-use binlogz_report::stats::{FileStats, Stats, StatsCollector};
 use binlogz_source::Connection;
+use binlogz_stats::{FileStats, Stats, StatsCollector};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 

@@ -15,6 +15,7 @@ mod quantiles;
 mod section;
 mod size;
 mod table;
+mod utc;
 mod wrap;
 mod write;
 
@@ -27,5 +28,6 @@ pub use quantiles::Quantiles;
 pub use section::{Section, TableCell};
 pub use size::human_size;
 pub use table::{RunningTable, TableLayout};
+pub use utc::utc;
 pub use wrap::wrapped;
 pub use write::FigureFormat;

@@ -14,5 +14,4 @@ pub mod mysqlbinlog;
 mod number;
 mod plain;
 mod selection;
-pub mod stats;
 pub mod zone;

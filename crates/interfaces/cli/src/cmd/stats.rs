@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use binlogz_encryption::Keyring;
 use binlogz_figures::Section;
 use binlogz_flow::events::{self, RunSummary};
-use binlogz_report::stats::{FileStats, Stats as Figures, StatsCollector, StatsGrouping};
+use binlogz_stats::{FileStats, Stats as Figures, StatsCollector, StatsGrouping};
 use clap::{Args, ValueEnum};
 
 use super::workers;

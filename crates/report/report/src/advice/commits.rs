@@ -14,10 +14,10 @@ use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{EventHeader, EventType};
 use binlogz_flow::measure::{CompressionMeter, ServerSessions};
 use binlogz_payload::{CompressionLevel, Error};
+use binlogz_stats::size_class::CLASSES;
 
 use super::Advice;
 use super::large::SMALL_CLASSES;
-use crate::stats::size_class::CLASSES;
 
 /// Transactions kept for each class.
 const KEPT: usize = 128;

@@ -8,13 +8,13 @@
 use std::sync::Arc;
 
 use binlogz_figures::Quantiles;
+use binlogz_stats::TableName;
+use binlogz_stats::size_class::CLASSES;
 
 use super::figures::{AdviceFigures, ClassLevel, LevelFigures};
 use super::large::SMALL_CLASSES;
 use super::strata::{self, BUCKETS, KnownSize, StratumEstimate, Sums};
 use super::tables::FiguresByTable;
-use crate::stats::TableName;
-use crate::stats::size_class::CLASSES;
 
 /// Half-widths in standard errors: 99.95 % of a normal distribution, so that the 240 intervals of 80 samples
 /// all hold the truth in 24 of 25 runs. With 2.6 (99 %) one sample of 80 missed it at three levels, as

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use binlogz_flow::measure::{CompressionMeter, CpuClock, LevelCost, Measure};
 use binlogz_payload::{CompressionLevel, Error, ExtractedTransaction, Ineligible, ServerGeneration};
+use binlogz_stats::size_class::class_of;
 
 use super::figures::{AdviceFigures, CompressedFigures};
 use super::random::mixed;
 use super::table_walk::TableWalk;
 use super::{Commits, MeterPart};
-use crate::stats::size_class::class_of;
 
 /// One transaction in this many is expanded again, to measure the time that takes.
 const EXPANDED: u64 = 16;

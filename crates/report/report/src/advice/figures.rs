@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use binlogz_figures::Quantiles;
 use binlogz_payload::{Error, ExtractedTransaction, Ineligible};
+use binlogz_stats::TableName;
+use binlogz_stats::size_class::{CLASSES, class_of};
 
 use super::spent::MeasuringTime;
 use super::strata::{BUCKETS, StratumFigures};
 use super::tables::FiguresByTable;
-use crate::stats::TableName;
-use crate::stats::size_class::{CLASSES, class_of};
 
 const MICROSECONDS_PER_HOUR: u64 = 3_600_000_000;
 

@@ -1,6 +1,6 @@
 //! Which transactions are large: of these only the beginning is compressed at every level.
 
-use crate::stats::size_class::SizeClass;
+use binlogz_stats::size_class::SizeClass;
 
 /// Transactions from this size up, in bytes, are large: few fit into the time, and they differ.
 pub(super) const LARGE: u64 = 64 << 10;

@@ -3,11 +3,11 @@
 
 use binlogz_figures::counted;
 use binlogz_payload::{Ineligible, Library};
+use binlogz_stats::size_class::SizeClass;
 
 use super::Advice;
 use super::decide::{Decision, Point, decide};
 use super::recommendation::{AdviceVerdict, Recommendation, TooLittle};
-use crate::stats::size_class::SizeClass;
 
 /// With fewer bytes of transactions than this, no advice is given.
 const BYTES_MIN: u64 = 64 << 10;

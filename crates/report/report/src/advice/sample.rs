@@ -13,6 +13,8 @@ use binlogz_flow::measure::{MARK_EVERY, Measure};
 use binlogz_payload::{
     CompressionLevel, Compressor, Error, ExtractedTransaction, Ineligible, Spool, TransactionSize,
 };
+use binlogz_stats::TableName;
+use binlogz_stats::size_class::{CLASSES, class_of};
 
 use super::figures::AdviceFigures;
 use super::large::LARGE;
@@ -20,8 +22,6 @@ use super::random::mixed;
 use super::strata::bucket;
 use super::table_walk::TableWalk;
 use super::{Commits, MeterPart};
-use crate::stats::TableName;
-use crate::stats::size_class::{CLASSES, class_of};
 
 /// Bytes of a large transaction that are kept.
 pub(super) const BEGINNING: u64 = 24 * MARK_EVERY;

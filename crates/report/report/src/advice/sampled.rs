@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use binlogz_flow::measure::{CompressionMeter, CpuClock, LevelCost, MARK_EVERY};
 use binlogz_flow::ordered;
 use binlogz_payload::{CompressionLevel, Error, Recipe, Spool};
+use binlogz_stats::size_class::CLASSES;
 
 use super::Advice;
 use super::estimate::{Estimator, MeasuredUnit, UnitMeasurement};
@@ -21,7 +22,6 @@ use super::sample::{LargeSample, SampleStore, SampleUnit, Sampler};
 use super::spent::MeasuringTime;
 use super::strata::BUCKETS;
 use super::table_walk::TableWalk;
-use crate::stats::size_class::CLASSES;
 
 /// A half-width of this fraction of the result at every level is enough. If that leaves the recommendation
 /// open, the next one is tried.
@@ -290,7 +290,7 @@ impl SampleUnit {
     }
 }
 
-type Tables = Vec<(std::sync::Arc<crate::stats::TableName>, u64)>;
+type Tables = Vec<(std::sync::Arc<binlogz_stats::TableName>, u64)>;
 
 /// The results of a unit, at some levels, by their places, or at all.
 struct Levels {

@@ -1,11 +1,10 @@
 //! Lays the figures out as tables. docs/reference/advise.md describes each column.
 
-use binlogz_figures::{Section, TableCell};
+use binlogz_figures::{Section, TableCell, utc};
 use binlogz_payload::Ineligible;
+use binlogz_stats::size_class::SizeClass;
 
 use super::{Advice, per, saved_percent};
-use crate::stats::sections::utc;
-use crate::stats::size_class::SizeClass;
 
 const SUMMARY: &[&str] = &[
     "files",

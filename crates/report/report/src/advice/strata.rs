@@ -11,8 +11,9 @@
 
 use std::sync::Arc;
 
+use binlogz_stats::TableName;
+
 use super::random::mixed;
-use crate::stats::TableName;
 
 /// The number of strata in a class.
 pub(super) const BUCKETS: usize = 16;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{EventHeader, EventType};
 
-use crate::stats::TableName;
+use binlogz_stats::TableName;
 
 const TABLE_ID_SIZE: usize = 6;
 

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::stats::TableName;
-use crate::stats::size_class::CLASSES;
+use binlogz_stats::TableName;
+use binlogz_stats::size_class::CLASSES;
 
 /// Bytes that the tables may take. Later tables are counted together.
 const MEMORY: usize = 8 << 20;

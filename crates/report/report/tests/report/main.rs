@@ -8,4 +8,3 @@ mod old_types;
 #[path = "../../examples/row_lines.rs"]
 mod row_lines;
 mod rows;
-mod stats;

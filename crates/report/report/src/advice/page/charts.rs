@@ -2,13 +2,12 @@
 
 use binlogz_figures::{
     Bar, BarRow, Bars, Card, Chart, ChartLine, DotRow, Dots, FigureUnit, LineChart, Paint, Series, counted,
-    human_size,
+    human_size, utc,
 };
+use binlogz_stats::size_class::SizeClass;
 
 use super::TOP;
 use crate::advice::{Advice, per, saved_percent};
-use crate::stats::sections::utc;
-use crate::stats::size_class::SizeClass;
 
 /// Four weeks of hours.
 const HOURS_MAX: usize = 24 * 28;

@@ -1,29 +1,32 @@
 //! Classes of transactions by size: each four times as large as the one before.
 
-use super::counts::Totals;
+use crate::counts::Totals;
 
-/// The end of the first class, in bytes, and the number of classes.
+/// The end of the first class, in bytes.
 const SMALLEST: u64 = 256;
-pub(crate) const CLASSES: usize = 13;
+
+/// The number of classes.
+pub const CLASSES: usize = 13;
 
 // The last class begins where an event can't be larger.
 const _: () = assert!(SMALLEST << (2 * (CLASSES - 2)) == binlogz_binlog::EVENT_SIZE_MAX as u64);
 
 /// Transactions by size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct BySize([Totals; CLASSES]);
+pub(crate) struct BySize([Totals; CLASSES]);
 
 /// The sizes of a class, in uncompressed bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct SizeClass {
-    pub(crate) from: u64,
+pub struct SizeClass {
+    /// The smallest size.
+    pub from: u64,
     /// The first larger size; the last class has none.
-    pub(crate) to: Option<u64>,
+    pub to: Option<u64>,
 }
 
 impl SizeClass {
     /// The class of this number, counted from 0.
-    pub(crate) const fn numbered(class: usize) -> Self {
+    pub const fn numbered(class: usize) -> Self {
         let from = if class == 0 { 0 } else { SMALLEST << (2 * (class - 1)) };
         let to = if class + 1 < CLASSES { Some(SMALLEST << (2 * class)) } else { None };
         SizeClass { from, to }
@@ -31,27 +34,27 @@ impl SizeClass {
 }
 
 impl BySize {
-    pub(super) fn count(&mut self, transaction: &Totals) {
+    pub(crate) fn count(&mut self, transaction: &Totals) {
         if let Some(totals) = self.0.get_mut(class_of(transaction.uncompressed_bytes)) {
             totals.add(transaction);
         }
     }
 
-    pub(super) fn add(&mut self, other: &BySize) {
+    pub(crate) fn add(&mut self, other: &BySize) {
         for (totals, other) in self.0.iter_mut().zip(&other.0) {
             totals.add(other);
         }
     }
 
     /// The classes that occurred.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (SizeClass, &Totals)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SizeClass, &Totals)> {
         let classes = self.0.iter().enumerate().map(|(class, totals)| (SizeClass::numbered(class), totals));
         classes.filter(|(_, totals)| totals.transactions > 0)
     }
 }
 
 /// The number of the class that holds a size.
-pub(crate) fn class_of(size: u64) -> usize {
+pub fn class_of(size: u64) -> usize {
     let doublings = (size / SMALLEST).checked_ilog2();
     doublings.map_or(0, |doublings| (doublings as usize / 2 + 1).min(CLASSES - 1))
 }

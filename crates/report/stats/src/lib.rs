@@ -7,7 +7,7 @@
 //! [`StatsCollector`] counts the events of a batch. Transactions that begin or end in another batch come out of it
 //! in pieces, which [`FileStats`] puts together, so the figures are the same however a log was cut. [`Stats`]
 //! adds files up. [`Stats::sections`] lays the figures out as tables, which [`binlogz_figures::FigureFormat`]
-//! writes.
+//! writes. The caller reads the logs: no file is opened here.
 //!
 //! docs/reference/stats.md describes each column.
 
@@ -18,12 +18,12 @@ mod figures;
 mod file;
 mod largest;
 mod reason;
-pub(crate) mod sections;
-pub(crate) mod size_class;
+mod sections;
+pub mod size_class;
 mod transaction;
 
 pub use binlogz_payload::statistics::{CompressionStats, LogType, TransactionFigures};
-pub(crate) use by_table::TableName;
+pub use by_table::TableName;
 pub use collector::{BatchFigures, StatsCollector};
 pub use counts::{RowCounts, Totals};
 pub use file::{FileStats, Stats};

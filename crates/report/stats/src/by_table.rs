@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::counts::RowCounts;
+use crate::counts::RowCounts;
 
 /// Bytes that the tables of a log may take: enough for at least 40,000. Later tables are counted together.
 const MEMORY: usize = 8 << 20;
@@ -13,20 +13,22 @@ const ENTRY: usize = 160;
 
 /// A table's name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct TableName {
-    pub(crate) database: Box<[u8]>,
-    pub(crate) table: Box<[u8]>,
+pub struct TableName {
+    /// The name of its database.
+    pub database: Box<[u8]>,
+    /// Its name in the database.
+    pub table: Box<[u8]>,
 }
 
 /// Totals of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct TableTotals {
-    pub(super) transactions: u64,
-    pub(super) rows: RowCounts,
+pub(crate) struct TableTotals {
+    pub(crate) transactions: u64,
+    pub(crate) rows: RowCounts,
     /// Bytes of its table maps and row events, without checksums.
-    pub(super) uncompressed_bytes: u64,
+    pub(crate) uncompressed_bytes: u64,
     /// The table's share of its transactions' stored size, in 1/65536 of a byte: shares are mostly fractions.
-    pub(super) compressed_share: u64,
+    pub(crate) compressed_share: u64,
 }
 
 impl TableTotals {
@@ -38,14 +40,14 @@ impl TableTotals {
     }
 
     /// The table's share of its transactions' stored size, in bytes.
-    pub(super) fn compressed_bytes(&self) -> u64 {
+    pub(crate) fn compressed_bytes(&self) -> u64 {
         (self.compressed_share + (1 << 15)) >> 16
     }
 }
 
 /// Figures of tables.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ByTable {
+pub(crate) struct ByTable {
     places: HashMap<Arc<TableName>, usize>,
     tables: Vec<(Arc<TableName>, TableTotals)>,
     memory: usize,
@@ -55,7 +57,7 @@ pub(super) struct ByTable {
 
 impl ByTable {
     /// The figures of a table, mutable.
-    pub(super) fn of(&mut self, name: &Arc<TableName>) -> &mut TableTotals {
+    pub(crate) fn of(&mut self, name: &Arc<TableName>) -> &mut TableTotals {
         let place = match self.tables.last() {
             // Events of a table come in runs.
             Some((last, _)) if Arc::ptr_eq(last, name) => Some(self.tables.len() - 1),
@@ -82,7 +84,7 @@ impl ByTable {
     }
 
     /// Adds the figures of a later part.
-    pub(super) fn add(&mut self, other: &ByTable) {
+    pub(crate) fn add(&mut self, other: &ByTable) {
         for (name, totals) in &other.tables {
             self.of(name).add(totals);
         }
@@ -92,7 +94,7 @@ impl ByTable {
     }
 
     /// Adds the tables of a transaction, whose events of `uncompressed` bytes take `compressed`.
-    pub(super) fn add_transaction(&mut self, tables: &ByTable, compressed: u64, uncompressed: u64) {
+    pub(crate) fn add_transaction(&mut self, tables: &ByTable, compressed: u64, uncompressed: u64) {
         let counted = |totals: &TableTotals| {
             let share = (u128::from(totals.uncompressed_bytes) * u128::from(compressed)) << 16;
             let share = share.checked_div(u128::from(uncompressed)).unwrap_or(0);
@@ -111,12 +113,12 @@ impl ByTable {
     }
 
     /// The number of tables.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.tables.len() + usize::from(self.others.is_some())
     }
 
     /// The tables, the one with the most bytes first; `None` for those that had no room.
-    pub(super) fn largest_first(&self) -> Vec<(Option<&TableName>, &TableTotals)> {
+    pub(crate) fn largest_first(&self) -> Vec<(Option<&TableName>, &TableTotals)> {
         let named = self.tables.iter().map(|(name, totals)| (Some(&**name), totals));
         let mut tables: Vec<_> = named.collect();
         tables.sort_by(|(a_name, a), (b_name, b)| {

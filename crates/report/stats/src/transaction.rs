@@ -10,17 +10,17 @@ use binlogz_flow::events::Event;
 use binlogz_payload::transaction::eligibility;
 use binlogz_payload::{Ineligible, PayloadSizes, ServerGeneration};
 
-use super::by_table::{ByTable, TableName, TableTotals};
-use super::counts::{RowCounts, Totals};
-use super::largest::LargeTransaction;
-use super::reason::Reason;
+use crate::by_table::{ByTable, TableName, TableTotals};
+use crate::counts::{RowCounts, Totals};
+use crate::largest::LargeTransaction;
+use crate::reason::Reason;
 use binlogz_payload::statistics::{LogType, TransactionFigures};
 
 const MICROSECONDS: u64 = 1_000_000;
 
 /// A transaction, or the part of it in one batch.
 #[derive(Debug, Clone, Default)]
-pub(super) struct CountedTransaction {
+pub(crate) struct CountedTransaction {
     /// Where it begins; `None` if that is in an earlier batch.
     begin: Option<Begin>,
     /// Bytes of the events after the GTID event, without checksums.
@@ -28,8 +28,8 @@ pub(super) struct CountedTransaction {
     /// Bytes of all events as they are stored, including headers and checksums.
     stored_bytes: u64,
     payload: Option<Payload>,
-    pub(super) rows: RowCounts,
-    pub(super) tables: ByTable,
+    pub(crate) rows: RowCounts,
+    pub(crate) tables: ByTable,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +58,7 @@ struct Payload {
 
 /// How a transaction ended.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum TransactionEnd {
+pub(crate) enum TransactionEnd {
     /// With an event of this type.
     Whole(TransactionContent, EventType),
     /// The log ends, or another transaction begins, before its end.
@@ -71,7 +71,7 @@ impl CountedTransaction {
     /// # Errors
     ///
     /// A GTID event that can't be read.
-    pub(super) fn begin(&mut self, event: &Event<'_>) -> Result<(), BinlogError> {
+    pub(crate) fn begin(&mut self, event: &Event<'_>) -> Result<(), BinlogError> {
         let gtid = match &event.frame {
             Some(frame) => AnyGtidEvent::decode_frame(frame)?,
             None => None,
@@ -95,13 +95,13 @@ impl CountedTransaction {
     }
 
     /// Takes another event of the log.
-    pub(super) fn event(&mut self, event: &Event<'_>) {
+    pub(crate) fn event(&mut self, event: &Event<'_>) {
         self.event_bytes += size_without_checksum(event);
         self.stored_bytes += u64::from(event.header.event_size);
     }
 
     /// Takes the last event as a payload.
-    pub(super) fn payload(&mut self, event: &Event<'_>) {
+    pub(crate) fn payload(&mut self, event: &Event<'_>) {
         let size = u64::from(event.header.event_size);
         if let Ok(Some((fields, _))) = TransactionPayloadHeader::decode_front(event.body, size) {
             self.payload = Some(Payload {
@@ -114,7 +114,7 @@ impl CountedTransaction {
     }
 
     /// Ends the payload.
-    pub(super) fn payload_end(&mut self, sizes: PayloadSizes) {
+    pub(crate) fn payload_end(&mut self, sizes: PayloadSizes) {
         let unknown = Payload {
             compression_type: CompressionType::ZSTD,
             payload_size: sizes.compressed,
@@ -125,12 +125,12 @@ impl CountedTransaction {
     }
 
     /// The figures of a table.
-    pub(super) fn table(&mut self, name: &Arc<TableName>) -> &mut TableTotals {
+    pub(crate) fn table(&mut self, name: &Arc<TableName>) -> &mut TableTotals {
         self.tables.of(name)
     }
 
     /// Adds the part of it in a later batch.
-    pub(super) fn join(&mut self, later: CountedTransaction) {
+    pub(crate) fn join(&mut self, later: CountedTransaction) {
         self.event_bytes += later.event_bytes;
         self.stored_bytes += later.stored_bytes;
         self.rows.add(&later.rows);
@@ -143,7 +143,7 @@ impl CountedTransaction {
     }
 
     /// The figures as a server of this generation counts them: the type of compression, and the sizes.
-    pub(super) fn figures(
+    pub(crate) fn figures(
         &self,
         log: LogType,
         generation: ServerGeneration,
@@ -171,7 +171,7 @@ impl CountedTransaction {
     }
 
     /// The figures of this transaction alone.
-    pub(super) fn totals(&self) -> Totals {
+    pub(crate) fn totals(&self) -> Totals {
         let sizes = self.payload.and_then(|payload| payload.found);
         Totals {
             transactions: 1,
@@ -183,7 +183,7 @@ impl CountedTransaction {
     }
 
     /// The transaction as one of the largest of its file.
-    pub(super) fn large(&self) -> LargeTransaction {
+    pub(crate) fn large(&self) -> LargeTransaction {
         LargeTransaction {
             file: 0,
             offset: self.begin.map_or(0, |begin| begin.offset),
@@ -195,20 +195,20 @@ impl CountedTransaction {
     }
 
     /// When it was committed, or begun if the log doesn't say: microseconds since 1970.
-    pub(super) fn timestamp(&self) -> Option<u64> {
+    pub(crate) fn timestamp(&self) -> Option<u64> {
         let begin = self.begin?;
         Some(begin.commit_timestamp.unwrap_or(u64::from(begin.header_timestamp) * MICROSECONDS))
     }
 
     /// Bytes as they are stored, including GTID event, headers and checksums.
-    pub(super) fn stored_bytes(&self) -> u64 {
+    pub(crate) fn stored_bytes(&self) -> u64 {
         self.stored_bytes
     }
 }
 
 impl TransactionEnd {
     /// Why the transaction is not compressed; `None` if it is.
-    pub(super) fn reason(&self) -> Option<Reason> {
+    pub(crate) fn reason(&self) -> Option<Reason> {
         let TransactionEnd::Whole(content, end) = self else {
             return Some(Reason::Ineligible(Ineligible::Incomplete));
         };
@@ -221,7 +221,7 @@ impl TransactionEnd {
 }
 
 /// Bytes of an event as it would stand in a payload.
-pub(super) fn size_without_checksum(event: &Event<'_>) -> u64 {
+pub(crate) fn size_without_checksum(event: &Event<'_>) -> u64 {
     let checksum_size = match event.position.inside {
         None => event.log.context.framing.checksum().size(),
         Some(_) => 0,

@@ -3,15 +3,15 @@
 use binlogz_payload::ServerGeneration;
 use binlogz_payload::statistics::LogType;
 
-use super::collector::BatchFigures;
-use super::counts::Totals;
-use super::figures::{Description, StatsFigures, Writer};
-use super::transaction::{CountedTransaction, TransactionEnd};
+use crate::collector::BatchFigures;
+use crate::counts::Totals;
+use crate::figures::{Description, StatsFigures, Writer};
+use crate::transaction::{CountedTransaction, TransactionEnd};
 
 /// The figures of one file, while its parts come in.
 #[derive(Debug)]
 pub struct FileStats {
-    pub(super) figures: StatsFigures,
+    pub(crate) figures: StatsFigures,
     log: u64,
     writer: Writer,
     /// The transaction that the last part left open.
@@ -62,21 +62,21 @@ impl FileStats {
 /// The figures of files, each and all together.
 #[derive(Debug)]
 pub struct Stats {
-    pub(super) files: Vec<FileFigures>,
-    pub(super) all: StatsFigures,
+    pub(crate) files: Vec<FileFigures>,
+    pub(crate) all: StatsFigures,
 }
 
 /// A file that was read to its end.
 #[derive(Debug)]
-pub(super) struct FileFigures {
-    pub(super) name: String,
+pub(crate) struct FileFigures {
+    pub(crate) name: String,
     /// Bytes of the file, as far as it holds whole events.
-    pub(super) bytes: u64,
-    pub(super) events: u64,
-    pub(super) totals: Totals,
-    pub(super) stored_bytes: u64,
-    pub(super) commits: Option<(u64, u64)>,
-    pub(super) description: Option<Description>,
+    pub(crate) bytes: u64,
+    pub(crate) events: u64,
+    pub(crate) totals: Totals,
+    pub(crate) stored_bytes: u64,
+    pub(crate) commits: Option<(u64, u64)>,
+    pub(crate) description: Option<Description>,
 }
 
 impl Stats {

@@ -5,21 +5,21 @@ use std::collections::BinaryHeap;
 
 use binlogz_binlog::gtid::Gtid;
 
-use super::counts::Totals;
+use crate::counts::Totals;
 
 /// A transaction that is shown individually.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct LargeTransaction {
+pub(crate) struct LargeTransaction {
     /// Which file, counted from 0, and where it begins there.
-    pub(super) file: usize,
-    pub(super) offset: u64,
+    pub(crate) file: usize,
+    pub(crate) offset: u64,
     /// `None`: anonymous.
-    pub(super) id: Option<Gtid>,
+    pub(crate) id: Option<Gtid>,
     /// Microseconds since 1970.
-    pub(super) commit_timestamp: Option<u64>,
+    pub(crate) commit_timestamp: Option<u64>,
     /// The figures of this one alone.
-    pub(super) totals: Totals,
-    pub(super) tables: u64,
+    pub(crate) totals: Totals,
+    pub(crate) tables: u64,
 }
 
 impl LargeTransaction {
@@ -43,7 +43,7 @@ impl Ord for LargeTransaction {
 
 /// Keeps the largest of all transactions it is shown.
 #[derive(Debug, Clone)]
-pub(super) struct LargestTransactions {
+pub(crate) struct LargestTransactions {
     count: usize,
     /// The smallest on top.
     heap: BinaryHeap<Reverse<LargeTransaction>>,
@@ -51,12 +51,12 @@ pub(super) struct LargestTransactions {
 
 impl LargestTransactions {
     /// Keeps the `count` largest.
-    pub(super) fn new(count: usize) -> Self {
+    pub(crate) fn new(count: usize) -> Self {
         LargestTransactions { count, heap: BinaryHeap::new() }
     }
 
     #[inline]
-    pub(super) fn show(&mut self, transaction: LargeTransaction) {
+    pub(crate) fn show(&mut self, transaction: LargeTransaction) {
         if self.heap.len() == self.count {
             match self.heap.peek() {
                 Some(Reverse(smallest)) if *smallest < transaction => drop(self.heap.pop()),
@@ -66,21 +66,21 @@ impl LargestTransactions {
         self.heap.push(Reverse(transaction));
     }
 
-    pub(super) fn add(&mut self, other: &LargestTransactions) {
+    pub(crate) fn add(&mut self, other: &LargestTransactions) {
         for Reverse(transaction) in &other.heap {
             self.show(*transaction);
         }
     }
 
     /// Says that these transactions are of the file with this number.
-    pub(super) fn set_file(&mut self, file: usize) {
+    pub(crate) fn set_file(&mut self, file: usize) {
         let heap = std::mem::take(&mut self.heap);
         let of_file = |Reverse(transaction)| Reverse(LargeTransaction { file, ..transaction });
         self.heap = heap.into_iter().map(of_file).collect();
     }
 
     /// The largest first.
-    pub(super) fn largest_first(&self) -> Vec<LargeTransaction> {
+    pub(crate) fn largest_first(&self) -> Vec<LargeTransaction> {
         let mut all: Vec<_> = self.heap.iter().map(|Reverse(transaction)| *transaction).collect();
         all.sort_by(|a, b| b.cmp(a));
         all

@@ -7,12 +7,12 @@ use binlogz_flow::events::InputLog;
 use binlogz_payload::ServerGeneration;
 use binlogz_payload::statistics::{CompressionTable, LogType};
 
-use super::by_table::ByTable;
-use super::counts::Totals;
-use super::largest::LargestTransactions;
-use super::reason::ByReason;
-use super::size_class::BySize;
-use super::transaction::{CountedTransaction, TransactionEnd};
+use crate::by_table::ByTable;
+use crate::counts::Totals;
+use crate::largest::LargestTransactions;
+use crate::reason::ByReason;
+use crate::size_class::BySize;
+use crate::transaction::{CountedTransaction, TransactionEnd};
 
 const MICROSECONDS_PER_HOUR: u64 = 3_600_000_000;
 
@@ -21,34 +21,34 @@ const HOURS_MAX: usize = 90_000;
 
 /// The counts.
 #[derive(Debug, Clone)]
-pub(super) struct StatsFigures {
+pub(crate) struct StatsFigures {
     /// Events, including those in payloads.
-    pub(super) events: u64,
-    pub(super) totals: Totals,
+    pub(crate) events: u64,
+    pub(crate) totals: Totals,
     /// Bytes of transactions as they are stored, including GTID events, headers and checksums.
-    pub(super) stored_bytes: u64,
-    pub(super) compression: CompressionTable,
-    pub(super) tables: ByTable,
-    pub(super) sizes: BySize,
+    pub(crate) stored_bytes: u64,
+    pub(crate) compression: CompressionTable,
+    pub(crate) tables: ByTable,
+    pub(crate) sizes: BySize,
     /// By the hour of commit, counted from 1970 in UTC.
-    pub(super) hours: BTreeMap<u64, Totals>,
-    pub(super) reasons: ByReason,
-    pub(super) largest: LargestTransactions,
+    pub(crate) hours: BTreeMap<u64, Totals>,
+    pub(crate) reasons: ByReason,
+    pub(crate) largest: LargestTransactions,
     /// The first and last commit, in microseconds since 1970.
-    pub(super) commits: Option<(u64, u64)>,
+    pub(crate) commits: Option<(u64, u64)>,
     /// The first log's format description.
-    pub(super) description: Option<Description>,
+    pub(crate) description: Option<Description>,
 }
 
 /// The program whose rules count a log's transactions.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Writer {
-    pub(super) log_type: LogType,
-    pub(super) generation: ServerGeneration,
+pub(crate) struct Writer {
+    pub(crate) log_type: LogType,
+    pub(crate) generation: ServerGeneration,
 }
 
 impl Writer {
-    pub(super) fn of(log: &InputLog) -> Self {
+    pub(crate) fn of(log: &InputLog) -> Self {
         Writer {
             log_type: if log.context.relay_log { LogType::Relay } else { LogType::Binary },
             generation: ServerGeneration::of_version_number(log.description.server_version_number()),
@@ -58,14 +58,14 @@ impl Writer {
 
 /// A log's format description, as far as it matters here.
 #[derive(Debug, Clone)]
-pub(super) struct Description {
-    pub(super) writer: Writer,
-    pub(super) server_version: String,
-    pub(super) has_checksums: bool,
+pub(crate) struct Description {
+    pub(crate) writer: Writer,
+    pub(crate) server_version: String,
+    pub(crate) has_checksums: bool,
 }
 
 impl StatsFigures {
-    pub(super) fn new(top: usize) -> Self {
+    pub(crate) fn new(top: usize) -> Self {
         StatsFigures {
             events: 0,
             totals: Totals::default(),
@@ -82,7 +82,7 @@ impl StatsFigures {
     }
 
     /// Notes a log's format description. In a relay log, its own comes before the source's.
-    pub(super) fn describe(&mut self, log: &InputLog, writer: Writer) {
+    pub(crate) fn describe(&mut self, log: &InputLog, writer: Writer) {
         self.description.get_or_insert_with(|| Description {
             writer,
             server_version: log.description.server_version(),
@@ -91,7 +91,7 @@ impl StatsFigures {
     }
 
     /// Counts a transaction after all others.
-    pub(super) fn count(
+    pub(crate) fn count(
         &mut self,
         writer: Writer,
         transaction: &CountedTransaction,
@@ -119,7 +119,7 @@ impl StatsFigures {
     }
 
     /// Counts rows outside of transactions.
-    pub(super) fn stray(&mut self, stray: &CountedTransaction) {
+    pub(crate) fn stray(&mut self, stray: &CountedTransaction) {
         self.totals.rows.add(&stray.rows);
         self.tables.add_transaction(&stray.tables, 1, 1);
     }
@@ -136,7 +136,7 @@ impl StatsFigures {
     }
 
     /// Adds the figures of a later part.
-    pub(super) fn add(&mut self, other: &StatsFigures) {
+    pub(crate) fn add(&mut self, other: &StatsFigures) {
         self.events += other.events;
         self.totals.add(&other.totals);
         self.stored_bytes += other.stored_bytes;

@@ -16,7 +16,7 @@ pub struct RowCounts {
 impl RowCounts {
     /// Counts rows of an event.
     #[inline]
-    pub(super) fn count(&mut self, kind: RowsKind, rows: u64) {
+    pub(crate) fn count(&mut self, kind: RowsKind, rows: u64) {
         match kind {
             RowsKind::Write => self.inserts += rows,
             RowsKind::Update | RowsKind::PartialUpdate => self.updates += rows,
@@ -24,7 +24,7 @@ impl RowCounts {
         }
     }
 
-    pub(super) fn add(&mut self, other: &RowCounts) {
+    pub(crate) fn add(&mut self, other: &RowCounts) {
         self.inserts += other.inserts;
         self.updates += other.updates;
         self.deletes += other.deletes;
@@ -52,7 +52,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    pub(super) fn add(&mut self, other: &Totals) {
+    pub(crate) fn add(&mut self, other: &Totals) {
         self.transactions += other.transactions;
         self.compressed_transactions += other.compressed_transactions;
         self.rows.add(&other.rows);

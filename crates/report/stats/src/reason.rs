@@ -34,21 +34,21 @@ impl fmt::Display for Reason {
 
 /// Transactions with one reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct ReasonTotals {
-    pub(super) transactions: u64,
+pub(crate) struct ReasonTotals {
+    pub(crate) transactions: u64,
     /// Bytes of their events, without GTID events and checksums.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 /// Transactions by reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct ByReason {
+pub(crate) struct ByReason {
     compression_off: ReasonTotals,
     ineligible: [ReasonTotals; Ineligible::ALL.len()],
 }
 
 impl ByReason {
-    pub(super) fn count(&mut self, reason: Reason, bytes: u64) {
+    pub(crate) fn count(&mut self, reason: Reason, bytes: u64) {
         let totals = match reason {
             Reason::CompressionOff => Some(&mut self.compression_off),
             Reason::Ineligible(reason) => self.ineligible.get_mut(reason as usize),
@@ -59,7 +59,7 @@ impl ByReason {
         }
     }
 
-    pub(super) fn add(&mut self, other: &ByReason) {
+    pub(crate) fn add(&mut self, other: &ByReason) {
         let others = std::iter::once(&other.compression_off).chain(&other.ineligible);
         for (totals, other) in
             std::iter::once(&mut self.compression_off).chain(&mut self.ineligible).zip(others)
@@ -70,7 +70,7 @@ impl ByReason {
     }
 
     /// The reasons that occurred.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (Reason, ReasonTotals)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Reason, ReasonTotals)> {
         let off = std::iter::once((Reason::CompressionOff, self.compression_off));
         let others = Ineligible::ALL.into_iter().map(Reason::Ineligible).zip(self.ineligible);
         off.chain(others).filter(|(_, totals)| totals.transactions > 0)

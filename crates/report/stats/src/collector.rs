@@ -8,9 +8,9 @@ use binlogz_binlog::{Boundary, Error as BinlogError, EventType};
 use binlogz_flow::Error;
 use binlogz_flow::events::{BatchItem, Event, EventBatch, TableEvent, WorkerTables};
 
-use super::by_table::TableName;
-use super::figures::{StatsFigures, Writer};
-use super::transaction::{CountedTransaction, TransactionEnd, size_without_checksum};
+use crate::by_table::TableName;
+use crate::figures::{StatsFigures, Writer};
+use crate::transaction::{CountedTransaction, TransactionEnd, size_without_checksum};
 
 /// A worker's counter, used for all its batches.
 #[derive(Debug)]
@@ -27,13 +27,13 @@ pub struct StatsCollector {
 #[derive(Debug)]
 pub struct BatchFigures {
     /// Which log of the input, counted from 0.
-    pub(super) log: u64,
+    pub(crate) log: u64,
     /// The end, or the middle, of a transaction that began earlier, and how it ended.
-    pub(super) head: Option<(CountedTransaction, Option<TransactionEnd>)>,
+    pub(crate) head: Option<(CountedTransaction, Option<TransactionEnd>)>,
     /// Everything that is whole.
-    pub(super) figures: StatsFigures,
+    pub(crate) figures: StatsFigures,
     /// A transaction that continues after the batch.
-    pub(super) tail: Option<CountedTransaction>,
+    pub(crate) tail: Option<CountedTransaction>,
 }
 
 /// The transactions of a batch as they go by.

@@ -1,5 +1,7 @@
 //! Statistics equal the server's own, and are the same for any number of workers.
 
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
+
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,12 +10,12 @@ use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_figures::{FigureFormat, TableCell};
 use binlogz_flow::{Input, Rewrite, Rewriter, events};
 use binlogz_payload::statistics::COLUMNS;
-use binlogz_report::stats::{FileStats, Stats, StatsCollector, StatsGrouping};
+use binlogz_stats::{FileStats, Stats, StatsCollector, StatsGrouping};
 use binlogz_testkit::builder::{LogBuilder, PayloadBody, Release, inner_transaction};
 use binlogz_testkit::workload::Workload;
 use binlogz_testkit::{MysqlSandbox, Result, Tool, corpus, mixed, mutate, real, require_tool};
 
-const TOGGLE: &str = include_str!("../../../../../lab/testkit/sql/toggle.sql");
+const TOGGLE: &str = include_str!("../../../../lab/testkit/sql/toggle.sql");
 /// Columns of relay logs' rows that no file can give: when the replica received the transaction.
 const QUEUED: [&str; 2] = ["FIRST_TRANSACTION_TIMESTAMP", "LAST_TRANSACTION_TIMESTAMP"];
 
