@@ -4,7 +4,6 @@
 //! Printers are library types that append to a buffer; they open no files and know no options. The caller
 //! reads the log and writes the buffer.
 
-pub mod advice;
 pub mod changes;
 pub mod jsonl;
 pub mod line_printer;

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use binlogz_advise::{Advice, Commits, ExactMeter};
 use binlogz_flow::measure::measure;
 use binlogz_flow::{Error, Input, ReadAt, Rewrite, Rewriter};
 use binlogz_payload::{CompressOptions, CompressionLevel, ServerGeneration};
-use binlogz_report::advice::{Advice, Commits, ExactMeter};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().collect();

@@ -2,7 +2,6 @@
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
-mod advice;
 mod limits;
 mod old_types;
 #[path = "../../examples/row_lines.rs"]

@@ -5,11 +5,11 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use binlogz_advise::{Advice, Commits, ExactMeter, LEVELS, MeterPart, SampleMeter, Sampler};
 use binlogz_encryption::Keyring;
 use binlogz_flow::measure::{Measure, MeasureSummary, measure};
 use binlogz_flow::{Input, ReadAt};
 use binlogz_payload::{CompressionLevel, ServerGeneration};
-use binlogz_report::advice::{Advice, Commits, ExactMeter, LEVELS, MeterPart, SampleMeter, Sampler};
 use clap::Args;
 
 use super::measured_log::MeasuredLog;

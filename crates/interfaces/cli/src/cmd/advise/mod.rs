@@ -12,9 +12,9 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use binlogz_advise::{Advice, Recommendation};
 use binlogz_binlog::printable;
 use binlogz_figures::{FigureFormat, counted, wrapped};
-use binlogz_report::advice::{Advice, Recommendation};
 use binlogz_source::ConnectOptions;
 use clap::Args;
 

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use binlogz_advise::{READERS, Recommendation};
 use binlogz_inspect::{
     CompressionAnswer, InspectReport, Knowledge, SavingsEstimate, ServerReport, answered, changes, examine,
     write_text,
 };
-use binlogz_report::advice::{READERS, Recommendation};
 use clap::Args;
 
 use super::advise::{self, BUDGET};

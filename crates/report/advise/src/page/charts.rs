@@ -7,7 +7,7 @@ use binlogz_figures::{
 use binlogz_stats::size_class::SizeClass;
 
 use super::TOP;
-use crate::advice::{Advice, per, saved_percent};
+use crate::{Advice, per, saved_percent};
 
 /// Four weeks of hours.
 const HOURS_MAX: usize = 24 * 28;

@@ -3,10 +3,10 @@
 use binlogz_stats::size_class::SizeClass;
 
 /// Transactions from this size up, in bytes, are large: few fit into the time, and they differ.
-pub(super) const LARGE: u64 = 64 << 10;
+pub(crate) const LARGE: u64 = 64 << 10;
 
 /// Classes of size without large transactions; the other classes hold only large ones.
-pub(super) const SMALL_CLASSES: usize = {
+pub(crate) const SMALL_CLASSES: usize = {
     let mut class = 0;
     while SizeClass::numbered(class).from < LARGE {
         class += 1;

@@ -14,12 +14,12 @@ const ENTRY: usize = 320;
 
 /// A table's part in transactions that would be compressed.
 #[derive(Debug, Clone, Default)]
-pub(super) struct TableFigures {
-    pub(super) transactions: u64,
+pub(crate) struct TableFigures {
+    pub(crate) transactions: u64,
     /// Bytes of its table maps and row events, by class of its transactions' size.
-    pub(super) bytes: [u64; CLASSES],
+    pub(crate) bytes: [u64; CLASSES],
     /// The table's share of the payloads, by level, in 1/65536 of a byte: shares are mostly fractions.
-    pub(super) shares: Vec<u64>,
+    pub(crate) shares: Vec<u64>,
 }
 
 impl TableFigures {
@@ -35,14 +35,14 @@ impl TableFigures {
     }
 
     /// Bytes in transactions of any size.
-    pub(super) fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.bytes.iter().sum()
     }
 }
 
 /// Figures of tables.
 #[derive(Debug, Clone, Default)]
-pub(super) struct FiguresByTable {
+pub(crate) struct FiguresByTable {
     places: HashMap<Arc<TableName>, usize>,
     tables: Vec<(Arc<TableName>, TableFigures)>,
     memory: usize,
@@ -53,7 +53,7 @@ pub(super) struct FiguresByTable {
 impl FiguresByTable {
     /// Adds a table's part of a transaction: `payloads` are the transaction's sizes by level, `whole` all its
     /// bytes.
-    pub(super) fn count(
+    pub(crate) fn count(
         &mut self,
         name: &Arc<TableName>,
         bytes: u64,
@@ -92,7 +92,7 @@ impl FiguresByTable {
     }
 
     /// Adds the figures of a later piece.
-    pub(super) fn add(&mut self, other: &FiguresByTable) {
+    pub(crate) fn add(&mut self, other: &FiguresByTable) {
         for (name, figures) in &other.tables {
             self.of(name, figures.shares.len()).add(figures);
         }
@@ -102,7 +102,7 @@ impl FiguresByTable {
     }
 
     /// The figures of a table, if there are any.
-    pub(super) fn get(&self, name: Option<&TableName>) -> Option<&TableFigures> {
+    pub(crate) fn get(&self, name: Option<&TableName>) -> Option<&TableFigures> {
         match name {
             None => self.others.as_ref(),
             Some(name) => Some(&self.tables.get(*self.places.get(name)?)?.1),
@@ -110,13 +110,13 @@ impl FiguresByTable {
     }
 
     /// All figures, mutable.
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (Option<&TableName>, &mut TableFigures)> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Option<&TableName>, &mut TableFigures)> {
         let named = self.tables.iter_mut().map(|(name, figures)| (Some(&**name), figures));
         named.chain(self.others.iter_mut().map(|figures| (None, figures)))
     }
 
     /// The tables, the one with the most bytes first; `None` for those that had no room.
-    pub(super) fn largest_first(&self) -> Vec<(Option<&TableName>, &TableFigures)> {
+    pub(crate) fn largest_first(&self) -> Vec<(Option<&TableName>, &TableFigures)> {
         let mut tables: Vec<_> = self.tables.iter().map(|(name, figures)| (Some(&**name), figures)).collect();
         tables.sort_by(|(a_name, a), (b_name, b)| b.total().cmp(&a.total()).then_with(|| a_name.cmp(b_name)));
         tables.extend(self.others.as_ref().map(|figures| (None, figures)));

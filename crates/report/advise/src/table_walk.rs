@@ -29,7 +29,7 @@ const NAMES_MAX: usize = 4096;
 
 /// Takes the events of transactions, as they are in a payload.
 #[derive(Debug, Default)]
-pub(super) struct TableWalk {
+pub(crate) struct TableWalk {
     /// The start of the current event.
     front: Vec<u8>,
     /// Bytes of it that are still to come, once its header is known.
@@ -42,7 +42,7 @@ pub(super) struct TableWalk {
 
 impl TableWalk {
     /// Takes the next bytes.
-    pub(super) fn push(&mut self, mut bytes: &[u8]) {
+    pub(crate) fn push(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let known = self.front.len();
             if known < HEADER_SIZE {
@@ -68,7 +68,7 @@ impl TableWalk {
     }
 
     /// Ends the transaction and returns the bytes of each table's events.
-    pub(super) fn finish(&mut self) -> Vec<(Arc<TableName>, u64)> {
+    pub(crate) fn finish(&mut self) -> Vec<(Arc<TableName>, u64)> {
         self.front.clear();
         self.left = 0;
         self.ids.clear();

@@ -1,6 +1,6 @@
 //! Estimates all transactions from a sample.
 //!
-//! Sizes are estimated by stratum ([`super::strata`]); times, tables and hours by class of size.
+//! Sizes are estimated by stratum ([`crate::strata`]); times, tables and hours by class of size.
 //!
 //! The half-width is [`SIGMAS`] standard errors of the ratio estimator, plus a part of the bytes after the beginnings of
 //! large transactions, which were not compressed.
@@ -11,10 +11,10 @@ use binlogz_figures::Quantiles;
 use binlogz_stats::TableName;
 use binlogz_stats::size_class::CLASSES;
 
-use super::figures::{AdviceFigures, ClassLevel, LevelFigures};
-use super::large::SMALL_CLASSES;
-use super::strata::{self, BUCKETS, KnownSize, StratumEstimate, Sums};
-use super::tables::FiguresByTable;
+use crate::figures::{AdviceFigures, ClassLevel, LevelFigures};
+use crate::large::SMALL_CLASSES;
+use crate::strata::{self, BUCKETS, KnownSize, StratumEstimate, Sums};
+use crate::tables::FiguresByTable;
 
 /// Half-widths in standard errors: 99.95 % of a normal distribution, so that the 240 intervals of 80 samples
 /// all hold the truth in 24 of 25 runs. With 2.6 (99 %) one sample of 80 missed it at three levels, as
@@ -26,37 +26,37 @@ const TABLE_UNITS_MIN: u64 = 5;
 
 /// One unit of the sample at one level.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct UnitMeasurement {
+pub(crate) struct UnitMeasurement {
     /// Size of the unit in the log at this level, in bytes.
-    pub(super) size: u64,
+    pub(crate) size: u64,
     /// The bytes of that which are an estimate, since only the beginning was compressed.
-    pub(super) behind: u64,
-    pub(super) payload: u64,
-    pub(super) compress: u64,
-    pub(super) expand: (u64, u64),
+    pub(crate) behind: u64,
+    pub(crate) payload: u64,
+    pub(crate) compress: u64,
+    pub(crate) expand: (u64, u64),
 }
 
 /// One unit of the sample.
 #[derive(Debug)]
-pub(super) struct MeasuredUnit {
-    pub(super) stratum: usize,
+pub(crate) struct MeasuredUnit {
+    pub(crate) stratum: usize,
     /// Size of the unit as far as it is known without compressing at the levels: see
     /// [`KnownSize`].
-    pub(super) x: u64,
+    pub(crate) x: u64,
     /// Bytes that the compressor got.
-    pub(super) inner: u64,
-    pub(super) levels: Vec<UnitMeasurement>,
-    pub(super) tables: Vec<(Arc<TableName>, u64)>,
+    pub(crate) inner: u64,
+    pub(crate) levels: Vec<UnitMeasurement>,
+    pub(crate) tables: Vec<(Arc<TableName>, u64)>,
 }
 
 /// The sample's figures.
 #[derive(Debug)]
-pub(super) struct Estimator {
+pub(crate) struct Estimator {
     classes: [ClassSample; CLASSES],
     tables: FiguresByTable,
     levels: usize,
-    pub(super) units: u64,
-    pub(super) bytes: u64,
+    pub(crate) units: u64,
+    pub(crate) bytes: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -77,7 +77,7 @@ struct LevelSample {
 }
 
 impl Estimator {
-    pub(super) fn new(levels: usize) -> Self {
+    pub(crate) fn new(levels: usize) -> Self {
         let class = ClassSample {
             strata: std::array::from_fn(|_| Sums::new(levels)),
             units: 0.0,
@@ -94,7 +94,7 @@ impl Estimator {
     }
 
     /// Adds a unit of a class: `x` is its known size, `inner` the bytes that the compressor got.
-    pub(super) fn add(&mut self, class_number: usize, unit: &MeasuredUnit) {
+    pub(crate) fn add(&mut self, class_number: usize, unit: &MeasuredUnit) {
         let MeasuredUnit { stratum, x, inner, levels, tables } = unit;
         self.units += 1;
         self.bytes += inner;
@@ -118,12 +118,12 @@ impl Estimator {
     }
 
     /// The number of units added for a class.
-    pub(super) fn units_of(&self, class: usize) -> f64 {
+    pub(crate) fn units_of(&self, class: usize) -> f64 {
         self.classes.get(class).map_or(0.0, |class| class.units)
     }
 
     /// The benefit of one more unit of each class and stratum, relative to its cost.
-    pub(super) fn weights(&self, figures: &AdviceFigures) -> [[f64; BUCKETS]; CLASSES] {
+    pub(crate) fn weights(&self, figures: &AdviceFigures) -> [[f64; BUCKETS]; CLASSES] {
         let sizes = self.sizes(figures);
         std::array::from_fn(|number| match figures.classes.get(number).zip(self.classes.get(number)) {
             Some((class, sample)) if class.transactions > 0 => {
@@ -135,7 +135,7 @@ impl Estimator {
     }
 
     /// The half-width at each level, in bytes.
-    pub(super) fn half_widths(&self, figures: &AdviceFigures) -> Vec<f64> {
+    pub(crate) fn half_widths(&self, figures: &AdviceFigures) -> Vec<f64> {
         let of_level = |level| {
             let estimates = self.estimates(figures, level);
             let (mut variance, mut systematic) = (0.0, 0.0);
@@ -149,7 +149,7 @@ impl Estimator {
     }
 
     /// The estimate at each level, in bytes.
-    pub(super) fn sizes(&self, figures: &AdviceFigures) -> Vec<f64> {
+    pub(crate) fn sizes(&self, figures: &AdviceFigures) -> Vec<f64> {
         let of_level = |level| self.estimates(figures, level).iter().map(|estimate| estimate.size).sum();
         (0..self.levels).map(of_level).collect()
     }
@@ -184,7 +184,7 @@ impl Estimator {
     }
 
     /// Fills in estimates for the figures that were not measured.
-    pub(super) fn fill(&self, figures: &mut AdviceFigures) {
+    pub(crate) fn fill(&self, figures: &mut AdviceFigures) {
         let mut levels = vec![LevelFigures::default(); self.levels];
         for (number, figures) in levels.iter_mut().enumerate() {
             for sums in self.classes.iter().filter_map(|class| class.levels.get(number)) {
@@ -222,7 +222,7 @@ impl Estimator {
                     let class = figures.classes.get(class);
                     class.map_or(0.0, |class| {
                         let size = class.levels.get(level).map_or(0, |level| level.size);
-                        super::per(size as f64, class.plain as f64)
+                        crate::per(size as f64, class.plain as f64)
                     })
                 })
             })
@@ -240,7 +240,7 @@ impl Estimator {
                 let size = match sampled {
                     Some(sampled) => {
                         let share = sampled.shares.get(level).copied().unwrap_or(0) as f64 / 65_536.0;
-                        total * super::per(share, sampled.total() as f64)
+                        total * crate::per(share, sampled.total() as f64)
                     }
                     None => weighted(&table.bytes, ratios),
                 };
@@ -258,7 +258,7 @@ impl Estimator {
         let inner: f64 = self.classes.iter().map(|class| class.inner).sum();
         let compress: f64 =
             self.classes.iter().filter_map(|class| class.levels.get(level)).map(|level| level.compress).sum();
-        super::per(compress, inner)
+        crate::per(compress, inner)
     }
 }
 
@@ -273,7 +273,7 @@ mod tests {
 
     impl Chance {
         fn next(&mut self) -> f64 {
-            self.0 = super::super::random::mixed(self.0.wrapping_add(0x9e37_79b9_7f4a_7c15));
+            self.0 = crate::random::mixed(self.0.wrapping_add(0x9e37_79b9_7f4a_7c15));
             (self.0 >> 11) as f64 / (1_u64 << 53) as f64
         }
 

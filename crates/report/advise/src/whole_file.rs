@@ -10,8 +10,8 @@ use std::time::Instant;
 use binlogz_flow::{Error, ReadAt, ordered};
 use binlogz_payload::{CompressionLevel, Compressor};
 
-use super::Advice;
-use super::random::mixed;
+use crate::Advice;
+use crate::random::mixed;
 
 /// The levels that people compress files with: zstd's default, and its highest ordinary one.
 const LEVELS: [i64; 2] = [3, 19];
@@ -30,10 +30,10 @@ const STEP: u64 = 128 << 10;
 
 /// The size of all files after zstd at a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct WholeFile {
-    pub(super) level: CompressionLevel,
-    pub(super) bytes: u64,
-    pub(super) exact: bool,
+pub(crate) struct WholeFile {
+    pub(crate) level: CompressionLevel,
+    pub(crate) bytes: u64,
+    pub(crate) exact: bool,
 }
 
 /// A file to compress, or a piece of one.

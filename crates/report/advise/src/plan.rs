@@ -6,15 +6,15 @@ use std::time::Instant;
 use binlogz_payload::CompressionLevel;
 
 /// The levels of a large unit, shared among workers.
-pub(super) struct LevelPlan {
+pub(crate) struct LevelPlan {
     /// Each worker's levels, by their places, and for each level the fraction of the unit's time that has
     /// passed when it ends.
-    pub(super) workers: Vec<Vec<(usize, f64)>>,
+    pub(crate) workers: Vec<Vec<(usize, f64)>>,
 }
 
 impl LevelPlan {
     /// Assigns levels from the highest down, each to the least loaded worker.
-    pub(super) fn new(levels: &[CompressionLevel], workers: usize) -> Self {
+    pub(crate) fn new(levels: &[CompressionLevel], workers: usize) -> Self {
         let mut loads: Vec<(f64, Vec<(usize, f64)>)> =
             vec![(0.0, Vec::new()); workers.clamp(1, levels.len().max(1))];
         for (place, level) in levels.iter().enumerate().rev() {
@@ -25,7 +25,7 @@ impl LevelPlan {
             }
         }
         let workers = loads.into_iter().map(|(all, levels)| {
-            levels.into_iter().map(|(place, load)| (place, super::per(load, all).min(1.0))).collect()
+            levels.into_iter().map(|(place, load)| (place, crate::per(load, all).min(1.0))).collect()
         });
         LevelPlan { workers: workers.collect() }
     }
@@ -33,31 +33,31 @@ impl LevelPlan {
 
 /// When a large unit is measured.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Span {
+pub(crate) struct Span {
     start: Instant,
     end: Instant,
 }
 
 impl Span {
-    pub(super) fn at(&self, part: f64) -> Instant {
+    pub(crate) fn at(&self, part: f64) -> Instant {
         self.start + self.end.saturating_duration_since(self.start).mul_f64(part)
     }
 }
 
 /// The times of large units, one after the other: each has its share of the remaining time.
-pub(super) struct Spans {
+pub(crate) struct Spans {
     deadline: Instant,
     units: u32,
     last_end: Instant,
 }
 
 impl Spans {
-    pub(super) fn new(deadline: Instant, units: usize) -> Self {
+    pub(crate) fn new(deadline: Instant, units: usize) -> Self {
         Spans { deadline, units: u32::try_from(units).unwrap_or(u32::MAX), last_end: Instant::now() }
     }
 
     /// The span of the next unit.
-    pub(super) fn next(&mut self) -> Span {
+    pub(crate) fn next(&mut self) -> Span {
         let start = self.last_end.max(Instant::now());
         let end = start + self.deadline.saturating_duration_since(start) / self.units.max(1);
         self.units = self.units.saturating_sub(1);
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn every_level_has_its_part_of_the_time() {
-        let levels = crate::advice::LEVELS.map(|level| CompressionLevel::clamped(level.into()));
+        let levels = crate::LEVELS.map(|level| CompressionLevel::clamped(level.into()));
         for workers in [1, 2, 3, 8] {
             let plan = LevelPlan::new(&levels, workers);
             assert_eq!(plan.workers.len(), workers.min(levels.len()));

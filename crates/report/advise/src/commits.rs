@@ -16,8 +16,8 @@ use binlogz_flow::measure::{CompressionMeter, ServerSessions};
 use binlogz_payload::{CompressionLevel, Error};
 use binlogz_stats::size_class::CLASSES;
 
-use super::Advice;
-use super::large::SMALL_CLASSES;
+use crate::Advice;
+use crate::large::SMALL_CLASSES;
 
 /// Transactions kept for each class.
 const KEPT: usize = 128;
@@ -26,7 +26,7 @@ const KEPT: usize = 128;
 const AT_LEAST: usize = 8;
 
 /// By class of size: the time of a commit for each nanosecond of the meter's.
-pub(super) type Slowdowns = [f64; CLASSES];
+pub(crate) type Slowdowns = [f64; CLASSES];
 
 /// Transactions that are compressed once more as commits. All workers share it.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Default for Commits {
 
 impl Commits {
     /// Keeps a transaction if its number is low enough: its events, as the compressor gets them.
-    pub(super) fn offer(&self, class: usize, number: u64, events: &[u8]) {
+    pub(crate) fn offer(&self, class: usize, number: u64, events: &[u8]) {
         let Some((kept, limit)) = self.classes.get(class).zip(self.limits.get(class)) else { return };
         if number >= limit.load(Ordering::Relaxed) {
             return;
@@ -156,12 +156,12 @@ fn slowdown_of(
         behind_another += metered;
         committing += sessions.committing(transaction.session(), &transaction.events)?;
     }
-    Ok(super::per(committing as f64, behind_another as f64).max(1.0))
+    Ok(crate::per(committing as f64, behind_another as f64).max(1.0))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::figures::ClassLevel;
+    use crate::figures::ClassLevel;
     use binlogz_payload::ServerGeneration;
 
     use super::*;

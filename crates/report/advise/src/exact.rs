@@ -6,10 +6,10 @@ use binlogz_flow::measure::{CompressionMeter, CpuClock, LevelCost, Measure};
 use binlogz_payload::{CompressionLevel, Error, ExtractedTransaction, Ineligible, ServerGeneration};
 use binlogz_stats::size_class::class_of;
 
-use super::figures::{AdviceFigures, CompressedFigures};
-use super::random::mixed;
-use super::table_walk::TableWalk;
-use super::{Commits, MeterPart};
+use crate::figures::{AdviceFigures, CompressedFigures};
+use crate::random::mixed;
+use crate::table_walk::TableWalk;
+use crate::{Commits, MeterPart};
 
 /// One transaction in this many is expanded again, to measure the time that takes.
 const EXPANDED: u64 = 16;
@@ -36,7 +36,7 @@ pub struct ExactMeter {
 
 impl ExactMeter {
     /// A meter for these levels of servers of this generation; some transactions are kept for
-    /// [`super::Advice::measure_commits`].
+    /// [`crate::Advice::measure_commits`].
     ///
     /// # Errors
     ///

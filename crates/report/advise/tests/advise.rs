@@ -1,15 +1,17 @@
 //! Advice on every real log: exact sizes equal those of the files that compress writes, with any number of
 //! threads.
 
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use binlogz_advise::{Advice, Commits, ExactMeter, SampleMeter, Sampler};
 use binlogz_figures::{Section, TableCell};
 use binlogz_flow::measure::measure;
 use binlogz_flow::{Input, Rewrite, RewriteSummary, Rewriter};
 use binlogz_payload::{CompressOptions, CompressionLevel, ServerGeneration};
-use binlogz_report::advice::{Advice, Commits, ExactMeter, SampleMeter, Sampler};
 use binlogz_testkit::workload::{WorkloadSetting, shape_binlogs};
 use binlogz_testkit::{RealBinlog, SampleCompression, real};
 use binlogz_testkit::{Tool, require_tool};

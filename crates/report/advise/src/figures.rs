@@ -11,9 +11,9 @@ use binlogz_payload::{Error, ExtractedTransaction, Ineligible};
 use binlogz_stats::TableName;
 use binlogz_stats::size_class::{CLASSES, class_of};
 
-use super::spent::MeasuringTime;
-use super::strata::{BUCKETS, StratumFigures};
-use super::tables::FiguresByTable;
+use crate::spent::MeasuringTime;
+use crate::strata::{BUCKETS, StratumFigures};
+use crate::tables::FiguresByTable;
 
 const MICROSECONDS_PER_HOUR: u64 = 3_600_000_000;
 
@@ -22,91 +22,91 @@ const HOURS_MAX: usize = 17_600;
 
 /// The figures.
 #[derive(Debug, Clone, Default)]
-pub(super) struct AdviceFigures {
+pub(crate) struct AdviceFigures {
     /// Number and bytes of transactions that stay as they are, by reason.
-    pub(super) left: [StayingTransactions; Ineligible::ALL.len()],
+    pub(crate) left: [StayingTransactions; Ineligible::ALL.len()],
     /// Transactions that would be compressed, by class of size.
-    pub(super) classes: [ClassFigures; CLASSES],
+    pub(crate) classes: [ClassFigures; CLASSES],
     /// By the hour of commit, counted from 1970 in UTC.
-    pub(super) hours: BTreeMap<u64, HourFigures>,
-    pub(super) tables: FiguresByTable,
+    pub(crate) hours: BTreeMap<u64, HourFigures>,
+    pub(crate) tables: FiguresByTable,
     /// The first and last commit, in microseconds since 1970.
-    pub(super) commits: Option<(u64, u64)>,
+    pub(crate) commits: Option<(u64, u64)>,
     /// By level.
-    pub(super) levels: Vec<LevelFigures>,
+    pub(crate) levels: Vec<LevelFigures>,
     /// The time of compressing everything; for a sample nothing.
-    pub(super) spent: MeasuringTime,
+    pub(crate) spent: MeasuringTime,
 }
 
 /// Transactions that stay as they are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct StayingTransactions {
-    pub(super) transactions: u64,
-    pub(super) bytes: u64,
+pub(crate) struct StayingTransactions {
+    pub(crate) transactions: u64,
+    pub(crate) bytes: u64,
 }
 
 /// Transactions of a class of size.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ClassFigures {
-    pub(super) transactions: u64,
+pub(crate) struct ClassFigures {
+    pub(crate) transactions: u64,
     /// Bytes in the log without compression.
-    pub(super) plain: u64,
+    pub(crate) plain: u64,
     /// Bytes that the compressor gets.
-    pub(super) inner: u64,
+    pub(crate) inner: u64,
     /// For a sample: the known figures of its strata.
-    pub(super) strata: [StratumFigures; BUCKETS],
+    pub(crate) strata: [StratumFigures; BUCKETS],
     /// By level.
-    pub(super) levels: Vec<ClassLevel>,
+    pub(crate) levels: Vec<ClassLevel>,
 }
 
 /// One level of a class.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ClassLevel {
+pub(crate) struct ClassLevel {
     /// Bytes in the log.
-    pub(super) size: u64,
+    pub(crate) size: u64,
     /// Nanoseconds of processor time: the sum, and the distribution.
-    pub(super) compress: u64,
-    pub(super) times: Quantiles,
+    pub(crate) compress: u64,
+    pub(crate) times: Quantiles,
 }
 
 /// Transactions of an hour.
 #[derive(Debug, Clone, Default)]
-pub(super) struct HourFigures {
-    pub(super) transactions: u64,
+pub(crate) struct HourFigures {
+    pub(crate) transactions: u64,
     /// Bytes of transactions that stay as they are.
-    pub(super) left: u64,
+    pub(crate) left: u64,
     /// Bytes of the others without compression, by class of size.
-    pub(super) plain: [u64; CLASSES],
+    pub(crate) plain: [u64; CLASSES],
     /// Bytes of the others by level.
-    pub(super) levels: Vec<u64>,
+    pub(crate) levels: Vec<u64>,
 }
 
 /// All transactions at a level.
 #[derive(Debug, Clone, Default)]
-pub(super) struct LevelFigures {
+pub(crate) struct LevelFigures {
     /// Bytes in the log of compressed transactions.
-    pub(super) size: u64,
+    pub(crate) size: u64,
     /// Bytes of their payloads.
-    pub(super) payload: u64,
+    pub(crate) payload: u64,
     /// Nanoseconds of processor time for expanding some of them, and their expanded bytes.
-    pub(super) expand: (u64, u64),
+    pub(crate) expand: (u64, u64),
 }
 
 /// The size and time of a transaction at one level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct CompressedFigures {
-    pub(super) size: u64,
-    pub(super) payload: u64,
+pub(crate) struct CompressedFigures {
+    pub(crate) size: u64,
+    pub(crate) payload: u64,
     /// Nanoseconds of processor time, and the number of transactions they represent: none if it was not
     /// timed.
-    pub(super) compress: u64,
-    pub(super) stands_for: u64,
-    pub(super) expand: (u64, u64),
+    pub(crate) compress: u64,
+    pub(crate) stands_for: u64,
+    pub(crate) expand: (u64, u64),
 }
 
 impl AdviceFigures {
     /// Counts a transaction that stays as it is.
-    pub(super) fn count_left(&mut self, reason: Ineligible, bytes: u64) {
+    pub(crate) fn count_left(&mut self, reason: Ineligible, bytes: u64) {
         if let Some(left) = self.left.get_mut(reason as usize) {
             left.transactions += 1;
             left.bytes += bytes;
@@ -114,7 +114,7 @@ impl AdviceFigures {
     }
 
     /// Counts a transaction, except for what depends on the level. Returns whether it would be compressed.
-    pub(super) fn count(&mut self, transaction: &ExtractedTransaction<'_>) -> Result<bool, Error> {
+    pub(crate) fn count(&mut self, transaction: &ExtractedTransaction<'_>) -> Result<bool, Error> {
         let plain = transaction.plain_size();
         let timestamp = transaction.timestamp()?;
         let (first, last) = self.commits.unwrap_or((timestamp, timestamp));
@@ -140,7 +140,7 @@ impl AdviceFigures {
     }
 
     /// Counts a transaction in its stratum.
-    pub(super) fn count_stratum(&mut self, class: usize, stratum: usize, x: u64) {
+    pub(crate) fn count_stratum(&mut self, class: usize, stratum: usize, x: u64) {
         let class = self.classes.get_mut(class);
         if let Some(known) = class.and_then(|class| class.strata.get_mut(stratum)) {
             known.add(StratumFigures { transactions: 1, x });
@@ -148,7 +148,7 @@ impl AdviceFigures {
     }
 
     /// Counts the size and time of the same transaction at each level.
-    pub(super) fn count_levels(
+    pub(crate) fn count_levels(
         &mut self,
         transaction: &ExtractedTransaction<'_>,
         levels: &[CompressedFigures],
@@ -193,7 +193,7 @@ impl AdviceFigures {
     }
 
     /// Adds the figures of a later piece.
-    pub(super) fn add(&mut self, other: &AdviceFigures) {
+    pub(crate) fn add(&mut self, other: &AdviceFigures) {
         self.spent.add(other.spent);
         for (left, other) in self.left.iter_mut().zip(other.left) {
             left.transactions += other.transactions;
@@ -240,27 +240,27 @@ impl AdviceFigures {
     }
 
     /// The number of transactions that would be compressed.
-    pub(super) fn eligible(&self) -> u64 {
+    pub(crate) fn eligible(&self) -> u64 {
         self.classes.iter().map(|class| class.transactions).sum()
     }
 
     /// Bytes in the log of the transactions that would be compressed, without compression.
-    pub(super) fn eligible_plain(&self) -> u64 {
+    pub(crate) fn eligible_plain(&self) -> u64 {
         self.classes.iter().map(|class| class.plain).sum()
     }
 
     /// Bytes that the compressor gets.
-    pub(super) fn inner(&self) -> u64 {
+    pub(crate) fn inner(&self) -> u64 {
         self.classes.iter().map(|class| class.inner).sum()
     }
 
     /// Bytes of transactions that stay as they are.
-    pub(super) fn left_bytes(&self) -> u64 {
+    pub(crate) fn left_bytes(&self) -> u64 {
         self.left.iter().map(|left| left.bytes).sum()
     }
 
     /// The number of all transactions.
-    pub(super) fn transactions(&self) -> u64 {
+    pub(crate) fn transactions(&self) -> u64 {
         self.eligible() + self.left.iter().map(|left| left.transactions).sum::<u64>()
     }
 }

@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 use binlogz_stats::TableName;
 
-use super::random::mixed;
+use crate::random::mixed;
 
 /// The number of strata in a class.
-pub(super) const BUCKETS: usize = 16;
+pub(crate) const BUCKETS: usize = 16;
 
 /// The fewest units from which we can tell how much the units of a stratum differ.
 const UNITS_ALONE: f64 = 3.0;
@@ -37,7 +37,7 @@ const UNKNOWN_SPREAD: f64 = 0.1;
 const SPREAD_MIN: f64 = 0.002;
 
 /// The stratum of a transaction in its class: that of the table with most of its bytes.
-pub(super) fn bucket(tables: &[(Arc<TableName>, u64)]) -> usize {
+pub(crate) fn bucket(tables: &[(Arc<TableName>, u64)]) -> usize {
     let most = tables.iter().max_by_key(|(_, bytes)| *bytes);
     let name = most.map_or(0, |(name, _)| {
         let bytes = name.database.iter().chain(b".").chain(name.table.iter());
@@ -48,14 +48,14 @@ pub(super) fn bucket(tables: &[(Arc<TableName>, u64)]) -> usize {
 
 /// Figures known for all transactions of a stratum.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct StratumFigures {
-    pub(super) transactions: u64,
+pub(crate) struct StratumFigures {
+    pub(crate) transactions: u64,
     /// Known size of the transactions: bytes in the log, or the output of the fast level.
-    pub(super) x: u64,
+    pub(crate) x: u64,
 }
 
 impl StratumFigures {
-    pub(super) fn add(&mut self, other: StratumFigures) {
+    pub(crate) fn add(&mut self, other: StratumFigures) {
         self.transactions += other.transactions;
         self.x += other.x;
     }
@@ -63,8 +63,8 @@ impl StratumFigures {
 
 /// Sums over the units of a stratum.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Sums {
-    pub(super) units: f64,
+pub(crate) struct Sums {
+    pub(crate) units: f64,
     /// Known sizes, and their squares.
     x: f64,
     xx: f64,
@@ -82,13 +82,13 @@ struct LevelSums {
 }
 
 impl Sums {
-    pub(super) fn new(levels: usize) -> Self {
+    pub(crate) fn new(levels: usize) -> Self {
         Sums { levels: vec![LevelSums::default(); levels], ..Sums::default() }
     }
 
     /// Adds a unit: its known size, and its compressed size at each level, with how much of that is an
     /// estimate.
-    pub(super) fn count(&mut self, x: u64, levels: impl Iterator<Item = (u64, u64)>) {
+    pub(crate) fn count(&mut self, x: u64, levels: impl Iterator<Item = (u64, u64)>) {
         let x = x as f64;
         self.units += 1.0;
         self.x += x;
@@ -134,11 +134,11 @@ impl Sums {
 
 /// The estimate for all transactions of a stratum, or of several, at a level.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct StratumEstimate {
-    pub(super) size: f64,
-    pub(super) variance: f64,
+pub(crate) struct StratumEstimate {
+    pub(crate) size: f64,
+    pub(crate) variance: f64,
     /// Added to the half-width unchanged.
-    pub(super) systematic: f64,
+    pub(crate) systematic: f64,
 }
 
 impl StratumEstimate {
@@ -146,7 +146,7 @@ impl StratumEstimate {
         let LevelSums { y, behind, .. } = sums.level(level);
         let (x, population, n) = (known.x as f64, known.transactions as f64, sums.units);
         let size = y / sums.x * x;
-        let systematic = super::per(BEHIND_ERROR * size * behind, y);
+        let systematic = crate::per(BEHIND_ERROR * size * behind, y);
         if n >= population {
             return StratumEstimate { size, variance: 0.0, systematic };
         }
@@ -165,7 +165,7 @@ impl StratumEstimate {
         StratumEstimate { size, variance, systematic }
     }
 
-    pub(super) fn add(&mut self, other: StratumEstimate) {
+    pub(crate) fn add(&mut self, other: StratumEstimate) {
         self.size += other.size;
         self.variance += other.variance;
         self.systematic += other.systematic;
@@ -195,14 +195,14 @@ fn alike_by_chance(units: f64) -> f64 {
 /// How much units differ in a stratum with too few of them, as a fraction of their known size. We take the spread of the
 /// units of all such strata together, or [`UNKNOWN_SPREAD`] of this stratum's own compressed share if that is more.
 fn spread_of_few(stratum: &Sums, together: &Sums, level: usize) -> f64 {
-    let mean = super::per(together.x, together.units);
-    let own = UNKNOWN_SPREAD * super::per(stratum.level(level).y, stratum.x);
-    super::per(together.residual(level).sqrt(), mean).max(own)
+    let mean = crate::per(together.x, together.units);
+    let own = UNKNOWN_SPREAD * crate::per(stratum.level(level).y, stratum.x);
+    crate::per(together.residual(level).sqrt(), mean).max(own)
 }
 
 /// The kind of size that is known of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum KnownSize {
+pub(crate) enum KnownSize {
     /// Bytes in the log: compressed it is no larger.
     Plain,
     /// Bytes after compression at a fast level.
@@ -211,7 +211,7 @@ pub(super) enum KnownSize {
 
 impl KnownSize {
     /// The possible error of taking what has the known size `x` for `size` if nothing of it was measured.
-    pub(super) fn unknown_error(self, x: f64, size: f64) -> f64 {
+    pub(crate) fn unknown_error(self, x: f64, size: f64) -> f64 {
         match self {
             KnownSize::Plain => size.max(x - size),
             KnownSize::Fast => UNKNOWN_ERROR * size,
@@ -220,7 +220,7 @@ impl KnownSize {
 }
 
 /// The estimate for the strata of a class at a level; `None` if nothing of it was sampled.
-pub(super) fn estimate(
+pub(crate) fn estimate(
     known: &[StratumFigures; BUCKETS],
     sums: &[Sums; BUCKETS],
     level: usize,
@@ -243,7 +243,7 @@ pub(super) fn estimate(
         return None;
     }
     // How other tables compress says little about one without sampled units.
-    let size = unseen_x as f64 * super::per(found.size, seen_x as f64);
+    let size = unseen_x as f64 * crate::per(found.size, seen_x as f64);
     let systematic = known_size.unknown_error(unseen_x as f64, size);
     found.add(StratumEstimate { size, variance: 0.0, systematic });
     Some(found)
@@ -251,7 +251,7 @@ pub(super) fn estimate(
 
 /// The benefit of one more unit of each stratum, relative to its cost (Neyman's allocation): its transactions
 /// times how much they differ, as a fraction of `sizes` by level, divided by the root of one unit's time.
-pub(super) fn weights(
+pub(crate) fn weights(
     known: &[StratumFigures; BUCKETS],
     sums: &[Sums; BUCKETS],
     unit_bytes: f64,
@@ -263,9 +263,9 @@ pub(super) fn weights(
         let transactions = known.transactions as f64;
         let spread_at = |level| match is_alone(*known, sums) {
             true => sums.residual(level).sqrt(),
-            false => spread_of_few(sums, &few, level) * super::per(known.x as f64, transactions),
+            false => spread_of_few(sums, &few, level) * crate::per(known.x as f64, transactions),
         };
-        let spread = sizes.iter().enumerate().map(|(level, size)| super::per(spread_at(level), *size));
+        let spread = sizes.iter().enumerate().map(|(level, size)| crate::per(spread_at(level), *size));
         *weight = transactions * spread.fold(0.0, f64::max) / unit_bytes.max(1.0).sqrt();
     }
     weights

@@ -16,18 +16,18 @@ use binlogz_payload::{
 use binlogz_stats::TableName;
 use binlogz_stats::size_class::{CLASSES, class_of};
 
-use super::figures::AdviceFigures;
-use super::large::LARGE;
-use super::random::mixed;
-use super::strata::bucket;
-use super::table_walk::TableWalk;
-use super::{Commits, MeterPart};
+use crate::figures::AdviceFigures;
+use crate::large::LARGE;
+use crate::random::mixed;
+use crate::strata::bucket;
+use crate::table_walk::TableWalk;
+use crate::{Commits, MeterPart};
 
 /// Bytes of a large transaction that are kept.
-pub(super) const BEGINNING: u64 = 24 * MARK_EVERY;
+pub(crate) const BEGINNING: u64 = 24 * MARK_EVERY;
 
 /// The level at which large transactions are compressed whole.
-pub(super) const FAST: CompressionLevel = CompressionLevel::DEFAULT;
+pub(crate) const FAST: CompressionLevel = CompressionLevel::DEFAULT;
 
 /// Transactions kept of a class: each takes some 300 bytes of memory.
 const KEPT_MAX: usize = 8000;
@@ -43,16 +43,16 @@ pub struct Sampler {
 
 /// The transactions that are kept.
 #[derive(Debug)]
-pub(super) struct SampleStore {
-    pub(super) classes: [KeptClass; CLASSES],
-    pub(super) spool: Spool,
+pub(crate) struct SampleStore {
+    pub(crate) classes: [KeptClass; CLASSES],
+    pub(crate) spool: Spool,
 }
 
 /// The transactions of a class of size that are kept.
 #[derive(Debug)]
-pub(super) struct KeptClass {
+pub(crate) struct KeptClass {
     /// The one with the highest number on top.
-    pub(super) units: BinaryHeap<SampleUnit>,
+    pub(crate) units: BinaryHeap<SampleUnit>,
     bytes: u64,
     /// Numbers from here on are no longer kept.
     limit: u64,
@@ -60,33 +60,33 @@ pub(super) struct KeptClass {
 
 /// A transaction, or the beginning of a large one.
 #[derive(Debug)]
-pub(super) struct SampleUnit {
+pub(crate) struct SampleUnit {
     /// The unit's random number, which decides whether it is in the sample.
     number: u64,
     log: u64,
     /// The unit's stratum in its class.
-    pub(super) stratum: usize,
+    pub(crate) stratum: usize,
     /// Where its bytes are in the spool.
-    pub(super) bytes: Vec<Range<u64>>,
+    pub(crate) bytes: Vec<Range<u64>>,
     /// Bytes of the transaction in the log, and its size once compressed.
-    pub(super) plain: u64,
-    pub(super) becomes: TransactionSize,
+    pub(crate) plain: u64,
+    pub(crate) becomes: TransactionSize,
     /// Set for a large transaction.
-    pub(super) large: Option<LargeSample>,
+    pub(crate) large: Option<LargeSample>,
 }
 
 /// A large transaction, as far as it is known.
 #[derive(Debug, Default)]
-pub(super) struct LargeSample {
+pub(crate) struct LargeSample {
     /// Bytes that the compressor gets.
-    pub(super) inner: u64,
+    pub(crate) inner: u64,
     /// The fast level's output size: up to each mark of its beginning, and in total.
-    pub(super) marks: Vec<u64>,
-    pub(super) fast: u64,
+    pub(crate) marks: Vec<u64>,
+    pub(crate) fast: u64,
 }
 
 impl SampleUnit {
-    pub(super) fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         self.bytes.iter().map(|range| range.end - range.start).sum()
     }
 }
@@ -119,7 +119,7 @@ impl Sampler {
         Sampler { seed, class_bytes, store: Mutex::new(store) }
     }
 
-    pub(super) fn seed(&self) -> u64 {
+    pub(crate) fn seed(&self) -> u64 {
         self.seed
     }
 
@@ -130,7 +130,7 @@ impl Sampler {
         }
     }
 
-    pub(super) fn into_store(self) -> SampleStore {
+    pub(crate) fn into_store(self) -> SampleStore {
         self.store.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -189,7 +189,7 @@ pub struct SampleMeter {
 
 impl SampleMeter {
     /// A worker for the log with this number; some transactions are kept for
-    /// [`super::Advice::measure_commits`].
+    /// [`crate::Advice::measure_commits`].
     ///
     /// # Errors
     ///

@@ -4,7 +4,7 @@ use binlogz_figures::{Section, TableCell, utc};
 use binlogz_payload::Ineligible;
 use binlogz_stats::size_class::SizeClass;
 
-use super::{Advice, per, saved_percent};
+use crate::{Advice, per, saved_percent};
 
 const SUMMARY: &[&str] = &[
     "files",

@@ -14,14 +14,14 @@ use binlogz_flow::ordered;
 use binlogz_payload::{CompressionLevel, Error, Recipe, Spool};
 use binlogz_stats::size_class::CLASSES;
 
-use super::Advice;
-use super::estimate::{Estimator, MeasuredUnit, UnitMeasurement};
-use super::large::SMALL_CLASSES;
-use super::plan::{LevelPlan, Span, Spans};
-use super::sample::{LargeSample, SampleStore, SampleUnit, Sampler};
-use super::spent::MeasuringTime;
-use super::strata::BUCKETS;
-use super::table_walk::TableWalk;
+use crate::Advice;
+use crate::estimate::{Estimator, MeasuredUnit, UnitMeasurement};
+use crate::large::SMALL_CLASSES;
+use crate::plan::{LevelPlan, Span, Spans};
+use crate::sample::{LargeSample, SampleStore, SampleUnit, Sampler};
+use crate::spent::MeasuringTime;
+use crate::strata::BUCKETS;
+use crate::table_walk::TableWalk;
 
 /// A half-width of this fraction of the result at every level is enough. If that leaves the recommendation
 /// open, the next one is tried.
@@ -50,13 +50,13 @@ const LEARNT: u64 = 2 << 20;
 /// The result of a sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampleResult {
-    pub(super) seed: u64,
-    pub(super) units: u64,
-    pub(super) bytes: u64,
+    pub(crate) seed: u64,
+    pub(crate) units: u64,
+    pub(crate) bytes: u64,
     /// By level, in bytes.
-    pub(super) half_widths: Vec<f64>,
+    pub(crate) half_widths: Vec<f64>,
     /// Whether the machine was busy with something else, so that times are less certain.
-    pub(super) busy: bool,
+    pub(crate) busy: bool,
 }
 
 /// A unit that waits: its class, and its place among those of its stratum.
@@ -184,7 +184,7 @@ impl Advice {
         let comes_first = |waiting: &WaitingUnit| {
             let share = self.figures.classes.get(waiting.class).map_or(0.0, |class| {
                 let known = class.strata.get(waiting.unit.stratum).map_or(0, |known| known.transactions);
-                class.inner as f64 * super::per(known as f64, class.transactions as f64) / inner
+                class.inner as f64 * crate::per(known as f64, class.transactions as f64) / inner
             });
             waiting.place < if share < PILOT_SHARE { 1 } else { PILOT }
         };
@@ -407,10 +407,10 @@ impl Worker {
         let Some(payload_size) = extrapolated(marks, large) else { return Ok(None) };
         let behind = payload_size - marks.last().copied().unwrap_or(0).min(payload_size);
         // A result that was cut short is less certain.
-        let behind = (behind as f64 * super::per(wanted as f64, at.get() as f64)) as u64;
+        let behind = (behind as f64 * crate::per(wanted as f64, at.get() as f64)) as u64;
         let mut level = measured(&LevelCost { payload_size, ..*cost }, unit, behind)?;
         // The time is that of the beginning: scale it up to the whole.
-        level.compress = (level.compress as f64 * super::per(large.inner as f64, at.get() as f64)) as u64;
+        level.compress = (level.compress as f64 * crate::per(large.inner as f64, at.get() as f64)) as u64;
         Ok(Some(level))
     }
 }
@@ -426,7 +426,7 @@ fn extrapolated(marks: &[u64], large: &LargeSample) -> Option<u64> {
         0..=LEARNT_MARK => (0, 0),
         _ => (*marks.get(LEARNT_MARK)?, *large.marks.get(LEARNT_MARK)?),
     };
-    let ratio = super::per((end - start) as f64, (fast_end - fast_start) as f64);
+    let ratio = crate::per((end - start) as f64, (fast_end - fast_start) as f64);
     Some(end + (ratio * large.fast.saturating_sub(fast_end) as f64).round() as u64)
 }
 

@@ -9,7 +9,7 @@
 
 use binlogz_payload::CompressionLevel;
 
-use super::recommendation::AdviceVerdict;
+use crate::recommendation::AdviceVerdict;
 
 /// Below this, in percent of the log, a saving is not worth a change.
 const WORTH_IT: f64 = 10.0;
@@ -42,41 +42,41 @@ const COST_FACTOR_BUSY: f64 = 2.0;
 
 /// Savings and costs of one level.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Point {
-    pub(super) level: CompressionLevel,
+pub(crate) struct Point {
+    pub(crate) level: CompressionLevel,
     /// Percent of the log saved, and the error of that, in points.
-    pub(super) saved: f64,
-    pub(super) half_width: f64,
+    pub(crate) saved: f64,
+    pub(crate) half_width: f64,
     /// Processor time, in any unit: only the ratio between levels counts.
-    pub(super) cost: f64,
+    pub(crate) cost: f64,
     /// Percent of one core; `None` if the logs cover too little time to give a rate.
-    pub(super) core: Option<f64>,
+    pub(crate) core: Option<f64>,
     /// Time that it adds to the typical commit and to 99 of 100, in milliseconds.
-    pub(super) typical: f64,
-    pub(super) slow: f64,
+    pub(crate) typical: f64,
+    pub(crate) slow: f64,
 }
 
 /// The advice; a level is given by its place among the points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct LevelAdvice {
-    pub(super) verdict: AdviceVerdict,
-    pub(super) place: usize,
+pub(crate) struct LevelAdvice {
+    pub(crate) verdict: AdviceVerdict,
+    pub(crate) place: usize,
 }
 
 /// The answer that the figures give, and the others they allow.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Decision {
+pub(crate) struct Decision {
     /// The answer if the figures are exact.
-    pub(super) expected: LevelAdvice,
+    pub(crate) expected: LevelAdvice,
     /// All answers within the figures' margins of error; if there are several, the figures don't decide.
-    pub(super) possible: Vec<LevelAdvice>,
+    pub(crate) possible: Vec<LevelAdvice>,
     /// Whether the error of the sizes alone, with times as measured, leaves several answers.
-    pub(super) sizes_decide: bool,
+    pub(crate) sizes_decide: bool,
 }
 
 impl Decision {
     /// Whether the figures decide.
-    pub(super) fn is_clear(&self) -> bool {
+    pub(crate) fn is_clear(&self) -> bool {
         self.possible.len() == 1
     }
 }
@@ -125,7 +125,7 @@ impl Point {
 
 /// The decision for these levels, in any order. `busy`: the machine was doing something else during the
 /// measurement.
-pub(super) fn decide(points: &[Point], busy: bool) -> Option<Decision> {
+pub(crate) fn decide(points: &[Point], busy: bool) -> Option<Decision> {
     let expected = answer(points, NO_SHIFT)?;
     let factor = if busy { COST_FACTOR_BUSY } else { COST_FACTOR };
     let possible_at = |costs: &[f64]| {

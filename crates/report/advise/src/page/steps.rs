@@ -3,7 +3,7 @@
 use binlogz_figures::PageStep;
 use binlogz_payload::switch::{self, NEXT_FILE, RESTART_APPLIER, STATISTICS};
 
-use crate::advice::{AdviceVerdict, Recommendation, TooLittle};
+use crate::{AdviceVerdict, Recommendation, TooLittle};
 
 /// The steps of an answer.
 pub(super) fn steps(recommendation: &Recommendation) -> Vec<PageStep> {

@@ -10,16 +10,16 @@ const BUSY: f64 = 1.3;
 
 /// Time spent on measuring, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct MeasuringTime {
+pub(crate) struct MeasuringTime {
     /// Elapsed.
-    pub(super) wall: u64,
+    pub(crate) wall: u64,
     /// Processor time of the threads that measured.
-    pub(super) cpu: u64,
+    pub(crate) cpu: u64,
 }
 
 impl MeasuringTime {
     /// Measures something, and adds what that took.
-    pub(super) fn time<T>(&mut self, clock: CpuClock, measure: impl FnOnce() -> T) -> T {
+    pub(crate) fn time<T>(&mut self, clock: CpuClock, measure: impl FnOnce() -> T) -> T {
         let began = Instant::now();
         let (measured, cpu) = clock.time(measure);
         let wall = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -27,13 +27,13 @@ impl MeasuringTime {
         measured
     }
 
-    pub(super) fn add(&mut self, more: MeasuringTime) {
+    pub(crate) fn add(&mut self, more: MeasuringTime) {
         self.wall += more.wall;
         self.cpu += more.cpu;
     }
 
     /// Whether measuring waited for the processor.
-    pub(super) fn was_disturbed(self) -> bool {
+    pub(crate) fn was_disturbed(self) -> bool {
         self.wall as f64 > BUSY * self.cpu as f64
     }
 }

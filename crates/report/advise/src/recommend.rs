@@ -5,9 +5,9 @@ use binlogz_figures::counted;
 use binlogz_payload::{Ineligible, Library};
 use binlogz_stats::size_class::SizeClass;
 
-use super::Advice;
-use super::decide::{Decision, Point, decide};
-use super::recommendation::{AdviceVerdict, Recommendation, TooLittle};
+use crate::Advice;
+use crate::decide::{Decision, Point, decide};
+use crate::recommendation::{AdviceVerdict, Recommendation, TooLittle};
 
 /// With fewer bytes of transactions than this, no advice is given.
 const BYTES_MIN: u64 = 64 << 10;
@@ -154,12 +154,12 @@ impl Advice {
     }
 
     /// The place of the level that is shown: the one that the figures recommend.
-    pub(super) fn recommended_place(&self) -> usize {
+    pub(crate) fn recommended_place(&self) -> usize {
         self.decision().map_or(0, |decision| decision.expected.place)
     }
 
     /// The decision from the figures; `None` without levels.
-    pub(super) fn decision(&self) -> Option<Decision> {
+    pub(crate) fn decision(&self) -> Option<Decision> {
         let points = self.levels.iter().enumerate().map(|(place, level)| {
             let [typical, slow] = self.commit_milliseconds(place);
             Point {
@@ -176,8 +176,8 @@ impl Advice {
     }
 
     /// The error of a level's saving, in points of the plain log.
-    pub(super) fn half_width_points(&self, place: usize) -> f64 {
-        100.0 * super::per(self.half_width(place).unwrap_or(0.0), self.plain_bytes() as f64)
+    pub(crate) fn half_width_points(&self, place: usize) -> f64 {
+        100.0 * crate::per(self.half_width(place).unwrap_or(0.0), self.plain_bytes() as f64)
     }
 
     /// The figures that support an answer.
@@ -258,7 +258,7 @@ impl Advice {
         let classes = self.figures.classes.iter().enumerate();
         let Some((number, class)) = classes.max_by_key(|(_, class)| class.transactions) else { return };
         let Some(level) = class.levels.get(place) else { return };
-        let saved = super::saved_percent(class.plain, level.size);
+        let saved = crate::saved_percent(class.plain, level.size);
         if class.transactions * 2 > self.figures.eligible() && saved < HARDLY_SHRINKS {
             let SizeClass { from, to } = SizeClass::numbered(number);
             let to = to.map_or_else(String::new, |to| format!(" to {to}"));
@@ -272,7 +272,7 @@ impl Advice {
     fn who_stays(&self, reasons: &mut Vec<String>) {
         let left = self.figures.left.iter().zip(Ineligible::ALL);
         let Some((left, reason)) = left.max_by_key(|(left, _)| left.bytes) else { return };
-        let share = 100.0 * super::per(left.bytes as f64, self.plain_bytes() as f64);
+        let share = 100.0 * crate::per(left.bytes as f64, self.plain_bytes() as f64);
         if share >= 1.0 {
             reasons.push(format!("{share:.1} % of the log stays as it is: {reason}"));
         }
@@ -292,10 +292,10 @@ fn time(milliseconds: f64) -> String {
 mod tests {
     use binlogz_payload::{CompressionLevel, ServerGeneration};
 
-    use super::super::SampleResult;
-    use super::super::figures::ClassLevel;
-    use super::super::spent::MeasuringTime;
     use super::*;
+    use crate::SampleResult;
+    use crate::figures::ClassLevel;
+    use crate::spent::MeasuringTime;
 
     /// A hundred transactions with `bytes` in total, `units` of them compressed by `percent`.
     fn advice(bytes: u64, units: u64, percent: u64) -> Advice {
@@ -303,7 +303,7 @@ mod tests {
         let class = &mut advice.figures.classes[3];
         (class.transactions, class.plain, class.inner) = (100, bytes, bytes);
         let size = bytes - bytes * percent / 100;
-        advice.figures.levels = vec![super::super::figures::LevelFigures { size, ..Default::default() }];
+        advice.figures.levels = vec![crate::figures::LevelFigures { size, ..Default::default() }];
         let half_widths = vec![bytes as f64 / 1000.0];
         advice.sampled = Some(SampleResult { seed: 1, units, bytes, half_widths, busy: false });
         advice
