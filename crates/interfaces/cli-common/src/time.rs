@@ -14,7 +14,7 @@
 
 use std::fmt;
 
-use binlogz_report::zone::Zone;
+use binlogz_figures::Zone;
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::Offset;

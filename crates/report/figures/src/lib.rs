@@ -7,6 +7,7 @@
 //!
 //! The crates that measure the figures define their meaning. [`Quantiles`] holds the times of any number of
 //! transactions, [`grouped()`] writes a number as 1,234,567.
+//! Times are shown in UTC ([`utc()`]) or in the zone of the process ([`Zone`]).
 
 mod grouped;
 mod page;
@@ -18,6 +19,7 @@ mod table;
 mod utc;
 mod wrap;
 mod write;
+mod zone;
 
 pub use grouped::{counted, grouped};
 pub use page::{
@@ -31,3 +33,4 @@ pub use table::{RunningTable, TableLayout};
 pub use utc::utc;
 pub use wrap::wrapped;
 pub use write::FigureFormat;
+pub use zone::Zone;

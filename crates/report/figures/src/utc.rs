@@ -1,4 +1,4 @@
-//! Times in UTC, as the server prints them. Local times need a zone, which is not looked for here.
+//! Times in UTC, as the server prints them. Local times are a [`crate::Zone`]'s.
 
 use jiff::Timestamp;
 

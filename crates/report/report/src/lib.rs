@@ -13,4 +13,3 @@ pub mod mysqlbinlog;
 mod number;
 mod plain;
 mod selection;
-pub mod zone;

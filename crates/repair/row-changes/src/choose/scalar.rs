@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 
 use binlogz_binlog::charset::{Charset, collation_name};
 use binlogz_binlog::row::{Cell, Value};
-use binlogz_report::zone::Zone;
+use binlogz_figures::Zone;
 use jiff::civil::DateTime;
 
 use super::weights;

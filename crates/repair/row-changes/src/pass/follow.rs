@@ -6,8 +6,8 @@ use binlogz_binlog::event::{AnyGtidEvent, PreviousGtidsEvent, QueryEvent, Status
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::printable;
 use binlogz_binlog::statement::StatementKind;
+use binlogz_figures::Zone;
 use binlogz_payload::Spool;
-use binlogz_report::zone::Zone;
 use binlogz_schema::{HistoryPlace, RecordedStatement, TableHistory};
 
 use super::Error;

@@ -24,8 +24,8 @@ use binlogz_archive::Error;
 use binlogz_archive::format::Manifest;
 use binlogz_archive::storage::{self, ArchiveStorage, KeySource, Manner};
 use binlogz_binlog::printable;
+use binlogz_figures::Zone;
 use binlogz_figures::wrapped;
-use binlogz_report::zone::Zone;
 use clap::{Args, Subcommand};
 
 use crate::Exit;

@@ -27,7 +27,7 @@ use options::{ArgumentsOutcome, DumpFormat, DumpSettings, ParsedArguments};
 use crate::failure::{CommandFailure, Result};
 use binlogz_archive::input as archived;
 use binlogz_binlog::printable;
-use binlogz_report::zone::Zone;
+use binlogz_figures::Zone;
 
 /// The name that makes this command of the whole program.
 const MYSQLBINLOG: &str = "mysqlbinlog";

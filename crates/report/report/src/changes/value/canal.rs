@@ -5,12 +5,12 @@ use std::io::Write as _;
 
 use binlogz_binlog::Result;
 use binlogz_binlog::row::{Cell, Decimal, Timestamp, Value};
+use binlogz_figures::Zone;
 
 use super::super::java::{Escapes, push_float, push_string};
 use super::super::table::ChangeColumn;
 use super::{lossy, text, unknown};
 use crate::number::{push_signed, push_unsigned};
-use crate::zone::Zone;
 
 /// Digits of a group in which DECIMAL is stored.
 const GROUP_DIGITS: usize = 9;

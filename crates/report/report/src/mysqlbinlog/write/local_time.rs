@@ -1,9 +1,9 @@
 //! Times as mysqlbinlog writes them: in the time zone of the process.
 
+use binlogz_figures::Zone;
 use jiff::Timestamp;
 
 use crate::number::push_unsigned;
-use crate::zone::Zone;
 
 /// The time zone, and the last result: neighbouring events share their second.
 #[derive(Debug, Clone)]
