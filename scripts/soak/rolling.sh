@@ -16,6 +16,7 @@ state_files=(
     ':(glob)crates/**/relay/src/serve/last_served.rs'
     ':(glob)crates/**/relay/src/receive/identity.rs'
     ':(glob)crates/**/relay/src/receive/source_variables.rs'
+    ':(glob)crates/**/client-sql/src/variables/source.rs'
 )
 if [ -z "${BINLOGZ_EARLIER:-}" ]; then
     reference=${1:-$(git log --format=%H --skip=1 --max-count=1 -- "${state_files[@]}")}

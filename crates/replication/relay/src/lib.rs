@@ -17,9 +17,9 @@
 //! * `forms`: converts the stored log into the form a reader can read;
 //! * `receive`: from the source to durable bytes;
 //! * `housekeeping`: retention and archiving of closed files;
-//! * `statements`: answers to clients' SQL statements;
 //! * `serve`: clients, logins and dumps;
 //! * `watch`: status, metrics and pages;
+//! * `statements.rs` tells `binlogz-client-sql`, which answers clients' SQL statements, what it has to know;
 //! * `source.rs` joins them for one source, `sources.rs` has all sources and `relay.rs` their shared state, as the
 //!   `options` say.
 //!

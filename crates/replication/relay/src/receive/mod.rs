@@ -10,7 +10,7 @@
 //! * `storing` compresses batches of transactions in several threads and writes them in order; `sizes` counts them;
 //! * `control` starts and stops receiving, `source_status` reports its state;
 //! * `servers` lists the source's servers, `product` refuses those that can't be followed, `start` says where a log begins, `seed` begins one from existing files;
-//! * `source_variables` keeps the source's variables for `statements`;
+//! * `source_variables` keeps the source's variables for clients' statements;
 //! * `group_member` passes over servers that have left their group;
 //! * `continuity` checks that the source's log is still the one we store;
 //! * `questions` asks the source whether it has a client's transactions, as far as `question_limit` lets it;

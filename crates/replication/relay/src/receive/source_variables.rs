@@ -7,13 +7,13 @@
 //! relay.variables      a JSON object: variables by their names, collations
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use binlogz_client_sql::{Collation, SourceVariable, SourceVariables};
 use binlogz_source::{Connection, Error as SourceError};
 use binlogz_store::{Storage, storage};
 use binlogz_wire::result_set::{ResultKind, ResultRow};
-use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::lock::lock;
@@ -45,116 +45,55 @@ const FLEETING: [&str; 14] = [
     "warning_count",
 ];
 
-/// A system variable of the source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SourceVariable {
-    /// The variable's value in SHOW VARIABLES.
-    pub(crate) shown: String,
-    /// The variable's value in SELECT, which may be NULL.
-    pub(crate) selected: Option<String>,
-    column_type: u8,
-    flags: u16,
-    decimals: u8,
-    /// Whether only sessions have it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) only_in_sessions: bool,
+/// Asks the source for all its variables and collations.
+///
+/// # Errors
+///
+/// The connection broke, or the source refuses even SHOW VARIABLES.
+fn fetch(connection: &mut Connection) -> Result<SourceVariables> {
+    let mut variables = fetch_variables(connection, "GLOBAL", &BTreeMap::new())?;
+    for (name, mut variable) in fetch_variables(connection, "SESSION", &variables)? {
+        variable.only_in_sessions = true;
+        variables.insert(name, variable);
+    }
+    let collations = connection.query("SHOW COLLATION")?;
+    let collations = collations.into_iter().filter_map(collation).collect();
+    Ok(SourceVariables { variables, collations })
 }
 
-impl SourceVariable {
-    fn new(shown: String, selected: Option<String>, kind: ResultKind) -> Self {
-        let ResultKind { column_type, flags, decimals } = kind;
-        SourceVariable { shown, selected, column_type, flags, decimals, only_in_sessions: false }
-    }
-
-    pub(crate) fn kind(&self) -> ResultKind {
-        ResultKind { column_type: self.column_type, flags: self.flags, decimals: self.decimals }
-    }
-
-    /// Whether it is ON or OFF in SHOW VARIABLES, and 1 or 0 in SELECT.
-    pub(crate) fn is_switch(&self) -> bool {
-        self.kind().is_integer() && ["ON", "OFF"].contains(&self.shown.as_str())
-    }
-}
-
-/// A collation that the source knows.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Collation {
-    pub(crate) id: u64,
-    pub(crate) name: String,
-    pub(crate) character_set: String,
-    /// Whether it is its character set's own.
-    pub(crate) is_default: bool,
-}
-
-/// The source's variables when the relay last connected.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SourceVariables {
-    pub(crate) variables: BTreeMap<String, SourceVariable>,
-    pub(crate) collations: Vec<Collation>,
-}
-
-impl SourceVariables {
-    /// Asks the source.
-    ///
-    /// # Errors
-    ///
-    /// The connection broke, or the source refuses even SHOW VARIABLES.
-    fn fetch(connection: &mut Connection) -> Result<Self> {
-        let mut all = SourceVariables::default();
-        all.fetch_variables(connection, "GLOBAL")?;
-        let of_server: BTreeSet<String> = all.variables.keys().cloned().collect();
-        let mut of_session = SourceVariables::default();
-        of_session.fetch_variables_but(connection, "SESSION", &of_server)?;
-        for (name, variable) in of_session.variables {
-            all.variables.insert(name, SourceVariable { only_in_sessions: true, ..variable });
-        }
-        let collations = connection.query("SHOW COLLATION")?;
-        all.collations = collations.into_iter().filter_map(collation).collect();
-        Ok(all)
-    }
-
-    fn fetch_variables(&mut self, connection: &mut Connection, scope: &str) -> Result<()> {
-        self.fetch_variables_but(connection, scope, &BTreeSet::new())
-    }
-
-    fn fetch_variables_but(
-        &mut self,
-        connection: &mut Connection,
-        scope: &str,
-        known: &BTreeSet<String>,
-    ) -> Result<()> {
-        let shown = connection.query(&format!("SHOW {scope} VARIABLES"))?;
-        let shown: Vec<(String, String)> = shown
-            .into_iter()
-            .filter_map(|row| {
-                let mut cells = row.into_iter().map(text);
-                Some((cells.next()??, cells.next()?.unwrap_or_default()))
-            })
-            .filter(|(name, _)| !known.contains(name))
-            .collect();
-        let names = shown.iter().map(|(name, _)| name.clone()).collect();
-        let mut selected = select_all(connection, scope, names)?;
-        for (name, shown) in shown {
-            let (mut shown, (mut value, kind)) = match selected.remove(&name) {
-                Some(found) => (shown, found),
-                // It can't be selected there either.
-                None => (shown.clone(), (Some(shown), ResultKind::TEXT)),
+/// The variables of a scope, without those that are known.
+fn fetch_variables(
+    connection: &mut Connection,
+    scope: &str,
+    known: &BTreeMap<String, SourceVariable>,
+) -> Result<BTreeMap<String, SourceVariable>> {
+    let shown = connection.query(&format!("SHOW {scope} VARIABLES"))?;
+    let shown: Vec<(String, String)> = shown
+        .into_iter()
+        .filter_map(|row| {
+            let mut cells = row.into_iter().map(text);
+            Some((cells.next()??, cells.next()?.unwrap_or_default()))
+        })
+        .filter(|(name, _)| !known.contains_key(name))
+        .collect();
+    let names = shown.iter().map(|(name, _)| name.clone()).collect();
+    let mut selected = select_all(connection, scope, names)?;
+    let mut variables = BTreeMap::new();
+    for (name, shown) in shown {
+        let (mut shown, (mut value, kind)) = match selected.remove(&name) {
+            Some(found) => (shown, found),
+            // It can't be selected there either.
+            None => (shown.clone(), (Some(shown), ResultKind::TEXT)),
+        };
+        if FLEETING.contains(&name.as_str()) {
+            (shown, value) = match kind.is_text() {
+                true => (String::new(), None),
+                false => ("0".into(), Some("0".into())),
             };
-            if FLEETING.contains(&name.as_str()) {
-                (shown, value) = match kind.is_text() {
-                    true => (String::new(), None),
-                    false => ("0".into(), Some("0".into())),
-                };
-            }
-            self.variables.insert(name, SourceVariable::new(shown, value, kind));
         }
-        Ok(())
+        variables.insert(name, SourceVariable::new(shown, value, kind));
     }
-
-    /// The collation with this number.
-    pub(crate) fn collation(&self, id: u8) -> Option<&Collation> {
-        self.collations.iter().find(|collation| collation.id == u64::from(id))
-    }
+    Ok(variables)
 }
 
 /// The values of all these variables in SELECT, and their kinds; without those that the server does not select.
@@ -250,7 +189,7 @@ impl KnownVariables {
     ///
     /// The connection broke, or the answer could not be stored; it is used all the same then.
     pub(crate) fn ask(&self, connection: &mut Connection) -> Result<()> {
-        self.set(SourceVariables::fetch(connection)?)
+        self.set(fetch(connection)?)
     }
 
     fn set(&self, variables: SourceVariables) -> Result<()> {

@@ -7,14 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A replica's own account of itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RegisteredReplica {
-    pub(crate) server_id: u32,
-    pub(crate) host: String,
-    pub(crate) port: u16,
-    pub(crate) uuid: String,
-}
+use binlogz_client_sql::RegisteredReplica;
 
 #[derive(Debug, Default)]
 pub(crate) struct Registry {

@@ -1,7 +1,7 @@
 //! Clients: their connections, logins and dumps.
 //!
 //! Takes connections, sends the log in the form that each client can read (`forms`), and answers statements
-//! (`statements`). `replicas` records which replicas there are and how far they have got. `binlogz_wire` implements the
+//! (`binlogz_client_sql`). `replicas` records which replicas there are and how far they have got. `binlogz_wire` implements the
 //! protocol.
 //!
 //! * `door` is what all clients pass, `listeners` where they arrive, `routes` says which source each reads;

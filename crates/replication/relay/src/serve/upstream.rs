@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use binlogz_binlog::gtid::GtidSet;
+use binlogz_client_sql::{ClientFacts, ConnectionUses};
 use binlogz_source::{CompressionChoice, Connection, ForwardError, PassOn, PasswordOption};
 use binlogz_wire::ServerError;
 use binlogz_wire::passage::AnswerPassage;
@@ -28,8 +29,6 @@ use crate::serve::accounts::AccountOptions;
 use crate::serve::answer_scan::{AnswerScan, ToldPlace};
 use crate::serve::sender::{TICK, broken};
 use crate::serve::transport::{DumpConnection as _, Transport};
-use crate::statements::routing::ConnectionUses;
-use crate::statements::variables::session::ClientFacts;
 
 /// How statements are forwarded to the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::{EventHeader, EventType, HeaderFlags, MAGIC};
+use binlogz_client_sql::{AskingClient, ClientVariables, StatementAnswer, answer};
 use binlogz_store::FileNumber;
 use binlogz_testkit::disk::SimulatedDisk;
 use binlogz_testkit::random::Random;
-use binlogz_variables::{CompressionVariables, Rights};
 use binlogz_wire::dump_request::{DumpFlags, DumpRequest};
 use binlogz_wire::packet::{MessageReader, PacketReader};
 use binlogz_wire::response::{EofPacket, ErrPacket};
@@ -26,8 +26,7 @@ use crate::options::SourceOptions;
 use crate::serve::server::dump::KnownClient;
 use crate::serve::transport::DumpConnection;
 use crate::source::RelaySource;
-use crate::statements::statement_answer::StatementAnswer;
-use crate::statements::variables::{System, Variables, set};
+use crate::statements::AskedLog;
 
 /// The statement of a replica before it asks for the log.
 const CHECKSUM: &str = "SET @source_binlog_checksum = 'CRC32'";
@@ -88,17 +87,19 @@ pub(super) fn dump(
     request: &DumpRequest,
     connection: &InMemory,
 ) -> Result<()> {
-    let mut variables = Variables::default();
-    if let Some(Statement::Set(assignments)) = Statement::parse(set) {
-        let compression = &mut CompressionVariables::new(None);
-        let done = set::set(compression, Rights::NONE, &mut variables, &System::default(), &assignments);
+    let lineage = relay.intake.lineages.served().unwrap();
+    let mut variables = ClientVariables::default();
+    if let Some(set @ Statement::Set(_)) = Statement::parse(set) {
+        let log =
+            AskedLog { statements: &relay.server.statements, kept: &lineage, form: &|_| Ok(Form::Received) };
+        let mut asker = AskingClient { variables: &mut variables, may_administer: false };
+        let done = answer(&log, &mut asker, &set)?;
         assert!(matches!(done, StatementAnswer::Done { warnings: 0 }), "{done:?}");
     }
     let peer = "127.0.0.1:1".parse().unwrap();
     let server = Arc::clone(&relay.server);
     let (account, attributes, socket) = (None, Vec::new(), None);
     let client = KnownClient { server, connection: number, peer, account, attributes, socket };
-    let lineage = relay.intake.lineages.served().unwrap();
     client.dump(&lineage, &variables, request, SEQUENCE, connection.clone())
 }
 

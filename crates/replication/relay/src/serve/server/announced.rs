@@ -3,21 +3,20 @@
 use std::time::Duration;
 
 use binlogz_binlog::ChecksumAlgorithm;
-
-use crate::statements::variables::Variables;
+use binlogz_client_sql::ClientVariables;
 
 /// The value of a user variable under its new name or else its old one.
-fn variable<'a>(variables: &'a Variables, name: &str, older: &str) -> Option<&'a str> {
+fn variable<'a>(variables: &'a ClientVariables, name: &str, older: &str) -> Option<&'a str> {
     let set = |name| variables.get(name)?.as_deref();
     set(name).or_else(|| set(older))
 }
 
-pub(super) fn replica_uuid(variables: &Variables) -> Option<String> {
+pub(super) fn replica_uuid(variables: &ClientVariables) -> Option<String> {
     variable(variables, "replica_uuid", "slave_uuid").filter(|uuid| !uuid.is_empty()).map(str::to_owned)
 }
 
 /// The checksums that the client can read.
-pub(super) fn checksum(variables: &Variables) -> Option<ChecksumAlgorithm> {
+pub(super) fn checksum(variables: &ClientVariables) -> Option<ChecksumAlgorithm> {
     let name = variable(variables, "source_binlog_checksum", "master_binlog_checksum")?;
     match name.to_ascii_uppercase().as_str() {
         "CRC32" | "1" => Some(ChecksumAlgorithm::CRC32),
@@ -26,12 +25,12 @@ pub(super) fn checksum(variables: &Variables) -> Option<ChecksumAlgorithm> {
 }
 
 /// Whether the client will acknowledge transactions.
-pub(super) fn semi_sync(variables: &Variables) -> bool {
+pub(super) fn semi_sync(variables: &ClientVariables) -> bool {
     variable(variables, "rpl_semi_sync_replica", "rpl_semi_sync_slave").is_some_and(|value| value != "0")
 }
 
 /// The heartbeat period, which the client gives in nanoseconds.
-pub(super) fn heartbeat_period(variables: &Variables) -> Option<Duration> {
+pub(super) fn heartbeat_period(variables: &ClientVariables) -> Option<Duration> {
     let text = variable(variables, "source_heartbeat_period", "master_heartbeat_period")?;
     let period = text.parse::<u64>().ok().or_else(|| text.parse::<f64>().ok().map(|period| period as u64))?;
     (period > 0).then(|| Duration::from_nanos(period))

@@ -1,8 +1,11 @@
-//! The relay's own answers to a client's commands. Statements are parsed here and answered by `statements`; what needs the
+//! The relay's own answers to a client's commands. Statements are parsed here and answered by `binlogz_client_sql`; what needs the
 //! source is `forwarding`'s.
 
 use std::net::SocketAddr;
 
+use binlogz_client_sql::{
+    AskingClient, ClientFacts, ClientVariables, RegisteredReplica, StatementAnswer, WITH_FORWARDING,
+};
 use binlogz_wire::ServerError;
 use binlogz_wire::command::{
     DEBUG, PROCESS_INFO, RESET_CONNECTION, STATEMENT_CLOSE, STATEMENT_EXECUTE, STATEMENT_FETCH,
@@ -16,11 +19,7 @@ use super::dump::KnownClient;
 use super::{Client, announced};
 use crate::error::Result;
 use crate::log::lineage_log::LineageLog;
-use crate::replicas::registry::RegisteredReplica;
-use crate::statements::answers::{self, AskingClient};
-use crate::statements::statement_answer::{StatementAnswer, WITH_FORWARDING};
-use crate::statements::variables::Variables;
-use crate::statements::variables::session::ClientFacts;
+use crate::statements::AskedLog;
 
 /// The columns of COM_PROCESS_INFO.
 const PROCESSES: [ReplyColumn<'static>; 8] = [
@@ -39,18 +38,18 @@ impl Client<'_> {
     pub(super) fn answer<'s>(
         &self,
         kept: &LineageLog,
-        variables: &mut Variables,
+        variables: &mut ClientVariables,
         statement: Option<&'s Statement>,
     ) -> Result<StatementAnswer<'s>> {
-        let Some(statement) = statement else { return Ok(answers::unknown()) };
-        let form = |variables: &Variables| self.known.form(variables);
+        let Some(statement) = statement else { return Ok(binlogz_client_sql::unknown_statement()) };
+        let form = |variables: &ClientVariables| self.known.form(variables);
         let may_administer = self.known.account.as_ref().is_some_and(|entered| entered.account().admin);
-        let mut asker = AskingClient { variables, may_administer, form: &form };
-        answers::answer(&self.known.server.statements, kept, &mut asker, statement)
+        let log = AskedLog { statements: &self.known.server.statements, kept, form: &form };
+        binlogz_client_sql::answer(&log, &mut AskingClient { variables, may_administer }, statement)
     }
 
     /// Answers COM_PROCESS_INFO as for an account without the privilege PROCESS: the connections of its own.
-    fn processes(&self, variables: &Variables, session: &mut ReplicaSession) {
+    fn processes(&self, variables: &ClientVariables, session: &mut ReplicaSession) {
         let KnownClient { server, connection, peer, .. } = &self.known;
         let user = self.known.user();
         let row = |connection: u32,
@@ -84,7 +83,7 @@ impl Client<'_> {
     pub(super) fn request(
         &self,
         kept: &LineageLog,
-        variables: &mut Variables,
+        variables: &mut ClientVariables,
         session: &mut ReplicaSession,
         request: ReplicaRequest,
     ) -> Result<()> {
@@ -130,7 +129,7 @@ impl Client<'_> {
             }),
             ReplicaRequest::Other(RESET_CONNECTION) => {
                 let client = std::mem::take(&mut variables.client);
-                *variables = Variables::default();
+                *variables = ClientVariables::default();
                 let source = self.known.server.statements.intake.source_variables.get();
                 let database = session.database().map(str::to_owned);
                 variables.log_in(ClientFacts { database, ..client }, source.as_deref());

@@ -12,6 +12,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use binlogz_client_sql::{ClientFacts, ClientVariables};
 use binlogz_wire::ServerError;
 use binlogz_wire::compressed::ConnectionCompression;
 use binlogz_wire::dump_request::DumpRequest;
@@ -26,8 +27,6 @@ use crate::serve::admission::SMALL_COMMAND;
 use crate::serve::sender::broken;
 use crate::serve::transport::{DumpConnection, Transport};
 use crate::serve::upstream::Upstream;
-use crate::statements::variables::Variables;
-use crate::statements::variables::session::ClientFacts;
 use crate::telemetry::complain;
 
 /// A client must log in within this time.
@@ -40,7 +39,7 @@ const READ_SIZE: usize = 16 << 10;
 /// The log that a client asks for at the end of its conversation.
 pub(super) struct DumpRequested {
     pub(super) kept: Arc<LineageLog>,
-    pub(super) variables: Variables,
+    pub(super) variables: ClientVariables,
     pub(super) request: DumpRequest,
     /// The number of the first packet of the answer.
     pub(super) sequence: u8,
@@ -71,7 +70,7 @@ pub(super) struct Conversation<'c, 'a> {
     kept: Arc<LineageLog>,
     session: ReplicaSession,
     transport: Transport,
-    variables: Variables,
+    variables: ClientVariables,
     /// The connection to the source, for an account whose statements may be forwarded.
     upstream: Option<Upstream>,
     login_until: Instant,
@@ -92,7 +91,7 @@ impl<'c, 'a> Conversation<'c, 'a> {
             kept,
             session,
             transport: Transport::Plain(Arc::clone(stream)),
-            variables: Variables::default(),
+            variables: ClientVariables::default(),
             upstream: None,
             login_until: Instant::now() + LOGIN_TIMEOUT,
             step: None,
@@ -248,7 +247,7 @@ impl<'c, 'a> Conversation<'c, 'a> {
                 // Until the proof is right, nobody is logged in; what the other account had is gone whatever comes.
                 self.client.leave();
                 self.upstream = None;
-                self.variables = Variables::default();
+                self.variables = ClientVariables::default();
                 self.login_until = Instant::now() + LOGIN_TIMEOUT;
                 let accounts = self.client.door.accounts().at_address(self.client.known.peer.ip());
                 match self.session.change_user(change, accounts) {

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use binlogz_binlog::MAGIC;
 use binlogz_binlog::gtid::{GtidSet, ServerUuid};
+use binlogz_client_sql::ClientVariables;
 use binlogz_store::{FileNumber, is_transient};
 use binlogz_wire::ServerError;
 use binlogz_wire::dump_request::{DumpFlags, DumpRequest};
@@ -28,7 +29,6 @@ use crate::serve::semi_sync::SemiSync;
 use crate::serve::sender::{AHEAD_MAX, DumpStream, Sender, TICK, broken};
 use crate::serve::sink::EventSink;
 use crate::serve::transport::DumpConnection;
-use crate::statements::variables::Variables;
 use crate::telemetry::{say, spans};
 
 /// The facts that a dump needs about its client.
@@ -59,7 +59,7 @@ impl KnownClient {
     pub(crate) fn dump(
         &self,
         kept: &Arc<LineageLog>,
-        variables: &Variables,
+        variables: &ClientVariables,
         request: &DumpRequest,
         sequence: u8,
         connection: impl DumpConnection + 'static,
@@ -122,7 +122,7 @@ impl KnownClient {
     }
 
     /// The kind of a replica that can't follow XA transactions.
-    fn without_xa(&self, variables: &Variables) -> Option<&'static str> {
+    fn without_xa(&self, variables: &ClientVariables) -> Option<&'static str> {
         if variables.contains_key(MARIADB_CAPABILITY) {
             return Some("MariaDB");
         }
@@ -132,7 +132,7 @@ impl KnownClient {
     }
 
     /// The form it is served if it names no file.
-    pub(super) fn form(&self, variables: &Variables) -> Result<Form> {
+    pub(super) fn form(&self, variables: &ClientVariables) -> Result<Form> {
         match self.policy() {
             FormPolicy::Always(form) => Ok(form),
             FormPolicy::Auto => {
@@ -149,7 +149,7 @@ impl KnownClient {
     }
 
     /// The client's identity: its server uuid, or its program's name.
-    fn who(&self, variables: &Variables) -> String {
+    fn who(&self, variables: &ClientVariables) -> String {
         let program = || self.attributes.iter().find(|(name, _)| name == "program_name");
         let who = announced::replica_uuid(variables).or_else(|| program().map(|(_, value)| value.clone()));
         who.unwrap_or_default()
@@ -161,7 +161,7 @@ impl KnownClient {
     fn check_payloads(
         &self,
         kept: &LineageLog,
-        variables: &Variables,
+        variables: &ClientVariables,
         (form, file): (Form, FormFile),
     ) -> Result<()> {
         let is_unknown = || match self.server.pins.known(self.user(), &self.who(variables)) {
@@ -293,7 +293,7 @@ impl KnownClient {
     fn prepare(
         &self,
         kept: &Arc<LineageLog>,
-        variables: &Variables,
+        variables: &ClientVariables,
         request: &DumpRequest,
     ) -> Result<(Arc<LineageLog>, DumpStream)> {
         let mut kept = Arc::clone(kept);

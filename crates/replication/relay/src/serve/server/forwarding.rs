@@ -1,5 +1,8 @@
 //! Takes the commands that the relay does not answer itself to the source (`forward_sql`).
 
+use binlogz_client_sql::{
+    ClientVariables, StatementAnswer, StatementRoute, may_be_prepared, route, tells_position,
+};
 use binlogz_wire::ServerError;
 use binlogz_wire::command::{
     FIELD_LIST, PROCESS_INFO, REFRESH, RESET_CONNECTION, STATEMENT_CLOSE, STATEMENT_EXECUTE, STATEMENT_FETCH,
@@ -14,9 +17,6 @@ use crate::log::lineage_log::LineageLog;
 use crate::serve::sender::broken;
 use crate::serve::transport::{DumpConnection as _, Transport};
 use crate::serve::upstream::{ForwardedCommand, Upstream};
-use crate::statements::routing::{StatementRoute, may_be_prepared, route, tells_position};
-use crate::statements::statement_answer::StatementAnswer;
-use crate::statements::variables::Variables;
 
 /// The outcome of a request.
 pub(super) enum ForwardOutcome {
@@ -30,7 +30,7 @@ pub(super) enum ForwardOutcome {
 
 /// The parts of a client's session.
 pub(super) struct SessionParts<'s> {
-    pub(super) variables: &'s mut Variables,
+    pub(super) variables: &'s mut ClientVariables,
     pub(super) session: &'s mut ReplicaSession,
     pub(super) transport: &'s mut Transport,
 }
@@ -172,7 +172,7 @@ impl Client<'_> {
         let Some(entered) = &self.known.account else { return Ok((ForwardOutcome::Over, true)) };
         Ok(match upstream.forward(command, &variables.client, entered.account(), transport)? {
             ForwardedCommand::Answered(answer) => {
-                variables.warnings.clear();
+                variables.clear_warnings();
                 if let Some(status) = answer.status() {
                     variables.follow(status);
                 }

@@ -6,8 +6,8 @@ use std::ops::Deref;
 use binlogz_wire::session::{STATUS_AUTOCOMMIT, STATUS_IN_TRANSACTION};
 use binlogz_wire::statement::TransactionStatement;
 
-use crate::receive::source_variables::{Collation, SourceVariables};
-use crate::statements::statement_answer::{Refusal, StatementAnswer, cell};
+use crate::statement_answer::{Refusal, StatementAnswer, cell};
+use crate::variables::source::{Collation, SourceVariables};
 
 const UNKNOWN_CHARACTER_SET: (u16, [u8; 5]) = (1115, *b"42000");
 const UNKNOWN_COLLATION: (u16, [u8; 5]) = (1273, *b"HY000");
@@ -19,13 +19,14 @@ const COLLATION: &str = "collation_connection";
 
 /// `@name`: values that a client set, and the rest of its session.
 #[derive(Debug, Default)]
-pub(crate) struct Variables {
+pub struct ClientVariables {
     pub(super) values: BTreeMap<String, Option<String>>,
     /// The lines of SHOW WARNINGS: level, number and text.
     pub(crate) warnings: Vec<(&'static str, u16, String)>,
     /// The system variables that it set for its session.
     pub(super) session: BTreeMap<String, SessionValue>,
-    pub(crate) client: ClientFacts,
+    /// The client's identity and connection.
+    pub client: ClientFacts,
     /// Whether it switched off that each statement is a transaction of its own.
     without_autocommit: bool,
     in_transaction: bool,
@@ -47,19 +48,22 @@ impl SessionValue {
 
 /// A client's identity, and its connection.
 #[derive(Debug, Default)]
-pub(crate) struct ClientFacts {
-    pub(crate) user: String,
+pub struct ClientFacts {
+    /// The name of its account.
+    pub user: String,
     /// The address from which it is connected.
-    pub(crate) host: String,
-    pub(crate) connection: u32,
+    pub host: String,
+    /// The number of its connection.
+    pub connection: u32,
     /// The relay's port.
-    pub(crate) port: u16,
-    pub(crate) database: Option<String>,
+    pub port: u16,
+    /// Its default database.
+    pub database: Option<String>,
     /// The number of the collation that it named at login.
-    pub(crate) collation: u8,
+    pub collation: u8,
 }
 
-impl Deref for Variables {
+impl Deref for ClientVariables {
     type Target = BTreeMap<String, Option<String>>;
 
     fn deref(&self) -> &Self::Target {
@@ -67,7 +71,7 @@ impl Deref for Variables {
     }
 }
 
-impl Variables {
+impl ClientVariables {
     pub(crate) fn show_warnings(&self) -> StatementAnswer<'static> {
         let warnings = self.warnings.iter();
         let rows =
@@ -75,8 +79,13 @@ impl Variables {
         StatementAnswer::rows(&[("Level", false), ("Code", true), ("Message", false)], rows)
     }
 
+    /// Forgets the warnings: another server has answered.
+    pub fn clear_warnings(&mut self) {
+        self.warnings.clear();
+    }
+
     /// A client has logged in.
-    pub(crate) fn log_in(&mut self, client: ClientFacts, source: Option<&SourceVariables>) {
+    pub fn log_in(&mut self, client: ClientFacts, source: Option<&SourceVariables>) {
         let collation = client.collation;
         self.client = client;
         let Some(source) = source else { return };
@@ -88,7 +97,7 @@ impl Variables {
     }
 
     /// The status flags of answers.
-    pub(crate) fn status(&self) -> u16 {
+    pub fn status(&self) -> u16 {
         let autocommit = if self.without_autocommit { 0 } else { STATUS_AUTOCOMMIT };
         autocommit | if self.in_transaction { STATUS_IN_TRANSACTION } else { 0 }
     }
@@ -102,7 +111,7 @@ impl Variables {
     }
 
     /// The status flags that the source answered with.
-    pub(crate) fn follow(&mut self, status: u16) {
+    pub fn follow(&mut self, status: u16) {
         self.without_autocommit = status & STATUS_AUTOCOMMIT == 0;
         self.in_transaction = status & STATUS_IN_TRANSACTION != 0;
     }
@@ -192,9 +201,10 @@ mod tests {
     #[test]
     fn the_names_of_the_session_are_those_of_login_until_they_are_set() {
         let source = source();
-        let mut variables = Variables::default();
-        let value =
-            |variables: &Variables, name: &str| variables.session.get(name).map(|value| value.shown.clone());
+        let mut variables = ClientVariables::default();
+        let value = |variables: &ClientVariables, name: &str| {
+            variables.session.get(name).map(|value| value.shown.clone())
+        };
         variables.log_in(ClientFacts { collation: 46, ..ClientFacts::default() }, Some(&source));
         assert_eq!(value(&variables, COLLATION).as_deref(), Some("utf8mb4_bin"));
         assert_eq!(value(&variables, "character_set_client").as_deref(), Some("utf8mb4"));
@@ -215,7 +225,7 @@ mod tests {
 
     #[test]
     fn transactions_show_in_the_status() {
-        let mut variables = Variables::default();
+        let mut variables = ClientVariables::default();
         let mut statuses = vec![variables.status()];
         for statement in [
             TransactionStatement::Begin,

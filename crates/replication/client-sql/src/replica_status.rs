@@ -1,15 +1,49 @@
 //! SHOW REPLICA STATUS: the state of receiving in the server's columns. There is no applier here: durable transactions
 //! count as executed, and the columns of filters, delays and the relay log are empty.
 
-use crate::error::Result;
-use crate::form::Form;
-use crate::forms::file_walk::end_of;
-use crate::log::lineage_log::LineageLog;
-use crate::log::parts::FormFile;
-use crate::log::stored_format::StoredHead;
-use crate::receive::control::Phase;
-use crate::statements::Statements;
-use crate::statements::statement_answer::StatementAnswer;
+use binlogz_binlog::gtid::GtidSet;
+
+use crate::statement_answer::StatementAnswer;
+
+/// What the receiver of the log is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReceiverState {
+    /// It connects to the source.
+    Connecting,
+    /// It receives.
+    Receiving,
+    /// It waits before it connects again.
+    Reconnecting,
+    /// It is stopped, or has failed for good.
+    Stopped,
+}
+
+/// The facts of which SHOW REPLICA STATUS consists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplicaStatusFacts {
+    /// The source's host and port.
+    pub source: String,
+    /// What the receiver is doing.
+    pub receiver: ReceiverState,
+    /// Why it is not receiving.
+    pub error: Option<String>,
+    /// How far the log lags behind the source; `None` if it is not known.
+    pub lag_seconds: Option<u64>,
+    /// The source's file in which the stored log ends; empty if nothing is stored.
+    pub file: String,
+    /// The durable end of the log in that file.
+    pub position: u64,
+    /// The bytes of all stored files.
+    pub stored_bytes: u64,
+    /// The source's server id, 0 if it is not known.
+    pub source_server_id: u32,
+    /// The source's uuid.
+    pub source_uuid: String,
+    /// All transactions that are durable.
+    pub gtids: GtidSet,
+    /// Whether the source has GTIDs.
+    pub has_gtids: bool,
+}
 
 /// The columns of 9.7, in its order, and whether they are numbers.
 const COLUMNS: [(&str, bool); 60] = [
@@ -78,54 +112,34 @@ const COLUMNS: [(&str, bool); 60] = [
 /// CR_CONNECTION_ERROR and its kind: receiving can't continue at present.
 const NOT_CONNECTED: u16 = 2003;
 
-pub(crate) fn replica_status(statements: &Statements, kept: &LineageLog) -> Result<StatementAnswer<'static>> {
-    let source = statements.intake.status();
-    let (host, port) = source.server.rsplit_once(':').unwrap_or((&source.server, ""));
-    let phase = source.phase;
-    let (io_state, running) = match phase {
-        Phase::Connecting => ("Connecting to source", "Connecting"),
-        Phase::Receiving => ("Waiting for source to send event", "Yes"),
-        Phase::Waiting => ("Reconnecting after a failed source event read", "Connecting"),
-        Phase::Stopped | Phase::Failed => ("", "No"),
+pub(crate) fn replica_status(facts: &ReplicaStatusFacts) -> StatementAnswer<'static> {
+    let (host, port) = facts.source.rsplit_once(':').unwrap_or((&facts.source, ""));
+    let (io_state, running) = match facts.receiver {
+        ReceiverState::Connecting => ("Connecting to source", "Connecting"),
+        ReceiverState::Receiving => ("Waiting for source to send event", "Yes"),
+        ReceiverState::Reconnecting => ("Reconnecting after a failed source event read", "Connecting"),
+        ReceiverState::Stopped => ("", "No"),
     };
-    let (mut file, mut position) = (String::new(), 0);
-    if let Some(now) = kept.store.positions() {
-        file = kept.names.name(Form::Received, now.durable.file);
-        position = end_of(
-            statements.intake.conversions.of(kept),
-            Form::Received,
-            FormFile::first_of(now.durable.file),
-        )?;
-    }
-    let error = match phase {
-        Phase::Waiting | Phase::Failed => source.error.clone(),
-        _ => None,
-    };
-    let gtids = kept.durable_gtids().to_string();
-    let source_id = match kept.store.positions() {
-        Some(now) => StoredHead::read(&kept.store, now.durable.file)?.header.server_id,
-        None => 0,
-    };
-    let bytes: u64 = kept.store.logs()?.iter().map(|log| log.size).sum();
+    let gtids = facts.gtids.to_string();
     let value = |name: &str| -> Option<String> {
         Some(match name {
             "Replica_IO_State" => io_state.into(),
             "Source_Host" => host.into(),
             "Source_Port" => port.into(),
-            "Source_Log_File" | "Relay_Source_Log_File" => file.clone(),
-            "Read_Source_Log_Pos" | "Exec_Source_Log_Pos" => position.to_string(),
+            "Source_Log_File" | "Relay_Source_Log_File" => facts.file.clone(),
+            "Read_Source_Log_Pos" | "Exec_Source_Log_Pos" => facts.position.to_string(),
             "Replica_IO_Running" => running.into(),
             "Replica_SQL_Running" => "No".into(),
-            "Relay_Log_Space" => bytes.to_string(),
+            "Relay_Log_Space" => facts.stored_bytes.to_string(),
             "Until_Condition" => "None".into(),
-            "Seconds_Behind_Source" => source.lag_seconds?.to_string(),
-            "Last_IO_Errno" => if error.is_some() { NOT_CONNECTED } else { 0 }.to_string(),
-            "Last_IO_Error" => error.clone().unwrap_or_default(),
-            "Source_Server_Id" => source_id.to_string(),
-            "Source_UUID" => kept.source.to_string(),
+            "Seconds_Behind_Source" => facts.lag_seconds?.to_string(),
+            "Last_IO_Errno" => if facts.error.is_some() { NOT_CONNECTED } else { 0 }.to_string(),
+            "Last_IO_Error" => facts.error.clone().unwrap_or_default(),
+            "Source_Server_Id" => facts.source_server_id.to_string(),
+            "Source_UUID" => facts.source_uuid.clone(),
             "SQL_Remaining_Delay" => return None,
             "Retrieved_Gtid_Set" | "Executed_Gtid_Set" => gtids.clone(),
-            "Auto_Position" => u8::from(statements.intake.has_gtids()).to_string(),
+            "Auto_Position" => u8::from(facts.has_gtids).to_string(),
             _ => return None,
         })
     };
@@ -137,5 +151,5 @@ pub(crate) fn replica_status(statements: &Statements, kept: &LineageLog) -> Resu
             None => Some(if *is_number { b"0".to_vec() } else { Vec::new() }),
         })
         .collect();
-    Ok(StatementAnswer::rows(&COLUMNS, vec![row]))
+    StatementAnswer::rows(&COLUMNS, vec![row])
 }

@@ -6,8 +6,8 @@ use binlogz_wire::result_set::{ResultKind, ResultRow};
 use binlogz_wire::session::ReplyColumn;
 use binlogz_wire::statement::Expression;
 
-use crate::statements::statement_answer::{NOT_SUPPORTED, Refusal, StatementAnswer, WITH_FORWARDING};
-use crate::statements::variables::{System, Variables};
+use crate::statement_answer::{NOT_SUPPORTED, Refusal, StatementAnswer, WITH_FORWARDING};
+use crate::variables::{ClientVariables, SystemVariables};
 
 /// The functions below.
 const FUNCTIONS: [&str; 11] = [
@@ -27,8 +27,8 @@ const FUNCTIONS: [&str; 11] = [
 /// SELECT of expressions.
 pub(crate) fn select<'a>(
     items: &'a [(Expression, String)],
-    variables: &Variables,
-    system: &System,
+    variables: &ClientVariables,
+    system: &SystemVariables,
 ) -> StatementAnswer<'a> {
     let mut row: ResultRow = Vec::with_capacity(items.len());
     let mut columns = Vec::with_capacity(items.len());
@@ -47,8 +47,8 @@ pub(crate) fn select<'a>(
 /// The value of an expression, and its kind.
 pub(super) fn value(
     expression: &Expression,
-    variables: &Variables,
-    system: &System,
+    variables: &ClientVariables,
+    system: &SystemVariables,
 ) -> Result<(Option<String>, ResultKind), Refusal> {
     Ok(match expression {
         Expression::Null => (None, ResultKind::NULL),
@@ -84,8 +84,8 @@ pub(crate) fn knows(function: &str) -> bool {
 
 fn function(
     name: &str,
-    variables: &Variables,
-    system: &System,
+    variables: &ClientVariables,
+    system: &SystemVariables,
 ) -> Result<(Option<String>, ResultKind), Refusal> {
     let client = &variables.client;
     let text = |text: String| (Some(text), ResultKind::TEXT);
@@ -128,9 +128,12 @@ mod tests {
     #[test]
     fn all_functions_that_are_known_have_values() {
         for name in FUNCTIONS {
-            assert!(function(name, &Variables::default(), &System::default()).is_ok(), "{name}");
+            assert!(
+                function(name, &ClientVariables::default(), &SystemVariables::default()).is_ok(),
+                "{name}"
+            );
         }
-        assert!(function("now", &Variables::default(), &System::default()).is_err());
+        assert!(function("now", &ClientVariables::default(), &SystemVariables::default()).is_err());
     }
 
     #[test]

@@ -4,10 +4,10 @@ use binlogz_variables::{CompressionVariables, Rights, VariableValue, Warning};
 use binlogz_wire::ServerError;
 use binlogz_wire::statement::{AssignmentTarget, Expression, NewTransactions, Scope};
 
-use crate::statements::statement_answer::{NOT_SUPPORTED, Refusal, StatementAnswer};
-use crate::statements::variables::evaluate::value;
-use crate::statements::variables::session::SessionValue;
-use crate::statements::variables::{System, Variables, unknown_variable};
+use crate::statement_answer::{NOT_SUPPORTED, Refusal, StatementAnswer};
+use crate::variables::evaluate::value;
+use crate::variables::session::SessionValue;
+use crate::variables::{ClientVariables, SystemVariables, unknown_variable};
 
 /// The most variables of a client, each with at most the bytes below.
 const VARIABLES_MAX: usize = 64;
@@ -32,8 +32,8 @@ const IN_CAPITALS: [&str; 3] = ["sql_mode", ISOLATION[0], ISOLATION[1]];
 pub(crate) fn set(
     compression: &mut CompressionVariables,
     rights: Rights,
-    variables: &mut Variables,
-    system: &System,
+    variables: &mut ClientVariables,
+    system: &SystemVariables,
     assignments: &[(AssignmentTarget, Expression)],
 ) -> StatementAnswer<'static> {
     let mut wanted = *compression;
@@ -53,8 +53,8 @@ pub(crate) fn set(
 fn assign(
     compression: &mut CompressionVariables,
     rights: Rights,
-    variables: &mut Variables,
-    system: &System,
+    variables: &mut ClientVariables,
+    system: &SystemVariables,
     assignments: &[(AssignmentTarget, Expression)],
 ) -> Result<(), Refusal> {
     for (target, expression) in assignments {
@@ -93,10 +93,10 @@ fn assign(
 
 /// SET of a variable of the session. The relay does nothing by it, but says it again when it is asked.
 fn set_session(
-    variables: &mut Variables,
+    variables: &mut ClientVariables,
     name: &str,
     expression: &Expression,
-    system: &System,
+    system: &SystemVariables,
 ) -> Result<(), Refusal> {
     // Nobody changes what is the relay's own; before the source was reached, any name will do.
     if system.is_own(name) || system.source().is_none() {
@@ -149,8 +149,8 @@ fn set_session(
 
 /// SET TRANSACTION. Without a scope it sets the next transaction's characteristics, which no statement can show.
 pub(crate) fn set_transaction(
-    variables: &mut Variables,
-    system: &System,
+    variables: &mut ClientVariables,
+    system: &SystemVariables,
     wanted: &NewTransactions,
 ) -> StatementAnswer<'static> {
     match wanted.scope {
@@ -181,8 +181,8 @@ fn set_global(
     rights: Rights,
     name: &str,
     expression: &Expression,
-    variables: &Variables,
-    system: &System,
+    variables: &ClientVariables,
+    system: &SystemVariables,
 ) -> Result<Option<Warning>, Refusal> {
     let (text, _) = value(expression, variables, system)?;
     let value = match (expression, text.as_deref()) {

@@ -4,19 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use binlogz_binlog::gtid::GtidSet;
+use binlogz_variables::CompressionVariables;
 use binlogz_wire::result_set::ResultKind;
 use binlogz_wire::session::COMMAND_SIZE_MAX;
 use binlogz_wire::statement::Scope;
 
-use crate::error::Result;
-use crate::lock::lock;
-use crate::log::lineage_log::LineageLog;
-use crate::log::stored_format::StoredHead;
-use crate::receive::source_variables::{SourceVariable, SourceVariables};
-use crate::statements::Statements;
-use crate::statements::statement_answer::Refusal;
-use crate::statements::variables::session::{SessionValue, Variables};
-use crate::statements::variables::unknown_variable;
+use crate::statement_answer::Refusal;
+use crate::variables::session::{ClientVariables, SessionValue};
+use crate::variables::source::{SourceVariable, SourceVariables};
+use crate::variables::unknown_variable;
 
 /// The variables that semi-synchronous replicas query: from 8.0.26 on, and before.
 const SEMI_SYNC: [&str; 2] = ["rpl_semi_sync_source_enabled", "rpl_semi_sync_master_enabled"];
@@ -27,43 +24,67 @@ const WORDS: [&str; 2] = ["gtid_mode", "enforce_gtid_consistency"];
 /// ER_INCORRECT_GLOBAL_LOCAL_VAR.
 const WRONG_SCOPE: (u16, [u8; 5]) = (1238, *b"HY000");
 
+/// The relay's own values. They come from the stored log and its configuration, so that the relay serves while the source is down.
+#[derive(Debug, Clone)]
+pub struct OwnVariables {
+    /// This machine's name.
+    pub hostname: String,
+    /// Whether clients must use TLS.
+    pub requires_tls: bool,
+    /// Whether replicas may acknowledge transactions.
+    pub listen_semi_sync: bool,
+    /// Whether the source has GTIDs.
+    pub has_gtids: bool,
+    /// Whether the events of the last file have checksums.
+    pub has_checksums: bool,
+    /// All transactions that are durable.
+    pub gtid_executed: GtidSet,
+    /// Those before the first file.
+    pub gtid_purged: GtidSet,
+    /// The base name of the source's files.
+    pub log_base: String,
+    /// The source's server id.
+    pub server_id: u32,
+    /// The source's uuid.
+    pub server_uuid: String,
+    /// The source's version.
+    pub server_version: String,
+    /// The variables that steer the compression of what is stored.
+    pub compression: CompressionVariables,
+}
+
 /// All system variables, at the time of a statement.
 #[derive(Debug, Default)]
-pub(crate) struct System {
+pub(crate) struct SystemVariables {
     source: Option<Arc<SourceVariables>>,
     /// The relay's own, as SHOW VARIABLES has them; `None` is NULL.
     own: BTreeMap<&'static str, Option<String>>,
 }
 
-impl System {
-    /// The relay's own values come from the stored log, so that the relay serves while the source is down.
-    pub(crate) fn of(statements: &Statements, kept: &LineageLog) -> Result<Self> {
-        let source = statements.intake.source_variables.get();
-        let Some(now) = kept.store.positions() else { return Ok(System { source, own: BTreeMap::new() }) };
-        let head = StoredHead::read(&kept.store, now.durable.file)?;
-        let checksum = if head.checksum().size() > 0 { "CRC32" } else { "NONE" };
-        let gtid_mode = if statements.intake.has_gtids() { "ON" } else { "OFF" };
+impl SystemVariables {
+    /// The source's variables, and the relay's own, which it has as soon as something is stored.
+    pub(crate) fn new(source: Option<Arc<SourceVariables>>, facts: Option<&OwnVariables>) -> Self {
+        let Some(facts) = facts else { return SystemVariables { source, own: BTreeMap::new() } };
+        let checksum = if facts.has_checksums { "CRC32" } else { "NONE" };
+        let gtid_mode = if facts.has_gtids { "ON" } else { "OFF" };
         let switch = |on: bool| if on { "ON" } else { "OFF" };
-        // The purged transactions are those before the first file.
-        let first = kept.store.logs()?.first().map(|log| kept.store.previous_gtids(log.number));
-        let purged = first.and_then(Result::ok).unwrap_or_default();
         let own = [
             ("binlog_checksum", checksum),
             ("enforce_gtid_consistency", gtid_mode),
-            ("gtid_executed", &kept.durable_gtids().to_string()),
+            ("gtid_executed", &facts.gtid_executed.to_string()),
             ("gtid_mode", gtid_mode),
             ("gtid_owned", ""),
-            ("gtid_purged", &purged.to_string()),
-            ("hostname", &statements.hostname),
+            ("gtid_purged", &facts.gtid_purged.to_string()),
+            ("hostname", &facts.hostname),
             ("local_infile", "OFF"),
             ("log_bin", "ON"),
-            ("log_bin_basename", &kept.base),
+            ("log_bin_basename", &facts.log_base),
             ("read_only", "ON"),
-            ("require_secure_transport", switch(statements.requires_tls)),
-            ("server_id", &head.header.server_id.to_string()),
-            ("server_uuid", &kept.source.to_string()),
+            ("require_secure_transport", switch(facts.requires_tls)),
+            ("server_id", &facts.server_id.to_string()),
+            ("server_uuid", &facts.server_uuid),
             ("super_read_only", "ON"),
-            ("version", &head.description.server_version()),
+            ("version", &facts.server_version),
             ("version_comment", "binlogz relay"),
         ]
         .map(|(name, value)| (name, value.to_owned()));
@@ -77,15 +98,14 @@ impl System {
         ]
         .map(|(name, value)| (name, value.to_owned()));
         let meanwhile = meanwhile.into_iter().filter(|_| source.is_none());
-        let compression = *lock(&statements.intake.compression);
         // If it is off, the variable doesn't exist, as on a server without the plugin.
-        let semi_sync = SEMI_SYNC.iter().filter(|_| statements.listen_semi_sync);
+        let semi_sync = SEMI_SYNC.iter().filter(|_| facts.listen_semi_sync);
         let semi_sync = semi_sync.map(|name| (*name, "ON".to_owned()));
-        let own = own.into_iter().chain(meanwhile).chain(compression.shown()).chain(semi_sync);
+        let own = own.into_iter().chain(meanwhile).chain(facts.compression.shown()).chain(semi_sync);
         let mut own: BTreeMap<_, _> = own.map(|(name, value)| (name, Some(value))).collect();
         // A client on the source's machine would go to the source by its socket.
         own.insert("socket", None);
-        Ok(System { source, own })
+        SystemVariables { source, own }
     }
 
     /// A value of the relay's own.
@@ -113,7 +133,7 @@ impl System {
         &self,
         scope: Scope,
         name: &str,
-        variables: &Variables,
+        variables: &ClientVariables,
     ) -> Result<(Option<String>, ResultKind), Refusal> {
         let of_source = self.of_source(name);
         if scope == Scope::Global && of_source.is_some_and(|variable| variable.only_in_sessions) {
@@ -124,7 +144,7 @@ impl System {
     }
 
     /// All variables' values in SHOW VARIABLES.
-    pub(super) fn listed(&self, scope: Scope, variables: &Variables) -> BTreeMap<&str, String> {
+    pub(super) fn listed(&self, scope: Scope, variables: &ClientVariables) -> BTreeMap<&str, String> {
         let of_source = self.source.iter().flat_map(|source| source.variables.keys());
         let names = of_source.map(String::as_str).chain(self.own.keys().copied());
         let names = names.filter(|name| {
@@ -144,7 +164,7 @@ impl System {
         }
     }
 
-    fn value(&self, scope: Scope, name: &str, variables: &Variables) -> Option<SessionValue> {
+    fn value(&self, scope: Scope, name: &str, variables: &ClientVariables) -> Option<SessionValue> {
         if let (Scope::Any | Scope::Session, Some(value)) = (scope, variables.session.get(name)) {
             return Some(value.clone());
         }

@@ -5,19 +5,25 @@ use binlogz_wire::result_set::{ResultKind, ResultRow};
 use binlogz_wire::session::{ReplicaSession, ReplyColumn};
 
 /// An error's code with its SQL state, and its text.
-pub(crate) type Refusal = ((u16, [u8; 5]), String);
+pub type Refusal = ((u16, [u8; 5]), String);
 
 /// ER_NOT_SUPPORTED_YET.
 pub(crate) const NOT_SUPPORTED: (u16, [u8; 5]) = (1235, *b"42000");
 
 /// The setting that would have it answered.
-pub(crate) const WITH_FORWARDING: &str = "; forward_sql = true in its configuration passes it to the source";
+pub const WITH_FORWARDING: &str = "; forward_sql = true in its configuration passes it to the source";
 
 /// The answer to a statement.
 #[derive(Debug)]
-pub(crate) enum StatementAnswer<'a> {
-    Done { warnings: u16 },
+pub enum StatementAnswer<'a> {
+    /// Done; SHOW WARNINGS has this many lines.
+    Done {
+        /// How many.
+        warnings: u16,
+    },
+    /// Columns and rows.
     Rows(Vec<ReplyColumn<'a>>, Vec<ResultRow>),
+    /// An error.
     Refused(ServerError),
 }
 
@@ -32,12 +38,13 @@ impl<'a> StatementAnswer<'a> {
         )
     }
 
-    pub(crate) fn refused(((code, sqlstate), message): Refusal) -> Self {
+    /// A refusal.
+    pub fn refused(((code, sqlstate), message): Refusal) -> Self {
         StatementAnswer::Refused(ServerError { code, sqlstate: Some(sqlstate), message })
     }
 
     /// Sends this answer to the client.
-    pub(crate) fn give(&self, session: &mut ReplicaSession) {
+    pub fn give(&self, session: &mut ReplicaSession) {
         match self {
             StatementAnswer::Done { warnings } => session.ok_with_warnings(*warnings),
             StatementAnswer::Rows(columns, rows) => session.rows(columns, rows),

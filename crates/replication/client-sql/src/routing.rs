@@ -8,9 +8,9 @@ use binlogz_wire::statement::{
     Expression, NamePattern, Statement, TransactionStatement, first_word, mentions, mentions_variable,
 };
 
-use crate::statements::compression_stats;
-use crate::statements::statement_answer::{NOT_SUPPORTED, Refusal};
-use crate::statements::variables::evaluate;
+use crate::compression_stats;
+use crate::statement_answer::{NOT_SUPPORTED, Refusal};
+use crate::variables::evaluate;
 
 /// Variables that tell how far a source is, in a statement that the source would answer with its own coordinates.
 const POSITIONS: [&str; 2] = ["gtid_executed", "gtid_purged"];
@@ -22,7 +22,7 @@ const NO_SUCH_THREAD: (u16, [u8; 5]) = (1094, *b"HY000");
 
 /// Where a statement is answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum StatementRoute {
+pub enum StatementRoute {
     /// By the relay.
     Here,
     /// By the source.
@@ -35,15 +35,15 @@ pub(crate) enum StatementRoute {
 
 /// The uses of a client's connection to the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct ConnectionUses {
+pub struct ConnectionUses {
     /// It is open.
-    pub(crate) is_open: bool,
+    pub is_open: bool,
     /// It answered the last statement.
-    pub(crate) answered_last: bool,
+    pub answered_last: bool,
 }
 
 /// Where this statement is answered.
-pub(crate) fn route(text: &str, statement: Option<&Statement>, used: ConnectionUses) -> StatementRoute {
+pub fn route(text: &str, statement: Option<&Statement>, used: ConnectionUses) -> StatementRoute {
     let there_if = |there| if there { StatementRoute::There } else { StatementRoute::Here };
     match statement {
         Some(Statement::Select(items)) => {
@@ -70,7 +70,7 @@ pub(crate) fn route(text: &str, statement: Option<&Statement>, used: ConnectionU
 }
 
 /// Whether the source may prepare this statement; else the client must send it as text.
-pub(crate) fn may_be_prepared(text: &str) -> bool {
+pub fn may_be_prepared(text: &str) -> bool {
     match Statement::parse(text) {
         Some(
             Statement::ShowBinaryLogs
@@ -89,7 +89,7 @@ pub(crate) fn may_be_prepared(text: &str) -> bool {
 }
 
 /// Whether the answer tells how far the relay is. It must be as far as whatever the client saw at the source.
-pub(crate) fn tells_position(statement: &Statement) -> bool {
+pub fn tells_position(statement: &Statement) -> bool {
     let is_executed = |expression: &Expression| matches!(expression, Expression::SystemVariable(_, name) if name == POSITIONS[0]);
     match statement {
         Statement::ShowBinaryLogs

@@ -8,15 +8,11 @@ use binlogz_wire::statement::AdminStatement;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-use crate::error::Error;
-use crate::housekeeping::retention;
+use crate::asked_relay::AskedRelay;
+use crate::compression_stats;
 use crate::lock::lock;
-use crate::log::lineage_log::LineageLog;
-use crate::statements::Statements;
-use crate::statements::compression_stats;
-use crate::statements::statement_answer::StatementAnswer;
-use crate::statements::variables::Variables;
-use crate::telemetry::complain;
+use crate::statement_answer::StatementAnswer;
+use crate::variables::ClientVariables;
 
 /// Set by a client that wants to force a purge.
 const FORCE: &str = "binlogz_force";
@@ -34,44 +30,34 @@ pub(crate) fn denied() -> StatementAnswer<'static> {
 
 /// Executes the statement, and answers.
 pub(crate) fn answer(
-    statements: &Statements,
-    kept: &LineageLog,
-    variables: &Variables,
+    relay: &impl AskedRelay,
+    variables: &ClientVariables,
     statement: &AdminStatement,
 ) -> StatementAnswer<'static> {
     let force = variables.get(FORCE).is_some_and(|value| value.as_deref() == Some("1"));
     let done = match statement {
-        AdminStatement::PurgeTo(name) => {
-            retention::purge_to(&statements.housekeeping, kept, name, force).map_err(|error| (1373, error))
-        }
+        AdminStatement::PurgeTo(name) => relay.purge_to(name, force).map_err(|why| (1373, why)),
         AdminStatement::PurgeBefore(time) => match seconds(time) {
-            Some(time) => retention::purge_before(&statements.housekeeping, kept, time, force)
-                .map_err(|error| (1378, error)),
-            None => Err((1525, Error::Refused(format!("Incorrect DATETIME value: '{time}'")))),
+            Some(time) => relay.purge_before(time, force).map_err(|why| (1378, why)),
+            None => Err((1525, format!("Incorrect DATETIME value: '{time}'"))),
         },
         // A file of the relay's own would not be one of the source's, whose names, bytes and positions it keeps.
-        AdminStatement::FlushBinaryLogs => Err((1105, Error::Refused(FLUSH_AT_SOURCE.into()))),
+        AdminStatement::FlushBinaryLogs => Err((1105, FLUSH_AT_SOURCE.into())),
         AdminStatement::StartReplica => {
-            statements.intake.control.start();
+            relay.start_replica();
             Ok(())
         }
         AdminStatement::StopReplica => {
-            statements.intake.control.stop();
+            relay.stop_replica();
             Ok(())
         }
         AdminStatement::Truncate(name) if compression_stats::is_named(name) => {
-            *lock(&statements.intake.compression_stats) = CompressionTable::default();
+            *lock(relay.compression_stats()) = CompressionTable::default();
             Ok(())
         }
-        AdminStatement::Truncate(name) => {
-            Err((1235, Error::Refused(format!("the relay has no table {name} to empty"))))
-        }
+        AdminStatement::Truncate(name) => Err((1235, format!("the relay has no table {name} to empty"))),
     };
-    let Err((code, error)) = done else { return StatementAnswer::DONE };
-    let message = error.to_string();
-    if !matches!(error, Error::Refused(_)) {
-        complain!(statements.intake.telemetry, &error, &message);
-    }
+    let Err((code, message)) = done else { return StatementAnswer::DONE };
     StatementAnswer::refused(((code, *b"HY000"), message))
 }
 

@@ -8,7 +8,7 @@ use binlogz_wire::statement::{StatementTable, TableQuery};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::statements::statement_answer::{Refusal, StatementAnswer, cell, kind};
+use crate::statement_answer::{Refusal, StatementAnswer, cell, kind};
 
 /// ER_BAD_FIELD_ERROR.
 const UNKNOWN_COLUMN: (u16, [u8; 5]) = (1054, *b"42S22");
