@@ -13,6 +13,7 @@
 //! * [`disk`] is a disk that loses, tears and refuses the writes of a store;
 //! * [`faults`] makes the system calls of a real process fail;
 //! * [`texts`] finds the texts of rows again, in files that should not have them;
+//! * [`assert_golden`] compares what a test made with the file of before;
 //! * [`setting`](setting()) says how long a test is, [`memory`] how much memory a process took.
 //!
 //! Everything expensive to make is kept in a [`cache`] outside the checkout. A test that needs an unavailable
@@ -26,6 +27,7 @@ pub mod builder;
 pub mod corpus;
 pub mod disk;
 pub mod faults;
+mod golden;
 pub mod memory;
 pub mod mixed;
 pub mod mutate;
@@ -38,6 +40,7 @@ pub mod tool;
 pub mod workload;
 
 pub use binlogz_sandbox::{Error, IoContext, Result, cache, cdc, random, server};
+pub use golden::assert_golden;
 pub use real_binlog::{RealBinlog, SampleCompression};
 pub use server::{MariadbSandbox, Mysql56Sandbox, MysqlSandbox, SandboxServer};
 pub use setting::setting;

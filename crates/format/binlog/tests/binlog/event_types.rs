@@ -3,12 +3,13 @@
 //! `event_types.txt` has a line for each type that isn't unknown. Run with `UPDATE_GOLDEN=1` to write it anew.
 
 use std::fmt::Write;
-use std::{env, fs};
+use std::path::Path;
 
 use binlogz_binlog::event::{CompressedEvent, PostHeaderLengths, RowsEvent};
 use binlogz_binlog::show_events::event_type_name;
 use binlogz_binlog::transaction::TransactionBoundaryParser;
 use binlogz_binlog::{ChangeContent, EventClass, EventHeader, EventType, HeaderFlags};
+use binlogz_testkit::assert_golden;
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/binlog/event_types.txt");
 
@@ -28,14 +29,7 @@ fn the_table_says_of_each_type_what_it_said() {
         )
         .unwrap();
     }
-    if env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(GOLDEN, &text).unwrap();
-    }
-    let golden = fs::read_to_string(GOLDEN).unwrap();
-    for (line, expected) in text.lines().zip(golden.lines()) {
-        assert_eq!(line, expected);
-    }
-    assert_eq!(text.len(), golden.len(), "lines were added or removed");
+    assert_golden(Path::new(GOLDEN), &text);
 }
 
 #[test]

@@ -9,7 +9,6 @@ use std::fmt::Write;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-use std::{env, fs};
 
 use arrow_array::ArrayRef;
 use arrow_cast::display::array_value_to_string;
@@ -17,6 +16,7 @@ use binlogz_arrow::{ChangeSide, ImageColumn, TableFields, ValueColumn};
 use binlogz_binlog::event::{FormatDescription, PostHeaderLengths, RowsEvent, RowsFlags};
 use binlogz_binlog::row::{Cell, CellContent, Row, RowDecoder, TableSchema, TableSchemas};
 use binlogz_binlog::{EventReader, EventType};
+use binlogz_testkit::assert_golden;
 
 /// Row changes of a table that are shown.
 const SHOWN_MAX: usize = 24;
@@ -200,16 +200,4 @@ fn column_names(schema: &TableSchema) -> Vec<String> {
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn assert_golden(path: &Path, text: &str) {
-    if env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(path, text).unwrap();
-    }
-    let name = path.display();
-    let expected = fs::read_to_string(path).unwrap_or_default();
-    for (number, (line, expected)) in text.lines().zip(expected.lines()).enumerate() {
-        assert_eq!(line, expected, "{name}, line {}", number + 1);
-    }
-    assert_eq!(text.len(), expected.len(), "{name}: lines were added or removed");
 }

@@ -6,12 +6,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "a test may panic")]
 
+use std::env;
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use std::{env, fs};
 
 use arrow_flight::error::FlightError;
 use arrow_flight::sql::client::FlightSqlServiceClient;
@@ -19,6 +19,7 @@ use arrow_flight::sql::{CommandGetDbSchemas, CommandGetTables};
 use arrow_flight::{FlightInfo, IpcMessage};
 use binlogz_flight::{FlightAccounts, FlightServer, StatementLimits, WorkerCommand, questions, work};
 use binlogz_query::{Logs, QueryEngine, QueryOptions};
+use binlogz_testkit::assert_golden;
 use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::arrow::util::display::array_value_to_string;
@@ -211,16 +212,4 @@ fn runtime() -> Runtime {
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn assert_golden(path: &Path, text: &str) {
-    if env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(path, text).unwrap();
-    }
-    let name = path.display();
-    let expected = fs::read_to_string(path).unwrap_or_default();
-    for (number, (line, expected)) in text.lines().zip(expected.lines()).enumerate() {
-        assert_eq!(line, expected, "{name}, line {}", number + 1);
-    }
-    assert_eq!(text.len(), expected.len(), "{name}: lines were added or removed");
 }

@@ -11,6 +11,7 @@ use std::{env, fs};
 use binlogz_query::print::{RowPrinter, RowsFormat};
 use binlogz_query::statements::statements;
 use binlogz_query::{Logs, QueryEngine, QueryOptions};
+use binlogz_testkit::assert_golden;
 
 #[test]
 fn answers_are_what_they_were() {
@@ -57,16 +58,4 @@ fn answer(engine: &QueryEngine, sql: &str) -> binlogz_query::Result<String> {
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn assert_golden(path: &Path, text: &str) {
-    if env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(path, text).unwrap();
-    }
-    let name = path.display();
-    let expected = fs::read_to_string(path).unwrap_or_default();
-    for (number, (line, expected)) in text.lines().zip(expected.lines()).enumerate() {
-        assert_eq!(line, expected, "{name}, line {}", number + 1);
-    }
-    assert_eq!(text.len(), expected.len(), "{name}: lines were added or removed");
 }

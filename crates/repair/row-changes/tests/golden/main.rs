@@ -6,12 +6,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{env, fs};
 
 use binlogz_flow::Input;
 use binlogz_row_changes::{Direction, Life, LifeFormat, Range, RowSelection, Script, ScriptForm};
 use binlogz_schema::SchemaFile;
+use binlogz_testkit::assert_golden;
 
 const TABLES: [&str; 6] = ["account", "document", "numbers", "times", "strings", "parts"];
 const LOG: &str = "binlog.000006";
@@ -24,7 +25,7 @@ fn undo_and_redo_of_a_table_are_what_they_were() {
     for table in TABLES {
         for direction in [Direction::Undo, Direction::Redo] {
             let name = if direction == Direction::Undo { "undo" } else { "redo" };
-            assert_golden(&format!("{name}-{table}.sql"), &script(LOG, table, direction));
+            assert_golden(&golden(&format!("{name}-{table}.sql")), &script(LOG, table, direction));
         }
     }
 }
@@ -43,9 +44,9 @@ fn a_compressed_log_gives_the_statements_of_the_plain_one() {
 
 #[test]
 fn the_life_of_rows_is_what_it_was() {
-    assert_golden("rows-account.txt", &life("account", LifeFormat::Text));
-    assert_golden("rows-numbers.jsonl", &life("numbers", LifeFormat::Json));
-    assert_golden("rows-times.csv", &life("times", LifeFormat::Csv));
+    assert_golden(&golden("rows-account.txt"), &life("account", LifeFormat::Text));
+    assert_golden(&golden("rows-numbers.jsonl"), &life("numbers", LifeFormat::Json));
+    assert_golden(&golden("rows-times.csv"), &life("times", LifeFormat::Csv));
 }
 
 fn script(log: &str, table: &str, direction: Direction) -> String {
@@ -92,16 +93,4 @@ fn open(log: &str) -> Input {
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
-}
-
-fn assert_golden(name: &str, text: &str) {
-    let path = golden(name);
-    if env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(&path, text).unwrap();
-    }
-    let expected = fs::read_to_string(&path).expect(name);
-    for (number, (line, expected)) in text.lines().zip(expected.lines()).enumerate() {
-        assert_eq!(line, expected, "{name}, line {}", number + 1);
-    }
-    assert_eq!(text.len(), expected.len(), "{name}: lines were added or removed");
 }
