@@ -96,4 +96,4 @@ echo "$logs logs: $compared dumps compared ($v1 of logs with row events of versi
 
 scripts/run-tests.sh --quiet --package binlogz-binlog --test binlog -- --include-ignored std_data
 scripts/run-tests.sh --quiet --package binlogz-encryption --test encryption -- --include-ignored std_data
-scripts/run-tests.sh --quiet --package binlogz-report --test report -- --include-ignored rows::logs_of_older_servers
+scripts/run-tests.sh --quiet --package binlogz-print --test print -- --include-ignored rows::logs_of_older_servers

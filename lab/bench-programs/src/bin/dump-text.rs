@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use binlogz_flow::events::run_in_turns;
 use binlogz_flow::{Error, Input};
-use binlogz_report::mysqlbinlog::{
+use binlogz_print::mysqlbinlog::{
     Assembler, Base64Output, LogBounds, MysqlbinlogPrinter, MysqlbinlogState, PrintOptions, PrintedBatch,
     TextMemory,
 };

@@ -8,7 +8,7 @@ use binlogz_binlog::event::RowsEvent;
 use binlogz_binlog::row::{Row, RowDecoder, RowImage, TableSchema};
 use binlogz_flow::events::{self, BatchItem, Event, EventBatch, RunSummary, TableEvent, WorkerTables};
 use binlogz_flow::{Error, Input};
-use binlogz_report::jsonl::push_value;
+use binlogz_print::jsonl::push_value;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 

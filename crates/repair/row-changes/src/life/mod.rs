@@ -14,7 +14,7 @@ use binlogz_binlog::printable;
 use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
 use binlogz_payload::{Spool, SpoolMemory};
-use binlogz_report::jsonl::push_string;
+use binlogz_print::jsonl::push_string;
 use binlogz_schema::{HistoryPlace, SchemaFile, TableHistory, TableThen};
 
 use crate::choose::{Range, RowSelection};

@@ -4,7 +4,7 @@ use std::io;
 
 use binlogz_binlog::printable;
 use binlogz_binlog::row::{Cell, CellContent, Row, RowImage};
-use binlogz_report::jsonl::{LargeValue, push_string, push_value};
+use binlogz_print::jsonl::{LargeValue, push_string, push_value};
 
 use super::LifeFormat;
 use crate::choose::Operation;

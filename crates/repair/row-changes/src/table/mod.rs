@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use binlogz_binlog::row::{Cell, ColumnKind, ColumnSchema, TableSchema};
-use binlogz_report::mysqlbinlog::push_identifier;
+use binlogz_print::mysqlbinlog::push_identifier;
 use binlogz_schema::{
     ColumnsNow, DefinedTable, HistoryPlace, KeptColumn, SchemaFile, TableHistory, TableThen, TurningPoint,
 };

@@ -12,7 +12,7 @@ use binlogz_archive::selection::TransactionSelection;
 use binlogz_archive::storage::ArchiveStorage;
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_figures::counted;
-use binlogz_report::met::UnmetRequest;
+use binlogz_print::met::UnmetRequest;
 use clap::Args;
 
 use super::{failure, json, open, print};

@@ -1,6 +1,6 @@
 //! `--format jsonl`: logs as JSON, one object a line.
 
-use binlogz_report::jsonl::JsonPrinter;
+use binlogz_print::jsonl::JsonPrinter;
 
 use super::line_run::{self, LineJob};
 use super::lines::LineOutput;

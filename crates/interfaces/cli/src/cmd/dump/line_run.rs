@@ -1,7 +1,7 @@
 //! Logs as lines: all cores make them, and they are written in order.
 //!
 //! ```text
-//! log → flow::events::run_in_turns → a LinePrinter of report (workers) → Lines (in order) → stdout, --result-file
+//! log → flow::events::run_in_turns → a LinePrinter (workers) → Lines (in order) → stdout, --result-file
 //!                                                                        → Offsets: what was handed over
 //! ```
 //!
@@ -15,9 +15,9 @@ use std::path::Path;
 use binlogz_encryption::Keyring;
 use binlogz_flow::events::{BatchTurn, EventBatch, EventList, TurnsSummary, run_in_turns};
 use binlogz_flow::{Error as FlowError, Input};
-use binlogz_report::line_printer::{FinishedTransactions, Flow, LinePrinter, LineState};
-use binlogz_report::met::MetRequests;
-use binlogz_report::mysqlbinlog::{EventSelection, LogBounds, TextMemory};
+use binlogz_print::line_printer::{FinishedTransactions, Flow, LinePrinter, LineState};
+use binlogz_print::met::MetRequests;
+use binlogz_print::mysqlbinlog::{EventSelection, LogBounds, TextMemory};
 
 use super::growing::{self, GrowingLog};
 use super::lines::{AwaitedOutput, LineBatch, LineOutput, UnwrittenLines, at_hand};

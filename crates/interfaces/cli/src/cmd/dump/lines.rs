@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use binlogz_report::changes::Resolver;
-use binlogz_report::mysqlbinlog::{Chunk, TextMemory};
+use binlogz_print::changes::Resolver;
+use binlogz_print::mysqlbinlog::{Chunk, TextMemory};
 
 use crate::failure::{CommandFailure, Result};
 use crate::output::create_printed;

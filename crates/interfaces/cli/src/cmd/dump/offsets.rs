@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use binlogz_atomic_file::ExistingFile;
 use binlogz_binlog::gtid::{Gtid, GtidSet};
-use binlogz_report::line_printer::FinishedTransactions;
+use binlogz_print::line_printer::FinishedTransactions;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionread;
 use serde::{Deserialize, Serialize};

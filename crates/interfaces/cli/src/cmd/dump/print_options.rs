@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use binlogz_report::mysqlbinlog::{Base64Output as Printed, EventSelection, PrintOptions};
+use binlogz_print::mysqlbinlog::{Base64Output as Printed, EventSelection, PrintOptions};
 
 use super::options::{Base64Choice, DumpSettings};
 

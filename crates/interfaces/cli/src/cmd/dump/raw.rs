@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use binlogz_binlog::MAGIC;
 use binlogz_payload::Error as PayloadError;
-use binlogz_report::met::MetRequests;
-use binlogz_report::mysqlbinlog::Renamer;
+use binlogz_print::met::MetRequests;
+use binlogz_print::mysqlbinlog::Renamer;
 use binlogz_source::{ConnectOptions, RemoteFile, RemoteFiles};
 
 use super::options::DumpSettings;

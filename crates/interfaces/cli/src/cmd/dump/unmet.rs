@@ -2,14 +2,14 @@
 //! occurs. If it can be looked for first, the run ends before anything is printed; otherwise the exit code tells.
 //!
 //! mysqlbinlog prints what there is and exits with 0. When called by mysqlbinlog's name, `dump` does the same
-//! and says so on stderr, except for options that mysqlbinlog does not have. The rule is [`binlogz_report::met`]'s.
+//! and says so on stderr, except for options that mysqlbinlog does not have. The rule is [`binlogz_print::met`]'s.
 
 use std::ffi::OsStr;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_encryption::Keyring;
 use binlogz_flow::Input;
-use binlogz_report::met::{UnmetKind, UnmetRequest};
+use binlogz_print::met::{UnmetKind, UnmetRequest};
 
 use super::options::{DumpSettings, POSITION_MIN};
 use super::tell_line;

@@ -1,7 +1,7 @@
 //! The options that choose transactions and rows, and the schema file.
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
-use binlogz_report::met::UnmetRequest;
+use binlogz_print::met::UnmetRequest;
 use binlogz_row_changes::{Condition, Operation, Range, RowSelection};
 use clap::{Args, ValueEnum};
 

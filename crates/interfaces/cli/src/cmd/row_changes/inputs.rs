@@ -13,7 +13,7 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_encryption::Keyring;
 use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
-use binlogz_report::met::UnmetRequest;
+use binlogz_print::met::UnmetRequest;
 use binlogz_row_changes::{Error, LogBytes, Range, RowSelection, ServerLogs, TableMoment};
 use binlogz_schema::SchemaFile;
 use binlogz_source::ConnectOptions;

@@ -20,7 +20,7 @@ use std::num::NonZeroUsize;
 use binlogz_encryption::Keyring;
 use binlogz_figures::counted;
 use binlogz_flow::Input;
-use binlogz_report::met::UnmetRequest;
+use binlogz_print::met::UnmetRequest;
 use binlogz_row_changes::{Direction, Error, Range, RowSelection, Script, ScriptForm, ScriptSummary};
 use binlogz_source::ConnectOptions;
 use clap::{Args, ValueEnum};

@@ -1,4 +1,4 @@
-//! The reported contents of logs, compared with mysqlbinlog and the server.
+//! The rows that are printed, compared with mysqlbinlog's.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 

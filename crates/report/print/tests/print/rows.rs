@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use binlogz_binlog::MAGIC;
-use binlogz_report::mysqlbinlog::Verbosity;
+use binlogz_print::mysqlbinlog::Verbosity;
 use binlogz_testkit::random::Random;
 use binlogz_testkit::{InstalledTool, MariadbSandbox, Tool, corpus, mutate, real, require_tool, tool};
 

@@ -7,7 +7,7 @@ use binlogz_binlog::event::{
 };
 use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, HeaderFlags, MAGIC};
-use binlogz_report::mysqlbinlog::Verbosity;
+use binlogz_print::mysqlbinlog::Verbosity;
 use binlogz_testkit::{InstalledTool, Tool, require_tool};
 
 use crate::row_lines;

@@ -1,5 +1,4 @@
-//! Shows the content of a binary log: as mysqlbinlog's text, as JSON lines, as messages of change data capture, as
-//! statistics, as advice on compression.
+//! Prints the events of a binary log: as mysqlbinlog's text, as JSON lines, as messages of change data capture.
 //!
 //! Printers are library types that append to a buffer; they open no files and know no options. The caller
 //! reads the log and writes the buffer.
