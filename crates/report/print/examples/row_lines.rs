@@ -17,7 +17,8 @@ use binlogz_binlog::event::{
 use binlogz_binlog::row::{RowDecoder, TableSchemas};
 use binlogz_binlog::{EventFrame, EventReader, EventType, Framing};
 use binlogz_payload::Expander;
-use binlogz_print::mysqlbinlog::{LineRoom, RowsPrinter, Verbosity};
+use binlogz_print::LineRoom;
+use binlogz_print::mysqlbinlog::{RowsPrinter, Verbosity};
 
 type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
 

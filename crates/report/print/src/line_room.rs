@@ -33,7 +33,8 @@ pub struct LineRoom {
 
 /// Text in the buffer that is not appended yet. It is passed by value and its methods are inlined, so the
 /// position of the next byte is not in memory that a store could alias: it stays in a register.
-pub(crate) struct BufferedLines<'r> {
+#[derive(Debug)]
+pub struct BufferedLines<'r> {
     room: &'r mut [u8; ROOM],
     at: usize,
     out: &'r mut Vec<u8>,
@@ -48,7 +49,7 @@ impl Default for LineRoom {
 impl LineRoom {
     /// Lines that are appended to `out`, at the latest by [`BufferedLines::end`].
     #[inline]
-    pub(crate) fn lines<'r>(&'r mut self, out: &'r mut Vec<u8>) -> BufferedLines<'r> {
+    pub fn lines<'r>(&'r mut self, out: &'r mut Vec<u8>) -> BufferedLines<'r> {
         BufferedLines { room: &mut self.bytes, at: 0, out }
     }
 }
@@ -114,33 +115,33 @@ fn append(out: &mut Vec<u8>, room: &[u8; ROOM], at: usize) {
 impl BufferedLines<'_> {
     /// Appends the bytes in the room.
     #[inline(always)]
-    pub(crate) fn end(&mut self) {
+    pub fn end(&mut self) {
         append(self.out, self.room, self.at);
         self.at = 0;
     }
 
     /// The text itself, for values that don't fit in the buffer.
     #[inline(always)]
-    pub(crate) fn out(&mut self) -> &mut Vec<u8> {
+    pub fn out(&mut self) -> &mut Vec<u8> {
         self.end();
         self.out
     }
 
     /// Whether the text is long enough to be put away.
     #[inline]
-    pub(crate) fn is_long(&self) -> bool {
+    pub fn is_long(&self) -> bool {
         self.out.len() > CHUNK
     }
 
     /// Whether the text is longer than `limit` bytes.
     #[inline]
-    pub(crate) fn is_longer(&self, limit: usize) -> bool {
+    pub fn is_longer(&self, limit: usize) -> bool {
         self.out.len() > limit
     }
 
     /// Makes room for a step: everything up to the next call, strings excepted.
     #[inline(always)]
-    pub(crate) fn step(&mut self) {
+    pub fn step(&mut self) {
         if self.at > ROOM - STEP_MAX {
             self.end();
         }
@@ -148,7 +149,7 @@ impl BufferedLines<'_> {
 
     /// Writes the first `length` of `N` bytes.
     #[inline(always)]
-    pub(crate) fn put<const N: usize>(&mut self, bytes: &[u8; N], length: usize) {
+    pub fn put<const N: usize>(&mut self, bytes: &[u8; N], length: usize) {
         let place = self.room.get_mut(self.at..).and_then(|room| room.first_chunk_mut());
         debug_assert!(place.is_some() && length <= N, "a step has room for all that belongs to it");
         if let Some(place) = place {
@@ -159,7 +160,7 @@ impl BufferedLines<'_> {
 
     /// Writes text of any length.
     #[inline(always)]
-    pub(crate) fn put_text(&mut self, text: &[u8]) {
+    pub fn put_text(&mut self, text: &[u8]) {
         match self.room.get_mut(self.at..self.at + text.len()) {
             Some(place) => {
                 place.copy_from_slice(text);
@@ -171,7 +172,7 @@ impl BufferedLines<'_> {
 
     /// Writes a number.
     #[inline(always)]
-    pub(crate) fn put_unsigned(&mut self, number: u64) {
+    pub fn put_unsigned(&mut self, number: u64) {
         if number <= u64::from(EIGHT_DIGITS_MAX) {
             let (digits, count) = short_digits(number as u32);
             return self.put(&digits, count);
@@ -266,9 +267,41 @@ impl BufferedLines<'_> {
 }
 
 impl BufferedLines<'_> {
+    /// Writes an integer of a row: the value of a signed column. `false` if it is none of 1, 2, 4 or 8 bytes.
+    #[inline(always)]
+    pub fn put_signed_value(&mut self, bytes: &[u8]) -> bool {
+        self.put_signed(match *bytes {
+            [a, b, c, d] => i32::from_le_bytes([a, b, c, d]).into(),
+            [a, b, c, d, e, f, g, h] => i64::from_le_bytes([a, b, c, d, e, f, g, h]),
+            [a] => i8::from_le_bytes([a]).into(),
+            [a, b] => i16::from_le_bytes([a, b]).into(),
+            _ => return false,
+        });
+        true
+    }
+
+    /// Writes an integer of a row: the value of an unsigned column. `false` if it is none of 1, 2, 4 or 8 bytes.
+    #[inline(always)]
+    pub fn put_unsigned_value(&mut self, bytes: &[u8]) -> bool {
+        self.put_unsigned(match *bytes {
+            [a, b, c, d] => u32::from_le_bytes([a, b, c, d]).into(),
+            [a, b, c, d, e, f, g, h] => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+            [a] => a.into(),
+            [a, b] => u16::from_le_bytes([a, b]).into(),
+            _ => return false,
+        });
+        true
+    }
+
+    /// Writes a string of ASCII as JSON. `false` if a byte of it needs more than to be copied; then nothing is written.
+    #[inline(always)]
+    pub fn put_json_string(&mut self, string: &[u8]) -> bool {
+        self.put_quoted(string, b'"', is_special_in_json)
+    }
+
     /// Writes the content of a cell as `push` writes it. On failure, what was written is appended.
     #[inline(always)]
-    pub(crate) fn put_pushed(
+    pub fn put_pushed(
         &mut self,
         content: &CellContent<'_>,
         apart: &mut Vec<u8>,
@@ -302,6 +335,13 @@ pub(crate) fn put_any<'l>(
     lines.put_pushed(&cell.content, apart, |out| push_value(out, &cell, scratch))?;
     lines.step();
     Ok(lines)
+}
+
+/// Whether JSON has to escape it, or it is not ASCII.
+#[inline]
+fn is_special_in_json(byte: u8) -> bool {
+    // One comparison for control characters and what is not ASCII, which is negative.
+    ((byte as i8) < b' ' as i8) | (byte == b'"') | (byte == b'\\')
 }
 
 /// Checks every byte without stopping early: that vectorizes well.

@@ -204,6 +204,14 @@ impl MetRequests {
         self.time |= other.time;
     }
 
+    /// Notes that rows of a chosen table are shown, whose place in `--table` is this.
+    pub(crate) fn note_rows(&mut self, place: Option<usize>) {
+        self.database = true;
+        if let Some(place) = place {
+            self.tables.insert(place);
+        }
+    }
+
     /// Takes the names that occurred in events that another pass looked at.
     pub fn add_names(&mut self, other: MetRequests) {
         self.server_id |= other.server_id;

@@ -14,7 +14,7 @@ pub(crate) fn push_front<const N: usize>(out: &mut Vec<u8>, bytes: &[u8; N], len
 
 /// Appends an unsigned number.
 #[inline]
-pub(crate) fn push_unsigned(out: &mut Vec<u8>, number: u64) {
+pub fn push_unsigned(out: &mut Vec<u8>, number: u64) {
     const LIMIT: u64 = EIGHT_DIGITS_MAX as u64 + 1;
     let (high, low) = (number / LIMIT, (number % LIMIT) as u32);
     if high == 0 {
@@ -27,7 +27,7 @@ pub(crate) fn push_unsigned(out: &mut Vec<u8>, number: u64) {
 
 /// Appends a signed number.
 #[inline]
-pub(crate) fn push_signed(out: &mut Vec<u8>, number: i64) {
+pub fn push_signed(out: &mut Vec<u8>, number: i64) {
     if number < 0 {
         out.push(b'-');
     }

@@ -29,7 +29,7 @@ pub struct EventSelection {
 
 impl EventSelection {
     /// Whether only rows of some tables are shown.
-    pub(crate) fn chooses_tables(&self) -> bool {
+    pub fn chooses_tables(&self) -> bool {
         self.database.is_some() || !self.tables.is_empty()
     }
 
@@ -40,7 +40,7 @@ impl EventSelection {
     }
 
     /// The place of a table in `--table`.
-    pub(crate) fn place_of(&self, database: &[u8], table: &[u8]) -> Option<usize> {
+    pub fn place_of(&self, database: &[u8], table: &[u8]) -> Option<usize> {
         self.tables.iter().position(|(a, b)| (&a[..], &b[..]) == (database, table))
     }
 }

@@ -6,9 +6,9 @@ use std::ops::ControlFlow;
 
 use binlogz_flow::events::run_in_turns;
 use binlogz_flow::{Error, Input};
+use binlogz_print::LogBounds;
 use binlogz_print::mysqlbinlog::{
-    Assembler, Base64Output, LogBounds, MysqlbinlogPrinter, MysqlbinlogState, PrintOptions, PrintedBatch,
-    TextMemory,
+    Assembler, Base64Output, MysqlbinlogPrinter, MysqlbinlogState, PrintOptions, PrintedBatch, TextMemory,
 };
 
 fn main() {

@@ -172,7 +172,7 @@ pub(super) fn push_query(out: &mut Vec<u8>, query: &QueryEvent<'_>) {
 }
 
 /// A statement as text, in the character set of its session if the event gives it.
-pub(crate) fn statement_text<'a>(query: &QueryEvent<'a>) -> Option<Cow<'a, str>> {
+pub fn statement_text<'a>(query: &QueryEvent<'a>) -> Option<Cow<'a, str>> {
     let charset = query.status_variables.iter().find_map(|variable| match variable {
         Ok(StatusVariable::Charset { client, .. }) => Charset::of_collation(u64::from(client)),
         _ => None,

@@ -22,10 +22,9 @@ mod table_text;
 mod text;
 mod value;
 
-pub(crate) use frame::statement_text;
+pub use frame::statement_text;
 pub use large::{LargeValue, LargeValueError};
 pub use printer::JsonPrinter;
-pub(crate) use printer::keep_asked_for;
 pub use state::JsonState;
 pub use text::push_string;
 pub use value::push_value;

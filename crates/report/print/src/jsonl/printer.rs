@@ -11,9 +11,7 @@ use binlogz_binlog::show_events::{event_type_name, write_info};
 use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::{EventType, Result as BinlogResult};
 use binlogz_flow::Error;
-use binlogz_flow::events::{
-    BatchItem, Event, EventBatch, EventList, EventPosition, TableEvent, WorkerTables,
-};
+use binlogz_flow::events::{BatchItem, Event, EventBatch, TableEvent, WorkerTables};
 
 use super::frame::{payload_header, push_payload, push_query};
 use super::held::{LineDecision, LinePlace};
@@ -21,7 +19,7 @@ use super::large::{self, LARGE_VALUE_SIZE, LargeValueError};
 use super::state::JsonState;
 use super::table_text::TableText;
 use super::text::{push_base64, push_bytes_as_text, push_name, push_number, push_text};
-use crate::line_printer::{Flow, LinePrinter};
+use crate::line_printer::{LineFailure, LinePrinter};
 use crate::line_room::LineRoom;
 use crate::number::push_unsigned;
 use crate::selection::{EventSelection, LogBounds};
@@ -102,9 +100,9 @@ impl<'o> JsonPrinter<'o> {
         state: &mut JsonState,
         out: &mut Vec<u8>,
         flush: &mut impl FnMut(&mut Vec<u8>) -> Result<(), E>,
-    ) -> Result<(), JsonFailure<E>> {
-        let bad = |error| JsonFailure::Event(event.error(error));
-        let table = self.tables.event(event).map_err(JsonFailure::Event)?;
+    ) -> Result<(), LineFailure<E>> {
+        let bad = |error| LineFailure::Event(event.error(error));
+        let table = self.tables.event(event).map_err(LineFailure::Event)?;
         state.pass(event, self.positions).map_err(bad)?;
         if !state.selects(event, self.selection, self.positions) {
             event.pass_over();
@@ -247,8 +245,8 @@ impl<'o> JsonPrinter<'o> {
         rows: &RowsEvent<'_>,
         out: &mut Vec<u8>,
         flush: &mut impl FnMut(&mut Vec<u8>) -> Result<(), E>,
-    ) -> Result<(), JsonFailure<E>> {
-        let bad = |error| JsonFailure::Event(event.error(error));
+    ) -> Result<(), LineFailure<E>> {
+        let bad = |error| LineFailure::Event(event.error(error));
         self.names.take(&schema, self.selection);
         if !self.names.is_asked_for {
             return Ok(());
@@ -277,7 +275,7 @@ impl<'o> JsonPrinter<'o> {
         };
         let unwritten = |error| match error {
             LargeValueError::Value(error) => bad(error),
-            LargeValueError::Output(error) => JsonFailure::Flush(error),
+            LargeValueError::Output(error) => LineFailure::Flush(error),
         };
         let mut lines = self.room.lines(out);
         let mut index = 0;
@@ -310,7 +308,7 @@ impl<'o> JsonPrinter<'o> {
             }
             lines.put(b"}\n", 2);
             if lines.is_long() {
-                flush(lines.out()).map_err(JsonFailure::Flush)?;
+                flush(lines.out()).map_err(LineFailure::Flush)?;
             }
             index += 1;
         }
@@ -320,79 +318,40 @@ impl<'o> JsonPrinter<'o> {
 impl LinePrinter for JsonPrinter<'_> {
     type State = JsonState;
 
+    fn asked_for(&self) -> (&EventSelection, LogBounds) {
+        (self.selection, self.positions)
+    }
+
     fn begin_batch(&mut self, batch: &EventBatch<'_>) -> Result<(), Error> {
         self.tables.begin(batch)
     }
 
-    fn pass(&self, batch: &EventBatch<'_>, list: &EventList, state: &mut JsonState) {
-        let events = batch.listed(list);
-        // A GTID event starts afresh, whatever came before.
-        let gtids = events.types(0).filter(|(_, event_type)| event_type.is_some_and(EventType::is_gtid));
-        let is_in_log = |&place: &usize| events.outline(place).is_some_and(|event| event.end.is_some());
-        let last_gtid = gtids.map(|(place, _)| place).filter(is_in_log).last().unwrap_or(0);
-        let from = if state.shows_all(self.selection, self.positions) { last_gtid } else { 0 };
-        for (place, item) in events.places_from(from) {
-            let BatchItem::Event(event) = item else { continue };
-            if state.pass(&event, self.positions).is_err() {
-                break;
-            }
-            let is_selected = state.selects(&event, self.selection, self.positions);
-            if !is_selected && state.has_ended() {
-                break;
-            }
-            // Nothing is held of transactions that end in the batch.
-            if is_selected && place >= last_gtid && self.may_wait(&event, state) {
-                match self.hold(&event, state) {
-                    Ok(LineDecision::Now) => state.held.release(),
-                    Ok(_) => {}
-                    Err(_) => break,
-                }
+    fn pass_item(&self, item: BatchItem<'_>, is_of_last: bool, state: &mut JsonState) -> Result<(), Error> {
+        let BatchItem::Event(event) = item else { return Ok(()) };
+        let bad = |error| event.error(error);
+        state.pass(&event, self.positions).map_err(bad)?;
+        let is_selected = state.selects(&event, self.selection, self.positions);
+        // Nothing is held of transactions that end in the batch.
+        if is_selected && is_of_last && self.may_wait(&event, state) {
+            let decision = self.hold(&event, state).map_err(bad)?;
+            if decision == LineDecision::Now {
+                state.held.release();
             }
         }
+        Ok(())
     }
 
-    fn print<E: From<Error>>(
+    fn print_item<E>(
         &mut self,
-        batch: &EventBatch<'_>,
-        list: &EventList,
+        item: BatchItem<'_>,
         state: &mut JsonState,
         out: &mut Vec<u8>,
-        mut flush: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
-    ) -> Result<Flow, E> {
-        let mut last = EventPosition::default();
-        for item in batch.listed(list).iter() {
-            if state.has_ended() {
-                break;
-            }
-            let BatchItem::Event(event) = item else { continue };
-            last = event.position;
-            match self.event(&event, state, out, &mut flush) {
-                Ok(()) => flush(out)?,
-                Err(JsonFailure::Event(error)) => {
-                    // Only whole lines were flushed meanwhile.
-                    out.truncate(out.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1));
-                    return Err(error.into());
-                }
-                Err(JsonFailure::Flush(error)) => return Err(error),
-            }
-        }
-        keep_asked_for(batch, self.selection, state.has_ended().then_some(last));
-        Ok(if state.has_ended() { Flow::Ends } else { Flow::GoesOn })
+        flush: &mut impl FnMut(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), LineFailure<E>> {
+        let BatchItem::Event(event) = item else { return Ok(()) };
+        self.event(&event, state, out, flush)?;
+        flush(out).map_err(LineFailure::Flush)
     }
-}
-
-/// Takes back the notes about changes that weren't asked for: those of other tables, and those from the end on.
-pub(crate) fn keep_asked_for(batch: &EventBatch<'_>, selection: &EventSelection, end: Option<EventPosition>) {
-    batch.retain_unread(|unread| {
-        let has_table =
-            |(database, table): (&str, &str)| selection.has_table(database.as_bytes(), table.as_bytes());
-        end.is_none_or(|end| unread.position < end) && unread.table.is_none_or(has_table)
-    });
-}
-
-enum JsonFailure<E> {
-    Event(Error),
-    Flush(E),
 }
 
 fn end_line(out: &mut Vec<u8>) {

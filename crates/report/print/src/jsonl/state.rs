@@ -2,7 +2,7 @@
 //! Carries over from batch to batch.
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
-use binlogz_binlog::{Boundary, EventHeader, EventType, MAGIC, Result, TransactionBoundaryParser};
+use binlogz_binlog::{Boundary, EventHeader, EventType, Result, TransactionBoundaryParser};
 use binlogz_flow::events::Event;
 
 use super::frame::JsonFrame;
@@ -31,71 +31,53 @@ pub struct JsonState {
 }
 
 impl JsonState {
-    /// The state before the first log.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Notes a request that was met.
     pub(crate) fn met_mut(&mut self) -> &mut MetRequests {
         &mut self.met
     }
 
-    /// Whether nothing further is asked for.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.ended
-    }
-
-    /// Whether everything is shown, so that no event needs to be checked.
-    pub(crate) fn shows_all(&self, selection: &EventSelection, positions: LogBounds) -> bool {
-        let whole_log = positions.start <= MAGIC.len() as u64
-            && positions.stop == u64::MAX
-            && positions.sent_from.is_none()
-            && selection.start_time.is_none()
-            && selection.stop_time.is_none();
-        let all_transactions = selection.include_gtids.is_none()
-            && selection.exclude_gtids.is_none()
-            && selection.stop_before_gtid.is_none();
-        whole_log && all_transactions
+    /// Notes that rows of a chosen table are shown, whose place in `--table` is this.
+    pub fn note_rows(&mut self, place: Option<usize>) {
+        self.met.note_rows(place);
     }
 
     /// The position of the current event, or of the payload around it.
-    pub(crate) fn position(&self) -> u64 {
+    pub fn position(&self) -> u64 {
         self.position
     }
 
     /// Whether the log is inside a transaction; inside a payload, its transaction has ended.
-    pub(crate) fn is_in_transaction(&self) -> bool {
+    pub fn is_in_transaction(&self) -> bool {
         self.transaction.is_open()
     }
 
     /// The GTID of the current transaction, or of the last one.
-    pub(crate) fn gtid(&self) -> Option<Gtid> {
+    pub fn gtid(&self) -> Option<Gtid> {
         self.frame.gtid
     }
 
     /// The connection that the transaction is from.
-    pub(crate) fn thread_id(&self) -> Option<u32> {
+    pub fn thread_id(&self) -> Option<u32> {
         self.frame.thread_id
     }
 
     /// Whether the transaction began with XA START.
-    pub(crate) fn is_xa(&self) -> bool {
+    pub fn is_xa(&self) -> bool {
         self.frame.is_xa
     }
 
     /// Where the transaction's BEGIN stands, if it has one; in a payload, where that stands.
-    pub(crate) fn begin_position(&self) -> Option<u64> {
+    pub fn begin_position(&self) -> Option<u64> {
         self.frame.begin_position
     }
 
     /// When the transaction was committed first, in microseconds since 1970.
-    pub(crate) fn commit_time(&self) -> Option<u64> {
+    pub fn commit_time(&self) -> Option<u64> {
         self.frame.commit_time
     }
 
     /// Where the transaction begins.
-    pub(crate) fn transaction_position(&self) -> u64 {
+    pub fn transaction_position(&self) -> u64 {
         self.frame.position
     }
 
@@ -104,7 +86,7 @@ impl JsonState {
     /// # Errors
     ///
     /// An event that can't be read.
-    pub(crate) fn pass(&mut self, event: &Event<'_>, positions: LogBounds) -> Result<()> {
+    pub fn pass(&mut self, event: &Event<'_>, positions: LogBounds) -> Result<()> {
         self.place(event, positions);
         // Events inside a payload belong to the payload's transaction.
         let boundary = match event.is_inside_payload() {
@@ -133,12 +115,7 @@ impl JsonState {
     }
 
     /// Whether an event is selected. Format descriptions always are.
-    pub(crate) fn selects(
-        &mut self,
-        event: &Event<'_>,
-        selection: &EventSelection,
-        positions: LogBounds,
-    ) -> bool {
+    pub fn selects(&mut self, event: &Event<'_>, selection: &EventSelection, positions: LogBounds) -> bool {
         let event_type = event.header.event_type;
         let offset = self.position;
         // Before the start position, only a transaction that continues past it matters.
@@ -199,5 +176,9 @@ impl LineState for JsonState {
 
     fn met(&self) -> MetRequests {
         self.met
+    }
+
+    fn has_ended(&self) -> bool {
+        self.ended
     }
 }

@@ -232,21 +232,9 @@ fn put_large<'l, E>(
 #[inline(always)]
 fn put_value(lines: &mut BufferedLines<'_>, column: &ColumnText, bytes: &[u8]) -> bool {
     match column.shortcut {
-        Shortcut::Signed => lines.put_signed(match *bytes {
-            [a, b, c, d] => i32::from_le_bytes([a, b, c, d]).into(),
-            [a, b, c, d, e, f, g, h] => i64::from_le_bytes([a, b, c, d, e, f, g, h]),
-            [a] => i8::from_le_bytes([a]).into(),
-            [a, b] => i16::from_le_bytes([a, b]).into(),
-            _ => return false,
-        }),
-        Shortcut::Text => return lines.put_quoted(bytes, b'"', is_special),
-        Shortcut::Unsigned => lines.put_unsigned(match *bytes {
-            [a, b, c, d] => u32::from_le_bytes([a, b, c, d]).into(),
-            [a, b, c, d, e, f, g, h] => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
-            [a] => a.into(),
-            [a, b] => u16::from_le_bytes([a, b]).into(),
-            _ => return false,
-        }),
+        Shortcut::Signed => return lines.put_signed_value(bytes),
+        Shortcut::Text => return lines.put_json_string(bytes),
+        Shortcut::Unsigned => return lines.put_unsigned_value(bytes),
         Shortcut::Date => {
             match bytes.first_chunk().and_then(|bytes| Date::from_bytes(*bytes).digit_pairs()) {
                 Some(pairs) => lines.put_date(pairs, DATE),
@@ -268,11 +256,4 @@ fn put_value(lines: &mut BufferedLines<'_>, column: &ColumnText, bytes: &[u8]) -
         Shortcut::None => return false,
     }
     true
-}
-
-/// Whether JSON has to escape it, or it is not ASCII.
-#[inline]
-fn is_special(byte: u8) -> bool {
-    // One comparison for control characters and what is not ASCII, which is negative.
-    ((byte as i8) < b' ' as i8) | (byte == b'"') | (byte == b'\\')
 }

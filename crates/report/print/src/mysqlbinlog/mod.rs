@@ -24,8 +24,6 @@ mod state;
 mod text;
 mod write;
 
-pub use crate::line_room::LineRoom;
-pub use crate::selection::{EventSelection, LogBounds};
 pub use around::{push_begin, push_end, warnings_at_end};
 pub use assembler::Assembler;
 pub use options::{Base64Output, PrintOptions};

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use binlogz_binlog::row::TableSchema;
-use binlogz_print::changes::{ChangePrinter, ChangeSettings, ColumnTold, Resolver, SchemaTold, TableTold};
-use binlogz_print::mysqlbinlog::EventSelection;
+use binlogz_change_formats::{ChangePrinter, ChangeSettings, ColumnTold, Resolver, SchemaTold, TableTold};
+use binlogz_print::EventSelection;
 use binlogz_schema::{DescribedColumn, DescribedTable, SchemaFile};
 
 use super::line_run::{self, LineJob};

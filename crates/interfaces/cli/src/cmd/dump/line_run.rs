@@ -17,7 +17,8 @@ use binlogz_flow::events::{BatchTurn, EventBatch, EventList, TurnsSummary, run_i
 use binlogz_flow::{Error as FlowError, Input};
 use binlogz_print::line_printer::{FinishedTransactions, Flow, LinePrinter, LineState};
 use binlogz_print::met::MetRequests;
-use binlogz_print::mysqlbinlog::{EventSelection, LogBounds, TextMemory};
+use binlogz_print::mysqlbinlog::TextMemory;
+use binlogz_print::{EventSelection, LogBounds};
 
 use super::growing::{self, GrowingLog};
 use super::lines::{AwaitedOutput, LineBatch, LineOutput, UnwrittenLines, at_hand};

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use binlogz_print::changes::Resolver;
+use binlogz_change_formats::Resolver;
 use binlogz_print::mysqlbinlog::{Chunk, TextMemory};
 
 use crate::failure::{CommandFailure, Result};

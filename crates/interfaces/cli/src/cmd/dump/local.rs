@@ -17,9 +17,10 @@ use binlogz_encryption::Keyring;
 use binlogz_flow::events::{TurnsSummary, run_in_turns};
 use binlogz_flow::{Error as FlowError, Input};
 use binlogz_payload::Error as PayloadError;
+use binlogz_print::LogBounds;
 use binlogz_print::mysqlbinlog::{
-    Assembler, LogBounds, MysqlbinlogPrinter, MysqlbinlogState, PrintOptions, PrintStop, PrintedBatch, Text,
-    TextMemory, end_log, made_up_event, push_begin, push_end, warnings_at_end,
+    Assembler, MysqlbinlogPrinter, MysqlbinlogState, PrintOptions, PrintStop, PrintedBatch, Text, TextMemory,
+    end_log, made_up_event, push_begin, push_end, warnings_at_end,
 };
 use binlogz_source::ConnectOptions;
 

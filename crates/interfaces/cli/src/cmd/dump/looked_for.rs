@@ -5,8 +5,8 @@
 //! events begins. JSON lines leave out transactions that weren't chosen or have no rows of `--table` or `--database`.
 
 use binlogz_archive::part::BlockRun;
+use binlogz_print::EventSelection;
 use binlogz_print::met::MetRequests;
-use binlogz_print::mysqlbinlog::EventSelection;
 
 use super::options::{DumpFormat, DumpSettings, POSITION_MIN};
 

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use binlogz_print::mysqlbinlog::{Base64Output as Printed, EventSelection, PrintOptions};
+use binlogz_print::EventSelection;
+use binlogz_print::mysqlbinlog::{Base64Output as Printed, PrintOptions};
 
 use super::options::{Base64Choice, DumpSettings};
 

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt;
 
-use binlogz_print::changes::{BigintUnsigned, Decimals};
+use binlogz_change_formats::{BigintUnsigned, Decimals};
 use binlogz_source::SslMode;
 
 use super::choice::choose;

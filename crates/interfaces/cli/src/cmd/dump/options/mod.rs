@@ -26,7 +26,7 @@ use std::path::PathBuf;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 
-use binlogz_print::changes::{BigintUnsigned, ChangeFormat, Decimals};
+use binlogz_change_formats::{BigintUnsigned, ChangeFormat, Decimals};
 
 pub(crate) use self::clap::DumpCommand;
 pub(crate) use arguments::{ArgumentsOutcome, ParsedArguments, parse};

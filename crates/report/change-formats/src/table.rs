@@ -7,11 +7,11 @@ use binlogz_binlog::charset::Charset;
 use binlogz_binlog::event::ColumnType;
 use binlogz_binlog::row::{ColumnKind, ColumnSchema, TableSchema};
 use binlogz_binlog::{Error, Result};
+use binlogz_print::EventSelection;
 
-use super::java::{Escapes, push_string};
-use super::schema_told::ColumnTold;
-use super::settings::{BigintUnsigned, ChangeFormat, ChangeSettings};
-use crate::selection::EventSelection;
+use crate::java::{Escapes, push_string};
+use crate::schema_told::ColumnTold;
+use crate::settings::{BigintUnsigned, ChangeFormat, ChangeSettings};
 
 /// The collation of binary strings.
 const BINARY: u64 = 63;
@@ -20,35 +20,35 @@ const UTF8MB4: u64 = 255;
 
 /// A table as its rows are written: names and types of its columns, and its key.
 #[derive(Debug)]
-pub(super) struct ChangeTable {
+pub(crate) struct ChangeTable {
     schema: Arc<TableSchema>,
-    pub(super) database: String,
-    pub(super) name: String,
+    pub(crate) database: String,
+    pub(crate) name: String,
     /// The name in quotes.
-    pub(super) columns: Vec<ChangeColumn>,
+    pub(crate) columns: Vec<ChangeColumn>,
     /// The columns of the key.
-    pub(super) key: Vec<usize>,
-    pub(super) is_asked_for: bool,
+    pub(crate) key: Vec<usize>,
+    pub(crate) is_asked_for: bool,
     /// The table's place in `--table`, counted from 0.
-    pub(super) place: Option<usize>,
+    pub(crate) place: Option<usize>,
     problem: Option<String>,
 }
 
 /// A column of a [`ChangeTable`].
 #[derive(Debug)]
-pub(super) struct ChangeColumn {
+pub(crate) struct ChangeColumn {
     /// As the log has it, completed.
-    pub(super) schema: ColumnSchema,
-    pub(super) name: String,
+    pub(crate) schema: ColumnSchema,
+    pub(crate) name: String,
     /// `"name":`.
-    pub(super) field: Vec<u8>,
-    pub(super) shortcut: Shortcut,
-    pub(super) is_binary: bool,
+    pub(crate) field: Vec<u8>,
+    pub(crate) shortcut: Shortcut,
+    pub(crate) is_binary: bool,
 }
 
 /// The kinds of values that have a short cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shortcut {
+pub(crate) enum Shortcut {
     Signed,
     Unsigned,
     /// Text of a character set in which ASCII is ASCII.
@@ -100,7 +100,7 @@ impl ChangeTable {
     }
 
     /// Whether its rows can be written.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         match &self.problem {
             None => Ok(()),
             Some(problem) => Err(Error::invalid(
@@ -228,11 +228,11 @@ const REMEMBERED: usize = 64;
 
 /// The tables of a worker.
 #[derive(Debug, Default)]
-pub(super) struct ChangeTables(Vec<Arc<ChangeTable>>);
+pub(crate) struct ChangeTables(Vec<Arc<ChangeTable>>);
 
 impl ChangeTables {
     /// The table of the next rows.
-    pub(super) fn take(
+    pub(crate) fn take(
         &mut self,
         schema: &Arc<TableSchema>,
         selection: &EventSelection,
@@ -252,7 +252,7 @@ impl ChangeTables {
 
 /// The name of a column's type in CREATE TABLE, as far as the log tells it: neither display widths nor digits of FLOAT and
 /// DOUBLE.
-pub(super) fn type_name(column: &ChangeColumn) -> String {
+pub(crate) fn type_name(column: &ChangeColumn) -> String {
     let schema = &column.schema;
     let unsigned = if schema.unsigned == Some(true) { " unsigned" } else { "" };
     let fraction = |name: &str, digits: u8| match digits {
@@ -349,7 +349,7 @@ fn character_size_max(charset: Charset) -> u32 {
 }
 
 /// The number of a type in `java.sql.Types`, as canal has it.
-pub(super) fn java_type(column: &ChangeColumn) -> i32 {
+pub(crate) fn java_type(column: &ChangeColumn) -> i32 {
     match column.schema.kind {
         ColumnKind::TinyInt { .. } => -6,
         ColumnKind::SmallInt { .. } => 5,
@@ -378,6 +378,6 @@ pub(super) fn java_type(column: &ChangeColumn) -> i32 {
 }
 
 /// Whether a geometry column holds nothing but points.
-pub(super) fn is_point(column: &ColumnSchema) -> bool {
+pub(crate) fn is_point(column: &ColumnSchema) -> bool {
     column.column_type == ColumnType::GEOMETRY && column.geometry_type == Some(1)
 }

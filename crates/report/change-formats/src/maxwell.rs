@@ -5,17 +5,17 @@ use std::io::Write as _;
 
 use binlogz_binlog::Result;
 use binlogz_binlog::row::{CellContent, Row, RowImage};
+use binlogz_print::BufferedLines;
 
-use super::java::{Escapes, push_string};
-use super::resolver::MARK;
-use super::settings::ChangeSettings;
-use super::table::ChangeTable;
-use super::value::{self, maxwell as values};
-use crate::line_room::BufferedLines;
+use crate::java::{Escapes, push_string};
+use crate::resolver::MARK;
+use crate::settings::ChangeSettings;
+use crate::table::ChangeTable;
+use crate::value::{self, maxwell as values};
 
 /// The text that rows of an event have in common; a worker's is used again for all events.
 #[derive(Debug, Default)]
-pub(super) struct MaxwellHead {
+pub(crate) struct MaxwellHead {
     /// `{"database":…,"table":…` of a key.
     key: Vec<u8>,
     /// Up to the mark.
@@ -23,7 +23,7 @@ pub(super) struct MaxwellHead {
 }
 
 impl MaxwellHead {
-    pub(super) fn prepare(&mut self, table: &ChangeTable, kind: &str, timestamp: u32) {
+    pub(crate) fn prepare(&mut self, table: &ChangeTable, kind: &str, timestamp: u32) {
         self.key.clear();
         self.key.extend_from_slice(b"{\"database\":");
         push_string(&mut self.key, &table.database, Escapes::Jackson);
@@ -38,7 +38,7 @@ impl MaxwellHead {
     }
 
     /// Writes the line of a row.
-    pub(super) fn put_row<'l>(
+    pub(crate) fn put_row<'l>(
         &self,
         mut lines: BufferedLines<'l>,
         row: &Row<'_, '_>,

@@ -101,19 +101,19 @@ impl Xids {
 
 /// The marks of a transaction.
 #[derive(Debug)]
-pub(in super::super) struct Marks {
+pub(crate) struct Marks {
     all: u64,
     replaced: u64,
 }
 
 impl Marks {
-    pub(in super::super) fn new(all: u64) -> Self {
+    pub(crate) fn new(all: u64) -> Self {
         Marks { all, replaced: 0 }
     }
 }
 
 /// Appends lines with their marks replaced, the last of which commits.
-pub(in super::super) fn resolve(lines: &[u8], xid: &[u8], marks: &mut Marks, out: &mut Vec<u8>) {
+pub(crate) fn resolve(lines: &[u8], xid: &[u8], marks: &mut Marks, out: &mut Vec<u8>) {
     let mut rest = lines;
     while let Some(at) = rest.iter().position(|&byte| byte == MARK) {
         let (before, after) = rest.split_at(at);

@@ -14,7 +14,7 @@ pub(super) mod xids;
 
 use std::io::{self, Write};
 
-use super::settings::{ChangeFormat, ChangeSettings};
+use crate::settings::{ChangeFormat, ChangeSettings};
 
 /// Stands in a row's line.
 pub(super) const MARK: u8 = 0;

@@ -5,18 +5,18 @@ use std::io::Write as _;
 
 use binlogz_binlog::row::{Cell, Value};
 use binlogz_binlog::{Error, Result};
+use binlogz_print::{push_signed, push_unsigned};
 
-use super::super::java::{push_base64, push_decimal, push_document, push_float, push_string};
-use super::super::table::ChangeColumn;
 use super::canal::push_local;
 use super::{JACKSON, WHAT, enum_member, push_vector, text, unknown, without_spaces};
-use crate::number::{push_signed, push_unsigned};
+use crate::java::{push_base64, push_decimal, push_document, push_float, push_string};
+use crate::table::ChangeColumn;
 
 /// Levels of collections in a geometry.
 const DEPTH_MAX: usize = 32;
 
 /// Appends a cell's value.
-pub(in super::super) fn push(out: &mut Vec<u8>, cell: &Cell<'_>, column: &ChangeColumn) -> Result<()> {
+pub(crate) fn push(out: &mut Vec<u8>, cell: &Cell<'_>, column: &ChangeColumn) -> Result<()> {
     let value = cell.value()?;
     match &value {
         Value::Null => out.extend_from_slice(b"null"),
@@ -59,7 +59,7 @@ pub(in super::super) fn push(out: &mut Vec<u8>, cell: &Cell<'_>, column: &Change
 }
 
 /// Appends a document that was changed in part, from the server's text of it.
-pub(in super::super) fn push_changed_document(out: &mut Vec<u8>, text: &[u8]) {
+pub(crate) fn push_changed_document(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(&without_spaces(text));
 }
 

@@ -4,22 +4,22 @@ use binlogz_binlog::EventType;
 use binlogz_flow::Error;
 use binlogz_flow::events::{BatchItem, Event};
 
-use crate::jsonl;
-use crate::line_printer::LineState;
-use crate::met::MetRequests;
-use crate::selection::LogBounds;
+use binlogz_print::LogBounds;
+use binlogz_print::jsonl::JsonState;
+use binlogz_print::line_printer::LineState;
+use binlogz_print::met::MetRequests;
 
 /// The state between two events.
 #[derive(Debug, Clone, Default)]
 pub struct ChangeState {
-    pub(super) log: jsonl::JsonState,
+    pub(crate) log: JsonState,
     /// Inside a payload, whose transaction has ended as far as the log is concerned.
     in_payload: bool,
 }
 
 impl ChangeState {
     /// Whether no transaction is open.
-    pub(super) fn is_between_transactions(&self) -> bool {
+    pub(crate) fn is_between_transactions(&self) -> bool {
         !self.in_payload && !self.log.is_in_transaction()
     }
 
@@ -28,7 +28,7 @@ impl ChangeState {
     /// # Errors
     ///
     /// An event that can't be read.
-    pub(super) fn pass<'a>(
+    pub(crate) fn pass<'a>(
         &mut self,
         item: BatchItem<'a>,
         positions: LogBounds,
@@ -55,5 +55,9 @@ impl LineState for ChangeState {
 
     fn met(&self) -> MetRequests {
         self.log.met()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.log.has_ended()
     }
 }

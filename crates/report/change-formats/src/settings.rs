@@ -1,6 +1,6 @@
 //! The settings of a format, by the names that its program has for them.
 
-use super::schema_told::SchemaTold;
+use crate::schema_told::SchemaTold;
 
 /// A format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,10 +8,10 @@ use std::borrow::Cow;
 
 use binlogz_binlog::row::{Cell, CellContent, DateTime, Row, RowImage, Time, Value, Vector};
 use binlogz_binlog::{Error, Result};
+use binlogz_print::BufferedLines;
 
-use super::java::{Escapes, push_float};
-use super::table::{ChangeColumn, ChangeTable, Shortcut};
-use crate::line_room::BufferedLines;
+use crate::java::{Escapes, push_float};
+use crate::table::{ChangeColumn, ChangeTable, Shortcut};
 
 const WHAT: &str = "row";
 
@@ -42,31 +42,11 @@ pub(super) fn put<'l>(
 #[inline(always)]
 fn put_shortcut(lines: &mut BufferedLines<'_>, shortcut: Shortcut, bytes: &[u8]) -> bool {
     match shortcut {
-        Shortcut::Signed => lines.put_signed(match *bytes {
-            [a, b, c, d] => i32::from_le_bytes([a, b, c, d]).into(),
-            [a, b, c, d, e, f, g, h] => i64::from_le_bytes([a, b, c, d, e, f, g, h]),
-            [a] => i8::from_le_bytes([a]).into(),
-            [a, b] => i16::from_le_bytes([a, b]).into(),
-            _ => return false,
-        }),
-        Shortcut::Unsigned => lines.put_unsigned(match *bytes {
-            [a, b, c, d] => u32::from_le_bytes([a, b, c, d]).into(),
-            [a, b, c, d, e, f, g, h] => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
-            [a] => a.into(),
-            [a, b] => u16::from_le_bytes([a, b]).into(),
-            _ => return false,
-        }),
-        Shortcut::Text => return lines.put_quoted(bytes, b'"', is_special),
-        Shortcut::None => return false,
+        Shortcut::Signed => lines.put_signed_value(bytes),
+        Shortcut::Unsigned => lines.put_unsigned_value(bytes),
+        Shortcut::Text => lines.put_json_string(bytes),
+        Shortcut::None => false,
     }
-    true
-}
-
-/// Whether JSON has to escape it, or it is not ASCII.
-#[inline]
-fn is_special(byte: u8) -> bool {
-    // One comparison for control characters and bytes beyond ASCII, which are negative.
-    ((byte as i8) < b' ' as i8) | (byte == b'"') | (byte == b'\\')
 }
 
 /// A cell of an image, its column completed.

@@ -15,32 +15,32 @@ use std::io::Write as _;
 
 use binlogz_binlog::Result;
 use binlogz_binlog::row::{CellContent, Row, RowImage};
+use binlogz_print::BufferedLines;
 
-use super::java::{Escapes, push_string};
-use super::resolver::{MARK, orders};
-use super::settings::ChangeSettings;
-use super::table::ChangeTable;
-use super::value::{self, debezium as values};
-use crate::line_room::BufferedLines;
+use crate::java::{Escapes, push_string};
+use crate::resolver::{MARK, orders};
+use crate::settings::ChangeSettings;
+use crate::table::ChangeTable;
+use crate::value::{self, debezium as values};
 
 /// Facts about an event that all of its rows share.
 #[derive(Debug)]
-pub(super) struct DebeziumOrigin<'e> {
+pub(crate) struct DebeziumOrigin<'e> {
     /// The log's file name.
-    pub(super) file: &'e str,
-    pub(super) position: u64,
-    pub(super) server_id: u32,
-    pub(super) gtid: Option<String>,
-    pub(super) thread_id: Option<u32>,
+    pub(crate) file: &'e str,
+    pub(crate) position: u64,
+    pub(crate) server_id: u32,
+    pub(crate) gtid: Option<String>,
+    pub(crate) thread_id: Option<u32>,
     /// The transaction's id, where its metadata is asked for. XA transactions have none.
-    pub(super) transaction: Option<String>,
+    pub(crate) transaction: Option<String>,
     /// The commit, in microseconds since 1970.
-    pub(super) time: u64,
+    pub(crate) time: u64,
 }
 
 /// The text that rows of an event have in common; a worker's is used again for all events.
 #[derive(Debug, Default)]
-pub(super) struct Envelope {
+pub(crate) struct Envelope {
     /// From the source's brace to the row's number.
     source: Vec<u8>,
     /// From there to the operation.
@@ -54,7 +54,7 @@ const VERSION: &str = concat!("binlogz-", env!("CARGO_PKG_VERSION"));
 
 impl Envelope {
     /// Prepares for rows of a table, which are announced where they have numbers.
-    pub(super) fn prepare(
+    pub(crate) fn prepare(
         &mut self,
         out: &mut Vec<u8>,
         origin: &DebeziumOrigin<'_>,
@@ -111,7 +111,7 @@ impl Envelope {
     }
 
     /// Appends the line of a TRUNCATE TABLE.
-    pub(super) fn push_truncate(
+    pub(crate) fn push_truncate(
         &mut self,
         out: &mut Vec<u8>,
         origin: &DebeziumOrigin<'_>,
@@ -135,7 +135,7 @@ impl Envelope {
     }
 
     /// Writes the lines of a row.
-    pub(super) fn put_row<'l>(
+    pub(crate) fn put_row<'l>(
         &self,
         lines: BufferedLines<'l>,
         (row, number): (&Row<'_, '_>, u64),

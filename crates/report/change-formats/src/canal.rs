@@ -5,26 +5,26 @@ use std::io::Write as _;
 use binlogz_binlog::Result;
 use binlogz_binlog::row::{Cell, CellContent, ColumnKind, Row, RowImage, Value};
 
-use super::java::{Escapes, push_string};
-use super::statement::ChangeStatement;
-use super::table::{ChangeColumn, ChangeTable, java_type, type_name};
-use super::value::{self, canal as values};
+use crate::java::{Escapes, push_string};
+use crate::statement::ChangeStatement;
+use crate::table::{ChangeColumn, ChangeTable, java_type, type_name};
+use crate::value::{self, canal as values};
 
 /// Facts about an event.
 #[derive(Debug)]
-pub(super) struct CanalOrigin {
+pub(crate) struct CanalOrigin {
     /// When it happened, in seconds since 1970.
-    pub(super) timestamp: u32,
-    pub(super) gtid: Option<String>,
+    pub(crate) timestamp: u32,
+    pub(crate) gtid: Option<String>,
     /// Where its transaction begins: counts messages up within a log, as canal's batches do.
-    pub(super) id: u64,
+    pub(crate) id: u64,
     /// The commit, in microseconds since 1970.
-    pub(super) time: u64,
+    pub(crate) time: u64,
 }
 
 /// A message that is being written.
 #[derive(Debug, Default)]
-pub(super) struct CanalMessage {
+pub(crate) struct CanalMessage {
     /// The old values of updates, which come after all rows.
     old: Vec<u8>,
     /// The number of each column's type, as the last row has it.
@@ -33,7 +33,7 @@ pub(super) struct CanalMessage {
 
 impl CanalMessage {
     /// Appends the message for rows. `next` gives them one after the other.
-    pub(super) fn push(
+    pub(crate) fn push(
         &mut self,
         out: &mut Vec<u8>,
         (table, origin, kind): (&ChangeTable, &CanalOrigin, &str),
@@ -152,7 +152,7 @@ fn push_value(out: &mut Vec<u8>, row: &Row<'_, '_>, cell: &Cell<'_>, column: &Ch
 }
 
 /// Appends the message of a statement.
-pub(super) fn push_statement(out: &mut Vec<u8>, (text, database): (&str, &str), origin: &CanalOrigin) {
+pub(crate) fn push_statement(out: &mut Vec<u8>, (text, database): (&str, &str), origin: &CanalOrigin) {
     let statement = ChangeStatement::of(text);
     out.extend_from_slice(b"{\"data\":null");
     push_name(out, "database", statement.database.as_deref().unwrap_or(database));

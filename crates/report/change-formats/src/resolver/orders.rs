@@ -12,8 +12,8 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use super::super::java::{Escapes, push_string};
 use super::{END, MARK, ROWS};
+use crate::java::{Escapes, push_string};
 
 /// Numbers the rows of Debezium's transactions, in all and for each table, and writes the messages that begin and end
 /// them.
@@ -45,12 +45,7 @@ struct Table {
 }
 
 /// Appends the line before rows of a table.
-pub(in super::super) fn push_rows(
-    out: &mut Vec<u8>,
-    id: &str,
-    time_ms: u64,
-    (database, table): (&str, &str),
-) {
+pub(crate) fn push_rows(out: &mut Vec<u8>, id: &str, time_ms: u64, (database, table): (&str, &str)) {
     out.push(ROWS);
     push_string(out, id, Escapes::Jackson);
     // Writing to a vector can't fail.
@@ -60,7 +55,7 @@ pub(in super::super) fn push_rows(
 }
 
 /// Appends the line that ends a transaction.
-pub(in super::super) fn push_end(out: &mut Vec<u8>, time_ms: u64) {
+pub(crate) fn push_end(out: &mut Vec<u8>, time_ms: u64) {
     out.push(END);
     let _ = writeln!(out, "{time_ms}");
 }

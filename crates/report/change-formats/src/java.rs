@@ -13,7 +13,7 @@ const DEPTH_MAX: usize = 100;
 
 /// How a library escapes strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Escapes {
+pub(crate) enum Escapes {
     /// Jackson's: characters beyond the first 65,536 as two escapes.
     Jackson,
     /// fastjson2's.
@@ -21,7 +21,7 @@ pub(super) enum Escapes {
 }
 
 /// Appends a string in quotes.
-pub(super) fn push_string(out: &mut Vec<u8>, text: &str, escapes: Escapes) {
+pub(crate) fn push_string(out: &mut Vec<u8>, text: &str, escapes: Escapes) {
     out.push(b'"');
     let mut plain = 0;
     let bytes = text.as_bytes();
@@ -63,14 +63,14 @@ fn push_escaped(out: &mut Vec<u8>, character: char, escapes: Escapes) {
 }
 
 /// Appends bytes in base64, in quotes.
-pub(super) fn push_base64(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn push_base64(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
     STANDARD.encode_append(bytes, out);
     out.push(b'"');
 }
 
 /// Appends a float or double as `toString` of Java 19 and later does: the shortest that is read back the same.
-pub(super) fn push_float(out: &mut Vec<u8>, number: impl LowerExp) {
+pub(crate) fn push_float(out: &mut Vec<u8>, number: impl LowerExp) {
     let mut text = format!("{number:e}");
     // Of one digit, the nearest of two: that matters for the least numbers.
     if text.split('e').next().is_some_and(|mantissa| mantissa.trim_start_matches('-').len() == 1) {
@@ -106,7 +106,7 @@ pub(super) fn push_float(out: &mut Vec<u8>, number: impl LowerExp) {
 }
 
 /// Appends a number as `BigDecimal.toString` does: one that is less than a millionth, zeros among them, with an exponent.
-pub(super) fn push_decimal(out: &mut Vec<u8>, plain: &[u8]) {
+pub(crate) fn push_decimal(out: &mut Vec<u8>, plain: &[u8]) {
     let (sign, digits) = match plain.strip_prefix(b"-") {
         Some(digits) => (b"-".as_slice(), digits),
         None => (b"".as_slice(), plain),
@@ -136,7 +136,7 @@ fn push_or_zero(out: &mut Vec<u8>, digits: &[u8]) {
 
 /// Appends a document as mysql-binlog-connector-java writes it, which Debezium and Maxwell use: without spaces, doubles
 /// without exponents.
-pub(super) fn push_document(out: &mut Vec<u8>, document: &JsonDocument<'_>) -> Result<()> {
+pub(crate) fn push_document(out: &mut Vec<u8>, document: &JsonDocument<'_>) -> Result<()> {
     let mut writer = DocumentWriter { out, budget: document.as_bytes().len(), depth: 0 };
     writer.value(&document.value()?)
 }

@@ -18,15 +18,15 @@ use std::io::Write as _;
 
 use binlogz_binlog::row::{Cell, ColumnKind, Date, Decimal, Value};
 use binlogz_binlog::{Error, Result};
+use binlogz_print::{push_signed, push_unsigned};
 
-use super::super::java::{push_base64, push_document, push_float, push_string};
-use super::super::settings::{BigintUnsigned, ChangeSettings, Decimals};
-use super::super::table::{ChangeColumn, is_point};
 use super::{
     JACKSON, WHAT, datetime_microseconds, enum_member, lossy, push_vector, text, time_microseconds, unknown,
     without_spaces,
 };
-use crate::number::{push_signed, push_unsigned};
+use crate::java::{push_base64, push_document, push_float, push_string};
+use crate::settings::{BigintUnsigned, ChangeSettings, Decimals};
+use crate::table::{ChangeColumn, is_point};
 
 /// The bytes of an SRID before well-known binary.
 const SRID_SIZE: usize = 4;
@@ -34,7 +34,7 @@ const SRID_SIZE: usize = 4;
 const POINT_SIZE: usize = 1 + 4 + 8 + 8;
 
 /// Appends a cell's value.
-pub(in super::super) fn push(
+pub(crate) fn push(
     out: &mut Vec<u8>,
     cell: &Cell<'_>,
     column: &ChangeColumn,
@@ -110,7 +110,7 @@ pub(in super::super) fn push(
 }
 
 /// Appends a document that was changed in part, from the server's text of it.
-pub(in super::super) fn push_changed_document(out: &mut Vec<u8>, text: &[u8]) {
+pub(crate) fn push_changed_document(out: &mut Vec<u8>, text: &[u8]) {
     push_string(out, &lossy(&without_spaces(text)), JACKSON);
 }
 

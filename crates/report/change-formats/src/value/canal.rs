@@ -6,18 +6,18 @@ use std::io::Write as _;
 use binlogz_binlog::Result;
 use binlogz_binlog::row::{Cell, Decimal, Timestamp, Value};
 use binlogz_figures::Zone;
+use binlogz_print::{push_signed, push_unsigned};
 
-use super::super::java::{Escapes, push_float, push_string};
-use super::super::table::ChangeColumn;
 use super::{lossy, text, unknown};
-use crate::number::{push_signed, push_unsigned};
+use crate::java::{Escapes, push_float, push_string};
+use crate::table::ChangeColumn;
 
 /// Digits of a group in which DECIMAL is stored.
 const GROUP_DIGITS: usize = 9;
 const FASTJSON: Escapes = Escapes::Fastjson;
 
 /// Appends a cell's value.
-pub(in super::super) fn push(out: &mut Vec<u8>, cell: &Cell<'_>, column: &ChangeColumn) -> Result<()> {
+pub(crate) fn push(out: &mut Vec<u8>, cell: &Cell<'_>, column: &ChangeColumn) -> Result<()> {
     let value = cell.value()?;
     let quote = |out: &mut Vec<u8>, push: &dyn Fn(&mut Vec<u8>)| {
         out.push(b'"');
@@ -56,7 +56,7 @@ pub(in super::super) fn push(out: &mut Vec<u8>, cell: &Cell<'_>, column: &Change
 }
 
 /// Appends a document that was changed in part, from the server's text of it.
-pub(in super::super) fn push_changed_document(out: &mut Vec<u8>, text: &[u8]) {
+pub(crate) fn push_changed_document(out: &mut Vec<u8>, text: &[u8]) {
     push_string(out, &lossy(text), FASTJSON);
 }
 

@@ -3,7 +3,7 @@
 
 /// A kind, by canal's name for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CanalKind {
+pub(crate) enum CanalKind {
     Create,
     Alter,
     Erase,
@@ -19,7 +19,7 @@ pub(super) enum CanalKind {
 
 impl CanalKind {
     /// canal's name.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             CanalKind::Create => "CREATE",
             CanalKind::Alter => "ALTER",
@@ -36,23 +36,23 @@ impl CanalKind {
     }
 
     /// Whether it changes rows, in a log of statements.
-    pub(super) fn changes_rows(self) -> bool {
+    pub(crate) fn changes_rows(self) -> bool {
         matches!(self, CanalKind::Insert | CanalKind::Update | CanalKind::Delete)
     }
 }
 
 /// A statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ChangeStatement {
-    pub(super) kind: CanalKind,
+pub(crate) struct ChangeStatement {
+    pub(crate) kind: CanalKind,
     /// The database that the statement itself names.
-    pub(super) database: Option<String>,
-    pub(super) table: Option<String>,
+    pub(crate) database: Option<String>,
+    pub(crate) table: Option<String>,
 }
 
 impl ChangeStatement {
     /// Reads a statement's first words.
-    pub(super) fn of(text: &str) -> Self {
+    pub(crate) fn of(text: &str) -> Self {
         let mut words = Words(text);
         let kind = words.kind();
         let (database, table) = match kind {

@@ -7,24 +7,21 @@ use binlogz_binlog::row::RowDecoder;
 use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::{EventType, Result as BinlogResult};
 use binlogz_flow::Error;
-use binlogz_flow::events::{
-    BatchItem, Event, EventBatch, EventList, EventPosition, TableEvent, WorkerTables as LogTables,
-};
+use binlogz_flow::events::{BatchItem, Event, EventBatch, TableEvent, WorkerTables as LogTables};
+use binlogz_print::jsonl::statement_text;
+use binlogz_print::line_printer::{FinishedTransactions, LineFailure, LinePrinter, LineState};
+use binlogz_print::{EventSelection, LineRoom, LogBounds};
 
-use super::canal::{self, CanalMessage};
-use super::debezium::{DebeziumOrigin, Envelope};
-use super::maxwell::MaxwellHead;
-use super::resolver::END;
-use super::resolver::orders::push_end;
-use super::resolver::xids::{Marks, resolve};
-use super::settings::{ChangeFormat, ChangeSettings};
-use super::state::ChangeState;
-use super::statement::{CanalKind, ChangeStatement};
-use super::table::{ChangeTable, ChangeTables};
-use crate::jsonl::{keep_asked_for, statement_text};
-use crate::line_printer::{FinishedTransactions, Flow, LinePrinter};
-use crate::line_room::LineRoom;
-use crate::selection::{EventSelection, LogBounds};
+use crate::canal::{self, CanalMessage};
+use crate::debezium::{DebeziumOrigin, Envelope};
+use crate::maxwell::MaxwellHead;
+use crate::resolver::END;
+use crate::resolver::orders::push_end;
+use crate::resolver::xids::{Marks, resolve};
+use crate::settings::{ChangeFormat, ChangeSettings};
+use crate::state::ChangeState;
+use crate::statement::{CanalKind, ChangeStatement};
+use crate::table::{ChangeTable, ChangeTables};
 
 /// Bytes of lines that a worker keeps back until it knows the end of their transaction.
 const KEPT_BACK_MAX: usize = 1 << 20;
@@ -103,9 +100,9 @@ impl<'o> ChangePrinter<'o> {
         state: &mut ChangeState,
         out: &mut Vec<u8>,
         flush: &mut impl FnMut(&mut Vec<u8>) -> Result<(), E>,
-    ) -> Result<(), ChangeFailure<E>> {
+    ) -> Result<(), LineFailure<E>> {
         let table = match &item {
-            BatchItem::Event(event) => self.log_tables.event(event).map_err(ChangeFailure::Event)?,
+            BatchItem::Event(event) => self.log_tables.event(event).map_err(LineFailure::Event)?,
             BatchItem::PayloadEnd(_) => None,
         };
         if state.is_between_transactions() {
@@ -117,10 +114,10 @@ impl<'o> ChangePrinter<'o> {
             self.end_transaction(ChangesEnding::default(), out);
             self.finished.has_anonymous |= event.header.event_type == EventType::ANONYMOUS_GTID;
         }
-        let Some(event) = state.pass(item, self.positions).map_err(ChangeFailure::Event)? else {
+        let Some(event) = state.pass(item, self.positions).map_err(LineFailure::Event)? else {
             return Ok(());
         };
-        let bad = |error| ChangeFailure::Event(event.error(error));
+        let bad = |error| LineFailure::Event(event.error(error));
         let is_selected = state.log.selects(&event, self.selection, self.positions);
         if !is_selected {
             event.pass_over();
@@ -131,10 +128,7 @@ impl<'o> ChangePrinter<'o> {
                 if !table.is_asked_for {
                     return Ok(());
                 }
-                if let Some(place) = table.place {
-                    state.log.met_mut().tables.insert(place);
-                }
-                state.log.met_mut().database = true;
+                state.log.note_rows(table.place);
                 table.check().map_err(bad)?;
                 self.rows_event(&event, state, (&schema, &table), &rows, out, flush)
             }
@@ -238,8 +232,8 @@ impl<'o> ChangePrinter<'o> {
         rows: &RowsEvent<'_>,
         out: &mut Vec<u8>,
         flush: &mut impl FnMut(&mut Vec<u8>) -> Result<(), E>,
-    ) -> Result<(), ChangeFailure<E>> {
-        let bad = |error| ChangeFailure::Event(event.error(error));
+    ) -> Result<(), LineFailure<E>> {
+        let bad = |error| LineFailure::Event(event.error(error));
         let kind = match rows.kind() {
             RowsKind::Write => "insert",
             RowsKind::Delete => "delete",
@@ -302,7 +296,7 @@ impl<'o> ChangePrinter<'o> {
             {
                 self.open.is_split |= self.open.marks > 0;
                 let out = lines.out();
-                flush(out).map_err(ChangeFailure::Flush)?;
+                flush(out).map_err(LineFailure::Flush)?;
                 self.open.from = out.len();
             }
         }
@@ -357,74 +351,46 @@ fn canal_origin(event: &Event<'_>, state: &ChangeState) -> canal::CanalOrigin {
 impl LinePrinter for ChangePrinter<'_> {
     type State = ChangeState;
 
+    fn asked_for(&self) -> (&EventSelection, LogBounds) {
+        (self.selection, self.positions)
+    }
+
     fn begin_batch(&mut self, batch: &EventBatch<'_>) -> Result<(), Error> {
         self.log_tables.begin(batch)
     }
 
-    fn pass(&self, batch: &EventBatch<'_>, list: &EventList, state: &mut ChangeState) {
-        let events = batch.listed(list);
-        // A GTID event starts afresh, whatever came before.
-        let gtids = events.types(0).filter(|(_, event_type)| event_type.is_some_and(EventType::is_gtid));
-        let is_in_log = |&place: &usize| events.outline(place).is_some_and(|event| event.end.is_some());
-        let last_gtid = gtids.map(|(place, _)| place).filter(is_in_log).last().unwrap_or(0);
-        let from = if state.log.shows_all(self.selection, self.positions) { last_gtid } else { 0 };
-        for (_, item) in events.places_from(from) {
-            match state.pass(item, self.positions) {
-                Ok(Some(event)) => {
-                    let is_selected = state.log.selects(&event, self.selection, self.positions);
-                    if !is_selected && state.log.has_ended() {
-                        break;
-                    }
-                }
-                Ok(None) => {}
-                Err(_) => break,
-            }
-        }
+    fn begin_lines(&mut self, state: &ChangeState, out: &[u8]) {
+        self.open = OpenTransaction { from: out.len(), marks: 0, is_split: !state.is_between_transactions() };
     }
 
-    fn print<E: From<Error>>(
+    fn pass_item(&self, item: BatchItem<'_>, _: bool, state: &mut ChangeState) -> Result<(), Error> {
+        if let Some(event) = state.pass(item, self.positions)? {
+            state.log.selects(&event, self.selection, self.positions);
+        }
+        Ok(())
+    }
+
+    fn print_item<E>(
         &mut self,
-        batch: &EventBatch<'_>,
-        list: &EventList,
+        item: BatchItem<'_>,
         state: &mut ChangeState,
         out: &mut Vec<u8>,
-        mut flush: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
-    ) -> Result<Flow, E> {
-        self.open = OpenTransaction { from: out.len(), marks: 0, is_split: !state.is_between_transactions() };
-        let mut last = EventPosition::default();
-        for item in batch.listed(list).iter() {
-            if state.log.has_ended() {
-                break;
-            }
-            if let BatchItem::Event(event) = &item {
-                last = event.position;
-            }
-            match self.item(item, state, out, &mut flush) {
-                Ok(()) => {}
-                Err(ChangeFailure::Event(error)) => {
-                    // Only whole lines were flushed meanwhile.
-                    out.truncate(out.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1));
-                    return Err(error.into());
-                }
-                Err(ChangeFailure::Flush(error)) => return Err(error),
-            }
-            if self.open.marks == 0 || self.open.is_split || out.len() > KEPT_BACK_MAX {
-                self.flush(out, &mut flush)?;
-            }
+        flush: &mut impl FnMut(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), LineFailure<E>> {
+        self.item(item, state, out, flush)?;
+        if self.open.marks == 0 || self.open.is_split || out.len() > KEPT_BACK_MAX {
+            self.flush(out, flush).map_err(LineFailure::Flush)?;
         }
-        keep_asked_for(batch, self.selection, state.log.has_ended().then_some(last));
-        if !state.log.has_ended() && state.is_between_transactions() {
+        Ok(())
+    }
+
+    fn end_lines(&mut self, state: &ChangeState) {
+        if !state.has_ended() && state.is_between_transactions() {
             self.finished.gtids.extend(state.log.gtid());
         }
-        Ok(if state.log.has_ended() { Flow::Ends } else { Flow::GoesOn })
     }
 
     fn take_finished(&mut self) -> FinishedTransactions {
         std::mem::take(&mut self.finished)
     }
-}
-
-enum ChangeFailure<E> {
-    Event(Error),
-    Flush(E),
 }
