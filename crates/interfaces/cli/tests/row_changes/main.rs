@@ -12,6 +12,7 @@ mod common;
 mod conditions;
 mod foreign_keys;
 mod from_server;
+mod indirect_statements;
 mod later_changes;
 mod moments;
 mod moved_columns;

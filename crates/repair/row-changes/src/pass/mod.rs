@@ -11,6 +11,7 @@
 mod follow;
 mod order;
 mod record;
+mod targets;
 mod words;
 mod work;
 
@@ -28,6 +29,7 @@ pub(crate) use follow::{
 };
 pub(crate) use order::Break;
 pub(crate) use record::{RowAt, RowFlags, RowKeys, broken};
+pub(crate) use targets::changed_tables;
 pub(crate) use words::StatementWords;
 pub(crate) use work::{PassOnText, Renderer, RowRendering, TABLE_MAP_POST_HEADER_LENGTH, digests_of};
 

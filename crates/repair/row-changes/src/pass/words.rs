@@ -1,7 +1,13 @@
 //! Finds the tables that a statement in the log may be about, from its words alone: the statement is not parsed.
 
+use std::collections::HashSet;
+
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::tokenizer::{Token, Tokenizer};
+
+/// How far into a statement the kind of what it defines stands: CREATE OR REPLACE ALGORITHM = UNDEFINED DEFINER = `u`@`h` SQL
+/// SECURITY DEFINER VIEW.
+const DEFINER_WORDS_MAX: usize = 14;
 
 /// The words of a statement, in small letters.
 pub(crate) struct StatementWords {
@@ -69,6 +75,41 @@ impl StatementWords {
             "uninstall",
         ];
         others.contains(&self.at(0)) || self.is_ddl() && of_accounts
+    }
+
+    /// Whether one of its words is one of these names.
+    pub(crate) fn names_any(&self, names: &HashSet<String>) -> bool {
+        self.is_unknown && !names.is_empty() || self.words.iter().any(|word| names.contains(&word.text))
+    }
+
+    /// Whether it only defines statements that run later: a routine, a trigger, an event, a view.
+    pub(crate) fn defines_program(&self) -> bool {
+        let kinds = ["function", "procedure", "trigger", "event", "view"];
+        self.is_ddl()
+            && self.words.iter().take(DEFINER_WORDS_MAX).any(|word| kinds.contains(&word.text.as_str()))
+    }
+
+    /// Whether it may begin or end that changes of one table change another: a DDL statement about a view, a trigger, a stored
+    /// function or a foreign key, or one that takes a table away under its name.
+    pub(crate) fn leads_elsewhere(&self) -> bool {
+        let has = |word: &str| self.words.iter().any(|own| own.text == word);
+        let is_temporary = self.at(1) == "temporary";
+        self.is_ddl()
+            && !is_temporary
+            && (["drop", "rename"].contains(&self.at(0)) && !has("index")
+                || [
+                    "view",
+                    "trigger",
+                    "function",
+                    "foreign",
+                    "references",
+                    "constraint",
+                    "rename",
+                    "exchange",
+                    "replace",
+                ]
+                .iter()
+                .any(|word| has(word)))
     }
 
     /// Whether it may be about a table.

@@ -16,6 +16,7 @@ use binlogz_payload::{Spool, SpoolMemory};
 
 use super::PastError;
 use super::dump::{DumpPlace, DumpedTable, literal, number};
+use super::indirect::{IndirectStatements, IsolatedTables};
 use super::key_record::{KeyRecord, KeyState, put_no_key, put_sized};
 use super::touched::TableMoment;
 use super::write::{LiveColumn, PastFormat, RowWriter};
@@ -41,11 +42,12 @@ pub struct Forward<'o> {
 }
 
 impl<'o> Forward<'o> {
-    /// Nothing read yet.
-    pub fn new(dumped: &'o DumpedTable, moment: TableMoment) -> Self {
+    /// Nothing read yet. Statements that may have changed the table without naming it are refused, or counted if they are to be
+    /// passed over: a dump doesn't tell which tables lead to others.
+    pub fn new(dumped: &'o DumpedTable, moment: TableMoment, passes_statements: bool) -> Self {
         let names = (dumped.database.clone(), dumped.table.clone());
         let selection = RowSelection { tables: vec![names], ..RowSelection::default() };
-        let follower = Follower::new(LastChanges::new(dumped, moment));
+        let follower = Follower::new(LastChanges::new(dumped, moment, passes_statements));
         Forward { selection, dumped, moment, follower }
     }
 
@@ -70,6 +72,11 @@ impl<'o> Forward<'o> {
         let (ran, _) = read_log(input, (name, whole), &search, &mut self.follower, progress)?;
         self.follower.listener.refusal()?;
         Ok((ran, self.follower.listener.now != DumpPhase::After))
+    }
+
+    /// How many statements were passed over that may have changed the table.
+    pub fn passed_statements(&self) -> u64 {
+        self.follower.listener.indirect.passed()
     }
 
     /// Writes the table as it was, as SQL; `dump` is the dump once more. Returns how many rows it had.
@@ -143,11 +150,12 @@ struct LastChanges<'o> {
     has_rows: bool,
     /// Prepared transactions, whether they changed the table.
     prepared: HashMap<String, bool>,
+    indirect: IndirectStatements,
     refused: Option<PastError>,
 }
 
 impl<'o> LastChanges<'o> {
-    fn new(dumped: &'o DumpedTable, moment: TableMoment) -> Self {
+    fn new(dumped: &'o DumpedTable, moment: TableMoment, passes_statements: bool) -> Self {
         LastChanges {
             dumped,
             moment,
@@ -160,6 +168,7 @@ impl<'o> LastChanges<'o> {
             rows: Spool::new(&SpoolMemory::new(ROWS_MEMORY), Vec::new()),
             has_rows: false,
             prepared: HashMap::new(),
+            indirect: IndirectStatements::new(IsolatedTables::default(), passes_statements),
             refused: None,
         }
     }
@@ -350,13 +359,17 @@ impl ChoiceListener for LastChanges<'_> {
         }
         let text = String::from_utf8_lossy(statement.text);
         let current = String::from_utf8_lossy(statement.database);
-        if StatementWords::of(&text).may_change(&current, &self.dumped.database, &self.dumped.table) {
+        let words = StatementWords::of(&text);
+        if words.may_change(&current, &self.dumped.database, &self.dumped.table) {
             let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
             let (log, offset, gtid) = (&transaction.log, transaction.offset, gtid_of(transaction));
             let line = format!(
                 "{log} at {offset}, {gtid}: a statement changed the table, which can't be made again: {line}"
             );
             self.refuse(|| PastError::Refused(line));
+        } else if let Some(why) = self.indirect.take(&text, &words, &current, &transaction.changed_by(&text))
+        {
+            self.refuse(|| PastError::Refused(why));
         }
         Ok(())
     }

@@ -10,6 +10,7 @@
 //! go into a table, the server itself copies them. That loses nothing that a text can't say (JSON). Until the new table
 //! is whole it has another name.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,7 @@ use binlogz_schema::SchemaFile;
 use binlogz_source::{ConnectOptions, Connection};
 
 use super::PastError;
+use super::indirect::IsolatedTables;
 use super::touched_rows::{SqlValues, TouchedRows};
 use super::write::{LiveColumn, PastFormat, RowWriter, SETTINGS, quoted};
 use crate::sql::text::push_quoted;
@@ -192,6 +194,69 @@ impl LiveTable {
              'NO ACTION'))"
         ))?;
         Ok(rows.iter().map(|row| column(row, 0)).collect())
+    }
+
+    /// The tables whose changes leave this one alone: base tables without triggers, from which no foreign key leads to this one or
+    /// to one with triggers. None for an account that may not see all triggers and stored functions.
+    ///
+    /// # Errors
+    ///
+    /// A server that can't be asked.
+    pub fn isolated_tables(&mut self) -> Result<IsolatedTables, PastError> {
+        let rights = self.pairs(
+            "SELECT privilege_type, '' FROM information_schema.user_privileges WHERE grantee = CONCAT('''', LEFT(CURRENT_USER(), \
+             CHAR_LENGTH(CURRENT_USER()) - CHAR_LENGTH(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)) - 1), '''@''', \
+             SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '''')",
+        )?;
+        let may = |right: &str| rights.iter().any(|(own, _)| own == right);
+        if !(may("trigger") && (may("select") || may("show_routine"))) {
+            return Ok(IsolatedTables::default());
+        }
+        let mut leading: HashSet<_> = self
+            .pairs("SELECT event_object_schema, event_object_table FROM information_schema.triggers")?
+            .into_iter()
+            .collect();
+        leading.insert((self.database.to_lowercase(), self.table.to_lowercase()));
+        let parents = self.rows(
+            "SELECT unique_constraint_schema, referenced_table_name, constraint_schema, table_name FROM \
+             information_schema.referential_constraints WHERE delete_rule NOT IN ('RESTRICT', 'NO ACTION') OR update_rule NOT \
+             IN ('RESTRICT', 'NO ACTION')",
+        )?;
+        let pair =
+            |row: &Row, index| (column(row, index).to_lowercase(), column(row, index + 1).to_lowercase());
+        let parents: Vec<_> = parents.iter().map(|row| (pair(row, 0), pair(row, 2))).collect();
+        loop {
+            let found = parents.iter().filter(|(_, child)| leading.contains(child));
+            let found: Vec<_> =
+                found.map(|(parent, _)| parent.clone()).filter(|parent| !leading.contains(parent)).collect();
+            if found.is_empty() {
+                break;
+            }
+            leading.extend(found);
+        }
+        let views = self.pairs(
+            "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type <> 'BASE TABLE'",
+        )?;
+        leading.extend(views);
+        let mut tables: HashSet<_> = self
+            .pairs("SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE'")?
+            .into_iter()
+            .collect();
+        tables.retain(|table| !leading.contains(table));
+        let functions = self
+            .pairs(
+                "SELECT routine_name, '' FROM information_schema.routines WHERE routine_type = 'FUNCTION'",
+            )?
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
+        Ok(IsolatedTables { tables, functions })
+    }
+
+    /// The first two columns of rows, in small letters.
+    fn pairs(&mut self, statement: &str) -> Result<Vec<(String, String)>, PastError> {
+        let rows = self.rows(statement)?;
+        Ok(rows.iter().map(|row| (column(row, 0).to_lowercase(), column(row, 1).to_lowercase())).collect())
     }
 
     /// Sees the table as it is now, until the end.

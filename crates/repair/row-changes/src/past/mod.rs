@@ -9,6 +9,7 @@
 //! `forward`).
 //!
 //! * `touched` reads the changes;
+//! * `indirect` judges statements that name other tables;
 //! * `live` asks the server for the table, and joins both there, in tables of the session;
 //! * `write` writes rows.
 //!
@@ -20,6 +21,7 @@
 
 mod dump;
 mod forward;
+mod indirect;
 mod key_record;
 mod live;
 mod touched;
@@ -32,6 +34,7 @@ use binlogz_source::Error as ServerError;
 
 pub use dump::{DumpPlace, DumpedTable};
 pub use forward::Forward;
+pub use indirect::IsolatedTables;
 pub use live::LiveTable;
 pub use touched::{TableMoment, TouchedKeys};
 pub use touched_rows::TouchedRows;

@@ -12,6 +12,7 @@ use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
 
 use super::PastError;
+use super::indirect::{IndirectStatements, IsolatedTables};
 use super::key_record::{KeyRecord, KeyState, put_no_key};
 use super::live::LiveTable;
 use super::touched_rows::{SqlValues, TouchedRows};
@@ -48,11 +49,25 @@ pub struct TouchedKeys<'o> {
 }
 
 impl<'o> TouchedKeys<'o> {
-    /// Nothing read yet.
-    pub fn new(table: &'o LiveTable, moment: TableMoment) -> Self {
+    /// Nothing read yet. Statements that may have changed the table without naming it are refused, unless they are all `isolated`; or
+    /// counted, if they are to be passed over.
+    pub fn new(
+        table: &'o LiveTable,
+        moment: TableMoment,
+        isolated: IsolatedTables,
+        passes_statements: bool,
+    ) -> Self {
         let names = (table.database.clone(), table.table.clone());
         let selection = RowSelection { tables: vec![names.clone()], ..RowSelection::default() };
-        TouchedKeys { selection, table, follower: Follower::new(FirstTouches::new(moment, names)) }
+        TouchedKeys {
+            selection,
+            table,
+            follower: Follower::new(FirstTouches::new(
+                moment,
+                names,
+                IndirectStatements::new(isolated, passes_statements),
+            )),
+        }
     }
 
     /// Reads a log, in the order of the logs.
@@ -80,6 +95,11 @@ impl<'o> TouchedKeys<'o> {
         let (ran, _) = read_log(input, (name, whole), &search, &mut self.follower, progress)?;
         self.follower.listener.refusal()?;
         Ok(ran)
+    }
+
+    /// How many statements were passed over that may have changed the table.
+    pub fn passed_statements(&self) -> u64 {
+        self.follower.listener.indirect.passed()
     }
 
     /// All keys, if the logs hold all these transactions, which the table may have in it.
@@ -138,11 +158,12 @@ struct FirstTouches {
     has_rows: bool,
     /// Transactions that are prepared, by their identifiers; whether they changed the table before the moment.
     prepared: HashMap<String, bool>,
+    indirect: IndirectStatements,
     refused: Option<String>,
 }
 
 impl FirstTouches {
-    fn new(moment: TableMoment, (database, table): (String, String)) -> Self {
+    fn new(moment: TableMoment, (database, table): (String, String), indirect: IndirectStatements) -> Self {
         FirstTouches {
             moment,
             database,
@@ -156,6 +177,7 @@ impl FirstTouches {
             row_count: 0,
             has_rows: false,
             prepared: HashMap::new(),
+            indirect,
             refused: None,
         }
     }
@@ -260,6 +282,9 @@ impl ChoiceListener for FirstTouches {
             self.refuse(|| {
                 format!("{log} at {offset}, {gtid}: a statement changed the table, which can't be taken back: {line}")
             });
+        } else if let Some(why) = self.indirect.take(&text, &words, &current, &transaction.changed_by(&text))
+        {
+            self.refuse(|| why);
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use binlogz_flow::events::RunSummary;
 use binlogz_row_changes::{DumpedTable, Forward, PastError, TableMoment};
 
 use super::unpacked::unpacked;
-use super::{FormatArg, TableAt, Trouble};
+use super::{FormatArg, TableAt, Trouble, passed_over};
 use crate::Exit;
 use crate::cmd::row_changes::{failure, file_name};
 use crate::cmd::workers;
@@ -32,7 +32,7 @@ impl TableAt {
                 cascades.join(", ")
             ));
         }
-        let mut forward = Forward::new(&dumped, self.at.moment);
+        let mut forward = Forward::new(&dumped, self.at.moment, self.over_statements);
         let keyring = self.keyring.open()?;
         let count = self.files.len();
         let mut exit = Exit::Done;
@@ -62,6 +62,7 @@ impl TableAt {
             dump.display(),
             self.at.text
         );
+        exit = exit.max(passed_over(forward.passed_statements()));
         let mut output = target.create_printed()?;
         let mut out = BufWriter::new(&mut output);
         forward.write(open(dump)?, &title, &mut out)?;

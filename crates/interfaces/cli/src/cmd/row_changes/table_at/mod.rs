@@ -69,6 +69,9 @@ pub(crate) struct TableAt {
     /// Go on over incidents, where the server says that its log lacks changes; they stay as they are now
     #[arg(long, hide_short_help = true)]
     over_incidents: bool,
+    /// Go on over statements logged as text that name other tables, as if no view, trigger, function or foreign key led to this one
+    #[arg(long, hide_short_help = true)]
+    over_statements: bool,
     /// Threads that work at once [default: one for each core]
     #[arg(long, short, value_name = "N", value_parser = units::above_zero)]
     jobs: Option<NonZeroUsize>,
@@ -193,11 +196,13 @@ impl TableAt {
             None => live.hold()?,
         }
         let needed = live.executed(!self.files.is_empty())?;
-        let mut keys = TouchedKeys::new(&live, self.at.moment);
+        let isolated = live.isolated_tables()?;
+        let mut keys = TouchedKeys::new(&live, self.at.moment, isolated, self.over_statements);
         let exit = match self.files.is_empty() {
             true => self.read_server(connect, &mut keys)?,
             false => self.read_files(&mut keys)?,
         };
+        let exit = exit.max(passed_over(keys.passed_statements()));
         let touched = keys.finish(&needed)?;
         live.take_back(&touched)?;
         let TouchedRows { key_count, .. } = touched;
@@ -312,6 +317,18 @@ impl TableAt {
             _ => Ok(()),
         }
     }
+}
+
+/// Names statements that `--over-statements` passed over.
+fn passed_over(statements: u64) -> Exit {
+    if statements == 0 {
+        return Exit::Done;
+    }
+    warn(&format!(
+        "{} that name other tables were passed over: if they changed the table, it is not as it was",
+        counted(statements, "statements")
+    ));
+    Exit::Negative
 }
 
 /// The reason for its end.

@@ -1,0 +1,100 @@
+//! Statements logged as text that name other tables, and may have changed the table through a view, a trigger, a stored function
+//! or a foreign key: the log has no rows of that.
+//!
+//! A server tells which tables lead to no other ([`IsolatedTables`]). A statement that only changes those is let pass, unless a
+//! statement that defines or drops anything of this kind stands in the logs, too: then the server of now doesn't tell how it was.
+
+use std::collections::HashSet;
+
+use crate::pass::{StatementWords, changed_tables};
+
+/// Tables whose changes change no other table, as a server knows them.
+#[derive(Debug, Default)]
+pub struct IsolatedTables {
+    /// Databases and tables, in small letters.
+    pub(super) tables: HashSet<(String, String)>,
+    /// Stored functions, in small letters.
+    pub(super) functions: HashSet<String>,
+}
+
+/// Statements logged as text that change other tables by name.
+#[derive(Debug)]
+pub(super) struct IndirectStatements {
+    isolated: IsolatedTables,
+    /// Whether those that may have changed the table are only counted.
+    are_passed: bool,
+    passed: u64,
+    /// The first that only changes isolated tables.
+    harmless: Option<String>,
+    /// The first that defines what leads from one table to another.
+    definition: Option<String>,
+}
+
+impl IndirectStatements {
+    pub(super) fn new(isolated: IsolatedTables, are_passed: bool) -> Self {
+        IndirectStatements { isolated, are_passed, passed: 0, harmless: None, definition: None }
+    }
+
+    /// How many were passed over that may have changed the table.
+    pub(super) fn passed(&self) -> u64 {
+        self.passed
+    }
+
+    /// Takes a statement that doesn't name the table as one that it changes; `shown` is the statement and its place. Returns
+    /// the reason if the table can't be told any more.
+    pub(super) fn take(
+        &mut self,
+        text: &str,
+        words: &StatementWords,
+        current: &str,
+        shown: &str,
+    ) -> Option<String> {
+        if words.leaves_rows_alone() {
+            return None;
+        }
+        if words.is_ddl() {
+            if words.leads_elsewhere() {
+                self.definition.get_or_insert_with(|| shown.to_owned());
+            }
+            if !words.names_any(&self.isolated.functions) || words.defines_program() {
+                return self.both();
+            }
+        } else if self.is_isolated(text, words, current) {
+            self.harmless.get_or_insert_with(|| shown.to_owned());
+            return self.both();
+        }
+        self.pass_or(|| {
+            format!(
+                "{shown}: this statement names other tables, and may have changed the table through a view, a trigger, a stored \
+                 function or a foreign key"
+            )
+        })
+    }
+
+    fn is_isolated(&self, text: &str, words: &StatementWords, current: &str) -> bool {
+        let is_isolated = |(database, table): (Option<String>, String)| {
+            let database = database.unwrap_or_else(|| current.to_lowercase());
+            self.isolated.tables.contains(&(database, table))
+        };
+        let tables = changed_tables(text);
+        tables.is_some_and(|tables| tables.into_iter().all(is_isolated))
+            && !words.names_any(&self.isolated.functions)
+    }
+
+    fn both(&mut self) -> Option<String> {
+        let (Some(harmless), Some(definition)) = (&self.harmless, &self.definition) else { return None };
+        let why = format!(
+            "{harmless}: whether this statement changed the table through a view, a trigger, a stored function or a foreign key \
+             can't be told, for they were changed by {definition}"
+        );
+        self.pass_or(|| why)
+    }
+
+    fn pass_or(&mut self, why: impl FnOnce() -> String) -> Option<String> {
+        if self.are_passed {
+            self.passed += 1;
+            return None;
+        }
+        Some(format!("{}; --over-statements goes on as if it had not", why()))
+    }
+}
