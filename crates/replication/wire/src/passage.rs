@@ -19,7 +19,7 @@ use binlogz_binlog::{Error, Result};
 
 use crate::command;
 use crate::packet::PACKET_PAYLOAD_MAX;
-use crate::response::{EOF, ERR, EofPacket, ErrPacket, OK, OkPacket};
+use crate::response::{EOF, ERR, EofPacket, ErrPacket, MORE_RESULTS, OK, OkPacket};
 
 const WHAT: &str = "answer";
 const HEADER_SIZE: usize = 4;
@@ -27,8 +27,6 @@ const HEADER_SIZE: usize = 4;
 const HEAD_SIZE: usize = 32;
 /// The byte in place of a column count that asks the client for a file.
 const LOCAL_INFILE: u8 = 0xfb;
-/// SERVER_MORE_RESULTS_EXISTS: another answer follows.
-const MORE_RESULTS: u16 = 8;
 /// SERVER_STATUS_CURSOR_EXISTS: rows are fetched later.
 const CURSOR_EXISTS: u16 = 64;
 

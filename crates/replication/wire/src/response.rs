@@ -20,6 +20,9 @@ pub const EOF: u8 = 0xfe;
 /// First byte of an error.
 pub const ERR: u8 = 0xff;
 
+/// SERVER_MORE_RESULTS_EXISTS, a status flag: the answer of a further statement follows.
+pub(crate) const MORE_RESULTS: u16 = 8;
+
 /// Longer messages with the first byte of an EOF packet are something else.
 const EOF_SIZE_MAX: usize = 8;
 

@@ -18,7 +18,7 @@ use binlogz_binlog::{Error, Result};
 use crate::error::ServerError;
 use crate::fields::{put_lei_text, take_lei_text};
 use crate::packet::MESSAGE_SIZE_MAX;
-use crate::response::{EOF, ERR, EofPacket, ErrPacket, OK, OkPacket};
+use crate::response::{EOF, ERR, EofPacket, ErrPacket, MORE_RESULTS, OK, OkPacket};
 
 /// The byte in place of a length that means NULL.
 const NULL: u8 = 0xfb;
@@ -194,6 +194,7 @@ pub struct AnswerReader {
     /// Bytes of all rows.
     size: usize,
     affected_rows: u64,
+    has_more: bool,
 }
 
 #[derive(Debug, Default)]
@@ -222,6 +223,11 @@ impl AnswerReader {
         self.affected_rows
     }
 
+    /// Whether the answer of a further statement follows: several came at once.
+    pub fn has_more(&self) -> bool {
+        self.has_more
+    }
+
     /// Takes the rows that have come so far; the answer has the rest. So an answer may be of any size.
     pub fn take_rows(&mut self) -> Vec<ResultRow> {
         self.size = 0;
@@ -237,8 +243,13 @@ impl AnswerReader {
             ResultState::Begin => match message.first() {
                 Some(&OK) => OkPacket::decode(message).map(|ok| {
                     self.affected_rows = ok.affected_rows;
+                    self.has_more = ok.status & MORE_RESULTS != 0;
                     Some(ServerAnswer::Ok)
                 }),
+                // COM_SET_OPTION is answered so.
+                Some(&EOF) if EofPacket::is(message) => {
+                    EofPacket::decode(message).map(|_| Some(ServerAnswer::Ok))
+                }
                 Some(&LOCAL_INFILE) => {
                     Err(Error::invalid(WHAT, "first byte", "fb: a wish for a local file", "rows"))
                 }
@@ -266,7 +277,7 @@ impl AnswerReader {
                 Ok(None)
             }
             ResultState::Rows { .. } if message.first() == Some(&EOF) && EofPacket::is(message) => {
-                EofPacket::decode(message)?;
+                self.has_more = EofPacket::decode(message)?.status & MORE_RESULTS != 0;
                 Ok(Some(ServerAnswer::Rows(std::mem::take(&mut self.rows))))
             }
             ResultState::Rows { count } => {
@@ -348,6 +359,11 @@ mod tests {
         let mut reader = AnswerReader::default();
         reader.message(b"\0\xfc\0\x04\0\x02\0\0\0").unwrap();
         assert_eq!(reader.affected_rows(), 1024);
+        assert!(!reader.has_more());
+        reader.message(b"\0\x01\0\x0a\0\0\0").unwrap();
+        assert!(reader.has_more());
+        let set_option = AnswerReader::default().message(b"\xfe\0\0\x02\0").unwrap();
+        assert_eq!(set_option, Some(ServerAnswer::Ok));
         let refused = AnswerReader::default().message(b"\xff\xa9\x04#HY000Unknown").unwrap();
         assert!(matches!(refused, Some(ServerAnswer::Refused(error)) if error.code == 1193));
     }

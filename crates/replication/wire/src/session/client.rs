@@ -107,6 +107,11 @@ impl ClientSession {
         self.affected_rows
     }
 
+    /// Whether answers of further statements follow the last one: [`ClientSession::poll`] returns each.
+    pub fn has_more_answers(&self) -> bool {
+        matches!(self.state, ClientState::Asking(_))
+    }
+
     /// Takes the rows of the answer that have come so far, at `now`: the answer's deadline starts again.
     pub fn take_rows(&mut self, now: Duration) -> Vec<ResultRow> {
         let ClientState::Asking(answer) = &mut self.state else { return Vec::new() };
@@ -183,8 +188,11 @@ impl ClientSession {
                 ClientState::Asking(answer) => {
                     if let Some(whole) = answer.message(message).during(&self.doing)? {
                         self.affected_rows = answer.affected_rows();
+                        let has_more = answer.has_more();
                         self.columns = std::mem::take(answer).into_columns();
-                        self.state = ClientState::Idle;
+                        if !has_more {
+                            self.state = ClientState::Idle;
+                        }
                         return Ok(ClientStep::Answer(whole));
                     }
                 }
