@@ -75,9 +75,9 @@ impl Referrers {
         Ok(Referrers(found))
     }
 
-    /// Whether any of them refers to a table, given as `database.table`.
-    pub(crate) fn are_of(&self, parent: &str) -> bool {
-        self.0.iter().any(|referrer| referrer.parent == parent)
+    /// Whether any of them acts on a change of a table's rows, given as `database.table`.
+    pub(crate) fn act_on(&self, parent: &str, change: ParentChange<'_>) -> bool {
+        self.0.iter().any(|referrer| referrer.parent == parent && referrer.acts_on(change))
     }
 
     /// Why a change of the parent's row that meets a condition would change rows of others, if it would. Tables are given as
@@ -89,20 +89,9 @@ impl Referrers {
         condition: &str,
         change: ParentChange<'_>,
     ) -> Result<Option<String>, binlogz_source::Error> {
-        for referrer in self.0.iter().filter(|referrer| referrer.parent == parent) {
-            let rule = match change {
-                ParentChange::Deleted => &referrer.on_delete,
-                ParentChange::Updated(_) => &referrer.on_update,
-            };
-            let is_set = match change {
-                ParentChange::Deleted => true,
-                ParentChange::Updated(text) => {
-                    referrer.columns.iter().any(|(_, column)| text.contains(&format!("{column} = ")))
-                }
-            };
-            if ["RESTRICT", "NO ACTION"].contains(&&**rule) || !is_set {
-                continue;
-            }
+        let acting = |referrer: &&Referrer| referrer.parent == parent && referrer.acts_on(change);
+        for referrer in self.0.iter().filter(acting) {
+            let rule = referrer.rule(change);
             let rows = session.rows(&referrer.query(quoted_parent, condition))?;
             let count = rows.first().map(|row| column(row, 0)).unwrap_or_default();
             if count != "0" {
@@ -121,6 +110,24 @@ impl Referrers {
 }
 
 impl Referrer {
+    fn rule(&self, change: ParentChange<'_>) -> &str {
+        match change {
+            ParentChange::Deleted => &self.on_delete,
+            ParentChange::Updated(_) => &self.on_update,
+        }
+    }
+
+    /// Whether a change of a parent's row changes rows that refer to it.
+    fn acts_on(&self, change: ParentChange<'_>) -> bool {
+        let is_set = match change {
+            ParentChange::Deleted => true,
+            ParentChange::Updated(text) => {
+                self.columns.iter().any(|(_, column)| text.contains(&format!("{column} = ")))
+            }
+        };
+        is_set && !["RESTRICT", "NO ACTION"].contains(&self.rule(change))
+    }
+
     /// Counts the rows that refer to a parent's row, without this row itself.
     fn query(&self, quoted_parent: &str, condition: &str) -> String {
         let referenced: Vec<_> = self.columns.iter().map(|(_, referenced)| &**referenced).collect();

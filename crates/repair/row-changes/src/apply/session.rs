@@ -31,6 +31,7 @@ impl ApplySession {
         connect.timeouts.answer = ANSWER_TIMEOUT;
         let trouble = |error| ApplyError::server("connecting", error, NOTHING_YET);
         let mut connection = Connection::open(&connect).map_err(trouble)?;
+        connection.allow_several_statements().map_err(trouble)?;
         let rows = connection.query("SELECT CONNECTION_ID()").map_err(trouble)?;
         let thread = text(&rows, 0).and_then(|number| number.parse().ok()).unwrap_or_default();
         Ok(ApplySession { connection, thread })
@@ -39,6 +40,11 @@ impl ApplySession {
     /// Runs a statement; returns how many rows it changed.
     pub(crate) fn run(&mut self, statement: &[u8]) -> Result<u64, ServerError> {
         self.connection.execute(statement)
+    }
+
+    /// Runs statements that semicolons divide, up to the first that fails; appends how many rows each changed.
+    pub(crate) fn run_all(&mut self, statements: &[u8], changed: &mut Vec<u64>) -> Result<(), ServerError> {
+        self.connection.execute_all(statements, changed)
     }
 
     pub(crate) fn rows(&mut self, statement: &str) -> Result<Vec<AnswerRow>, ServerError> {

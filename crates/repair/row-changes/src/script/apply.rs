@@ -4,14 +4,21 @@
 //! BEGIN · for each row the statement, whose condition compares every column · [journal: commit] · COMMIT · [journal: done]
 //! ```
 //!
-//! INSERTs, and DELETEs that are found by a key, are many to a statement, see group.rs.
+//! Rows wait until many of them can go to the server in one message, see group.rs; rows of several transactions may.
 //!
-//! A statement that finds no row, or one of whose keys is taken, is a conflict: somebody changed the row since. Without
+//! ```text
+//! SAVEPOINT · statements          each changed as many rows as it is for: done
+//! ROLLBACK TO SAVEPOINT           else: the rows before that statement once more, its own in parts, a row alone if need be
+//! ```
+//!
+//! A row's own statement that finds no row, or one of whose keys is taken, is a conflict: somebody changed the row since. Without
 //! `execute` all is done in one transaction, which is rolled back: conflicts are then the server's own answers.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::ops::Range;
+use std::rc::Rc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,7 +27,7 @@ use binlogz_source::{ConnectOptions, Error as ServerError};
 
 use super::change::ScriptChange;
 use super::collect::CollectedChanges;
-use super::group::RowGroup;
+use super::group::{GroupStatements, RowGroup, WaitingRow};
 use super::log::ScriptReport;
 use super::repeated::RepeatedChanges;
 use super::replay::{RowSink, Skip, WrittenRow, replay};
@@ -59,7 +66,7 @@ pub struct AppliedChanges {
     pub tables: BTreeMap<String, TableSummary>,
     /// Rows that earlier runs with this journal have done.
     pub done_before: u64,
-    /// Transactions.
+    /// Transactions that changed a row.
     pub batches: u64,
     /// GTIDs of the transactions, as far as the server gave some and its log may be read.
     pub gtids: Vec<String>,
@@ -86,6 +93,9 @@ pub struct TableSummary {
 const CONFLICTS: [u16; 5] = [1062, 1451, 1452, 1216, 1217];
 /// Of a lock that isn't given, by which the server may have rolled the transaction back.
 const ENDING: [u16; 2] = [1205, 1213];
+/// A statement whose rows aren't all changed is divided into so many.
+const PARTS: usize = 4;
+const SAVEPOINT_ROWS: &[u8] = b"SAVEPOINT binlogz_rows";
 /// How long the session of a killed run may take to end.
 const THREAD_TIMEOUT: Duration = Duration::from_secs(60);
 const THREAD_PERIOD: Duration = Duration::from_millis(100);
@@ -132,7 +142,7 @@ pub(super) fn apply<'o>(
         // A journal tells what was done; its own transactions are no others.
         repeated: collected.repeated.as_ref().filter(|_| !has_begun && !options.overwrite),
         group: RowGroup::default(),
-        group_flags: RowFlags::default(),
+        together_max: 1,
         batch: options.batch,
         overwrite: options.overwrite,
         execute: options.execute,
@@ -140,6 +150,7 @@ pub(super) fn apply<'o>(
         journal,
         seen: 0,
         in_batch: None,
+        has_changed: false,
         report: ScriptReport::new(report),
         applied: AppliedChanges::default(),
     };
@@ -218,9 +229,10 @@ struct ApplySink<'o> {
     is_unchecked: bool,
     /// Later changes of equal rows, in tables without a key.
     repeated: Option<&'o RepeatedChanges>,
-    /// Rows that wait to be applied together, all of these flags.
+    /// Rows that wait to be applied together.
     group: RowGroup,
-    group_flags: RowFlags,
+    /// The most of them to try at once: fewer after a conflict, as more of them may follow.
+    together_max: usize,
     batch: u64,
     overwrite: bool,
     execute: bool,
@@ -230,6 +242,8 @@ struct ApplySink<'o> {
     seen: u64,
     /// Rows of the open batch.
     in_batch: Option<u64>,
+    /// Whether the open batch has changed a row.
+    has_changed: bool,
     report: ScriptReport<'o>,
     applied: AppliedChanges,
 }
@@ -246,6 +260,9 @@ impl RowSink for ApplySink<'_> {
     type Error = ApplyError;
 
     fn begin(&mut self, description: &str, _time: u64, skipped: Option<&Skip>) -> Result<(), ApplyError> {
+        if skipped.is_some() {
+            self.apply_group()?;
+        }
         Ok(self.report.begin(description, skipped)?)
     }
 
@@ -260,10 +277,10 @@ impl RowSink for ApplySink<'_> {
         }
         let settings = self.settings.change_for(row.flags);
         let repeated = self.repeated.and_then(|repeated| repeated.why(row.change));
-        let is_alone = repeated.is_some()
-            || row.flags.may_be_cascaded()
-            || self.referrers.are_of(&change.table)
-            || !RowGroup::takes(&change);
+        let is_of_parent = self
+            .parent_change(&change, row.flags)
+            .is_some_and(|parent_change| self.referrers.act_on(&change.table, parent_change));
+        let is_alone = repeated.is_some() || is_of_parent || !RowGroup::takes(&change);
         if is_alone || !settings.is_empty() {
             self.apply_group()?;
         }
@@ -271,13 +288,15 @@ impl RowSink for ApplySink<'_> {
             self.run(statement.as_bytes(), "setting up a row")?;
         }
         self.is_unchecked |= row.flags.may_be_cascaded();
+        let transaction = self.report.transaction();
         if is_alone {
-            self.apply_row(&change, row.flags, repeated)?;
-        } else if self.group.push(row.content, &change).is_none() {
-            self.apply_group()?;
-            self.group.push(row.content, &change).ok_or_else(broken)?;
+            self.apply_row(&change, row.flags, &transaction, repeated)?;
+        } else {
+            self.group.push(WaitingRow { content: row.content.to_vec(), flags: row.flags, transaction });
+            if self.group.is_full() {
+                self.apply_group()?;
+            }
         }
-        self.group_flags = row.flags;
         let count = self.in_batch.unwrap_or(0) + 1;
         self.in_batch = Some(count);
         // Rows that foreign keys changed belong together with the row that they refer to.
@@ -300,7 +319,6 @@ impl RowSink for ApplySink<'_> {
     }
 
     fn end(&mut self) -> Result<(), ApplyError> {
-        self.apply_group()?;
         match self.in_batch {
             Some(count) if self.execute && count >= self.batch => self.commit(),
             _ => Ok(()),
@@ -318,6 +336,7 @@ impl ApplySink<'_> {
         &mut self,
         change: &ScriptChange<'_>,
         flags: RowFlags,
+        transaction: &Rc<str>,
         repeated: Option<String>,
     ) -> Result<(), ApplyError> {
         let came = match repeated {
@@ -328,55 +347,97 @@ impl ApplySink<'_> {
             },
         };
         self.count(change, &came);
-        if let ApplyOutcome::Conflict(why) = came {
-            self.report.line(&format!("conflict: {}: {why}", change.name))?;
+        match came {
+            ApplyOutcome::Conflict(why) => {
+                self.together_max = 1;
+                Ok(self.report.line_of(transaction, &format!("conflict: {}: {why}", change.name))?)
+            }
+            ApplyOutcome::Done | ApplyOutcome::Overwritten => Ok(()),
+        }
+    }
+
+    /// Applies the rows that wait, as many at once as have no conflict.
+    fn apply_group(&mut self) -> Result<(), ApplyError> {
+        let rows = self.group.take();
+        let changes = rows.iter().map(|row| ScriptChange::read(&row.content)).collect::<Option<Vec<_>>>();
+        let changes = changes.ok_or_else(broken)?;
+        // Ranges of rows, the next one last.
+        let mut ranges = vec![0..rows.len()];
+        while let Some(Range { start, end }) = ranges.pop() {
+            let next_end = end.min(start + self.together_max);
+            if next_end < end {
+                ranges.push(next_end..end);
+            }
+            let next = changes.get(start..next_end).unwrap_or_default();
+            match (next, rows.get(start)) {
+                ([], _) | (_, None) => {}
+                ([change], Some(row)) => {
+                    self.together_max = 2;
+                    self.apply_row(change, row.flags, &row.transaction, None)?;
+                }
+                (changes, Some(_)) => match self.try_together(changes)? {
+                    None => {
+                        changes.iter().for_each(|change| self.count(change, &ApplyOutcome::Done));
+                        self.together_max = self.together_max.max(changes.len() * 2);
+                    }
+                    Some(Range { start: sound, end: tried }) => {
+                        let part = (tried - sound).div_ceil(PARTS).max(1);
+                        ranges.push(start + tried..next_end);
+                        let parts = (sound..tried).step_by(part);
+                        ranges.extend(parts.map(|at| start + at..start + tried.min(at + part)).rev());
+                        ranges.push(start..start + sound);
+                    }
+                },
+            }
         }
         Ok(())
     }
 
-    /// Applies the rows that wait by one statement. If that doesn't change all of them, it is taken back, and each is applied alone.
-    fn apply_group(&mut self) -> Result<(), ApplyError> {
-        let (statement, rows) = self.group.take();
-        let changes: Option<Vec<_>> = rows.iter().map(|content| ScriptChange::read(content)).collect();
-        let changes = changes.ok_or_else(broken)?;
-        if changes.len() > 1 && self.are_applied(&statement, changes.len())? {
-            changes.iter().for_each(|change| self.count(change, &ApplyOutcome::Done));
-            return Ok(());
-        }
-        changes.iter().try_for_each(|change| self.apply_row(change, self.group_flags, None))
-    }
-
-    /// Whether a statement changed so many rows; if it didn't, it changed none.
-    fn are_applied(&mut self, statement: &[u8], rows: usize) -> Result<bool, ApplyError> {
-        self.run(b"SAVEPOINT binlogz_rows", "before rows of a table")?;
-        match self.session.run(statement) {
-            Ok(changed) if changed == rows as u64 => Ok(true),
+    /// Applies changes by one message. If one of its statements doesn't change the rows that it is for, all of it is taken back, and
+    /// these rows' places are returned.
+    fn try_together(&mut self, changes: &[ScriptChange<'_>]) -> Result<Option<Range<usize>>, ApplyError> {
+        let statements = GroupStatements::of(changes);
+        let mut changed = Vec::new();
+        let message = [SAVEPOINT_ROWS, b"; ", &statements.text].concat();
+        match self.session.run_all(&message, &mut changed) {
             Err(error) if error.server_error().is_none_or(|error| ENDING.contains(&error.code)) => {
-                Err(ApplyError::server("rows of a table", error, BATCH_TAKEN_BACK))
+                return Err(ApplyError::server("rows of tables", error, BATCH_TAKEN_BACK));
             }
-            Ok(_) | Err(_) => {
-                self.run(b"ROLLBACK TO SAVEPOINT binlogz_rows", "after rows of a table")?;
-                Ok(false)
+            Ok(()) | Err(_) => {}
+        }
+        let mut changed = changed.into_iter().skip(1);
+        let mut sound = 0;
+        for count in statements.counts {
+            if changed.next() != Some(count as u64) {
+                self.run(b"ROLLBACK TO SAVEPOINT binlogz_rows", "after rows of tables")?;
+                return Ok(Some(sound..sound + count));
             }
+            sound += count;
+        }
+        Ok(None)
+    }
+
+    /// The change of a row on which foreign keys that refer to it may act. If the log has the rows that they changed, all of these
+    /// were changed before; if it doesn't, the foreign keys are to change them again.
+    fn parent_change<'c>(&self, change: &'c ScriptChange<'_>, flags: RowFlags) -> Option<ParentChange<'c>> {
+        let is_logged = flags.has(RowFlags::SQL_FOREIGN_KEYS);
+        match change.statement.first() {
+            _ if flags.has(RowFlags::NO_FOREIGN_KEYS) => None,
+            Some(b'D') if is_logged || self.direction == Direction::Undo => Some(ParentChange::Deleted),
+            Some(b'U') if is_logged => Some(ParentChange::Updated(change.assignments())),
+            _ => None,
         }
     }
 
-    /// Why foreign keys would change rows that nobody chose, if they would. If the log has the rows that they changed,
-    /// all of these were changed before; if it doesn't, the foreign keys are to change them again.
+    /// Why foreign keys would change rows that nobody chose, if they would.
     fn foreign_keys_would(
         &mut self,
         change: &ScriptChange<'_>,
         flags: RowFlags,
         condition: &str,
     ) -> Result<Option<String>, ApplyError> {
-        let is_logged = flags.has(RowFlags::SQL_FOREIGN_KEYS);
-        let parent_change = match change.statement.first() {
-            _ if flags.has(RowFlags::NO_FOREIGN_KEYS) => return Ok(None),
-            Some(b'D') if is_logged || self.direction == Direction::Undo => ParentChange::Deleted,
-            Some(b'U') if is_logged => ParentChange::Updated(change.assignments()),
-            _ => return Ok(None),
-        };
-        self.would_change(change, condition, parent_change)
+        let parent_change = self.parent_change(change, flags);
+        parent_change.map_or(Ok(None), |parent_change| self.would_change(change, condition, parent_change))
     }
 
     fn would_change(
@@ -474,6 +535,7 @@ impl ApplySink<'_> {
     }
 
     fn count(&mut self, change: &ScriptChange<'_>, came: &ApplyOutcome) {
+        self.has_changed |= !matches!(came, ApplyOutcome::Conflict(_));
         let table = self.applied.tables.entry(change.table.to_string()).or_default();
         table.overwritten += u64::from(matches!(came, ApplyOutcome::Overwritten));
         let count = match (came, change.statement.first()) {
@@ -514,7 +576,7 @@ impl ApplySink<'_> {
         }
         let committed = self.session.run(b"COMMIT");
         committed.map_err(|error| ApplyError::server("COMMIT", error, BATCH_UNKNOWN))?;
-        self.applied.batches += 1;
+        self.applied.batches += u64::from(std::mem::take(&mut self.has_changed));
         self.in_batch = None;
         match &mut self.journal {
             Some(journal) => journal.done(self.seen),

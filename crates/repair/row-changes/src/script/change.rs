@@ -123,6 +123,22 @@ impl<'b> ScriptChange<'b> {
     }
 }
 
+#[cfg(test)]
+impl<'b> ScriptChange<'b> {
+    /// A change of this statement, in a table with this condition on the key or without a key.
+    pub(super) fn of_parts(statement: &'b str, key: &'b str) -> Self {
+        let where_offset = statement.find(" WHERE ").map_or(statement.len(), |place| place + " WHERE ".len());
+        ScriptChange {
+            table: "s.t".into(),
+            name: "a row".into(),
+            quoted_table: b"`s`.`t`",
+            key: key.as_bytes(),
+            where_offset,
+            statement: statement.as_bytes(),
+        }
+    }
+}
+
 /// Statements have other bytes than UTF-8 in hexadecimal.
 fn text(bytes: Option<&[u8]>) -> &str {
     bytes.and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default()

@@ -1,66 +1,114 @@
-//! Rows of one table that are applied by one statement: INSERTs of the same columns, or DELETEs that are found by a key.
+//! Rows that are applied together: statements that go to the server in one message.
 //!
 //! ```text
-//! INSERT INTO t (a, b) VALUES (…), (…)        all of them, or an error that leaves none
+//! INSERT INTO t (a, b) VALUES (…), (…)        rows of one table that follow each other: all of them, or an error that leaves none
 //! DELETE FROM t WHERE (…) OR (…)              each condition has a key and all columns: it is true for one row or none
+//! any other statement                         its own row
 //! ```
 //!
-//! If such a statement doesn't change as many rows as it is for, it is taken back, and its rows are applied one by one: that tells
-//! which of them are in conflict.
+//! Their order is that of the rows. A statement that changes another number of rows than it is for has a row that is in conflict.
+
+use std::rc::Rc;
 
 use super::change::ScriptChange;
+use crate::pass::RowFlags;
 
-/// The most rows of a statement.
-const ROWS_MAX: usize = 200;
-/// The bytes of a statement to which no further row comes, and the most of a row in it.
+/// The most rows that wait.
+const ROWS_MAX: usize = 250;
+/// The bytes of statements to which no further row comes, and the most of a row among others.
 const SIZE_MAX: usize = 256 << 10;
 
-/// Rows that wait for their statement.
+/// A row that waits to be applied.
+#[derive(Debug, Clone)]
+pub(super) struct WaitingRow {
+    /// The change as it was read.
+    pub(super) content: Vec<u8>,
+    pub(super) flags: RowFlags,
+    /// The transaction's description.
+    pub(super) transaction: Rc<str>,
+}
+
+/// Rows that wait to be applied together, by a session of one setting.
 #[derive(Debug, Default)]
 pub(super) struct RowGroup {
-    /// The changes, one after the other, as they were read.
-    rows: Vec<Vec<u8>>,
-    statement: Vec<u8>,
-    /// The part of the statement that all its rows have in common.
-    common: Vec<u8>,
+    rows: Vec<WaitingRow>,
+    size: usize,
 }
 
 impl RowGroup {
-    /// Takes a row, if it fits the others; `None`: it can't be in a group.
-    pub(super) fn push(&mut self, content: &[u8], change: &ScriptChange<'_>) -> Option<()> {
-        let (common, own) = parts(change)?;
-        if self.rows.is_empty() {
-            self.common = common.to_vec();
-            self.statement = common.to_vec();
-        } else if self.common != common || self.rows.len() >= ROWS_MAX || self.statement.len() >= SIZE_MAX {
-            return None;
-        } else {
-            self.statement.extend_from_slice(if change.is_insert() { b", " } else { b" OR " });
-        }
-        match change.is_insert() {
-            true => self.statement.extend_from_slice(own),
-            false => self.statement.extend([b"(", own, b")"].concat()),
-        }
-        self.rows.push(content.to_vec());
-        Some(())
+    pub(super) fn push(&mut self, row: WaitingRow) {
+        self.size += row.content.len();
+        self.rows.push(row);
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.rows.len() >= ROWS_MAX || self.size >= SIZE_MAX
     }
 
     /// Whether a group takes this change at all.
     pub(super) fn takes(change: &ScriptChange<'_>) -> bool {
-        parts(change).is_some()
+        change.statement.len() <= SIZE_MAX
     }
 
-    /// The statement, and the rows that it is for.
-    pub(super) fn take(&mut self) -> (Vec<u8>, Vec<Vec<u8>>) {
-        (std::mem::take(&mut self.statement), std::mem::take(&mut self.rows))
+    /// The rows that wait: none does any more.
+    pub(super) fn take(&mut self) -> Vec<WaitingRow> {
+        self.size = 0;
+        std::mem::take(&mut self.rows)
     }
 }
 
-/// What a change's statement has in common with others, and what is its own.
-fn parts<'c>(change: &ScriptChange<'c>) -> Option<(&'c [u8], &'c [u8])> {
-    if change.statement.len() > SIZE_MAX {
-        return None;
+/// The statements for some changes in their order, divided by semicolons.
+#[derive(Debug, Default)]
+pub(super) struct GroupStatements {
+    pub(super) text: Vec<u8>,
+    /// How many rows each statement is for.
+    pub(super) counts: Vec<usize>,
+}
+
+impl GroupStatements {
+    pub(super) fn of<'c, 'b: 'c>(changes: impl IntoIterator<Item = &'c ScriptChange<'b>>) -> Self {
+        let mut statements = GroupStatements::default();
+        // The part that the rows of the last statement have in common.
+        let mut last: &[u8] = &[];
+        for change in changes {
+            let parts = parts(change);
+            let joined = parts.filter(|(common, _)| *common == last).zip(statements.counts.last_mut());
+            last = parts.map_or(&[], |(common, _)| common);
+            if let Some(((_, own), count)) = joined {
+                *count += 1;
+                statements.text.extend_from_slice(if change.is_insert() { b", " } else { b" OR " });
+                push_own(&mut statements.text, change, own);
+                continue;
+            }
+            if !statements.counts.is_empty() {
+                statements.text.extend_from_slice(b"; ");
+            }
+            statements.counts.push(1);
+            match parts {
+                Some((common, own)) => {
+                    statements.text.extend_from_slice(common);
+                    push_own(&mut statements.text, change, own);
+                }
+                None => statements.text.extend_from_slice(change.statement),
+            }
+        }
+        statements
     }
+}
+
+fn push_own(out: &mut Vec<u8>, change: &ScriptChange<'_>, own: &[u8]) {
+    match change.is_insert() {
+        true => out.extend_from_slice(own),
+        false => {
+            out.push(b'(');
+            out.extend_from_slice(own);
+            out.push(b')');
+        }
+    }
+}
+
+/// What a change's statement has in common with others, and what is its own; `None`: no other row joins its statement.
+fn parts<'b>(change: &ScriptChange<'b>) -> Option<(&'b [u8], &'b [u8])> {
     match change.statement.first() {
         Some(b'I') => change.statement.split_at_checked(values_offset(change.statement)?),
         Some(b'D') if change.key().is_some() => {
@@ -101,5 +149,30 @@ mod tests {
                 Some(values)
             );
         }
+    }
+
+    #[test]
+    fn rows_of_one_table_that_follow_each_other_share_a_statement() {
+        let statement = |statement: &'static str, key: &'static str| ScriptChange::of_parts(statement, key);
+        let changes = [
+            statement("INSERT INTO `a` (`x`) VALUES (1)", "`x` = 1"),
+            statement("INSERT INTO `a` (`x`) VALUES (2)", "`x` = 2"),
+            statement("INSERT INTO `a` (`y`) VALUES (3)", ""),
+            statement("DELETE FROM `a` WHERE `x` = 4 AND `y` = 4", "`x` = 4"),
+            statement("DELETE FROM `a` WHERE `x` = 5 AND `y` = 5", "`x` = 5"),
+            // Of equal rows one alone is meant.
+            statement("DELETE FROM `b` WHERE `x` = 6 LIMIT 1", ""),
+            statement("DELETE FROM `b` WHERE `x` = 6 LIMIT 1", ""),
+            statement("UPDATE `a` SET `y` = 8 WHERE `x` = 7", "`x` = 7"),
+            statement("INSERT INTO `a` (`x`) VALUES (1)", "`x` = 1"),
+        ];
+        let statements = GroupStatements::of(&changes);
+        assert_eq!(statements.counts, [2, 1, 2, 1, 1, 1, 1]);
+        assert_eq!(
+            String::from_utf8(statements.text).unwrap(),
+            "INSERT INTO `a` (`x`) VALUES (1), (2); INSERT INTO `a` (`y`) VALUES (3); \
+             DELETE FROM `a` WHERE (`x` = 4 AND `y` = 4) OR (`x` = 5 AND `y` = 5); DELETE FROM `b` WHERE `x` = 6 LIMIT 1; \
+             DELETE FROM `b` WHERE `x` = 6 LIMIT 1; UPDATE `a` SET `y` = 8 WHERE `x` = 7; INSERT INTO `a` (`x`) VALUES (1)"
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! Writes the kept rows as a binary log. A report beside it names the rows that were left out.
 
 use std::io::{self, Write};
+use std::rc::Rc;
 
 use binlogz_binlog::event::RowsFlags;
 
@@ -74,27 +75,42 @@ impl RowSink for LogSink<'_> {
 /// Lines about transactions; transactions without any line are not named.
 pub(super) struct ScriptReport<'o> {
     out: &'o mut dyn Write,
-    description: Option<String>,
+    /// The description of the transaction that was begun last.
+    transaction: Rc<str>,
+    /// That of the last one that was named.
+    named: Rc<str>,
     is_silent: bool,
 }
 
 impl<'o> ScriptReport<'o> {
     pub(super) fn new(out: &'o mut dyn Write) -> Self {
-        ScriptReport { out, description: None, is_silent: false }
+        let transaction: Rc<str> = Rc::from("");
+        ScriptReport { out, named: Rc::clone(&transaction), transaction, is_silent: false }
     }
 
     pub(super) fn begin(&mut self, description: &str, skipped: Option<&Skip>) -> io::Result<()> {
-        self.description = Some(description.to_owned());
+        self.transaction = description.into();
         self.is_silent = skipped.is_some_and(|skip| skip.needs_nothing);
         skipped.map_or(Ok(()), |skip| self.line(&skip.why))
+    }
+
+    /// The transaction that was begun last, for [`ScriptReport::line_of`].
+    pub(super) fn transaction(&self) -> Rc<str> {
+        Rc::clone(&self.transaction)
     }
 
     pub(super) fn line(&mut self, text: &str) -> io::Result<()> {
         if self.is_silent {
             return Ok(());
         }
-        if let Some(description) = self.description.take() {
-            writeln!(self.out, "{description}")?;
+        self.line_of(&self.transaction(), text)
+    }
+
+    /// Writes a line about a transaction that may have been begun earlier.
+    pub(super) fn line_of(&mut self, transaction: &Rc<str>, text: &str) -> io::Result<()> {
+        if !Rc::ptr_eq(&self.named, transaction) {
+            writeln!(self.out, "{transaction}")?;
+            self.named = Rc::clone(transaction);
         }
         writeln!(self.out, "  {text}")
     }

@@ -94,7 +94,10 @@ impl ApplyArgs {
         let verb = verb(direction);
         match self.execute {
             false => writeln!(out, "dry run: nothing is {verb}; --execute does it")?,
-            true => writeln!(out, "{verb} in {} transactions", applied.batches)?,
+            true if applied.batches == 0 && conflicts(applied) > 0 => {
+                writeln!(out, "nothing is {verb} by this run: each row is in conflict")?;
+            }
+            true => writeln!(out, "{verb} in {}", counted(applied.batches, "transactions"))?,
         }
         if !applied.gtids.is_empty() {
             writeln!(out, "GTIDs: {}; binlogz undo --gtids takes them back", applied.gtids.join(","))?;
@@ -108,7 +111,7 @@ impl ApplyArgs {
     }
 
     fn exit(&self, applied: &AppliedChanges, selection: &RowSelection, direction: Direction) -> Exit {
-        let conflicts: u64 = applied.tables.values().map(|table| table.conflicts).sum();
+        let conflicts = conflicts(applied);
         if conflicts > 0 {
             warn(&format!("{} in conflict; the output names each", counted(conflicts, "rows")));
         }
@@ -118,6 +121,11 @@ impl ApplyArgs {
             Exit::Done
         })
     }
+}
+
+/// The rows that were left, since somebody had changed them.
+fn conflicts(applied: &AppliedChanges) -> u64 {
+    applied.tables.values().map(|table| table.conflicts).sum()
 }
 
 /// It tells of rows: only the user who applies them may read it.
