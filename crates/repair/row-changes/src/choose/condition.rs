@@ -5,7 +5,9 @@
 //! name, or by its number as `@3`.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
+use binlogz_binlog::charset::{Charset, collation_name};
 use binlogz_binlog::row::{ColumnKind, Row, RowImage};
 use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value as Literal};
 use sqlparser::dialect::MySqlDialect;
@@ -282,7 +284,11 @@ impl<'a> Images<'_, 'a> {
                 // Of a longer list no number is made a year.
                 let is_single = list.len() == 1;
                 for item in list {
-                    let item_value = if is_single { self.beside(expr, item)? } else { self.scalar(item)? };
+                    let item_value = match is_single {
+                        true => self.beside(expr, item)?,
+                        false if is_hex(item) => self.beside_hex(expr, self.scalar(item)?)?,
+                        false => self.scalar(item)?,
+                    };
                     self.prove((expr, &value), (item, &item_value), false)?;
                     match value.compare(&item_value) {
                         Some(order) if order.is_eq() => {
@@ -299,6 +305,9 @@ impl<'a> Images<'_, 'a> {
                 let value = self.scalar(expr)?;
                 let bounds = (self.beside(expr, low)?, self.beside(expr, high)?);
                 let exprs = [&**expr, low, high];
+                if self.have_collations(&exprs) {
+                    return Err(doubtful(expr, Doubt::Collations));
+                }
                 let is_plain = !exprs.into_iter().any(is_hex);
                 // A NULL has its column's type, by which the others are compared.
                 let kinds = exprs.map(|expr| self.kind(expr));
@@ -343,7 +352,7 @@ impl<'a> Images<'_, 'a> {
                     Scalar::Clock(clock) => {
                         return is_not_zero(clock).map(Some).map_err(|doubt| doubtful(other, doubt));
                     }
-                    Scalar::Moment(..) => return Err(doubtful(other, Doubt::Clock)),
+                    Scalar::Moment(seconds, micros) => return Ok(Some((*seconds, *micros) != (0, 0))),
                     _ => {}
                 }
                 value.compare(&zero).map(|order| order.is_ne())
@@ -387,15 +396,20 @@ impl<'a> Images<'_, 'a> {
     ) -> Result<(), ConditionError> {
         let kinds = [one, two].map(|expr| self.kind(expr));
         let are_known = *value != Scalar::Null && *other != Scalar::Null;
+        let is_hex_text = |expr: &Expr, bytes: &Scalar<'_>, text: &Scalar<'_>| {
+            is_hex(expr) && is_hex_of_another_text(bytes, text)
+        };
         let doubt = match kinds {
+            [Some(_), Some(_)] if !self.are_comparable(one, two) => Some(Doubt::Collations),
             _ if !are_known => None,
+            _ if is_hex_text(one, value, other) || is_hex_text(two, other, value) => Some(Doubt::Hex),
             [Some(ColumnKind::Json { .. }), _] | [_, Some(ColumnKind::Json { .. })] => Some(Doubt::Json),
             [Some(ColumnKind::Year), None] if may_be_year(two, other) => Some(Doubt::Year),
             [None, Some(ColumnKind::Year)] if may_be_year(one, value) => Some(Doubt::Year),
             [Some(ColumnKind::Year), Some(_)] if matches!(other, Scalar::Clock(_)) => Some(Doubt::Clock),
             [Some(_), Some(ColumnKind::Year)] if matches!(value, Scalar::Clock(_)) => Some(Doubt::Clock),
-            [Some(_), None] if matches!(value, Scalar::Clock(_)) && may_be_clock(other) => Some(Doubt::Clock),
-            [None, Some(_)] if matches!(other, Scalar::Clock(_)) && may_be_clock(value) => Some(Doubt::Clock),
+            [Some(_), None] if may_be_clock(other, value) => Some(Doubt::Clock),
+            [None, Some(_)] if may_be_clock(value, other) => Some(Doubt::Clock),
             _ if is_hex(one) != is_hex(two) && ![value, other].into_iter().all(Scalar::is_text) => {
                 Some(Doubt::Hex)
             }
@@ -427,6 +441,10 @@ impl<'a> Images<'_, 'a> {
         if has_bit && has_others || has_negative && has_large {
             return Err(doubtful(expr, Doubt::List));
         }
+        let exprs: Vec<&Expr> = list.iter().chain([expr]).collect();
+        if list.len() > 1 && self.have_collations(&exprs) {
+            return Err(doubtful(expr, Doubt::Collations));
+        }
         // Whether a number is taken for a year depends on the others.
         let is_year = |expr: &Expr| matches!(self.kind(expr), Some(ColumnKind::Year));
         if is_number(expr) && list.iter().any(is_year)
@@ -437,6 +455,24 @@ impl<'a> Images<'_, 'a> {
         Ok(())
     }
 
+    /// The collation of a column.
+    fn collation(&self, expr: &Expr) -> Option<u64> {
+        self.table.schema.columns().get(self.place(expr)?)?.collation
+    }
+
+    /// Whether columns of several collations are among these: the server compares all of them by one.
+    fn have_collations(&self, exprs: &[&Expr]) -> bool {
+        let mut collations = exprs.iter().filter_map(|expr| self.collation(expr));
+        let first = collations.next();
+        collations.any(|collation| Some(collation) != first)
+    }
+
+    /// Whether two columns are compared by the rule that counts more here.
+    fn are_comparable(&self, one: &Expr, two: &Expr) -> bool {
+        let both = self.collation(one).zip(self.collation(two));
+        both.is_none_or(|(one, two)| one == two || meet_by_rule(one, two))
+    }
+
     /// The value of one side of a comparison: a number beside a YEAR is the year that the column would store.
     fn beside<'s>(&'s self, other: &Expr, expr: &'s Expr) -> Result<Scalar<'s>, ConditionError> {
         let value = self.scalar(expr)?;
@@ -444,8 +480,23 @@ impl<'a> Images<'_, 'a> {
             Some(ColumnKind::Year) if is_number(expr) => {
                 year_of(value).ok_or_else(|| doubtful(expr, Doubt::Year))
             }
+            Some(_) if is_hex(expr) => self.beside_hex(other, value),
             _ => Ok(value),
         }
+    }
+
+    /// A hexadecimal literal beside a column: its bytes are letters to the column's collation.
+    fn beside_hex<'s>(&'s self, other: &Expr, literal: Scalar<'s>) -> Result<Scalar<'s>, ConditionError> {
+        let text = match &literal {
+            Scalar::Bytes(bytes) if bytes.is_ascii() => String::from_utf8(bytes.to_vec()).ok(),
+            _ => None,
+        };
+        let is_text = self.collation(other).and_then(Charset::of_collation).is_some_and(is_of_ascii)
+            && !matches!(self.kind(other), Some(ColumnKind::Enum { .. } | ColumnKind::Set { .. }));
+        Ok(match text.filter(|_| is_text) {
+            Some(text) => Scalar::Text { text: text.into(), rule: TextRule::Letters },
+            None => literal,
+        })
     }
 
     /// The value as LIKE sees it: of a number its text.
@@ -568,6 +619,48 @@ fn is_hex(expr: &Expr) -> bool {
     }
 }
 
+/// Whether bytes of ASCII are the same letters in a character set.
+fn is_of_ascii(charset: Charset) -> bool {
+    [Charset::Ascii, Charset::Latin1, Charset::Utf8mb3, Charset::Utf8mb4].contains(&charset)
+}
+
+/// Whether a text's letters are other bytes than those of a literal, which its collation may still call equal.
+fn is_hex_of_another_text(literal: &Scalar<'_>, text: &Scalar<'_>) -> bool {
+    match (literal, text) {
+        (Scalar::Bytes(bytes), Scalar::Text { .. }) => {
+            !bytes.is_ascii() || bytes.iter().any(u8::is_ascii_alphabetic)
+        }
+        _ => false,
+    }
+}
+
+/// Whether a server compares columns of two collations by the one whose [`TextRule`] counts more. It refuses two of one character set,
+/// unless one of them is binary; of two sets that of Unicode counts.
+fn meet_by_rule(one: u64, two: u64) -> bool {
+    let Some((one_name, two_name)) = collation_name(one).zip(collation_name(two)) else { return false };
+    let set = |name: &'static str| name.split('_').next().unwrap_or_default();
+    let rank = |name: &'static str| match set(name) {
+        "utf8mb4" => 2,
+        "utf8" | "utf8mb3" => 1,
+        _ => 0,
+    };
+    match (set(one_name), set(two_name)) {
+        ("binary", _) => rank(two_name) > 0,
+        (_, "binary") => rank(one_name) > 0,
+        (one_set, two_set) if one_set == two_set => {
+            [one_name, two_name].iter().any(|name| name.ends_with("_bin"))
+        }
+        _ => {
+            let (one_rule, two_rule) = (TextRule::of(Some(one)), TextRule::of(Some(two)));
+            match rank(one_name).cmp(&rank(two_name)) {
+                Ordering::Equal => false,
+                Ordering::Greater => one_rule >= two_rule,
+                Ordering::Less => two_rule >= one_rule,
+            }
+        }
+    }
+}
+
 /// Whether a date or a time is true by itself: as a number. Fractions of a second alone are doubtful.
 fn is_not_zero(clock: &str) -> Result<bool, Doubt> {
     let is_zero = |text: &str| !text.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
@@ -624,14 +717,28 @@ fn is_numeric(kind: ColumnKind) -> bool {
     )
 }
 
-/// The largest number that is compared with a date or a time as a number, whether or not the server takes it for one.
-const CLOCK_NUMBER_MAX: f64 = 59.0;
+/// The largest number that is compared with a time as a number, whether or not the server takes it for one.
+const TIME_NUMBER_MAX: f64 = 59.0;
+/// The largest that is no date: 101 is 2000-01-01.
+const NO_DATE_MAX: f64 = 100.0;
 
-/// Whether a number may be a date in short, such as 260102, or be rounded, as 0.1 is beside a TIME.
-fn may_be_clock(value: &Scalar<'_>) -> bool {
-    let is_number = matches!(value, Scalar::Number(_) | Scalar::Double(_));
-    let is_certain = |number: f64| number.fract() == 0.0 && number.abs() <= CLOCK_NUMBER_MAX;
-    is_number && !value.double().is_some_and(is_certain)
+/// Whether a number may be a date or a time in short, as 260102 and 100 are, or be rounded, as 0.1 is beside a TIME.
+fn may_be_clock(number: &Scalar<'_>, clock: &Scalar<'_>) -> bool {
+    if !matches!(number, Scalar::Number(_) | Scalar::Double(_)) {
+        return false;
+    }
+    let is_time_number = |number: f64| number.fract() == 0.0 && number.abs() <= TIME_NUMBER_MAX;
+    let is_no_date = |number: f64| number.abs() <= NO_DATE_MAX;
+    let number = number.double();
+    match clock {
+        Scalar::Clock(text) => {
+            let has_date = text.get(1..).is_some_and(|rest| rest.contains('-')) && !text.starts_with("0000");
+            !number.is_some_and(|number| is_time_number(number) || has_date && is_no_date(number))
+        }
+        Scalar::Moment(0, _) => !number.is_some_and(is_time_number),
+        Scalar::Moment(..) => !number.is_some_and(is_no_date),
+        _ => false,
+    }
 }
 
 /// Digits of a FLOAT that the server writes.

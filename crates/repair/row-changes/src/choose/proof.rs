@@ -46,6 +46,8 @@ pub enum Doubt {
     Members,
     /// A number of many digits beside a text.
     Digits,
+    /// Columns of different collations.
+    Collations,
 }
 
 impl fmt::Display for Doubt {
@@ -64,10 +66,13 @@ impl fmt::Display for Doubt {
             }
             Doubt::Year => "a year of two digits, expected four",
             Doubt::Json => "JSON documents are not compared",
-            Doubt::Hex => "a hexadecimal literal beside a number, expected the number",
+            Doubt::Hex => "a hexadecimal literal beside a number or a text, expected that one",
             Doubt::List => "the list has a BIT beside a text, or a negative number beside one above all signed ones",
             Doubt::Members => "two columns of ENUM or SET are not compared",
             Doubt::Bounds => "the bounds are of different types",
+            Doubt::Collations => {
+                "columns of these collations are compared by rules of the server's own, or not at all"
+            }
             Doubt::Digits => "a number of many digits beside a text, expected a number",
             Doubt::Shown => "LIKE is not for numbers with exponents and TIMESTAMP",
         })
@@ -108,12 +113,20 @@ pub(super) fn compared(one: &Scalar<'_>, two: &Scalar<'_>, is_order: bool) -> Re
         }
         (Clock(_) | Moment(..), Text { .. }) | (Text { .. }, Clock(_) | Moment(..)) => Err(Doubt::Clock),
         (Clock(one), Clock(two)) if is_date(one) != is_date(two) => Err(Doubt::Clock),
-        (Clock(_), Number(_) | Double(_)) | (Number(_) | Double(_), Clock(_)) => Ok(()),
-        (Moment(..), Number(_) | Double(_)) | (Number(_) | Double(_), Moment(..)) => Err(Doubt::Clock),
+        (Clock(_) | Moment(..), Number(_) | Double(_)) | (Number(_) | Double(_), Clock(_) | Moment(..)) => {
+            Ok(())
+        }
         (Clock(_) | Moment(..), Bytes(_) | Member(..)) | (Bytes(_) | Member(..), Clock(_) | Moment(..)) => {
             Err(Doubt::Clock)
         }
-        (Moment(..), Clock(_)) | (Clock(_), Moment(..)) => Err(Doubt::Clock),
+        // The moment of 0 is the date of zeros.
+        (Moment(seconds, _), date @ Clock(text)) | (date @ Clock(text), Moment(seconds, _)) => {
+            match *seconds > 0 && is_date(text) && date.is_local_time() {
+                true if one.is_repeated() || two.is_repeated() => Err(Doubt::Repeated),
+                true => Ok(()),
+                false => Err(Doubt::Clock),
+            }
+        }
         (Member(..), Bytes(_)) | (Bytes(_), Member(..)) => Err(Doubt::Member),
         // As doubles, which hold so many digits.
         (Number(number), Text { .. } | Bytes(_)) | (Text { .. } | Bytes(_), Number(number))
@@ -190,7 +203,9 @@ pub(super) fn liked(value: &Scalar<'_>, pattern: &Scalar<'_>, escape: Option<cha
     let Some(((text, rule), (pattern, _))) = value.text().zip(pattern.text()) else { return Ok(()) };
     let rule = rule.for_letters_of(&text, &pattern);
     // The letter that escapes is that one alone.
-    if !matches!(rule, TextRule::Capitals | TextRule::Codes) && escape.is_some_and(char::is_alphanumeric) {
+    if !matches!(rule, TextRule::Levels | TextRule::Capitals | TextRule::Codes)
+        && escape.is_some_and(char::is_alphanumeric)
+    {
         return Err(Doubt::Letters);
     }
     if rule == TextRule::Unknown
@@ -208,7 +223,11 @@ pub(super) fn liked(value: &Scalar<'_>, pattern: &Scalar<'_>, escape: Option<cha
 fn texts(rule: TextRule, one: &str, two: &str, is_order: bool) -> Result<(), Doubt> {
     match rule.for_letters_of(one, two) {
         TextRule::Letters => texts_by_letters(one, two, is_order),
-        TextRule::Weights => Ok(()),
+        TextRule::Weights | TextRule::Ascii => Ok(()),
+        TextRule::Levels if is_order && one != two && TextRule::are_equal_but_for_levels(one, two) => {
+            Err(Doubt::Order)
+        }
+        TextRule::Levels => Ok(()),
         TextRule::Unknown => {
             let (lower, other) = (one.to_lowercase(), two.to_lowercase());
             if (one == two) != (lower == other) {

@@ -44,8 +44,12 @@ pub(super) enum Scalar<'a> {
 pub(super) enum TextRule {
     /// Capitals don't count; the rest is for the collation to say.
     Letters,
+    /// That of a collation with all of ASCII in the order of its capitals' codes, texts filled up with spaces; Letters for others.
+    Ascii,
     /// utf8mb4_0900_ai_ci, whose weights are known for many letters.
     Weights,
+    /// utf8mb4_0900_as_cs: the same weights, and of equal ones accents and capitals decide.
+    Levels,
     /// Capitals count; the order is for the collation to say.
     Capitals,
     /// By codes.
@@ -55,9 +59,15 @@ pub(super) enum TextRule {
 }
 
 impl TextRule {
-    fn of(collation: Option<u64>) -> Self {
+    pub(super) fn of(collation: Option<u64>) -> Self {
         match collation.and_then(collation_name) {
             Some("utf8mb4_0900_ai_ci") => TextRule::Weights,
+            Some("utf8mb4_0900_as_cs") => TextRule::Levels,
+            // As their tables in the server's strings/ have it: to_upper of ctype-utf8.cc, sort_order_latin1.
+            Some(
+                "utf8mb4_general_ci" | "utf8mb3_general_ci" | "utf8_general_ci" | "latin1_swedish_ci"
+                | "ascii_general_ci",
+            ) => TextRule::Ascii,
             Some(name) if name.ends_with("_bin") => TextRule::Codes,
             Some(name) if !name.ends_with("_ci") => TextRule::Capitals,
             Some(_) => TextRule::Letters,
@@ -67,16 +77,26 @@ impl TextRule {
 
     /// The rule of two texts, where it tells all of their letters.
     pub(super) fn for_letters_of(self, one: &str, two: &str) -> Self {
-        match self == TextRule::Weights && !(weights::are_known(one) && weights::are_known(two)) {
-            true => TextRule::Letters,
-            false => self,
+        let are_known = || weights::are_known(one) && weights::are_known(two);
+        match self {
+            TextRule::Weights if !are_known() => TextRule::Letters,
+            TextRule::Levels if !are_known() => TextRule::Capitals,
+            TextRule::Ascii if !(one.is_ascii() && two.is_ascii()) => TextRule::Letters,
+            rule => rule,
         }
+    }
+
+    /// Whether accents and capitals alone tell texts of known letters apart.
+    pub(super) fn are_equal_but_for_levels(one: &str, two: &str) -> bool {
+        weights::compare(one, two).is_eq()
     }
 
     fn compare(self, one: &str, two: &str) -> Ordering {
         match self.for_letters_of(one, two) {
             TextRule::Letters | TextRule::Unknown => one.to_lowercase().cmp(&two.to_lowercase()),
             TextRule::Weights => weights::compare(one, two),
+            TextRule::Levels => weights::compare(one, two).then(one.cmp(two)),
+            TextRule::Ascii => compare_padded(one, two),
             TextRule::Capitals | TextRule::Codes => one.cmp(two),
         }
     }
@@ -148,10 +168,15 @@ impl<'a> Scalar<'a> {
             Scalar::Moment(seconds, _) => jiff::Timestamp::from_second((*seconds).into())
                 .ok()
                 .map(|moment| Zone::of_process().local(moment).0),
-            Scalar::Text { text, .. } => local_time(text),
+            Scalar::Text { text, .. } | Scalar::Clock(text) => local_time(text),
             _ => None,
         };
         time.is_some_and(|time| !Zone::of_process().shows_once(time))
+    }
+
+    /// Whether it is a date, with a time or without, that clocks can show: none with a month or day of 0.
+    pub(super) fn is_local_time(&self) -> bool {
+        matches!(self, Scalar::Clock(text) if local_time(text).is_some())
     }
 
     /// Whether it is a text or bytes.
@@ -220,9 +245,24 @@ impl<'a> Scalar<'a> {
                 Some(if text.starts_with('-') { -number } else { number })
             }
             Scalar::Member(number, ..) => Some(*number as f64),
-            _ => None,
+            Scalar::Moment(0, 0) => Some(0.0),
+            Scalar::Moment(seconds, micros) => {
+                let digits: String = local(*seconds)?.chars().filter(char::is_ascii_digit).collect();
+                format!("{digits}.{micros:06}").parse().ok()
+            }
+            Scalar::Null => None,
         }
     }
+}
+
+/// Compares texts of ASCII by the codes of their capitals, the shorter one filled up with spaces.
+fn compare_padded(one: &str, two: &str) -> Ordering {
+    let size = one.len().max(two.len());
+    let padded = |text: &str| {
+        let padding = std::iter::repeat_n(b' ', size.saturating_sub(text.len()));
+        text.to_ascii_uppercase().bytes().chain(padding).collect::<Vec<u8>>()
+    };
+    padded(one).cmp(&padded(two))
 }
 
 fn text_of<'a>(cell: &Cell<'_>, bytes: &'a [u8]) -> Cow<'a, str> {
@@ -343,9 +383,9 @@ pub(super) fn is_like(text: &str, pattern: &str, escape: Option<char>, rule: Tex
     let rule = rule.for_letters_of(text, pattern);
     let fold = |text: &str| -> Vec<char> {
         match rule {
-            TextRule::Letters | TextRule::Unknown => text.to_lowercase().chars().collect(),
+            TextRule::Letters | TextRule::Ascii | TextRule::Unknown => text.to_lowercase().chars().collect(),
             TextRule::Weights => text.chars().map(weights::folded).collect(),
-            TextRule::Capitals | TextRule::Codes => text.chars().collect(),
+            TextRule::Levels | TextRule::Capitals | TextRule::Codes => text.chars().collect(),
         }
     };
     let (text, pattern) = (fold(text), fold(pattern));
