@@ -12,6 +12,7 @@ cd "$(dirname "$0")/../.."
 state_files=(
     ':(glob)crates/**/store/src/files/**'
     ':(glob)crates/**/relay/src/log/**'
+    ':(glob)crates/**/relay-log/src/**'
     ':(glob)crates/**/relay/src/serve/pins.rs'
     ':(glob)crates/**/relay/src/serve/last_served.rs'
     ':(glob)crates/**/relay/src/receive/identity.rs'

@@ -1,8 +1,8 @@
 //! Errors between source, disk and replicas.
 
 use std::io;
-use std::sync::Arc;
 
+use binlogz_relay_log::Error as LogError;
 use binlogz_store::is_transient;
 use binlogz_wire::ServerError;
 
@@ -22,34 +22,9 @@ pub enum Error {
     /// The source can't be reached, or closed the connection.
     #[error(transparent)]
     Source(#[from] binlogz_source::Error),
-    /// The disk failed, or its contents are bad.
+    /// The stored log, or the bytes that are to get into it or out of it.
     #[error(transparent)]
-    Store(#[from] binlogz_store::Error),
-    /// One of the relay's own files has unexpected contents.
-    #[error("{file} in the relay's directory is damaged: found {found}, expected {expected}")]
-    Damaged {
-        /// The file's name.
-        file: String,
-        /// The contents found, shortened.
-        found: String,
-        /// The contents expected.
-        expected: String,
-    },
-    /// One of the relay's own files is of a version that this relay does not know.
-    #[error(
-        "{file} in the relay's directory: format version {found}, expected version {known}: another version of binlogz wrote it"
-    )]
-    Version {
-        /// The file's name.
-        file: String,
-        /// The file's format version.
-        found: u32,
-        /// The version that is known here.
-        known: u32,
-    },
-    /// The source's log is not the one stored here.
-    #[error("{0}")]
-    Lineage(String),
+    Log(#[from] LogError),
     /// The source is a server that the relay can't follow.
     #[error("{0}")]
     Unfollowable(String),
@@ -62,23 +37,6 @@ pub enum Error {
         offset: u64,
         /// The expected position of the next event.
         expected: String,
-    },
-    /// Bad bytes from the source.
-    #[error(transparent)]
-    Binlog(#[from] binlogz_binlog::Error),
-    /// A transaction that can't be expanded.
-    #[error(transparent)]
-    Payload(#[from] binlogz_payload::Error),
-    /// A transaction that can't be converted to a form; shared with all readers waiting for it.
-    #[error("{0}")]
-    Conversion(Arc<Error>),
-    /// Stored data can't be read or converted to a form.
-    #[error("{file} {source}")]
-    Stored {
-        /// The stored file, to which offsets refer.
-        file: String,
-        /// The error there.
-        source: Box<Error>,
     },
     /// A client broke the protocol.
     #[error(transparent)]
@@ -100,18 +58,12 @@ pub enum Error {
         /// The attempted operation.
         doing: String,
     },
-    /// The stored log is damaged there; what precedes and follows the damage is served.
-    #[error("{0}")]
-    DamagedLog(String),
     /// A client's request can't be served; the client gets the reason.
     #[error("{0}")]
     Refused(String),
     /// The source does not give its log, or gives another one: no client is to blame.
     #[error("{0}")]
     OfSource(String),
-    /// The logs don't have the requested place or transaction.
-    #[error("{0}")]
-    Unmet(String),
     /// A client has more than is stored here, and it is not known yet whether the source has it too; it may ask again.
     #[error("{0}")]
     Ahead(String),
@@ -145,9 +97,6 @@ pub enum Error {
     /// A clock has jumped.
     #[error("{0}")]
     Clock(String),
-    /// An error of the archive at this location.
-    #[error("archive {0}: {1}")]
-    Archive(String, binlogz_archive::Error),
     /// An operation failed in the operating system.
     #[error("{doing}: {source}")]
     Io {
@@ -158,8 +107,6 @@ pub enum Error {
     },
 }
 
-/// How many characters of a damaged file an error shows.
-const FOUND_MAX: usize = 80;
 /// The obstacle that keeps receiving from continuing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hindrance {
@@ -177,24 +124,9 @@ fn is_exhaustion(error: &io::Error) -> bool {
 }
 
 impl Error {
-    /// The error for unexpected contents in one of the relay's own files.
-    pub(crate) fn damaged(file: &str, found: &str, expected: impl Into<String>) -> Error {
-        let shown: String = found.chars().take(FOUND_MAX).collect();
-        let more = if shown.len() < found.len() { " …" } else { "" };
-        Error::Damaged { file: file.to_owned(), found: format!("{shown:?}{more}"), expected: expected.into() }
-    }
-
     pub(crate) fn io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
         let doing = doing.into();
         move |source| Error::Io { doing, source }
-    }
-
-    /// An error from reading a stored log.
-    pub(crate) fn of_stored(source: io::Error) -> Error {
-        match source.get_ref().and_then(|inner| inner.downcast_ref()) {
-            Some(binlogz_store::Error::Unreadable { damage }) => Error::DamagedLog(damage.clone()),
-            _ => Error::io("read a stored log")(source),
-        }
     }
 
     pub(crate) fn thread(name: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
@@ -214,52 +146,43 @@ impl Error {
         }
     }
 
-    /// Adds the stored file's name, if bad bytes in it are the cause.
-    pub(crate) fn in_stored(self, file: impl FnOnce() -> String) -> Error {
-        match self.is_bad_bytes() {
-            true => Error::Stored { file: file(), source: Box::new(self) },
-            false => self,
-        }
-    }
-
-    /// The stored file with bad bytes.
-    pub(crate) fn stored_file(&self) -> Option<&str> {
+    /// The error of the log that it is, if it is one.
+    pub(crate) fn of_log(&self) -> Option<&LogError> {
         match self {
-            Error::Stored { file, .. } | Error::Store(binlogz_store::Error::Damaged { file, .. }) => {
-                Some(file)
-            }
-            Error::Conversion(error) => error.stored_file(),
+            Error::Log(error) => Some(error),
             _ => None,
         }
     }
 
-    fn is_bad_bytes(&self) -> bool {
+    /// Adds the stored file's name, if bad bytes in it are the cause.
+    pub(crate) fn in_stored(self, file: impl FnOnce() -> String) -> Error {
         match self {
-            Error::Binlog(error) => error.offset().is_some(),
-            Error::Payload(error) => error.offset().is_some(),
-            Error::Conversion(error) => error.is_bad_bytes(),
-            _ => false,
+            Error::Log(error) => Error::Log(error.in_stored(file)),
+            error => error,
         }
+    }
+
+    /// Whether the operating system refused something, outside the store.
+    pub(crate) fn is_io(&self) -> bool {
+        matches!(self, Error::Io { .. } | Error::Log(LogError::Io { .. }))
+    }
+
+    /// Whether a request can't be met.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(self, Error::Refused(_) | Error::Log(LogError::Refused(_)))
     }
 
     /// The error's category, for metrics.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Error::Source(_) | Error::OfSource(_) | Error::Unfollowable(_) => "source",
-            Error::Store(_) => "store",
-            Error::Damaged { .. } | Error::DamagedLog(_) | Error::Version { .. } => "damaged",
-            Error::Lineage(_) => "lineage",
+            Error::Log(error) => error.kind(),
             Error::Gap { .. } => "gap",
-            Error::Binlog(_) => "binlog",
-            Error::Payload(_) => "payload",
-            Error::Conversion(error) => error.kind(),
-            Error::Stored { source, .. } => source.kind(),
             Error::Client(_) | Error::Left(_) | Error::Connection { .. } | Error::Slow { .. } => "client",
-            Error::Refused(_) | Error::Unmet(_) | Error::Ahead(_) => "refused",
+            Error::Refused(_) | Error::Ahead(_) => "refused",
             Error::Unacknowledged { .. } => "replicas",
             Error::Thread { .. } => "thread",
             Error::Panicked { .. } | Error::Ended(_) => "panic",
-            Error::Archive(..) => "archive",
             Error::Clock(_) => "clock",
             Error::Io { .. } => "io",
         }
@@ -273,10 +196,8 @@ impl Error {
     /// Whether retrying can't help: someone must decide or repair something first.
     pub(crate) fn is_final(&self) -> bool {
         match self {
-            // The next connection repairs it.
-            Error::Store(binlogz_store::Error::Refusing { .. }) => false,
-            Error::Store(error) => !error.may_pass(),
-            Error::Damaged { .. } | Error::Version { .. } | Error::Lineage(_) | Error::Gap { .. } => true,
+            Error::Log(error) => error.is_final(),
+            Error::Gap { .. } => true,
             _ => self.is_bug(),
         }
     }
@@ -289,7 +210,7 @@ impl Error {
     /// The obstacle that keeps receiving from continuing, if retrying may help.
     pub(crate) fn hindrance(&self) -> Hindrance {
         match self {
-            Error::Thread { .. } | Error::Io { .. } => Hindrance::Here,
+            Error::Thread { .. } | Error::Io { .. } | Error::Log(LogError::Io { .. }) => Hindrance::Here,
             Error::Source(binlogz_source::Error::Connect { source, .. }) if is_exhaustion(source) => {
                 Hindrance::Here
             }
@@ -308,8 +229,8 @@ impl Error {
     /// Whether the cause is this machine: another server of the source would not help.
     pub(crate) fn is_local(&self) -> bool {
         match self {
-            Error::Store(_) | Error::Io { .. } | Error::Payload(binlogz_payload::Error::Io(_)) => true,
-            Error::Conversion(error) => error.is_local(),
+            Error::Log(error) => error.is_local(),
+            Error::Io { .. } => true,
             _ => false,
         }
     }
@@ -317,11 +238,8 @@ impl Error {
     /// Whether it may pass without repair, as when descriptors run out.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
-            Error::Store(error) => error.is_transient(),
-            Error::Io { source, .. } | Error::Payload(binlogz_payload::Error::Io(source)) => {
-                is_transient(source)
-            }
-            Error::Conversion(error) => error.is_transient(),
+            Error::Log(error) => error.is_transient(),
+            Error::Io { source, .. } => is_transient(source),
             Error::Ahead(_) => true,
             _ => false,
         }
@@ -342,6 +260,25 @@ impl Error {
     }
 }
 
+/// What is written to the log or read from it, whoever finds it bad.
+impl From<binlogz_store::Error> for Error {
+    fn from(error: binlogz_store::Error) -> Self {
+        Error::Log(error.into())
+    }
+}
+
+impl From<binlogz_binlog::Error> for Error {
+    fn from(error: binlogz_binlog::Error) -> Self {
+        Error::Log(error.into())
+    }
+}
+
+impl From<binlogz_payload::Error> for Error {
+    fn from(error: binlogz_payload::Error) -> Self {
+        Error::Log(error.into())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -355,7 +292,7 @@ mod tests {
         assert_eq!(exhausted().told(UNKNOWN_ERROR).code, TOO_MANY_CONNECTIONS);
         assert_eq!(exhausted().told(1236).code, TOO_MANY_CONNECTIONS);
         // Damage in the log, or a request that can't be served, is not temporary.
-        assert_eq!(Error::DamagedLog("binlog.000001 is damaged".into()).told(1236).code, 1236);
+        assert_eq!(Error::Log(LogError::DamagedLog("binlog.000001 is damaged".into())).told(1236).code, 1236);
         assert_eq!(Error::Refused("no such variable".into()).told(UNKNOWN_ERROR).code, UNKNOWN_ERROR);
     }
 }

@@ -11,8 +11,6 @@
 //! those above it in this list:
 //!
 //! * `telemetry`: counters, lag and log lines from all parts; `rates` limits bytes a second;
-//! * `log`: the stored logs, and the indexes into their files;
-//! * `closed`: logs at rest, in an archive or as files, served without a source;
 //! * `replicas`: what we know about the connected replicas;
 //! * `forms`: converts the stored log into the form a reader can read;
 //! * `receive`: from the source to durable bytes;
@@ -23,16 +21,14 @@
 //! * `source.rs` joins them for one source, `sources.rs` has all sources and `relay.rs` their shared state, as the
 //!   `options` say.
 //!
-//! There is one thread per client, and for each source one that receives and one that syncs. `binlogz-wire` implements
-//! the protocol, `binlogz-store` writes the files on disk, and `binlogz-payload` compresses and expands transactions.
+//! There is one thread per client, and for each source one that receives and one that syncs. `binlogz-relay-log` keeps the logs and
+//! their indexes, `binlogz-wire` implements the protocol, `binlogz-store` writes the files on disk, and `binlogz-payload`
+//! compresses and expands transactions.
 
-mod closed;
 mod error;
-mod form;
 mod forms;
 mod housekeeping;
 mod lock;
-mod log;
 mod options;
 mod rates;
 mod receive;
@@ -48,15 +44,14 @@ mod tests;
 mod time;
 mod watch;
 
-pub use closed::{ClosedLogs, EndedLogs, LastTransaction, StopAt};
+pub use binlogz_relay_log::{
+    BringBack, ClosedLogs, EndedLogs, Error as LogError, Form, LastTransaction, StopAt, SyncPolicy,
+};
 pub use error::{Error, Result};
-pub use form::{Form, FormPolicy};
 pub use housekeeping::archiving::ArchiveOptions;
 pub use housekeeping::checking::ArchiveCheckStatus;
 pub use housekeeping::retention::Retention;
 pub use housekeeping::scrub::{ScrubOptions, ScrubStatus};
-pub use log::brought_back::BringBack;
-pub use log::syncing::SyncPolicy;
 pub use options::{ListenTls, RelayOptions, ServeOptions, ServedLogs, SourceOptions};
 pub use rates::{ByteRates, RateStatus, RatesStatus};
 pub use receive::control::Phase;
@@ -67,6 +62,7 @@ pub use relay::{Relay, ReloadResult, RunningRelay};
 pub use replicas::acknowledgements::WaitForReplicas;
 pub use serve::accounts::AccountOptions;
 pub use serve::admission::Limits;
+pub use serve::client_form::FormPolicy;
 pub use serve::upstream::ForwardOptions;
 pub use sources::SourceChanges;
 pub use telemetry::duties::DutyStatus;

@@ -5,22 +5,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use binlogz_encryption::{Keyring, MasterKey};
+use binlogz_relay_log::{BringBack, ClosedLogs, SyncPolicy};
 use binlogz_source::ConnectOptions;
 
-use crate::closed::ClosedLogs;
 use crate::error::{Error, Result};
-use crate::form::FormPolicy;
 use crate::housekeeping::archiving::ArchiveOptions;
 use crate::housekeeping::retention::Retention;
 use crate::housekeeping::scrub::ScrubOptions;
-use crate::log::brought_back::BringBack;
-use crate::log::syncing::SyncPolicy;
 use crate::rates::ByteRates;
 use crate::receive::start::StartAt;
 use crate::receive::storing::StoredForm;
 use crate::replicas::acknowledgements::WaitForReplicas;
 use crate::serve::accounts::{AccountOptions, RelayAccounts};
 use crate::serve::admission::Limits;
+use crate::serve::client_form::FormPolicy;
 use crate::serve::transport::ServerTls;
 use crate::serve::upstream::ForwardOptions;
 use crate::watch::http::HttpOptions;

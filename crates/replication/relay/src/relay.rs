@@ -5,10 +5,11 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use binlogz_relay_log::Directory;
+
 use crate::error::{Error, Result};
 use crate::forms::conversions::Conversions;
 use crate::lock::lock;
-use crate::log::disk::Directory;
 use crate::options::{ListenTls, RelayOptions, ServeOptions};
 use crate::rates::SharedRates;
 use crate::serve::accounts::RelayAccounts;

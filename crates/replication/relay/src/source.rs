@@ -16,11 +16,6 @@ use crate::housekeeping::retention::Retention;
 use crate::housekeeping::scrub::Scrub;
 use crate::housekeeping::{Housekeeping, archiving, checking, retention, scrub};
 use crate::lock::lock;
-use crate::log::brought_back::BroughtBack;
-use crate::log::disk::Disk;
-use crate::log::lineage_log::LineageLog;
-use crate::log::lineages::Lineages;
-use crate::log::syncing::UnsyncedRange;
 use crate::options::SourceOptions;
 use crate::rates::{ByteRates, SharedRates, Throttles};
 use crate::receive::control::Control;
@@ -41,6 +36,7 @@ use crate::telemetry::{Telemetry, complain, duties, report};
 use crate::watch::SourceWatch;
 use crate::watch::http::HourHistory;
 
+use binlogz_relay_log::{BroughtBack, Disk, Error as LogError, LineageLog, Lineages, UnsyncedRange};
 use binlogz_store::Damage;
 use binlogz_variables::CompressionVariables;
 
@@ -85,7 +81,7 @@ impl RelaySource {
     ) -> Result<RelaySource> {
         let keyring = options.keyring.clone();
         let limit = options.uncompressed_file_size;
-        let lineages = Lineages::open(disk, keyring, limit, &telemetry)?;
+        let lineages = Lineages::open(disk, keyring, limit, |line, alarms| report!(telemetry, alarms, line))?;
         let uuid = identity::own_uuid(lineages.own().as_ref())?;
         let seeded = match lineages.last() {
             Some(_) => None,
@@ -95,7 +91,7 @@ impl RelaySource {
             // Its replicas see a server of its own: the one that wrote the logs may be a replica here itself.
             let (_, report) = lineages.begin(closed.logs.base(), uuid)?;
             if report.is_alarming() {
-                return Err(Error::DamagedLog(format!("{}: {report}", closed.logs.place())));
+                return Err(Error::Log(LogError::DamagedLog(format!("{}: {report}", closed.logs.place()))));
             }
         }
         let of_archive = options.archive.as_ref().map(|archive| archive.bring_back);

@@ -11,9 +11,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use binlogz_relay_log::Directory;
+
 use crate::error::{Error, Result};
 use crate::lock::lock;
-use crate::log::disk::Directory;
 use crate::options::SourceOptions;
 use crate::rates::ByteRates;
 use crate::serve::door::Door;

@@ -9,19 +9,16 @@ use binlogz_client_sql::{
     ReplicaStatusFacts, SourceVariables,
 };
 use binlogz_payload::statistics::CompressionTable;
+use binlogz_relay_log::{Form, FormFile, FoundFile, LineageLog, StoredHead};
 use binlogz_variables::CompressionVariables;
 use binlogz_wire::result_set::ResultRow;
 use binlogz_wire::statement::EventsWanted;
 
 use crate::error::{Error, Result};
-use crate::form::Form;
 use crate::forms::Forms;
 use crate::forms::file_walk::{end_of, list_events};
 use crate::housekeeping::{Housekeeping, retention};
 use crate::lock::lock;
-use crate::log::lineage_log::LineageLog;
-use crate::log::parts::{FormFile, FoundFile};
-use crate::log::stored_format::StoredHead;
 use crate::receive::control::Phase;
 use crate::receive::intake::Intake;
 use crate::replicas::registry::Registry;
@@ -57,7 +54,7 @@ impl AskedLog<'_> {
     fn told(&self, done: Result<()>) -> Result<(), String> {
         done.map_err(|error| {
             let message = error.to_string();
-            if !matches!(error, Error::Refused(_)) {
+            if !error.is_refusal() {
                 complain!(self.statements.intake.telemetry, &error, &message);
             }
             message
@@ -147,7 +144,7 @@ impl AskedRelay for AskedLog<'_> {
             },
         };
         match found {
-            Some((form, FoundFile::File(file))) => list_events(self.forms(), form, file, wanted),
+            Some((form, FoundFile::File(file))) => Ok(list_events(self.forms(), form, file, wanted)?),
             _ => Ok(Err("Could not find target log".into())),
         }
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use binlogz_binlog::gtid::Gtid;
-use binlogz_relay::{BringBack, ClosedLogs, EndedLogs, StopAt};
+use binlogz_relay::{BringBack, ClosedLogs, EndedLogs, LogError, StopAt};
 use clap::Args;
 use tempfile::TempDir;
 
@@ -94,7 +94,7 @@ pub(super) fn open(
 ) -> Result<Option<EndedLogs>> {
     match ended(find(paths, keyring)?, stop, folder) {
         Ok(ended) => Ok(Some(ended)),
-        Err(error @ binlogz_relay::Error::Unmet(_)) => {
+        Err(error @ LogError::Unmet(_)) => {
             complain(&error.to_string());
             Ok(None)
         }
@@ -136,7 +136,7 @@ fn is_archive(path: &Path) -> bool {
 }
 
 /// The logs up to where they end, the last one of them in a folder.
-fn ended(logs: ClosedLogs, stop: &StopAt, folder: &Path) -> Result<EndedLogs, binlogz_relay::Error> {
+fn ended(logs: ClosedLogs, stop: &StopAt, folder: &Path) -> Result<EndedLogs, LogError> {
     if let Some(why) = logs.left_out() {
         warn(&format!("{}: {why}", logs.place()));
     }
@@ -162,6 +162,6 @@ pub(super) fn reach(ended: &EndedLogs) -> String {
     }
 }
 
-pub(super) fn line(error: binlogz_relay::Error) -> CommandFailure {
+pub(super) fn line(error: impl std::fmt::Display) -> CommandFailure {
     CommandFailure::Line(error.to_string())
 }

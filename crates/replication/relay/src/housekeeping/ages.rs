@@ -22,10 +22,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use binlogz_relay_log::small_file;
 use binlogz_store::{FileNumber, Storage, storage};
 
 use crate::error::{Error, Result};
-use crate::log::small_files::small_file;
 use crate::telemetry::Telemetry;
 use crate::time::now;
 

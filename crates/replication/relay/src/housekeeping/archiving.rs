@@ -19,15 +19,13 @@ use binlogz_binlog::MAGIC_ENCRYPTED;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_flow::{Input, ReadAt};
 use binlogz_payload::Library;
+use binlogz_relay_log::{
+    BringBack, ClosedLog, ClosedLogs, Error as LogError, FileLease, Form, FormFile, LineageLog, PurgedFile,
+};
 use binlogz_store::{FileNumber, StoredLog};
 
-use crate::closed::{ClosedLog, ClosedLogs};
 use crate::error::{Error, Result};
-use crate::form::Form;
 use crate::housekeeping::Housekeeping;
-use crate::log::brought_back::{BringBack, FileLease, PurgedFile};
-use crate::log::lineage_log::LineageLog;
-use crate::log::parts::FormFile;
 use crate::rates::Throttles;
 use crate::telemetry::{Telemetry, complain, duties, say, spans};
 
@@ -86,7 +84,7 @@ pub(crate) fn watch(house: &Housekeeping, options: &ArchiveOptions) {
                 );
             }
         }
-        house.brought_back.sweep(&house.lineages)
+        Ok(house.brought_back.sweep(&house.lineages)?)
     });
 }
 
@@ -99,7 +97,8 @@ fn tell_given_up(house: &Housekeeping, told: &mut BTreeMap<&'static str, String>
         };
         if told.get(library.version()) != Some(&why) {
             let program = library.program().unwrap_or_default();
-            let error = Error::Payload(binlogz_payload::Error::Helper { program, wrong: why.clone() });
+            let error =
+                Error::Log(LogError::Payload(binlogz_payload::Error::Helper { program, wrong: why.clone() }));
             let line = format!("{error}; payloads that {library} made are archived as they are meanwhile");
             complain!(house.telemetry, &error, &line);
             told.insert(library.version(), why);
@@ -110,7 +109,7 @@ fn tell_given_up(house: &Housekeeping, told: &mut BTreeMap<&'static str, String>
 /// Removes files that were brought back and are no longer read; for logs without a source.
 pub(crate) fn sweep(house: &Housekeeping) {
     duties::rounds(&house.telemetry, duties::RETAIN, INTERVAL, "it is tried again", || {
-        house.brought_back.sweep(&house.lineages)
+        Ok(house.brought_back.sweep(&house.lineages)?)
     });
 }
 
@@ -170,7 +169,7 @@ fn archive(house: &Housekeeping, kept: &LineageLog, options: &ArchiveOptions) ->
     span.record("files", closed.len());
     let _round = span.entered();
     let to = options.place_of(kept);
-    let failed = |error| Error::Archive(to.display().to_string(), error);
+    let failed = |error| Error::Log(LogError::Archive(to.display().to_string(), error));
     let storage = storage::at(&to).map_err(failed)?;
     let mut told = |created: &CreateOutcome| {
         let (CreateOutcome::Added(file) | CreateOutcome::Known(file) | CreateOutcome::StoredAgain(file, _)) =
@@ -359,7 +358,7 @@ fn parts(house: &Housekeeping, kept: &LineageLog, form: Form, file: FileNumber) 
     let count = || Ok::<_, Error>(kept.parts_of(form, file)?.count() as u64);
     match count() {
         Ok(count) => Ok(count),
-        Err(Error::Store(_)) => {
+        Err(Error::Log(LogError::Store(_))) => {
             let _lease = lease(house, kept, file)?;
             count()
         }

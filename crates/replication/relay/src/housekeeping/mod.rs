@@ -20,10 +20,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use binlogz_encryption::Keyring;
+use binlogz_relay_log::{BroughtBack, ClosedLogs, Lineages};
 
-use crate::closed::ClosedLogs;
-use crate::log::brought_back::BroughtBack;
-use crate::log::lineages::Lineages;
 use crate::rates::Throttles;
 use crate::replicas::dumps::Dumps;
 use crate::telemetry::Telemetry;

@@ -16,6 +16,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use binlogz_relay_log::{FoundFile, LineageLog, StoredHead};
 use binlogz_store::{BinlogStore, FileNumber};
 
 use crate::error::{Error, Result};
@@ -23,9 +24,6 @@ use crate::housekeeping::Housekeeping;
 use crate::housekeeping::ages::{Ages, Clocks};
 use crate::housekeeping::archiving;
 use crate::lock::lock;
-use crate::log::lineage_log::LineageLog;
-use crate::log::parts::FoundFile;
-use crate::log::stored_format::StoredHead;
 use crate::telemetry::{complain, duties, say};
 
 /// How often the rules are applied.

@@ -25,15 +25,13 @@ use std::time::{Duration, Instant};
 
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_payload::{Spool, SpoolMemory};
+use binlogz_relay_log::{ClosedLogs, Error as LogError, LineageLog, small_file};
 use binlogz_store::{Damage, FileNumber, LogReader, Storage, storage};
 use serde::Serialize;
 
-use crate::closed::ClosedLogs;
 use crate::error::{Error, Result};
 use crate::housekeeping::Housekeeping;
 use crate::lock::lock;
-use crate::log::lineage_log::LineageLog;
-use crate::log::small_files::small_file;
 use crate::rates::Throttle;
 use crate::telemetry::{complain, duties, say};
 use crate::time::now;
@@ -221,7 +219,7 @@ fn read(house: &Housekeeping, kept: &LineageLog, file: FileNumber) -> Result<()>
     let known = kept.store.damage_of(file);
     match kept.store.examine(file, &mut pace) {
         Ok((_, Some(damage))) if known.as_ref() != Some(&damage) => {
-            let error = Error::DamagedLog(damage.to_string());
+            let error = Error::Log(LogError::DamagedLog(damage.to_string()));
             complain!(house.telemetry, &error, &format!("{error}; it was found by reading closed files"));
             Ok(())
         }
@@ -231,8 +229,9 @@ fn read(house: &Housekeeping, kept: &LineageLog, file: FileNumber) -> Result<()>
         // A disk that can't give the bytes: the other files are read none the less.
         Err(error) => {
             let name = kept.store.names().log(file);
-            let error = Error::Stored { file: name, source: Box::new(error.into()) };
+            let error = LogError::Stored { file: name, source: Box::new(error.into()) };
             kept.suspect(&error);
+            let error = Error::Log(error);
             complain!(house.telemetry, &error, &format!("{error}; it was found by reading closed files"));
             Ok(())
         }
@@ -292,12 +291,14 @@ fn examine(house: &Housekeeping, kept: &LineageLog, file: FileNumber) -> Result<
             say!(house.telemetry, &format!("{name} {read_again}"));
         }
         Ok((_, Some(damage))) => {
-            let error = Error::DamagedLog(damage.to_string());
+            let error = Error::Log(LogError::DamagedLog(damage.to_string()));
             complain!(house.telemetry, &error, &error.to_string());
         }
         // A file that was purged.
         Err(_) if !kept.store.logs()?.iter().any(|log| log.number == file) => {}
-        Err(error) => return Err(Error::Stored { file: name, source: Box::new(error.into()) }),
+        Err(error) => {
+            return Err(Error::Log(LogError::Stored { file: name, source: Box::new(error.into()) }));
+        }
     }
     kept.clear_suspect(file);
     Ok(())
@@ -322,9 +323,9 @@ fn repair_file(
             Err(of_archive) => match fetch(kept, &damage).and_then(fill) {
                 Ok(repaired) => ("the source", repaired),
                 Err(of_source) => {
-                    return Err(Error::DamagedLog(format!(
+                    return Err(Error::Log(LogError::DamagedLog(format!(
                         "{damage}; it was not repaired: {of_archive}; {of_source}"
-                    )));
+                    ))));
                 }
             },
         };

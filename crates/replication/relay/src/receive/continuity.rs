@@ -15,18 +15,14 @@
 use std::io::{self, Write};
 
 use binlogz_binlog::EventType;
+use binlogz_relay_log::{Form, FormFile, LineageLog, StartOffsets, StoredHead};
 use binlogz_source::{ConnectOptions, Connection, DumpOptions, RemoteLog};
 use binlogz_store::FileNumber;
 use binlogz_wire::ServerError;
 
 use crate::error::Result;
-use crate::form::Form;
 use crate::forms::Forms;
 use crate::forms::translate::{FormSink, Translator};
-use crate::log::checkpoints::StartOffsets;
-use crate::log::lineage_log::LineageLog;
-use crate::log::parts::FormFile;
-use crate::log::stored_format::StoredHead;
 use crate::receive::start::lacks;
 
 /// How much of a transaction we compare.

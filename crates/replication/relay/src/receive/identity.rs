@@ -8,10 +8,10 @@
 
 use binlogz_binlog::checksum::crc32;
 use binlogz_binlog::gtid::ServerUuid;
+use binlogz_relay_log::{Error as LogError, is_member, small_file};
 use binlogz_store::{Storage, storage};
 
 use crate::error::{Error, Result};
-use crate::log::small_files::{is_member, small_file};
 
 const NAME: &str = "relay.uuid";
 /// The start of the line with the checksum of the uuid's line.
@@ -27,11 +27,13 @@ pub(crate) fn own_uuid(storage: &dyn Storage) -> Result<ServerUuid> {
         let uuid: Option<ServerUuid> = lines.next().and_then(|uuid| uuid.parse().ok());
         let members: Vec<&str> = lines.collect();
         let uuid = uuid.filter(|_| members.iter().all(|line| is_member(line)));
-        let uuid = uuid.ok_or_else(|| Error::damaged(NAME, text.trim(), "a server uuid"))?;
+        let uuid = uuid.ok_or_else(|| LogError::damaged(NAME, text.trim(), "a server uuid"))?;
         match members.iter().find_map(|line| line.strip_prefix(CHECK)) {
             Some(check) if check == check_of(uuid) => {}
             // One bit more or less, and it would be another replica's: nobody would notice.
-            Some(_) => return Err(Error::damaged(NAME, text.trim(), "a server uuid and its own check")),
+            Some(_) => {
+                return Err(LogError::damaged(NAME, text.trim(), "a server uuid and its own check").into());
+            }
             None => write(storage, uuid, &members)?,
         }
         return Ok(uuid);
@@ -42,7 +44,7 @@ pub(crate) fn own_uuid(storage: &dyn Storage) -> Result<ServerUuid> {
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let part = |range: std::ops::Range<usize>| hex.get(range).unwrap_or_default().to_owned();
     let text = [part(0..8), part(8..12), part(12..16), part(16..20), part(20..32)].join("-");
-    let uuid = text.parse().map_err(Error::Binlog)?;
+    let uuid = text.parse().map_err(LogError::Binlog)?;
     write(storage, uuid, &[])?;
     Ok(uuid)
 }
@@ -114,7 +116,9 @@ mod tests {
             storage::replace(&storage, NAME, &bytes).unwrap();
             match own_uuid(&storage) {
                 Ok(found) => assert_eq!(found, uuid, "bit {bit}"),
-                Err(error) => assert!(matches!(error, Error::Damaged { .. }), "bit {bit}: {error}"),
+                Err(error) => {
+                    assert!(matches!(error, Error::Log(LogError::Damaged { .. })), "bit {bit}: {error}")
+                }
             }
         }
         // A file from an earlier version gets its check, and keeps the other lines in it.
@@ -139,7 +143,7 @@ mod tests {
         for bad in ["", "half-of-a-uuid\n", &format!("{uuid}\n{uuid}\n"), &"\u{1b}[2J".repeat(1000)] {
             storage::replace(&storage, NAME, bad.as_bytes()).unwrap();
             let error = own_uuid(&storage).unwrap_err();
-            assert!(matches!(error, Error::Damaged { .. }), "{error}");
+            assert!(matches!(error, Error::Log(LogError::Damaged { .. })), "{error}");
             assert!(
                 error.to_string().contains("relay.uuid") && !error.to_string().contains('\u{1b}'),
                 "{error}"

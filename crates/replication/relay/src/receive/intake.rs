@@ -9,15 +9,13 @@ use std::time::Instant;
 use binlogz_binlog::gtid::{GtidSet, ServerUuid};
 use binlogz_encryption::MasterKey;
 use binlogz_payload::statistics::CompressionTable;
+use binlogz_relay_log::{Error as LogError, LineageLog, Lineages, SyncPolicy, UnsyncedRange};
 use binlogz_source::Connection;
 use binlogz_variables::CompressionVariables;
 
 use crate::error::{Error, Result};
 use crate::forms::conversions::Conversions;
 use crate::lock::lock;
-use crate::log::lineage_log::LineageLog;
-use crate::log::lineages::Lineages;
-use crate::log::syncing::{SyncPolicy, UnsyncedRange};
 use crate::rates::{Throttles, Tickets};
 use crate::receive::control::Control;
 use crate::receive::question_limit::QuestionLimit;
@@ -73,19 +71,19 @@ impl Intake {
                 say!(self.telemetry, &format!("the source {source} is followed instead of {}", kept.source));
             }
             Some(kept) => {
-                return Err(Error::Lineage(format!(
+                return Err(Error::Log(LogError::Lineage(format!(
                     "{} holds {}.* of the source {}, but the source is {source} now and calls its log {base}.*: another \
                      source's log needs another directory",
                     self.directory.display(),
                     kept.base,
                     kept.source
-                )));
+                ))));
             }
             None => {
                 if let Some(seeded) = self.seeded.as_deref().filter(|seeded| *seeded != base) {
-                    return Err(Error::Lineage(format!(
+                    return Err(Error::Log(LogError::Lineage(format!(
                         "the log was seeded with {seeded}.*, but the source calls its log {base}.*"
-                    )));
+                    ))));
                 }
             }
         }

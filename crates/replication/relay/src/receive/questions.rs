@@ -8,12 +8,11 @@ use std::time::Instant;
 
 use binlogz_binlog::EventType;
 use binlogz_binlog::gtid::{GtidSet, ServerUuid};
+use binlogz_relay_log::{Form, LineageLog};
 use binlogz_source::{ConnectOptions, Connection, DumpOptions, RemoteLog};
 use binlogz_wire::ServerError;
 
 use crate::error::{Error, Result};
-use crate::form::Form;
-use crate::log::lineage_log::LineageLog;
 use crate::receive::continuity::BEHIND_THE_END;
 use crate::receive::intake::Intake;
 use crate::receive::receiver::LogEnd;

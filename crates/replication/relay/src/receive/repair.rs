@@ -18,18 +18,14 @@ use binlogz_binlog::header::{FLAGS_OFFSET, HEADER_SIZE};
 use binlogz_binlog::statement::QUERY_PREFIX_SIZE_MAX;
 use binlogz_binlog::{EventType, HeaderFlags, MAGIC, TransactionBoundaryParser};
 use binlogz_payload::{CompressionLevel, Spool, SpoolMemory};
+use binlogz_relay_log::{Error as LogError, Form, FormFile, GroupWalker, LineageLog, StoredHead};
 use binlogz_source::{ConnectOptions, DumpOptions, RemoteLog};
 use binlogz_store::{Damage, Hole};
 
 use crate::error::{Error, Result};
-use crate::form::Form;
 use crate::forms::Forms;
 use crate::forms::translate::Translator;
 use crate::lock::lock;
-use crate::log::groups::GroupWalker;
-use crate::log::lineage_log::LineageLog;
-use crate::log::parts::FormFile;
-use crate::log::stored_format::StoredHead;
 use crate::receive::intake::Intake;
 use crate::receive::product;
 use crate::receive::storing::{self, LevelCompressor, ReceivedBatch};
@@ -56,7 +52,9 @@ pub(crate) fn repair(intake: &Intake, kept: &LineageLog, server: &ConnectOptions
             Ok(FetchedHole::Bytes(bytes)) => bytes,
             Ok(FetchedHole::Another(change)) => return Ok(Some(change)),
             Err(error) => {
-                return Err(Error::DamagedLog(format!("{damage}; {name} did not repair it: {error}")));
+                return Err(Error::Log(LogError::DamagedLog(format!(
+                    "{damage}; {name} did not repair it: {error}"
+                ))));
             }
         };
         let size = bytes.size();
@@ -87,7 +85,7 @@ pub(crate) fn fetch_closed(intake: &Intake, kept: &LineageLog, damage: &Damage) 
         }
     }
     Err(match failed {
-        Some((name, error)) => Error::DamagedLog(format!("{name} did not repair it: {error}")),
+        Some((name, error)) => Error::Log(LogError::DamagedLog(format!("{name} did not repair it: {error}"))),
         None => Error::Refused("there is no source to ask for it".into()),
     })
 }

@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use binlogz_client_sql::{Collation, SourceVariable, SourceVariables};
+use binlogz_relay_log::{Error as LogError, small_file};
 use binlogz_source::{Connection, Error as SourceError};
 use binlogz_store::{Storage, storage};
 use binlogz_wire::result_set::{ResultKind, ResultRow};
 
 use crate::error::{Error, Result};
 use crate::lock::lock;
-use crate::log::small_files::small_file;
 
 const NAME: &str = "relay.variables";
 /// Some 20 times what a server of 9.7 needs.
@@ -167,13 +167,14 @@ impl KnownVariables {
     pub(crate) fn open(storage: Arc<dyn Storage>) -> (Self, Option<Error>) {
         let read = small_file(storage.as_ref(), NAME, SIZE_MAX).and_then(|text| {
             let expected = "the source's variables; they are fetched again";
-            let parse =
-                |text: String| serde_json::from_str(&text).map_err(|_| Error::damaged(NAME, &text, expected));
+            let parse = |text: String| {
+                serde_json::from_str(&text).map_err(|_| LogError::damaged(NAME, &text, expected))
+            };
             text.map(parse).transpose()
         });
         let (latest, unused) = match read {
             Ok(known) => (known.map(Arc::new), None),
-            Err(error) => (None, Some(error)),
+            Err(error) => (None, Some(error.into())),
         };
         let known = KnownSource { is_stored: latest.is_some(), latest };
         (KnownVariables { storage, known: Mutex::new(known) }, unused)

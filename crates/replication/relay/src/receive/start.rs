@@ -1,6 +1,7 @@
 //! Where a new log begins, and whether a server of the source may be followed.
 
 use binlogz_binlog::gtid::GtidSet;
+use binlogz_relay_log::Error as LogError;
 use binlogz_source::Connection;
 
 use crate::error::{Error, Result};
@@ -44,7 +45,9 @@ pub(crate) fn first_file(connection: &mut Connection, start: &StartAt) -> Result
             return Ok(name);
         }
     }
-    Err(Error::Lineage(format!("the source has purged files with transactions that are not in {has}")))
+    Err(Error::Log(LogError::Lineage(format!(
+        "the source has purged files with transactions that are not in {has}"
+    ))))
 }
 
 /// Whether a server lacks some of these GTIDs.

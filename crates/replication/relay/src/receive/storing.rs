@@ -22,12 +22,11 @@ use binlogz_payload::{
     CompressOptions, CompressionLevel, LogContext, PieceContext, PositionWriter, RewrittenPiece,
     RewrittenSpan, ServerGeneration, Spool, SpoolMemory, TransactionCompressor,
 };
+use binlogz_relay_log::{Checkpoints, GtidCollector, LineageLog};
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::error::{Error, Result};
 use crate::lock::lock;
-use crate::log::checkpoints::{Checkpoints, GtidCollector};
-use crate::log::lineage_log::LineageLog;
 use crate::receive::intake::Intake;
 use crate::receive::sizes::Sizes;
 use crate::telemetry::duties;

@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use binlogz_relay_log::Form;
 use binlogz_store::{FileNumber, Position};
-
-use crate::form::Form;
 
 /// The client of a dump.
 #[derive(Debug, Clone)]

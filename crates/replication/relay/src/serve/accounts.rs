@@ -13,7 +13,7 @@ use binlogz_wire::session::LoginAccount;
 use ipnet::IpNet;
 
 use crate::error::{Error, Result};
-use crate::form::FormPolicy;
+use crate::serve::client_form::FormPolicy;
 
 /// An account of the relay's own.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -17,11 +17,11 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use binlogz_relay_log::LineageLog;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 
 use crate::error::{Error, Result};
 use crate::lock::lock;
-use crate::log::lineage_log::LineageLog;
 
 /// How many departures are reported at a time.
 const EVENTS_MAX: usize = 256;

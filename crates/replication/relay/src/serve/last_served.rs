@@ -16,11 +16,11 @@
 use std::sync::{Arc, Mutex};
 
 use binlogz_binlog::gtid::ServerUuid;
+use binlogz_relay_log::LinesFile;
 use binlogz_store::Storage;
 
 use crate::error::Result;
 use crate::lock::lock;
-use crate::log::small_files::LinesFile;
 use crate::serve::recent::Recent;
 
 pub(crate) const NAME: &str = "relay.replicas";

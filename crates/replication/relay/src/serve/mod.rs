@@ -14,11 +14,12 @@
 //! * `sender` serves a dump until the client leaves, through `sink`, which cuts events into packets;
 //! * `older_collations` replaces names that older servers don't know, `xa` knows transactions that some can't follow;
 //! * `semi_sync` asks a replica for its acknowledgements;
-//! * `pins` remembers which form a client is served, `last_served` which log; `recent` bounds both.
+//! * `client_form` decides the form of a client that names no file, `pins` remembers which form a client is served, `last_served` which log; `recent` bounds both.
 
 pub(crate) mod accounts;
 pub(crate) mod admission;
 mod answer_scan;
+pub(crate) mod client_form;
 pub(crate) mod clients;
 pub(crate) mod departures;
 pub(crate) mod door;
@@ -39,15 +40,15 @@ mod xa;
 
 use std::sync::Arc;
 
-use crate::form::FormPolicy;
 use crate::forms::conversions::Conversions;
 use crate::housekeeping::Housekeeping;
-use crate::log::lineages::Lineages;
 use crate::replicas::acknowledgements::Acknowledgements;
 use crate::replicas::dumps::Dumps;
 use crate::replicas::registry::Registry;
 use crate::statements::Statements;
 use crate::telemetry::Telemetry;
+use binlogz_relay_log::Lineages;
+use client_form::FormPolicy;
 use clients::ServedClients;
 use last_served::LastServed;
 use pins::Pins;

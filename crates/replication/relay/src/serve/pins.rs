@@ -13,13 +13,12 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
+use binlogz_relay_log::{Form, LinesFile};
 use binlogz_store::Storage;
 use sha2::{Digest, Sha256};
 
 use crate::error::Result;
-use crate::form::Form;
 use crate::lock::lock;
-use crate::log::small_files::LinesFile;
 use crate::serve::recent::Recent;
 
 const NAME: &str = "relay.forms";

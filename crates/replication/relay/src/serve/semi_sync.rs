@@ -157,11 +157,11 @@ fn malformed(source: binlogz_binlog::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use binlogz_relay_log::Form;
     use binlogz_store::FileNumber;
     use binlogz_wire::packet::PacketWriter;
 
     use super::*;
-    use crate::form::Form;
     use crate::replicas::dumps::{DumpClient, Dumps};
 
     fn at(offset: u64) -> Position {

@@ -20,19 +20,15 @@ use std::time::Duration;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::{ChecksumAlgorithm, EventType, MAGIC};
+use binlogz_relay_log::{Error as LogError, EventGroup, FileLease, Form, FormFile, LineageLog};
 use binlogz_store::{FileNumber, Position};
 
 use crate::error::{Error, Result};
-use crate::form::Form;
 use crate::forms::block::Block;
 use crate::forms::damage::behind_damage;
 use crate::forms::translate::{OpenedFile, Translator};
 use crate::forms::{Forms, artificial_events};
 use crate::housekeeping::{Housekeeping, archiving};
-use crate::log::brought_back::FileLease;
-use crate::log::groups::EventGroup;
-use crate::log::lineage_log::LineageLog;
-use crate::log::parts::FormFile;
 use crate::receive::intake::Intake;
 use crate::replicas::dumps::DumpProgress;
 use crate::serve::SourceServer;
@@ -124,7 +120,7 @@ impl<'a> Sender<'a> {
 
     /// The sink to send to.
     pub(crate) fn sink(&mut self) -> Result<&mut EventSink> {
-        self.log.sink()
+        Ok(self.log.sink()?)
     }
 
     /// Sends until the client leaves, or until the log ends in a dump that does not wait.
@@ -171,8 +167,8 @@ impl<'a> Sender<'a> {
             self.dump.progress.passed(next, 0, 0);
             self.dump.lease = archiving::lease(self.housekeeping, self.kept, next)?;
             match self.log.turn_to(next) {
-                Err(Error::Store(_)) if self.dump.lease.is_none() && !self.is_there(next)? => {}
-                turned => return turned,
+                Err(LogError::Store(_)) if self.dump.lease.is_none() && !self.is_there(next)? => {}
+                turned => return Ok(turned?),
             }
         }
     }
@@ -287,12 +283,12 @@ impl<'a> Sender<'a> {
                 if offset != end {
                     self.log.check_open()?;
                     let left = end.saturating_sub(offset);
-                    return Err(Error::Stored {
+                    return Err(Error::Log(LogError::Stored {
                         file: self.kept.store.names().log(self.log.file()),
-                        source: Box::new(Error::DamagedLog(format!(
+                        source: Box::new(LogError::DamagedLog(format!(
                             "at {offset}: binlog truncated in the middle of event, {left} bytes are left"
                         ))),
-                    });
+                    }));
                 }
                 if let Some(left) = self.log.walker().left() {
                     self.group(&left)?;

@@ -17,13 +17,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use binlogz_relay_log::{LineageLog, StoredHead};
 use binlogz_wire::response::ErrPacket;
 use binlogz_wire::session::{ReplicaOptions, ReplicaSession};
 use binlogz_wire::{ServerError, packet};
 
 use crate::error::{Error, Result, UNKNOWN_ERROR};
-use crate::log::lineage_log::LineageLog;
-use crate::log::stored_format::StoredHead;
 use crate::serve::SourceServer;
 use crate::serve::admission::Admission;
 use crate::serve::door::Door;
@@ -196,7 +195,7 @@ impl Client<'_> {
             turn_away(stream, 1053, NOTHING_YET);
             return Ok(());
         };
-        let head = match StoredHead::read(&kept.store, now.durable.file) {
+        let head = match StoredHead::read(&kept.store, now.durable.file).map_err(Error::from) {
             Ok(head) => head,
             Err(error) => {
                 let told = error.told(UNKNOWN_ERROR);

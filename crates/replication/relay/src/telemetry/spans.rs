@@ -13,9 +13,9 @@
 
 use std::net::SocketAddr;
 
+use binlogz_relay_log::Form;
 use tracing::{Span, debug_span, error_span, field};
 
-use crate::form::Form;
 use crate::telemetry::Telemetry;
 
 /// For the lines of a duty's thread. Error is the level of the fields only: they are there whatever level is asked for.

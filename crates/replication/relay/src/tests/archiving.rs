@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use binlogz_relay_log::BringBack;
 use binlogz_testkit::disk::SimulatedDisk;
 use binlogz_testkit::random::Random;
 
@@ -10,7 +11,6 @@ use super::crashes::{Known, OneDisk, options, put_all_back, receive};
 use super::open_source;
 use super::simulated::SourceLog;
 use crate::housekeeping::archiving::ArchiveOptions;
-use crate::log::brought_back::BringBack;
 use crate::options::SourceOptions;
 use crate::source::RelaySource;
 

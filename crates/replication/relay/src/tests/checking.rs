@@ -11,6 +11,7 @@ use binlogz_archive::format::Manifest;
 use binlogz_archive::last_check::{self, LastChecks};
 use binlogz_archive::presence::CheckDepth;
 use binlogz_archive::storage;
+use binlogz_relay_log::BringBack;
 use binlogz_testkit::disk::SimulatedDisk;
 use binlogz_testkit::random::Random;
 
@@ -20,7 +21,6 @@ use super::open_source;
 use super::simulated::SourceLog;
 use crate::housekeeping::archiving::ArchiveOptions;
 use crate::housekeeping::checking::{ArchiveCheckStatus, ArchiveChecker};
-use crate::log::brought_back::BringBack;
 use crate::options::SourceOptions;
 use crate::source::RelaySource;
 use crate::time::now;

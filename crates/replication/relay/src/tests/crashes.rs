@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 use binlogz_binlog::gtid::ServerUuid;
 use binlogz_binlog::{EventHeader, MAGIC};
 use binlogz_payload::CompressionLevel;
+use binlogz_relay_log::{Disk, Form, FormFile, FoundFile, LineageLog};
 use binlogz_source::ConnectOptions;
 use binlogz_store::{FileNumber, Storage};
 use binlogz_testkit::builder::UUID;
@@ -25,13 +26,9 @@ use super::open_source;
 use super::simulated::{BASE, Beside, Connection, SourceLog, gtids};
 
 use crate::error::{Error, Result};
-use crate::form::Form;
 use crate::forms::Forms;
 use crate::forms::translate::{FormSink, Translator};
 use crate::lock::lock;
-use crate::log::disk::Disk;
-use crate::log::lineage_log::LineageLog;
-use crate::log::parts::{FormFile, FoundFile};
 use crate::options::SourceOptions;
 use crate::receive::receiver::receiving::ReceivedBytes;
 use crate::receive::receiver::{LogEnd, receive_all, start};
@@ -52,7 +49,7 @@ impl Disk for OneDisk {
         false
     }
 
-    fn take(&self, _: Option<&str>) -> Result<Arc<dyn Storage>> {
+    fn take(&self, _: Option<&str>) -> binlogz_relay_log::Result<Arc<dyn Storage>> {
         Ok(Arc::new(self.0.clone()))
     }
 }

@@ -9,6 +9,7 @@ use binlogz_binlog::{
     ChecksumAlgorithm, EventFrame, EventHeader, EventType, Framing, HeaderFlags, UnverifiedFrame,
 };
 use binlogz_payload::{CompressionLevel, Spool, SpoolMemory};
+use binlogz_relay_log::{Form, FormFile, LineageLog, StartOffsets};
 use binlogz_store::{Damage, FileNumber, Storage};
 use binlogz_testkit::disk::SimulatedDisk;
 use binlogz_testkit::random::Random;
@@ -18,15 +19,12 @@ use super::dumps::{InMemory, by_position, dump};
 use super::open_source;
 use super::simulated::SourceLog;
 use crate::error::{Error, Result};
-use crate::form::{Form, FormPolicy};
 use crate::forms::translate::Translator;
 use crate::forms::{Forms, block_maker};
 use crate::housekeeping::scrub;
-use crate::log::checkpoints::StartOffsets;
-use crate::log::lineage_log::LineageLog;
-use crate::log::parts::FormFile;
 use crate::options::SourceOptions;
 use crate::receive::storing::StoredForm;
+use crate::serve::client_form::FormPolicy;
 use crate::source::RelaySource;
 use crate::watch::status::SharedStatus;
 use binlogz_wire::response::ErrPacket;
@@ -58,7 +56,7 @@ fn read(log: &mut Translator<'_, Bytes>) -> Result<()> {
     log.put_front()?;
     while let Some(group) = log.walker().next()? {
         if log.is_cut(&group)? {
-            return log.put_end(&group);
+            return Ok(log.put_end(&group)?);
         }
         log.write(&group)?;
     }
@@ -67,7 +65,7 @@ fn read(log: &mut Translator<'_, Bytes>) -> Result<()> {
         return Err(Error::Refused("binlog truncated in the middle of event".into()));
     }
     match log.walker().left() {
-        Some(left) => log.write(&left),
+        Some(left) => Ok(log.write(&left)?),
         None => Ok(()),
     }
 }

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use binlogz_relay_log::{Form, FormFile};
 use binlogz_store::FileNumber;
 use binlogz_testkit::disk::{DiskFault, SimulatedDisk};
 use binlogz_testkit::random::Random;
@@ -17,8 +18,6 @@ use super::heard::Heard;
 use super::open_source;
 use super::simulated::{SourceLog, gtids};
 use crate::error::Error;
-use crate::form::Form;
-use crate::log::parts::FormFile;
 use crate::receive::control::Phase;
 use crate::source::RelaySource;
 

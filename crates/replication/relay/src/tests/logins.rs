@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use binlogz_relay_log::{BringBack, ClosedLogs, Form, StopAt};
 use binlogz_testkit::corpus;
 use binlogz_wire::auth::{AuthSwitch, Password, scramble};
 use binlogz_wire::capabilities::Capabilities;
@@ -15,13 +16,11 @@ use binlogz_wire::handshake_response::{HandshakeResponse, SslRequest};
 use binlogz_wire::packet::{self, MessageReader, PacketReader};
 use binlogz_wire::response::{EofPacket, ErrPacket};
 
-use crate::closed::{ClosedLogs, StopAt};
-use crate::form::{Form, FormPolicy};
-use crate::log::brought_back::BringBack;
 use crate::options::{ListenTls, ServeOptions, ServedLogs};
 use crate::relay::{Relay, RunningRelay};
 use crate::serve::accounts::AccountOptions;
 use crate::serve::admission::Limits;
+use crate::serve::client_form::FormPolicy;
 
 const NATIVE: &[u8] = b"mysql_native_password";
 

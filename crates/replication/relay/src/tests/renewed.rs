@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use binlogz_relay_log::{Form, FormFile, FoundFile, LineageLog};
 use binlogz_store::{FileNumber, Storage};
 use binlogz_testkit::disk::SimulatedDisk;
 use binlogz_testkit::random::Random;
@@ -10,11 +11,11 @@ use binlogz_testkit::random::Random;
 use super::crashes::{Known, OneDisk, options, put_all_back, receive};
 use super::open_source;
 use super::simulated::SourceLog;
-use crate::form::Form;
-use crate::log::lineage_log::LineageLog;
-use crate::log::parts::{FormFile, FoundFile};
-use crate::log::{cuts, numbers};
 use crate::source::RelaySource;
+
+/// The files beside a log that can be made again.
+const CUTS: &str = "relay.cuts";
+const NUMBERS: &str = "relay.numbers";
 
 fn open(disk: &SimulatedDisk, random: &mut Random, uncompressed_file_size: u64) -> RelaySource {
     let options = crate::options::SourceOptions { uncompressed_file_size, ..options(random) };
@@ -65,7 +66,7 @@ fn what_was_served_whole_stays_whole_and_purged_files_keep_their_numbers() {
     let relay = open(&disk, random, 2000);
     assert_eq!(counts(&relay.intake.lineages.served().unwrap()), cut);
     drop(relay);
-    disk.remove(cuts::NAME).unwrap();
+    disk.remove(CUTS).unwrap();
     let relay = open(&disk, random, 1000);
     assert_eq!(counts(&relay.intake.lineages.served().unwrap()), cut);
     drop(relay);
@@ -77,7 +78,7 @@ fn what_was_served_whole_stays_whole_and_purged_files_keep_their_numbers() {
     let there = kept.store.logs().unwrap().len();
     assert!(there < source.files.len());
     drop((kept, relay));
-    whole.remove(numbers::NAME).unwrap();
+    whole.remove(NUMBERS).unwrap();
     let relay = open(&whole, random, 1000);
     let kept = fill(&relay, &source, random, usize::MAX);
     let renewed = counts(&kept);
@@ -89,7 +90,7 @@ fn what_was_served_whole_stays_whole_and_purged_files_keep_their_numbers() {
     let relay = open(&disk, random, 1000);
     relay.intake.lineages.served().unwrap().purge_before(FileNumber(2)).unwrap();
     drop(relay);
-    disk.remove(cuts::NAME).unwrap();
+    disk.remove(CUTS).unwrap();
     let relay = open(&disk, random, 1000);
     let kept = relay.intake.lineages.served().unwrap();
     assert_eq!(counts(&kept), cut[1..]);

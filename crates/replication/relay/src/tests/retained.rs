@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use binlogz_relay_log::Disk;
 use binlogz_store::{Storage, StorageFile};
 use binlogz_testkit::disk::SimulatedDisk;
 use binlogz_testkit::random::Random;
@@ -12,10 +13,8 @@ use binlogz_testkit::random::Random;
 use super::crashes::{Known, OneDisk, options, receive};
 use super::open_source;
 use super::simulated::SourceLog;
-use crate::error::Result;
 use crate::housekeeping::ages::Clocks;
 use crate::housekeeping::retention::{self, Retention};
-use crate::log::disk::Disk;
 use crate::options::SourceOptions;
 use crate::receive::storing::StoredForm;
 use crate::source::RelaySource;
@@ -32,7 +31,7 @@ impl Disk for Refusing {
         false
     }
 
-    fn take(&self, _: Option<&str>) -> Result<Arc<dyn Storage>> {
+    fn take(&self, _: Option<&str>) -> binlogz_relay_log::Result<Arc<dyn Storage>> {
         Ok(Arc::new(self.clone()))
     }
 }

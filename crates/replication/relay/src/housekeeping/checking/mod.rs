@@ -21,13 +21,13 @@ use binlogz_archive::format::{FileEntry, Manifest};
 use binlogz_archive::last_check::{self, LastChecks};
 use binlogz_archive::presence::CheckDepth;
 use binlogz_archive::storage::{self, ArchiveStorage};
+use binlogz_relay_log::{Error as LogError, LineageLog};
 use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::housekeeping::Housekeeping;
 use crate::housekeeping::archiving::ArchiveOptions;
 use crate::lock::lock;
-use crate::log::lineage_log::LineageLog;
 use crate::telemetry::{complain, duties, say};
 use crate::time::now;
 use pass::{CheckProgress, PresentPass};
@@ -314,7 +314,7 @@ impl<'a> ArchiveChecker<'a> {
             return Ok(());
         };
         if progress.is_damaged(name, first) {
-            let error = Error::DamagedLog(format!("archive {to}: {first}"));
+            let error = Error::Log(LogError::DamagedLog(format!("archive {to}: {first}")));
             complain!(
                 self.house.telemetry,
                 &error,
@@ -412,13 +412,13 @@ impl<'a> ArchiveChecker<'a> {
         let looked = thread.run(&self.house.telemetry, patience, look);
         looked
             .map_err(|late| match late {
-                Error::Io { source, .. } => Error::Archive(
+                Error::Io { source, .. } => Error::Log(LogError::Archive(
                     to.clone(),
                     binlogz_archive::Error::Io { doing: format!("check {what}"), source },
-                ),
+                )),
                 other => other,
             })?
-            .map_err(|error| Error::Archive(to, error))
+            .map_err(|error| Error::Log(LogError::Archive(to, error)))
     }
 }
 

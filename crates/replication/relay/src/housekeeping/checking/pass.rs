@@ -18,10 +18,10 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use binlogz_binlog::printable;
+use binlogz_relay_log::small_file;
 use binlogz_store::{Storage, storage};
 
 use crate::error::{Error, Result};
-use crate::log::small_files::small_file;
 
 const NAME: &str = "relay.check";
 const TITLE: &str = "binlogz-relay check 1";

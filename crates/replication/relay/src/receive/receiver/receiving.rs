@@ -17,15 +17,13 @@ use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::statement::QUERY_PREFIX_SIZE_MAX;
 use binlogz_binlog::{EventFrame, EventHeader, EventType, MAGIC, TransactionBoundaryParser};
 use binlogz_payload::{Provenance, Spool, SpoolMemory, provenance};
+use binlogz_relay_log::{Error as LogError, GtidCollector, LineageLog, StoredHead};
 use binlogz_source::ConnectOptions;
 use binlogz_store::Position;
 use binlogz_wire::session::EventPiece;
 
 use super::LogEnd;
 use crate::error::{Error, Result};
-use crate::log::checkpoints::GtidCollector;
-use crate::log::lineage_log::LineageLog;
-use crate::log::stored_format::StoredHead;
 use crate::receive::continuity::LogTail;
 use crate::receive::intake::Intake;
 use crate::receive::sizes::Sizes;
@@ -159,7 +157,7 @@ impl<'a> ReceivedBytes<'a> {
     /// written until it is repaired, and that is done when the source is connected to again.
     pub(crate) fn check_damage(&self) -> Result<()> {
         let damage = self.kept.store.damage();
-        damage.map_or(Ok(()), |damage| Err(Error::DamagedLog(damage.to_string())))
+        damage.map_or(Ok(()), |damage| Err(Error::Log(LogError::DamagedLog(damage.to_string()))))
     }
 
     /// Whether the source's log has been replaced, provided nothing of it is in flight. `tail`: what was last
@@ -293,11 +291,11 @@ impl<'a> ReceivedBytes<'a> {
                 open.sizes.came_as(fields);
             }
             if told.is_some_and(|(maker, _)| maker == Provenance::Binlogz) {
-                return Err(Error::Lineage(
+                return Err(Error::Log(LogError::Lineage(
                     "the source sends a payload with the mark of those that binlogz makes in a store: it could not be \
                      told from our own"
                         .into(),
-                ));
+                )));
             }
         }
         if !header.event_type.is_gtid()

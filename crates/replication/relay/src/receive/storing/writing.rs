@@ -4,14 +4,12 @@ use std::io::{self, Read, Write};
 use std::ops::Range;
 
 use binlogz_payload::{PieceBytes, PositionWriter, Spool};
+use binlogz_relay_log::{Checkpoints, Form, GtidCollector, LineageLog, SeenTransaction};
 use binlogz_store::StoreWriter;
 
 use super::{Ready, ReceivedBatch, ReceivedTransaction, StoreProgress, StoringState};
 use crate::error::{Error, Result};
-use crate::form::Form;
 use crate::lock::lock;
-use crate::log::checkpoints::{Checkpoints, GtidCollector, SeenTransaction};
-use crate::log::lineage_log::LineageLog;
 use crate::receive::intake::Intake;
 use crate::telemetry::meters::Meters;
 use crate::telemetry::spans;
@@ -148,8 +146,9 @@ impl PieceBytes for UnchangedBytes {
 mod tests {
     use std::sync::Arc;
 
+    use binlogz_relay_log::Indexes;
+
     use super::*;
-    use crate::log::checkpoints::Indexes;
     use crate::receive::sizes::Sizes;
 
     const SERVER: &str = "1410447f-e54d-11f1-848d-02fc00000001";

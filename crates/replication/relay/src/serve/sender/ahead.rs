@@ -3,9 +3,10 @@
 
 use std::time::Instant;
 
+use binlogz_relay_log::Form;
+
 use super::{AHEAD_MAX, Sender, TICK, behind_the_end};
 use crate::error::{Error, Result};
-use crate::form::Form;
 use crate::receive::questions::Reach;
 
 /// Facts about such a client's position.

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use binlogz_client_sql::{
     AskingClient, ClientFacts, ClientVariables, RegisteredReplica, StatementAnswer, WITH_FORWARDING,
 };
+use binlogz_relay_log::LineageLog;
 use binlogz_wire::ServerError;
 use binlogz_wire::command::{
     DEBUG, PROCESS_INFO, RESET_CONNECTION, STATEMENT_CLOSE, STATEMENT_EXECUTE, STATEMENT_FETCH,
@@ -18,7 +19,6 @@ use binlogz_wire::statement::Statement;
 use super::dump::KnownClient;
 use super::{Client, announced};
 use crate::error::Result;
-use crate::log::lineage_log::LineageLog;
 use crate::statements::AskedLog;
 
 /// The columns of COM_PROCESS_INFO.

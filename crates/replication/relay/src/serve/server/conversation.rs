@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use binlogz_client_sql::{ClientFacts, ClientVariables};
+use binlogz_relay_log::LineageLog;
 use binlogz_wire::ServerError;
 use binlogz_wire::compressed::ConnectionCompression;
 use binlogz_wire::dump_request::DumpRequest;
@@ -22,7 +23,6 @@ use super::Client;
 use super::dump::KnownClient;
 use super::forwarding::{ForwardOutcome, SessionParts};
 use crate::error::{Error, Result, UNKNOWN_ERROR};
-use crate::log::lineage_log::LineageLog;
 use crate::serve::admission::SMALL_COMMAND;
 use crate::serve::sender::broken;
 use crate::serve::transport::{DumpConnection, Transport};

@@ -7,6 +7,7 @@ use std::time::Instant;
 use binlogz_binlog::MAGIC;
 use binlogz_binlog::gtid::{GtidSet, ServerUuid};
 use binlogz_client_sql::ClientVariables;
+use binlogz_relay_log::{Error as LogError, Form, FormFile, FoundFile, LineageLog};
 use binlogz_store::{FileNumber, is_transient};
 use binlogz_wire::ServerError;
 use binlogz_wire::dump_request::{DumpFlags, DumpRequest};
@@ -14,14 +15,12 @@ use binlogz_wire::response::{EofPacket, ErrPacket};
 
 use super::announced;
 use crate::error::{Error, Result};
-use crate::form::{Form, FormPolicy, knows_payloads, libmysql_version};
 use crate::forms::translate::OpenedFile;
 use crate::housekeeping::archiving;
-use crate::log::lineage_log::LineageLog;
-use crate::log::parts::{FormFile, FoundFile};
 use crate::replicas::dumps::DumpClient;
 use crate::serve::SourceServer;
 use crate::serve::accounts::LoggedInClient;
+use crate::serve::client_form::{FormPolicy, form_for_client, knows_payloads, libmysql_version};
 use crate::serve::departures::Departures;
 use crate::serve::last_served;
 use crate::serve::older_collations::OlderServer;
@@ -69,7 +68,7 @@ impl KnownClient {
             let opened = OpenedFile::new(&kept, dump.form, dump.file)?;
             Ok((kept, dump, opened))
         });
-        if let Err(error) = &prepared {
+        if let Some(error) = prepared.as_ref().err().and_then(Error::of_log) {
             kept.suspect(error);
         }
         let (kept, dump, opened) = match prepared {
@@ -77,9 +76,11 @@ impl KnownClient {
             Err(error @ (Error::Left(_) | Error::Connection { .. } | Error::Slow { .. })) => {
                 return Err(error);
             }
-            Err(error @ Error::Io { .. }) if !error.is_transient() => return Err(error),
+            Err(error) if error.is_io() && !error.is_transient() => return Err(error),
             // A temporary failure must not stop a replica for good: it reconnects.
-            Err(Error::Archive(to, error)) if error.may_pass() => return Err(Error::Archive(to, error)),
+            Err(Error::Log(LogError::Archive(to, error))) if error.may_pass() => {
+                return Err(Error::Log(LogError::Archive(to, error)));
+            }
             Err(error) => return farewell(&mut sink, error),
         };
         sink.progress = Some(Arc::clone(&dump.progress));
@@ -97,17 +98,20 @@ impl KnownClient {
         let _session = spans::session(telemetry, dump.form, self.connection, self.user()).entered();
         let mut sender = Sender::new(&self.server, self.server.conversions.of(&kept), dump, opened, sink);
         let ran = sender.run();
-        if let Err(error) = &ran {
+        if let Some(error) = ran.as_ref().err().and_then(Error::of_log) {
             kept.suspect(error);
         }
         match ran {
             Ok(()) => sender.sink()?.message(|out| EofPacket::default().encode(out)).map_err(broken),
             // If it could not be sent to, it can't be sent an error either.
-            Err(
-                error @ (Error::Io { .. } | Error::Left(_) | Error::Connection { .. } | Error::Slow { .. }),
-            ) => Err(error),
-            Err(Error::Archive(to, error)) if error.may_pass() => Err(Error::Archive(to, error)),
-            Err(Error::Payload(binlogz_payload::Error::Io(error))) if !is_transient(&error) => {
+            Err(error @ (Error::Left(_) | Error::Connection { .. } | Error::Slow { .. })) => Err(error),
+            Err(error) if error.is_io() => Err(error),
+            Err(Error::Log(LogError::Archive(to, error))) if error.may_pass() => {
+                Err(Error::Log(LogError::Archive(to, error)))
+            }
+            Err(Error::Log(LogError::Payload(binlogz_payload::Error::Io(error))))
+                if !is_transient(&error) =>
+            {
                 let Ok(sink) = sender.sink() else { return Err(broken(error)) };
                 match sink.refusal() {
                     Some(why) => farewell(sink, Error::Refused(why)),
@@ -136,7 +140,7 @@ impl KnownClient {
         match self.policy() {
             FormPolicy::Always(form) => Ok(form),
             FormPolicy::Auto => {
-                let decided = Form::for_client(&self.attributes);
+                let decided = form_for_client(&self.attributes);
                 self.server.pins.form(self.user(), &self.who(variables), decided)
             }
         }
@@ -433,7 +437,7 @@ fn last_with(kept: &LineageLog, gtid_set: &GtidSet) -> Result<Option<FileNumber>
     damaged.map_or(Ok(None), |error| {
         let said = error.to_string();
         kept.suspect(&error.into());
-        Err(Error::DamagedLog(said))
+        Err(Error::Log(LogError::DamagedLog(said)))
     })
 }
 

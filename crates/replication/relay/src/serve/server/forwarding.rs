@@ -3,6 +3,7 @@
 use binlogz_client_sql::{
     ClientVariables, StatementAnswer, StatementRoute, may_be_prepared, route, tells_position,
 };
+use binlogz_relay_log::LineageLog;
 use binlogz_wire::ServerError;
 use binlogz_wire::command::{
     FIELD_LIST, PROCESS_INFO, REFRESH, RESET_CONNECTION, STATEMENT_CLOSE, STATEMENT_EXECUTE, STATEMENT_FETCH,
@@ -13,7 +14,6 @@ use binlogz_wire::statement::Statement;
 
 use super::Client;
 use crate::error::Result;
-use crate::log::lineage_log::LineageLog;
 use crate::serve::sender::broken;
 use crate::serve::transport::{DumpConnection as _, Transport};
 use crate::serve::upstream::{ForwardedCommand, Upstream};

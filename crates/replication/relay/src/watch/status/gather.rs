@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use binlogz_relay_log::LineageLog;
 use binlogz_store::{Position, StoredLog};
 
 use super::health::{Signs, troubles};
@@ -13,7 +14,6 @@ use super::{
 };
 use crate::error::Result;
 use crate::housekeeping::{archiving, checking, retention};
-use crate::log::lineage_log::LineageLog;
 use crate::time::now;
 use crate::watch::SourceWatch;
 
