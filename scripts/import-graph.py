@@ -29,7 +29,7 @@ from file_imports import FileGraph
 FLOORS = "files format transform storage report replication repair query interfaces lab".split()
 
 # From the bottom to the top. A crate depends on what stands before it, never on what stands after it.
-CRATES = """atomic-file scratch-file private-server binlog schema payload encryption figures arrow flow print change-formats stats advise wire source row-changes archive inspect store variables client-sql engine relay-log relay sandbox
+CRATES = """atomic-file scratch-file private-server binlog schema payload encryption figures arrow flow print change-formats stats advise wire source row-changes archive inspect store variables client-sql engine relay-log relay-forms relay sandbox
 testkit experiments bench-programs cli-common bench cli query cluster flight sql-cli python capi""".split()
 
 # The folders of a crate from the bottom to the top: a folder imports only from those before it. A top-level file stands
@@ -41,7 +41,7 @@ FOLDERS = {
     "payload": "codec transaction rewritten compress expand".split(),
     "query": "sql logs tables scan catalog run export".split(),
     "row-changes": "table choose sql pass log cascade apply script life past".split(),
-    "relay": "telemetry replicas forms receive housekeeping serve watch".split(),
+    "relay": "telemetry replicas receive housekeeping serve watch".split(),
     "store": "storage files recovery state open".split(),
 }
 

@@ -19,7 +19,7 @@ fn header(server_id: u32, event_type: EventType, flags: HeaderFlags, end_log_pos
 }
 
 /// Precedes every file.
-pub(crate) fn fake_rotate(server_id: u32, name: &str, position: u64, checksum: ChecksumAlgorithm) -> Vec<u8> {
+pub fn fake_rotate(server_id: u32, name: &str, position: u64, checksum: ChecksumAlgorithm) -> Vec<u8> {
     let body = RotateEvent { position, name: name.as_bytes() }.encode();
     encode_event(header(server_id, EventType::ROTATE, HeaderFlags::ARTIFICIAL, 0), &body, checksum)
 }
@@ -41,7 +41,7 @@ pub(crate) fn rotate(
 }
 
 /// The file's format description, as it is sent.
-pub(crate) fn format_description(head: &StoredHead, begins_behind: bool, created_counts: bool) -> Vec<u8> {
+pub fn format_description(head: &StoredHead, begins_behind: bool, created_counts: bool) -> Vec<u8> {
     let end_log_pos = if begins_behind { 0 } else { head.header.end_log_pos };
     let created = if created_counts { head.description.created } else { 0 };
     if end_log_pos == head.header.end_log_pos && created == head.description.created {
@@ -63,7 +63,7 @@ pub(crate) fn format_description(head: &StoredHead, begins_behind: bool, created
 }
 
 /// Tells the stream's position.
-pub(crate) fn heartbeat(
+pub fn heartbeat(
     server_id: u32,
     version_2: bool,
     name: &str,

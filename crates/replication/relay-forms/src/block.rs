@@ -13,7 +13,7 @@ const COPY_SIZE: usize = 32 << 10;
 
 /// Transactions converted to a form.
 #[derive(Debug)]
-pub(crate) struct Block {
+pub struct Block {
     bytes: Spool,
     /// Where the block begins in the form, in bytes.
     at: u64,
@@ -22,20 +22,24 @@ pub(crate) struct Block {
 
 /// A transaction, or an event between transactions, and its position in the form.
 #[derive(Debug, Clone)]
-pub(crate) struct PlacedTransaction {
-    pub(crate) gtid: Option<Gtid>,
+pub struct PlacedTransaction {
+    /// Its GTID, if it has one.
+    pub gtid: Option<Gtid>,
     /// Range in the stored file.
-    pub(crate) stored: Range<u64>,
+    pub stored: Range<u64>,
     /// Range in the form.
-    pub(crate) at: Range<u64>,
-    pub(crate) committed: u64,
-    pub(crate) timestamp: u32,
-    pub(crate) event_type: EventType,
+    pub at: Range<u64>,
+    /// When it was committed, in microseconds since 1970; 0 if unknown.
+    pub committed: u64,
+    /// The time of its first event, in seconds since 1970.
+    pub timestamp: u32,
+    /// The type of its first event.
+    pub event_type: EventType,
 }
 
 impl PlacedTransaction {
     /// A converted transaction at this position in the form.
-    pub(crate) fn new(group: &EventGroup, at: Range<u64>) -> Self {
+    pub fn new(group: &EventGroup, at: Range<u64>) -> Self {
         PlacedTransaction {
             gtid: group.gtid,
             stored: group.begin..group.end,
@@ -49,22 +53,22 @@ impl PlacedTransaction {
 
 impl Block {
     /// Transactions of the form, whose first one begins at this position.
-    pub(super) fn new(bytes: Spool, at: u64, transactions: Vec<PlacedTransaction>) -> Block {
+    pub(crate) fn new(bytes: Spool, at: u64, transactions: Vec<PlacedTransaction>) -> Block {
         Block { bytes, at, transactions }
     }
 
     /// The transactions in it, in order.
-    pub(crate) fn transactions(&self) -> &[PlacedTransaction] {
+    pub fn transactions(&self) -> &[PlacedTransaction] {
         &self.transactions
     }
 
     /// Where the block ends in the stored file, in bytes.
-    pub(crate) fn stored_end(&self) -> u64 {
+    pub fn stored_end(&self) -> u64 {
         self.transactions.last().map_or(0, |placed| placed.stored.end)
     }
 
     /// The memory needed to keep it.
-    pub(crate) fn cost(&self) -> usize {
+    pub fn cost(&self) -> usize {
         self.bytes.size() as usize + std::mem::size_of_val(self.transactions.as_slice())
     }
 
@@ -74,7 +78,7 @@ impl Block {
     }
 
     /// Writes a transaction; `buffer` is for parts that are not in memory.
-    pub(crate) fn write(
+    pub fn write(
         &self,
         placed: &PlacedTransaction,
         buffer: &mut Vec<u8>,

@@ -14,11 +14,11 @@ use std::sync::Arc;
 use binlogz_payload::Spool;
 use binlogz_relay_log::{FilePart, Form, Result, StartOffsets};
 
+use crate::block::{Block, PlacedTransaction};
+use crate::conversions::{BlockKey, SharedBlock};
+use crate::convert::{FormChange, HELD_SIZE_MAX};
 use crate::forms::Forms;
-use crate::forms::block::{Block, PlacedTransaction};
-use crate::forms::conversions::{BlockKey, SharedBlock};
-use crate::forms::convert::{FormChange, HELD_SIZE_MAX};
-use crate::forms::translate::{FormSink, Translator};
+use crate::translate::{FormSink, Translator};
 
 /// A transaction that reaches over a multiple of this, in the stored file, ends a block.
 const STEP: u64 = 64 << 10;
@@ -30,11 +30,11 @@ const TRANSACTIONS_MAX: usize = 256;
 impl<W: FormSink> Translator<'_, W> {
     /// The converted transactions after this position, shared with other readers; `None` if they are sent as stored,
     /// or there are none.
-    pub(crate) fn block(&mut self) -> Result<Option<SharedBlock>> {
+    pub fn block(&mut self) -> Result<Option<SharedBlock>> {
         let start = StartOffsets { stored: self.walker().offset(), at: self.offset() };
         let (forms, form, part) = (self.forms, self.form, self.part());
         let key = BlockKey { log: forms.kept.id, file: part.of, form, stored: start.stored, at: start.at };
-        forms.conversions.block(key, || make(forms, form, part, &start))
+        forms.conversions.block(key, || make_block(forms, form, part, &start))
     }
 }
 
@@ -44,7 +44,7 @@ impl FormSink for Spool {
 
 /// Converts the transactions after a position of a file; `None` if nothing is durable there, or if it is sent as
 /// stored.
-pub(crate) fn make(
+pub fn make_block(
     forms: Forms<'_>,
     form: Form,
     part: &Arc<FilePart>,
@@ -83,7 +83,7 @@ fn next(
     form: Form,
     is_first: bool,
 ) -> Result<Option<PlacedTransaction>> {
-    let Some(group) = translator.walker().next()? else { return Ok(None) };
+    let Some(group) = translator.walker().next_group()? else { return Ok(None) };
     if translator.is_cut(&group)? {
         return Ok(None);
     }

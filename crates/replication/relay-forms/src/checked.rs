@@ -25,7 +25,7 @@ const COPY_SIZE: usize = 64 << 10;
 const HELD_SIZE_MAX: usize = 1 << 20;
 
 /// Verifies the checksums of whole events.
-pub(super) fn verify(mut events: &[u8], framing: Framing, mut offset: u64) -> Result<()> {
+pub(crate) fn verify(mut events: &[u8], framing: Framing, mut offset: u64) -> Result<()> {
     while !events.is_empty() {
         let frame = verified(events, framing, offset)?;
         let size = frame.bytes().len();
@@ -36,7 +36,7 @@ pub(super) fn verify(mut events: &[u8], framing: Framing, mut offset: u64) -> Re
 }
 
 /// Sends the events of a range, which begins and ends between events.
-pub(super) fn copy(
+pub(crate) fn copy(
     log: &mut LogReader,
     range: Range<u64>,
     framing: Framing,

@@ -22,11 +22,11 @@ use std::thread;
 use binlogz_payload::SpoolMemory;
 use binlogz_relay_log::{Error, Form, FormFile, Result};
 use crossbeam_channel::{Receiver, Sender, bounded};
+use tracing::{debug_span, field};
 
-use crate::forms::block::Block;
-use crate::forms::convert::Converter;
+use crate::block::Block;
+use crate::convert::Converter;
 use crate::lock::lock;
-use crate::telemetry::spans;
 
 /// The most converters, however many cores there are.
 const CONVERTERS_MAX: usize = 16;
@@ -46,13 +46,13 @@ const _: () = assert!(KEPT_SIZE < BLOCKS_SIZE);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct BlockKey {
     /// The id of the stored log: sources share the blocks.
-    pub(crate) log: u64,
-    pub(crate) file: FormFile,
-    pub(crate) form: Form,
+    pub log: u64,
+    pub file: FormFile,
+    pub form: Form,
     /// Offset in the stored file.
-    pub(crate) stored: u64,
+    pub stored: u64,
     /// Position in the form. Follows from the other fields, as long as the position index is right.
-    pub(crate) at: u64,
+    pub at: u64,
 }
 
 /// The result of converting the transactions after a position.
@@ -67,10 +67,11 @@ struct Slot {
 
 /// A block, for as long as someone sends it.
 #[derive(Debug, Clone)]
-pub(crate) struct SharedBlock(Arc<Slot>);
+pub struct SharedBlock(Arc<Slot>);
 
 impl SharedBlock {
-    pub(crate) fn block(&self) -> Option<&Block> {
+    /// The block, once it is made.
+    pub fn block(&self) -> Option<&Block> {
         self.0.made.get()?.as_ref().ok()?.as_ref()
     }
 }
@@ -84,20 +85,21 @@ struct Blocks {
     kept_size: usize,
 }
 
+/// What was converted since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct ConversionCounts {
+pub struct ConversionCounts {
     /// Blocks that were made.
-    pub(crate) made: u64,
+    pub made: u64,
     /// How often an existing block was sent.
-    pub(crate) shared: u64,
+    pub shared: u64,
 }
 
 /// The converters and blocks of all replicas.
 #[derive(Debug)]
-pub(crate) struct Conversions {
+pub struct Conversions {
     blocks: Mutex<Blocks>,
     /// Memory for blocks.
-    pub(crate) memory: SpoolMemory,
+    pub memory: SpoolMemory,
     /// Memory for converters.
     work: SpoolMemory,
     /// The most recently used one is used next, so the others' memory stays cold.
@@ -108,8 +110,15 @@ pub(crate) struct Conversions {
     shared: AtomicU64,
 }
 
+impl Default for Conversions {
+    fn default() -> Self {
+        Conversions::new()
+    }
+}
+
 impl Conversions {
-    pub(crate) fn new() -> Self {
+    /// Converters for this machine's cores; no block is there yet.
+    pub fn new() -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let count = (cores * CONVERTERS_PER_CORE).min(CONVERTERS_MAX);
         let permits = bounded(count);
@@ -146,7 +155,7 @@ impl Conversions {
         let mut is_maker = false;
         let made = slot.made.get_or_init(|| {
             is_maker = true;
-            let span = spans::conversion(key.form).entered();
+            let span = debug_span!("conversion", form = key.form.name(), bytes = field::Empty).entered();
             let made = make().map_err(Arc::new);
             let bytes = made.as_ref().ok().and_then(Option::as_ref).map_or(0, Block::cost);
             span.record("bytes", bytes);
@@ -166,7 +175,8 @@ impl Conversions {
         }
     }
 
-    pub(crate) fn counts(&self) -> ConversionCounts {
+    /// What was converted since the start.
+    pub fn counts(&self) -> ConversionCounts {
         ConversionCounts {
             made: self.made.load(Ordering::Relaxed),
             shared: self.shared.load(Ordering::Relaxed),

@@ -15,7 +15,7 @@ use binlogz_payload::{
 use binlogz_relay_log::{Error, EventGroup, Form, GroupWalker, Result, StoredHead, verified};
 use binlogz_store::{BinlogStore, FileNumber, LogReader};
 
-use crate::forms::{checked, clock};
+use crate::{checked, clock};
 
 /// Transactions up to this size are held in memory during conversion.
 pub(crate) const HELD_SIZE_MAX: u64 = 1 << 20;
@@ -57,13 +57,13 @@ impl FormChange {
 
 /// A stored transaction and how to read it.
 pub(crate) struct StoredGroup<'a> {
-    pub(crate) store: &'a BinlogStore,
-    pub(crate) file: FileNumber,
-    pub(crate) head: &'a StoredHead,
+    pub store: &'a BinlogStore,
+    pub file: FileNumber,
+    pub head: &'a StoredHead,
     /// How much to subtract from its clock.
-    pub(crate) clock: i64,
+    pub clock: i64,
     /// The walker that found it.
-    pub(crate) walker: &'a mut GroupWalker,
+    pub walker: &'a mut GroupWalker,
     /// Reads events that are too large to hold.
     pub(crate) bodies: &'a mut LogReader,
 }

@@ -9,11 +9,11 @@ use binlogz_relay_log::{FilePart, Form, Result, StartOffsets};
 use binlogz_store::Hole;
 
 use crate::forms::Forms;
-use crate::forms::translate::Translator;
+use crate::translate::Translator;
 
 /// Where a client resumes that already has all damaged transactions and everything before them. `None` if it lacks
 /// some, or if we can't tell its position in this form because a readable transaction is not at its stored position.
-pub(crate) fn behind_damage(
+pub fn behind_damage(
     forms: Forms<'_>,
     form: Form,
     part: &Arc<FilePart>,
@@ -42,7 +42,7 @@ fn stands_as_stored(forms: Forms<'_>, form: Form, part: &Arc<FilePart>, range: R
     let start = StartOffsets { stored: range.start, at: range.start };
     let mut log = Translator::at(forms, form, part, &start, io::sink())?;
     while log.walker().offset() < range.end {
-        let Some(group) = log.walker().next()? else { break };
+        let Some(group) = log.walker().next_group()? else { break };
         match log.keeps_size(&group) {
             true => log.pass(&group)?,
             false => log.write(&group)?,

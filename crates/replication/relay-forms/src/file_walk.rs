@@ -7,22 +7,22 @@ use binlogz_wire::result_set::ResultRow;
 use binlogz_wire::statement::EventsWanted;
 
 use crate::forms::Forms;
-use crate::forms::listing::Listing;
-use crate::forms::translate::{FormSink, Translator};
+use crate::listing::Listing;
+use crate::translate::{FormSink, Translator};
 
 /// The end of the durable part of a file of a form.
-pub(crate) fn end_of(forms: Forms<'_>, form: Form, file: FormFile) -> Result<u64> {
+pub fn end_of(forms: Forms<'_>, form: Form, file: FormFile) -> Result<u64> {
     go_to_end(forms, form, file).map(|(end, _)| end)
 }
 
 /// The end of the durable part of a file of a form, and the places collected for the index since its last checkpoint.
-pub(crate) fn go_to_end(forms: Forms<'_>, form: Form, file: FormFile) -> Result<(u64, GtidCollector)> {
+pub fn go_to_end(forms: Forms<'_>, form: Form, file: FormFile) -> Result<(u64, GtidCollector)> {
     let mut translator = Translator::new(forms, form, file, io::sink())?;
     if let Some(start) = translator.before(u64::MAX) {
         translator.begin_at(&start)?;
     }
     translator.put_front()?;
-    while let Some(group) = translator.walker().next()? {
+    while let Some(group) = translator.walker().next_group()? {
         if translator.is_cut(&group)? {
             translator.put_end(&group)?;
             return Ok((translator.offset(), translator.into_noting()));
@@ -40,7 +40,7 @@ pub(crate) fn go_to_end(forms: Forms<'_>, form: Form, file: FormFile) -> Result<
 }
 
 /// Lists the durable events of a file in a form.
-pub(crate) fn list_events(
+pub fn list_events(
     forms: Forms<'_>,
     form: Form,
     file: FormFile,
@@ -62,7 +62,7 @@ pub(crate) fn list_events(
         }
     }
     while !translator.sink()?.is_done() {
-        let Some(group) = translator.walker().next()? else { break };
+        let Some(group) = translator.walker().next_group()? else { break };
         let is_cut = translator.is_cut(&group)?;
         let unseen = translator.offset() + group.size() <= from && translator.keeps_size(&group);
         let done = match (is_cut, unseen) {

@@ -1,9 +1,10 @@
 //! Converts the stored log into the form a reader can read: as received, compressed, or uncompressed.
 //!
-//! The input is a file of a log (`log`) and a form. The output is the bytes of that form with their positions, lengths
-//! and checksums, to whatever sink the caller has: a client, a listing, or nothing. `serve` owns the sockets and decides
-//! which client gets which form.
+//! The input is a file of a log (`binlogz_relay_log`) and a form. The output is the bytes of that form with their positions, lengths
+//! and checksums, to whatever sink the caller has: a client, a listing, or nothing. The relay owns the sockets and decides
+//! which client gets which form. A form has no errors of its own: they are the log's.
 //!
+//! * `forms` is a log with what all its readers share;
 //! * `translate` goes through a file of a form, transaction by transaction;
 //! * `convert` changes one transaction: expanded, compressed, or with other clocks (`clock`);
 //! * `checked` sends unchanged events, once their checksums were compared;
@@ -12,31 +13,24 @@
 //! * `damage` says where a client can resume after damage that it need not read;
 //! * `file_walk` goes through a whole file for its end, or for the events that `listing` shows.
 
-pub(crate) mod artificial_events;
-pub(crate) mod block;
-pub(crate) mod block_maker;
+pub mod artificial_events;
+mod block;
+mod block_maker;
 mod checked;
-pub(crate) mod clock;
-pub(crate) mod conversions;
-pub(crate) mod convert;
-pub(crate) mod damage;
-pub(crate) mod file_walk;
-pub(crate) mod listing;
-pub(crate) mod translate;
+mod clock;
+mod conversions;
+mod convert;
+mod damage;
+mod file_walk;
+mod forms;
+mod listing;
+mod lock;
+mod translate;
 
-use binlogz_relay_log::LineageLog;
-use conversions::Conversions;
-
-/// A log, with what all its readers share.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Forms<'a> {
-    pub(crate) kept: &'a LineageLog,
-    pub(crate) conversions: &'a Conversions,
-}
-
-impl Conversions {
-    /// The forms of a log.
-    pub(crate) fn of<'a>(&'a self, kept: &'a LineageLog) -> Forms<'a> {
-        Forms { kept, conversions: self }
-    }
-}
+pub use block::{Block, PlacedTransaction};
+pub use block_maker::make_block;
+pub use conversions::{ConversionCounts, Conversions, SharedBlock};
+pub use damage::behind_damage;
+pub use file_walk::{end_of, go_to_end, list_events};
+pub use forms::Forms;
+pub use translate::{FormSink, OpenedFile, Translator};

@@ -13,7 +13,7 @@ use binlogz_relay_log::StoredHead;
 use binlogz_wire::result_set::ResultRow;
 use binlogz_wire::statement::EventsWanted;
 
-use crate::forms::translate::FormSink;
+use crate::translate::FormSink;
 
 /// How much of an event we read: its Info may be a statement.
 const EVENT_SIZE_MAX: usize = 1 << 20;

@@ -25,12 +25,13 @@ use binlogz_relay_log::{
 };
 use binlogz_store::{FileNumber, LogReader};
 
-use crate::forms::block::{Block, PlacedTransaction};
-use crate::forms::convert::{FormChange, StoredGroup};
-use crate::forms::{Forms, artificial_events, checked};
+use crate::block::{Block, PlacedTransaction};
+use crate::convert::{FormChange, StoredGroup};
+use crate::forms::Forms;
+use crate::{artificial_events, checked};
 
 /// The sink that a form is written to.
-pub(crate) trait FormSink: Write {
+pub trait FormSink: Write {
     /// Skips to this position without writing.
     fn skip_to(&mut self, position: u64);
 }
@@ -39,9 +40,10 @@ impl FormSink for io::Sink {
     fn skip_to(&mut self, _: u64) {}
 }
 
-pub(crate) struct Translator<'a, W: FormSink> {
-    pub(super) forms: Forms<'a>,
-    pub(super) form: Form,
+/// Goes through a file of a form, and writes it to a sink.
+pub struct Translator<'a, W: FormSink> {
+    pub(crate) forms: Forms<'a>,
+    pub(crate) form: Form,
     part: Arc<FilePart>,
     /// Whether the events before the transactions are still to be written.
     in_front: bool,
@@ -55,7 +57,7 @@ pub(crate) struct Translator<'a, W: FormSink> {
 }
 
 /// A position in a file of a form, with everything opened to continue from there.
-pub(crate) struct OpenedFile {
+pub struct OpenedFile {
     form: Form,
     part: Arc<FilePart>,
     start: StartOffsets,
@@ -65,7 +67,7 @@ pub(crate) struct OpenedFile {
 
 impl OpenedFile {
     /// The beginning of a file.
-    pub(crate) fn new(kept: &LineageLog, form: Form, file: FormFile) -> Result<Self> {
+    pub fn new(kept: &LineageLog, form: Form, file: FormFile) -> Result<Self> {
         let part = kept.part(form, file, None)?;
         let start = part.start();
         OpenedFile::at(kept, form, &Arc::new(part), start)
@@ -79,18 +81,18 @@ impl OpenedFile {
 
 impl<'a, W: FormSink> Translator<'a, W> {
     /// Starts at the beginning of a file.
-    pub(crate) fn new(forms: Forms<'a>, form: Form, file: FormFile, out: W) -> Result<Self> {
+    pub fn new(forms: Forms<'a>, form: Form, file: FormFile, out: W) -> Result<Self> {
         Ok(Translator::from(forms, OpenedFile::new(forms.kept, form, file)?, out))
     }
 
     /// Starts at the beginning of an open file.
-    pub(crate) fn of(forms: Forms<'a>, form: Form, part: FilePart, out: W) -> Result<Self> {
+    pub fn of(forms: Forms<'a>, form: Form, part: FilePart, out: W) -> Result<Self> {
         let start = part.start();
         Translator::at(forms, form, &Arc::new(part), &start, out)
     }
 
     /// Starts at a position of a file.
-    pub(crate) fn at(
+    pub fn at(
         forms: Forms<'a>,
         form: Form,
         part: &Arc<FilePart>,
@@ -101,7 +103,7 @@ impl<'a, W: FormSink> Translator<'a, W> {
     }
 
     /// Starts at a position that is already open.
-    pub(crate) fn from(forms: Forms<'a>, opened: OpenedFile, out: W) -> Self {
+    pub fn from(forms: Forms<'a>, opened: OpenedFile, out: W) -> Self {
         let OpenedFile { form, part, start, walked, bodies } = opened;
         Translator {
             form,
@@ -118,7 +120,7 @@ impl<'a, W: FormSink> Translator<'a, W> {
     }
 
     /// Continues at the beginning of the next stored file, or another one.
-    pub(crate) fn turn_to(&mut self, file: FileNumber) -> Result<()> {
+    pub fn turn_to(&mut self, file: FileNumber) -> Result<()> {
         let number = Some(self.part.number.next()).filter(|_| file == self.part.of.file.next());
         self.part = Arc::new(self.forms.kept.part(self.form, FormFile::first_of(file), number)?);
         self.places = self.forms.kept.places(file, &self.part.stored_head);
@@ -127,7 +129,7 @@ impl<'a, W: FormSink> Translator<'a, W> {
     }
 
     /// Continues in the next part of this stored file, whose first transaction is the next one.
-    pub(crate) fn turn_to_next_part(&mut self) -> Result<()> {
+    pub fn turn_to_next_part(&mut self) -> Result<()> {
         let of = FormFile { part: self.part.of.part + 1, ..self.part.of };
         self.part = Arc::new(self.forms.kept.part(self.form, of, Some(self.part.number.next()))?);
         self.walker.move_to(self.part.stored);
@@ -136,18 +138,18 @@ impl<'a, W: FormSink> Translator<'a, W> {
     }
 
     /// The last checkpoint at or before a position of this file.
-    pub(crate) fn before(&self, position: u64) -> Option<StartOffsets> {
+    pub fn before(&self, position: u64) -> Option<StartOffsets> {
         let part = self.part.of.part;
         self.places.before(self.form, in_part(part, position))?.within(part)
     }
 
     /// The last checkpoint of this file such that every transaction before it is in `has`.
-    pub(crate) fn behind_gtids(&self, has: &GtidSet) -> Option<StartOffsets> {
+    pub fn behind_gtids(&self, has: &GtidSet) -> Option<StartOffsets> {
         self.places.behind_gtids(self.form, has)?.within(self.part.of.part)
     }
 
     /// Continues at a checkpoint of this file, or at the file's beginning if the checkpoint is invalid.
-    pub(crate) fn begin_at(&mut self, start: &StartOffsets) -> Result<()> {
+    pub fn begin_at(&mut self, start: &StartOffsets) -> Result<()> {
         self.begin(start)?;
         if self.walker.is_between_events()? {
             return Ok(());
@@ -164,50 +166,58 @@ impl<'a, W: FormSink> Translator<'a, W> {
         Ok(self.out.move_to(start.at)?)
     }
 
-    pub(crate) fn file(&self) -> FileNumber {
+    /// The stored file.
+    pub fn file(&self) -> FileNumber {
         self.part.of.file
     }
 
     /// The file's name in the form.
-    pub(crate) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         self.forms.kept.names.name(self.form, self.part.number)
     }
 
-    pub(crate) fn part(&self) -> &Arc<FilePart> {
+    /// The file of the form.
+    pub fn part(&self) -> &Arc<FilePart> {
         &self.part
     }
 
-    pub(crate) fn head(&self) -> &StoredHead {
+    /// The format description that the file of the form begins with.
+    pub fn head(&self) -> &StoredHead {
         &self.part.head
     }
 
     /// Walks the rest of the stored file.
-    pub(crate) fn walker(&mut self) -> &mut GroupWalker {
+    pub fn walker(&mut self) -> &mut GroupWalker {
         &mut self.walker
     }
 
     /// The position of the next event in the form.
-    pub(crate) fn offset(&self) -> u64 {
+    pub fn offset(&self) -> u64 {
         self.out.offset()
     }
 
-    pub(crate) fn sink(&mut self) -> Result<&mut W> {
+    /// The sink.
+    ///
+    /// # Errors
+    ///
+    /// An earlier write to it failed.
+    pub fn sink(&mut self) -> Result<&mut W> {
         Ok(self.out.inner()?)
     }
 
     /// Frees memory, before a pause.
-    pub(crate) fn release(&mut self) {
+    pub fn release(&mut self) {
         self.walker.release();
         self.buffer = Vec::new();
     }
 
     /// Whether events before the transactions are still to be written.
-    pub(crate) fn is_in_front(&self) -> bool {
+    pub fn is_in_front(&self) -> bool {
         self.in_front && !self.part.front.is_empty()
     }
 
     /// Writes the events that precede the transactions and are not in the stored file.
-    pub(crate) fn put_front(&mut self) -> Result<()> {
+    pub fn put_front(&mut self) -> Result<()> {
         if std::mem::take(&mut self.in_front) {
             self.out.as_is(&self.part.front)?;
         }
@@ -215,7 +225,7 @@ impl<'a, W: FormSink> Translator<'a, W> {
     }
 
     /// Whether the file of the form ends before this transaction, which was read last.
-    pub(crate) fn is_cut(&self, group: &EventGroup) -> Result<bool> {
+    pub fn is_cut(&self, group: &EventGroup) -> Result<bool> {
         // A cut never counts more bytes than were written.
         let may_be = self.form == Form::Uncompressed
             && group.first.event_type.is_gtid()
@@ -225,7 +235,7 @@ impl<'a, W: FormSink> Translator<'a, W> {
     }
 
     /// Ends a file of the form before this transaction, with an event that names the next file.
-    pub(crate) fn put_end(&mut self, group: &EventGroup) -> Result<()> {
+    pub fn put_end(&mut self, group: &EventGroup) -> Result<()> {
         let header = EventHeader {
             event_type: EventType::ROTATE,
             server_id: self.part.head.header.server_id,
@@ -252,7 +262,7 @@ impl<'a, W: FormSink> Translator<'a, W> {
     }
 
     /// The walk reached the end of the file: save the index.
-    pub(crate) fn finish_file(&mut self) {
+    pub fn finish_file(&mut self) {
         let end = self.walker.offset();
         let closed = self.forms.kept.store.positions().is_some_and(|now| now.durable.file > self.file());
         if closed && self.walker.end().is_ok_and(|whole| whole == end) {
@@ -264,13 +274,13 @@ impl<'a, W: FormSink> Translator<'a, W> {
     }
 
     /// Whether a transaction has the same size in the form as in the stored file.
-    pub(crate) fn keeps_size(&self, group: &EventGroup) -> bool {
+    pub fn keeps_size(&self, group: &EventGroup) -> bool {
         let is_reclocked = self.part.clock > 0 && group.first.event_type == EventType::GTID_TAGGED;
         self.change(group) == FormChange::None && !is_reclocked
     }
 
     /// Whether the next transaction differs in the form from the stored one.
-    pub(crate) fn is_converted(&self, group: &EventGroup) -> bool {
+    pub fn is_converted(&self, group: &EventGroup) -> bool {
         match self.change(group) {
             FormChange::None => !self.part.is_as_stored(self.out.offset(), group),
             FormChange::Name => false,
@@ -279,7 +289,7 @@ impl<'a, W: FormSink> Translator<'a, W> {
     }
 
     /// Leaves out a transaction that keeps its size.
-    pub(crate) fn pass(&mut self, group: &EventGroup) -> Result<()> {
+    pub fn pass(&mut self, group: &EventGroup) -> Result<()> {
         self.skip_to(self.out.offset() + group.size())?;
         self.note(&PlacedTransaction::new(group, 0..self.out.offset()));
         Ok(())
@@ -292,7 +302,7 @@ impl<'a, W: FormSink> Translator<'a, W> {
     }
 
     /// Writes a transaction, or an event between transactions.
-    pub(crate) fn put(&mut self, group: &EventGroup) -> Result<()> {
+    pub fn put(&mut self, group: &EventGroup) -> Result<()> {
         let begin = self.out.offset();
         self.write(group)?;
         self.note(&PlacedTransaction::new(group, begin..self.out.offset()));
@@ -300,12 +310,7 @@ impl<'a, W: FormSink> Translator<'a, W> {
     }
 
     /// Writes or leaves out the next transaction of a block.
-    pub(crate) fn put_shared(
-        &mut self,
-        block: &Block,
-        placed: &PlacedTransaction,
-        leave_out: bool,
-    ) -> Result<()> {
+    pub fn put_shared(&mut self, block: &Block, placed: &PlacedTransaction, leave_out: bool) -> Result<()> {
         match leave_out {
             true => self.skip_to(placed.at.end)?,
             false => block.write(placed, &mut self.buffer, |bytes| Ok(self.out.as_is(bytes)?))?,
@@ -315,13 +320,13 @@ impl<'a, W: FormSink> Translator<'a, W> {
     }
 
     /// Moves past a block that was written.
-    pub(crate) fn behind(&mut self, block: &Block) {
+    pub fn behind(&mut self, block: &Block) {
         self.walker.move_to(block.stored_end());
     }
 
     /// Writes a transaction as [`Translator::put`] does, but does not update the index: for a caller that sees only part
     /// of the file.
-    pub(crate) fn write(&mut self, group: &EventGroup) -> Result<()> {
+    pub fn write(&mut self, group: &EventGroup) -> Result<()> {
         match self.change(group) {
             FormChange::Name => {
                 let framing = self.part.head.framing();
@@ -360,7 +365,7 @@ impl<'a, W: FormSink> Translator<'a, W> {
 
     /// Where a file's events don't follow each other, an earlier one may be to blame: the first damaged event of the transaction
     /// whose end was not found, as an error.
-    pub(crate) fn check_open(&mut self) -> Result<()> {
+    pub fn check_open(&mut self) -> Result<()> {
         let Some(begin) = self.walker.open_begin() else { return Ok(()) };
         let (range, framing) = (begin..self.walker.offset(), self.part.head.framing());
         checked::copy(&mut self.bodies, range, framing, &mut self.buffer, |_| Ok(()))

@@ -192,7 +192,7 @@ impl Cuts {
         let begin = known.to.max(head.end());
         let mut walker = GroupWalker::new(store.reader(file, begin)?, head.framing(), begin);
         let is_sound = loop {
-            match walker.next() {
+            match walker.next_group() {
                 Ok(Some(group)) => known.step(&group, self.limit),
                 Ok(None) => break true,
                 // No reader gets past the damage; later files have their numbers all the same.

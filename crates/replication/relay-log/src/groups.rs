@@ -91,7 +91,7 @@ impl GroupWalker {
     }
 
     /// The next group; `None` if it is not durable yet, or the file ends.
-    pub fn next(&mut self) -> Result<Option<EventGroup>> {
+    pub fn next_group(&mut self) -> Result<Option<EventGroup>> {
         while let Some(header) = self.header()? {
             let end = self.offset + u64::from(header.event_size);
             if self.end < end {

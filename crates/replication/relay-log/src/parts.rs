@@ -130,7 +130,7 @@ fn previous_gtids(
     let mut walker = GroupWalker::new(kept.store.reader(file, begin)?, stored.framing(), begin);
     // A file is only cut after its first event.
     let missing = || BinlogError::Truncated { needed: cut.stored - begin, left: 0 }.at(begin, None);
-    let group = walker.next()?.ok_or_else(missing)?;
+    let group = walker.next_group()?.ok_or_else(missing)?;
     // We trust the type only if the event is not damaged.
     if group.verified.is_some() {
         return Ok(Vec::new());

@@ -12,7 +12,6 @@
 //!
 //! * `telemetry`: counters, lag and log lines from all parts; `rates` limits bytes a second;
 //! * `replicas`: what we know about the connected replicas;
-//! * `forms`: converts the stored log into the form a reader can read;
 //! * `receive`: from the source to durable bytes;
 //! * `housekeeping`: retention and archiving of closed files;
 //! * `serve`: clients, logins and dumps;
@@ -22,11 +21,10 @@
 //!   `options` say.
 //!
 //! There is one thread per client, and for each source one that receives and one that syncs. `binlogz-relay-log` keeps the logs and
-//! their indexes, `binlogz-wire` implements the protocol, `binlogz-store` writes the files on disk, and `binlogz-payload`
-//! compresses and expands transactions.
+//! their indexes, `binlogz-relay-forms` converts them into the form that a reader can read, `binlogz-wire` implements the protocol,
+//! `binlogz-store` writes the files on disk, and `binlogz-payload` compresses and expands transactions.
 
 mod error;
-mod forms;
 mod housekeeping;
 mod lock;
 mod options;

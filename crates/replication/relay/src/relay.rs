@@ -5,10 +5,10 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use binlogz_relay_forms::Conversions;
 use binlogz_relay_log::Directory;
 
 use crate::error::{Error, Result};
-use crate::forms::conversions::Conversions;
 use crate::lock::lock;
 use crate::options::{ListenTls, RelayOptions, ServeOptions};
 use crate::rates::SharedRates;

@@ -10,7 +10,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::forms::conversions::Conversions;
 use crate::housekeeping::checking::ArchiveChecks;
 use crate::housekeeping::retention::Retention;
 use crate::housekeeping::scrub::Scrub;
@@ -36,6 +35,7 @@ use crate::telemetry::{Telemetry, complain, duties, report};
 use crate::watch::SourceWatch;
 use crate::watch::http::HourHistory;
 
+use binlogz_relay_forms::Conversions;
 use binlogz_relay_log::{BroughtBack, Disk, Error as LogError, LineageLog, Lineages, UnsyncedRange};
 use binlogz_store::Damage;
 use binlogz_variables::CompressionVariables;

@@ -9,14 +9,13 @@ use binlogz_client_sql::{
     ReplicaStatusFacts, SourceVariables,
 };
 use binlogz_payload::statistics::CompressionTable;
+use binlogz_relay_forms::{Forms, end_of, list_events};
 use binlogz_relay_log::{Form, FormFile, FoundFile, LineageLog, StoredHead};
 use binlogz_variables::CompressionVariables;
 use binlogz_wire::result_set::ResultRow;
 use binlogz_wire::statement::EventsWanted;
 
 use crate::error::{Error, Result};
-use crate::forms::Forms;
-use crate::forms::file_walk::{end_of, list_events};
 use crate::housekeeping::{Housekeeping, retention};
 use crate::lock::lock;
 use crate::receive::control::Phase;

@@ -255,7 +255,7 @@ impl ClosedLogs {
             in_use: head.header.flags.contains(HeaderFlags::IN_USE),
         };
         let mut is_behind = false;
-        while let Some(group) = walker.next().map_err(bad)? {
+        while let Some(group) = walker.next_group().map_err(bad)? {
             if [EventType::ROTATE, EventType::STOP].contains(&group.first.event_type) {
                 walked.size = walked.size.min(group.begin);
                 break;

@@ -1,6 +1,6 @@
 //! Archives closed files, and removes them by the retention rules.
 //!
-//! The input is the closed files of each log (`log`) and the progress of the dumps that read them (`replicas`). The
+//! The input is the closed files of each log (`binlogz_relay_log`) and the progress of the dumps that read them (`replicas`). The
 //! results are archived files, removals, and files restored from the archive for a reader that needs them.
 //! `log::brought_back` makes a restored file readable.
 //!

@@ -15,14 +15,13 @@
 use std::io::{self, Write};
 
 use binlogz_binlog::EventType;
+use binlogz_relay_forms::{FormSink, Forms, Translator};
 use binlogz_relay_log::{Form, FormFile, LineageLog, StartOffsets, StoredHead};
 use binlogz_source::{ConnectOptions, Connection, DumpOptions, RemoteLog};
 use binlogz_store::FileNumber;
 use binlogz_wire::ServerError;
 
 use crate::error::Result;
-use crate::forms::Forms;
-use crate::forms::translate::{FormSink, Translator};
 use crate::receive::start::lacks;
 
 /// How much of a transaction we compare.
@@ -60,7 +59,7 @@ impl LogTail {
             let mut log =
                 Translator::new(forms, Form::Received, FormFile::first_of(file), BeginningWriter::default())?;
             log.begin_at(&StartOffsets { stored, at })?;
-            let group = match log.walker().next()? {
+            let group = match log.walker().next_group()? {
                 None => log.walker().left(),
                 group => group,
             };
@@ -163,7 +162,7 @@ type GroupOffsets = Option<(u64, u64)>;
 /// The last transaction, and the last group of any kind.
 fn last_groups(log: &mut Translator<'_, io::Sink>) -> Result<(GroupOffsets, GroupOffsets)> {
     let (mut transaction, mut last) = (None, None);
-    while let Some(group) = log.walker().next()? {
+    while let Some(group) = log.walker().next_group()? {
         last = Some((group.begin, log.offset()));
         if group.is_transaction {
             transaction = last;

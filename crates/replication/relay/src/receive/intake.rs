@@ -9,12 +9,12 @@ use std::time::Instant;
 use binlogz_binlog::gtid::{GtidSet, ServerUuid};
 use binlogz_encryption::MasterKey;
 use binlogz_payload::statistics::CompressionTable;
+use binlogz_relay_forms::Conversions;
 use binlogz_relay_log::{Error as LogError, LineageLog, Lineages, SyncPolicy, UnsyncedRange};
 use binlogz_source::Connection;
 use binlogz_variables::CompressionVariables;
 
 use crate::error::{Error, Result};
-use crate::forms::conversions::Conversions;
 use crate::lock::lock;
 use crate::rates::{Throttles, Tickets};
 use crate::receive::control::Control;

@@ -1,7 +1,7 @@
 //! Receives the source's events and makes them durable.
 //!
 //! The input is events from one of the source's servers (`binlogz_source`). Whole transactions go into the current log
-//! (`log`), as they came or compressed; the source gets acknowledgements once they are durable. `forms` and `serve` read
+//! (`binlogz_relay_log`), as they came or compressed; the source gets acknowledgements once they are durable. `serve` reads
 //! the log.
 //!
 //! * `intake` is the state that all of receiving shares: it begins a log, syncs it, and reopens it after a disk

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use binlogz_binlog::gtid::ServerUuid;
 use binlogz_binlog::{EventType, MAGIC};
+use binlogz_relay_forms::go_to_end;
 use binlogz_relay_log::{Form, FormFile, GtidCollector, LineageLog, StoredHead};
 use binlogz_source::{
     self as source, ConnectOptions, Connection, ConnectionCompression, DumpOptions, RemoteLog,
@@ -23,7 +24,6 @@ use binlogz_store::Position;
 use binlogz_wire::session::{ClientProfile, DumpStart, EventPiece, ReplicaProfile};
 
 use crate::error::{Error, Hindrance, Result};
-use crate::forms::file_walk::go_to_end;
 use crate::receive::continuity::LogTail;
 use crate::receive::control::Phase;
 use crate::receive::group_member;

@@ -18,13 +18,12 @@ use binlogz_binlog::header::{FLAGS_OFFSET, HEADER_SIZE};
 use binlogz_binlog::statement::QUERY_PREFIX_SIZE_MAX;
 use binlogz_binlog::{EventType, HeaderFlags, MAGIC, TransactionBoundaryParser};
 use binlogz_payload::{CompressionLevel, Spool, SpoolMemory};
+use binlogz_relay_forms::{Forms, Translator};
 use binlogz_relay_log::{Error as LogError, Form, FormFile, GroupWalker, LineageLog, StoredHead};
 use binlogz_source::{ConnectOptions, DumpOptions, RemoteLog};
 use binlogz_store::{Damage, Hole};
 
 use crate::error::{Error, Result};
-use crate::forms::Forms;
-use crate::forms::translate::Translator;
 use crate::lock::lock;
 use crate::receive::intake::Intake;
 use crate::receive::product;
@@ -272,7 +271,7 @@ impl HoleQuestion<'_> {
         }
         let framing = StoredHead::read(&kept.store, damage.file)?.framing();
         let mut walker = GroupWalker::new(kept.store.reader(damage.file, hole.to)?, framing, hole.to);
-        let ours = walker.next()?;
+        let ours = walker.next_group()?;
         let options = DumpOptions { verify_checksums: true, ..DumpOptions::to_the_end(&damage.name, at) };
         let mut log = RemoteLog::open(self.server, options)?;
         while let Some(piece) = log.next_piece()? {
@@ -375,7 +374,7 @@ fn source_offset(forms: Forms<'_>, damage: &Damage, hole: &Hole) -> Result<u64> 
     let mut log = Translator::new(forms, Form::Received, FormFile::first_of(damage.file), io::sink())?;
     log.put_front()?;
     while log.walker().offset() < hole.from {
-        let Some(group) = log.walker().next()? else { break };
+        let Some(group) = log.walker().next_group()? else { break };
         match log.keeps_size(&group) {
             true => log.pass(&group)?,
             false => log.put(&group)?,

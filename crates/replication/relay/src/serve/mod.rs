@@ -1,6 +1,6 @@
 //! Clients: their connections, logins and dumps.
 //!
-//! Takes connections, sends the log in the form that each client can read (`forms`), and answers statements
+//! Takes connections, sends the log in the form that each client can read (`binlogz_relay_forms`), and answers statements
 //! (`binlogz_client_sql`). `replicas` records which replicas there are and how far they have got. `binlogz_wire` implements the
 //! protocol.
 //!
@@ -40,13 +40,13 @@ mod xa;
 
 use std::sync::Arc;
 
-use crate::forms::conversions::Conversions;
 use crate::housekeeping::Housekeeping;
 use crate::replicas::acknowledgements::Acknowledgements;
 use crate::replicas::dumps::Dumps;
 use crate::replicas::registry::Registry;
 use crate::statements::Statements;
 use crate::telemetry::Telemetry;
+use binlogz_relay_forms::Conversions;
 use binlogz_relay_log::Lineages;
 use client_form::FormPolicy;
 use clients::ServedClients;

@@ -20,14 +20,11 @@ use std::time::Duration;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::{ChecksumAlgorithm, EventType, MAGIC};
+use binlogz_relay_forms::{Block, Forms, OpenedFile, Translator, artificial_events, behind_damage};
 use binlogz_relay_log::{Error as LogError, EventGroup, FileLease, Form, FormFile, LineageLog};
 use binlogz_store::{FileNumber, Position};
 
 use crate::error::{Error, Result};
-use crate::forms::block::Block;
-use crate::forms::damage::behind_damage;
-use crate::forms::translate::{OpenedFile, Translator};
-use crate::forms::{Forms, artificial_events};
 use crate::housekeeping::{Housekeeping, archiving};
 use crate::receive::intake::Intake;
 use crate::replicas::dumps::DumpProgress;
@@ -251,7 +248,7 @@ impl<'a> Sender<'a> {
                 }
                 continue;
             }
-            let next = self.log.walker().next();
+            let next = self.log.walker().next_group();
             if next.is_err() {
                 self.log.check_open()?;
             }

@@ -9,10 +9,10 @@ use std::time::Instant;
 
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{ChecksumAlgorithm, EventHeader};
+use binlogz_relay_forms::FormSink;
 use binlogz_wire::event_packets::EventPackets;
 use binlogz_wire::packet;
 
-use crate::forms::translate::FormSink;
 use crate::replicas::dumps::DumpProgress;
 use crate::serve::older_collations::{OlderServer, for_older, may_be_unknown};
 use crate::serve::transport::DumpConnection;

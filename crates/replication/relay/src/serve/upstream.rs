@@ -16,13 +16,13 @@ use std::time::{Duration, Instant};
 
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_client_sql::{ClientFacts, ConnectionUses};
+use binlogz_relay_forms::end_of;
 use binlogz_relay_log::{Form, FormFile};
 use binlogz_source::{CompressionChoice, Connection, ForwardError, PassOn, PasswordOption};
 use binlogz_wire::ServerError;
 use binlogz_wire::passage::AnswerPassage;
 
 use crate::error::{Error, Result, UNKNOWN_ERROR};
-use crate::forms::file_walk::end_of;
 use crate::serve::SourceServer;
 use crate::serve::accounts::AccountOptions;
 use crate::serve::answer_scan::{AnswerScan, ToldPlace};

@@ -5,7 +5,7 @@
 //! duty        of a thread that never ends
 //! client      of a client's thread
 //! session     a replica's dump, from the request to the end
-//! conversion  a block of the log made in another form, within the session that asked first
+//! conversion  a block of the log made in another form, within the session that asked first (`binlogz_relay_forms` begins it)
 //! receive     a connection to a source
 //! store       a batch of transactions that is written to the log, outside every other span: a connection has any number of them
 //! archive     a round that archives closed files
@@ -31,11 +31,6 @@ pub(crate) fn client(connection: u32, peer: SocketAddr) -> Span {
 /// A replica's dump.
 pub(crate) fn session(telemetry: &Telemetry, form: Form, connection: u32, user: &str) -> Span {
     debug_span!("session", source = telemetry.source(), form = form.name(), connection, user)
-}
-
-/// A block of the log that is converted.
-pub(crate) fn conversion(form: Form) -> Span {
-    debug_span!("conversion", form = form.name(), bytes = field::Empty)
 }
 
 /// A connection to a source.

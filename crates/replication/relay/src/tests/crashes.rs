@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 use binlogz_binlog::gtid::ServerUuid;
 use binlogz_binlog::{EventHeader, MAGIC};
 use binlogz_payload::CompressionLevel;
+use binlogz_relay_forms::{FormSink, Forms, Translator};
 use binlogz_relay_log::{Disk, Form, FormFile, FoundFile, LineageLog};
 use binlogz_source::ConnectOptions;
 use binlogz_store::{FileNumber, Storage};
@@ -26,8 +27,6 @@ use super::open_source;
 use super::simulated::{BASE, Beside, Connection, SourceLog, gtids};
 
 use crate::error::{Error, Result};
-use crate::forms::Forms;
-use crate::forms::translate::{FormSink, Translator};
 use crate::lock::lock;
 use crate::options::SourceOptions;
 use crate::receive::receiver::receiving::ReceivedBytes;
@@ -138,7 +137,7 @@ impl Others<'_> {
                 Translator::new(self.relay.intake.conversions.of(self.kept), form, of, Bytes::default())?;
             file.put_front()?;
             let mut last = 0;
-            while let Some(group) = file.walker().next()? {
+            while let Some(group) = file.walker().next_group()? {
                 if file.is_cut(&group)? {
                     file.put_end(&group)?;
                     break;
@@ -256,7 +255,7 @@ pub(super) fn tail(forms: Forms<'_>, form: Form, file: FormFile, position: Optio
     }
     let from = log.offset();
     log.put_front().unwrap();
-    while let Some(group) = log.walker().next().unwrap() {
+    while let Some(group) = log.walker().next_group().unwrap() {
         if log.is_cut(&group).unwrap() {
             log.put_end(&group).unwrap();
             break;

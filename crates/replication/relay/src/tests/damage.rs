@@ -9,6 +9,7 @@ use binlogz_binlog::{
     ChecksumAlgorithm, EventFrame, EventHeader, EventType, Framing, HeaderFlags, UnverifiedFrame,
 };
 use binlogz_payload::{CompressionLevel, Spool, SpoolMemory};
+use binlogz_relay_forms::{Forms, Translator, make_block};
 use binlogz_relay_log::{Form, FormFile, LineageLog, StartOffsets};
 use binlogz_store::{Damage, FileNumber, Storage};
 use binlogz_testkit::disk::SimulatedDisk;
@@ -19,8 +20,6 @@ use super::dumps::{InMemory, by_position, dump};
 use super::open_source;
 use super::simulated::SourceLog;
 use crate::error::{Error, Result};
-use crate::forms::translate::Translator;
-use crate::forms::{Forms, block_maker};
 use crate::housekeeping::scrub;
 use crate::options::SourceOptions;
 use crate::receive::storing::StoredForm;
@@ -54,7 +53,7 @@ fn serve(forms: Forms<'_>, form: Form, of: FormFile) -> Served {
 /// As a sender goes through it.
 fn read(log: &mut Translator<'_, Bytes>) -> Result<()> {
     log.put_front()?;
-    while let Some(group) = log.walker().next()? {
+    while let Some(group) = log.walker().next_group()? {
         if log.is_cut(&group)? {
             return Ok(log.put_end(&group)?);
         }
@@ -76,7 +75,7 @@ fn blocks(forms: Forms<'_>, form: Form, of: FormFile) -> Result<Vec<u8>> {
     let mut start = part.start();
     let mut bytes = Vec::new();
     // They end before what goes out as it is stored.
-    while let Some(block) = block_maker::make(forms, form, &part, &start)? {
+    while let Some(block) = make_block(forms, form, &part, &start)? {
         for placed in block.transactions() {
             block.write(placed, &mut Vec::new(), |more| {
                 bytes.extend_from_slice(more);

@@ -17,10 +17,10 @@ mod storing;
 
 use std::sync::Arc;
 
+use binlogz_relay_forms::Conversions;
 use binlogz_relay_log::Disk;
 
 use crate::error::Result;
-use crate::forms::conversions::Conversions;
 use crate::options::SourceOptions;
 use crate::rates::SharedRates;
 use crate::source::{Common, RelaySource};

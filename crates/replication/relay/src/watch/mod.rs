@@ -1,6 +1,6 @@
 //! The relay's status: for people, for Prometheus, and for process supervisors.
 //!
-//! Takes the figures of every part (`telemetry`, `receive`, `replicas`, `log`), and gives pages and numbers over HTTP. It
+//! Takes the figures of every part (`telemetry`, `receive`, `replicas`, the log), and gives pages and numbers over HTTP. It
 //! is read-only.
 //!
 //! * `status` is a snapshot of a source and `relay_status` of all of them; `status/health` says what is wrong in it;
@@ -15,12 +15,12 @@ pub(crate) mod status;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use crate::forms::conversions::Conversions;
 use crate::lock::lock;
 use crate::receive::intake::Intake;
 use crate::serve::SourceServer;
 use crate::serve::door::Door;
 use crate::telemetry::Telemetry;
+use binlogz_relay_forms::Conversions;
 use http::{HourHistory, HttpOptions};
 
 /// The watched parts of a relay.

@@ -5,11 +5,11 @@ use std::io;
 use std::time::Duration;
 
 use binlogz_binlog::EventType;
+use binlogz_relay_forms::artificial_events;
 use binlogz_store::Position;
 
 use super::{Sender, TICK, broken};
 use crate::error::{Error, Result};
-use crate::forms::artificial_events;
 use crate::serve::departures::DepartureWatch;
 use crate::serve::semi_sync::SemiSync;
 use crate::serve::transport::DumpConnection;

@@ -7,6 +7,7 @@ use std::time::Instant;
 use binlogz_binlog::MAGIC;
 use binlogz_binlog::gtid::{GtidSet, ServerUuid};
 use binlogz_client_sql::ClientVariables;
+use binlogz_relay_forms::OpenedFile;
 use binlogz_relay_log::{Error as LogError, Form, FormFile, FoundFile, LineageLog};
 use binlogz_store::{FileNumber, is_transient};
 use binlogz_wire::ServerError;
@@ -15,7 +16,6 @@ use binlogz_wire::response::{EofPacket, ErrPacket};
 
 use super::announced;
 use crate::error::{Error, Result};
-use crate::forms::translate::OpenedFile;
 use crate::housekeeping::archiving;
 use crate::replicas::dumps::DumpClient;
 use crate::serve::SourceServer;

@@ -3,6 +3,7 @@
 
 use std::fmt::{self, Debug};
 
+use binlogz_relay_forms::ConversionCounts;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
@@ -12,7 +13,6 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use crate::forms::conversions::ConversionCounts;
 use crate::receive::control::Phase;
 use crate::watch::WatchedRelay;
 use crate::watch::relay_status::RelayStatus;
