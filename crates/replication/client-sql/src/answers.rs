@@ -141,3 +141,200 @@ fn select_from<'a>(relay: &impl AskedRelay, query: &'a TableQuery) -> StatementA
     }
     compression_stats::select(&lock(relay.compression_stats()), query)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use binlogz_binlog::gtid::GtidSet;
+    use binlogz_payload::statistics::CompressionTable;
+    use binlogz_variables::CompressionVariables;
+    use binlogz_wire::result_set::ResultRow;
+    use binlogz_wire::statement::EventsWanted;
+
+    use super::*;
+    use crate::listings::{ListedLog, LogStatusRow, RegisteredReplica};
+    use crate::replica_status::{ReceiverState, ReplicaStatusFacts};
+    use crate::variables::source::SourceVariables;
+    use crate::variables::system::OwnVariables;
+
+    /// A relay that has one file, or nothing yet, and notes what it is told to do.
+    struct FixedRelay {
+        is_empty: bool,
+        compression: Mutex<CompressionVariables>,
+        compression_stats: Mutex<CompressionTable>,
+        orders: Mutex<Vec<String>>,
+    }
+
+    impl FixedRelay {
+        fn new(is_empty: bool) -> Self {
+            FixedRelay {
+                is_empty,
+                compression: Mutex::new(CompressionVariables::new(None)),
+                compression_stats: Mutex::default(),
+                orders: Mutex::default(),
+            }
+        }
+
+        fn note(&self, order: String) {
+            lock(&self.orders).push(order);
+        }
+    }
+
+    impl AskedRelay for FixedRelay {
+        type Error = &'static str;
+
+        fn source_variables(&self) -> Option<Arc<SourceVariables>> {
+            None
+        }
+
+        fn own_variables(&self) -> Result<Option<OwnVariables>, &'static str> {
+            Ok((!self.is_empty).then(|| OwnVariables {
+                hostname: "here".into(),
+                requires_tls: false,
+                listen_semi_sync: false,
+                has_gtids: true,
+                has_checksums: true,
+                gtid_executed: GtidSet::new(),
+                gtid_purged: GtidSet::new(),
+                log_base: "binlog".into(),
+                server_id: 7,
+                server_uuid: "2410447f-e54d-11f1-848d-02fc00000001".into(),
+                server_version: "9.7.4".into(),
+                compression: *lock(&self.compression),
+            }))
+        }
+
+        fn compression(&self) -> &Mutex<CompressionVariables> {
+            &self.compression
+        }
+
+        fn compression_stats(&self) -> &Mutex<CompressionTable> {
+            &self.compression_stats
+        }
+
+        fn logs(&self, _: &ClientVariables) -> Result<Vec<ListedLog>, &'static str> {
+            Ok(vec![ListedLog { name: "binlog.000001".into(), size: 157, is_encrypted: true }])
+        }
+
+        fn log_status(&self, _: &ClientVariables) -> Result<Option<LogStatusRow>, &'static str> {
+            Err("the disk failed")
+        }
+
+        fn events(
+            &self,
+            _: &ClientVariables,
+            _: &EventsWanted,
+        ) -> Result<Result<Vec<ResultRow>, String>, &'static str> {
+            Ok(Err("Could not find target log".into()))
+        }
+
+        fn replicas(&self) -> Vec<RegisteredReplica> {
+            let uuid = String::new();
+            vec![RegisteredReplica { server_id: 9, host: "there".into(), port: 3306, uuid }]
+        }
+
+        fn replica_status(&self) -> Result<ReplicaStatusFacts, &'static str> {
+            Ok(ReplicaStatusFacts {
+                source: "source:3306".into(),
+                receiver: ReceiverState::Reconnecting,
+                error: Some("no route".into()),
+                lag_seconds: None,
+                file: "binlog.000001".into(),
+                position: 157,
+                stored_bytes: 157,
+                source_server_id: 7,
+                source_uuid: String::new(),
+                gtids: GtidSet::new(),
+                has_gtids: true,
+            })
+        }
+
+        fn start_replica(&self) {
+            self.note("start".into());
+        }
+
+        fn stop_replica(&self) {
+            self.note("stop".into());
+        }
+
+        fn purge_to(&self, file: &str, force: bool) -> Result<(), String> {
+            self.note(format!("purge to {file}, forced: {force}"));
+            Ok(())
+        }
+
+        fn purge_before(&self, _: u64, _: bool) -> Result<(), String> {
+            Err("a replica still reads it".into())
+        }
+    }
+
+    /// The answer to a statement: its rows, cells apart by spaces, or the code and text of its error.
+    fn asked(relay: &FixedRelay, client: &mut ClientVariables, may_administer: bool, text: &str) -> String {
+        let statement = Statement::parse(text).unwrap();
+        let mut asker = AskingClient { variables: client, may_administer };
+        match answer(relay, &mut asker, &statement) {
+            Ok(StatementAnswer::Done { warnings }) => format!("done, {warnings}"),
+            Ok(StatementAnswer::Refused(error)) => format!("{} {}", error.code, error.message),
+            Ok(StatementAnswer::Rows(_, rows)) => {
+                let cell = |cell: &Option<Vec<u8>>| {
+                    cell.as_deref().map_or("NULL".into(), |cell| String::from_utf8_lossy(cell).into_owned())
+                };
+                let row = |row: &ResultRow| row.iter().map(cell).collect::<Vec<_>>().join(" ");
+                rows.iter().map(row).collect::<Vec<_>>().join("\n")
+            }
+            Err(error) => error.into(),
+        }
+    }
+
+    #[test]
+    fn answers_are_made_of_what_the_relay_tells() {
+        let (relay, client) = (FixedRelay::new(false), &mut ClientVariables::default());
+        for (text, expected) in [
+            ("SELECT @@server_id, @@GLOBAL.gtid_mode, VERSION(), @@log_bin_basename", "7 ON 9.7.4 binlog"),
+            (
+                "SELECT @@rpl_semi_sync_source_enabled",
+                "1193 Unknown system variable 'rpl_semi_sync_source_enabled'",
+            ),
+            ("SHOW BINARY LOGS", "binlog.000001 157 Yes"),
+            ("SHOW BINARY LOG STATUS", "the disk failed"),
+            (
+                "SHOW BINLOG EVENTS IN 'x'",
+                "1220 Error when executing command SHOW BINLOG EVENTS: Could not find target log",
+            ),
+            ("SHOW REPLICAS", "9 there 3306 7 "),
+            ("SET @a = 'b'", "done, 0"),
+            ("SELECT @a", "b"),
+        ] {
+            assert_eq!(asked(&relay, client, false, text), expected, "{text}");
+        }
+        let status = asked(&relay, client, false, "SHOW REPLICA STATUS");
+        assert!(status.starts_with("Reconnecting after a failed source event read source "), "{status}");
+        assert!(status.contains(" 2003 no route "), "{status}");
+        let nothing = FixedRelay::new(true);
+        let unknown = asked(&nothing, client, false, "SELECT @@server_id");
+        assert_eq!(unknown, "1193 Unknown system variable 'server_id'");
+    }
+
+    #[test]
+    fn only_clients_with_the_right_control_the_relay() {
+        let (relay, client) = (FixedRelay::new(false), &mut ClientVariables::default());
+        for text in [
+            "STOP REPLICA",
+            "PURGE BINARY LOGS TO 'binlog.000002'",
+            "SET GLOBAL binlog_transaction_compression = ON",
+        ] {
+            let refused = asked(&relay, client, false, text);
+            assert!(refused.starts_with("1227 Access denied"), "{text}: {refused}");
+        }
+        assert!(lock(&relay.orders).is_empty());
+        asked(&relay, client, true, "STOP REPLICA");
+        asked(&relay, client, true, "PURGE BINARY LOGS TO 'binlog.000002'");
+        asked(&relay, client, true, "SET @binlogz_force = 1");
+        asked(&relay, client, true, "PURGE BINARY LOGS TO 'binlog.000003'");
+        let expected =
+            ["stop", "purge to binlog.000002, forced: false", "purge to binlog.000003, forced: true"];
+        assert_eq!(*lock(&relay.orders), expected);
+        let refused = asked(&relay, client, true, "PURGE BINARY LOGS BEFORE '2026-01-01 00:00:00'");
+        assert_eq!(refused, "1378 a replica still reads it");
+    }
+}
