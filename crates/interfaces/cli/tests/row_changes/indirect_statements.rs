@@ -1,5 +1,5 @@
 //! Statements logged as text that change a table without naming it: through a view, a trigger, a stored function or a foreign key.
-//! `table-at` refuses each, and goes on over those that change nothing else.
+//! `table-at` refuses each, and goes on over those that change nothing else; `undo --table` names them.
 
 use binlogz_testkit::{MysqlSandbox, Result, Tool, require_tool};
 
@@ -66,6 +66,19 @@ fn a_table_changed_by_statements_that_name_others_is_not_told() -> Result<()> {
             ran.stderr
         );
     }
+
+    let logs: Vec<String> = server.binlogs()?.iter().map(|log| log.display().to_string()).collect();
+    let undo = |table: &str| {
+        folder.run(["undo", "--table", table].into_iter().chain(logs.iter().map(String::as_str)))
+    };
+    let ran = undo("d.orders");
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("7 statements of the chosen transactions are logged as text"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stderr.contains("UPDATE v SET owed = 7 WHERE id = 1"), "{}", ran.stderr);
 
     // These change nothing else, and the server says so.
     let before = last_gtid(&server)?;

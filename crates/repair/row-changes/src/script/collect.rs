@@ -107,6 +107,8 @@ pub(super) struct ScriptCollector<'o> {
     open: Option<u64>,
     /// The statement that the last rows were of, by its number in the transaction.
     statement: Option<(u64, Vec<u8>)>,
+    /// Of chosen transactions, how many changes were logged as statements that name other tables than those chosen, and the first.
+    pub(super) elsewhere: (u64, String),
     /// Prepared transactions by their identifier.
     prepared: HashMap<String, u64>,
     /// Tables of the open statement, without rows that foreign keys changed; and its last event, if that has begun.
@@ -157,6 +159,7 @@ impl<'o> ScriptCollector<'o> {
             map: 0,
             open: None,
             statement: None,
+            elsewhere: (0, String::new()),
             prepared: HashMap::new(),
             cascades: None,
             history: None,
@@ -492,6 +495,11 @@ impl ChoiceListener for ScriptCollector<'_> {
             self.end_statement()?;
             let context = if database.is_empty() { String::new() } else { format!(" (in {database})") };
             put(&mut self.collected.kept, ChangeKind::Border, &[shown.as_bytes(), context.as_bytes()])?;
+        } else if is_chosen && !words.is_ddl() {
+            if self.elsewhere.0 == 0 {
+                self.elsewhere.1 = transaction.changed_by(&text);
+            }
+            self.elsewhere.0 += 1;
         }
         Ok(())
     }

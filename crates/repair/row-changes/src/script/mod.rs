@@ -30,6 +30,7 @@ use std::sync::Arc;
 
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::row::{Cell, CellContent, Row};
+use binlogz_figures::counted;
 use binlogz_flow::Input;
 use binlogz_flow::events::{ReadSummary, RunSummary, UnreadChanges};
 use binlogz_schema::{SchemaFile, TableHistory};
@@ -188,6 +189,19 @@ impl<'o> Script<'o> {
     /// The tables of which the condition may have chosen other rows than were meant, line by line, once all logs are read.
     pub fn condition_notes(&self) -> Vec<String> {
         self.follower.listener.condition_notes()
+    }
+
+    /// Names changes of chosen transactions that were logged as statements on other tables than those chosen: a view, a trigger, a
+    /// stored function or a foreign key may have led them to these, and the log has no rows of that.
+    pub fn statements_elsewhere_note(&self) -> Option<String> {
+        let (count, first) = &self.follower.listener.elsewhere;
+        (*count > 0).then(|| {
+            format!(
+                "{} of the chosen transactions are logged as text and name other tables than those chosen; whether they changed these \
+                 through a view, a trigger, a stored function or a foreign key isn't known, and nothing of it is in the output: {first}",
+                counted(*count, "statements")
+            )
+        })
     }
 
     /// The triggers that may run again with a script, line by line, once all logs are read.

@@ -199,7 +199,10 @@ impl ScriptArgs {
         let without_rows = UnmetRequest::tables(tables, |place| script.has_met_table(place));
         let condition_notes = script.condition_notes();
         condition_notes.iter().for_each(|note| complain(note));
-        let doubtful = if condition_notes.is_empty() { Exit::Done } else { Exit::Negative };
+        let elsewhere = script.statements_elsewhere_note();
+        elsewhere.iter().for_each(|note| warn(note));
+        let is_certain = condition_notes.is_empty() && elsewhere.is_none();
+        let doubtful = if is_certain { Exit::Done } else { Exit::Negative };
         script.cascade_notes().iter().chain(&script.trigger_notes()).for_each(|note| warn(note));
         if let Some(connect) = apply_to {
             without_rows.iter().for_each(|unmet| warn(&unmet.line));
