@@ -6,6 +6,8 @@ use std::path::Path;
 use binlogz_testkit::{Result, Tool, corpus, require_tool};
 
 use crate::common::Folder;
+use crate::round_trip::place_of;
+use crate::table_at::last_gtid;
 
 /// Item 15 of issue 42: a log leaves out the zeros at the end of a BINARY(n).
 #[test]
@@ -108,6 +110,29 @@ fn zeros_of_both_signs_are_two_rows() -> Result<()> {
     script.is_done();
     apply(&server, &folder.put("script.sql", &script.stdout));
     assert_eq!(server.sql("SELECT x, y FROM d.t")?.trim(), "0\t0");
+    Ok(())
+}
+
+/// Found by the model: a script lost the sign, since `-0` is a whole number.
+#[test]
+fn zeros_keep_their_sign_in_the_script_of_table_at() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let folder = Folder::new();
+    server.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, x DOUBLE, y FLOAT)")?;
+    server.sql("INSERT INTO d.t VALUES (1, -0e0, -0e0), (2, 0e0, 0e0), (3, -0e0, -0e0)")?;
+    let moment = last_gtid(&server)?;
+    server.sql("UPDATE d.t SET x = 7, y = 0.1 WHERE id = 3")?;
+    let place = place_of(&server);
+    let args = ["table-at", "d.t", "--at", &moment, "--server", &place, "--no-defaults", "--user=root"];
+    let script = folder.run(args);
+    script.is_done();
+    server.sql("DROP TABLE d.t")?;
+    let path = folder.put("script.sql", &script.stdout);
+    let ran = server.client().arg("d").stdin(File::open(path).unwrap()).output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let rows = server.sql("SELECT x, y FROM d.t ORDER BY id")?;
+    assert_eq!(rows, "-0\t-0\n0\t0\n-0\t-0\n", "{}", script.text());
     Ok(())
 }
 

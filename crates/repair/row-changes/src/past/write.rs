@@ -76,7 +76,8 @@ impl LiveColumn {
     pub(super) fn expression(&self, format: PastFormat) -> String {
         let name = self.quoted();
         match (self.data_type.as_str(), self.shape(format)) {
-            ("float", _) => format!("{name} + 0e0"),
+            // All its digits; a sum with 0 would lose the sign of -0.
+            ("float", _) => format!("{name} * 1e0"),
             ("bit", _) => format!("{name} + 0"),
             (_, Shape::Bytes) if self.charset.is_some() => format!("CAST({name} AS BINARY)"),
             _ => name,
@@ -156,6 +157,8 @@ impl<'o> RowWriter<'o> {
             match (self.format, shape, value) {
                 (PastFormat::Sql, _, None) => text.extend_from_slice(b"NULL"),
                 (PastFormat::Csv, _, None) => {}
+                // A whole number has no -0.
+                (PastFormat::Sql, Shape::Number, Some(value)) if value == b"-0" => push(text, "-0e0"),
                 (_, Shape::Number, Some(value)) => text.extend_from_slice(value),
                 (PastFormat::Sql, Shape::Text, Some(value)) => push_quoted(text, value),
                 (PastFormat::Sql, Shape::Bytes, Some(value)) => push_hex(text, value),
