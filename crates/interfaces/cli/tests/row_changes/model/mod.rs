@@ -1,0 +1,84 @@
+//! The model: random tables, DDL and changes on a server with default or other settings, and the server's own tables at several
+//! places of its log. `undo` in its three forms, `redo`, `table-at` and `rows` must lead to one of these states, or say that they don't know.
+//!
+//! `MODEL_SEEDS` says how many seeds, `SEED` is the first; `scripts/soak/row-changes-model.sh` runs 1,000. With `MODEL_KEEP=FOLDER` the
+//! workload and what the commands said of a seed stays there.
+
+mod back;
+mod changes;
+mod ddl;
+mod kinds;
+mod life;
+mod past;
+mod snapshot;
+mod tables;
+mod world;
+
+use std::collections::BTreeMap;
+
+use binlogz_testkit::{MysqlSandbox, Result, Tool, require_tool, setting};
+
+use world::World;
+
+const SEEDS: u64 = 20;
+/// Characters of a refusal's reason that are printed.
+const REASON_LENGTH_MAX: usize = 300;
+
+/// What a check found.
+pub(crate) enum Verdict {
+    /// The command led to the state that the server had.
+    Equal,
+    /// The command said that it can't, and why.
+    Refused(String),
+    /// The command claims a state that the server didn't have.
+    Different(String),
+}
+
+/// The name of a check.
+type Check = &'static str;
+
+#[test]
+fn row_changes_lead_to_states_that_the_server_had() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let (first, count) = (setting("SEED", 1), setting("MODEL_SEEDS", SEEDS));
+    let server = mysql.sandbox().start()?;
+    let mut counts: BTreeMap<Check, (usize, usize)> = BTreeMap::new();
+    let mut differences = Vec::new();
+    for seed in first..first + count {
+        for (check, verdict) in verdicts(&server, seed)? {
+            let (equal, refused) = counts.entry(check).or_default();
+            match verdict {
+                Verdict::Equal => *equal += 1,
+                Verdict::Refused(reason) => {
+                    *refused += 1;
+                    let reason: String = reason.chars().take(REASON_LENGTH_MAX).collect();
+                    println!("SEED={seed}: {check}: refused: {reason}");
+                }
+                Verdict::Different(what) => {
+                    println!("SEED={seed}: {check}: DIFFERENT: {what}");
+                    differences.push(format!("SEED={seed}: {check}: {what}"));
+                }
+            }
+        }
+    }
+    for (check, (equal, refused)) in &counts {
+        println!("{check}: {equal} equal, {refused} refused");
+    }
+    assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), differences.join("\n"));
+    for (check, (equal, refused)) in counts {
+        // A seed or two may have nothing to compare.
+        assert!(equal * 4 >= refused || count < SEEDS, "{check}: {equal} equal, {refused} refused");
+    }
+    Ok(())
+}
+
+/// Everything that is checked for one seed.
+fn verdicts(server: &MysqlSandbox, seed: u64) -> Result<Vec<(Check, Verdict)>> {
+    let mut world = World::new(server, seed)?;
+    let mut verdicts = Vec::new();
+    verdicts.extend(life::check(&mut world)?);
+    verdicts.extend(past::check(&mut world)?);
+    verdicts.extend(back::check(&mut world)?);
+    world.end()?;
+    Ok(verdicts)
+}

@@ -1,0 +1,190 @@
+//! A seed's history on the server: phases of DDL and of changes by turns, and after each the rows of all tables.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use binlogz_testkit::random::Random;
+use binlogz_testkit::{MysqlSandbox, Result};
+
+use super::snapshot::{self, TableRows};
+use super::tables::Statements;
+use crate::common::{Folder, Ran};
+use crate::round_trip::place_of;
+use crate::table_at::last_gtid;
+
+const CHANGE_PHASES: usize = 3;
+const SESSIONS_MAX: usize = 3;
+const TRANSACTIONS_MAX: usize = 6;
+
+/// The rows of all tables at a place of the log.
+pub(super) struct Snapshot {
+    pub(super) gtid: String,
+    /// Of the log among the server's logs.
+    pub(super) log: usize,
+    pub(super) position: u64,
+    /// Whether DDL ran since the snapshot before.
+    pub(super) is_after_ddl: bool,
+    pub(super) tables: BTreeMap<String, TableRows>,
+}
+
+/// A seed's history.
+pub(super) struct World<'a> {
+    pub(super) server: &'a MysqlSandbox,
+    pub(super) seed: u64,
+    pub(super) database: String,
+    pub(super) folder: Folder,
+    /// From the filled tables to the end.
+    pub(super) snapshots: Vec<Snapshot>,
+    /// The logs from the first snapshot to the last.
+    pub(super) logs: Vec<PathBuf>,
+    pub(super) has_full_images: bool,
+    pub(super) random: Random,
+    keep: Option<PathBuf>,
+    log_first: usize,
+    runs: usize,
+}
+
+impl World<'_> {
+    pub(super) fn new(server: &MysqlSandbox, seed: u64) -> Result<World<'_>> {
+        let keep = std::env::var_os("MODEL_KEEP").map(|folder| Path::new(&folder).join(seed.to_string()));
+        if let Some(keep) = &keep {
+            std::fs::create_dir_all(keep).unwrap();
+        }
+        let mut world = World {
+            server,
+            seed,
+            database: format!("m{seed}"),
+            folder: Folder::new(),
+            snapshots: Vec::new(),
+            logs: Vec::new(),
+            has_full_images: true,
+            random: Random::new(seed ^ 0x00c0_ffee),
+            keep,
+            log_first: 0,
+            runs: 0,
+        };
+        world.live(&mut Statements::new(seed))?;
+        Ok(world)
+    }
+
+    fn live(&mut self, statements: &mut Statements) -> Result<()> {
+        let database = self.database.clone();
+        let metadata = statements.one_of(&["MINIMAL", "MINIMAL", "FULL"]);
+        let image = statements.one_of(&["FULL", "FULL", "FULL", "FULL", "MINIMAL", "NOBLOB"]);
+        let json = statements.one_of(&["", "", "", "PARTIAL_JSON"]);
+        let compression = statements.one_of(&["OFF", "OFF", "ON"]);
+        self.has_full_images = image == "FULL" && json.is_empty();
+        let settings = format!(
+            "SET GLOBAL binlog_row_metadata = {metadata}, GLOBAL binlog_row_image = {image}, GLOBAL binlog_row_value_options = '{json}', \
+             GLOBAL binlog_transaction_compression = {compression};"
+        );
+        self.run("settings", &format!("{settings}\nCREATE DATABASE {database};\n"))?;
+        let tables = statements.tables();
+        self.run("tables", &format!("USE {database};\n{};\n", tables.join(";\n")))?;
+        self.server.flush_binary_logs()?;
+        self.log_first = self.server.binlogs()?.len() - 1;
+        let live = snapshot::live_tables(self.server, &database)?;
+        let fill = statements.fill(&live);
+        self.run("fill", &format!("USE {database};\n{fill}"))?;
+        self.take(false)?;
+        for phase in 0..CHANGE_PHASES {
+            if phase > 0 && statements.percent(60) {
+                let live = snapshot::live_tables(self.server, &database)?;
+                let ddl: Vec<String> =
+                    (0..1 + statements.random.below(2)).map(|_| statements.ddl(&live)).collect();
+                self.run("ddl", &format!("USE {database};\n{};\n", ddl.join(";\n")))?;
+                self.take(true)?;
+            }
+            if statements.percent(30) {
+                self.server.flush_binary_logs()?;
+            }
+            let live = snapshot::live_tables(self.server, &database)?;
+            for _ in 0..1 + statements.random.below(SESSIONS_MAX) {
+                let transactions = 1 + statements.random.below(TRANSACTIONS_MAX);
+                let session = statements.session(&live, transactions);
+                self.run("session", &format!("USE {database};\n{session}"))?;
+            }
+            self.take(false)?;
+        }
+        self.server.flush_binary_logs()?;
+        let logs = self.server.binlogs()?;
+        self.logs = logs[self.log_first..logs.len() - 1].to_vec();
+        Ok(())
+    }
+
+    /// Runs statements in a session of their own; those that the server refuses are left out.
+    fn run(&mut self, name: &str, sql: &str) -> Result<()> {
+        let path = self.note(name, "sql", sql);
+        let ran = self.server.client().arg("--force").stdin(File::open(path).unwrap()).output().unwrap();
+        self.note(name, "err", &ran.stderr);
+        Ok(())
+    }
+
+    /// Writes what may be looked at later.
+    pub(super) fn note(&mut self, name: &str, extension: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        self.runs += 1;
+        let name = format!("{:03}-{name}.{extension}", self.runs);
+        if let Some(keep) = &self.keep {
+            std::fs::write(keep.join(&name), text.as_ref()).unwrap();
+        }
+        self.folder.put(&name, text)
+    }
+
+    fn take(&mut self, is_after_ddl: bool) -> Result<()> {
+        let status = self.server.sql("SHOW BINARY LOG STATUS")?;
+        let position = status.split_whitespace().nth(1).unwrap().parse().unwrap();
+        let snapshot = Snapshot {
+            gtid: last_gtid(self.server)?,
+            log: self.server.binlogs()?.len() - 1 - self.log_first,
+            position,
+            is_after_ddl,
+            tables: self.rows()?,
+        };
+        let text = format!("{} {} {}\n{:#?}\n", snapshot.gtid, snapshot.log, position, snapshot.tables);
+        self.note("snapshot", "txt", &text);
+        self.snapshots.push(snapshot);
+        Ok(())
+    }
+
+    /// The rows of all tables now.
+    pub(super) fn rows(&self) -> Result<BTreeMap<String, TableRows>> {
+        snapshot::rows(self.server, &self.database)
+    }
+
+    /// A command of the program, with its connection.
+    pub(super) fn command(&mut self, command: &[&str], logs: &[PathBuf]) -> Ran {
+        let front = [command, &["--no-defaults", "--user=root"]].concat();
+        let args: Vec<OsString> =
+            front.iter().map(Into::into).chain(logs.iter().map(|log| log.clone().into())).collect();
+        let ran = self.folder.run(&args);
+        let text = format!("-- {args:?}\n-- exit code {:?}\n-- {}\n{}", ran.code, ran.stderr, ran.text());
+        self.note(command[0], "out", &text);
+        ran
+    }
+
+    /// The server, as the options name it.
+    pub(super) fn place(&self) -> String {
+        place_of(self.server)
+    }
+
+    /// Whether DDL ran after the snapshot.
+    pub(super) fn has_ddl_after(&self, snapshot: usize) -> bool {
+        self.snapshots[snapshot + 1..].iter().any(|snapshot| snapshot.is_after_ddl)
+    }
+
+    pub(super) fn end(self) -> Result<()> {
+        self.server.sql(&format!("SET foreign_key_checks = 0; DROP DATABASE {}", self.database))?;
+        Ok(())
+    }
+}
+
+/// What a command says it can't do: its errors and warnings, and the comments of its script that name rows and statements.
+pub(super) fn reason(ran: &Ran) -> String {
+    let named = ran.text().lines().filter(|line| {
+        line.starts_with("--") && (line.contains("not undone") || line.contains("not redone"))
+    });
+    let lines: Vec<&str> = ran.stderr.lines().chain(named).take(4).collect();
+    lines.join(" | ").chars().take(600).collect()
+}

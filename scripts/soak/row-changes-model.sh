@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# The model: SEEDS seeds (1000) of random tables, DDL and changes; `undo` in its three forms, `redo`, `table-at` and `rows` lead to states that
+# the server had, or say that they don't know. SEED=N begins at N. Each seed that differs is printed, and can be run alone:
+#
+#     SEED=N MODEL_KEEP=FOLDER row-changes-model.sh 1
+#
+# leaves its workload, and what the commands said, in FOLDER/N.
+#
+# usage: row-changes-model.sh [SEEDS]
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+MODEL_SEEDS=${1:-1000} scripts/run-tests.sh --quiet --release --package binlogz --test row_changes model -- --nocapture
