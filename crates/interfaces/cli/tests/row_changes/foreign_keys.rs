@@ -63,6 +63,37 @@ fn a_cascade_is_taken_back_whole_and_made_once() -> Result<()> {
     Ok(())
 }
 
+/// Found by the model: a server that applies the two events of a REPLACE deletes the children, which the REPLACE itself left alone.
+#[test]
+fn the_children_of_a_replaced_row_stay() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let folder = Folder::new();
+    server.sql(FAMILY)?;
+    server.flush_binary_logs()?;
+    let before = rows(&server)?;
+    server.sql("USE shop; REPLACE INTO parent VALUES (1, 'z'), (3, 'y'), (90, 'new'); DELETE FROM parent WHERE id = 5")?;
+    let log = server.flush_binary_logs()?;
+    let after = rows(&server)?;
+    let log = log.to_str().unwrap();
+    for (verb, state) in [("undo", &before), ("redo", &after)] {
+        folder.run([verb, "--format", "binlog", "--output", verb, log]).is_done();
+        through_mysqlbinlog(&server, &folder.path(verb))?;
+        assert_eq!(&rows(&server)?, state, "{verb} as a log");
+    }
+    // As statements they would be deleted: the script ends, and --apply names them.
+    let place = place_of(&server);
+    let account = ["--no-defaults", "--user=root"];
+    let script = folder.run([&["undo", "--schema", &place][..], &account, &[log]].concat());
+    script.is_done();
+    let told = apply(&server, &folder, &script);
+    assert!(told.contains("rows refer to it: shop.child"), "{told}");
+    let ran = folder.run([&["undo", "--apply", &place][..], &account, &[log]].concat());
+    assert_eq!(ran.code, Some(1), "{}", ran.text());
+    assert!(ran.text().contains("rows of shop.child refer to it"), "{}", ran.text());
+    Ok(())
+}
+
 #[test]
 fn no_row_comes_back_without_the_one_it_refers_to() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);

@@ -1,8 +1,12 @@
 //! Writes the kept rows as a binary log. A report beside it names the rows that were left out.
+//!
+//! Since 9.6 REPLACE deletes and inserts a row without touching the rows that refer to it. A server that applies the two events deletes
+//! these rows by ON DELETE CASCADE, as it would for a DELETE alone. So the first of the two says that foreign keys aren't checked.
 
 use std::io::{self, Write};
 use std::rc::Rc;
 
+use binlogz_binlog::EventType;
 use binlogz_binlog::event::RowsFlags;
 
 use super::ScriptSummary;
@@ -21,16 +25,63 @@ pub(super) fn write(
     out: &mut dyn Write,
     report: &mut dyn Write,
 ) -> io::Result<ScriptSummary> {
-    let mut sink =
-        LogSink { writer: LogWriter::new(out)?, collected, report: ScriptReport::new(report), time: 0 };
+    let mut sink = LogSink {
+        writer: LogWriter::new(out)?,
+        collected,
+        direction,
+        deleted: None,
+        report: ScriptReport::new(report),
+        time: 0,
+    };
     replay(collected, direction, across_ddl, &mut sink)
 }
 
 struct LogSink<'c> {
     writer: LogWriter<'c>,
     collected: &'c CollectedChanges,
+    direction: Direction,
+    /// A row that is deleted: what comes next tells whether it is replaced.
+    deleted: Option<DeletedRow>,
     report: ScriptReport<'c>,
     time: u64,
+}
+
+struct DeletedRow {
+    table: usize,
+    map: usize,
+    flags: RowFlags,
+    /// Its images, as they were kept.
+    images: Vec<u8>,
+}
+
+impl LogSink<'_> {
+    fn put(&mut self, map: usize, flags: RowFlags, images: &Images<'_>) -> io::Result<()> {
+        let number = map;
+        let map = self.collected.maps.get(number).ok_or_else(broken)?;
+        let flags = [
+            (RowFlags::NO_FOREIGN_KEYS, RowsFlags::NO_FOREIGN_KEY_CHECKS),
+            (RowFlags::SQL_FOREIGN_KEYS, RowsFlags::USE_SQL_FOREIGN_KEY),
+        ]
+        .iter()
+        .filter(|(own, _)| flags.has(*own))
+        .fold(0, |flags, (_, logged)| flags | logged.0);
+        self.writer.row((number, map), images, RowsFlags(flags))
+    }
+
+    /// Writes the row that waits. `next` comes after it, with its event type.
+    fn put_deleted(&mut self, next: Option<(&WrittenRow<'_>, EventType)>) -> io::Result<()> {
+        let Some(deleted) = self.deleted.take() else { return Ok(()) };
+        let is_replaced = next.is_some_and(|(row, event_type)| {
+            // Within one statement only REPLACE deletes a row and inserts one into the same table.
+            let logged_delete = if self.direction == Direction::Undo { row.flags } else { deleted.flags };
+            event_type == EventType::WRITE_ROWS
+                && row.table == deleted.table
+                && !logged_delete.has(RowFlags::ENDS_STATEMENT)
+        });
+        let unchecked = if is_replaced { RowFlags::NO_FOREIGN_KEYS } else { 0 };
+        let images = Images::read(&deleted.images).ok_or_else(broken)?;
+        self.put(deleted.map, RowFlags(deleted.flags.0 | unchecked), &images)
+    }
 }
 
 impl RowSink for LogSink<'_> {
@@ -42,16 +93,15 @@ impl RowSink for LogSink<'_> {
     }
 
     fn row(&mut self, row: WrittenRow<'_>) -> io::Result<()> {
-        let map = self.collected.maps.get(row.map).ok_or_else(broken)?;
         let named = NamedTransactions::read(row.content).ok_or_else(broken)?;
         let images = Images::read(named.content).ok_or_else(broken)?;
-        let flags = [
-            (RowFlags::NO_FOREIGN_KEYS, RowsFlags::NO_FOREIGN_KEY_CHECKS),
-            (RowFlags::SQL_FOREIGN_KEYS, RowsFlags::USE_SQL_FOREIGN_KEY),
-        ];
-        let flags = flags.iter().filter(|(own, _)| row.flags.has(*own));
-        let flags = flags.fold(0, |flags, (_, logged)| flags | logged.0);
-        self.writer.row((row.map, map), &images, RowsFlags(flags))
+        self.put_deleted(Some((&row, images.event_type)))?;
+        if images.event_type == EventType::DELETE_ROWS && row.flags.has(RowFlags::SQL_FOREIGN_KEYS) {
+            let (table, map, flags) = (row.table, row.map, row.flags);
+            self.deleted = Some(DeletedRow { table, map, flags, images: named.content.to_vec() });
+            return Ok(());
+        }
+        self.put(row.map, row.flags, &images)
     }
 
     fn left(&mut self, row: WrittenRow<'_>, why: &str) -> io::Result<()> {
@@ -68,6 +118,7 @@ impl RowSink for LogSink<'_> {
     }
 
     fn end(&mut self) -> io::Result<()> {
+        self.put_deleted(None)?;
         self.writer.commit(self.time)
     }
 }
