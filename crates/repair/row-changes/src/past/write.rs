@@ -157,7 +157,6 @@ impl<'o> RowWriter<'o> {
             match (self.format, shape, value) {
                 (PastFormat::Sql, _, None) => text.extend_from_slice(b"NULL"),
                 (PastFormat::Csv, _, None) => {}
-                // A whole number has no -0.
                 (PastFormat::Sql, Shape::Number, Some(value)) if value == b"-0" => push(text, "-0e0"),
                 (_, Shape::Number, Some(value)) => text.extend_from_slice(value),
                 (PastFormat::Sql, Shape::Text, Some(value)) => push_quoted(text, value),
@@ -180,7 +179,8 @@ impl<'o> RowWriter<'o> {
         self.text.push(b'(');
         for (number, value) in values.iter().enumerate() {
             self.text.extend_from_slice(if number > 0 { b", " } else { b"" });
-            self.text.extend_from_slice(value);
+            // A -0 of FLOAT or DOUBLE, as mysqldump spells it: a whole number has none.
+            self.text.extend_from_slice(if *value == b"-0" { b"-0e0" } else { value });
         }
         self.text.push(b')');
         self.rows += 1;
