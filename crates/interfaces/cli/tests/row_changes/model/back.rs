@@ -1,5 +1,5 @@
 //! `undo` in its three forms from the end to a snapshot, and `redo` after it: the tables are as they were at the snapshot, and then as at
-//! the end.
+//! the end. The same of one table, and of one transaction with all others after it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -24,7 +24,10 @@ const BATCH_MAX: usize = 40;
 
 pub(super) fn check(world: &mut World<'_>) -> Result<Vec<(Check, Verdict)>> {
     let mut verdicts = Vec::new();
-    drop_triggers(world)?;
+    world.has_triggers = world.random.below(2) == 0;
+    if !world.has_triggers {
+        drop_triggers(world)?;
+    }
     // --apply comes first: to a table without a key it makes no change that the server's later logs have, too.
     for (check, form) in [
         ("undo --apply", UndoForm::Apply),
@@ -38,13 +41,24 @@ pub(super) fn check(world: &mut World<'_>) -> Result<Vec<(Check, Verdict)>> {
         // What came next would begin elsewhere.
         let end = &world.snapshots[last + 1].tables;
         if different(end, &world.rows()?).is_some() {
-            break;
+            return Ok(verdicts);
         }
+    }
+    verdicts.push(("undo --table", one_table(world)?));
+    let end = &world.snapshots[world.snapshots.len() - 1].tables;
+    if different(end, &world.rows()?).is_some() {
+        return Ok(verdicts);
+    }
+    // Neither leaves the tables as they were.
+    if world.random.below(2) == 0 {
+        verdicts.push(("undo --gtids", one_transaction(world)?));
+    } else {
+        verdicts.push(("undo in part", partly(world)?));
     }
     Ok(verdicts)
 }
 
-/// Triggers make scripts and `--apply` refuse; other tests show that.
+/// Triggers make scripts and `--apply` refuse: of half of the seeds they are dropped.
 fn drop_triggers(world: &World<'_>) -> Result<()> {
     let database = &world.database;
     let triggers = world.server.sql(&format!(
@@ -56,11 +70,136 @@ fn drop_triggers(world: &World<'_>) -> Result<()> {
     Ok(())
 }
 
+/// `--table` of a table: it alone goes back, and comes again.
+fn one_table(world: &mut World<'_>) -> Result<Verdict> {
+    let last = world.snapshots.len() - 1;
+    let names: Vec<String> = world.snapshots[last].tables.keys().cloned().collect();
+    let table = names[world.random.below(names.len())].clone();
+    let option = format!("--table={}.{table}", world.database);
+    for (verb, target) in [("undo", last - 1), ("redo", last)] {
+        let ran = match run(world, verb, last - 1, UndoForm::Script, &[&option]) {
+            Ok(ran) => ran,
+            // Rows of other tables may protect these: the server's foreign keys say so.
+            Err(what) if is_protected(&what) => {
+                return Ok(Verdict::Refused(format!("{verb} {option}: {what}")));
+            }
+            Err(what) => return Ok(Verdict::Different(format!("{verb} {option}: {what}"))),
+        };
+        if ran.code != Some(0) {
+            return Ok(Verdict::Refused(format!("{verb} {option}: {}", reason(&ran))));
+        }
+        let mut expected = world.snapshots[last].tables.clone();
+        match world.snapshots[target].tables.get(&table) {
+            Some(state) => expected.insert(table.clone(), state.clone()),
+            None => expected.remove(&table),
+        };
+        if let Some(difference) = different(&expected, &world.rows()?) {
+            return Ok(Verdict::Different(format!("{verb} {option}: {difference}")));
+        }
+    }
+    Ok(Verdict::Equal)
+}
+
+/// Whether the server refused a statement for a foreign key, or the script a cascade.
+fn is_protected(error: &str) -> bool {
+    ["foreign key constraint fails", "rows refer to it", "foreign keys refer to"]
+        .iter()
+        .any(|words| error.contains(words))
+}
+
+/// `--gtids` of one transaction, then of all others since the snapshot before the end; then everything is made again.
+fn one_transaction(world: &mut World<'_>) -> Result<Verdict> {
+    let last = world.snapshots.len() - 1;
+    let [first, end] = [last - 1, last].map(|number| {
+        let (uuid, number) = world.snapshots[number].gtid.split_once(':').unwrap();
+        (uuid.to_owned(), number.parse::<u64>().unwrap())
+    });
+    if end.1 - first.1 < 2 || world.snapshots[last].is_after_ddl {
+        return Ok(Verdict::Refused("too few transactions".into()));
+    }
+    let uuid = end.0;
+    let chosen = first.1 + 1 + world.random.below((end.1 - first.1) as usize) as u64;
+    let mut others = uuid.clone();
+    for (from, to) in [(first.1 + 1, chosen - 1), (chosen + 1, end.1)] {
+        if from <= to {
+            others += &format!(":{from}-{to}");
+        }
+    }
+    for gtids in [format!("{uuid}:{chosen}"), others] {
+        let option = format!("--gtids={gtids}");
+        let ran = match run(world, "undo", last - 1, UndoForm::Script, &[&option]) {
+            Ok(ran) => ran,
+            Err(what) if is_protected(&what) => return Ok(Verdict::Refused(format!("{option}: {what}"))),
+            Err(what) => return Ok(Verdict::Different(format!("{option}: {what}"))),
+        };
+        if ran.code != Some(0) {
+            return Ok(Verdict::Refused(format!("{option}: {}", reason(&ran))));
+        }
+    }
+    Ok(match different(&world.snapshots[last - 1].tables, &world.rows()?) {
+        Some(difference) => Verdict::Different(format!("{uuid}:{chosen} and then the others: {difference}")),
+        None => Verdict::Equal,
+    })
+}
+
+/// A script that isn't whole: the tables that it doesn't name are as they were at the snapshot, and so are the rows of those it names
+/// that have nothing to do with what it leaves.
+fn partly(world: &mut World<'_>) -> Result<Verdict> {
+    let from = world.random.below(world.snapshots.len() - 1);
+    let (place, snapshot) = (world.place(), &world.snapshots[from]);
+    let position = snapshot.position.to_string();
+    let logs = world.logs[snapshot.log..].to_vec();
+    let ran = world.command(&["undo", "--start-position", &position, "--schema", &place], &logs);
+    if !matches!(ran.code, Some(0 | 1)) || ran.stdout.is_empty() {
+        return Ok(Verdict::Refused(reason(&ran)));
+    }
+    let path = world.note("partly", "sql", &ran.stdout);
+    let client = world.server.client().stdin(File::open(path).unwrap()).output().unwrap();
+    if !client.status.success() {
+        return Ok(Verdict::Refused(format!(
+            "the script stops: {}",
+            String::from_utf8_lossy(&client.stderr)
+        )));
+    }
+    let text = format!("{}{}", ran.text(), ran.stderr);
+    let named: Vec<&str> = text.lines().filter(|line| is_named(line)).collect();
+    let now = world.rows()?;
+    for (table, expected) in &world.snapshots[from].tables {
+        if named
+            .iter()
+            .any(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == table))
+        {
+            continue;
+        }
+        let Some(found) = now.get(table) else {
+            return Ok(Verdict::Different(format!(
+                "undo from snapshot {from}: {table} is gone and isn't named"
+            )));
+        };
+        if let Some(difference) = difference(expected, found) {
+            return Ok(Verdict::Different(format!(
+                "undo from snapshot {from}: {table} isn't named: {difference}"
+            )));
+        }
+    }
+    Ok(Verdict::Equal)
+}
+
+/// Whether a line names what isn't undone.
+fn is_named(line: &str) -> bool {
+    line.contains("not undone") || line.starts_with("binlogz:")
+}
+
 fn there_and_back(world: &mut World<'_>, from: usize, form: UndoForm) -> Result<Verdict> {
     let last = world.snapshots.len() - 1;
     for (verb, target) in [("undo", from), ("redo", last)] {
-        let ran = match run(world, verb, from, form) {
+        let ran = match run(world, verb, from, form, &[]) {
             Ok(ran) => ran,
+            Err(what)
+                if what.contains("rows refer to it") || world.has_triggers && what.contains("trigger") =>
+            {
+                return Ok(Verdict::Refused(format!("{verb} from snapshot {from}: {what}")));
+            }
             Err(what) => return Ok(Verdict::Different(format!("{verb} from snapshot {from}: {what}"))),
         };
         let now = world.rows()?;
@@ -94,13 +233,19 @@ fn different(expected: &BTreeMap<String, TableRows>, found: &BTreeMap<String, Ta
 }
 
 /// Runs the command over the logs from a snapshot on, and what it wrote on the server if it wrote everything.
-fn run(world: &mut World<'_>, verb: &str, from: usize, form: UndoForm) -> std::result::Result<Ran, String> {
+fn run(
+    world: &mut World<'_>,
+    verb: &str,
+    from: usize,
+    form: UndoForm,
+    more: &[&str],
+) -> std::result::Result<Ran, String> {
     let (place, snapshot) = (world.place(), &world.snapshots[from]);
     let position = snapshot.position.to_string();
     let logs = world.logs[snapshot.log..].to_vec();
     let batch = (1 + world.random.below(BATCH_MAX)).to_string();
     let output = world.folder.path("out.binlog");
-    let mut args = vec![verb, "--start-position", &position];
+    let mut args = [&[verb, "--start-position", &position], more].concat();
     // Otherwise DDL is named, and that's all.
     if world.has_ddl_after(from) && world.random.below(4) > 0 {
         args.extend(["--operation", "insert", "--operation", "update", "--operation", "delete"]);

@@ -86,7 +86,7 @@ impl Statements {
         let column = own[self.random.below(own.len())];
         let other = own[self.random.below(own.len())];
         let was = kinds::definition(column);
-        match self.random.below(14) {
+        match self.random.below(16) {
             0..=2 => format!("ADD COLUMN {new} {definition}{place}"),
             3 | 4 => format!("DROP COLUMN {column}"),
             5..=7 => format!("MODIFY COLUMN {column} {was}{place}"),
@@ -99,6 +99,17 @@ impl Statements {
                 format!("RENAME COLUMN {column} TO {kind}_{}", self.columns_made)
             }
             10 => format!("RENAME COLUMN {column} TO {other}, RENAME COLUMN {other} TO {column}"),
+            13 => {
+                let (_, retyped) = kinds::column(&mut self.random, 0);
+                let other = match kinds::definition(column) {
+                    definition if definition.starts_with("ENUM") => {
+                        "ENUM('Ünï','first','paid','new','it''s')"
+                    }
+                    definition if definition.starts_with("SET('a'") => "SET('d','c,','b','a')",
+                    _ => retyped,
+                };
+                format!("MODIFY COLUMN {column} {other}{place}")
+            }
             11 => format!("DROP COLUMN {column}, ADD COLUMN {column} {was}{place}"),
             12 => self
                 .one_of(&[

@@ -18,21 +18,44 @@ pub(super) fn check(world: &mut World<'_>) -> Result<Vec<(Check, Verdict)>> {
         let snapshot = world.random.below(world.snapshots.len());
         let table = names[world.random.below(names.len())].clone();
         let is_into = world.random.below(2) == 0;
-        verdicts.push(("table-at", at(world, snapshot, &table, is_into)?));
+        verdicts.push(("table-at", at(world, snapshot, &table, is_into, None)?));
+    }
+    if let Some(dump) = world.dump.clone() {
+        let snapshot = 1 + world.random.below(world.snapshots.len() - 1);
+        let names: Vec<String> = world.snapshots[0].tables.keys().cloned().collect();
+        let table = names[world.random.below(names.len())].clone();
+        verdicts.push(("table-at --dump", at(world, snapshot, &table, false, dump.to_str())?));
     }
     Ok(verdicts)
 }
 
-fn at(world: &mut World<'_>, number: usize, table: &str, is_into: bool) -> Result<Verdict> {
+/// From the live table, or forward from a dump.
+fn at(
+    world: &mut World<'_>,
+    number: usize,
+    table: &str,
+    is_into: bool,
+    dump: Option<&str>,
+) -> Result<Verdict> {
     let scratch = format!("s{}", world.seed);
     let (name, place) = (format!("{}.{table}", world.database), world.place());
     let gtid = world.snapshots[number].gtid.clone();
     let what = format!("{table} at snapshot {number} ({gtid})");
     world.server.sql(&format!("CREATE DATABASE {scratch}"))?;
     let into = format!("{scratch}.{table}");
-    let mut args = vec!["table-at", &name, "--at", &gtid, "--server", &place];
+    let mut args = vec!["table-at", &name, "--at", &gtid];
     args.extend(["--into", &into].iter().filter(|_| is_into));
-    let ran = world.command(&args, &[]);
+    let ran = match dump {
+        Some(dump) => {
+            args.extend(["--dump", dump]);
+            let logs = world.logs.clone();
+            world.command(&args, &logs)
+        }
+        None => {
+            args.extend(["--server", &place]);
+            world.command(&args, &[])
+        }
+    };
     let mut verdict = None;
     if ran.code != Some(0) {
         verdict = Some(Verdict::Refused(format!("{what}: {}", reason(&ran))));

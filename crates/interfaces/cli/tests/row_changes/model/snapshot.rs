@@ -8,6 +8,8 @@ use binlogz_testkit::{Result, SandboxServer};
 pub(super) struct LiveColumn {
     pub(super) name: String,
     data_type: String,
+    /// With its length and its members.
+    column_type: String,
     pub(super) is_generated: bool,
 }
 
@@ -18,13 +20,16 @@ pub(super) type LiveTables = BTreeMap<String, Vec<LiveColumn>>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TableRows {
     pub(super) columns: Vec<String>,
+    /// As `data_type` has them.
     pub(super) types: Vec<String>,
+    /// Types within which equal values have equal texts.
+    comparable: Vec<String>,
     pub(super) rows: Vec<Vec<String>>,
 }
 
 pub(super) fn live_tables(server: &SandboxServer, database: &str) -> Result<LiveTables> {
     let text = server.sql(&format!(
-        "SELECT table_name, column_name, data_type, extra LIKE '%GENERATED' AND extra NOT LIKE 'DEFAULT%' FROM information_schema.columns \
+        "SELECT table_name, column_name, data_type, column_type, extra LIKE '%GENERATED' AND extra NOT LIKE 'DEFAULT%' FROM information_schema.columns \
          JOIN information_schema.tables USING (table_schema, table_name) WHERE table_schema = '{database}' AND \
          table_type = 'BASE TABLE' ORDER BY table_name, ordinal_position"
     ))?;
@@ -34,7 +39,8 @@ pub(super) fn live_tables(server: &SandboxServer, database: &str) -> Result<Live
         let column = LiveColumn {
             name: fields[1].into(),
             data_type: fields[2].into(),
-            is_generated: fields[3] == "1",
+            column_type: fields[3].into(),
+            is_generated: fields[4] == "1",
         };
         tables.entry(fields[0].into()).or_default().push(column);
     }
@@ -45,10 +51,13 @@ pub(super) fn live_tables(server: &SandboxServer, database: &str) -> Result<Live
 fn canonical(column: &LiveColumn) -> String {
     let name = &column.name;
     match &*column.data_type {
-        "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" | "binary" | "varbinary"
-        | "tinyblob" | "blob" | "mediumblob" | "longblob" => format!("HEX(`{name}`)"),
+        // Text is the same in another character set.
+        "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" | "enum" | "set" => {
+            format!("HEX(CONVERT(`{name}` USING utf8mb4))")
+        }
+        "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" => format!("HEX(`{name}`)"),
         "json" => format!("HEX(CONCAT(JSON_TYPE(`{name}`), `{name}`))"),
-        "bit" | "enum" | "set" | "year" => format!("`{name}` + 0"),
+        "bit" | "year" => format!("`{name}` + 0"),
         "float" => format!("CAST(`{name}` AS DOUBLE)"),
         "geometry" | "point" => format!("HEX(CONCAT(ST_SRID(`{name}`), ' ', ST_AsText(`{name}`)))"),
         _ => format!("`{name}`"),
@@ -66,8 +75,14 @@ pub(super) fn rows(server: &SandboxServer, database: &str) -> Result<BTreeMap<St
     let mut tables: BTreeMap<String, TableRows> = BTreeMap::new();
     for (table, columns) in &live {
         let types = columns.iter().map(|column| column.data_type.clone()).collect();
+        let comparable = columns.iter().map(|column| match &*column.data_type {
+            // Members keep their names when they change places.
+            "enum" | "set" => column.data_type.clone(),
+            _ => column.column_type.clone(),
+        });
+        let comparable = comparable.collect();
         let columns = columns.iter().map(|column| column.name.clone()).collect();
-        tables.insert(table.clone(), TableRows { columns, types, rows: Vec::new() });
+        tables.insert(table.clone(), TableRows { columns, types, comparable, rows: Vec::new() });
     }
     let mut table = "";
     let text = server.sql(&queries)?;
@@ -86,9 +101,14 @@ pub(super) fn rows(server: &SandboxServer, database: &str) -> Result<BTreeMap<St
     Ok(tables)
 }
 
-/// What differs between two states of a table in the columns that both have; `None` if nothing does.
+/// What differs between two states of a table in the columns that both have, of one type; `None` if nothing does.
 pub(super) fn difference(expected: &TableRows, found: &TableRows) -> Option<String> {
-    let shared: Vec<&String> = expected.columns.iter().filter(|name| found.columns.contains(name)).collect();
+    let typed = |state: &TableRows, name: &String| -> Option<String> {
+        let place = state.columns.iter().position(|column| column == name)?;
+        Some(state.comparable[place].clone())
+    };
+    let shared: Vec<&String> =
+        expected.columns.iter().filter(|name| typed(found, name) == typed(expected, name)).collect();
     let [mut left, mut right] = [expected, found].map(|state| projected(state, &shared));
     for row in std::mem::take(&mut left) {
         match right.iter().position(|other| *other == row) {

@@ -40,7 +40,10 @@ pub(super) struct World<'a> {
     /// The logs from the first snapshot to the last.
     pub(super) logs: Vec<PathBuf>,
     pub(super) has_full_images: bool,
+    pub(super) has_triggers: bool,
     pub(super) random: Random,
+    /// Of the first snapshot.
+    pub(super) dump: Option<PathBuf>,
     keep: Option<PathBuf>,
     log_first: usize,
     runs: usize,
@@ -60,7 +63,9 @@ impl World<'_> {
             snapshots: Vec::new(),
             logs: Vec::new(),
             has_full_images: true,
+            has_triggers: true,
             random: Random::new(seed ^ 0x00c0_ffee),
+            dump: None,
             keep,
             log_first: 0,
             runs: 0,
@@ -89,6 +94,9 @@ impl World<'_> {
         let fill = statements.fill(&live);
         self.run("fill", &format!("USE {database};\n{fill}"))?;
         self.take(false)?;
+        if statements.percent(40) {
+            self.dump()?;
+        }
         for phase in 0..CHANGE_PHASES {
             if phase > 0 && statements.percent(60) {
                 let live = snapshot::live_tables(self.server, &database)?;
@@ -111,6 +119,19 @@ impl World<'_> {
         self.server.flush_binary_logs()?;
         let logs = self.server.binlogs()?;
         self.logs = logs[self.log_first..logs.len() - 1].to_vec();
+        Ok(())
+    }
+
+    /// What mysqldump writes of the first snapshot.
+    fn dump(&mut self) -> Result<()> {
+        let socket = format!("--socket={}", self.server.socket().display());
+        let options =
+            ["--no-defaults", "--user=root", &socket, "--single-transaction", "--hex-blob", "--databases"];
+        let dumped = self.server.installed().run("mysqldump", options.iter().chain(&[&*self.database]))?;
+        // A view whose table is gone can't be dumped.
+        if dumped.status.success() {
+            self.dump = Some(self.note("dump", "sql", &dumped.stdout));
+        }
         Ok(())
     }
 
