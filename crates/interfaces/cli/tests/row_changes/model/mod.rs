@@ -20,7 +20,7 @@ use binlogz_testkit::{MysqlSandbox, Result, Tool, require_tool, setting};
 
 use world::World;
 
-const SEEDS: u64 = 20;
+const SEEDS: u64 = 16;
 /// Characters of a refusal's reason that are printed.
 const REASON_LENGTH_MAX: usize = 300;
 
