@@ -11,6 +11,7 @@
 //! with the statement responsible. Nothing is guessed: a version that comes out differently from its two sides is unknown, too.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use sqlparser::tokenizer::Token;
 
@@ -56,9 +57,27 @@ pub struct RecordedStatement<'s> {
 pub struct TurningPoint {
     /// Where it stands.
     pub place: HistoryPlace,
-    /// The statement's text.
+    /// The statement's text, or the first [`STATEMENT_SIZE_MAX`] bytes of it.
     pub statement: String,
+    /// That of the whole statement.
+    digest: u64,
 }
+
+impl TurningPoint {
+    fn of(statement: &RecordedStatement<'_>) -> Self {
+        let mut hasher = DefaultHasher::new();
+        statement.text.hash(&mut hasher);
+        let mut end = statement.text.len().min(STATEMENT_SIZE_MAX);
+        while !statement.text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let text = statement.text.get(..end).unwrap_or_default().to_owned();
+        TurningPoint { place: statement.place, statement: text, digest: hasher.finish() }
+    }
+}
+
+/// The most bytes of a statement that are kept: a history may have any number of them.
+const STATEMENT_SIZE_MAX: usize = 2048;
 
 /// What stood under a name at a place of the logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -214,7 +233,7 @@ impl TableHistory {
     }
 
     fn turn(&mut self, statement: &RecordedStatement<'_>) -> TurnId {
-        self.turns.push(TurningPoint { place: statement.place, statement: statement.text.to_owned() });
+        self.turns.push(TurningPoint::of(statement));
         self.turns.len() - 1
     }
 
@@ -554,19 +573,25 @@ impl TableHistory {
 
     /// A table that is disputed anywhere is so in all its versions: which side is wrong isn't known.
     fn spread_disputes(&mut self) {
-        loop {
-            let mut disputed = Vec::new();
-            for Succession { from, to, change, .. } in &self.successions {
-                let is_disputed =
-                    |id: &VersionId| self.versions.get(*id).is_some_and(|version| version.is_disputed);
-                if !matches!(change, Change::Unclear) && is_disputed(from) != is_disputed(to) {
-                    disputed.extend([*from, *to]);
+        let mut neighbours: Vec<Vec<VersionId>> = vec![Vec::new(); self.versions.len()];
+        let followed = self.successions.iter().filter(|one| !matches!(one.change, Change::Unclear));
+        for Succession { from, to, .. } in followed {
+            for (one, other) in [(from, to), (to, from)] {
+                if let Some(neighbours) = neighbours.get_mut(*one) {
+                    neighbours.push(*other);
                 }
             }
-            if disputed.is_empty() {
-                return;
+        }
+        let disputed = self.versions.iter().enumerate().filter(|(_, version)| version.is_disputed);
+        let mut to_visit: Vec<VersionId> = disputed.map(|(id, _)| id).collect();
+        while let Some(id) = to_visit.pop() {
+            for neighbour in neighbours.get_mut(id).map(std::mem::take).unwrap_or_default() {
+                let version = self.versions.get_mut(neighbour).filter(|version| !version.is_disputed);
+                if let Some(version) = version {
+                    version.is_disputed = true;
+                    to_visit.push(neighbour);
+                }
             }
-            disputed.into_iter().for_each(|id| self.dispute_version(id));
         }
     }
 
@@ -657,11 +682,7 @@ impl TableHistory {
     }
 
     fn version_at(&self, place: HistoryPlace, name: &HistoryName) -> Option<NamePeriod> {
-        let is_before = |turn: &Option<TurnId>| {
-            turn.is_none_or(|turn| self.turns.get(turn).is_some_and(|turn| turn.place < place))
-        };
-        let versions = self.names.get(name)?;
-        versions.iter().rev().find(|(turn, _)| is_before(turn)).copied()
+        period_at(self.names.get(name)?, |turn| self.turns.get(turn).is_some_and(|turn| turn.place < place))
     }
 
     /// A statement after a place that may have changed a table which none of them names.
@@ -693,6 +714,12 @@ impl TableHistory {
         }
         last
     }
+}
+
+/// The last of a name's periods that began before a place. They are in the order of the logs.
+fn period_at(periods: &[NamePeriod], mut is_before: impl FnMut(TurnId) -> bool) -> Option<NamePeriod> {
+    let count = periods.partition_point(|(turn, _)| turn.is_none_or(&mut is_before));
+    periods.get(count.checked_sub(1)?).copied()
 }
 
 impl Sweep {

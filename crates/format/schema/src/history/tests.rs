@@ -261,3 +261,40 @@ fn statements_that_change_rows_say_nothing_of_tables() {
     let altered = [insert, "/*!50100 ALTER TABLE t ADD b INT */", insert];
     expect(&altered, "CREATE TABLE t (a INT, b INT)", &[(1, "t", "a"), (2, "t", "a b")]);
 }
+
+/// ALTER statements on one table.
+const MANY: usize = 5_000;
+
+#[test]
+fn many_statements_on_one_table_are_found_in_a_few_steps() {
+    let alters = (0..MANY).map(|number| format!("ALTER TABLE t ALTER a SET DEFAULT {number}"));
+    let mut statements: Vec<String> = alters.collect();
+    statements.push(format!("ALTER TABLE t COMMENT '{}'", "é".repeat(STATEMENT_SIZE_MAX)));
+    let statements: Vec<&str> = statements.iter().map(String::as_str).collect();
+    let known = history(&statements, "CREATE TABLE t (a INT)");
+    let name = ("shop".to_owned(), "t".to_owned());
+    let periods = known.names.get(&name).unwrap();
+    assert_eq!(periods.len(), MANY + 2);
+    for log in [0, 1, 2, MANY as u64 / 3, MANY as u64, u64::MAX] {
+        let place = HistoryPlace { log, offset: 100 };
+        let mut steps = 0;
+        let found = period_at(periods, |turn| {
+            steps += 1;
+            known.turns[turn].place < place
+        });
+        assert!(steps <= 16, "{steps}");
+        let is_before = |turn: &Option<TurnId>| turn.is_none_or(|turn| known.turns[turn].place < place);
+        assert_eq!(found, periods.iter().rev().find(|(turn, _)| is_before(turn)).copied(), "{log}");
+    }
+    // Texts that are cut are told apart by what was cut.
+    assert!(known.turns.iter().all(|turn| turn.statement.len() <= STATEMENT_SIZE_MAX));
+    let longer = format!("{}!", statements[MANY]);
+    let mut others = statements.clone();
+    others[MANY] = &longer;
+    assert!(known.has_statements_of(&history(&statements, "")));
+    assert!(!known.has_statements_of(&history(&others, "")));
+    // By its CREATE TABLE it lacks the column that all of them name.
+    let disputed =
+        history(&[&["CREATE TABLE t (b INT)"][..], &statements].concat(), "CREATE TABLE t (a INT)");
+    assert!(disputed.versions.iter().filter(|version| version.is_disputed).count() > MANY);
+}
