@@ -7,7 +7,7 @@ use sqlparser::dialect::MySqlDialect;
 use sqlparser::tokenizer::{Token, Tokenizer, Whitespace, Word};
 
 /// A table as a statement names it, in small letters: its database, where it stands there, and its name.
-pub(crate) type NamedTable = (Option<String>, String);
+pub(crate) type ChangedTableName = (Option<String>, String);
 
 /// Words between the verb and the table.
 const FILLERS: [&str; 6] = ["low_priority", "high_priority", "delayed", "quick", "ignore", "into"];
@@ -15,7 +15,7 @@ const FILLERS: [&str; 6] = ["low_priority", "high_priority", "delayed", "quick",
 const NO_TABLES: [&str; 6] = ["select", "with", "values", "table", "lateral", "json_table"];
 
 /// The tables that the statement changes; `None` if its text doesn't tell.
-pub(crate) fn changed_tables(text: &str) -> Option<Vec<NamedTable>> {
+pub(crate) fn changed_tables(text: &str) -> Option<Vec<ChangedTableName>> {
     let tokens = Tokenizer::new(&MySqlDialect {}, text).tokenize().ok()?;
     // A server executes the content of such a comment, or not, as its version says.
     let is_executed = |token: &Token| matches!(token, Token::Whitespace(Whitespace::MultiLineComment(text)) if text.starts_with(['!', 'M']));
@@ -121,7 +121,7 @@ impl Statement {
         Some(name)
     }
 
-    fn name(&mut self) -> Option<NamedTable> {
+    fn name(&mut self) -> Option<ChangedTableName> {
         if self.here().is_some_and(|here| NO_TABLES.contains(&here.as_str())) {
             return None;
         }
@@ -134,7 +134,7 @@ impl Statement {
     }
 
     /// The tables of `a JOIN (b, c) ON … , d`, up to SET, WHERE or the end.
-    fn references(&mut self) -> Option<Vec<NamedTable>> {
+    fn references(&mut self) -> Option<Vec<ChangedTableName>> {
         let mut tables = Vec::new();
         let mut is_expected = true;
         while let Some(token) = self.tokens.get(self.place) {
