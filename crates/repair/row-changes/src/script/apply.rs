@@ -362,7 +362,7 @@ impl ApplySink<'_> {
         let changes = rows.iter().map(|row| ScriptChange::read(&row.content)).collect::<Option<Vec<_>>>();
         let changes = changes.ok_or_else(broken)?;
         // Ranges of rows, the next one last.
-        let mut ranges = vec![0..rows.len()];
+        let mut ranges = Vec::from([Range { start: 0, end: rows.len() }]);
         while let Some(Range { start, end }) = ranges.pop() {
             let next_end = end.min(start + self.together_max);
             if next_end < end {
