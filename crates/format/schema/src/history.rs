@@ -59,7 +59,7 @@ pub struct TurningPoint {
     pub place: HistoryPlace,
     /// The statement's text, or the first [`STATEMENT_SIZE_MAX`] bytes of it.
     pub statement: String,
-    /// That of the whole statement.
+    /// A hash of the whole statement.
     digest: u64,
 }
 

@@ -32,7 +32,7 @@ pub trait AskedRelay {
     /// The variables that steer the compression of what is stored.
     fn compression(&self) -> &Mutex<CompressionVariables>;
 
-    /// What was compressed so far.
+    /// The statistics of compression since the start.
     fn compression_stats(&self) -> &Mutex<CompressionTable>;
 
     /// The files of the log, the oldest first.

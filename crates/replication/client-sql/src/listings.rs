@@ -9,9 +9,9 @@ use crate::variables::SystemVariables;
 /// A file of the log, as SHOW BINARY LOGS has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedLog {
-    /// Its name.
+    /// The file's name.
     pub name: String,
-    /// Its size in bytes, as far as it is durable.
+    /// The durable part's size in bytes.
     pub size: u64,
     /// Whether it is encrypted.
     pub is_encrypted: bool,
@@ -22,7 +22,7 @@ pub struct ListedLog {
 pub struct LogStatusRow {
     /// The last file's name.
     pub file: String,
-    /// Its durable end.
+    /// The durable end, as an offset.
     pub position: u64,
     /// All transactions up to there.
     pub gtids: GtidSet,
@@ -31,13 +31,13 @@ pub struct LogStatusRow {
 /// A replica's own account of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegisteredReplica {
-    /// Its server id.
+    /// The server id, as the replica registered it.
     pub server_id: u32,
-    /// Its host, as it calls it.
+    /// The host's name, as the replica reports it.
     pub host: String,
-    /// Its port.
+    /// The port, as the replica reports it.
     pub port: u16,
-    /// Its uuid; empty if it told none.
+    /// The replica's uuid; empty if it told none.
     pub uuid: String,
 }
 

@@ -85,7 +85,7 @@ struct Blocks {
     kept_size: usize,
 }
 
-/// What was converted since the start.
+/// Counts of conversions since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ConversionCounts {
     /// Blocks that were made.
@@ -175,7 +175,7 @@ impl Conversions {
         }
     }
 
-    /// What was converted since the start.
+    /// Counts of conversions since the start.
     pub fn counts(&self) -> ConversionCounts {
         ConversionCounts {
             made: self.made.load(Ordering::Relaxed),

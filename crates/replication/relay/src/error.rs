@@ -260,7 +260,7 @@ impl Error {
     }
 }
 
-/// What is written to the log or read from it, whoever finds it bad.
+/// A fault of the stored log, in the crate that met it.
 impl From<binlogz_store::Error> for Error {
     fn from(error: binlogz_store::Error) -> Self {
         Error::Log(error.into())

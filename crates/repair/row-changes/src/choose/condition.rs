@@ -644,6 +644,10 @@ fn meet_by_rule(one: u64, two: u64) -> bool {
         "utf8" | "utf8mb3" => 1,
         _ => 0,
     };
+    // Unicode's other encodings count as Unicode, too: which of two the server takes, if any, isn't known here.
+    if [one_name, two_name].iter().any(|name| ["utf16", "utf16le", "ucs2", "utf32"].contains(&set(name))) {
+        return false;
+    }
     match (set(one_name), set(two_name)) {
         ("binary", _) => rank(two_name) > 0,
         (_, "binary") => rank(one_name) > 0,

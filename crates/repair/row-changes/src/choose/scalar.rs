@@ -44,7 +44,7 @@ pub(super) enum Scalar<'a> {
 pub(super) enum TextRule {
     /// Capitals don't count; the rest is for the collation to say.
     Letters,
-    /// That of a collation with all of ASCII in the order of its capitals' codes, texts filled up with spaces; Letters for others.
+    /// ASCII in the order of its capitals' codes, texts filled up with spaces; other letters are for the collation to say.
     Ascii,
     /// utf8mb4_0900_ai_ci, whose weights are known for many letters.
     Weights,

@@ -4,24 +4,23 @@
 //! count, also those that are only read.
 
 use sqlparser::dialect::MySqlDialect;
-use sqlparser::tokenizer::{Token, Tokenizer, Whitespace, Word};
+use sqlparser::tokenizer::{Token, Tokenizer, Word};
 
 /// A table as a statement names it, in small letters: its database, where it stands there, and its name.
 pub(crate) type ChangedTableName = (Option<String>, String);
 
 /// Words between the verb and the table.
 const FILLERS: [&str; 6] = ["low_priority", "high_priority", "delayed", "quick", "ignore", "into"];
-/// What stands in place of a table and is none.
+/// Words that may stand in place of a table, and begin a query or a function.
 const NO_TABLES: [&str; 6] = ["select", "with", "values", "table", "lateral", "json_table"];
 
 /// The tables that the statement changes; `None` if its text doesn't tell.
 pub(crate) fn changed_tables(text: &str) -> Option<Vec<ChangedTableName>> {
-    let tokens = Tokenizer::new(&MySqlDialect {}, text).tokenize().ok()?;
     // A server executes the content of such a comment, or not, as its version says.
-    let is_executed = |token: &Token| matches!(token, Token::Whitespace(Whitespace::MultiLineComment(text)) if text.starts_with(['!', 'M']));
-    if tokens.iter().any(is_executed) {
+    if text.contains("/*!") || text.contains("/*M!") {
         return None;
     }
+    let tokens = Tokenizer::new(&MySqlDialect {}, text).tokenize().ok()?;
     let tokens = tokens.into_iter().filter(|token| !matches!(token, Token::Whitespace(_))).collect();
     let mut statement = Statement { tokens, place: 0 };
     match statement.word()?.as_str() {
@@ -149,6 +148,13 @@ impl Statement {
                     self.place += 1;
                     is_expected = true;
                 }
+                // USE INDEX FOR ORDER BY (i)
+                token if ["use", "force", "ignore"].iter().any(|word| is_word(token, word)) => {
+                    while !matches!(self.tokens.get(self.place)?, Token::LParen) {
+                        self.place += 1;
+                    }
+                    self.skip_parentheses()?;
+                }
                 token if ["set", "where", "order", "limit"].iter().any(|word| is_word(token, word)) => break,
                 token => {
                     is_expected = ["join", "straight_join"].iter().any(|word| is_word(token, word));
@@ -198,6 +204,7 @@ mod tests {
             ),
             ("UPDATE a, b LEFT JOIN (c CROSS JOIN d) USING (x, y) SET a.x = 1", "a b c d"),
             ("UPDATE a USE INDEX (i, j) STRAIGHT_JOIN b SET x = 1 WHERE y IN (1, 2)", "a b"),
+            ("UPDATE a USE INDEX FOR ORDER BY (i) IGNORE KEY (k) JOIN b ON a.x = b.x SET a.x = 1", "a b"),
             ("UPDATE a PARTITION (p0, p1) SET x = 1", "a"),
             ("DELETE FROM shop.orders WHERE id = 1", "shop.orders"),
             ("DELETE QUICK FROM orders ORDER BY id LIMIT 1, 2", "orders"),

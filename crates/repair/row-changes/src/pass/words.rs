@@ -89,14 +89,14 @@ impl StatementWords {
             && self.words.iter().take(DEFINER_WORDS_MAX).any(|word| kinds.contains(&word.text.as_str()))
     }
 
-    /// Whether it may begin or end that changes of one table change another: a DDL statement about a view, a trigger, a stored
-    /// function or a foreign key, or one that takes a table away under its name.
+    /// Whether it may add or remove a way from one table to another: DDL about a view, a trigger, a stored function or a foreign
+    /// key, or a statement after which another table, or none, has a table's name.
     pub(crate) fn leads_elsewhere(&self) -> bool {
         let has = |word: &str| self.words.iter().any(|own| own.text == word);
         let is_temporary = self.at(1) == "temporary";
         self.is_ddl()
             && !is_temporary
-            && (["drop", "rename"].contains(&self.at(0)) && !has("index")
+            && (["drop", "rename"].contains(&self.at(0)) && self.at(1) != "index"
                 || [
                     "view",
                     "trigger",

@@ -8,13 +8,16 @@ use std::collections::HashSet;
 
 use crate::pass::{StatementWords, changed_tables};
 
+/// The end of each reason.
+const GO_ON: &str = "--over-statements goes on as if it had not";
+
 /// Tables whose changes change no other table, as a server knows them.
 #[derive(Debug, Default)]
 pub struct IsolatedTables {
     /// Databases and tables, in small letters.
     pub(super) tables: HashSet<(String, String)>,
-    /// Stored functions, in small letters.
-    pub(super) functions: HashSet<String>,
+    /// Stored functions and, where there are any, views, which may call them; in small letters.
+    pub(super) programs: HashSet<String>,
 }
 
 /// Statements logged as text that change other tables by name.
@@ -24,6 +27,7 @@ pub(super) struct IndirectStatements {
     /// Whether those that may have changed the table are only counted.
     are_passed: bool,
     passed: u64,
+    harmless_count: u64,
     /// The first that only changes isolated tables.
     harmless: Option<String>,
     /// The first that defines what leads from one table to another.
@@ -32,12 +36,19 @@ pub(super) struct IndirectStatements {
 
 impl IndirectStatements {
     pub(super) fn new(isolated: IsolatedTables, are_passed: bool) -> Self {
-        IndirectStatements { isolated, are_passed, passed: 0, harmless: None, definition: None }
+        IndirectStatements {
+            isolated,
+            are_passed,
+            passed: 0,
+            harmless_count: 0,
+            harmless: None,
+            definition: None,
+        }
     }
 
     /// How many were passed over that may have changed the table.
     pub(super) fn passed(&self) -> u64 {
-        self.passed
+        self.passed + if self.definition.is_some() { self.harmless_count } else { 0 }
     }
 
     /// Takes a statement that doesn't name the table as one that it changes; `shown` is the statement and its place. Returns
@@ -56,19 +67,22 @@ impl IndirectStatements {
             if words.leads_elsewhere() {
                 self.definition.get_or_insert_with(|| shown.to_owned());
             }
-            if !words.names_any(&self.isolated.functions) || words.defines_program() {
+            if !words.names_any(&self.isolated.programs) || words.defines_program() {
                 return self.both();
             }
         } else if self.is_isolated(text, words, current) {
+            self.harmless_count += 1;
             self.harmless.get_or_insert_with(|| shown.to_owned());
             return self.both();
         }
-        self.pass_or(|| {
-            format!(
-                "{shown}: this statement names other tables, and may have changed the table through a view, a trigger, a stored \
-                 function or a foreign key"
-            )
-        })
+        if self.are_passed {
+            self.passed += 1;
+            return None;
+        }
+        Some(format!(
+            "{shown}: this statement names other tables, and may have changed the table through a view, a trigger, a stored \
+             function or a foreign key; {GO_ON}"
+        ))
     }
 
     fn is_isolated(&self, text: &str, words: &StatementWords, current: &str) -> bool {
@@ -78,23 +92,16 @@ impl IndirectStatements {
         };
         let tables = changed_tables(text);
         tables.is_some_and(|tables| tables.into_iter().all(is_isolated))
-            && !words.names_any(&self.isolated.functions)
+            && !words.names_any(&self.isolated.programs)
     }
 
-    fn both(&mut self) -> Option<String> {
+    fn both(&self) -> Option<String> {
         let (Some(harmless), Some(definition)) = (&self.harmless, &self.definition) else { return None };
-        let why = format!(
-            "{harmless}: whether this statement changed the table through a view, a trigger, a stored function or a foreign key \
-             can't be told, for they were changed by {definition}"
-        );
-        self.pass_or(|| why)
-    }
-
-    fn pass_or(&mut self, why: impl FnOnce() -> String) -> Option<String> {
-        if self.are_passed {
-            self.passed += 1;
-            return None;
-        }
-        Some(format!("{}; --over-statements goes on as if it had not", why()))
+        (!self.are_passed).then(|| {
+            format!(
+                "{harmless}: whether this statement changed the table through a view, a trigger, a stored function or a foreign key \
+                 can't be told, for they were changed by {definition}; {GO_ON}"
+            )
+        })
     }
 }

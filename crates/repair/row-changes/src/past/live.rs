@@ -209,7 +209,10 @@ impl LiveTable {
              SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '''')",
         )?;
         let may = |right: &str| rights.iter().any(|(own, _)| own == right);
-        if !(may("trigger") && (may("select") || may("show_routine"))) {
+        // With partial revokes a global right doesn't hold in every database.
+        let revokes = self.pairs("SHOW GLOBAL VARIABLES LIKE 'partial_revokes'")?;
+        let is_restricted = revokes.iter().any(|(_, value)| value == "on");
+        if is_restricted || !(may("trigger") && (may("select") || may("show_routine"))) {
             return Ok(IsolatedTables::default());
         }
         let mut leading: HashSet<_> = self
@@ -237,20 +240,20 @@ impl LiveTable {
         let views = self.pairs(
             "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type <> 'BASE TABLE'",
         )?;
-        leading.extend(views);
+        leading.extend(views.iter().cloned());
         let mut tables: HashSet<_> = self
             .pairs("SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE'")?
             .into_iter()
             .collect();
         tables.retain(|table| !leading.contains(table));
-        let functions = self
-            .pairs(
-                "SELECT routine_name, '' FROM information_schema.routines WHERE routine_type = 'FUNCTION'",
-            )?
-            .into_iter()
-            .map(|(name, _)| name)
-            .collect();
-        Ok(IsolatedTables { tables, functions })
+        let functions = self.pairs(
+            "SELECT routine_name, '' FROM information_schema.routines WHERE routine_type = 'FUNCTION'",
+        )?;
+        let mut programs: HashSet<_> = functions.into_iter().map(|(name, _)| name).collect();
+        if !programs.is_empty() {
+            programs.extend(views.into_iter().map(|(_, name)| name));
+        }
+        Ok(IsolatedTables { tables, programs })
     }
 
     /// The first two columns of rows, in small letters.

@@ -107,7 +107,7 @@ fn push_own(out: &mut Vec<u8>, change: &ScriptChange<'_>, own: &[u8]) {
     }
 }
 
-/// What a change's statement has in common with others, and what is its own; `None`: no other row joins its statement.
+/// The beginning of a change's statement, which others share, and its own end; `None` if no other row joins the statement.
 fn parts<'b>(change: &ScriptChange<'b>) -> Option<(&'b [u8], &'b [u8])> {
     match change.statement.first() {
         Some(b'I') => change.statement.split_at_checked(values_offset(change.statement)?),

@@ -128,7 +128,7 @@ pub(super) struct ScriptReport<'o> {
     out: &'o mut dyn Write,
     /// The description of the transaction that was begun last.
     transaction: Rc<str>,
-    /// That of the last one that was named.
+    /// The description of the transaction that was named last.
     named: Rc<str>,
     is_silent: bool,
 }

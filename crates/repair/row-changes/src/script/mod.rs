@@ -197,8 +197,8 @@ impl<'o> Script<'o> {
         let (count, first) = &self.follower.listener.elsewhere;
         (*count > 0).then(|| {
             format!(
-                "{} of the chosen transactions are logged as text and name other tables than those chosen; whether they changed these \
-                 through a view, a trigger, a stored function or a foreign key isn't known, and nothing of it is in the output: {first}",
+                "the chosen transactions have {} on other tables, logged as text; whether a view, a trigger, a stored function or a \
+                 foreign key led to the chosen tables isn't known, and the output has nothing of it; the first: {first}",
                 counted(*count, "statements")
             )
         })
