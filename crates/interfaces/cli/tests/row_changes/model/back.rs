@@ -196,7 +196,9 @@ fn there_and_back(world: &mut World<'_>, from: usize, form: UndoForm) -> Result<
         let ran = match run(world, verb, from, form, &[]) {
             Ok(ran) => ran,
             Err(what)
-                if what.contains("rows refer to it") || world.has_triggers && what.contains("trigger") =>
+                if form != UndoForm::Apply
+                    && (what.contains("rows refer to it")
+                        || world.has_triggers && what.contains("trigger")) =>
             {
                 return Ok(Verdict::Refused(format!("{verb} from snapshot {from}: {what}")));
             }
@@ -214,10 +216,10 @@ fn there_and_back(world: &mut World<'_>, from: usize, form: UndoForm) -> Result<
             // Only what was undone whole is made again, so nothing else may have changed anything.
             let unchanged = &world.snapshots[if verb == "undo" { last } else { from }].tables;
             return Ok(match different(unchanged, &now) {
-                Some(difference) if form != UndoForm::Apply => {
+                Some(difference) => {
                     Verdict::Different(format!("refused, and changed something: {reason}: {difference}"))
                 }
-                Some(_) | None => Verdict::Refused(reason),
+                None => Verdict::Refused(reason),
             });
         }
     }
@@ -267,6 +269,9 @@ fn run(
         args.push("--execute");
     }
     let ran = world.command(&args, &logs);
+    if ran.code != Some(0) && form == UndoForm::Apply {
+        return Err(format!("its dry run was whole, and --execute isn't: {}", reason(&ran)));
+    }
     if ran.code != Some(0) || form == UndoForm::Apply {
         return Ok(ran);
     }

@@ -36,7 +36,8 @@ fn of_table(world: &mut World<'_>, table: &str) -> Verdict {
         &["rows", &name, "--format", "json", "--schema", &place, "--start-position", &position],
         &logs,
     );
-    let is_none = ran.stderr.lines().all(|line| line.ends_with(": no such row was changed in these logs"));
+    let is_none = !ran.stderr.is_empty()
+        && ran.stderr.lines().all(|line| line.ends_with(": no such row was changed in these logs"));
     if ran.code != Some(0) && !is_none {
         return Verdict::Refused(format!("{table}: {}", reason(&ran)));
     }
@@ -59,7 +60,7 @@ fn of_table(world: &mut World<'_>, table: &str) -> Verdict {
     Verdict::Equal
 }
 
-/// Whether a change is in front of the snapshot.
+/// Whether a change is before the snapshot.
 fn is_before(world: &World<'_>, change: &Value, snapshot: &Snapshot) -> bool {
     let log = change["log"].as_str().unwrap();
     let log = world.logs.iter().position(|path| path.to_str().is_some_and(|path| path.ends_with(log)));
