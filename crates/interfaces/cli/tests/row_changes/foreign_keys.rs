@@ -76,14 +76,19 @@ fn the_children_of_a_replaced_row_stay() -> Result<()> {
     let log = server.flush_binary_logs()?;
     let after = rows(&server)?;
     let log = log.to_str().unwrap();
+    let place = place_of(&server);
+    let account = ["--no-defaults", "--user=root"];
     for (verb, state) in [("undo", &before), ("redo", &after)] {
-        folder.run([verb, "--format", "binlog", "--output", verb, log]).is_done();
+        let front = [verb, "--format", "binlog", "--output", verb, "--schema", &place];
+        folder.run([&front[..], &account, &[log]].concat()).is_done();
         through_mysqlbinlog(&server, &folder.path(verb))?;
         assert_eq!(&rows(&server)?, state, "{verb} as a log");
     }
+    // The log alone doesn't tell the keys.
+    let ran = folder.run(["redo", "--format", "binlog", "--output", "unknown", log]);
+    assert_eq!(ran.code, Some(1), "{}{}", ran.text(), ran.stderr);
+    assert!(ran.stderr.contains("2 rows that a REPLACE may have replaced"), "{}", ran.stderr);
     // As statements they would be deleted: the script ends, and --apply names them.
-    let place = place_of(&server);
-    let account = ["--no-defaults", "--user=root"];
     let script = folder.run([&["undo", "--schema", &place][..], &account, &[log]].concat());
     script.is_done();
     let told = apply(&server, &folder, &script);
@@ -91,6 +96,60 @@ fn the_children_of_a_replaced_row_stay() -> Result<()> {
     let ran = folder.run([&["undo", "--apply", &place][..], &account, &[log]].concat());
     assert_eq!(ran.code, Some(1), "{}", ran.text());
     assert!(ran.text().contains("rows of shop.child refer to it"), "{}", ran.text());
+    Ok(())
+}
+
+/// Two tables that refer to `parent`, by its primary key and by another one.
+const TWO_KEYS: &str = "CREATE DATABASE d; USE d;
+    CREATE TABLE parent (id INT PRIMARY KEY, code INT UNIQUE, text INT);
+    CREATE TABLE by_id (id INT PRIMARY KEY, parent INT, FOREIGN KEY (parent) REFERENCES parent (id) ON DELETE CASCADE);
+    CREATE TABLE by_code (id INT PRIMARY KEY, code INT, FOREIGN KEY (code) REFERENCES parent (code) ON DELETE CASCADE);
+    CREATE TABLE audit (id INT PRIMARY KEY AUTO_INCREMENT, text INT);
+    INSERT INTO parent VALUES (1, 5, 1), (2, 6, 1), (3, 7, 1); INSERT INTO by_id VALUES (10, 1), (20, 2), (30, 3);";
+
+/// Rows of the two tables that refer to nothing.
+const ORPHANS: &str = "SELECT COUNT(*) FROM d.by_id LEFT JOIN d.parent ON by_id.parent = parent.id WHERE parent.id IS NULL
+    UNION ALL SELECT COUNT(*) FROM d.by_code LEFT JOIN d.parent ON by_code.code = parent.code WHERE parent.id IS NULL";
+
+#[test]
+fn a_row_that_is_deleted_for_good_takes_its_children_along() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().option("binlog_row_metadata", "FULL").start()?;
+    let folder = Folder::new();
+    let trigger =
+        "CREATE TRIGGER t AFTER DELETE ON d.parent FOR EACH ROW INSERT INTO d.audit (text) VALUES (OLD.id);";
+    // A trigger, the changes, options that choose some of them, and whether the report names a row.
+    for (name, prepared, changes, more, is_named) in [
+        (
+            "a trigger",
+            trigger,
+            "BEGIN; DELETE FROM parent WHERE id = 1; INSERT INTO parent VALUES (70, 70, 1); COMMIT",
+            &[][..],
+            false,
+        ),
+        (
+            "one row of two",
+            "",
+            "BEGIN; DELETE FROM parent WHERE id < 3; INSERT INTO parent VALUES (70, 70, 1); COMMIT",
+            &["--where", "id IN (1, 70)"],
+            false,
+        ),
+        ("another key", "", "REPLACE INTO parent VALUES (70, 5, 1)", &[], true),
+        ("two rows", "", "REPLACE INTO parent VALUES (1, 7, 1)", &[], true),
+    ] {
+        server.sql(&format!("DROP DATABASE IF EXISTS d; {TWO_KEYS} {prepared}"))?;
+        server.flush_binary_logs()?;
+        server.sql(&format!("USE d; {changes}"))?;
+        let log = server.flush_binary_logs()?;
+        // As before the changes.
+        server.sql(&format!("DROP DATABASE IF EXISTS d; {TWO_KEYS}"))?;
+        let front = ["redo", "--format", "binlog", "--force", "--output", "redo", "--table", "d.parent"];
+        let ran = folder.run([&front[..], more, &[log.to_str().unwrap()]].concat());
+        assert_eq!(ran.code, Some(u8::from(is_named).into()), "{name}: {}{}", ran.text(), ran.stderr);
+        assert_eq!(ran.text().contains("a REPLACE may have left rows"), is_named, "{name}: {}", ran.text());
+        through_mysqlbinlog(&server, &folder.path("redo"))?;
+        assert_eq!(server.sql(ORPHANS)?, "0\n0\n", "{name}");
+    }
     Ok(())
 }
 

@@ -74,6 +74,8 @@ pub(crate) struct RowAt<'b> {
     pub(crate) inside: Option<u64>,
     /// Which row of the event it is.
     pub(crate) row: u64,
+    /// Of a deleted row that is the last of its event: where the next event begins, or which of the payload that is.
+    pub(crate) next_event: Option<u64>,
     /// When the statement began.
     pub(crate) timestamp: u32,
     pub(crate) flags: RowFlags,
@@ -129,6 +131,8 @@ impl RowFlags {
     pub(crate) const UPDATE: u8 = 32;
     /// Statements that changed its table later are taken into account.
     pub(crate) const SETTLED: u8 = 64;
+    /// Nothing is in the log between it and the kept row before it, which the same statement deleted.
+    pub(crate) const FOLLOWS_DELETED: u8 = 128;
 
     pub(crate) fn has(self, flag: u8) -> bool {
         self.0 & flag != 0
@@ -161,7 +165,8 @@ pub(super) fn put_event(spool: &mut Spool, kind: RecordKind, event: EventAt<'_>)
 }
 
 pub(super) fn put_row(spool: &mut Spool, row: RowAt<'_>) -> io::Result<()> {
-    let numbers = [row.offset, row.inside.unwrap_or(u64::MAX), row.row].map(u64::to_le_bytes);
+    let [inside, next] = [row.inside, row.next_event].map(|number| number.unwrap_or(u64::MAX));
+    let numbers = [row.offset, inside, row.row, next].map(u64::to_le_bytes);
     let front = (row.timestamp.to_le_bytes(), [row.flags.0]);
     put(spool, RecordKind::Row, &[numbers.as_flattened(), &front.0, &front.1, row.text])
 }
@@ -232,12 +237,14 @@ pub(super) fn row_of(content: &[u8]) -> io::Result<RowAt<'_>> {
         let (offset, rest) = content.split_first_chunk()?;
         let (inside, rest) = rest.split_first_chunk()?;
         let (row, rest) = rest.split_first_chunk()?;
+        let (next, rest) = rest.split_first_chunk()?;
         let (timestamp, rest) = rest.split_first_chunk()?;
         let (flags, text) = rest.split_first()?;
         Some(RowAt {
             offset: u64::from_le_bytes(*offset),
             inside: Some(u64::from_le_bytes(*inside)).filter(|index| *index != u64::MAX),
             row: u64::from_le_bytes(*row),
+            next_event: Some(u64::from_le_bytes(*next)).filter(|next| *next != u64::MAX),
             timestamp: u32::from_le_bytes(*timestamp),
             flags: RowFlags(*flags),
             text,

@@ -314,6 +314,18 @@ impl<'o, R: Renderer> Worker<'o, R> {
         ];
         let common = common.into_iter().filter(|(is, _)| *is).fold(0, |flags, (_, flag)| flags | flag);
         let unreadable = |error| Error::Log(event.error(error));
+        // REPLACE deletes rows like that, and only a log of them needs to know what was next.
+        let may_be_replaced = is_chosen
+            && self.renderer.needs_table_maps()
+            && operation == Operation::Delete
+            && rows.flags.contains(RowsFlags::USE_SQL_FOREIGN_KEY)
+            && !rows.flags.contains(RowsFlags::STMT_END);
+        let mut last_deleted = u64::MAX;
+        if may_be_replaced && let Ok(mut counted) = self.decoder.rows(schema, rows) {
+            while counted.next_row().map_err(unreadable)?.is_some() {
+                last_deleted = last_deleted.wrapping_add(1);
+            }
+        }
         let mut decoded = match self.decoder.rows(schema, rows) {
             Ok(decoded) => decoded,
             Err(error) => {
@@ -323,6 +335,11 @@ impl<'o, R: Renderer> Worker<'o, R> {
                 }
                 return Ok(());
             }
+        };
+        let inside = event.position.inside.map(|inside| inside.index);
+        let next_event = match inside {
+            Some(index) => index + 1,
+            None => event.position.offset + u64::from(event.header.event_size),
         };
         let mut number = 0;
         while let Some(row) = decoded.next_row().map_err(unreadable)? {
@@ -343,8 +360,9 @@ impl<'o, R: Renderer> Worker<'o, R> {
                 {
                     let row = RowAt {
                         offset: event.position.offset,
-                        inside: event.position.inside.map(|inside| inside.index),
+                        inside,
                         row: number,
+                        next_event: (number == last_deleted).then_some(next_event),
                         timestamp: event.header.timestamp,
                         flags: RowFlags(common | flags),
                         text: &self.text,

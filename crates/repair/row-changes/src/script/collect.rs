@@ -114,6 +114,8 @@ pub(super) struct ScriptCollector<'o> {
     /// Tables of the open statement, without rows that foreign keys changed; and its last event, if that has begun.
     statement_tables: BTreeSet<usize>,
     statement_end: Option<(u64, Option<u64>)>,
+    /// Where the event after a deleted row begins, if the kept row before is one and its statement goes on.
+    after_deleted: Option<(u64, Option<u64>)>,
     /// Transactions that were read, and all before them.
     pub(super) seen: GtidSet,
     /// Whether all that was asked for was read, and only later statements count.
@@ -148,6 +150,7 @@ impl<'o> ScriptCollector<'o> {
             },
             statement_tables: BTreeSet::new(),
             statement_end: None,
+            after_deleted: None,
             cascading: None,
             keyless: BTreeSet::new(),
             change: ChangeNumber::KEYED,
@@ -245,6 +248,7 @@ impl<'o> ScriptCollector<'o> {
             self.statement = None;
             self.statement_tables.clear();
             self.statement_end = None;
+            self.after_deleted = None;
             if self.direction == Direction::Redo {
                 self.header(transaction)?;
             }
@@ -296,6 +300,18 @@ impl<'o> ScriptCollector<'o> {
         {
             self.collected.together.insert(self.statement_tables.clone());
         }
+    }
+
+    /// The flag of a row that stands right behind one that its statement deleted.
+    fn follows_deleted(&mut self, row: &RowAt<'_>) -> u8 {
+        let next =
+            row.next_event.filter(|_| !row.flags.has(RowFlags::MISSING)).map(|next| match row.inside {
+                Some(_) => (row.offset, Some(next)),
+                None => (next, None),
+            });
+        let place = std::mem::replace(&mut self.after_deleted, next);
+        let follows = row.row == 0 && place == Some((row.offset, row.inside));
+        if follows { RowFlags::FOLLOWS_DELETED } else { 0 }
     }
 
     fn put_row(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> io::Result<()> {
@@ -445,7 +461,8 @@ impl ChoiceListener for ScriptCollector<'_> {
         self.note_tables(row);
         self.begin_statement(transaction)?;
         self.cascaded(transaction, row)?;
-        self.put_row(transaction, row)
+        let follows = self.follows_deleted(row);
+        self.put_row(transaction, &RowAt { flags: RowFlags(row.flags.0 | follows), ..*row })
     }
 
     fn keys(&mut self, transaction: &FollowedTransaction, keys: &RowKeys<'_>, is_chosen: bool) {

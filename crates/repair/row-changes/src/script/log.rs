@@ -1,7 +1,9 @@
 //! Writes the kept rows as a binary log. A report beside it names the rows that were left out.
 //!
 //! Since 9.6 REPLACE deletes and inserts a row without touching the rows that refer to it. A server that applies the two events deletes
-//! these rows by ON DELETE CASCADE, as it would for a DELETE alone. So the first of the two says that foreign keys aren't checked.
+//! these rows by ON DELETE CASCADE, as it would for a DELETE alone. So the first of the two says that foreign keys aren't checked,
+//! if the second comes right behind it and has the same values in all keys. If it has others, or the keys aren't known, the report names
+//! the row: the server then deleted what referred to a value that is gone, and left the rest.
 
 use std::io::{self, Write};
 use std::rc::Rc;
@@ -32,9 +34,16 @@ pub(super) fn write(
         deleted: None,
         report: ScriptReport::new(report),
         time: 0,
+        replaced_checked: 0,
     };
-    replay(collected, direction, across_ddl, &mut sink)
+    let mut summary = replay(collected, direction, across_ddl, &mut sink)?;
+    summary.replaced_checked = sink.replaced_checked;
+    Ok(summary)
 }
+
+/// What is said of a row that is deleted as a DELETE would delete it.
+const REPLACED_CHECKED: &str = "a REPLACE may have left rows that refer to it, and they are deleted with it: it changed a key, or the keys \
+                                aren't known (--schema tells them)";
 
 struct LogSink<'c> {
     writer: LogWriter<'c>,
@@ -44,12 +53,17 @@ struct LogSink<'c> {
     deleted: Option<DeletedRow>,
     report: ScriptReport<'c>,
     time: u64,
+    /// How many rows were named that a REPLACE may have replaced.
+    replaced_checked: u64,
 }
 
 struct DeletedRow {
     table: usize,
     map: usize,
     flags: RowFlags,
+    /// The digest of its keys' values, 0 if that isn't known.
+    keys: u128,
+    name: String,
     /// Its images, as they were kept.
     images: Vec<u8>,
 }
@@ -68,17 +82,22 @@ impl LogSink<'_> {
         self.writer.row((number, map), images, RowsFlags(flags))
     }
 
-    /// Writes the row that waits. `next` comes after it, with its event type.
-    fn put_deleted(&mut self, next: Option<(&WrittenRow<'_>, EventType)>) -> io::Result<()> {
+    /// Writes the row that waits. `next` comes after it, with its event type and the digest of its keys.
+    fn put_deleted(&mut self, next: Option<(&WrittenRow<'_>, EventType, u128)>) -> io::Result<()> {
         let Some(deleted) = self.deleted.take() else { return Ok(()) };
-        let is_replaced = next.is_some_and(|(row, event_type)| {
-            // Within one statement only REPLACE deletes a row and inserts one into the same table.
-            let logged_delete = if self.direction == Direction::Undo { row.flags } else { deleted.flags };
-            event_type == EventType::WRITE_ROWS
+        let replacing = next.filter(|(row, event_type, _)| {
+            // Within one statement only REPLACE deletes a row and inserts one into the same table right after it.
+            let logged_insert = if self.direction == Direction::Undo { deleted.flags } else { row.flags };
+            *event_type == EventType::WRITE_ROWS
                 && row.table == deleted.table
-                && !logged_delete.has(RowFlags::ENDS_STATEMENT)
+                && logged_insert.has(RowFlags::FOLLOWS_DELETED)
         });
-        let unchecked = if is_replaced { RowFlags::NO_FOREIGN_KEYS } else { 0 };
+        let has_same_keys = replacing.is_some_and(|(_, _, keys)| keys != 0 && keys == deleted.keys);
+        if replacing.is_some() && !has_same_keys {
+            self.replaced_checked += 1;
+            self.report.line(&format!("{REPLACED_CHECKED}: {}", deleted.name))?;
+        }
+        let unchecked = if has_same_keys { RowFlags::NO_FOREIGN_KEYS } else { 0 };
         let images = Images::read(&deleted.images).ok_or_else(broken)?;
         self.put(deleted.map, RowFlags(deleted.flags.0 | unchecked), &images)
     }
@@ -94,11 +113,14 @@ impl RowSink for LogSink<'_> {
 
     fn row(&mut self, row: WrittenRow<'_>) -> io::Result<()> {
         let named = NamedTransactions::read(row.content).ok_or_else(broken)?;
-        let images = Images::read(named.content).ok_or_else(broken)?;
-        self.put_deleted(Some((&row, images.event_type)))?;
+        let (keys, content) = named.content.split_first_chunk().ok_or_else(broken)?;
+        let keys = u128::from_le_bytes(*keys);
+        let images = Images::read(content).ok_or_else(broken)?;
+        self.put_deleted(Some((&row, images.event_type, keys)))?;
         if images.event_type == EventType::DELETE_ROWS && row.flags.has(RowFlags::SQL_FOREIGN_KEYS) {
             let (table, map, flags) = (row.table, row.map, row.flags);
-            self.deleted = Some(DeletedRow { table, map, flags, images: named.content.to_vec() });
+            let (name, images) = (named.name.into_owned(), content.to_vec());
+            self.deleted = Some(DeletedRow { table, map, flags, keys, name, images });
             return Ok(());
         }
         self.put(row.map, row.flags, &images)

@@ -65,6 +65,9 @@ pub struct ScriptSummary {
     pub statements_left: u64,
     /// Later changes of the same rows that weren't chosen; the script names them.
     pub changed_later: u64,
+    /// Rows of a binary log that a REPLACE may have replaced, though their keys differ or aren't known: with them the server may delete
+    /// rows that the REPLACE left. The report names them.
+    pub replaced_checked: u64,
     /// Whether any transaction was chosen.
     pub has_chosen: bool,
 }
@@ -157,7 +160,7 @@ impl<'o> Script<'o> {
     ///
     /// A schema without such foreign keys.
     pub fn with_cascades(mut self, schema: &'o SchemaFile) -> Result<Self, FamilyError> {
-        let renderer = Rows { direction: self.direction, form: self.form, digests: None };
+        let renderer = Rows::new(self.direction, self.form, None);
         self.finder = Some(EffectFinder::new(schema, renderer)?);
         self.follower.listener.history = None;
         Ok(self)
@@ -230,7 +233,7 @@ impl<'o> Script<'o> {
         if let Some(finder) = self.finder.take() {
             self.follower.listener.cascades = Some(finder.finish());
         }
-        let renderer = Rows { direction: self.direction, form: self.form, digests: self.digests.clone() };
+        let renderer = Rows::new(self.direction, self.form, self.digests.clone());
         let history = self.history.map(|history| HistoryUse { history, as_now: true });
         let (selection, schema) = (self.selection, self.schema);
         let search = Search { selection, schema, history, renderer: &renderer, workers };
@@ -283,7 +286,7 @@ impl<'o> Script<'o> {
         self.follower.listener.is_after = true;
         let mut tables = keyless.to_vec();
         let digests = self.digests.clone().filter(|_| !tables.is_empty());
-        let renderer = Rows { direction: self.direction, form: self.form, digests };
+        let renderer = Rows::new(self.direction, self.form, digests);
         // No table has this name: no row is looked at.
         if tables.is_empty() {
             tables.push((String::new(), String::new()));
@@ -409,6 +412,28 @@ struct Rows {
     direction: Direction,
     form: ScriptForm,
     digests: Option<Arc<Digests>>,
+    /// Of keys' values, of which two rows of one event after the other are compared.
+    keys: Digests,
+}
+
+impl Rows {
+    fn new(direction: Direction, form: ScriptForm, digests: Option<Arc<Digests>>) -> Self {
+        Rows { direction, form, digests, keys: Digests::default() }
+    }
+
+    /// The digest of what a row has in the columns of all keys; 0: that isn't known.
+    fn digest_of_keys(&self, table: &WrittenTable, row: &Row<'_, '_>) -> u128 {
+        let ((Some(image), None) | (None, Some(image))) = (row.before, row.after) else { return 0 };
+        if table.key.is_none() {
+            return 0;
+        }
+        let value = |index: &usize| match image.cell(*index)?.content {
+            CellContent::Null => Some(None),
+            CellContent::Value(bytes) => Some(Some(bytes)),
+            CellContent::JsonDiffs(_) => None,
+        };
+        table.in_keys.iter().map(value).collect::<Option<Vec<_>>>().map_or(0, |values| self.keys.of(values))
+    }
 }
 
 impl Renderer for Rows {
@@ -425,6 +450,7 @@ impl Renderer for Rows {
             ScriptForm::Apply => ScriptChange::push(out, table, (operation, row), self.direction),
             ScriptForm::Log => {
                 NamedTransactions::push(out, |out| push_name(out, table, operation, row));
+                out.extend_from_slice(&self.digest_of_keys(table, row).to_le_bytes());
                 match push_images(out, table, row, self.direction) {
                     Ok(true) => RowOutcome::Statement { is_lenient: false },
                     Ok(false) => RowOutcome::Nothing,

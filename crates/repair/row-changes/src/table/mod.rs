@@ -6,6 +6,7 @@
 mod server_schema;
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -27,6 +28,8 @@ pub(crate) struct WrittenTable {
     pub(crate) columns: Vec<TableColumn>,
     /// The columns of a key that no two rows have in common, none of them NULL; `None`: none is known.
     pub(crate) key: Option<Vec<usize>>,
+    /// The columns of all keys that no two rows have in common, as far as they are known.
+    pub(crate) in_keys: BTreeSet<usize>,
     /// Whether each column's name is known.
     pub(crate) has_names: bool,
     /// Why no row of it can be written.
@@ -104,11 +107,13 @@ impl WrittenTable {
             name: column.name.as_deref().map(<[u8]>::to_vec),
             ..TableColumn::default()
         };
+        let key = primary_key(schema);
         let mut table = WrittenTable {
             schema: Arc::clone(schema),
             name,
             columns: schema.columns().iter().enumerate().map(column).collect(),
-            key: primary_key(schema),
+            in_keys: key.iter().flatten().copied().collect(),
+            key,
             has_names: false,
             unfit: None,
             is_settled: false,
@@ -193,6 +198,7 @@ impl WrittenTable {
             column.type_name = Some(facts.type_name.clone());
             column.members.clone_from(&facts.members);
         }
+        self.in_keys.extend(file.keys.iter().flatten());
         if self.key.is_none() {
             self.key = file.keys.iter().find(|key| self.is_never_null(key)).cloned();
         }

@@ -318,6 +318,12 @@ fn tell(summary: &ScriptSummary, selection: &RowSelection, direction: Direction)
             counted(summary.changed_later, "changes")
         ));
     }
+    if summary.replaced_checked > 0 {
+        warn(&format!(
+            "{} that a REPLACE may have replaced delete what refers to them; the output names each",
+            counted(summary.replaced_checked, "rows")
+        ));
+    }
     if summary.statements == 0 {
         let what = match (&selection.gtids, summary.has_chosen) {
             (Some(_), false) => "none of these transactions is in the logs",
@@ -327,7 +333,7 @@ fn tell(summary: &ScriptSummary, selection: &RowSelection, direction: Direction)
         warn(&format!("nothing is {verb}: {what}"));
         return Exit::Negative;
     }
-    if summary.changed_later > 0 { Exit::Negative } else { Exit::Done }
+    if summary.changed_later + summary.replaced_checked > 0 { Exit::Negative } else { Exit::Done }
 }
 
 /// A log's name in comments, without its folder.
