@@ -26,6 +26,7 @@ use datafusion::arrow::datatypes::Schema;
 use futures_util::Stream;
 use prost::Message;
 use prost::bytes::{Buf, Bytes};
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc::{Receiver, channel};
@@ -105,6 +106,23 @@ struct Seat {
     /// It is to end because of its memory.
     is_too_large: AtomicBool,
     end: Notify,
+    /// The process, as long as nothing has waited for its end: until then no other process has its number.
+    killable: Mutex<Option<Pid>>,
+}
+
+impl Seat {
+    /// Kills the process at once, in whatever state its statement is.
+    fn kill(&self) {
+        if let Some(process) = *locked(&self.killable) {
+            // It may have ended by itself.
+            let _ = kill_process(process, Signal::KILL);
+        }
+    }
+
+    /// From here on its end is waited for.
+    fn let_go(&self) {
+        locked(&self.killable).take();
+    }
 }
 
 struct Worker {
@@ -112,6 +130,12 @@ struct Worker {
     input: ChildStdin,
     frames: Frames<ChildStdout>,
     seat: Arc<Seat>,
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.seat.let_go();
+    }
 }
 
 /// A worker with a statement. Dropped before the statement has ended, it is killed.
@@ -239,6 +263,7 @@ impl Workers {
             is_busy: AtomicBool::new(false),
             is_too_large: AtomicBool::new(false),
             end: Notify::new(),
+            killable: Mutex::new(i32::try_from(process).ok().and_then(Pid::from_raw)),
         });
         let mut seats = locked(&self.seats);
         seats.retain(|seat| seat.strong_count() > 0);
@@ -249,7 +274,7 @@ impl Workers {
     async fn take(self: &Arc<Self>) -> Result<TakenWorker, Status> {
         let idle = loop {
             let Some(mut worker) = locked(&self.idle).pop() else { break None };
-            // It may have ended while it was idle.
+            // It may have ended while it was idle. None is killed in that state.
             if matches!(worker.child.try_wait(), Ok(None)) {
                 break Some(worker);
             }
@@ -453,6 +478,7 @@ impl TakenWorker {
         if is_too_large {
             let _ = worker.child.start_kill();
         }
+        worker.seat.let_go();
         let status = worker.child.wait().await;
         if is_too_large {
             let limit = self.workers.limits.memory >> 20;
@@ -498,6 +524,8 @@ fn watch(seats: &Seats, held_max: u64) {
     let busy = seats.iter().filter(|seat| seat.is_busy.load(Ordering::Acquire));
     if let Some(largest) = busy.max_by_key(|seat| seat.held.load(Ordering::Acquire)) {
         largest.is_too_large.store(true, Ordering::Release);
+        // On a busy machine it would grow on until its statement's task has its turn.
+        largest.kill();
         largest.end.notify_one();
     }
 }
