@@ -15,6 +15,7 @@ use binlogz_binlog::cursor::Cursor;
 use binlogz_binlog::put::PutFields;
 use binlogz_binlog::{Error, Result};
 
+use crate::command::{Command, SET_OPTION};
 use crate::error::ServerError;
 use crate::fields::{put_lei_text, take_lei_text};
 use crate::packet::MESSAGE_SIZE_MAX;
@@ -195,6 +196,8 @@ pub struct AnswerReader {
     size: usize,
     affected_rows: u64,
     has_more: bool,
+    /// Whether an EOF packet alone means success.
+    takes_eof: bool,
 }
 
 #[derive(Debug, Default)]
@@ -213,6 +216,12 @@ enum ResultState {
 const WHAT: &str = "answer";
 
 impl AnswerReader {
+    /// For the answer to this command.
+    pub(crate) fn of(command: &Command<'_>) -> Self {
+        let takes_eof = matches!(command, Command::Other { code: SET_OPTION, .. });
+        AnswerReader { takes_eof, ..AnswerReader::default() }
+    }
+
     /// The columns of an answer that is whole; none if it has no rows.
     pub(crate) fn into_columns(self) -> Vec<AnswerColumn> {
         self.columns
@@ -246,8 +255,7 @@ impl AnswerReader {
                     self.has_more = ok.status & MORE_RESULTS != 0;
                     Some(ServerAnswer::Ok)
                 }),
-                // COM_SET_OPTION is answered so.
-                Some(&EOF) if EofPacket::is(message) => {
+                Some(&EOF) if self.takes_eof && EofPacket::is(message) => {
                     EofPacket::decode(message).map(|_| Some(ServerAnswer::Ok))
                 }
                 Some(&LOCAL_INFILE) => {
@@ -362,8 +370,10 @@ mod tests {
         assert!(!reader.has_more());
         reader.message(b"\0\x01\0\x0a\0\0\0").unwrap();
         assert!(reader.has_more());
-        let set_option = AnswerReader::default().message(b"\xfe\0\0\x02\0").unwrap();
-        assert_eq!(set_option, Some(ServerAnswer::Ok));
+        let set_option = Command::Other { code: SET_OPTION, parameters: &[0, 0] };
+        let done = AnswerReader::of(&set_option).message(b"\xfe\0\0\x02\0").unwrap();
+        assert_eq!(done, Some(ServerAnswer::Ok));
+        assert!(AnswerReader::of(&Command::Query(b"DO 0")).message(b"\xfe\0\0\x02\0").is_err());
         let refused = AnswerReader::default().message(b"\xff\xa9\x04#HY000Unknown").unwrap();
         assert!(matches!(refused, Some(ServerAnswer::Refused(error)) if error.code == 1193));
     }

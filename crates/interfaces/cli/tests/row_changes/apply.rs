@@ -1,9 +1,11 @@
 //! `undo --apply`: conflicts, kills, refusals, on real servers.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::io::{self, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::thread::sleep;
+use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
 use binlogz_testkit::{MysqlSandbox, Result, Tool, require_tool};
@@ -458,5 +460,147 @@ fn a_redo_compares_only_what_was_logged() -> Result<()> {
     assert_eq!(conflicts(&ran), Vec::<String>::new());
     ran.is_done();
     assert_eq!(server.checksum_tables("shop")?, after);
+    Ok(())
+}
+
+#[test]
+fn messages_are_no_larger_than_the_server_takes() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().option("max_allowed_packet", "65536").start()?;
+    let folder = Folder::new();
+    server.sql(TABLES)?;
+    let numbers = "WITH RECURSIVE s (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < 120)";
+    // Of the last rows a statement alone is nearly as large as the server takes.
+    server.sql(&format!(
+        "INSERT INTO shop.orders (id, note) {numbers} SELECT i, REPEAT(CHAR(64 + i % 26), IF(i > 115, 60000, 40 * i)) FROM s"
+    ))?;
+    let before = server.checksum_tables("shop")?;
+    server.flush_binary_logs()?;
+    server.sql(
+        "USE shop; UPDATE orders SET note = REPEAT('u', 3000) WHERE id <= 60; DELETE FROM orders WHERE id > 30;
+         INSERT INTO orders (id, note) SELECT id + 200, REPEAT('i', 5000) FROM orders",
+    )?;
+    let log = server.flush_binary_logs()?;
+    for execute in [&[][..], &["--execute"]] {
+        let ran = folder.run(undo(&server, execute, &log));
+        ran.is_done();
+        assert_eq!(conflicts(&ran), Vec::<String>::new());
+    }
+    assert_eq!(server.checksum_tables("shop")?, before);
+    Ok(())
+}
+
+#[test]
+fn a_lock_that_is_not_given_names_the_row() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().option("innodb_lock_wait_timeout", "1").start()?;
+    let folder = Folder::new();
+    server.sql(TABLES)?;
+    server.sql("USE shop; INSERT INTO orders (id, state) VALUES (1, 'a'), (2, 'b'), (3, 'c')")?;
+    server.flush_binary_logs()?;
+    server.sql("UPDATE shop.orders SET state = 'x'")?;
+    let log = server.flush_binary_logs()?;
+    let after = server.checksum_tables("shop")?;
+    let ran = std::thread::scope(|scope| -> Result<Ran> {
+        let holder = scope.spawn(|| {
+            server.sql("BEGIN; SELECT * FROM shop.orders WHERE id = 2 FOR UPDATE; DO SLEEP(20), 'holder'")
+        });
+        let held = "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'DO SLEEP(20)%'";
+        while server.sql(held)?.trim() != "1" {
+            sleep(Duration::from_millis(20));
+        }
+        let ran = folder.run(undo(&server, &["--execute"], &log));
+        let kill =
+            "SELECT CONCAT('KILL ', id) FROM information_schema.processlist WHERE info LIKE 'DO SLEEP(20)%'";
+        server.sql(&server.sql(kill)?)?;
+        let _ = holder.join();
+        Ok(ran)
+    })?;
+    let named = "UPDATE of a row in shop.orders: `id` = 2, or a row soon after it: ";
+    assert!(ran.stderr.contains(named) && ran.stderr.contains("Lock wait timeout"), "{}", ran.stderr);
+    assert_eq!((ran.code, server.checksum_tables("shop")?), (Some(2), after));
+    Ok(())
+}
+
+/// Stands between a client and the server: commands that begin so get an error instead of passing, after the first few of them.
+fn refusing(server: &MysqlSandbox, folder: &Folder, begin: &'static [u8], passing: usize) -> PathBuf {
+    let path = folder.path("proxy");
+    let listener = UnixListener::bind(&path).unwrap();
+    let place = server.socket().to_owned();
+    spawn(move || {
+        for client in listener.incoming() {
+            let (mut client, mut server) = (client.unwrap(), UnixStream::connect(&place).unwrap());
+            let (mut to_client, mut from_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            spawn(move || io::copy(&mut from_server, &mut to_client));
+            spawn(move || refuse(&mut client, &mut server, begin, passing));
+        }
+    });
+    path
+}
+
+/// Carries packets, until one side is gone.
+fn refuse(
+    client: &mut UnixStream,
+    server: &mut UnixStream,
+    begin: &[u8],
+    mut passing: usize,
+) -> io::Result<()> {
+    const REFUSED: &[u8] = b"\x18\0\0\x01\xff\x17\x04#08S01not by this way";
+    loop {
+        let mut header = [0; 4];
+        client.read_exact(&mut header)?;
+        let mut packet = vec![0; u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize];
+        client.read_exact(&mut packet)?;
+        if header[3] == 0 && packet.starts_with(begin) {
+            if passing == 0 {
+                client.write_all(REFUSED)?;
+                continue;
+            }
+            passing -= 1;
+        }
+        server.write_all(&[&header[..], &packet].concat())?;
+    }
+}
+
+#[test]
+fn a_way_that_takes_one_statement_at_a_time_gets_one_at_a_time() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let folder = Folder::new();
+    server.sql(TABLES)?;
+    server.sql("USE shop; INSERT INTO orders (id, state) VALUES (1, 'a'), (2, 'b'), (3, 'c')")?;
+    let before = server.checksum_tables("shop")?;
+    server.flush_binary_logs()?;
+    server.sql("UPDATE shop.orders SET state = 'x'; DELETE FROM shop.orders WHERE id = 2")?;
+    let log = server.flush_binary_logs()?;
+    let proxy = refusing(&server, &folder, b"\x1b", 0);
+    for execute in [&[][..], &["--execute"]] {
+        let mut args = undo(&server, execute, &log);
+        args[4] = proxy.display().to_string();
+        folder.run(args).is_done();
+    }
+    assert_eq!(server.checksum_tables("shop")?, before);
+    Ok(())
+}
+
+#[test]
+fn a_refused_message_does_not_take_back_the_one_before_it() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let folder = Folder::new();
+    server.sql(TABLES)?;
+    let rows: Vec<String> = (0..900).map(|id| format!("({id}, 'a')")).collect();
+    server.sql(&format!("INSERT INTO shop.orders (id, state) VALUES {}", rows.join(", ")))?;
+    server.flush_binary_logs()?;
+    server.sql("DELETE FROM shop.orders")?;
+    let log = server.flush_binary_logs()?;
+    let proxy = refusing(&server, &folder, b"\x03SAVEPOINT binlogz_rows", 3);
+    let mut args = undo(&server, &["--execute"], &log);
+    args[4] = proxy.display().to_string();
+    let ran = folder.run(args);
+    assert_eq!(ran.code, Some(2), "{}", ran.text());
+    let parts = ["not by this way", "DELETE of a row in shop.orders: `id` = ", "its batch is rolled back"];
+    assert!(parts.iter().all(|part| ran.stderr.contains(part)), "{}", ran.stderr);
+    assert_eq!(server.sql("SELECT COUNT(*) FROM shop.orders")?.trim(), "0");
     Ok(())
 }

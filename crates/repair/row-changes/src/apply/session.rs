@@ -21,6 +21,8 @@ pub(crate) struct ServerPosition {
 pub(crate) struct ApplySession {
     connection: Connection,
     thread: u32,
+    message_size_max: usize,
+    takes_several: bool,
 }
 
 pub(crate) type AnswerRow = Vec<Option<Vec<u8>>>;
@@ -31,10 +33,25 @@ impl ApplySession {
         connect.timeouts.answer = ANSWER_TIMEOUT;
         let trouble = |error| ApplyError::server("connecting", error, NOTHING_YET);
         let mut connection = Connection::open(&connect).map_err(trouble)?;
-        connection.allow_several_statements().map_err(trouble)?;
-        let rows = connection.query("SELECT CONNECTION_ID()").map_err(trouble)?;
+        let takes_several = match connection.allow_several_statements() {
+            // A proxy need not know the command.
+            Err(error) if error.server_error().is_some() => false,
+            allowed => allowed.map(|()| true).map_err(trouble)?,
+        };
+        let rows = connection.query("SELECT CONNECTION_ID(), @@max_allowed_packet").map_err(trouble)?;
         let thread = text(&rows, 0).and_then(|number| number.parse().ok()).unwrap_or_default();
-        Ok(ApplySession { connection, thread })
+        let message_size_max = text(&rows, 1).and_then(|number| number.parse().ok()).unwrap_or(usize::MAX);
+        Ok(ApplySession { connection, thread, message_size_max, takes_several })
+    }
+
+    /// The size of a message to which the server hangs up.
+    pub(crate) fn message_size_max(&self) -> usize {
+        self.message_size_max
+    }
+
+    /// Whether a message may have several statements.
+    pub(crate) fn takes_several(&self) -> bool {
+        self.takes_several
     }
 
     /// Runs a statement; returns how many rows it changed.

@@ -95,7 +95,8 @@ const CONFLICTS: [u16; 5] = [1062, 1451, 1452, 1216, 1217];
 const ENDING: [u16; 2] = [1205, 1213];
 /// A statement whose rows aren't all changed is divided into so many.
 const PARTS: usize = 4;
-const SAVEPOINT_ROWS: &[u8] = b"SAVEPOINT binlogz_rows";
+const SAVEPOINT_ROWS: &[u8] = b"SAVEPOINT binlogz_rows; ";
+const ROLLBACK_ROWS: &[u8] = b"ROLLBACK TO SAVEPOINT binlogz_rows";
 /// How long the session of a killed run may take to end.
 const THREAD_TIMEOUT: Duration = Duration::from_secs(60);
 const THREAD_PERIOD: Duration = Duration::from_millis(100);
@@ -133,6 +134,7 @@ pub(super) fn apply<'o>(
     };
     let has_begun = journal.as_ref().is_some_and(Journal::has_begun);
     let place = session.place();
+    let group = RowGroup::within(session.message_size_max());
     let mut sink = ApplySink {
         session,
         settings,
@@ -141,7 +143,7 @@ pub(super) fn apply<'o>(
         is_unchecked: false,
         // A journal tells what was done; its own transactions are no others.
         repeated: collected.repeated.as_ref().filter(|_| !has_begun && !options.overwrite),
-        group: RowGroup::default(),
+        group,
         together_max: 1,
         batch: options.batch,
         overwrite: options.overwrite,
@@ -280,7 +282,8 @@ impl RowSink for ApplySink<'_> {
         let is_of_parent = self
             .parent_change(&change, row.flags)
             .is_some_and(|parent_change| self.referrers.act_on(&change.table, parent_change));
-        let is_alone = repeated.is_some() || is_of_parent || !RowGroup::takes(&change);
+        let is_alone =
+            repeated.is_some() || is_of_parent || !self.session.takes_several() || !self.group.takes(&change);
         if is_alone || !settings.is_empty() {
             self.apply_group()?;
         }
@@ -398,23 +401,35 @@ impl ApplySink<'_> {
     fn try_together(&mut self, changes: &[ScriptChange<'_>]) -> Result<Option<Range<usize>>, ApplyError> {
         let statements = GroupStatements::of(changes);
         let mut changed = Vec::new();
-        let message = [SAVEPOINT_ROWS, b"; ", &statements.text].concat();
-        match self.session.run_all(&message, &mut changed) {
-            Err(error) if error.server_error().is_none_or(|error| ENDING.contains(&error.code)) => {
-                return Err(ApplyError::server("rows of tables", error, BATCH_TAKEN_BACK));
-            }
-            Ok(()) | Err(_) => {}
-        }
+        let message = [SAVEPOINT_ROWS, &statements.text].concat();
+        let refused = self.session.run_all(&message, &mut changed).err();
+        let has_savepoint = !changed.is_empty();
         let mut changed = changed.into_iter().skip(1);
-        let mut sound = 0;
+        // The first statement that isn't done, by the places of its rows.
+        let mut tried = 0..0;
         for count in statements.counts {
+            tried = tried.end..tried.end + count;
             if changed.next() != Some(count as u64) {
-                self.run(b"ROLLBACK TO SAVEPOINT binlogz_rows", "after rows of tables")?;
-                return Ok(Some(sound..sound + count));
+                break;
             }
-            sound += count;
+            tried.start = tried.end;
         }
-        Ok(None)
+        match refused {
+            None if tried.is_empty() => Ok(None),
+            None => match self.session.run(ROLLBACK_ROWS) {
+                Ok(_) => Ok(Some(tried)),
+                Err(error) => Err(trouble_of(changes, tried.start, error)),
+            },
+            // Without this message's own savepoint there is that of the message before, whose rows are counted as done.
+            Some(error) if !has_savepoint || tried.is_empty() || is_ending(&error) => {
+                Err(trouble_of(changes, tried.start, error))
+            }
+            Some(error) => match self.session.run(ROLLBACK_ROWS) {
+                Ok(_) => Ok(Some(tried)),
+                // What came first says more: the server may have hung up after it.
+                Err(_) => Err(trouble_of(changes, tried.start, error)),
+            },
+        }
     }
 
     /// The change of a row on which foreign keys that refer to it may act. If the log has the rows that they changed, all of these
@@ -595,6 +610,17 @@ impl ApplySink<'_> {
             }
         }
     }
+}
+
+/// Whether the transaction may be gone.
+fn is_ending(error: &ServerError) -> bool {
+    error.server_error().is_none_or(|error| ENDING.contains(&error.code))
+}
+
+/// The error of a message of which the rows before this place are done.
+fn trouble_of(changes: &[ScriptChange<'_>], place: usize, error: ServerError) -> ApplyError {
+    let name = changes.get(place).or(changes.last()).map_or("rows", |change| &*change.name);
+    ApplyError::server(format!("{name}, or a row soon after it"), error, BATCH_TAKEN_BACK)
 }
 
 /// The server's message, if it is about this row and not about everything.

@@ -15,8 +15,10 @@ use crate::pass::RowFlags;
 
 /// The most rows that wait.
 const ROWS_MAX: usize = 250;
-/// The bytes of statements to which no further row comes, and the most of a row among others.
+/// The bytes of statements to which no further row comes, and the most of a row among others, if the server takes such messages.
 const SIZE_MAX: usize = 256 << 10;
+/// More than a message has besides its rows' statements: SAVEPOINT.
+const OTHER_SIZE: usize = 64;
 
 /// A row that waits to be applied.
 #[derive(Debug, Clone)]
@@ -29,25 +31,33 @@ pub(super) struct WaitingRow {
 }
 
 /// Rows that wait to be applied together, by a session of one setting.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct RowGroup {
     rows: Vec<WaitingRow>,
     size: usize,
+    size_max: usize,
 }
 
 impl RowGroup {
+    /// For messages that are smaller than this.
+    pub(super) fn within(message_size_max: usize) -> Self {
+        // The last row comes to one byte less.
+        let size_max = SIZE_MAX.min(message_size_max.saturating_sub(OTHER_SIZE) / 2);
+        RowGroup { rows: Vec::new(), size: 0, size_max }
+    }
+
     pub(super) fn push(&mut self, row: WaitingRow) {
         self.size += row.content.len();
         self.rows.push(row);
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.rows.len() >= ROWS_MAX || self.size >= SIZE_MAX
+        self.rows.len() >= ROWS_MAX || self.size >= self.size_max
     }
 
     /// Whether a group takes this change at all.
-    pub(super) fn takes(change: &ScriptChange<'_>) -> bool {
-        change.statement.len() <= SIZE_MAX
+    pub(super) fn takes(&self, change: &ScriptChange<'_>) -> bool {
+        change.statement.len() <= self.size_max
     }
 
     /// The rows that wait: none does any more.

@@ -222,7 +222,7 @@ impl ClientSession {
     /// gives the command's purpose for error messages.
     pub fn ask(&mut self, command: &Command<'_>, doing: impl Into<String>, now: Duration) -> Result<()> {
         self.command(command, doing, now)?;
-        self.state = ClientState::Asking(AnswerReader::default());
+        self.state = ClientState::Asking(AnswerReader::of(command));
         Ok(())
     }
 
