@@ -8,6 +8,7 @@ use binlogz_testkit::{MysqlSandbox, Result, Tool, require_tool};
 use crate::cascades::{CHANGES, FAMILY, rows};
 use crate::common::{Folder, Ran};
 use crate::round_trip::{place_of, through_mysqlbinlog};
+use crate::table_at::last_gtid;
 
 /// Runs a script; the mysql client's error, or nothing.
 fn apply(server: &MysqlSandbox, folder: &Folder, script: &Ran) -> String {
@@ -224,6 +225,52 @@ fn no_cascade_takes_rows_that_others_added() -> Result<()> {
             ran.text()
         );
         assert!(ran.text().contains("(ON UPDATE "), "{}", ran.text());
+    }
+    Ok(())
+}
+
+/// Where InnoDB carries foreign keys out itself, the log has no rows of it: a table that may have been changed like that is named, and
+/// no other.
+#[test]
+fn a_change_that_foreign_keys_carried_on_below_the_log_is_named_by_table_at() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    for (native, code) in [("ON", 1), ("OFF", 0)] {
+        let server = mysql.sandbox().option("innodb_native_foreign_keys", native).start()?;
+        server.sql(
+            "CREATE DATABASE f; USE f; CREATE TABLE g (id INT PRIMARY KEY, x INT);
+             CREATE TABLE p (id INT PRIMARY KEY, x INT, g INT, FOREIGN KEY (g) REFERENCES g (id) ON DELETE CASCADE);
+             CREATE TABLE c (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE ON UPDATE CASCADE);
+             INSERT INTO g VALUES (1, 0), (2, 0); INSERT INTO p VALUES (1, 0, 1), (2, 0, 1), (3, 0, 2), (4, 0, NULL);
+             INSERT INTO c VALUES (10, 1), (20, 2), (30, 3), (40, 4)",
+        )?;
+        let (folder, place) = (Folder::new(), place_of(&server));
+        let table_at = |at: &str| {
+            let ran = ["table-at", "f.c", "--at", at, "--no-defaults", "--user=root", "--server", &place];
+            folder.run(ran)
+        };
+        let start = last_gtid(&server)?;
+        server.sql("UPDATE f.p SET x = 1; UPDATE f.g SET x = 2; INSERT INTO f.p VALUES (5, 0, 2); DELETE FROM f.c WHERE id = 40")?;
+        let ran = table_at(&start);
+        assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{native}");
+        for change in [
+            "DELETE FROM f.p WHERE id = 1",
+            "UPDATE f.p SET id = 22 WHERE id = 2",
+            "DELETE FROM f.g WHERE id = 2",
+        ] {
+            let before = last_gtid(&server)?;
+            server.sql(change)?;
+            let ran = table_at(&before);
+            assert_eq!(ran.code, Some(code), "{native}: {change}: {}", ran.stderr);
+            let is_named = ran.stderr.contains("foreign keys changed below the log")
+                && ran.stderr.contains(&last_gtid(&server)?);
+            assert_eq!(is_named, code == 1, "{native}: {change}: {}", ran.stderr);
+        }
+        if code == 0 {
+            let ran = table_at(&start);
+            for row in ["(10, 1)", "(20, 2)", "(30, 3)", "(40, 4)"] {
+                assert!(ran.text().contains(row), "{row}: {}", ran.text());
+            }
+        }
     }
     Ok(())
 }

@@ -55,6 +55,15 @@ pub struct LiveTable {
     making: Option<TableInProgress>,
 }
 
+/// A table whose changes foreign keys carry on to another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CascadingParent {
+    /// The database and the table.
+    pub(super) name: (String, String),
+    /// The columns that foreign keys refer to, by their places among all columns.
+    pub(super) columns: Vec<usize>,
+}
+
 /// A table that is being made: its database, its name, its name until then.
 struct TableInProgress {
     database: String,
@@ -174,26 +183,37 @@ impl LiveTable {
         )))
     }
 
-    /// Foreign keys by which InnoDB changes rows of the table below the log, which servers before 9.6 don't write there.
+    /// The tables whose deleted rows or changed keys foreign keys carry on to this table, over any number of tables in between.
     ///
     /// # Errors
     ///
     /// A server that can't be asked.
-    pub fn unlogged_cascades(&mut self) -> Result<Vec<String>, PastError> {
-        let version = self.text("SELECT VERSION()")?;
-        if logs_cascades(&version) {
-            return Ok(Vec::new());
+    pub fn cascading_parents(&mut self) -> Result<Vec<CascadingParent>, PastError> {
+        let rows = self.rows(
+            "SELECT k.table_schema, k.table_name, k.referenced_table_schema, k.referenced_table_name, c.ordinal_position FROM \
+             information_schema.referential_constraints r JOIN information_schema.key_column_usage k USING (constraint_schema, \
+             constraint_name, table_name) JOIN information_schema.columns c ON (c.table_schema, c.table_name, c.column_name) = \
+             (k.referenced_table_schema, k.referenced_table_name, k.referenced_column_name) WHERE r.delete_rule NOT IN \
+             ('RESTRICT', 'NO ACTION') OR r.update_rule NOT IN ('RESTRICT', 'NO ACTION')",
+        )?;
+        let mut reached = vec![(self.database.clone(), self.table.clone())];
+        let mut parents: Vec<CascadingParent> = Vec::new();
+        let mut next = 0;
+        while let Some(child) = reached.get(next).cloned() {
+            next += 1;
+            for row in rows.iter().filter(|row| (column(row, 0), column(row, 1)) == child) {
+                let name = (column(row, 2), column(row, 3));
+                let place = column(row, 4).parse::<usize>().unwrap_or(1).saturating_sub(1);
+                match parents.iter_mut().find(|parent| parent.name == name) {
+                    Some(parent) => parent.columns.push(place),
+                    None => parents.push(CascadingParent { name: name.clone(), columns: vec![place] }),
+                }
+                if !reached.contains(&name) {
+                    reached.push(name);
+                }
+            }
         }
-        let mut names = [Vec::new(), Vec::new()];
-        push_quoted(&mut names[0], self.database.as_bytes());
-        push_quoted(&mut names[1], self.table.as_bytes());
-        let [database, table] = names.map(|name| String::from_utf8_lossy(&name).into_owned());
-        let rows = self.rows(&format!(
-            "SELECT constraint_name FROM information_schema.referential_constraints WHERE constraint_schema = {database} AND \
-             table_name = {table} AND (delete_rule NOT IN ('RESTRICT', 'NO ACTION') OR update_rule NOT IN ('RESTRICT', \
-             'NO ACTION'))"
-        ))?;
-        Ok(rows.iter().map(|row| column(row, 0)).collect())
+        Ok(parents)
     }
 
     /// The tables whose changes leave this one alone: base tables without triggers, from which no foreign key leads to this one or

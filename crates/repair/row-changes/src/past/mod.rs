@@ -35,7 +35,7 @@ use binlogz_source::Error as ServerError;
 pub use dump::{DumpPlace, DumpedTable};
 pub use forward::Forward;
 pub use indirect::IsolatedTables;
-pub use live::LiveTable;
+pub use live::{CascadingParent, LiveTable};
 pub use touched::{TableMoment, TouchedKeys};
 pub use touched_rows::TouchedRows;
 pub use write::PastFormat;

@@ -7,20 +7,20 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
-use binlogz_binlog::row::{Cell, Row, RowImage};
+use binlogz_binlog::row::{Cell, CellContent, Row, RowImage};
 use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
 
 use super::PastError;
 use super::indirect::{IndirectStatements, IsolatedTables};
 use super::key_record::{KeyRecord, KeyState, put_no_key};
-use super::live::LiveTable;
+use super::live::{CascadingParent, LiveTable};
 use super::touched_rows::{SqlValues, TouchedRows};
 use crate::choose::{Operation, Range, RowSelection};
 use crate::digest::Digests;
 use crate::pass::{
-    Break, ChoiceListener, Error, FollowedTransaction, Follower, Renderer, RowAt, RowRendering, Search,
-    StatementAt, StatementWords, TransactionEnding, broken, read_log,
+    Break, ChoiceListener, Error, FollowedTransaction, Follower, Renderer, RowAt, RowFlags, RowRendering,
+    Search, StatementAt, StatementWords, TransactionEnding, broken, read_log,
 };
 use crate::sql::literal::push_stored;
 use crate::sql::text::push;
@@ -45,6 +45,7 @@ pub enum TableMoment {
 pub struct TouchedKeys<'o> {
     selection: RowSelection,
     table: &'o LiveTable,
+    parents: Vec<CascadingParent>,
     follower: Follower<FirstTouches>,
 }
 
@@ -54,14 +55,18 @@ impl<'o> TouchedKeys<'o> {
     pub fn new(
         table: &'o LiveTable,
         moment: TableMoment,
+        parents: Vec<CascadingParent>,
         isolated: IsolatedTables,
         passes_statements: bool,
     ) -> Self {
         let names = (table.database.clone(), table.table.clone());
-        let selection = RowSelection { tables: vec![names.clone()], ..RowSelection::default() };
+        let mut tables = vec![names.clone()];
+        tables.extend(parents.iter().map(|parent| parent.name.clone()));
+        let selection = RowSelection { tables, ..RowSelection::default() };
         TouchedKeys {
             selection,
             table,
+            parents,
             follower: Follower::new(FirstTouches::new(
                 moment,
                 names,
@@ -83,7 +88,8 @@ impl<'o> TouchedKeys<'o> {
         workers: usize,
         progress: &mut dyn FnMut(u64),
     ) -> Result<RunSummary, PastError> {
-        let renderer = Touches { key: &self.table.key };
+        let own = (self.table.database.as_bytes(), self.table.table.as_bytes());
+        let renderer = Touches { own, key: &self.table.key, parents: &self.parents };
         let search = Search {
             selection: &self.selection,
             history: None,
@@ -95,6 +101,12 @@ impl<'o> TouchedKeys<'o> {
         let (ran, _) = read_log(input, (name, whole), &search, &mut self.follower, progress)?;
         self.follower.listener.refusal()?;
         Ok(ran)
+    }
+
+    /// The first change of another table that foreign keys may have carried on to this one without a trace in the log: servers
+    /// before 9.6, and later ones with `innodb_native_foreign_keys`, do that below it.
+    pub fn unlogged_cascade(&self) -> Option<&str> {
+        self.follower.listener.cascaded.as_deref()
     }
 
     /// How many statements were passed over that may have changed the table.
@@ -159,6 +171,9 @@ struct FirstTouches {
     /// Transactions that are prepared, by their identifiers; whether they changed the table before the moment.
     prepared: HashMap<String, bool>,
     indirect: IndirectStatements,
+    /// Whether the rows that come are of the table itself, not of one that foreign keys refer to.
+    is_own: bool,
+    cascaded: Option<String>,
     refused: Option<String>,
 }
 
@@ -178,6 +193,8 @@ impl FirstTouches {
             has_rows: false,
             prepared: HashMap::new(),
             indirect,
+            is_own: true,
+            cascaded: None,
             refused: None,
         }
     }
@@ -241,11 +258,21 @@ impl ChoiceListener for FirstTouches {
         };
     }
 
-    fn table(&mut self, _: &[u8], _: &[u8], _: Structure) -> io::Result<()> {
+    fn table(&mut self, database: &[u8], table: &[u8], _: Structure) -> io::Result<()> {
+        self.is_own = (database, table) == (self.database.as_bytes(), self.table.as_bytes());
         Ok(())
     }
 
     fn row(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> io::Result<()> {
+        if !self.is_own {
+            let is_logged =
+                row.flags.has(RowFlags::NO_FOREIGN_KEYS) || row.flags.has(RowFlags::SQL_FOREIGN_KEYS);
+            if self.now == MomentPhase::After && !is_logged {
+                let what = String::from_utf8_lossy(row.text);
+                self.cascaded.get_or_insert_with(|| transaction.changed_by(&what));
+            }
+            return Ok(());
+        }
         self.has_rows = true;
         if self.now != MomentPhase::After {
             return Ok(());
@@ -318,8 +345,11 @@ impl ChoiceListener for FirstTouches {
 
 /// Says what rows touch.
 struct Touches<'o> {
+    /// The database and the table.
+    own: (&'o [u8], &'o [u8]),
     /// The columns of the key.
     key: &'o [usize],
+    parents: &'o [CascadingParent],
 }
 
 impl Renderer for Touches<'_> {
@@ -330,6 +360,9 @@ impl Renderer for Touches<'_> {
         row: &Row<'_, '_>,
         out: &mut Vec<u8>,
     ) -> RowRendering {
+        if (&*table.schema.database, &*table.schema.table) != self.own {
+            return self.render_parent(table, operation, row, out);
+        }
         if let Some(unfit) = &table.unfit {
             let why = unfit.replace("--schema doesn't fit", "the table was changed after it");
             put_no_key(out, &why);
@@ -370,6 +403,31 @@ impl Renderer for Touches<'_> {
 }
 
 impl Touches<'_> {
+    /// A change of a parent, if foreign keys carry it on: a deleted row, or another value of a column that they refer to.
+    fn render_parent(
+        &self,
+        table: &WrittenTable,
+        operation: Operation,
+        row: &Row<'_, '_>,
+        out: &mut Vec<u8>,
+    ) -> RowRendering {
+        let name = (&*table.schema.database, &*table.schema.table);
+        let is_table =
+            |parent: &&CascadingParent| (parent.name.0.as_bytes(), parent.name.1.as_bytes()) == name;
+        let columns = self.parents.iter().find(is_table).map_or(&[][..], |parent| &parent.columns);
+        // A column that one image lacks wasn't changed.
+        let is_changed =
+            columns.iter().any(|index| match (content(row.before, *index), content(row.after, *index)) {
+                (Some(before), Some(after)) => before != after,
+                _ => false,
+            });
+        if operation == Operation::Insert || operation == Operation::Update && !is_changed {
+            return RowRendering::Nothing;
+        }
+        push(out, format_args!("{} of a row in {}", operation.name(), String::from_utf8_lossy(&table.name)));
+        RowRendering::Text(0)
+    }
+
     fn push_key(
         &self,
         out: &mut Vec<u8>,
@@ -379,6 +437,10 @@ impl Touches<'_> {
         let columns = self.key.iter().filter_map(|index| table.columns.get(*index));
         push_values(out, columns, |index| images.iter().flatten().find_map(|image| image.cell(index)))
     }
+}
+
+fn content<'a>(image: Option<RowImage<'_, 'a>>, index: usize) -> Option<CellContent<'a>> {
+    Some(image?.cell(index)?.content)
 }
 
 fn push_row(out: &mut Vec<u8>, table: &WrittenTable, image: RowImage<'_, '_>) -> Result<(), String> {

@@ -32,10 +32,11 @@ impl TableAt {
                 cascades.join(", ")
             ));
         }
+        let are_logged = cascades.is_empty();
         let mut forward = Forward::new(&dumped, self.at.moment, self.over_statements);
         let keyring = self.keyring.open()?;
         let count = self.files.len();
-        let mut exit = Exit::Done;
+        let mut exit = if are_logged { Exit::Done } else { Exit::Negative };
         for (number, log) in self.files.iter().enumerate() {
             let input = log.open(keyring.as_ref())?;
             let progress = WorkProgress::of(log, log.size()?, (number + 1, count));

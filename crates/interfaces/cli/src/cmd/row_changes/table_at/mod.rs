@@ -183,14 +183,7 @@ impl TableAt {
     fn restore(&self, connect: &ConnectOptions, target: &OutputTarget) -> Result<Exit, Trouble> {
         let (database, name) = (self.of.0.as_str(), self.of.1.as_str());
         let mut live = LiveTable::open(connect, (database, name))?;
-        let cascades = live.unlogged_cascades()?;
-        if !cascades.is_empty() {
-            warn(&format!(
-                "{database}.{name}: rows that these foreign keys changed are not in the logs of this server, and stay as they \
-                 are now: {}",
-                cascades.join(", ")
-            ));
-        }
+        let parents = live.cascading_parents()?;
         match &self.into {
             Some((database, name)) => live.copy_into((database, name))?,
             None => live.hold()?,
@@ -198,12 +191,19 @@ impl TableAt {
         // Asked first: a trigger dropped after this is in the logs that are needed.
         let isolated = live.isolated_tables()?;
         let needed = live.executed(!self.files.is_empty())?;
-        let mut keys = TouchedKeys::new(&live, self.at.moment, isolated, self.over_statements);
+        let mut keys = TouchedKeys::new(&live, self.at.moment, parents, isolated, self.over_statements);
         let exit = match self.files.is_empty() {
             true => self.read_server(connect, &mut keys)?,
             false => self.read_files(&mut keys)?,
         };
-        let exit = exit.max(passed_over(keys.passed_statements()));
+        let mut exit = exit.max(passed_over(keys.passed_statements()));
+        if let Some(first) = keys.unlogged_cascade() {
+            warn(&format!(
+                "{database}.{name}: rows that foreign keys changed below the log are as they are now; since the moment, a change may \
+                 have been carried on like that first by {first}"
+            ));
+            exit = Exit::Negative;
+        }
         let touched = keys.finish(&needed)?;
         live.take_back(&touched)?;
         let TouchedRows { key_count, .. } = touched;
