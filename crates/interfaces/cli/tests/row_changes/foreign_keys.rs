@@ -241,32 +241,49 @@ fn a_change_that_foreign_keys_carried_on_below_the_log_is_named_by_table_at() ->
              CREATE TABLE p (id INT PRIMARY KEY, x INT, g INT, FOREIGN KEY (g) REFERENCES g (id) ON DELETE CASCADE);
              CREATE TABLE c (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE ON UPDATE CASCADE);
              INSERT INTO g VALUES (1, 0), (2, 0); INSERT INTO p VALUES (1, 0, 1), (2, 0, 1), (3, 0, 2), (4, 0, NULL);
-             INSERT INTO c VALUES (10, 1), (20, 2), (30, 3), (40, 4)",
+             INSERT INTO c VALUES (10, 1), (20, 2), (30, 3), (40, 4);
+             CREATE TABLE s (id INT PRIMARY KEY, up INT, x INT, FOREIGN KEY (up) REFERENCES s (id) ON DELETE CASCADE);
+             INSERT INTO s VALUES (1, NULL, 0), (2, 1, 0), (3, 2, 0);
+             CREATE USER half; GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO half; GRANT SELECT ON f.c TO half;
+             GRANT CREATE TEMPORARY TABLES ON f.* TO half",
         )?;
         let (folder, place) = (Folder::new(), place_of(&server));
-        let table_at = |at: &str| {
-            let ran = ["table-at", "f.c", "--at", at, "--no-defaults", "--user=root", "--server", &place];
+        let table_at = |user: &str, table: &str, at: &str| {
+            let ran = ["table-at", table, "--at", at, "--no-defaults", "--user", user, "--server", &place];
             folder.run(ran)
         };
         let start = last_gtid(&server)?;
-        server.sql("UPDATE f.p SET x = 1; UPDATE f.g SET x = 2; INSERT INTO f.p VALUES (5, 0, 2); DELETE FROM f.c WHERE id = 40")?;
-        let ran = table_at(&start);
+        server.sql("UPDATE f.s SET x = 1; INSERT INTO f.s VALUES (4, 3, 0)")?;
+        let ran = table_at("root", "f.s", &start);
         assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{native}");
-        for change in [
-            "DELETE FROM f.p WHERE id = 1",
-            "UPDATE f.p SET id = 22 WHERE id = 2",
-            "DELETE FROM f.g WHERE id = 2",
+        // Whether anything was deleted from a parent that it may not see, it can't say.
+        let ran = table_at("half", "f.c", &start);
+        assert_eq!(ran.code, Some(code), "{native}: {}", ran.stderr);
+        assert_eq!(
+            ran.stderr.contains("refers to f.p, which the account may not see"),
+            code == 1,
+            "{}",
+            ran.stderr
+        );
+        server.sql("UPDATE f.p SET x = 1; UPDATE f.g SET x = 2; INSERT INTO f.p VALUES (5, 0, 2); DELETE FROM f.c WHERE id = 40")?;
+        let ran = table_at("root", "f.c", &start);
+        assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{native}");
+        for (table, change) in [
+            ("f.c", "DELETE FROM f.p WHERE id = 1"),
+            ("f.c", "UPDATE f.p SET id = 22 WHERE id = 2"),
+            ("f.c", "DELETE FROM f.g WHERE id = 2"),
+            ("f.s", "DELETE FROM f.s WHERE id = 1"),
         ] {
             let before = last_gtid(&server)?;
             server.sql(change)?;
-            let ran = table_at(&before);
+            let ran = table_at("root", table, &before);
             assert_eq!(ran.code, Some(code), "{native}: {change}: {}", ran.stderr);
             let is_named = ran.stderr.contains("foreign keys changed below the log")
                 && ran.stderr.contains(&last_gtid(&server)?);
             assert_eq!(is_named, code == 1, "{native}: {change}: {}", ran.stderr);
         }
         if code == 0 {
-            let ran = table_at(&start);
+            let ran = table_at("root", "f.c", &start);
             for row in ["(10, 1)", "(20, 2)", "(30, 3)", "(40, 4)"] {
                 assert!(ran.text().contains(row), "{row}: {}", ran.text());
             }

@@ -60,8 +60,22 @@ pub struct LiveTable {
 pub struct CascadingParent {
     /// The database and the table.
     pub(super) name: (String, String),
-    /// The columns that foreign keys refer to, by their places among all columns.
+    /// The columns that foreign keys refer to, by their places among all columns; none if the account may not see the table, and
+    /// then its own foreign keys are not known either.
     pub(super) columns: Vec<usize>,
+}
+
+impl CascadingParent {
+    /// Whether the account may not see the table.
+    pub fn is_hidden(&self) -> bool {
+        self.columns.is_empty()
+    }
+}
+
+impl std::fmt::Display for CascadingParent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.name.0, self.name.1)
+    }
 }
 
 /// A table that is being made: its database, its name, its name until then.
@@ -192,7 +206,7 @@ impl LiveTable {
         let rows = self.rows(
             "SELECT k.table_schema, k.table_name, k.referenced_table_schema, k.referenced_table_name, c.ordinal_position FROM \
              information_schema.referential_constraints r JOIN information_schema.key_column_usage k USING (constraint_schema, \
-             constraint_name, table_name) JOIN information_schema.columns c ON (c.table_schema, c.table_name, c.column_name) = \
+             constraint_name, table_name) LEFT JOIN information_schema.columns c ON (c.table_schema, c.table_name, c.column_name) = \
              (k.referenced_table_schema, k.referenced_table_name, k.referenced_column_name) WHERE r.delete_rule NOT IN \
              ('RESTRICT', 'NO ACTION') OR r.update_rule NOT IN ('RESTRICT', 'NO ACTION')",
         )?;
@@ -203,10 +217,12 @@ impl LiveTable {
             next += 1;
             for row in rows.iter().filter(|row| (column(row, 0), column(row, 1)) == child) {
                 let name = (column(row, 2), column(row, 3));
-                let place = column(row, 4).parse::<usize>().unwrap_or(1).saturating_sub(1);
+                let place = column(row, 4).parse::<usize>().ok().and_then(|number| number.checked_sub(1));
                 match parents.iter_mut().find(|parent| parent.name == name) {
-                    Some(parent) => parent.columns.push(place),
-                    None => parents.push(CascadingParent { name: name.clone(), columns: vec![place] }),
+                    Some(parent) => parent.columns.extend(place),
+                    None => {
+                        parents.push(CascadingParent { name: name.clone(), columns: Vec::from_iter(place) })
+                    }
                 }
                 if !reached.contains(&name) {
                     reached.push(name);
@@ -214,6 +230,17 @@ impl LiveTable {
             }
         }
         Ok(parents)
+    }
+
+    /// Whether the server logs the rows that its foreign keys change.
+    ///
+    /// # Errors
+    ///
+    /// A server that can't be asked.
+    pub fn logs_cascades(&mut self) -> Result<bool, PastError> {
+        let version = self.text("SELECT VERSION()")?;
+        let native = self.pairs("SHOW GLOBAL VARIABLES LIKE 'innodb_native_foreign_keys'")?;
+        Ok(logs_cascades(&version) && !native.iter().any(|(_, value)| value == "on"))
     }
 
     /// The tables whose changes leave this one alone: base tables without triggers, from which no foreign key leads to this one or

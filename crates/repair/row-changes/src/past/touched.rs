@@ -60,6 +60,8 @@ impl<'o> TouchedKeys<'o> {
         passes_statements: bool,
     ) -> Self {
         let names = (table.database.clone(), table.table.clone());
+        let itself = parents.iter().find(|parent| parent.name == names);
+        let own_references = itself.map(|own| own.columns.iter().all(|column| table.key.contains(column)));
         let mut tables = vec![names.clone()];
         tables.extend(parents.iter().map(|parent| parent.name.clone()));
         let selection = RowSelection { tables, ..RowSelection::default() };
@@ -67,11 +69,10 @@ impl<'o> TouchedKeys<'o> {
             selection,
             table,
             parents,
-            follower: Follower::new(FirstTouches::new(
-                moment,
-                names,
-                IndirectStatements::new(isolated, passes_statements),
-            )),
+            follower: Follower::new(FirstTouches {
+                own_references,
+                ..FirstTouches::new(moment, names, IndirectStatements::new(isolated, passes_statements))
+            }),
         }
     }
 
@@ -174,6 +175,8 @@ struct FirstTouches {
     /// Whether the rows that come are of the table itself, not of one that foreign keys refer to.
     is_own: bool,
     cascaded: Option<String>,
+    /// Whether a foreign key refers to the table itself, and then whether to its key alone.
+    own_references: Option<bool>,
     refused: Option<String>,
 }
 
@@ -195,6 +198,7 @@ impl FirstTouches {
             indirect,
             is_own: true,
             cascaded: None,
+            own_references: None,
             refused: None,
         }
     }
@@ -208,6 +212,13 @@ impl FirstTouches {
 
     fn refusal(&mut self) -> Result<(), PastError> {
         self.refused.take().map_or(Ok(()), |why| Err(PastError::Refused(why)))
+    }
+
+    /// Takes a change that foreign keys carry on, unless the log has what they did, or they were off.
+    fn may_cascade(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>, what: &str) {
+        if !row.flags.has(RowFlags::NO_FOREIGN_KEYS) && !row.flags.has(RowFlags::SQL_FOREIGN_KEYS) {
+            self.cascaded.get_or_insert_with(|| transaction.changed_by(what));
+        }
     }
 
     fn touch(&mut self, touch: &KeyRecord<'_>, place: impl Fn() -> String) -> io::Result<()> {
@@ -265,11 +276,8 @@ impl ChoiceListener for FirstTouches {
 
     fn row(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> io::Result<()> {
         if !self.is_own {
-            let is_logged =
-                row.flags.has(RowFlags::NO_FOREIGN_KEYS) || row.flags.has(RowFlags::SQL_FOREIGN_KEYS);
-            if self.now == MomentPhase::After && !is_logged {
-                let what = String::from_utf8_lossy(row.text);
-                self.cascaded.get_or_insert_with(|| transaction.changed_by(&what));
+            if self.now == MomentPhase::After {
+                self.may_cascade(transaction, row, &String::from_utf8_lossy(row.text));
             }
             return Ok(());
         }
@@ -277,6 +285,7 @@ impl ChoiceListener for FirstTouches {
         if self.now != MomentPhase::After {
             return Ok(());
         }
+        let (mut was_there, mut has_moved) = (false, false);
         let place = || {
             let gtid = transaction.gtid.as_deref().unwrap_or("a transaction without GTID");
             format!("{} at {}, {gtid}", transaction.log, row.offset)
@@ -284,8 +293,21 @@ impl ChoiceListener for FirstTouches {
         let mut rest = row.text;
         while !rest.is_empty() {
             let (touch, after) = KeyRecord::decode(rest).ok_or_else(broken)?;
+            match touch.state {
+                KeyState::There | KeyState::Unknown => was_there = true,
+                KeyState::Absent => has_moved = true,
+                KeyState::NoKey => {}
+            }
             self.touch(&touch, place)?;
             rest = after;
+        }
+        let carries_on =
+            self.own_references.is_some_and(|to_key_alone| match row.flags.has(RowFlags::UPDATE) {
+                true => has_moved || !to_key_alone,
+                false => was_there,
+            });
+        if carries_on {
+            self.may_cascade(transaction, row, "a row of the table, to which others of it refer");
         }
         Ok(())
     }
@@ -416,8 +438,8 @@ impl Touches<'_> {
             |parent: &&CascadingParent| (parent.name.0.as_bytes(), parent.name.1.as_bytes()) == name;
         let columns = self.parents.iter().find(is_table).map_or(&[][..], |parent| &parent.columns);
         // A column that one image lacks wasn't changed.
-        let is_changed =
-            columns.iter().any(|index| match (content(row.before, *index), content(row.after, *index)) {
+        let is_changed = columns.is_empty()
+            || columns.iter().any(|index| match (content(row.before, *index), content(row.after, *index)) {
                 (Some(before), Some(after)) => before != after,
                 _ => false,
             });

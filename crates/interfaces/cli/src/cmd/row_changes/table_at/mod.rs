@@ -184,6 +184,8 @@ impl TableAt {
         let (database, name) = (self.of.0.as_str(), self.of.1.as_str());
         let mut live = LiveTable::open(connect, (database, name))?;
         let parents = live.cascading_parents()?;
+        let hidden = parents.iter().find(|parent| parent.is_hidden()).map(ToString::to_string);
+        let hidden = if live.logs_cascades()? { None } else { hidden };
         match &self.into {
             Some((database, name)) => live.copy_into((database, name))?,
             None => live.hold()?,
@@ -197,6 +199,13 @@ impl TableAt {
             false => self.read_files(&mut keys)?,
         };
         let mut exit = exit.max(passed_over(keys.passed_statements()));
+        if let Some(parent) = hidden {
+            warn(&format!(
+                "{database}.{name}: a foreign key refers to {parent}, which the account may not see: whether rows of the table were \
+                 changed below the log through it isn't known"
+            ));
+            exit = Exit::Negative;
+        }
         if let Some(first) = keys.unlogged_cascade() {
             warn(&format!(
                 "{database}.{name}: rows that foreign keys changed below the log are as they are now; since the moment, a change may \
