@@ -1,8 +1,8 @@
 //! Statements logged as text that name other tables, and may have changed the table through a view, a trigger, a stored function
 //! or a foreign key: the log has no rows of that.
 //!
-//! A server tells which tables lead to no other ([`IsolatedTables`]). A statement that only changes those is let pass, unless a
-//! statement that defines or drops anything of this kind stands in the logs, too: then the server of now doesn't tell how it was.
+//! The server tells which tables lead to no other ([`IsolatedTables`]), and statements that only change those are harmless. If the
+//! logs also define or drop a view, a trigger, a function or a foreign key, today's server can't tell, and they are refused as well.
 
 use std::collections::HashSet;
 

@@ -41,7 +41,7 @@ pub(super) fn write(
     Ok(summary)
 }
 
-/// What is said of a row that is deleted as a DELETE would delete it.
+/// The report's line on a row that is deleted as a DELETE would delete it.
 const REPLACED_CHECKED: &str = "a REPLACE may have left rows that refer to it, and they are deleted with it: it changed a key, or the keys \
                                 aren't known (--schema tells them)";
 
@@ -64,7 +64,7 @@ struct DeletedRow {
     /// The digest of its keys' values, 0 if that isn't known.
     keys: u128,
     name: String,
-    /// Its images, as they were kept.
+    /// The row's images, as they were kept.
     images: Vec<u8>,
 }
 

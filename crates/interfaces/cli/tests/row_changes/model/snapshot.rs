@@ -1,4 +1,4 @@
-//! What a server has, read from itself: the columns of its tables, and every row in a form in which different values differ.
+//! A server's content as a test reads it: the columns of its tables, and every row in a form that tells all values apart.
 
 use std::collections::BTreeMap;
 

@@ -201,7 +201,7 @@ impl World<'_> {
     }
 }
 
-/// What a command says it can't do: its errors and warnings, and the comments of its script that name rows and statements.
+/// The reasons that a command gives for leaving something out: its errors and warnings, and comments of its script.
 pub(super) fn reason(ran: &Ran) -> String {
     let named = ran.text().lines().filter(|line| {
         line.starts_with("--") && (line.contains("not undone") || line.contains("not redone"))
