@@ -1,7 +1,7 @@
 //! Answers the SQL statements of a relay's clients, as a server answers them.
 //!
 //! The input is a parsed statement (`binlogz_wire::statement`) and the state of the client that sent it ([`ClientVariables`]). The
-//! output is a [`StatementAnswer`]: rows, an error, or nothing more. What an answer has to know of the stored logs comes through
+//! output is a [`StatementAnswer`]: rows, an error, or nothing more. Facts about the stored logs come through
 //! the trait [`AskedRelay`], which the relay implements; this crate reads no file and has no connection. Every answer comes from
 //! what is stored, so it doesn't depend on whether the source can be reached.
 //!

@@ -5,7 +5,7 @@ use binlogz_binlog::gtid::GtidSet;
 
 use crate::statement_answer::StatementAnswer;
 
-/// What the receiver of the log is doing.
+/// The state of the thread that receives the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReceiverState {
     /// It connects to the source.
@@ -23,7 +23,7 @@ pub enum ReceiverState {
 pub struct ReplicaStatusFacts {
     /// The source's host and port.
     pub source: String,
-    /// What the receiver is doing.
+    /// The receiver's state.
     pub receiver: ReceiverState,
     /// Why it is not receiving.
     pub error: Option<String>,

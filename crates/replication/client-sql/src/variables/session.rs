@@ -57,7 +57,7 @@ pub struct ClientFacts {
     pub connection: u32,
     /// The relay's port.
     pub port: u16,
-    /// Its default database.
+    /// The session's default database.
     pub database: Option<String>,
     /// The number of the collation that it named at login.
     pub collation: u8,
