@@ -23,7 +23,6 @@ use crate::definitions::{self, DefinedName};
 use crate::feed::{BUG, Feed, FeedTrouble, NextBatch};
 use crate::gather::{EventContent, GatheredEvent, GtidContent, RowsContent};
 use crate::interrupt::{InterruptFlag, LOOK_PERIOD, interruptible};
-use crate::rows::operation;
 use crate::stream::Stream;
 use crate::table::column_name;
 
@@ -410,7 +409,7 @@ fn decode(
     mut each: impl FnMut(&binlogz_binlog::row::Row<'_, '_>, u64, &'static str) -> Result<(), BinlogError>,
 ) -> Result<(), BinlogError> {
     let event = RowsEvent::decode(content.event_type, &content.body, content.post_header_length)?;
-    let word = operation(event.kind());
+    let word = event.kind().operation();
     let mut rows = decoder.rows(&content.schema, &event)?;
     let mut number = 0;
     while let Some(row) = rows.next_row()? {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use binlogz_binlog::event::{RowsEvent, RowsKind};
+use binlogz_binlog::event::RowsEvent;
 use binlogz_binlog::row::{CellContent, Row, RowDecoder, RowImage};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -96,7 +96,7 @@ impl PythonRows {
     /// `insert`, `update` or `delete`.
     #[getter]
     fn operation(&self) -> PyResult<&'static str> {
-        Ok(operation(self.event()?.kind()))
+        Ok(self.event()?.kind().operation())
     }
 
     /// The number of its table, its flags, the number of columns, and which of them the images have.
@@ -206,15 +206,6 @@ impl PythonRows {
             }
         }
         Ok((values, sources))
-    }
-}
-
-/// The word for a kind of change.
-pub(crate) fn operation(kind: RowsKind) -> &'static str {
-    match kind {
-        RowsKind::Write => "insert",
-        RowsKind::Update | RowsKind::PartialUpdate => "update",
-        RowsKind::Delete => "delete",
     }
 }
 

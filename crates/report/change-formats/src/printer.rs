@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use binlogz_binlog::event::{QueryEvent, RowsEvent, RowsKind, XidEvent};
+use binlogz_binlog::event::{QueryEvent, RowsEvent, XidEvent};
 use binlogz_binlog::row::RowDecoder;
 use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::{EventType, Result as BinlogResult};
@@ -234,11 +234,7 @@ impl<'o> ChangePrinter<'o> {
         flush: &mut impl FnMut(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<(), LineFailure<E>> {
         let bad = |error| LineFailure::Event(event.error(error));
-        let kind = match rows.kind() {
-            RowsKind::Write => "insert",
-            RowsKind::Delete => "delete",
-            RowsKind::Update | RowsKind::PartialUpdate => "update",
-        };
+        let kind = rows.kind().operation();
         let settings = self.settings;
         match settings.format {
             ChangeFormat::Canal => {

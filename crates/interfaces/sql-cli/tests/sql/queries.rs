@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Output;
 
-use binlogz_binlog::event::RowsKind;
 use binlogz_flow::{Input, RowChanges};
 use binlogz_testkit::corpus;
 
@@ -34,11 +33,7 @@ fn expected_counts() -> String {
             let change = change.unwrap();
             let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
             let table = change.table();
-            let operation = match change.kind {
-                RowsKind::Write => "insert",
-                RowsKind::Delete => "delete",
-                _ => "update",
-            };
+            let operation = change.kind.operation();
             *counts.entry((text(&table.database), text(&table.table), operation)).or_insert(0) += 1;
         }
     }

@@ -120,15 +120,6 @@ impl Span {
     }
 }
 
-/// The name of an operation, as the column has it.
-pub(crate) fn operation(kind: RowsKind) -> &'static str {
-    match kind {
-        RowsKind::Write => "insert",
-        RowsKind::Update | RowsKind::PartialUpdate => "update",
-        RowsKind::Delete => "delete",
-    }
-}
-
 impl WantedLogs {
     /// The rows of one table.
     pub(crate) fn of_table(database: &str, table: &str) -> Self {
@@ -241,7 +232,7 @@ impl WantedLogs {
 
     /// Whether changes of this kind are wanted.
     pub(crate) fn has_kind(&self, kind: RowsKind) -> bool {
-        self.operations.as_ref().is_none_or(|kinds| kinds.contains(operation(kind)))
+        self.operations.as_ref().is_none_or(|kinds| kinds.contains(kind.operation()))
     }
 
     /// Whether rows of a table are wanted.

@@ -10,7 +10,7 @@ use binlogz_binlog::row::{TableSchema, count_rows};
 use binlogz_flow::events::{self, BatchItem, EventBatch, RunSummary, TableEvent, WorkerTables};
 use binlogz_flow::{Error, Input};
 
-use crate::logs::wanted::{WantedLogs, operation};
+use crate::logs::wanted::WantedLogs;
 
 /// The kinds of changes that are counted separately.
 const KINDS: [RowsKind; 3] = [RowsKind::Write, RowsKind::Update, RowsKind::Delete];
@@ -78,7 +78,7 @@ impl TableRowCounts {
             there.map(|(kind, rows)| RowCount {
                 database: String::from_utf8_lossy(&table.database).into_owned(),
                 table: String::from_utf8_lossy(&table.table).into_owned(),
-                operation: operation(kind),
+                operation: kind.operation(),
                 rows,
             })
         });

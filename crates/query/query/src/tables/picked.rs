@@ -22,7 +22,7 @@ use super::columns::FieldValue;
 use super::frame::TransactionFrame;
 use super::{MadeColumn, ReadJob};
 use crate::logs::Logs;
-use crate::logs::wanted::{WantedLogs, operation};
+use crate::logs::wanted::WantedLogs;
 
 /// Rows of a batch: more than of those made from events, which take longer; to pass one on takes as long whatever its size.
 const ROWS_MAX: usize = 32 << 10;
@@ -292,7 +292,7 @@ impl BlockMaker<'_> {
                 ValueTarget::Plain(builder) => {
                     let value = match (*source, &run.around) {
                         (ValueSource::Log, _) => FieldValue::Text(self.job.log),
-                        (ValueSource::Operation, _) => FieldValue::Text(operation(run.kind)),
+                        (ValueSource::Operation, _) => FieldValue::Text(run.kind.operation()),
                         (ValueSource::LoggedAt, Some(around)) => FieldValue::seconds(around.timestamp),
                         (ValueSource::ServerId, Some(around)) => FieldValue::Number(around.server_id.into()),
                         (ValueSource::Gtid, _) => FieldValue::text(self.frame.gtid.as_deref()),

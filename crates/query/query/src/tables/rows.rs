@@ -19,7 +19,7 @@ use super::picked::{self, NeededOutputs, PickedRows};
 use super::user::UserColumns;
 use super::{BatchSink, CountedColumn, MadeColumn, PickedPart, ROWS_MAX, ReadJob, TableReader, TableShape};
 use crate::logs::Logs;
-use crate::logs::wanted::{WantedLogs, operation};
+use crate::logs::wanted::WantedLogs;
 
 /// Bytes of row events after which a batch is passed on.
 const BYTES_MAX: usize = 4 << 20;
@@ -321,7 +321,7 @@ impl<'a> Maker<'a> {
         rows: &RowsEvent<'_>,
     ) -> Result<(), Error> {
         let Some(schema) = self.table.as_ref().map(|table| Arc::clone(&table.schema)) else { return Ok(()) };
-        let around = EventValues { frame, event, operation: operation(rows.kind()) };
+        let around = EventValues { frame, event, operation: rows.kind().operation() };
         let mut decoder = std::mem::take(&mut self.decoder);
         let done = self.each_row(&around, &mut decoder, &schema, rows);
         self.decoder = decoder;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use binlogz_binlog::event::{
-    AnyEvent as Decoded, LoadBlockEvent, PreviousGtidsEvent, QueryEvent, RotateEvent, RowsEvent, RowsKind,
+    AnyEvent as Decoded, LoadBlockEvent, PreviousGtidsEvent, QueryEvent, RotateEvent, RowsEvent,
     RowsQueryEvent, XidEvent,
 };
 use binlogz_binlog::row::{RowDecoder, TableSchema};
@@ -254,11 +254,7 @@ impl<'o> JsonPrinter<'o> {
         if let Some(place) = self.names.place {
             state.met_mut().tables.insert(place);
         }
-        let kind = match rows.kind() {
-            RowsKind::Write => "insert",
-            RowsKind::Delete => "delete",
-            RowsKind::Update | RowsKind::PartialUpdate => "update",
-        };
+        let kind = rows.kind().operation();
         // All of its lines begin the same way.
         let mut begin = std::mem::take(&mut self.begin);
         begin.clear();

@@ -14,8 +14,8 @@ use binlogz_archive::restore::{self, LastObject};
 use binlogz_archive::storage::{ArchiveFolder, ObjectName};
 use binlogz_binlog::EventType;
 use binlogz_binlog::event::{
-    Bitmap, ColumnType, OptionalMetadata, RowsEvent, RowsFlags, RowsKind, TableId, TableMapEvent,
-    TableMapFlags, XidEvent,
+    Bitmap, ColumnType, OptionalMetadata, RowsEvent, RowsFlags, TableId, TableMapEvent, TableMapFlags,
+    XidEvent,
 };
 use binlogz_binlog::row::{Cell, CellContent, TableSchema};
 use binlogz_flow::{Input, RowChanges};
@@ -58,17 +58,9 @@ fn expected(log: &[u8], with_before: bool) -> Rows {
         });
         let name = (table.database.to_vec(), table.table.to_vec());
         let around = (change.gtid.as_ref().map(ToString::to_string), change.timestamp);
-        rows.entry(name).or_default().push(format!("{around:?} {:?} {images:?}", kind(change.kind)));
+        rows.entry(name).or_default().push(format!("{around:?} {:?} {images:?}", change.kind.operation()));
     }
     rows
-}
-
-fn kind(kind: RowsKind) -> &'static str {
-    match kind {
-        RowsKind::Write => "insert",
-        RowsKind::Update | RowsKind::PartialUpdate => "update",
-        RowsKind::Delete => "delete",
-    }
 }
 
 /// The rows that were picked.
@@ -87,7 +79,7 @@ fn shown_rows(picked: &PickedChanges, with_before: bool) -> Vec<String> {
                 let is_told = table.has_image(row, is_after) && (is_after || with_before);
                 is_told.then(|| table.columns.iter().enumerate().map(shown).collect::<String>())
             });
-            all.push(format!("{around:?} {:?} {images:?}", kind(run.kind)));
+            all.push(format!("{around:?} {:?} {images:?}", run.kind.operation()));
         }
     }
     all

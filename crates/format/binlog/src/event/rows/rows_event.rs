@@ -72,6 +72,18 @@ pub enum RowsKind {
     PartialUpdate,
 }
 
+impl RowsKind {
+    /// What is done to the rows, as all outputs name it: `insert`, `update` or `delete`.
+    #[must_use]
+    pub fn operation(self) -> &'static str {
+        match self {
+            RowsKind::Write => "insert",
+            RowsKind::Update | RowsKind::PartialUpdate => "update",
+            RowsKind::Delete => "delete",
+        }
+    }
+}
+
 /// The layout of a row event, which its type code decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Generation {
