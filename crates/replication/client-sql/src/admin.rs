@@ -10,7 +10,6 @@ use jiff::tz::TimeZone;
 
 use crate::asked_relay::AskedRelay;
 use crate::compression_stats;
-use crate::lock::lock;
 use crate::statement_answer::StatementAnswer;
 use crate::variables::ClientVariables;
 
@@ -52,7 +51,7 @@ pub(crate) fn answer(
             Ok(())
         }
         AdminStatement::Truncate(name) if compression_stats::is_named(name) => {
-            *lock(relay.compression_stats()) = CompressionTable::default();
+            *relay.compression_stats().lock() = CompressionTable::default();
             Ok(())
         }
         AdminStatement::Truncate(name) => Err((1235, format!("the relay has no table {name} to empty"))),

@@ -7,7 +7,6 @@ use binlogz_variables::Rights;
 use binlogz_wire::statement::{AssignmentTarget, Expression, Statement, TableQuery};
 
 use crate::asked_relay::AskedRelay;
-use crate::lock::lock;
 use crate::replica_status::replica_status;
 use crate::statement_answer::{NOT_SUPPORTED, StatementAnswer, WITH_FORWARDING};
 use crate::variables::{ClientVariables, SystemVariables, evaluate, set};
@@ -90,7 +89,7 @@ fn set(
     assignments: &[(AssignmentTarget, Expression)],
 ) -> StatementAnswer<'static> {
     let rights = if asker.may_administer { Rights::ALL } else { Rights::NONE };
-    set::set(&mut lock(relay.compression()), rights, asker.variables, system, assignments)
+    set::set(&mut relay.compression().lock(), rights, asker.variables, system, assignments)
 }
 
 fn set_names(
@@ -139,12 +138,13 @@ fn select_from<'a>(relay: &impl AskedRelay, query: &'a TableQuery) -> StatementA
             format!("the relay has no table {}{WITH_FORWARDING}", query.from),
         ));
     }
-    compression_stats::select(&lock(relay.compression_stats()), query)
+    compression_stats::select(&relay.compression_stats().lock(), query)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use parking_lot::Mutex;
+    use std::sync::Arc;
 
     use binlogz_binlog::gtid::GtidSet;
     use binlogz_payload::statistics::CompressionTable;
@@ -177,7 +177,7 @@ mod tests {
         }
 
         fn note(&self, order: String) {
-            lock(&self.orders).push(order);
+            self.orders.lock().push(order);
         }
     }
 
@@ -201,7 +201,7 @@ mod tests {
                 server_id: 7,
                 server_uuid: "2410447f-e54d-11f1-848d-02fc00000001".into(),
                 server_version: "9.7.4".into(),
-                compression: *lock(&self.compression),
+                compression: *self.compression.lock(),
             }))
         }
 
@@ -326,14 +326,14 @@ mod tests {
             let refused = asked(&relay, client, false, text);
             assert!(refused.starts_with("1227 Access denied"), "{text}: {refused}");
         }
-        assert!(lock(&relay.orders).is_empty());
+        assert!(relay.orders.lock().is_empty());
         asked(&relay, client, true, "STOP REPLICA");
         asked(&relay, client, true, "PURGE BINARY LOGS TO 'binlog.000002'");
         asked(&relay, client, true, "SET @binlogz_force = 1");
         asked(&relay, client, true, "PURGE BINARY LOGS TO 'binlog.000003'");
         let expected =
             ["stop", "purge to binlog.000002, forced: false", "purge to binlog.000003, forced: true"];
-        assert_eq!(*lock(&relay.orders), expected);
+        assert_eq!(*relay.orders.lock(), expected);
         let refused = asked(&relay, client, true, "PURGE BINARY LOGS BEFORE '2026-01-01 00:00:00'");
         assert_eq!(refused, "1378 a replica still reads it");
     }

@@ -1,6 +1,7 @@
 //! What the answers to statements ask of the relay.
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use binlogz_payload::statistics::CompressionTable;
 use binlogz_variables::CompressionVariables;

@@ -19,7 +19,6 @@ mod answers;
 mod asked_relay;
 mod compression_stats;
 mod listings;
-mod lock;
 mod replica_status;
 mod routing;
 mod statement_answer;

@@ -14,9 +14,10 @@
 //! slow clients still hold, and blocks being made share one memory budget. When it is used up, they go to temporary
 //! files; such a block is shared only as long as someone is sending it.
 
+use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread;
 
 use binlogz_payload::SpoolMemory;
@@ -26,7 +27,6 @@ use tracing::{debug_span, field};
 
 use crate::block::Block;
 use crate::convert::Converter;
-use crate::lock::lock;
 
 /// The most converters, however many cores there are.
 const CONVERTERS_MAX: usize = 16;
@@ -141,7 +141,7 @@ impl Conversions {
     pub(crate) fn borrow(&self) -> ConverterLease<'_> {
         // We own the other end, so it can't be closed.
         let _ = self.permits.1.recv();
-        let converter = lock(&self.idle).pop().unwrap_or_else(|| Converter::new(&self.work));
+        let converter = self.idle.lock().pop().unwrap_or_else(|| Converter::new(&self.work));
         ConverterLease { of: self, converter: Some(converter) }
     }
 
@@ -184,7 +184,7 @@ impl Conversions {
     }
 
     fn slot(&self, key: BlockKey) -> Arc<Slot> {
-        let mut blocks = lock(&self.blocks);
+        let mut blocks = self.blocks.lock();
         if let Some(slot) = blocks.slots.get(&key).and_then(Weak::upgrade) {
             return slot;
         }
@@ -195,7 +195,7 @@ impl Conversions {
 
     fn keep(&self, slot: &Arc<Slot>, made: &ConversionResult) {
         let mut dropped = Vec::new();
-        let mut blocks = lock(&self.blocks);
+        let mut blocks = self.blocks.lock();
         match made {
             Ok(Some(block)) if !block.is_on_disk() => {
                 let cost = block.cost().max(COST_MIN);
@@ -239,7 +239,7 @@ impl ConverterLease<'_> {
 
 impl Drop for ConverterLease<'_> {
     fn drop(&mut self) {
-        lock(&self.of.idle).extend(self.converter.take());
+        self.of.idle.lock().extend(self.converter.take());
         let _ = self.of.permits.0.send(());
     }
 }
@@ -309,8 +309,8 @@ mod tests {
         for at in 0..100 {
             assert!(!make(at).block().unwrap().is_on_disk(), "{at}");
         }
-        assert!(lock(&conversions.blocks).kept_size <= KEPT_SIZE);
-        let first = lock(&conversions.blocks).slots.get(&key(0)).and_then(Weak::upgrade);
+        assert!(conversions.blocks.lock().kept_size <= KEPT_SIZE);
+        let first = conversions.blocks.lock().slots.get(&key(0)).and_then(Weak::upgrade);
         assert!(first.is_none());
         assert_eq!(conversions.counts(), ConversionCounts { made: 100, shared: 0 });
         make(99);
@@ -326,7 +326,7 @@ mod tests {
         make(1199);
         assert_eq!(conversions.counts().made, before.made + 1);
         // Positions of dropped blocks don't pile up.
-        assert!(lock(&conversions.blocks).slots.len() < 2 * KEPT_SIZE / size + 2 * SLOTS_SLACK);
+        assert!(conversions.blocks.lock().slots.len() < 2 * KEPT_SIZE / size + 2 * SLOTS_SLACK);
     }
 
     #[test]
@@ -348,6 +348,6 @@ mod tests {
         });
         assert!(most.into_inner() <= count);
         assert_eq!(conversions.permits.1.len(), count);
-        assert!(lock(&conversions.idle).len() <= count);
+        assert!(conversions.idle.lock().len() <= count);
     }
 }

@@ -24,7 +24,6 @@ mod damage;
 mod file_walk;
 mod forms;
 mod listing;
-mod lock;
 mod translate;
 
 pub use block::{Block, PlacedTransaction};

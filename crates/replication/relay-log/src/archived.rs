@@ -1,12 +1,10 @@
 //! How far a log is archived, and whether archiving fails: `housekeeping::archiving` notes it, retention and health ask.
 
-use std::sync::Mutex;
+use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 
 use binlogz_binlog::printable;
 use binlogz_store::FileNumber;
-
-use crate::lock::lock;
 
 /// How far a log is archived.
 #[derive(Debug)]
@@ -30,38 +28,38 @@ impl Default for ArchivedFiles {
 impl ArchivedFiles {
     /// The last file that is in the archive.
     pub fn last(&self) -> Option<FileNumber> {
-        lock(&self.0).last
+        self.0.lock().last
     }
 
     /// A file was archived, or is in the archive.
     pub fn advance(&self, number: FileNumber, now: Instant) {
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         state.last = state.last.max(Some(number));
         (state.moved, state.failing) = (now, None);
     }
 
     /// No file waits.
     pub fn idle(&self, now: Instant) {
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         (state.moved, state.failing) = (now, None);
     }
 
     /// An attempt to archive failed.
     pub fn failed(&self, why: &str, now: Instant) {
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         let since = state.failing.as_ref().map_or(now, |(since, _)| *since);
         state.failing = Some((since, printable(why).into_owned()));
     }
 
     /// How long it has been failing, and why.
     pub fn failing(&self, now: Instant) -> Option<(Duration, String)> {
-        let failing = lock(&self.0).failing.clone();
+        let failing = self.0.lock().failing.clone();
         failing.map(|(since, why)| (now.saturating_duration_since(since), why))
     }
 
     /// How long no file was archived though some may wait.
     pub fn still(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(lock(&self.0).moved)
+        now.saturating_duration_since(self.0.lock().moved)
     }
 }
 

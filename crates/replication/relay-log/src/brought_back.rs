@@ -10,9 +10,10 @@
 //! completely in the room of its largest file. A reader that finds no room waits for a while, and then has to
 //! reconnect. The relay's housekeeping finds the files in the archive.
 
+use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use binlogz_store::FileNumber;
@@ -22,7 +23,6 @@ use crate::brought_back_names::brought_back_name;
 use crate::error::{Error, Result};
 use crate::lineage_log::LineageLog;
 use crate::lineages::Lineages;
-use crate::lock::lock;
 
 /// Unread files stay this long: the client that needed one may have to reconnect.
 const STAYS: Duration = Duration::from_secs(300);
@@ -89,7 +89,7 @@ pub struct FileLease {
 
 impl Drop for FileLease {
     fn drop(&mut self) {
-        if let Some(entry) = lock(&self.of.state).files.get_mut(&self.key) {
+        if let Some(entry) = self.of.state.lock().files.get_mut(&self.key) {
             entry.readers = entry.readers.saturating_sub(1);
             entry.last_used = Instant::now();
         }
@@ -121,7 +121,7 @@ impl BroughtBack {
 
     /// Bytes of all files that are present or being restored.
     pub fn bytes(&self) -> u64 {
-        lock(&self.state).bytes
+        self.state.lock().bytes
     }
 
     /// Restores a file of `size` bytes, unless it is present; `write` supplies its bytes. It stays while the lease
@@ -146,7 +146,7 @@ impl BroughtBack {
             )));
         }
         let until = Instant::now() + self.wait_max;
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         loop {
             let is_there = state.files.get(&key).map(|entry| entry.is_whole);
             if is_there == Some(true) {
@@ -163,7 +163,7 @@ impl BroughtBack {
             if left.is_zero() {
                 return Err(self.no_room(&name, size, &state));
             }
-            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut state, left);
         }
         let last_used = Instant::now();
         state.files.insert(key, Entry { size, readers: 1, is_whole: false, last_used });
@@ -173,7 +173,7 @@ impl BroughtBack {
         let coming = ComingFile { of: self, key };
         self.bring(place.kept, place.number, &name, write)?;
         std::mem::forget(coming);
-        if let Some(entry) = lock(&self.state).files.get_mut(&key) {
+        if let Some(entry) = self.state.lock().files.get_mut(&key) {
             entry.is_whole = true;
         }
         self.changed.notify_all();
@@ -215,7 +215,7 @@ impl BroughtBack {
         write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
     ) -> Result<()> {
         let (storage, name) = (kept.storage.as_ref(), brought_back_name(log));
-        let _alone = lock(&self.restoring);
+        let _alone = self.restoring.lock();
         let mut put = || {
             if storage.list()?.contains(&name) {
                 storage.remove(&name)?;
@@ -237,7 +237,7 @@ impl BroughtBack {
 
     /// Removes files that have been unused for a while.
     pub fn sweep(&self, lineages: &Lineages) -> Result<()> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let is_old =
             |entry: &Entry| entry.readers == 0 && entry.is_whole && entry.last_used.elapsed() >= STAYS;
         let old: Vec<Key> =
@@ -254,7 +254,7 @@ struct ComingFile<'a> {
 
 impl Drop for ComingFile<'_> {
     fn drop(&mut self) {
-        let mut state = lock(&self.of.state);
+        let mut state = self.of.state.lock();
         if let Some(entry) = state.files.remove(&self.key) {
             state.bytes -= entry.size;
         }

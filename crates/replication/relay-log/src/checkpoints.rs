@@ -9,10 +9,11 @@
 mod bytes;
 mod noting;
 
+use parking_lot::Mutex;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use binlogz_binlog::HeaderFlags;
 use binlogz_binlog::checksum::crc32;
@@ -23,7 +24,6 @@ use binlogz_store::{FileNumber, Position, Storage, storage};
 use self::noting::CollectionStart;
 pub use self::noting::{GtidCollector, SeenTransaction};
 use crate::form::Form;
-use crate::lock::lock;
 
 /// Bytes of the stored file between checkpoints: a request may have to read and skip this much.
 pub(crate) const SPACING: u64 = 1 << 20;
@@ -98,7 +98,7 @@ impl Checkpoints {
 
     /// The last checkpoint at or before a position of a form; see [`in_part`].
     pub fn before(&self, form: Form, position: u64) -> Option<StartOffsets> {
-        let inner = lock(&self.inner);
+        let inner = self.inner.lock();
         inner.places.iter().rev().find_map(|(stored, place)| {
             let at = place.at(form)?;
             (at <= position).then_some(StartOffsets { stored: *stored, at })
@@ -107,7 +107,7 @@ impl Checkpoints {
 
     /// The last checkpoint such that every transaction before it is in `has`.
     pub fn behind_gtids(&self, form: Form, has: &GtidSet) -> Option<StartOffsets> {
-        let inner = lock(&self.inner);
+        let inner = self.inner.lock();
         inner
             .places
             .iter()
@@ -121,7 +121,7 @@ impl Checkpoints {
     /// The notes are valid only if they start at the previous checkpoint in the index: a request by GTIDs skips the
     /// transactions of earlier checkpoints, so no GTID between two checkpoints may be missing.
     fn note(&self, form: Form, stored: u64, at: u64, committed: u64, since: CollectionStart, gtids: GtidSet) {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner.lock();
         let before = inner.places.range(..stored).next_back().map(|(before, _)| *before);
         let is_joined = match since {
             CollectionStart::Beginning => before.is_none(),
@@ -140,17 +140,17 @@ impl Checkpoints {
 
     /// Forgets everything, after a checkpoint turned out to be wrong.
     pub fn forget(&self) {
-        *lock(&self.inner) = CheckpointMap::default();
+        *self.inner.lock() = CheckpointMap::default();
     }
 
     /// Forgets checkpoints after an offset of the stored file: it was truncated, and other bytes may follow.
     fn forget_behind(&self, stored: u64) {
-        lock(&self.inner).places.retain(|place, _| *place <= stored);
+        self.inner.lock().places.retain(|place, _| *place <= stored);
     }
 
     /// Writes changes, as far as the file is durable. `now`: even if there are few.
     pub fn save(&self, durable: u64, now: bool) -> io::Result<()> {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner.lock();
         if inner.news == 0 || (!now && inner.news < NEWS_MAX) {
             return Ok(());
         }
@@ -207,7 +207,7 @@ impl Indexes {
 
     /// The index of a file of this name that begins with this format description.
     pub fn of(&self, number: FileNumber, name: &str, head: &[u8]) -> Arc<Checkpoints> {
-        let mut files = lock(&self.files);
+        let mut files = self.files.lock();
         if files.len() >= OPEN_MAX && !files.contains_key(&number) {
             // Drops unused ones. If one can't be written, it is rebuilt later.
             files.retain(|_, places| {
@@ -222,14 +222,14 @@ impl Indexes {
 
     /// Removes the index of a file that is gone.
     pub fn remove(&self, number: FileNumber, name: &str) {
-        lock(&self.files).remove(&number);
+        self.files.lock().remove(&number);
         // There may be none; a leftover does no harm.
         let _ = self.storage.remove(&format!("{name}{SUFFIX}"));
     }
 
     /// The log was truncated here: checkpoints after that were never durable.
     pub(crate) fn forget_behind(&self, end: Position) {
-        for (number, places) in &*lock(&self.files) {
+        for (number, places) in &*self.files.lock() {
             match number.cmp(&end.file) {
                 Ordering::Less => {}
                 Ordering::Equal => places.forget_behind(end.offset),
@@ -240,7 +240,7 @@ impl Indexes {
 
     /// Forgets the index of a file, and removes its stored copy.
     pub(crate) fn discard(&self, number: FileNumber, name: &str) {
-        if let Some(places) = lock(&self.files).get(&number) {
+        if let Some(places) = self.files.lock().get(&number) {
             places.forget();
         }
         // If it can't be removed, the old one remains: checkpoints are checked before they are used.
@@ -280,7 +280,7 @@ mod tests {
 
     /// Notes a checkpoint with GTIDs since the previous one, if there is one.
     fn note(places: &Checkpoints, form: Form, stored: u64, at: u64, gtids: &GtidSet) {
-        let before = lock(&places.inner).places.range(..stored).next_back().map(|(before, _)| *before);
+        let before = places.inner.lock().places.range(..stored).next_back().map(|(before, _)| *before);
         let since = before.map_or(CollectionStart::Beginning, CollectionStart::Place);
         places.note(form, stored, at, 1, since, gtids.clone());
     }

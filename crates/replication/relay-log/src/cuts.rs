@@ -24,10 +24,11 @@
 //!
 //! The file can be deleted: missing or damaged cuts are found again.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use binlogz_binlog::checksum::crc32;
 use binlogz_binlog::gtid::GtidSet;
@@ -36,7 +37,6 @@ use binlogz_store::{BinlogStore, FileNumber, Storage, storage};
 use crate::checkpoints::head_crc;
 use crate::error::{Error, Result};
 use crate::groups::{EventGroup, GroupWalker};
-use crate::lock::lock;
 use crate::numbers::KeptNumbers;
 use crate::small_files::small_file;
 use crate::stored_format::StoredHead;
@@ -141,12 +141,12 @@ impl Cuts {
 
     /// A stored file, and the number of its first uncompressed file.
     pub(crate) fn first(&self) -> Option<(FileNumber, FileNumber)> {
-        lock(&self.numbers).first
+        self.numbers.lock().first
     }
 
     /// Saves this one permanently instead.
     pub(crate) fn set_first(&self, first: (FileNumber, FileNumber)) -> Result<()> {
-        let mut numbers = lock(&self.numbers);
+        let mut numbers = self.numbers.lock();
         let new = KeptNumbers { first: Some(first), ..*numbers };
         if new != *numbers {
             new.write(&self.storage)?;
@@ -181,8 +181,8 @@ impl Cuts {
         if file < self.whole_before {
             return Ok(look(&KnownCuts::default()));
         }
-        let known = Arc::clone(lock(&self.files).entry(file).or_default());
-        let mut known = lock(&known);
+        let known = Arc::clone(self.files.lock().entry(file).or_default());
+        let mut known = known.lock();
         if known.is_whole || is_enough(&known) {
             return Ok(look(&known));
         }
@@ -216,12 +216,12 @@ impl Cuts {
     }
 
     fn save(&self) -> std::io::Result<()> {
-        let _alone = lock(&self.saving);
+        let _alone = self.saving.lock();
         let files: Vec<_> =
-            lock(&self.files).iter().map(|(number, known)| (*number, Arc::clone(known))).collect();
+            self.files.lock().iter().map(|(number, known)| (*number, Arc::clone(known))).collect();
         let files = files.iter().filter_map(|(number, known)| {
             // A file that is being read is not complete.
-            let known = known.try_lock().ok()?;
+            let known = known.try_lock()?;
             known.is_whole.then(|| (*number, known.clone()))
         });
         let text = encode(files, self.limit, self.whole_before);

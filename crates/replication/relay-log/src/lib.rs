@@ -27,7 +27,6 @@ mod form;
 mod groups;
 mod lineage_log;
 mod lineages;
-mod lock;
 mod numbers;
 mod parts;
 mod small_files;

@@ -1,8 +1,9 @@
 //! The stored log of one server, with what is known of it beside its files.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use binlogz_binlog::gtid::{GtidSet, ServerUuid};
 use binlogz_store::{BinlogStore, FileNumber, RecoveryReport, Storage};
@@ -12,7 +13,6 @@ use crate::checkpoints::{Checkpoints, Indexes};
 use crate::cuts::Cuts;
 use crate::error::{Error, Result};
 use crate::form::FormNames;
-use crate::lock::lock;
 use crate::numbers::KeptNumbers;
 use crate::stored_format::StoredHead;
 
@@ -129,45 +129,45 @@ impl LineageLog {
 
     /// GTIDs of all that is written.
     pub fn written_gtids(&self) -> GtidSet {
-        lock(&self.gtids).written.clone()
+        self.gtids.lock().written.clone()
     }
 
     /// GTIDs of its durable part.
     pub fn durable_gtids(&self) -> GtidSet {
-        lock(&self.gtids).durable.clone()
+        self.gtids.lock().durable.clone()
     }
 
     /// These transactions were written.
     pub fn written(&self, gtids: &GtidSet) {
-        lock(&self.gtids).written.union(gtids);
+        self.gtids.lock().written.union(gtids);
     }
 
     /// A damaged file was at least partly repaired; these GTIDs are durable. Checkpoints around the damage are found
     /// again.
     pub fn repaired(&self, file: FileNumber, gtids: &GtidSet) {
         self.indexes.discard(file, &self.store.names().log(file));
-        let mut known = lock(&self.gtids);
+        let mut known = self.gtids.lock();
         known.written.union(gtids);
         known.durable.union(gtids);
     }
 
     /// Makes everything written so far durable.
     pub fn sync(&self) -> Result<()> {
-        let _alone = lock(&self.syncing);
+        let _alone = self.syncing.lock();
         let gtids = self.written_gtids();
         self.store.sync()?;
-        lock(&self.gtids).durable.union(&gtids);
+        self.gtids.lock().durable.union(&gtids);
         Ok(())
     }
 
     /// Recovers after a failed write or sync; `None` if there was no need to. Nothing may be on its way to the store.
     pub fn reopen(&self) -> Result<Option<RecoveryReport>> {
-        let _alone = lock(&self.syncing);
+        let _alone = self.syncing.lock();
         let Some(report) = self.store.reopen()? else { return Ok(None) };
         if let Some(end) = report.end {
             self.indexes.forget_behind(end);
         }
-        *lock(&self.gtids) = Gtids { written: report.gtids.clone(), durable: report.gtids.clone() };
+        *self.gtids.lock() = Gtids { written: report.gtids.clone(), durable: report.gtids.clone() };
         Ok(Some(report))
     }
 
@@ -177,24 +177,24 @@ impl LineageLog {
             return;
         };
         if self.store.damage_of(number).is_none() {
-            lock(&self.suspects).entry(number).or_insert_with(|| error.to_string());
+            self.suspects.lock().entry(number).or_insert_with(|| error.to_string());
         }
     }
 
     /// The files to examine.
     pub fn suspects(&self) -> Vec<FileNumber> {
-        lock(&self.suspects).keys().copied().collect()
+        self.suspects.lock().keys().copied().collect()
     }
 
     /// The file was examined: its damage is known, or there is none.
     pub fn clear_suspect(&self, file: FileNumber) {
-        lock(&self.suspects).remove(&file);
+        self.suspects.lock().remove(&file);
     }
 
     /// The damage of the log as far as it is known, one line for each place.
     pub(crate) fn damage(&self) -> Vec<String> {
         let known = self.store.damages();
-        let suspects = lock(&self.suspects);
+        let suspects = self.suspects.lock();
         let unknown = suspects.iter().filter(|(file, _)| known.iter().all(|damage| damage.file != **file));
         let unknown = unknown.map(|(_, found)| found.clone());
         known.iter().map(|damage| damage.to_string()).chain(unknown).collect()

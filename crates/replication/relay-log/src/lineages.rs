@@ -16,7 +16,8 @@
 //! everything the server has, and does not continue the previous one. The previous one is no longer served, and a
 //! client that has more than the new one is refused.
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use binlogz_binlog::gtid::{GtidSet, ServerUuid};
 use binlogz_encryption::Keyring;
@@ -30,7 +31,6 @@ use crate::ended::EndedLineage;
 use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::lineage_log::{LineageLog, OpenedLineage};
-use crate::lock::lock;
 use crate::numbers::KeptNumbers;
 use crate::parts::FormFile;
 use crate::stored_format::StoredHead;
@@ -73,7 +73,7 @@ impl Lineages {
                     false,
                 );
                 let kept = lineages.open_ended(storage, number, ended)?;
-                lock(&lineages.kept).push(kept);
+                lineages.kept.lock().push(kept);
                 continue;
             }
             let Some((base, lineage)) = BinlogStore::find(storage.as_ref())? else { continue };
@@ -82,7 +82,7 @@ impl Lineages {
             let (kept, report) = lineages.open_one(storage, number, &base, source)?;
             let line = format!("log {base} of the source {source}: {report}");
             tell(&line, report.is_alarming());
-            lock(&lineages.kept).push(kept);
+            lineages.kept.lock().push(kept);
         }
         lineages.retire();
         Ok(lineages)
@@ -95,13 +95,13 @@ impl Lineages {
 
     /// Begins another log after all others.
     pub fn begin(&self, base: &str, source: ServerUuid) -> Result<(Arc<LineageLog>, RecoveryReport)> {
-        let number = lock(&self.kept).len() as u64 + 1;
+        let number = self.kept.lock().len() as u64 + 1;
         let storage = self.storage(number)?;
         if KeptNumbers::read(&storage)?.is_none() {
             KeptNumbers::new(self.limit).write(&storage)?;
         }
         let (kept, report) = self.open_one(storage, number, base, source)?;
-        lock(&self.kept).push(Arc::clone(&kept));
+        self.kept.lock().push(Arc::clone(&kept));
         Ok((kept, report))
     }
 
@@ -112,7 +112,7 @@ impl Lineages {
 
     /// The log that is received.
     pub fn last(&self) -> Option<Arc<LineageLog>> {
-        lock(&self.kept).last().cloned()
+        self.kept.lock().last().cloned()
     }
 
     /// The damage in the logs that are served.
@@ -123,19 +123,19 @@ impl Lineages {
 
     /// The log that it continues.
     pub fn one_before(&self) -> Option<Arc<LineageLog>> {
-        let kept = lock(&self.kept);
+        let kept = self.kept.lock();
         let (last, older) = kept.split_last()?;
         older.last().filter(|_| !last.is_root).cloned()
     }
 
     /// All logs, oldest first.
     pub fn all(&self) -> Vec<Arc<LineageLog>> {
-        lock(&self.kept).clone()
+        self.kept.lock().clone()
     }
 
     /// The log that is served: the last one with any data.
     pub fn served(&self) -> Option<Arc<LineageLog>> {
-        let kept = lock(&self.kept);
+        let kept = self.kept.lock();
         kept.iter().rev().find(|kept| kept.has_files()).or(kept.last()).cloned()
     }
 
@@ -157,7 +157,7 @@ impl Lineages {
     /// copy's transactions. `None` if this one continues it, or it doesn't exist. Purged files of the older log count
     /// as the same if the first remaining one is.
     pub fn in_common(&self, one: &LineageLog, number: u64) -> Result<Option<GtidSet>> {
-        let all = lock(&self.kept).clone();
+        let all = self.kept.lock().clone();
         let Some(older) = all.iter().find(|older| older.number == number && older.is_abandoned()) else {
             return Ok(None);
         };
@@ -187,7 +187,7 @@ impl Lineages {
 
     /// The older logs, newest first.
     fn older_than(&self, one: &LineageLog) -> Vec<Arc<LineageLog>> {
-        lock(&self.kept).iter().rev().skip_while(|other| other.number >= one.number).cloned().collect()
+        self.kept.lock().iter().rev().skip_while(|other| other.number >= one.number).cloned().collect()
     }
 
     /// Why a file name of this log is ambiguous: an older log has it too, or had it.
@@ -223,7 +223,7 @@ impl Lineages {
 
     /// The last log has something to serve: the others end here.
     pub fn retire(&self) {
-        let kept = lock(&self.kept);
+        let kept = self.kept.lock();
         if let Some((last, older)) = kept.split_last().filter(|(last, _)| last.has_files()) {
             last.set_retired(false);
             older.iter().for_each(|older| older.set_retired(true));
@@ -239,7 +239,7 @@ impl Lineages {
 
     /// Wakes all dumps that wait for something.
     pub fn wake(&self) {
-        lock(&self.kept).iter().for_each(|kept| kept.store.wake());
+        self.kept.lock().iter().for_each(|kept| kept.store.wake());
     }
 
     /// Removes all files of a log that another one continues, keeping a record of it. Returns their names.
@@ -250,7 +250,7 @@ impl Lineages {
         let ended = EndedLineage { base, source, end: now.durable, gtids };
         ended.write(&old.storage)?;
         let new = self.open_ended(Arc::clone(&old.storage), old.number, ended.clone())?;
-        for kept in lock(&self.kept).iter_mut().filter(|kept| kept.number == old.number) {
+        for kept in self.kept.lock().iter_mut().filter(|kept| kept.number == old.number) {
             *kept = Arc::clone(&new);
         }
         self.retire();
@@ -328,7 +328,7 @@ impl Lineages {
     /// Whether a log of this number continues no other one. A switch is always to another server: the same one means that
     /// its log was reset.
     fn is_root(&self, number: u64, source: ServerUuid) -> bool {
-        let kept = lock(&self.kept);
+        let kept = self.kept.lock();
         let before = kept.iter().rev().find(|other| other.number < number);
         before.is_none_or(|before| before.source == source)
     }

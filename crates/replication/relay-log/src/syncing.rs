@@ -9,7 +9,7 @@
 //! In every mode, nothing is served before it is synced: fewer syncs delay replicas, but never lose them a byte. A
 //! file is always synced at its end.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// How often the log is synced.
@@ -52,7 +52,7 @@ struct SyncState {
 
 impl UnsyncedRange {
     fn lock(&self) -> MutexGuard<'_, SyncState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Records more written transactions.
@@ -76,13 +76,11 @@ impl UnsyncedRange {
                 }
                 Some(since) => Some(policy.interval.saturating_sub(since.elapsed())),
             };
-            state = match patience {
-                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            match patience {
+                None => self.changed.wait(&mut state),
                 Some(Duration::ZERO) => break,
-                Some(left) => {
-                    self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
+                Some(left) => drop(self.changed.wait_for(&mut state, left)),
+            }
         }
         *state = SyncState { is_over: state.is_over, ..SyncState::default() };
     }

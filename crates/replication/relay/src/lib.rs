@@ -26,7 +26,6 @@
 
 mod error;
 mod housekeeping;
-mod lock;
 mod options;
 mod rates;
 mod receive;

@@ -9,14 +9,13 @@
 //! A request that is larger than a burst goes too: it is taken at once and paid for afterwards. The rate can change while
 //! somebody waits. `Bucket` has no clock; `RateLimit` sleeps.
 
+use parking_lot::Mutex;
 use std::num::NonZeroU64;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-
-use crate::lock::lock;
 
 /// How much may pass at once after a pause: the bytes of this time at the rate.
 const BURST: Duration = Duration::from_millis(100);
@@ -124,7 +123,7 @@ pub(crate) struct RateLimit {
 
 impl RateLimit {
     pub(crate) fn set(&self, per_second: Option<NonZeroU64>) {
-        lock(&self.bucket).set(per_second, Instant::now());
+        self.bucket.lock().set(per_second, Instant::now());
         self.limit.store(per_second.map_or(0, NonZeroU64::get), Ordering::Relaxed);
     }
 
@@ -134,11 +133,11 @@ impl RateLimit {
 
     /// The ticket for this many bytes; `None`: there is no limit.
     fn take(&self, count: u64) -> Option<u64> {
-        self.limit().map(|_| lock(&self.bucket).take(count, Instant::now()))
+        self.limit().map(|_| self.bucket.lock().take(count, Instant::now()))
     }
 
     fn wait(&self, ticket: Option<u64>) -> Duration {
-        ticket.map_or(Duration::ZERO, |ticket| lock(&self.bucket).wait(ticket, Instant::now()))
+        ticket.map_or(Duration::ZERO, |ticket| self.bucket.lock().wait(ticket, Instant::now()))
     }
 }
 
@@ -193,14 +192,14 @@ impl Throttle {
             let began = Instant::now();
             goes_on = sleep(left.min(SLICE));
             let now = Instant::now();
-            let mut waits = lock(&self.waits);
+            let mut waits = self.waits.lock();
             waits.all += now.saturating_duration_since(began);
             waits.last = Some(now);
         }
     }
 
     pub(crate) fn status(&self) -> RateStatus {
-        let waits = lock(&self.waits);
+        let waits = self.waits.lock();
         RateStatus {
             limit: self.own.limit(),
             shared_limit: self.shared.limit(),

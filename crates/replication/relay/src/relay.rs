@@ -1,15 +1,15 @@
 //! The relay as a whole: the state that its sources share, and the threads for that.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 
 use binlogz_relay_forms::Conversions;
 use binlogz_relay_log::Directory;
 
 use crate::error::{Error, Result};
-use crate::lock::lock;
 use crate::options::{ListenTls, RelayOptions, ServeOptions};
 use crate::rates::SharedRates;
 use crate::serve::accounts::RelayAccounts;
@@ -118,13 +118,13 @@ impl Relay {
 
     /// Starts the threads.
     fn run(self: Arc<Self>, only: Option<RelaySource>, listener: &ClientListener) -> Result<RunningRelay> {
-        let http = lock(&self.options).http.clone();
+        let http = self.options.lock().http.clone();
         let http = http.map(|http| listen(http.address)).transpose()?;
         say!(self.telemetry, &format!("listening on {}", listener.address));
         match only {
             Some(source) => self.sources.set_only(source).start()?,
             None => {
-                let sources = lock(&self.options).sources.clone();
+                let sources = self.options.lock().sources.clone();
                 self.sources.set(sources);
                 self.take_up(duties::OPEN, |relay| relay.sources.retry())?;
             }
@@ -174,7 +174,7 @@ impl Relay {
     pub fn reload(&self, new: RelayOptions) -> Result<ReloadResult> {
         let (accounts, _) = new.resolve()?;
         // Held to the end: one after the other.
-        let mut options = lock(&self.options);
+        let mut options = self.options.lock();
         if options.has_only_source() != new.has_only_source() {
             return Err(Error::Refused(
                 "a relay with a [source] and one with [[source]] tables are not the same: restart it".into(),

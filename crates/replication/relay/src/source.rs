@@ -5,7 +5,8 @@
 //! open ─ start ─ threads: receive, sync, retain, archive, check, scrub, repair ─ close ─ threads and clients have ended
 //! ```
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,6 @@ use crate::housekeeping::checking::ArchiveChecks;
 use crate::housekeeping::retention::Retention;
 use crate::housekeeping::scrub::Scrub;
 use crate::housekeeping::{Housekeeping, archiving, checking, retention, scrub};
-use crate::lock::lock;
 use crate::options::SourceOptions;
 use crate::rates::{ByteRates, SharedRates, Throttles};
 use crate::receive::control::Control;
@@ -240,7 +240,7 @@ impl RelaySource {
             move || work(&its),
             move |error| source.duty_ended(name, error),
         )?;
-        lock(&self.threads).push(thread);
+        self.threads.lock().push(thread);
         Ok(())
     }
 
@@ -259,7 +259,7 @@ impl RelaySource {
 
     /// Waits until its threads have ended.
     pub(crate) fn join(&self) {
-        for thread in std::mem::take(&mut *lock(&self.threads)) {
+        for thread in std::mem::take(&mut *self.threads.lock()) {
             // A panic was told when it happened.
             let _ = thread.join();
         }

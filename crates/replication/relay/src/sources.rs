@@ -7,14 +7,14 @@
 //!    └──── 10 s ──────┘
 //! ```
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use binlogz_relay_log::Directory;
 
 use crate::error::{Error, Result};
-use crate::lock::lock;
 use crate::options::SourceOptions;
 use crate::rates::ByteRates;
 use crate::serve::door::Door;
@@ -106,8 +106,8 @@ impl RelaySources {
             generation: 0,
             failure: String::new(),
         };
-        *lock(&self.slots) = vec![slot];
-        self.publish(&lock(&self.slots));
+        *self.slots.lock() = vec![slot];
+        self.publish(&self.slots.lock());
         source
     }
 
@@ -118,14 +118,14 @@ impl RelaySources {
 
     /// Other limits of the only source from now on.
     pub(crate) fn set_rates_of_only(&self, rates: ByteRates) {
-        lock(&self.slots).iter_mut().for_each(|slot| slot.set_rates(rates));
+        self.slots.lock().iter_mut().for_each(|slot| slot.set_rates(rates));
     }
 
     /// Makes the sources these ones. Sources whose settings stay are not touched.
     pub(crate) fn set(self: &Arc<Self>, wanted: Vec<SourceOptions>) -> SourceChanges {
         let mut changes = SourceChanges::default();
         let mut at_work = Vec::new();
-        let mut slots = lock(&self.slots);
+        let mut slots = self.slots.lock();
         let mut before = std::mem::take(&mut *slots);
         for options in wanted {
             let name = options.name.clone();
@@ -171,7 +171,7 @@ impl RelaySources {
     /// Tries again for ever what could not be opened.
     pub(crate) fn retry(self: &Arc<Self>) {
         duties::rounds(&self.telemetry, duties::OPEN, RETRY, "it is tried again", || {
-            let mut slots = lock(&self.slots);
+            let mut slots = self.slots.lock();
             for slot in slots.iter_mut().filter(|slot| matches!(slot.state, SourceState::Failed)) {
                 let thread = self.open_after(None, slot.options.name.clone(), slot.generation);
                 slot.state = SourceState::begun(&thread);
@@ -226,11 +226,11 @@ impl RelaySources {
 
     fn open(&self, name: &str, generation: u64) {
         let of_slot = |slot: &&mut Slot| slot.options.name == name && slot.generation == generation;
-        let options = lock(&self.slots).iter_mut().find(of_slot).map(|slot| slot.options.clone());
+        let options = self.slots.lock().iter_mut().find(of_slot).map(|slot| slot.options.clone());
         let Some(options) = options else { return };
         // A panic too is tried again.
         let opened = duties::attempt(duties::OPEN, || self.try_open(options));
-        let mut slots = lock(&self.slots);
+        let mut slots = self.slots.lock();
         let slot = slots.iter_mut().find(of_slot);
         match (opened, slot) {
             (Ok((source, listener)), Some(slot)) if !matches!(slot.state, SourceState::Open(..)) => {

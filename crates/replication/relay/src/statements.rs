@@ -2,7 +2,8 @@
 //! answers themselves are made by `binlogz_client_sql`; `serve` talks to the client. `housekeeping` purges, `receive` starts and
 //! stops receiving.
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use binlogz_client_sql::{
     AskedRelay, ClientVariables, ListedLog, LogStatusRow, OwnVariables, ReceiverState, RegisteredReplica,
@@ -17,7 +18,6 @@ use binlogz_wire::statement::EventsWanted;
 
 use crate::error::{Error, Result};
 use crate::housekeeping::{Housekeeping, retention};
-use crate::lock::lock;
 use crate::receive::control::Phase;
 use crate::receive::intake::Intake;
 use crate::replicas::registry::Registry;
@@ -86,7 +86,7 @@ impl AskedRelay for AskedLog<'_> {
             server_id: head.header.server_id,
             server_uuid: kept.source.to_string(),
             server_version: head.description.server_version().to_string(),
-            compression: *lock(&statements.intake.compression),
+            compression: *statements.intake.compression.lock(),
         }))
     }
 

@@ -23,7 +23,6 @@
 
 mod error;
 mod files;
-mod lock;
 mod open;
 mod recovery;
 mod state;

@@ -16,8 +16,9 @@ pub(crate) mod checking;
 pub(crate) mod retention;
 pub(crate) mod scrub;
 
+use parking_lot::Mutex;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use binlogz_encryption::Keyring;
 use binlogz_relay_log::{BroughtBack, ClosedLogs, Lineages};

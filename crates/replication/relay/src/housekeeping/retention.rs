@@ -23,7 +23,6 @@ use crate::error::{Error, Result};
 use crate::housekeeping::Housekeeping;
 use crate::housekeeping::ages::{Ages, Clocks};
 use crate::housekeeping::archiving;
-use crate::lock::lock;
 use crate::telemetry::{complain, duties, say};
 
 /// How often the rules are applied.
@@ -121,7 +120,7 @@ pub(crate) fn apply_at(house: &Housekeeping, clocks: &Clocks) -> Vec<String> {
     if retention.max_age.is_none() && retention.max_bytes.is_none() {
         return purged;
     }
-    let mut ages = lock(&house.ages);
+    let mut ages = house.ages.lock();
     if retention.max_age.is_some()
         && let Err(error) = advance(house, &mut ages, clocks)
     {
@@ -173,7 +172,7 @@ fn advance(house: &Housekeeping, ages: &mut Option<Ages>, clocks: &Clocks) -> Re
 
 /// The jump of a clock that is shown.
 pub(crate) fn trouble(house: &Housekeeping) -> Option<String> {
-    lock(&house.ages).as_ref().and_then(|ages| ages.trouble(Instant::now()))
+    house.ages.lock().as_ref().and_then(|ages| ages.trouble(Instant::now()))
 }
 
 /// Applies the rules to one log; returns the names of removed files. `newer`: the log that follows it. `size`: bytes of

@@ -16,11 +16,12 @@
 //!
 //! The file is written after each file of a log, in the log's directory. If it is lost, a pass starts again.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::num::NonZeroU64;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use binlogz_binlog::gtid::GtidSet;
@@ -31,7 +32,6 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::housekeeping::Housekeeping;
-use crate::lock::lock;
 use crate::rates::Throttle;
 use crate::telemetry::{complain, duties, say};
 use crate::time::now;
@@ -104,7 +104,7 @@ impl Scrub {
 
     pub(crate) fn status(&self) -> ScrubStatus {
         let now = now();
-        let passes = lock(&self.passes);
+        let passes = self.passes.lock();
         let ages = passes.values().map(|pass| now.saturating_sub(pass.whole.unwrap_or(pass.since)));
         ScrubStatus {
             rate: self.rate.map(NonZeroU64::get),
@@ -174,9 +174,9 @@ pub(crate) fn round(house: &Housekeeping, now: u64) -> Result<()> {
     for kept in house.lineages.all().iter().filter(|kept| !kept.is_abandoned()) {
         let storage = kept.storage.as_ref();
         let mut pass = Pass::read(storage)?.unwrap_or(Pass::new(now));
-        lock(&house.scrub.passes).insert(kept.number, pass);
+        house.scrub.passes.lock().insert(kept.number, pass);
         let save = |pass: Pass| {
-            lock(&house.scrub.passes).insert(kept.number, pass);
+            house.scrub.passes.lock().insert(kept.number, pass);
             pass.write(storage)
         };
         // A clock that was put back must not keep a pass from beginning.

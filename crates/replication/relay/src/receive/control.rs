@@ -1,6 +1,6 @@
 //! Controls receiving from other threads: its present state, since when, and whether it should continue.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use binlogz_source::HangUp;
@@ -113,7 +113,7 @@ impl ReceiverState {
 
 impl Control {
     fn lock(&self) -> MutexGuard<'_, ReceiverState> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     pub(crate) fn seen(&self) -> ControlState {
@@ -228,7 +228,7 @@ impl Control {
             if left.is_zero() {
                 return;
             }
-            inner = self.changed.wait_timeout(inner, left).unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut inner, left);
         }
     }
 
@@ -236,7 +236,7 @@ impl Control {
     pub(crate) fn wait_until_wanted(&self) {
         let mut inner = self.lock();
         while !inner.wanted && !inner.is_over {
-            inner = self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut inner);
         }
     }
 

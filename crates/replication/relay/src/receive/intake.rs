@@ -1,9 +1,10 @@
 //! State that all of receiving shares: the log, the source, and how transactions are stored. Begins a log, syncs it,
 //! and reopens it after a disk failure.
 
+use parking_lot::Mutex;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use binlogz_binlog::gtid::{GtidSet, ServerUuid};
@@ -15,7 +16,6 @@ use binlogz_source::Connection;
 use binlogz_variables::CompressionVariables;
 
 use crate::error::{Error, Result};
-use crate::lock::lock;
 use crate::rates::{Throttles, Tickets};
 use crate::receive::control::Control;
 use crate::receive::question_limit::QuestionLimit;
@@ -238,7 +238,7 @@ impl Intake {
     }
 
     pub(crate) fn set_source_has_gtids(&self, has: bool) {
-        *lock(&self.source_has_gtids) = Some(has);
+        *self.source_has_gtids.lock() = Some(has);
     }
 
     /// Learns the source's variables. Only a broken connection is an error: without them the log is received as well.
@@ -256,7 +256,7 @@ impl Intake {
 
     /// Whether the source last said that it has GTIDs; before the first connection, whether its stored log looks so.
     pub(crate) fn has_gtids(&self) -> bool {
-        let said = *lock(&self.source_has_gtids);
+        let said = *self.source_has_gtids.lock();
         said.unwrap_or_else(|| !self.written_gtids().is_empty())
     }
 }

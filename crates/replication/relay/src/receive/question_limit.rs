@@ -6,15 +6,15 @@
 //!
 //! A thread of its own asks, so that a client never waits longer than it should, not even for a name server.
 
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use binlogz_source::ConnectOptions;
 
 use crate::error::{Error, Result};
-use crate::lock::lock;
 
 /// Questions that the source is asked at a time, each over a connection of its own.
 const AT_A_TIME: usize = 4;
@@ -31,7 +31,7 @@ struct QuestionTurn(Arc<QuestionLimit>);
 
 impl Drop for QuestionTurn {
     fn drop(&mut self) {
-        *lock(&self.0.asking) -= 1;
+        *self.0.asking.lock() -= 1;
         self.0.asked.notify_one();
     }
 }
@@ -39,13 +39,13 @@ impl Drop for QuestionTurn {
 impl QuestionLimit {
     /// Waits for a turn; `None` after the deadline.
     fn turn(self: &Arc<Self>, until: Instant) -> Option<QuestionTurn> {
-        let mut asking = lock(&self.asking);
+        let mut asking = self.asking.lock();
         while *asking >= AT_A_TIME {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return None;
             }
-            asking = self.asked.wait_timeout(asking, left).unwrap_or_else(PoisonError::into_inner).0;
+            self.asked.wait_for(&mut asking, left);
         }
         *asking += 1;
         Some(QuestionTurn(Arc::clone(self)))

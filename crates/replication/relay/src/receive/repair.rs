@@ -24,7 +24,6 @@ use binlogz_source::{ConnectOptions, DumpOptions, RemoteLog};
 use binlogz_store::{Damage, Hole};
 
 use crate::error::{Error, Result};
-use crate::lock::lock;
 use crate::receive::intake::Intake;
 use crate::receive::product;
 use crate::receive::storing::{self, LevelCompressor, ReceivedBatch};
@@ -141,7 +140,7 @@ struct Attempt {
 
 impl HoleQuestion<'_> {
     fn fetch(&self) -> Result<FetchedHole> {
-        let now = lock(&self.intake.compression).level();
+        let now = self.intake.compression.lock().level();
         let others = (1..=22).filter_map(CompressionLevel::new);
         let others: Vec<_> = others.map(Some).filter(|level| *level != now).collect();
         let first = if now.is_some() { vec![now, None] } else { vec![None] };

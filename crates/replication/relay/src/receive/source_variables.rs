@@ -7,8 +7,9 @@
 //! relay.variables      a JSON object: variables by their names, collations
 //! ```
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use binlogz_client_sql::{Collation, SourceVariable, SourceVariables};
 use binlogz_relay_log::{Error as LogError, small_file};
@@ -17,7 +18,6 @@ use binlogz_store::{Storage, storage};
 use binlogz_wire::result_set::{ResultKind, ResultRow};
 
 use crate::error::{Error, Result};
-use crate::lock::lock;
 
 const NAME: &str = "relay.variables";
 /// Some 20 times what a server of 9.7 needs.
@@ -181,7 +181,7 @@ impl KnownVariables {
     }
 
     pub(crate) fn get(&self) -> Option<Arc<SourceVariables>> {
-        lock(&self.known).latest.clone()
+        self.known.lock().latest.clone()
     }
 
     /// Asks the source, and keeps the answer.
@@ -195,7 +195,7 @@ impl KnownVariables {
 
     fn set(&self, variables: SourceVariables) -> Result<()> {
         let variables = Arc::new(variables);
-        let mut known = lock(&self.known);
+        let mut known = self.known.lock();
         if known.is_stored && known.latest.as_ref() == Some(&variables) {
             return Ok(());
         }

@@ -10,11 +10,12 @@
 
 mod writing;
 
+use parking_lot::{Condvar, Mutex};
 use std::cell::OnceCell;
 use std::io::Write;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, Scope};
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
@@ -26,7 +27,6 @@ use binlogz_relay_log::{Checkpoints, GtidCollector, LineageLog};
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::error::{Error, Result};
-use crate::lock::lock;
 use crate::receive::intake::Intake;
 use crate::receive::sizes::Sizes;
 use crate::telemetry::duties;
@@ -140,7 +140,7 @@ pub(crate) fn run<T>(
     let received = thread::scope(|scope| {
         let start = || start_threads(scope, intake, kept, progress);
         let threads = OnceCell::new();
-        if lock(&intake.compression).level().is_some() {
+        if intake.compression.lock().level().is_some() {
             let _ = threads.set(start()?);
         }
         receive(&Batches { intake, kept, threads, start: &start, progress })
@@ -207,7 +207,7 @@ pub(crate) fn write_all(
     struct WriterEnd<'a>(&'a StoreProgress);
     impl Drop for WriterEnd<'_> {
         fn drop(&mut self) {
-            lock(&self.0.state).writer_ended = true;
+            self.0.state.lock().writer_ended = true;
             self.0.changed.notify_all();
         }
     }
@@ -224,12 +224,12 @@ impl Batches<'_> {
     /// Takes a batch. An error may come from an earlier batch.
     pub(crate) fn bring(&self, batch: ReceivedBatch) -> Result<()> {
         self.progress.check()?;
-        let level = lock(&self.intake.compression).level();
+        let level = self.intake.compression.lock().level();
         if level.is_some() && self.threads.get().is_none() {
             // Compression was switched on in the meantime.
             let _ = self.threads.set((self.start)()?);
         }
-        lock(&self.progress.state).brought += 1;
+        self.progress.state.lock().brought += 1;
         self.intake.telemetry.meters.unwritten.fetch_add(1, Ordering::Relaxed);
         let Some(threads) = self.threads.get() else {
             self.progress.done(self.intake, write(self.intake, self.kept, self.progress, plain(batch)));
@@ -247,14 +247,14 @@ impl Batches<'_> {
 
     /// Waits until all batches are written.
     pub(crate) fn drain(&self) -> Result<()> {
-        let mut state = lock(&self.progress.state);
+        let mut state = self.progress.state.lock();
         while state.written < state.brought {
             if state.writer_ended {
                 drop(state);
                 self.progress.check()?;
                 return Err(Error::Ended(STORE_WRITER));
             }
-            state = self.progress.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            self.progress.changed.wait(&mut state);
         }
         drop(state);
         self.progress.check()
@@ -262,14 +262,14 @@ impl Batches<'_> {
 
     /// Later batches go to the file with this index. All earlier ones are written.
     pub(crate) fn note_in(&self, places: Arc<Checkpoints>, noting: GtidCollector) {
-        let mut state = lock(&self.progress.state);
+        let mut state = self.progress.state.lock();
         (state.places, state.noting) = (Some(places), noting);
     }
 }
 
 impl StoreProgress {
     fn check(&self) -> Result<()> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         match state.failed {
             false => Ok(()),
             true => Err(state.error.take().unwrap_or_else(|| Error::Refused("storing has failed".into()))),
@@ -278,7 +278,7 @@ impl StoreProgress {
 
     fn done(&self, intake: &Intake, result: Result<()>) {
         intake.telemetry.meters.unwritten.fetch_sub(1, Ordering::Relaxed);
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.written += 1;
         if let Err(error) = result {
             state.failed = true;
@@ -289,7 +289,7 @@ impl StoreProgress {
     }
 
     fn failed(&self) -> bool {
-        lock(&self.state).failed
+        self.state.lock().failed
     }
 }
 

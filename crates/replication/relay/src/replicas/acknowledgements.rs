@@ -8,13 +8,11 @@
 //! As with `rpl_semi_sync_source_timeout`, after one timeout we don't wait again until enough replicas have caught
 //! up. Positions are those of the stored bytes.
 
+use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
-use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use binlogz_store::Position;
-
-use crate::lock::lock;
 
 /// How often a wait checks whether it should continue.
 const TICK: Duration = Duration::from_millis(500);
@@ -67,7 +65,7 @@ impl AcknowledgedPositions {
 impl Acknowledgements {
     /// A replica has everything up to there.
     pub(crate) fn note(&self, connection: u32, lineage: u64, position: Position) {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner.lock();
         inner.replicas.insert(connection, (lineage, position));
         if inner.missed.is_some_and(|(wanted, place)| inner.count(place) >= wanted) {
             inner.missed = None;
@@ -77,7 +75,7 @@ impl Acknowledgements {
     }
 
     pub(crate) fn leave(&self, connection: u32) {
-        lock(&self.inner).replicas.remove(&connection);
+        self.inner.lock().replicas.remove(&connection);
     }
 
     /// Waits until enough replicas have everything up to there, unless the wait is cancelled.
@@ -90,7 +88,7 @@ impl Acknowledgements {
     ) -> WaitResult {
         let place = (lineage, position);
         let began = Instant::now();
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner.lock();
         loop {
             if inner.count(place) >= wait.count {
                 inner.missed = None;
@@ -108,14 +106,13 @@ impl Acknowledgements {
                 inner.missed = Some((wait.count, place));
                 return WaitResult::InVain;
             }
-            let waited = self.changed.wait_timeout(inner, left.min(TICK));
-            inner = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut inner, left.min(TICK));
         }
     }
 
     /// Whether we wait for replicas at present, if configured.
     pub(crate) fn are_waited_for(&self) -> bool {
-        lock(&self.inner).missed.is_none()
+        self.inner.lock().missed.is_none()
     }
 }
 

@@ -2,10 +2,11 @@
 //!
 //! Positions are those of the stored bytes, whatever form the client is served.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use binlogz_relay_log::Form;
@@ -64,7 +65,7 @@ pub(crate) struct Dumps {
 
 impl Dumps {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, (DumpClient, Arc<DumpProgress>)>> {
-        self.dumps.lock().unwrap_or_else(PoisonError::into_inner)
+        self.dumps.lock()
     }
 
     /// A dump begins in this file.
@@ -118,7 +119,7 @@ impl Dumps {
 impl DumpProgress {
     /// The transaction that ends here was sent, or left out.
     pub(crate) fn passed(&self, file: FileNumber, offset: u64, timestamp: u32) {
-        *self.place.lock().unwrap_or_else(PoisonError::into_inner) = Position { file, offset };
+        *self.place.lock() = Position { file, offset };
         if timestamp > 0 {
             self.timestamp.store(timestamp, Ordering::Relaxed);
         }
@@ -132,11 +133,11 @@ impl DumpProgress {
 
     /// The client has everything up to there.
     pub(crate) fn acknowledged(&self, position: Position) {
-        *self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner) = Some(position);
+        *self.acknowledged.lock() = Some(position);
     }
 
     pub(crate) fn last_acknowledged(&self) -> Option<Position> {
-        *self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.acknowledged.lock()
     }
 
     /// Counts another acknowledgement.
@@ -145,6 +146,6 @@ impl DumpProgress {
     }
 
     fn place(&self) -> Position {
-        *self.place.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.place.lock()
     }
 }

@@ -3,9 +3,10 @@
 //! A replica has one dump: a second one with its uuid (or, without a uuid, its server id) ends the first, as on the
 //! server.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use binlogz_client_sql::RegisteredReplica;
 
@@ -22,7 +23,7 @@ struct RegistryState {
 
 impl Registry {
     fn lock(&self) -> MutexGuard<'_, RegistryState> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     pub(crate) fn register(&self, connection: u32, replica: RegisteredReplica) {

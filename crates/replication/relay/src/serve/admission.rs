@@ -9,9 +9,10 @@
 //! Clients never get the descriptors that the log needs: their number follows from the limit of the process
 //! ([`Limits::within`]), and connections beyond it are not accepted until others have ended.
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Shutdown, TcpStream};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Descriptors of a client that is logging in: its connection, the log's head.
@@ -182,11 +183,11 @@ impl Gate {
         let mut inner = self.lock();
         loop {
             if inner.open >= self.limits.open_max() {
-                inner = self.closed.wait(inner).unwrap_or_else(PoisonError::into_inner);
+                self.closed.wait(&mut inner);
                 continue;
             }
             let Err(wait) = inner.make_room(&self.limits, Instant::now()) else { return };
-            inner = self.closed.wait_timeout(inner, wait).unwrap_or_else(PoisonError::into_inner).0;
+            self.closed.wait_for(&mut inner, wait);
         }
     }
 
@@ -200,7 +201,7 @@ impl Gate {
     }
 
     fn lock(&self) -> MutexGuard<'_, AdmissionState> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     /// Takes a slot for a new connection; `None` if its address is at its limit.

@@ -1,11 +1,10 @@
 //! The clients of one source, so that they can be sent away when the source is no longer wanted.
 
+use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::net::{Shutdown, TcpStream};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-use crate::lock::lock;
 
 #[derive(Debug, Default)]
 pub(crate) struct ServedClients {
@@ -22,7 +21,7 @@ struct ClientStreams {
 impl ServedClients {
     /// Counts a client; `false` if there are to be none any more.
     pub(crate) fn enter(&self, connection: u32, stream: &Arc<TcpStream>) -> bool {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner.lock();
         if !inner.is_closed {
             inner.streams.insert(connection, Arc::clone(stream));
         }
@@ -30,14 +29,14 @@ impl ServedClients {
     }
 
     pub(crate) fn leave(&self, connection: u32) {
-        lock(&self.inner).streams.remove(&connection);
+        self.inner.lock().streams.remove(&connection);
         self.left.notify_all();
     }
 
     /// Closes all connections, and waits until their threads have noticed. Returns how many have not in time.
     pub(crate) fn send_away(&self, patience: Duration) -> usize {
         let until = Instant::now() + patience;
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner.lock();
         inner.is_closed = true;
         // A thread that reads or writes sees the end of the connection.
         inner.streams.values().for_each(|stream| drop(stream.shutdown(Shutdown::Both)));
@@ -46,7 +45,7 @@ impl ServedClients {
             if left.is_zero() {
                 break;
             }
-            inner = self.left.wait_timeout(inner, left).unwrap_or_else(PoisonError::into_inner).0;
+            self.left.wait_for(&mut inner, left);
         }
         inner.streams.len()
     }

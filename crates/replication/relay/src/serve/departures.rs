@@ -9,11 +9,12 @@
 //!
 //! It waits only for the end of a connection, and reports it once: a client that sends something wakes nobody.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -21,7 +22,6 @@ use binlogz_relay_log::LineageLog;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 
 use crate::error::{Error, Result};
-use crate::lock::lock;
 
 /// How many departures are reported at a time.
 const EVENTS_MAX: usize = 256;
@@ -61,7 +61,7 @@ impl Drop for DepartureWatch {
     fn drop(&mut self) {
         // The system forgets it by itself only when the last descriptor is closed.
         let _ = epoll::delete(&self.departures.epoll, &self.socket);
-        lock(&self.departures.watched).remove(&self.connection);
+        self.departures.watched.lock().remove(&self.connection);
     }
 }
 
@@ -81,7 +81,7 @@ impl Departures {
     ) -> Option<DepartureWatch> {
         let has_left = Arc::new(AtomicBool::new(false));
         let watched = WatchedConnection { has_left: Arc::clone(&has_left), kept: Arc::clone(kept) };
-        lock(&self.watched).insert(connection, watched);
+        self.watched.lock().insert(connection, watched);
         // From here on it is forgotten when it is dropped.
         let watch =
             DepartureWatch { departures: Arc::clone(self), connection, socket: Arc::clone(socket), has_left };
@@ -108,7 +108,7 @@ impl Departures {
     fn note(&self, events: &[Event]) {
         let mut logs = BTreeMap::new();
         {
-            let watched = lock(&self.watched);
+            let watched = self.watched.lock();
             let number = |event: &Event| u32::try_from(event.data.u64()).ok();
             for one in events.iter().filter_map(number).filter_map(|number| watched.get(&number)) {
                 one.has_left.store(true, Ordering::Release);

@@ -1,9 +1,9 @@
 //! The checks that every client passes before it has a source: limits, accounts, TLS.
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use crate::error::Result;
-use crate::lock::lock;
 use crate::serve::accounts::RelayAccounts;
 use crate::serve::admission::Gate;
 use crate::serve::departures::Departures;
@@ -57,12 +57,12 @@ impl Door {
 
     /// The accounts that may log in now.
     pub(crate) fn accounts(&self) -> Arc<RelayAccounts> {
-        Arc::clone(&lock(&self.accounts))
+        Arc::clone(&self.accounts.lock())
     }
 
     /// Other accounts from now on. Clients that are logged in stay.
     pub(crate) fn set_accounts(&self, accounts: RelayAccounts) {
-        let mut current = lock(&self.accounts);
+        let mut current = self.accounts.lock();
         *current = Arc::new(accounts.after(&current));
     }
 }

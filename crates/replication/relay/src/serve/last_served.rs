@@ -13,14 +13,14 @@
 //! After a replica was rebuilt, an operator may remove its line while the relay runs. So we read the file again
 //! before refusing a replica and before writing a line.
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use binlogz_binlog::gtid::ServerUuid;
 use binlogz_relay_log::LinesFile;
 use binlogz_store::Storage;
 
 use crate::error::Result;
-use crate::lock::lock;
 use crate::serve::recent::Recent;
 
 pub(crate) const NAME: &str = "relay.replicas";
@@ -92,12 +92,12 @@ impl LastServed {
 
     /// The number of the log that a replica was last served.
     pub(crate) fn last(&self, replica: ServerUuid) -> Option<u64> {
-        lock(&self.replicas).get(replica)
+        self.replicas.lock().get(replica)
     }
 
     /// The number of the log that a replica was last served, after reading the file again.
     pub(crate) fn last_in_file(&self, replica: ServerUuid) -> Result<Option<u64>> {
-        let mut replicas = lock(&self.replicas);
+        let mut replicas = self.replicas.lock();
         *replicas = self.read_again(&replicas)?;
         Ok(replicas.get(replica))
     }
@@ -110,7 +110,7 @@ impl LastServed {
         lineage: u64,
         connected: impl FnOnce() -> Vec<ServerUuid>,
     ) -> Result<()> {
-        let mut replicas = lock(&self.replicas);
+        let mut replicas = self.replicas.lock();
         if replicas.known.touch(&replica) == Some(&lineage) {
             return Ok(());
         }
@@ -124,7 +124,7 @@ impl LastServed {
 
     /// The replica was connected until now.
     pub(crate) fn left(&self, replica: ServerUuid) {
-        lock(&self.replicas).touch(&replica);
+        self.replicas.lock().touch(&replica);
     }
 
     /// The current lines of the file, in the order in which this process saw the replicas. The file's own order is

@@ -1,11 +1,12 @@
 //! The sockets at which clients arrive: one for all sources, and those that sources have of their own. One thread waits
 //! at all of them, and sockets can be added and removed meanwhile.
 
+use parking_lot::Mutex;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -13,7 +14,6 @@ use rustix::event::{PollFd, PollFlags, poll};
 use socket2::{Domain, Socket, Type};
 
 use crate::error::{Error, Result};
-use crate::lock::lock;
 
 /// How often, and after how long, an address in use is tried again.
 const TRIES: u32 = 20;
@@ -85,7 +85,7 @@ impl Listeners {
 
     /// Waits at these from now on.
     pub(crate) fn set(&self, all: Vec<Arc<ClientListener>>) {
-        *lock(&self.all) = all;
+        *self.all.lock() = all;
         // If there is no room for the byte, others are there that do the same.
         let _ = (&self.changed.1).write(&[0]);
     }
@@ -93,7 +93,7 @@ impl Listeners {
     /// Waits for the next client.
     pub(crate) fn accept(&self) -> io::Result<(TcpStream, SocketAddr, Arc<ClientListener>)> {
         loop {
-            let all = lock(&self.all).clone();
+            let all = self.all.lock().clone();
             let mut fds = vec![PollFd::new(&self.changed.0, PollFlags::IN)];
             fds.extend(all.iter().map(|listener| PollFd::new(&listener.socket, PollFlags::IN)));
             match poll(&mut fds, None) {

@@ -10,15 +10,15 @@
 //! keys are bounded. When there are too many, the account with the most keys loses its least recently used one. So no
 //! account can evict another account's replicas.
 
+use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use binlogz_relay_log::{Form, LinesFile};
 use binlogz_store::Storage;
 use sha2::{Digest, Sha256};
 
 use crate::error::Result;
-use crate::lock::lock;
 use crate::serve::recent::Recent;
 
 const NAME: &str = "relay.forms";
@@ -54,13 +54,13 @@ impl Pins {
 
     /// The form chosen for a client.
     pub(crate) fn known(&self, account: &str, who: &str) -> Option<Form> {
-        lock(&self.forms).get(&key_of(account, who)).copied()
+        self.forms.lock().get(&key_of(account, who)).copied()
     }
 
     /// A client's form; if it has none yet, `decided`, which it then keeps.
     pub(crate) fn form(&self, account: &str, who: &str, decided: Form) -> Result<Form> {
         let key = key_of(account, who);
-        let mut forms = lock(&self.forms);
+        let mut forms = self.forms.lock();
         if let Some(form) = forms.touch(&key) {
             return Ok(*form);
         }
@@ -179,7 +179,7 @@ mod tests {
             pins.form("hostile", &format!("late {n}"), Form::Uncompressed).unwrap();
         }
         let pins = Pins::open(&storage).unwrap();
-        let forms = lock(&pins.forms).clone();
+        let forms = pins.forms.lock().clone();
         assert_eq!(forms.len(), PINS_MAX);
         assert!(size(&storage) <= FILE_SIZE_MAX as u64);
         assert_eq!(forms.get(&"repl/old".to_owned()), Some(&Form::Received), "another account's");

@@ -9,12 +9,12 @@
 //!
 //! All names that a client gives must mean the same source. If there is only one source, a client need not name it.
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use binlogz_wire::ServerError;
 
 use crate::error::UNKNOWN_ERROR;
-use crate::lock::lock;
 use crate::serve::SourceServer;
 
 /// How many names an error lists.
@@ -44,11 +44,11 @@ pub(crate) struct Wishes<'a> {
 
 impl Routes {
     pub(crate) fn set(&self, routes: Vec<SourceRoute>) {
-        *lock(&self.0) = routes.into();
+        *self.0.lock() = routes.into();
     }
 
     pub(crate) fn all(&self) -> Arc<[SourceRoute]> {
-        Arc::clone(&lock(&self.0))
+        Arc::clone(&self.0.lock())
     }
 
     /// The source that a client wants, or the error that it gets instead.

@@ -346,13 +346,12 @@ impl Write for EventSink {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use parking_lot::Mutex;
 
     use binlogz_binlog::{EventType, HeaderFlags};
     use binlogz_testkit::builder::{EndPositions, LogBuilder, Release, query};
 
     use super::*;
-    use crate::lock::lock;
 
     #[derive(Clone, Default)]
     struct Taken(Arc<Mutex<Vec<u8>>>);
@@ -363,7 +362,7 @@ mod tests {
         }
 
         fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-            lock(&self.0).extend_from_slice(bytes);
+            self.0.lock().extend_from_slice(bytes);
             Ok(())
         }
     }
@@ -379,7 +378,7 @@ mod tests {
         assert_eq!(ended.is_err(), refusal.is_some());
         assert!(!sink.is_inside_event());
         sink.flush().unwrap();
-        let bytes = lock(&taken.0).clone();
+        let bytes = taken.0.lock().clone();
         (bytes, refusal)
     }
 

@@ -11,10 +11,10 @@
 //! This file records and reports. `relay` decides how a failure affects receiving; `status` decides how it affects
 //! health.
 
+use parking_lot::Mutex;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,6 @@ use serde::Serialize;
 use binlogz_binlog::printable;
 
 use crate::error::{Error, Result};
-use crate::lock::lock;
 use crate::telemetry::{Telemetry, complain, spans};
 
 /// Makes written data durable.
@@ -88,7 +87,7 @@ impl DutyStatus {
 impl Duties {
     /// Marks a duty as working.
     pub(crate) fn well(&self, name: &'static str) {
-        let mut duties = lock(&self.0);
+        let mut duties = self.0.lock();
         match duties.get(name) {
             Some(Duty { failure: None, .. }) => {}
             _ => drop(duties.insert(name, Duty { since: Instant::now(), failure: None })),
@@ -97,7 +96,7 @@ impl Duties {
 
     /// Marks a duty as failing.
     pub(crate) fn failing(&self, name: &'static str, why: impl Into<String>) {
-        let mut duties = lock(&self.0);
+        let mut duties = self.0.lock();
         let since = match duties.get(name) {
             Some(Duty { since, failure: Some(_) }) => *since,
             _ => Instant::now(),
@@ -107,14 +106,14 @@ impl Duties {
 
     /// Ends a duty that is no longer needed. One that has failed stays visible.
     pub(crate) fn over(&self, name: &'static str) {
-        let mut duties = lock(&self.0);
+        let mut duties = self.0.lock();
         if duties.get(name).is_some_and(|duty| duty.failure.is_none()) {
             duties.remove(name);
         }
     }
 
     pub(crate) fn seen(&self) -> Vec<DutyStatus> {
-        let duties = lock(&self.0);
+        let duties = self.0.lock();
         let status = |(name, duty): (&&'static str, &Duty)| DutyStatus {
             name,
             up: duty.failure.is_none(),

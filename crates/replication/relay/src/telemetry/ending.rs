@@ -1,10 +1,8 @@
 //! Tells the threads of a source that the source is no longer wanted: it was removed, or starts again with other
 //! settings. They look here between their rounds.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use parking_lot::{Condvar, Mutex};
 use std::time::{Duration, Instant};
-
-use crate::lock::lock;
 
 #[derive(Debug, Default)]
 pub(crate) struct RelayEnding {
@@ -15,24 +13,24 @@ pub(crate) struct RelayEnding {
 impl RelayEnding {
     /// From now on every thread ends as soon as it can.
     pub(crate) fn begin(&self) {
-        *lock(&self.has_begun) = true;
+        *self.has_begun.lock() = true;
         self.begun.notify_all();
     }
 
     pub(crate) fn has_begun(&self) -> bool {
-        *lock(&self.has_begun)
+        *self.has_begun.lock()
     }
 
     /// Sleeps. Returns whether the thread should go on.
     pub(crate) fn sleep(&self, time: Duration) -> bool {
         let until = Instant::now() + time;
-        let mut has_begun = lock(&self.has_begun);
+        let mut has_begun = self.has_begun.lock();
         while !*has_begun {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
             }
-            has_begun = self.begun.wait_timeout(has_begun, left).unwrap_or_else(PoisonError::into_inner).0;
+            self.begun.wait_for(&mut has_begun, left);
         }
         !*has_begun
     }

@@ -12,10 +12,8 @@
 //! new data and be unable to send it. Data that isn't durable yet doesn't count as stored. Callers pass times as
 //! arguments; `status` calls [`Lag::lag`] and [`Lag::standstill`].
 
-use std::sync::Mutex;
+use parking_lot::Mutex;
 use std::time::{Duration, Instant};
-
-use crate::lock::lock;
 
 /// An event no older than this, by the source's clock, is the newest that it has; timestamps are whole seconds.
 const LIVE: u64 = 2;
@@ -68,7 +66,7 @@ impl Lag {
     /// Both clocks were read, in seconds since 1970.
     pub(crate) fn clocks(&self, source: u64, ours: u64, now: Instant) {
         let ahead = i64::try_from(source).ok().zip(i64::try_from(ours).ok());
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         state.clock_ahead = ahead.map_or(0, |(source, ours)| source.saturating_sub(ours));
         state.clock = Some((source, now));
     }
@@ -76,16 +74,16 @@ impl Lag {
     /// The source's clock when it was last asked, in seconds since 1970, and when that was; `None`: it was not asked
     /// since the start.
     pub(crate) fn source_clock(&self) -> Option<(u64, Instant)> {
-        lock(&self.0).clock
+        self.0.lock().clock
     }
 
     /// The time by the source's clock when it is this by ours.
     pub(crate) fn source_time(&self, ours: u64) -> u64 {
-        ours.saturating_add_signed(lock(&self.0).clock_ahead)
+        ours.saturating_add_signed(self.0.lock().clock_ahead)
     }
 
     pub(crate) fn begins(&self, now: Instant) {
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         state.note_level(now);
         state.connected = true;
         state.more_since.get_or_insert(now);
@@ -99,7 +97,7 @@ impl Lag {
         drained: bool,
         is_heartbeat: bool,
     ) {
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         let source = ours.saturating_add_signed(state.clock_ahead);
         let is_live = timestamp > 0 && source.saturating_sub(u64::from(timestamp)) <= LIVE;
         if timestamp > 0 {
@@ -113,24 +111,24 @@ impl Lag {
 
     /// A deliberate wait does not count as a stall.
     pub(crate) fn hold(&self, is_held: bool) {
-        lock(&self.0).is_held = is_held;
+        self.0.lock().is_held = is_held;
     }
 
     pub(crate) fn disconnected(&self, now: Instant) {
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         state.note_level(now);
         (state.connected, state.is_held) = (false, false);
     }
 
     /// The source's log has been reset.
     pub(crate) fn begin_anew(&self, now: Instant) {
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         (state.timestamp, state.level, state.more_since) = (0, None, Some(now));
     }
 
     /// In seconds. `is_kept`: all that came is durable; `ours`: our clock.
     pub(crate) fn lag(&self, now: Instant, ours: u64, is_kept: bool) -> Option<u64> {
-        let state = lock(&self.0);
+        let state = self.0.lock();
         let quiet = state.is_quiet(now);
         if state.connected && is_kept && quiet.is_some_and(|quiet| quiet < HEARD_JUST_NOW) {
             return Some(0);
@@ -144,7 +142,7 @@ impl Lag {
 
     /// How long receiving has been stalled; `None` if it isn't, or not for long.
     pub(crate) fn standstill(&self, now: Instant) -> Option<Duration> {
-        let state = lock(&self.0);
+        let state = self.0.lock();
         let since = state.more_since.filter(|_| !state.is_held)?;
         let still = now.saturating_duration_since(since);
         (still >= STANDSTILL).then_some(still)

@@ -1,14 +1,13 @@
 //! The relay's counters.
 
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use serde::Serialize;
 
-use crate::lock::lock;
 use crate::time::now;
 
 /// How many errors are remembered.
@@ -90,13 +89,13 @@ impl Meters {
         struct SyncEnding<'a>(&'a Mutex<SyncsUnderWay>);
         impl Drop for SyncEnding<'_> {
             fn drop(&mut self) {
-                let mut syncing = lock(self.0);
+                let mut syncing = self.0.lock();
                 syncing.count -= 1;
                 syncing.since = (syncing.count > 0).then(Instant::now);
             }
         }
         let began = Instant::now();
-        let mut syncing = lock(&self.syncing);
+        let mut syncing = self.syncing.lock();
         syncing.count += 1;
         syncing.since.get_or_insert(began);
         drop(syncing);
@@ -109,11 +108,11 @@ impl Meters {
 
     /// How long no sync has ended while one is running.
     pub(crate) fn syncing(&self) -> Option<Duration> {
-        lock(&self.syncing).since.map(|since| since.elapsed())
+        self.syncing.lock().since.map(|since| since.elapsed())
     }
 
     pub(crate) fn failed(&self, kind: &'static str, text: &str) {
-        let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut errors = self.errors.lock();
         *errors.by_kind.entry(kind).or_default() += 1;
         if errors.last.len() >= ERRORS_KEPT {
             errors.last.pop_front();
@@ -123,7 +122,7 @@ impl Meters {
 
     /// Errors by kind, and the last ones, the newest first.
     pub(crate) fn errors(&self) -> (BTreeMap<&'static str, u64>, Vec<RememberedError>) {
-        let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        let errors = self.errors.lock();
         (errors.by_kind.clone(), errors.last.iter().rev().cloned().collect())
     }
 }

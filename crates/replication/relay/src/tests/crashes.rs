@@ -7,9 +7,10 @@
 //! each name still has its former contents. In the end the log is the source's, in every form and from every place of the
 //! index.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use binlogz_binlog::gtid::ServerUuid;
 use binlogz_binlog::{EventHeader, MAGIC};
@@ -27,7 +28,6 @@ use super::open_source;
 use super::simulated::{BASE, Beside, Connection, SourceLog, gtids};
 
 use crate::error::{Error, Result};
-use crate::lock::lock;
 use crate::options::SourceOptions;
 use crate::receive::receiver::receiving::ReceivedBytes;
 use crate::receive::receiver::{LogEnd, receive_all, start};
@@ -379,9 +379,9 @@ fn what_was_acknowledged_or_served_survives_the_loss_of_unsynced_writes() {
     let runs = std::env::var("BINLOGZ_CRASHES").ok().and_then(|runs| runs.parse().ok()).unwrap_or(CRASHES);
     let met = Mutex::new(Met::default());
     for number in 0..runs {
-        run(seed.wrapping_add(number), &mut lock(&met));
+        run(seed.wrapping_add(number), &mut met.lock());
     }
-    let met = met.into_inner().unwrap();
+    let met = met.into_inner();
     println!("{runs} runs of {LIVES} lives: {met:?}");
     assert!(
         met.in_recovery > 0 && met.while_receiving > runs && met.promised > runs && met.cuts > runs,

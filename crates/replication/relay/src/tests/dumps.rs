@@ -1,8 +1,9 @@
 //! Dumps without a server: a connection in memory, and a log on a simulated disk.
 
+use parking_lot::Mutex;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use binlogz_binlog::gtid::GtidSet;
@@ -21,7 +22,6 @@ use super::crashes::{Known, OneDisk, options, put_all_back, receive};
 use super::open_source;
 use super::simulated::{SourceLog, gtids};
 use crate::error::{Error, Result};
-use crate::lock::lock;
 use crate::options::SourceOptions;
 use crate::serve::client_form::FormPolicy;
 use crate::serve::server::dump::KnownClient;
@@ -49,7 +49,7 @@ impl DumpConnection for InMemory {
     }
 
     fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        lock(&self.sent).extend_from_slice(bytes);
+        self.sent.lock().extend_from_slice(bytes);
         Ok(())
     }
 }
@@ -57,7 +57,7 @@ impl DumpConnection for InMemory {
 impl InMemory {
     pub(super) fn messages(&self) -> Vec<Vec<u8>> {
         let (sent, mut packets, mut reader) =
-            (lock(&self.sent), PacketReader::default(), MessageReader::default());
+            (self.sent.lock(), PacketReader::default(), MessageReader::default());
         packets.expect_sequence(SEQUENCE);
         let (mut messages, mut input) = (Vec::new(), sent.as_slice());
         while let Some(message) = reader.next(&mut packets, &mut input).unwrap() {
@@ -200,7 +200,7 @@ fn a_second_dump_of_a_replica_ends_the_first_and_a_client_that_leaves_its_own() 
     let (first, second) = (InMemory::default(), InMemory::default());
     let waits = by_gtid_set(DumpFlags::default(), GtidSet::new());
     let size = source.files.iter().map(|file| file.bytes.len()).sum();
-    let has_all = |connection: &InMemory| lock(&connection.sent).len() >= size;
+    let has_all = |connection: &InMemory| connection.sent.lock().len() >= size;
     let comes_true = |condition: &dyn Fn() -> bool| {
         let deadline = Instant::now() + Duration::from_secs(60);
         while !condition() && Instant::now() < deadline {

@@ -1,13 +1,12 @@
 //! Log lines, as a program that listens to `tracing` gets them.
 
+use parking_lot::Mutex;
 use std::fmt::{Debug, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
-
-use crate::lock::lock;
 
 /// The lines that were logged while it listened, each with its level before it.
 #[derive(Debug, Clone, Default)]
@@ -20,7 +19,7 @@ impl Heard {
     }
 
     pub(super) fn lines(&self) -> Vec<String> {
-        lock(&self.0).clone()
+        self.0.lock().clone()
     }
 }
 
@@ -50,7 +49,7 @@ impl Subscriber for Heard {
     fn event(&self, event: &Event<'_>) {
         let mut line = Message(format!("{} ", event.metadata().level()));
         event.record(&mut line);
-        lock(&self.0).push(line.0);
+        self.0.lock().push(line.0);
     }
 
     fn enter(&self, _: &Id) {}

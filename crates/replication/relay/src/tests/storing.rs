@@ -11,13 +11,12 @@ use crossbeam_channel::bounded;
 use super::crashes::{OneDisk, options};
 use super::open_source;
 use crate::error::Error;
-use crate::lock::lock;
 use crate::receive::storing::{Batches, STORE_WRITER, StoreProgress, write_all};
 
 #[test]
 fn nobody_waits_for_a_writer_that_has_ended() {
     let progress = StoreProgress::default();
-    lock(&progress.state).brought = 1;
+    progress.state.lock().brought = 1;
     let disk = Arc::new(OneDisk(SimulatedDisk::new()));
     let relay = open_source(options(&mut Random::new(1)), disk).unwrap();
     let kept = relay.intake.keep("binlog", UUID, false).unwrap();

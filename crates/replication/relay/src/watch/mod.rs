@@ -12,10 +12,10 @@ pub(crate) mod http;
 pub(crate) mod relay_status;
 pub(crate) mod status;
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::Instant;
 
-use crate::lock::lock;
 use crate::receive::intake::Intake;
 use crate::serve::SourceServer;
 use crate::serve::door::Door;
@@ -61,10 +61,10 @@ impl WatchedRelay {
     }
 
     pub(crate) fn set(&self, sources: Vec<WatchedSource>) {
-        *lock(&self.sources) = sources;
+        *self.sources.lock() = sources;
     }
 
     pub(crate) fn sources(&self) -> Vec<WatchedSource> {
-        lock(&self.sources).clone()
+        self.sources.lock().clone()
     }
 }

@@ -19,8 +19,9 @@
 //! opened. Unsynced records all go to the same half of the file. The other half holds the last synced record,
 //! so no crash can tear both.
 
+use parking_lot::Mutex;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use binlogz_binlog::checksum::crc32;
@@ -29,7 +30,6 @@ use crate::error::{Error, Result};
 use crate::files::Position;
 use crate::files::meta::{FORMAT_VERSION, is_member};
 use crate::files::names::{FileNumber, LogNames};
-use crate::lock::lock;
 use crate::storage::{self, Storage, StorageFile};
 
 const RECORD_SIZE: usize = 512;
@@ -114,18 +114,18 @@ impl Watermark {
 
     /// Takes over what recovery found, which read the file again.
     pub(crate) fn becomes(&self, found: Watermark) {
-        *lock(&self.inner) = found.inner.into_inner().unwrap_or_else(PoisonError::into_inner);
+        *self.inner.lock() = found.inner.into_inner();
     }
 
     /// The position that recovery must not cut before.
     pub(crate) fn floor(&self) -> Floor {
-        lock(&self.inner).floor
+        self.inner.lock().floor
     }
 
     /// The log is durable up to here. With `now` the record is durable too when the call returns. The
     /// watermark may then also go down, before recovery cuts a transaction that its source never ended.
     pub(crate) fn note(&self, storage: &dyn Storage, position: Position, now: bool) -> Result<()> {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner.lock();
         let known = matches!(inner.floor, Floor::At(floor) if floor >= position);
         if known && !now {
             return Ok(());
@@ -252,7 +252,7 @@ mod tests {
             assert_eq!(open(&storage).floor(), Floor::At(at(offset)));
             // A crash that loses the unsynced bytes, or tears them.
             let torn = storage.open("binlog.durable", false).unwrap();
-            let half = watermark.inner.lock().unwrap().half * RECORD_SIZE as u64;
+            let half = watermark.inner.lock().half * RECORD_SIZE as u64;
             let mut whole = vec![0; RECORD_SIZE];
             torn.read_at(half, &mut whole).unwrap();
             torn.write_at(half, &[0; 40]).unwrap();

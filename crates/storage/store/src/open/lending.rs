@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use crate::files::Position;
 use crate::files::names::FileNumber;
-use crate::lock::lock;
 use crate::open::store::BinlogStore;
 use crate::state::LentFile;
 use crate::storage::Storage;
@@ -15,14 +14,14 @@ impl BinlogStore {
     /// Readers find a file that is not in the log here until it is taken back.
     pub fn lend(&self, number: FileNumber, storage: Arc<dyn Storage>, name: &str) {
         // It is another copy.
-        lock(&self.shared.damages).closed.remove(&number);
-        lock(&self.shared.lent).insert(number, LentFile { storage, name: name.to_owned() });
+        self.shared.damages.lock().closed.remove(&number);
+        self.shared.lent.lock().insert(number, LentFile { storage, name: name.to_owned() });
     }
 
     /// Readers no longer find the file; those that have it open can keep reading.
     pub fn take_back(&self, number: FileNumber) {
-        lock(&self.shared.lent).remove(&number);
-        lock(&self.shared.damages).closed.remove(&number);
+        self.shared.lent.lock().remove(&number);
+        self.shared.damages.lock().closed.remove(&number);
     }
 
     /// Says where a log that has no files left ended: a lent file of that log is read up to there.

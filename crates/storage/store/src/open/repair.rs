@@ -20,7 +20,6 @@ use crate::files::copies;
 use crate::files::log_file::LogFile;
 use crate::files::names::FileNumber;
 use crate::files::sums::{BlockSums, sums_of};
-use crate::lock::lock;
 use crate::open::store::BinlogStore;
 use crate::recovery::damage::{self, Damage, Hole};
 use crate::recovery::recover::{RecoveryReport, recover_last};
@@ -47,7 +46,7 @@ impl BinlogStore {
     ///
     /// Nothing is damaged; the bytes are not as many, or don't close the hole; the disk fails.
     pub fn repair(&self, bytes: &mut dyn Read) -> Result<RepairSummary> {
-        let mut active = lock(&self.active);
+        let mut active = self.active.lock();
         let shared = &self.shared;
         shared.latch.check()?;
         let damage = shared.damage();
@@ -80,7 +79,7 @@ impl BinlogStore {
                 active.resume(shared, log, end);
             }
         }
-        lock(&shared.damages).last = report.damage.clone().map(Arc::new);
+        shared.damages.lock().last = report.damage.clone().map(Arc::new);
         Ok(RepairSummary { kept_as, report })
     }
 
@@ -132,7 +131,7 @@ impl BinlogStore {
             true => self.damage_in_closed(&log, number, pace)?,
             false => damage_in(&log, number, size, demands, pace)?,
         };
-        let mut damages = lock(&shared.damages);
+        let mut damages = shared.damages.lock();
         match (is_closed, &found) {
             // What is known of the last file is only ever taken back by its repair.
             (false, Some(damage)) => drop(damages.last.get_or_insert_with(|| Arc::clone(damage))),
@@ -155,7 +154,7 @@ impl BinlogStore {
         bytes: &mut dyn Read,
     ) -> Result<(String, Option<Arc<Damage>>)> {
         let shared = &self.shared;
-        let damage = lock(&shared.damages).closed.get(&number).cloned();
+        let damage = shared.damages.lock().closed.get(&number).cloned();
         let Some(hole) = damage.as_ref().and_then(|damage| damage.holes.first()) else {
             return Err(Error::Misuse {
                 what: "repair of a closed file",
@@ -171,10 +170,10 @@ impl BinlogStore {
         let found = self.damage_in_closed(&log, number, &mut |_| Ok(()))?;
         let still = found.as_ref().filter(|found| found.hole_at(hole.from).is_some()).cloned();
         match &found {
-            Some(found) => drop(lock(&shared.damages).closed.insert(number, Arc::clone(found))),
-            None => drop(lock(&shared.damages).closed.remove(&number)),
+            Some(found) => drop(shared.damages.lock().closed.insert(number, Arc::clone(found))),
+            None => drop(shared.damages.lock().closed.remove(&number)),
         }
-        if !lock(&shared.files).contains(&number) {
+        if !shared.files.lock().contains(&number) {
             // It was purged meanwhile, and its copies with it.
             storage.remove(&kept_as).map_err(Error::io("remove", &kept_as))?;
         }
@@ -228,7 +227,7 @@ impl BinlogStore {
     }
 
     fn is_listed(&self, number: FileNumber) -> bool {
-        lock(&self.shared.files).contains(&number)
+        self.shared.files.lock().contains(&number)
     }
 }
 

@@ -1,8 +1,9 @@
 //! The store: files, positions, reopening. `writer.rs` writes, [`crate::recovery`] recovers.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use binlogz_binlog::gtid::GtidSet;
@@ -18,7 +19,6 @@ use crate::state::latch::Latch;
 use crate::files::meta::{self, Lineage};
 use crate::files::names::{FileNumber, LogNames};
 use crate::files::{Position, StorePlace};
-use crate::lock::lock;
 use crate::open::reader::LogReader;
 use crate::open::writer::{self, Active, StoreWriter};
 use crate::recovery::recover::{RecoveredState, RecoveryReport, recover};
@@ -127,9 +127,9 @@ impl BinlogStore {
     /// still refuses writes and serves the durable bytes, and this may be called again.
     pub fn reopen(&self) -> Result<Option<RecoveryReport>> {
         let shared = &self.shared;
-        let mut active = lock(&self.active);
-        let _syncing = lock(&shared.syncing);
-        let mut files = lock(&shared.files);
+        let mut active = self.active.lock();
+        let _syncing = shared.syncing.lock();
+        let mut files = shared.files.lock();
         if !shared.latch.is_closed() {
             return Ok(None);
         }
@@ -149,9 +149,9 @@ impl BinlogStore {
         }
         *files = recovered.files;
         shared.watermark.becomes(recovered.watermark);
-        lock(&shared.damages).last = recovered.report.damage.clone().map(Arc::new);
+        shared.damages.lock().last = recovered.report.damage.clone().map(Arc::new);
         *active = Active::default();
-        *lock(&shared.unsynced) = None;
+        *shared.unsynced.lock() = None;
         if let Some(end) = recovered.report.end {
             shared.positions.set_both(end);
             if let Some((log, _)) = recovered.active {
@@ -182,7 +182,7 @@ impl BinlogStore {
     ///
     /// [`Error::Latched`]; [`Error::Refusing`] while the log is damaged.
     pub fn writer(&self) -> Result<StoreWriter<'_>> {
-        let active = lock(&self.active);
+        let active = self.active.lock();
         self.shared.latch.check()?;
         if let Some(damage) = self.shared.damage() {
             return Err(Error::Refusing { damage: damage.to_string() });
@@ -197,9 +197,9 @@ impl BinlogStore {
     ///
     /// [`Error::Latched`]; the disk fails, after which the store refuses writes until it is reopened.
     pub fn sync(&self) -> Result<Option<Position>> {
-        let _syncing = lock(&self.shared.syncing);
+        let _syncing = self.shared.syncing.lock();
         self.shared.latch.check()?;
-        let unsynced = lock(&self.shared.unsynced).as_ref().map(|(log, to)| (Arc::clone(log), *to));
+        let unsynced = self.shared.unsynced.lock().as_ref().map(|(log, to)| (Arc::clone(log), *to));
         let Some((log, to)) = unsynced else { return Ok(self.shared.positions.get().map(|now| now.durable)) };
         if self.shared.positions.get().is_some_and(|now| now.durable >= to) {
             return Ok(self.shared.positions.get().map(|now| now.durable));
@@ -221,7 +221,7 @@ impl BinlogStore {
     /// All known damage in bytes that were durable, the oldest file first. Closed files are as they were when they were
     /// last examined ([`BinlogStore::examine`]).
     pub fn damages(&self) -> Vec<Arc<Damage>> {
-        lock(&self.shared.damages).all().cloned().collect()
+        self.shared.damages.lock().all().cloned().collect()
     }
 
     /// The known damage of a file.
@@ -273,7 +273,7 @@ impl BinlogStore {
 
     /// The files, oldest first.
     pub fn logs(&self) -> Result<Vec<StoredLog>> {
-        let numbers = lock(&self.shared.files).clone();
+        let numbers = self.shared.files.lock().clone();
         let stored = |number| {
             let log = self.open_log(number)?;
             let size = log.size_on_disk()?;
@@ -299,8 +299,8 @@ impl BinlogStore {
     pub(crate) fn open_log(&self, number: FileNumber) -> Result<LogFile> {
         let place = &self.shared.place;
         let name = place.names.log(number);
-        if !lock(&self.shared.files).contains(&number) {
-            let lent = lock(&self.shared.lent).get(&number).cloned();
+        if !self.shared.files.lock().contains(&number) {
+            let lent = self.shared.lent.lock().get(&number).cloned();
             let lent = lent.ok_or_else(|| Error::unfit(&name, "not in the log", "a file of the index"))?;
             return LogFile::open(lent.storage.as_ref(), &lent.name, place.keyring.as_deref());
         }
@@ -327,7 +327,7 @@ impl BinlogStore {
         let latch = &self.shared.latch;
         latch.check()?;
         let openings = latch.openings();
-        follows(&lock(&self.shared.files))?;
+        follows(&self.shared.files.lock())?;
         let mut put = || {
             if storage.list()?.contains(&name) {
                 storage.remove(&name)?;
@@ -344,7 +344,7 @@ impl BinlogStore {
             let _ = storage.remove(&name);
             return Err(Error::io("put back", &name)(error));
         }
-        let mut files = lock(&self.shared.files);
+        let mut files = self.shared.files.lock();
         follows(&files)?;
         if openings != latch.openings() {
             // Recovery removed it, because the index did not list it yet.
@@ -359,7 +359,7 @@ impl BinlogStore {
             let all: Vec<_> = std::iter::once(number).chain(files.iter().copied()).collect();
             index.replace(storage, &all)?;
             *files = all;
-            lock(&self.shared.damages).closed.remove(&number);
+            self.shared.damages.lock().closed.remove(&number);
             Ok(())
         })
     }
@@ -371,7 +371,7 @@ impl BinlogStore {
     /// The file is not in the log; the disk fails, after which the store refuses writes until it is reopened.
     pub fn purge_before(&self, number: FileNumber) -> Result<Vec<String>> {
         let place = &self.shared.place;
-        let mut files = lock(&self.shared.files);
+        let mut files = self.shared.files.lock();
         if !files.contains(&number) {
             return Err(Error::unfit(&place.names.log(number), "not in the log", "a file of the index"));
         }
@@ -385,7 +385,7 @@ impl BinlogStore {
             // The index comes first: a file that it lists must exist.
             index.replace(place.storage.as_ref(), &kept)?;
             *files = kept;
-            lock(&self.shared.damages).closed.retain(|file, _| *file >= number);
+            self.shared.damages.lock().closed.retain(|file, _| *file >= number);
             let names: Vec<_> = purged.into_iter().map(|file| place.names.log(file)).collect();
             let present = place.storage.list().map_err(Error::io("list", "the directory"))?;
             for name in &names {

@@ -16,7 +16,8 @@
 //! A crash at any `│` leaves a log that opens; `crates/storage/store/PROMISES.md` says which transactions it then holds.
 //! A file is synced before its in-use flag is cleared, so only the last file can be torn.
 
-use std::sync::{Arc, MutexGuard};
+use parking_lot::MutexGuard;
+use std::sync::Arc;
 
 use binlogz_binlog::header::FLAGS_OFFSET;
 use binlogz_binlog::{HeaderFlags, MAGIC};
@@ -28,7 +29,6 @@ use crate::files::index::NewIndex;
 use crate::files::log_file::{LogFile, NewLogFile};
 use crate::files::names::{FILE_NUMBER_MAX, FileNumber};
 use crate::files::sums::{BlockSummer, BlockSums};
-use crate::lock::lock;
 use crate::recovery::recover::holds_nothing;
 use crate::recovery::scan;
 use crate::state::StoreShared;
@@ -109,7 +109,7 @@ impl Active {
     /// Continues a file that was in use.
     pub(crate) fn resume(&mut self, shared: &StoreShared, log: LogFile, end: Position) {
         let log = Arc::new(log);
-        *lock(&shared.unsynced) = Some((Arc::clone(&log), end));
+        *shared.unsynced.lock() = Some((Arc::clone(&log), end));
         self.file = Some(ActiveFile { log, end, published: end, sums: OpenFileSums::Unknown });
     }
 
@@ -143,7 +143,7 @@ impl StoreWriter<'_> {
 
     /// The number of the next new file: one more than the last.
     pub fn next_number(&self) -> FileNumber {
-        lock(&self.shared.files).last().map_or(FileNumber(1), |last| last.next())
+        self.shared.files.lock().last().map_or(FileNumber(1), |last| last.next())
     }
 
     /// Appends whole transactions, or whole events between them, in one write. Returns the new end of the
@@ -183,7 +183,7 @@ impl StoreWriter<'_> {
         file.published = file.end;
         // First what may be read, then how far it may be synced.
         self.shared.positions.set_written(file.end);
-        if let Some((_, to)) = lock(&self.shared.unsynced).as_mut() {
+        if let Some((_, to)) = self.shared.unsynced.lock().as_mut() {
             *to = file.end;
         }
         Ok(file.end)
@@ -204,7 +204,7 @@ impl StoreWriter<'_> {
         head: &[u8],
         key: Option<&MasterKey>,
     ) -> Result<Position> {
-        let last = lock(&self.shared.files).last().copied();
+        let last = self.shared.files.lock().last().copied();
         if last.is_some_and(|last| last >= number) || !(1..=FILE_NUMBER_MAX).contains(&number.0) {
             let found = number.to_string();
             return Err(Error::Misuse {
@@ -232,7 +232,7 @@ impl StoreWriter<'_> {
         let index = NewIndex::prepare(storage, &place.names)?;
         self.seal()?;
         let end = Position { file: number, offset: head.len() as u64 };
-        let mut files = lock(&self.shared.files);
+        let mut files = self.shared.files.lock();
         let all: Vec<_> = files.iter().copied().chain([number]).collect();
         let log = self.shared.latch.guard(|| {
             let log = log.begin(&head, &mut self.active.scratch)?;
@@ -245,7 +245,7 @@ impl StoreWriter<'_> {
         *files = all;
         let sums = OpenFileSums::begin(&head, log.on_disk(&head, &self.active.scratch));
         let log = Arc::new(log);
-        *lock(&self.shared.unsynced) = Some((Arc::clone(&log), end));
+        *self.shared.unsynced.lock() = Some((Arc::clone(&log), end));
         self.shared.positions.set_both(end);
         self.active.file = Some(ActiveFile { log, end, published: end, sums });
         Ok(end)
@@ -279,7 +279,7 @@ impl StoreWriter<'_> {
         }
         let Active { file, scratch } = &mut *self.active;
         let Some(open) = file else { return Ok(()) };
-        let _syncing = lock(&self.shared.syncing);
+        let _syncing = self.shared.syncing.lock();
         self.shared.latch.guard(|| {
             open.log.sync()?;
             self.shared.note_durable(open.end, true)
@@ -287,7 +287,7 @@ impl StoreWriter<'_> {
         self.shared.positions.set_durable(open.end);
         let closed = |flags: u8| flags & !(HeaderFlags::IN_USE.0 as u8);
         self.shared.latch.guard(|| write_flags(&open.log, closed, scratch))?;
-        *lock(&self.shared.unsynced) = None;
+        *self.shared.unsynced.lock() = None;
         if let Some(ActiveFile { log, end, sums, .. }) = file.take() {
             // The file is closed and whole without them, and whoever examines it writes those that are missing.
             let _ = sums.write(self.shared.place.storage.as_ref(), &log, end.offset);

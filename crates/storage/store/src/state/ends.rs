@@ -1,6 +1,6 @@
 //! How far the log is written, and how far it is durable.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use crate::files::Position;
@@ -31,7 +31,7 @@ struct EndsState {
 
 impl SharedPositions {
     fn lock(&self) -> MutexGuard<'_, EndsState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     pub(crate) fn get(&self) -> Option<LogEnds> {
@@ -90,7 +90,7 @@ impl SharedPositions {
             if guard.ends.is_some_and(|now| Some(now.durable) > position) || is_woken || left.is_zero() {
                 return guard.ends;
             }
-            guard = self.changed.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut guard, left);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The latch: after a failed write or sync we don't know which bytes are on disk until recovery has looked. Until then
 //! the store refuses writes, and readers still get the bytes that were durable before.
 
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, Result};
 
@@ -18,8 +18,8 @@ pub(crate) struct Latch {
 }
 
 impl Latch {
-    fn first(&self) -> std::sync::MutexGuard<'_, Option<String>> {
-        self.first.lock().unwrap_or_else(PoisonError::into_inner)
+    fn first(&self) -> parking_lot::MutexGuard<'_, Option<String>> {
+        self.first.lock()
     }
 
     pub(crate) fn is_closed(&self) -> bool {

@@ -3,15 +3,15 @@
 pub(crate) mod ends;
 pub(crate) mod latch;
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use crate::error::Result;
 use crate::files::log_file::LogFile;
 use crate::files::names::FileNumber;
 use crate::files::watermark::Watermark;
 use crate::files::{Position, StorePlace};
-use crate::lock::lock;
 use crate::recovery::damage::{Damage, Damages};
 use crate::storage::Storage;
 use ends::SharedPositions;
@@ -37,12 +37,12 @@ pub(crate) struct StoreShared {
 impl StoreShared {
     /// The damage of the last file.
     pub(crate) fn damage(&self) -> Option<Arc<Damage>> {
-        lock(&self.damages).last.clone()
+        self.damages.lock().last.clone()
     }
 
     /// The known damage of a file.
     pub(crate) fn damage_of(&self, file: FileNumber) -> Option<Arc<Damage>> {
-        lock(&self.damages).of(file).cloned()
+        self.damages.lock().of(file).cloned()
     }
 
     /// The log is durable up to here, but this has not been announced yet.

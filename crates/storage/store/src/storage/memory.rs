@@ -1,8 +1,9 @@
 //! A directory in memory: for logs that need not outlive the process, and for fast tests.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::{Storage, StorageFile};
 
@@ -19,7 +20,7 @@ impl MemoryStorage {
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut BTreeMap<String, Arc<MemoryFile>>) -> T) -> T {
-        work(&mut self.files.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut self.files.lock())
     }
 }
 
@@ -69,7 +70,7 @@ struct MemoryFile {
 
 impl MemoryFile {
     fn with<T>(&self, work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-        work(&mut self.bytes.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut self.bytes.lock())
     }
 }
 

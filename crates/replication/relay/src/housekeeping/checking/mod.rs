@@ -11,9 +11,10 @@
 mod pass;
 mod patient;
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use binlogz_archive::check;
@@ -27,7 +28,6 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 use crate::housekeeping::Housekeeping;
 use crate::housekeeping::archiving::ArchiveOptions;
-use crate::lock::lock;
 use crate::telemetry::{complain, duties, say};
 use crate::time::now;
 use pass::{CheckProgress, PresentPass};
@@ -83,19 +83,19 @@ struct CheckState {
 
 impl ArchiveChecks {
     fn progress(&self, log: u64) -> Option<CheckProgress> {
-        lock(&self.of).get(&log)?.progress.clone()
+        self.of.lock().get(&log)?.progress.clone()
     }
 
     fn note(&self, log: u64, progress: &CheckProgress) {
-        lock(&self.of).entry(log).or_default().progress = Some(progress.clone());
+        self.of.lock().entry(log).or_default().progress = Some(progress.clone());
     }
 
     fn well(&self, log: u64) {
-        lock(&self.of).entry(log).or_default().failing = None;
+        self.of.lock().entry(log).or_default().failing = None;
     }
 
     fn failed(&self, log: u64, why: &str) {
-        let mut checks = lock(&self.of);
+        let mut checks = self.of.lock();
         let failing = &mut checks.entry(log).or_default().failing;
         let since = failing.as_ref().map_or_else(Instant::now, |(since, _)| *since);
         *failing = Some((since, why.to_owned()));
@@ -104,7 +104,7 @@ impl ArchiveChecks {
     /// The state of all of them together; `None`: they are not checked.
     pub(crate) fn status(&self, options: &ArchiveOptions) -> Option<ArchiveCheckStatus> {
         let (interval, now) = (options.check?, now());
-        let checks = lock(&self.of);
+        let checks = self.of.lock();
         let known = || checks.values().filter_map(|state| state.progress.as_ref());
         let failing = checks.values().filter_map(|state| state.failing.as_ref());
         Some(ArchiveCheckStatus {
@@ -121,7 +121,7 @@ impl ArchiveChecks {
 pub(crate) fn troubles(house: &Housekeeping, kept: &LineageLog) -> Vec<String> {
     let Some(options) = &house.archive else { return Vec::new() };
     let Some(interval) = options.check else { return Vec::new() };
-    let checks = lock(&house.checks.of);
+    let checks = house.checks.of.lock();
     let Some(CheckState { progress, failing }) = checks.get(&kept.number) else { return Vec::new() };
     let to = options.place_of(kept).display().to_string();
     let mut troubles = Vec::new();

@@ -9,7 +9,6 @@ use binlogz_store::StoreWriter;
 
 use super::{Ready, ReceivedBatch, ReceivedTransaction, StoreProgress, StoringState};
 use crate::error::{Error, Result};
-use crate::lock::lock;
 use crate::receive::intake::Intake;
 use crate::telemetry::meters::Meters;
 use crate::telemetry::spans;
@@ -52,13 +51,13 @@ pub(super) fn write(
     append.writer.publish()?;
     drop(append);
     let marks = rewritten.marks.as_deref();
-    let mut table = lock(&intake.compression_stats);
+    let mut table = intake.compression_stats.lock();
     for (index, transaction) in transactions.iter().enumerate() {
         let made = marks.and_then(|marks| marks.get(index)?.payload);
         transaction.sizes.count(&mut table, generation, transaction.gtid, transaction.committed, made);
     }
     drop(table);
-    let mut state = lock(&progress.state);
+    let mut state = progress.state.lock();
     let StoringState { noting, places, .. } = &mut *state;
     if let Some(places) = places {
         note(noting, places, &transactions, |index, transaction| match marks {

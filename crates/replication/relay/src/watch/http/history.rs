@@ -1,10 +1,9 @@
 //! The last hour, for the page's charts: lag, traffic, and each replica's lag.
 
+use parking_lot::Mutex;
 use std::collections::VecDeque;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use crate::lock::lock;
 use crate::telemetry::duties;
 use crate::time::now;
 use crate::watch::WatchedRelay;
@@ -75,12 +74,12 @@ impl Sample {
 
 impl HourHistory {
     pub(super) fn samples(&self) -> Vec<Sample> {
-        lock(&self.0).samples.iter().cloned().collect()
+        self.0.lock().samples.iter().cloned().collect()
     }
 
     /// The lag of the last hour, the newest last: of several samples the largest, since a page of many sources is to be small.
     pub(super) fn lags(&self) -> Vec<Option<u64>> {
-        let kept = lock(&self.0);
+        let kept = self.0.lock();
         let samples: Vec<_> = kept.samples.iter().map(|sample| sample.lag_seconds).collect();
         let mut lags: Vec<_> =
             samples.rchunks(SAMPLES_OF_A_LAG).map(|few| few.iter().copied().max().flatten()).collect();
@@ -90,7 +89,7 @@ impl HourHistory {
 
     /// Adds how it is now, if that is known.
     fn note(&self, current: Option<SourceReport>) {
-        let mut kept = lock(&self.0);
+        let mut kept = self.0.lock();
         let current = current.map(|status| (status, Instant::now()));
         let sample = match (&current, &kept.last) {
             (Some((status, at)), Some((before, since))) => {
@@ -136,13 +135,13 @@ mod tests {
     fn an_hour_is_kept() {
         let history = HourHistory::default();
         for time in 0..1000 {
-            lock(&history.0).add(Sample { time, ..Sample::default() });
+            history.0.lock().add(Sample { time, ..Sample::default() });
         }
         let samples = history.samples();
         assert_eq!((samples.len(), samples[0].time, samples[359].time), (SAMPLES_MAX, 640, 999));
         assert_eq!(history.lags(), [None; 90]);
         for lag in [9, 5] {
-            lock(&history.0).add(Sample { lag_seconds: Some(lag), ..Sample::default() });
+            history.0.lock().add(Sample { lag_seconds: Some(lag), ..Sample::default() });
         }
         assert_eq!((history.lags().len(), history.lags().pop()), (90, Some(Some(9))));
     }
