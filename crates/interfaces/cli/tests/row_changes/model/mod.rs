@@ -1,7 +1,7 @@
 //! The model: random tables, DDL and changes on a server with default or other settings, and the server's own tables at several
 //! places of its log. `undo` in its three forms, `redo`, `table-at` and `rows` must lead to one of these states, or say that they don't know.
 //!
-//! `MODEL_SEEDS` says how many seeds, `SEED` is the first; `scripts/soak/row-changes-model.sh` runs 1,000. With `MODEL_KEEP=FOLDER` the
+//! `MODEL_SEEDS` says how many seeds, `SEED` is the first, `MODEL_SERVER=8.0` takes MySQL 8.0.33; `scripts/soak/row-changes-model.sh` runs 1,000. With `MODEL_KEEP=FOLDER` the
 //! workload and what the commands said of a seed stays there.
 
 mod back;
@@ -39,7 +39,11 @@ type Check = &'static str;
 
 #[test]
 fn row_changes_lead_to_states_that_the_server_had() -> Result<()> {
-    let mysql = require_tool!(Tool::Mysql);
+    let mysql = match std::env::var("MODEL_SERVER").as_deref() {
+        Ok("8.0") => require_tool!(Tool::Mysql80),
+        Ok(other) => panic!("MODEL_SERVER is {other:?}, expected 8.0, or nothing for 9.7"),
+        Err(_) => require_tool!(Tool::Mysql),
+    };
     let (first, count) = (setting("SEED", 1), setting("MODEL_SEEDS", SEEDS));
     let server = mysql.sandbox().start()?;
     let mut counts: BTreeMap<Check, (usize, usize)> = BTreeMap::new();

@@ -154,8 +154,7 @@ impl World<'_> {
     }
 
     fn take(&mut self, is_after_ddl: bool) -> Result<()> {
-        let status = self.server.sql("SHOW BINARY LOG STATUS")?;
-        let position = status.split_whitespace().nth(1).unwrap().parse().unwrap();
+        let (_, position) = self.server.position()?;
         let snapshot = Snapshot {
             gtid: last_gtid(self.server)?,
             log: self.server.binlogs()?.len() - 1 - self.log_first,
