@@ -3,15 +3,18 @@
 //!
 //! The optional fields cover only some columns: signedness of the numeric ones (including YEAR), collations
 //! of the character ones (CHAR, VARCHAR, BLOB and TEXT, VECTOR; a binary one has 63) and, in fields of their
-//! own, of ENUM and SET. Anything the fields don't cover stays `None`. (Which columns count was observed on a
-//! live MySQL 9.7.4. MariaDB counts geometry columns among the character ones: its collations for a table
-//! with geometry columns are refused or shifted.)
+//! own, of ENUM and SET. Anything the fields don't cover stays `None`. Which columns count was observed on a
+//! live MySQL 9.7.4. MariaDB 10.11 counts geometry columns among the character ones; see [`character_collations`].
+
+use std::collections::BTreeMap;
 
 use super::table_map_metadata::{DefaultCharset, HighFirstBits, MetadataField, MetadataStrings};
 use super::{Column, ColumnType, TableMapEvent};
 use crate::error::{Error, Result};
 
 const WHAT: &str = "optional metadata";
+/// The collation `binary`.
+const BINARY: u64 = 63;
 
 /// A column as far as the log describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,13 +93,17 @@ fn deal_out<'a>(field: MetadataField<'a>, definitions: &mut [ColumnDefinition<'a
             Ok(())
         }
         MetadataField::DefaultCharset(charset) => {
-            default_charset(definitions, ColumnType::is_character, charset)
+            let given = |to: &mut [_], of_kind: fn(ColumnType) -> bool| default_charset(to, of_kind, charset);
+            character_collations(definitions, given, |columns| is_most_frequent(columns, charset))
         }
         MetadataField::EnumAndSetDefaultCharset(charset) => {
             default_charset(definitions, ColumnType::is_enum_or_set, charset)
         }
         MetadataField::ColumnCharset(numbers) => {
-            each(definitions, ColumnType::is_character, numbers.iter(), |to, it| to.collation = Some(it))
+            let given = |to: &mut [_], of_kind: fn(ColumnType) -> bool| {
+                each(to, of_kind, numbers.iter(), |to, it| to.collation = Some(it))
+            };
+            character_collations(definitions, given, |_| true)
         }
         MetadataField::EnumAndSetColumnCharset(numbers) => {
             each(definitions, ColumnType::is_enum_or_set, numbers.iter(), |to, it| to.collation = Some(it))
@@ -155,6 +162,49 @@ fn each_bit<'a>(
             give(column, bit);
         }
     }
+}
+
+/// Gives the character columns their collations.
+///
+/// The event doesn't say which server wrote it. Where a table has geometry columns, MariaDB's reading is taken if MySQL's is
+/// impossible: the field is of more columns, or calls a collation the most frequent one that isn't; and if by MariaDB's reading
+/// all geometry columns are binary, as they are. Where both are possible, it is MySQL's.
+fn character_collations<'a>(
+    definitions: &mut [ColumnDefinition<'a>],
+    give: impl Fn(&mut [ColumnDefinition<'a>], fn(ColumnType) -> bool) -> Result<()>,
+    is_possible: impl Fn(&[ColumnDefinition<'a>]) -> bool,
+) -> Result<()> {
+    let is_geometry =
+        |definition: &&mut ColumnDefinition<'a>| definition.column.real_type() == ColumnType::GEOMETRY;
+    let mut of_mysql = definitions.to_vec();
+    let given = give(&mut of_mysql, ColumnType::is_character);
+    if given.is_err() || !is_possible(&of_mysql) {
+        let mut of_mariadb = definitions.to_vec();
+        let is_given = give(&mut of_mariadb, |column_type| {
+            column_type.is_character() || column_type == ColumnType::GEOMETRY
+        })
+        .is_ok();
+        let mut geometries = of_mariadb.iter_mut().filter(is_geometry);
+        if is_given && geometries.all(|column| column.collation.take() == Some(BINARY)) {
+            definitions.copy_from_slice(&of_mariadb);
+            return Ok(());
+        }
+    }
+    given?;
+    definitions.copy_from_slice(&of_mysql);
+    Ok(())
+}
+
+/// Whether no collation is that of more columns than the default. Servers choose it so.
+fn is_most_frequent(definitions: &[ColumnDefinition<'_>], charset: DefaultCharset<'_>) -> bool {
+    let Ok((default, _)) = charset.decode() else { return false };
+    let characters = definitions.iter().filter(|column| column.column.real_type().is_character());
+    let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
+    characters
+        .filter_map(|column| column.collation)
+        .for_each(|collation| *counts.entry(collation).or_default() += 1);
+    let of_default = counts.get(&default).copied().unwrap_or(0);
+    counts.values().all(|count| *count <= of_default)
 }
 
 fn default_charset<'a>(
@@ -246,6 +296,42 @@ mod tests {
         assert_eq!(column(0).primary_key, Some(PrimaryKeyPart { place: 1, prefix: 0 }));
         assert_eq!((column(0).visible, column(8).visible), (Some(false), Some(true)));
         assert_eq!((column(0).nullable, column(1).nullable), (false, true));
+    }
+
+    /// As MariaDB 10.11 and MySQL 9.7 write them.
+    #[test]
+    fn collations_beside_geometry_columns_are_those_that_the_server_meant() {
+        let collations = |column_types: &[u8], column_metadata: &[u8], optional: &[u8]| -> Vec<Option<u64>> {
+            let map = TableMapEvent {
+                column_types,
+                column_metadata,
+                null_bitmap: Bitmap(&[0]),
+                optional_metadata: OptionalMetadata(optional),
+                ..table(&[])
+            };
+            let definitions = map.column_definitions().unwrap();
+            definitions.iter().map(|definition| definition.collation).collect()
+        };
+        // GEOMETRY, TEXT: MariaDB lists both of them.
+        let types = [255, 252];
+        assert_eq!(collations(&types, &[4, 2], &[2, 3, 63, 1, 45]), [None, Some(45)]);
+        // The default would be that of no column.
+        assert_eq!(collations(&types, &[4, 2], &[2, 3, 45, 0, 63]), [None, Some(45)]);
+        assert_eq!(collations(&types, &[4, 2], &[3, 2, 63, 45]), [None, Some(45)]);
+        // MySQL only the second.
+        assert_eq!(collations(&types, &[4, 2], &[2, 1, 45]), [None, Some(45)]);
+        assert_eq!(collations(&types, &[4, 2], &[2, 1, 63]), [None, Some(63)]);
+        assert_eq!(collations(&types, &[4, 2], &[3, 1, 45]), [None, Some(45)]);
+        // GEOMETRY, BLOB, TEXT, TEXT.
+        let types = [255, 252, 252, 252];
+        assert_eq!(
+            collations(&types, &[4, 2, 2, 2], &[2, 3, 45, 0, 63]),
+            [None, Some(63), Some(45), Some(45)]
+        );
+        // One more than there are columns of both kinds.
+        let map = table(&[3, 3, 63, 45, 45]);
+        let map = TableMapEvent { column_types: &[255, 252], column_metadata: &[4, 2], ..map };
+        assert!(map.column_definitions().is_err());
     }
 
     #[test]

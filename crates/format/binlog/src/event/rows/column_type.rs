@@ -142,7 +142,7 @@ impl ColumnType {
     }
 
     /// Whether the type counts as a character string: the optional metadata tell its collation.
-    /// VECTOR does, with collation 63; MariaDB, unlike MySQL, counts GEOMETRY too.
+    /// VECTOR does, with collation 63. MariaDB, unlike MySQL, counts GEOMETRY too.
     pub(crate) fn is_character(self) -> bool {
         matches!(
             self,
