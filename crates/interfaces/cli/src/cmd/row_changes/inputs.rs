@@ -26,7 +26,6 @@ use super::{PROGRAM_NAME, failure};
 use crate::Exit;
 use crate::failure::{CommandFailure, Result, name_unread, warn_cut};
 use crate::log_path::{LogPath, resolve};
-use crate::mariadb;
 use crate::progress::WorkProgress;
 use crate::server_args::{ServerArgs, with_place};
 
@@ -311,12 +310,7 @@ impl LogPass<'_> {
                 is_in || self.later && has_begun && looked_for.has_its_tables(run)
             })?;
             let archived_gtids = match log {
-                RecoverLog::Path(path) => {
-                    if !self.is_again {
-                        mariadb::warn_of(path);
-                    }
-                    path.archived_gtids()
-                }
+                RecoverLog::Path(path) => path.archived_gtids(),
                 RecoverLog::OfServer(_) => None,
             };
             let progress = log.progress((number + 1, count))?;

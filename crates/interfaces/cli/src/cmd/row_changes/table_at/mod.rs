@@ -25,7 +25,6 @@ use crate::cmd::workers;
 use crate::failure::{CommandFailure, Result, complain, name_unread, warn, warn_cut};
 use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, resolve};
-use crate::mariadb;
 use crate::output::{Destination, OutputTarget};
 use crate::progress::WorkProgress;
 use crate::server_args::{ServerArgs, with_place};
@@ -257,7 +256,6 @@ impl TableAt {
         let count = files.len();
         for (number, log) in files.iter().enumerate() {
             let input = log.open(keyring.as_ref())?;
-            mariadb::warn_of(log);
             let progress = WorkProgress::of(log, log.size()?, (number + 1, count));
             let input = progress.watch(input);
             let name = file_name(log);
