@@ -50,7 +50,7 @@ pub(super) fn check(world: &mut World<'_>) -> Result<Vec<(Check, Verdict)>> {
         return Ok(verdicts);
     }
     // Neither leaves the tables as they were.
-    if world.random.below(2) == 0 {
+    if world.random.below(2) == 0 && !world.is_mariadb {
         verdicts.push(("undo --gtids", one_transaction(world)?));
     } else {
         verdicts.push(("undo in part", partly(world)?));
@@ -280,11 +280,14 @@ fn run(
     }
     let mut script = ran.stdout.clone();
     if form == UndoForm::Log {
-        let options = ["--no-defaults", "--verify-binlog-checksum", "--skip-gtids"].map(AsRef::as_ref);
+        let (program, options) = match world.is_mariadb {
+            true => ("mariadb-binlog", &["--no-defaults", "--verify-binlog-checksum"][..]),
+            false => ("mysqlbinlog", &["--no-defaults", "--verify-binlog-checksum", "--skip-gtids"][..]),
+        };
         let printed = world
             .server
             .installed()
-            .run("mysqlbinlog", options.into_iter().chain([output.as_os_str()]))
+            .run(program, options.iter().map(AsRef::as_ref).chain([output.as_os_str()]))
             .map_err(|error| error.to_string())?;
         if !printed.status.success() {
             return Err(String::from_utf8_lossy(&printed.stderr).into_owned());

@@ -6,13 +6,11 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use binlogz_testkit::random::Random;
-use binlogz_testkit::{MysqlSandbox, Result};
+use binlogz_testkit::{Result, SandboxServer};
 
 use super::snapshot::{self, TableRows};
 use super::tables::Statements;
 use crate::common::{Folder, Ran};
-use crate::round_trip::place_of;
-use crate::table_at::last_gtid;
 
 const CHANGE_PHASES: usize = 3;
 const SESSIONS_MAX: usize = 3;
@@ -29,9 +27,19 @@ pub(super) struct Snapshot {
     pub(super) tables: BTreeMap<String, TableRows>,
 }
 
+/// A server that histories happen on.
+#[derive(Clone, Copy)]
+pub(super) struct ModelServer<'a> {
+    pub(super) server: &'a SandboxServer,
+    /// Asks for the GTID of its last transaction.
+    pub(super) last_gtid: &'a dyn Fn() -> Result<String>,
+}
+
 /// A seed's history.
 pub(super) struct World<'a> {
-    pub(super) server: &'a MysqlSandbox,
+    pub(super) server: &'a SandboxServer,
+    last_gtid: &'a dyn Fn() -> Result<String>,
+    pub(super) is_mariadb: bool,
     pub(super) seed: u64,
     pub(super) database: String,
     pub(super) folder: Folder,
@@ -50,13 +58,16 @@ pub(super) struct World<'a> {
 }
 
 impl World<'_> {
-    pub(super) fn new(server: &MysqlSandbox, seed: u64) -> Result<World<'_>> {
+    pub(super) fn new(server: ModelServer<'_>, seed: u64) -> Result<World<'_>> {
+        let ModelServer { server, last_gtid } = server;
         let keep = std::env::var_os("MODEL_KEEP").map(|folder| Path::new(&folder).join(seed.to_string()));
         if let Some(keep) = &keep {
             std::fs::create_dir_all(keep).unwrap();
         }
         let mut world = World {
             server,
+            last_gtid,
+            is_mariadb: server.sql("SELECT VERSION()")?.contains("MariaDB"),
             seed,
             database: format!("m{seed}"),
             folder: Folder::new(),
@@ -80,10 +91,15 @@ impl World<'_> {
         let image = statements.one_of(&["FULL", "FULL", "FULL", "FULL", "MINIMAL", "NOBLOB"]);
         let json = statements.one_of(&["", "", "", "PARTIAL_JSON"]);
         let compression = statements.one_of(&["OFF", "OFF", "ON"]);
-        self.has_full_images = image == "FULL" && json.is_empty();
+        self.has_full_images = image == "FULL" && (json.is_empty() || self.is_mariadb);
+        let others = match self.is_mariadb {
+            true => format!("GLOBAL log_bin_compress = {compression}, GLOBAL log_bin_compress_min_len = 10"),
+            false => format!(
+                "GLOBAL binlog_row_value_options = '{json}', GLOBAL binlog_transaction_compression = {compression}"
+            ),
+        };
         let settings = format!(
-            "SET GLOBAL binlog_row_metadata = {metadata}, GLOBAL binlog_row_image = {image}, GLOBAL binlog_row_value_options = '{json}', \
-             GLOBAL binlog_transaction_compression = {compression};"
+            "SET GLOBAL binlog_row_metadata = {metadata}, GLOBAL binlog_row_image = {image}, {others};"
         );
         self.run("settings", &format!("{settings}\nCREATE DATABASE {database};\n"))?;
         let tables = statements.tables();
@@ -94,7 +110,7 @@ impl World<'_> {
         let fill = statements.fill(&live);
         self.run("fill", &format!("USE {database};\n{fill}"))?;
         self.take(false)?;
-        if statements.percent(40) {
+        if statements.percent(40) && !self.is_mariadb {
             self.dump()?;
         }
         for phase in 0..CHANGE_PHASES {
@@ -154,9 +170,11 @@ impl World<'_> {
     }
 
     fn take(&mut self, is_after_ddl: bool) -> Result<()> {
-        let (_, position) = self.server.position()?;
+        let log = self.server.binlogs()?.pop().unwrap();
+        // Nobody else writes to the server.
+        let position = std::fs::metadata(log).unwrap().len();
         let snapshot = Snapshot {
-            gtid: last_gtid(self.server)?,
+            gtid: (self.last_gtid)()?.trim().to_owned(),
             log: self.server.binlogs()?.len() - 1 - self.log_first,
             position,
             is_after_ddl,
@@ -186,7 +204,7 @@ impl World<'_> {
 
     /// The server, as the options name it.
     pub(super) fn place(&self) -> String {
-        place_of(self.server)
+        self.server.socket().display().to_string()
     }
 
     /// Whether DDL ran after the snapshot.
