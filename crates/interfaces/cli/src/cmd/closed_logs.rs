@@ -1,14 +1,17 @@
-//! Logs that are served without their server: an archive's or files, where they end, and the folder for the files needed
-//! meanwhile. `archive serve` and `recover` both use it.
+//! What `archive serve` and `recover` share: the arguments that say where logs end and where to put the files needed meanwhile,
+//! and what is told of the logs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use binlogz_binlog::gtid::Gtid;
-use binlogz_relay::{BringBack, ClosedLogs, EndedLogs, LogError, StopAt};
+use binlogz_relay::{BringBack, EndedLogs, LogError, StopAt};
 use clap::Args;
 use tempfile::TempDir;
 
+use super::recover::error::ReplayError;
+use super::recover::listener::ReplayListener;
+use super::recover::logs::ReplayedLogs;
 use crate::failure::{CommandFailure, Result, complain, warn};
 use crate::interrupt;
 use crate::keyring::KeyringArg;
@@ -92,62 +95,19 @@ pub(super) fn open(
     stop: &StopAt,
     folder: &Path,
 ) -> Result<Option<EndedLogs>> {
-    match ended(find(paths, keyring)?, stop, folder) {
+    let named = ReplayedLogs::named(paths).map_err(line)?;
+    let keyring = match named {
+        ReplayedLogs::Archive(_) => None,
+        ReplayedLogs::Files(_) => keyring.open()?,
+    };
+    match named.ended(keyring, stop, folder, &StderrListener) {
         Ok(ended) => Ok(Some(ended)),
-        Err(error @ LogError::Unmet(_)) => {
+        Err(error @ ReplayError::Logs(LogError::Unmet(_))) => {
             complain(&error.to_string());
             Ok(None)
         }
         Err(error) => Err(line(error)),
     }
-}
-
-/// Looks whether files and folders that are named are there, before anything is asked of a server.
-pub(super) fn are_there(paths: &[PathBuf]) -> Result<()> {
-    for path in paths.iter().filter(|path| binlogz_archive::storage::in_object_storage(path).is_none()) {
-        std::fs::metadata(path).map_err(|error| CommandFailure::of(&path.display(), error))?;
-    }
-    Ok(())
-}
-
-/// The archive that is named, or the files.
-fn find(paths: &[PathBuf], keyring: &KeyringArg) -> Result<ClosedLogs> {
-    let archive = match paths {
-        [path] if is_archive(path) => Some(path),
-        _ => None,
-    };
-    let found = match archive {
-        Some(path) => ClosedLogs::of_archive(path),
-        None => match paths.iter().find(|path| is_archive(path)) {
-            Some(path) => {
-                return Err(CommandFailure::of(
-                    &path.display(),
-                    "is an archive, expected it alone, or files",
-                ));
-            }
-            None => ClosedLogs::of_files(paths, keyring.open()?.map(Arc::new)),
-        },
-    };
-    found.map_err(line)
-}
-
-fn is_archive(path: &Path) -> bool {
-    binlogz_archive::storage::in_object_storage(path).is_some() || path.is_dir()
-}
-
-/// The logs up to where they end, the last one of them in a folder.
-fn ended(logs: ClosedLogs, stop: &StopAt, folder: &Path) -> Result<EndedLogs, LogError> {
-    if let Some(why) = logs.left_out() {
-        warn(&format!("{}: {why}", logs.place()));
-    }
-    if let Some(what) = logs.uncertain() {
-        warn(&format!("{}: {what}", logs.place()));
-    }
-    let ended = logs.ended(stop, folder)?;
-    if let Some(torn) = &ended.torn {
-        warn(torn);
-    }
-    Ok(ended)
 }
 
 /// How far logs go: `UUID:23, committed 2026-11-22 23:10:05`.
@@ -162,6 +122,26 @@ pub(super) fn reach(ended: &EndedLogs) -> String {
     }
 }
 
+/// Tells on stderr what happens while logs are replayed.
+pub(super) struct StderrListener;
+
+impl StderrListener {
+    pub(super) fn shared() -> Arc<dyn ReplayListener> {
+        Arc::new(StderrListener)
+    }
+}
+
+impl ReplayListener for StderrListener {
+    fn warn(&self, line: &str) {
+        warn(line);
+    }
+
+    fn complain(&self, line: &str) {
+        complain(line);
+    }
+}
+
+/// An error as the line that it ends the command with.
 pub(super) fn line(error: impl std::fmt::Display) -> CommandFailure {
     CommandFailure::Line(error.to_string())
 }

@@ -10,9 +10,11 @@
 
 use std::net::SocketAddr;
 
-use super::CHANNEL;
-use super::target::{TargetFacts, TargetServer, TargetTrouble, line, quoted};
-use crate::failure::{CommandFailure, Result};
+use super::RECOVERY_CHANNEL;
+use super::error::{ReplayError, Result};
+use super::filters::ReplicationFilters;
+use super::quoting::literal;
+use super::target::{TargetFacts, TargetServer, TargetTrouble};
 
 const USER: &str = "binlogz";
 /// ER_REPLICA_CHANNEL_DOES_NOT_EXIST.
@@ -62,7 +64,7 @@ pub(super) struct ApplierThreads {
     /// 0: as the server has it.
     pub(super) workers: Option<u32>,
     pub(super) keeps_order: Option<bool>,
-    pub(super) filters: Vec<String>,
+    pub(super) filters: ReplicationFilters,
 }
 
 /// How the channel reaches the embedded source.
@@ -78,15 +80,15 @@ pub(super) struct ChannelSource {
 /// The channel that an earlier run left; `None` if there is none.
 pub(super) fn left(target: &mut TargetServer) -> Result<Option<SavedSettings>> {
     let users = target.ask(&format!(
-        "SELECT USER FROM performance_schema.replication_connection_configuration WHERE CHANNEL_NAME = '{CHANNEL}'"
+        "SELECT USER FROM performance_schema.replication_connection_configuration WHERE CHANNEL_NAME = '{RECOVERY_CHANNEL}'"
     ));
-    let Some(user) = users.map_err(line)?.into_iter().flatten().next() else { return Ok(None) };
+    let Some(user) = users?.into_iter().flatten().next() else { return Ok(None) };
     match SavedSettings::parse(&user) {
         Some(before) => Ok(Some(before)),
-        None => Err(CommandFailure::of(
+        None => Err(ReplayError::unfit(
             &target.name,
-            format_args!(
-                "has a replication channel {CHANNEL} that binlogz did not make (its account is {user:?}): expected none"
+            format!(
+                "has a replication channel {RECOVERY_CHANNEL} that binlogz did not make (its account is {user:?}): expected none"
             ),
         )),
     }
@@ -98,8 +100,8 @@ pub(super) fn check_rights(target: &mut TargetServer) -> Result<()> {
     let name = target.name.clone();
     target.ask("SET GLOBAL server_id = @@GLOBAL.server_id").map(drop).map_err(|error| {
         match error.server_error() {
-            Some(error) if error.code == ACCESS_DENIED => CommandFailure::of(&name, &error.message),
-            _ => line(error),
+            Some(error) if error.code == ACCESS_DENIED => ReplayError::unfit(&name, &*error.message),
+            _ => error.into(),
         }
     })
 }
@@ -121,19 +123,18 @@ pub(super) fn attach(
     let changed = target.ask(&format!(
         "{change} {prefix}_HOST = {}, {prefix}_PORT = {}, {prefix}_USER = {}, {prefix}_PASSWORD = {}, \
          {prefix}_SSL = {}, {prefix}_AUTO_POSITION = 1, {prefix}_CONNECT_RETRY = 1, {prefix}_RETRY_COUNT = 86400, \
-         {prefix}_HEARTBEAT_PERIOD = 5 FOR CHANNEL '{CHANNEL}'",
-        quoted(&address.ip().to_string()),
+         {prefix}_HEARTBEAT_PERIOD = 5 FOR CHANNEL '{RECOVERY_CHANNEL}'",
+        literal(&address.ip().to_string()),
         address.port(),
-        quoted(&before.user()),
-        quoted(password),
+        literal(&before.user()),
+        literal(password),
         u8::from(*tls),
     ));
     // Not in the error's own words, which have the password.
     changed.map_err(|error| match error.server_error() {
-        Some(error) => TargetTrouble::Final(CommandFailure::of(
-            &target.name,
-            format_args!("attach it: {}", error.message),
-        )),
+        Some(error) => {
+            TargetTrouble::Final(ReplayError::unfit(&target.name, format!("attach it: {}", error.message)))
+        }
         None => TargetTrouble::Lost(error),
     })?;
     if before.persisted {
@@ -152,16 +153,16 @@ pub(super) fn attach(
     }
     if !applying.filters.is_empty() {
         target.run(&format!(
-            "CHANGE REPLICATION FILTER {} FOR CHANNEL '{CHANNEL}'",
-            applying.filters.join(", ")
+            "CHANGE REPLICATION FILTER {} FOR CHANNEL '{RECOVERY_CHANNEL}'",
+            applying.filters.clauses().join(", ")
         ))?;
     }
-    target.run(&format!("START {replica} FOR CHANNEL '{CHANNEL}'"))
+    target.run(&format!("START {replica} FOR CHANNEL '{RECOVERY_CHANNEL}'"))
 }
 
 /// Stops the channel; returns whether there is one.
 fn stop(target: &mut TargetServer) -> Result<bool, TargetTrouble> {
-    let stop = format!("STOP {} FOR CHANNEL '{CHANNEL}'", target.words.replica());
+    let stop = format!("STOP {} FOR CHANNEL '{RECOVERY_CHANNEL}'", target.words.replica());
     match target.ask(&stop) {
         Ok(_) => Ok(true),
         Err(error) if error.server_error().is_some_and(|error| error.code == NO_SUCH_CHANNEL) => Ok(false),
@@ -187,7 +188,7 @@ pub(super) fn detach(target: &mut TargetServer, before: &SavedSettings) -> Resul
     if before.persisted {
         target.run("RESET PERSIST IF EXISTS skip_replica_start")?;
     }
-    target.run(&format!("RESET {replica} ALL FOR CHANNEL '{CHANNEL}'"))
+    target.run(&format!("RESET {replica} ALL FOR CHANNEL '{RECOVERY_CHANNEL}'"))
 }
 
 #[cfg(test)]

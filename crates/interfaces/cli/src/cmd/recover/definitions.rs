@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::target::{OWN_SCHEMAS, TargetServer, line, quoted};
-use crate::failure::Result;
+use super::error::Result;
+use super::quoting::{identifier, literal};
+use super::target::{OWN_SCHEMAS, TargetServer};
 
 /// Accounts that each server has of its own.
 const OWN_ACCOUNTS: &str = "('mysql.sys', 'mysql.session', 'mysql.infoschema')";
@@ -19,8 +20,9 @@ type Definitions = BTreeMap<String, std::result::Result<String, String>>;
 pub(super) struct DifferentDefinition {
     /// Its kind and name, such as `view shop.v`.
     pub(super) object: String,
-    /// `None`: it is not there.
+    /// The source's definition; `None`: it is not there.
     pub(super) source: Option<String>,
+    /// That of the restored server.
     pub(super) restored: Option<String>,
 }
 
@@ -54,7 +56,7 @@ pub(super) fn compare(
     restored: &mut TargetServer,
 ) -> Result<(usize, Vec<DifferentDefinition>)> {
     // A dump brings accounts as rows.
-    restored.ask("FLUSH PRIVILEGES").map_err(line)?;
+    restored.ask("FLUSH PRIVILEGES")?;
     let (mut theirs, ours) = (definitions(source)?, definitions(restored)?);
     unseen(source, &mut theirs)?;
     let names: BTreeSet<&String> = theirs.keys().chain(ours.keys()).collect();
@@ -136,17 +138,16 @@ const ROWS: [(&str, &str); 2] = [
 fn definitions(server: &mut TargetServer) -> Result<Definitions> {
     let mut found = Definitions::new();
     for (kind, query) in ROWS {
-        for row in server.ask(&format!("{query} NOT IN ({OWN_SCHEMAS})")).map_err(line)? {
+        for row in server.ask(&format!("{query} NOT IN ({OWN_SCHEMAS})"))? {
             let [database, name, definition @ ..] = row.as_slice() else { continue };
             let name = if name.is_empty() { database.clone() } else { format!("{database}.{name}") };
             found.insert(format!("{kind} {name}"), Ok(definition.join(", ")));
         }
     }
     for (kind, query, show, columns) in KINDS {
-        for row in server.ask(&format!("{query} NOT IN ({OWN_SCHEMAS})")).map_err(line)? {
+        for row in server.ask(&format!("{query} NOT IN ({OWN_SCHEMAS})"))? {
             let [database, name] = row.as_slice() else { continue };
-            let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
-            let shown = server.ask(&format!("{show} {}.{}", quoted(database), quoted(name)));
+            let shown = server.ask(&format!("{show} {}.{}", identifier(database), identifier(name)));
             let definition = shown.map_err(|error| error.to_string()).map(|rows| {
                 let row = rows.into_iter().next().unwrap_or_default();
                 let cells: Vec<_> =
@@ -175,7 +176,7 @@ fn unseen(server: &mut TargetServer, found: &mut Definitions) -> Result<()> {
     let roles = server.ask("SELECT CURRENT_ROLE()").unwrap_or_default().into_iter().flatten().next();
     let using =
         roles.filter(|roles| roles != "NONE").map_or(String::new(), |roles| format!(" USING {roles}"));
-    let grants = server.ask(&format!("SHOW GRANTS FOR CURRENT_USER(){using}")).map_err(line)?;
+    let grants = server.ask(&format!("SHOW GRANTS FOR CURRENT_USER(){using}"))?;
     let grants: Vec<String> = grants.into_iter().flatten().collect();
     let global = grants.iter().filter_map(|grant| grant.strip_prefix("GRANT ")?.split_once(" ON *.* TO "));
     let rights: BTreeSet<&str> = global.flat_map(|(rights, _)| rights.split(", ")).collect();
@@ -202,10 +203,10 @@ fn accounts(server: &mut TargetServer, found: &mut Definitions) -> Result<()> {
         }
     };
     // Otherwise salts are shown as bytes that are no text.
-    server.ask("SET SESSION print_identified_with_as_hex = ON").map_err(line)?;
+    server.ask("SET SESSION print_identified_with_as_hex = ON")?;
     for row in rows {
         let [user, host] = row.as_slice() else { continue };
-        let account = format!("{}@{}", quoted(user), quoted(host));
+        let account = format!("{}@{}", literal(user), literal(host));
         let mut lines = Vec::new();
         let mut why = None;
         for statement in [format!("SHOW CREATE USER {account}"), format!("SHOW GRANTS FOR {account}")] {

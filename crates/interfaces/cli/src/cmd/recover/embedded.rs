@@ -1,40 +1,49 @@
 //! The source that the server is attached to, inside this process: the relay's serving side over closed logs.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::path::Path;
 
 use binlogz_relay::{
     AccountOptions, BringBack, EndedLogs, Form, FormPolicy, Limits, ListenTls, Relay, ServeOptions,
     ServedLogs,
 };
 use binlogz_source::Password;
-use tempfile::TempDir;
 
 use super::channel::{ChannelSource, SavedSettings};
+use super::error::{ReplayError, Result};
 use super::target::TargetServer;
-use crate::cmd::closed_logs;
-use crate::failure::{CommandFailure, Result};
-use crate::log::{self, LogFormat, LogSettings};
 
 const PASSWORD_SIZE: usize = 24;
 /// Ids that people give to servers are smaller.
 const SERVER_ID_MIN: u32 = 1 << 31;
 
+/// How the source inside this process serves.
+#[derive(Debug, Clone)]
+pub(super) struct EmbeddedSourceOptions<'o> {
+    /// The folder that has the last of the logs, and nothing else.
+    pub(super) folder: &'o Path,
+    /// How much of the other logs may be on disk at a time.
+    pub(super) bring_back: BringBack,
+    /// Where the server connects to; `None`: the address of this machine that leads to the server, any port.
+    pub(super) listen: Option<SocketAddr>,
+    /// Whether incidents that stand between transactions are left out.
+    pub(super) over_incidents: bool,
+}
+
 /// Starts the source; it ends with the process.
 pub(super) fn start(
     target: &TargetServer,
     ended: &EndedLogs,
-    folder: &TempDir,
-    bring_back: BringBack,
     before: &SavedSettings,
-    listen: Option<SocketAddr>,
-    over_incidents: bool,
+    options: EmbeddedSourceOptions<'_>,
 ) -> Result<ChannelSource> {
+    let EmbeddedSourceOptions { folder, bring_back, listen, over_incidents } = options;
     let listen = match listen {
         Some(listen) => listen,
         None => SocketAddr::new(reachable_at(target)?, 0),
     };
     let mut random = [0; PASSWORD_SIZE + 4];
-    getrandom::fill(&mut random).map_err(|error| CommandFailure::Line(format!("random numbers: {error}")))?;
+    getrandom::fill(&mut random)?;
     let (id, password) = random.split_first_chunk::<4>().unwrap_or((&[1; 4], &[]));
     let password: String = password.iter().map(|byte| format!("{byte:02x}")).collect();
     // The password of a channel may have 32 characters.
@@ -49,7 +58,7 @@ pub(super) fn start(
             only_replica: Some(server_id),
             over_incidents,
         },
-        directory: folder.path().to_owned(),
+        directory: folder.to_owned(),
         accounts: vec![AccountOptions::new(before.user(), Password::new(password.as_str()))],
         limits: Limits::default(),
         listen,
@@ -58,11 +67,7 @@ pub(super) fn start(
         native_password: true,
         form: FormPolicy::Always(form),
     };
-    log::install(&LogSettings {
-        format: LogFormat::Text,
-        levels: log::levels("warn").map_err(CommandFailure::Line)?,
-    })?;
-    let running = Relay::serve(options).map_err(closed_logs::line)?;
+    let running = Relay::serve(options)?;
     Ok(ChannelSource { address: running.address(), password, tls, server_id })
 }
 
@@ -73,11 +78,9 @@ fn reachable_at(target: &TargetServer) -> Result<IpAddr> {
         return Ok(here);
     }
     let failed = |error: std::io::Error| {
-        CommandFailure::of(
+        ReplayError::unfit(
             &target.name,
-            format_args!(
-                "find the address of this machine that the server can reach: {error}; --listen gives it"
-            ),
+            format!("find the address of this machine that the server can reach: {error}; --listen gives it"),
         )
     };
     let address = target.options.address().to_socket_addrs().map_err(failed)?.next();

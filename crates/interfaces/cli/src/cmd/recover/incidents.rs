@@ -10,6 +10,7 @@
 
 use std::path::{Path, PathBuf};
 
+use binlogz_archive::input as archived;
 use binlogz_binlog::event::AnyGtidEvent;
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::{ChangeContent, EventHeader};
@@ -17,15 +18,10 @@ use binlogz_flow::events::{self, BatchItem, EventBatch, EventPosition, RunSummar
 use binlogz_flow::{Error as FlowError, Input};
 use binlogz_relay::EndedLogs;
 
-use super::target::TargetServer;
-use crate::Exit;
-use crate::cmd::{closed_logs, workers};
-use crate::failure::{CommandFailure, Result, name_unread};
-use crate::keyring::KeyringArg;
-use crate::log_path::{LogPath, resolve};
-use crate::progress::WorkProgress;
+use super::error::{ReplayError, Result};
 
 /// Logs to recover from.
+#[derive(Debug)]
 pub(super) struct RecoveredLogs<'l> {
     /// As they were named.
     pub(super) from: &'l [PathBuf],
@@ -34,78 +30,61 @@ pub(super) struct RecoveredLogs<'l> {
     pub(super) folder: &'l Path,
 }
 
+/// A log to be read for its incidents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct IncidentLog {
+    /// What to call it: the file, or the log in an archive.
+    pub(super) shown: PathBuf,
+    /// Where to read it.
+    pub(super) path: PathBuf,
+}
+
 /// Incidents that recovery crosses.
+#[derive(Debug)]
 pub(super) struct CrossedIncidents {
-    /// Negative: there are some. They were named.
-    pub(super) exit: Exit,
+    unread: UnreadChanges,
     /// The transactions that consist of one.
     gtids: Vec<Gtid>,
 }
 
-/// Finds the incidents between what the server has executed and the end of the logs, and names them.
-pub(super) fn crossed(
-    logs: &RecoveredLogs<'_>,
-    keyring: &KeyringArg,
-    executed: &GtidSet,
-) -> Result<CrossedIncidents> {
-    let keyring = keyring.open()?;
-    let mut walk = Walk::new(executed);
-    let paths = logs.to_read(executed)?;
-    let count = paths.len();
-    for (number, (shown, path)) in paths.iter().enumerate() {
-        let progress = WorkProgress::of(shown, path.size()?, (number + 1, count));
-        let input = progress.watch(path.open(keyring.as_ref())?);
-        walk.read(number, input, &mut |bytes| progress.at(bytes))
-            .map_err(|error| CommandFailure::reading(shown, &error))?;
-    }
-    let Walk { crossed, gtids, .. } = walk.ended();
-    let mut exit = Exit::Done;
-    for (number, (shown, _)) in paths.iter().enumerate() {
-        let mut of_log = crossed.clone();
-        of_log.retain(|incident| incident.log == number as u64);
-        exit = exit.max(name_unread(shown, &of_log, "the server would lack those changes"));
-    }
-    Ok(CrossedIncidents { exit, gtids })
-}
-
 impl CrossedIncidents {
-    /// Makes the server count transactions as applied that are nothing but an incident, at which it would stop.
-    pub(super) fn pass_over(&self, target: &mut TargetServer) -> Result<()> {
-        for gtid in &self.gtids {
-            target.patiently(|target| {
-                target.run(&format!("SET GTID_NEXT = '{gtid}'"))?;
-                target.run("BEGIN")?;
-                target.run("COMMIT")?;
-                target.run("SET GTID_NEXT = 'AUTOMATIC'")
-            })?;
-        }
-        Ok(())
+    /// Those of the log with this number, as it was given to [`IncidentWalk::read`].
+    pub(super) fn of_log(&self, number: u64) -> UnreadChanges {
+        let mut of_log = self.unread.clone();
+        of_log.retain(|incident| incident.log == number);
+        of_log
+    }
+
+    /// The transactions that are nothing but an incident.
+    pub(super) fn gtids(&self) -> &[Gtid] {
+        &self.gtids
     }
 }
 
 impl RecoveredLogs<'_> {
-    /// The logs that may have a crossed incident, with what to call them.
-    fn to_read(&self, executed: &GtidSet) -> Result<Vec<(LogPath, LogPath)>> {
-        let mut paths = self.from.iter().cloned().map(LogPath::File).collect();
-        resolve(&mut paths)?;
-        let beginnings = self.ended.logs().beginnings().map_err(closed_logs::line)?;
+    /// The logs that may have a crossed incident, in their order: those that a server lacks transactions of, which has
+    /// `executed` these.
+    ///
+    /// # Errors
+    ///
+    /// An archive that can't be read, or that lacks a log which it had before.
+    pub(super) fn to_read(&self, executed: &GtidSet) -> Result<Vec<IncidentLog>> {
+        let paths = archived::expand(self.from.iter().cloned())?;
+        let beginnings = self.ended.logs().beginnings()?;
         let mut to_read = Vec::new();
         for (number, (name, _)) in beginnings.iter().enumerate() {
             if beginnings.get(number + 1).is_some_and(|(_, before)| self.is_had(before, executed)) {
                 continue;
             }
-            let is_it = |path: &&LogPath| match path {
-                LogPath::File(path) => path.file_name().is_some_and(|file| file == *name),
-                LogPath::Stdin => false,
-            };
-            let shown = paths.iter().find(is_it).ok_or_else(|| {
-                CommandFailure::of(&self.ended.logs().place(), format_args!("{name} is no longer there"))
+            let shown = paths.iter().find(|path| path.file_name().is_some_and(|file| file == *name));
+            let shown = shown.cloned().ok_or_else(|| {
+                ReplayError::place(self.ended.logs().place(), format!("{name} is no longer there"))
             })?;
             let path = match number + 1 == beginnings.len() {
-                true => LogPath::File(self.folder.join(name)),
+                true => self.folder.join(name),
                 false => shown.clone(),
             };
-            to_read.push((shown.clone(), path));
+            to_read.push(IncidentLog { shown, path });
         }
         Ok(to_read)
     }
@@ -119,7 +98,7 @@ impl RecoveredLogs<'_> {
 }
 
 /// The facts of an event that decide: a GTID, or an incident.
-enum Mark {
+enum IncidentMark {
     Gtid(Gtid),
     Incident {
         position: EventPosition,
@@ -130,8 +109,9 @@ enum Mark {
     Others,
 }
 
-/// Goes through logs in order.
-struct Walk<'e> {
+/// Goes through logs in their order, and finds the incidents that are crossed.
+#[derive(Debug)]
+pub(super) struct IncidentWalk<'e> {
     executed: &'e GtidSet,
     /// Incidents since the last transaction: whether they are crossed depends on the next one.
     pending: UnreadChanges,
@@ -143,9 +123,10 @@ struct Walk<'e> {
     is_behind: bool,
 }
 
-impl<'e> Walk<'e> {
-    fn new(executed: &'e GtidSet) -> Self {
-        Walk {
+impl<'e> IncidentWalk<'e> {
+    /// A walk through logs for a server that has executed these transactions.
+    pub(super) fn new(executed: &'e GtidSet) -> Self {
+        IncidentWalk {
             executed,
             pending: UnreadChanges::default(),
             crossed: UnreadChanges::default(),
@@ -155,14 +136,25 @@ impl<'e> Walk<'e> {
         }
     }
 
-    fn read(&mut self, number: usize, input: Input, progress: &mut dyn FnMut(u64)) -> Result<(), FlowError> {
+    /// Reads the next log, with so many threads. `number` is the log's in [`CrossedIncidents::of_log`]; `progress` hears of bytes.
+    ///
+    /// # Errors
+    ///
+    /// The log can't be read.
+    pub(super) fn read(
+        &mut self,
+        number: u64,
+        input: Input,
+        workers: usize,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(), FlowError> {
         let ran = events::run(
             input,
-            workers(None),
+            workers,
             || Ok(()),
             |(), batch| marks(batch),
             |marks| {
-                marks.into_iter().for_each(|mark| self.take(number as u64, mark));
+                marks.into_iter().for_each(|mark| self.take(number, mark));
                 Ok(())
             },
             progress,
@@ -173,9 +165,9 @@ impl<'e> Walk<'e> {
         Ok(())
     }
 
-    fn take(&mut self, log: u64, mark: Mark) {
+    fn take(&mut self, log: u64, mark: IncidentMark) {
         match mark {
-            Mark::Gtid(gtid) => {
+            IncidentMark::Gtid(gtid) => {
                 self.is_behind |= !self.executed.contains(&gtid);
                 let pending = std::mem::take(&mut self.pending);
                 if self.is_behind {
@@ -183,7 +175,7 @@ impl<'e> Walk<'e> {
                 }
                 self.own = Some(gtid);
             }
-            Mark::Incident { position, header, body } => {
+            IncidentMark::Incident { position, header, body } => {
                 let own = self.own.take();
                 if own.is_some_and(|own| self.executed.contains(&own)) {
                     return;
@@ -192,33 +184,34 @@ impl<'e> Walk<'e> {
                 found.note_by_type(log, position, &header, &body);
                 self.gtids.extend(own);
             }
-            Mark::Others => self.own = None,
+            IncidentMark::Others => self.own = None,
         }
     }
 
-    fn ended(mut self) -> Self {
+    /// The incidents that are crossed, once all logs are read.
+    pub(super) fn ended(mut self) -> CrossedIncidents {
         self.crossed.add(std::mem::take(&mut self.pending));
-        self
+        CrossedIncidents { unread: self.crossed, gtids: self.gtids }
     }
 }
 
 /// The marks of a batch, in order.
-fn marks(batch: &mut EventBatch<'_>) -> Result<Vec<Mark>, FlowError> {
+fn marks(batch: &mut EventBatch<'_>) -> Result<Vec<IncidentMark>, FlowError> {
     let mut marks = Vec::new();
     while let Some(item) = batch.next_item() {
         let BatchItem::Event(event) = item else { continue };
         let event_type = event.header.event_type;
         if event_type.is_gtid() {
             let decoded = AnyGtidEvent::decode(event.body, event_type).map_err(|error| event.error(error))?;
-            marks.extend(decoded.as_ref().and_then(AnyGtidEvent::gtid).map(Mark::Gtid));
+            marks.extend(decoded.as_ref().and_then(AnyGtidEvent::gtid).map(IncidentMark::Gtid));
         } else if event_type.changes() == ChangeContent::Lost {
-            marks.push(Mark::Incident {
+            marks.push(IncidentMark::Incident {
                 position: event.position,
                 header: event.header,
                 body: event.body.to_vec(),
             });
-        } else if !matches!(marks.last(), Some(Mark::Others)) {
-            marks.push(Mark::Others);
+        } else if !matches!(marks.last(), Some(IncidentMark::Others)) {
+            marks.push(IncidentMark::Others);
         }
     }
     Ok(marks)

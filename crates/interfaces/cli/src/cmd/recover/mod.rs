@@ -1,31 +1,29 @@
 //! `binlogz recover`: point-in-time recovery, applied by the server itself, in parallel.
 //!
-//! ```text
-//! logs ─ closed_logs ─ embedded source ── channel binlogz_recover ── the server's own applier
-//! ```
-//!
-//! * `target` is the server: the transactions it has, and what its version calls things;
-//! * `embedded` is the source inside this process, which ends where recovery is to end;
-//! * `channel` attaches the server to it, and detaches it again with its settings as they were;
-//! * `incidents` finds where the logs themselves lack changes;
-//! * `follow` watches until it has everything;
-//! * `errors` are those that ended the server's threads;
-//! * `verify` makes a drill of it, on a private server; `definitions` are compared in it.
+//! This file checks the options, leads through the steps and tells of them; `verify` makes a drill of it.
 
 mod channel;
+mod continuation;
 mod definitions;
+mod drill;
 mod embedded;
-mod errors;
-mod follow;
+pub(super) mod error;
+mod filters;
+mod fitness;
 mod incidents;
+pub(super) mod listener;
+pub(super) mod logs;
+mod quoting;
+mod recovery;
 mod target;
+mod thread_errors;
 mod verify;
+mod version_words;
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::printable;
@@ -34,25 +32,30 @@ use binlogz_relay::EndedLogs;
 use binlogz_source::ConnectOptions;
 use clap::{Args, ValueEnum};
 
-use super::closed_logs::{self, DiskArgs, StopArgs};
+use super::closed_logs::{self, DiskArgs, StderrListener, StopArgs, line};
+use super::workers;
 use crate::Exit;
-use crate::failure::{CommandFailure, Result, complain, warn};
+use crate::failure::{CommandFailure, Result, complain, name_unread};
 use crate::format::ReportFormat;
 use crate::interrupt;
 use crate::keyring::KeyringArg;
+use crate::log::{self, LogFormat, LogSettings};
+use crate::log_path::LogPath;
+use crate::progress::WorkProgress;
 use crate::server_args::{ServerArgs, with_place};
 use crate::terminal;
-use channel::{ApplierThreads, SavedSettings};
-use follow::Goal;
-use incidents::RecoveredLogs;
-use target::{TargetFacts, TargetServer, TargetTrouble};
+use channel::ApplierThreads;
+use embedded::EmbeddedSourceOptions;
+use filters::ReplicationFilters;
+use incidents::{CrossedIncidents, IncidentWalk, RecoveredLogs};
+use recovery::{Recovery, RecoveryDetacher};
+use target::TargetServer;
 
 /// The replication channel's name.
-const CHANNEL: &str = "binlogz_recover";
+const RECOVERY_CHANNEL: &str = "binlogz_recover";
+
 /// This command's name for itself at servers.
 const PROGRAM_NAME: &str = "binlogz recover";
-/// A statement such as STOP REPLICA waits for the transaction that is being applied.
-const ANSWER_MAX: Duration = Duration::from_secs(3600);
 
 /// Bring a server forward to a moment, from an archive or binary logs
 ///
@@ -163,103 +166,115 @@ impl Recover {
 
     /// Brings a server forward.
     fn recover(&self, server: ConnectOptions) -> Result<Exit> {
-        let say = |line: &str| if self.format == ReportFormat::Json { Ok(()) } else { say(line) };
         let stop = self.stop.stop()?;
-        let filters = self.filters.clauses()?;
-        closed_logs::are_there(&self.from)?;
-        let mut target = TargetServer::connect(server)?;
-        target.lock()?;
+        let threads = ApplierThreads {
+            workers: self.workers,
+            keeps_order: self.preserve_commit_order.map(|order| order == OnOff::On),
+            filters: self.filters.filters()?,
+        };
+        logs::check_paths(&self.from).map_err(line)?;
+        let mut target = TargetServer::connect(server, StderrListener::shared()).map_err(line)?;
+        target.lock().map_err(line)?;
         let folder = self.disk.folder()?;
         let Some(ended) = closed_logs::open(&self.from, &self.keyring, &stop, folder.path())? else {
             return Ok(Exit::Negative);
         };
         let (first, last) = ended.logs().range();
-        say(&format!("{}: {first} to {last}, up to {}", ended.logs().place(), closed_logs::reach(&ended)))?;
-        let facts = target.facts(CHANNEL)?;
-        let left = channel::left(&mut target)?;
-        let lacks = check(&target, &facts, &ended)?;
-        channel::check_rights(&mut target)?;
-        let persists = !filters.is_empty();
-        if persists && !target.words.can_stay_stopped {
-            return Err(CommandFailure::of(
-                &target.name,
-                format_args!(
-                    "is version {}: filters need 8.0.24 or later, which can be kept from applying without them after a \
-                     restart",
-                    target.version
-                ),
-            ));
-        }
-        say(&format!("{}: lacks {} of {} transactions", target.name, lacks.count(), ended.gtids.count()))?;
-        let logs = RecoveredLogs { from: &self.from, ended: &ended, folder: folder.path() };
-        let incidents = incidents::crossed(&logs, &self.keyring, &facts.executed)?;
-        let exit = incidents.exit;
+        self.say(&format!(
+            "{}: {first} to {last}, up to {}",
+            ended.logs().place(),
+            closed_logs::reach(&ended)
+        ))?;
+        let mut recovery = Recovery::check(target, &ended, threads).map_err(line)?;
+        self.say(&format!(
+            "{}: lacks {} of {} transactions",
+            recovery.server(),
+            recovery.lacks().count(),
+            ended.gtids.count()
+        ))?;
+        let incidents = self.crossed(&ended, folder.path(), recovery.executed())?;
+        let exit = tell_incidents(&incidents);
         if exit != Exit::Done && !self.over_incidents {
             complain(&format!(
                 "{}: nothing is changed: the logs lack changes before that moment; --over-incidents goes on without those \
                  changes",
-                target.name
+                recovery.server()
             ));
             return Ok(exit);
         }
         if self.check {
-            if left.is_some() {
-                say(&format!(
-                    "{}: an earlier run left its channel {CHANNEL}; the next one goes on from there",
-                    target.name
+            if recovery.is_begun() {
+                self.say(&format!(
+                    "{}: an earlier run left its channel {RECOVERY_CHANNEL}; the next one goes on from there",
+                    recovery.server()
                 ))?;
             }
             return Ok(exit);
         }
-        let before = match left {
-            Some(left) => SavedSettings { persisted: left.persisted || persists, ..left },
-            None => SavedSettings::of(&facts, persists && !is_persisted(&mut target)?),
-        };
-        if lacks.is_empty() {
-            if left.is_some() {
-                target.patiently(|target| channel::detach(target, &before))?;
-            }
-            say(&format!("{}: has everything already", target.name))?;
+        if recovery.lacks().is_empty() {
+            recovery.clean_up().map_err(line)?;
+            self.say(&format!("{}: has everything already", recovery.server()))?;
             return Ok(Exit::Done);
         }
-        let applying = ApplierThreads {
-            workers: self.workers,
-            keeps_order: self.preserve_commit_order.map(|order| order == OnOff::On),
-            filters,
+        let source = EmbeddedSourceOptions {
+            folder: folder.path(),
+            bring_back: self.disk.bring_back(),
+            listen: self.listen,
+            over_incidents: self.over_incidents,
         };
-        let bring_back = self.disk.bring_back();
-        let source =
-            embedded::start(&target, &ended, &folder, bring_back, &before, self.listen, self.over_incidents)?;
-        let ending = undo_at_a_signal(&target, before);
-        let begun = Instant::now();
-        let lacking = u64::try_from(lacks.count()).unwrap_or(u64::MAX);
-        let goal = Goal {
-            gtids: &ended.gtids,
-            source: &source,
-            before: &before,
-            applying: &applying,
-            lacks: lacking,
-        };
-        let passed = incidents.pass_over(&mut target);
-        let followed = passed.and_then(|()| follow::follow(&mut target, &goal));
-        // From here on a signal waits until the server is detached.
-        let _ended = ending.lock().unwrap_or_else(PoisonError::into_inner);
-        if target.is_away {
-            return followed.map(|()| Exit::Trouble);
-        }
-        let detached = target.patiently(|target| channel::detach(target, &before));
-        if let (Err(_), Err(CommandFailure::Line(also))) = (&followed, &detached) {
-            warn(&format!("the server keeps the channel {CHANNEL}, which the next run removes: {also}"));
-        }
-        followed.and(detached)?;
-        let seconds = begun.elapsed().as_secs_f64();
-        say(&format!(
-            "{}: applied {} transactions in {seconds:.1} s, {:.0} a second",
-            target.name,
-            lacks.count(),
-            lacks.count() as f64 / seconds.max(0.001)
-        ))?;
+        self.apply(recovery, source, &incidents.crossed)?;
         Ok(exit)
+    }
+
+    /// Applies the transactions that the server lacks.
+    fn apply(
+        &self,
+        recovery: Recovery<'_>,
+        source: EmbeddedSourceOptions<'_>,
+        incidents: &CrossedIncidents,
+    ) -> Result<()> {
+        let server = recovery.server().to_owned();
+        let lacks = recovery.lacks().count();
+        log::install(&LogSettings {
+            format: LogFormat::Text,
+            levels: log::levels("warn").map_err(CommandFailure::Line)?,
+        })?;
+        let mut running = recovery.begin(source).map_err(line)?;
+        detach_at_a_signal(&server, running.detacher());
+        let begun = Instant::now();
+        let followed = running.pass_over(incidents).and_then(|()| {
+            let all = u64::try_from(lacks).unwrap_or(u64::MAX);
+            let progress = WorkProgress::counting("apply", "transactions", all);
+            running.follow(&mut |applied| progress.at(applied))
+        });
+        running.end(followed).map_err(line)?;
+        let seconds = begun.elapsed().as_secs_f64();
+        self.say(&format!(
+            "{server}: applied {lacks} transactions in {seconds:.1} s, {:.0} a second",
+            lacks as f64 / seconds.max(0.001)
+        ))
+    }
+
+    /// The incidents between what the server has executed and the end of the logs.
+    fn crossed(&self, ended: &EndedLogs, folder: &Path, executed: &GtidSet) -> Result<NamedIncidents> {
+        let keyring = self.keyring.open()?;
+        let mut walk = IncidentWalk::new(executed);
+        let logs = RecoveredLogs { from: &self.from, ended, folder };
+        let to_read = logs.to_read(executed).map_err(line)?;
+        for (number, log) in to_read.iter().enumerate() {
+            let (shown, path) = (LogPath::File(log.shown.clone()), LogPath::File(log.path.clone()));
+            let progress = WorkProgress::of(&shown, path.size()?, (number + 1, to_read.len()));
+            let input = progress.watch(path.open(keyring.as_ref())?);
+            walk.read(number as u64, input, workers(None), &mut |bytes| progress.at(bytes))
+                .map_err(|error| CommandFailure::reading(&shown, &error))?;
+        }
+        let logs = to_read.into_iter().map(|log| log.shown).collect();
+        Ok(NamedIncidents { crossed: walk.ended(), logs })
+    }
+
+    /// Tells people of a step.
+    fn say(&self, line: &str) -> Result<()> {
+        if self.format == ReportFormat::Json { Ok(()) } else { say(line) }
     }
 
     fn server(&self) -> Result<ConnectOptions> {
@@ -272,7 +287,6 @@ impl Recover {
                 "names no server, expected mysql://[USER@]HOST[:PORT] or a socket's path",
             ));
         }
-        options.timeouts.answer = ANSWER_MAX;
         Ok(options)
     }
 }
@@ -283,132 +297,65 @@ fn say(line: &str) -> Result<()> {
     written.map_err(|error| CommandFailure::writing(&"standard output", &error))
 }
 
-/// Whether skip_replica_start is persisted already; then it stays.
-fn is_persisted(target: &mut TargetServer) -> Result<bool> {
-    let count = target.one(
-        "SELECT COUNT(*) FROM performance_schema.persisted_variables WHERE VARIABLE_NAME = 'skip_replica_start'",
-    )?;
-    Ok(count != "0")
+/// Crossed incidents, with what to call their logs.
+struct NamedIncidents {
+    crossed: CrossedIncidents,
+    logs: Vec<PathBuf>,
 }
 
-/// Checks that the logs continue the server's transactions, and that the server can apply them. Returns the transactions
-/// that it lacks.
-fn check(target: &TargetServer, facts: &TargetFacts, ended: &EndedLogs) -> Result<GtidSet> {
-    let unfit = |why: String| Err(CommandFailure::of(&target.name, why));
-    if facts.gtid_mode != "ON" {
-        return unfit(format!(
-            "gtid_mode is {}, expected ON: without GTIDs nobody knows which transactions the server has. Replay by position \
-             with binlogz dump FILE … | mysql",
-            facts.gtid_mode
-        ));
+/// Names the incidents. Negative: there are some.
+fn tell_incidents(incidents: &NamedIncidents) -> Exit {
+    let mut exit = Exit::Done;
+    for (number, log) in incidents.logs.iter().enumerate() {
+        let of_log = incidents.crossed.of_log(number as u64);
+        exit = exit.max(name_unread(&log.display(), &of_log, "the server would lack those changes"));
     }
-    if let Some(log) = &ended.with_anonymous {
-        return unfit(format!(
-            "{log} has transactions without GTIDs: which of them the server has can't be known. Replay by position with \
-             binlogz dump FILE … | mysql"
-        ));
-    }
-    if !facts.other_channels.is_empty() {
-        let names: Vec<_> = facts.other_channels.iter().map(|name| format!("{name:?}")).collect();
-        return unfit(format!(
-            "follows another source at present (channel {}): stop that first",
-            names.join(", ")
-        ));
-    }
-    if ended.gtids.has_tags() && !target.words.knows_tags {
-        return unfit(format!(
-            "is version {}: the logs have GTIDs with tags, which need 8.3",
-            target.version
-        ));
-    }
-    let mut ahead = ended.after.clone();
-    ahead.intersect(&facts.executed);
-    if !ahead.is_empty() {
-        return unfit(format!(
-            "is past that moment: it has {} of the transactions after it, {}; restore an earlier backup",
-            ahead.count(),
-            ahead.brief()
-        ));
-    }
-    let mut lacks = ended.gtids.clone();
-    lacks.subtract(&facts.executed);
-    let mut gap = ended.before.clone();
-    gap.subtract(&facts.executed);
-    if !gap.is_empty() {
-        return unfit(format!(
-            "lacks {} transactions that came before {}, the first log here: {}; restore a backup that has them, or add the \
-             earlier logs",
-            gap.count(),
-            ended.logs().range().0,
-            gap.brief()
-        ));
-    }
-    let major = |version: &str| version.split('.').next().and_then(|major| major.parse::<u32>().ok());
-    if major(&ended.server_version) > major(&target.version) {
-        warn(&format!(
-            "{}: is version {}, and the logs are of {}: MySQL does not promise that an older server can apply them",
-            target.name, target.version, ended.server_version
-        ));
-    }
-    Ok(lacks)
+    exit
 }
 
-/// Detaches the server when a signal ends the process. The thread that holds the lock has done so already.
-fn undo_at_a_signal(target: &TargetServer, before: SavedSettings) -> Arc<Mutex<()>> {
-    let ending = Arc::new(Mutex::new(()));
-    let (options, name, its) = (target.options.clone(), target.name.clone(), Arc::clone(&ending));
-    interrupt::before_the_end(move || {
-        let alone = its.lock().unwrap_or_else(PoisonError::into_inner);
-        let detached =
-            TargetServer::connect(options).and_then(|mut target| match channel::left(&mut target)? {
-                Some(_) => channel::detach(&mut target, &before).map_err(TargetTrouble::failure),
-                None => Ok(()),
-            });
-        match detached {
-            Ok(()) => {
-                complain(&format!("{name}: interrupted, and detached; the same command goes on from there"))
-            }
-            Err(CommandFailure::Line(why)) => complain(&format!(
-                "{name}: interrupted; the server keeps the channel {CHANNEL}, which the next run removes: {why}"
-            )),
-            Err(CommandFailure::ClosedPipe) => {}
+/// Detaches the server when a signal ends the process.
+fn detach_at_a_signal(server: &str, detacher: RecoveryDetacher) {
+    let server = server.to_owned();
+    interrupt::before_the_end(move || match detacher.detach_for_good() {
+        Ok(()) => {
+            complain(&format!("{server}: interrupted, and detached; the same command goes on from there"))
         }
-        // The other thread sees its channel vanish, and must not tell that as an error.
-        std::mem::forget(alone);
+        Err(why) => complain(&format!(
+            "{server}: interrupted; the server keeps the channel {RECOVERY_CHANNEL}, which the next run removes: {why}"
+        )),
     });
-    ending
 }
 
 impl Filters {
-    /// The filters as CHANGE REPLICATION FILTER takes them.
-    fn clauses(&self) -> Result<Vec<String>> {
-        let name = |name: &str| format!("`{}`", name.replace('`', "``"));
-        let table = |option: &'static str, text: &String| match text.split_once('.') {
-            Some((database, table)) => Ok(format!("{}.{}", name(database), name(table))),
-            None => Err(CommandFailure::of(&option, format_args!("{text:?}, expected DATABASE.TABLE"))),
-        };
-        let tables = |option, texts: &[String]| -> Result<Vec<String>> {
-            texts.iter().map(|text| table(option, text)).collect()
-        };
-        let names = |texts: &[String]| texts.iter().map(|text| name(text)).collect::<Vec<_>>();
-        let quoted = |texts: &[String]| texts.iter().map(|text| target::quoted(text)).collect::<Vec<_>>();
-        let rewrite = |text: &String| match text.split_once("->") {
-            Some((from, to)) if !from.is_empty() && !to.is_empty() => {
-                Ok(format!("({}, {})", name(from.trim()), name(to.trim())))
-            }
-            _ => Err(CommandFailure::of(&"--rewrite-db", format_args!("{text:?}, expected FROM->TO"))),
-        };
-        let rewrites = self.rewrite_db.iter().map(rewrite).collect::<Result<Vec<_>>>()?;
-        let all = [
-            ("REPLICATE_DO_DB", names(&self.replicate_do_db)),
-            ("REPLICATE_IGNORE_DB", names(&self.replicate_ignore_db)),
-            ("REPLICATE_DO_TABLE", tables("--replicate-do-table", &self.replicate_do_table)?),
-            ("REPLICATE_IGNORE_TABLE", tables("--replicate-ignore-table", &self.replicate_ignore_table)?),
-            ("REPLICATE_WILD_DO_TABLE", quoted(&self.replicate_wild_do_table)),
-            ("REPLICATE_WILD_IGNORE_TABLE", quoted(&self.replicate_wild_ignore_table)),
-            ("REPLICATE_REWRITE_DB", rewrites),
-        ];
-        let given = all.into_iter().filter(|(_, values)| !values.is_empty());
-        Ok(given.map(|(clause, values)| format!("{clause} = ({})", values.join(", "))).collect())
+    /// The filters, with databases and tables apart.
+    fn filters(&self) -> Result<ReplicationFilters> {
+        let rewrite_db = self.rewrite_db.iter().map(|text| rewriting(text)).collect::<Result<_>>()?;
+        Ok(ReplicationFilters {
+            do_db: self.replicate_do_db.clone(),
+            ignore_db: self.replicate_ignore_db.clone(),
+            do_table: tables("--replicate-do-table", &self.replicate_do_table)?,
+            ignore_table: tables("--replicate-ignore-table", &self.replicate_ignore_table)?,
+            wild_do_table: self.replicate_wild_do_table.clone(),
+            wild_ignore_table: self.replicate_wild_ignore_table.clone(),
+            rewrite_db,
+        })
+    }
+}
+
+/// Database and table of each.
+fn tables(option: &'static str, texts: &[String]) -> Result<Vec<(String, String)>> {
+    let parts = |text: &String| match text.split_once('.') {
+        Some((database, table)) => Ok((database.to_owned(), table.to_owned())),
+        None => Err(CommandFailure::of(&option, format_args!("{text:?}, expected DATABASE.TABLE"))),
+    };
+    texts.iter().map(parts).collect()
+}
+
+fn rewriting(text: &str) -> Result<(String, String)> {
+    match text.split_once("->") {
+        Some((from, to)) if !from.is_empty() && !to.is_empty() => {
+            Ok((from.trim().to_owned(), to.trim().to_owned()))
+        }
+        _ => Err(CommandFailure::of(&"--rewrite-db", format_args!("{text:?}, expected FROM->TO"))),
     }
 }

@@ -1,14 +1,17 @@
-//! The server that is brought forward: its connection, its transactions and abilities, and the words of its version.
+//! A server, such as the one that is brought forward: its connection, its transactions and its settings.
 
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_inspect::Version;
-use binlogz_source::{ConnectOptions, Connection, Error};
+use binlogz_source::{ConnectOptions, Connection, Error as ServerError};
 
-use super::CHANNEL;
-use crate::failure::{CommandFailure, Result, warn};
+use super::RECOVERY_CHANNEL;
+use super::error::{ReplayError, Result};
+use super::listener::ReplayListener;
+use super::version_words::VersionWords;
 
 /// Names the lock that keeps two runs from one server; the server drops it with the connection.
 const LOCK: &str = "binlogz_recover";
@@ -16,6 +19,8 @@ const LOCK: &str = "binlogz_recover";
 /// How long a lost server may stay away: it may have to recover from a crash first.
 const AWAY_MAX: Duration = Duration::from_secs(300);
 const POLL: Duration = Duration::from_millis(250);
+/// A statement such as STOP REPLICA waits for the transaction that is being applied.
+const ANSWER_MAX: Duration = Duration::from_secs(3600);
 
 /// A connected server.
 pub(super) struct TargetServer {
@@ -26,56 +31,7 @@ pub(super) struct TargetServer {
     pub(super) name: String,
     /// Whether it was lost, and did not come back.
     pub(super) is_away: bool,
-}
-
-/// A version's words for things.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct VersionWords {
-    /// CHANGE REPLICATION SOURCE TO, with SOURCE_…
-    source_statements: bool,
-    /// START REPLICA, SHOW REPLICA STATUS.
-    replica_statements: bool,
-    /// replica_parallel_workers and so on.
-    replica_variables: bool,
-    /// Whether it reads compressed transactions.
-    pub(super) reads_payloads: bool,
-    /// Whether it knows GTIDs with tags.
-    pub(super) knows_tags: bool,
-    /// Whether it can be told not to start replication at its next start.
-    pub(super) can_stay_stopped: bool,
-}
-
-impl VersionWords {
-    fn of(version: &Version) -> VersionWords {
-        let from = |text| Version::parse(text).is_some_and(|from| *version >= from);
-        VersionWords {
-            source_statements: from("8.0.23"),
-            replica_statements: from("8.0.22"),
-            replica_variables: from("8.0.26"),
-            reads_payloads: from("8.0.20"),
-            knows_tags: from("8.3"),
-            can_stay_stopped: from("8.0.24"),
-        }
-    }
-
-    /// `CHANGE REPLICATION SOURCE TO`, and the prefix of its options.
-    pub(super) fn change(self) -> (&'static str, &'static str) {
-        match self.source_statements {
-            true => ("CHANGE REPLICATION SOURCE TO", "SOURCE"),
-            false => ("CHANGE MASTER TO", "MASTER"),
-        }
-    }
-
-    /// `REPLICA`, as in START REPLICA.
-    pub(super) fn replica(self) -> &'static str {
-        if self.replica_statements { "REPLICA" } else { "SLAVE" }
-    }
-
-    /// The global variable `replica_NAME`.
-    pub(super) fn variable(self, name: &str) -> String {
-        let prefix = if self.replica_variables { "replica" } else { "slave" };
-        format!("{prefix}_{name}")
-    }
+    pub(super) listener: Arc<dyn ReplayListener>,
 }
 
 /// Schemas that each server has of its own.
@@ -94,11 +50,20 @@ pub(super) struct TargetFacts {
 }
 
 impl TargetServer {
-    pub(super) fn connect(options: ConnectOptions) -> Result<TargetServer> {
+    /// Connects to a server.
+    ///
+    /// # Errors
+    ///
+    /// It can't be reached; it is MariaDB, or a MySQL without replication channels.
+    pub(super) fn connect(
+        mut options: ConnectOptions,
+        listener: Arc<dyn ReplayListener>,
+    ) -> Result<TargetServer> {
+        options.timeouts.answer = ANSWER_MAX;
         let name = options.server();
-        let mut connection = Connection::open(&options).map_err(line)?;
+        let mut connection = Connection::open(&options)?;
         let version = one(&mut connection, "SELECT @@GLOBAL.version")?;
-        let refused = |why: &str| Err(CommandFailure::of(&name, format_args!("is version {version}: {why}")));
+        let refused = |why: &str| Err(ReplayError::unfit(&name, format!("is version {version}: {why}")));
         let number = match Version::parse(&version) {
             Some(number) if !version.contains("MariaDB") => number,
             _ => return refused("only MySQL can be recovered so: MariaDB's GTIDs are others"),
@@ -113,19 +78,24 @@ impl TargetServer {
             version,
             name,
             is_away: false,
+            listener,
         })
     }
 
     /// Makes sure that no other run is at work on this server.
+    ///
+    /// # Errors
+    ///
+    /// There is one.
     pub(super) fn lock(&mut self) -> Result<()> {
         match self.one(&format!("SELECT GET_LOCK('{LOCK}', 0)"))?.as_str() {
             "1" => Ok(()),
-            _ => Err(CommandFailure::of(&self.name, "another binlogz recover is at work on this server")),
+            _ => Err(ReplayError::unfit(&self.name, "another binlogz recover is at work on this server")),
         }
     }
 
     /// Runs a statement; its rows as text, NULL as nothing.
-    pub(super) fn ask(&mut self, statement: &str) -> Result<Vec<Vec<String>>, Error> {
+    pub(super) fn ask(&mut self, statement: &str) -> Result<Vec<Vec<String>>, ServerError> {
         let rows = self.connection.query(statement)?;
         let text = |cell: Option<Vec<u8>>| String::from_utf8_lossy(&cell.unwrap_or_default()).into_owned();
         Ok(rows.into_iter().map(|row| row.into_iter().map(text).collect()).collect())
@@ -151,8 +121,8 @@ impl TargetServer {
     }
 
     /// Connects again after the connection was lost.
-    pub(super) fn find_again(&mut self, lost: &Error) -> Result<()> {
-        warn(&format!("{lost}; connecting again"));
+    pub(super) fn find_again(&mut self, lost: &ServerError) -> Result<()> {
+        self.listener.warn(&format!("{lost}; connecting again"));
         let until = Instant::now() + AWAY_MAX;
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -162,17 +132,17 @@ impl TargetServer {
                     // The server may not have noticed yet that the earlier connection is gone.
                     match self.ask(&format!("SELECT GET_LOCK('{LOCK}', {})", left.as_secs())) {
                         Ok(_) => return Ok(()),
-                        Err(error) if error.server_error().is_some() => return Err(line(error)),
+                        Err(error) if error.server_error().is_some() => return Err(error.into()),
                         Err(_) => {}
                     }
                 }
                 Err(error) if left.is_zero() => {
                     self.is_away = true;
-                    return Err(CommandFailure::of(
+                    return Err(ReplayError::unfit(
                         &self.name,
-                        format_args!(
-                            "the server did not come back within {} s: {error}. If it has a channel {CHANNEL}, that is left \
-                             as it is: the same command goes on from there",
+                        format!(
+                            "the server did not come back within {} s: {error}. If it has a channel {RECOVERY_CHANNEL}, that \
+                             is left as it is: the same command goes on from there",
                             AWAY_MAX.as_secs()
                         ),
                     ));
@@ -194,41 +164,42 @@ impl TargetServer {
         self.connection.columns().iter().position(named)
     }
 
-    pub(super) fn executed(&mut self) -> Result<GtidSet, Error> {
+    /// The transactions that the server has executed.
+    pub(super) fn executed(&mut self) -> Result<GtidSet, ServerError> {
         let rows = self.ask("SELECT @@GLOBAL.gtid_executed")?;
         let text = rows.into_iter().flatten().next().unwrap_or_default();
         // The server's own text.
         Ok(text.replace('\n', "").parse().unwrap_or_default())
     }
 
-    pub(super) fn facts(&mut self, channel: &str) -> Result<TargetFacts> {
+    pub(super) fn facts(&mut self) -> Result<TargetFacts> {
         let (workers, order) =
             (self.words.variable("parallel_workers"), self.words.variable("preserve_commit_order"));
         let rows = self.ask(&format!(
             "SELECT @@GLOBAL.server_id, @@GLOBAL.gtid_mode, @@GLOBAL.{workers}, @@GLOBAL.{order}"
         ));
-        let mut cells = rows.map_err(line)?.into_iter().flatten();
+        let mut cells = rows?.into_iter().flatten();
         let mut next = || cells.next().unwrap_or_default();
         let (server_id, gtid_mode, workers, order) = (next(), next(), next(), next());
         let others = self.ask(&format!(
             "SELECT CHANNEL_NAME FROM performance_schema.replication_connection_status \
-             WHERE SERVICE_STATE = 'ON' AND CHANNEL_NAME <> '{channel}' UNION \
+             WHERE SERVICE_STATE = 'ON' AND CHANNEL_NAME <> '{RECOVERY_CHANNEL}' UNION \
              SELECT CHANNEL_NAME FROM performance_schema.replication_applier_status \
-             WHERE SERVICE_STATE = 'ON' AND CHANNEL_NAME <> '{channel}'"
+             WHERE SERVICE_STATE = 'ON' AND CHANNEL_NAME <> '{RECOVERY_CHANNEL}'"
         ));
         Ok(TargetFacts {
             server_id: server_id.parse().unwrap_or(0),
             gtid_mode,
-            executed: self.executed().map_err(line)?,
+            executed: self.executed()?,
             workers: workers.parse().unwrap_or(0),
             keeps_order: order == "1",
-            other_channels: others.map_err(line)?.into_iter().flatten().collect(),
+            other_channels: others?.into_iter().flatten().collect(),
         })
     }
 }
 
 fn one(connection: &mut Connection, query: &str) -> Result<String> {
-    let rows = connection.query(query).map_err(line)?;
+    let rows = connection.query(query)?;
     let cell = rows.into_iter().flatten().next().flatten().unwrap_or_default();
     Ok(String::from_utf8_lossy(&cell).into_owned())
 }
@@ -236,35 +207,26 @@ fn one(connection: &mut Connection, query: &str) -> Result<String> {
 /// Why something on the server failed.
 pub(super) enum TargetTrouble {
     /// The connection is gone; the server may come back.
-    Lost(Error),
+    Lost(ServerError),
     /// It was refused, or makes no sense.
-    Final(CommandFailure),
+    Final(ReplayError),
 }
 
-impl From<Error> for TargetTrouble {
-    fn from(error: Error) -> TargetTrouble {
+impl From<ServerError> for TargetTrouble {
+    fn from(error: ServerError) -> TargetTrouble {
         match error.server_error() {
             None => TargetTrouble::Lost(error),
-            Some(_) => TargetTrouble::Final(line(error)),
+            Some(_) => TargetTrouble::Final(error.into()),
         }
     }
 }
 
 impl TargetTrouble {
     /// For callers that don't wait for the server.
-    pub(super) fn failure(self) -> CommandFailure {
+    pub(super) fn failure(self) -> ReplayError {
         match self {
-            TargetTrouble::Lost(error) => line(error),
+            TargetTrouble::Lost(error) => error.into(),
             TargetTrouble::Final(failure) => failure,
         }
     }
-}
-
-pub(super) fn line(error: Error) -> CommandFailure {
-    CommandFailure::Line(error.to_string())
-}
-
-/// A text as a literal of SQL, whatever the session's sql_mode.
-pub(super) fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }

@@ -1,6 +1,6 @@
 //! The errors that ended a channel's threads, in the server's words.
 
-use binlogz_source::Error;
+use binlogz_source::Error as ServerError;
 
 use super::target::TargetServer;
 
@@ -8,7 +8,7 @@ use super::target::TargetServer;
 const ENDED_WITH_ANOTHER: u16 = 3030;
 
 /// Why the channel can't go on; `None` while it can, and while its threads are ending.
-pub(super) fn of(target: &mut TargetServer, channel: &str) -> Result<Option<String>, Error> {
+pub(super) fn of(target: &mut TargetServer, channel: &str) -> Result<Option<String>, ServerError> {
     if let Some(error) = of_applying(target, channel)? {
         return Ok(Some(format!("applying ended: {error}")));
     }
@@ -19,7 +19,7 @@ pub(super) fn of(target: &mut TargetServer, channel: &str) -> Result<Option<Stri
     Ok(first(&receiver).map(|error| format!("receiving ended: {error}")))
 }
 
-fn of_applying(target: &mut TargetServer, channel: &str) -> Result<Option<String>, Error> {
+fn of_applying(target: &mut TargetServer, channel: &str) -> Result<Option<String>, ServerError> {
     // The coordinator ends after all workers. Which of them failed first is known only then. A single applier has none.
     let coordinator = target.ask(&format!(
         "SELECT LAST_ERROR_NUMBER, LAST_ERROR_MESSAGE, SERVICE_STATE \

@@ -1,0 +1,291 @@
+//! A server brought forward with logs: checked, attached to the source inside this process, followed, and detached.
+//!
+//! ```text
+//! Recovery::check   nothing is changed as yet → Recovery::begin → RunningRecovery: pass_over, follow, end
+//!                                                                 └ detacher, for a signal meanwhile
+//! ```
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use binlogz_binlog::gtid::GtidSet;
+use binlogz_relay::EndedLogs;
+use binlogz_source::ConnectOptions;
+
+use super::RECOVERY_CHANNEL;
+use super::channel::{self, ApplierThreads, ChannelSource, SavedSettings};
+use super::embedded::{self, EmbeddedSourceOptions};
+use super::error::{ReplayError, Result};
+use super::fitness::TargetAbilities;
+use super::incidents::CrossedIncidents;
+use super::listener::ReplayListener;
+use super::target::{TargetFacts, TargetServer, TargetTrouble};
+use super::thread_errors;
+
+const POLL: Duration = Duration::from_millis(250);
+/// The receiver pauses while relay logs have more bytes than this, until they have half of it.
+const RELAY_SPACE_MAX: u64 = 4 << 30;
+
+/// A server and the logs that it is to be brought forward with: it can be, and nothing is changed as yet.
+pub(super) struct Recovery<'l> {
+    target: TargetServer,
+    ended: &'l EndedLogs,
+    threads: ApplierThreads,
+    facts: TargetFacts,
+    left: Option<SavedSettings>,
+    lacks: GtidSet,
+}
+
+impl<'l> Recovery<'l> {
+    /// Checks that the logs continue the server's transactions, and that the server can apply them so.
+    ///
+    /// # Errors
+    ///
+    /// It can't, or can't be asked.
+    pub(super) fn check(
+        mut target: TargetServer,
+        ended: &'l EndedLogs,
+        threads: ApplierThreads,
+    ) -> Result<Recovery<'l>> {
+        let facts = target.facts()?;
+        let left = channel::left(&mut target)?;
+        let abilities = TargetAbilities { version: &target.version, words: target.words, facts: &facts };
+        let lacks = abilities.lacks(ended).map_err(|why| ReplayError::unfit(&target.name, why))?;
+        if let Some(warning) = abilities.is_older_than(&ended.server_version) {
+            target.listener.warn(&format!("{}: {warning}", target.name));
+        }
+        channel::check_rights(&mut target)?;
+        if !threads.filters.is_empty() && !target.words.can_stay_stopped {
+            return Err(ReplayError::unfit(
+                &target.name,
+                format!(
+                    "is version {}: filters need 8.0.24 or later, which can be kept from applying without them after a restart",
+                    target.version
+                ),
+            ));
+        }
+        Ok(Recovery { target, ended, threads, facts, left, lacks })
+    }
+
+    /// The server's name, for people.
+    pub(super) fn server(&self) -> &str {
+        &self.target.name
+    }
+
+    /// The transactions that the server has executed.
+    pub(super) fn executed(&self) -> &GtidSet {
+        &self.facts.executed
+    }
+
+    /// The transactions of the logs that the server lacks.
+    pub(super) fn lacks(&self) -> &GtidSet {
+        &self.lacks
+    }
+
+    /// Whether an earlier run left its channel, from which the next one goes on.
+    pub(super) fn is_begun(&self) -> bool {
+        self.left.is_some()
+    }
+
+    /// Detaches a server that lacks nothing, if an earlier run left it attached.
+    ///
+    /// # Errors
+    ///
+    /// A statement that the server refuses, or a server that does not come back.
+    pub(super) fn clean_up(&mut self) -> Result<()> {
+        let Some(before) = self.saved_of_left() else { return Ok(()) };
+        self.target.patiently(|target| channel::detach(target, &before))
+    }
+
+    /// Starts the source that the server will be attached to.
+    ///
+    /// # Errors
+    ///
+    /// The source can't listen, or the server can't be asked.
+    pub(super) fn begin(mut self, source: EmbeddedSourceOptions<'_>) -> Result<RunningRecovery<'l>> {
+        let before = match self.saved_of_left() {
+            Some(before) => before,
+            None => {
+                let persists = !self.threads.filters.is_empty() && !is_persisted(&mut self.target)?;
+                SavedSettings::of(&self.facts, persists)
+            }
+        };
+        let source = embedded::start(&self.target, self.ended, &before, source)?;
+        Ok(RunningRecovery {
+            target: self.target,
+            gtids: &self.ended.gtids,
+            source,
+            before,
+            threads: self.threads,
+            lacks: count(&self.lacks),
+            ending: Arc::default(),
+        })
+    }
+
+    /// The settings that the channel of an earlier run knows.
+    fn saved_of_left(&self) -> Option<SavedSettings> {
+        let persists = !self.threads.filters.is_empty();
+        self.left.map(|left| SavedSettings { persisted: left.persisted || persists, ..left })
+    }
+}
+
+/// A server that is being brought forward: attached, or about to be.
+pub(super) struct RunningRecovery<'l> {
+    target: TargetServer,
+    /// The transactions up to the end of the logs.
+    gtids: &'l GtidSet,
+    source: ChannelSource,
+    before: SavedSettings,
+    threads: ApplierThreads,
+    /// How many transactions the server lacks at first.
+    lacks: u64,
+    /// Held by the thread that detaches the server.
+    ending: Arc<Mutex<()>>,
+}
+
+impl RunningRecovery<'_> {
+    /// Detaches the server from another thread, such as one that handles a signal.
+    pub(super) fn detacher(&self) -> RecoveryDetacher {
+        RecoveryDetacher {
+            options: self.target.options.clone(),
+            listener: Arc::clone(&self.target.listener),
+            before: self.before,
+            ending: Arc::clone(&self.ending),
+        }
+    }
+
+    /// Makes the server count transactions as applied that are nothing but an incident, at which it would stop.
+    ///
+    /// # Errors
+    ///
+    /// A statement that the server refuses, or a server that does not come back.
+    pub(super) fn pass_over(&mut self, incidents: &CrossedIncidents) -> Result<()> {
+        for gtid in incidents.gtids() {
+            self.target.patiently(|target| {
+                target.run(&format!("SET GTID_NEXT = '{gtid}'"))?;
+                target.run("BEGIN")?;
+                target.run("COMMIT")?;
+                target.run("SET GTID_NEXT = 'AUTOMATIC'")
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Attaches the server, and waits until it has everything. `progress` hears how many transactions it got.
+    ///
+    /// # Errors
+    ///
+    /// The error that ended the server's threads; a statement that it refuses; a server that does not come back.
+    pub(super) fn follow(&mut self, progress: &mut dyn FnMut(u64)) -> Result<()> {
+        self.attach()?;
+        let mut is_paused = false;
+        loop {
+            match self.look(&mut is_paused) {
+                Ok(0) => return Ok(()),
+                Ok(lacks) => progress(self.lacks.saturating_sub(lacks)),
+                Err(TargetTrouble::Final(failure)) => return Err(failure),
+                Err(TargetTrouble::Lost(error)) => {
+                    self.target.find_again(&error)?;
+                    // The server started its channel by itself, with an id that the source does not serve.
+                    self.attach()?;
+                    is_paused = false;
+                }
+            }
+            thread::sleep(POLL);
+        }
+    }
+
+    /// Detaches the server, however `followed` ended; from here on a signal waits for that. A server that is away keeps its
+    /// channel.
+    ///
+    /// # Errors
+    ///
+    /// That of `followed`, or why the server keeps its channel.
+    pub(super) fn end(mut self, followed: Result<()>) -> Result<()> {
+        let _ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.target.is_away {
+            return followed;
+        }
+        let before = self.before;
+        let detached = self.target.patiently(|target| channel::detach(target, &before));
+        if let (Err(_), Err(also)) = (&followed, &detached) {
+            self.target.listener.warn(&format!(
+                "the server keeps the channel {RECOVERY_CHANNEL}, which the next run removes: {also}"
+            ));
+        }
+        followed.and(detached)
+    }
+
+    fn attach(&mut self) -> Result<()> {
+        let RunningRecovery { target, source, before, threads, .. } = self;
+        target.patiently(|target| channel::attach(target, source, before, threads))
+    }
+
+    /// Looks how far the server is, and at its threads. Returns how many transactions it lacks.
+    fn look(&mut self, is_paused: &mut bool) -> Result<u64, TargetTrouble> {
+        let target = &mut self.target;
+        let mut lacks = self.gtids.clone();
+        lacks.subtract(&target.executed()?);
+        if lacks.is_empty() {
+            return Ok(0);
+        }
+        if let Some(error) = thread_errors::of(target, RECOVERY_CHANNEL)? {
+            return Err(TargetTrouble::Final(ReplayError::unfit(&target.name, error)));
+        }
+        let replica = target.words.replica();
+        let status = target.ask(&format!("SHOW {replica} STATUS FOR CHANNEL '{RECOVERY_CHANNEL}'"))?;
+        let space = target.column("Relay_Log_Space");
+        let space = space.and_then(|column| status.first()?.get(column)?.parse::<u64>().ok()).unwrap_or(0);
+        if space > RELAY_SPACE_MAX && !*is_paused {
+            target.ask(&format!("STOP {replica} IO_THREAD FOR CHANNEL '{RECOVERY_CHANNEL}'"))?;
+            *is_paused = true;
+        } else if space < RELAY_SPACE_MAX / 2 && *is_paused {
+            target.ask(&format!("START {replica} IO_THREAD FOR CHANNEL '{RECOVERY_CHANNEL}'"))?;
+            *is_paused = false;
+        }
+        Ok(count(&lacks))
+    }
+}
+
+/// Detaches a server whose recovery is interrupted.
+pub(super) struct RecoveryDetacher {
+    options: ConnectOptions,
+    listener: Arc<dyn ReplayListener>,
+    before: SavedSettings,
+    ending: Arc<Mutex<()>>,
+}
+
+impl RecoveryDetacher {
+    /// Detaches the server over a connection of its own. The thread that recovers must not go on: once it would detach the
+    /// server itself, it waits for ever, since it sees its channel vanish and must not tell that as an error.
+    ///
+    /// # Errors
+    ///
+    /// The server keeps its channel, which the next run removes.
+    pub(super) fn detach_for_good(self) -> Result<()> {
+        let alone = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
+        let detached = TargetServer::connect(self.options, self.listener).and_then(|mut target| {
+            match channel::left(&mut target)? {
+                Some(_) => channel::detach(&mut target, &self.before).map_err(TargetTrouble::failure),
+                // The other thread has done so already.
+                None => Ok(()),
+            }
+        });
+        std::mem::forget(alone);
+        detached
+    }
+}
+
+/// Whether skip_replica_start is persisted already; then it stays.
+fn is_persisted(target: &mut TargetServer) -> Result<bool> {
+    let count = target.one(
+        "SELECT COUNT(*) FROM performance_schema.persisted_variables WHERE VARIABLE_NAME = 'skip_replica_start'",
+    )?;
+    Ok(count != "0")
+}
+
+/// How many transactions these are.
+pub(super) fn count(gtids: &GtidSet) -> u64 {
+    u64::try_from(gtids.count()).unwrap_or(u64::MAX)
+}
