@@ -6,12 +6,10 @@ use std::sync::Arc;
 
 use binlogz_binlog::gtid::Gtid;
 use binlogz_relay::{BringBack, EndedLogs, LogError, StopAt};
+use binlogz_replay::{ReplayError, ReplayListener, ReplayedLogs};
 use clap::Args;
 use tempfile::TempDir;
 
-use super::recover::error::ReplayError;
-use super::recover::listener::ReplayListener;
-use super::recover::logs::ReplayedLogs;
 use crate::failure::{CommandFailure, Result, complain, warn};
 use crate::interrupt;
 use crate::keyring::KeyringArg;

@@ -2,23 +2,7 @@
 //!
 //! This file checks the options, leads through the steps and tells of them; `verify` makes a drill of it.
 
-mod channel;
-mod continuation;
-mod definitions;
-mod drill;
-mod embedded;
-pub(super) mod error;
-mod filters;
-mod fitness;
-mod incidents;
-pub(super) mod listener;
-pub(super) mod logs;
-mod quoting;
-mod recovery;
-mod target;
-mod thread_errors;
 mod verify;
-mod version_words;
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -29,6 +13,10 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::printable;
 use binlogz_figures::wrapped;
 use binlogz_relay::EndedLogs;
+use binlogz_replay::{
+    ApplierThreads, CrossedIncidents, EmbeddedSourceOptions, IncidentWalk, RECOVERY_CHANNEL, RecoveredLogs,
+    Recovery, RecoveryDetacher, ReplicationFilters, TargetServer, check_paths,
+};
 use binlogz_source::ConnectOptions;
 use clap::{Args, ValueEnum};
 
@@ -44,15 +32,6 @@ use crate::log_path::LogPath;
 use crate::progress::WorkProgress;
 use crate::server_args::{ServerArgs, with_place};
 use crate::terminal;
-use channel::ApplierThreads;
-use embedded::EmbeddedSourceOptions;
-use filters::ReplicationFilters;
-use incidents::{CrossedIncidents, IncidentWalk, RecoveredLogs};
-use recovery::{Recovery, RecoveryDetacher};
-use target::TargetServer;
-
-/// The replication channel's name.
-const RECOVERY_CHANNEL: &str = "binlogz_recover";
 
 /// This command's name for itself at servers.
 const PROGRAM_NAME: &str = "binlogz recover";
@@ -172,7 +151,7 @@ impl Recover {
             keeps_order: self.preserve_commit_order.map(|order| order == OnOff::On),
             filters: self.filters.filters()?,
         };
-        logs::check_paths(&self.from).map_err(line)?;
+        check_paths(&self.from).map_err(line)?;
         let mut target = TargetServer::connect(server, StderrListener::shared()).map_err(line)?;
         target.lock().map_err(line)?;
         let folder = self.disk.folder()?;

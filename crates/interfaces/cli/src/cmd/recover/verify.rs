@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use super::drill::{RestoreDrill, RestoredServer};
-use super::target::TargetServer;
+use binlogz_replay::{RestoreDrill, RestoredServer, TargetServer};
+
 use super::{PROGRAM_NAME, Recover, say};
 use crate::Exit;
 use crate::cmd::archive::json;

@@ -1,7 +1,7 @@
 //! Hears what a person should know at once: bringing a server forward can take hours.
 
 /// Hears what happens while logs are replayed.
-pub(in crate::cmd) trait ReplayListener: Send + Sync {
+pub trait ReplayListener: Send + Sync {
     /// Something that is not an error, but should be known.
     fn warn(&self, line: &str);
 

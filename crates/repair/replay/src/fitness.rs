@@ -3,15 +3,15 @@
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_relay::EndedLogs;
 
-use super::continuation::Continuation;
-use super::target::TargetFacts;
-use super::version_words::VersionWords;
+use crate::continuation::Continuation;
+use crate::target::TargetFacts;
+use crate::version_words::VersionWords;
 
 /// What a server is, as far as it decides whether it can apply logs.
-pub(super) struct TargetAbilities<'t> {
-    pub(super) version: &'t str,
-    pub(super) words: VersionWords,
-    pub(super) facts: &'t TargetFacts,
+pub(crate) struct TargetAbilities<'t> {
+    pub(crate) version: &'t str,
+    pub(crate) words: VersionWords,
+    pub(crate) facts: &'t TargetFacts,
 }
 
 impl TargetAbilities<'_> {
@@ -20,7 +20,7 @@ impl TargetAbilities<'_> {
     /// # Errors
     ///
     /// Why the server can't be brought forward with these logs, to be read after its name.
-    pub(super) fn lacks(&self, ended: &EndedLogs) -> Result<GtidSet, String> {
+    pub(crate) fn lacks(&self, ended: &EndedLogs) -> Result<GtidSet, String> {
         let TargetAbilities { version, words, facts } = self;
         if facts.gtid_mode != "ON" {
             return Err(format!(
@@ -63,7 +63,7 @@ impl TargetAbilities<'_> {
     }
 
     /// A warning, to be read after the server's name, if it is older than the server that wrote the logs.
-    pub(super) fn is_older_than(&self, server_of_logs: &str) -> Option<String> {
+    pub(crate) fn is_older_than(&self, server_of_logs: &str) -> Option<String> {
         (major(server_of_logs) > major(self.version)).then(|| {
             format!(
                 "is version {}, and the logs are of {server_of_logs}: MySQL does not promise that an older server can apply them",

@@ -17,12 +17,12 @@ use binlogz_private_server::{MysqlSandbox, Tool};
 use binlogz_source::ConnectOptions;
 use serde::Serialize;
 
-use super::definitions::{self, DifferentDefinition};
-use super::error::{ReplayError, Result};
-use super::quoting::{identifier, literal};
-use super::recovery::count;
-use super::target::{OWN_SCHEMAS, TargetServer};
-use super::thread_errors;
+use crate::definitions::{self, DifferentDefinition};
+use crate::error::{ReplayError, Result};
+use crate::quoting::{identifier, literal};
+use crate::recovery::count;
+use crate::target::{OWN_SCHEMAS, TargetServer};
+use crate::thread_errors;
 
 /// How long the private server may take for the transactions it fetches from the source.
 const CATCH_UP_S: u32 = 3600;
@@ -31,38 +31,39 @@ const DEFAULT_CHANNEL: &str = "";
 
 /// The findings of a drill; the fields of its JSON.
 #[derive(Debug, Serialize)]
-pub(super) struct RestoreDrill {
+pub struct RestoreDrill {
     /// Whether all tables and definitions are equal.
-    pub(super) equal: bool,
+    pub equal: bool,
     /// All that both servers had when they were compared.
-    pub(super) gtids: String,
+    pub gtids: String,
     /// Transactions that came from dumps and logs.
-    pub(super) from_logs: u64,
+    pub from_logs: u64,
     /// Transactions that only the source had as yet.
-    pub(super) from_source: u64,
+    pub from_source: u64,
     /// How long restoring and comparing took.
-    pub(super) seconds: f64,
+    pub seconds: f64,
     /// All base tables of both servers.
-    pub(super) tables: Vec<ComparedTable>,
+    pub tables: Vec<ComparedTable>,
     /// How many databases, tables, views, routines, triggers, events and accounts have equal definitions.
-    pub(super) definitions_equal: usize,
+    pub definitions_equal: usize,
     /// The others.
-    pub(super) definitions: Vec<DifferentDefinition>,
+    pub definitions: Vec<DifferentDefinition>,
 }
 
+/// A table of both servers, or of one.
 #[derive(Debug, Serialize)]
-pub(super) struct ComparedTable {
+pub struct ComparedTable {
     /// Database and table.
-    pub(super) table: String,
+    pub table: String,
     /// Its checksum at the source; `None`: it is not there, or can't be read.
-    pub(super) source: Option<String>,
+    pub source: Option<String>,
     /// The checksum of the restored one.
-    pub(super) restored: Option<String>,
+    pub restored: Option<String>,
 }
 
 impl ComparedTable {
     /// Whether it is there on both sides, with equal rows.
-    pub(super) fn is_equal(&self) -> bool {
+    pub fn is_equal(&self) -> bool {
         self.source.is_some() && self.source == self.restored
     }
 }
@@ -74,7 +75,7 @@ impl RestoreDrill {
     /// # Errors
     ///
     /// A server that can't be asked; logs whose transactions are not the source's.
-    pub(super) fn compare(
+    pub fn compare(
         source: &mut TargetServer,
         restored: &mut TargetServer,
         begun: Instant,
@@ -115,7 +116,7 @@ impl RestoreDrill {
 }
 
 /// A private server to restore into. It goes when this is dropped.
-pub(super) struct RestoredServer(MysqlSandbox);
+pub struct RestoredServer(MysqlSandbox);
 
 impl RestoredServer {
     /// Starts one, and restores these dumps into it: SQL, as mysqldump writes it.
@@ -123,7 +124,7 @@ impl RestoredServer {
     /// # Errors
     ///
     /// There is no MySQL here, or a dump that it refuses.
-    pub(super) fn start(dumps: &[PathBuf]) -> Result<RestoredServer> {
+    pub fn start(dumps: &[PathBuf]) -> Result<RestoredServer> {
         let server = Tool::Mysql.find().and_then(|mysql| mysql.sandbox().start())?;
         // Its own transactions are no part of a backup.
         server.sql("RESET BINARY LOGS AND GTIDS")?;
@@ -138,7 +139,7 @@ impl RestoredServer {
     /// # Errors
     ///
     /// Its socket's path is no place of a server.
-    pub(super) fn options(&self, program_name: &str) -> Result<ConnectOptions> {
+    pub fn options(&self, program_name: &str) -> Result<ConnectOptions> {
         let mut options = ConnectOptions::new(program_name);
         options
             .set_server(&format!("root@{}", self.0.socket().display()))

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use binlogz_encryption::Keyring;
 use binlogz_relay::{ClosedLogs, EndedLogs, StopAt};
 
-use super::error::{ReplayError, Result};
-use super::listener::ReplayListener;
+use crate::error::{ReplayError, Result};
+use crate::listener::ReplayListener;
 
 /// Where logs are replayed from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::cmd) enum ReplayedLogs<'p> {
+pub enum ReplayedLogs<'p> {
     /// An archive: its folder, or its place in object storage.
     Archive(&'p Path),
     /// Files of one server.
@@ -24,7 +24,7 @@ impl<'p> ReplayedLogs<'p> {
     /// # Errors
     ///
     /// An archive is named beside something else.
-    pub(in crate::cmd) fn named(paths: &'p [PathBuf]) -> Result<ReplayedLogs<'p>> {
+    pub fn named(paths: &'p [PathBuf]) -> Result<ReplayedLogs<'p>> {
         match paths {
             [path] if is_archive(path) => Ok(ReplayedLogs::Archive(path)),
             paths => match paths.iter().find(|path| is_archive(path)) {
@@ -41,7 +41,7 @@ impl<'p> ReplayedLogs<'p> {
     /// # Errors
     ///
     /// Logs that can't be read, or don't follow one another; `LogError::Unmet`: they don't have that moment.
-    pub(in crate::cmd) fn ended(
+    pub fn ended(
         self,
         keyring: Option<Keyring>,
         stop: &StopAt,
@@ -68,7 +68,7 @@ impl<'p> ReplayedLogs<'p> {
 /// # Errors
 ///
 /// One of them is not there, or may not be read.
-pub(in crate::cmd) fn check_paths(paths: &[PathBuf]) -> Result<()> {
+pub fn check_paths(paths: &[PathBuf]) -> Result<()> {
     for path in paths.iter().filter(|path| binlogz_archive::storage::in_object_storage(path).is_none()) {
         std::fs::metadata(path).map_err(|error| ReplayError::place(path.display(), error))?;
     }

@@ -2,13 +2,13 @@
 
 use binlogz_source::Error as ServerError;
 
-use super::target::TargetServer;
+use crate::target::TargetServer;
 
 /// ER_REPLICA_WORKER_STOPPED_PREVIOUS_THD_ERROR: a worker ended because the worker of an earlier transaction did.
 const ENDED_WITH_ANOTHER: u16 = 3030;
 
 /// Why the channel can't go on; `None` while it can, and while its threads are ending.
-pub(super) fn of(target: &mut TargetServer, channel: &str) -> Result<Option<String>, ServerError> {
+pub(crate) fn of(target: &mut TargetServer, channel: &str) -> Result<Option<String>, ServerError> {
     if let Some(error) = of_applying(target, channel)? {
         return Ok(Some(format!("applying ended: {error}")));
     }

@@ -9,9 +9,9 @@ use binlogz_relay::{
 };
 use binlogz_source::Password;
 
-use super::channel::{ChannelSource, SavedSettings};
-use super::error::{ReplayError, Result};
-use super::target::TargetServer;
+use crate::channel::{ChannelSource, SavedSettings};
+use crate::error::{ReplayError, Result};
+use crate::target::TargetServer;
 
 const PASSWORD_SIZE: usize = 24;
 /// Ids that people give to servers are smaller.
@@ -19,19 +19,19 @@ const SERVER_ID_MIN: u32 = 1 << 31;
 
 /// How the source inside this process serves.
 #[derive(Debug, Clone)]
-pub(super) struct EmbeddedSourceOptions<'o> {
+pub struct EmbeddedSourceOptions<'o> {
     /// The folder that has the last of the logs, and nothing else.
-    pub(super) folder: &'o Path,
+    pub folder: &'o Path,
     /// How much of the other logs may be on disk at a time.
-    pub(super) bring_back: BringBack,
+    pub bring_back: BringBack,
     /// Where the server connects to; `None`: the address of this machine that leads to the server, any port.
-    pub(super) listen: Option<SocketAddr>,
+    pub listen: Option<SocketAddr>,
     /// Whether incidents that stand between transactions are left out.
-    pub(super) over_incidents: bool,
+    pub over_incidents: bool,
 }
 
 /// Starts the source; it ends with the process.
-pub(super) fn start(
+pub(crate) fn start(
     target: &TargetServer,
     ended: &EndedLogs,
     before: &SavedSettings,

@@ -4,7 +4,7 @@ use binlogz_inspect::Version;
 
 /// A version's words for things.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct VersionWords {
+pub(crate) struct VersionWords {
     /// CHANGE REPLICATION SOURCE TO, with SOURCE_…
     source_statements: bool,
     /// START REPLICA, SHOW REPLICA STATUS.
@@ -12,15 +12,15 @@ pub(super) struct VersionWords {
     /// replica_parallel_workers and so on.
     replica_variables: bool,
     /// Whether it reads compressed transactions.
-    pub(super) reads_payloads: bool,
+    pub(crate) reads_payloads: bool,
     /// Whether it knows GTIDs with tags.
-    pub(super) knows_tags: bool,
+    pub(crate) knows_tags: bool,
     /// Whether it can be told not to start replication at its next start.
-    pub(super) can_stay_stopped: bool,
+    pub(crate) can_stay_stopped: bool,
 }
 
 impl VersionWords {
-    pub(super) fn of(version: &Version) -> VersionWords {
+    pub(crate) fn of(version: &Version) -> VersionWords {
         let from = |text| Version::parse(text).is_some_and(|from| *version >= from);
         VersionWords {
             source_statements: from("8.0.23"),
@@ -33,7 +33,7 @@ impl VersionWords {
     }
 
     /// `CHANGE REPLICATION SOURCE TO`, and the prefix of its options.
-    pub(super) fn change(self) -> (&'static str, &'static str) {
+    pub(crate) fn change(self) -> (&'static str, &'static str) {
         match self.source_statements {
             true => ("CHANGE REPLICATION SOURCE TO", "SOURCE"),
             false => ("CHANGE MASTER TO", "MASTER"),
@@ -41,12 +41,12 @@ impl VersionWords {
     }
 
     /// `REPLICA`, as in START REPLICA.
-    pub(super) fn replica(self) -> &'static str {
+    pub(crate) fn replica(self) -> &'static str {
         if self.replica_statements { "REPLICA" } else { "SLAVE" }
     }
 
     /// The global variable `replica_NAME`.
-    pub(super) fn variable(self, name: &str) -> String {
+    pub(crate) fn variable(self, name: &str) -> String {
         let prefix = if self.replica_variables { "replica" } else { "slave" };
         format!("{prefix}_{name}")
     }

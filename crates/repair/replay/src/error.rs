@@ -4,12 +4,12 @@ use binlogz_archive::input::Unreadable;
 use binlogz_relay::LogError;
 
 /// The result of replaying.
-pub(in crate::cmd) type Result<T, E = ReplayError> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = ReplayError> = std::result::Result<T, E>;
 
 /// Why logs can't be replayed, or a server can't be brought forward with them.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub(in crate::cmd) enum ReplayError {
+pub enum ReplayError {
     /// The logs can't be read, don't follow one another, or don't have the moment to stop at.
     #[error(transparent)]
     Logs(#[from] LogError),
@@ -37,7 +37,7 @@ pub(in crate::cmd) enum ReplayError {
     },
     /// The source inside this process.
     #[error(transparent)]
-    Serving(#[from] binlogz_relay::Error),
+    Serving(Box<binlogz_relay::Error>),
     /// The operating system gives no random numbers for a password.
     #[error("random numbers: {0}")]
     Random(#[from] getrandom::Error),
@@ -46,14 +46,20 @@ pub(in crate::cmd) enum ReplayError {
     PrivateServer(#[from] binlogz_private_server::Error),
 }
 
+impl From<binlogz_relay::Error> for ReplayError {
+    fn from(error: binlogz_relay::Error) -> ReplayError {
+        ReplayError::Serving(Box::new(error))
+    }
+}
+
 impl ReplayError {
     /// A server that is not as it has to be.
-    pub(in crate::cmd) fn unfit(server: &str, why: impl Into<String>) -> ReplayError {
+    pub(crate) fn unfit(server: &str, why: impl Into<String>) -> ReplayError {
         ReplayError::Unfit { server: server.to_owned(), why: why.into() }
     }
 
     /// Trouble with something that the caller named.
-    pub(in crate::cmd) fn place(place: impl ToString, why: impl ToString) -> ReplayError {
+    pub(crate) fn place(place: impl ToString, why: impl ToString) -> ReplayError {
         ReplayError::Place { place: place.to_string(), why: why.to_string() }
     }
 }

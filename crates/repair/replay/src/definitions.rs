@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::error::Result;
-use super::quoting::{identifier, literal};
-use super::target::{OWN_SCHEMAS, TargetServer};
+use crate::error::Result;
+use crate::quoting::{identifier, literal};
+use crate::target::{OWN_SCHEMAS, TargetServer};
 
 /// Accounts that each server has of its own.
 const OWN_ACCOUNTS: &str = "('mysql.sys', 'mysql.session', 'mysql.infoschema')";
@@ -17,18 +17,18 @@ type Definitions = BTreeMap<String, std::result::Result<String, String>>;
 
 /// An object whose definitions differ, or aren't both known.
 #[derive(Debug, Serialize)]
-pub(super) struct DifferentDefinition {
+pub struct DifferentDefinition {
     /// Its kind and name, such as `view shop.v`.
-    pub(super) object: String,
+    pub object: String,
     /// The source's definition; `None`: it is not there.
-    pub(super) source: Option<String>,
+    pub source: Option<String>,
     /// That of the restored server.
-    pub(super) restored: Option<String>,
+    pub restored: Option<String>,
 }
 
 impl DifferentDefinition {
     /// In one line: where the definitions first differ.
-    pub(super) fn line(&self) -> String {
+    pub fn line(&self) -> String {
         let DifferentDefinition { object, source, restored } = self;
         match (source, restored) {
             (Some(source), Some(restored)) => {
@@ -51,7 +51,7 @@ const UNREAD: &str = "can't be read";
 
 /// Compares what two servers have; returns how many objects are equal, and the others. Accounts that only the restored server has are
 /// its own.
-pub(super) fn compare(
+pub(crate) fn compare(
     source: &mut TargetServer,
     restored: &mut TargetServer,
 ) -> Result<(usize, Vec<DifferentDefinition>)> {

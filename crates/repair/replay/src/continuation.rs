@@ -4,7 +4,7 @@ use binlogz_binlog::gtid::GtidSet;
 
 /// How logs stand to the transactions of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Continuation {
+pub(crate) enum Continuation {
     /// The server has these transactions, which come after the end of the logs.
     IsPast(GtidSet),
     /// The server lacks these transactions, which came before the first log.
@@ -16,7 +16,7 @@ pub(super) enum Continuation {
 impl Continuation {
     /// Compares the transactions that a server has `executed` with those `before` the first log, those `up_to` the end (and all
     /// before the first log), and those `after` the end.
-    pub(super) fn of(executed: &GtidSet, before: &GtidSet, up_to: &GtidSet, after: &GtidSet) -> Continuation {
+    pub(crate) fn of(executed: &GtidSet, before: &GtidSet, up_to: &GtidSet, after: &GtidSet) -> Continuation {
         let mut ahead = after.clone();
         ahead.intersect(executed);
         if !ahead.is_empty() {

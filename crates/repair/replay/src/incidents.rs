@@ -18,30 +18,31 @@ use binlogz_flow::events::{self, BatchItem, EventBatch, EventPosition, RunSummar
 use binlogz_flow::{Error as FlowError, Input};
 use binlogz_relay::EndedLogs;
 
-use super::error::{ReplayError, Result};
+use crate::error::{ReplayError, Result};
 
 /// Logs to recover from.
 #[derive(Debug)]
-pub(super) struct RecoveredLogs<'l> {
+pub struct RecoveredLogs<'l> {
     /// As they were named.
-    pub(super) from: &'l [PathBuf],
-    pub(super) ended: &'l EndedLogs,
+    pub from: &'l [PathBuf],
+    /// The logs up to where recovery ends.
+    pub ended: &'l EndedLogs,
     /// Has the last of them, cut where recovery ends.
-    pub(super) folder: &'l Path,
+    pub folder: &'l Path,
 }
 
 /// A log to be read for its incidents.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct IncidentLog {
+pub struct IncidentLog {
     /// What to call it: the file, or the log in an archive.
-    pub(super) shown: PathBuf,
+    pub shown: PathBuf,
     /// Where to read it.
-    pub(super) path: PathBuf,
+    pub path: PathBuf,
 }
 
 /// Incidents that recovery crosses.
 #[derive(Debug)]
-pub(super) struct CrossedIncidents {
+pub struct CrossedIncidents {
     unread: UnreadChanges,
     /// The transactions that consist of one.
     gtids: Vec<Gtid>,
@@ -49,14 +50,14 @@ pub(super) struct CrossedIncidents {
 
 impl CrossedIncidents {
     /// Those of the log with this number, as it was given to [`IncidentWalk::read`].
-    pub(super) fn of_log(&self, number: u64) -> UnreadChanges {
+    pub fn of_log(&self, number: u64) -> UnreadChanges {
         let mut of_log = self.unread.clone();
         of_log.retain(|incident| incident.log == number);
         of_log
     }
 
     /// The transactions that are nothing but an incident.
-    pub(super) fn gtids(&self) -> &[Gtid] {
+    pub(crate) fn gtids(&self) -> &[Gtid] {
         &self.gtids
     }
 }
@@ -68,7 +69,7 @@ impl RecoveredLogs<'_> {
     /// # Errors
     ///
     /// An archive that can't be read, or that lacks a log which it had before.
-    pub(super) fn to_read(&self, executed: &GtidSet) -> Result<Vec<IncidentLog>> {
+    pub fn to_read(&self, executed: &GtidSet) -> Result<Vec<IncidentLog>> {
         let paths = archived::expand(self.from.iter().cloned())?;
         let beginnings = self.ended.logs().beginnings()?;
         let mut to_read = Vec::new();
@@ -111,7 +112,7 @@ enum IncidentMark {
 
 /// Goes through logs in their order, and finds the incidents that are crossed.
 #[derive(Debug)]
-pub(super) struct IncidentWalk<'e> {
+pub struct IncidentWalk<'e> {
     executed: &'e GtidSet,
     /// Incidents since the last transaction: whether they are crossed depends on the next one.
     pending: UnreadChanges,
@@ -125,7 +126,7 @@ pub(super) struct IncidentWalk<'e> {
 
 impl<'e> IncidentWalk<'e> {
     /// A walk through logs for a server that has executed these transactions.
-    pub(super) fn new(executed: &'e GtidSet) -> Self {
+    pub fn new(executed: &'e GtidSet) -> Self {
         IncidentWalk {
             executed,
             pending: UnreadChanges::default(),
@@ -141,7 +142,7 @@ impl<'e> IncidentWalk<'e> {
     /// # Errors
     ///
     /// The log can't be read.
-    pub(super) fn read(
+    pub fn read(
         &mut self,
         number: u64,
         input: Input,
@@ -189,7 +190,7 @@ impl<'e> IncidentWalk<'e> {
     }
 
     /// The incidents that are crossed, once all logs are read.
-    pub(super) fn ended(mut self) -> CrossedIncidents {
+    pub fn ended(mut self) -> CrossedIncidents {
         self.crossed.add(std::mem::take(&mut self.pending));
         CrossedIncidents { unread: self.crossed, gtids: self.gtids }
     }

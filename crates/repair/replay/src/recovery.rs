@@ -13,22 +13,21 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_relay::EndedLogs;
 use binlogz_source::ConnectOptions;
 
-use super::RECOVERY_CHANNEL;
-use super::channel::{self, ApplierThreads, ChannelSource, SavedSettings};
-use super::embedded::{self, EmbeddedSourceOptions};
-use super::error::{ReplayError, Result};
-use super::fitness::TargetAbilities;
-use super::incidents::CrossedIncidents;
-use super::listener::ReplayListener;
-use super::target::{TargetFacts, TargetServer, TargetTrouble};
-use super::thread_errors;
+use crate::channel::{self, ApplierThreads, ChannelSource, SavedSettings};
+use crate::embedded::{self, EmbeddedSourceOptions};
+use crate::error::{ReplayError, Result};
+use crate::fitness::TargetAbilities;
+use crate::incidents::CrossedIncidents;
+use crate::listener::ReplayListener;
+use crate::target::{RECOVERY_CHANNEL, TargetFacts, TargetServer, TargetTrouble};
+use crate::thread_errors;
 
 const POLL: Duration = Duration::from_millis(250);
 /// The receiver pauses while relay logs have more bytes than this, until they have half of it.
 const RELAY_SPACE_MAX: u64 = 4 << 30;
 
 /// A server and the logs that it is to be brought forward with: it can be, and nothing is changed as yet.
-pub(super) struct Recovery<'l> {
+pub struct Recovery<'l> {
     target: TargetServer,
     ended: &'l EndedLogs,
     threads: ApplierThreads,
@@ -43,7 +42,7 @@ impl<'l> Recovery<'l> {
     /// # Errors
     ///
     /// It can't, or can't be asked.
-    pub(super) fn check(
+    pub fn check(
         mut target: TargetServer,
         ended: &'l EndedLogs,
         threads: ApplierThreads,
@@ -69,22 +68,22 @@ impl<'l> Recovery<'l> {
     }
 
     /// The server's name, for people.
-    pub(super) fn server(&self) -> &str {
+    pub fn server(&self) -> &str {
         &self.target.name
     }
 
     /// The transactions that the server has executed.
-    pub(super) fn executed(&self) -> &GtidSet {
+    pub fn executed(&self) -> &GtidSet {
         &self.facts.executed
     }
 
     /// The transactions of the logs that the server lacks.
-    pub(super) fn lacks(&self) -> &GtidSet {
+    pub fn lacks(&self) -> &GtidSet {
         &self.lacks
     }
 
     /// Whether an earlier run left its channel, from which the next one goes on.
-    pub(super) fn is_begun(&self) -> bool {
+    pub fn is_begun(&self) -> bool {
         self.left.is_some()
     }
 
@@ -93,7 +92,7 @@ impl<'l> Recovery<'l> {
     /// # Errors
     ///
     /// A statement that the server refuses, or a server that does not come back.
-    pub(super) fn clean_up(&mut self) -> Result<()> {
+    pub fn clean_up(&mut self) -> Result<()> {
         let Some(before) = self.saved_of_left() else { return Ok(()) };
         self.target.patiently(|target| channel::detach(target, &before))
     }
@@ -103,7 +102,7 @@ impl<'l> Recovery<'l> {
     /// # Errors
     ///
     /// The source can't listen, or the server can't be asked.
-    pub(super) fn begin(mut self, source: EmbeddedSourceOptions<'_>) -> Result<RunningRecovery<'l>> {
+    pub fn begin(mut self, source: EmbeddedSourceOptions<'_>) -> Result<RunningRecovery<'l>> {
         let before = match self.saved_of_left() {
             Some(before) => before,
             None => {
@@ -131,7 +130,7 @@ impl<'l> Recovery<'l> {
 }
 
 /// A server that is being brought forward: attached, or about to be.
-pub(super) struct RunningRecovery<'l> {
+pub struct RunningRecovery<'l> {
     target: TargetServer,
     /// The transactions up to the end of the logs.
     gtids: &'l GtidSet,
@@ -146,7 +145,7 @@ pub(super) struct RunningRecovery<'l> {
 
 impl RunningRecovery<'_> {
     /// Detaches the server from another thread, such as one that handles a signal.
-    pub(super) fn detacher(&self) -> RecoveryDetacher {
+    pub fn detacher(&self) -> RecoveryDetacher {
         RecoveryDetacher {
             options: self.target.options.clone(),
             listener: Arc::clone(&self.target.listener),
@@ -160,7 +159,7 @@ impl RunningRecovery<'_> {
     /// # Errors
     ///
     /// A statement that the server refuses, or a server that does not come back.
-    pub(super) fn pass_over(&mut self, incidents: &CrossedIncidents) -> Result<()> {
+    pub fn pass_over(&mut self, incidents: &CrossedIncidents) -> Result<()> {
         for gtid in incidents.gtids() {
             self.target.patiently(|target| {
                 target.run(&format!("SET GTID_NEXT = '{gtid}'"))?;
@@ -177,7 +176,7 @@ impl RunningRecovery<'_> {
     /// # Errors
     ///
     /// The error that ended the server's threads; a statement that it refuses; a server that does not come back.
-    pub(super) fn follow(&mut self, progress: &mut dyn FnMut(u64)) -> Result<()> {
+    pub fn follow(&mut self, progress: &mut dyn FnMut(u64)) -> Result<()> {
         self.attach()?;
         let mut is_paused = false;
         loop {
@@ -202,7 +201,7 @@ impl RunningRecovery<'_> {
     /// # Errors
     ///
     /// That of `followed`, or why the server keeps its channel.
-    pub(super) fn end(mut self, followed: Result<()>) -> Result<()> {
+    pub fn end(mut self, followed: Result<()>) -> Result<()> {
         let _ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
         if self.target.is_away {
             return followed;
@@ -249,7 +248,7 @@ impl RunningRecovery<'_> {
 }
 
 /// Detaches a server whose recovery is interrupted.
-pub(super) struct RecoveryDetacher {
+pub struct RecoveryDetacher {
     options: ConnectOptions,
     listener: Arc<dyn ReplayListener>,
     before: SavedSettings,
@@ -263,7 +262,7 @@ impl RecoveryDetacher {
     /// # Errors
     ///
     /// The server keeps its channel, which the next run removes.
-    pub(super) fn detach_for_good(self) -> Result<()> {
+    pub fn detach_for_good(self) -> Result<()> {
         let alone = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
         let detached = TargetServer::connect(self.options, self.listener).and_then(|mut target| {
             match channel::left(&mut target)? {
@@ -286,6 +285,6 @@ fn is_persisted(target: &mut TargetServer) -> Result<bool> {
 }
 
 /// How many transactions these are.
-pub(super) fn count(gtids: &GtidSet) -> u64 {
+pub(crate) fn count(gtids: &GtidSet) -> u64 {
     u64::try_from(gtids.count()).unwrap_or(u64::MAX)
 }

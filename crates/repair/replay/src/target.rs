@@ -8,11 +8,12 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_inspect::Version;
 use binlogz_source::{ConnectOptions, Connection, Error as ServerError};
 
-use super::RECOVERY_CHANNEL;
-use super::error::{ReplayError, Result};
-use super::listener::ReplayListener;
-use super::version_words::VersionWords;
+use crate::error::{ReplayError, Result};
+use crate::listener::ReplayListener;
+use crate::version_words::VersionWords;
 
+/// The replication channel by which a server is brought forward.
+pub const RECOVERY_CHANNEL: &str = "binlogz_recover";
 /// Names the lock that keeps two runs from one server; the server drops it with the connection.
 const LOCK: &str = "binlogz_recover";
 
@@ -23,30 +24,30 @@ const POLL: Duration = Duration::from_millis(250);
 const ANSWER_MAX: Duration = Duration::from_secs(3600);
 
 /// A connected server.
-pub(super) struct TargetServer {
-    pub(super) options: ConnectOptions,
+pub struct TargetServer {
+    pub(crate) options: ConnectOptions,
     connection: Connection,
-    pub(super) words: VersionWords,
-    pub(super) version: String,
-    pub(super) name: String,
+    pub(crate) words: VersionWords,
+    pub(crate) version: String,
+    pub(crate) name: String,
     /// Whether it was lost, and did not come back.
-    pub(super) is_away: bool,
-    pub(super) listener: Arc<dyn ReplayListener>,
+    pub(crate) is_away: bool,
+    pub(crate) listener: Arc<dyn ReplayListener>,
 }
 
 /// Schemas that each server has of its own.
-pub(super) const OWN_SCHEMAS: &str = "'mysql', 'sys', 'information_schema', 'performance_schema'";
+pub(crate) const OWN_SCHEMAS: &str = "'mysql', 'sys', 'information_schema', 'performance_schema'";
 
 /// A server's account of itself.
 #[derive(Debug)]
-pub(super) struct TargetFacts {
-    pub(super) server_id: u32,
-    pub(super) gtid_mode: String,
-    pub(super) executed: GtidSet,
-    pub(super) workers: u32,
-    pub(super) keeps_order: bool,
+pub(crate) struct TargetFacts {
+    pub(crate) server_id: u32,
+    pub(crate) gtid_mode: String,
+    pub(crate) executed: GtidSet,
+    pub(crate) workers: u32,
+    pub(crate) keeps_order: bool,
     /// Other channels whose threads run.
-    pub(super) other_channels: Vec<String>,
+    pub(crate) other_channels: Vec<String>,
 }
 
 impl TargetServer {
@@ -55,10 +56,7 @@ impl TargetServer {
     /// # Errors
     ///
     /// It can't be reached; it is MariaDB, or a MySQL without replication channels.
-    pub(super) fn connect(
-        mut options: ConnectOptions,
-        listener: Arc<dyn ReplayListener>,
-    ) -> Result<TargetServer> {
+    pub fn connect(mut options: ConnectOptions, listener: Arc<dyn ReplayListener>) -> Result<TargetServer> {
         options.timeouts.answer = ANSWER_MAX;
         let name = options.server();
         let mut connection = Connection::open(&options)?;
@@ -87,7 +85,7 @@ impl TargetServer {
     /// # Errors
     ///
     /// There is one.
-    pub(super) fn lock(&mut self) -> Result<()> {
+    pub fn lock(&mut self) -> Result<()> {
         match self.one(&format!("SELECT GET_LOCK('{LOCK}', 0)"))?.as_str() {
             "1" => Ok(()),
             _ => Err(ReplayError::unfit(&self.name, "another binlogz recover is at work on this server")),
@@ -95,19 +93,19 @@ impl TargetServer {
     }
 
     /// Runs a statement; its rows as text, NULL as nothing.
-    pub(super) fn ask(&mut self, statement: &str) -> Result<Vec<Vec<String>>, ServerError> {
+    pub(crate) fn ask(&mut self, statement: &str) -> Result<Vec<Vec<String>>, ServerError> {
         let rows = self.connection.query(statement)?;
         let text = |cell: Option<Vec<u8>>| String::from_utf8_lossy(&cell.unwrap_or_default()).into_owned();
         Ok(rows.into_iter().map(|row| row.into_iter().map(text).collect()).collect())
     }
 
     /// Runs a statement that must succeed.
-    pub(super) fn run(&mut self, statement: &str) -> Result<(), TargetTrouble> {
+    pub(crate) fn run(&mut self, statement: &str) -> Result<(), TargetTrouble> {
         Ok(self.ask(statement).map(drop)?)
     }
 
     /// Does something, again if the connection is lost: the server may have been restarted.
-    pub(super) fn patiently<T>(
+    pub(crate) fn patiently<T>(
         &mut self,
         mut act: impl FnMut(&mut TargetServer) -> Result<T, TargetTrouble>,
     ) -> Result<T> {
@@ -121,7 +119,7 @@ impl TargetServer {
     }
 
     /// Connects again after the connection was lost.
-    pub(super) fn find_again(&mut self, lost: &ServerError) -> Result<()> {
+    pub(crate) fn find_again(&mut self, lost: &ServerError) -> Result<()> {
         self.listener.warn(&format!("{lost}; connecting again"));
         let until = Instant::now() + AWAY_MAX;
         loop {
@@ -154,25 +152,25 @@ impl TargetServer {
     }
 
     /// The one value that a query gives.
-    pub(super) fn one(&mut self, query: &str) -> Result<String> {
+    pub(crate) fn one(&mut self, query: &str) -> Result<String> {
         one(&mut self.connection, query)
     }
 
     /// The columns of the last answer.
-    pub(super) fn column(&self, name: &str) -> Option<usize> {
+    pub(crate) fn column(&self, name: &str) -> Option<usize> {
         let named = |column: &binlogz_source::wire::result_set::AnswerColumn| column.name == name.as_bytes();
         self.connection.columns().iter().position(named)
     }
 
     /// The transactions that the server has executed.
-    pub(super) fn executed(&mut self) -> Result<GtidSet, ServerError> {
+    pub(crate) fn executed(&mut self) -> Result<GtidSet, ServerError> {
         let rows = self.ask("SELECT @@GLOBAL.gtid_executed")?;
         let text = rows.into_iter().flatten().next().unwrap_or_default();
         // The server's own text.
         Ok(text.replace('\n', "").parse().unwrap_or_default())
     }
 
-    pub(super) fn facts(&mut self) -> Result<TargetFacts> {
+    pub(crate) fn facts(&mut self) -> Result<TargetFacts> {
         let (workers, order) =
             (self.words.variable("parallel_workers"), self.words.variable("preserve_commit_order"));
         let rows = self.ask(&format!(
@@ -205,7 +203,7 @@ fn one(connection: &mut Connection, query: &str) -> Result<String> {
 }
 
 /// Why something on the server failed.
-pub(super) enum TargetTrouble {
+pub(crate) enum TargetTrouble {
     /// The connection is gone; the server may come back.
     Lost(ServerError),
     /// It was refused, or makes no sense.
@@ -223,7 +221,7 @@ impl From<ServerError> for TargetTrouble {
 
 impl TargetTrouble {
     /// For callers that don't wait for the server.
-    pub(super) fn failure(self) -> ReplayError {
+    pub(crate) fn failure(self) -> ReplayError {
         match self {
             TargetTrouble::Lost(error) => error.into(),
             TargetTrouble::Final(failure) => failure,

@@ -1,34 +1,34 @@
 //! The server's own filters, as CHANGE REPLICATION FILTER takes them.
 
-use super::quoting::{identifier, literal};
+use crate::quoting::{identifier, literal};
 
 /// Filters of a replication channel, each as mysqld's option of that name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct ReplicationFilters {
+pub struct ReplicationFilters {
     /// Only these databases.
-    pub(super) do_db: Vec<String>,
+    pub do_db: Vec<String>,
     /// All but these databases.
-    pub(super) ignore_db: Vec<String>,
+    pub ignore_db: Vec<String>,
     /// Only these tables, each with its database.
-    pub(super) do_table: Vec<(String, String)>,
+    pub do_table: Vec<(String, String)>,
     /// All but these tables, each with its database.
-    pub(super) ignore_table: Vec<(String, String)>,
+    pub ignore_table: Vec<(String, String)>,
     /// Only tables that are like these patterns, with % and _.
-    pub(super) wild_do_table: Vec<String>,
+    pub wild_do_table: Vec<String>,
     /// All but tables that are like these patterns.
-    pub(super) wild_ignore_table: Vec<String>,
+    pub wild_ignore_table: Vec<String>,
     /// Changes of the first database are applied to the second.
-    pub(super) rewrite_db: Vec<(String, String)>,
+    pub rewrite_db: Vec<(String, String)>,
 }
 
 impl ReplicationFilters {
     /// Whether nothing is filtered.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         *self == ReplicationFilters::default()
     }
 
     /// The filters in SQL: `REPLICATE_DO_DB = (…)`, and so on.
-    pub(super) fn clauses(&self) -> Vec<String> {
+    pub(crate) fn clauses(&self) -> Vec<String> {
         let all = [
             ("REPLICATE_DO_DB", self.do_db.iter().map(|name| identifier(name)).collect::<Vec<_>>()),
             ("REPLICATE_IGNORE_DB", self.ignore_db.iter().map(|name| identifier(name)).collect()),

@@ -10,11 +10,10 @@
 
 use std::net::SocketAddr;
 
-use super::RECOVERY_CHANNEL;
-use super::error::{ReplayError, Result};
-use super::filters::ReplicationFilters;
-use super::quoting::literal;
-use super::target::{TargetFacts, TargetServer, TargetTrouble};
+use crate::error::{ReplayError, Result};
+use crate::filters::ReplicationFilters;
+use crate::quoting::literal;
+use crate::target::{RECOVERY_CHANNEL, TargetFacts, TargetServer, TargetTrouble};
 
 const USER: &str = "binlogz";
 /// ER_REPLICA_CHANNEL_DOES_NOT_EXIST.
@@ -24,15 +23,15 @@ const ACCESS_DENIED: u16 = 1227;
 
 /// Settings as they were before the first run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SavedSettings {
-    pub(super) workers: u32,
-    pub(super) keeps_order: bool,
-    pub(super) server_id: u32,
-    pub(super) persisted: bool,
+pub(crate) struct SavedSettings {
+    pub(crate) workers: u32,
+    pub(crate) keeps_order: bool,
+    pub(crate) server_id: u32,
+    pub(crate) persisted: bool,
 }
 
 impl SavedSettings {
-    pub(super) fn of(facts: &TargetFacts, persists: bool) -> SavedSettings {
+    pub(crate) fn of(facts: &TargetFacts, persists: bool) -> SavedSettings {
         SavedSettings {
             workers: facts.workers,
             keeps_order: facts.keeps_order,
@@ -41,7 +40,7 @@ impl SavedSettings {
         }
     }
 
-    pub(super) fn user(&self) -> String {
+    pub(crate) fn user(&self) -> String {
         let SavedSettings { workers, keeps_order, server_id, persisted } = self;
         format!("{USER}_w{workers}_o{}_s{server_id}_p{}", u8::from(*keeps_order), u8::from(*persisted))
     }
@@ -60,25 +59,27 @@ impl SavedSettings {
 
 /// The replicating threads as they are meanwhile.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ApplierThreads {
-    /// 0: as the server has it.
-    pub(super) workers: Option<u32>,
-    pub(super) keeps_order: Option<bool>,
-    pub(super) filters: ReplicationFilters,
+pub struct ApplierThreads {
+    /// How many workers apply; `None`: as the server has it.
+    pub workers: Option<u32>,
+    /// Whether transactions commit in the log's order; `None`: as the server has it.
+    pub keeps_order: Option<bool>,
+    /// The databases and tables that are left out or go elsewhere.
+    pub filters: ReplicationFilters,
 }
 
 /// How the channel reaches the embedded source.
 #[derive(Debug, Clone)]
-pub(super) struct ChannelSource {
-    pub(super) address: SocketAddr,
-    pub(super) password: String,
-    pub(super) tls: bool,
+pub(crate) struct ChannelSource {
+    pub(crate) address: SocketAddr,
+    pub(crate) password: String,
+    pub(crate) tls: bool,
     /// The server's id meanwhile: replicas pass over transactions that have their own.
-    pub(super) server_id: u32,
+    pub(crate) server_id: u32,
 }
 
 /// The channel that an earlier run left; `None` if there is none.
-pub(super) fn left(target: &mut TargetServer) -> Result<Option<SavedSettings>> {
+pub(crate) fn left(target: &mut TargetServer) -> Result<Option<SavedSettings>> {
     let users = target.ask(&format!(
         "SELECT USER FROM performance_schema.replication_connection_configuration WHERE CHANNEL_NAME = '{RECOVERY_CHANNEL}'"
     ));
@@ -96,7 +97,7 @@ pub(super) fn left(target: &mut TargetServer) -> Result<Option<SavedSettings>> {
 
 /// Whether the account may change the settings that recovery needs. Changes nothing. No harmless statement shows whether
 /// it may have a channel.
-pub(super) fn check_rights(target: &mut TargetServer) -> Result<()> {
+pub(crate) fn check_rights(target: &mut TargetServer) -> Result<()> {
     let name = target.name.clone();
     target.ask("SET GLOBAL server_id = @@GLOBAL.server_id").map(drop).map_err(|error| {
         match error.server_error() {
@@ -107,7 +108,7 @@ pub(super) fn check_rights(target: &mut TargetServer) -> Result<()> {
 }
 
 /// Attaches the server, and starts to apply. The same again after a server was restarted.
-pub(super) fn attach(
+pub(crate) fn attach(
     target: &mut TargetServer,
     source: &ChannelSource,
     before: &SavedSettings,
@@ -171,7 +172,7 @@ fn stop(target: &mut TargetServer) -> Result<bool, TargetTrouble> {
 }
 
 /// Detaches the server: its settings first, since the channel is what knows them.
-pub(super) fn detach(target: &mut TargetServer, before: &SavedSettings) -> Result<(), TargetTrouble> {
+pub(crate) fn detach(target: &mut TargetServer, before: &SavedSettings) -> Result<(), TargetTrouble> {
     let words = target.words;
     let replica = words.replica();
     if !stop(target)? {
