@@ -246,4 +246,22 @@ mod tests {
         );
         assert_eq!(without_counter(table), table);
     }
+
+    #[test]
+    fn a_difference_is_one_line_where_it_begins() {
+        let line = |source: Option<&str>, restored: Option<&str>| {
+            let (source, restored) = (source.map(str::to_owned), restored.map(str::to_owned));
+            DifferentDefinition { object: "view a.v".to_owned(), source, restored }.line()
+        };
+        assert_eq!(
+            line(Some("a\n  b INT,\nc"), Some("a\n  b BIGINT,\nd")),
+            "view a.v: differs: source b INT,, restored b BIGINT,"
+        );
+        assert_eq!(line(Some("a"), None), "view a.v: isn't in the restored server");
+        assert_eq!(line(None, Some("a")), "view a.v: isn't at the source");
+        assert_eq!(
+            line(Some("can't be read: no right"), None),
+            "view a.v: those of the source can't be read: no right"
+        );
+    }
 }

@@ -236,3 +236,20 @@ fn checksums(server: &mut TargetServer) -> Result<Checksums> {
     }
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_equal_only_if_both_servers_have_its_checksum() {
+        let sums = |sums: &[(&str, Option<&str>)]| -> Checksums {
+            sums.iter().map(|(table, sum)| ((*table).to_owned(), sum.map(str::to_owned))).collect()
+        };
+        let ours = sums(&[("a.1", Some("7")), ("a.2", Some("7")), ("a.3", None), ("a.4", Some("1"))]);
+        let theirs = sums(&[("a.1", Some("7")), ("a.2", Some("8")), ("a.3", None), ("a.5", Some("1"))]);
+        let compared = compared(&ours, &theirs);
+        let equal: Vec<_> = compared.iter().map(|table| (&*table.table, table.is_equal())).collect();
+        assert_eq!(equal, [("a.1", true), ("a.2", false), ("a.3", false), ("a.4", false), ("a.5", false)]);
+    }
+}

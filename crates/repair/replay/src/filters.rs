@@ -53,3 +53,33 @@ fn table((database, table): &(String, String)) -> String {
 fn rewriting((from, to): &(String, String)) -> String {
     format!("({}, {})", identifier(from), identifier(to))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_are_clauses_with_quoted_names_and_patterns() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let filters = ReplicationFilters {
+            do_db: names(&["shop", "a`b"]),
+            ignore_table: vec![("shop".into(), "t".into())],
+            wild_do_table: names(&["s%.t\\_1", "it's.%"]),
+            rewrite_db: vec![("old".into(), "new".into())],
+            ..ReplicationFilters::default()
+        };
+        assert_eq!(
+            filters.clauses(),
+            [
+                "REPLICATE_DO_DB = (`shop`, `a``b`)",
+                "REPLICATE_IGNORE_TABLE = (`shop`.`t`)",
+                "REPLICATE_WILD_DO_TABLE = ('s%.t\\\\_1', 'it''s.%')",
+                "REPLICATE_REWRITE_DB = ((`old`, `new`))",
+            ]
+        );
+        assert!(!filters.is_empty());
+        assert!(
+            ReplicationFilters::default().is_empty() && ReplicationFilters::default().clauses().is_empty()
+        );
+    }
+}

@@ -35,6 +35,8 @@ mod logs;
 mod quoting;
 mod recovery;
 mod target;
+#[cfg(test)]
+mod tests;
 mod thread_errors;
 mod version_words;
 

@@ -43,3 +43,19 @@ fn first(rows: &[Vec<String>]) -> Option<String> {
     let message = message.trim_end_matches(|end: char| end == '.' || end.is_whitespace());
     (number != "0").then(|| format!("{message} (error {number})"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_told_once_without_its_full_stop() {
+        let row = |cells: [&str; 2]| vec![cells.map(str::to_owned).to_vec()];
+        assert_eq!(
+            first(&row(["1062", "Duplicate entry '3' for key 't.PRIMARY'.\n"])).as_deref(),
+            Some("Duplicate entry '3' for key 't.PRIMARY' (error 1062)")
+        );
+        assert_eq!(first(&row(["0", ""])), None);
+        assert_eq!(first(&[]), None);
+    }
+}

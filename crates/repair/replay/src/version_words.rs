@@ -51,3 +51,23 @@ impl VersionWords {
         format!("{prefix}_{name}")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_version_is_told_in_its_own_words() {
+        let of = |version: &str| {
+            let words = VersionWords::of(&Version::parse(version).unwrap());
+            (words.change(), words.replica(), words.variable("parallel_workers"))
+        };
+        let source = ("CHANGE REPLICATION SOURCE TO", "SOURCE");
+        let master = ("CHANGE MASTER TO", "MASTER");
+        assert_eq!(of("5.7.44-log"), (master, "SLAVE", "slave_parallel_workers".to_owned()));
+        assert_eq!(of("8.0.22"), (master, "REPLICA", "slave_parallel_workers".to_owned()));
+        assert_eq!(of("8.0.25"), (source, "REPLICA", "slave_parallel_workers".to_owned()));
+        assert_eq!(of("8.0.26"), (source, "REPLICA", "replica_parallel_workers".to_owned()));
+        assert_eq!(of("9.7.4"), (source, "REPLICA", "replica_parallel_workers".to_owned()));
+    }
+}

@@ -1,0 +1,150 @@
+//! Incidents that are crossed, in a sample with incidents put into it.
+
+use std::fs;
+
+use binlogz_binlog::checksum::crc32;
+use binlogz_binlog::event::{Incident, IncidentEvent};
+use binlogz_binlog::gtid::GtidSet;
+use binlogz_binlog::{EventType, gtid::Gtid};
+use binlogz_flow::Input;
+use binlogz_relay::StopAt;
+
+use super::{UUID, ended, gtids, samples};
+use crate::{CrossedIncidents, IncidentWalk, RecoveredLogs};
+
+/// The number of the first transaction in the sample that gets incidents, and of its last one.
+const FIRST: u32 = 70;
+const LAST: u32 = 369;
+
+/// The events of a log.
+fn events(log: &[u8]) -> Vec<&[u8]> {
+    let (mut events, mut rest) = (Vec::new(), &log[4..]);
+    while !rest.is_empty() {
+        let (event, after) = rest.split_at(u32::from_le_bytes(rest[9..13].try_into().unwrap()) as usize);
+        events.push(event);
+        rest = after;
+    }
+    events
+}
+
+/// An incident with the header of another event.
+fn incident(like: &[u8]) -> Vec<u8> {
+    let body = IncidentEvent { incident: Incident::LOST_EVENTS, message: b"no disk", inner_checksum: None };
+    let mut event = like[..19].to_vec();
+    event[4] = EventType::INCIDENT.0;
+    event.extend(body.encode().unwrap());
+    event.extend([0; 4]);
+    event
+}
+
+/// The sample of deletes, with an incident before transaction 73 and one that is all of transaction 75; and one at its end, if
+/// it is asked for.
+fn with_incidents(at_the_end: bool) -> Vec<u8> {
+    let log = fs::read(&samples([5])[0]).unwrap();
+    let mut out = log[..4].to_vec();
+    let mut number = FIRST - 1;
+    let mut put = |event: &[u8]| {
+        let mut event = event.to_vec();
+        let (size, end) = (event.len(), out.len() + event.len());
+        event[9..13].copy_from_slice(&(size as u32).to_le_bytes());
+        event[13..17].copy_from_slice(&(end as u32).to_le_bytes());
+        let sum = crc32(&event[..size - 4]);
+        event[size - 4..].copy_from_slice(&sum.to_le_bytes());
+        out.extend(event);
+    };
+    for event in events(&log) {
+        let begins = EventType(event[4]) == EventType::GTID;
+        number += u32::from(begins);
+        match (number, begins) {
+            (73, true) => {
+                put(&incident(event));
+                put(event);
+            }
+            (75, true) => {
+                put(event);
+                put(&incident(event));
+            }
+            (75, false) => {}
+            _ if at_the_end && EventType(event[4]) == EventType::ROTATE => {
+                put(&incident(event));
+                put(event);
+            }
+            _ => put(event),
+        }
+    }
+    assert_eq!(number, LAST);
+    out
+}
+
+/// The incidents that a server crosses which has executed these.
+fn crossed(log: &[u8], executed: &GtidSet) -> CrossedIncidents {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("binlog.000005");
+    fs::write(&path, log).unwrap();
+    let mut walk = IncidentWalk::new(executed);
+    walk.read(0, Input::open(&path).unwrap(), 2, &mut |_| {}).unwrap();
+    walk.ended()
+}
+
+/// How many are crossed, and the transactions that are nothing but one.
+fn counted(crossed: &CrossedIncidents) -> (u64, Vec<String>) {
+    let gtids: &[Gtid] = crossed.gtids();
+    (crossed.of_log(0).events(), gtids.iter().map(Gtid::to_string).collect())
+}
+
+#[test]
+fn an_incident_is_crossed_unless_a_later_transaction_is_there() {
+    let log = with_incidents(false);
+    let whole = vec![format!("{UUID}:75")];
+    for (executed, expected) in [
+        ("1-69", (2, whole.clone())),
+        // Everything up to the first incident, and what comes after it.
+        ("1-72", (2, whole.clone())),
+        ("1-73", (1, whole.clone())),
+        ("1-74", (1, whole.clone())),
+        // The transaction that is an incident.
+        ("1-75", (0, vec![])),
+        ("1-369", (0, vec![])),
+        // One is missing before: everything after it is applied.
+        ("1-70:72-369", (1, vec![])),
+    ] {
+        assert_eq!(counted(&crossed(&log, &gtids(executed))), expected, "{executed}");
+    }
+}
+
+#[test]
+fn an_incident_at_the_end_is_crossed_by_all() {
+    let log = with_incidents(true);
+    for (executed, expected) in [("1-74", 2), ("1-75", 1), ("1-369", 1)] {
+        assert_eq!(counted(&crossed(&log, &gtids(executed))).0, expected, "{executed}");
+    }
+}
+
+#[test]
+fn incidents_are_named_by_their_log() {
+    let log = with_incidents(false);
+    let crossed = crossed(&log, &GtidSet::new());
+    let told: Vec<String> = crossed.of_log(0).iter().map(|unread| unread.to_string()).collect();
+    assert_eq!(told.len(), 1, "two alike have one line: {told:?}");
+    assert!(told[0].contains("the server lost changes here (LOST_EVENTS: no disk)"), "{told:?}");
+    assert!(crossed.of_log(1).is_empty());
+}
+
+#[test]
+fn only_logs_are_read_that_the_server_lacks_transactions_of() {
+    let from = samples(4..=6);
+    let folder = tempfile::tempdir().unwrap();
+    let ended = ended(&from, &StopAt::End, folder.path()).0.unwrap();
+    let logs = RecoveredLogs { from: &from, ended: &ended, folder: folder.path() };
+    let to_read = |executed: &str| -> Vec<_> {
+        let logs = logs.to_read(&gtids(executed)).unwrap();
+        logs.into_iter().map(|log| (log.shown, log.path)).collect()
+    };
+    let named = |number: usize| (from[number].clone(), from[number].clone());
+    // The last of them is cut where recovery ends.
+    let last = (from[2].clone(), folder.path().join("binlog.000006"));
+    assert_eq!(to_read("1-24"), [named(0), named(1), last.clone()]);
+    assert_eq!(to_read("1-69"), [named(0), named(1), last.clone()]);
+    assert_eq!(to_read("1-70"), [named(1), last.clone()]);
+    assert_eq!(to_read("1-400"), [last]);
+}
