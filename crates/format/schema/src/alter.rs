@@ -13,17 +13,13 @@ use crate::table::{ColumnClause, DefinedTable};
 use crate::tokens::{TokenReader, is_same_name, is_word, name_of, without};
 
 /// First words of actions that leave columns and keys as they are.
-const HARMLESS: [&str; 49] = [
+const HARMLESS: [&str; 44] = [
     "ENGINE",
     "AUTO_INCREMENT",
     "AUTOEXTEND_SIZE",
     "COMMENT",
     "ALGORITHM",
     "LOCK",
-    "DEFAULT",
-    "CHARACTER",
-    "CHARSET",
-    "COLLATE",
     "ROW_FORMAT",
     "KEY_BLOCK_SIZE",
     "STATS_PERSISTENT",
@@ -37,7 +33,6 @@ const HARMLESS: [&str; 49] = [
     "PACK_KEYS",
     "COMPRESSION",
     "ENCRYPTION",
-    "CONVERT",
     "ENABLE",
     "DISABLE",
     "FORCE",
@@ -112,6 +107,8 @@ pub(crate) enum AlterAction {
     Exchange(Option<String>, String),
     /// Columns and keys stay as they are, rows go: of a partition, or of all.
     LosesRows,
+    /// Columns keep their names and places, but texts without a character set of their own may get another.
+    ChangesCharset,
     /// Columns and keys stay as they are.
     Harmless,
 }
@@ -159,6 +156,7 @@ impl AlterAction {
             // Texts may become bytes.
             "CONVERT" if item.iter().any(|token| is_word(token, "BINARY")) => return None,
             "TRUNCATE" | "DISCARD" | "IMPORT" => AlterAction::LosesRows,
+            "CONVERT" | "DEFAULT" | "CHARACTER" | "CHARSET" | "COLLATE" => AlterAction::ChangesCharset,
             harmless if HARMLESS.contains(&harmless) => AlterAction::Harmless,
             _ => return None,
         };

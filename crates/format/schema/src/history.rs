@@ -10,6 +10,8 @@
 //! other, and RENAME gives a version another name. If a change can't be followed, the answer is *unknown*,
 //! with the statement responsible. Nothing is guessed: a version that comes out differently from its two sides is unknown, too.
 
+mod since;
+
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -20,6 +22,8 @@ use crate::schema_file::SchemaFile;
 use crate::statement::{DdlStatement, NamedTable};
 use crate::table::{DefinedColumn, DefinedTable};
 use crate::tokens::{TokenReader, is_same_name};
+
+pub use since::{TableSince, TableWay, WayColumn};
 
 /// A place in the logs: which of them it is, counted in their order, and the offset in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -180,6 +184,8 @@ pub struct TableHistory {
     spellings: HashMap<HistoryName, HashSet<(String, String)>>,
     /// Names that temporary tables had as well.
     temporary: HashSet<HistoryName>,
+    /// Names that CREATE TABLE IF NOT EXISTS gave to no table, if there was one.
+    conditional: Vec<(TurnId, HistoryName)>,
     now: SchemaFile,
 }
 
@@ -249,6 +255,9 @@ impl TableHistory {
         match read {
             DdlStatement::Create { table, definition, is_conditional, replaces } => {
                 let name = full(&table);
+                if is_conditional {
+                    self.conditional.push((turn, name.clone()));
+                }
                 if self.begin(&name, turn, is_conditional, replaces) {
                     let version = Version { table: definition, made_by: Some(turn), ..Version::default() };
                     self.place(&name, turn, version);
@@ -257,6 +266,9 @@ impl TableHistory {
             DdlStatement::CreateLike { table, of, is_conditional, replaces } => {
                 let (name, of) = (full(&table), full(&of));
                 let from = self.current(&of, turn);
+                if is_conditional {
+                    self.conditional.push((turn, name.clone()));
+                }
                 if self.begin(&name, turn, is_conditional, replaces) {
                     let version = Version { made_by: Some(turn), ..Version::default() };
                     let to = self.place(&name, turn, version);
@@ -749,3 +761,6 @@ fn is_ddl(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod since_tests;

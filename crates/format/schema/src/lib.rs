@@ -19,7 +19,8 @@ mod tokens;
 
 pub use foreign_key::{ForeignKey, ReferentialRule};
 pub use history::{
-    ColumnsNow, HistoryPlace, KeptColumn, RecordedStatement, TableHistory, TableThen, TurningPoint,
+    ColumnsNow, HistoryPlace, KeptColumn, RecordedStatement, TableHistory, TableSince, TableThen, TableWay,
+    TurningPoint, WayColumn,
 };
 pub use schema_file::{SchemaFile, SchemaFileError};
 pub use table::{ColumnFacts, DefinedColumn, DefinedTable, DescribedColumn, DescribedTable};

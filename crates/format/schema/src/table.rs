@@ -45,6 +45,10 @@ pub struct ColumnFacts {
     pub is_unsigned: bool,
     /// Members of an ENUM or SET column.
     pub members: Vec<String>,
+    /// Whether its definition lets it be NULL. A key of the table may forbid that.
+    pub is_nullable: bool,
+    /// The character set of texts in small letters, where the definition names it; empty: not in words that we read.
+    pub charset: Option<String>,
 }
 
 /// A table, for programs that read logs.
@@ -132,6 +136,34 @@ impl ColumnFacts {
             }
             _ => false,
         }
+    }
+}
+
+/// Types with a character set, other than those of [`TEXTS`].
+const OTHER_TEXTS: [&str; 9] =
+    ["NCHAR", "NATIONAL", "NVARCHAR", "VARCHAR2", "LONG", "CLOB", "XMLTYPE", "ENUM", "SET"];
+
+impl ColumnFacts {
+    /// Whether its values are texts in a character set.
+    pub(crate) fn is_text(&self) -> bool {
+        [&TEXTS[..], &OTHER_TEXTS].iter().any(|names| names.contains(&&*self.type_name))
+    }
+
+    /// Whether both have the same values, each stored in the same way, as far as their definitions tell: `false` if they don't.
+    pub(crate) fn has_values_of(&self, other: &ColumnFacts) -> bool {
+        let whole =
+            |facts: &ColumnFacts| WHOLE_NUMBERS.iter().position(|names| names.contains(&&*facts.type_name));
+        // A whole number's parameter is a width that only clients heed.
+        let is_type = match (whole(self), whole(other)) {
+            (Some(one), Some(two)) => one == two,
+            _ => self.type_name == other.type_name && self.parameters == other.parameters,
+        };
+        is_type
+            && self.is_unsigned == other.is_unsigned
+            && self.members == other.members
+            && !self.is_generated
+            && !other.is_generated
+            && (!self.is_text() || self.charset == other.charset && self.charset.as_deref() != Some(""))
     }
 }
 
@@ -263,6 +295,8 @@ impl ColumnClause {
         let is_serial = type_name == "SERIAL" || has("SERIAL");
         let is_unique = is_serial || has("UNIQUE");
         let is_primary = has("PRIMARY") || (has("KEY") && !has("UNIQUE"));
+        let is_nullable = !(is_primary || is_serial || words.windows(2).any(|pair| pair == ["NOT", "NULL"]));
+        let charset = charset_in(&words);
         let facts = ColumnFacts {
             // AS alone makes a column generated too.
             is_generated: has("AS"),
@@ -270,6 +304,8 @@ impl ColumnClause {
             type_name,
             parameters,
             members,
+            is_nullable,
+            charset,
         };
         let column = DefinedColumn { name: name.value.clone(), facts: Some(facts) };
         let key = |is_primary| KeyDefinition {
@@ -280,6 +316,21 @@ impl ColumnClause {
         let keys = [is_primary.then(|| key(true)), is_unique.then(|| key(false))];
         Some(ColumnClause { column, keys: keys.into_iter().flatten().collect() })
     }
+}
+
+/// The character set that the words of a definition name, as [`ColumnFacts::charset`].
+fn charset_in(words: &[String]) -> Option<String> {
+    let after = |place: usize| words.get(place).map_or(String::new(), |name| name.to_lowercase());
+    let named = words.iter().enumerate().find_map(|(place, word)| match word.as_str() {
+        "CHARSET" => Some(after(place + 1)),
+        "CHARACTER" if words.get(place + 1).is_some_and(|next| next == "SET") => Some(after(place + 2)),
+        "ASCII" | "UNICODE" | "BYTE" | "BINARY" => Some(String::new()),
+        _ => None,
+    });
+    // A collation's name begins with that of its character set.
+    let collation = words.iter().position(|word| word == "COLLATE").map(|place| after(place + 1));
+    let of_collation = |name: String| name.split('_').next().unwrap_or_default().to_owned();
+    named.or_else(|| collation.map(of_collation))
 }
 
 impl DefinedTable {

@@ -1,0 +1,146 @@
+use super::*;
+
+/// What became, since the first statement, of the table that was called `t`: the columns that kept their values, with their places now.
+fn way(statements: &[&str], now: &str) -> String {
+    let mut history = TableHistory::default();
+    for (number, text) in statements.iter().enumerate() {
+        history.record(&RecordedStatement {
+            place: HistoryPlace { log: 1, offset: 100 * number as u64 + 100 },
+            database: "shop",
+            text,
+            quotes_names: false,
+            keeps_backslashes: false,
+            has_failed: false,
+        });
+    }
+    history.settle(SchemaFile::parse(&format!("USE shop; {now}")).unwrap_or_default());
+    // The first statements may make tables.
+    let made = statements.iter().take_while(|text| text.starts_with("CREATE TABLE t ")).count();
+    let place = HistoryPlace { log: 1, offset: 100 * made as u64 + 50 };
+    let names = match history.names_since(place, "shop", "t") {
+        Ok(names) => names.iter().map(|(_, table)| &**table).collect::<Vec<_>>().join(" "),
+        Err(why) => return shown(&why),
+    };
+    match history.since(place, "shop", "t") {
+        TableSince::Kept(way) => {
+            let columns = way.columns.iter().map(|column| match column.changed_by {
+                Some(turn) => format!("{} changed by {}", column.then.name, turn.statement),
+                None => format!("{} {}", column.then.name, column.place_now().unwrap()),
+            });
+            let key = way.now.keys.first().map(|key| way.key_of(key));
+            format!("{names}: {}; key {key:?}", columns.collect::<Vec<_>>().join(", "))
+        }
+        why => shown(&why),
+    }
+}
+
+fn shown(why: &TableSince<'_>) -> String {
+    match why {
+        TableSince::MadeBy(turn) => format!("made by {}", turn.statement),
+        TableSince::LostBy(turn) => format!("lost by {}", turn.statement),
+        TableSince::UnknownBefore(turn) => format!("unknown before {}", turn.statement),
+        TableSince::NotTold => "not told".into(),
+        TableSince::Kept(_) => "kept".into(),
+    }
+}
+
+const NOW: &str =
+    "CREATE TABLE t (id int NOT NULL, a int DEFAULT NULL, b varchar(9) DEFAULT NULL, PRIMARY KEY (id))";
+
+#[test]
+fn a_table_is_followed_under_its_names_and_its_columns_to_their_places() {
+    for (statements, now, expected) in [
+        (&[][..], NOW, "t: id 0, a 1, b 2; key Some(Some([0]))"),
+        (&["ALTER TABLE t ADD a INT FIRST"], NOW, "unknown before ALTER TABLE t ADD a INT FIRST"),
+        (&["ALTER TABLE t ADD a INT AFTER id"], NOW, "t: id 0, b 2; key Some(Some([0]))"),
+        (
+            &["ALTER TABLE t RENAME COLUMN b TO a, RENAME COLUMN a TO b"],
+            NOW,
+            "t: id 0, b 1, a 2; key Some(Some([0]))",
+        ),
+        (
+            &["RENAME TABLE t TO u, v TO t", "ALTER TABLE u RENAME TO w"],
+            "CREATE TABLE w (id INT PRIMARY KEY, a INT); CREATE TABLE t (x INT)",
+            "t u w: id 0, a 1; key Some(Some([0]))",
+        ),
+        (
+            &[
+                "CREATE TABLE t (id INT PRIMARY KEY, b VARCHAR(9), a INT(11))",
+                "ALTER TABLE t MODIFY b varchar(9) AFTER a",
+            ],
+            NOW,
+            "t: id 0, b 2, a 1; key Some(Some([0]))",
+        ),
+        // Unknown from now alone: it stood somewhere.
+        (
+            &["ALTER TABLE t MODIFY b VARCHAR(9) AFTER a"],
+            NOW,
+            "unknown before ALTER TABLE t MODIFY b VARCHAR(9) AFTER a",
+        ),
+        (
+            &["ALTER TABLE t MODIFY a INT"],
+            NOW,
+            "t: id 0, a changed by ALTER TABLE t MODIFY a INT, b 2; key Some(Some([0]))",
+        ),
+        (
+            &["ALTER TABLE t CONVERT TO CHARACTER SET gbk"],
+            NOW,
+            "t: id 0, a 1, b changed by ALTER TABLE t CONVERT TO CHARACTER SET gbk; key Some(Some([0]))",
+        ),
+        // A key of now that wasn't one.
+        (&["ALTER TABLE t ADD PRIMARY KEY (id)"], NOW, "t: id 0, a 1, b 2; key Some(None)"),
+        (&["CREATE TABLE t (id INT PRIMARY KEY)", "TRUNCATE t"], "", "lost by TRUNCATE t"),
+        (&["DROP TABLE t", "CREATE TABLE t (id INT)"], "CREATE TABLE t (id INT)", "lost by DROP TABLE t"),
+        (&["CREATE TABLE u (id INT)", "CREATE TABLE t (id INT)"], NOW, "made by CREATE TABLE t (id INT)"),
+        (&["RENAME TABLE u TO t"], NOW, "made by RENAME TABLE u TO t"),
+        (
+            &["ALTER TABLE p EXCHANGE PARTITION q WITH TABLE t"],
+            NOW,
+            "lost by ALTER TABLE p EXCHANGE PARTITION q WITH TABLE t",
+        ),
+        (
+            &["CREATE TABLE IF NOT EXISTS t (id INT)"],
+            NOW,
+            "unknown before CREATE TABLE IF NOT EXISTS t (id INT)",
+        ),
+        (&["ALTER TABLE t FROBNICATE"], NOW, "unknown before ALTER TABLE t FROBNICATE"),
+        (&["DROP DATABASE shop"], "", "unknown before DROP DATABASE shop"),
+    ] {
+        assert_eq!(way(statements, now), expected, "{statements:?}");
+    }
+}
+
+#[test]
+fn a_column_that_was_defined_again_keeps_its_values_if_nothing_but_words_changed() {
+    for (then, again, now, keeps) in [
+        ("INT", "INTEGER", "int DEFAULT NULL", true),
+        ("INT", "BIGINT", "bigint DEFAULT NULL", false),
+        ("INT", "INT UNSIGNED", "int unsigned DEFAULT NULL", false),
+        ("DECIMAL(10,2)", "DECIMAL(10, 3)", "decimal(10,3) DEFAULT NULL", false),
+        ("INT NOT NULL", "INT NOT NULL DEFAULT 7", "int NOT NULL DEFAULT 7", true),
+        ("VARCHAR(9) CHARACTER SET gbk", "VARCHAR(9) CHARSET GBK", "varchar(9) CHARACTER SET gbk", true),
+        ("VARCHAR(9)", "VARCHAR(9) CHARACTER SET gbk", "varchar(9) CHARACTER SET gbk", false),
+        ("VARCHAR(9)", "VARCHAR(9) COLLATE gbk_bin", "varchar(9) CHARACTER SET gbk COLLATE gbk_bin", false),
+        ("VARCHAR(9)", "VARCHAR(9) ASCII", "varchar(9) CHARACTER SET latin1", false),
+        ("ENUM('a','b')", "ENUM('b','a')", "enum('b','a')", false),
+        ("INT AS (1)", "INT", "int DEFAULT NULL", false),
+    ] {
+        let (create, again) = (
+            format!("CREATE TABLE t (id INT, c {then}, PRIMARY KEY (id))"),
+            format!("ALTER TABLE t MODIFY c {again}"),
+        );
+        let found =
+            way(&[&create, &again], &format!("CREATE TABLE t (id int NOT NULL, c {now}, PRIMARY KEY (id))"));
+        assert_eq!(!found.contains("changed by"), keeps, "{then}, {again}: {found}");
+    }
+    // NULL may have become another value, or the definition of now takes what that of then didn't.
+    for (then, again, expected) in
+        [("INT", "INT NOT NULL", "changed by"), ("INT NOT NULL", "INT", "unknown before")]
+    {
+        let (create, again) =
+            (format!("CREATE TABLE t (c {then})"), format!("ALTER TABLE t MODIFY c {again}"));
+        let now = again.replace("ALTER TABLE t MODIFY", "CREATE TABLE t (");
+        let found = way(&[&create, &again], &format!("{now})"));
+        assert!(found.contains(expected), "{found}");
+    }
+}
