@@ -13,13 +13,36 @@ use crate::table::{ColumnClause, DefinedTable};
 use crate::tokens::{TokenReader, is_same_name, is_word, name_of, without};
 
 /// First words of actions that leave columns and keys as they are.
-const HARMLESS: [&str; 44] = [
+const HARMLESS: [&str; 21] = [
+    "ALGORITHM",
+    "LOCK",
+    "ENABLE",
+    "DISABLE",
+    "FORCE",
+    "ORDER",
+    "ALTER",
+    "PARTITION",
+    "WITH",
+    "WITHOUT",
+    "SECONDARY_LOAD",
+    "SECONDARY_UNLOAD",
+    "REORGANIZE",
+    "COALESCE",
+    "REMOVE",
+    "ANALYZE",
+    "CHECK",
+    "OPTIMIZE",
+    "REBUILD",
+    "REPAIR",
+    "UPGRADE",
+];
+
+/// First words of table options: columns and keys stay as they are.
+const OF_OPTIONS: [&str; 28] = [
     "ENGINE",
     "AUTO_INCREMENT",
     "AUTOEXTEND_SIZE",
     "COMMENT",
-    "ALGORITHM",
-    "LOCK",
     "ROW_FORMAT",
     "KEY_BLOCK_SIZE",
     "STATS_PERSISTENT",
@@ -33,32 +56,21 @@ const HARMLESS: [&str; 44] = [
     "PACK_KEYS",
     "COMPRESSION",
     "ENCRYPTION",
-    "ENABLE",
-    "DISABLE",
-    "FORCE",
-    "ORDER",
     "TABLESPACE",
     "INSERT_METHOD",
-    "ALTER",
-    "PARTITION",
-    "WITH",
-    "WITHOUT",
     "SECONDARY_ENGINE",
-    "SECONDARY_LOAD",
-    "SECONDARY_UNLOAD",
     "CONNECTION",
-    "REORGANIZE",
-    "COALESCE",
-    "REMOVE",
-    "ANALYZE",
-    "CHECK",
-    "OPTIMIZE",
-    "REBUILD",
-    "REPAIR",
     "ENGINE_ATTRIBUTE",
     "SECONDARY_ENGINE_ATTRIBUTE",
-    "UPGRADE",
+    "DEFAULT",
+    "CHARACTER",
+    "CHARSET",
+    "COLLATE",
+    "CONVERT",
 ];
+
+/// Engines that keep all rows of another one.
+const KEEPING_ENGINES: [&str; 3] = ["INNODB", "ROCKSDB", "NDBCLUSTER"];
 
 /// Where a column is to stand.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,6 +121,8 @@ pub(crate) enum AlterAction {
     LosesRows,
     /// Columns keep their names and places, but texts without a character set of their own may get another.
     ChangesCharset,
+    /// Columns and keys stay as they are, but rows may go: those that an engine doesn't keep, or duplicates with IGNORE.
+    MayLoseRows,
     /// Columns and keys stay as they are.
     Harmless,
 }
@@ -156,7 +170,7 @@ impl AlterAction {
             // Texts may become bytes.
             "CONVERT" if item.iter().any(|token| is_word(token, "BINARY")) => return None,
             "TRUNCATE" | "DISCARD" | "IMPORT" => AlterAction::LosesRows,
-            "CONVERT" | "DEFAULT" | "CHARACTER" | "CHARSET" | "COLLATE" => AlterAction::ChangesCharset,
+            option if OF_OPTIONS.contains(&option) => return Some(of_options(item)),
             harmless if HARMLESS.contains(&harmless) => AlterAction::Harmless,
             _ => return None,
         };
@@ -179,6 +193,31 @@ impl AlterAction {
         }
         ColumnFate::Kept { name: column, is_same: true }
     }
+}
+
+/// What table options do, of which several may stand one after the other.
+fn of_options(item: &[Token]) -> Vec<AlterAction> {
+    let mut actions = vec![AlterAction::Harmless];
+    for (number, token) in item.iter().enumerate() {
+        let mut after = item.iter().skip(number + 1).filter(|token| **token != Token::Eq);
+        if is_word(token, "ENGINE") && !after.next().is_some_and(keeps_rows) {
+            actions.push(AlterAction::MayLoseRows);
+        }
+        if ["CONVERT", "CHARACTER", "CHARSET", "COLLATE"].iter().any(|word| is_word(token, word)) {
+            actions.push(AlterAction::ChangesCharset);
+        }
+    }
+    actions
+}
+
+/// Whether this is the name of an engine that keeps all rows of another one.
+fn keeps_rows(name: &Token) -> bool {
+    let name = match name {
+        Token::Word(word) => &word.value,
+        Token::SingleQuotedString(name) | Token::DoubleQuotedString(name) => name,
+        _ => return false,
+    };
+    KEEPING_ENGINES.iter().any(|own| name.eq_ignore_ascii_case(own))
 }
 
 fn added(rest: &[Token]) -> Option<Vec<AlterAction>> {

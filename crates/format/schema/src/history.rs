@@ -23,7 +23,7 @@ use crate::statement::{DdlStatement, NamedTable};
 use crate::table::{DefinedColumn, DefinedTable};
 use crate::tokens::{TokenReader, is_same_name};
 
-pub use since::{TableSince, TableWay, WayColumn};
+pub use since::{NoTableWay, TableWay, WayColumn};
 
 /// A place in the logs: which of them it is, counted in their order, and the offset in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]

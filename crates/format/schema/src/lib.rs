@@ -19,7 +19,7 @@ mod tokens;
 
 pub use foreign_key::{ForeignKey, ReferentialRule};
 pub use history::{
-    ColumnsNow, HistoryPlace, KeptColumn, RecordedStatement, TableHistory, TableSince, TableThen, TableWay,
+    ColumnsNow, HistoryPlace, KeptColumn, NoTableWay, RecordedStatement, TableHistory, TableThen, TableWay,
     TurningPoint, WayColumn,
 };
 pub use schema_file::{SchemaFile, SchemaFileError};

@@ -59,6 +59,15 @@ impl SchemaFile {
         if file.tables.is_empty() { Err(SchemaFileError::NoTables) } else { Ok(file) }
     }
 
+    /// The tables of all of these files; a later one counts.
+    pub fn of_all<'f>(files: impl IntoIterator<Item = &'f SchemaFile>) -> Self {
+        let mut all = SchemaFile::default();
+        for (name, tables) in files.into_iter().flat_map(|file| &file.tables) {
+            all.tables.entry(name.clone()).or_default().extend(tables.iter().cloned());
+        }
+        all
+    }
+
     fn take(&mut self, statement: DdlStatement, database: Option<&str>) {
         let own = |name: Option<String>| name.or_else(|| database.map(str::to_owned));
         match statement {

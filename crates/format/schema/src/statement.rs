@@ -68,9 +68,14 @@ fn statement(reader: &mut TokenReader) -> Option<DdlStatement> {
         return create(reader);
     }
     if reader.takes(Keyword::ALTER) {
-        while reader.takes_word("ONLINE") || reader.takes_word("OFFLINE") || reader.takes_word("IGNORE") {}
+        let mut ignores = false;
+        while reader.takes_word("ONLINE") || reader.takes_word("OFFLINE") || {
+            let is_next = reader.takes_word("IGNORE");
+            ignores |= is_next;
+            is_next
+        } {}
         return match reader.takes(Keyword::TABLE) {
-            true => alter(reader),
+            true => alter(reader, ignores),
             false => Some(DdlStatement::Irrelevant),
         };
     }
@@ -140,7 +145,7 @@ fn create_index(reader: &mut TokenReader) -> Option<DdlStatement> {
     Some(DdlStatement::Alter { table, actions: Some(vec![AlterAction::AddKey(key, None::<ForeignKey>)]) })
 }
 
-fn alter(reader: &mut TokenReader) -> Option<DdlStatement> {
+fn alter(reader: &mut TokenReader, ignores: bool) -> Option<DdlStatement> {
     if reader.takes(Keyword::IF) {
         reader.takes(Keyword::EXISTS);
     }
@@ -150,7 +155,7 @@ fn alter(reader: &mut TokenReader) -> Option<DdlStatement> {
         reader.next += 1;
     }
     reader.takes_word("NOWAIT");
-    let mut actions = Some(Vec::new());
+    let mut actions = Some(Vec::from_iter(ignores.then_some(AlterAction::MayLoseRows)));
     while !reader.is_at_end() {
         let begin = reader.next;
         let more = AlterAction::of(&reader.item());

@@ -36,8 +36,8 @@ pub use choose::{
 pub use life::{Life, LifeFormat, StatementsAhead};
 pub use pass::Error;
 pub use past::{
-    CascadingParent, DumpPlace, DumpedTable, Forward, IsolatedTables, LiveTable, PastError, PastFormat,
-    TableMoment, TouchedKeys, TouchedRows,
+    CascadingParent, DumpPlace, DumpedTable, Forward, IsolatedTables, LiveTable, LoggedStatements, PastError,
+    PastFormat, PastSession, TableMoment, TouchedKeys, TouchedOutcome, TouchedRows, TouchedTable,
 };
 pub use script::{AppliedChanges, ApplyOptions, Script, ScriptForm, ScriptSummary, TableSummary};
 pub use table::{ServerSchemaError, ServerTables, is_server, server_schema};

@@ -8,11 +8,9 @@ use crate::alter::{AlterAction, ColumnFate};
 use crate::table::{DefinedColumn, DefinedTable};
 use crate::tokens::is_same_name;
 
-/// What became of the table that had a name at a place of the logs.
-#[derive(Debug, Clone)]
-pub enum TableSince<'h> {
-    /// It is there now.
-    Kept(TableWay<'h>),
+/// Why there is no way from the table that had a name at a place of the logs to one of now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoTableWay<'h> {
     /// There was none: this statement made the one that had the name later.
     MadeBy(&'h TurningPoint),
     /// This statement dropped it, or gave it other rows.
@@ -35,7 +33,9 @@ pub struct TableWay<'h> {
     /// Whether a statement on its way may have changed its keys, defaults or options.
     pub is_altered: bool,
     history: &'h TableHistory,
+    /// Empty: no statement names it.
     versions: Vec<VersionId>,
+    name: HistoryName,
 }
 
 /// A column on a table's way.
@@ -62,9 +62,17 @@ impl WayColumn<'_> {
 }
 
 impl TableWay<'_> {
+    /// How many versions of the table there are on its way.
+    pub fn version_count(&self) -> usize {
+        self.versions.len().max(1)
+    }
+
     /// Which version of the table stood under a name at a place; `None`: another table, or none.
     pub fn version_at(&self, place: HistoryPlace, database: &str, table: &str) -> Option<usize> {
         let name = (database.to_lowercase(), table.to_lowercase());
+        if self.versions.is_empty() {
+            return (name == self.name).then_some(0);
+        }
         let (_, id) = self.history.version_at(place, &name)?;
         self.versions.iter().position(|own| Some(*own) == id)
     }
@@ -103,12 +111,12 @@ impl TableHistory {
         place: HistoryPlace,
         database: &str,
         table: &str,
-    ) -> Result<Vec<(String, String)>, TableSince<'_>> {
+    ) -> Result<Vec<(String, String)>, NoTableWay<'_>> {
         let name = (database.to_lowercase(), table.to_lowercase());
         let asked = (database.to_owned(), table.to_owned());
         let Some(versions) = self.versions_since(place, &name)? else { return Ok(vec![asked]) };
         let last = versions.last().copied();
-        let mut names = vec![asked];
+        let mut names = vec![asked.clone()];
         let mut name_now = None;
         for (other, periods) in &self.names {
             if !periods.iter().any(|(_, id)| id.is_some_and(|id| versions.contains(&id))) {
@@ -118,7 +126,7 @@ impl TableHistory {
             let spelled = spelled.and_then(|spelled| spelled.iter().next()).unwrap_or(other).clone();
             let is_asked = *other == name;
             if periods.last().is_some_and(|(_, id)| id.is_some() && *id == last) {
-                name_now = Some(if is_asked { names[0].clone() } else { spelled.clone() });
+                name_now = Some(if is_asked { asked.clone() } else { spelled.clone() });
             }
             if !is_asked {
                 names.push(spelled);
@@ -132,18 +140,24 @@ impl TableHistory {
     }
 
     /// The way of the table that had this name at a place, from there to now.
-    pub fn since(&self, place: HistoryPlace, database: &str, table: &str) -> TableSince<'_> {
+    ///
+    /// # Errors
+    ///
+    /// The table isn't there now, or statements can't be followed.
+    pub fn since(
+        &self,
+        place: HistoryPlace,
+        database: &str,
+        table: &str,
+    ) -> Result<TableWay<'_>, NoTableWay<'_>> {
         let name = (database.to_lowercase(), table.to_lowercase());
-        let versions = match self.versions_since(place, &name) {
-            Ok(versions) => versions,
-            Err(why) => return why,
-        };
+        let versions = self.versions_since(place, &name)?;
         let then = match self.at(place, database, table) {
             TableThen::Known(then) => then,
             TableThen::UnknownSince(turn) | TableThen::Disagrees(turn) => {
-                return TableSince::UnknownBefore(turn);
+                return Err(NoTableWay::UnknownBefore(turn));
             }
-            TableThen::NotTold => return TableSince::NotTold,
+            TableThen::NotTold => return Err(NoTableWay::NotTold),
         };
         let mut way = TableWay {
             then,
@@ -152,6 +166,7 @@ impl TableHistory {
             is_altered: false,
             history: self,
             versions: versions.unwrap_or_default(),
+            name: name.clone(),
         };
         let column = |(place, then)| WayColumn { then, places: vec![Some(place)], changed_by: None };
         way.columns = then.columns.iter().enumerate().map(column).collect();
@@ -161,10 +176,10 @@ impl TableHistory {
             let tables =
                 [from, to].map(|id| self.versions.get(*id).and_then(|version| version.table.as_ref()));
             let (Some(step), [Some(before), Some(after)]) = (step, tables) else {
-                return self.unknown_of(Some(*to), &name);
+                return Err(self.unknown_of(Some(*to), &name));
             };
             let (Change::Altered(actions), Some(turn)) = (&step.change, self.turns.get(step.by)) else {
-                return self.unknown_of(Some(*to), &name);
+                return Err(self.unknown_of(Some(*to), &name));
             };
             way.is_altered |= actions.iter().any(|action| !matches!(action, AlterAction::RenameTable(..)));
             way.now = after;
@@ -174,9 +189,9 @@ impl TableHistory {
         }
         if let Some(first) = way.columns.iter().find(|column| !column.can_be_null_as_now(way.now, then)) {
             let by = first.changed_by.or_else(|| self.first_turn(&way.versions));
-            return by.map_or(TableSince::NotTold, TableSince::UnknownBefore);
+            return Err(by.map_or(NoTableWay::NotTold, NoTableWay::UnknownBefore));
         }
-        TableSince::Kept(way)
+        Ok(way)
     }
 
     /// The versions of the table that had a name at a place, from then to now; `None`: no statement names it.
@@ -184,11 +199,11 @@ impl TableHistory {
         &self,
         place: HistoryPlace,
         name: &HistoryName,
-    ) -> Result<Option<Vec<VersionId>>, TableSince<'_>> {
+    ) -> Result<Option<Vec<VersionId>>, NoTableWay<'_>> {
         let turn = |turn: TurnId| self.turns.get(turn);
         let Some((_, version)) = self.version_at(place, name) else {
             return match self.swept_after(place, name) {
-                Some(turn) => Err(TableSince::UnknownBefore(turn)),
+                Some(turn) => Err(NoTableWay::UnknownBefore(turn)),
                 None => Ok(None),
             };
         };
@@ -196,11 +211,11 @@ impl TableHistory {
             let periods = self.names.get(name).into_iter().flatten();
             let made = periods.filter(|(_, version)| version.is_some()).filter_map(|(by, _)| turn((*by)?));
             let made = made.into_iter().find(|turn| turn.place > place);
-            return Err(made.map_or(TableSince::NotTold, TableSince::MadeBy));
+            return Err(made.map_or(NoTableWay::NotTold, NoTableWay::MadeBy));
         };
         let mut versions = Vec::new();
-        let lost = |by: TurnId| turn(by).map_or(TableSince::NotTold, TableSince::LostBy);
-        let unclear = |by: TurnId| turn(by).map_or(TableSince::NotTold, TableSince::UnknownBefore);
+        let lost = |by: TurnId| turn(by).map_or(NoTableWay::NotTold, NoTableWay::LostBy);
+        let unclear = |by: TurnId| turn(by).map_or(NoTableWay::NotTold, NoTableWay::UnknownBefore);
         while let Some(version) = self.versions.get(id) {
             versions.push(id);
             if version.is_disputed {
@@ -211,6 +226,9 @@ impl TableHistory {
             }
             let Some(next) = version.next.and_then(|next| self.successions.get(next)) else { break };
             match &next.change {
+                Change::Altered(actions) if actions.contains(&AlterAction::MayLoseRows) => {
+                    return Err(lost(next.by));
+                }
                 Change::Altered(_) => id = next.to,
                 Change::OtherRows => return Err(lost(next.by)),
                 Change::Like | Change::Unclear => return Err(unclear(next.by)),
@@ -230,17 +248,36 @@ impl TableHistory {
         }
     }
 
+    /// Whether both have the same statements about tables of these names.
+    pub fn has_statements_on(&self, names: &[(String, String)], other: &TableHistory) -> bool {
+        names.iter().all(|(database, table)| {
+            let name = (database.to_lowercase(), table.to_lowercase());
+            self.turns_of(&name) == other.turns_of(&name)
+        })
+    }
+
+    /// The statements that may concern a table of this name.
+    fn turns_of(&self, name: &HistoryName) -> Vec<&TurningPoint> {
+        let periods = self.names.get(name).into_iter().flatten().filter_map(|(turn, _)| *turn);
+        let conditional = self.conditional.iter().filter(|(_, made)| made == name).map(|(turn, _)| *turn);
+        let sweeps = self.sweeps.iter().filter(|(_, sweep)| sweep.touches(name)).map(|(turn, _)| *turn);
+        let mut turns: Vec<TurnId> = periods.chain(conditional).chain(sweeps).collect();
+        turns.sort_unstable();
+        turns.dedup();
+        turns.into_iter().filter_map(|turn| self.turns.get(turn)).collect()
+    }
+
     fn first_turn(&self, versions: &[VersionId]) -> Option<&TurningPoint> {
         let next = versions.iter().find_map(|id| self.versions.get(*id)?.next)?;
         self.turns.get(self.successions.get(next)?.by)
     }
 
     /// That a table isn't known, by the last statement about it.
-    fn unknown_of(&self, version: Option<VersionId>, name: &HistoryName) -> TableSince<'_> {
+    fn unknown_of(&self, version: Option<VersionId>, name: &HistoryName) -> NoTableWay<'_> {
         let last = || self.names.get(name)?.iter().rev().find_map(|(turn, _)| *turn);
         let turn = version.and_then(|id| self.last_turn(id)).or_else(last);
         let turn = turn.and_then(|turn| self.turns.get(turn));
-        turn.map_or(TableSince::NotTold, TableSince::UnknownBefore)
+        turn.map_or(NoTableWay::NotTold, NoTableWay::UnknownBefore)
     }
 }
 

@@ -22,7 +22,7 @@ fn way(statements: &[&str], now: &str) -> String {
         Err(why) => return shown(&why),
     };
     match history.since(place, "shop", "t") {
-        TableSince::Kept(way) => {
+        Ok(way) => {
             let columns = way.columns.iter().map(|column| match column.changed_by {
                 Some(turn) => format!("{} changed by {}", column.then.name, turn.statement),
                 None => format!("{} {}", column.then.name, column.place_now().unwrap()),
@@ -30,17 +30,16 @@ fn way(statements: &[&str], now: &str) -> String {
             let key = way.now.keys.first().map(|key| way.key_of(key));
             format!("{names}: {}; key {key:?}", columns.collect::<Vec<_>>().join(", "))
         }
-        why => shown(&why),
+        Err(why) => shown(&why),
     }
 }
 
-fn shown(why: &TableSince<'_>) -> String {
+fn shown(why: &NoTableWay<'_>) -> String {
     match why {
-        TableSince::MadeBy(turn) => format!("made by {}", turn.statement),
-        TableSince::LostBy(turn) => format!("lost by {}", turn.statement),
-        TableSince::UnknownBefore(turn) => format!("unknown before {}", turn.statement),
-        TableSince::NotTold => "not told".into(),
-        TableSince::Kept(_) => "kept".into(),
+        NoTableWay::MadeBy(turn) => format!("made by {}", turn.statement),
+        NoTableWay::LostBy(turn) => format!("lost by {}", turn.statement),
+        NoTableWay::UnknownBefore(turn) => format!("unknown before {}", turn.statement),
+        NoTableWay::NotTold => "not told".into(),
     }
 }
 
@@ -102,6 +101,27 @@ fn a_table_is_followed_under_its_names_and_its_columns_to_their_places() {
             &["CREATE TABLE IF NOT EXISTS t (id INT)"],
             NOW,
             "unknown before CREATE TABLE IF NOT EXISTS t (id INT)",
+        ),
+        (
+            &["ALTER IGNORE TABLE t ADD UNIQUE KEY (a)"],
+            NOW,
+            "lost by ALTER IGNORE TABLE t ADD UNIQUE KEY (a)",
+        ),
+        (&["ALTER TABLE t ENGINE = BLACKHOLE"], NOW, "lost by ALTER TABLE t ENGINE = BLACKHOLE"),
+        (
+            &["ALTER TABLE t COMMENT 'x' CHARSET=gbk, ENGINE = MEMORY"],
+            NOW,
+            "lost by ALTER TABLE t COMMENT 'x' CHARSET=gbk, ENGINE = MEMORY",
+        ),
+        (
+            &["ALTER TABLE t COMMENT 'x' CHARSET=gbk"],
+            NOW,
+            "t: id 0, a 1, b changed by ALTER TABLE t COMMENT 'x' CHARSET=gbk; key Some(Some([0]))",
+        ),
+        (
+            &["ALTER TABLE t ENGINE=`InnoDB` COMMENT 'x', FORCE"],
+            NOW,
+            "t: id 0, a 1, b 2; key Some(Some([0]))",
         ),
         (&["ALTER TABLE t FROBNICATE"], NOW, "unknown before ALTER TABLE t FROBNICATE"),
         (&["DROP DATABASE shop"], "", "unknown before DROP DATABASE shop"),

@@ -21,6 +21,7 @@ mod options;
 mod round_trip;
 mod rows;
 mod table_at;
+mod table_at_ddl;
 mod table_at_dump;
 mod table_history;
 mod trouble;

@@ -292,7 +292,9 @@ impl<'o, R: Renderer> Worker<'o, R> {
             return Ok(());
         }
         if self.table.as_ref().is_none_or(|table| !Arc::ptr_eq(&table.schema, schema)) {
-            self.table = Some(self.written_table(event, schema));
+            let mut table = self.written_table(event, schema);
+            table.place = HistoryPlace { log: self.log_number, offset: event.position.offset };
+            self.table = Some(table);
             self.has_told_table = false;
         }
         if is_chosen && !self.has_told_table {

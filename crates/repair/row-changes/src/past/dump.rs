@@ -16,7 +16,7 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_schema::{DefinedColumn, ForeignKey, ReferentialRule, SchemaFile};
 
 use super::PastError;
-use super::live::logs_cascades;
+use super::session::logs_cascades;
 
 /// The most bytes of a line: a row has at most 1 GiB, and its text twice that.
 const LINE_SIZE_MAX: u64 = 4 << 30;

@@ -12,7 +12,7 @@ use crate::pass::{StatementWords, changed_tables};
 const GO_ON: &str = "--over-statements goes on as if it had not";
 
 /// Tables whose changes change no other table, as a server knows them.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct IsolatedTables {
     /// Databases and tables, in small letters.
     pub(super) tables: HashSet<(String, String)>,

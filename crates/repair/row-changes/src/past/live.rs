@@ -1,5 +1,4 @@
-//! The table on its server: its columns and its key, a consistent view of its rows, and temporary tables with which the
-//! rows are joined.
+//! A table on its server: its columns and its key, and temporary tables with which its rows are joined.
 //!
 //! ```text
 //! binlogz_touched    the keys that were changed after the moment      temporary tables of the session,
@@ -9,50 +8,77 @@
 //! If the rows are written out, they come from a snapshot of the session, so the table may be changed meanwhile. If they
 //! go into a table, the server itself copies them. That loses nothing that a text can't say (JSON). Until the new table
 //! is whole it has another name.
+//!
+//! Where statements changed the table after the moment, [`LiveTable::follow`] gives it the columns that it had.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
-use binlogz_binlog::gtid::GtidSet;
 use binlogz_schema::SchemaFile;
-use binlogz_source::{ConnectOptions, Connection};
 
 use super::PastError;
+use super::create::{ColumnsThen, create_then};
 use super::indirect::IsolatedTables;
+use super::logged_statements::LoggedStatements;
+use super::session::{PastAnswerRow, PastSession, TableInProgress, column};
 use super::touched_rows::{SqlValues, TouchedRows};
-use super::write::{LiveColumn, PastFormat, RowWriter, SETTINGS, quoted};
+use super::write::{LiveColumn, PastFormat, RowWriter, quoted};
 use crate::sql::text::push_quoted;
 
-/// A copy of a table takes as long as it takes.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
-/// How long transactions that are being committed may take.
-const COMMIT_TIMEOUT: Duration = Duration::from_secs(10);
-const COMMIT_PERIOD: Duration = Duration::from_millis(50);
 /// Bytes of rows in a statement, unless a row has more.
 const STATEMENT_SIZE_MAX: usize = 256 << 10;
 /// The most characters of a name.
 const NAME_LENGTH_MAX: usize = 64;
-const GTID_OWNED: &str = "SELECT REPLACE(@@GLOBAL.gtid_owned, '\\n', '')";
 const TOUCHED: &str = "binlogz_touched";
 const PAST: &str = "binlogz_past";
 /// The suffix of a table's name until it is whole.
 const UNFINISHED: &str = "_unfinished";
+/// Stands before the CREATE TABLE of a table that was altered since.
+const ALTERED: &str = "-- The columns are those of the moment; keys, defaults, comments and options are those of now, as far as they fit.";
+const UNLIKE_THEN: &str = "was altered since the moment: its columns are those of then; keys, defaults, comments and options are those \
+     of now, as far as they fit";
 
-/// The table on its server: its columns and its key, a consistent view of its rows, and the tables that its rows are
-/// joined with.
+/// A table on its server: its columns and its key.
+#[derive(Debug)]
 pub struct LiveTable {
-    connection: Connection,
+    /// What it was called at the moment.
+    pub(super) asked: (String, String),
     pub(super) database: String,
     pub(super) table: String,
     pub(super) schema: SchemaFile,
     /// The columns of a key that no two rows have in common, none of them NULL, by their places among all columns.
     pub(super) key: Vec<usize>,
-    key_names: Vec<String>,
-    /// The columns that have values of their own, so not the generated ones.
+    /// All such keys.
+    keys: Vec<Vec<usize>>,
+    /// All columns of now.
+    all: Vec<KnownColumn>,
+    /// The columns of the moment that have values of their own, so not the generated ones.
     columns: Vec<LiveColumn>,
     create: String,
-    making: Option<TableInProgress>,
+    /// The statements by which the table of now differs from that of the moment.
+    pub(super) since: Option<TableFollowed>,
+    /// Which of several it is: its temporary tables have this number.
+    number: usize,
+}
+
+/// The statements by which a table of now differs from that of the moment.
+#[derive(Debug)]
+pub(super) struct TableFollowed {
+    pub(super) logged: Arc<LoggedStatements>,
+    /// All names that the table had since.
+    pub(super) names: Vec<(String, String)>,
+    /// The columns of the key, by their places at the moment.
+    pub(super) key: Vec<usize>,
+    /// The statement that makes the table, without foreign keys.
+    create_alone: String,
+}
+
+/// A column of a table on its server.
+#[derive(Debug)]
+struct KnownColumn {
+    column: LiveColumn,
+    is_generated: bool,
 }
 
 /// A table whose changes foreign keys carry on to another.
@@ -78,123 +104,168 @@ impl std::fmt::Display for CascadingParent {
     }
 }
 
-/// A table that is being made: its database, its name, its name until then.
-struct TableInProgress {
-    database: String,
-    table: String,
-    unfinished: String,
-}
-
-impl std::fmt::Debug for LiveTable {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LiveTable").field("table", &self.shown()).finish_non_exhaustive()
-    }
-}
-
-type Row = Vec<Option<Vec<u8>>>;
-
 impl LiveTable {
-    /// Connects and looks at the table.
+    /// Looks at a table, the `number`th of several.
     ///
     /// # Errors
     ///
-    /// A server that can't be asked; a table that isn't there, has no key, or an engine without transactions.
-    pub fn open(connect: &ConnectOptions, (database, table): (&str, &str)) -> Result<Self, PastError> {
-        let mut connect = connect.clone();
-        connect.timeouts.answer = ANSWER_TIMEOUT;
-        let connection = Connection::open(&connect).map_err(PastError::server("connecting"))?;
+    /// A server that can't be asked; a table that has no key, or an engine without transactions. `None`: it isn't there.
+    pub fn open(
+        session: &mut PastSession,
+        (database, table): (&str, &str),
+        number: usize,
+    ) -> Result<Option<Self>, PastError> {
         let mut live = LiveTable {
-            connection,
+            asked: (database.to_owned(), table.to_owned()),
             database: database.to_owned(),
             table: table.to_owned(),
             schema: SchemaFile::default(),
             key: Vec::new(),
-            key_names: Vec::new(),
+            keys: Vec::new(),
+            all: Vec::new(),
             columns: Vec::new(),
             create: String::new(),
-            making: None,
+            since: None,
+            number,
         };
-        live.run(&format!("USE {}", quoted(database)))?;
-        live.run("SET NAMES utf8mb4")?;
-        live.run(&format!(
-            "SET {SETTINGS}, SESSION sql_quote_show_create = 1, SESSION wait_timeout = 31536000"
-        ))?;
-        live.look()?;
-        Ok(live)
+        Ok(live.look(session)?.then_some(live))
     }
 
-    fn look(&mut self) -> Result<(), PastError> {
+    /// Whether it is there.
+    fn look(&mut self, session: &mut PastSession) -> Result<bool, PastError> {
         let names = self.names();
-        let version = self.text("SELECT VERSION()")?;
-        if version.contains("MariaDB") {
-            return Err(PastError::Refused(format!("is MariaDB {version}, expected MySQL")));
-        }
-        let found = self.rows(&format!(
+        let found = session.rows(&format!(
             "SELECT t.engine, e.transactions FROM information_schema.tables t LEFT JOIN information_schema.engines e ON \
              e.engine = t.engine WHERE (t.table_schema, t.table_name) = ({names}) AND t.table_type = 'BASE TABLE'"
         ))?;
         let shown = self.shown();
-        let Some(row) = found.first() else {
-            return Err(PastError::Refused(format!(
-                "{shown} is not on the server, or this account may not see it"
-            )));
-        };
+        let Some(row) = found.first() else { return Ok(false) };
         if column(row, 1) != "YES" {
             let engine = column(row, 0);
             return Err(PastError::Refused(format!(
                 "{shown} has the engine {engine}, which has no transactions"
             )));
         }
-        let all = self.rows(&format!(
+        let all = session.rows(&format!(
             "SELECT column_name, data_type, extra, character_set_name FROM information_schema.columns WHERE \
              (table_schema, table_name) = ({names}) ORDER BY ordinal_position"
         ))?;
-        let is_generated = |row: &Row| {
-            let extra = column(row, 2).to_uppercase();
-            extra.contains("VIRTUAL GENERATED") || extra.contains("STORED GENERATED")
-        };
-        let stored = all.iter().filter(|row| !is_generated(row)).map(|row| LiveColumn {
-            name: column(row, 0),
-            data_type: column(row, 1).to_lowercase(),
-            charset: row
-                .get(3)
-                .and_then(Option::as_ref)
-                .map(|name| String::from_utf8_lossy(name).into_owned()),
-        });
-        self.columns = stored.collect();
-        self.find_key(&all.iter().map(|row| (column(row, 0), is_generated(row))).collect::<Vec<_>>())?;
-        let rows = self.rows(&format!("SHOW CREATE TABLE {}", self.quoted()))?;
-        self.create = rows.first().map(|row| column(row, 1)).unwrap_or_default();
+        self.all = all.iter().map(KnownColumn::of).collect();
+        let stored = self.all.iter().filter(|known| !known.is_generated);
+        self.columns = stored.map(|known| known.column.clone()).collect();
+        self.find_keys(session)?;
+        self.create = self.create_now(session)?;
         let statements = format!("USE {};\n{};\n", quoted(&self.database), self.create);
         self.schema = SchemaFile::parse(&statements)
             .map_err(|error| PastError::Refused(format!("{shown}: {error}")))?;
-        Ok(())
+        Ok(true)
     }
 
-    /// The primary key, else a unique one.
-    fn find_key(&mut self, columns: &[(String, bool)]) -> Result<(), PastError> {
-        let parts = self.rows(&format!(
+    fn create_now(&self, session: &mut PastSession) -> Result<String, PastError> {
+        let rows = session.rows(&format!("SHOW CREATE TABLE {}", self.quoted()))?;
+        Ok(rows.first().map(|row| column(row, 1)).unwrap_or_default())
+    }
+
+    /// The primary key, then the unique ones.
+    fn find_keys(&mut self, session: &mut PastSession) -> Result<(), PastError> {
+        let parts = session.rows(&format!(
             "SELECT index_name, column_name, nullable, sub_part FROM information_schema.statistics WHERE \
              (table_schema, table_name) = ({}) AND non_unique = 0 ORDER BY index_name <> 'PRIMARY', index_name, \
              seq_in_index",
             self.names()
         ))?;
-        let place = |part: &Row| {
+        let place = |part: &PastAnswerRow| {
             let name = column(part, 1);
-            let place = columns.iter().position(|(column, is_generated)| *column == name && !is_generated)?;
+            let place = self.all.iter().position(|known| known.column.name == name && !known.is_generated)?;
             let is_whole = part.get(3).is_some_and(Option::is_none);
-            (column(part, 2) != "YES" && is_whole).then_some((place, name))
+            (column(part, 2) != "YES" && is_whole).then_some(place)
         };
-        for key in parts.chunk_by(|one, other| one.first() == other.first()) {
-            if let Some(key) = key.iter().map(place).collect::<Option<Vec<_>>>() {
-                (self.key, self.key_names) = key.into_iter().unzip();
-                return Ok(());
+        let keys = parts.chunk_by(|one, other| one.first() == other.first());
+        let keys: Vec<_> = keys.filter_map(|key| key.iter().map(place).collect::<Option<Vec<_>>>()).collect();
+        let Some(first) = keys.first() else {
+            return Err(PastError::Refused(format!(
+                "{} has no primary key, and no unique key of whole columns that are never NULL: its rows can't be told apart",
+                self.shown()
+            )));
+        };
+        self.key.clone_from(first);
+        self.keys = keys;
+        Ok(())
+    }
+
+    /// Becomes the table that had a name at the moment, by the statements in the logs. They lead to the table of now.
+    ///
+    /// # Errors
+    ///
+    /// What it was can't be told: a column whose values aren't known, no key since then.
+    pub fn follow(&mut self, mut logged: LoggedStatements, asked: (&str, &str)) -> Result<(), PastError> {
+        logged.settle(self.schema.clone());
+        let way = logged.way(asked)?;
+        let is_known = |known: &KnownColumn, name: &str| known.column.name.eq_ignore_ascii_case(name);
+        for column in &way.columns {
+            if let Some(turn) = column.changed_by {
+                let (database, name) = asked;
+                let what = format!(
+                    "a statement changed the table, which can't be taken back: what the column {} of {database}.{name} had before \
+                     isn't known",
+                    column.then.name
+                );
+                return Err(PastError::Refused(logged.line(turn, &what)));
             }
         }
-        Err(PastError::Refused(format!(
-            "{} has no primary key, and no unique key of whole columns that are never NULL: its rows can't be told apart",
-            self.shown()
-        )))
+        let (mut columns, mut then) = (Vec::new(), ColumnsThen::default());
+        for column in &way.columns {
+            let now = column.place_now().and_then(|place| way.now.columns.get(place));
+            let known = now.and_then(|now| self.all.iter().find(|known| is_known(known, &now.name)));
+            let known = known.ok_or_else(|| self.misread())?;
+            then.columns.push((&known.column.name, &column.then.name));
+            if !known.is_generated {
+                let name_then = column.then.name.clone();
+                columns.push(LiveColumn { name_then, ..known.column.clone() });
+            }
+        }
+        then.now = self.all.iter().map(|known| &*known.column.name).collect();
+        let name_of = |place: &usize| way.then.columns.get(*place).map(|column| &*column.name);
+        then.unique = way.then.keys.iter().filter_map(|key| key.iter().map(name_of).collect()).collect();
+        let mut keys = self.keys.iter().filter_map(|key| Some((key.clone(), way.key_of(key)?)));
+        let Some((key, key_then)) = keys.next() else {
+            return Err(PastError::Refused(format!(
+                "{} has no key of whole columns that are never NULL that it had at the moment as well: its rows can't be told apart",
+                self.shown()
+            )));
+        };
+        let create = |with_foreign_keys| create_then(&self.create, asked.1, &then, with_foreign_keys);
+        let (create, create_alone) = create(true).zip(create(false)).ok_or_else(|| self.misread())?;
+        let names = logged.names(asked)?;
+        let is_altered = way.is_altered;
+        drop(way);
+        self.columns = columns;
+        self.key = key;
+        self.create = if is_altered { format!("{ALTERED}\n{create}") } else { create };
+        self.asked = (asked.0.to_owned(), asked.1.to_owned());
+        self.since = Some(TableFollowed { logged: Arc::new(logged), names, key: key_then, create_alone });
+        Ok(())
+    }
+
+    fn misread(&self) -> PastError {
+        PastError::Refused(format!("{}: the server's CREATE TABLE can't be read", self.shown()))
+    }
+
+    /// What is not as it was at the moment, though the columns are.
+    pub fn unlike_then(&self) -> Option<&'static str> {
+        self.create.starts_with(ALTERED).then_some(UNLIKE_THEN)
+    }
+
+    /// Whether it is still the table that [`LiveTable::open`] saw.
+    ///
+    /// # Errors
+    ///
+    /// A server that can't be asked.
+    pub fn is_unchanged(&self, session: &mut PastSession) -> Result<bool, PastError> {
+        let now = format!("USE {};\n{};\n", quoted(&self.database), self.create_now(session)?);
+        let now = SchemaFile::parse(&now).map_err(|_| self.misread())?;
+        let names = (self.database.as_bytes(), self.table.as_bytes());
+        Ok(now.table(names.0, names.1) == self.schema.table(names.0, names.1))
     }
 
     /// The tables whose deleted rows or changed keys foreign keys carry on to this table, over any number of tables in between.
@@ -202,8 +273,8 @@ impl LiveTable {
     /// # Errors
     ///
     /// A server that can't be asked.
-    pub fn cascading_parents(&mut self) -> Result<Vec<CascadingParent>, PastError> {
-        let rows = self.rows(
+    pub fn cascading_parents(&self, session: &mut PastSession) -> Result<Vec<CascadingParent>, PastError> {
+        let rows = session.rows(
             "SELECT k.table_schema, k.table_name, k.referenced_table_schema, k.referenced_table_name, c.ordinal_position FROM \
              information_schema.referential_constraints r JOIN information_schema.key_column_usage k USING (constraint_schema, \
              constraint_name, table_name) LEFT JOIN information_schema.columns c ON (c.table_schema, c.table_name, c.column_name) = \
@@ -232,48 +303,38 @@ impl LiveTable {
         Ok(parents)
     }
 
-    /// Whether the server logs the rows that its foreign keys change.
-    ///
-    /// # Errors
-    ///
-    /// A server that can't be asked.
-    pub fn logs_cascades(&mut self) -> Result<bool, PastError> {
-        let version = self.text("SELECT VERSION()")?;
-        let native = self.pairs("SHOW GLOBAL VARIABLES LIKE 'innodb_native_foreign_keys'")?;
-        Ok(logs_cascades(&version) && !native.iter().any(|(_, value)| value == "on"))
-    }
-
     /// The tables whose changes leave this one alone: base tables without triggers, from which no foreign key leads to this one or
     /// to one with triggers. None for an account that may not see all triggers and stored functions.
     ///
     /// # Errors
     ///
     /// A server that can't be asked.
-    pub fn isolated_tables(&mut self) -> Result<IsolatedTables, PastError> {
-        let rights = self.pairs(
+    pub fn isolated_tables(&self, session: &mut PastSession) -> Result<IsolatedTables, PastError> {
+        let rights = session.pairs(
             "SELECT privilege_type, '' FROM information_schema.user_privileges WHERE grantee = CONCAT('''', LEFT(CURRENT_USER(), \
              CHAR_LENGTH(CURRENT_USER()) - CHAR_LENGTH(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)) - 1), '''@''', \
              SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '''')",
         )?;
         let may = |right: &str| rights.iter().any(|(own, _)| own == right);
         // With partial revokes a global right doesn't hold in every database.
-        let revokes = self.pairs("SHOW GLOBAL VARIABLES LIKE 'partial_revokes'")?;
+        let revokes = session.pairs("SHOW GLOBAL VARIABLES LIKE 'partial_revokes'")?;
         let is_restricted = revokes.iter().any(|(_, value)| value == "on");
         if is_restricted || !(may("trigger") && (may("select") || may("show_routine"))) {
             return Ok(IsolatedTables::default());
         }
-        let mut leading: HashSet<_> = self
+        let mut leading: HashSet<_> = session
             .pairs("SELECT event_object_schema, event_object_table FROM information_schema.triggers")?
             .into_iter()
             .collect();
         leading.insert((self.database.to_lowercase(), self.table.to_lowercase()));
-        let parents = self.rows(
+        let parents = session.rows(
             "SELECT unique_constraint_schema, referenced_table_name, constraint_schema, table_name FROM \
              information_schema.referential_constraints WHERE delete_rule NOT IN ('RESTRICT', 'NO ACTION') OR update_rule NOT \
              IN ('RESTRICT', 'NO ACTION')",
         )?;
-        let pair =
-            |row: &Row, index| (column(row, index).to_lowercase(), column(row, index + 1).to_lowercase());
+        let pair = |row: &PastAnswerRow, index| {
+            (column(row, index).to_lowercase(), column(row, index + 1).to_lowercase())
+        };
         let parents: Vec<_> = parents.iter().map(|row| (pair(row, 0), pair(row, 2))).collect();
         loop {
             let found = parents.iter().filter(|(_, child)| leading.contains(child));
@@ -284,16 +345,16 @@ impl LiveTable {
             }
             leading.extend(found);
         }
-        let views = self.pairs(
+        let views = session.pairs(
             "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type <> 'BASE TABLE'",
         )?;
         leading.extend(views.iter().cloned());
-        let mut tables: HashSet<_> = self
+        let mut tables: HashSet<_> = session
             .pairs("SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE'")?
             .into_iter()
             .collect();
         tables.retain(|table| !leading.contains(table));
-        let functions = self.pairs(
+        let functions = session.pairs(
             "SELECT routine_name, '' FROM information_schema.routines WHERE routine_type = 'FUNCTION'",
         )?;
         let mut programs: HashSet<_> = functions.into_iter().map(|(name, _)| name).collect();
@@ -303,23 +364,13 @@ impl LiveTable {
         Ok(IsolatedTables { tables, programs })
     }
 
-    /// The first two columns of rows, in small letters.
-    fn pairs(&mut self, statement: &str) -> Result<Vec<(String, String)>, PastError> {
-        let rows = self.rows(statement)?;
-        Ok(rows.iter().map(|row| (column(row, 0).to_lowercase(), column(row, 1).to_lowercase())).collect())
-    }
-
-    /// Sees the table as it is now, until the end.
+    /// Keeps others from changing its columns until the session's transaction ends.
     ///
     /// # Errors
     ///
     /// The server refuses it.
-    pub fn hold(&mut self) -> Result<(), PastError> {
-        self.make_temporary()?;
-        self.run("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")?;
-        self.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")?;
-        // From here on nothing changes its columns.
-        self.rows(&format!("SELECT 1 FROM {} LIMIT 0", self.quoted())).map(drop)
+    pub fn keep_columns(&self, session: &mut PastSession) -> Result<(), PastError> {
+        session.rows(&format!("SELECT 1 FROM {} LIMIT 0", self.quoted())).map(drop)
     }
 
     /// Copies the table as it is now into one that doesn't exist.
@@ -327,63 +378,37 @@ impl LiveTable {
     /// # Errors
     ///
     /// The server refuses it; the table exists.
-    pub fn copy_into(&mut self, (database, table): (&str, &str)) -> Result<(), PastError> {
-        self.make_temporary()?;
+    pub fn copy_into(
+        &self,
+        session: &mut PastSession,
+        (database, table): (&str, &str),
+    ) -> Result<(), PastError> {
         let exists = format!(
             "SELECT table_name FROM information_schema.tables WHERE (table_schema, table_name) = ({})",
             names_of(database, table)
         );
-        if !self.rows(&exists)?.is_empty() {
+        if !session.rows(&exists)?.is_empty() {
             return Err(PastError::Refused(format!("--into {database}.{table}: there is such a table")));
         }
         let kept: String = table.chars().take(NAME_LENGTH_MAX - UNFINISHED.len()).collect();
         let unfinished = format!("{kept}{UNFINISHED}");
         let place = format!("{}.{}", quoted(database), quoted(&unfinished));
-        self.run(&format!("CREATE TABLE {place} LIKE {}", self.quoted()))?;
-        self.making =
-            Some(TableInProgress { database: database.to_owned(), table: table.to_owned(), unfinished });
+        match &self.since {
+            Some(since) => {
+                let name = format!("CREATE TABLE {}", quoted(&self.asked.1));
+                session.run(&since.create_alone.replacen(&name, &format!("CREATE TABLE {place}"), 1))?;
+            }
+            None => session.run(&format!("CREATE TABLE {place} LIKE {}", self.quoted()))?,
+        }
+        session.making.push(TableInProgress {
+            database: database.to_owned(),
+            table: table.to_owned(),
+            unfinished,
+        });
         // Nothing is locked: a row that is changed meanwhile is replaced afterwards.
-        self.run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
-        let columns = self.column_names();
-        self.run(&format!("INSERT INTO {place} ({columns}) SELECT {columns} FROM {}", self.quoted()))
-    }
-
-    /// The transactions that the rows seen may have in them. With `commits` also those that were being committed then: logs
-    /// that are read from the server afterwards have them anyway.
-    ///
-    /// # Errors
-    ///
-    /// The server can't be asked, or has no GTIDs and logs are compared with it.
-    pub fn executed(&mut self, commits: bool) -> Result<GtidSet, PastError> {
-        let mode = self.text("SELECT @@GLOBAL.gtid_mode")?;
-        if commits && mode != "ON" {
-            return Err(PastError::Refused(format!(
-                "gtid_mode is {mode}: without GTIDs nothing tells whether logs reach to what the server has now; it can be \
-                 told for the server's own logs"
-            )));
-        }
-        let parse = |text: String| {
-            text.parse::<GtidSet>()
-                .map_err(|error| PastError::Refused(format!("GTIDs of the server: {error}")))
-        };
-        // A transaction is seen a moment before its GTID counts as executed; until then a session owns it.
-        let being_committed =
-            if commits { parse(without_owners(&self.text(GTID_OWNED)?))? } else { GtidSet::new() };
-        let begin = Instant::now();
-        loop {
-            let mut executed = parse(self.text("SELECT REPLACE(@@GLOBAL.gtid_executed, '\\n', '')")?)?;
-            let mut open = being_committed.clone();
-            open.subtract(&executed);
-            if !open.is_empty() {
-                open.intersect(&parse(without_owners(&self.text(GTID_OWNED)?))?);
-            }
-            // Sessions of a replica's applier own a GTID all the time.
-            if open.is_empty() || begin.elapsed() > COMMIT_TIMEOUT {
-                executed.union(&open);
-                return Ok(executed);
-            }
-            std::thread::sleep(COMMIT_PERIOD);
-        }
+        session.run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
+        let (now, then) = (self.column_names(), self.names_then());
+        session.run(&format!("INSERT INTO {place} ({then}) SELECT {now} FROM {}", self.quoted()))
     }
 
     /// Hands what logs tell to the server.
@@ -391,28 +416,11 @@ impl LiveTable {
     /// # Errors
     ///
     /// The server refuses it; a temporary file that can't be read.
-    pub fn take_back(&mut self, touched: &TouchedRows) -> Result<(), PastError> {
-        let temporary = |name: &str| format!("{}.{}", quoted(&self.database), quoted(name));
-        let (keys, past, names) = (temporary(TOUCHED), temporary(PAST), self.column_names());
+    pub fn take_back(&self, session: &mut PastSession, touched: &TouchedRows) -> Result<(), PastError> {
+        let (keys, past, names) = (self.temporary(TOUCHED), self.temporary(PAST), self.column_names());
         // Two spellings of one key that are equal for the server are one key.
-        self.insert(&format!("INSERT IGNORE INTO {keys} VALUES "), &touched.keys)?;
-        self.insert(&format!("INSERT INTO {past} ({names}) VALUES "), &touched.rows)
-    }
-
-    fn insert(&mut self, front: &str, values: &SqlValues) -> Result<(), PastError> {
-        let mut reader = values.reader();
-        let mut statement = Vec::new();
-        while !reader.is_at_end() {
-            statement.extend_from_slice(if statement.is_empty() { front.as_bytes() } else { b", " });
-            reader.append_next(&mut statement).map_err(PastError::Temporary)?;
-            if statement.len() > STATEMENT_SIZE_MAX || reader.is_at_end() {
-                self.connection
-                    .execute(&statement)
-                    .map_err(PastError::server("handing rows to the server"))?;
-                statement.clear();
-            }
-        }
-        Ok(())
+        insert(session, &format!("INSERT IGNORE INTO {keys} VALUES "), &touched.keys)?;
+        insert(session, &format!("INSERT INTO {past} ({names}) VALUES "), &touched.rows)
     }
 
     /// Writes the table as it was; returns how many rows it had.
@@ -420,22 +428,27 @@ impl LiveTable {
     /// # Errors
     ///
     /// The server, or the output.
-    pub fn write(&mut self, format: PastFormat, title: &str, out: &mut dyn Write) -> Result<u64, PastError> {
+    pub fn write(
+        &self,
+        session: &mut PastSession,
+        format: PastFormat,
+        title: &str,
+        out: &mut dyn Write,
+    ) -> Result<u64, PastError> {
         let expressions: Vec<_> = self.columns.iter().map(|column| column.expression(format)).collect();
         let expressions = expressions.join(", ");
-        let database = quoted(&self.database);
-        let same: Vec<_> = self.key_names.iter().map(|name| format!("k.{0} = t.{0}", quoted(name))).collect();
         let unchanged = format!(
-            "SELECT {expressions} FROM {} t WHERE NOT EXISTS (SELECT 1 FROM {database}.{TOUCHED} k WHERE {})",
+            "SELECT {expressions} FROM {} t WHERE NOT EXISTS (SELECT 1 FROM {} k WHERE {})",
             self.quoted(),
-            same.join(" AND ")
+            self.temporary(TOUCHED),
+            self.same_key(|column| &column.name)
         );
-        let past = format!("SELECT {expressions} FROM {database}.{PAST}");
-        let mut writer = RowWriter::new(format, &self.table, &self.columns, out);
+        let past = format!("SELECT {expressions} FROM {}", self.temporary(PAST));
+        let mut writer = RowWriter::new(format, &self.asked.1, &self.columns, out);
         writer.begin(title, &self.create, &self.columns).map_err(PastError::Output)?;
         for select in [unchanged, past] {
             let mut failed: Option<io::Error> = None;
-            let asked = self.connection.query_each(&select, &mut |rows| {
+            let asked = session.connection.query_each(&select, &mut |rows| {
                 failed = rows.iter().try_for_each(|row| writer.row(row)).err();
                 failed.is_none()
             });
@@ -448,45 +461,73 @@ impl LiveTable {
         Ok(writer.rows)
     }
 
-    /// Makes the copy the table as it was, under its name; returns how many rows it has.
+    /// Makes its copy the table as it was, under a name of its own for now; returns how many rows it has.
     ///
     /// # Errors
     ///
     /// The server refuses it.
-    pub fn finish_into(&mut self) -> Result<u64, PastError> {
-        let Some(making) = &self.making else { return Ok(0) };
-        let database = quoted(&making.database);
-        let (place, whole) = (
-            format!("{database}.{}", quoted(&making.unfinished)),
-            format!("{database}.{}", quoted(&making.table)),
-        );
-        let own = quoted(&self.database);
-        let same: Vec<_> = self.key_names.iter().map(|name| format!("k.{0} = t.{0}", quoted(name))).collect();
-        let names = self.column_names();
-        self.run("START TRANSACTION")?;
-        self.run(&format!("DELETE t FROM {place} t JOIN {own}.{TOUCHED} k ON {}", same.join(" AND ")))?;
-        self.run(&format!("INSERT INTO {place} ({names}) SELECT {names} FROM {own}.{PAST}"))?;
-        self.run("COMMIT")?;
-        let rows = self.text(&format!("SELECT COUNT(*) FROM {place}"))?;
-        self.run(&format!("RENAME TABLE {place} TO {whole}"))?;
-        self.making = None;
+    pub fn finish_copy(
+        &self,
+        session: &mut PastSession,
+        (database, table): (&str, &str),
+    ) -> Result<u64, PastError> {
+        let making =
+            session.making.iter().find(|making| making.database == database && making.table == table);
+        let Some(making) = making else { return Ok(0) };
+        let place = making.place();
+        let (now, then) = (self.column_names(), self.names_then());
+        let (touched, past) = (self.temporary(TOUCHED), self.temporary(PAST));
+        session.run("START TRANSACTION")?;
+        let same = self.same_key(|column| &column.name_then);
+        session.run(&format!("DELETE t FROM {place} t JOIN {touched} k ON {same}"))?;
+        session.run(&format!("INSERT INTO {place} ({then}) SELECT {now} FROM {past}"))?;
+        session.run("COMMIT")?;
+        let rows = session.text(&format!("SELECT COUNT(*) FROM {place}"))?;
         Ok(rows.parse().unwrap_or(0))
     }
 
-    /// The tables of the session. Their key lets servers make them that require one.
-    fn make_temporary(&mut self) -> Result<(), PastError> {
-        let key: Vec<_> = self.key_names.iter().map(|name| quoted(name)).collect();
-        let (key, database, from) = (key.join(", "), quoted(&self.database), self.quoted());
+    /// Makes the tables of the session. Their key lets servers make them that require one.
+    ///
+    /// # Errors
+    ///
+    /// The server refuses it.
+    pub fn make_temporary(&self, session: &mut PastSession) -> Result<(), PastError> {
+        // A DELETE of more than one table wants one.
+        session.run(&format!("USE {}", quoted(&self.database)))?;
+        let key: Vec<_> = self.key_columns().map(|column| quoted(&column.name)).collect();
+        let (key, from) = (key.join(", "), self.quoted());
         for (name, columns) in [(TOUCHED, key.clone()), (PAST, self.column_names())] {
-            self.run(&format!(
-                "CREATE TEMPORARY TABLE {database}.{name} (PRIMARY KEY ({key})) AS SELECT {columns} FROM {from} LIMIT 0"
+            session.run(&format!(
+                "CREATE TEMPORARY TABLE {} (PRIMARY KEY ({key})) AS SELECT {columns} FROM {from} LIMIT 0",
+                self.temporary(name)
             ))?;
         }
         Ok(())
     }
 
+    fn temporary(&self, name: &str) -> String {
+        let number = if self.number == 0 { String::new() } else { format!("_{}", self.number + 1) };
+        format!("{}.{}", quoted(&self.database), quoted(&format!("{name}{number}")))
+    }
+
+    fn key_columns(&self) -> impl Iterator<Item = &LiveColumn> {
+        let known = self.key.iter().filter_map(|place| self.all.get(*place));
+        known.filter_map(|known| self.columns.iter().find(|column| column.name == known.column.name))
+    }
+
+    /// The condition that a row of the table `t`, whose columns are named so, has a key of `k`.
+    fn same_key(&self, name: impl Fn(&LiveColumn) -> &str) -> String {
+        let same = self.key_columns();
+        let same = same.map(|column| format!("k.{} = t.{}", quoted(&column.name), quoted(name(column))));
+        same.collect::<Vec<_>>().join(" AND ")
+    }
+
     fn column_names(&self) -> String {
-        self.columns.iter().map(LiveColumn::quoted).collect::<Vec<_>>().join(", ")
+        self.columns.iter().map(|column| quoted(&column.name)).collect::<Vec<_>>().join(", ")
+    }
+
+    fn names_then(&self) -> String {
+        self.columns.iter().map(|column| quoted(&column.name_then)).collect::<Vec<_>>().join(", ")
     }
 
     fn quoted(&self) -> String {
@@ -501,40 +542,37 @@ impl LiveTable {
     fn shown(&self) -> String {
         format!("{}.{}", self.database, self.table)
     }
+}
 
-    fn run(&mut self, statement: &str) -> Result<(), PastError> {
-        let doing = || statement.split_whitespace().take(4).collect::<Vec<_>>().join(" ");
-        self.connection
-            .execute(statement.as_bytes())
-            .map(drop)
-            .map_err(|error| PastError::server(doing())(error))
-    }
-
-    fn rows(&mut self, statement: &str) -> Result<Vec<Row>, PastError> {
-        let shown = self.shown();
-        self.connection.query(statement).map_err(PastError::server(format!("looking at {shown}")))
-    }
-
-    fn text(&mut self, statement: &str) -> Result<String, PastError> {
-        Ok(self.rows(statement)?.first().map(|row| column(row, 0)).unwrap_or_default())
+impl KnownColumn {
+    fn of(row: &PastAnswerRow) -> KnownColumn {
+        let extra = column(row, 2).to_uppercase();
+        let charset = row.get(3).and_then(Option::as_ref);
+        let column = LiveColumn {
+            data_type: column(row, 1).to_lowercase(),
+            charset: charset.map(|name| String::from_utf8_lossy(name).into_owned()),
+            ..LiveColumn::named(&column(row, 0))
+        };
+        let is_generated = extra.contains("VIRTUAL GENERATED") || extra.contains("STORED GENERATED");
+        KnownColumn { column, is_generated }
     }
 }
 
-impl Drop for LiveTable {
-    fn drop(&mut self) {
-        if let Some(TableInProgress { database, unfinished, .. }) = &self.making {
-            let drop = format!("DROP TABLE IF EXISTS {}.{}", quoted(database), quoted(unfinished));
-            // If even that fails, its name says what it is.
-            let _ = self.connection.execute(drop.as_bytes());
+fn insert(session: &mut PastSession, front: &str, values: &SqlValues) -> Result<(), PastError> {
+    let mut reader = values.reader();
+    let mut statement = Vec::new();
+    while !reader.is_at_end() {
+        statement.extend_from_slice(if statement.is_empty() { front.as_bytes() } else { b", " });
+        reader.append_next(&mut statement).map_err(PastError::Temporary)?;
+        if statement.len() > STATEMENT_SIZE_MAX || reader.is_at_end() {
+            session
+                .connection
+                .execute(&statement)
+                .map_err(PastError::server("handing rows to the server"))?;
+            statement.clear();
         }
     }
-}
-
-/// Whether a server of this version logs what its foreign keys change.
-pub(super) fn logs_cascades(version: &str) -> bool {
-    let mut numbers = version.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
-    let number: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    number >= (9, 6) && !version.contains("MariaDB")
+    Ok(())
 }
 
 fn names_of(database: &str, table: &str) -> String {
@@ -543,35 +581,4 @@ fn names_of(database: &str, table: &str) -> String {
     names.extend_from_slice(b", ");
     push_quoted(&mut names, table.as_bytes());
     String::from_utf8_lossy(&names).into_owned()
-}
-
-fn column(row: &Row, index: usize) -> String {
-    let bytes = row.get(index).and_then(Option::as_deref).unwrap_or_default();
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// `UUID:5#12:7#13,UUID:1#2` without the sessions that own them.
-fn without_owners(owned: &str) -> String {
-    let mut set = String::with_capacity(owned.len());
-    let mut in_owner = false;
-    for letter in owned.chars() {
-        in_owner = letter == '#' || in_owner && letter.is_ascii_digit();
-        if !in_owner {
-            set.push(letter);
-        }
-    }
-    set
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn owned_gtids_are_a_set() {
-        let uuid = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
-        let set: GtidSet = without_owners(&format!("{uuid}:5#12:7#13:tag:9#8")).parse().unwrap();
-        assert_eq!(set, format!("{uuid}:5:7:tag:9").parse().unwrap());
-        assert!(without_owners("").parse::<GtidSet>().unwrap().is_empty());
-    }
 }

@@ -10,7 +10,8 @@
 //!
 //! * `touched` reads the changes;
 //! * `indirect` judges statements that name other tables;
-//! * `live` asks the server for the table, and joins both there, in tables of the session;
+//! * `logged_statements` follows a table through DDL after the moment, `create` writes its CREATE TABLE of then;
+//! * `session` asks the server as a whole, `live` for a table, and joins both there, in tables of the session;
 //! * `write` writes rows.
 //!
 //! The first change of a key after the moment decides, whatever happened to it later: its image before the change is the
@@ -19,11 +20,14 @@
 //! No lock is needed: a row that no log changed after the moment is the same whenever it is read, and a row that one did
 //! change isn't read from the live table. The logs only have to reach beyond the moment at which it is read.
 
+mod create;
 mod dump;
 mod forward;
 mod indirect;
 mod key_record;
 mod live;
+mod logged_statements;
+mod session;
 mod touched;
 mod touched_rows;
 mod write;
@@ -36,7 +40,9 @@ pub use dump::{DumpPlace, DumpedTable};
 pub use forward::Forward;
 pub use indirect::IsolatedTables;
 pub use live::{CascadingParent, LiveTable};
-pub use touched::{TableMoment, TouchedKeys};
+pub use logged_statements::LoggedStatements;
+pub use session::PastSession;
+pub use touched::{TableMoment, TouchedKeys, TouchedOutcome, TouchedTable};
 pub use touched_rows::TouchedRows;
 pub use write::PastFormat;
 

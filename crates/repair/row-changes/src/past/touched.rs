@@ -2,29 +2,36 @@
 //!
 //! For each row change, a worker writes the keys that it touches as records (see `key_record.rs`), with the row as it was before.
 //! Key and row are their values as SQL, in parentheses.
+//!
+//! Where statements changed a table after the moment, the logs are read twice: the first pass has all statements, and by them the second
+//! knows which rows are the table's, and where its columns stand in them.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::sync::Arc;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
+use binlogz_binlog::put::PutFields;
 use binlogz_binlog::row::{Cell, CellContent, Row, RowImage};
 use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
+use binlogz_schema::{SchemaFile, TableWay, WayColumn};
 
 use super::PastError;
 use super::indirect::{IndirectStatements, IsolatedTables};
-use super::key_record::{KeyRecord, KeyState, put_no_key};
+use super::key_record::{KeyRecord, KeyState, put_no_key, put_sized};
 use super::live::{CascadingParent, LiveTable};
+use super::logged_statements::{LoggedStatements, place_of};
 use super::touched_rows::{SqlValues, TouchedRows};
 use crate::choose::{Operation, Range, RowSelection};
 use crate::digest::Digests;
 use crate::pass::{
-    Break, ChoiceListener, Error, FollowedTransaction, Follower, Renderer, RowAt, RowFlags, RowRendering,
-    Search, StatementAt, StatementWords, TransactionEnding, broken, read_log,
+    Break, ChoiceListener, Error, FollowedTransaction, Follower, HistoryUse, Renderer, RowAt, RowFlags,
+    RowRendering, Search, StatementAt, StatementWords, TransactionEnding, broken, read_log,
 };
 use crate::sql::literal::push_stored;
 use crate::sql::text::push;
-use crate::table::{Structure, TableColumn, WrittenTable, lacks};
+use crate::table::{Structure, WrittenTable, lacks};
 
 /// Memory for the rows as they were; the rest goes to a temporary file.
 const ROWS_MEMORY: usize = 16 << 20;
@@ -41,39 +48,66 @@ pub enum TableMoment {
     Before(i64),
 }
 
-/// The keys in the making. Read all logs, in their order.
+/// The keys in the making, of one table or several. Read all logs, in their order.
 pub struct TouchedKeys<'o> {
     selection: RowSelection,
-    table: &'o LiveTable,
-    parents: Vec<CascadingParent>,
+    tables: Vec<TouchedTable<'o>>,
     follower: Follower<FirstTouches>,
 }
 
+/// A table whose changes are looked for, and what the server says of it.
+pub struct TouchedTable<'o> {
+    /// The table.
+    pub table: &'o LiveTable,
+    /// The tables from which foreign keys carry changes on to it.
+    pub parents: Vec<CascadingParent>,
+    /// The tables whose changes leave it alone.
+    pub isolated: IsolatedTables,
+}
+
+/// What the logs told.
+pub enum TouchedOutcome {
+    /// Of each table the keys, in their order.
+    Rows(Vec<TouchedRows>),
+    /// Statements changed tables after the moment in a way that wasn't known before the logs were read: tables are to be followed by these
+    /// statements, and the logs to be read again.
+    Altered(Box<LoggedStatements>),
+}
+
 impl<'o> TouchedKeys<'o> {
-    /// Nothing read yet. Statements that may have changed the table without naming it are refused, unless they are all `isolated`; or
+    /// Nothing read yet. Statements that may have changed a table without naming it are refused, unless they are all `isolated`; or
     /// counted, if they are to be passed over.
-    pub fn new(
-        table: &'o LiveTable,
-        moment: TableMoment,
-        parents: Vec<CascadingParent>,
-        isolated: IsolatedTables,
-        passes_statements: bool,
-    ) -> Self {
-        let names = (table.database.clone(), table.table.clone());
-        let itself = parents.iter().find(|parent| parent.name == names);
-        let own_references = itself.map(|own| own.columns.iter().all(|column| table.key.contains(column)));
-        let mut tables = vec![names.clone()];
-        tables.extend(parents.iter().map(|parent| parent.name.clone()));
-        let selection = RowSelection { tables, ..RowSelection::default() };
-        TouchedKeys {
-            selection,
-            table,
-            parents,
-            follower: Follower::new(FirstTouches {
-                own_references,
-                ..FirstTouches::new(moment, names, IndirectStatements::new(isolated, passes_statements))
-            }),
+    pub fn new(tables: Vec<TouchedTable<'o>>, moment: TableMoment, passes_statements: bool) -> Self {
+        let mut listener = FirstTouches::new(moment);
+        let mut selection = RowSelection::default();
+        for TouchedTable { table, parents, isolated } in &tables {
+            let own = (table.database.clone(), table.table.clone());
+            let itself = parents.iter().find(|parent| parent.name == own);
+            let own_references =
+                itself.map(|own| own.columns.iter().all(|column| table.key.contains(column)));
+            let names = match &table.since {
+                Some(since) => since.names.clone(),
+                None => vec![own],
+            };
+            selection.tables.extend(names.iter().cloned());
+            selection.tables.extend(parents.iter().map(|parent| parent.name.clone()));
+            let indirect = IndirectStatements::new(isolated.clone(), passes_statements);
+            listener.tables.push(TableTouches::new(names, indirect, own_references));
         }
+        selection.tables.sort();
+        selection.tables.dedup();
+        listener.followed =
+            tables.iter().find_map(|table| Some(Arc::clone(&table.table.since.as_ref()?.logged)));
+        TouchedKeys { selection, tables, follower: Follower::new(listener) }
+    }
+
+    /// Looks at statements alone, since one of the tables isn't there now.
+    pub fn of_statements(moment: TableMoment) -> Self {
+        let mut keys = TouchedKeys::new(Vec::new(), moment, false);
+        // Without any it has all tables.
+        keys.selection.tables.push((String::new(), String::new()));
+        keys.follower.listener.is_altered = true;
+        keys
     }
 
     /// Reads a log, in the order of the logs.
@@ -89,58 +123,78 @@ impl<'o> TouchedKeys<'o> {
         workers: usize,
         progress: &mut dyn FnMut(u64),
     ) -> Result<RunSummary, PastError> {
-        let own = (self.table.database.as_bytes(), self.table.table.as_bytes());
-        let renderer = Touches { own, key: &self.table.key, parents: &self.parents };
+        let ways = self.tables.iter().map(TableColumns::of).collect::<Result<Vec<_>, _>>()?;
+        let schema = SchemaFile::of_all(self.tables.iter().map(|table| &table.table.schema));
+        let renderer = Touches { tables: &self.tables, columns: &ways };
+        let followed = self.follower.listener.followed.clone();
+        let history = followed.as_ref().map(|logged| HistoryUse { history: logged.history(), as_now: false });
         let search = Search {
             selection: &self.selection,
-            history: None,
-            schema: Some(&self.table.schema),
+            history,
+            schema: Some(&schema),
             renderer: &renderer,
             workers,
         };
         let whole = Range { start: 0, stop: u64::MAX };
         let (ran, _) = read_log(input, (name, whole), &search, &mut self.follower, progress)?;
-        self.follower.listener.refusal()?;
+        // The first pass may be over tables that were other ones.
+        if self.follower.listener.followed.is_some() {
+            self.follower.listener.refusal()?;
+        }
         Ok(ran)
     }
 
-    /// The first change of another table that foreign keys may have carried on to this one without a trace in the log: servers
+    /// Of each table the first change of another one that foreign keys may have carried on to it without a trace in the log: servers
     /// before 9.6, and later ones with `innodb_native_foreign_keys`, do that below it.
-    pub fn unlogged_cascade(&self) -> Option<&str> {
-        self.follower.listener.cascaded.as_deref()
+    pub fn unlogged_cascades(&self) -> Vec<Option<String>> {
+        self.follower.listener.tables.iter().map(|table| table.cascaded.clone()).collect()
     }
 
-    /// How many statements were passed over that may have changed the table.
+    /// How many statements were passed over that may have changed a table.
     pub fn passed_statements(&self) -> u64 {
-        self.follower.listener.indirect.passed()
+        self.follower.listener.tables.iter().map(|table| table.indirect.passed()).max().unwrap_or(0)
     }
 
-    /// All keys, if the logs hold all these transactions, which the table may have in it.
+    /// All keys, if the logs hold all these transactions, which the tables may have in them.
     ///
     /// # Errors
     ///
     /// The logs lack some, or the moment; a change that can't be taken back.
-    pub fn finish(mut self, needed: &GtidSet) -> Result<TouchedRows, PastError> {
+    pub fn finish(mut self, needed: &GtidSet) -> Result<TouchedOutcome, PastError> {
         self.follower.finish().map_err(PastError::Temporary)?;
-        let FirstTouches { moment, now, held, seen, keys, rows, row_count, .. } = {
-            self.follower.listener.refusal()?;
-            self.follower.listener
-        };
-        if let (TableMoment::After(gtid), MomentPhase::Before) = (moment, now) {
-            return Err(PastError::Unmet(match held.contains(&gtid) {
+        let mut touches = self.follower.listener;
+        if let (TableMoment::After(gtid), MomentPhase::Before) = (touches.moment, touches.now) {
+            return Err(PastError::Unmet(match touches.held.contains(&gtid) {
                 true => format!("--at {gtid}: this transaction stands before the logs"),
                 false => format!("--at {gtid}: this transaction is not in the logs"),
             }));
         }
+        if !touches.is_altered {
+            touches.refusal()?;
+        }
         let mut missing = needed.clone();
-        missing.subtract(&held);
+        missing.subtract(&touches.held);
         if !missing.is_empty() {
             return Err(PastError::Refused(format!(
-                "the logs lack {}, which the server has executed: the table may have been changed there",
+                "the logs lack {}, which the server has executed: a table may have been changed there",
                 missing.brief()
             )));
         }
-        Ok(TouchedRows { keys, rows, key_count: seen.len() as u64, row_count })
+        let has_same = |table: &TableTouches, logged| touches.logged.has_statements_on(&table.names, logged);
+        let is_same = touches
+            .followed
+            .as_ref()
+            .is_none_or(|logged| touches.tables.iter().all(|table| has_same(table, logged)));
+        if touches.is_altered || !is_same {
+            return Ok(TouchedOutcome::Altered(Box::new(touches.logged)));
+        }
+        let rows = touches.tables.into_iter().map(|table| TouchedRows {
+            key_count: table.seen.len() as u64,
+            keys: table.keys,
+            rows: table.rows,
+            row_count: table.row_count,
+        });
+        Ok(TouchedOutcome::Rows(rows.collect()))
     }
 }
 
@@ -153,52 +207,102 @@ enum MomentPhase {
     After,
 }
 
-/// For each key that was changed after the moment, the row before its first change.
+/// For each key of each table that was changed after the moment, the row before its first change.
 struct FirstTouches {
     moment: TableMoment,
-    database: String,
-    table: String,
     now: MomentPhase,
     /// All transactions before the end of the logs.
     held: GtidSet,
-    /// Keys, by their digests.
-    seen: HashSet<u128>,
+    tables: Vec<TableTouches>,
+    /// The statements of these logs.
+    logged: LoggedStatements,
+    /// Those by which tables are followed, from an earlier pass.
+    followed: Option<Arc<LoggedStatements>>,
+    /// Whether statements changed a table that isn't followed: rows mean nothing any more.
+    is_altered: bool,
     digests: Digests,
-    keys: SqlValues,
-    rows: SqlValues,
-    row_count: u64,
-    /// Whether the open transaction has rows of the table.
-    has_rows: bool,
-    /// Transactions that are prepared, by their identifiers; whether they changed the table before the moment.
-    prepared: HashMap<String, bool>,
-    indirect: IndirectStatements,
-    /// Whether the rows that come are of the table itself, not of one that foreign keys refer to.
-    is_own: bool,
-    cascaded: Option<String>,
-    /// Whether a foreign key refers to the table itself, and then whether to its key alone.
-    own_references: Option<bool>,
+    /// Transactions that are prepared, by their identifiers; which tables they changed before the moment.
+    prepared: HashMap<String, Vec<bool>>,
     refused: Option<String>,
 }
 
-impl FirstTouches {
-    fn new(moment: TableMoment, (database, table): (String, String), indirect: IndirectStatements) -> Self {
-        FirstTouches {
-            moment,
-            database,
-            table,
-            now: MomentPhase::Before,
-            held: GtidSet::new(),
+/// What happened to one table.
+struct TableTouches {
+    /// All names that it had.
+    names: Vec<(String, String)>,
+    /// Keys, by their digests.
+    seen: HashSet<u128>,
+    keys: SqlValues,
+    rows: SqlValues,
+    row_count: u64,
+    /// Whether the open transaction has rows of it.
+    has_rows: bool,
+    indirect: IndirectStatements,
+    cascaded: Option<String>,
+    /// Whether a foreign key refers to the table itself, and then whether to its key alone.
+    own_references: Option<bool>,
+}
+
+impl TableTouches {
+    fn new(
+        names: Vec<(String, String)>,
+        indirect: IndirectStatements,
+        own_references: Option<bool>,
+    ) -> TableTouches {
+        TableTouches {
+            names,
             seen: HashSet::new(),
-            digests: Digests::default(),
             keys: SqlValues::new(KEYS_MEMORY),
             rows: SqlValues::new(ROWS_MEMORY),
             row_count: 0,
             has_rows: false,
-            prepared: HashMap::new(),
             indirect,
-            is_own: true,
             cascaded: None,
-            own_references: None,
+            own_references,
+        }
+    }
+
+    /// Takes a change that foreign keys carry on, unless the log has what they did, or they were off.
+    fn may_cascade(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>, what: &str) {
+        if !row.flags.has(RowFlags::NO_FOREIGN_KEYS) && !row.flags.has(RowFlags::SQL_FOREIGN_KEYS) {
+            self.cascaded.get_or_insert_with(|| transaction.changed_by(what));
+        }
+    }
+
+    /// Takes what a row change says of a key; the reason if the table can't be told any more.
+    fn touch(&mut self, touch: &KeyRecord<'_>, digest: u128) -> io::Result<Option<String>> {
+        let text = || Some(String::from_utf8_lossy(touch.text).into_owned());
+        if touch.state == KeyState::NoKey {
+            return Ok(text());
+        }
+        if !self.seen.insert(digest) {
+            return Ok(None);
+        }
+        self.keys.append(touch.key)?;
+        match touch.state {
+            KeyState::There => {
+                self.row_count += 1;
+                self.rows.append(touch.text)?;
+                Ok(None)
+            }
+            KeyState::Unknown => Ok(text()),
+            KeyState::Absent | KeyState::NoKey => Ok(None),
+        }
+    }
+}
+
+impl FirstTouches {
+    fn new(moment: TableMoment) -> Self {
+        FirstTouches {
+            moment,
+            now: MomentPhase::Before,
+            held: GtidSet::new(),
+            tables: Vec::new(),
+            logged: LoggedStatements::default(),
+            followed: None,
+            is_altered: false,
+            digests: Digests::default(),
+            prepared: HashMap::new(),
             refused: None,
         }
     }
@@ -214,34 +318,43 @@ impl FirstTouches {
         self.refused.take().map_or(Ok(()), |why| Err(PastError::Refused(why)))
     }
 
-    /// Takes a change that foreign keys carry on, unless the log has what they did, or they were off.
-    fn may_cascade(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>, what: &str) {
-        if !row.flags.has(RowFlags::NO_FOREIGN_KEYS) && !row.flags.has(RowFlags::SQL_FOREIGN_KEYS) {
-            self.cascaded.get_or_insert_with(|| transaction.changed_by(what));
-        }
-    }
-
-    fn touch(&mut self, touch: &KeyRecord<'_>, place: impl Fn() -> String) -> io::Result<()> {
-        let text = || String::from_utf8_lossy(touch.text).into_owned();
-        if touch.state == KeyState::NoKey {
-            self.refuse(|| format!("{}: {}", place(), text()));
+    /// Takes a change of one of the tables.
+    fn take_own(
+        &mut self,
+        transaction: &FollowedTransaction,
+        row: &RowAt<'_>,
+        (number, records): (usize, &[u8]),
+    ) -> io::Result<()> {
+        let Some(table) = self.tables.get_mut(number) else { return Err(broken()) };
+        table.has_rows = true;
+        if self.now != MomentPhase::After {
             return Ok(());
         }
-        if !self.seen.insert(self.digests.of(touch.key)) {
-            return Ok(());
-        }
-        self.keys.append(touch.key)?;
-        match touch.state {
-            KeyState::There => {
-                self.row_count += 1;
-                self.rows.append(touch.text)
+        let (mut was_there, mut has_moved, mut refused) = (false, false, None);
+        let mut rest = records;
+        while !rest.is_empty() {
+            let (touch, after) = KeyRecord::decode(rest).ok_or_else(broken)?;
+            match touch.state {
+                KeyState::There | KeyState::Unknown => was_there = true,
+                KeyState::Absent => has_moved = true,
+                KeyState::NoKey => {}
             }
-            KeyState::Unknown => {
-                self.refuse(|| format!("{}: {}", place(), text()));
-                Ok(())
-            }
-            KeyState::Absent | KeyState::NoKey => Ok(()),
+            let why = table.touch(&touch, self.digests.of(touch.key))?;
+            refused = refused.or(why);
+            rest = after;
         }
+        let carries_on =
+            table.own_references.is_some_and(|to_key_alone| match row.flags.has(RowFlags::UPDATE) {
+                true => has_moved || !to_key_alone,
+                false => was_there,
+            });
+        if carries_on {
+            table.may_cascade(transaction, row, "a row of the table, to which others of it refer");
+        }
+        if let Some(why) = refused {
+            self.refuse(|| format!("{}: {why}", place_of(transaction, row.offset)));
+        }
+        Ok(())
     }
 }
 
@@ -256,7 +369,7 @@ impl ChoiceListener for FirstTouches {
 
     fn begin(&mut self, gtid: Option<&Gtid>, time: u64) {
         gtid.into_iter().for_each(|gtid| self.held.add(*gtid));
-        self.has_rows = false;
+        self.tables.iter_mut().for_each(|table| table.has_rows = false);
         self.now = match (self.now, self.moment) {
             (MomentPhase::AtLast | MomentPhase::After, _) => MomentPhase::After,
             (MomentPhase::Before, TableMoment::After(last)) if gtid == Some(&last) => MomentPhase::AtLast,
@@ -269,45 +382,29 @@ impl ChoiceListener for FirstTouches {
         };
     }
 
-    fn table(&mut self, database: &[u8], table: &[u8], _: Structure) -> io::Result<()> {
-        self.is_own = (database, table) == (self.database.as_bytes(), self.table.as_bytes());
+    fn table(&mut self, _: &[u8], _: &[u8], _: Structure) -> io::Result<()> {
         Ok(())
     }
 
     fn row(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> io::Result<()> {
-        if !self.is_own {
-            if self.now == MomentPhase::After {
-                self.may_cascade(transaction, row, &String::from_utf8_lossy(row.text));
-            }
+        if self.is_altered {
             return Ok(());
         }
-        self.has_rows = true;
-        if self.now != MomentPhase::After {
-            return Ok(());
+        if self.now == MomentPhase::After {
+            self.logged.begin_later(transaction);
         }
-        let (mut was_there, mut has_moved) = (false, false);
-        let place = || {
-            let gtid = transaction.gtid.as_deref().unwrap_or("a transaction without GTID");
-            format!("{} at {}, {gtid}", transaction.log, row.offset)
-        };
         let mut rest = row.text;
         while !rest.is_empty() {
-            let (touch, after) = KeyRecord::decode(rest).ok_or_else(broken)?;
-            match touch.state {
-                KeyState::There | KeyState::Unknown => was_there = true,
-                KeyState::Absent => has_moved = true,
-                KeyState::NoKey => {}
-            }
-            self.touch(&touch, place)?;
+            let (found, after) = TouchOfTable::decode(rest).ok_or_else(broken)?;
             rest = after;
-        }
-        let carries_on =
-            self.own_references.is_some_and(|to_key_alone| match row.flags.has(RowFlags::UPDATE) {
-                true => has_moved || !to_key_alone,
-                false => was_there,
-            });
-        if carries_on {
-            self.may_cascade(transaction, row, "a row of the table, to which others of it refer");
+            match found {
+                TouchOfTable::Own(number, records) => self.take_own(transaction, row, (number, records))?,
+                TouchOfTable::Parent(number, what) => {
+                    let what = String::from_utf8_lossy(what);
+                    let table = self.tables.get_mut(number).filter(|_| self.now == MomentPhase::After);
+                    table.into_iter().for_each(|table| table.may_cascade(transaction, row, &what));
+                }
+            }
         }
         Ok(())
     }
@@ -318,21 +415,36 @@ impl ChoiceListener for FirstTouches {
         statement: &StatementAt<'_>,
         _: bool,
     ) -> io::Result<()> {
-        if self.now != MomentPhase::After {
-            return Ok(());
-        }
         let text = String::from_utf8_lossy(statement.text);
         let words = StatementWords::of(&text);
+        if self.now == MomentPhase::After {
+            self.logged.begin_later(transaction);
+        }
+        self.logged.take(transaction, statement, words.is_ddl());
+        if self.now != MomentPhase::After || self.is_altered {
+            return Ok(());
+        }
         let current = String::from_utf8_lossy(statement.database);
-        if words.may_change(&current, &self.database, &self.table) {
-            let gtid = transaction.gtid.as_deref().unwrap_or("a transaction without GTID");
-            let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            let (log, offset) = (&transaction.log, transaction.offset);
-            self.refuse(|| {
-                format!("{log} at {offset}, {gtid}: a statement changed the table, which can't be taken back: {line}")
-            });
-        } else if let Some(why) = self.indirect.take(&text, &words, &current, &transaction.changed_by(&text))
-        {
+        let mut refused = None;
+        for table in &mut self.tables {
+            let is_of = |(database, name): &(String, String)| words.may_change(&current, database, name);
+            let is_named = table.names.iter().any(is_of);
+            if is_named && !words.is_ddl() {
+                let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                let place = place_of(transaction, transaction.offset);
+                refused.get_or_insert_with(|| {
+                    format!("{place}: a statement changed the table, which can't be taken back: {line}")
+                });
+            } else if is_named && self.followed.is_none() {
+                self.is_altered = true;
+                return Ok(());
+            } else if let Some(why) =
+                table.indirect.take(&text, &words, &current, &transaction.changed_by(&text))
+            {
+                refused.get_or_insert(why);
+            }
+        }
+        if let Some(why) = refused {
             self.refuse(|| why);
         }
         Ok(())
@@ -344,8 +456,8 @@ impl ChoiceListener for FirstTouches {
             return;
         }
         match changed_before {
-            Some(false) => {}
-            Some(true) => self.refuse(|| {
+            Some(changed) if !changed.contains(&true) => {}
+            Some(_) => self.refuse(|| {
                 format!(
                     "the XA transaction {xid} had changed the table at that moment, and was committed later: what it \
                      changed can't be told from what was there"
@@ -359,19 +471,94 @@ impl ChoiceListener for FirstTouches {
 
     fn end(&mut self, transaction: &FollowedTransaction, _: TransactionEnding) -> io::Result<()> {
         if let Some(xid) = &transaction.prepared {
-            self.prepared.insert(xid.clone(), self.has_rows && self.now != MomentPhase::After);
+            let is_before = self.now != MomentPhase::After;
+            let changed = self.tables.iter().map(|table| table.has_rows && is_before).collect();
+            self.prepared.insert(xid.clone(), changed);
         }
         Ok(())
     }
 }
 
+/// What a row change says of one of the tables, as a worker writes it.
+///
+/// ```text
+/// size field
+///    1 kind        0 its own row, 1 a row of a table from which foreign keys carry changes on to it
+///    4 table       which of the tables
+///    4 size
+///    n records     see `key_record.rs`; of another table's row the change in words
+/// ```
+#[derive(Debug, PartialEq, Eq)]
+enum TouchOfTable<'b> {
+    Own(usize, &'b [u8]),
+    Parent(usize, &'b [u8]),
+}
+
+impl<'b> TouchOfTable<'b> {
+    fn decode(bytes: &'b [u8]) -> Option<(Self, &'b [u8])> {
+        let (kind, rest) = bytes.split_first()?;
+        let (number, rest) = rest.split_first_chunk()?;
+        let (size, rest) = rest.split_first_chunk()?;
+        let (content, rest) = rest.split_at_checked(u32::from_le_bytes(*size) as usize)?;
+        let number = u32::from_le_bytes(*number) as usize;
+        match kind {
+            0 => Some((TouchOfTable::Own(number, content), rest)),
+            1 => Some((TouchOfTable::Parent(number, content), rest)),
+            _ => None,
+        }
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let (kind, number, content) = match self {
+            TouchOfTable::Own(number, content) => (0, number, content),
+            TouchOfTable::Parent(number, content) => (1, number, content),
+        };
+        out.put_u8(kind);
+        out.put_u32(*number as u32);
+        put_sized(out, content);
+    }
+}
+
+/// The columns of a table that matter, by their places in its rows.
+struct PlacesInRow<'o> {
+    /// Of the key.
+    key: Vec<Option<usize>>,
+    /// Of all columns of the moment that have values of their own, in their order; `None`: dropped by then.
+    stored: Vec<Option<usize>>,
+    names: Vec<&'o str>,
+}
+
+/// The columns of a table in each of its versions since the moment.
+struct TableColumns<'o> {
+    /// `None`: it had the same columns all the time.
+    way: Option<(TableWay<'o>, Vec<PlacesInRow<'o>>)>,
+}
+
+impl<'o> TableColumns<'o> {
+    fn of(table: &TouchedTable<'o>) -> Result<Self, PastError> {
+        let table: &'o LiveTable = table.table;
+        let Some(since) = &table.since else { return Ok(TableColumns { way: None }) };
+        let way = since.logged.way((&table.asked.0, &table.asked.1))?;
+        let is_stored =
+            |column: &&WayColumn<'o>| column.then.facts.as_ref().is_some_and(|facts| !facts.is_generated);
+        let places = |version: usize| {
+            let stored: Vec<_> = way.columns.iter().filter(is_stored).collect();
+            let place = |index: &usize| way.columns.get(*index)?.place_in(version);
+            PlacesInRow {
+                key: since.key.iter().map(place).collect(),
+                names: stored.iter().map(|column| &*column.then.name).collect(),
+                stored: stored.iter().map(|column| column.place_in(version)).collect(),
+            }
+        };
+        let places = (0..way.version_count()).map(places).collect();
+        Ok(TableColumns { way: Some((way, places)) })
+    }
+}
+
 /// Says what rows touch.
 struct Touches<'o> {
-    /// The database and the table.
-    own: (&'o [u8], &'o [u8]),
-    /// The columns of the key.
-    key: &'o [usize],
-    parents: &'o [CascadingParent],
+    tables: &'o [TouchedTable<'o>],
+    columns: &'o [TableColumns<'o>],
 }
 
 impl Renderer for Touches<'_> {
@@ -382,103 +569,146 @@ impl Renderer for Touches<'_> {
         row: &Row<'_, '_>,
         out: &mut Vec<u8>,
     ) -> RowRendering {
-        if (&*table.schema.database, &*table.schema.table) != self.own {
-            return self.render_parent(table, operation, row, out);
-        }
-        if let Some(unfit) = &table.unfit {
-            let why = unfit.replace("--schema doesn't fit", "the table was changed after it");
-            put_no_key(out, &why);
-            return RowRendering::Text(0);
-        }
-        let (mut before, mut after) = (Vec::new(), Vec::new());
-        let told = (|| {
-            if operation != Operation::Insert {
-                self.push_key(&mut before, table, [row.before, None])?;
-            }
-            if operation != Operation::Delete {
-                // An update left alone the columns that its image lacks.
-                self.push_key(&mut after, table, [row.after, row.before])?;
-            }
-            Ok::<_, String>(())
-        })();
-        if let Err(why) = told {
-            put_no_key(out, &format!("{} of a row: {why}", operation.name()));
-            return RowRendering::Text(0);
-        }
-        if let Some(image) = row.before {
-            let mut text = Vec::new();
-            match push_row(&mut text, table, image) {
-                Ok(()) => KeyRecord { state: KeyState::There, key: &before, text: &text }.encode(out),
-                Err(why) => {
-                    let mut line = format!("{} of the row of key ", operation.name()).into_bytes();
-                    line.extend_from_slice(&before);
-                    push(&mut line, format_args!(": {why}"));
-                    KeyRecord { state: KeyState::Unknown, key: &before, text: &line }.encode(out);
+        let mut records = Vec::new();
+        for (number, (own, columns)) in self.tables.iter().zip(self.columns).enumerate() {
+            match &columns.way {
+                None => {
+                    let names = (own.table.database.as_bytes(), own.table.table.as_bytes());
+                    if (&*table.schema.database, &*table.schema.table) == names {
+                        let key = own.table.key.iter().map(|index| Some(*index));
+                        let stored = table.columns.iter().filter(|column| !column.is_generated);
+                        let stored = stored.map(|column| Some(column.index));
+                        let places =
+                            PlacesInRow { key: key.collect(), stored: stored.collect(), names: Vec::new() };
+                        push_touches(&mut records, table, (operation, row), &places);
+                    }
+                }
+                Some((way, places)) => {
+                    let [database, name] = [&table.schema.database, &table.schema.table]
+                        .map(|name| std::str::from_utf8(name).unwrap_or_default());
+                    let version = way.version_at(table.place, database, name);
+                    if let Some(places) = version.and_then(|version| places.get(version)) {
+                        match table.is_settled {
+                            true => push_touches(&mut records, table, (operation, row), places),
+                            false => put_no_key(
+                                &mut records,
+                                "the columns of the table at this place aren't known",
+                            ),
+                        }
+                    }
                 }
             }
+            if !records.is_empty() {
+                TouchOfTable::Own(number, &records).encode(out);
+                records.clear();
+            }
+            if parent_change(&own.parents, table, operation, row) {
+                push(&mut records, format_args!("{} of a row in ", operation.name()));
+                records.extend_from_slice(&table.name);
+                TouchOfTable::Parent(number, &records).encode(out);
+                records.clear();
+            }
         }
-        if row.after.is_some() && before != after {
-            KeyRecord { state: KeyState::Absent, key: &after, text: b"" }.encode(out);
-        }
-        RowRendering::Text(0)
+        if out.is_empty() { RowRendering::Nothing } else { RowRendering::Text(0) }
     }
 }
 
-impl Touches<'_> {
-    /// A change of a parent, if foreign keys carry it on: a deleted row, or another value of a column that they refer to.
-    fn render_parent(
-        &self,
-        table: &WrittenTable,
-        operation: Operation,
-        row: &Row<'_, '_>,
-        out: &mut Vec<u8>,
-    ) -> RowRendering {
-        let name = (&*table.schema.database, &*table.schema.table);
-        let is_table =
-            |parent: &&CascadingParent| (parent.name.0.as_bytes(), parent.name.1.as_bytes()) == name;
-        let columns = self.parents.iter().find(is_table).map_or(&[][..], |parent| &parent.columns);
-        // A column that one image lacks wasn't changed.
-        let is_changed = columns.is_empty()
+/// Appends what a change of a table's own row says of keys.
+fn push_touches(
+    out: &mut Vec<u8>,
+    table: &WrittenTable,
+    (operation, row): (Operation, &Row<'_, '_>),
+    places: &PlacesInRow<'_>,
+) {
+    if let Some(unfit) = &table.unfit {
+        let why = unfit.replace("--schema doesn't fit", "the table was changed after it");
+        return put_no_key(out, &why);
+    }
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    let told = (|| {
+        if operation != Operation::Insert {
+            push_key(&mut before, table, places, [row.before, None])?;
+        }
+        if operation != Operation::Delete {
+            // An update left alone the columns that its image lacks.
+            push_key(&mut after, table, places, [row.after, row.before])?;
+        }
+        Ok::<_, String>(())
+    })();
+    if let Err(why) = told {
+        return put_no_key(out, &format!("{} of a row: {why}", operation.name()));
+    }
+    if let Some(image) = row.before {
+        let mut text = Vec::new();
+        match push_values(&mut text, table, (&places.stored, &places.names), |index| image.cell(index)) {
+            Ok(()) => KeyRecord { state: KeyState::There, key: &before, text: &text }.encode(out),
+            Err(why) => {
+                let mut line = format!("{} of the row of key ", operation.name()).into_bytes();
+                line.extend_from_slice(&before);
+                push(&mut line, format_args!(": {why}"));
+                KeyRecord { state: KeyState::Unknown, key: &before, text: &line }.encode(out);
+            }
+        }
+    }
+    if row.after.is_some() && before != after {
+        KeyRecord { state: KeyState::Absent, key: &after, text: b"" }.encode(out);
+    }
+}
+
+/// Whether it is a change of a parent that foreign keys carry on: a deleted row, or another value of a column that they refer to.
+fn parent_change(
+    parents: &[CascadingParent],
+    table: &WrittenTable,
+    operation: Operation,
+    row: &Row<'_, '_>,
+) -> bool {
+    let name = (&*table.schema.database, &*table.schema.table);
+    let is_table = |parent: &&CascadingParent| (parent.name.0.as_bytes(), parent.name.1.as_bytes()) == name;
+    let Some(CascadingParent { columns, .. }) = parents.iter().find(is_table) else { return false };
+    // A column that one image lacks wasn't changed.
+    let is_changed = || {
+        columns.is_empty()
             || columns.iter().any(|index| match (content(row.before, *index), content(row.after, *index)) {
                 (Some(before), Some(after)) => before != after,
                 _ => false,
-            });
-        if operation == Operation::Insert || operation == Operation::Update && !is_changed {
-            return RowRendering::Nothing;
-        }
-        push(out, format_args!("{} of a row in {}", operation.name(), String::from_utf8_lossy(&table.name)));
-        RowRendering::Text(0)
+            })
+    };
+    match operation {
+        Operation::Insert => false,
+        Operation::Update => is_changed(),
+        Operation::Delete => true,
     }
+}
 
-    fn push_key(
-        &self,
-        out: &mut Vec<u8>,
-        table: &WrittenTable,
-        images: [Option<RowImage<'_, '_>>; 2],
-    ) -> Result<(), String> {
-        let columns = self.key.iter().filter_map(|index| table.columns.get(*index));
-        push_values(out, columns, |index| images.iter().flatten().find_map(|image| image.cell(index)))
-    }
+fn push_key(
+    out: &mut Vec<u8>,
+    table: &WrittenTable,
+    places: &PlacesInRow<'_>,
+    images: [Option<RowImage<'_, '_>>; 2],
+) -> Result<(), String> {
+    push_values(out, table, (&places.key, &[]), |index| {
+        images.iter().flatten().find_map(|image| image.cell(index))
+    })
 }
 
 fn content<'a>(image: Option<RowImage<'_, 'a>>, index: usize) -> Option<CellContent<'a>> {
     Some(image?.cell(index)?.content)
 }
 
-fn push_row(out: &mut Vec<u8>, table: &WrittenTable, image: RowImage<'_, '_>) -> Result<(), String> {
-    let stored = table.columns.iter().filter(|column| !column.is_generated);
-    push_values(out, stored, |index| image.cell(index))
-}
-
-/// Appends values in parentheses.
-fn push_values<'t, 'a>(
+/// Appends values in parentheses: of the columns in these places, which have these names.
+fn push_values<'a>(
     out: &mut Vec<u8>,
-    columns: impl Iterator<Item = &'t TableColumn>,
+    table: &WrittenTable,
+    (places, names): (&[Option<usize>], &[&str]),
     cell: impl Fn(usize) -> Option<Cell<'a>>,
 ) -> Result<(), String> {
-    let mut absent = Vec::new();
-    for (number, column) in columns.enumerate() {
+    let (mut absent, mut dropped) = (Vec::new(), Vec::new());
+    for (number, place) in places.iter().enumerate() {
         push(out, if number == 0 { "(" } else { ", " });
+        let Some(column) = place.and_then(|place| table.columns.get(place)) else {
+            dropped.push(names.get(number).copied().unwrap_or_default());
+            continue;
+        };
         match cell(column.index) {
             Some(cell) => {
                 push_stored(out, column, &cell).map_err(|why| format!("{}: {why}", column.shown()))?
@@ -487,5 +717,9 @@ fn push_values<'t, 'a>(
         }
     }
     push(out, ")");
-    if absent.is_empty() { Ok(()) } else { Err(lacks(&absent)) }
+    match (dropped.is_empty(), absent.is_empty()) {
+        (true, true) => Ok(()),
+        (true, false) => Err(lacks(&absent)),
+        (false, _) => Err(format!("the table no longer had the columns {}", dropped.join(", "))),
+    }
 }

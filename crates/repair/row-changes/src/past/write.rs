@@ -38,6 +38,8 @@ enum Shape {
 #[derive(Debug, Clone)]
 pub(super) struct LiveColumn {
     pub(super) name: String,
+    /// Its name at the moment, by which it is written.
+    pub(super) name_then: String,
     /// In small letters.
     pub(super) data_type: String,
     /// Character set of a text column.
@@ -47,15 +49,16 @@ pub(super) struct LiveColumn {
 impl LiveColumn {
     /// One whose values are spelled already.
     pub(super) fn named(name: &str) -> Self {
-        LiveColumn { name: name.to_owned(), data_type: String::new(), charset: None }
+        LiveColumn {
+            name: name.to_owned(),
+            name_then: name.to_owned(),
+            data_type: String::new(),
+            charset: None,
+        }
     }
 
     /// Character sets that utf8mb4 holds and gives back unchanged.
     const SAFE_CHARSETS: [&str; 5] = ["utf8mb4", "utf8mb3", "utf8", "ascii", "latin1"];
-
-    pub(super) fn quoted(&self) -> String {
-        quoted(&self.name)
-    }
 
     fn shape(&self, format: PastFormat) -> Shape {
         match (self.data_type.as_str(), &self.charset) {
@@ -74,7 +77,7 @@ impl LiveColumn {
 
     /// The expression to select.
     pub(super) fn expression(&self, format: PastFormat) -> String {
-        let name = self.quoted();
+        let name = quoted(&self.name);
         match (self.data_type.as_str(), self.shape(format)) {
             // All its digits; a sum with 0 would lose the sign of -0.
             ("float", _) => format!("{name} * 1e0"),
@@ -112,7 +115,7 @@ impl<'o> RowWriter<'o> {
         columns: &[LiveColumn],
         out: &'o mut dyn Write,
     ) -> RowWriter<'o> {
-        let names: Vec<_> = columns.iter().map(LiveColumn::quoted).collect();
+        let names: Vec<_> = columns.iter().map(|column| quoted(&column.name_then)).collect();
         let insert = format!("INSERT INTO {} ({}) VALUES\n", quoted(table), names.join(", ")).into_bytes();
         let shapes = columns.iter().map(|column| column.shape(format)).collect();
         RowWriter { format, shapes, insert, text: Vec::new(), out, rows: 0 }
@@ -134,7 +137,7 @@ impl<'o> RowWriter<'o> {
                     if number > 0 {
                         self.text.push(b',');
                     }
-                    push_field(&mut self.text, column.name.as_bytes());
+                    push_field(&mut self.text, column.name_then.as_bytes());
                 }
                 self.text.push(b'\n');
                 Ok(())
@@ -237,9 +240,9 @@ mod tests {
     #[test]
     fn rows_as_sql_and_as_csv() {
         let column = |name: &str, data_type: &str, charset: Option<&str>| LiveColumn {
-            name: name.to_owned(),
             data_type: data_type.to_owned(),
             charset: charset.map(str::to_owned),
+            ..LiveColumn::named(name)
         };
         let columns = [
             column("id", "int", None),

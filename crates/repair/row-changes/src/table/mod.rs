@@ -36,6 +36,8 @@ pub(crate) struct WrittenTable {
     pub(crate) unfit: Option<String>,
     /// Whether its columns are those of the time of its rows, whatever statements changed them later.
     pub(crate) is_settled: bool,
+    /// A place of the logs at which it was this table, where their history is known.
+    pub(crate) place: HistoryPlace,
 }
 
 /// A column of a [`WrittenTable`].
@@ -117,6 +119,7 @@ impl WrittenTable {
             has_names: false,
             unfit: None,
             is_settled: false,
+            place: HistoryPlace::END,
         };
         if let Some(file) = file.and_then(|file| file.table(&schema.database, &schema.table)) {
             table.unfit = file.unfit(schema);

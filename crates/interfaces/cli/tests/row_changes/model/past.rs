@@ -71,10 +71,19 @@ fn at(
         Some(verdict) => verdict,
         None => {
             let mut found = snapshot::rows(world.server, &scratch)?;
+            let expected = world.snapshots[number].tables.get(table);
+            if let (Some(expected), Some(found)) = (expected, found.get(table))
+                && (&expected.columns, &expected.types) != (&found.columns, &found.types)
+            {
+                let columns = (&expected.columns, &found.columns);
+                let line = format!("{what}: the columns were {:?}, not {:?}", columns.0, columns.1);
+                drop_scratch(world, &scratch)?;
+                return Ok(Verdict::Different(line));
+            }
             if let Some(found) = found.get_mut(table).filter(|_| !is_into) {
                 forget_what_texts_lose(found, dump.is_some());
             }
-            match (world.snapshots[number].tables.get(table), found.get(table)) {
+            match (expected, found.get(table)) {
                 (Some(expected), Some(found)) => match difference(expected, found) {
                     None => Verdict::Equal,
                     Some(difference) => Verdict::Different(format!("{what}: {difference}")),
@@ -84,8 +93,12 @@ fn at(
             }
         }
     };
-    world.server.sql(&format!("SET foreign_key_checks = 0; DROP DATABASE {scratch}"))?;
+    drop_scratch(world, &scratch)?;
     Ok(verdict)
+}
+
+fn drop_scratch(world: &World<'_>, scratch: &str) -> Result<()> {
+    world.server.sql(&format!("SET foreign_key_checks = 0; DROP DATABASE {scratch}")).map(drop)
 }
 
 /// A script loses what JSON text can't say, and mysqldump the last digits of a FLOAT: they aren't compared.

@@ -13,7 +13,10 @@ use binlogz_binlog::gtid::Gtid;
 use binlogz_figures::counted;
 use binlogz_flow::Input;
 use binlogz_flow::events::{RunSummary, UnreadChanges};
-use binlogz_row_changes::{LiveTable, PastError, PastFormat, TableMoment, TouchedKeys, TouchedRows};
+use binlogz_row_changes::{
+    LiveTable, LoggedStatements, PastError, PastFormat, PastSession, TableMoment, TouchedKeys,
+    TouchedOutcome, TouchedTable,
+};
 use binlogz_source::ConnectOptions;
 use clap::{Args, ValueEnum};
 
@@ -34,7 +37,7 @@ use crate::{time, units};
 ///
 /// Reads the live table in one consistent view, and takes back all changes since the moment, row by row, as the binary logs
 /// tell them. Writes SQL or CSV, or makes a new table on the server. The table itself is neither locked nor changed. What the
-/// logs don't tell (DDL on the table, a gap, images without all columns) is an error that names the place.
+/// logs don't tell (a dropped column, a gap, images without all columns) is an error that names the place.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, disable_help_flag = true)]
 pub(crate) struct TableAt {
@@ -85,6 +88,9 @@ pub(crate) struct TableAt {
     #[arg(value_name = "FILE")]
     files: Vec<LogPath>,
 }
+
+/// How often tables may change while the logs are read.
+const ATTEMPTS: usize = 5;
 
 const EXAMPLES: &str = "Examples:
   binlogz table-at shop.orders --at '2026-11-22 23:10' --server db1:3306 | mysql scratch
@@ -179,25 +185,80 @@ impl TableAt {
         }
     }
 
+    /// Statements that changed the table after the moment are only known when the logs were read: then they are read again.
     fn restore(&self, connect: &ConnectOptions, target: &OutputTarget) -> Result<Exit, Trouble> {
-        let (database, name) = (self.of.0.as_str(), self.of.1.as_str());
-        let mut live = LiveTable::open(connect, (database, name))?;
-        let parents = live.cascading_parents()?;
+        let mut logged = None;
+        for _ in 0..ATTEMPTS {
+            match self.attempt(connect, target, logged.take())? {
+                Attempt::Done(exit) => return Ok(exit),
+                Attempt::Altered(statements) => logged = Some(statements),
+            }
+        }
+        let (database, name) = &self.of;
+        let line = format!(
+            "statements change {database}.{name}, or other tables, faster than the logs can be read: try again"
+        );
+        Err(Trouble::Past(PastError::Refused(line)))
+    }
+
+    /// Goes through the logs once, with the statements in them if they are known.
+    fn attempt(
+        &self,
+        connect: &ConnectOptions,
+        target: &OutputTarget,
+        logged: Option<Box<LoggedStatements>>,
+    ) -> Result<Attempt, Trouble> {
+        let asked = (self.of.0.as_str(), self.of.1.as_str());
+        let mut session = PastSession::open(connect)?;
+        let names = logged.as_ref().map(|logged| logged.names(asked)).transpose()?;
+        let now = names.and_then(|mut names| names.pop()).unwrap_or_else(|| self.of.clone());
+        let opened = LiveTable::open(&mut session, (&now.0, &now.1), 0)?;
+        let Some(mut live) = opened else {
+            if logged.is_some() {
+                let line =
+                    format!("{}.{} is not on the server, or this account may not see it", now.0, now.1);
+                return Err(Trouble::Past(PastError::Refused(line)));
+            }
+            // Perhaps it has another name now.
+            let needed = session.executed(!self.files.is_empty())?;
+            let mut keys = TouchedKeys::of_statements(self.at.moment);
+            self.read_logs(connect, &mut keys)?;
+            return match keys.finish(&needed)? {
+                TouchedOutcome::Altered(logged) => Ok(Attempt::Altered(logged)),
+                TouchedOutcome::Rows(_) => Ok(Attempt::Done(Exit::Done)),
+            };
+        };
+        if let Some(logged) = logged {
+            live.follow(*logged, asked)?;
+        }
+        let parents = live.cascading_parents(&mut session)?;
         let hidden = parents.iter().find(|parent| parent.is_hidden()).map(ToString::to_string);
-        let hidden = if live.logs_cascades()? { None } else { hidden };
+        let hidden = if session.logs_cascades()? { None } else { hidden };
+        live.make_temporary(&mut session)?;
         match &self.into {
-            Some((database, name)) => live.copy_into((database, name))?,
-            None => live.hold()?,
+            Some((database, name)) => live.copy_into(&mut session, (database, name))?,
+            None => {
+                session.hold()?;
+                live.keep_columns(&mut session)?;
+            }
         }
         // Asked first: a trigger dropped after this is in the logs that are needed.
-        let isolated = live.isolated_tables()?;
-        let needed = live.executed(!self.files.is_empty())?;
-        let mut keys = TouchedKeys::new(&live, self.at.moment, parents, isolated, self.over_statements);
-        let exit = match self.files.is_empty() {
-            true => self.read_server(connect, &mut keys)?,
-            false => self.read_files(&mut keys)?,
+        let isolated = live.isolated_tables(&mut session)?;
+        let needed = session.executed(!self.files.is_empty())?;
+        let touched = TouchedTable { table: &live, parents, isolated };
+        let mut keys = TouchedKeys::new(vec![touched], self.at.moment, self.over_statements);
+        let mut exit = self.read_logs(connect, &mut keys)?;
+        let (passed, cascades) = (keys.passed_statements(), keys.unlogged_cascades());
+        let touched = match keys.finish(&needed)? {
+            TouchedOutcome::Rows(touched) => touched,
+            TouchedOutcome::Altered(logged) => return Ok(Attempt::Altered(logged)),
         };
-        let mut exit = exit.max(passed_over(keys.passed_statements()));
+        if !live.is_unchanged(&mut session)? {
+            let line = "was changed by a statement while it was read: try again";
+            return Err(CommandFailure::of(&format_args!("{}.{}", now.0, now.1), line).into());
+        }
+        exit = exit.max(passed_over(passed));
+        let (database, name) = asked;
         if let Some(parent) = hidden {
             warn(&format!(
                 "{database}.{name}: a foreign key refers to {parent}, which the account may not see: whether rows of the table were \
@@ -205,19 +266,25 @@ impl TableAt {
             ));
             exit = Exit::Negative;
         }
-        if let Some(first) = keys.unlogged_cascade() {
+        for first in cascades.into_iter().flatten() {
             warn(&format!(
                 "{database}.{name}: rows that foreign keys changed below the log are as they are now; since the moment, a change may \
                  have been carried on like that first by {first}"
             ));
             exit = Exit::Negative;
         }
-        let touched = keys.finish(&needed)?;
-        live.take_back(&touched)?;
-        let TouchedRows { key_count, .. } = touched;
+        if let Some(what) = live.unlike_then() {
+            warn(&format!("{database}.{name} {what}"));
+        }
+        let mut key_count = 0;
+        for touched in &touched {
+            live.take_back(&mut session, touched)?;
+            key_count += touched.key_count;
+        }
         match &self.into {
             Some((database, name)) => {
-                let rows = live.finish_into()?;
+                let rows = live.finish_copy(&mut session, (database, name))?;
+                session.name_copies()?;
                 let (rows, keys) = (counted(rows, "rows"), counted(key_count, "keys"));
                 writeln!(io::stdout(), "{database}.{name}: {rows}; {keys} changed since")
                     .map_err(|error| CommandFailure::writing(&"standard output", &error))?;
@@ -238,12 +305,19 @@ impl TableAt {
                 };
                 let mut output = target.create_printed()?;
                 let mut out = BufWriter::new(&mut output);
-                live.write(format, &title, &mut out)?;
+                live.write(&mut session, format, &title, &mut out)?;
                 drop(out);
                 output.finish()?;
             }
         }
-        Ok(exit)
+        Ok(Attempt::Done(exit))
+    }
+
+    fn read_logs(&self, connect: &ConnectOptions, keys: &mut TouchedKeys<'_>) -> Result<Exit, Trouble> {
+        match self.files.is_empty() {
+            true => self.read_server(connect, keys),
+            false => self.read_files(keys),
+        }
     }
 
     fn read_files(&self, keys: &mut TouchedKeys<'_>) -> Result<Exit, Trouble> {
@@ -337,6 +411,13 @@ fn passed_over(statements: u64) -> Exit {
         counted(statements, "statements")
     ));
     Exit::Negative
+}
+
+/// How an attempt ended.
+enum Attempt {
+    Done(Exit),
+    /// By these statements the tables are other ones than it took them for.
+    Altered(Box<LoggedStatements>),
 }
 
 /// The reason for its end.

@@ -1,0 +1,200 @@
+//! The CREATE TABLE statement of a table as it was, made of the one that the server shows now.
+//!
+//! The server writes each column and each key in a line of its own. Columns that came later go, the others get the names and the order
+//! that they had; keys that came later go as well. The rest is of now: other keys, defaults, comments, options.
+
+use std::collections::HashMap;
+
+/// What differs between now and then.
+#[derive(Debug, Default)]
+pub(super) struct ColumnsThen<'n> {
+    /// The columns of then in their order, each with its name now and then.
+    pub(super) columns: Vec<(&'n str, &'n str)>,
+    /// All columns of now.
+    pub(super) now: Vec<&'n str>,
+    /// The unique keys of whole columns that there were then, by the columns' names then.
+    pub(super) unique: Vec<Vec<&'n str>>,
+}
+
+/// The statement that makes the table of then; `None`: the server's statement can't be read. Foreign keys are left out where they
+/// aren't wanted.
+pub(super) fn create_then(
+    create: &str,
+    table: &str,
+    then: &ColumnsThen<'_>,
+    with_foreign_keys: bool,
+) -> Option<String> {
+    let (first, rest) = create.split_once('\n')?;
+    let begin = first.find('`')?;
+    let (inside, tail) = rest.split_at_checked(rest.find("\n)")?)?;
+    let mut definitions: HashMap<String, &str> = HashMap::new();
+    let mut keys = Vec::new();
+    for line in inside.lines() {
+        let line = line.trim_start().trim_end_matches(',');
+        match name_at(line) {
+            Some((name, definition)) => drop(definitions.insert(name, definition)),
+            None => keys.push(line),
+        }
+    }
+    if definitions.len() != then.now.len() {
+        return None;
+    }
+    let names: HashMap<&str, &str> = then.columns.iter().copied().collect();
+    let names = ColumnRenames { names, now: &then.now };
+    let mut lines = Vec::new();
+    for (now, own) in &then.columns {
+        // A generated column's expression names others.
+        lines.push(format!("  {}{}", quoted(own), names.replaced(definitions.get(*now)?)?));
+    }
+    for key in keys {
+        let is_foreign = key.contains(" FOREIGN KEY ");
+        let is_unique = key.starts_with("PRIMARY KEY") || key.starts_with("UNIQUE KEY");
+        if is_foreign && !with_foreign_keys {
+            continue;
+        }
+        let Some(begin) = key.find('(') else { continue };
+        // A foreign key's other table has columns of its own.
+        let end = key.find(" REFERENCES ").filter(|_| is_foreign).unwrap_or(key.len());
+        let (Some(front), Some(columns), Some(rest)) =
+            (key.get(..begin), key.get(begin..end), key.get(end..))
+        else {
+            continue;
+        };
+        let Some(columns) = names.replaced(columns) else { continue };
+        if is_unique && !then.unique.iter().any(|key| is_key_of(&columns, key)) {
+            continue;
+        }
+        // The name of a check is one in its database.
+        let front = match (key.contains(" CHECK "), with_foreign_keys) {
+            (true, false) => "CHECK ",
+            _ => front,
+        };
+        lines.push(format!("  {front}{columns}{rest}"));
+    }
+    let (options, partitions) = tail.split_at(tail.find("\n/*!50").unwrap_or(tail.len()));
+    let partitions = names.replaced(partitions).unwrap_or_default();
+    let front = first.get(..begin)?;
+    Some(format!("{front}{} (\n{}{options}{partitions}", quoted(table), lines.join(",\n")))
+}
+
+/// Whether the text in parentheses is a list of just these columns, of which prefixes and orders count as the columns.
+fn is_key_of(text: &str, key: &[&str]) -> bool {
+    let mut names: Vec<String> = Vec::new();
+    let mut rest = text;
+    while let Some((_, after)) = rest.split_once('`') {
+        let Some((name, after)) = closed(after) else { return false };
+        names.push(name);
+        rest = after;
+    }
+    names.len() == key.len()
+        && key.iter().all(|column| names.iter().any(|name| name.eq_ignore_ascii_case(column)))
+}
+
+/// The columns of now by their names then.
+struct ColumnRenames<'n> {
+    names: HashMap<&'n str, &'n str>,
+    now: &'n [&'n str],
+}
+
+impl ColumnRenames<'_> {
+    /// A text with the names that columns had; `None`: it names one that there wasn't.
+    fn replaced(&self, text: &str) -> Option<String> {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find(['`', '\'']) {
+            out.push_str(rest.get(..at)?);
+            let (quote, after) = rest.get(at..)?.split_at_checked(1)?;
+            if quote == "'" {
+                let end = end_of_text(after)?;
+                out.push('\'');
+                out.push_str(after.get(..end)?);
+                rest = after.get(end..)?;
+                continue;
+            }
+            let (name, after) = closed(after)?;
+            match (self.names.get(&*name), self.now.contains(&&*name)) {
+                (Some(then), _) => out.push_str(&quoted(then)),
+                (None, true) => return None,
+                (None, false) => out.push_str(&quoted(&name)),
+            }
+            rest = after;
+        }
+        out.push_str(rest);
+        Some(out)
+    }
+}
+
+/// The length of a text in quotes from after the first one to after the last.
+fn end_of_text(text: &str) -> Option<usize> {
+    let mut letters = text.char_indices().peekable();
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            '\\' => drop(letters.next()?),
+            '\'' if letters.peek().is_some_and(|(_, next)| *next == '\'') => drop(letters.next()),
+            '\'' => return Some(at + 1),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The name in backticks at the begin of a text, and what follows it.
+fn name_at(text: &str) -> Option<(String, &str)> {
+    closed(text.strip_prefix('`')?)
+}
+
+/// A name up to its backtick.
+fn closed(text: &str) -> Option<(String, &str)> {
+    let mut name = String::new();
+    let mut rest = text;
+    loop {
+        let (part, after) = rest.split_once('`')?;
+        name.push_str(part);
+        match after.strip_prefix('`') {
+            Some(after) => {
+                name.push('`');
+                rest = after;
+            }
+            None => return Some((name, after)),
+        }
+    }
+}
+
+fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: &str = "CREATE TABLE `new` (\n  `id` int NOT NULL,\n  `later` int DEFAULT NULL COMMENT 'x,\\n`id`',\n  `b``x` \
+        varchar(9) DEFAULT 'it''s `id`',\n  `g` int GENERATED ALWAYS AS ((`b``x` + 1)) VIRTUAL,\n  PRIMARY KEY (`id`),\n  UNIQUE KEY \
+        `u` (`b``x`(3),`id` DESC),\n  UNIQUE KEY `z` (`b``x`),\n  KEY `later` (`later`),\n  KEY `b` (`b``x`),\n  KEY `f` ((`later` + \
+        1)),\n  CONSTRAINT `fk` FOREIGN KEY (`b``x`) REFERENCES `p` (`later`),\n  CONSTRAINT `new_chk_1` CHECK ((`b``x` <> \
+        _utf8mb4'`later`'))\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4\n/*!50100 PARTITION BY HASH (`id`)\nPARTITIONS 3 */";
+
+    #[test]
+    fn the_statement_of_then_has_the_columns_of_then() {
+        let then = ColumnsThen {
+            columns: vec![("b`x", "a"), ("id", "number"), ("g", "g")],
+            now: vec!["id", "later", "b`x", "g"],
+            unique: vec![vec!["number"], vec!["number", "a"]],
+        };
+        let create = |with_foreign_keys| create_then(NOW, "old", &then, with_foreign_keys).unwrap();
+        let expected = "CREATE TABLE `old` (\n  `a` varchar(9) DEFAULT 'it''s `id`',\n  `number` int NOT NULL,\n  `g` int GENERATED \
+            ALWAYS AS ((`a` + 1)) VIRTUAL,\n  PRIMARY KEY (`number`),\n  UNIQUE KEY `u` (`a`(3),`number` DESC),\n  KEY `b` (`a`),\n  \
+            CONSTRAINT `fk` FOREIGN KEY (`a`) REFERENCES `p` (`later`),\n  CONSTRAINT `new_chk_1` CHECK ((`a` <> \
+            _utf8mb4'`later`'))\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4\n/*!50100 PARTITION BY HASH (`number`)\nPARTITIONS 3 */";
+        assert_eq!(create(true), expected);
+        let alone = create(false);
+        assert!(
+            !alone.contains("FOREIGN") && alone.contains("  CHECK ((`a` <> _utf8mb4'`later`'))\n)"),
+            "{alone}"
+        );
+        // Not what a server shows.
+        assert_eq!(create_then("CREATE TABLE t (a INT)", "old", &then, true), None);
+        let fewer = ColumnsThen { now: vec!["id"], ..then };
+        assert_eq!(create_then(NOW, "old", &fewer, true), None);
+    }
+}

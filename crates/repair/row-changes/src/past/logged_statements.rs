@@ -1,0 +1,113 @@
+//! The statements in the logs that make, change, rename or drop tables, and what they say of a table of the moment: what it is called
+//! now, and where its columns went.
+
+use std::collections::HashMap;
+
+use binlogz_schema::{HistoryPlace, NoTableWay, SchemaFile, TableHistory, TableWay, TurningPoint};
+
+use super::PastError;
+use crate::pass::{FollowedTransaction, StatementAt, shortened};
+
+/// The DDL of the logs, and where the moment is among it.
+#[derive(Debug, Default)]
+pub struct LoggedStatements {
+    history: TableHistory,
+    /// Before the first transaction after the moment that was told.
+    moment: Option<HistoryPlace>,
+    /// The place of each statement in words, with its GTID.
+    places: HashMap<(u64, u64), String>,
+}
+
+impl LoggedStatements {
+    /// The moment has passed, and this transaction came later.
+    pub(super) fn begin_later(&mut self, transaction: &FollowedTransaction) {
+        let offset = transaction.offset.saturating_sub(1);
+        self.moment.get_or_insert(HistoryPlace { log: transaction.log_number, offset });
+    }
+
+    /// Takes a statement, in the order of the logs.
+    pub(super) fn take(
+        &mut self,
+        transaction: &FollowedTransaction,
+        statement: &StatementAt<'_>,
+        is_ddl: bool,
+    ) {
+        statement.record(transaction, &mut self.history);
+        if is_ddl {
+            let place = (transaction.log_number, transaction.offset);
+            self.places.entry(place).or_insert_with(|| place_of(transaction, transaction.offset));
+        }
+    }
+
+    /// Whether both have the same statements that make, change, rename or drop tables of these names.
+    pub(super) fn has_statements_on(&self, names: &[(String, String)], other: &LoggedStatements) -> bool {
+        self.history.has_statements_on(names, &other.history)
+    }
+
+    /// Derives the tables of each place from those of now.
+    pub(super) fn settle(&mut self, now: SchemaFile) {
+        self.history.settle(now);
+    }
+
+    pub(super) fn history(&self) -> &TableHistory {
+        &self.history
+    }
+
+    fn moment(&self) -> HistoryPlace {
+        self.moment.unwrap_or(HistoryPlace::END)
+    }
+
+    /// All names that a table had, from the one that it had at the moment; that of now is the last.
+    ///
+    /// # Errors
+    ///
+    /// There was no such table, or statements can't be followed.
+    pub fn names(&self, table: (&str, &str)) -> Result<Vec<(String, String)>, PastError> {
+        let names = self.history.names_since(self.moment(), table.0, table.1);
+        names.map_err(|why| self.unknown(table, why))
+    }
+
+    /// The way of a table from the moment to now.
+    ///
+    /// # Errors
+    ///
+    /// As [`LoggedStatements::names`]; columns that can't be told.
+    pub(super) fn way(&self, table: (&str, &str)) -> Result<TableWay<'_>, PastError> {
+        let way = self.history.since(self.moment(), table.0, table.1);
+        way.map_err(|why| self.unknown(table, why))
+    }
+
+    fn unknown(&self, (database, name): (&str, &str), why: NoTableWay<'_>) -> PastError {
+        let shown = format!("{database}.{name}");
+        match why {
+            NoTableWay::MadeBy(turn) => PastError::Unmet(self.line(
+                turn,
+                &format!("this statement made {shown}, which didn't exist at the moment"),
+            )),
+            NoTableWay::LostBy(turn) => PastError::Refused(
+                self.line(turn, &format!("a statement changed the table, which can't be taken back ({shown})")),
+            ),
+            NoTableWay::UnknownBefore(turn) => PastError::Refused(self.line(
+                turn,
+                &format!("a statement changed the table, which can't be taken back: what {shown} was before isn't known"),
+            )),
+            NoTableWay::NotTold => {
+                PastError::Refused(format!("{shown} is not on the server, or this account may not see it"))
+            }
+        }
+    }
+
+    /// A statement with its place, and what is to be said of it.
+    pub(super) fn line(&self, turn: &TurningPoint, what: &str) -> String {
+        let place = self.places.get(&(turn.place.log, turn.place.offset));
+        let place =
+            place.map_or_else(|| format!("log {} at {}", turn.place.log, turn.place.offset), Clone::clone);
+        format!("{place}: {what}: {}", shortened(&turn.statement))
+    }
+}
+
+/// The place of something in a transaction, in words.
+pub(super) fn place_of(transaction: &FollowedTransaction, offset: u64) -> String {
+    let gtid = transaction.gtid.as_deref().unwrap_or("a transaction without GTID");
+    format!("{} at {offset}, {gtid}", transaction.log)
+}

@@ -1,0 +1,212 @@
+//! The session on the server that has the tables: what it asks of the server as a whole.
+
+use std::time::{Duration, Instant};
+
+use binlogz_binlog::gtid::GtidSet;
+use binlogz_source::{ConnectOptions, Connection};
+
+use super::PastError;
+use super::write::{SETTINGS, quoted};
+
+/// A copy of a table takes as long as it takes.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
+/// How long transactions that are being committed may take.
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(10);
+const COMMIT_PERIOD: Duration = Duration::from_millis(50);
+const GTID_OWNED: &str = "SELECT REPLACE(@@GLOBAL.gtid_owned, '\\n', '')";
+
+/// A row of an answer.
+pub(super) type PastAnswerRow = Vec<Option<Vec<u8>>>;
+
+/// The session.
+pub struct PastSession {
+    pub(super) connection: Connection,
+    /// Tables that are being made, until all of them are whole.
+    pub(super) making: Vec<TableInProgress>,
+}
+
+/// A table that is being made: its database, its name, its name until then.
+pub(super) struct TableInProgress {
+    pub(super) database: String,
+    pub(super) table: String,
+    pub(super) unfinished: String,
+}
+
+impl TableInProgress {
+    /// Where it is until it is whole.
+    pub(super) fn place(&self) -> String {
+        format!("{}.{}", quoted(&self.database), quoted(&self.unfinished))
+    }
+}
+
+impl std::fmt::Debug for PastSession {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PastSession").finish_non_exhaustive()
+    }
+}
+
+impl PastSession {
+    /// Connects.
+    ///
+    /// # Errors
+    ///
+    /// A server that can't be asked; MariaDB.
+    pub fn open(connect: &ConnectOptions) -> Result<Self, PastError> {
+        let mut connect = connect.clone();
+        connect.timeouts.answer = ANSWER_TIMEOUT;
+        let connection = Connection::open(&connect).map_err(PastError::server("connecting"))?;
+        let mut session = PastSession { connection, making: Vec::new() };
+        session.run("SET NAMES utf8mb4")?;
+        session.run(&format!(
+            "SET {SETTINGS}, SESSION sql_quote_show_create = 1, SESSION wait_timeout = 31536000"
+        ))?;
+        let version = session.text("SELECT VERSION()")?;
+        if version.contains("MariaDB") {
+            return Err(PastError::Refused(format!("is MariaDB {version}, expected MySQL")));
+        }
+        Ok(session)
+    }
+
+    /// Sees the tables as they are now, until the end.
+    ///
+    /// # Errors
+    ///
+    /// The server refuses it.
+    pub fn hold(&mut self) -> Result<(), PastError> {
+        self.run("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")?;
+        self.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    }
+
+    /// Whether the server logs the rows that its foreign keys change.
+    ///
+    /// # Errors
+    ///
+    /// A server that can't be asked.
+    pub fn logs_cascades(&mut self) -> Result<bool, PastError> {
+        let version = self.text("SELECT VERSION()")?;
+        let native = self.pairs("SHOW GLOBAL VARIABLES LIKE 'innodb_native_foreign_keys'")?;
+        Ok(logs_cascades(&version) && !native.iter().any(|(_, value)| value == "on"))
+    }
+
+    /// The transactions that the rows seen may have in them. With `commits` also those that were being committed then: logs
+    /// that are read from the server afterwards have them anyway.
+    ///
+    /// # Errors
+    ///
+    /// The server can't be asked, or has no GTIDs and logs are compared with it.
+    pub fn executed(&mut self, commits: bool) -> Result<GtidSet, PastError> {
+        let mode = self.text("SELECT @@GLOBAL.gtid_mode")?;
+        if commits && mode != "ON" {
+            return Err(PastError::Refused(format!(
+                "gtid_mode is {mode}: without GTIDs nothing tells whether logs reach to what the server has now; it can be \
+                 told for the server's own logs"
+            )));
+        }
+        // A transaction is seen a moment before its GTID counts as executed; until then a session owns it.
+        let being_committed = match commits {
+            true => gtids(without_owners(&self.text(GTID_OWNED)?))?,
+            false => GtidSet::new(),
+        };
+        let begin = Instant::now();
+        loop {
+            let mut executed = gtids(self.text("SELECT REPLACE(@@GLOBAL.gtid_executed, '\\n', '')")?)?;
+            let mut open = being_committed.clone();
+            open.subtract(&executed);
+            if !open.is_empty() {
+                open.intersect(&gtids(without_owners(&self.text(GTID_OWNED)?))?);
+            }
+            // Sessions of a replica's applier own a GTID all the time.
+            if open.is_empty() || begin.elapsed() > COMMIT_TIMEOUT {
+                executed.union(&open);
+                return Ok(executed);
+            }
+            std::thread::sleep(COMMIT_PERIOD);
+        }
+    }
+
+    /// Gives the tables that were made their names, all at once.
+    ///
+    /// # Errors
+    ///
+    /// The server refuses it.
+    pub fn name_copies(&mut self) -> Result<(), PastError> {
+        let name = |making: &TableInProgress| {
+            format!("{} TO {}.{}", making.place(), quoted(&making.database), quoted(&making.table))
+        };
+        let names: Vec<_> = self.making.iter().map(name).collect();
+        self.run(&format!("RENAME TABLE {}", names.join(", ")))?;
+        self.making.clear();
+        Ok(())
+    }
+
+    /// The first two columns of rows, in small letters.
+    pub(super) fn pairs(&mut self, statement: &str) -> Result<Vec<(String, String)>, PastError> {
+        let rows = self.rows(statement)?;
+        Ok(rows.iter().map(|row| (column(row, 0).to_lowercase(), column(row, 1).to_lowercase())).collect())
+    }
+
+    pub(super) fn run(&mut self, statement: &str) -> Result<(), PastError> {
+        let doing = statement.split_whitespace().take(4).collect::<Vec<_>>().join(" ");
+        self.connection.execute(statement.as_bytes()).map(drop).map_err(PastError::server(doing))
+    }
+
+    pub(super) fn rows(&mut self, statement: &str) -> Result<Vec<PastAnswerRow>, PastError> {
+        self.connection.query(statement).map_err(PastError::server("looking at its tables"))
+    }
+
+    pub(super) fn text(&mut self, statement: &str) -> Result<String, PastError> {
+        Ok(self.rows(statement)?.first().map(|row| column(row, 0)).unwrap_or_default())
+    }
+}
+
+impl Drop for PastSession {
+    fn drop(&mut self) {
+        for making in &self.making {
+            // If even that fails, its name says what it is.
+            let _ = self.connection.execute(format!("DROP TABLE IF EXISTS {}", making.place()).as_bytes());
+        }
+    }
+}
+
+/// Whether a server of this version logs what its foreign keys change.
+pub(super) fn logs_cascades(version: &str) -> bool {
+    let mut numbers = version.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
+    let number: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    number >= (9, 6) && !version.contains("MariaDB")
+}
+
+/// A column of a row, as text.
+pub(super) fn column(row: &PastAnswerRow, index: usize) -> String {
+    let bytes = row.get(index).and_then(Option::as_deref).unwrap_or_default();
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn gtids(text: String) -> Result<GtidSet, PastError> {
+    text.parse().map_err(|error| PastError::Refused(format!("GTIDs of the server: {error}")))
+}
+
+/// `UUID:5#12:7#13,UUID:1#2` without the sessions that own them.
+fn without_owners(owned: &str) -> String {
+    let mut set = String::with_capacity(owned.len());
+    let mut in_owner = false;
+    for letter in owned.chars() {
+        in_owner = letter == '#' || in_owner && letter.is_ascii_digit();
+        if !in_owner {
+            set.push(letter);
+        }
+    }
+    set
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn owned_gtids_are_a_set() {
+        let uuid = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
+        let set: GtidSet = without_owners(&format!("{uuid}:5#12:7#13:tag:9#8")).parse().unwrap();
+        assert_eq!(set, format!("{uuid}:5:7:tag:9").parse().unwrap());
+        assert!(without_owners("").parse::<GtidSet>().unwrap().is_empty());
+    }
+}
