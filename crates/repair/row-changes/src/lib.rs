@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! digest   digests of keys and values
+//! cells    the columns of a row image as bytes
 //! table    what is known of a table: its map in the log, a schema file, a server
 //! choose   which transactions and rows
 //! sql      a row's images as a statement, values as literals
@@ -18,6 +19,7 @@
 
 mod apply;
 mod cascade;
+mod cells;
 mod choose;
 mod digest;
 mod life;

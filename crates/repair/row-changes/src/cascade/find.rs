@@ -19,7 +19,7 @@ use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
 use binlogz_schema::{ReferentialRule, SchemaFile};
 
-use super::cells::{ImageCells, cells_of, push_cells, read_cells};
+use crate::cells::{ImageCells, cells_of, push_cells, read_cells};
 use super::effects::{CascadeLayout, Cascades, ConstraintKnowledge, Effects, RowPlace};
 use super::family::{Constraint, Family, FamilyError};
 use super::rows::{ChildRows, Reference, RowId, values};

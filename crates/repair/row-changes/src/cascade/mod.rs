@@ -2,7 +2,6 @@
 //!
 //! ```text
 //! family     the foreign keys that do so, and the tables on both sides of them
-//! cells      the columns of a row image as bytes
 //! rows       the rows of children as they are, by their keys and by what they refer to
 //! effects    what a change of a parent did to its children, in the order of the log
 //! find       a pass over the logs that makes the effects
@@ -13,7 +12,6 @@
 //! then look up the rows that refer to it, change them the same way, and render them as if the log had their change just
 //! before it.
 
-mod cells;
 mod effects;
 mod family;
 mod find;

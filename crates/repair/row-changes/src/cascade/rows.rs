@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use binlogz_binlog::row::CellContent;
 use binlogz_payload::{Spool, SpoolMemory};
 
-use super::cells::{ImageCells, push_cells};
+use crate::cells::{ImageCells, push_cells};
 use crate::digest::Digests;
 
 /// Memory for images; the rest goes to a temporary file.
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(left, [rows.id(0, Some(&[0]), &two).unwrap()]);
         let kept = rows.load(left[0]).unwrap().unwrap();
         assert_eq!((kept.layout, kept.count), (5, 1));
-        assert_eq!(super::super::cells::read_cells(&kept.cells).unwrap().0, two);
+        assert_eq!(crate::cells::read_cells(&kept.cells).unwrap().0, two);
         rows.forget(|layout| layout == 5);
         assert_eq!((rows.children(3, &[b"p"]), rows.rows.len()), (vec![], 0));
         assert_eq!(rows.id(0, Some(&[0]), &vec![None, value(b"p")]), None);

@@ -12,14 +12,14 @@ use binlogz_binlog::put::PutFields;
 use binlogz_binlog::row::{CellContent, RowImage};
 
 /// `None`: the image doesn't have the column.
-pub(super) type ImageCells<'a> = Vec<Option<CellContent<'a>>>;
+pub(crate) type ImageCells<'a> = Vec<Option<CellContent<'a>>>;
 
-pub(super) fn cells_of<'a>(image: &RowImage<'_, 'a>, columns: usize) -> ImageCells<'a> {
+pub(crate) fn cells_of<'a>(image: &RowImage<'_, 'a>, columns: usize) -> ImageCells<'a> {
     let known = |content: &CellContent<'_>| !matches!(content, CellContent::JsonDiffs(_));
     (0..columns).map(|index| image.cell(index).map(|cell| cell.content).filter(known)).collect()
 }
 
-pub(super) fn push_cells(out: &mut Vec<u8>, cells: &ImageCells<'_>) {
+pub(crate) fn push_cells(out: &mut Vec<u8>, cells: &ImageCells<'_>) {
     out.put_u16(cells.len() as u16);
     for cell in cells {
         match cell {
@@ -35,7 +35,7 @@ pub(super) fn push_cells(out: &mut Vec<u8>, cells: &ImageCells<'_>) {
 }
 
 /// The cells, and what follows them.
-pub(super) fn read_cells(bytes: &[u8]) -> Option<(ImageCells<'_>, &[u8])> {
+pub(crate) fn read_cells(bytes: &[u8]) -> Option<(ImageCells<'_>, &[u8])> {
     let (count, mut rest) = bytes.split_first_chunk()?;
     let mut cells = ImageCells::new();
     for _ in 0..u16::from_le_bytes(*count) {
