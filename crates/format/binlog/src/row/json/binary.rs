@@ -24,6 +24,7 @@
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::event::ColumnType;
+use crate::put::PutFields;
 use crate::row::decimal::{Decimal, DecimalFormat};
 use crate::row::temporal::{Date, DateTime, Time};
 
@@ -113,6 +114,117 @@ impl<'a> JsonDocument<'a> {
     }
 }
 
+/// A value as it is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct StoredValue<'a> {
+    value_type: u8,
+    /// The value is at the front; more may follow.
+    bytes: &'a [u8],
+}
+
+impl<'a> StoredValue<'a> {
+    /// The outermost value of a document.
+    pub(super) fn of(document: JsonDocument<'a>) -> Self {
+        let (value_type, bytes) =
+            document.0.split_first().map_or((LITERAL, &[0][..]), |(first, rest)| (*first, rest));
+        StoredValue { value_type, bytes }
+    }
+
+    pub(super) fn value(self) -> Result<JsonValue<'a>> {
+        JsonValue::read(self.value_type, self.bytes)
+    }
+
+    /// Its type, and its bytes without what follows.
+    pub(super) fn bytes(self) -> Result<(u8, &'a [u8])> {
+        let mut cursor = Cursor::new(self.bytes, WHAT);
+        let bytes = match self.value_type {
+            SMALL_OBJECT | SMALL_ARRAY | LARGE_OBJECT | LARGE_ARRAY => {
+                let is_large = matches!(self.value_type, LARGE_OBJECT | LARGE_ARRAY);
+                let is_keyed = matches!(self.value_type, SMALL_OBJECT | LARGE_OBJECT);
+                Container::read(self.bytes, is_large, is_keyed)?.bytes
+            }
+            LITERAL => cursor.bytes(1, "literal")?,
+            INT16 | UINT16 => cursor.bytes(2, "number")?,
+            INT32 | UINT32 => cursor.bytes(4, "number")?,
+            INT64 | UINT64 | DOUBLE => cursor.bytes(8, "number")?,
+            STRING | OPAQUE => {
+                if self.value_type == OPAQUE {
+                    cursor.u8("opaque type")?;
+                }
+                take_string(&mut cursor)?;
+                let size = self.bytes.len() - cursor.rest().len();
+                self.bytes.get(..size).unwrap_or_default()
+            }
+            other => return Err(Error::invalid(WHAT, "type", format!("{other:#04x}"), "0 to c, or f")),
+        };
+        Ok((self.value_type, bytes))
+    }
+}
+
+/// Members or elements as they are stored: the key, if there is one, the type and the bytes of each.
+pub(super) type StoredMembers<'m> = [(Option<&'m [u8]>, u8, Vec<u8>)];
+
+/// Appends a container of these members. Returns its type: a small one, if there is room, as the server does.
+pub(super) fn put_container(out: &mut Vec<u8>, keyed: bool, members: &StoredMembers<'_>) -> Result<u8> {
+    let size = |large: bool| {
+        let width = number_width(large);
+        let entries = members.len() * (1 + width + if keyed { width + 2 } else { 0 });
+        let of = |(key, value_type, bytes): &(Option<&[u8]>, u8, Vec<u8>)| {
+            key.map_or(0, <[u8]>::len) + if is_inlined(*value_type, large) { 0 } else { bytes.len() }
+        };
+        2 * width + entries + members.iter().map(of).sum::<usize>()
+    };
+    let large = size(false) > usize::from(u16::MAX);
+    let (width, size) = (number_width(large), size(large));
+    if u32::try_from(size).is_err() {
+        return Err(Error::invalid(WHAT, "container size", size, "less than 4 GiB"));
+    }
+    let header = 2 * width + members.len() * (1 + width + if keyed { width + 2 } else { 0 });
+    out.put_uint(members.len() as u64, width);
+    out.put_uint(size as u64, width);
+    let mut offset = header;
+    for key in members.iter().filter_map(|(key, ..)| *key) {
+        let length = u16::try_from(key.len());
+        out.put_uint(offset as u64, width);
+        out.put_u16(length.map_err(|_| Error::invalid(WHAT, "key length", key.len(), "at most 65535"))?);
+        offset += key.len();
+    }
+    for (_, value_type, bytes) in members {
+        out.put_u8(*value_type);
+        if is_inlined(*value_type, large) {
+            let mut value = bytes.clone();
+            value.resize(width, if is_negative(*value_type, bytes) { 0xff } else { 0 });
+            out.put(&value);
+        } else {
+            out.put_uint(offset as u64, width);
+            offset += bytes.len();
+        }
+    }
+    members.iter().filter_map(|(key, ..)| *key).for_each(|key| out.put(key));
+    let values = members.iter().filter(|(_, value_type, _)| !is_inlined(*value_type, large));
+    values.for_each(|(_, _, bytes)| out.put(bytes));
+    Ok(match (keyed, large) {
+        (true, false) => SMALL_OBJECT,
+        (true, true) => LARGE_OBJECT,
+        (false, false) => SMALL_ARRAY,
+        (false, true) => LARGE_ARRAY,
+    })
+}
+
+/// Whether a value stands in its entry.
+fn is_inlined(value_type: u8, large: bool) -> bool {
+    match value_type {
+        LITERAL | INT16 | UINT16 => true,
+        INT32 | UINT32 => large,
+        _ => false,
+    }
+}
+
+/// Whether a signed number is below zero: it fills its entry with its sign.
+fn is_negative(value_type: u8, bytes: &[u8]) -> bool {
+    matches!(value_type, INT16 | INT32) && bytes.last().is_some_and(|byte| byte & 0x80 != 0)
+}
+
 impl<'a> JsonValue<'a> {
     /// Reads a value at the front of `bytes`, which may hold more.
     fn read(value_type: u8, bytes: &'a [u8]) -> Result<Self> {
@@ -161,6 +273,12 @@ impl<'a> JsonArray<'a> {
         self.0.count == 0
     }
 
+    /// The elements in order, as they are stored.
+    pub(super) fn stored(&self) -> impl Iterator<Item = Result<StoredValue<'a>>> + use<'a> {
+        let container = self.0;
+        (0..container.count).map(move |index| container.stored(index))
+    }
+
     /// The elements in order.
     pub fn iter(&self) -> impl Iterator<Item = Result<JsonValue<'a>>> + use<'a> {
         let container = self.0;
@@ -181,6 +299,12 @@ impl<'a> JsonObject<'a> {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.count == 0
+    }
+
+    /// The same with values as they are stored.
+    pub(super) fn stored(&self) -> impl Iterator<Item = Result<(&'a [u8], StoredValue<'a>)>> + use<'a> {
+        let container = self.0;
+        (0..container.count).map(move |index| Ok((container.key(index)?, container.stored(index)?)))
     }
 
     /// Keys (UTF-8) and values, in the document's order.
@@ -247,19 +371,18 @@ impl<'a> Container<'a> {
     }
 
     pub(super) fn value(&self, index: usize) -> Result<JsonValue<'a>> {
+        self.stored(index)?.value()
+    }
+
+    fn stored(&self, index: usize) -> Result<StoredValue<'a>> {
         let first = self.count * self.key_entry_size();
         let mut entry = self.entry(index, first, self.value_entry_size());
         let value_type = entry.u8("value type")?;
-        let inlined = match value_type {
-            LITERAL | INT16 | UINT16 => true,
-            INT32 | UINT32 => self.large,
-            _ => false,
-        };
-        if inlined {
-            return JsonValue::read(value_type, entry.peek());
+        if is_inlined(value_type, self.large) {
+            return Ok(StoredValue { value_type, bytes: entry.peek() });
         }
         let offset = entry.uint(number_width(self.large), "value offset")?;
-        JsonValue::read(value_type, self.behind_header(offset, "value offset")?)
+        Ok(StoredValue { value_type, bytes: self.behind_header(offset, "value offset")? })
     }
 
     /// The container's bytes from an offset on. One into the header would allow a container inside

@@ -3,8 +3,11 @@
 
 use std::borrow::Cow;
 
+use super::binary::{StoredValue, put_container};
 use super::text::TextWriter;
-use super::{JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument, JsonPath, JsonPathLeg, JsonValue};
+use super::{
+    JSON_DEPTH_MAX, JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument, JsonPath, JsonPathLeg, JsonValue,
+};
 use crate::error::{Error, Result};
 
 const WHAT: &str = "json difference";
@@ -19,7 +22,7 @@ pub struct JsonTree<'a> {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Node<'a> {
-    Value(JsonValue<'a>),
+    Value(StoredValue<'a>),
     Array(Vec<Node<'a>>),
     Object(Vec<ObjectMember<'a>>),
 }
@@ -49,7 +52,7 @@ impl<'a> JsonDiffs<'a> {
 impl<'a> JsonTree<'a> {
     /// A document as it stands.
     pub fn new(document: JsonDocument<'a>) -> Result<Self> {
-        Ok(JsonTree { root: Node::Value(document.value()?), size: document.as_bytes().len() })
+        Ok(JsonTree { root: Node::of(document)?, size: document.as_bytes().len() })
     }
 
     /// Applies one difference; its path has been parsed already.
@@ -57,7 +60,7 @@ impl<'a> JsonTree<'a> {
         let value = match diff.value {
             Some(document) => {
                 self.size += document.as_bytes().len();
-                Some(Node::Value(document.value()?))
+                Some(Node::of(document)?)
             }
             None => None,
         };
@@ -76,6 +79,18 @@ impl<'a> JsonTree<'a> {
         Ok(())
     }
 
+    /// Appends the document as a column has it. Values that didn't change keep their bytes; the server may have them in another order.
+    ///
+    /// # Errors
+    ///
+    /// A document that can't be read, is nested too deeply or has 4 GiB.
+    pub fn put_document(&self, out: &mut Vec<u8>) -> Result<()> {
+        let (value_type, bytes) = self.root.stored(0)?;
+        out.push(value_type);
+        out.extend_from_slice(&bytes);
+        Ok(())
+    }
+
     /// Appends the document as the server prints it; see [`JsonDocument::write_text`].
     pub fn write_text(&self, out: &mut Vec<u8>) -> Result<()> {
         self.root.write(&mut TextWriter::new(out, self.size), true)
@@ -88,16 +103,56 @@ impl<'a> JsonTree<'a> {
 }
 
 impl<'a> Node<'a> {
+    /// A document that can be read, at least its outermost value.
+    fn of(document: JsonDocument<'a>) -> Result<Self> {
+        document.value()?;
+        Ok(Node::Value(StoredValue::of(document)))
+    }
+
+    /// Its type, and its bytes in a document.
+    fn stored(&self, depth: usize) -> Result<(u8, Vec<u8>)> {
+        if depth > JSON_DEPTH_MAX {
+            return Err(Error::invalid(WHAT, "depth", depth, "at most 100"));
+        }
+        let mut bytes = Vec::new();
+        let value_type = match self {
+            Node::Value(value) => {
+                let (value_type, stored) = value.bytes()?;
+                return Ok((value_type, stored.to_vec()));
+            }
+            Node::Array(elements) => {
+                let element = |element: &Node<'a>| {
+                    let (value_type, bytes) = element.stored(depth + 1)?;
+                    Ok((None, value_type, bytes))
+                };
+                let elements = elements.iter().map(element).collect::<Result<Vec<_>>>()?;
+                put_container(&mut bytes, false, &elements)?
+            }
+            Node::Object(members) => {
+                let mut stored = Vec::new();
+                for ObjectMember { key, value } in members {
+                    let (value_type, bytes) = value.stored(depth + 1)?;
+                    stored.push((Some(&**key), value_type, bytes));
+                }
+                put_container(&mut bytes, true, &stored)?
+            }
+        };
+        Ok((value_type, bytes))
+    }
+
     /// Expands a container into nodes, unless that was done already.
     fn open(&mut self) -> Result<&mut Self> {
-        match self {
-            Node::Value(JsonValue::Array(array)) => {
-                *self = Node::Array(array.iter().map(|value| value.map(Node::Value)).collect::<Result<_>>()?);
+        let Node::Value(stored) = self else { return Ok(self) };
+        match stored.value()? {
+            JsonValue::Array(array) => {
+                let elements = array.stored().map(|value| value.map(Node::Value));
+                *self = Node::Array(elements.collect::<Result<_>>()?);
             }
-            Node::Value(JsonValue::Object(object)) => {
+            JsonValue::Object(object) => {
                 let member =
                     |(key, value)| ObjectMember { key: Cow::Borrowed(key), value: Node::Value(value) };
-                *self = Node::Object(object.iter().map(|found| found.map(member)).collect::<Result<_>>()?);
+                let members = object.stored().map(|found| found.map(member));
+                *self = Node::Object(members.collect::<Result<_>>()?);
             }
             _ => {}
         }
@@ -155,7 +210,7 @@ impl<'a> Node<'a> {
 
     fn write(&self, writer: &mut TextWriter<'_>, quoted: bool) -> Result<()> {
         match self {
-            Node::Value(value) => return writer.value(value, quoted),
+            Node::Value(value) => return writer.value(&value.value()?, quoted),
             Node::Array(elements) => {
                 writer.descend()?;
                 writer
@@ -198,8 +253,48 @@ mod tests {
             }
         }
         let mut text = Vec::new();
-        JsonDiffs::new(&bytes).apply(JsonDocument::new(OBJECT))?.write_text(&mut text)?;
+        let tree = JsonDiffs::new(&bytes).apply(JsonDocument::new(OBJECT))?;
+        tree.write_text(&mut text)?;
+        // The document's bytes say the same.
+        let (mut document, mut again) = (Vec::new(), Vec::new());
+        tree.put_document(&mut document)?;
+        JsonDocument::new(&document).write_text(&mut again)?;
+        assert_eq!(text.escape_ascii().to_string(), again.escape_ascii().to_string());
         Ok(String::from_utf8(text).unwrap())
+    }
+
+    #[test]
+    fn a_document_comes_back_to_the_byte() {
+        let mut tree = JsonTree::new(JsonDocument::new(OBJECT)).unwrap();
+        let put = |tree: &JsonTree<'_>| {
+            let mut bytes = Vec::new();
+            tree.put_document(&mut bytes).unwrap();
+            bytes
+        };
+        assert_eq!(put(&tree), OBJECT);
+        // Expanded, too.
+        tree.root.child(&JsonPathLeg::Member(Cow::Borrowed(b"b"))).unwrap().unwrap().open().unwrap();
+        assert_eq!(put(&tree), OBJECT);
+        assert_eq!(put(&JsonTree::new(JsonDocument::new(b"")).unwrap()), NULL);
+    }
+
+    #[test]
+    fn a_document_that_grows_gets_room() {
+        let mut long = b"\x0c\x80\x80\x04".to_vec();
+        long.resize(4 + (1 << 16), b'x');
+        let numbers: [&[u8]; 3] = [b"\x07\xff\xff\xfe\xff", b"\x05\xfe\xff", b"\x08\xff\xff\xff\xff"];
+        let diffs = [
+            (1, "$.b[0]", numbers[0]),
+            (1, "$.b[0]", numbers[1]),
+            (1, "$.b[0]", numbers[2]),
+            (1, "$.b[0]", &long),
+        ];
+        let text = after(&diffs).unwrap();
+        assert!(
+            text.ends_with("xx\", 4294967295, -2, -65537, true, \"x\"]}"),
+            "{}",
+            &text[text.len() - 60..]
+        );
     }
 
     #[test]
