@@ -9,6 +9,7 @@
 //! pass     one pass over logs on all cores: chosen rows, in order, with their transactions
 //! log      a row's images as a row event has them, the events of a binary log
 //! cascade  rows that foreign keys changed below the log
+//! images   columns that images lack, from earlier images of the rows
 //! apply    the session that applies changes to a server, its journal
 //! script   what was chosen as a script or a binary log, the last transaction first where changes are taken back
 //! life     the changes as they are, in their order, for people and programs
@@ -22,6 +23,7 @@ mod cascade;
 mod cells;
 mod choose;
 mod digest;
+mod images;
 mod life;
 mod log;
 mod pass;

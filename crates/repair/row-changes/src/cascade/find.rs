@@ -19,10 +19,10 @@ use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
 use binlogz_schema::{ReferentialRule, SchemaFile};
 
-use crate::cells::{ImageCells, cells_of, push_cells, read_cells};
 use super::effects::{CascadeLayout, Cascades, ConstraintKnowledge, Effects, RowPlace};
 use super::family::{Constraint, Family, FamilyError};
 use super::rows::{ChildRows, Reference, RowId, values};
+use crate::cells::{ImageCells, cells_of, push_cells, read_cells};
 use crate::choose::{Operation, Range, RowSelection};
 use crate::pass::{
     Break, ChoiceListener, Error, FollowedTransaction, Follower, Renderer, RowAt, RowFlags, RowRendering,
@@ -390,7 +390,9 @@ impl<'o, R: Renderer> Families<'o, R> {
         let Some(row) = rows.next_row().map_err(io::Error::other)? else { return Ok(()) };
         let mut text = Vec::new();
         match self.renderer.render(known, operation, &row, &mut text) {
-            RowRendering::Text(flags) => self.effects.child(effect, layout, (flags, &text)),
+            RowRendering::Text(flags) | RowRendering::Lacking(flags) => {
+                self.effects.child(effect, layout, (flags, &text))
+            }
             RowRendering::Nothing => Ok(()),
         }
     }

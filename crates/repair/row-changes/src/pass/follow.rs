@@ -7,6 +7,7 @@ use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::printable;
 use binlogz_binlog::statement::StatementKind;
 use binlogz_figures::Zone;
+use binlogz_flow::events::UnreadChanges;
 use binlogz_payload::Spool;
 use binlogz_schema::{HistoryPlace, RecordedStatement, TableHistory};
 
@@ -146,8 +147,27 @@ pub(crate) trait ChoiceListener {
         Ok(())
     }
 
+    /// The row that comes next lacks columns that it would need.
+    fn lacking(&mut self) {}
+
     /// A row.
     fn row(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> io::Result<()>;
+
+    /// The images after this are of the table of this map, which stands at this place.
+    fn images_table(&mut self, _place: HistoryPlace, _map: &[u8]) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// The operation and the images of a row of a followed table, chosen or not; a chosen row follows.
+    fn image(&mut self, _change: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Images of a followed table can't be read, or of all of them.
+    fn lost_images(&mut self, _table: Option<(&str, &str)>, _why: &str) {}
+
+    /// A row was changed, on account of which foreign keys may have changed others that aren't in the log.
+    fn keys_below(&mut self) {}
 
     /// The keys of a row's change, chosen or not, where the renderer has digests; a chosen row follows.
     fn keys(&mut self, _transaction: &FollowedTransaction, _keys: &RowKeys<'_>, _is_chosen: bool) {}
@@ -163,7 +183,10 @@ pub(crate) trait ChoiceListener {
     /// A prepared transaction was committed or rolled back, chosen or not.
     fn decided(&mut self, xid: &str, is_committed: bool);
 
-    /// The end of a transaction.
+    /// The end of any transaction, before [`ChoiceListener::end`].
+    fn passed(&mut self, _transaction: &FollowedTransaction, _ending: TransactionEnding) {}
+
+    /// The end of a chosen transaction.
     fn end(&mut self, transaction: &FollowedTransaction, ending: TransactionEnding) -> io::Result<()>;
 }
 
@@ -224,14 +247,35 @@ impl<L: ChoiceListener> Follower<L> {
 
     /// Nothing more comes.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
-        match self.open.take() {
-            Some(open) if open.is_chosen => self.listener.end(&open, TransactionEnding::Cut),
-            _ => Ok(()),
+        let Some(open) = self.open.take() else { return Ok(()) };
+        self.listener.passed(&open, TransactionEnding::Cut);
+        if open.is_chosen { self.listener.end(&open, TransactionEnding::Cut) } else { Ok(()) }
+    }
+
+    /// Takes the records of a batch. Changes of it that can't be read stand anywhere among them.
+    pub(super) fn take_batch(
+        &mut self,
+        records: &Spool,
+        selection: &RowSelection,
+        unread: &UnreadChanges,
+    ) -> Result<(), Error> {
+        self.lose_unread(unread);
+        self.take(records, selection)?;
+        self.lose_unread(unread);
+        Ok(())
+    }
+
+    fn lose_unread(&mut self, unread: &UnreadChanges) {
+        for lost in unread.iter() {
+            self.listener.lost_images(lost.table, &format!("{} {lost}", self.log));
+        }
+        if unread.unnamed() > 0 {
+            self.listener.lost_images(None, &format!("events of {} can't be read", self.log));
         }
     }
 
     /// Takes the records of a batch.
-    pub(super) fn take(&mut self, records: &Spool, selection: &RowSelection) -> Result<(), Error> {
+    fn take(&mut self, records: &Spool, selection: &RowSelection) -> Result<(), Error> {
         let mut records = Records::new(records);
         while let Some((kind, content)) = records.next()? {
             match kind {
@@ -260,6 +304,21 @@ impl<L: ChoiceListener> Follower<L> {
                     self.listener.table(database, table, structure)?;
                 }
                 RecordKind::TableMap => self.listener.table_map(content)?,
+                RecordKind::Lacking => self.listener.lacking(),
+                RecordKind::ImagesTable => {
+                    let (offset, map) = content.split_first_chunk().ok_or_else(broken)?;
+                    let place = HistoryPlace { log: self.log_number, offset: u64::from_le_bytes(*offset) };
+                    self.listener.images_table(place, map)?;
+                }
+                RecordKind::Image => self.listener.image(content)?,
+                RecordKind::LostImages => {
+                    let text = String::from_utf8_lossy(content);
+                    let mut parts = text.splitn(3, '\0');
+                    let mut next = || parts.next().unwrap_or_default();
+                    let (database, table, why) = (next(), next(), next());
+                    self.listener.lost_images(Some((database, table)), &format!("{}: {why}", self.log));
+                }
+                RecordKind::KeysBelow => self.listener.keys_below(),
                 RecordKind::Row => {
                     if let Some(open) = self.open.as_ref().filter(|open| open.is_chosen) {
                         let met = self.table.and_then(|place| self.tables_met.get_mut(place));
@@ -377,13 +436,16 @@ impl<L: ChoiceListener> Follower<L> {
         if let Some(open) = &open {
             self.order.end(open.id.as_ref());
         }
-        if let Some(open) = open.filter(|open| open.is_chosen) {
+        if let Some(open) = open {
             let ending = match (open.is_rolled_back, open.has_savepoint_rollback) {
                 (true, _) => TransactionEnding::RolledBack,
                 (false, true) => TransactionEnding::PartlyRolledBack,
                 (false, false) => TransactionEnding::Whole,
             };
-            self.listener.end(&open, ending)?;
+            self.listener.passed(&open, ending);
+            if open.is_chosen {
+                self.listener.end(&open, ending)?;
+            }
         }
         Ok(())
     }

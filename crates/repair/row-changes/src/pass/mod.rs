@@ -31,7 +31,10 @@ pub(crate) use order::Break;
 pub(crate) use record::{RowAt, RowFlags, RowKeys, broken};
 pub(crate) use targets::changed_tables;
 pub(crate) use words::StatementWords;
-pub(crate) use work::{PassOnText, Renderer, RowRendering, TABLE_MAP_POST_HEADER_LENGTH, digests_of};
+pub(crate) use work::{
+    FollowedTables, PassOnText, Renderer, RowRendering, TABLE_MAP_POST_HEADER_LENGTH, digests_of,
+    written_table,
+};
 
 /// Memory for the records of all batches under way.
 const RECORDS_MEMORY: usize = 16 << 20;
@@ -95,11 +98,11 @@ pub(crate) fn read_log<L: ChoiceListener, R: Renderer + Sync>(
             Ok((records, batch.take_unread()))
         },
         |(records, of_batch)| {
-            unread.add(of_batch);
             let taken = match records {
-                Ok(records) => follower.take(&records, search.selection),
+                Ok(records) => follower.take_batch(&records, search.selection, &of_batch),
                 Err(error) => Err(error),
             };
+            unread.add(of_batch);
             taken.map_err(|error| {
                 trouble = Some(error);
                 stop()

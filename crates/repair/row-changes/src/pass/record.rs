@@ -12,7 +12,8 @@
 //!                  keys: whether the row is chosen u8 (0, 1), how many digests u8, each u128, `database`, NUL, `table`
 //!                  row part: what the renderer wrote of the row after it, so far
 //!                  table map: its body, with 0 for the table's number
-//!                  end: nothing
+//!                  images' table: offset u64, table map as above; image: operation u8, its cells before and after the change, see cells.rs
+//!                  lost images: `database`, NUL, `table`, NUL, why; end, lacking, keys below: nothing
 //! ```
 
 use std::io::{self, Read};
@@ -42,16 +43,30 @@ pub(super) enum RecordKind {
     Keys,
     /// The front of a long text, before its row.
     RowPart,
+    /// The row after it lacks columns that it would need.
+    Lacking,
+    /// The table of the images after it.
+    ImagesTable,
+    /// The images of a row, chosen or not, before the row if that is chosen.
+    Image,
+    /// Images of a table can't be read.
+    LostImages,
+    /// A change on account of which foreign keys may have changed rows that aren't in the log.
+    KeysBelow,
 }
 
 impl RecordKind {
     fn of(code: u8) -> Option<Self> {
         use RecordKind::{
-            Begin, End, Keys, PreviousGtids, Query, Rotate, Row, RowPart, RowsQuery, Table, TableMap,
-            XaPrepare,
+            Begin, End, Image, ImagesTable, Keys, KeysBelow, Lacking, LostImages, PreviousGtids, Query,
+            Rotate, Row, RowPart, RowsQuery, Table, TableMap, XaPrepare,
         };
-        [Begin, Query, XaPrepare, RowsQuery, Table, Row, End, TableMap, PreviousGtids, Rotate, Keys, RowPart]
+        let of_rows = [Table, TableMap, Lacking, Row, RowPart, Keys];
+        let of_images = [ImagesTable, Image, LostImages, KeysBelow];
+        [Begin, Query, XaPrepare, RowsQuery, End, PreviousGtids, Rotate]
             .into_iter()
+            .chain(of_rows)
+            .chain(of_images)
             .find(|kind| *kind as u8 == code)
     }
 }

@@ -1,6 +1,6 @@
 //! A worker's treatment of a batch: it decodes the rows of chosen tables and lets a [`Renderer`] write them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::sync::Arc;
 
@@ -18,6 +18,7 @@ use binlogz_schema::{HistoryPlace, SchemaFile, TableThen, TurningPoint};
 use super::follow::shortened;
 use super::record::{self, EventAt, RecordKind, RowAt, RowFlags};
 use super::{Error, HistoryUse, OTHER_SCHEMA, Search};
+use crate::cells::{cells_with_differences, push_cells};
 use crate::choose::{Operation, Range, RowSelection};
 use crate::digest::Digests;
 use crate::table::{Structure, WrittenTable};
@@ -61,6 +62,11 @@ pub(crate) trait Renderer {
         digests_of(digests, table, row)
     }
 
+    /// The tables of which the images of all rows are passed on, chosen or not; the selection has them too.
+    fn followed(&self) -> Option<&FollowedTables> {
+        None
+    }
+
     /// Whether it is to be told of tables' maps.
     fn needs_table_maps(&self) -> bool {
         false
@@ -70,10 +76,15 @@ pub(crate) trait Renderer {
 /// Takes what there is of a text.
 pub(crate) type PassOnText<'p> = dyn FnMut(&mut Vec<u8>) -> io::Result<()> + 'p;
 
+/// Tables of which all rows are followed, by database and name.
+pub(crate) type FollowedTables = BTreeSet<(String, String)>;
+
 /// How a row was rendered.
 pub(crate) enum RowRendering {
     /// The text stands.
     Text(u8),
+    /// The text stands, of a row whose images lack columns that it would need.
+    Lacking(u8),
     /// There is nothing to say.
     Nothing,
 }
@@ -94,6 +105,8 @@ pub(super) struct Worker<'o, R> {
     table: Option<WrittenTable>,
     /// Whether the records have the table.
     has_told_table: bool,
+    /// Whether they have it as the table of images.
+    has_told_images: bool,
     /// The table maps in force, where they are needed.
     maps: HashMap<TableId, Vec<u8>>,
     text: Vec<u8>,
@@ -123,6 +136,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
             decoder: RowDecoder::new(),
             table: None,
             has_told_table: false,
+            has_told_images: false,
             maps: HashMap::new(),
             text: Vec::new(),
         }
@@ -140,6 +154,14 @@ impl<'o, R: Renderer> Worker<'o, R> {
             let end = begin + 1_000_000;
             let has_table =
                 |(database, table): (&str, &str)| selection.has_table(database.as_bytes(), table.as_bytes());
+            let is_followed = match (self.renderer.followed(), unread.table) {
+                (Some(followed), Some((database, table))) => is_among(followed, database, table),
+                (Some(_), None) => true,
+                (None, _) => false,
+            };
+            if is_followed {
+                return true;
+            }
             (range.start..range.stop).contains(&unread.position.offset)
                 && selection.start_time.is_none_or(|start| end > start)
                 && selection.stop_time.is_none_or(|stop| begin < stop)
@@ -178,7 +200,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
 
     /// Keeps a table map, without the number that the server gave the table.
     fn keep_map(&mut self, body: &[u8], post_header_length: u8) -> binlogz_binlog::Result<()> {
-        if self.renderer.needs_table_maps() {
+        if self.renderer.needs_table_maps() || self.renderer.followed().is_some() {
             let map = TableMapEvent::decode(body, post_header_length)?;
             let unnumbered = TableMapEvent { table_id: TableId(0), ..map };
             self.maps.insert(map.table_id, unnumbered.encode(TABLE_MAP_POST_HEADER_LENGTH)?);
@@ -228,13 +250,22 @@ impl<'o, R: Renderer> Worker<'o, R> {
             }
             _ => {}
         }
-        if !open.is_chosen {
+        let is_followed = self.renderer.followed().is_some();
+        if !open.is_chosen && !is_followed {
             event.pass_over();
         }
-        if let Some(TableEvent::Rows(schema, rows)) = table
-            && (open.is_chosen || self.renderer.digests().is_some())
-        {
-            self.rows(event, (&schema, &rows), open.is_chosen, records)?;
+        if let Some(TableEvent::Rows(schema, rows)) = table {
+            let is_below = is_followed && changes_below(&rows);
+            if is_below {
+                record::put(records, RecordKind::KeysBelow, &[])?;
+            }
+            if open.is_chosen || is_followed || self.renderer.digests().is_some() {
+                self.rows(event, (&schema, &rows), open.is_chosen, records)?;
+            }
+            // They may have changed rows that this event changed before.
+            if is_below {
+                record::put(records, RecordKind::KeysBelow, &[])?;
+            }
         }
         // The events of a payload follow it.
         let ends = matches!(boundary, Boundary::End | Boundary::Single);
@@ -242,40 +273,6 @@ impl<'o, R: Renderer> Worker<'o, R> {
             record::put(records, RecordKind::End, &[])?;
         }
         Ok(())
-    }
-
-    /// The statement by which the table of now is another one than the logs make of it.
-    fn disagreeing(&self, schema: &TableSchema, place: HistoryPlace) -> Option<&TurningPoint> {
-        let [database, table] =
-            [&schema.database, &schema.table].map(|name| std::str::from_utf8(name).unwrap_or_default());
-        match self.history?.history.at(place, database, table) {
-            TableThen::Disagrees(turn) => Some(turn),
-            _ => None,
-        }
-    }
-
-    /// A table as it was at an event, or else as it is now.
-    fn written_table(&self, event: &Event<'_>, schema: &Arc<TableSchema>) -> WrittenTable {
-        let place = HistoryPlace { log: self.log_number, offset: event.position.offset };
-        let then = self
-            .history
-            .map(|HistoryUse { history, as_now }| WrittenTable::of_history(schema, history, place, as_now));
-        let now = || WrittenTable::new(schema, self.schema);
-        match then {
-            None => now(),
-            Some(Ok(table)) => table,
-            Some(Err(turn)) => {
-                let mut table = now();
-                if let (Some(unfit), Some(turn)) = (&mut table.unfit, turn) {
-                    *unfit = format!("its table was changed after it ({})", shortened(&turn.statement));
-                }
-                let is_named = schema.columns().iter().all(|column| column.name.is_some());
-                if let Some(turn) = self.disagreeing(schema, place).filter(|_| !is_named) {
-                    table.unfit = Some(format!("{OTHER_SCHEMA} ({})", shortened(&turn.statement)));
-                }
-                table
-            }
-        }
     }
 
     fn rows(
@@ -288,20 +285,36 @@ impl<'o, R: Renderer> Worker<'o, R> {
         let operation = Operation::of(rows.kind());
         let is_chosen = is_chosen && self.selection.has_operation(operation);
         let digests = self.renderer.digests();
-        if !self.selection.has_table(&schema.database, &schema.table) || !is_chosen && digests.is_none() {
+        let is_followed = self.renderer.followed().is_some_and(|followed| {
+            is_among(
+                followed,
+                &String::from_utf8_lossy(&schema.database),
+                &String::from_utf8_lossy(&schema.table),
+            )
+        });
+        if !self.selection.has_table(&schema.database, &schema.table)
+            || !is_chosen && !is_followed && digests.is_none()
+        {
             return Ok(());
         }
         if self.table.as_ref().is_none_or(|table| !Arc::ptr_eq(&table.schema, schema)) {
-            let mut table = self.written_table(event, schema);
-            table.place = HistoryPlace { log: self.log_number, offset: event.position.offset };
+            let place = HistoryPlace { log: self.log_number, offset: event.position.offset };
+            let mut table = written_table(schema, (self.schema, self.history), place);
+            table.place = place;
             self.table = Some(table);
             self.has_told_table = false;
+            self.has_told_images = false;
+        }
+        if is_followed && !self.has_told_images {
+            let map = self.maps.get(&rows.table_id).map_or(&[][..], Vec::as_slice);
+            record::put(records, RecordKind::ImagesTable, &[&event.position.offset.to_le_bytes(), map])?;
+            self.has_told_images = true;
         }
         if is_chosen && !self.has_told_table {
             let is_settled = self.table.as_ref().is_some_and(|table| table.is_settled);
             let structure = Structure::of(schema).settled(is_settled).to_bytes();
             record::put(records, RecordKind::Table, &[&structure, &schema.database, &[0], &schema.table])?;
-            if let Some(map) = self.maps.get(&rows.table_id) {
+            if let Some(map) = self.maps.get(&rows.table_id).filter(|_| self.renderer.needs_table_maps()) {
                 record::put(records, RecordKind::TableMap, &[map])?;
             }
             self.has_told_table = true;
@@ -331,6 +344,11 @@ impl<'o, R: Renderer> Worker<'o, R> {
         let mut decoded = match self.decoder.rows(schema, rows) {
             Ok(decoded) => decoded,
             Err(error) => {
+                if is_followed {
+                    let why = format!("{} at {}: {error}", event.header.event_type, event.position.offset);
+                    let names = [&schema.database[..], &[0], &schema.table[..], &[0], why.as_bytes()];
+                    record::put(records, RecordKind::LostImages, &names)?;
+                }
                 // Of what wasn't chosen nothing is missed.
                 if is_chosen {
                     event.unread(schema, &error);
@@ -350,6 +368,14 @@ impl<'o, R: Renderer> Worker<'o, R> {
                 let of_row = self.renderer.digests_of_row(digests, table, &row);
                 record::put_keys(records, is_row_chosen, &of_row, (&schema.database, &schema.table))?;
             }
+            if is_followed {
+                self.text.clear();
+                self.text.push(operation as u8);
+                for image in [row.before, row.after].into_iter().flatten() {
+                    push_cells(&mut self.text, &cells_with_differences(&image, schema.columns().len()));
+                }
+                record::put(records, RecordKind::Image, &[&self.text])?;
+            }
             if is_row_chosen {
                 self.text.clear();
                 let mut pass_on = |text: &mut Vec<u8>| {
@@ -357,9 +383,12 @@ impl<'o, R: Renderer> Worker<'o, R> {
                     text.clear();
                     Ok(())
                 };
-                if let RowRendering::Text(flags) =
-                    self.renderer.render_in_parts(table, operation, &row, &mut self.text, &mut pass_on)?
-                {
+                let rendering =
+                    self.renderer.render_in_parts(table, operation, &row, &mut self.text, &mut pass_on)?;
+                if let RowRendering::Lacking(_) = rendering {
+                    record::put(records, RecordKind::Lacking, &[])?;
+                }
+                if let RowRendering::Text(flags) | RowRendering::Lacking(flags) = rendering {
                     let row = RowAt {
                         offset: event.position.offset,
                         inside,
@@ -375,6 +404,56 @@ impl<'o, R: Renderer> Worker<'o, R> {
             number += 1;
         }
         Ok(())
+    }
+}
+
+/// Whether foreign keys may have changed rows together with those of an event that are not in the log: InnoDB did so before 9.6.
+fn changes_below(rows: &RowsEvent<'_>) -> bool {
+    Operation::of(rows.kind()) != Operation::Insert
+        && !rows.flags.contains(RowsFlags::NO_FOREIGN_KEY_CHECKS)
+        && !rows.flags.contains(RowsFlags::USE_SQL_FOREIGN_KEY)
+}
+
+fn is_among(followed: &FollowedTables, database: &str, table: &str) -> bool {
+    followed.iter().any(|(own, name)| own == database && name == table)
+}
+
+/// A table as it was at a place of the logs, or else as it is now.
+pub(crate) fn written_table(
+    schema: &Arc<TableSchema>,
+    (file, history): (Option<&SchemaFile>, Option<HistoryUse<'_>>),
+    place: HistoryPlace,
+) -> WrittenTable {
+    let then = history
+        .map(|HistoryUse { history, as_now }| WrittenTable::of_history(schema, history, place, as_now));
+    match then {
+        None => WrittenTable::new(schema, file),
+        Some(Ok(table)) => table,
+        Some(Err(turn)) => {
+            let mut table = WrittenTable::new(schema, file);
+            if let (Some(unfit), Some(turn)) = (&mut table.unfit, turn) {
+                *unfit = format!("its table was changed after it ({})", shortened(&turn.statement));
+            }
+            let is_named = schema.columns().iter().all(|column| column.name.is_some());
+            if let Some(turn) = disagreeing(schema, history, place).filter(|_| !is_named) {
+                table.unfit = Some(format!("{OTHER_SCHEMA} ({})", shortened(&turn.statement)));
+            }
+            table
+        }
+    }
+}
+
+/// The statement by which the table of now is another one than the logs make of it.
+fn disagreeing<'h>(
+    schema: &TableSchema,
+    history: Option<HistoryUse<'h>>,
+    place: HistoryPlace,
+) -> Option<&'h TurningPoint> {
+    let [database, table] =
+        [&schema.database, &schema.table].map(|name| std::str::from_utf8(name).unwrap_or_default());
+    match history?.history.at(place, database, table) {
+        TableThen::Disagrees(turn) => Some(turn),
+        _ => None,
     }
 }
 

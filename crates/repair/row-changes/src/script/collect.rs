@@ -2,19 +2,22 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
+use std::mem;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_payload::{Spool, SpoolMemory};
 use binlogz_schema::{HistoryPlace, SchemaFile, TableHistory, TableThen};
 
+use super::Rows;
 use super::kept::{ChangeKind, put};
 use super::later::LaterChanges;
 use super::repeated::{ChangeNumber, RepeatedChanges};
 use crate::cascade::{Cascades, RowPlace};
 use crate::choose::{Direction, RowSelection};
+use crate::images::{ImageRebuilder, RebuiltRow};
 use crate::pass::{
-    Break, ChoiceListener, Error, FollowedTransaction, RowAt, RowFlags, RowKeys, StatementAt, StatementWords,
-    TransactionEnding, shortened,
+    Break, ChoiceListener, Error, FollowedTables, FollowedTransaction, RowAt, RowFlags, RowKeys, StatementAt,
+    StatementWords, TransactionEnding, shortened,
 };
 use crate::table::Structure;
 
@@ -128,6 +131,12 @@ pub(super) struct ScriptCollector<'o> {
     change: ChangeNumber,
     /// The effects of foreign keys below the log.
     pub(super) cascades: Option<Cascades>,
+    /// The tables with chosen rows whose images lack columns that they would need.
+    pub(super) lacking: FollowedTables,
+    /// Whether the row that follows lacks such columns.
+    is_lacking: bool,
+    /// The rows of tables with such rows, followed from the beginning of the logs.
+    pub(super) images: Option<ImageRebuilder<'o, Rows>>,
     /// The statements that were read, where a schema tells what they led to.
     pub(super) history: Option<TableHistory>,
 }
@@ -165,6 +174,9 @@ impl<'o> ScriptCollector<'o> {
             elsewhere: (0, String::new()),
             prepared: HashMap::new(),
             cascades: None,
+            lacking: FollowedTables::new(),
+            is_lacking: false,
+            images: None,
             history: None,
         }
     }
@@ -403,6 +415,9 @@ impl ChoiceListener for ScriptCollector<'_> {
     fn breaks(&mut self, logs: &Break) -> Result<(), Error> {
         let is_irrelevant = !logs.missing.is_empty()
             && self.selection.gtids.as_ref().is_some_and(|chosen| chosen.is_disjoint(&logs.missing));
+        if let Some(images) = &mut self.images {
+            images.lose(None, &logs.line);
+        }
         if is_irrelevant { Ok(()) } else { Err(Error::Refused(logs.line.clone())) }
     }
 
@@ -452,7 +467,26 @@ impl ChoiceListener for ScriptCollector<'_> {
         Ok(())
     }
 
+    fn lacking(&mut self) {
+        self.is_lacking = true;
+    }
+
     fn row(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> io::Result<()> {
+        let is_lacking = mem::take(&mut self.is_lacking);
+        let rebuilt = match &mut self.images {
+            Some(images) if is_lacking => images.rebuilt()?,
+            _ => None,
+        };
+        let row = &match &rebuilt {
+            None => *row,
+            Some(RebuiltRow::Text(flags, text)) => {
+                RowAt { flags: RowFlags(row.flags.0 & !RowFlags::MISSING | flags), text, ..*row }
+            }
+            Some(RebuiltRow::Nothing) => return Ok(()),
+        };
+        if is_lacking && let Some(SeenTable { database, table, .. }) = self.collected.tables.get(self.table) {
+            self.lacking.insert((database.clone(), table.clone()));
+        }
         self.begin(transaction)?;
         if let Some(table) = self.collected.tables.get_mut(self.table) {
             let place = HistoryPlace { log: transaction.log_number, offset: row.offset };
@@ -463,6 +497,35 @@ impl ChoiceListener for ScriptCollector<'_> {
         self.cascaded(transaction, row)?;
         let follows = self.follows_deleted(row);
         self.put_row(transaction, &RowAt { flags: RowFlags(row.flags.0 | follows), ..*row })
+    }
+
+    fn images_table(&mut self, place: HistoryPlace, map: &[u8]) -> Result<(), Error> {
+        match &mut self.images {
+            Some(images) => Ok(images.table(place, map)?),
+            None => Ok(()),
+        }
+    }
+
+    fn image(&mut self, change: &[u8]) -> io::Result<()> {
+        self.images.as_mut().map_or(Ok(()), |images| images.image(change))
+    }
+
+    fn lost_images(&mut self, table: Option<(&str, &str)>, why: &str) {
+        if let Some(images) = &mut self.images {
+            images.lose(table, why);
+        }
+    }
+
+    fn keys_below(&mut self) {
+        if let Some(images) = &mut self.images {
+            images.keys_below();
+        }
+    }
+
+    fn passed(&mut self, transaction: &FollowedTransaction, ending: TransactionEnding) {
+        if let Some(images) = &mut self.images {
+            images.passed(transaction, ending);
+        }
     }
 
     fn keys(&mut self, transaction: &FollowedTransaction, keys: &RowKeys<'_>, is_chosen: bool) {
@@ -499,6 +562,9 @@ impl ChoiceListener for ScriptCollector<'_> {
         }
         let shown = shortened(&text);
         let database = String::from_utf8_lossy(statement.database);
+        if let Some(images) = &mut self.images {
+            images.statement(transaction, (&text, &database), &words);
+        }
         if words.is_ddl() {
             self.change_tables(&transaction.changed_by(&text), &database, &words);
         }
@@ -522,6 +588,9 @@ impl ChoiceListener for ScriptCollector<'_> {
     }
 
     fn decided(&mut self, xid: &str, is_committed: bool) {
+        if let Some(images) = &mut self.images {
+            images.decided(xid, is_committed);
+        }
         if let Some(number) = self.prepared.remove(xid).filter(|_| !is_committed) {
             self.collected.skipped.insert(number, SkipReason::XaRolledBack);
         }

@@ -39,9 +39,11 @@ use crate::apply::ApplyError;
 use crate::cascade::{Cascades, EffectFinder, FamilyError};
 use crate::choose::{Direction, Operation, Range, RowSelection};
 use crate::digest::Digests;
+use crate::images::ImageRebuilder;
 use crate::log::images::push_images;
 use crate::pass::{
-    Error, Follower, HistoryUse, Renderer, RowFlags, RowRendering, Search, digests_of, read_log,
+    Error, FollowedTables, Follower, HistoryUse, Renderer, RowFlags, RowRendering, Search, digests_of,
+    read_log,
 };
 use crate::sql::literal::push_equal;
 use crate::sql::statement::{RowOutcome, push_statement};
@@ -96,6 +98,8 @@ pub struct Script<'o> {
     finder: Option<EffectFinder<'o, Rows>>,
     /// Of rows' keys, where changes are looked for that came later.
     digests: Option<Arc<Digests>>,
+    /// Tables of which all rows are followed.
+    followed: Option<Arc<FollowedTables>>,
     /// The last log and where it ended.
     last_read: Option<(String, u64)>,
 }
@@ -131,6 +135,7 @@ impl<'o> Script<'o> {
             follower,
             finder: None,
             digests,
+            followed: None,
             last_read: None,
         }
     }
@@ -140,6 +145,22 @@ impl<'o> Script<'o> {
     pub fn with_history(mut self, history: &'o TableHistory) -> Self {
         self.history = Some(history);
         self
+    }
+
+    /// Follows all rows of these tables, so that chosen ones get columns that their images lack from earlier images. The logs are to be
+    /// read from their beginning.
+    #[must_use]
+    pub fn with_images(mut self, tables: BTreeSet<(String, String)>) -> Self {
+        let renderer = Rows::new(self.direction, self.form, None);
+        self.follower.listener.images = Some(ImageRebuilder::new((self.schema, self.history), renderer));
+        self.followed = Some(Arc::new(tables));
+        self
+    }
+
+    /// The tables with chosen rows that can't be written since their images lack columns, as far as earlier images may have
+    /// them, once all logs are read.
+    pub fn lacking_tables(&self) -> &BTreeSet<(String, String)> {
+        &self.follower.listener.lacking
     }
 
     /// Whether the statements in the logs are those of its history, once all logs are read: logs in use may have more by then.
@@ -233,7 +254,10 @@ impl<'o> Script<'o> {
         if let Some(finder) = self.finder.take() {
             self.follower.listener.cascades = Some(finder.finish());
         }
-        let renderer = Rows::new(self.direction, self.form, self.digests.clone());
+        let renderer = Rows {
+            followed: self.followed.clone(),
+            ..Rows::new(self.direction, self.form, self.digests.clone())
+        };
         let history = self.history.map(|history| HistoryUse { history, as_now: true });
         let (selection, schema) = (self.selection, self.schema);
         let search = Search { selection, schema, history, renderer: &renderer, workers };
@@ -414,11 +438,12 @@ struct Rows {
     digests: Option<Arc<Digests>>,
     /// Of keys' values, of which two rows of one event after the other are compared.
     keys: Digests,
+    followed: Option<Arc<FollowedTables>>,
 }
 
 impl Rows {
     fn new(direction: Direction, form: ScriptForm, digests: Option<Arc<Digests>>) -> Self {
-        Rows { direction, form, digests, keys: Digests::default() }
+        Rows { direction, form, digests, keys: Digests::default(), followed: None }
     }
 
     /// The digest of what a row has in the columns of all keys; 0: that isn't known.
@@ -470,7 +495,13 @@ impl Renderer for Rows {
                     format_args!("{} of a row in {}: {why}; the row has ", operation.name(), table.shown()),
                 );
                 push_row(out, table, row);
-                RowRendering::Text(RowFlags::MISSING)
+                // Without its columns' names a row can't be written anyway, nor can one of a table that doesn't fit.
+                let may_be_rebuilt =
+                    table.unfit.is_none() && (table.has_names || self.form == ScriptForm::Log);
+                match may_be_rebuilt && lacks_columns(table, row) {
+                    true => RowRendering::Lacking(RowFlags::MISSING),
+                    false => RowRendering::Text(RowFlags::MISSING),
+                }
             }
         }
     }
@@ -488,9 +519,23 @@ impl Renderer for Rows {
         }
     }
 
+    fn followed(&self) -> Option<&FollowedTables> {
+        self.followed.as_deref()
+    }
+
     fn needs_table_maps(&self) -> bool {
         self.form == ScriptForm::Log
     }
+}
+
+/// Whether an image of a row lacks columns, or has only the differences of a document.
+fn lacks_columns(table: &WrittenTable, row: &Row<'_, '_>) -> bool {
+    [row.before, row.after].into_iter().flatten().any(|image| {
+        let is_whole = |cell: Option<Cell<'_>>| {
+            cell.is_some_and(|cell| !matches!(cell.content, CellContent::JsonDiffs(_)))
+        };
+        !table.columns.iter().all(|column| is_whole(image.cell(column.index)))
+    })
 }
 
 fn push_name(out: &mut Vec<u8>, table: &WrittenTable, operation: Operation, row: &Row<'_, '_>) {

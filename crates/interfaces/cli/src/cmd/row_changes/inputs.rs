@@ -262,6 +262,8 @@ pub(super) struct LogPass<'p> {
     pub(super) statements: bool,
     /// Whether later changes of the same tables matter, though they are not chosen.
     pub(super) later: bool,
+    /// Whether rows are followed from the beginning, so that all else matters as well.
+    pub(super) earlier: bool,
     /// Whether the logs were read before, so that what is wrong with them was said.
     pub(super) is_again: bool,
 }
@@ -307,7 +309,7 @@ impl LogPass<'_> {
             let input = log.open_part(self.keyring, &mut |run| {
                 let is_in = looked_for.may_be_in(run);
                 has_begun |= is_in;
-                is_in || self.later && has_begun && looked_for.has_its_tables(run)
+                is_in || self.earlier || self.later && has_begun && looked_for.has_its_tables(run)
             })?;
             let archived_gtids = match log {
                 RecoverLog::Path(path) => path.archived_gtids(),

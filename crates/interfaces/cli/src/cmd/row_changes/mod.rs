@@ -176,6 +176,7 @@ impl ScriptArgs {
             keyring: keyring.as_ref(),
             statements: true,
             later: direction == Direction::Undo && form == ScriptForm::Sql || form == ScriptForm::Apply,
+            earlier: false,
             is_again: false,
         };
         let PassFindings { unmet, mut exit } = self.read(&mut script, &pass, &later_logs)?;
@@ -184,12 +185,39 @@ impl ScriptArgs {
             return Ok(Exit::Negative);
         }
         let can_be_read_again = logs.iter().all(|log| !log.is_pipe());
+        // A row from before a DDL statement isn't certain to be of the table's present key.
+        let can_have_images = can_be_read_again && !self.across_ddl;
+        let new_script = || Script::new(&selection, schema, (direction, form), self.across_ddl);
+        let all_logs;
+        if can_have_images && !script.lacking_tables().is_empty() && log_server.is_some() {
+            all_logs = self.input.logs(log_server.as_ref(), (&self.choose, &selection), true)?;
+            if all_logs.len() > logs.len() {
+                // A history counts the logs, so it is made of all of them.
+                (pass.logs, pass.is_again) = (&all_logs, true);
+                script = new_script();
+                exit = exit.max(self.read(&mut script, &pass, &later_logs)?.exit);
+            }
+        }
         let history = script.take_history().filter(|_| can_be_read_again && exit == Exit::Done);
-        if let Some(history) = &history {
-            script =
-                Script::new(&selection, schema, (direction, form), self.across_ddl).with_history(history);
-            // The names of now tell nothing of what is in an archive.
-            (pass.schema, pass.is_again) = (None, true);
+        let lacking =
+            Some(script.lacking_tables().clone()).filter(|tables| can_have_images && !tables.is_empty());
+        if history.is_some() || lacking.is_some() {
+            script = new_script();
+            pass.is_again = true;
+            if let Some(history) = &history {
+                script = script.with_history(history);
+                // The names of now tell nothing of what is in an archive.
+                pass.schema = None;
+            }
+            if let Some((families, place)) = &cascades {
+                let with = script.with_cascades(families);
+                script = with.map_err(|error| CommandFailure::of(place, error))?;
+                self.read_ahead(&mut script, pass.logs, keyring.as_ref())?;
+            }
+            if let Some(lacking) = lacking {
+                script = script.with_images(lacking);
+                pass.earlier = true;
+            }
             exit = exit.max(self.read(&mut script, &pass, &later_logs)?.exit);
             if !script.is_of_its_history() {
                 return Err(CommandFailure::Line(OTHER_STATEMENTS.to_owned()));

@@ -105,6 +105,7 @@ impl RowsCommand {
             keyring: keyring.as_ref(),
             statements: schema.is_some(),
             later: false,
+            earlier: false,
             is_again: false,
         };
         let read = pass.run(&mut |OpenedLog { log, input, name, range, progress, .. }| {

@@ -149,10 +149,10 @@ fn one_transaction(world: &mut World<'_>) -> Result<Verdict> {
 /// that have nothing to do with what it leaves.
 fn partly(world: &mut World<'_>) -> Result<Verdict> {
     let from = world.random.below(world.snapshots.len() - 1);
-    let (place, snapshot) = (world.place(), &world.snapshots[from]);
-    let position = snapshot.position.to_string();
-    let logs = world.logs[snapshot.log..].to_vec();
-    let ran = world.command(&["undo", "--start-position", &position, "--schema", &place], &logs);
+    let place = world.place();
+    let (chosen, logs) = world.since(from, false);
+    let chosen: Vec<&str> = chosen.iter().map(String::as_str).collect();
+    let ran = world.command(&[&["undo", "--schema", &*place], &*chosen].concat(), &logs);
     if !matches!(ran.code, Some(0 | 1)) || ran.stdout.is_empty() {
         return Ok(Verdict::Refused(reason(&ran)));
     }
@@ -245,12 +245,12 @@ fn run(
     form: UndoForm,
     more: &[&str],
 ) -> std::result::Result<Ran, String> {
-    let (place, snapshot) = (world.place(), &world.snapshots[from]);
-    let position = snapshot.position.to_string();
-    let logs = world.logs[snapshot.log..].to_vec();
+    let place = world.place();
+    let has_gtids = more.iter().any(|option| option.starts_with("--gtids"));
+    let (chosen, logs) = world.since(from, has_gtids);
     let batch = (1 + world.random.below(BATCH_MAX)).to_string();
     let output = world.folder.path("out.binlog");
-    let mut args = [&[verb, "--start-position", &position], more].concat();
+    let mut args = [&[verb], &*chosen.iter().map(String::as_str).collect::<Vec<_>>(), more].concat();
     // Otherwise DDL is named, and that's all.
     if world.has_ddl_after(from) && world.random.below(4) > 0 {
         args.extend(["--operation", "insert", "--operation", "update", "--operation", "delete"]);

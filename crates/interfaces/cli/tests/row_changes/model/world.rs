@@ -202,6 +202,22 @@ impl World<'_> {
         ran
     }
 
+    /// The options that choose what came after a snapshot, and the logs. Where images lack columns, mostly all logs: earlier images of the
+    /// rows are in them. `has_gtids`: other options choose transactions.
+    pub(super) fn since(&self, snapshot: usize, has_gtids: bool) -> (Vec<String>, Vec<PathBuf>) {
+        let snapshot = &self.snapshots[snapshot];
+        if self.has_full_images || self.seed.is_multiple_of(4) {
+            let position = vec!["--start-position".to_owned(), snapshot.position.to_string()];
+            return (position, self.logs[snapshot.log..].to_vec());
+        }
+        let number = |gtid: &str| gtid.rsplit(':').next().unwrap().parse::<u64>().unwrap();
+        let uuid = snapshot.gtid.split(':').next().unwrap();
+        let (first, last) =
+            (number(&snapshot.gtid) + 1, number(&self.snapshots[self.snapshots.len() - 1].gtid));
+        let chosen = if has_gtids { Vec::new() } else { vec![format!("--gtids={uuid}:{first}-{last}")] };
+        (chosen, self.logs.clone())
+    }
+
     /// The server, as the options name it.
     pub(super) fn place(&self) -> String {
         self.server.socket().display().to_string()

@@ -1,0 +1,396 @@
+//! Rows whose images lack columns: `undo` takes these from the rows' earlier images in the logs, and names what can't be known.
+//!
+//! `PARTIAL_IMAGES_SEEDS` says how many seeds of random changes, `SEED=N` begins at N.
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use binlogz_testkit::random::Random;
+use binlogz_testkit::{MysqlSandbox, Result, Tool, require_tool, setting};
+
+use crate::common::{Folder, Ran};
+use crate::round_trip::{place_of, schema_of, through_mysqlbinlog};
+use crate::table_at::last_gtid;
+
+const SEEDS: u64 = 4;
+const TRANSACTIONS: usize = 40;
+/// Tables with keys of several sorts, children among them, generated columns, and triggers that change what is written.
+const TABLES: &str = "
+    CREATE TABLE k (id INT PRIMARY KEY, n INT, v VARCHAR(40), t TEXT, b BLOB, j JSON, d DECIMAL(8,2), e ENUM('a','b','c'),
+        at DATETIME(3) NULL ON UPDATE CURRENT_TIMESTAMP(3), f DOUBLE, x BINARY(4));
+    CREATE TABLE u (a INT NOT NULL, c VARCHAR(10) NOT NULL, n INT, t TEXT, j JSON, UNIQUE KEY (a, c));
+    CREATE TABLE g (id VARCHAR(10) COLLATE utf8mb4_0900_ai_ci PRIMARY KEY, n INT, t MEDIUMTEXT, s INT AS (n + 1) STORED, w INT AS (n * 2),
+        r INT);
+    CREATE TRIGGER gi BEFORE INSERT ON g FOR EACH ROW SET NEW.r = NEW.n + 1000;
+    CREATE TRIGGER gu BEFORE UPDATE ON g FOR EACH ROW SET NEW.r = NEW.n + 2000;
+    CREATE TABLE p (id INT PRIMARY KEY, t TEXT, n INT);
+    CREATE TABLE c (id INT PRIMARY KEY, p INT, q INT, t TEXT, n INT, FOREIGN KEY (p) REFERENCES p (id) ON DELETE SET NULL ON UPDATE CASCADE,
+        FOREIGN KEY (q) REFERENCES p (id) ON DELETE CASCADE ON UPDATE SET NULL);
+    CREATE TABLE n (a INT, t TEXT, j JSON);";
+const QUERIES: [(&str, &str); 6] = [
+    ("k", "SELECT id, n, v, t, HEX(b), j, d, e, at, f, HEX(x) FROM k ORDER BY id"),
+    ("u", "SELECT a, c, n, t, j FROM u ORDER BY a, c"),
+    ("g", "SELECT id, n, t, s, w, r FROM g ORDER BY id"),
+    ("p", "SELECT id, t, n FROM p ORDER BY id"),
+    ("c", "SELECT id, p, q, t, n FROM c ORDER BY id"),
+    ("n", "SELECT a, t, j FROM n ORDER BY a, t, CAST(j AS CHAR)"),
+];
+
+/// The rows of all tables.
+fn rows(server: &MysqlSandbox) -> Result<Vec<(&'static str, String)>> {
+    QUERIES.iter().map(|(table, query)| Ok((*table, server.sql(&format!("USE w; {query}"))?))).collect()
+}
+
+/// Transactions of random changes.
+struct PartialWorkload {
+    random: Random,
+    /// Whether INSERT leaves columns to their defaults.
+    has_defaults: bool,
+}
+
+impl PartialWorkload {
+    fn one_of<'a>(&mut self, words: &[&'a str]) -> &'a str {
+        words[self.random.below(words.len())]
+    }
+
+    fn value(&mut self, column: &str) -> String {
+        let number = self.random.below(1000);
+        match column {
+            "id" | "a" | "p" | "q" => (1 + self.random.below(9)).to_string(),
+            "g.id" | "c" => {
+                let word = self.one_of(&["'x'", "'X '", "'é'", "'y'", "'zz'"]);
+                word.to_owned()
+            }
+            _ if self.random.below(8) == 0 => "NULL".into(),
+            "n" => number.to_string(),
+            "v" => self.one_of(&["''", "'it''s'", "'日本'", "'a\\\\'"]).to_owned(),
+            "t" => format!("REPEAT('text {number} ', {})", 1 + self.random.below(40)),
+            "b" => format!("UNHEX(REPEAT('{number:04}00', {}))", self.random.below(20)),
+            "j" => format!(
+                "'{{\"a\": {number}, \"list\": [1, 2.5, \"{number}\"], \"o\": {{\"k\": null}}, \"pad\": \"{}\"}}'",
+                "y".repeat(60)
+            ),
+            "d" => format!("{}.{:02}", self.random.below(99999), number % 100),
+            "e" => self.one_of(&["'a'", "'b'", "'c'"]).to_owned(),
+            "at" => format!("'2026-11-{:02} 10:00:00.{number:03}'", 1 + number % 28),
+            "f" => self.one_of(&["-0e0", "0.1", "1e300", "7"]).to_owned(),
+            "x" => self.one_of(&["X'00'", "X'41420000'", "X'20'"]).to_owned(),
+            _ => panic!("{column}"),
+        }
+    }
+
+    fn of(&mut self, table: &str, column: &str) -> String {
+        let name = if table == "g" && column == "id" { "g.id" } else { column };
+        self.value(name)
+    }
+
+    /// A table, its key, and its other columns.
+    fn table(&mut self) -> (&'static str, &'static [&'static str], &'static [&'static str]) {
+        match self.random.below(10) {
+            0..=3 => ("k", &["id"], &["n", "v", "t", "b", "j", "d", "e", "at", "f", "x"]),
+            4 | 5 => ("u", &["a", "c"], &["n", "t", "j"]),
+            6 => ("g", &["id"], &["n", "t"]),
+            7 => ("p", &["id"], &["t", "n"]),
+            8 => ("c", &["id"], &["p", "q", "t", "n"]),
+            _ => ("n", &[], &["a", "t", "j"]),
+        }
+    }
+
+    fn set(&mut self, table: &str, columns: &[&str]) -> String {
+        let sets: Vec<String> = (0..1 + self.random.below(2))
+            .map(|_| {
+                let column = columns[self.random.below(columns.len())];
+                if column == "j" && self.random.below(3) > 0 {
+                    let number = self.random.below(9);
+                    let json = self.one_of(&[
+                        "JSON_SET(j, '$.a', #)",
+                        "JSON_REPLACE(j, '$.list[1]', 'new #')",
+                        "JSON_REMOVE(j, '$.o')",
+                        "JSON_SET(j, '$.o.k#', 1.5)",
+                        "JSON_ARRAY_INSERT(j, '$.list[0]', CAST(#.5 AS DECIMAL(5,1)))",
+                    ]);
+                    return format!("j = {}", json.replace('#', &number.to_string()));
+                }
+                format!("{column} = {}", self.of(table, column))
+            })
+            .collect();
+        sets.join(", ")
+    }
+
+    fn insert(&mut self, (table, key, others): (&str, &[&str], &[&str])) -> String {
+        let mut columns: Vec<&str> = key.iter().chain(others).copied().collect();
+        if self.has_defaults {
+            let random = &mut self.random;
+            columns.retain(|column| key.contains(column) || random.below(4) > 0);
+        }
+        let rows: Vec<String> = (0..1 + self.random.below(3))
+            .map(|_| {
+                let values: Vec<String> = columns.iter().map(|column| self.of(table, column)).collect();
+                format!("({})", values.join(", "))
+            })
+            .collect();
+        let (names, values) = (columns.join(", "), rows.join(", "));
+        match self.random.below(4) {
+            0 if table != "p" => format!("REPLACE INTO {table} ({names}) VALUES {values};\n"),
+            1 => format!(
+                "INSERT INTO {table} ({names}) VALUES {values} ON DUPLICATE KEY UPDATE {};\n",
+                self.set(table, others)
+            ),
+            _ => format!("INSERT IGNORE INTO {table} ({names}) VALUES {values};\n"),
+        }
+    }
+
+    fn change(&mut self) -> String {
+        let own = self.table();
+        let (table, key, others) = own;
+        let first = key.first().unwrap_or(&"a");
+        let chosen = format!("{first} = {}", self.of(table, first));
+        match self.random.below(10) {
+            0..=3 => self.insert(own),
+            4..=6 => format!("UPDATE IGNORE {table} SET {} WHERE {chosen};\n", self.set(table, others)),
+            7 => format!(
+                "UPDATE IGNORE {table} SET {first} = {}, {} WHERE {chosen};\n",
+                self.of(table, first),
+                self.set(table, others)
+            ),
+            8 => format!("UPDATE IGNORE {table} SET {} LIMIT 3;\n", self.set(table, others)),
+            _ => format!("DELETE FROM {table} WHERE {chosen} LIMIT 2;\n"),
+        }
+    }
+
+    fn transactions(&mut self, count: usize) -> String {
+        let mut sql = "USE w;\n".to_owned();
+        for _ in 0..count {
+            let image = self.one_of(&["MINIMAL", "MINIMAL", "NOBLOB", "FULL"]);
+            let json = self.one_of(&["", "PARTIAL_JSON"]);
+            sql += &format!("SET binlog_row_image = {image}, binlog_row_value_options = '{json}';\nBEGIN;\n");
+            for _ in 0..1 + self.random.below(4) {
+                sql += &self.change();
+            }
+            sql += self.one_of(&["COMMIT;\n", "COMMIT;\n", "COMMIT;\n", "COMMIT;\n", "ROLLBACK;\n"]);
+        }
+        sql
+    }
+}
+
+/// Runs statements of which the server refuses some.
+fn run(server: &MysqlSandbox, folder: &Folder, sql: &str) {
+    let path = folder.put("changes.sql", sql);
+    let ran = server.client().arg("--force").stdin(File::open(path).unwrap()).output().unwrap();
+    println!("{}", String::from_utf8_lossy(&ran.stderr).lines().count());
+}
+
+fn apply(server: &MysqlSandbox, folder: &Folder, script: &Ran) {
+    let path = folder.put("script.sql", &script.stdout);
+    let ran = server.client().stdin(File::open(path).unwrap()).output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+#[test]
+fn what_images_lack_comes_from_earlier_ones() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let (first, count) = (setting("SEED", 1), setting("PARTIAL_IMAGES_SEEDS", SEEDS));
+    let server = mysql.sandbox().start()?;
+    for seed in first..first + count {
+        println!("SEED={seed}");
+        there_and_back(&server, seed)?;
+    }
+    Ok(())
+}
+
+/// From the end back to a GTID in the middle and forward again, in each form: the rows are the server's own.
+fn there_and_back(server: &MysqlSandbox, seed: u64) -> Result<()> {
+    let folder = Folder::new();
+    let mut workload = PartialWorkload { random: Random::new(seed), has_defaults: false };
+    let metadata = workload.one_of(&["FULL", "MINIMAL"]);
+    let compression = workload.one_of(&["ON", "OFF"]);
+    server.sql(&format!(
+        "SET GLOBAL binlog_row_metadata = {metadata}, GLOBAL binlog_transaction_compression = {compression};
+         CREATE DATABASE w; USE w;{TABLES}"
+    ))?;
+    let first = server.flush_binary_logs()?;
+    let count = server.binlogs()?.iter().position(|log| *log == first).unwrap() + 1;
+    run(server, &folder, &workload.transactions(TRANSACTIONS));
+    if workload.random.below(2) == 0 {
+        server.flush_binary_logs()?;
+    }
+    let (middle, then) = (last_gtid(server)?, rows(server)?);
+    run(server, &folder, &workload.transactions(TRANSACTIONS));
+    let (end, now) = (last_gtid(server)?, rows(server)?);
+    // A script ends before it would run a trigger once more.
+    server.sql("USE w; DROP TRIGGER gi; DROP TRIGGER gu")?;
+    server.flush_binary_logs()?;
+    let logs: Vec<PathBuf> = server.binlogs()?.split_off(count);
+    let logs = &logs[..logs.len() - 1];
+    let number = |gtid: &str| gtid.rsplit(':').next().unwrap().parse::<u64>().unwrap();
+    let uuid = server.server_uuid()?;
+    let gtids = format!("--gtids={uuid}:{}-{}", number(&middle) + 1, number(&end));
+    let schema = schema_of(server, &folder, "w")?;
+    let schema = format!("--schema={}", schema.display());
+    let command = |options: &[&str]| {
+        let logs = logs.iter().map(|log| log.as_os_str());
+        folder.run(options.iter().map(AsRef::as_ref).chain(logs))
+    };
+    for (verb, state) in [("undo", &then), ("redo", &now)] {
+        let script = command(&[verb, &gtids, &schema]);
+        assert_eq!((script.code, &*script.stderr), (Some(0), ""), "SEED={seed} {verb}:\n{}", script.text());
+        apply(server, &folder, &script);
+        assert_eq!(&rows(server)?, state, "SEED={seed}: {verb} as a script");
+    }
+    // Without a key a row with a document that changed in part isn't found in this form.
+    let keyed = ["k", "u", "g", "p", "c"].map(|table| format!("--table=w.{table}"));
+    let keyed: Vec<&str> = keyed.iter().map(String::as_str).collect();
+    let without = |rows: &[(&'static str, String)]| rows[..keyed.len()].to_vec();
+    for (verb, state) in [("undo", &then), ("redo", &now)] {
+        let options = [verb, &gtids, &schema, "--format", "binlog", "--output", verb, "--force"];
+        let written = command(&[&options[..], &keyed].concat());
+        assert_eq!((written.code, written.text()), (Some(0), ""), "SEED={seed} {verb}: {}", written.stderr);
+        through_mysqlbinlog(server, &folder.path(verb))?;
+        assert_eq!(without(&rows(server)?), without(state), "SEED={seed}: {verb} as a log");
+    }
+    for (verb, state) in [("undo", &then), ("redo", &now)] {
+        let place = place_of(server);
+        let options = [verb, &gtids, "--apply", &place, "--user=root", "--no-defaults", "--execute"];
+        let applied = command(&[&options[..], &keyed].concat());
+        // That a table had no rows in this seed is warned of.
+        assert_eq!(applied.code, Some(0), "SEED={seed} {verb}: {}{}", applied.stderr, applied.text());
+        assert_eq!(without(&rows(server)?), without(state), "SEED={seed}: {verb} applied");
+    }
+    server.sql("DROP DATABASE w")?;
+    Ok(())
+}
+
+/// What stands between a row's earlier image and the change, and the words for it: nothing certain is known since then.
+const BETWEEN: [(&str, &str); 8] = [
+    ("ALTER TABLE t MODIFY a BIGINT", ": ALTER TABLE t MODIFY a BIGINT"),
+    (
+        "TRUNCATE t; SET sql_log_bin = 0; INSERT INTO t VALUES (1, 1, 'old', 5); SET sql_log_bin = 1",
+        ": TRUNCATE t",
+    ),
+    (
+        "SET binlog_format = STATEMENT; UPDATE t SET b = 'stated' WHERE id = 1",
+        ": UPDATE t SET b = 'stated' WHERE id = 1",
+    ),
+    ("SET binlog_format = STATEMENT; UPDATE seen SET b = 'by view'", ": UPDATE seen SET b = 'by view'"),
+    ("SET binlog_format = STATEMENT; INSERT INTO other VALUES (1)", ": INSERT INTO other VALUES (1)"),
+    (
+        "XA START 'x'; UPDATE t SET b = 'never' WHERE id = 1; XA END 'x'; XA PREPARE 'x'; XA ROLLBACK 'x'",
+        "since a transaction that was rolled back",
+    ),
+    (
+        "SET sql_log_bin = 0; UPDATE t SET a = 9; SET sql_log_bin = 1, binlog_row_image = NOBLOB; UPDATE t SET c = 2",
+        "since an image that contradicts an earlier one",
+    ),
+    (
+        "RENAME TABLE t TO away, other TO t; RENAME TABLE t TO other, away TO t",
+        ": RENAME TABLE t TO other, away TO t",
+    ),
+];
+
+#[test]
+fn what_isnt_known_for_certain_is_named() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().option("binlog_row_metadata", "FULL").start()?;
+    let folder = Folder::new();
+    let begin = "DROP DATABASE IF EXISTS w; CREATE DATABASE w; USE w; CREATE TABLE t (id INT PRIMARY KEY, a INT, b TEXT, c INT DEFAULT 5);
+                 CREATE TABLE other (a INT); CREATE VIEW seen AS SELECT * FROM t;";
+    let undo = |logs: &[PathBuf]| -> Result<Ran> {
+        let gtids = format!("--gtids={}", last_gtid(&server)?);
+        let options = ["undo", &gtids].map(AsRef::as_ref);
+        Ok(folder.run(options.into_iter().chain(logs.iter().map(|log| log.as_os_str()))))
+    };
+    let change = "SET SESSION binlog_row_image = MINIMAL; USE w; UPDATE t SET b = 'new' WHERE id = 1";
+    let lacks = "UPDATE of a row in w.t: the logged image lacks b (binlog_row_image=FULL writes all columns); the row has `id` = 1; ";
+
+    // Nothing in between: the column comes back, with all others compared.
+    server.sql(begin)?;
+    server.flush_binary_logs()?;
+    server.sql("USE w; INSERT INTO t VALUES (1, 1, 'old', 5)")?;
+    let earlier = server.flush_binary_logs()?;
+    server.sql(change)?;
+    let log = server.flush_binary_logs()?;
+    let whole = undo(&[earlier, log.clone()])?;
+    whole.is_done();
+    let update = "UPDATE `w`.`t` SET `b` = 'old' WHERE `id` = 1 AND `a` = 1 AND CAST(`b` AS BINARY) = 'new' AND `c` = 5;";
+    assert!(whole.text().contains(update), "{}", whole.text());
+
+    // Its earlier image isn't in the given logs.
+    let named = |ran: &Ran, why: &str, what: &str| {
+        assert_eq!(ran.code, Some(1), "{what}: {}", ran.text());
+        assert!(ran.text().contains(&format!("{lacks}{why}")), "{what}: {}", ran.text());
+    };
+    named(&undo(&[log])?, "no earlier image of the row in the given logs tells the rest", "one log");
+
+    for (between, since) in BETWEEN {
+        server.sql(begin)?;
+        server.flush_binary_logs()?;
+        let first = server.binlogs()?.len() - 1;
+        server.sql("USE w; INSERT INTO t VALUES (1, 1, 'old', 5)")?;
+        server.sql(&format!("USE w; {between}"))?;
+        server.sql(change)?;
+        server.flush_binary_logs()?;
+        let logs = server.binlogs()?;
+        let ran = undo(&logs[first..logs.len() - 1])?;
+        assert!(ran.text().contains(since), "{between}: {}", ran.text());
+        named(&ran, "its earlier images count no longer since ", between);
+    }
+
+    // Logs are missing in between, of which none was chosen.
+    server.sql(begin)?;
+    server.flush_binary_logs()?;
+    server.sql("USE w; INSERT INTO t VALUES (1, 1, 'old', 5)")?;
+    let earlier = server.flush_binary_logs()?;
+    server.sql("USE w; UPDATE t SET b = 'missing'")?;
+    server.flush_binary_logs()?;
+    server.sql(change)?;
+    let log = server.flush_binary_logs()?;
+    named(&undo(&[earlier, log])?, "its earlier images count no longer since ", "a gap");
+
+    // A default isn't in the log.
+    server.sql(begin)?;
+    server.flush_binary_logs()?;
+    server.sql("USE w; SET binlog_row_image = MINIMAL; INSERT INTO t (id, a, b) VALUES (1, 1, 'old'); UPDATE t SET c = 6")?;
+    let log = server.flush_binary_logs()?;
+    let ran = undo(&[log])?;
+    let why = "UPDATE of a row in w.t: the logged image lacks c (binlog_row_image=FULL writes all columns); the row has `id` = 1; its INSERT \
+               left the rest to defaults, which the log doesn't have";
+    assert!(ran.code == Some(1) && ran.text().contains(why), "{}", ran.text());
+    Ok(())
+}
+
+#[test]
+fn columns_that_foreign_keys_change_below_the_log_are_not_taken() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql
+        .sandbox()
+        .option("innodb_native_foreign_keys", "ON")
+        .option("binlog_row_image", "MINIMAL")
+        .start()?;
+    let folder = Folder::new();
+    server.sql(
+        "CREATE DATABASE w; USE w; CREATE TABLE p (id INT PRIMARY KEY);
+         CREATE TABLE c (id INT PRIMARY KEY, p INT, n INT, FOREIGN KEY (p) REFERENCES p (id) ON DELETE SET NULL ON UPDATE CASCADE);
+         CREATE TABLE m (p INT, n INT, v INT, PRIMARY KEY (p, n), FOREIGN KEY (p) REFERENCES p (id) ON UPDATE CASCADE)",
+    )?;
+    server.flush_binary_logs()?;
+    server.sql(
+        "USE w; INSERT INTO p VALUES (1), (2), (3); INSERT INTO c VALUES (1, 1, 10), (2, 2, 20); INSERT INTO m VALUES (3, 1, 1);
+         UPDATE p SET id = 9 WHERE id = 1; UPDATE p SET id = 8 WHERE id = 3;
+         UPDATE c SET n = 11 WHERE id = 1; DELETE FROM c WHERE id = 1; UPDATE m SET v = 2 WHERE p = 8",
+    )?;
+    let log = server.flush_binary_logs()?;
+    let schema = schema_of(&server, &folder, "w")?;
+    let options = ["undo".as_ref(), "--schema".as_ref(), schema.as_os_str()];
+    let ran = folder.run(options.into_iter().chain([log.as_os_str()]));
+    assert_eq!(ran.code, Some(1), "{}", ran.text());
+    // What no foreign key touches is known.
+    let update = "UPDATE `w`.`c` SET `n` = 10 WHERE `id` = 1 AND `n` = 11;";
+    let lacks = [
+        "DELETE of a row in w.c: the logged image lacks p (binlog_row_image=FULL writes all columns); the row has `id` = 1; foreign keys",
+        "UPDATE of a row in w.m: the logged image lacks v (binlog_row_image=FULL writes all columns); the row has `p` = 8, `n` = 1; ",
+    ];
+    for part in lacks.into_iter().chain([update]) {
+        assert!(ran.text().contains(part), "{part}\n{}", ran.text());
+    }
+    Ok(())
+}

@@ -1,0 +1,182 @@
+//! The rows of tables as they are at a place of the logs, as far as their images tell: by their keys, an image of each in a spool. In
+//! memory is about 60 bytes for each row.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::io::{self, Read};
+
+use binlogz_payload::{Spool, SpoolMemory};
+
+use crate::cells::{ImageCells, push_cells};
+use crate::table::Structure;
+
+/// Memory for images; the rest goes to a temporary file.
+const IMAGES_MEMORY: usize = 16 << 20;
+/// Rows that are held, of all tables together.
+const ROWS_MAX: usize = 1 << 20;
+
+/// A digest of the row's key.
+pub(super) type KeyDigest = u128;
+
+/// The rows of tables at a place of the logs.
+pub(super) struct EarlierImages {
+    images: Spool,
+    pub(super) tables: Vec<EarlierRows>,
+    count: usize,
+    bytes: Vec<u8>,
+}
+
+/// The rows of a table.
+pub(super) struct EarlierRows {
+    pub(super) database: String,
+    pub(super) table: String,
+    /// As its last images have them.
+    pub(super) structure: Option<Structure>,
+    rows: HashMap<KeyDigest, ImageSpan>,
+    /// Since when it isn't known what rows held whose images are older.
+    lost_since: Option<String>,
+    /// Whether there were more rows than are held.
+    is_full: bool,
+}
+
+/// Where a row's image is.
+#[derive(Debug, Clone, Copy)]
+struct ImageSpan {
+    start: u64,
+    size: u32,
+    /// Whether the INSERT of the row was seen, so that what isn't known is what that left out.
+    is_inserted: bool,
+}
+
+/// A row's image as it was kept.
+pub(super) struct EarlierImage {
+    /// As [`push_cells`] writes them.
+    pub(super) cells: Vec<u8>,
+    /// Where it stands among all that were kept.
+    pub(super) start: u64,
+    pub(super) is_inserted: bool,
+}
+
+impl EarlierImages {
+    pub(super) fn new() -> Self {
+        EarlierImages {
+            images: Spool::new(&SpoolMemory::new(IMAGES_MEMORY), Vec::new()),
+            tables: Vec::new(),
+            count: 0,
+            bytes: Vec::new(),
+        }
+    }
+
+    /// The number of a table, which is new or not.
+    pub(super) fn table(&mut self, database: &str, table: &str) -> usize {
+        let is_it = |own: &EarlierRows| own.database == database && own.table == table;
+        self.tables.iter().position(is_it).unwrap_or_else(|| {
+            self.tables.push(EarlierRows {
+                database: database.to_owned(),
+                table: table.to_owned(),
+                structure: None,
+                rows: HashMap::new(),
+                lost_since: None,
+                is_full: false,
+            });
+            self.tables.len() - 1
+        })
+    }
+
+    /// What rows of a table held isn't known any more.
+    pub(super) fn lose(&mut self, table: usize, since: &str) {
+        if let Some(rows) = self.tables.get_mut(table) {
+            self.count -= rows.rows.len();
+            rows.rows = HashMap::new();
+            rows.structure = None;
+            rows.lost_since = Some(since.to_owned());
+        }
+    }
+
+    /// The end of all images that were kept: what is kept from now on begins here or later.
+    pub(super) fn end(&self) -> u64 {
+        self.images.size()
+    }
+
+    pub(super) fn load(&self, table: usize, key: KeyDigest) -> io::Result<Option<EarlierImage>> {
+        let span = self.tables.get(table).and_then(|rows| rows.rows.get(&key));
+        let Some(&ImageSpan { start, size, is_inserted }) = span else { return Ok(None) };
+        let mut cells = Vec::with_capacity(size as usize);
+        self.images.reader(start..start + u64::from(size)).read_to_end(&mut cells)?;
+        Ok(Some(EarlierImage { cells, start, is_inserted }))
+    }
+
+    pub(super) fn remove(&mut self, table: usize, key: KeyDigest) {
+        let removed = self.tables.get_mut(table).and_then(|rows| rows.rows.remove(&key));
+        self.count -= usize::from(removed.is_some());
+    }
+
+    /// Keeps a row's image, unless there are too many. `false`: the key was there already.
+    pub(super) fn put(
+        &mut self,
+        table: usize,
+        key: KeyDigest,
+        cells: &ImageCells<'_>,
+        is_inserted: bool,
+    ) -> io::Result<bool> {
+        let Some(rows) = self.tables.get_mut(table) else { return Ok(true) };
+        let entry = rows.rows.entry(key);
+        let is_there = matches!(entry, Entry::Occupied(_));
+        if !is_there && self.count >= ROWS_MAX {
+            rows.is_full = true;
+            return Ok(true);
+        }
+        self.bytes.clear();
+        push_cells(&mut self.bytes, cells);
+        let span = ImageSpan { start: self.images.size(), size: self.bytes.len() as u32, is_inserted };
+        self.images.append(&self.bytes)?;
+        entry.insert_entry(span);
+        self.count += usize::from(!is_there);
+        Ok(!is_there)
+    }
+
+    /// Why nothing is known of a row.
+    pub(super) fn why_unknown(&self, table: usize) -> String {
+        let rows = self.tables.get(table);
+        match rows.and_then(|rows| rows.lost_since.as_ref()) {
+            _ if rows.is_some_and(|rows| rows.is_full) => {
+                format!("more than {ROWS_MAX} rows have images, and those of the others aren't kept")
+            }
+            Some(since) => format!("its earlier images count no longer since {since}"),
+            None => NO_EARLIER_IMAGE.to_owned(),
+        }
+    }
+}
+
+/// Why a column isn't known that no image had.
+const NO_EARLIER_IMAGE: &str = "no earlier image of the row in the given logs tells the rest";
+
+#[cfg(test)]
+mod tests {
+    use binlogz_binlog::row::CellContent;
+
+    use super::*;
+
+    #[test]
+    fn the_last_image_of_a_key_is_found_until_it_is_lost() {
+        let mut images = EarlierImages::new();
+        let table = images.table("s", "t");
+        assert_eq!((images.table("s", "u"), images.table("s", "t")), (1, table));
+        let cells = |text| vec![Some(CellContent::Value(text)), None];
+        let (one, two) = (cells(b"1"), cells(b"2"));
+        assert!(images.put(table, 7, &one, true).unwrap());
+        assert!(!images.put(table, 7, &two, false).unwrap());
+        let found = images.load(table, 7).unwrap().unwrap();
+        assert_eq!(crate::cells::read_cells(&found.cells).unwrap().0, two);
+        assert_eq!((found.is_inserted, images.count), (false, 1));
+        assert!(images.load(1, 7).unwrap().is_none());
+        assert_eq!(images.why_unknown(table), NO_EARLIER_IMAGE);
+        images.lose(table, "then");
+        assert!(images.load(table, 7).unwrap().is_none());
+        assert_eq!(images.why_unknown(table), "its earlier images count no longer since then");
+        images.put(table, 7, &one, true).unwrap();
+        images.remove(table, 7);
+        images.remove(table, 7);
+        assert_eq!(images.count, 0);
+    }
+}

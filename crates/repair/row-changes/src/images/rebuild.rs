@@ -1,0 +1,417 @@
+//! Follows all rows of tables in the order of the logs, and renders chosen ones with the columns that they lack.
+//!
+//! ```text
+//! change  the image before it                 the image after it
+//! INSERT  -                                   what it has; what it lacks got defaults
+//! UPDATE  what it lacks, from earlier images  what it lacks, from before: the change left that alone
+//! DELETE  what it lacks, from earlier images  -
+//! ```
+
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::mem;
+use std::sync::Arc;
+
+use binlogz_binlog::EventType;
+use binlogz_binlog::event::{Bitmap, RowsEvent, RowsFlags, TableId, TableMapEvent};
+use binlogz_binlog::row::json::{JsonDiffs, JsonDocument};
+use binlogz_binlog::row::{CellContent, RowDecoder, TableSchema};
+use binlogz_schema::{DefinedTable, HistoryPlace, ReferentialRule, SchemaFile, TableHistory, TableThen};
+
+use super::earlier_images::{EarlierImages, KeyDigest};
+use crate::cells::{ImageCells, push_cells, read_cells};
+use crate::choose::Operation;
+use crate::digest::Digests;
+use crate::pass::{
+    FollowedTransaction, HistoryUse, Renderer, RowFlags, RowRendering, StatementWords,
+    TABLE_MAP_POST_HEADER_LENGTH, TransactionEnding, broken, written_table,
+};
+use crate::table::{Structure, WrittenTable};
+
+/// Follows all rows of tables, and renders chosen ones with the columns that they lack.
+pub(crate) struct ImageRebuilder<'o, R> {
+    schema: Option<&'o SchemaFile>,
+    history: Option<&'o TableHistory>,
+    renderer: R,
+    decoder: RowDecoder,
+    digests: Digests,
+    images: EarlierImages,
+    layout: Option<ImageLayout>,
+    /// The row of the last image, with the columns that are known.
+    row: Option<KnownImages>,
+    /// Images that begin before this may be of rows that foreign keys changed below the log since.
+    below: Option<u64>,
+    /// Tables that the open transaction changed, and those of prepared ones.
+    changed: BTreeSet<usize>,
+    prepared: HashMap<String, BTreeSet<usize>>,
+}
+
+/// The table of the images that come.
+struct ImageLayout {
+    table: usize,
+    map: Vec<u8>,
+    written: WrittenTable,
+    /// The columns of the key that it had then.
+    key: Option<Vec<usize>>,
+    /// Whether the log itself says so.
+    is_logged_key: bool,
+    /// Columns that foreign keys may change on account of other rows. `None`: it isn't known which.
+    foreign: Option<Vec<usize>>,
+}
+
+/// The images of a row's change, with the columns that are known.
+struct KnownImages {
+    operation: u8,
+    /// As [`push_cells`] writes them.
+    before: Option<Vec<u8>>,
+    after: Option<Vec<u8>>,
+    /// Why the others aren't.
+    why: String,
+}
+
+/// How a row is rendered with the columns that are known.
+pub(crate) enum RebuiltRow {
+    /// The text, and the renderer's flags.
+    Text(u8, Vec<u8>),
+    /// There is nothing to say.
+    Nothing,
+}
+
+impl<'o, R: Renderer> ImageRebuilder<'o, R> {
+    pub(crate) fn new(
+        (schema, history): (Option<&'o SchemaFile>, Option<&'o TableHistory>),
+        renderer: R,
+    ) -> Self {
+        ImageRebuilder {
+            schema,
+            history,
+            renderer,
+            decoder: RowDecoder::new(),
+            digests: Digests::default(),
+            images: EarlierImages::new(),
+            layout: None,
+            row: None,
+            below: None,
+            changed: BTreeSet::new(),
+            prepared: HashMap::new(),
+        }
+    }
+
+    /// The images that come are of the table of this map, which stands at this place.
+    pub(crate) fn table(&mut self, place: HistoryPlace, map: &[u8]) -> binlogz_binlog::Result<()> {
+        self.row = None;
+        if self.history.is_none() && self.layout.as_ref().is_some_and(|layout| layout.map == map) {
+            return Ok(());
+        }
+        let schema = Arc::new(TableSchema::new(&TableMapEvent::decode(map, TABLE_MAP_POST_HEADER_LENGTH)?)?);
+        let [database, name] =
+            [&schema.database, &schema.table].map(|name| String::from_utf8_lossy(name).into_owned());
+        let table = self.images.table(&database, &name);
+        let structure = Structure::of(&schema);
+        let differs = self.images.tables.get_mut(table).is_some_and(|rows| {
+            rows.structure.replace(structure).is_some_and(|earlier| !earlier.fits(structure))
+        });
+        if differs {
+            self.images.lose(table, "its columns in the log became others");
+        }
+        let of_history = |as_now| self.history.map(|history| HistoryUse { history, as_now });
+        let written = written_table(&schema, (self.schema, of_history(true)), place);
+        let then = written_table(&schema, (self.schema, of_history(false)), place);
+        let defined: Option<&DefinedTable> = match self.history.map(|it| it.at(place, &database, &name)) {
+            Some(TableThen::Known(then)) => Some(then),
+            Some(_) => None,
+            None => self.schema.and_then(|schema| schema.table(database.as_bytes(), name.as_bytes())),
+        };
+        let is_logged_key = schema.columns().iter().any(|column| column.primary_key.is_some());
+        let foreign = defined.filter(|_| then.unfit.is_none()).and_then(foreign_columns);
+        self.layout =
+            Some(ImageLayout { table, map: map.to_vec(), key: then.key, is_logged_key, written, foreign });
+        Ok(())
+    }
+
+    /// A row of the table was changed, chosen or not: the operation, and its images.
+    pub(crate) fn image(&mut self, change: &[u8]) -> io::Result<()> {
+        self.row = None;
+        let Some(layout) = self.layout.take() else { return Ok(()) };
+        let followed = self.follow(&layout, change);
+        self.layout = Some(layout);
+        self.row = followed?;
+        Ok(())
+    }
+
+    fn follow(&mut self, layout: &ImageLayout, change: &[u8]) -> io::Result<Option<KnownImages>> {
+        let table = layout.table;
+        self.changed.insert(table);
+        let (operation, rest) = change.split_first().ok_or_else(broken)?;
+        let (first, rest) = read_cells(rest).ok_or_else(broken)?;
+        let second = if rest.is_empty() { None } else { Some(read_cells(rest).ok_or_else(broken)?.0) };
+        let (mut before, after) = match *operation {
+            operation if operation == Operation::Insert as u8 => (None, Some(first)),
+            operation if operation == Operation::Delete as u8 => (Some(first), None),
+            _ => (Some(first), second),
+        };
+        let Some(key) = layout.key.as_deref() else { return Ok(None) };
+        let mut known = KnownImages { operation: *operation, before: None, after: None, why: String::new() };
+        let mut is_inserted = before.is_none();
+        let earlier;
+        if let Some(before) = &mut before {
+            let Some(id) = self.key_digest(table, key, before) else {
+                self.images.lose(table, "a change whose images lack the key of its row");
+                return Ok(None);
+            };
+            earlier = self.images.load(table, id)?;
+            known.why = self.images.why_unknown(table);
+            if let Some(earlier) = &earlier {
+                let (mut cells, _) = read_cells(&earlier.cells).ok_or_else(broken)?;
+                let is_certain = self.leave_certain(layout, &mut cells, earlier.start);
+                if contradicts(&layout.written.schema, before, &cells) {
+                    self.images.lose(table, "an image that contradicts an earlier one");
+                    known.why = self.images.why_unknown(table);
+                } else {
+                    overlay(before, &cells);
+                    is_inserted = earlier.is_inserted && is_certain;
+                    known.why = match (is_certain, earlier.is_inserted) {
+                        (false, _) => FOREIGN.to_owned(),
+                        (true, true) => INSERTED.to_owned(),
+                        (true, false) => self.images.why_unknown(table),
+                    };
+                }
+                self.images.remove(table, id);
+            }
+            let mut cells = Vec::new();
+            push_cells(&mut cells, before);
+            known.before = Some(cells);
+        }
+        if let Some(mut after) = after {
+            if let Some(before) = &before {
+                overlay(&mut after, before);
+            }
+            let Ok(documents) = documents(before.as_ref(), &after) else {
+                self.images.lose(table, "differences that don't fit the document that they are for");
+                return Ok(None);
+            };
+            for (cell, document) in after.iter_mut().zip(&documents) {
+                if let Some(document) = document {
+                    *cell = Some(CellContent::Value(document));
+                }
+            }
+            let mut cells = Vec::new();
+            push_cells(&mut cells, &after);
+            known.after = Some(cells);
+            let kept: ImageCells<'_> = after
+                .into_iter()
+                .map(|cell| cell.filter(|cell| !matches!(cell, CellContent::JsonDiffs(_))))
+                .collect();
+            match self.key_digest(table, key, &kept) {
+                Some(id) => {
+                    let is_new = self.images.put(table, id, &kept, is_inserted)?;
+                    // Of what is said to be a key, one of the log is certain. Below the log rows may be gone.
+                    if !is_new && !layout.is_logged_key && self.below.is_none() {
+                        self.images.lose(table, "a second row with the same key, which isn't one then");
+                    }
+                }
+                None => self.images.lose(table, "a new row whose image lacks its key"),
+            }
+        }
+        Ok(Some(known))
+    }
+
+    /// Leaves what foreign keys can't have changed below the log since; `false`: something may not be certain.
+    fn leave_certain(&self, layout: &ImageLayout, cells: &mut ImageCells<'_>, start: u64) -> bool {
+        if self.below.is_none_or(|below| start >= below) {
+            return true;
+        }
+        let key = layout.key.as_deref().unwrap_or_default();
+        let is_moved = |foreign: &&Vec<usize>| foreign.iter().any(|index| key.contains(index));
+        match layout.foreign.as_ref().filter(|foreign| !is_moved(foreign)) {
+            Some(foreign) => {
+                for index in foreign {
+                    if let Some(cell) = cells.get_mut(*index) {
+                        *cell = None;
+                    }
+                }
+                foreign.is_empty()
+            }
+            None => {
+                cells.fill(None);
+                false
+            }
+        }
+    }
+
+    fn key_digest(&self, table: usize, key: &[usize], cells: &ImageCells<'_>) -> Option<KeyDigest> {
+        let value = |index: &usize| match cells.get(*index) {
+            Some(Some(CellContent::Value(bytes))) => Some(*bytes),
+            _ => None,
+        };
+        let values: Option<Vec<_>> = key.iter().map(value).collect();
+        Some(self.digests.of((table, values?)))
+    }
+
+    /// The row of the last image, with the columns that are known. `None`: it has no more than its images.
+    pub(crate) fn rebuilt(&mut self) -> io::Result<Option<RebuiltRow>> {
+        let (Some(row), Some(layout)) = (self.row.take(), &self.layout) else { return Ok(None) };
+        let schema = &layout.written.schema;
+        let (mut images, mut bitmaps) = (Vec::new(), Vec::new());
+        let mut is_partial = false;
+        for (number, bytes) in [&row.before, &row.after].into_iter().enumerate() {
+            let Some(bytes) = bytes else { continue };
+            let (cells, _) = read_cells(bytes).ok_or_else(broken)?;
+            let has_options =
+                number == 1 && cells.iter().any(|cell| matches!(cell, Some(CellContent::JsonDiffs(_))));
+            is_partial |= has_options;
+            let bitmap = schema.put_image(&cells, has_options, &mut images);
+            bitmaps.push(bitmap.map_err(io::Error::other)?);
+        }
+        let (operation, event_type) = match row.operation {
+            operation if operation == Operation::Insert as u8 => (Operation::Insert, EventType::WRITE_ROWS),
+            operation if operation == Operation::Delete as u8 => (Operation::Delete, EventType::DELETE_ROWS),
+            _ if is_partial => (Operation::Update, EventType::PARTIAL_UPDATE_ROWS),
+            _ => (Operation::Update, EventType::UPDATE_ROWS),
+        };
+        let event = RowsEvent {
+            event_type,
+            table_id: TableId(0),
+            flags: RowsFlags(0),
+            extra_data: b"",
+            width: schema.columns().len() as u64,
+            columns: Bitmap(bitmaps.first().map_or(&[][..], Vec::as_slice)),
+            columns_after: bitmaps.get(1).map(|bitmap| Bitmap(bitmap)),
+            rows: &images,
+        };
+        let mut rows = self.decoder.rows(schema, &event).map_err(io::Error::other)?;
+        let Some(decoded) = rows.next_row().map_err(io::Error::other)? else { return Ok(None) };
+        let mut text = Vec::new();
+        Ok(Some(match self.renderer.render(&layout.written, operation, &decoded, &mut text) {
+            RowRendering::Text(flags) => RebuiltRow::Text(flags, text),
+            RowRendering::Lacking(flags) => {
+                text.extend_from_slice(b"; ");
+                text.extend_from_slice(row.why.as_bytes());
+                RebuiltRow::Text(flags | RowFlags::MISSING, text)
+            }
+            RowRendering::Nothing => RebuiltRow::Nothing,
+        }))
+    }
+
+    /// What rows of a table held, or of all, isn't known any more.
+    pub(crate) fn lose(&mut self, table: Option<(&str, &str)>, since: &str) {
+        for number in 0..self.images.tables.len() {
+            let is_it = self.images.tables.get(number).is_some_and(|own| {
+                table.is_none_or(|(database, name)| own.database == database && own.table == name)
+            });
+            if is_it {
+                self.images.lose(number, since);
+            }
+        }
+    }
+
+    /// A row was changed, on account of which foreign keys may have changed others that aren't in the log.
+    pub(crate) fn keys_below(&mut self) {
+        self.below = Some(self.images.end());
+    }
+
+    /// A statement that may have changed rows or tables.
+    pub(crate) fn statement(
+        &mut self,
+        transaction: &FollowedTransaction,
+        (text, current): (&str, &str),
+        words: &StatementWords,
+    ) {
+        if words.leaves_rows_alone() {
+            return;
+        }
+        for number in 0..self.images.tables.len() {
+            // What a statement changes through a view, a trigger or a foreign key it doesn't name.
+            let is_about = !words.is_ddl()
+                || self
+                    .images
+                    .tables
+                    .get(number)
+                    .is_some_and(|own| words.may_change(current, &own.database, &own.table));
+            if is_about {
+                self.images.lose(number, &transaction.changed_by(text));
+            }
+        }
+    }
+
+    /// The end of a transaction.
+    pub(crate) fn passed(&mut self, transaction: &FollowedTransaction, ending: TransactionEnding) {
+        let changed = mem::take(&mut self.changed);
+        match &transaction.prepared {
+            Some(xid) => drop(self.prepared.insert(xid.clone(), changed)),
+            None if ending == TransactionEnding::Whole => {}
+            None => self.roll_back(changed),
+        }
+    }
+
+    /// A prepared transaction was committed or rolled back.
+    pub(crate) fn decided(&mut self, xid: &str, is_committed: bool) {
+        let changed = self.prepared.remove(xid).filter(|_| !is_committed);
+        changed.into_iter().for_each(|changed| self.roll_back(changed));
+    }
+
+    fn roll_back(&mut self, changed: BTreeSet<usize>) {
+        changed.into_iter().for_each(|table| self.images.lose(table, "a transaction that was rolled back"));
+    }
+}
+
+/// Why a column isn't known that an INSERT left out.
+const INSERTED: &str = "its INSERT left the rest to defaults, which the log doesn't have";
+/// Why a column isn't known that a foreign key may have changed.
+const FOREIGN: &str = "foreign keys may have changed the rest below the log, as servers before 9.6 do; --schema tells which columns can't be";
+
+/// The documents that differences make of those in the image before, for each column.
+fn documents(
+    before: Option<&ImageCells<'_>>,
+    after: &ImageCells<'_>,
+) -> binlogz_binlog::Result<Vec<Option<Vec<u8>>>> {
+    let document = |(index, cell): (usize, &Option<CellContent<'_>>)| {
+        let Some(CellContent::JsonDiffs(diffs)) = cell else { return Ok(None) };
+        let Some(Some(CellContent::Value(before))) = before.and_then(|before| before.get(index)) else {
+            return Ok(None);
+        };
+        let mut document = Vec::new();
+        JsonDiffs::new(diffs).apply(JsonDocument::new(before))?.put_document(&mut document)?;
+        Ok(Some(document))
+    };
+    after.iter().enumerate().map(document).collect()
+}
+
+/// Fills in the columns that an image lacks.
+fn overlay<'a>(cells: &mut ImageCells<'a>, earlier: &ImageCells<'a>) {
+    for (cell, earlier) in cells.iter_mut().zip(earlier) {
+        if cell.is_none() {
+            *cell = *earlier;
+        }
+    }
+}
+
+/// Whether two images of one row have different values in a column.
+fn contradicts(schema: &TableSchema, one: &ImageCells<'_>, other: &ImageCells<'_>) -> bool {
+    let columns = schema.columns().iter().zip(one.iter().zip(other));
+    let mut known = columns.filter_map(|(column, (one, other))| Some((column, (*one)?, (*other)?)));
+    known.any(|(column, one, other)| match (one, other) {
+        // Bytes of a document that differences made are in another order on the server.
+        (CellContent::Value(one), CellContent::Value(other)) if column.is_json() => {
+            one != other && text_of_document(one) != text_of_document(other)
+        }
+        _ => one != other,
+    })
+}
+
+fn text_of_document(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    JsonDocument::new(bytes).write_text(&mut text).ok()?;
+    Some(text)
+}
+
+/// The columns that foreign keys of a table may change on account of other rows. `None`: not all of them are known.
+fn foreign_columns(table: &DefinedTable) -> Option<Vec<usize>> {
+    let changing = table
+        .foreign_keys
+        .iter()
+        .filter(|key| key.on_delete != ReferentialRule::Refuse || key.on_update != ReferentialRule::Refuse);
+    let place =
+        |name: &String| table.columns.iter().position(|column| column.name.eq_ignore_ascii_case(name));
+    changing.flat_map(|key| key.columns.iter().map(place)).collect()
+}
