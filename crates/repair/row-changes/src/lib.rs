@@ -38,7 +38,7 @@ pub use choose::{
     Condition, ConditionError, Direction, Doubt, KeySpan, Operation, Range, RowSelection, WantedKeys,
 };
 pub use life::{Life, LifeFormat, StatementsAhead};
-pub use pass::Error;
+pub use pass::{CarryingKeys, Error};
 pub use past::{
     CascadingParent, DumpPlace, DumpedTable, Forward, IsolatedTables, LiveTable, LoggedStatements, PastError,
     PastFormat, PastSession, TableMoment, TouchedKeys, TouchedOutcome, TouchedRows, TouchedTable,

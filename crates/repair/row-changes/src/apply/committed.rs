@@ -27,8 +27,14 @@ pub(crate) fn committed(
     let trouble = |error| ApplyError::server("asking for the binary log", error, NOTHING_YET);
     let logs = ServerLogs::open(connect, &place.log, place.position).map_err(trouble)?;
     let selection = RowSelection { thread_ids: vec![place.thread], ..RowSelection::default() };
-    let search =
-        Search { selection: &selection, schema: None, history: None, renderer: &SilentServer, workers: 1 };
+    let search = Search {
+        selection: &selection,
+        schema: None,
+        history: None,
+        carrying: None,
+        renderer: &SilentServer,
+        workers: 1,
+    };
     let mut follower = Follower::new(FoundTexts(Vec::new()));
     let mut is_first = true;
     while let Some((_, mut reader)) = logs.next_log().map_err(trouble)? {

@@ -61,6 +61,7 @@ impl<'o, R: Renderer> EffectFinder<'o, R> {
             selection: &self.selection,
             schema: Some(self.schema),
             history: None,
+            carrying: None,
             renderer: &AsCells,
             workers,
         };

@@ -19,8 +19,8 @@ use binlogz_schema::{HistoryPlace, SchemaFile, TableHistory, TableThen};
 
 use crate::choose::{Range, RowSelection};
 use crate::pass::{
-    ChoiceListener, Error, FollowedTransaction, Follower, HistoryUse, OTHER_SCHEMA, RowAt, Search,
-    StatementAt, StatementWords, TransactionEnding, read_log, shortened,
+    CarryingKeys, ChoiceListener, Error, FollowedTransaction, Follower, HistoryUse, OTHER_SCHEMA, RowAt,
+    Search, StatementAt, StatementWords, TransactionEnding, read_log, shortened,
 };
 use crate::sql::text::push;
 use crate::table::Structure;
@@ -48,6 +48,8 @@ pub struct Life<'o> {
     selection: &'o RowSelection,
     schema: Option<&'o SchemaFile>,
     history: Option<&'o TableHistory>,
+    /// The foreign keys that may have changed the table's rows below the log.
+    carrying: Option<&'o CarryingKeys>,
     changes: ChangeRenderer,
     follower: Follower<Writer<'o>>,
 }
@@ -85,9 +87,23 @@ impl<'o> Life<'o> {
             selection,
             schema,
             history,
+            carrying: None,
             changes: ChangeRenderer { format },
             follower: Follower::new(writer),
         })
+    }
+
+    /// Names what these foreign keys did to the rows below the log.
+    #[must_use]
+    pub fn with_keys_below(mut self, keys: Option<&'o CarryingKeys>) -> Self {
+        self.carrying = keys;
+        self
+    }
+
+    /// The foreign keys that changed rows below the log, line by line, once all logs are read.
+    pub fn keys_below_notes(&self) -> Vec<String> {
+        let keys = self.carrying;
+        keys.map(|keys| self.follower.carried.notes(keys, "shown")).unwrap_or_default()
     }
 
     /// Reads a log, in the order of the logs. `false`: nothing after it is asked for.
@@ -108,6 +124,7 @@ impl<'o> Life<'o> {
             selection: self.selection,
             schema: self.schema,
             history,
+            carrying: self.carrying,
             renderer: &self.changes,
             workers,
         };

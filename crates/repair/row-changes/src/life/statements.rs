@@ -51,7 +51,14 @@ impl StatementsAhead {
             gtids: Some(GtidSet::new()),
             ..RowSelection::default()
         };
-        let search = Search { selection: &nothing, schema: None, history: None, renderer: &NoRows, workers };
+        let search = Search {
+            selection: &nothing,
+            schema: None,
+            history: None,
+            carrying: None,
+            renderer: &NoRows,
+            workers,
+        };
         let whole = Range { start: 0, stop: u64::MAX };
         read_log(input, (name, whole), &search, &mut self.follower, progress).map(|(summary, _)| summary)
     }

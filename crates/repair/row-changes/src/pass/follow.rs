@@ -12,8 +12,11 @@ use binlogz_payload::Spool;
 use binlogz_schema::{HistoryPlace, RecordedStatement, TableHistory};
 
 use super::Error;
+use super::carried::CarriedChanges;
 use super::order::{Break, LogOrder};
-use super::record::{EventAt, RecordKind, Records, RowAt, RowKeys, broken, event_of, keys_of, row_of};
+use super::record::{
+    EventAt, RecordKind, Records, RowAt, RowKeys, broken, carried_of, event_of, keys_of, row_of,
+};
 use crate::choose::{Range, RowSelection};
 use crate::table::Structure;
 
@@ -205,6 +208,8 @@ pub(crate) struct Follower<L> {
     pub(crate) has_chosen: bool,
     /// Which of the tables that were named had rows in chosen transactions, by place.
     pub(crate) tables_met: Vec<bool>,
+    /// What foreign keys carried on below the log in chosen transactions, where that was asked for.
+    pub(crate) carried: CarriedChanges,
     /// The place of the current table.
     table: Option<usize>,
 }
@@ -222,6 +227,7 @@ impl<L: ChoiceListener> Follower<L> {
             is_over: false,
             has_chosen: false,
             tables_met: Vec::new(),
+            carried: CarriedChanges::default(),
             table: None,
         }
     }
@@ -319,6 +325,13 @@ impl<L: ChoiceListener> Follower<L> {
                     self.listener.lost_images(Some((database, table)), &format!("{}: {why}", self.log));
                 }
                 RecordKind::KeysBelow => self.listener.keys_below(),
+                RecordKind::Carried => {
+                    let (key, offset, inside) = carried_of(content)?;
+                    if self.open.as_ref().is_some_and(|open| open.is_chosen) {
+                        let inside = inside.map(|index| format!("+{index}")).unwrap_or_default();
+                        self.carried.add(key, || format!("{} at {offset}{inside}", self.log));
+                    }
+                }
                 RecordKind::Row => {
                     if let Some(open) = self.open.as_ref().filter(|open| open.is_chosen) {
                         let met = self.table.and_then(|place| self.tables_met.get_mut(place));
@@ -442,6 +455,7 @@ impl<L: ChoiceListener> Follower<L> {
                 (false, true) => TransactionEnding::PartlyRolledBack,
                 (false, false) => TransactionEnding::Whole,
             };
+            self.carried.end(open.is_rolled_back);
             self.listener.passed(&open, ending);
             if open.is_chosen {
                 self.listener.end(&open, ending)?;

@@ -8,6 +8,7 @@
 //!
 //! A batch's records may be many times its size, so beyond a bound they go to a temporary file.
 
+mod carried;
 mod follow;
 mod order;
 mod record;
@@ -24,6 +25,7 @@ use binlogz_schema::{SchemaFile, TableHistory};
 
 use crate::choose::{ConditionError, Range, RowSelection};
 
+pub use carried::CarryingKeys;
 pub(crate) use follow::{
     ChoiceListener, FollowedTransaction, Follower, StatementAt, TransactionEnding, shortened,
 };
@@ -63,6 +65,8 @@ pub(crate) struct Search<'o, R> {
     pub(crate) selection: &'o RowSelection,
     pub(crate) schema: Option<&'o SchemaFile>,
     pub(crate) history: Option<HistoryUse<'o>>,
+    /// The foreign keys of which it is to be said what they carried on below the log.
+    pub(crate) carrying: Option<&'o CarryingKeys>,
     pub(crate) renderer: &'o R,
     pub(crate) workers: usize,
 }

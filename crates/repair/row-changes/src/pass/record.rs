@@ -13,6 +13,7 @@
 //!                  row part: what the renderer wrote of the row after it, so far
 //!                  table map: its body, with 0 for the table's number
 //!                  images' table: offset u64, table map as above; image: operation u8, its cells before and after the change, see cells.rs
+//!                  carried: the foreign key's number u32, offset u64, index in the payload u64 as above
 //!                  lost images: `database`, NUL, `table`, NUL, why; end, lacking, keys below: nothing
 //! ```
 
@@ -53,16 +54,18 @@ pub(super) enum RecordKind {
     LostImages,
     /// A change on account of which foreign keys may have changed rows that aren't in the log.
     KeysBelow,
+    /// A changed row of a parent, which a foreign key carried on below the log.
+    Carried,
 }
 
 impl RecordKind {
     fn of(code: u8) -> Option<Self> {
         use RecordKind::{
-            Begin, End, Image, ImagesTable, Keys, KeysBelow, Lacking, LostImages, PreviousGtids, Query,
-            Rotate, Row, RowPart, RowsQuery, Table, TableMap, XaPrepare,
+            Begin, Carried, End, Image, ImagesTable, Keys, KeysBelow, Lacking, LostImages, PreviousGtids,
+            Query, Rotate, Row, RowPart, RowsQuery, Table, TableMap, XaPrepare,
         };
         let of_rows = [Table, TableMap, Lacking, Row, RowPart, Keys];
-        let of_images = [ImagesTable, Image, LostImages, KeysBelow];
+        let of_images = [ImagesTable, Image, LostImages, KeysBelow, Carried];
         [Begin, Query, XaPrepare, RowsQuery, End, PreviousGtids, Rotate]
             .into_iter()
             .chain(of_rows)
@@ -195,6 +198,27 @@ pub(super) fn put_keys(
     let front = [u8::from(is_chosen), digests.len() as u8];
     let digests: Vec<_> = digests.iter().map(|digest| digest.to_le_bytes()).collect();
     put(spool, RecordKind::Keys, &[&front, digests.as_flattened(), database, &[0], table])
+}
+
+pub(super) fn put_carried(
+    spool: &mut Spool,
+    key: u32,
+    (offset, inside): (u64, Option<u64>),
+) -> io::Result<()> {
+    let place = [offset, inside.unwrap_or(u64::MAX)].map(u64::to_le_bytes);
+    put(spool, RecordKind::Carried, &[&key.to_le_bytes(), place.as_flattened()])
+}
+
+/// The foreign key's number, the offset, and the index in the payload.
+pub(super) fn carried_of(content: &[u8]) -> io::Result<(u32, u64, Option<u64>)> {
+    let read = || {
+        let (key, rest) = content.split_first_chunk()?;
+        let (offset, rest) = rest.split_first_chunk()?;
+        let (inside, _) = rest.split_first_chunk()?;
+        let inside = u64::from_le_bytes(*inside);
+        Some((u32::from_le_bytes(*key), u64::from_le_bytes(*offset), (inside != u64::MAX).then_some(inside)))
+    };
+    read().ok_or_else(broken)
 }
 
 /// Reads records one after the other.

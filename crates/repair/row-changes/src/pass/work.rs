@@ -15,6 +15,7 @@ use binlogz_flow::events::{BatchItem, Event, EventBatch, TableEvent, WorkerTable
 use binlogz_payload::{Spool, SpoolMemory};
 use binlogz_schema::{HistoryPlace, SchemaFile, TableThen, TurningPoint};
 
+use super::carried::CarryingKeys;
 use super::follow::shortened;
 use super::record::{self, EventAt, RecordKind, RowAt, RowFlags};
 use super::{Error, HistoryUse, OTHER_SCHEMA, Search};
@@ -96,6 +97,7 @@ pub(super) struct Worker<'o, R> {
     history: Option<HistoryUse<'o>>,
     /// Which of the logs it is.
     log_number: u64,
+    carrying: Option<&'o CarryingKeys>,
     renderer: &'o R,
     /// The offsets that were chosen.
     range: Range,
@@ -129,6 +131,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
             schema: search.schema,
             history: search.history,
             log_number,
+            carrying: search.carrying,
             renderer: search.renderer,
             range,
             memory,
@@ -147,13 +150,16 @@ impl<'o, R: Renderer> Worker<'o, R> {
         let mut records = Spool::new(self.memory, Vec::new());
         self.table = None;
         let done = self.events(batch, &mut records);
-        let (range, selection) = (self.range, self.selection);
+        let (range, selection, carrying) = (self.range, self.selection, self.carrying);
         batch.retain_unread(|unread| {
             // Somewhere in this second.
             let begin = i64::from(unread.timestamp) * 1_000_000;
             let end = begin + 1_000_000;
-            let has_table =
-                |(database, table): (&str, &str)| selection.has_table(database.as_bytes(), table.as_bytes());
+            let has_table = |(database, table): (&str, &str)| {
+                let (database, table) = (database.as_bytes(), table.as_bytes());
+                selection.has_table(database, table)
+                    || carrying.is_some_and(|keys| keys.has_parent(database, table))
+            };
             let is_followed = match (self.renderer.followed(), unread.table) {
                 (Some(followed), Some((database, table))) => is_among(followed, database, table),
                 (Some(_), None) => true,
@@ -254,6 +260,9 @@ impl<'o, R: Renderer> Worker<'o, R> {
         if !open.is_chosen && !is_followed {
             event.pass_over();
         }
+        if let (Some(TableEvent::Rows(schema, rows)), true) = (&table, open.is_chosen) {
+            self.carried(event, (schema, rows), records)?;
+        }
         if let Some(TableEvent::Rows(schema, rows)) = table {
             let is_below = is_followed && changes_below(&rows);
             if is_below {
@@ -271,6 +280,40 @@ impl<'o, R: Renderer> Worker<'o, R> {
         let ends = matches!(boundary, Boundary::End | Boundary::Single);
         if ends && event_type != EventType::TRANSACTION_PAYLOAD {
             record::put(records, RecordKind::End, &[])?;
+        }
+        Ok(())
+    }
+
+    /// Tells of the rows of a parent that foreign keys carried on below the log: its event lacks both flags then.
+    fn carried(
+        &mut self,
+        event: &Event<'_>,
+        (schema, rows): (&Arc<TableSchema>, &RowsEvent<'_>),
+        records: &mut Spool,
+    ) -> Result<(), Error> {
+        let parents = |keys: &&CarryingKeys| keys.has_parent(&schema.database, &schema.table);
+        let Some(keys) = self.carrying.filter(parents) else { return Ok(()) };
+        if !changes_below(rows) {
+            return Ok(());
+        }
+        let operation = Operation::of(rows.kind());
+        let place = HistoryPlace { log: self.log_number, offset: event.position.offset };
+        let table = written_table(schema, (self.schema, self.history), place);
+        let is_chosen = self.selection.has_operation(operation)
+            && self.selection.has_table(&schema.database, &schema.table);
+        let mut decoded = match self.decoder.rows(schema, rows) {
+            Ok(decoded) => decoded,
+            Err(error) => {
+                event.unread(schema, &error);
+                return Ok(());
+            }
+        };
+        let place = (event.position.offset, event.position.inside.map(|inside| inside.index));
+        while let Some(row) = decoded.next_row().map_err(|error| Error::Log(event.error(error)))? {
+            let is_row_chosen = is_chosen && self.selection.has_row(&table, &row)?;
+            for key in keys.carrying(&table, operation, &row, is_row_chosen) {
+                record::put_carried(records, key, place)?;
+            }
         }
         Ok(())
     }

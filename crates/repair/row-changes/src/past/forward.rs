@@ -66,8 +66,14 @@ impl<'o> Forward<'o> {
     ) -> Result<(RunSummary, bool), PastError> {
         let renderer = AsLeft { key: &self.dumped.key };
         let schema = Some(&self.dumped.schema);
-        let search =
-            Search { selection: &self.selection, schema, history: None, renderer: &renderer, workers };
+        let search = Search {
+            selection: &self.selection,
+            schema,
+            history: None,
+            carrying: None,
+            renderer: &renderer,
+            workers,
+        };
         let whole = Range { start: 0, stop: u64::MAX };
         let (ran, _) = read_log(input, (name, whole), &search, &mut self.follower, progress)?;
         self.follower.listener.refusal()?;

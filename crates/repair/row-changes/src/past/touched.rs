@@ -131,6 +131,7 @@ impl<'o> TouchedKeys<'o> {
         let search = Search {
             selection: &self.selection,
             history,
+            carrying: None,
             schema: Some(&schema),
             renderer: &renderer,
             workers,

@@ -42,8 +42,8 @@ use crate::digest::Digests;
 use crate::images::ImageRebuilder;
 use crate::log::images::push_images;
 use crate::pass::{
-    Error, FollowedTables, Follower, HistoryUse, Renderer, RowFlags, RowRendering, Search, digests_of,
-    read_log,
+    CarryingKeys, Error, FollowedTables, Follower, HistoryUse, Renderer, RowFlags, RowRendering, Search,
+    digests_of, read_log,
 };
 use crate::sql::literal::push_equal;
 use crate::sql::statement::{RowOutcome, push_statement};
@@ -96,6 +96,8 @@ pub struct Script<'o> {
     across_ddl: bool,
     follower: Follower<ScriptCollector<'o>>,
     finder: Option<EffectFinder<'o, Rows>>,
+    /// Foreign keys of which nobody looks for what they did below the log.
+    carrying: Option<&'o CarryingKeys>,
     /// Of rows' keys, where changes are looked for that came later.
     digests: Option<Arc<Digests>>,
     /// Tables of which all rows are followed.
@@ -134,6 +136,7 @@ impl<'o> Script<'o> {
             across_ddl,
             follower,
             finder: None,
+            carrying: None,
             digests,
             followed: None,
             last_read: None,
@@ -175,6 +178,13 @@ impl<'o> Script<'o> {
         self.follower.listener.take_history(self.schema?)
     }
 
+    /// Names what these foreign keys did below the log, which isn't taken back.
+    #[must_use]
+    pub fn with_keys_below(mut self, keys: Option<&'o CarryingKeys>) -> Self {
+        self.carrying = keys;
+        self
+    }
+
     /// Takes back as well what these foreign keys did below the log. All logs are then read ahead first.
     ///
     /// # Errors
@@ -203,6 +213,12 @@ impl<'o> Script<'o> {
             Some(finder) => finder.read(input, name, workers, progress).map(|ran| ran.unread),
             None => Ok(UnreadChanges::default()),
         }
+    }
+
+    /// The foreign keys that changed rows below the log which aren't taken back, line by line, once all logs are read.
+    pub fn keys_below_notes(&self) -> Vec<String> {
+        let keys = self.carrying;
+        keys.map(|keys| self.follower.carried.notes(keys, "undone")).unwrap_or_default()
     }
 
     /// The cascades that can't be taken back, line by line, once all logs are read.
@@ -260,7 +276,8 @@ impl<'o> Script<'o> {
         };
         let history = self.history.map(|history| HistoryUse { history, as_now: true });
         let (selection, schema) = (self.selection, self.schema);
-        let search = Search { selection, schema, history, renderer: &renderer, workers };
+        let carrying = self.carrying;
+        let search = Search { selection, schema, history, carrying, renderer: &renderer, workers };
         let (ran, goes_on) = read_log(input, (name, range), &search, &mut self.follower, progress)?;
         self.last_read = Some((name.to_owned(), ran.read.bytes_read));
         Ok((ran, goes_on && !self.follower.is_over))
@@ -317,8 +334,14 @@ impl<'o> Script<'o> {
         }
         // No transaction is chosen.
         let nothing = RowSelection { tables, gtids: Some(GtidSet::new()), ..RowSelection::default() };
-        let search =
-            Search { selection: &nothing, schema: None, history: None, renderer: &renderer, workers };
+        let search = Search {
+            selection: &nothing,
+            schema: None,
+            history: None,
+            carrying: None,
+            renderer: &renderer,
+            workers,
+        };
         let whole = Range { start: 0, stop: u64::MAX };
         let (RunSummary { read, unread }, _) =
             read_log(input, (name, whole), &search, &mut self.follower, progress)?;

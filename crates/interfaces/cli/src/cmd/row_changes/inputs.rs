@@ -14,7 +14,7 @@ use binlogz_encryption::Keyring;
 use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
 use binlogz_print::met::UnmetRequest;
-use binlogz_row_changes::{Error, LogBytes, Range, RowSelection, ServerLogs, TableMoment};
+use binlogz_row_changes::{CarryingKeys, Error, LogBytes, Range, RowSelection, ServerLogs, TableMoment};
 use binlogz_schema::SchemaFile;
 use binlogz_source::ConnectOptions;
 use clap::Args;
@@ -256,6 +256,8 @@ pub(super) struct LogPass<'p> {
     pub(super) logs: &'p [RecoverLog],
     pub(super) choose: &'p ChooseArgs,
     pub(super) selection: &'p RowSelection,
+    /// The foreign keys of which it matters what they changed below the log.
+    pub(super) keys_below: Option<&'p CarryingKeys>,
     pub(super) schema: Option<&'p SchemaFile>,
     pub(super) keyring: Option<&'p Keyring>,
     /// As [`RecoverSearch::statements`].
@@ -305,7 +307,8 @@ impl LogPass<'_> {
         let mut has_begun = false;
         for (number, log) in self.logs.iter().enumerate() {
             let range = self.choose.range(number, count);
-            let mut looked_for = RecoverSearch::new(self.selection, self.schema, range, self.statements);
+            let mut looked_for =
+                RecoverSearch::new((self.selection, self.keys_below), self.schema, range, self.statements);
             let input = log.open_part(self.keyring, &mut |run| {
                 let is_in = looked_for.may_be_in(run);
                 has_begun |= is_in;

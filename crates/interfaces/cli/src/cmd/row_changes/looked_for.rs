@@ -6,12 +6,14 @@ use std::collections::BTreeSet;
 use binlogz_archive::format::Key;
 use binlogz_archive::format::contents::KeyProbe;
 use binlogz_archive::part::{BlockRun, TableRows};
-use binlogz_row_changes::{KeySpan, Range, RowSelection, WantedKeys};
+use binlogz_row_changes::{CarryingKeys, KeySpan, Range, RowSelection, WantedKeys};
 use binlogz_schema::SchemaFile;
 
 /// The part of a log that is looked for.
 pub(in crate::cmd) struct RecoverSearch<'o> {
     pub(in crate::cmd) selection: &'o RowSelection,
+    /// The foreign keys whose parents' changes matter too.
+    keys_below: Option<&'o CarryingKeys>,
     pub(in crate::cmd) schema: Option<&'o SchemaFile>,
     pub(in crate::cmd) range: Range,
     /// Whether statements matter that are no transaction control, also of transactions that are not chosen.
@@ -24,13 +26,21 @@ pub(in crate::cmd) struct RecoverSearch<'o> {
 
 impl<'o> RecoverSearch<'o> {
     pub(in crate::cmd) fn new(
-        selection: &'o RowSelection,
+        (selection, keys_below): (&'o RowSelection, Option<&'o CarryingKeys>),
         schema: Option<&'o SchemaFile>,
         range: Range,
         statements: bool,
     ) -> Self {
         let passed_tables = BTreeSet::new();
-        RecoverSearch { selection, schema, range, statements, has_passed_chosen: false, passed_tables }
+        RecoverSearch {
+            selection,
+            keys_below,
+            schema,
+            range,
+            statements,
+            has_passed_chosen: false,
+            passed_tables,
+        }
     }
 
     /// Whether a part may have it.
@@ -78,6 +88,10 @@ impl<'o> RecoverSearch<'o> {
 
     fn may_be_among(&self, rows: &TableRows<'_>) -> bool {
         let counts = rows.rows;
+        let is_parent = |keys: &CarryingKeys| keys.has_parent(&rows.name.database, &rows.name.table);
+        if counts.updated + counts.deleted > 0 && self.keys_below.is_some_and(is_parent) {
+            return true;
+        }
         if !self.selection.wants(counts.inserted, counts.updated, counts.deleted) {
             return false;
         }

@@ -152,8 +152,20 @@ impl ScriptArgs {
         let logs = self.input.logs(log_server.as_ref(), (&self.choose, &selection), cascades.is_some())?;
         let keyring = self.keyring.open()?;
         let schema = schema.as_ref().or(cascades.as_ref().map(|(schema, _)| schema));
-        let mut script = Script::new(&selection, schema, (direction, form), self.across_ddl);
         let mut ahead = Exit::Done;
+        let servers = (apply_to.as_ref(), log_server.as_ref());
+        let below = match direction == Direction::Undo && cascades.is_none() {
+            true => {
+                let of = (schema, &*selection.tables);
+                self.schema.carrying_keys(of, Some(direction), &options, servers)?
+            }
+            false => Ok(None),
+        };
+        let keys_below = below.as_ref().ok().and_then(Option::as_ref);
+        let new_script = || {
+            Script::new(&selection, schema, (direction, form), self.across_ddl).with_keys_below(keys_below)
+        };
+        let mut script = new_script();
         if let Some((families, place)) = &cascades {
             let with = script.with_cascades(families);
             script = with.map_err(|error| CommandFailure::of(place, error))?;
@@ -172,6 +184,7 @@ impl ScriptArgs {
             logs: &logs,
             choose: &self.choose,
             selection: &selection,
+            keys_below,
             schema,
             keyring: keyring.as_ref(),
             statements: true,
@@ -187,7 +200,6 @@ impl ScriptArgs {
         let can_be_read_again = logs.iter().all(|log| !log.is_pipe());
         // A row from before a DDL statement isn't certain to be of the table's present key.
         let can_have_images = can_be_read_again && !self.across_ddl;
-        let new_script = || Script::new(&selection, schema, (direction, form), self.across_ddl);
         let all_logs;
         if can_have_images && !script.lacking_tables().is_empty() && log_server.is_some() {
             all_logs = self.input.logs(log_server.as_ref(), (&self.choose, &selection), true)?;
@@ -229,7 +241,11 @@ impl ScriptArgs {
         condition_notes.iter().for_each(|note| complain(note));
         let elsewhere = script.statements_elsewhere_note();
         elsewhere.iter().for_each(|note| warn(note));
-        let is_certain = condition_notes.is_empty() && elsewhere.is_none();
+        let mut below_notes = script.keys_below_notes();
+        below_notes.extend(below.as_ref().err().cloned());
+        let remedy = "--cascades takes them back";
+        below_notes.iter().for_each(|note| complain(&format!("{note}; {remedy}")));
+        let is_certain = condition_notes.is_empty() && elsewhere.is_none() && below_notes.is_empty();
         let doubtful = if is_certain { Exit::Done } else { Exit::Negative };
         script.cascade_notes().iter().chain(&script.trigger_notes()).for_each(|note| warn(note));
         if let Some(connect) = apply_to {

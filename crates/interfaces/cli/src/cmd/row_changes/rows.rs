@@ -94,12 +94,16 @@ impl RowsCommand {
         };
         let writing = |error: io::Error| CommandFailure::writing(&"standard output", &error);
         let mut out = Output { out: BufWriter::new(io::stdout().lock()), failed: None };
+        let of = (schema.as_ref(), &*selection.tables);
+        let below = self.schema.carrying_keys(of, None, &options, (None, log_server.as_ref()))?;
+        let keys_below = below.as_ref().ok().and_then(Option::as_ref);
         let life = Life::new(&selection, schema.as_ref(), history.as_ref(), format, &mut out);
-        let mut life = life.map_err(writing)?;
+        let mut life = life.map_err(writing)?.with_keys_below(keys_below);
         let pass = LogPass {
             logs: &logs,
             choose: &self.choose,
             selection: &selection,
+            keys_below,
             // The names of now tell nothing of what is in an archive, if they were others.
             schema: schema.as_ref().filter(|_| history.is_none()),
             keyring: keyring.as_ref(),
@@ -120,7 +124,9 @@ impl RowsCommand {
             }
         };
         let is_of_its_history = life.is_of_its_history();
-        let name_notes = life.name_notes();
+        let mut notes = life.name_notes();
+        notes.extend(life.keys_below_notes());
+        notes.extend(below.as_ref().err().cloned());
         let written = life.finish().map_err(writing)?;
         if !is_of_its_history {
             return Err(CommandFailure::Line(OTHER_STATEMENTS.to_owned()));
@@ -129,12 +135,12 @@ impl RowsCommand {
             unmet.iter().for_each(|unmet| complain(&unmet.line));
             return Ok(Exit::Negative);
         }
+        notes.iter().for_each(|note| complain(note));
         if written == 0 {
             warn("no such row was changed in these logs");
             return Ok(Exit::Negative);
         }
-        name_notes.iter().for_each(|note| complain(note));
-        Ok(if name_notes.is_empty() { exit } else { exit.max(Exit::Negative) })
+        Ok(if notes.is_empty() { exit } else { exit.max(Exit::Negative) })
     }
 }
 

@@ -4,7 +4,9 @@
 use std::fs;
 use std::path::Path;
 
-use binlogz_row_changes::{ServerSchemaError, ServerTables, is_server, server_schema};
+use binlogz_row_changes::{
+    CarryingKeys, Direction, ServerSchemaError, ServerTables, is_server, server_schema,
+};
 use binlogz_schema::{SchemaFile, SchemaFileError};
 use binlogz_source::ConnectOptions;
 use clap::Args;
@@ -81,6 +83,26 @@ impl SchemaArg {
             (None, None, Some(connect)) => of_log_server(connect, tables),
             (None, None, None) => Ok(None),
         }
+    }
+
+    /// The foreign keys that may have changed rows of these tables, or others with them, below the log, as far as a schema tells; `Err`: why
+    /// it doesn't. `direction` is `None` where changes are only shown.
+    pub(super) fn carrying_keys(
+        &self,
+        (schema, tables): (Option<&SchemaFile>, &[(String, String)]),
+        direction: Option<Direction>,
+        options: &impl Fn() -> Result<ConnectOptions>,
+        servers: (Option<&ConnectOptions>, Option<&ConnectOptions>),
+    ) -> Result<std::result::Result<Option<CarryingKeys>, String>> {
+        let keys = |schema: &SchemaFile| CarryingKeys::new(schema, tables, direction);
+        let Some(connect) = self.server(options, servers)? else { return Ok(Ok(schema.and_then(keys))) };
+        Ok(match server_schema(&connect, ServerTables::Families) {
+            Err(ServerSchemaError::NoTables { .. }) => Ok(None),
+            Err(ServerSchemaError::Denied { server, table, refusal }) => Err(format!(
+                "{server}: {refusal}: the foreign keys of {table} aren't known, so what they changed below the log isn't either"
+            )),
+            described => Ok(keys(&parsed(&connect, described)?)),
+        })
     }
 
     /// The server that tells the facts that a log lacks, if the source of them is a server: as [`read`](Self::read) finds
