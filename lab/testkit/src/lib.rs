@@ -5,6 +5,7 @@
 //! * [`cdc`] runs a change-data-capture client against them;
 //! * [`s3`] runs an S3 server, and a proxy that treats its requests as networks do;
 //! * [`workload`] makes binlogs of the five workloads that the public studies measure;
+//! * [`altered_tables`] logs the same changes with and without names, between random ALTERs;
 //! * [`mixed`] makes binlogs of everything else that a server writes;
 //! * [`corpus`] has the real binlogs that the repository ships, and [`real::every_binlog`] all of these;
 //! * [`builder`] builds logs by hand: of servers that are not available here, and with any false claim in
@@ -22,6 +23,7 @@
 // Any error here is a failed test.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::host_endian_bytes)]
 
+pub mod altered_tables;
 pub mod browser;
 pub mod builder;
 pub mod corpus;

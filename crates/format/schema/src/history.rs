@@ -15,6 +15,7 @@ mod since;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use binlogz_binlog::event::{QueryEvent, StatusVariable};
 use sqlparser::tokenizer::Token;
 
 use crate::alter::{AlterAction, ColumnFate};
@@ -56,6 +57,33 @@ pub struct RecordedStatement<'s> {
     pub has_failed: bool,
 }
 
+/// Bits of `sql_mode`.
+const ANSI_QUOTES: u64 = 1 << 2;
+const NO_BACKSLASH_ESCAPES: u64 = 1 << 20;
+
+impl<'s> RecordedStatement<'s> {
+    /// The statement of an event, whose database and text were decoded.
+    pub fn of_query(
+        place: HistoryPlace,
+        query: &QueryEvent<'_>,
+        (database, text): (&'s str, &'s str),
+    ) -> Self {
+        let sql_mode = query.status_variables.iter().find_map(|variable| match variable {
+            Ok(StatusVariable::SqlMode(mode)) => Some(mode),
+            _ => None,
+        });
+        let sql_mode = sql_mode.unwrap_or(0);
+        RecordedStatement {
+            place,
+            database,
+            text,
+            quotes_names: sql_mode & ANSI_QUOTES != 0,
+            keeps_backslashes: sql_mode & NO_BACKSLASH_ESCAPES != 0,
+            has_failed: query.error_code != 0,
+        }
+    }
+}
+
 /// A statement after which a table isn't what it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurningPoint {
@@ -68,7 +96,7 @@ pub struct TurningPoint {
 }
 
 impl TurningPoint {
-    fn of(statement: &RecordedStatement<'_>) -> Self {
+    pub(crate) fn of(statement: &RecordedStatement<'_>) -> Self {
         let mut hasher = DefaultHasher::new();
         statement.text.hash(&mut hasher);
         let mut end = statement.text.len().min(STATEMENT_SIZE_MAX);
@@ -122,7 +150,7 @@ pub struct KeptColumn<'h> {
 }
 
 /// A table's name, in small letters.
-type HistoryName = (String, String);
+pub(crate) type HistoryName = (String, String);
 type VersionId = usize;
 type TurnId = usize;
 /// Since which statement a name stood for a version; `None`: from the beginning, for no table.
@@ -165,7 +193,7 @@ struct Version {
 
 /// A statement that touched tables without naming each.
 #[derive(Debug)]
-enum Sweep {
+pub(crate) enum Sweep {
     DroppedDatabase(String),
     /// It may have done anything to tables of these names; `None`: of any name.
     Unclear(Option<HashSet<String>>),
@@ -204,11 +232,20 @@ fn changes_rows_only(text: &str) -> bool {
     OF_ROWS.iter().any(|word| word.eq_ignore_ascii_case(first))
 }
 
-impl TableHistory {
-    /// Takes a statement, in the order of the logs.
-    pub fn record(&mut self, statement: &RecordedStatement<'_>) {
+/// What a statement does to tables.
+#[derive(Debug)]
+pub(crate) enum StatementEffect {
+    /// It leaves all of them as they are.
+    None,
+    /// It may have done anything to tables of these names, in small letters; `None`: of any name.
+    Unclear(Option<HashSet<String>>),
+    Ddl(DdlStatement),
+}
+
+impl StatementEffect {
+    pub(crate) fn of(statement: &RecordedStatement<'_>) -> Self {
         if changes_rows_only(statement.text) {
-            return;
+            return StatementEffect::None;
         }
         let tokens = TokenReader::of(statement.text).ok();
         let tokens = tokens.map(|reader| match statement.quotes_names {
@@ -216,25 +253,47 @@ impl TableHistory {
             false => reader,
         });
         let Some(mut reader) = tokens else {
-            if is_ddl(statement.text) {
-                self.sweep(statement, Sweep::Unclear(None));
-            }
-            return;
+            return if is_ddl(statement.text) {
+                StatementEffect::Unclear(None)
+            } else {
+                StatementEffect::None
+            };
         };
         let words: HashSet<String> = reader.tokens.iter().filter_map(name_in).collect();
         // A backslash may have ended a text elsewhere than we think; a name may have been cut in two.
         let is_doubtful = statement.has_failed
             || statement.keeps_backslashes && statement.text.contains('\\')
             || words.iter().any(|word| word.contains('\u{FFFD}'));
-        let read = DdlStatement::read(&mut reader);
-        match read {
-            DdlStatement::Irrelevant | DdlStatement::Use(_) => {}
-            DdlStatement::Unreadable => self.sweep(statement, Sweep::Unclear(Some(words))),
+        match DdlStatement::read(&mut reader) {
+            DdlStatement::Irrelevant | DdlStatement::Use(_) => StatementEffect::None,
+            DdlStatement::Unreadable => StatementEffect::Unclear(Some(words)),
             _ if is_doubtful => {
                 let is_named = !words.iter().any(|word| word.contains('\u{FFFD}'));
-                self.sweep(statement, Sweep::Unclear(is_named.then_some(words)));
+                StatementEffect::Unclear(is_named.then_some(words))
             }
-            read => self.take(statement, read),
+            read => StatementEffect::Ddl(read),
+        }
+    }
+}
+
+/// The names that a statement mentions, in small letters; `None`: it can't be split into words.
+pub(crate) fn names_in(text: &str) -> Option<HashSet<String>> {
+    let reader = TokenReader::of(text).ok()?;
+    Some(reader.tokens.iter().filter_map(name_in).collect())
+}
+
+impl TableHistory {
+    /// Whether a statement changes rows at most: it needn't be recorded.
+    pub fn is_of_rows(statement: &[u8]) -> bool {
+        changes_rows_only(&String::from_utf8_lossy(statement))
+    }
+
+    /// Takes a statement, in the order of the logs.
+    pub fn record(&mut self, statement: &RecordedStatement<'_>) {
+        match StatementEffect::of(statement) {
+            StatementEffect::None => {}
+            StatementEffect::Unclear(words) => self.sweep(statement, Sweep::Unclear(words)),
+            StatementEffect::Ddl(read) => self.take(statement, read),
         }
     }
 
@@ -322,9 +381,7 @@ impl TableHistory {
     ) {
         let Some(actions) = actions.filter(|_| !self.temporary.contains(name)) else {
             // Perhaps it gave the table another name, too.
-            let words = TokenReader::of(statement.text).ok();
-            let words = words.map(|reader| reader.tokens.iter().filter_map(name_in).collect());
-            return self.make_unclear(turn, Sweep::Unclear(words));
+            return self.make_unclear(turn, Sweep::Unclear(names_in(statement.text)));
         };
         let spellings = &mut self.spellings;
         let mut full = |database: &Option<String>, table: &str| {
@@ -493,6 +550,11 @@ impl TableHistory {
         let mut periods = self.names.get(&name).into_iter().flatten();
         periods.any(|(turn, _)| turn.is_some_and(is_later))
             || self.sweeps.iter().any(|(turn, sweep)| is_later(*turn) && sweep.touches(&name))
+    }
+
+    /// How many statements before a place may have changed tables: as long as it is the same, so are all tables.
+    pub fn statements_before(&self, place: HistoryPlace) -> usize {
+        self.turns.partition_point(|turn| turn.place < place)
     }
 
     /// Whether both have the same statements.
@@ -735,7 +797,7 @@ fn period_at(periods: &[NamePeriod], mut is_before: impl FnMut(TurnId) -> bool) 
 }
 
 impl Sweep {
-    fn touches(&self, (database, table): &HistoryName) -> bool {
+    pub(crate) fn touches(&self, (database, table): &HistoryName) -> bool {
         match self {
             Sweep::DroppedDatabase(dropped) => dropped == database,
             Sweep::Unclear(None) => true,

@@ -6,10 +6,13 @@
 //!
 //! [`SchemaFile`] holds the tables of a dump, of a server's SHOW CREATE TABLE or of hand-written statements. Facts that a
 //! statement doesn't tell, or that we can't read, count as unknown. [`TableHistory`] follows tables through the statements of
-//! logs, forward from CREATE TABLE and backward from the tables of now. No I/O: the caller hands the text.
+//! logs, forward from CREATE TABLE and backward from the tables of now; [`TablesSoFar`] only forward. [`TablesOfLogs`] answers
+//! what table the one of a table map is. No I/O: the caller hands the text.
 
 mod alter;
+mod complete;
 mod foreign_key;
+mod forward;
 mod history;
 mod key;
 mod schema_file;
@@ -17,10 +20,12 @@ mod statement;
 mod table;
 mod tokens;
 
+pub use complete::{CompletedTable, CompletedTables, TablesOfLogs};
 pub use foreign_key::{ForeignKey, ReferentialRule};
+pub use forward::{TableByNow, TablesSoFar};
 pub use history::{
     ColumnsNow, HistoryPlace, KeptColumn, NoTableWay, RecordedStatement, TableHistory, TableThen, TableWay,
     TurningPoint, WayColumn,
 };
 pub use schema_file::{SchemaFile, SchemaFileError};
-pub use table::{ColumnFacts, DefinedColumn, DefinedTable, DescribedColumn, DescribedTable};
+pub use table::{ColumnFacts, DefinedColumn, DefinedTable};

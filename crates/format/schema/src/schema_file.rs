@@ -12,7 +12,7 @@ use binlogz_binlog::row::TableSchema;
 use crate::alter::AlterAction;
 use crate::foreign_key::ForeignKey;
 use crate::statement::DdlStatement;
-use crate::table::{DefinedColumn, DefinedTable, DescribedColumn, DescribedTable};
+use crate::table::{DefinedColumn, DefinedTable};
 use crate::tokens::TokenReader;
 
 /// The tables of a schema file.
@@ -158,30 +158,6 @@ impl SchemaFile {
         }
         let names = table.columns.iter().map(|column| column.name.clone()).collect();
         Some((names, table.keys.first().cloned().unwrap_or_default()))
-    }
-
-    /// A table's columns, and its primary key or the first unique one; `None` if the file doesn't have the table.
-    ///
-    /// # Errors
-    ///
-    /// Another structure of the table: what differs.
-    pub fn described(&self, schema: &TableSchema) -> Result<Option<DescribedTable>, String> {
-        let Some(table) = self.table(&schema.database, &schema.table) else { return Ok(None) };
-        if let Some(problem) = table.unfit(schema) {
-            return Err(problem);
-        }
-        let described = |column: &DefinedColumn| {
-            let facts = column.facts.as_ref();
-            let type_name = facts.map_or("", |facts| &facts.type_name);
-            DescribedColumn {
-                name: column.name.clone(),
-                is_unsigned: facts.is_some_and(|facts| facts.is_unsigned),
-                is_binary: type_name.contains("BINARY") || type_name.contains("BLOB"),
-                members: facts.map(|facts| facts.members.clone()).unwrap_or_default(),
-            }
-        };
-        let columns = table.columns.iter().map(described).collect();
-        Ok(Some(DescribedTable { columns, key: table.keys.first().cloned().unwrap_or_default() }))
     }
 
     /// The name of a table's column, by its number.

@@ -51,28 +51,6 @@ pub struct ColumnFacts {
     pub charset: Option<String>,
 }
 
-/// A table, for programs that read logs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DescribedTable {
-    /// All columns of the table.
-    pub columns: Vec<DescribedColumn>,
-    /// The columns of its primary key, or of the first unique one; empty if it has none.
-    pub key: Vec<usize>,
-}
-
-/// A column of a [`DescribedTable`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DescribedColumn {
-    /// Name of the column.
-    pub name: String,
-    /// Whether it is UNSIGNED.
-    pub is_unsigned: bool,
-    /// Whether it is a binary string.
-    pub is_binary: bool,
-    /// The members of an ENUM or SET.
-    pub members: Vec<String>,
-}
-
 impl ColumnFacts {
     /// Whether a column of the log can be this one.
     pub fn fits(&self, column: &ColumnSchema) -> bool {
@@ -284,12 +262,7 @@ impl ColumnClause {
         if !is_type(&type_name) {
             return None;
         }
-        let in_list = rest.iter().take_while(|token| **token != Token::RParen);
-        let members = in_list.filter_map(|token| match token {
-            Token::SingleQuotedString(member) => Some(member.clone()),
-            _ => None,
-        });
-        let members = if matches!(&*type_name, "ENUM" | "SET") { members.collect() } else { Vec::new() };
+        let members = if matches!(&*type_name, "ENUM" | "SET") { members_in(rest) } else { Vec::new() };
         // SERIAL is BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE, SERIAL DEFAULT VALUE all of it but the type. KEY alone
         // is PRIMARY KEY.
         let is_serial = type_name == "SERIAL" || has("SERIAL");
@@ -331,6 +304,22 @@ fn charset_in(words: &[String]) -> Option<String> {
     let collation = words.iter().position(|word| word == "COLLATE").map(|place| after(place + 1));
     let of_collation = |name: String| name.split('_').next().unwrap_or_default().to_owned();
     named.or_else(|| collation.map(of_collation))
+}
+
+/// The members of an ENUM or SET in the parentheses after it, without the spaces at their ends, which the server takes off;
+/// none if one is written in a way that we don't read.
+fn members_in(rest: &[Token]) -> Vec<String> {
+    let mut members = Vec::new();
+    for token in rest.iter().skip(1).take_while(|token| **token != Token::RParen) {
+        match token {
+            Token::SingleQuotedString(member) | Token::DoubleQuotedString(member) => {
+                members.push(member.trim_end_matches(' ').to_owned());
+            }
+            Token::Comma => {}
+            _ => return Vec::new(),
+        }
+    }
+    members
 }
 
 impl DefinedTable {

@@ -20,7 +20,6 @@ mod java;
 mod maxwell;
 mod printer;
 mod resolver;
-mod schema_told;
 mod settings;
 mod state;
 mod statement;
@@ -29,6 +28,5 @@ mod value;
 
 pub use printer::ChangePrinter;
 pub use resolver::Resolver;
-pub use schema_told::{ColumnTold, SchemaTold, TableTold};
 pub use settings::{BigintUnsigned, ChangeFormat, ChangeSettings, Decimals};
 pub use state::ChangeState;

@@ -117,6 +117,7 @@ impl<'o> ChangePrinter<'o> {
         let Some(event) = state.pass(item, self.positions).map_err(LineFailure::Event)? else {
             return Ok(());
         };
+        state.log.learn(&event, self.settings.tables);
         let bad = |error| LineFailure::Event(event.error(error));
         let is_selected = state.log.selects(&event, self.selection, self.positions);
         if !is_selected {
@@ -124,7 +125,7 @@ impl<'o> ChangePrinter<'o> {
         }
         match table {
             Some(TableEvent::Rows(schema, rows)) if is_selected => {
-                let table = self.tables.take(&schema, self.selection, self.settings);
+                let table = self.tables.take(&schema, &state.log, self.selection, self.settings);
                 if !table.is_asked_for {
                     return Ok(());
                 }
@@ -359,8 +360,13 @@ impl LinePrinter for ChangePrinter<'_> {
         self.open = OpenTransaction { from: out.len(), marks: 0, is_split: !state.is_between_transactions() };
     }
 
+    fn pass_statement(&self, event: &Event<'_>, state: &mut ChangeState) {
+        state.log.learn(event, self.settings.tables);
+    }
+
     fn pass_item(&self, item: BatchItem<'_>, _: bool, state: &mut ChangeState) -> Result<(), Error> {
         if let Some(event) = state.pass(item, self.positions)? {
+            state.log.learn(&event, self.settings.tables);
             state.log.selects(&event, self.selection, self.positions);
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! The settings of a format, by the names that its program has for them.
 
-use crate::schema_told::SchemaTold;
+use binlogz_schema::TablesOfLogs;
 
 /// A format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,8 +49,8 @@ pub struct ChangeSettings<'s> {
     pub transaction_metadata: bool,
     /// Each line begins with the message's key and a tab.
     pub with_key: bool,
-    /// Facts about tables that the log may lack.
-    pub schema: Option<&'s dyn SchemaTold>,
+    /// What is known of tables that the log may lack.
+    pub tables: &'s TablesOfLogs,
 }
 
 impl std::fmt::Debug for ChangeSettings<'_> {

@@ -8,6 +8,7 @@ use binlogz_print::LogBounds;
 use binlogz_print::jsonl::JsonState;
 use binlogz_print::line_printer::LineState;
 use binlogz_print::met::MetRequests;
+use binlogz_schema::TablesSoFar;
 
 /// The state between two events.
 #[derive(Debug, Clone, Default)]
@@ -48,8 +49,8 @@ impl ChangeState {
 }
 
 impl LineState for ChangeState {
-    fn begin_log(&mut self) {
-        self.log.begin_log();
+    fn begin_log(&mut self, name: &str) {
+        self.log.begin_log(name);
         self.in_payload = false;
     }
 
@@ -59,5 +60,9 @@ impl LineState for ChangeState {
 
     fn has_ended(&self) -> bool {
         self.log.has_ended()
+    }
+
+    fn tables(&self) -> &TablesSoFar {
+        self.log.tables()
     }
 }

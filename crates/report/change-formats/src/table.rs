@@ -8,13 +8,13 @@ use binlogz_binlog::event::ColumnType;
 use binlogz_binlog::row::{ColumnKind, ColumnSchema, TableSchema};
 use binlogz_binlog::{Error, Result};
 use binlogz_print::EventSelection;
+use binlogz_print::jsonl::JsonState;
+use binlogz_print::line_printer::LineState;
+use binlogz_schema::CompletedTable;
 
 use crate::java::{Escapes, push_string};
-use crate::schema_told::ColumnTold;
 use crate::settings::{BigintUnsigned, ChangeFormat, ChangeSettings};
 
-/// The collation of binary strings.
-const BINARY: u64 = 63;
 /// utf8mb4_0900_ai_ci: the character set of columns whose own is unknown.
 const UTF8MB4: u64 = 255;
 
@@ -22,6 +22,8 @@ const UTF8MB4: u64 = 255;
 #[derive(Debug)]
 pub(crate) struct ChangeTable {
     schema: Arc<TableSchema>,
+    /// The statements that were known when it was made: later ones may have changed it.
+    era: usize,
     pub(crate) database: String,
     pub(crate) name: String,
     /// The name in quotes.
@@ -57,10 +59,16 @@ pub(crate) enum Shortcut {
 }
 
 impl ChangeTable {
-    fn new(schema: &Arc<TableSchema>, selection: &EventSelection, settings: &ChangeSettings<'_>) -> Self {
+    fn new(
+        schema: &Arc<TableSchema>,
+        (state, era): (&JsonState, usize),
+        selection: &EventSelection,
+        settings: &ChangeSettings<'_>,
+    ) -> Self {
         let shown = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
         let mut table = ChangeTable {
             schema: Arc::clone(schema),
+            era,
             database: shown(&schema.database),
             name: shown(&schema.table),
             columns: Vec::new(),
@@ -69,21 +77,13 @@ impl ChangeTable {
             place: selection.place_of(&schema.database, &schema.table),
             problem: None,
         };
-        let told = match settings.schema.map(|told| told.told(schema)) {
-            Some(Ok(told)) => told,
-            // A log that names all columns knows better than a schema of another day.
-            Some(Err(problem)) => {
-                let is_named = schema.columns().iter().all(|column| column.name.is_some());
-                table.problem = Some(problem).filter(|_| !is_named);
-                None
-            }
-            None => None,
-        };
+        let completed = settings.tables.complete(schema, state.place(), state.tables());
+        let CompletedTable { schema: completed, key, problem, is_told } = completed;
+        table.problem = problem.map(|problem| format!("{}.{}: {problem}", table.database, table.name));
         let escapes =
             if settings.format == ChangeFormat::Canal { Escapes::Fastjson } else { Escapes::Jackson };
-        for (index, column) in schema.columns().iter().enumerate() {
-            let told = told.as_ref().and_then(|told| told.columns.get(index));
-            match ChangeColumn::new(column, told, settings, escapes) {
+        for (index, column) in completed.columns().iter().enumerate() {
+            match ChangeColumn::new(column, is_told, settings, escapes) {
                 Ok(column) => table.columns.push(column),
                 Err(lacking) => {
                     table.problem.get_or_insert_with(|| {
@@ -93,8 +93,8 @@ impl ChangeTable {
             }
         }
         table.key = primary_key(schema);
-        if let Some(told) = told.filter(|_| table.key.is_empty()) {
-            table.key = told.key;
+        if table.key.is_empty() {
+            table.key = key;
         }
         table
     }
@@ -125,28 +125,16 @@ fn primary_key(schema: &TableSchema) -> Vec<usize> {
 impl ChangeColumn {
     fn new(
         column: &ColumnSchema,
-        told: Option<&ColumnTold>,
+        is_told: bool,
         settings: &ChangeSettings<'_>,
         escapes: Escapes,
     ) -> Result<Self, &'static str> {
         let mut schema = column.clone();
-        let name = match (&column.name, told) {
-            (Some(name), _) => String::from_utf8_lossy(name).into_owned(),
-            (None, Some(told)) => told.name.clone(),
-            (None, None) => return Err("name unknown"),
-        };
-        if let Some(told) = told {
-            if schema.unsigned.is_none() {
-                schema.kind = signedness(schema.kind, told.unsigned);
-                schema.unsigned = Some(told.unsigned);
-            }
-            if schema.collation.is_none() {
-                schema.collation = Some(if told.is_binary { BINARY } else { UTF8MB4 });
-            }
-            if schema.members.is_none() && !told.members.is_empty() {
-                schema.members = Some(told.members.iter().map(|member| member.as_bytes().into()).collect());
-                schema.collation = Some(UTF8MB4);
-            }
+        let Some(name) = &column.name else { return Err("name unknown") };
+        let name = String::from_utf8_lossy(name).into_owned();
+        // Text, if it isn't binary: of a log without character sets, from before 8.0.
+        if is_told && schema.collation.is_none() {
+            schema.collation = Some(UTF8MB4);
         }
         if matches!(schema.kind, ColumnKind::Enum { .. } | ColumnKind::Set { .. })
             && schema.members.is_none()
@@ -212,17 +200,6 @@ impl Shortcut {
     }
 }
 
-fn signedness(kind: ColumnKind, unsigned: bool) -> ColumnKind {
-    match kind {
-        ColumnKind::TinyInt { .. } => ColumnKind::TinyInt { unsigned },
-        ColumnKind::SmallInt { .. } => ColumnKind::SmallInt { unsigned },
-        ColumnKind::MediumInt { .. } => ColumnKind::MediumInt { unsigned },
-        ColumnKind::Int { .. } => ColumnKind::Int { unsigned },
-        ColumnKind::BigInt { .. } => ColumnKind::BigInt { unsigned },
-        kind => kind,
-    }
-}
-
 /// Tables that a worker remembers: more than a transaction usually has.
 const REMEMBERED: usize = 64;
 
@@ -235,16 +212,19 @@ impl ChangeTables {
     pub(crate) fn take(
         &mut self,
         schema: &Arc<TableSchema>,
+        state: &JsonState,
         selection: &EventSelection,
         settings: &ChangeSettings<'_>,
     ) -> Arc<ChangeTable> {
-        if let Some(found) = self.0.iter().rev().find(|table| Arc::ptr_eq(&table.schema, schema)) {
+        let era = settings.tables.era(state.place(), state.tables());
+        let is_it = |table: &&Arc<ChangeTable>| Arc::ptr_eq(&table.schema, schema) && table.era == era;
+        if let Some(found) = self.0.iter().rev().find(is_it) {
             return Arc::clone(found);
         }
         if self.0.len() >= REMEMBERED {
             self.0.clear();
         }
-        let table = Arc::new(ChangeTable::new(schema, selection, settings));
+        let table = Arc::new(ChangeTable::new(schema, (state, era), selection, settings));
         self.0.push(Arc::clone(&table));
         table
     }

@@ -4,7 +4,9 @@
 use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::{EventType, MAGIC};
 use binlogz_flow::Error;
-use binlogz_flow::events::{BatchItem, EventBatch, EventList, EventPosition, ListedEvents};
+use binlogz_flow::events::{BatchItem, Event, EventBatch, EventList, EventPosition, ListedEvents};
+
+use binlogz_schema::TablesSoFar;
 
 use crate::met::MetRequests;
 use crate::selection::{EventSelection, LogBounds};
@@ -29,14 +31,17 @@ pub enum LineFailure<E> {
 
 /// The state that a printer hands from batch to batch.
 pub trait LineState: Clone + Default + Send {
-    /// Prepares for the next log.
-    fn begin_log(&mut self);
+    /// Prepares for the next log, of this name.
+    fn begin_log(&mut self, name: &str);
 
     /// The requests met so far.
     fn met(&self) -> MetRequests;
 
     /// Whether nothing further is asked for.
     fn has_ended(&self) -> bool;
+
+    /// The tables by the statements up to here, where they are recorded.
+    fn tables(&self) -> &TablesSoFar;
 }
 
 /// A worker's printer, used for all its batches of a log. [`LinePrinter::pass`] and [`LinePrinter::print`] go through a batch;
@@ -57,6 +62,9 @@ pub trait LinePrinter {
 
     /// Prepares for lines that are appended to `out`.
     fn begin_lines(&mut self, _state: &Self::State, _out: &[u8]) {}
+
+    /// Takes a statement or a format description that is otherwise not looked at: it may change tables.
+    fn pass_statement(&self, event: &Event<'_>, state: &mut Self::State);
 
     /// Passes over an item without printing it. `is_of_last`: no transaction begins after it in the batch.
     ///
@@ -93,6 +101,9 @@ pub trait LinePrinter {
         let last_begin = last_transaction(events);
         let (selection, bounds) = self.asked_for();
         let from = if shows_all(selection, bounds) { last_begin } else { 0 };
+        for event in statements_before(events, from) {
+            self.pass_statement(&event, state);
+        }
         for (place, item) in events.places_from(from) {
             if self.pass_item(item, place >= last_begin, state).is_err() || state.has_ended() {
                 break;
@@ -154,6 +165,26 @@ fn last_transaction(events: ListedEvents<'_>) -> usize {
     let gtids = events.types(0).filter(|(_, event_type)| event_type.is_some_and(EventType::is_gtid));
     let is_in_log = |&place: &usize| events.outline(place).is_some_and(|event| event.end.is_some());
     gtids.map(|(place, _)| place).filter(is_in_log).last().unwrap_or(0)
+}
+
+/// The events before a place that may say what tables are: statements, without those that only begin or end a transaction, and
+/// format descriptions.
+fn statements_before(events: ListedEvents<'_>, end: usize) -> impl Iterator<Item = Event<'_>> {
+    let types = events.types(0).take_while(move |(place, _)| *place < end);
+    let is_statement = move |(place, event_type): &(usize, Option<EventType>)| match *event_type {
+        Some(EventType::QUERY) => {
+            events.outline(*place).is_some_and(|event| event.end.is_some() && !is_control(event.body))
+        }
+        event_type => event_type == Some(EventType::FORMAT_DESCRIPTION),
+    };
+    types.filter(is_statement).filter_map(move |(place, _)| events.event(place))
+}
+
+/// Whether a query event's body has the statement of nearly all of them: it begins or ends a transaction.
+#[inline]
+pub(crate) fn is_control(body: &[u8]) -> bool {
+    // After the database's name and its NUL.
+    body.ends_with(b"\0BEGIN") || body.ends_with(b"\0COMMIT")
 }
 
 /// Whether everything is shown, so that no event needs to be checked.

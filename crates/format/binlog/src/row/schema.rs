@@ -134,6 +134,14 @@ impl TableSchema {
         &self.columns
     }
 
+    /// The same table with facts about its columns that the map lacks: names, members, signedness, collations. How values
+    /// are stored stays as it is.
+    pub fn completed(&self, mut complete: impl FnMut(usize, &mut ColumnSchema)) -> Self {
+        let mut table = self.clone();
+        table.columns.iter_mut().enumerate().for_each(|(index, column)| complete(index, column));
+        table
+    }
+
     /// How values are skipped, column by column.
     pub(super) fn sizes(&self) -> &[ColumnSize] {
         &self.sizes

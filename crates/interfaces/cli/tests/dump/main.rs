@@ -11,3 +11,4 @@ mod options;
 mod positions;
 mod real;
 mod remote;
+mod tables_then;

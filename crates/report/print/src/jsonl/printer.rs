@@ -12,6 +12,7 @@ use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::{EventType, Result as BinlogResult};
 use binlogz_flow::Error;
 use binlogz_flow::events::{BatchItem, Event, EventBatch, TableEvent, WorkerTables};
+use binlogz_schema::{CompletedTables, TablesOfLogs};
 
 use super::frame::{payload_header, push_payload, push_query};
 use super::held::{LineDecision, LinePlace};
@@ -19,7 +20,7 @@ use super::large::{self, LARGE_VALUE_SIZE, LargeValueError};
 use super::state::JsonState;
 use super::table_text::TableText;
 use super::text::{push_base64, push_bytes_as_text, push_name, push_number, push_text};
-use crate::line_printer::{LineFailure, LinePrinter};
+use crate::line_printer::{LineFailure, LinePrinter, LineState};
 use crate::line_room::LineRoom;
 use crate::number::push_unsigned;
 use crate::selection::{EventSelection, LogBounds};
@@ -28,6 +29,8 @@ use crate::selection::{EventSelection, LogBounds};
 #[derive(Debug)]
 pub struct JsonPrinter<'o> {
     selection: &'o EventSelection,
+    known: &'o TablesOfLogs,
+    completed: CompletedTables,
     positions: LogBounds,
     /// `{"log":"…"`: the start of each line.
     line_begin: Vec<u8>,
@@ -43,11 +46,19 @@ pub struct JsonPrinter<'o> {
 
 impl<'o> JsonPrinter<'o> {
     /// A printer of the selected events of a log, which is shown under this name. It is one of this many workers.
-    pub fn new(selection: &'o EventSelection, name: &str, positions: LogBounds, workers: usize) -> Self {
+    pub fn new(
+        selection: &'o EventSelection,
+        known: &'o TablesOfLogs,
+        name: &str,
+        positions: LogBounds,
+        workers: usize,
+    ) -> Self {
         let mut line_begin = b"{".to_vec();
         push_text(&mut line_begin, "log", name);
         JsonPrinter {
             selection,
+            known,
+            completed: CompletedTables::default(),
             positions,
             line_begin,
             tables: WorkerTables::one_of(workers),
@@ -84,6 +95,7 @@ impl<'o> JsonPrinter<'o> {
             self.begin_line(&place, state, out);
             match place.table.and_then(|table| self.tables.of(table)) {
                 Some(schema) => {
+                    let schema = self.complete(schema, state);
                     self.names.take(&schema, self.selection);
                     self.names.push_table_map(out);
                 }
@@ -92,6 +104,16 @@ impl<'o> JsonPrinter<'o> {
             end_line(out);
         }
         state.held.release();
+    }
+
+    /// The table of a map, with what is known of it here.
+    fn complete(&mut self, map: Arc<TableSchema>, state: &JsonState) -> Arc<TableSchema> {
+        let is_told = self.known.has_schema() || state.tables().statements() > 0;
+        // What isn't known is noted of tables that are shown.
+        if !is_told || !self.selection.has_table(&map.database, &map.table) {
+            return map;
+        }
+        self.completed.complete(self.known, &map, state.place(), state.tables())
     }
 
     fn event<E>(
@@ -104,6 +126,7 @@ impl<'o> JsonPrinter<'o> {
         let bad = |error| LineFailure::Event(event.error(error));
         let table = self.tables.event(event).map_err(LineFailure::Event)?;
         state.pass(event, self.positions).map_err(bad)?;
+        state.learn(event, self.known);
         if !state.selects(event, self.selection, self.positions) {
             event.pass_over();
             return Ok(());
@@ -118,6 +141,7 @@ impl<'o> JsonPrinter<'o> {
         match table {
             Some(TableEvent::Rows(schema, rows)) => self.rows(event, state, schema, &rows, out, flush),
             Some(TableEvent::Map(schema)) => {
+                let schema = self.complete(schema, state);
                 self.names.take(&schema, self.selection);
                 if self.names.is_asked_for {
                     self.begin_line(&LinePlace::of(event, state.position), state, out);
@@ -247,6 +271,7 @@ impl<'o> JsonPrinter<'o> {
         flush: &mut impl FnMut(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<(), LineFailure<E>> {
         let bad = |error| LineFailure::Event(event.error(error));
+        let schema = self.complete(schema, state);
         self.names.take(&schema, self.selection);
         if !self.names.is_asked_for {
             return Ok(());
@@ -322,10 +347,15 @@ impl LinePrinter for JsonPrinter<'_> {
         self.tables.begin(batch)
     }
 
+    fn pass_statement(&self, event: &Event<'_>, state: &mut JsonState) {
+        state.learn(event, self.known);
+    }
+
     fn pass_item(&self, item: BatchItem<'_>, is_of_last: bool, state: &mut JsonState) -> Result<(), Error> {
         let BatchItem::Event(event) = item else { return Ok(()) };
         let bad = |error| event.error(error);
         state.pass(&event, self.positions).map_err(bad)?;
+        state.learn(&event, self.known);
         let is_selected = state.selects(&event, self.selection, self.positions);
         // Nothing is held of transactions that end in the batch.
         if is_selected && is_of_last && self.may_wait(&event, state) {

@@ -1,13 +1,16 @@
 //! State that later lines need from earlier events: the transaction they are in, and the selection so far.
 //! Carries over from batch to batch.
 
+use binlogz_binlog::event::{QueryEvent, RotateEvent};
 use binlogz_binlog::gtid::{Gtid, GtidSet};
+use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::{Boundary, EventHeader, EventType, Result, TransactionBoundaryParser};
 use binlogz_flow::events::Event;
+use binlogz_schema::{HistoryPlace, RecordedStatement, TablesOfLogs, TablesSoFar};
 
-use super::frame::JsonFrame;
+use super::frame::{JsonFrame, statement_text};
 use super::held::HeldLines;
-use crate::line_printer::LineState;
+use crate::line_printer::{LineState, is_control};
 use crate::met::MetRequests;
 use crate::selection::{EventSelection, LogBounds};
 
@@ -28,6 +31,8 @@ pub struct JsonState {
     is_filtered: bool,
     ended: bool,
     met: MetRequests,
+    /// The tables by the statements so far.
+    tables: TablesSoFar,
 }
 
 impl JsonState {
@@ -39,6 +44,46 @@ impl JsonState {
     /// Notes that rows of a chosen table are shown, whose place in `--table` is this.
     pub fn note_rows(&mut self, place: Option<usize>) {
         self.met.note_rows(place);
+    }
+
+    /// The place of the current event among all logs, for what is known of tables there.
+    pub fn place(&self) -> HistoryPlace {
+        self.tables.place(self.position)
+    }
+
+    /// Takes an event for what it says of tables: statements change them, and the ends and beginnings of logs say whether
+    /// one continues the other.
+    #[inline]
+    pub fn learn(&mut self, event: &Event<'_>, tables: &TablesOfLogs) {
+        match event.header.event_type {
+            // In payloads there is no DDL: the server doesn't compress it.
+            EventType::QUERY if tables.is_forward() && !event.is_inside_payload() => {
+                if !is_control(event.body) {
+                    self.record(event);
+                }
+            }
+            EventType::FORMAT_DESCRIPTION => {
+                self.tables.take_server(event.header.server_id, event.position.offset);
+            }
+            EventType::ROTATE if event.header.timestamp != 0 => {
+                if let Ok(rotate) = RotateEvent::decode(event.body) {
+                    self.tables.rotate_to(rotate.name);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    #[cold]
+    fn record(&mut self, event: &Event<'_>) {
+        // One that can't be read is an error where it is printed.
+        let Ok(query) = QueryEvent::decode(event.body) else { return };
+        if StatementKind::of(query.statement) == StatementKind::Other {
+            let place = self.tables.place(event.position.offset + self.moved);
+            let text = statement_text(&query).unwrap_or_else(|| String::from_utf8_lossy(query.statement));
+            let database = String::from_utf8_lossy(query.database);
+            self.tables.record(&RecordedStatement::of_query(place, &query, (&database, &text)));
+        }
     }
 
     /// The position of the current event, or of the payload around it.
@@ -87,7 +132,8 @@ impl JsonState {
     ///
     /// An event that can't be read.
     pub fn pass(&mut self, event: &Event<'_>, positions: LogBounds) -> Result<()> {
-        self.place(event, positions);
+        self.find_position(event, positions);
+
         // Events inside a payload belong to the payload's transaction.
         let boundary = match event.is_inside_payload() {
             true => Boundary::Inside,
@@ -101,7 +147,7 @@ impl JsonState {
 
     /// Finds an event's position in its log. A server's stream may lack the beginning or some transactions:
     /// the events themselves give the low 32 bits of where they end.
-    fn place(&mut self, event: &Event<'_>, positions: LogBounds) {
+    fn find_position(&mut self, event: &Event<'_>, positions: LogBounds) {
         if event.is_inside_payload() {
             return;
         }
@@ -169,9 +215,16 @@ impl JsonState {
 }
 
 impl LineState for JsonState {
-    fn begin_log(&mut self) {
-        let met = MetRequests { end: 0, ..self.met };
-        *self = JsonState { started: self.started, ended: self.ended, met, ..JsonState::default() };
+    fn begin_log(&mut self, name: &str) {
+        let before = std::mem::take(self);
+        *self = JsonState {
+            started: before.started,
+            ended: before.ended,
+            met: MetRequests { end: 0, ..before.met },
+            tables: before.tables,
+            ..JsonState::default()
+        };
+        self.tables.begin_log(name.as_bytes());
     }
 
     fn met(&self) -> MetRequests {
@@ -180,5 +233,9 @@ impl LineState for JsonState {
 
     fn has_ended(&self) -> bool {
         self.ended
+    }
+
+    fn tables(&self) -> &TablesSoFar {
+        &self.tables
     }
 }

@@ -5,5 +5,6 @@ pub mod rewrite;
 pub mod row_changes;
 pub mod salvage;
 pub mod same;
+pub mod statements;
 pub mod verify;
 pub mod walk;

@@ -2,18 +2,15 @@
 
 use std::path::PathBuf;
 
-use binlogz_binlog::row::TableSchema;
-use binlogz_change_formats::{ChangePrinter, ChangeSettings, ColumnTold, Resolver, SchemaTold, TableTold};
+use binlogz_change_formats::{ChangePrinter, ChangeSettings, Resolver};
 use binlogz_print::EventSelection;
-use binlogz_schema::{DescribedColumn, DescribedTable, SchemaFile};
 
-use super::line_run::{self, LineJob};
+use super::line_run::{self, LineJob, open_keyring};
 use super::lines::LineOutput;
 use super::offsets::Offsets;
 use super::options::{DumpFormat, DumpSettings, RemoteSource};
 use super::print_options::print_options;
-use super::remote::PROGRAM_NAME;
-use crate::cmd::row_changes::read_schema;
+use super::tables::tables_of;
 use crate::failure::{CommandFailure, Result};
 
 /// Dumps the logs that were asked for; the exit code.
@@ -24,12 +21,8 @@ pub(super) fn run(options: &DumpSettings) -> Result<u8> {
             "--with-key can't be used with --format=canal: its messages have no keys".into(),
         ));
     }
-    let schema = options.schema.as_deref().map(|place| {
-        let connect =
-            || options.connect(PROGRAM_NAME).map_err(|error| CommandFailure::Line(error.to_string()));
-        read_schema(place, &connect).map(DefinedTables)
-    });
-    let schema = schema.transpose()?;
+    let keyring = options.keyring.as_deref().map(open_keyring).transpose()?;
+    let tables = &tables_of(options, keyring.as_ref())?;
     let settings = ChangeSettings {
         format,
         topic_prefix: options.topic_prefix.clone(),
@@ -37,7 +30,7 @@ pub(super) fn run(options: &DumpSettings) -> Result<u8> {
         bigint_unsigned: options.bigint_unsigned_handling_mode,
         transaction_metadata: options.provide_transaction_metadata,
         with_key: options.with_key,
-        schema: schema.as_ref().map(|told| told as &dyn SchemaTold),
+        tables,
     };
     let asked = print_options(options).selection;
     let mut out = LineOutput::open(options.result_file.as_deref())?;
@@ -56,6 +49,7 @@ pub(super) fn run(options: &DumpSettings) -> Result<u8> {
         options: &options,
         selection,
         asked: &asked,
+        tables,
         out,
         offsets,
         new_printer: |name: &str, positions, workers| {
@@ -77,23 +71,4 @@ fn go_on(options: &mut DumpSettings, selection: &mut EventSelection, offsets: &O
         options.to_last_log = true;
     }
     options.exclude_gtids = Some(excluded);
-}
-
-/// Tables of a file or a server.
-struct DefinedTables(SchemaFile);
-
-impl SchemaTold for DefinedTables {
-    fn told(&self, schema: &TableSchema) -> Result<Option<TableTold>, String> {
-        let column = |column: DescribedColumn| ColumnTold {
-            name: column.name,
-            unsigned: column.is_unsigned,
-            is_binary: column.is_binary,
-            members: column.members,
-        };
-        let described = self.0.described(schema)?;
-        Ok(described.map(|DescribedTable { columns, key }| TableTold {
-            columns: columns.into_iter().map(column).collect(),
-            key,
-        }))
-    }
 }

@@ -2,21 +2,27 @@
 
 use binlogz_print::jsonl::JsonPrinter;
 
-use super::line_run::{self, LineJob};
+use super::line_run::{self, LineJob, open_keyring};
 use super::lines::LineOutput;
 use super::options::DumpSettings;
 use super::print_options::print_options;
+use super::tables::tables_of;
 use crate::failure::Result;
 
 /// Dumps the logs that were asked for; the exit code.
 pub(super) fn run(options: &DumpSettings) -> Result<u8> {
     let selection = &print_options(options).selection;
+    let keyring = options.keyring.as_deref().map(open_keyring).transpose()?;
+    let tables = &tables_of(options, keyring.as_ref())?;
     line_run::run(LineJob {
         options,
         selection,
+        tables,
         asked: selection,
         out: LineOutput::open(options.result_file.as_deref())?,
         offsets: None,
-        new_printer: |name: &str, positions, workers| JsonPrinter::new(selection, name, positions, workers),
+        new_printer: |name: &str, positions, workers| {
+            JsonPrinter::new(selection, tables, name, positions, workers)
+        },
     })
 }

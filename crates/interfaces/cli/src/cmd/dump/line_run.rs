@@ -19,6 +19,7 @@ use binlogz_print::line_printer::{FinishedTransactions, Flow, LinePrinter, LineS
 use binlogz_print::met::MetRequests;
 use binlogz_print::mysqlbinlog::TextMemory;
 use binlogz_print::{EventSelection, LogBounds};
+use binlogz_schema::TablesOfLogs;
 
 use super::growing::{self, GrowingLog};
 use super::lines::{AwaitedOutput, LineBatch, LineOutput, UnwrittenLines, at_hand};
@@ -26,7 +27,7 @@ use super::looked_for::DumpSearch;
 use super::offsets::Offsets;
 use super::options::{DumpSettings, POSITION_MIN};
 use super::remote::{self, RemoteInputs};
-use super::{FAILED, unmet};
+use super::{FAILED, tell_line, unmet};
 use crate::Exit;
 use crate::cmd::workers;
 use crate::failure::{CommandFailure, Result, name_unread, warn_cut};
@@ -39,6 +40,8 @@ pub(super) struct LineJob<'o, N> {
     pub(super) selection: &'o EventSelection,
     /// The events that the user chose: a request that no event meets is reported.
     pub(super) asked: &'o EventSelection,
+    /// What is known of tables besides their maps.
+    pub(super) tables: &'o TablesOfLogs,
     pub(super) out: LineOutput,
     pub(super) offsets: Option<Offsets>,
     /// Makes a worker's printer of a log of this name.
@@ -50,7 +53,7 @@ pub(super) fn run<P: LinePrinter, N>(job: LineJob<'_, N>) -> Result<u8>
 where
     N: Fn(&str, LogBounds, usize) -> P + Sync,
 {
-    let LineJob { options, selection, asked, out, offsets, new_printer } = job;
+    let LineJob { options, selection, asked, tables, out, offsets, new_printer } = job;
     if !options.rewrite_db.is_empty() || options.offset > 0 {
         let option = if options.offset > 0 { "--offset" } else { "--rewrite-db" };
         return Err(CommandFailure::Line(format!(
@@ -60,6 +63,7 @@ where
     }
     let mut run = Run {
         options,
+        tables,
         new_printer,
         offsets,
         keyring: options.keyring.as_deref().map(open_keyring).transpose()?,
@@ -70,7 +74,7 @@ where
         passed: Some(CarriedLineState { state: P::State::default(), out: at_hand(out) }),
     };
     let last = options.logs.len().saturating_sub(1);
-    let mut looked_for = DumpSearch::new(options, selection);
+    let mut looked_for = DumpSearch::new(options, selection).needing_statements(tables.is_forward());
     let mut ended = false;
     let connect = if options.is_remote() { Some(remote::connect(options)?) } else { None };
     for (number, log) in options.logs.iter().enumerate() {
@@ -103,6 +107,10 @@ where
     if let Some(offsets) = run.offsets.take() {
         offsets.finish()?;
     }
+    let so_far = run.passed.as_ref().map(|passed| passed.state.tables().clone()).unwrap_or_default();
+    let notes = tables.notes(&so_far);
+    notes.iter().for_each(|note| tell_line("ERROR", note));
+    run.unread |= !notes.is_empty() || tables.has_notes();
     // What is asked for may have been handed over before.
     if goes_on {
         return Ok(if run.unread { FAILED } else { 0 });
@@ -114,12 +122,13 @@ where
 
 struct Run<'o, P: LinePrinter, N> {
     options: &'o DumpSettings,
+    tables: &'o TablesOfLogs,
     new_printer: N,
     offsets: Option<Offsets>,
     keyring: Option<Keyring>,
     memory: TextMemory,
     out_name: String,
-    /// Whether changes that were asked for could not be read.
+    /// Whether changes that were asked for could not be read, or not told for certain.
     unread: bool,
     /// The requests that were met up to the end of the last log.
     met: MetRequests,
@@ -197,7 +206,8 @@ impl<P: LinePrinter, N: Fn(&str, LogBounds, usize) -> P + Sync> Run<'_, P, N> {
 
     fn log(&mut self, name: &str, input: Input, positions: LogBounds) -> Result<Flow> {
         let Some(mut passed) = self.passed.take() else { return Ok(Flow::Ends) };
-        passed.state.begin_log();
+        passed.state.begin_log(name);
+        self.tables.begin_log(name);
         let live = matches!(input, Input::Live(_));
         let threads = workers(self.options.jobs);
         let (new_printer, memory, out_name) = (&self.new_printer, &self.memory, &self.out_name);
@@ -344,7 +354,7 @@ fn with_names_of(before: MetRequests, later: MetRequests) -> MetRequests {
     met
 }
 
-fn open_keyring(path: &Path) -> Result<Keyring> {
+pub(super) fn open_keyring(path: &Path) -> Result<Keyring> {
     Keyring::open(path).map_err(|error| CommandFailure::with_encryption(&path.display(), &error))
 }
 

@@ -20,6 +20,8 @@ pub(super) struct DumpSearch<'o> {
     is_lines: bool,
     /// Statements that empty a table are shown beside its rows.
     has_truncate: bool,
+    /// Statements tell what tables are.
+    needs_statements: bool,
     /// Where nothing more is shown may depend on any event.
     all: bool,
     /// The requests that the parts left out have met.
@@ -38,9 +40,15 @@ impl<'o> DumpSearch<'o> {
             start: selection.start_time,
             is_lines: options.format != DumpFormat::Sql,
             has_truncate: options.format == DumpFormat::Debezium,
+            needs_statements: false,
             all: !is_anywhere,
             met: MetRequests::default(),
         }
+    }
+
+    /// The same, which needs the parts with statements if that is so.
+    pub(super) fn needing_statements(self, needs_statements: bool) -> Self {
+        DumpSearch { needs_statements, ..self }
     }
 
     /// A log was read that is in no archive: it may have had the first event.
@@ -51,6 +59,9 @@ impl<'o> DumpSearch<'o> {
     /// Whether a part is needed.
     pub(super) fn may_be_in(&mut self, run: &BlockRun<'_>) -> bool {
         if self.all {
+            return true;
+        }
+        if self.needs_statements && run.may_have_statements() {
             return true;
         }
         let stop = self.selection.stop_before_gtid.as_ref().filter(|_| self.is_lines);

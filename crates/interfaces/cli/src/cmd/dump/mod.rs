@@ -15,6 +15,7 @@ mod options;
 mod print_options;
 mod raw;
 mod remote;
+mod tables;
 mod unmet;
 
 use std::ffi::{OsStr, OsString};

@@ -90,7 +90,7 @@ impl LogHead {
 /// # Errors
 ///
 /// Logs of two servers, the same one twice, another order than their own, a gap, a reset in between; a log that can't be read.
-pub(super) fn follow_one_another<'l>(
+pub(in crate::cmd) fn follow_one_another<'l>(
     logs: impl IntoIterator<Item = &'l LogPath>,
     keyring: Option<&Keyring>,
 ) -> Result<()> {

@@ -64,12 +64,14 @@ fn check_options(options: &mut DumpSettings, told: &mut String) -> Result<(), St
 /// Options that only lines, or only row changes, have.
 fn check_changes(options: &DumpSettings) -> Result<(), String> {
     if options.format.of_changes().is_none() {
-        let given =
-            ["schema", "topic-prefix", "decimal-handling-mode", "bigint-unsigned-handling-mode", "offsets"];
+        let given = ["topic-prefix", "decimal-handling-mode", "bigint-unsigned-handling-mode", "offsets"];
         let mut given = given.into_iter().filter(|name| options.given(name).is_some());
         if let Some(name) = given.next().or(options.with_key.then_some("with-key")) {
             return Err(format!("--{name} needs --format=debezium, maxwell or canal"));
         }
+    }
+    if options.format == DumpFormat::Sql && options.schema.is_some() {
+        return Err("--schema needs --format=jsonl, debezium, maxwell or canal".into());
     }
     if options.provide_transaction_metadata && options.format != DumpFormat::Debezium {
         return Err("--provide-transaction-metadata needs --format=debezium".into());

@@ -438,7 +438,7 @@ pub(super) const OPTIONS: &[OptionDefinition] = &[
             options.schema = Some(value.to_string_lossy().into_owned());
             Ok(())
         },
-        "For row changes: column names and keys, where the log lacks them, from CREATE TABLE statements or a server",
+        "For lines: names of columns and members, and keys, where the log lacks them, from CREATE TABLE statements or a server",
     ),
     OptionDefinition::switch(
         "with-key",

@@ -1,0 +1,325 @@
+//! What a reader of logs asks: which table is the one of this table map at this place? The answer joins the map with
+//! what is known besides.
+//!
+//! ```text
+//! --schema: the tables of now ─┬─ statements of all logs, read ahead → TableHistory ─┐
+//!                              └─ or logs that are read once ────────→ TablesSoFar ──┴→ CompletedTable: names, members, key
+//! ```
+//!
+//! A map that names all columns (`binlog_row_metadata=FULL`) knows best. What isn't known is noted, once a table.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use binlogz_binlog::row::{ColumnKind, TableSchema};
+
+use crate::forward::{TableByNow, TablesSoFar};
+use crate::history::{HistoryPlace, TableHistory, TableThen, TurningPoint};
+use crate::schema_file::SchemaFile;
+use crate::table::{ColumnFacts, DefinedTable};
+
+/// The collation of binary strings.
+const BINARY: u64 = 63;
+/// utf8mb4_0900_ai_ci: that of members that a statement names.
+const UTF8MB4: u64 = 255;
+/// Tables that a worker remembers: more than a transaction usually has.
+const REMEMBERED: usize = 64;
+/// The most characters of a statement in a line for a person.
+const STATEMENT_SHOWN_MAX: usize = 200;
+
+/// A table as its rows are read: its map, completed.
+#[derive(Debug, Clone)]
+pub struct CompletedTable {
+    /// The table map with what it lacked.
+    pub schema: Arc<TableSchema>,
+    /// The columns of its primary key, or of the first unique one, where the map doesn't tell; empty if it has none.
+    pub key: Vec<usize>,
+    /// Why nothing more than the map is known, though a schema was given.
+    pub problem: Option<String>,
+    /// Whether the table is known besides its map.
+    pub is_told: bool,
+}
+
+/// Which tables are in logs, as far as schema and statements tell.
+#[derive(Default)]
+pub struct TablesOfLogs {
+    now: Option<SchemaFile>,
+    history: Option<TableHistory>,
+    /// The names of the logs so far.
+    logs: Mutex<Vec<String>>,
+    /// Tables that were taken as the schema has them, though statements may follow.
+    assumed: Mutex<BTreeSet<(String, String)>>,
+    notes: Mutex<BTreeMap<(String, String), String>>,
+    /// Statements may be left out between those that are recorded.
+    has_gaps: bool,
+    /// Takes each note at once.
+    tell: Option<Box<dyn Fn(&str) + Send + Sync>>,
+}
+
+impl std::fmt::Debug for TablesOfLogs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TablesOfLogs").finish_non_exhaustive()
+    }
+}
+
+impl TablesOfLogs {
+    /// Tables by the statements up to each place, and before the first of a table by this schema.
+    pub fn forward(now: Option<SchemaFile>) -> Self {
+        TablesOfLogs { now, ..TablesOfLogs::default() }
+    }
+
+    /// Tables by the statements of these logs, settled with this schema, which is that of the end of the logs.
+    pub fn of_history(history: TableHistory, now: SchemaFile, logs: Vec<String>) -> Self {
+        TablesOfLogs {
+            logs: Mutex::new(logs),
+            now: Some(now),
+            history: Some(history),
+            ..TablesOfLogs::default()
+        }
+    }
+
+    /// The statements that are recorded aren't all: no CREATE TABLE tells what its table is later.
+    #[must_use]
+    pub fn with_gaps(self) -> Self {
+        TablesOfLogs { has_gaps: true, ..self }
+    }
+
+    /// Tells notes as soon as there are any: for logs without an end.
+    #[must_use]
+    pub fn telling(self, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        TablesOfLogs { tell: Some(Box::new(tell)), ..self }
+    }
+
+    /// Whether tables are known by the statements up to each place, which then are to be recorded.
+    pub fn is_forward(&self) -> bool {
+        self.history.is_none()
+    }
+
+    /// Whether statements of logs that were read ahead may have changed tables.
+    pub fn has_statements(&self) -> bool {
+        self.history.as_ref().is_some_and(|history| history.statements_before(HistoryPlace::END) > 0)
+    }
+
+    /// Whether a schema was given.
+    pub fn has_schema(&self) -> bool {
+        self.now.is_some()
+    }
+
+    /// The next log begins, where they weren't read ahead.
+    pub fn begin_log(&self, name: &str) {
+        if self.is_forward() {
+            lock(&self.logs).push(name.to_owned());
+        }
+    }
+
+    /// As long as this is the same, so are all tables.
+    pub fn era(&self, place: HistoryPlace, so_far: &TablesSoFar) -> usize {
+        match &self.history {
+            Some(history) => history.statements_before(place),
+            None => so_far.statements(),
+        }
+    }
+
+    /// The table that a map describes at a place.
+    pub fn complete(
+        &self,
+        map: &Arc<TableSchema>,
+        place: HistoryPlace,
+        so_far: &TablesSoFar,
+    ) -> CompletedTable {
+        let is_named = map.columns().iter().all(|column| column.name.is_some());
+        let plain =
+            |problem| CompletedTable { schema: Arc::clone(map), key: Vec::new(), problem, is_told: false };
+        match self.known(map, place, so_far) {
+            Ok(Some(table)) => CompletedTable {
+                schema: Arc::new(table.completing(map)),
+                key: table.keys.first().cloned().unwrap_or_default(),
+                problem: None,
+                is_told: true,
+            },
+            // A log that names all columns knows better than a schema of another day.
+            Ok(None) => plain(None),
+            Err(_) if is_named => plain(None),
+            Err(problem) => plain(Some(problem)),
+        }
+    }
+
+    /// `None`: nothing is told of it.
+    fn known<'t>(
+        &'t self,
+        map: &TableSchema,
+        place: HistoryPlace,
+        so_far: &'t TablesSoFar,
+    ) -> Result<Option<&'t DefinedTable>, String> {
+        let [database, table] = [&map.database, &map.table].map(|name| std::str::from_utf8(name));
+        let (Ok(database), Ok(table)) = (database, table) else { return Ok(None) };
+        let fitting = |defined: &'t DefinedTable| match defined.unfit(map) {
+            None => Ok(Some(defined)),
+            Some(problem) => Err(problem),
+        };
+        if let Some(history) = &self.history {
+            return match history.at(place, database, table) {
+                TableThen::Known(then) => fitting(then),
+                TableThen::UnknownSince(turn) => {
+                    Err(self.unknown("what columns it has here isn't known", turn))
+                }
+                TableThen::Disagrees(turn) => Err(self
+                    .unknown("the statements in the logs make another table of it than --schema has", turn)),
+                TableThen::NotTold => Ok(None),
+            };
+        }
+        match so_far.at(database, table) {
+            TableByNow::Defined(_) if self.has_gaps => match self.now.is_some() {
+                true => Err("statements that changed it may have been left out".to_owned()),
+                false => Ok(None),
+            },
+            TableByNow::Defined(defined) if self.now.is_some() => fitting(defined),
+            TableByNow::Defined(defined) => Ok(Some(defined).filter(|defined| defined.unfit(map).is_none())),
+            TableByNow::UnknownSince(turn) if self.now.is_some() => Err(format!(
+                "{}; logs that are files are read ahead for such statements",
+                self.unknown("what columns it has after this isn't known", turn)
+            )),
+            TableByNow::UnknownSince(_) => Ok(None),
+            TableByNow::Untouched => {
+                let now = self.now.as_ref().and_then(|now| now.table(database.as_bytes(), table.as_bytes()));
+                let Some(now) = now else { return Ok(None) };
+                let mut assumed = lock(&self.assumed);
+                if !assumed.iter().any(|(own, name)| own == database && name == table) {
+                    assumed.insert((database.to_owned(), table.to_owned()));
+                }
+                fitting(now)
+            }
+        }
+    }
+
+    fn unknown(&self, what: &str, turn: &TurningPoint) -> String {
+        format!("{what} ({})", self.shown(turn))
+    }
+
+    /// A statement, with its place.
+    fn shown(&self, turn: &TurningPoint) -> String {
+        let logs = lock(&self.logs);
+        let index = usize::try_from(turn.place.log).ok().and_then(|number| number.checked_sub(1));
+        let log = index.and_then(|index| logs.get(index)).map_or("a later log", |log| log);
+        let words: Vec<_> = turn.statement.split_whitespace().collect();
+        let statement = words.join(" ");
+        let shown: String = statement.chars().take(STATEMENT_SHOWN_MAX).collect();
+        let dots = if shown.len() < statement.len() { " …" } else { "" };
+        format!("{log} at {}: {shown}{dots}", turn.place.offset)
+    }
+
+    /// Notes that a table's columns have no names in the output.
+    pub fn note(&self, map: &TableSchema, problem: &str) {
+        let [database, table] =
+            [&map.database, &map.table].map(|name| String::from_utf8_lossy(name).into_owned());
+        let line = format!("{database}.{table}: {problem}; its columns are @1, @2, …");
+        let mut notes = lock(&self.notes);
+        let is_new = !notes.contains_key(&(database.clone(), table.clone()));
+        if let Some(tell) = self.tell.as_ref().filter(|_| is_new) {
+            tell(&line);
+        }
+        // Workers find them in any order.
+        let noted = notes.entry((database, table)).or_insert_with(|| line.clone());
+        if line < *noted {
+            *noted = line;
+        }
+    }
+
+    /// The lines to be told once all logs are read: tables that weren't known, and those that a schema named before a statement
+    /// of the logs may have changed them.
+    pub fn notes(&self, so_far: &TablesSoFar) -> Vec<String> {
+        let notes = lock(&self.notes).clone();
+        let assumed = lock(&self.assumed);
+        let changed = assumed.iter().filter_map(|(database, table)| {
+            let turn = so_far.first_change(database, table)?;
+            Some(format!(
+                "{database}.{table} was changed after its first rows here ({}): those given may be the names of other columns before \
+                 that; logs that are files are read ahead for such statements",
+                self.shown(turn)
+            ))
+        });
+        let told = notes.into_values().filter(|_| self.tell.is_none());
+        told.chain(changed).collect()
+    }
+
+    /// Whether a table wasn't known, of all notes so far.
+    pub fn has_notes(&self) -> bool {
+        !lock(&self.notes).is_empty()
+    }
+}
+
+/// The tables of one worker, each completed once as long as statements leave it as it is.
+#[derive(Debug, Default)]
+pub struct CompletedTables(Vec<(Arc<TableSchema>, usize, Arc<CompletedTable>)>);
+
+impl CompletedTables {
+    /// The table that a map describes at a place; what isn't known is noted.
+    pub fn complete(
+        &mut self,
+        tables: &TablesOfLogs,
+        map: &Arc<TableSchema>,
+        place: HistoryPlace,
+        so_far: &TablesSoFar,
+    ) -> Arc<TableSchema> {
+        let era = tables.era(place, so_far);
+        let is_it = |(own, of, _): &&(Arc<TableSchema>, usize, _)| Arc::ptr_eq(own, map) && *of == era;
+        if let Some((_, _, known)) = self.0.iter().rev().find(is_it) {
+            return Arc::clone(&known.schema);
+        }
+        if self.0.len() >= REMEMBERED {
+            self.0.clear();
+        }
+        let completed = tables.complete(map, place, so_far);
+        if let Some(problem) = &completed.problem {
+            tables.note(map, problem);
+        }
+        let schema = Arc::clone(&completed.schema);
+        self.0.push((Arc::clone(map), era, Arc::new(completed)));
+        schema
+    }
+}
+
+impl DefinedTable {
+    /// A map of this table with what it lacks.
+    fn completing(&self, map: &TableSchema) -> TableSchema {
+        map.completed(|index, column| {
+            let Some(told) = self.columns.get(index) else { return };
+            column.name.get_or_insert_with(|| told.name.as_bytes().into());
+            let Some(facts) = &told.facts else { return };
+            if column.unsigned.is_none() {
+                column.kind = facts.signed(column.kind);
+                column.unsigned = Some(facts.is_unsigned);
+            }
+            if column.collation.is_none() && facts.is_binary() {
+                column.collation = Some(BINARY);
+            }
+            if column.members.is_none() && !facts.members.is_empty() {
+                column.members = Some(facts.members.iter().map(|member| member.as_bytes().into()).collect());
+                column.collation = Some(UTF8MB4);
+            }
+        })
+    }
+}
+
+impl ColumnFacts {
+    /// Whether it is a string of bytes.
+    pub(crate) fn is_binary(&self) -> bool {
+        self.type_name.contains("BINARY") || self.type_name.contains("BLOB")
+    }
+
+    fn signed(&self, kind: ColumnKind) -> ColumnKind {
+        let unsigned = self.is_unsigned;
+        match kind {
+            ColumnKind::TinyInt { .. } => ColumnKind::TinyInt { unsigned },
+            ColumnKind::SmallInt { .. } => ColumnKind::SmallInt { unsigned },
+            ColumnKind::MediumInt { .. } => ColumnKind::MediumInt { unsigned },
+            ColumnKind::Int { .. } => ColumnKind::Int { unsigned },
+            ColumnKind::BigInt { .. } => ColumnKind::BigInt { unsigned },
+            kind => kind,
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

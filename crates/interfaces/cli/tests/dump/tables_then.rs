@@ -1,0 +1,213 @@
+//! Lines of logs without names: each row has the columns that its table had at its place, by `--schema` and the statements of
+//! the logs, or the statement after which they aren't known is named.
+//!
+//! `SEED=N` begins at N, `BINLOGZ_ALTERED` says how many seeds.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::PathBuf;
+
+use binlogz_testkit::altered_tables::{AlteredLogs, altered_logs};
+use binlogz_testkit::{MysqlSandbox, Result, Tool, mutate, require_tool, setting};
+use serde_json::Value;
+
+use crate::common::{Folder, Ran};
+
+const FORMATS: [&str; 4] = ["jsonl", "debezium", "maxwell", "canal"];
+
+/// Logs of a table whose rows were logged before and after a statement that moves a column: one that makes it, one with the
+/// first rows, one with the statement and later rows.
+fn moved(server: &MysqlSandbox, statement: &str) -> Result<[PathBuf; 3]> {
+    server.sql("DROP DATABASE IF EXISTS shop; CREATE DATABASE shop")?;
+    server.flush_binary_logs()?;
+    server.sql(
+        "USE shop; CREATE TABLE t (id INT PRIMARY KEY, paid INT, owed INT, state ENUM('new','old'));
+         CREATE TABLE still (id INT PRIMARY KEY, word TEXT)",
+    )?;
+    let made = server.flush_binary_logs()?;
+    server.sql("USE shop; INSERT INTO t VALUES (1, 100, 5, 'old'); INSERT INTO still VALUES (1, 'w')")?;
+    let before = server.flush_binary_logs()?;
+    server.sql(&format!("USE shop; {statement}; INSERT INTO t (id, owed, paid) VALUES (2, 6, 200)"))?;
+    Ok([made, before, server.flush_binary_logs()?])
+}
+
+fn dump(folder: &Folder, format: &str, more: &[&OsStr], logs: &[PathBuf]) -> Ran {
+    let format = format!("--format={format}");
+    let front = ["dump", "--no-defaults", "--no-login-paths", "--user=root", &format].map(OsStr::new);
+    let logs = logs.iter().map(|log| log.as_os_str());
+    folder.run(front.into_iter().chain(more.iter().copied()).chain(logs))
+}
+
+fn schema(server: &MysqlSandbox) -> OsString {
+    let mut option = OsString::from("--schema=");
+    option.push(server.socket());
+    option
+}
+
+/// The images of rows, in the order of the lines: `before`, then `after`.
+fn images(format: &str, text: &str) -> Vec<Value> {
+    let values = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut images = Vec::new();
+    for value in values {
+        match format {
+            "maxwell" => images.push(value["data"].clone()),
+            "canal" if value["isDdl"] == Value::Bool(false) => {
+                images.extend(value["data"].as_array().cloned().unwrap_or_default());
+            }
+            _ => images.extend(["before", "after"].map(|name| value[name].clone())),
+        }
+    }
+    images.retain(|image| !image.is_null());
+    images
+}
+
+fn number(image: &Value, column: &str) -> Option<i64> {
+    let value = &image[column];
+    value.as_i64().or_else(|| value.as_str()?.parse().ok())
+}
+
+#[test]
+fn rows_from_before_an_alter_have_the_columns_of_their_time() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let folder = Folder::new();
+    let schema = schema(&server);
+    for statement in [
+        "ALTER TABLE t MODIFY owed INT AFTER id",
+        "ALTER TABLE t RENAME COLUMN paid TO owed, RENAME COLUMN owed TO paid",
+        "CREATE TABLE n LIKE t; ALTER TABLE n MODIFY owed INT AFTER id; RENAME TABLE t TO o, n TO t",
+    ] {
+        let logs = moved(&server, statement)?;
+        // Where the old column stood isn't told; of a swap, the old table is still there.
+        let is_told_by_now = !statement.starts_with("ALTER TABLE t MODIFY");
+        for format in FORMATS {
+            // What moved is told by the log that makes the table, or backward from now.
+            let with_creation = dump(&folder, format, &[&schema], &logs);
+            let from_now = dump(&folder, format, &[&schema], &logs[1..]);
+            let without = dump(&folder, format, &[], &logs);
+            for (ran, is_known) in [(&with_creation, true), (&from_now, is_told_by_now), (&without, true)] {
+                if is_known {
+                    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{statement} {format}");
+                    let images = images(format, ran.text());
+                    assert_eq!(images.len(), 3, "{}", ran.text());
+                    assert_eq!(number(&images[0], "paid"), Some(100), "{statement} {format}: {}", images[0]);
+                    assert_eq!(number(&images[0], "owed"), Some(5), "{statement} {format}: {}", images[0]);
+                    assert_eq!(number(&images[2], "paid"), Some(200), "{statement} {format}: {}", images[2]);
+                    if format != "canal" {
+                        assert_eq!(images[0]["state"], "old", "{statement} {format}");
+                    }
+                } else {
+                    assert_eq!(ran.code, Some(1), "{statement} {format}");
+                    let names = ran.stderr.contains("shop.t") && ran.stderr.contains(".0000");
+                    assert!(names && ran.stderr.matches("ERROR").count() == 1, "{}", ran.stderr);
+                    assert!(ran.stderr.contains(statement), "{statement}: {}", ran.stderr);
+                    if format == "jsonl" {
+                        let images = images(format, ran.text());
+                        assert_eq!(images[0]["@2"], 100, "{}", images[0]);
+                        assert_eq!(images[1]["word"], "w");
+                        assert_eq!(images[2]["paid"], 200);
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_pipe_has_names_up_to_a_statement_that_may_change_them() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let folder = Folder::new();
+    let schema = schema(&server);
+    let logs = moved(&server, "ALTER TABLE t MODIFY owed INT AFTER id")?;
+    for format in FORMATS {
+        let later = fs::read(&logs[2]).unwrap();
+        let format_option = format!("--format={format}");
+        let front = ["dump", "--no-defaults", "--no-login-paths", "--user=root", &format_option];
+        let arguments = front.map(OsStr::new).into_iter().chain([schema.as_os_str(), OsStr::new("-")]);
+        let ran = folder.run_with(arguments, &later);
+        assert_eq!(ran.code, Some(1), "{format}: {}", ran.text());
+        assert!(ran.stderr.contains("ALTER TABLE t MODIFY"), "{format}: {}", ran.stderr);
+        // Without the statement there is no doubt.
+        let arguments = front.map(OsStr::new).into_iter().chain([schema.as_os_str(), OsStr::new("-")]);
+        let ran = folder.run_with(arguments, &fs::read(&logs[1]).unwrap());
+        assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{format}");
+        // A log that makes its table needs no schema.
+        let arguments = front.map(OsStr::new).into_iter().chain([OsStr::new("-")]);
+        server.sql("USE shop; CREATE TABLE piped (id INT PRIMARY KEY, b INT); INSERT INTO piped VALUES (1, 2); ALTER TABLE piped MODIFY b INT FIRST; INSERT INTO piped VALUES (4, 3); DROP TABLE piped")?;
+        let ran = folder.run_with(arguments, &fs::read(server.flush_binary_logs()?).unwrap());
+        assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{format}");
+        let images = images(format, ran.text());
+        let numbers: Vec<_> = images.iter().map(|image| (number(image, "id"), number(image, "b"))).collect();
+        assert_eq!(numbers, [(Some(1), Some(2)), (Some(3), Some(4))], "{format}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_log_of_a_gap_tells_nothing_of_later_ones() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let folder = Folder::new();
+    let [made, _, later] = moved(&server, "SET @x = 1")?;
+    let ran = dump(&folder, "jsonl", &[], &[made, later]);
+    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
+    assert_eq!(images("jsonl", ran.text())[0]["@1"], 2);
+    Ok(())
+}
+
+/// Compares rows of logs without names with the same rows of logs with names; how many were known.
+fn compare(format: &str, ran: &Ran, named: &Ran, seed: u64) -> (usize, usize) {
+    let (ours, theirs) = (images(format, ran.text()), images(format, named.text()));
+    let mut known = 0;
+    for (number, (image, named)) in ours.iter().zip(&theirs).enumerate() {
+        let is_known = image.as_object().unwrap().keys().all(|name| !name.starts_with('@'));
+        if is_known {
+            known += 1;
+            assert_eq!(image, named, "SEED={seed} {format} image {number}");
+        }
+    }
+    if ran.code == Some(0) {
+        assert_eq!(ours.len(), theirs.len(), "SEED={seed} {format}");
+    }
+    (known, theirs.len())
+}
+
+#[test]
+fn names_are_those_that_the_server_logs_with_all_metadata() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let folder = Folder::new();
+    let schema = schema(&server);
+    let first = mutate::seed();
+    let mut shares = [(0, 0); 3];
+    for seed in first..first + setting("BINLOGZ_ALTERED", 1) {
+        let AlteredLogs { minimal, creation, full } = altered_logs(&server, seed)?;
+        let all: Vec<_> = [creation].into_iter().chain(minimal.clone()).collect();
+        for format in FORMATS {
+            let named = dump(&folder, format, &[], &full);
+            assert_eq!((named.code, &*named.stderr), (Some(0), ""), "SEED={seed}");
+            for (share, (more, logs)) in shares.iter_mut().zip([
+                (&[schema.as_os_str()][..], &all),
+                (&[schema.as_os_str()], &minimal),
+                (&[], &all),
+            ]) {
+                let ran = dump(&folder, format, more, logs);
+                let (known, count) = compare(format, &ran, &named, seed);
+                if format == "jsonl" {
+                    *share = (share.0 + known, share.1 + count);
+                    // Without a schema names are a gift.
+                    let is_told = more.is_empty() || known == count || ran.code == Some(1);
+                    assert!(is_told, "SEED={seed}: {known} of {count} known");
+                }
+            }
+        }
+    }
+    println!(
+        "known: from the creation on with now {:?}, from now {:?}, forward {:?}",
+        shares[0], shares[1], shares[2]
+    );
+    assert!(shares[0].0 * 10 >= shares[0].1 * 5, "SEED={first}: {shares:?}");
+    Ok(())
+}
