@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use binlogz_source::ConnectOptions;
-use binlogz_source::option_files::OptionFiles;
+use binlogz_source::option_files::{BINLOGZ_GROUPS, OptionFiles};
 use clap::Args;
 
 use crate::failure::{CommandFailure, Result, warn};
@@ -20,9 +20,6 @@ pub(crate) const PASSWORD_HAS_VALUE: &str = "--password has a value: others woul
 /// A user that names an authority expects the server's certificate to be checked.
 const AUTHORITY_IGNORED: &str =
     "ssl-ca or ssl-capath is given, and nothing is verified: ssl-mode=VERIFY_CA or VERIFY_IDENTITY does that";
-
-/// The groups of option files that are read.
-const GROUPS: [&str; 2] = ["client", "binlogz"];
 
 /// The heading of these options.
 pub const CONNECTION: &str = "Connection, as for the mysql client (more options: binlogz help connection)";
@@ -226,21 +223,13 @@ pub fn with_option_files(
     program_name: &str,
 ) -> Result<ConnectOptions, binlogz_source::Error> {
     let mut options = ConnectOptions::new(program_name);
-    let defaults = files.read(&GROUPS)?;
+    let defaults = files.read(&BINLOGZ_GROUPS)?;
     for warning in &defaults.warnings {
         warn(warning);
     }
     // Other programs use these groups too: options that don't concern a connection are theirs.
     defaults.apply(&mut options)?;
     Ok(options)
-}
-
-/// Options from files alone, for a program that nobody watches: no password is asked for.
-pub fn from_files(files: &OptionFiles, server: &str, program_name: &str) -> Result<ConnectOptions, String> {
-    let mut options = ConnectOptions::new(program_name);
-    let defaults = files.read(&GROUPS).map_err(|error| error.to_string())?;
-    defaults.apply(&mut options).map_err(|error| error.to_string())?;
-    with_place(&options, server)
 }
 
 fn line(error: binlogz_source::Error) -> CommandFailure {

@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::thread;
 use std::time::Duration;
 
-use jiff::{Span, SpanRelativeTo};
+pub use binlogz_figures::duration;
 
 /// Reads a size in bytes: a number, alone or with K, M, G or T.
 pub fn size(text: &str) -> Result<u64, String> {
@@ -42,16 +42,6 @@ pub fn workers(jobs: Option<NonZeroUsize>) -> usize {
     jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
 }
 
-/// Reads a duration, which is above zero and has a unit: `90s`, `1h30m`, `7d`, `250ms`.
-pub fn duration(text: &str) -> Result<Duration, String> {
-    let span = text.parse::<Span>().ok();
-    let duration = span.and_then(|span| span.to_duration(SpanRelativeTo::days_are_24_hours()).ok());
-    duration
-        .and_then(|duration| Duration::try_from(duration).ok())
-        .filter(|duration| !duration.is_zero())
-        .ok_or_else(|| format!("{text:?}, expected a time such as 30s, 5m or 7d"))
-}
-
 /// Reads a duration as [`duration`] does, or `0`.
 pub fn duration_or_zero(text: &str) -> Result<Duration, String> {
     if text == "0" { Ok(Duration::ZERO) } else { duration(text) }
@@ -83,23 +73,6 @@ mod tests {
         }
         assert!(size_above_zero("0K").is_err());
         assert_eq!(size_above_zero("7"), Ok(7));
-    }
-
-    #[test]
-    fn durations_have_units() {
-        for (text, ms) in [
-            ("7d", 604_800_000),
-            ("30s", 30_000),
-            ("5m", 300_000),
-            ("1h30m", 5_400_000),
-            ("250ms", 250),
-            ("0.5s", 500),
-        ] {
-            assert_eq!(duration(text), Ok(Duration::from_millis(ms)), "{text}");
-        }
-        for text in ["", "7", "0s", "d", "-5s", "5s ago", "1y", "2mo", "NaN", "inf", "1e9d"] {
-            assert!(duration(text).is_err(), "{text}");
-        }
     }
 
     #[test]

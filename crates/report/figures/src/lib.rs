@@ -9,9 +9,11 @@
 //! transactions, [`grouped()`] writes a number as 1,234,567.
 //! Times are shown in UTC ([`utc()`]) or in the zone of the process ([`Zone`]).
 
+mod duration;
 mod grouped;
 mod page;
 pub mod progress;
+mod prometheus;
 mod quantiles;
 mod section;
 mod size;
@@ -21,11 +23,13 @@ mod wrap;
 mod write;
 mod zone;
 
+pub use duration::duration;
 pub use grouped::{counted, grouped};
 pub use page::{
     Bar, BarRow, Bars, Card, Chart, ChartLine, DotRow, Dots, FigureUnit, LineChart, Page, PageStep, Paint,
     Series, SparkRow, Sparks, Tile, Tone,
 };
+pub use prometheus::prometheus_label;
 pub use quantiles::Quantiles;
 pub use section::{Section, TableCell};
 pub use size::human_size;

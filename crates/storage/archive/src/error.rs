@@ -90,6 +90,9 @@ pub enum Error {
         /// The object's name.
         object: String,
     },
+    /// A place that has no archive, and what it is instead.
+    #[error("{0}")]
+    NoArchive(&'static str),
     /// An encrypted archive, and no key.
     #[error(
         "it is encrypted with the key {key}, expected the key from BINLOGZ_ARCHIVE_KEY_FILE or \

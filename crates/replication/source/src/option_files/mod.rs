@@ -25,6 +25,8 @@ use crate::error::{Error, FileContext, Result};
 use parse::{OptionLine, parse_line};
 
 const GLOBAL_FILES: [&str; 2] = ["/etc/my.cnf", "/etc/mysql/my.cnf"];
+/// The groups that binlogz's commands read; `dump` reads mysqlbinlog's.
+pub const BINLOGZ_GROUPS: [&str; 2] = ["client", "binlogz"];
 const GROUP_SUFFIX: &str = "MYSQL_GROUP_SUFFIX";
 /// The environment variable that names a file in place of `~/.mylogin.cnf`.
 const LOGIN_FILE: &str = "MYSQL_TEST_LOGIN_FILE";

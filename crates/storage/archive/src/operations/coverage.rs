@@ -40,6 +40,13 @@ pub struct ArchiveEdge {
     pub gtids: Vec<Gtid>,
 }
 
+impl ArchiveEdge {
+    /// The transactions, one of each server, separated by commas.
+    pub fn gtids_text(&self) -> String {
+        self.gtids.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+    }
+}
+
 /// A place where transactions are missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {

@@ -12,6 +12,7 @@
 //! - `merge`: packs the logs of many small segments into few large ones
 //! - `check`: reads everything, and looks for gaps; `last_check`: when that was done, and the result
 //! - `presence`: whether the objects of logs are there, before anything relies on them
+//! - `existing`: opens an archive that has to be there
 //! - `coverage`: from when to when an archive reaches, and where it has gaps
 
 pub mod check;
@@ -19,6 +20,7 @@ pub mod copy;
 pub mod coverage;
 pub mod create;
 mod digest;
+pub mod existing;
 pub mod last_check;
 pub mod merge;
 pub mod part;

@@ -47,40 +47,11 @@ pub(super) struct CoverageJson {
     /// Where the logs begin after which there is no gap.
     unbroken_since: Option<Moment>,
     /// The last check that looked deepest, if there was one: without it nobody knows whether the archive is whole.
-    last_check: Option<LastCheck>,
+    last_check: Option<CheckRecord>,
     /// The last check of all, which may be another one.
-    newest_check: Option<LastCheck>,
+    newest_check: Option<CheckRecord>,
     /// Whether a check found something that none has seen mended since.
     damaged: bool,
-}
-
-/// A check of an archive.
-#[derive(Debug, Clone, Serialize)]
-pub(in crate::cmd) struct LastCheck {
-    /// Seconds since 1970.
-    time: u64,
-    /// How much it looked at: presence, hash or content.
-    depth: &'static str,
-    logs: u64,
-    last_log: Option<String>,
-    problems: u64,
-}
-
-impl LastCheck {
-    /// How much it looked at.
-    pub(in crate::cmd) fn depth(&self) -> &'static str {
-        self.depth
-    }
-
-    pub(in crate::cmd) fn new(check: &CheckRecord) -> LastCheck {
-        LastCheck {
-            time: check.time,
-            depth: check.depth.name(),
-            logs: check.logs,
-            last_log: check.last_log.as_ref().map(ToString::to_string),
-            problems: check.problems,
-        }
-    }
 }
 
 /// Where an archive begins or ends.
@@ -109,8 +80,8 @@ impl CoverageJson {
             last: coverage.last.as_ref().map(moment),
             gaps: coverage.gaps.iter().map(coverage::Gap::to_string).collect(),
             unbroken_since: coverage.unbroken_since.as_ref().map(moment),
-            last_check: checks.deepest().map(LastCheck::new),
-            newest_check: checks.newest().map(LastCheck::new),
+            last_check: checks.deepest().cloned(),
+            newest_check: checks.newest().cloned(),
             damaged: checks.damage().is_some(),
         }
     }

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use binlogz_archive::coverage::{ArchiveEdge, Coverage, coverage};
+use binlogz_archive::existing;
 use binlogz_archive::format::{FileEntry, Manifest};
 use binlogz_archive::last_check::{CheckRecord, LastChecks};
 use binlogz_binlog::printable;
@@ -12,7 +13,7 @@ use binlogz_figures::FigureFormat::Table;
 use binlogz_figures::{Section, TableCell, counted, wrapped};
 use clap::Args;
 
-use super::coverage::{ListedArchive, archives_at, checks_of, coverage_of};
+use super::coverage::{ListedArchive, checks_of, coverage_of};
 use super::{failure, json, prometheus, storage_at};
 use crate::Exit;
 use crate::failure::{CommandFailure, Result, complain};
@@ -91,10 +92,10 @@ impl List {
     }
 
     fn all(&self) -> Result<Exit> {
-        let archives = archives_at(&self.archive, None)?;
+        let archives = existing::archives_at(&self.archive, None).map_err(failure(&self.archive))?;
         let (mut covered, mut failed) = (Vec::new(), Vec::new());
         for archive in archives {
-            match coverage_of(&archive, None) {
+            match coverage_of(&archive) {
                 Ok((coverage, checks)) => covered.push(ListedArchive { place: archive, coverage, checks }),
                 Err(CommandFailure::Line(error)) => {
                     complain(&error);
@@ -180,7 +181,7 @@ fn archive_row(ListedArchive { place, coverage: covered, checks }: &ListedArchiv
         TableCell::from(moment.as_ref().and_then(|moment| moment.time).map(time::shown))
     };
     let gtids = |moment: &Option<ArchiveEdge>| {
-        TableCell::from(moment.as_ref().map(gtids).filter(|gtids| !gtids.is_empty()))
+        TableCell::from(moment.as_ref().map(ArchiveEdge::gtids_text).filter(|gtids| !gtids.is_empty()))
     };
     vec![
         place.display().to_string().into(),
@@ -199,7 +200,7 @@ fn archive_row(ListedArchive { place, coverage: covered, checks }: &ListedArchiv
 }
 
 /// How deep the last check looked, and its result: `content`, `presence, damaged`.
-pub(in crate::cmd) fn check_cell(checks: &LastChecks) -> TableCell {
+fn check_cell(checks: &LastChecks) -> TableCell {
     let damaged = if checks.damage().is_some() { ", damaged" } else { "" };
     checks.deepest().map_or("never".to_owned(), |check| format!("{}{damaged}", check.depth.name())).into()
 }
@@ -207,11 +208,6 @@ pub(in crate::cmd) fn check_cell(checks: &LastChecks) -> TableCell {
 /// A log, its time and its transaction.
 fn in_words(moment: &ArchiveEdge) -> String {
     let time = moment.time.map(time::shown).into_iter();
-    let gtids = Some(gtids(moment)).filter(|gtids| !gtids.is_empty());
+    let gtids = Some(moment.gtids_text()).filter(|gtids| !gtids.is_empty());
     time.chain([moment.log.clone()]).chain(gtids).collect::<Vec<_>>().join(", ")
-}
-
-/// The transactions of a moment, one of each server.
-pub(in crate::cmd) fn gtids(moment: &ArchiveEdge) -> String {
-    moment.gtids.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }

@@ -3,13 +3,13 @@
 mod change_key;
 mod check;
 mod copy;
-pub(in crate::cmd) mod coverage;
+mod coverage;
 mod create;
 pub(in crate::cmd) mod json;
-pub(in crate::cmd) mod list;
+mod list;
 mod manner;
 mod merge;
-pub(in crate::cmd) mod prometheus;
+mod prometheus;
 mod prune;
 mod remove;
 mod restore;
@@ -20,9 +20,9 @@ mod upkeep;
 use std::io::Write;
 use std::path::Path;
 
-use binlogz_archive::Error;
 use binlogz_archive::format::Manifest;
-use binlogz_archive::storage::{self, ArchiveStorage, KeySource, Manner};
+use binlogz_archive::storage::{ArchiveStorage, Manner};
+use binlogz_archive::{Error, existing};
 use binlogz_binlog::printable;
 use binlogz_figures::Zone;
 use binlogz_figures::wrapped;
@@ -106,15 +106,7 @@ fn open(archive: &Path) -> Result<(Box<dyn ArchiveStorage>, Manifest)> {
 
 /// Opens an archive whose objects are stored in this manner. Errs if there is none.
 fn open_in(archive: &Path, manner: &Manner) -> Result<(Box<dyn ArchiveStorage>, Manifest)> {
-    let storage = storage_in(archive, manner)?;
-    match Manifest::read(&storage).map_err(failure(archive))? {
-        Some(manifest) => Ok((storage, manifest)),
-        // Object storage has no folders.
-        None if !archive.to_string_lossy().contains("://") && !archive.exists() => {
-            Err(CommandFailure::of(&archive.display(), "there is no such folder, expected an archive"))
-        }
-        None => Err(CommandFailure::of(&archive.display(), "is no archive: it has no manifest.json")),
-    }
+    existing::open(archive, manner).map_err(failure(archive))
 }
 
 /// The place of an archive, whether or not there is one yet.
@@ -124,11 +116,7 @@ fn storage_at(archive: &Path) -> Result<Box<dyn ArchiveStorage>> {
 
 /// The place of an archive, whether or not there is one yet; objects are stored in this manner.
 fn storage_in(archive: &Path, manner: &Manner) -> Result<Box<dyn ArchiveStorage>> {
-    if archive.is_file() {
-        return Err(CommandFailure::of(&archive.display(), "is a file, expected an archive's folder"));
-    }
-    let opened = storage::with_key(archive, KeySource::from_environment(), manner);
-    Ok(Box::new(opened.map_err(failure(archive))?))
+    existing::storage_at(archive, manner).map_err(failure(archive))
 }
 
 fn failure(path: &Path) -> impl FnOnce(Error) -> CommandFailure {

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use binlogz_archive::coverage::{ArchiveEdge, Coverage};
 use binlogz_archive::last_check::LastChecks;
+use binlogz_figures::prometheus_label;
 
 use super::coverage::ListedArchive;
 
@@ -69,15 +70,10 @@ fn add(
     let _ = writeln!(text, "# HELP binlogz_archive_{name} {help}\n# TYPE binlogz_archive_{name} gauge");
     for listed in archives {
         if let Some(value) = value(listed) {
-            let archive = label(&listed.place.display().to_string());
+            let archive = prometheus_label(&listed.place.display().to_string());
             let _ = writeln!(text, "binlogz_archive_{name}{{archive=\"{archive}\"}} {value}");
         }
     }
-}
-
-/// A label's value, as it stands between double quotes.
-pub(in crate::cmd) fn label(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 #[cfg(test)]

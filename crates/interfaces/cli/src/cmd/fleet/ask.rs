@@ -2,18 +2,22 @@
 //! on, and its row says so.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use binlogz_archive::coverage::{Coverage, coverage};
+use binlogz_archive::existing;
+use binlogz_archive::last_check::LastChecks;
+use binlogz_archive::storage::Manner;
+
+use super::findings;
+use super::relay_document::RelayDocument;
+use super::relay_http;
 use super::row::{FleetRow, FleetRowKind, of_relay};
 use super::server;
 use super::targets::{ArchiveLimits, FleetTarget, TargetAddress};
-use crate::cmd::archive::coverage::{archives_at, coverage_of};
-use crate::cmd::relay::document::RelayDocument;
-use crate::cmd::relay::{findings, http};
-use crate::failure::CommandFailure;
 
 /// Asked at a time: they mostly wait.
 const PARALLEL: usize = 32;
@@ -36,9 +40,11 @@ enum Answer {
     More(Vec<Question>),
 }
 
-/// Asks them; no longer than the limit for each, and for all as long if there are not many that hang.
-pub(super) fn ask_all(targets: Vec<FleetTarget>, limit: Duration) -> Vec<FleetRow> {
-    ask(targets.into_iter().map(Question::Target).collect(), limit, answer)
+/// Asks them; no longer than the limit for each, and for all as long if there are not many that hang. `warn` hears of records that
+/// can't be read and are passed over.
+pub(super) fn ask_all(targets: Vec<FleetTarget>, limit: Duration, warn: fn(&str)) -> Vec<FleetRow> {
+    let questions = targets.into_iter().map(Question::Target).collect();
+    ask(questions, limit, move |question, limit| answer(question, limit, warn))
 }
 
 /// A question under way: its number, itself, and until when there is patience for it.
@@ -47,7 +53,7 @@ type PendingQuestion = (usize, Question, Instant);
 fn ask(
     mut waiting: VecDeque<Question>,
     limit: Duration,
-    answer: fn(&Question, Duration) -> Answer,
+    answer: impl Fn(&Question, Duration) -> Answer + Copy + Send + 'static,
 ) -> Vec<FleetRow> {
     let (sender, receiver) = mpsc::channel();
     let (mut rows, mut asked, mut number) = (Vec::new(), Vec::<PendingQuestion>::new(), 0);
@@ -113,7 +119,7 @@ impl Question {
     }
 }
 
-fn answer(question: &Question, limit: Duration) -> Answer {
+fn answer(question: &Question, limit: Duration, warn: fn(&str)) -> Answer {
     let told = match question {
         Question::Target(FleetTarget { name, place: TargetAddress::Relay(http) }) => {
             relay(http, limit).map(|relay| Answer::Rows(of_relay(name, &relay, findings::now())))
@@ -122,14 +128,14 @@ fn answer(question: &Question, limit: Duration) -> Answer {
             Ok(Answer::Rows(vec![server::ask(name, server)]))
         }
         Question::Target(target @ FleetTarget { place: TargetAddress::Archives { to, .. }, .. }) => {
-            archives_at(to, Some(limit))
+            existing::archives_at(to, Some(limit))
                 .map(|places| {
                     let question = |place| Question::Archive { target: target.clone(), place };
                     Answer::More(places.into_iter().map(question).collect())
                 })
-                .map_err(why)
+                .map_err(|error| format!("{}: {error}", to.display()))
         }
-        Question::Archive { target, place } => coverage_of(place, Some(limit))
+        Question::Archive { target, place } => coverage_of(place, limit, warn)
             .map(|(covered, checks)| {
                 let limits = match target.place {
                     TargetAddress::Archives { limits, .. } => limits,
@@ -139,28 +145,35 @@ fn answer(question: &Question, limit: Duration) -> Answer {
                 let now = findings::now();
                 Answer::Rows(vec![FleetRow::of_archive(&target.name, &at, &covered, &checks, limits, now)])
             })
-            .map_err(why),
+            .map_err(|error| format!("{}: {error}", place.display())),
     };
     told.unwrap_or_else(|why| Answer::Rows(vec![question.unanswered(why)]))
 }
 
-pub(super) fn why(failure: CommandFailure) -> String {
-    match failure {
-        CommandFailure::Line(line) => line,
-        CommandFailure::ClosedPipe => "the connection was closed".to_owned(),
-    }
+/// An archive's coverage, and its last checks. A record of checks that can't be read is empty, and a warning says so.
+fn coverage_of(
+    place: &Path,
+    limit: Duration,
+    warn: fn(&str),
+) -> binlogz_archive::Result<(Coverage, LastChecks)> {
+    let (storage, manifest) = existing::open(place, &Manner { limit: Some(limit), ..Manner::default() })?;
+    let checks = LastChecks::read(&storage).unwrap_or_else(|error| {
+        warn(&format!("{}: {error}", place.display()));
+        LastChecks::default()
+    });
+    Ok((coverage(&manifest)?, checks))
 }
 
 /// The first address that answers.
 fn relay(place: &str, limit: Duration) -> Result<RelayDocument, String> {
     let until = Instant::now() + limit;
     let mut failed = String::new();
-    for address in http::addresses(place).map_err(|error| format!("{place}: {error}"))? {
+    for address in relay_http::addresses(place).map_err(|error| format!("{place}: {error}"))? {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             break;
         }
-        match http::status(address, "?history", left) {
+        match relay_http::status(address, "?history", left) {
             Ok(text) => {
                 return RelayDocument::read(&text).map_err(|error| format!("http://{address}/: {error}"));
             }

@@ -6,13 +6,19 @@
 //! ```
 
 mod ask;
+mod document;
+mod error;
+pub(super) mod findings;
 mod history;
 mod page;
 mod prometheus;
+pub(super) mod relay_document;
+pub(super) mod relay_http;
+mod rounds;
 mod row;
 mod serve;
 mod server;
-mod targets;
+pub(super) mod targets;
 
 use std::io::{self, BufWriter, Write};
 use std::net::SocketAddr;
@@ -21,19 +27,20 @@ use std::time::Duration;
 
 use binlogz_binlog::printable;
 use binlogz_figures::FigureFormat::Table;
-use binlogz_figures::{Tone, wrapped};
+use binlogz_figures::wrapped;
 use clap::Args;
-use serde::Serialize;
 
 use super::archive::json;
 use crate::Exit;
-use crate::failure::{CommandFailure, Result};
+use crate::failure::{CommandFailure, Result, warn};
 use crate::format::WatchedFormat;
 use crate::output;
 use crate::pager;
 use crate::terminal::{self, SizesArg};
+use crate::time;
 use crate::units;
-use row::FleetRow;
+use document::FleetDocument;
+use rounds::RoundOptions;
 
 /// Show all relays, archives and servers that a file names: one table, the worst first
 ///
@@ -85,24 +92,18 @@ const LIMIT: &str = "10s";
 /// As often as Prometheus usually asks.
 const EVERY: &str = "1m";
 
-#[derive(Debug, Serialize)]
-struct Document<'a> {
-    /// Whether nothing is red.
-    healthy: bool,
-    rows: &'a [FleetRow],
-}
-
 impl Fleet {
     pub(super) fn run(self) -> Result<Exit> {
         let page = self.html.clone().map(|path| output::target(path, &[], self.force)).transpose()?;
-        let targets = targets::read(&self.targets)?;
+        let targets =
+            targets::read(&self.targets).map_err(|error| CommandFailure::Line(error.to_string()))?;
         if let Some(address) = self.listen {
             let Fleet { targets: path, timeout: limit, every, host: hosts, .. } = self;
-            let options = serve::FleetServeOptions { targets: path, limit, every, hosts };
-            return serve::serve(address, options, targets).map(|()| Exit::Done);
+            let options = RoundOptions { targets: path, limit, every, warn };
+            return serve::serve(address, options, &hosts, targets).map(|()| Exit::Done);
         }
-        let rows = row::joined(ask::ask_all(targets, self.timeout));
-        let is_healthy = is_healthy(&rows);
+        let rows = row::joined(ask::ask_all(targets, self.timeout, warn));
+        let document = FleetDocument::of(&rows);
         if let Some(page) = &page {
             let mut out = BufWriter::new(page.create()?);
             let written = page::write(&rows, Duration::ZERO, &mut out);
@@ -111,7 +112,7 @@ impl Fleet {
         }
         match self.format {
             WatchedFormat::Text => {
-                let table = page::text_table(&rows);
+                let table = page::text_table(&rows, time::shown);
                 pager::show(|out| {
                     Table(self.sizes.layout()).write(&[table], out)?;
                     // Relays and their clients chose some of it.
@@ -123,16 +124,12 @@ impl Fleet {
                     })
                 })?;
             }
-            WatchedFormat::Json => json::print(&Document { healthy: is_healthy, rows: &rows })?,
+            WatchedFormat::Json => json::print(&document)?,
             WatchedFormat::Prometheus => {
                 let written = io::stdout().lock().write_all(prometheus::text(&rows).as_bytes());
                 written.map_err(|error| CommandFailure::writing(&"standard output", &error))?;
             }
         }
-        Ok(if is_healthy { Exit::Done } else { Exit::Negative })
+        Ok(if document.healthy { Exit::Done } else { Exit::Negative })
     }
-}
-
-fn is_healthy(rows: &[FleetRow]) -> bool {
-    rows.iter().all(|row| row.tone < Tone::Bad)
 }

@@ -9,7 +9,6 @@ use binlogz_figures::{
 use jiff::Timestamp;
 
 use super::row::{FleetRow, FleetRowKind, Restorable};
-use crate::time;
 
 /// How many findings are listed above the rows.
 const FINDINGS_SHOWN: usize = 10;
@@ -53,9 +52,9 @@ const COLUMNS_OF_TEXT: &[&str] = &[
     "need_uncompressed",
 ];
 
-/// All rows for a terminal, times in its zone.
-pub(super) fn text_table(rows: &[FleetRow]) -> Section {
-    table(rows, COLUMNS_OF_TEXT, time::shown)
+/// All rows for a terminal; `shown` writes times, in its zone for example.
+pub(super) fn text_table(rows: &[FleetRow], shown: fn(u32) -> String) -> Section {
+    table(rows, COLUMNS_OF_TEXT, shown)
 }
 
 /// The findings, the worst first.

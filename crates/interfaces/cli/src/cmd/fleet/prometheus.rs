@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use binlogz_figures::prometheus_label;
+
 use super::row::FleetRow;
-use crate::cmd::archive::prometheus::label;
 
 /// A metric: its name, its help, and its value for a row.
 type Metric = (&'static str, &'static str, fn(&FleetRow) -> Option<i64>);
@@ -76,9 +77,9 @@ pub(super) fn text(rows: &[FleetRow]) -> String {
             let _ = writeln!(
                 text,
                 "binlogz_fleet_{name}{{target=\"{}\",kind=\"{}\",source=\"{}\"}} {value}",
-                label(&row.target),
+                prometheus_label(&row.target),
                 row.kind.name(),
-                label(row.source.as_deref().unwrap_or_default())
+                prometheus_label(row.source.as_deref().unwrap_or_default())
             );
         }
     }

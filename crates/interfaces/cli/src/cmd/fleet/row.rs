@@ -3,15 +3,13 @@
 use std::cmp::Reverse;
 
 use binlogz_archive::coverage::{ArchiveEdge, Coverage};
-use binlogz_archive::last_check::LastChecks;
+use binlogz_archive::last_check::{CheckRecord, LastChecks};
 use binlogz_figures::Tone;
 use serde::{Serialize, Serializer};
 
+use super::findings;
+use super::relay_document::{RelayDocument, SourceDocument};
 use super::targets::ArchiveLimits;
-use crate::cmd::archive::json::LastCheck;
-use crate::cmd::archive::list::gtids;
-use crate::cmd::relay::document::{RelayDocument, SourceDocument};
-use crate::cmd::relay::findings;
 
 /// A source or an archive as it is known; the names in JSON are stable.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -43,7 +41,7 @@ pub(super) struct FleetRow {
     pub(super) archive_waiting_files: Option<u64>,
     pub(super) last_restorable: Option<Restorable>,
     /// The archive's last check that looked deepest; none: nobody knows whether it is whole.
-    pub(super) last_check: Option<LastCheck>,
+    pub(super) last_check: Option<CheckRecord>,
     /// When that check was made, in seconds since 1970.
     #[serde(skip)]
     pub(super) checked: Option<u64>,
@@ -174,7 +172,7 @@ impl FleetRow {
             saved_bytes: Some(difference(covered.size, covered.packed_size)),
             last_archived: covered.last.as_ref().map(|last| last.log.clone()),
             last_restorable: covered.last.as_ref().map(restorable),
-            last_check: deepest.map(LastCheck::new),
+            last_check: deepest.cloned(),
             checked: deepest.map(|check| check.time),
             check_problems: deepest.map(|_| checks.damage().map_or(0, |check| check.problems)),
             gaps: Some(covered.gaps.iter().map(ToString::to_string).collect()),
@@ -217,7 +215,7 @@ impl FleetRow {
     /// How deep the archive's last check looked, and whether something is damaged.
     pub(super) fn check_in_words(&self) -> Option<String> {
         let damaged = if self.check_problems > Some(0) { ", damaged" } else { "" };
-        self.last_check.as_ref().map(|check| format!("{}{damaged}", check.depth()))
+        self.last_check.as_ref().map(|check| format!("{}{damaged}", check.depth.name()))
     }
 
     /// The row's name: the target, and the source if that has a name too.
@@ -271,7 +269,7 @@ pub(super) fn joined(mut rows: Vec<FleetRow>) -> Vec<FleetRow> {
 }
 
 fn restorable(moment: &ArchiveEdge) -> Restorable {
-    Restorable { time: moment.time, log: moment.log.clone(), gtids: gtids(moment) }
+    Restorable { time: moment.time, log: moment.log.clone(), gtids: moment.gtids_text() }
 }
 
 fn difference(before: u64, after: u64) -> i64 {

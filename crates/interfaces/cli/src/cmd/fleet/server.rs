@@ -3,19 +3,29 @@
 use binlogz_figures::Tone;
 use binlogz_inspect::{Finding, FindingVerdict, Knowledge, Reads, ServerReport, examine};
 use binlogz_source::ConnectOptions;
+use binlogz_source::option_files::BINLOGZ_GROUPS;
 
 use super::row::{FleetRow, FleetRowKind};
 use super::targets::FleetServer;
-use crate::server_args::from_files;
+
+/// The name for itself at servers.
+const PROGRAM_NAME: &str = "binlogz fleet";
 
 /// Asks it, with the account that its option files name.
 pub(super) fn ask(target: &str, server: &FleetServer) -> FleetRow {
-    let options = from_files(&server.files, &server.place, "binlogz fleet");
-    let report = match options {
+    let report = match connect_options(server) {
         Ok(options) => report(target, &options),
-        Err(error) => ServerReport::failed(target, error),
+        Err(error) => ServerReport::failed(target, error.to_string()),
     };
     row(target, server, report)
+}
+
+/// Options from files alone, for a program that nobody watches: no password is asked for.
+fn connect_options(server: &FleetServer) -> Result<ConnectOptions, binlogz_source::Error> {
+    let mut options = ConnectOptions::new(PROGRAM_NAME);
+    server.files.read(&BINLOGZ_GROUPS)?.apply(&mut options)?;
+    options.set_server(&server.place)?;
+    Ok(options)
 }
 
 fn report(target: &str, options: &ConnectOptions) -> ServerReport {

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use binlogz_archive::storage::{in_object_storage, refuse_addresses};
+use binlogz_figures::duration;
 use binlogz_source::option_files::OptionFiles;
 use serde::Deserialize;
 
-use crate::cmd::relay::toml_error;
-use crate::failure::{CommandFailure, Result};
-use crate::units;
+use super::error::{FleetError, Result};
 
 /// More than thousands of targets take.
 const SIZE_MAX: u64 = 4 << 20;
@@ -90,15 +89,19 @@ impl FleetTarget {
     }
 }
 
-/// Reads a file.
+/// Reads a file of targets.
+///
+/// # Errors
+///
+/// A file that can't be read, names something unknown or the same name twice, or no target.
 pub(super) fn read(path: &Path) -> Result<Vec<FleetTarget>> {
-    let failed = |error: std::io::Error| CommandFailure::of(&path.display(), error);
+    let failed = |source: std::io::Error| FleetError::File { path: path.to_owned(), source };
     if fs::metadata(path).map_err(failed)?.len() > SIZE_MAX {
-        return Err(CommandFailure::of(&path.display(), "is larger than 4 MiB, expected a file of targets"));
+        return Err(FleetError::TooLarge { path: path.to_owned() });
     }
     let text = fs::read_to_string(path).map_err(failed)?;
     let folder = path.parent().unwrap_or(Path::new(""));
-    parse(&text, folder).map_err(|error| CommandFailure::Line(format!("{} {error}", path.display())))
+    parse(&text, folder).map_err(|why| FleetError::Content { path: path.to_owned(), why })
 }
 
 /// Paths in it are relative to this folder.
@@ -115,13 +118,13 @@ fn parse(text: &str, folder: &Path) -> Result<Vec<FleetTarget>, String> {
         let name = name.unwrap_or_else(|| to.display().to_string());
         refuse_addresses(&to.to_string_lossy()).map_err(|error| format!("archive {name}: to: {error}"))?;
         let to = if in_object_storage(&to).is_some() { to } else { folder.join(to) };
-        let duration = |key: &str, text: Option<String>| {
-            let duration = text.as_deref().map(units::duration).transpose();
-            duration.map_err(|error| format!("archive {name}: {key}: {error}"))
+        let age = |key: &str, text: Option<String>| {
+            let age = text.as_deref().map(duration).transpose();
+            age.map_err(|error| format!("archive {name}: {key}: {error}"))
         };
         let limits = ArchiveLimits {
-            max_age: duration("max_age", max_age)?,
-            max_check_age: duration("max_check_age", max_check_age)?,
+            max_age: age("max_age", max_age)?,
+            max_check_age: age("max_check_age", max_check_age)?,
         };
         targets.push(FleetTarget { name, place: TargetAddress::Archives { to, limits } });
     }
@@ -146,6 +149,13 @@ fn parse(text: &str, folder: &Path) -> Result<Vec<FleetTarget>, String> {
         Some(name) => Err(format!("has the name {name} twice")),
         None => Ok(targets),
     }
+}
+
+/// An error in a text of TOML, with its line.
+pub(in crate::cmd) fn toml_error(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = 1 + before.matches('\n').count();
+    format!("line {line}: {}", error.message().replace('\n', " "))
 }
 
 /// Option files relative to the folder of the file of targets.

@@ -11,6 +11,7 @@ use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::{FormName, StoreName};
+use crate::cmd::fleet::targets::toml_error;
 use crate::failure::{CommandFailure, Result};
 use crate::log;
 
@@ -329,13 +330,6 @@ impl Archive {
             self.to = folder.join(&self.to);
         }
     }
-}
-
-/// An error in a text, and its line.
-pub(in crate::cmd) fn toml_error(text: &str, error: &toml::de::Error) -> String {
-    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-    let line = 1 + before.matches('\n').count();
-    format!("line {line}: {}", error.message().replace('\n', " "))
 }
 
 #[cfg(test)]

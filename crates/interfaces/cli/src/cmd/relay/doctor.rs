@@ -8,12 +8,12 @@ use binlogz_figures::{Tone, wrapped};
 use clap::Args;
 use serde::Serialize;
 
-use super::document::RelayDocument;
-use super::findings::{self, RelayFinding};
 use super::http;
 use super::status::PATIENCE;
 use crate::Exit;
 use crate::cmd::archive::json;
+use crate::cmd::fleet::findings::{self, RelayFinding};
+use crate::cmd::fleet::relay_document::RelayDocument;
 use crate::failure::{CommandFailure, Result};
 use crate::format::ReportFormat;
 use crate::terminal;

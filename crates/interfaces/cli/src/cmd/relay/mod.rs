@@ -7,9 +7,7 @@ mod check_config;
 mod config;
 pub(in crate::cmd) mod descriptors;
 mod doctor;
-pub(in crate::cmd) mod document;
-pub(in crate::cmd) mod findings;
-pub(in crate::cmd) mod http;
+mod http;
 mod init;
 pub(in crate::cmd) mod listener_tls;
 mod orders;
@@ -21,7 +19,6 @@ mod status;
 
 use binlogz_relay::{Form, FormPolicy};
 use clap::{Args, Subcommand, ValueEnum};
-pub(in crate::cmd) use config::toml_error;
 use serde::Deserialize;
 
 use crate::Exit;

@@ -5,7 +5,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use binlogz_figures::{FigureUnit, Tone, counted};
 
-use super::document::{ClientsDocument, ErrorDocument, Rate, RelayDocument, ReplicaDocument, SourceDocument};
+use super::relay_document::{
+    ClientsDocument, ErrorDocument, Rate, RelayDocument, ReplicaDocument, SourceDocument,
+};
 
 /// A source or replica further behind is one to be looked at; the relay's own page has the same.
 const BEHIND_SECONDS: u64 = 60;
