@@ -5,20 +5,7 @@
 //!                                                                     again and again: serve, with a history
 //! ```
 
-mod ask;
-mod document;
-mod error;
-pub(super) mod findings;
-mod history;
-mod page;
-mod prometheus;
-pub(super) mod relay_document;
-pub(super) mod relay_http;
-mod rounds;
-mod row;
 mod serve;
-mod server;
-pub(super) mod targets;
 
 use std::io::{self, BufWriter, Write};
 use std::net::SocketAddr;
@@ -28,6 +15,7 @@ use std::time::Duration;
 use binlogz_binlog::printable;
 use binlogz_figures::FigureFormat::Table;
 use binlogz_figures::wrapped;
+use binlogz_fleet::{FleetDocument, RoundOptions, ask_all, joined, page, prometheus, targets};
 use clap::Args;
 
 use super::archive::json;
@@ -39,8 +27,6 @@ use crate::pager;
 use crate::terminal::{self, SizesArg};
 use crate::time;
 use crate::units;
-use document::FleetDocument;
-use rounds::RoundOptions;
 
 /// Show all relays, archives and servers that a file names: one table, the worst first
 ///
@@ -102,7 +88,7 @@ impl Fleet {
             let options = RoundOptions { targets: path, limit, every, warn };
             return serve::serve(address, options, &hosts, targets).map(|()| Exit::Done);
         }
-        let rows = row::joined(ask::ask_all(targets, self.timeout, warn));
+        let rows = joined(ask_all(targets, self.timeout, warn));
         let document = FleetDocument::of(&rows);
         if let Some(page) = &page {
             let mut out = BufWriter::new(page.create()?);

@@ -12,12 +12,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use binlogz_fleet::targets::FleetTarget;
+use binlogz_fleet::{FleetDocument, FleetRounds, RoundOptions, page, prometheus};
 use binlogz_relay::{HttpAnswer, HttpRequest, serve_pages};
 
-use super::document::FleetDocument;
-use super::rounds::{FleetRounds, RoundOptions};
-use super::targets::FleetTarget;
-use super::{page, prometheus};
 use crate::failure::{CommandFailure, Result, complain};
 
 /// Serves for ever; browsers may ask by these names.

@@ -11,9 +11,9 @@ use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::{FormName, StoreName};
-use crate::cmd::fleet::targets::toml_error;
 use crate::failure::{CommandFailure, Result};
 use crate::log;
+use binlogz_fleet::targets::toml_error;
 
 /// The port next to MySQL's, on the loopback interface only.
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3307);

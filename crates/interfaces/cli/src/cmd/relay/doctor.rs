@@ -12,11 +12,11 @@ use super::http;
 use super::status::PATIENCE;
 use crate::Exit;
 use crate::cmd::archive::json;
-use crate::cmd::fleet::findings::{self, RelayFinding};
-use crate::cmd::fleet::relay_document::RelayDocument;
 use crate::failure::{CommandFailure, Result};
 use crate::format::ReportFormat;
 use crate::terminal;
+use binlogz_fleet::RelayDocument;
+use binlogz_fleet::findings::{self, RelayFinding};
 
 /// Say why a replica lags or was refused, and what else is wrong with a running relay
 ///

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::config::Config;
-use crate::cmd::fleet::relay_http::{addresses, status};
 use crate::failure::{CommandFailure, Result};
+use binlogz_fleet::relay_http::{addresses, status};
 
 /// Why a relay could not be asked, with the way to it.
 pub(super) fn unreachable(address: SocketAddr, error: &io::Error) -> CommandFailure {

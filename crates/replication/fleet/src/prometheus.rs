@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use binlogz_figures::prometheus_label;
 
-use super::row::FleetRow;
+use crate::row::FleetRow;
 
 /// A metric: its name, its help, and its value for a row.
 type Metric = (&'static str, &'static str, fn(&FleetRow) -> Option<i64>);
@@ -48,10 +48,10 @@ fn signed(value: Option<u64>) -> Option<i64> {
 }
 
 /// The type of the text.
-pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// How long the last round took, and how long ago it ended: an answer of long ago looks well otherwise.
-pub(super) fn of_round(seconds: f64, age: f64) -> String {
+pub fn of_round(seconds: f64, age: f64) -> String {
     let mut text = String::new();
     for (name, help, value) in [
         ("round_seconds", "How long asking all targets took", seconds),
@@ -67,7 +67,7 @@ pub(super) fn of_round(seconds: f64, age: f64) -> String {
 }
 
 /// The metrics of all rows, in Prometheus' text format.
-pub(super) fn text(rows: &[FleetRow]) -> String {
+pub fn text(rows: &[FleetRow]) -> String {
     let mut text = String::new();
     for (name, help, value) in METRICS {
         // Writing to a String can't fail.

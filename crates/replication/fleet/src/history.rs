@@ -3,18 +3,18 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::row::{FleetRow, FleetRowKind};
+use crate::row::{FleetRow, FleetRowKind};
 
 /// As many values as a relay gives.
 const VALUES_MAX: usize = 90;
 
 /// The last values of each row that there is.
 #[derive(Debug, Default)]
-pub(super) struct RowHistory(BTreeMap<(String, FleetRowKind, Option<String>), VecDeque<Option<u64>>>);
+pub(crate) struct RowHistory(BTreeMap<(String, FleetRowKind, Option<String>), VecDeque<Option<u64>>>);
 
 impl RowHistory {
     /// Adds these rows' values, and gives the rows theirs of earlier rounds. Rows that are gone are forgotten.
-    pub(super) fn add(&mut self, rows: &mut [FleetRow], now: u64) {
+    pub(crate) fn add(&mut self, rows: &mut [FleetRow], now: u64) {
         let mut before = std::mem::take(&mut self.0);
         for row in rows {
             let key = (row.target.clone(), row.kind, row.source.clone());

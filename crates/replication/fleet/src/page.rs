@@ -8,7 +8,7 @@ use binlogz_figures::{
 };
 use jiff::Timestamp;
 
-use super::row::{FleetRow, FleetRowKind, Restorable};
+use crate::row::{FleetRow, FleetRowKind, Restorable};
 
 /// How many findings are listed above the rows.
 const FINDINGS_SHOWN: usize = 10;
@@ -53,12 +53,12 @@ const COLUMNS_OF_TEXT: &[&str] = &[
 ];
 
 /// All rows for a terminal; `shown` writes times, in its zone for example.
-pub(super) fn text_table(rows: &[FleetRow], shown: fn(u32) -> String) -> Section {
+pub fn text_table(rows: &[FleetRow], shown: fn(u32) -> String) -> Section {
     table(rows, COLUMNS_OF_TEXT, shown)
 }
 
 /// The findings, the worst first.
-pub(super) fn findings(rows: &[FleetRow]) -> impl Iterator<Item = String> {
+pub fn findings(rows: &[FleetRow]) -> impl Iterator<Item = String> {
     rows.iter().filter(|row| row.tone > Tone::Neutral).flat_map(|row| {
         row.findings.iter().map(|said| match row.label() {
             label if said.starts_with(&format!("{label}:")) => said.clone(),
@@ -97,7 +97,7 @@ fn cell(row: &FleetRow, column: &str, shown: fn(u32) -> String) -> TableCell {
 }
 
 /// `age`: how long ago the targets were asked.
-pub(super) fn write(rows: &[FleetRow], age: Duration, out: &mut impl Write) -> io::Result<()> {
+pub fn write(rows: &[FleetRow], age: Duration, out: &mut impl Write) -> io::Result<()> {
     let red = rows.iter().filter(|row| row.tone == Tone::Bad).count();
     let worst = rows.first().map_or(Tone::Neutral, |row| row.tone);
     let word = match worst {
@@ -314,7 +314,7 @@ mod tests {
             ),
             server("users", Tone::Good, "Can compress", &[], 0),
         ];
-        super::super::row::joined(relays.chain([archive, dead]).chain(servers).collect())
+        crate::row::joined(relays.chain([archive, dead]).chain(servers).collect())
     }
 
     fn html(rows: &[FleetRow]) -> String {

@@ -5,14 +5,14 @@ use binlogz_inspect::{Finding, FindingVerdict, Knowledge, Reads, ServerReport, e
 use binlogz_source::ConnectOptions;
 use binlogz_source::option_files::BINLOGZ_GROUPS;
 
-use super::row::{FleetRow, FleetRowKind};
-use super::targets::FleetServer;
+use crate::row::{FleetRow, FleetRowKind};
+use crate::targets::FleetServer;
 
 /// The name for itself at servers.
 const PROGRAM_NAME: &str = "binlogz fleet";
 
 /// Asks it, with the account that its option files name.
-pub(super) fn ask(target: &str, server: &FleetServer) -> FleetRow {
+pub(crate) fn ask(target: &str, server: &FleetServer) -> FleetRow {
     let report = match connect_options(server) {
         Ok(options) => report(target, &options),
         Err(error) => ServerReport::failed(target, error.to_string()),

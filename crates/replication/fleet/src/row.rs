@@ -7,62 +7,62 @@ use binlogz_archive::last_check::{CheckRecord, LastChecks};
 use binlogz_figures::Tone;
 use serde::{Serialize, Serializer};
 
-use super::findings;
-use super::relay_document::{RelayDocument, SourceDocument};
-use super::targets::ArchiveLimits;
+use crate::findings;
+use crate::relay_document::{RelayDocument, SourceDocument};
+use crate::targets::ArchiveLimits;
 
 /// A source or an archive as it is known; the names in JSON are stable.
 #[derive(Debug, Clone, Default, Serialize)]
-pub(super) struct FleetRow {
+pub struct FleetRow {
     /// As the file of targets names it.
-    pub(super) target: String,
-    pub(super) kind: FleetRowKind,
+    pub(crate) target: String,
+    pub(crate) kind: FleetRowKind,
     /// The source's name at its relay, or the archive's place.
-    pub(super) source: Option<String>,
+    pub(crate) source: Option<String>,
     /// Whether it was asked and has answered.
-    pub(super) reached: bool,
+    pub(crate) reached: bool,
     /// The state of the source, archive or server, in words.
-    pub(super) state: String,
+    pub(crate) state: String,
     /// How bad that is.
     #[serde(serialize_with = "named")]
-    pub(super) tone: Tone,
+    pub(crate) tone: Tone,
     /// The server that is followed.
-    pub(super) server: Option<String>,
-    pub(super) lag_seconds: Option<u64>,
+    pub(crate) server: Option<String>,
+    pub(crate) lag_seconds: Option<u64>,
     /// Received since the relay's start, or in the archive.
-    pub(super) bytes: Option<u64>,
+    pub(crate) bytes: Option<u64>,
     /// How many of them were not stored.
-    pub(super) saved_bytes: Option<i64>,
+    pub(crate) saved_bytes: Option<i64>,
     /// The file and position up to which everything survives a crash.
-    pub(super) last_durable: Option<String>,
+    pub(crate) last_durable: Option<String>,
     /// The last file that was archived.
-    pub(super) last_archived: Option<String>,
+    pub(crate) last_archived: Option<String>,
     /// Closed files that are not archived yet.
-    pub(super) archive_waiting_files: Option<u64>,
-    pub(super) last_restorable: Option<Restorable>,
+    pub(crate) archive_waiting_files: Option<u64>,
+    pub(crate) last_restorable: Option<Restorable>,
     /// The archive's last check that looked deepest; none: nobody knows whether it is whole.
-    pub(super) last_check: Option<CheckRecord>,
+    pub(crate) last_check: Option<CheckRecord>,
     /// When that check was made, in seconds since 1970.
     #[serde(skip)]
-    pub(super) checked: Option<u64>,
+    pub(crate) checked: Option<u64>,
     /// Problems that a check found and none has seen mended since.
-    pub(super) check_problems: Option<u64>,
+    pub(crate) check_problems: Option<u64>,
     /// Places in the archive where transactions are missing.
-    pub(super) gaps: Option<Vec<String>>,
-    pub(super) replicas: Option<u64>,
+    pub(crate) gaps: Option<Vec<String>>,
+    pub(crate) replicas: Option<u64>,
     /// Replicas that can't read compressed transactions.
-    pub(super) replicas_uncompressed: Option<u64>,
+    pub(crate) replicas_uncompressed: Option<u64>,
     /// The findings, the worst first.
-    pub(super) findings: Vec<String>,
-    pub(super) lag_history_seconds: Vec<Option<u64>>,
+    pub(crate) findings: Vec<String>,
+    pub(crate) lag_history_seconds: Vec<Option<u64>>,
     /// Where a relay archives this source.
     #[serde(skip)]
-    pub(super) archives_to: Option<String>,
+    pub(crate) archives_to: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum FleetRowKind {
+pub(crate) enum FleetRowKind {
     #[default]
     Relay,
     Archive,
@@ -71,11 +71,11 @@ pub(super) enum FleetRowKind {
 
 /// The last moment to which a server can be brought from an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Restorable {
+pub(crate) struct Restorable {
     /// In seconds since 1970.
-    pub(super) time: Option<u32>,
-    pub(super) log: String,
-    pub(super) gtids: String,
+    pub(crate) time: Option<u32>,
+    pub(crate) log: String,
+    pub(crate) gtids: String,
 }
 
 fn named<S: Serializer>(tone: &Tone, serializer: S) -> Result<S::Ok, S::Error> {
@@ -83,7 +83,7 @@ fn named<S: Serializer>(tone: &Tone, serializer: S) -> Result<S::Ok, S::Error> {
 }
 
 impl FleetRowKind {
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             FleetRowKind::Relay => "relay",
             FleetRowKind::Archive => "archive",
@@ -94,7 +94,7 @@ impl FleetRowKind {
 
 impl FleetRow {
     /// A target that could not be asked.
-    pub(super) fn unreachable(
+    pub(crate) fn unreachable(
         target: &str,
         kind: FleetRowKind,
         source: Option<String>,
@@ -112,7 +112,7 @@ impl FleetRow {
     }
 
     /// The file of targets itself, which can't be read any more.
-    pub(super) fn of_file(file: &str, why: String) -> FleetRow {
+    pub(crate) fn of_file(file: &str, why: String) -> FleetRow {
         FleetRow {
             state: "Not read".to_owned(),
             findings: vec![why],
@@ -120,7 +120,7 @@ impl FleetRow {
         }
     }
 
-    pub(super) fn of_archive(
+    pub(crate) fn of_archive(
         target: &str,
         place: &str,
         covered: &Coverage,
@@ -213,13 +213,13 @@ impl FleetRow {
     }
 
     /// How deep the archive's last check looked, and whether something is damaged.
-    pub(super) fn check_in_words(&self) -> Option<String> {
+    pub(crate) fn check_in_words(&self) -> Option<String> {
         let damaged = if self.check_problems > Some(0) { ", damaged" } else { "" };
         self.last_check.as_ref().map(|check| format!("{}{damaged}", check.depth.name()))
     }
 
     /// The row's name: the target, and the source if that has a name too.
-    pub(super) fn label(&self) -> String {
+    pub(crate) fn label(&self) -> String {
         match (&self.source, self.kind) {
             (Some(source), FleetRowKind::Relay) => format!("{}: {source}", self.target),
             (Some(place), FleetRowKind::Server) if *place == self.target => place.clone(),
@@ -232,7 +232,7 @@ impl FleetRow {
 }
 
 /// The sources of a relay, and a row for the relay's own problems.
-pub(super) fn of_relay(target: &str, relay: &RelayDocument, now: u64) -> Vec<FleetRow> {
+pub(crate) fn of_relay(target: &str, relay: &RelayDocument, now: u64) -> Vec<FleetRow> {
     let mut rows: Vec<FleetRow> =
         relay.sources.iter().map(|source| FleetRow::of_source(target, source, now)).collect();
     let found = findings::of_relay(relay, now);
@@ -251,7 +251,7 @@ pub(super) fn of_relay(target: &str, relay: &RelayDocument, now: u64) -> Vec<Fle
 
 /// Adds to each source's row the facts about the archive that its relay fills, if that was asked too. Then sorts the
 /// rows, those that need attention first.
-pub(super) fn joined(mut rows: Vec<FleetRow>) -> Vec<FleetRow> {
+pub fn joined(mut rows: Vec<FleetRow>) -> Vec<FleetRow> {
     let archives: Vec<FleetRow> =
         rows.iter().filter(|row| row.kind == FleetRowKind::Archive).cloned().collect();
     for row in &mut rows {

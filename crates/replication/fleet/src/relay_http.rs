@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 const ANSWER_SIZE_MAX: usize = 64 << 20;
 
 /// The document of /status.json; `query` is empty or begins with `?`.
-pub(in crate::cmd) fn status(address: SocketAddr, query: &str, limit: Duration) -> io::Result<String> {
+pub fn status(address: SocketAddr, query: &str, limit: Duration) -> io::Result<String> {
     let until = Instant::now() + limit;
     let mut stream = TcpStream::connect_timeout(&address, limit)?;
     stream.set_write_timeout(Some(left(until)?))?;
@@ -27,7 +27,7 @@ pub(in crate::cmd) fn status(address: SocketAddr, query: &str, limit: Duration) 
 }
 
 /// The addresses of `HOST:PORT` or `http://HOST:PORT/`.
-pub(in crate::cmd) fn addresses(place: &str) -> io::Result<Vec<SocketAddr>> {
+pub fn addresses(place: &str) -> io::Result<Vec<SocketAddr>> {
     let expected = || io::Error::new(ErrorKind::InvalidInput, "expected HOST:PORT");
     let host = place.strip_prefix("http://").unwrap_or(place).trim_end_matches('/');
     if host.contains('/') || !host.contains(':') {

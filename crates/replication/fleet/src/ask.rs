@@ -12,12 +12,12 @@ use binlogz_archive::existing;
 use binlogz_archive::last_check::LastChecks;
 use binlogz_archive::storage::Manner;
 
-use super::findings;
-use super::relay_document::RelayDocument;
-use super::relay_http;
-use super::row::{FleetRow, FleetRowKind, of_relay};
-use super::server;
-use super::targets::{ArchiveLimits, FleetTarget, TargetAddress};
+use crate::findings;
+use crate::relay_document::RelayDocument;
+use crate::relay_http;
+use crate::row::{FleetRow, FleetRowKind, of_relay};
+use crate::server;
+use crate::targets::{ArchiveLimits, FleetTarget, TargetAddress};
 
 /// Asked at a time: they mostly wait.
 const PARALLEL: usize = 32;
@@ -42,7 +42,7 @@ enum Answer {
 
 /// Asks them; no longer than the limit for each, and for all as long if there are not many that hang. `warn` hears of records that
 /// can't be read and are passed over.
-pub(super) fn ask_all(targets: Vec<FleetTarget>, limit: Duration, warn: fn(&str)) -> Vec<FleetRow> {
+pub fn ask_all(targets: Vec<FleetTarget>, limit: Duration, warn: fn(&str)) -> Vec<FleetRow> {
     let questions = targets.into_iter().map(Question::Target).collect();
     ask(questions, limit, move |question, limit| answer(question, limit, warn))
 }

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use binlogz_figures::{FigureUnit, Tone, counted};
 
-use super::relay_document::{
+use crate::relay_document::{
     ClientsDocument, ErrorDocument, Rate, RelayDocument, ReplicaDocument, SourceDocument,
 };
 
@@ -39,9 +39,11 @@ const OF_THE_ARCHIVE: &str = "archive";
 
 /// Something to look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cmd) struct RelayFinding {
-    pub(in crate::cmd) tone: Tone,
-    pub(in crate::cmd) said: String,
+pub struct RelayFinding {
+    /// How bad it is.
+    pub tone: Tone,
+    /// What was found, and why.
+    pub said: String,
 }
 
 impl RelayFinding {
@@ -50,7 +52,7 @@ impl RelayFinding {
     }
 
     /// A word for it.
-    pub(in crate::cmd) fn word(&self) -> &'static str {
+    pub fn word(&self) -> &'static str {
         match self.tone {
             Tone::Bad => "wrong",
             Tone::Warning => "look",
@@ -60,12 +62,12 @@ impl RelayFinding {
 }
 
 /// Seconds since 1970.
-pub(in crate::cmd) fn now() -> u64 {
+pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// Findings about all sources of a relay; `now` is in seconds since 1970.
-pub(in crate::cmd) fn of_relay(relay: &RelayDocument, now: u64) -> Vec<RelayFinding> {
+pub fn of_relay(relay: &RelayDocument, now: u64) -> Vec<RelayFinding> {
     let mut found = Vec::new();
     for duty in relay.duties.iter().filter(|duty| !duty.up) {
         let why = duty.failure.as_deref().unwrap_or("no reason is known");
@@ -88,7 +90,7 @@ pub(in crate::cmd) fn of_relay(relay: &RelayDocument, now: u64) -> Vec<RelayFind
 }
 
 /// A source and its replicas.
-pub(in crate::cmd) fn of_source(source: &SourceDocument, now: u64) -> Vec<RelayFinding> {
+pub fn of_source(source: &SourceDocument, now: u64) -> Vec<RelayFinding> {
     let mut found = Vec::new();
     if let Some(why) = &source.failure {
         return vec![RelayFinding::new(Tone::Bad, format!("it is not served: {why}"))];
@@ -115,7 +117,7 @@ pub(in crate::cmd) fn of_source(source: &SourceDocument, now: u64) -> Vec<RelayF
 }
 
 /// Replicas that are served without compressed transactions.
-pub(in crate::cmd) fn expanded(source: &SourceDocument) -> usize {
+pub(crate) fn expanded(source: &SourceDocument) -> usize {
     source.replicas.iter().filter(|replica| replica.form == "uncompressed").count()
 }
 

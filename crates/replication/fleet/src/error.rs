@@ -4,12 +4,12 @@ use std::io;
 use std::path::PathBuf;
 
 /// The result of reading the file of targets.
-pub(super) type Result<T, E = FleetError> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = FleetError> = std::result::Result<T, E>;
 
 /// Why a file of targets can't be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub(super) enum FleetError {
+pub enum FleetError {
     /// It can't be read.
     #[error("{}: {source}", path.display())]
     File {

@@ -3,20 +3,20 @@
 use binlogz_figures::Tone;
 use serde::Serialize;
 
-use super::row::FleetRow;
+use crate::row::FleetRow;
 
 /// All rows, and whether they are well; the names in JSON are stable.
 #[derive(Debug, Serialize)]
-pub(super) struct FleetDocument<'a> {
+pub struct FleetDocument<'a> {
     /// Whether nothing is red.
-    pub(super) healthy: bool,
+    pub healthy: bool,
     /// The rows, the worst first.
-    pub(super) rows: &'a [FleetRow],
+    pub rows: &'a [FleetRow],
 }
 
 impl FleetDocument<'_> {
     /// The document of these rows.
-    pub(super) fn of(rows: &[FleetRow]) -> FleetDocument<'_> {
+    pub fn of(rows: &[FleetRow]) -> FleetDocument<'_> {
         FleetDocument { healthy: rows.iter().all(|row| row.tone < Tone::Bad), rows }
     }
 }

@@ -8,11 +8,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::ask::ask_all;
-use super::findings;
-use super::history::RowHistory;
-use super::row::{FleetRow, FleetRowKind, joined};
-use super::targets::{self, FleetTarget};
+use crate::ask::ask_all;
+use crate::findings;
+use crate::history::RowHistory;
+use crate::row::{FleetRow, FleetRowKind, joined};
+use crate::targets::{self, FleetTarget};
 
 /// Servers are asked no more often: doctor's answers change slowly, and its questions cost them something.
 const SERVERS_EVERY: Duration = Duration::from_secs(300);
@@ -21,53 +21,53 @@ const ROUNDS_MISSED: u32 = 3;
 
 /// Whom to ask, and how often.
 #[derive(Debug, Clone)]
-pub(super) struct RoundOptions {
+pub struct RoundOptions {
     /// The file of targets.
-    pub(super) targets: PathBuf,
+    pub targets: PathBuf,
     /// Time for each target.
-    pub(super) limit: Duration,
+    pub limit: Duration,
     /// The time between the beginnings of two rounds.
-    pub(super) every: Duration,
+    pub every: Duration,
     /// Hears of records that can't be read and are passed over.
-    pub(super) warn: fn(&str),
+    pub warn: fn(&str),
 }
 
 /// The answers of one round.
 #[derive(Debug)]
-pub(super) struct FleetRound {
+pub struct FleetRound {
     /// A row for each source, archive and server, the worst first.
-    pub(super) rows: Vec<FleetRow>,
+    pub rows: Vec<FleetRow>,
     /// When it ended.
-    pub(super) ended: Instant,
+    pub ended: Instant,
     /// How long it took.
-    pub(super) seconds: f64,
+    pub seconds: f64,
 }
 
 /// Rounds without end, of which the latest is kept.
 #[derive(Debug)]
-pub(super) struct FleetRounds {
+pub struct FleetRounds {
     options: RoundOptions,
     latest: Mutex<Option<FleetRound>>,
 }
 
 impl FleetRounds {
     /// No round has begun as yet.
-    pub(super) fn new(options: RoundOptions) -> FleetRounds {
+    pub fn new(options: RoundOptions) -> FleetRounds {
         FleetRounds { options, latest: Mutex::default() }
     }
 
     /// The latest round; none before the first has ended. The next round waits while this is held.
-    pub(super) fn latest(&self) -> MutexGuard<'_, Option<FleetRound>> {
+    pub fn latest(&self) -> MutexGuard<'_, Option<FleetRound>> {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How old the latest round may be: an older one says that something hangs.
-    pub(super) fn age_max(&self) -> Duration {
+    pub fn age_max(&self) -> Duration {
         (self.options.every + self.options.limit) * ROUNDS_MISSED
     }
 
     /// Asks for ever; these targets first.
-    pub(super) fn run(&self, mut targets: Vec<FleetTarget>) {
+    pub fn run(&self, mut targets: Vec<FleetTarget>) {
         let options = &self.options;
         let mut history = RowHistory::default();
         let mut servers: Option<(Instant, Vec<FleetRow>)> = None;

@@ -9,7 +9,7 @@ use binlogz_figures::duration;
 use binlogz_source::option_files::OptionFiles;
 use serde::Deserialize;
 
-use super::error::{FleetError, Result};
+use crate::error::{FleetError, Result};
 
 /// More than thousands of targets take.
 const SIZE_MAX: u64 = 4 << 20;
@@ -51,13 +51,13 @@ struct Server {
 
 /// A relay, archives below a place, or a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct FleetTarget {
-    pub(super) name: String,
-    pub(super) place: TargetAddress,
+pub struct FleetTarget {
+    pub(crate) name: String,
+    pub(crate) place: TargetAddress,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum TargetAddress {
+pub(crate) enum TargetAddress {
     /// The relay's HOST:PORT.
     Relay(String),
     Archives {
@@ -69,22 +69,22 @@ pub(super) enum TargetAddress {
 
 /// Ages above which an archive is reported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct ArchiveLimits {
+pub(crate) struct ArchiveLimits {
     /// Older than this, an archive's last restorable moment is.
-    pub(super) max_age: Option<Duration>,
+    pub(crate) max_age: Option<Duration>,
     /// Older than this, its last check is.
-    pub(super) max_check_age: Option<Duration>,
+    pub(crate) max_check_age: Option<Duration>,
 }
 
 /// A server, and how to log in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct FleetServer {
-    pub(super) place: String,
-    pub(super) files: OptionFiles,
+pub(crate) struct FleetServer {
+    pub(crate) place: String,
+    pub(crate) files: OptionFiles,
 }
 
 impl FleetTarget {
-    pub(super) fn is_server(&self) -> bool {
+    pub(crate) fn is_server(&self) -> bool {
         matches!(self.place, TargetAddress::Server(_))
     }
 }
@@ -94,7 +94,7 @@ impl FleetTarget {
 /// # Errors
 ///
 /// A file that can't be read, names something unknown or the same name twice, or no target.
-pub(super) fn read(path: &Path) -> Result<Vec<FleetTarget>> {
+pub fn read(path: &Path) -> Result<Vec<FleetTarget>> {
     let failed = |source: std::io::Error| FleetError::File { path: path.to_owned(), source };
     if fs::metadata(path).map_err(failed)?.len() > SIZE_MAX {
         return Err(FleetError::TooLarge { path: path.to_owned() });
@@ -152,7 +152,7 @@ fn parse(text: &str, folder: &Path) -> Result<Vec<FleetTarget>, String> {
 }
 
 /// An error in a text of TOML, with its line.
-pub(in crate::cmd) fn toml_error(text: &str, error: &toml::de::Error) -> String {
+pub fn toml_error(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
     let line = 1 + before.matches('\n').count();
     format!("line {line}: {}", error.message().replace('\n', " "))
