@@ -157,7 +157,7 @@ fn rows(random: &mut Random, table: &str, columns: &[(&str, &str)]) -> String {
 fn value(random: &mut Random, kind: &str) -> String {
     let number = random.below(1000);
     match kind {
-        _ if number % 9 == 0 => "NULL".to_owned(),
+        _ if number.is_multiple_of(9) => "NULL".to_owned(),
         _ if kind.starts_with("enum") || kind.starts_with("set") => (1 + number % 2).to_string(),
         _ if kind.starts_with("var") => format!("'w{number}'"),
         _ => number.to_string(),

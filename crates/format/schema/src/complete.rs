@@ -40,6 +40,9 @@ pub struct CompletedTable {
     pub is_told: bool,
 }
 
+/// Takes a line that names what isn't known.
+type TellUnknown = dyn Fn(&str) + Send + Sync;
+
 /// Which tables are in logs, as far as schema and statements tell.
 #[derive(Default)]
 pub struct TablesOfLogs {
@@ -53,7 +56,7 @@ pub struct TablesOfLogs {
     /// Statements may be left out between those that are recorded.
     has_gaps: bool,
     /// Takes each note at once.
-    tell: Option<Box<dyn Fn(&str) + Send + Sync>>,
+    tell: Option<Box<TellUnknown>>,
 }
 
 impl std::fmt::Debug for TablesOfLogs {

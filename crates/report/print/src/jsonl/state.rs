@@ -57,10 +57,10 @@ impl JsonState {
     pub fn learn(&mut self, event: &Event<'_>, tables: &TablesOfLogs) {
         match event.header.event_type {
             // In payloads there is no DDL: the server doesn't compress it.
-            EventType::QUERY if tables.is_forward() && !event.is_inside_payload() => {
-                if !is_control(event.body) {
-                    self.record(event);
-                }
+            EventType::QUERY
+                if tables.is_forward() && !event.is_inside_payload() && !is_control(event.body) =>
+            {
+                self.record(event);
             }
             EventType::FORMAT_DESCRIPTION => {
                 self.tables.take_server(event.header.server_id, event.position.offset);
