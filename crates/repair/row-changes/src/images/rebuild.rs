@@ -248,10 +248,13 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
         Some(self.digests.of((table, values?)))
     }
 
-    /// The row of the last image, with the columns that are known. `None`: it has no more than its images.
-    pub(crate) fn rebuilt(&mut self) -> io::Result<Option<RebuiltRow>> {
+    /// The row of the last image, with the columns that are known, if it is of this table. `None`: it has no more than its images.
+    pub(crate) fn rebuilt(&mut self, database: &str, table: &str) -> io::Result<Option<RebuiltRow>> {
         let (Some(row), Some(layout)) = (self.row.take(), &self.layout) else { return Ok(None) };
         let schema = &layout.written.schema;
+        if (&*schema.database, &*schema.table) != (database.as_bytes(), table.as_bytes()) {
+            return Ok(None);
+        }
         let (mut images, mut bitmaps) = (Vec::new(), Vec::new());
         let mut is_partial = false;
         for (number, bytes) in [&row.before, &row.after].into_iter().enumerate() {

@@ -473,8 +473,9 @@ impl ChoiceListener for ScriptCollector<'_> {
 
     fn row(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> io::Result<()> {
         let is_lacking = mem::take(&mut self.is_lacking);
-        let rebuilt = match &mut self.images {
-            Some(images) if is_lacking => images.rebuilt()?,
+        // Of a table that isn't followed there is no image, and the last one is another's.
+        let rebuilt = match (&mut self.images, self.collected.tables.get(self.table)) {
+            (Some(images), Some(seen)) if is_lacking => images.rebuilt(&seen.database, &seen.table)?,
             _ => None,
         };
         let row = &match &rebuilt {
