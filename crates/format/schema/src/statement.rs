@@ -64,6 +64,17 @@ fn statement(reader: &mut TokenReader) -> Option<DdlStatement> {
     if reader.takes(Keyword::USE) {
         return reader.name().map(DdlStatement::Use);
     }
+    if reader.takes(Keyword::SET) {
+        // MariaDB's SET STATEMENT variable = value FOR statement.
+        if !reader.takes_word("STATEMENT") {
+            return Some(DdlStatement::Irrelevant);
+        }
+        while !reader.takes(Keyword::FOR) {
+            reader.peek()?;
+            reader.next += 1;
+        }
+        return statement(reader);
+    }
     if reader.takes(Keyword::CREATE) {
         return create(reader);
     }
@@ -248,9 +259,13 @@ mod tests {
             "GRANT SELECT ON orders TO u",
             "RENAME USER a TO b",
             "/* a */ INSERT INTO orders VALUES (1)",
+            "SET STATEMENT lock_wait_timeout = 5 FOR INSERT INTO orders VALUES (1)",
+            "SET @a = 1",
         ] {
             assert_eq!(read(text), DdlStatement::Irrelevant, "{text}");
         }
+        let prefixed = "SET STATEMENT lock_wait_timeout = 5, sql_mode = '' FOR TRUNCATE orders";
+        assert_eq!(read(prefixed), DdlStatement::Truncate((None, "orders".into())));
         for text in ["RENAME TABLE a AS b", "DROP TABLE 'a'", "ALTER TABLE (a)", "CREATE TABLE \"a\" (b INT)"]
         {
             assert_eq!(read(text), DdlStatement::Unreadable, "{text}");

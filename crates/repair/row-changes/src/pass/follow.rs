@@ -2,7 +2,10 @@
 
 use std::io;
 
-use binlogz_binlog::event::{AnyGtidEvent, PreviousGtidsEvent, QueryEvent, StatusVariable, XaPrepareEvent};
+use binlogz_binlog::EventType;
+use binlogz_binlog::event::{
+    AnyGtidEvent, ExecuteLoadQueryEvent, PreviousGtidsEvent, QueryEvent, StatusVariable, XaPrepareEvent,
+};
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::printable;
 use binlogz_binlog::statement::StatementKind;
@@ -254,6 +257,7 @@ impl<L: ChoiceListener> Follower<L> {
     /// Nothing more comes.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         let Some(open) = self.open.take() else { return Ok(()) };
+        self.carried.end(true);
         self.listener.passed(&open, TransactionEnding::Cut);
         if open.is_chosen { self.listener.end(&open, TransactionEnding::Cut) } else { Ok(()) }
     }
@@ -408,7 +412,11 @@ impl<L: ChoiceListener> Follower<L> {
     }
 
     fn query(&mut self, event: EventAt<'_>, selection: &RowSelection) -> Result<(), Error> {
-        let query = QueryEvent::decode(event.body)?;
+        let query = match event.event_type {
+            // LOAD DATA, logged as a statement.
+            EventType::EXECUTE_LOAD_QUERY => ExecuteLoadQueryEvent::decode(event.body)?.query,
+            _ => QueryEvent::decode(event.body)?,
+        };
         let Some(open) = &mut self.open else { return Ok(()) };
         if open.thread_id.is_none() {
             open.thread_id = Some(query.thread_id);

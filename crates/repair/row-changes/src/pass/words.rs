@@ -43,6 +43,17 @@ impl StatementWords {
                 _ => follows_dot = false,
             }
         }
+        // MariaDB's SET STATEMENT variable = value FOR statement.
+        let is_prefixed = |words: &[Word]| {
+            let mut first = words.iter().map(|word| word.text.as_str());
+            first.next() == Some("set") && first.next() == Some("statement")
+        };
+        while is_prefixed(&words) {
+            let Some(place) = words.iter().position(|word| word.text == "for") else {
+                return StatementWords { words, is_unknown: true };
+            };
+            words.drain(..=place);
+        }
         StatementWords { words, is_unknown: false }
     }
 
@@ -61,20 +72,13 @@ impl StatementWords {
 
     /// Accounts, statistics, settings: nothing that a row depends on.
     pub(crate) fn leaves_rows_alone(&self) -> bool {
-        let of_accounts = ["user", "role", "server"].contains(&self.at(1));
-        let others = [
-            "grant",
-            "revoke",
-            "flush",
-            "analyze",
-            "optimize",
-            "check",
-            "repair",
-            "set",
-            "install",
-            "uninstall",
-        ];
-        others.contains(&self.at(0)) || self.is_ddl() && of_accounts
+        let of_accounts = self.at(0) != "truncate" && ["user", "role", "server"].contains(&self.at(1));
+        // MariaDB's ANALYZE UPDATE … runs the statement.
+        let of_statistics =
+            self.is("analyze") && ["table", "tables", "local", "no_write_to_binlog"].contains(&self.at(1));
+        let others =
+            ["grant", "revoke", "flush", "optimize", "check", "repair", "set", "install", "uninstall"];
+        !self.is_unknown && (others.contains(&self.at(0)) || of_statistics || self.is_ddl() && of_accounts)
     }
 
     /// Whether one of its words is one of these names.
@@ -188,7 +192,7 @@ impl StatementWords {
     }
 
     fn is_of_database(&self) -> bool {
-        ["database", "schema"].contains(&self.at(1))
+        ["create", "alter", "drop"].contains(&self.at(0)) && ["database", "schema"].contains(&self.at(1))
     }
 }
 
@@ -237,6 +241,17 @@ mod tests {
     }
 
     #[test]
+    fn a_table_may_be_called_like_what_has_no_rows() {
+        for table in ["user", "role", "server", "database", "schema"] {
+            for text in [format!("TRUNCATE {table}"), format!("TRUNCATE `shop`.`{table}`")] {
+                let words = StatementWords::of(&text);
+                assert!(!words.leaves_rows_alone(), "{text}");
+                assert!(words.redefines("shop", "shop", table), "{text}");
+            }
+        }
+    }
+
+    #[test]
     fn statements_are_told_apart_by_their_words() {
         for (text, is_ddl, mentions, alone, changes) in [
             ("ALTER TABLE `shop`.`Orders` ADD x INT", true, true, false, true),
@@ -257,6 +272,12 @@ mod tests {
             ("CREATE USER orders", true, true, true, false),
             ("GRANT SELECT ON shop.orders TO u", false, true, true, false),
             ("DELETE FROM 'orders", false, true, false, true),
+            ("SET STATEMENT lock_wait_timeout = 5 FOR ALTER TABLE orders ADD x INT", true, true, false, true),
+            ("SET STATEMENT lock_wait_timeout = 5 FOR UPDATE orders SET x = 1", false, true, false, true),
+            ("SET @a = 1", false, false, true, false),
+            ("ANALYZE UPDATE orders SET x = 1", false, true, false, true),
+            ("ANALYZE TABLE orders", false, true, true, true),
+            ("ANALYZE LOCAL TABLE orders", false, true, true, true),
         ] {
             let words = StatementWords::of(text);
             assert_eq!(words.is_ddl(), is_ddl, "{text}");

@@ -241,7 +241,9 @@ impl<'o, R: Renderer> Worker<'o, R> {
                 self.keep_map(event.body, event.log.lengths.of(event_type))
                     .map_err(|error| event.error(error))?;
             }
-            EventType::QUERY => record::put_event(records, RecordKind::Query, passed)?,
+            EventType::QUERY | EventType::EXECUTE_LOAD_QUERY => {
+                record::put_event(records, RecordKind::Query, passed)?;
+            }
             EventType::XA_PREPARE => record::put_event(records, RecordKind::XaPrepare, passed)?,
             EventType::PREVIOUS_GTIDS => record::put(records, RecordKind::PreviousGtids, &[event.body])?,
             EventType::ROTATE => {
