@@ -439,5 +439,23 @@ fn columns_that_foreign_keys_change_below_the_log_are_not_taken() -> Result<()> 
     for part in lacks.into_iter().chain([update]) {
         assert!(ran.text().contains(part), "{part}\n{}", ran.text());
     }
+
+    // The key was dropped since, so the table of now doesn't have it.
+    server.sql(
+        "USE w; INSERT INTO p VALUES (50);
+         CREATE TABLE d (id INT PRIMARY KEY, p INT, CONSTRAINT dropped FOREIGN KEY (p) REFERENCES p (id) ON DELETE SET NULL)",
+    )?;
+    server.flush_binary_logs()?;
+    server.sql(
+        "USE w; INSERT INTO d VALUES (1, 50); DELETE FROM p WHERE id = 50; DELETE FROM d WHERE id = 1;
+         ALTER TABLE d DROP FOREIGN KEY dropped",
+    )?;
+    let log = server.flush_binary_logs()?;
+    let schema = schema_of(&server, &folder, "w")?;
+    let options = ["undo", "--table", "w.d", "--operation", "delete", "--schema"].map(AsRef::as_ref);
+    let ran = folder.run(options.into_iter().chain([schema.as_os_str(), log.as_os_str()]));
+    assert_eq!(ran.code, Some(1), "{}", ran.text());
+    assert!(ran.text().contains("DELETE of a row in w.d: the logged image lacks p"), "{}", ran.text());
+    assert!(!ran.text().contains("50"), "{}", ran.text());
     Ok(())
 }

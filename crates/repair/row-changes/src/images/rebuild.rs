@@ -123,7 +123,9 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
             None => self.schema.and_then(|schema| schema.table(database.as_bytes(), name.as_bytes())),
         };
         let is_logged_key = schema.columns().iter().any(|column| column.primary_key.is_some());
-        let foreign = defined.filter(|_| then.unfit.is_none()).and_then(foreign_columns);
+        // A history doesn't tell the foreign keys that statements dropped.
+        let foreign =
+            defined.filter(|_| then.unfit.is_none() && self.history.is_none()).and_then(foreign_columns);
         self.layout =
             Some(ImageLayout { table, map: map.to_vec(), key: then.key, is_logged_key, written, foreign });
         Ok(())

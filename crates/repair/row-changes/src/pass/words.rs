@@ -276,8 +276,8 @@ mod tests {
             ("SET STATEMENT lock_wait_timeout = 5 FOR UPDATE orders SET x = 1", false, true, false, true),
             ("SET @a = 1", false, false, true, false),
             ("ANALYZE UPDATE orders SET x = 1", false, true, false, true),
-            ("ANALYZE TABLE orders", false, true, true, true),
-            ("ANALYZE LOCAL TABLE orders", false, true, true, true),
+            ("ANALYZE TABLE orders", false, true, true, false),
+            ("ANALYZE LOCAL TABLE orders", false, true, true, false),
         ] {
             let words = StatementWords::of(text);
             assert_eq!(words.is_ddl(), is_ddl, "{text}");
