@@ -1,12 +1,12 @@
-//! What a reader of logs asks: which table is the one of this table map at this place? The answer joins the map with
-//! what is known besides.
+//! Tells a reader of logs which table a table map describes at its place: joins the map with what the schema and the
+//! statements of the logs say.
 //!
 //! ```text
 //! --schema: the tables of now ─┬─ statements of all logs, read ahead → TableHistory ─┐
 //!                              └─ or logs that are read once ────────→ TablesSoFar ──┴→ CompletedTable: names, members, key
 //! ```
 //!
-//! A map that names all columns (`binlog_row_metadata=FULL`) knows best. What isn't known is noted, once a table.
+//! A map that names all columns (`binlog_row_metadata=FULL`) needs neither. A table whose columns aren't known is noted once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

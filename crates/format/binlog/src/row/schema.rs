@@ -134,8 +134,8 @@ impl TableSchema {
         &self.columns
     }
 
-    /// The same table with facts about its columns that the map lacks: names, members, signedness, collations. How values
-    /// are stored stays as it is.
+    /// Returns a copy to whose columns `complete` adds what the map lacks: names, members, signedness, collations. It must
+    /// leave alone how values are stored.
     pub fn completed(&self, mut complete: impl FnMut(usize, &mut ColumnSchema)) -> Self {
         let mut table = self.clone();
         table.columns.iter_mut().enumerate().for_each(|(index, column)| complete(index, column));

@@ -15,7 +15,7 @@ pub enum NoTableWay<'h> {
     MadeBy(&'h TurningPoint),
     /// This statement dropped it, or gave it other rows.
     LostBy(&'h TurningPoint),
-    /// What it was before this statement isn't known.
+    /// This statement changed the table in a way that doesn't tell what it was before.
     UnknownBefore(&'h TurningPoint),
     /// Neither the logs nor the tables of now have it.
     NotTold,
@@ -28,7 +28,7 @@ pub struct TableWay<'h> {
     pub then: &'h DefinedTable,
     /// The table as it is now.
     pub now: &'h DefinedTable,
-    /// Its columns then, in their order.
+    /// The columns that the table had at that place, in their order.
     pub columns: Vec<WayColumn<'h>>,
     /// Whether a statement on its way may have changed its keys, defaults or options.
     pub is_altered: bool,

@@ -141,8 +141,9 @@ fn may_differ(table: &WrittenTable, row: &Row<'_, '_>, column: &str) -> bool {
     let Some(column) = columns.find(|own| own.name.as_ref().is_some_and(is_it)) else { return true };
     match (content(row.before, column.index), content(row.after, column.index)) {
         (Some(before), Some(after)) => before != after,
-        // Where both are logged they are equal or not; a column that one image lacks wasn't changed, or its old value isn't logged.
+        // It was given a value, and the log doesn't have the old one.
         (None, Some(_)) => true,
+        // An UPDATE logs every column that it changes.
         (_, None) => false,
     }
 }

@@ -298,7 +298,7 @@ mod tests {
         assert_eq!((column(0).nullable, column(1).nullable), (false, true));
     }
 
-    /// As MariaDB 10.11 and MySQL 9.7 write them.
+    /// The fields are written by the rules above, not recorded from servers.
     #[test]
     fn collations_beside_geometry_columns_are_those_that_the_server_meant() {
         let collations = |column_types: &[u8], column_metadata: &[u8], optional: &[u8]| -> Vec<Option<u64>> {

@@ -134,7 +134,7 @@ impl<'a> StoredValue<'a> {
         JsonValue::read(self.value_type, self.bytes)
     }
 
-    /// Its type, and its bytes without what follows.
+    /// The type of the value and the bytes that belong to it; the document may go on after them.
     pub(super) fn bytes(self) -> Result<(u8, &'a [u8])> {
         let mut cursor = Cursor::new(self.bytes, WHAT);
         let bytes = match self.value_type {
@@ -211,7 +211,7 @@ pub(super) fn put_container(out: &mut Vec<u8>, keyed: bool, members: &StoredMemb
     })
 }
 
-/// Whether a value stands in its entry.
+/// Whether the container's entry holds the value itself, not the offset of it.
 fn is_inlined(value_type: u8, large: bool) -> bool {
     match value_type {
         LITERAL | INT16 | UINT16 => true,
@@ -301,7 +301,7 @@ impl<'a> JsonObject<'a> {
         self.0.count == 0
     }
 
-    /// The same with values as they are stored.
+    /// The members of the object: each key with its value as the document stores it.
     pub(super) fn stored(&self) -> impl Iterator<Item = Result<(&'a [u8], StoredValue<'a>)>> + use<'a> {
         let container = self.0;
         (0..container.count).map(move |index| Ok((container.key(index)?, container.stored(index)?)))

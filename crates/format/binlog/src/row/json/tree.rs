@@ -109,7 +109,7 @@ impl<'a> Node<'a> {
         Ok(Node::Value(StoredValue::of(document)))
     }
 
-    /// Its type, and its bytes in a document.
+    /// The type and the bytes that this node has in a document.
     fn stored(&self, depth: usize) -> Result<(u8, Vec<u8>)> {
         if depth > JSON_DEPTH_MAX {
             return Err(Error::invalid(WHAT, "depth", depth, "at most 100"));
