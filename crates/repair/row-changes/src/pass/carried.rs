@@ -148,7 +148,8 @@ fn may_differ(table: &WrittenTable, row: &Row<'_, '_>, column: &str) -> bool {
     }
 }
 
-fn content<'a>(image: Option<RowImage<'_, 'a>>, index: usize) -> Option<CellContent<'a>> {
+/// What an image has in a column; `None`: there is no image, or it lacks the column.
+pub(crate) fn content<'a>(image: Option<RowImage<'_, 'a>>, index: usize) -> Option<CellContent<'a>> {
     Some(image?.cell(index)?.content)
 }
 

@@ -26,6 +26,7 @@ use binlogz_schema::{SchemaFile, TableHistory};
 use crate::choose::{ConditionError, Range, RowSelection};
 
 pub use carried::CarryingKeys;
+pub(crate) use carried::content;
 pub(crate) use follow::{
     ChoiceListener, FollowedTransaction, Follower, StatementAt, TransactionEnding, shortened,
 };

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::put::PutFields;
-use binlogz_binlog::row::{Cell, CellContent, Row, RowImage};
+use binlogz_binlog::row::{Cell, Row, RowImage};
 use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
 use binlogz_schema::{SchemaFile, TableWay, WayColumn};
@@ -27,7 +27,7 @@ use crate::choose::{Operation, Range, RowSelection};
 use crate::digest::Digests;
 use crate::pass::{
     Break, ChoiceListener, Error, FollowedTransaction, Follower, HistoryUse, Renderer, RowAt, RowFlags,
-    RowRendering, Search, StatementAt, StatementWords, TransactionEnding, broken, read_log,
+    RowRendering, Search, StatementAt, StatementWords, TransactionEnding, broken, content, read_log,
 };
 use crate::sql::literal::push_stored;
 use crate::sql::text::push;
@@ -690,10 +690,6 @@ fn push_key(
     push_values(out, table, (&places.key, &[]), |index| {
         images.iter().flatten().find_map(|image| image.cell(index))
     })
-}
-
-fn content<'a>(image: Option<RowImage<'_, 'a>>, index: usize) -> Option<CellContent<'a>> {
-    Some(image?.cell(index)?.content)
 }
 
 /// Appends values in parentheses: of the columns in these places, which have these names.
