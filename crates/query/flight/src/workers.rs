@@ -5,14 +5,18 @@
 //! ```text
 //! idle ── take ──> planning, running ── its statement has ended ──> idle
 //!                        │ stopped, too long, too large, or it ended by itself
-//!                        └──────> killed; another one is started
+//!                        └──────> killed, ending ── it has ended ──> its turn is another statement's
 //! ```
+//!
+//! A killed process holds its memory until the last of its threads has ended, which takes its time on a busy machine. Until
+//! then it counts, and its statement keeps its turn: else clients that leave at once would have more processes than turns.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
@@ -29,6 +33,7 @@ use prost::bytes::{Buf, Bytes};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::{AbortHandle, JoinHandle};
@@ -40,14 +45,19 @@ use crate::frames::{AskedStatement, FrameKind, Frames, frame, sized};
 
 /// A worker opens the logs first.
 const START_TIME_MAX: Duration = Duration::from_secs(120);
+/// How long one that closed its output may take to end by itself.
+const END_TIME_MAX: Duration = Duration::from_secs(1);
 /// How often the memory of workers is measured.
 const WATCH_PAUSE: Duration = Duration::from_millis(10);
-/// Memory in bytes that a worker may keep of its last statement; one that has more is ended.
+/// Memory in bytes that a worker may keep of its last statement; one that has more is ended. One that has less isn't ended for
+/// the memory of those that are ending.
 const KEPT_MAX: u64 = 64 << 20;
 /// Messages that wait for a client.
 const MESSAGES_WAITING: usize = 2;
 /// Statements that are planned at once.
 const PLANS_MAX: usize = 4;
+/// Bytes beyond the limit that workers may hold together with those that are ending.
+const ENDING_MAX: u64 = 128 << 20;
 /// The least memory of a statement's sorts, joins and groups.
 const BUDGET_MIN: usize = 64 << 10;
 
@@ -105,6 +115,8 @@ struct Seat {
     is_busy: AtomicBool,
     /// It is to end because of its memory.
     is_too_large: AtomicBool,
+    /// It is killed and hasn't ended yet.
+    is_ending: AtomicBool,
     end: Notify,
     /// The process, as long as nothing has waited for its end: until then no other process has its number.
     killable: Mutex<Option<Pid>>,
@@ -113,6 +125,7 @@ struct Seat {
 impl Seat {
     /// Kills the process at once, in whatever state its statement is.
     fn kill(&self) {
+        self.is_ending.store(true, Ordering::Release);
         if let Some(process) = *locked(&self.killable) {
             // It may have ended by itself.
             let _ = kill_process(process, Signal::KILL);
@@ -132,16 +145,47 @@ struct Worker {
     seat: Arc<Seat>,
 }
 
-impl Drop for Worker {
-    fn drop(&mut self) {
-        self.seat.let_go();
+impl Worker {
+    /// Waits for the process's end and then gives `share` back, whether anybody waits for that or not. The process is killed once it
+    /// has had `time` to end by itself.
+    fn end(self, share: Option<WorkShare>, time: Duration) -> Option<JoinHandle<io::Result<ExitStatus>>> {
+        let Worker { mut child, input, frames, seat } = self;
+        seat.is_ending.store(true, Ordering::Release);
+        if time.is_zero() {
+            // It may have ended.
+            let _ = child.start_kill();
+        }
+        seat.let_go();
+        // Without a runtime the server has ended: dropped, the process is killed.
+        let runtime = Handle::try_current().ok()?;
+        Some(runtime.spawn(async move {
+            // Nobody reads what it still writes.
+            drop((input, frames));
+            let status = match tokio::time::timeout(time, child.wait()).await {
+                Ok(status) => status,
+                Err(_) => match child.start_kill() {
+                    Ok(()) => child.wait().await,
+                    Err(error) => Err(error),
+                },
+            };
+            drop((seat, share));
+            status
+        }))
     }
 }
 
 /// A worker with a statement. Dropped before the statement has ended, it is killed.
 struct TakenWorker {
     worker: Option<Worker>,
+    /// What the statement was given, until its process waits for the next one or has ended.
+    share: Option<WorkShare>,
     workers: Arc<Workers>,
+}
+
+impl Drop for TakenWorker {
+    fn drop(&mut self) {
+        self.end();
+    }
 }
 
 /// A statement that was planned.
@@ -169,9 +213,16 @@ struct WorkTurns {
 type AccountTurns = (Arc<Semaphore>, Arc<Semaphore>);
 
 /// A turn, until it is dropped.
-pub(crate) struct WorkTurn {
+struct WorkTurn {
     _all: OwnedSemaphorePermit,
     _account: OwnedSemaphorePermit,
+}
+
+/// What a statement is given while it plans or runs.
+struct WorkShare {
+    _turn: WorkTurn,
+    /// Of a query.
+    _budget: Option<Budget>,
 }
 
 impl WorkTurns {
@@ -262,6 +313,7 @@ impl Workers {
             held: AtomicU64::new(0),
             is_busy: AtomicBool::new(false),
             is_too_large: AtomicBool::new(false),
+            is_ending: AtomicBool::new(false),
             end: Notify::new(),
             killable: Mutex::new(i32::try_from(process).ok().and_then(Pid::from_raw)),
         });
@@ -271,7 +323,7 @@ impl Workers {
         Ok(Worker { child, input, frames, seat })
     }
 
-    async fn take(self: &Arc<Self>) -> Result<TakenWorker, Status> {
+    async fn take(self: &Arc<Self>, share: WorkShare) -> Result<TakenWorker, Status> {
         let idle = loop {
             let Some(mut worker) = locked(&self.idle).pop() else { break None };
             // It may have ended while it was idle. None is killed in that state.
@@ -285,7 +337,7 @@ impl Workers {
         };
         self.start_spare();
         worker.seat.is_busy.store(true, Ordering::Release);
-        Ok(TakenWorker { worker: Some(worker), workers: Arc::clone(self) })
+        Ok(TakenWorker { worker: Some(worker), share: Some(share), workers: Arc::clone(self) })
     }
 
     /// Starts one for the next statement, if none is idle.
@@ -314,7 +366,7 @@ impl Workers {
     ) -> Result<PlannedStatement, Status> {
         let _turn = WorkTurns::turn(&self.turns.plans, self.turns.of(account).0).await?;
         let memory = (counted(self.limits.memory) / PLANS_MAX / 4).max(BUDGET_MIN) as u64;
-        let mut taken = self.take().await?;
+        let mut taken = self.take(WorkShare { _turn, _budget: None }).await?;
         taken.ask(FrameKind::Plan, &AskedStatement { memory, statement, values }).await?;
         let planned = taken.planned().await?;
         taken.give_back();
@@ -329,17 +381,17 @@ impl Workers {
         patience: Duration,
         kept: impl Send + 'static,
     ) -> Result<RowMessages, Status> {
-        let turn = WorkTurns::turn(&self.turns.queries, self.turns.of(account).1).await?;
+        let _turn = WorkTurns::turn(&self.turns.queries, self.turns.of(account).1).await?;
         let budget = Budget::new(self);
-        let mut taken = self.take().await?;
-        taken.ask(FrameKind::Run, &AskedStatement { memory: budget.bytes as u64, statement, values }).await?;
+        let memory = budget.bytes as u64;
+        let mut taken = self.take(WorkShare { _turn, _budget: Some(budget) }).await?;
+        taken.ask(FrameKind::Run, &AskedStatement { memory, statement, values }).await?;
         let begun = Instant::now();
         taken.planned().await?;
         let time = self.limits.time;
         let (sender, messages) = channel(MESSAGES_WAITING);
         let task = tokio::spawn(async move {
             let _kept = kept;
-            let mut turn = Some((turn, budget));
             loop {
                 let next = match tokio::time::timeout_at(begun + time, taken.reply()).await {
                     Ok(Ok((FrameKind::Rows, body))) => FlightData::decode(body)
@@ -362,9 +414,8 @@ impl Workers {
                     taken.give_back();
                 }
                 if is_last {
-                    // Whether its client takes the end or not: first the process has ended, then its turn.
-                    drop(taken.worker.take());
-                    drop(turn.take());
+                    // Whether its client takes the end or not.
+                    taken.end();
                 }
                 let sent = tokio::time::timeout(patience, sender.send(next)).await;
                 if is_last || !matches!(sent, Ok(Ok(()))) {
@@ -471,15 +522,23 @@ impl TakenWorker {
         }
     }
 
-    /// Why the worker has ended, which is killed if it hasn't.
-    async fn ended(&mut self) -> Status {
-        let Some(mut worker) = self.worker.take() else { return Status::internal("no worker") };
-        let is_too_large = worker.seat.is_too_large.load(Ordering::Acquire);
-        if is_too_large {
-            let _ = worker.child.start_kill();
+    /// Ends the process and gives its share back when it has ended. Nothing is done for one that was given back.
+    fn end(&mut self) {
+        if let Some(worker) = self.worker.take() {
+            drop(worker.end(self.share.take(), Duration::ZERO));
         }
-        worker.seat.let_go();
-        let status = worker.child.wait().await;
+    }
+
+    /// Why the worker has ended.
+    async fn ended(&mut self) -> Status {
+        let Some(worker) = self.worker.take() else { return Status::internal("no worker") };
+        let is_too_large = worker.seat.is_too_large.load(Ordering::Acquire);
+        // One that closed its output has ended, or is about to: how it does is told.
+        let time = if is_too_large { Duration::ZERO } else { END_TIME_MAX };
+        let status = match worker.end(self.share.take(), time) {
+            Some(ended) => ended.await.map_err(io::Error::other).flatten(),
+            None => Err(io::Error::other("the server ends")),
+        };
         if is_too_large {
             let limit = self.workers.limits.memory >> 20;
             return Status::resource_exhausted(format!(
@@ -493,36 +552,42 @@ impl TakenWorker {
 
     fn give_back(&mut self) {
         let Some(worker) = self.worker.take() else { return };
-        worker.seat.is_busy.store(false, Ordering::Release);
         let held = held_by(Some(worker.seat.process)).unwrap_or_default();
         if held.saturating_sub(worker.seat.base.load(Ordering::Acquire)) > KEPT_MAX
             || worker.seat.is_too_large.load(Ordering::Acquire)
         {
-            // Dropped, it is killed.
-            drop(worker);
+            drop(worker.end(self.share.take(), Duration::ZERO));
             self.workers.start_spare();
         } else if !self.workers.turns.plans.is_closed() {
+            worker.seat.is_busy.store(false, Ordering::Release);
             locked(&self.workers.idle).push(worker);
         }
+        self.share = None;
     }
 }
 
 /// Ends the worker that holds most, if all of them hold too much.
 fn watch(seats: &Seats, held_max: u64) {
     let seats: Vec<_> = locked(seats).iter().filter_map(Weak::upgrade).collect();
-    let mut all = 0;
+    let (mut all, mut ending) = (0_u64, 0_u64);
+    let mut largest: Option<(u64, &Seat)> = None;
     for seat in &seats {
         if seat.is_busy.load(Ordering::Acquire) {
             let held = held_by(Some(seat.process)).unwrap_or_default();
             seat.held.store(held.saturating_sub(seat.base.load(Ordering::Acquire)), Ordering::Release);
         }
-        all += seat.held.load(Ordering::Acquire);
+        let held = seat.held.load(Ordering::Acquire);
+        all = all.saturating_add(held);
+        if seat.is_ending.load(Ordering::Acquire) {
+            ending = ending.saturating_add(held);
+        } else if seat.is_busy.load(Ordering::Acquire) && largest.is_none_or(|(most, _)| held > most) {
+            largest = Some((held, seat));
+        }
     }
-    if all <= held_max {
-        return;
-    }
-    let busy = seats.iter().filter(|seat| seat.is_busy.load(Ordering::Acquire));
-    if let Some(largest) = busy.max_by_key(|seat| seat.held.load(Ordering::Acquire)) {
+    let Some((most, largest)) = largest else { return };
+    let is_too_much = all.saturating_sub(ending) > held_max;
+    // What is ending gets smaller by itself; until it has, the others may not grow by as much.
+    if is_too_much || most > KEPT_MAX && all > held_max.saturating_add(ENDING_MAX) {
         largest.is_too_large.store(true, Ordering::Release);
         // On a busy machine it would grow on until its statement's task has its turn.
         largest.kill();
