@@ -644,3 +644,64 @@ impl Stream for RowMessages {
         Poll::Ready(next)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use binlogz_query::{Logs, QueryEngine, QueryOptions};
+
+    use super::*;
+
+    const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../samples/plain");
+    /// A worker that is ready and then doesn't do anything: a frame of kind H.
+    const SILENT_WORKER: &str = r"printf '\001\000\000\000H'; exec sleep 600";
+
+    /// The state letter of a process, as Linux has it. `None`: it is gone.
+    fn state_of(process: u32) -> Option<char> {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        stat.rsplit_once(") ")?.1.chars().next()
+    }
+
+    #[test]
+    fn the_turn_of_a_killed_worker_is_kept_until_it_has_ended() {
+        let temporary = tempfile::tempdir().unwrap();
+        let log = fs::read_dir(SAMPLES).unwrap().map(|entry| entry.unwrap().path());
+        let log = log.filter(|path| path.extension().is_some_and(|end| end == "000001")).take(1);
+        let limits = StatementLimits {
+            memory: 1 << 28,
+            queries: 1,
+            queries_of_account: 1,
+            time: START_TIME_MAX,
+            planning_time: START_TIME_MAX,
+        };
+        let options =
+            QueryOptions { memory: limits.memory, jobs: 1, temporary: Path::to_owned(temporary.path()) };
+        let engine = QueryEngine::new(Logs::new(log.collect(), None, |_| {}).unwrap(), &options).unwrap();
+        let command = WorkerCommand {
+            program: "/bin/sh".into(),
+            arguments: vec!["-c".into(), SILENT_WORKER.into()],
+            environment: Vec::new(),
+        };
+        // One thread: what is spawned doesn't run before this test waits.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let workers = Workers::new(command, limits, engine.queries(), Arc::new(|_: &str| {}));
+            let of_account = workers.turns.of("reader").1;
+            let _turn = WorkTurns::turn(&workers.turns.queries, of_account).await.unwrap();
+            let _budget = Some(Budget::new(&workers));
+            let taken = workers.take(WorkShare { _turn, _budget }).await.unwrap();
+            let process = taken.worker.as_ref().unwrap().seat.process;
+            // Its client leaves.
+            drop(taken);
+            assert_eq!(workers.turns.queries.available_permits(), 0, "the turn");
+            assert!(workers.given.load(Ordering::Acquire) > 0, "its memory");
+            let next = Arc::clone(&workers.turns.queries).acquire_owned().await.unwrap();
+            assert_eq!(state_of(process), None, "it was waited for");
+            drop(next);
+            assert_eq!(workers.given.load(Ordering::Acquire), 0, "its memory");
+            workers.end();
+        });
+    }
+}
