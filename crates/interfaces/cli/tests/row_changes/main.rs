@@ -18,6 +18,7 @@ mod model;
 mod moments;
 mod moved_columns;
 mod options;
+mod ordinary_server;
 mod partial_images;
 mod round_trip;
 mod rows;

@@ -456,6 +456,7 @@ fn columns_that_foreign_keys_change_below_the_log_are_not_taken() -> Result<()> 
     let ran = folder.run(options.into_iter().chain([schema.as_os_str(), log.as_os_str()]));
     assert_eq!(ran.code, Some(1), "{}", ran.text());
     assert!(ran.text().contains("DELETE of a row in w.d: the logged image lacks p"), "{}", ran.text());
-    assert!(!ran.text().contains("50"), "{}", ran.text());
+    // A time of a commit may have these digits too.
+    assert!(!ran.text().contains("= 50") && !ran.text().contains(", 50"), "{}", ran.text());
     Ok(())
 }

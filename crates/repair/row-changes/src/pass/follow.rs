@@ -18,8 +18,9 @@ use super::Error;
 use super::carried::CarriedChanges;
 use super::order::{Break, LogOrder};
 use super::record::{
-    EventAt, RecordKind, Records, RowAt, RowKeys, broken, carried_of, event_of, keys_of, row_of,
+    EventAt, RecordKind, Records, RowAt, RowKeys, broken, carried_of, event_of, keys_of, row_of, together_of,
 };
+use super::together::ChangesTogether;
 use crate::choose::{Range, RowSelection};
 use crate::table::Structure;
 
@@ -213,6 +214,8 @@ pub(crate) struct Follower<L> {
     pub(crate) tables_met: Vec<bool>,
     /// What foreign keys carried on below the log in chosen transactions, where that was asked for.
     pub(crate) carried: CarriedChanges,
+    /// Rows of tables that aren't chosen, which statements of chosen rows changed too.
+    pub(crate) together: ChangesTogether,
     /// The place of the current table.
     table: Option<usize>,
 }
@@ -231,6 +234,7 @@ impl<L: ChoiceListener> Follower<L> {
             has_chosen: false,
             tables_met: Vec::new(),
             carried: CarriedChanges::default(),
+            together: ChangesTogether::default(),
             table: None,
         }
     }
@@ -258,6 +262,7 @@ impl<L: ChoiceListener> Follower<L> {
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         let Some(open) = self.open.take() else { return Ok(()) };
         self.carried.end(true);
+        self.together.end(true);
         self.listener.passed(&open, TransactionEnding::Cut);
         if open.is_chosen { self.listener.end(&open, TransactionEnding::Cut) } else { Ok(()) }
     }
@@ -332,14 +337,22 @@ impl<L: ChoiceListener> Follower<L> {
                 RecordKind::Carried => {
                     let (key, offset, inside) = carried_of(content)?;
                     if self.open.as_ref().is_some_and(|open| open.is_chosen) {
-                        let inside = inside.map(|index| format!("+{index}")).unwrap_or_default();
-                        self.carried.add(key, || format!("{} at {offset}{inside}", self.log));
+                        self.carried.add(key, || place_of(&self.log, offset, inside));
                     }
                 }
+                RecordKind::Together => {
+                    let rows = together_of(content)?;
+                    if self.open.as_ref().is_some_and(|open| open.is_chosen) {
+                        let place = || place_of(&self.log, rows.offset, rows.inside);
+                        self.together.add(rows.table(), rows.count, place);
+                    }
+                }
+                RecordKind::StatementEnd => self.together.end_statement(),
                 RecordKind::Row => {
                     if let Some(open) = self.open.as_ref().filter(|open| open.is_chosen) {
                         let met = self.table.and_then(|place| self.tables_met.get_mut(place));
                         met.into_iter().for_each(|met| *met = true);
+                        self.together.chosen_row();
                         self.listener.row(open, &row_of(content)?)?;
                     }
                 }
@@ -464,6 +477,7 @@ impl<L: ChoiceListener> Follower<L> {
                 (false, false) => TransactionEnding::Whole,
             };
             self.carried.end(open.is_rolled_back);
+            self.together.end(open.is_rolled_back);
             self.listener.passed(&open, ending);
             if open.is_chosen {
                 self.listener.end(&open, ending)?;
@@ -471,6 +485,12 @@ impl<L: ChoiceListener> Follower<L> {
         }
         Ok(())
     }
+}
+
+/// A place as messages name it.
+fn place_of(log: &str, offset: u64, inside: Option<u64>) -> String {
+    let inside = inside.map(|index| format!("+{index}")).unwrap_or_default();
+    format!("{log} at {offset}{inside}")
 }
 
 /// The way out when nothing more was asked for.

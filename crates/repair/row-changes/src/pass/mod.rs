@@ -13,6 +13,7 @@ mod follow;
 mod order;
 mod record;
 mod targets;
+mod together;
 mod words;
 mod work;
 

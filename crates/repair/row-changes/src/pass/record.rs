@@ -14,7 +14,9 @@
 //!                  table map: its body, with 0 for the table's number
 //!                  images' table: offset u64, table map as above; image: operation u8, its cells before and after the change, see cells.rs
 //!                  carried: the foreign key's number u32, offset u64, index in the payload u64 as above
-//!                  lost images: `database`, NUL, `table`, NUL, why; end, lacking, keys below: nothing
+//!                  together: how many rows u64 (u64::MAX: they can't be counted), offset u64, index in the payload u64 as above, `database`,
+//!                  NUL, `table`
+//!                  lost images: `database`, NUL, `table`, NUL, why; end, lacking, keys below, statement end: nothing
 //! ```
 
 use std::io::{self, Read};
@@ -56,20 +58,26 @@ pub(super) enum RecordKind {
     KeysBelow,
     /// A changed row of a parent, which a foreign key carried on below the log.
     Carried,
+    /// Rows of a table that isn't chosen, of a statement that may have chosen ones.
+    Together,
+    /// The last rows of a statement that may have chosen ones have passed.
+    StatementEnd,
 }
 
 impl RecordKind {
     fn of(code: u8) -> Option<Self> {
         use RecordKind::{
             Begin, Carried, End, Image, ImagesTable, Keys, KeysBelow, Lacking, LostImages, PreviousGtids,
-            Query, Rotate, Row, RowPart, RowsQuery, Table, TableMap, XaPrepare,
+            Query, Rotate, Row, RowPart, RowsQuery, StatementEnd, Table, TableMap, Together, XaPrepare,
         };
         let of_rows = [Table, TableMap, Lacking, Row, RowPart, Keys];
         let of_images = [ImagesTable, Image, LostImages, KeysBelow, Carried];
+        let of_statements = [Together, StatementEnd];
         [Begin, Query, XaPrepare, RowsQuery, End, PreviousGtids, Rotate]
             .into_iter()
             .chain(of_rows)
             .chain(of_images)
+            .chain(of_statements)
             .find(|kind| *kind as u8 == code)
     }
 }
@@ -219,6 +227,40 @@ pub(super) fn carried_of(content: &[u8]) -> io::Result<(u32, u64, Option<u64>)> 
         Some((u32::from_le_bytes(*key), u64::from_le_bytes(*offset), (inside != u64::MAX).then_some(inside)))
     };
     read().ok_or_else(broken)
+}
+
+/// Rows of a table that isn't chosen: how many, if they can be counted.
+pub(super) struct RowsAt<'b> {
+    pub(super) count: Option<u64>,
+    pub(super) offset: u64,
+    pub(super) inside: Option<u64>,
+    /// `database`, NUL, `table`.
+    names: &'b [u8],
+}
+
+impl RowsAt<'_> {
+    /// `database.table`, for messages.
+    pub(super) fn table(&self) -> String {
+        String::from_utf8_lossy(self.names).replacen('\0', ".", 1)
+    }
+}
+
+pub(super) fn put_together(
+    spool: &mut Spool,
+    count: Option<u64>,
+    (offset, inside): (u64, Option<u64>),
+    (database, table): (&[u8], &[u8]),
+) -> io::Result<()> {
+    let numbers = [count.unwrap_or(u64::MAX), offset, inside.unwrap_or(u64::MAX)].map(u64::to_le_bytes);
+    put(spool, RecordKind::Together, &[numbers.as_flattened(), database, &[0], table])
+}
+
+pub(super) fn together_of(content: &[u8]) -> io::Result<RowsAt<'_>> {
+    let (numbers, names) = content.split_first_chunk::<24>().ok_or_else(broken)?;
+    let ([count, offset, inside], _) = numbers.as_chunks::<8>() else { return Err(broken()) };
+    let [count, offset, inside] = [count, offset, inside].map(|number| u64::from_le_bytes(*number));
+    let known = |number: u64| (number != u64::MAX).then_some(number);
+    Ok(RowsAt { count: known(count), offset, inside: known(inside), names })
 }
 
 /// Reads records one after the other.

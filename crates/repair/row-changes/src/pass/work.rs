@@ -18,6 +18,7 @@ use binlogz_schema::{HistoryPlace, SchemaFile, TableThen, TurningPoint};
 use super::carried::CarryingKeys;
 use super::follow::shortened;
 use super::record::{self, EventAt, RecordKind, RowAt, RowFlags};
+use super::together::StatementTables;
 use super::{Error, HistoryUse, OTHER_SCHEMA, Search};
 use crate::cells::{cells_with_differences, push_cells};
 use crate::choose::{Operation, Range, RowSelection};
@@ -109,6 +110,8 @@ pub(super) struct Worker<'o, R> {
     has_told_table: bool,
     /// Whether they have it as the table of images.
     has_told_images: bool,
+    /// The tables of the statement that passes.
+    statement: StatementTables,
     /// The table maps in force, where they are needed.
     maps: HashMap<TableId, Vec<u8>>,
     text: Vec<u8>,
@@ -140,6 +143,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
             table: None,
             has_told_table: false,
             has_told_images: false,
+            statement: StatementTables::default(),
             maps: HashMap::new(),
             text: Vec::new(),
         }
@@ -186,6 +190,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
     fn events(&mut self, batch: &mut EventBatch<'_>, records: &mut Spool) -> Result<(), Error> {
         self.tables.begin(batch)?;
         self.maps.clear();
+        self.statement = StatementTables::default();
         let map_length = batch.log().lengths.of(EventType::TABLE_MAP);
         for body in &batch.carried().table_maps {
             self.keep_map(body, map_length)?;
@@ -206,6 +211,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
 
     /// Keeps a table map, without the number that the server gave the table.
     fn keep_map(&mut self, body: &[u8], post_header_length: u8) -> binlogz_binlog::Result<()> {
+        self.statement.map(body, post_header_length, self.selection)?;
         if self.renderer.needs_table_maps() || self.renderer.followed().is_some() {
             let map = TableMapEvent::decode(body, post_header_length)?;
             let unnumbered = TableMapEvent { table_id: TableId(0), ..map };
@@ -277,6 +283,9 @@ impl<'o, R: Renderer> Worker<'o, R> {
             if is_below {
                 record::put(records, RecordKind::KeysBelow, &[])?;
             }
+            if self.statement.rows(&rows) && open.is_chosen {
+                self.together(event, (&schema, &rows), records)?;
+            }
         }
         // The events of a payload follow it.
         let ends = matches!(boundary, Boundary::End | Boundary::Single);
@@ -316,6 +325,31 @@ impl<'o, R: Renderer> Worker<'o, R> {
             for key in keys.carrying(&table, operation, &row, is_row_chosen) {
                 record::put_carried(records, key, place)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Counts rows of a table that isn't chosen, of a statement with tables that are.
+    fn together(
+        &mut self,
+        event: &Event<'_>,
+        (schema, rows): (&Arc<TableSchema>, &RowsEvent<'_>),
+        records: &mut Spool,
+    ) -> Result<(), Error> {
+        let names = (&schema.database[..], &schema.table[..]);
+        if !self.selection.has_table(names.0, names.1) {
+            let place = (event.position.offset, event.position.inside.map(|inside| inside.index));
+            let count = self.decoder.rows(schema, rows).ok().and_then(|mut decoded| {
+                let mut count = 0;
+                while decoded.next_row().ok()?.is_some() {
+                    count += 1;
+                }
+                Some(count)
+            });
+            record::put_together(records, count, place, names)?;
+        }
+        if rows.flags.contains(RowsFlags::STMT_END) {
+            record::put(records, RecordKind::StatementEnd, &[])?;
         }
         Ok(())
     }

@@ -221,6 +221,15 @@ impl<'o> Script<'o> {
         keys.map(|keys| self.follower.carried.notes(keys, "undone")).unwrap_or_default()
     }
 
+    /// Names the rows of other tables that the statements of the chosen rows changed too, once all logs are read.
+    pub fn changed_together_note(&self) -> Option<String> {
+        let verb = match self.direction {
+            Direction::Undo => "undone",
+            Direction::Redo => "redone",
+        };
+        self.follower.together.note(verb)
+    }
+
     /// The cascades that can't be taken back, line by line, once all logs are read.
     pub fn cascade_notes(&self) -> Vec<String> {
         self.follower.listener.cascades.as_ref().map(Cascades::notes).unwrap_or_default()

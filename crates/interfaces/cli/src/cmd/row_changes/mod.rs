@@ -246,9 +246,17 @@ impl ScriptArgs {
         below_notes.extend(below.as_ref().err().cloned());
         let remedy = "--cascades takes them back";
         below_notes.iter().for_each(|note| complain(&format!("{note}; {remedy}")));
-        let is_certain = condition_notes.is_empty() && elsewhere.is_none() && below_notes.is_empty();
+        let together = script.changed_together_note();
+        together.iter().for_each(|note| complain(&format!("{note}; without --table they are chosen too")));
+        let cascade_notes = script.cascade_notes();
+        cascade_notes.iter().for_each(|note| complain(note));
+        let is_certain = condition_notes.is_empty()
+            && elsewhere.is_none()
+            && below_notes.is_empty()
+            && together.is_none()
+            && cascade_notes.is_empty();
         let doubtful = if is_certain { Exit::Done } else { Exit::Negative };
-        script.cascade_notes().iter().chain(&script.trigger_notes()).for_each(|note| warn(note));
+        script.trigger_notes().iter().for_each(|note| warn(note));
         if let Some(connect) = apply_to {
             without_rows.iter().for_each(|unmet| warn(&unmet.line));
             return Ok(self
