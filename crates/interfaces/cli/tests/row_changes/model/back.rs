@@ -85,7 +85,7 @@ fn one_table(world: &mut World<'_>) -> Result<Verdict> {
             }
             Err(what) => return Ok(Verdict::Different(format!("{verb} {option}: {what}"))),
         };
-        if ran.code != Some(0) {
+        if !is_whole(&ran) {
             return Ok(Verdict::Refused(format!("{verb} {option}: {}", reason(&ran))));
         }
         let mut expected = world.snapshots[last].tables.clone();
@@ -229,8 +229,24 @@ fn there_and_back(world: &mut World<'_>, from: usize, form: UndoForm) -> Result<
     Ok(Verdict::Equal)
 }
 
+/// Whether everything of the chosen tables was written; rows of others may have been changed together with them.
+fn is_whole(ran: &Ran) -> bool {
+    let is_of_others = |line: &str| line.contains("changed rows of other tables together with those chosen");
+    match ran.code {
+        Some(0) => true,
+        Some(1) => {
+            ran.text().ends_with("; 0 rows and 0 statements not undone\n")
+                && ran.stderr.lines().all(is_of_others)
+        }
+        _ => false,
+    }
+}
+
 /// The first table that differs.
-fn different(expected: &BTreeMap<String, TableRows>, found: &BTreeMap<String, TableRows>) -> Option<String> {
+pub(super) fn different(
+    expected: &BTreeMap<String, TableRows>,
+    found: &BTreeMap<String, TableRows>,
+) -> Option<String> {
     expected.iter().find_map(|(table, expected)| match found.get(table) {
         Some(found) => difference(expected, found).map(|difference| format!("{table}: {difference}")),
         None => Some(format!("{table} is gone")),
@@ -275,7 +291,7 @@ fn run(
     if ran.code != Some(0) && form == UndoForm::Apply {
         return Err(format!("its dry run was whole, and --execute isn't: {}", reason(&ran)));
     }
-    if ran.code != Some(0) || form == UndoForm::Apply {
+    if !is_whole(&ran) || form == UndoForm::Apply {
         return Ok(ran);
     }
     let mut script = ran.stdout.clone();

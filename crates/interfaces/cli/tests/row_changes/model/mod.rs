@@ -1,5 +1,6 @@
 //! The model: random tables, DDL and changes on a server with default or other settings, and the server's own tables at several
-//! places of its log. `undo` in its three forms, `redo`, `table-at` and `rows` must lead to one of these states, or say that they don't know.
+//! places of its log. `undo` in its three forms, `redo`, `table-at`, `rows` and `recover` must lead to one of these states, or say that they
+//! don't know.
 //!
 //! `MODEL_SEEDS` says how many seeds, `SEED` is the first, `MODEL_SERVER=8.0` takes MySQL 8.0.33, `mariadb` MariaDB 10.11; `scripts/soak/row-changes-model.sh` runs 1,000. With `MODEL_KEEP=FOLDER` the
 //! workload and what the commands said of a seed stays there.
@@ -10,13 +11,14 @@ mod ddl;
 mod kinds;
 mod life;
 mod past;
+mod recovered;
 mod snapshot;
 mod tables;
 mod world;
 
 use std::collections::BTreeMap;
 
-use binlogz_testkit::{MariadbSandbox, Result, SandboxServer, Tool, require_tool, setting};
+use binlogz_testkit::{InstalledTool, MariadbSandbox, Result, Tool, require_tool, setting};
 
 use crate::table_at::last_gtid;
 use world::{ModelServer, World};
@@ -43,29 +45,41 @@ fn row_changes_lead_to_states_that_the_server_had() -> Result<()> {
     match std::env::var("MODEL_SERVER").as_deref() {
         Err(_) => {
             let mysql = require_tool!(Tool::Mysql);
-            let server = mysql.sandbox().start()?;
-            holds_for_all_seeds(&server, &|| last_gtid(&server))
+            of_mysql(mysql)
         }
         Ok("8.0") => {
             let mysql = require_tool!(Tool::Mysql80);
-            let server = mysql.sandbox().start()?;
-            holds_for_all_seeds(&server, &|| last_gtid(&server))
+            of_mysql(mysql)
         }
         Ok("mariadb") => {
             require_tool!(Tool::Mariadb);
             let server = MariadbSandbox::start(&[("binlog-format", "ROW")])?;
-            holds_for_all_seeds(&server, &|| server.sql("SELECT @@GLOBAL.gtid_binlog_pos"))
+            holds_for_all_seeds(ModelServer {
+                server: &server,
+                target: None,
+                last_gtid: &|| server.sql("SELECT @@GLOBAL.gtid_binlog_pos"),
+            })
         }
         Ok(other) => panic!("MODEL_SERVER is {other:?}, expected 8.0 or mariadb, or nothing for 9.7"),
     }
 }
 
-fn holds_for_all_seeds(server: &SandboxServer, last_gtid: &dyn Fn() -> Result<String>) -> Result<()> {
+fn of_mysql(mysql: &'static InstalledTool) -> Result<()> {
+    let (server, target) = (mysql.sandbox().start()?, mysql.sandbox().start()?);
+    recovered::prepare(&target, &server)?;
+    holds_for_all_seeds(ModelServer {
+        server: &server,
+        target: Some(&target),
+        last_gtid: &|| last_gtid(&server),
+    })
+}
+
+fn holds_for_all_seeds(server: ModelServer<'_>) -> Result<()> {
     let (first, count) = (setting("SEED", 1), setting("MODEL_SEEDS", SEEDS));
     let mut counts: BTreeMap<Check, (usize, usize)> = BTreeMap::new();
     let mut differences = Vec::new();
     for seed in first..first + count {
-        for (check, verdict) in verdicts(ModelServer { server, last_gtid }, seed)? {
+        for (check, verdict) in verdicts(server, seed)? {
             let (equal, refused) = counts.entry(check).or_default();
             match verdict {
                 Verdict::Equal => *equal += 1,
@@ -101,6 +115,7 @@ fn verdicts(server: ModelServer<'_>, seed: u64) -> Result<Vec<(Check, Verdict)>>
     if !world.is_mariadb {
         verdicts.extend(past::check(&mut world)?);
     }
+    verdicts.extend(recovered::check(&mut world)?);
     verdicts.extend(back::check(&mut world)?);
     world.end()?;
     Ok(verdicts)

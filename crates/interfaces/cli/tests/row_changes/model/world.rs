@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use binlogz_testkit::random::Random;
 use binlogz_testkit::{Result, SandboxServer};
@@ -15,6 +16,8 @@ use crate::common::{Folder, Ran};
 const CHANGE_PHASES: usize = 3;
 const SESSIONS_MAX: usize = 3;
 const TRANSACTIONS_MAX: usize = 6;
+/// How often sessions run side by side.
+const AT_ONCE_PERCENT: usize = 40;
 
 /// The rows of all tables at a place of the log.
 pub(super) struct Snapshot {
@@ -31,6 +34,8 @@ pub(super) struct Snapshot {
 #[derive(Clone, Copy)]
 pub(super) struct ModelServer<'a> {
     pub(super) server: &'a SandboxServer,
+    /// One that is to follow it.
+    pub(super) target: Option<&'a SandboxServer>,
     /// Asks for the GTID of its last transaction.
     pub(super) last_gtid: &'a dyn Fn() -> Result<String>,
 }
@@ -38,6 +43,7 @@ pub(super) struct ModelServer<'a> {
 /// A seed's history.
 pub(super) struct World<'a> {
     pub(super) server: &'a SandboxServer,
+    pub(super) target: Option<&'a SandboxServer>,
     last_gtid: &'a dyn Fn() -> Result<String>,
     pub(super) is_mariadb: bool,
     pub(super) seed: u64,
@@ -49,6 +55,8 @@ pub(super) struct World<'a> {
     pub(super) logs: Vec<PathBuf>,
     pub(super) has_full_images: bool,
     pub(super) has_triggers: bool,
+    /// Whether there were statements that replace rows.
+    pub(super) has_replaced: bool,
     pub(super) random: Random,
     /// Of the first snapshot.
     pub(super) dump: Option<PathBuf>,
@@ -59,13 +67,14 @@ pub(super) struct World<'a> {
 
 impl World<'_> {
     pub(super) fn new(server: ModelServer<'_>, seed: u64) -> Result<World<'_>> {
-        let ModelServer { server, last_gtid } = server;
+        let ModelServer { server, target, last_gtid } = server;
         let keep = std::env::var_os("MODEL_KEEP").map(|folder| Path::new(&folder).join(seed.to_string()));
         if let Some(keep) = &keep {
             std::fs::create_dir_all(keep).unwrap();
         }
         let mut world = World {
             server,
+            target,
             last_gtid,
             is_mariadb: server.sql("SELECT VERSION()")?.contains("MariaDB"),
             seed,
@@ -75,6 +84,7 @@ impl World<'_> {
             logs: Vec::new(),
             has_full_images: true,
             has_triggers: true,
+            has_replaced: false,
             random: Random::new(seed ^ 0x00c0_ffee),
             dump: None,
             keep,
@@ -125,10 +135,18 @@ impl World<'_> {
                 self.server.flush_binary_logs()?;
             }
             let live = snapshot::live_tables(self.server, &database)?;
-            for _ in 0..1 + statements.random.below(SESSIONS_MAX) {
-                let transactions = 1 + statements.random.below(TRANSACTIONS_MAX);
-                let session = statements.session(&live, transactions);
-                self.run("session", &format!("USE {database};\n{session}"))?;
+            let count = 1 + statements.random.below(SESSIONS_MAX);
+            let sessions: Vec<String> = (0..count)
+                .map(|_| {
+                    let transactions = 1 + statements.random.below(TRANSACTIONS_MAX);
+                    format!("USE {database};\n{}", statements.session(&live, transactions))
+                })
+                .collect();
+            // The order in which they commit isn't that of the seed then.
+            if statements.percent(AT_ONCE_PERCENT) {
+                self.run_at_once(&sessions);
+            } else {
+                sessions.iter().try_for_each(|session| self.run("session", session))?;
             }
             self.take(false)?;
         }
@@ -153,10 +171,33 @@ impl World<'_> {
 
     /// Runs statements in a session of their own; those that the server refuses are left out.
     fn run(&mut self, name: &str, sql: &str) -> Result<()> {
+        self.has_replaced |= sql.contains("REPLACE");
         let path = self.note(name, "sql", sql);
         let ran = self.server.client().arg("--force").stdin(File::open(path).unwrap()).output().unwrap();
         self.note(name, "err", &ran.stderr);
         Ok(())
+    }
+
+    /// Runs sessions side by side: they wait for each other's rows, and a deadlock ends one's transaction.
+    fn run_at_once(&mut self, sessions: &[String]) {
+        let clients: Vec<_> = sessions
+            .iter()
+            .map(|sql| {
+                self.has_replaced |= sql.contains("REPLACE");
+                let path = self.note("session-of-several", "sql", sql);
+                let mut client = self.server.client();
+                client
+                    .arg("--force")
+                    .stdin(File::open(path).unwrap())
+                    .stderr(Stdio::piped())
+                    .stdout(Stdio::null());
+                client.spawn().unwrap()
+            })
+            .collect();
+        for client in clients {
+            let ran = client.wait_with_output().unwrap();
+            self.note("session-of-several", "err", &ran.stderr);
+        }
     }
 
     /// Writes what may be looked at later.

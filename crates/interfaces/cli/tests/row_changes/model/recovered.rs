@@ -1,0 +1,51 @@
+//! `recover`: a server that follows the source's logs up to the moment of a snapshot has the rows that the source had then.
+
+use std::path::PathBuf;
+
+use binlogz_testkit::{MysqlSandbox, Result};
+
+use super::back::different;
+use super::snapshot;
+use super::world::{World, reason};
+use super::{Check, Verdict};
+
+/// Every so many seeds: the target server goes through those in between on its way.
+const EACH: u64 = 4;
+/// Both statements that forget all transactions, of this version and of earlier ones.
+const RESETS: [&str; 2] = ["RESET BINARY LOGS AND GTIDS", "RESET MASTER"];
+
+/// Makes a fresh server one that has what the source, which is fresh too, has.
+pub(super) fn prepare(target: &MysqlSandbox, source: &MysqlSandbox) -> Result<()> {
+    assert!(RESETS.iter().any(|statement| target.sql(statement).is_ok()));
+    target.sql(&format!("SET GLOBAL gtid_purged = '{}'", source.gtid_executed()?.trim())).map(drop)
+}
+
+pub(super) fn check(world: &mut World<'_>) -> Result<Vec<(Check, Verdict)>> {
+    let Some(target) = world.target.filter(|_| world.seed.is_multiple_of(EACH)) else {
+        return Ok(Vec::new());
+    };
+    let last = world.snapshots.len() - 1;
+    let mut verdicts = Vec::new();
+    for number in [world.random.below(last), last] {
+        let gtid = world.snapshots[number].gtid.clone();
+        let place = format!("root@{}", target.socket().display());
+        let mut from = vec![PathBuf::from("--from")];
+        from.extend(world.server.binlogs()?);
+        // The one in use.
+        from.pop();
+        let ran = world.command(&["recover", "--to", &place, "--until-gtid", &gtid], &from);
+        if ran.code != Some(0) {
+            verdicts.push(("recover", Verdict::Different(format!("snapshot {number}: {}", reason(&ran)))));
+            break;
+        }
+        let found = snapshot::rows(target, &world.database)?;
+        let verdict = match different(&world.snapshots[number].tables, &found) {
+            None => Verdict::Equal,
+            // Since 9.6 a replica loses the rows that refer to a replaced row, which its source keeps.
+            Some(what) if world.has_replaced => Verdict::Refused(format!("a REPLACE was replicated: {what}")),
+            Some(what) => Verdict::Different(format!("snapshot {number} ({gtid}): {what}")),
+        };
+        verdicts.push(("recover", verdict));
+    }
+    Ok(verdicts)
+}
