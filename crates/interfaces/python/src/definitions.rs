@@ -2,15 +2,19 @@
 //! before its first row. The rows themselves come out of the feed.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 
 use binlogz_archive::input;
+use binlogz_archive::part::TableRows;
 use binlogz_arrow::TableFields;
+use binlogz_binlog::EventHeader;
 use binlogz_binlog::row::TableSchema;
 use binlogz_flow::events::{self, BatchItem, EventBatch, RunSummary, TableEvent, WorkerTables};
 use binlogz_flow::{Error, Input};
 
 use crate::interrupt::InterruptFlag;
+use crate::known_tables::{self, TablesByPlace};
 use crate::table::column_name;
 
 /// The name of a table.
@@ -46,18 +50,26 @@ pub(crate) fn can_be_read_twice(paths: &[PathBuf]) -> bool {
 /// The columns of a table in these logs. It ends where a log can't be read: reading the rows says why.
 pub(crate) fn of_table(paths: &[PathBuf], name: &DefinedName, interrupted: &InterruptFlag) -> TableFields {
     let mut found = TableFields::default();
+    let mut known = TablesByPlace::default();
     let workers = thread::available_parallelism().map_or(1, usize::from);
     for path in paths {
         let Ok(input) = open(path, name) else { break };
+        known.begin_log(&path.file_name().unwrap_or_default().to_string_lossy());
         let work = |tables: &mut WorkerTables, batch: &mut EventBatch<'_>| {
-            let mut part = TableFields::default();
+            let mut part = Vec::new();
             if let Err(error) = collect(tables, batch, name, &mut part) {
                 batch.fail(error);
             }
             Ok(part)
         };
-        let sink = |part| {
-            found.join(part);
+        let known = &mut known;
+        let sink = |part: Vec<DefinitionEvent>| {
+            for event in part {
+                match event {
+                    DefinitionEvent::Map(offset, map) => add(&mut found, &known.complete(map, offset)),
+                    DefinitionEvent::Other(offset, header, body) => known.learn(offset, &header, &body),
+                }
+            }
             interrupted.check().map_err(|error| Error::Output(error.into()))
         };
         // The feed tells of changes that can't be read.
@@ -69,11 +81,21 @@ pub(crate) fn of_table(paths: &[PathBuf], name: &DefinedName, interrupted: &Inte
     found
 }
 
-/// Opens a log; of one in an archive, the blocks that may have rows of the table.
+/// An event that says what columns the table has.
+enum DefinitionEvent {
+    /// The map of rows at this offset.
+    Map(u64, Arc<TableSchema>),
+    /// A statement, or the begin or the end of a log.
+    Other(u64, EventHeader, Box<[u8]>),
+}
+
+/// Opens a log; of one in an archive, the blocks that may have rows of the table or statements.
 fn open(path: &Path, name: &DefinedName) -> std::io::Result<Input> {
     match input::find(path)? {
-        Some(archived) => archived
-            .input_of(&mut |run| run.may_have_rows(&|rows| name.has(&rows.name.database, &rows.name.table))),
+        Some(archived) => archived.input_of(&mut |run| {
+            let has_table = |rows: TableRows<'_>| name.has(&rows.name.database, &rows.name.table);
+            run.may_have_statements() || run.may_have_loose() || run.may_have_rows(&has_table)
+        }),
         None => Input::open(path),
     }
 }
@@ -82,15 +104,24 @@ fn collect(
     tables: &mut WorkerTables,
     batch: &mut EventBatch<'_>,
     name: &DefinedName,
-    found: &mut TableFields,
+    found: &mut Vec<DefinitionEvent>,
 ) -> Result<(), Error> {
     tables.begin(batch)?;
+    // The last map of the table: as long as no statement comes between, it says the same.
+    let mut last: Option<Arc<TableSchema>> = None;
     while let Some(item) = batch.next_item() {
         let BatchItem::Event(event) = item else { continue };
-        if let Some(TableEvent::Rows(schema, _)) = tables.event(&event)?
-            && name.is_of(&schema)
+        let (offset, header) = (event.position.offset, event.header);
+        if known_tables::may_tell(&header, event.body) && !event.is_inside_payload() {
+            last = None;
+            found.push(DefinitionEvent::Other(offset, header, event.body.into()));
+        }
+        if let Some(TableEvent::Rows(map, _)) = tables.event(&event)?
+            && name.is_of(&map)
+            && !last.as_ref().is_some_and(|last| Arc::ptr_eq(last, &map))
         {
-            add(found, &schema);
+            last = Some(Arc::clone(&map));
+            found.push(DefinitionEvent::Map(offset, map));
         }
     }
     Ok(())

@@ -16,6 +16,7 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_flow::error::in_log;
 use binlogz_flow::{Error as FlowError, EventSpan, Input, walk};
 use binlogz_payload::{Expander, PayloadStream};
+use binlogz_source::wire::session::DumpStart;
 use binlogz_source::{ConnectOptions, DumpOptions, Error as SourceError, HangUp, RemoteEvent, RemoteLog};
 
 use crate::gather::{EventGatherer, GatheredEvent, InPayload};
@@ -103,12 +104,16 @@ impl Feed {
         dump: DumpOptions,
         unread: Vec<EventType>,
     ) -> binlogz_source::Result<Self> {
+        let leaves_out = matches!(&dump.start, DumpStart::GtidSet { gtid_set, .. } if !gtid_set.is_empty());
         let mut remote = RemoteLog::open(options, dump)?;
         let hang_up = remote.hang_up().ok();
         let server = options.server();
         let (sender, batches) = sync_channel(BATCHES_WAITING);
         fill(sender.clone(), move || {
             let mut gatherer = gatherer(GtidSet::default(), &sender).without(unread);
+            if leaves_out {
+                gatherer = gatherer.with_gaps();
+            }
             let received = receive(&mut remote, &server, &mut gatherer);
             if gatherer.is_over {
                 return;
@@ -188,7 +193,7 @@ pub(crate) fn open(path: &Path) -> std::io::Result<Input> {
 fn read_log(path: &Path, gatherer: &mut EventGatherer<'_>) -> Result<(), FeedTrouble> {
     let shown = path.display();
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    gatherer.take_log(&name);
+    gatherer.begin_log(&name);
     let input = open(path).map_err(|error| FeedTrouble::Broken(format!("{shown}: {error}")))?;
     let walked = walk(input, gatherer);
     gatherer.payload_end();

@@ -18,6 +18,8 @@ use binlogz_flow::events::{EventPosition, UnreadChanges};
 use binlogz_flow::{EventSpan, LogStart, Walker};
 use binlogz_payload::Error as PayloadError;
 
+use crate::known_tables::TablesByPlace;
+
 /// A batch is passed on when it has this many bytes,
 const BATCH_BYTES: usize = 512 << 10;
 /// or this many events.
@@ -104,6 +106,8 @@ pub(crate) struct EventGatherer<'a> {
     log: Arc<str>,
     lengths: PostHeaderLengths,
     schemas: TableSchemas,
+    /// What is known of tables besides their maps.
+    tables: TablesByPlace,
     statement_ended: bool,
     /// Transactions that are left out.
     left_out: GtidSet,
@@ -137,6 +141,7 @@ impl<'a> EventGatherer<'a> {
             log: Arc::from(""),
             lengths: PostHeaderLengths::default(),
             schemas: TableSchemas::new(),
+            tables: TablesByPlace::default(),
             statement_ended: false,
             left_out,
             is_leaving_out: false,
@@ -157,10 +162,21 @@ impl<'a> EventGatherer<'a> {
         EventGatherer { unread, ..self }
     }
 
+    /// Of transactions that the server leaves out: statements may be among them.
+    pub(crate) fn with_gaps(self) -> Self {
+        EventGatherer { tables: TablesByPlace::with_gaps(), ..self }
+    }
+
+    /// A log of this name begins. Two that follow one another may have the same.
+    pub(crate) fn begin_log(&mut self, name: &str) {
+        self.log = Arc::from(name);
+        self.tables.begin_log(name);
+    }
+
     /// The following events are of this log.
     pub(crate) fn take_log(&mut self, name: &str) {
         if *self.log != *name {
-            self.log = Arc::from(name);
+            self.begin_log(name);
         }
     }
 
@@ -264,6 +280,7 @@ impl<'a> EventGatherer<'a> {
         body: &[u8],
     ) -> Result<Option<EventContent>, BinlogError> {
         let event_type = header.event_type;
+        self.tables.learn(position.offset, header, body);
         if event_type.is_gtid() {
             let decoded = AnyGtidEvent::decode(body, event_type)?;
             let gtid = decoded.as_ref().and_then(|event| event.gtid());
@@ -304,7 +321,10 @@ impl<'a> EventGatherer<'a> {
             let id = map.table_id;
             self.unreadable.retain(|(unreadable, _)| *unreadable != id);
             let error = match self.schemas.note(body, length) {
-                Ok(schema) => return Ok(Some(EventContent::TableMap { id, schema })),
+                Ok(schema) => {
+                    let schema = self.tables.complete(schema, position.offset);
+                    return Ok(Some(EventContent::TableMap { id, schema }));
+                }
                 Err(error) if TableSchema::new(&map).is_ok() => return Err(error),
                 Err(error) => error,
             };
@@ -321,7 +341,7 @@ impl<'a> EventGatherer<'a> {
                 self.lacking.note(0, (position, header), names, &table.why);
                 return Ok(Some(EventContent::Bytes(body.to_vec())));
             }
-            let schema = Arc::clone(self.schemas.get(rows.table_id)?);
+            let schema = self.tables.complete(Arc::clone(self.schemas.get(rows.table_id)?), position.offset);
             self.statement_ended = rows.flags.contains(RowsFlags::STMT_END);
             if self.unread.contains(&event_type) {
                 return Ok(Some(EventContent::Bytes(Vec::new())));

@@ -3,6 +3,7 @@
 //! ```text
 //! gather  events of logs and servers, payloads opened, as owned events in batches   no interpreter
 //! feed    the threads that gather; a queue of batches                               no interpreter
+//! known_tables  what tables were at the place of an event                      no interpreter
 //! table   a table as Python sees it
 //! value   the values of columns
 //! rows    the rows of an event
@@ -26,6 +27,7 @@ mod feed;
 mod gather;
 mod interrupt;
 mod jobs;
+mod known_tables;
 mod rows;
 mod stream;
 mod table;

@@ -13,9 +13,10 @@ use std::sync::Arc;
 
 use binlogz_archive::create;
 use binlogz_archive::storage::{ArchiveStorage, ObjectStorage, Patience, at};
+use binlogz_testkit::altered_tables::{AlteredLogs, altered_logs};
 use binlogz_testkit::s3::{BUCKET, S3Server};
 use binlogz_testkit::tool::require;
-use binlogz_testkit::{InstalledTool, MysqlSandbox, Tool, corpus};
+use binlogz_testkit::{InstalledTool, MysqlSandbox, Tool, corpus, mutate};
 
 /// Where cargo put the module: beside this test's own folder.
 fn module() -> PathBuf {
@@ -67,6 +68,37 @@ fn the_package_reads_what_python_mysql_replication_reads_and_compressed_rows_too
         check(run_by(Command::new(python), "arrow.py", &server));
     } else if let Some(python) = require(Tool::FlightSql) {
         check(run("arrow.py", python, &server));
+    }
+}
+
+#[test]
+fn rows_of_logs_without_names_have_those_of_their_place() {
+    let (Some(mysql), Some(cdc)) = (require(Tool::Mysql), require(Tool::Cdc)) else { return };
+    let server = mysql.sandbox().start().unwrap();
+    server
+        .sql("CREATE USER python IDENTIFIED BY 'p:/@s'; GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO python")
+        .unwrap();
+    let AlteredLogs { minimal, creation, full } = altered_logs(&server, mutate::seed()).unwrap();
+    server
+        .sql(
+            "USE shop; CREATE TABLE moved (id INT PRIMARY KEY, paid INT, owed INT, state ENUM('new','old'));
+             INSERT INTO moved VALUES (1, 100, 5, 'old'); ALTER TABLE moved MODIFY owed INT AFTER id;
+             INSERT INTO moved VALUES (2, 6, 200, 'new')",
+        )
+        .unwrap();
+    let moved = server.flush_binary_logs().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    package(folder.path());
+    let joined = |logs: &[PathBuf]| std::env::join_paths(logs).unwrap();
+    let all: Vec<_> = [creation].into_iter().chain(minimal).collect();
+    // With pyarrow, if there is one.
+    for python in [Some(cdc), require(Tool::FlightSql)].into_iter().flatten() {
+        let mut command = run("altered.py", python, &server);
+        command.env("PYTHONPATH", folder.path()).env("MOVED", &moved);
+        let ran = command.env("MINIMAL", joined(&all)).env("FULL", joined(&full)).output().unwrap();
+        let (out, errors) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+        assert!(ran.status.success(), "{out}{errors}");
+        println!("{out}");
     }
 }
 
