@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use binlogz_source::{AnswerFields, Error as ServerError};
 use serde::Serialize;
 
 use crate::error::Result;
@@ -147,18 +148,21 @@ fn definitions(server: &mut TargetServer) -> Result<Definitions> {
     for (kind, query, show, columns) in KINDS {
         for row in server.ask(&format!("{query} NOT IN ({OWN_SCHEMAS})"))? {
             let [database, name] = row.as_slice() else { continue };
-            let shown = server.ask(&format!("{show} {}.{}", identifier(database), identifier(name)));
-            let definition = shown.map_err(|error| error.to_string()).map(|rows| {
-                let row = rows.into_iter().next().unwrap_or_default();
-                let cells: Vec<_> =
-                    columns.iter().filter_map(|column| Some(without_counter(row.get(*column)?))).collect();
-                cells.join("\n")
-            });
+            let shown = server.first_row(&format!("{show} {}.{}", identifier(database), identifier(name)));
+            let definition = shown.and_then(|row| definition_of(&row, columns));
+            let definition = definition.map_err(|error| error.to_string());
             found.insert(format!("{kind} {database}.{name}"), definition);
         }
     }
     accounts(server, &mut found)?;
     Ok(found)
+}
+
+/// What these columns of the answer to SHOW CREATE have. Servers answer NULL for a routine whose body the account may not see.
+fn definition_of(row: &AnswerFields, columns: &[usize]) -> std::result::Result<String, ServerError> {
+    let cells: std::result::Result<Vec<_>, ServerError> =
+        columns.iter().map(|column| row.text(*column).map(without_counter)).collect();
+    Ok(cells?.join("\n"))
 }
 
 /// Kinds of objects, each with the right on all databases without which a server hides some of them (manual, INFORMATION_SCHEMA
@@ -173,9 +177,12 @@ const SEEN_WITH: [(&str, &str); 4] = [
 /// Notes what the account doesn't see all of: the server leaves it out, without an error.
 fn unseen(server: &mut TargetServer, found: &mut Definitions) -> Result<()> {
     // There are no roles before 8.0.
-    let roles = server.ask("SELECT CURRENT_ROLE()").unwrap_or_default().into_iter().flatten().next();
-    let using =
-        roles.filter(|roles| roles != "NONE").map_or(String::new(), |roles| format!(" USING {roles}"));
+    let using = match server.first_row("SELECT CURRENT_ROLE()") {
+        Ok(roles) if roles.text(0)? == "NONE" => String::new(),
+        Ok(roles) => format!(" USING {}", roles.text(0)?),
+        Err(error) if error.server_error().is_some() => String::new(),
+        Err(error) => return Err(error.into()),
+    };
     let grants = server.ask(&format!("SHOW GRANTS FOR CURRENT_USER(){using}"))?;
     let grants: Vec<String> = grants.into_iter().flatten().collect();
     let global = grants.iter().filter_map(|grant| grant.strip_prefix("GRANT ")?.split_once(" ON *.* TO "));
@@ -236,6 +243,18 @@ fn without_counter(definition: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_definition_that_is_hidden_is_no_empty_one() {
+        let shown = |cells: &[Option<&str>]| {
+            let row = cells.iter().map(|cell| cell.map(|text| text.as_bytes().to_vec())).collect();
+            let row = AnswerFields::first_of("db:3306", "SHOW CREATE PROCEDURE `a`.`p`", vec![row]).unwrap();
+            definition_of(&row, &[1, 2]).map_err(|error| error.to_string())
+        };
+        assert_eq!(shown(&[Some("p"), Some("ANSI"), Some("BEGIN END")]).unwrap(), "ANSI\nBEGIN END");
+        let hidden = shown(&[Some("p"), Some("ANSI"), None]).unwrap_err();
+        assert_eq!(hidden, "db:3306: SHOW CREATE PROCEDURE `a`.`p` answered NULL, expected a text");
+    }
 
     #[test]
     fn a_counter_is_no_part_of_a_table() {

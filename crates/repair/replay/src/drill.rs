@@ -177,7 +177,7 @@ fn snapshot(source: &mut TargetServer) -> Result<GtidSet> {
 fn catch_up(sandbox: &mut TargetServer, source: &mut TargetServer, gtids: &GtidSet) -> Result<()> {
     let (user, password) = source.options.account()?;
     let (host, port) = match source.options.socket_path() {
-        Some(_) => ("127.0.0.1".to_owned(), source.one("SELECT @@GLOBAL.port")?),
+        Some(_) => ("127.0.0.1".to_owned(), source.first_row("SELECT @@GLOBAL.port")?.text(0)?.to_owned()),
         None => {
             let (host, port) = source.options.address();
             (host.to_owned(), port.to_string())
@@ -197,7 +197,9 @@ fn catch_up(sandbox: &mut TargetServer, source: &mut TargetServer, gtids: &GtidS
     sandbox.ask(&format!("START REPLICA UNTIL SQL_AFTER_GTIDS = '{gtids}'"))?;
     let begun = Instant::now();
     loop {
-        if sandbox.one(&format!("SELECT WAIT_FOR_EXECUTED_GTID_SET('{gtids}', 1)"))? == "0" {
+        // 1 says that the time is over.
+        let wait = sandbox.first_row(&format!("SELECT WAIT_FOR_EXECUTED_GTID_SET('{gtids}', 1)"))?;
+        if !wait.is_on(0)? {
             sandbox.ask("STOP REPLICA")?;
             return Ok(());
         }

@@ -233,9 +233,10 @@ impl RunningRecovery<'_> {
             return Err(TargetTrouble::Final(ReplayError::unfit(&target.name, error)));
         }
         let replica = target.words.replica();
-        let status = target.ask(&format!("SHOW {replica} STATUS FOR CHANNEL '{RECOVERY_CHANNEL}'"))?;
-        let space = target.column("Relay_Log_Space");
-        let space = space.and_then(|column| status.first()?.get(column)?.parse::<u64>().ok()).unwrap_or(0);
+        let status = target.first_row(&format!("SHOW {replica} STATUS FOR CHANNEL '{RECOVERY_CHANNEL}'"))?;
+        // One that isn't there lies past the last.
+        let column = target.column("Relay_Log_Space").unwrap_or(usize::MAX);
+        let space: u64 = status.parsed(column, "a number of bytes in Relay_Log_Space")?;
         if space > RELAY_SPACE_MAX && !*is_paused {
             target.ask(&format!("STOP {replica} IO_THREAD FOR CHANNEL '{RECOVERY_CHANNEL}'"))?;
             *is_paused = true;
@@ -278,10 +279,12 @@ impl RecoveryDetacher {
 
 /// Whether skip_replica_start is persisted already; then it stays.
 fn is_persisted(target: &mut TargetServer) -> Result<bool> {
-    let count = target.one(
-        "SELECT COUNT(*) FROM performance_schema.persisted_variables WHERE VARIABLE_NAME = 'skip_replica_start'",
-    )?;
-    Ok(count != "0")
+    let count: u64 = target
+        .first_row(
+            "SELECT COUNT(*) FROM performance_schema.persisted_variables WHERE VARIABLE_NAME = 'skip_replica_start'",
+        )?
+        .parsed(0, "a number")?;
+    Ok(count > 0)
 }
 
 /// How many transactions these are.

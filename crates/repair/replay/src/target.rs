@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_inspect::Version;
-use binlogz_source::{ConnectOptions, Connection, Error as ServerError};
+use binlogz_source::{AnswerFields, ConnectOptions, Connection, Error as ServerError};
 
 use crate::error::{ReplayError, Result};
 use crate::listener::ReplayListener;
@@ -60,7 +60,7 @@ impl TargetServer {
         options.timeouts.answer = ANSWER_MAX;
         let name = options.server();
         let mut connection = Connection::open(&options)?;
-        let version = one(&mut connection, "SELECT @@GLOBAL.version")?;
+        let version = connection.first_row("SELECT @@GLOBAL.version")?.text(0)?.to_owned();
         let refused = |why: &str| Err(ReplayError::unfit(&name, format!("is version {version}: {why}")));
         let number = match Version::parse(&version) {
             Some(number) if !version.contains("MariaDB") => number,
@@ -86,10 +86,15 @@ impl TargetServer {
     ///
     /// There is one.
     pub fn lock(&mut self) -> Result<()> {
-        match self.one(&format!("SELECT GET_LOCK('{LOCK}', 0)"))?.as_str() {
-            "1" => Ok(()),
-            _ => Err(ReplayError::unfit(&self.name, "another binlogz recover is at work on this server")),
+        match self.takes_lock(0)? {
+            true => Ok(()),
+            false => Err(ReplayError::unfit(&self.name, "another binlogz recover is at work on this server")),
         }
+    }
+
+    /// Whether the lock is this session's, after so many seconds at most.
+    fn takes_lock(&mut self, seconds: u64) -> Result<bool, ServerError> {
+        self.first_row(&format!("SELECT GET_LOCK('{LOCK}', {seconds})"))?.is_on(0)
     }
 
     /// Runs a statement; its rows as text, NULL as nothing.
@@ -128,10 +133,14 @@ impl TargetServer {
                 Ok(connection) => {
                     self.connection = connection;
                     // The server may not have noticed yet that the earlier connection is gone.
-                    match self.ask(&format!("SELECT GET_LOCK('{LOCK}', {})", left.as_secs())) {
-                        Ok(_) => return Ok(()),
-                        Err(error) if error.server_error().is_some() => return Err(error.into()),
-                        Err(_) => {}
+                    match self.takes_lock(left.as_secs()).map_err(TargetTrouble::from) {
+                        Ok(true) => return Ok(()),
+                        Ok(false) => {
+                            let why = "another session has the lock of binlogz recover";
+                            return Err(ReplayError::unfit(&self.name, why));
+                        }
+                        Err(TargetTrouble::Final(failure)) => return Err(failure),
+                        Err(TargetTrouble::Lost(_)) => {}
                     }
                 }
                 Err(error) if left.is_zero() => {
@@ -151,9 +160,9 @@ impl TargetServer {
         }
     }
 
-    /// The one value that a query gives.
-    pub(crate) fn one(&mut self, query: &str) -> Result<String> {
-        one(&mut self.connection, query)
+    /// The first row of an answer that has one.
+    pub(crate) fn first_row(&mut self, statement: &str) -> Result<AnswerFields, ServerError> {
+        self.connection.first_row(statement)
     }
 
     /// The columns of the last answer.
@@ -164,42 +173,43 @@ impl TargetServer {
 
     /// The transactions that the server has executed.
     pub(crate) fn executed(&mut self) -> Result<GtidSet, ServerError> {
-        let rows = self.ask("SELECT @@GLOBAL.gtid_executed")?;
-        let text = rows.into_iter().flatten().next().unwrap_or_default();
-        // The server's own text.
-        Ok(text.replace('\n', "").parse().unwrap_or_default())
+        self.first_row("SELECT @@GLOBAL.gtid_executed")?.gtid_set(0)
     }
 
     pub(crate) fn facts(&mut self) -> Result<TargetFacts> {
         let (workers, order) =
             (self.words.variable("parallel_workers"), self.words.variable("preserve_commit_order"));
-        let rows = self.ask(&format!(
+        let own = self.first_row(&format!(
             "SELECT @@GLOBAL.server_id, @@GLOBAL.gtid_mode, @@GLOBAL.{workers}, @@GLOBAL.{order}"
-        ));
-        let mut cells = rows?.into_iter().flatten();
-        let mut next = || cells.next().unwrap_or_default();
-        let (server_id, gtid_mode, workers, order) = (next(), next(), next(), next());
+        ))?;
         let others = self.ask(&format!(
             "SELECT CHANNEL_NAME FROM performance_schema.replication_connection_status \
              WHERE SERVICE_STATE = 'ON' AND CHANNEL_NAME <> '{RECOVERY_CHANNEL}' UNION \
              SELECT CHANNEL_NAME FROM performance_schema.replication_applier_status \
              WHERE SERVICE_STATE = 'ON' AND CHANNEL_NAME <> '{RECOVERY_CHANNEL}'"
-        ));
-        Ok(TargetFacts {
-            server_id: server_id.parse().unwrap_or(0),
-            gtid_mode,
-            executed: self.executed()?,
-            workers: workers.parse().unwrap_or(0),
-            keeps_order: order == "1",
-            other_channels: others?.into_iter().flatten().collect(),
-        })
+        ))?;
+        let others = others.into_iter().flatten().collect();
+        Ok(TargetFacts::of(&own, self.executed()?, others)?)
     }
 }
 
-fn one(connection: &mut Connection, query: &str) -> Result<String> {
-    let rows = connection.query(query)?;
-    let cell = rows.into_iter().flatten().next().flatten().unwrap_or_default();
-    Ok(String::from_utf8_lossy(&cell).into_owned())
+impl TargetFacts {
+    /// `own`: server_id, gtid_mode, replica_parallel_workers, replica_preserve_commit_order.
+    pub(crate) fn of(
+        own: &AnswerFields,
+        executed: GtidSet,
+        other_channels: Vec<String>,
+    ) -> Result<TargetFacts, ServerError> {
+        const NUMBER: &str = "a number of 32 bits";
+        Ok(TargetFacts {
+            server_id: own.parsed(0, NUMBER)?,
+            gtid_mode: own.text(1)?.to_owned(),
+            executed,
+            workers: own.parsed(2, NUMBER)?,
+            keeps_order: own.is_on(3)?,
+            other_channels,
+        })
+    }
 }
 
 /// Why something on the server failed.
@@ -213,8 +223,9 @@ pub(crate) enum TargetTrouble {
 impl From<ServerError> for TargetTrouble {
     fn from(error: ServerError) -> TargetTrouble {
         match error.server_error() {
-            None => TargetTrouble::Lost(error),
-            Some(_) => TargetTrouble::Final(error.into()),
+            // The same server would answer the same again.
+            None if !matches!(error, ServerError::Answer { .. }) => TargetTrouble::Lost(error),
+            _ => TargetTrouble::Final(error.into()),
         }
     }
 }

@@ -7,6 +7,7 @@ use binlogz_wire::passage::AnswerPassage;
 use binlogz_wire::result_set::{AnswerColumn, ResultRow, ServerAnswer};
 use binlogz_wire::session::{ClientSession, ClientStep, ServerGreeting};
 
+use crate::answer_fields::AnswerFields;
 use crate::connect_options::ConnectOptions;
 use crate::error::{Error, Result};
 use crate::link::{Link, ReceiveResult};
@@ -47,6 +48,16 @@ impl Connection {
     /// The server's refusal is [`binlogz_wire::Error::Server`]; the connection is still usable then.
     pub fn query(&mut self, statement: &str) -> Result<Vec<ResultRow>> {
         self.ask(statement.as_bytes(), format!("asking {statement}"))
+    }
+
+    /// Runs a statement that answers at least one row; returns that.
+    ///
+    /// # Errors
+    ///
+    /// As [`Connection::query`]; there is no row.
+    pub fn first_row(&mut self, statement: &str) -> Result<AnswerFields> {
+        let rows = self.query(statement)?;
+        AnswerFields::first_of(&self.options.server(), statement, rows)
     }
 
     /// Runs a statement and hands its rows to `each` as they come, some at a time; it returns whether to go on. If not, or

@@ -69,6 +69,18 @@ pub enum Error {
         /// The peer's error.
         source: binlogz_wire::Error,
     },
+    /// An answer that is not what the statement asks for.
+    #[error("{server}: {statement} answered {answer}, expected {expected}")]
+    Answer {
+        /// Host and port, or the socket.
+        server: String,
+        /// The statement.
+        statement: String,
+        /// What was answered.
+        answer: String,
+        /// What it should have been.
+        expected: &'static str,
+    },
 }
 
 impl Error {

@@ -2,13 +2,14 @@
 //!
 //! * [`ConnectOptions`] says where a server is and how to log in, in the mysql client's own options;
 //!   [`option_files`] reads them where MySQL's programs keep them;
-//! * [`Connection`] asks a server small things;
+//! * [`Connection`] asks a server small things; [`AnswerFields`] reads an answer as what was asked for, or says that it can't be;
 //! * [`RemoteLog`] receives a binary log, event by event or in pieces;
 //! * [`RemoteFiles`] returns the same as the server's files, each of them a [`std::io::Read`].
 //!
 //! `binlogz-wire` implements the protocol; this crate moves bytes, blocking, and reads the clock. It prints
 //! nothing.
 
+mod answer_fields;
 mod connect_options;
 mod connection;
 mod error;
@@ -19,6 +20,7 @@ mod remote_log;
 mod socket;
 mod tls;
 
+pub use answer_fields::AnswerFields;
 pub use binlogz_wire as wire;
 pub use binlogz_wire::auth::Password;
 pub use binlogz_wire::compressed::{CompressionChoice, ConnectionCompression};

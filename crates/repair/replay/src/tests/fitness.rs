@@ -3,10 +3,11 @@
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_inspect::Version;
 use binlogz_relay::StopAt;
+use binlogz_source::AnswerFields;
 
 use super::{ended, gtids, samples};
 use crate::fitness::TargetAbilities;
-use crate::target::TargetFacts;
+use crate::target::{TargetFacts, TargetTrouble};
 use crate::version_words::VersionWords;
 
 fn facts(executed: GtidSet) -> TargetFacts {
@@ -26,6 +27,41 @@ fn lacks(numbers: &[u32], version: &str, facts: &TargetFacts) -> Result<GtidSet,
     let (ended, _) = ended(&samples(numbers.iter().copied()), &StopAt::End, folder.path());
     let words = VersionWords::of(&Version::parse(version).unwrap());
     TargetAbilities { version, words, facts }.lacks(&ended.unwrap())
+}
+
+#[test]
+fn what_a_server_answers_in_no_form_of_its_kind_is_an_error_and_no_default() {
+    let of = |cells: [&str; 4]| {
+        let row = cells.map(|cell| Some(cell.as_bytes().to_vec())).to_vec();
+        let own = AnswerFields::first_of("db:3306", "SELECT @@GLOBAL.server_id", vec![row]).unwrap();
+        TargetFacts::of(&own, GtidSet::new(), Vec::new()).map_err(|error| error.to_string())
+    };
+    let facts = of(["4294967295", "ON", "0", "1"]).unwrap();
+    assert_eq!((facts.server_id, facts.workers, facts.keeps_order), (u32::MAX, 0, true));
+    for (cells, answered) in [
+        (["", "ON", "4", "1"], "\"\""),
+        (["4294967296", "ON", "4", "1"], "\"4294967296\""),
+        (["1", "ON", "many", "1"], "\"many\""),
+        (["1", "ON", "4", "maybe"], "\"maybe\""),
+    ] {
+        let why = of(cells).unwrap_err();
+        assert!(
+            why.starts_with(&format!("db:3306: SELECT @@GLOBAL.server_id answered {answered}, expected")),
+            "{why}"
+        );
+    }
+}
+
+#[test]
+fn an_unreadable_answer_is_final_and_a_lost_connection_is_not() {
+    let answer = AnswerFields::first_of("db:3306", "SELECT 1", Vec::new()).unwrap_err();
+    assert!(matches!(TargetTrouble::from(answer), TargetTrouble::Final(_)));
+    let lost = binlogz_source::Error::Io {
+        server: "db:3306".to_owned(),
+        doing: "asking SELECT 1".to_owned(),
+        source: std::io::ErrorKind::BrokenPipe.into(),
+    };
+    assert!(matches!(TargetTrouble::from(lost), TargetTrouble::Lost(_)));
 }
 
 #[test]

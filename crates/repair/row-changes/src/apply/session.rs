@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use binlogz_source::{ConnectOptions, Connection, Error as ServerError};
+use binlogz_source::{AnswerFields, ConnectOptions, Connection, Error as ServerError};
 
 use super::{ApplyError, NOTHING_YET};
 
@@ -20,6 +20,8 @@ pub(crate) struct ServerPosition {
 /// The session in which changes are applied, and its thread id.
 pub(crate) struct ApplySession {
     connection: Connection,
+    /// The server's name, for people.
+    server: String,
     thread: u32,
     message_size_max: usize,
     takes_several: bool,
@@ -38,10 +40,10 @@ impl ApplySession {
             Err(error) if error.server_error().is_some() => false,
             allowed => allowed.map(|()| true).map_err(trouble)?,
         };
-        let rows = connection.query("SELECT CONNECTION_ID(), @@max_allowed_packet").map_err(trouble)?;
-        let thread = text(&rows, 0).and_then(|number| number.parse().ok()).unwrap_or_default();
-        let message_size_max = text(&rows, 1).and_then(|number| number.parse().ok()).unwrap_or(usize::MAX);
-        Ok(ApplySession { connection, thread, message_size_max, takes_several })
+        let own = connection.first_row("SELECT CONNECTION_ID(), @@max_allowed_packet").map_err(trouble)?;
+        let thread = own.parsed(0, "a number of 32 bits").map_err(trouble)?;
+        let message_size_max = own.parsed(1, "a number of bytes").map_err(trouble)?;
+        Ok(ApplySession { connection, server: connect.server(), thread, message_size_max, takes_several })
     }
 
     /// The size of a message to which the server hangs up.
@@ -75,16 +77,29 @@ impl ApplySession {
     }
 
     /// Which server it is; `None` for one without a UUID.
-    pub(crate) fn server_uuid(&mut self) -> Option<String> {
-        self.rows("SELECT @@GLOBAL.server_uuid").ok().and_then(|rows| text(&rows, 0))
+    pub(crate) fn server_uuid(&mut self) -> Result<Option<String>, ServerError> {
+        match self.connection.first_row("SELECT @@GLOBAL.server_uuid") {
+            Ok(row) => Ok(Some(row.text(0)?.to_owned())),
+            Err(error) if error.server_error().is_some() => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Where the server's binary log ends now; `None`: it has none, or the account may not ask.
-    pub(crate) fn place(&mut self) -> Option<ServerPosition> {
+    pub(crate) fn place(&mut self) -> Result<Option<ServerPosition>, ServerError> {
         // The second is what servers before 8.2 understand.
-        let rows = self.rows("SHOW BINARY LOG STATUS").or_else(|_| self.rows("SHOW MASTER STATUS")).ok()?;
-        let position = text(&rows, 1)?.parse().ok()?;
-        Some(ServerPosition { log: text(&rows, 0)?, position, thread: self.thread })
+        for statement in ["SHOW BINARY LOG STATUS", "SHOW MASTER STATUS"] {
+            let rows = match self.connection.query(statement) {
+                Ok(rows) if rows.is_empty() => return Ok(None),
+                Ok(rows) => rows,
+                Err(error) if error.server_error().is_some() => continue,
+                Err(error) => return Err(error),
+            };
+            let row = AnswerFields::first_of(&self.server, statement, rows)?;
+            let (log, position) = (row.text(0)?.to_owned(), row.parsed(1, "a position")?);
+            return Ok(Some(ServerPosition { log, position, thread: self.thread }));
+        }
+        Ok(None)
     }
 
     /// Whether a session of the server is still there.
@@ -93,10 +108,4 @@ impl ApplySession {
         let number = thread.to_string();
         Ok(rows.iter().any(|row| row.first().and_then(Option::as_deref) == Some(number.as_bytes())))
     }
-}
-
-/// A column of the first row.
-fn text(rows: &[AnswerRow], column: usize) -> Option<String> {
-    let bytes = rows.first()?.get(column)?.as_deref()?;
-    Some(String::from_utf8_lossy(bytes).into_owned())
 }

@@ -162,8 +162,7 @@ impl LiveTable {
     }
 
     fn create_now(&self, session: &mut PastSession) -> Result<String, PastError> {
-        let rows = session.rows(&format!("SHOW CREATE TABLE {}", self.quoted()))?;
-        Ok(rows.first().map(|row| column(row, 1)).unwrap_or_default())
+        session.field(&format!("SHOW CREATE TABLE {}", self.quoted()), 1)
     }
 
     /// The primary key, then the unique ones.
@@ -482,8 +481,9 @@ impl LiveTable {
         session.run(&format!("DELETE t FROM {place} t JOIN {touched} k ON {same}"))?;
         session.run(&format!("INSERT INTO {place} ({then}) SELECT {now} FROM {past}"))?;
         session.run("COMMIT")?;
-        let rows = session.text(&format!("SELECT COUNT(*) FROM {place}"))?;
-        Ok(rows.parse().unwrap_or(0))
+        let count = format!("SELECT COUNT(*) FROM {place}");
+        let rows = session.text(&count)?;
+        rows.parse().map_err(|_| PastError::Refused(format!("{count} answered {rows:?}, expected a number")))
     }
 
     /// Makes the tables of the session. Their key lets servers make them that require one.

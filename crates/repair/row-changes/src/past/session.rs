@@ -13,6 +13,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 /// How long transactions that are being committed may take.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(10);
 const COMMIT_PERIOD: Duration = Duration::from_millis(50);
+const LOOKING: &str = "looking at its tables";
 const GTID_OWNED: &str = "SELECT REPLACE(@@GLOBAL.gtid_owned, '\\n', '')";
 
 /// A row of an answer.
@@ -151,11 +152,17 @@ impl PastSession {
     }
 
     pub(super) fn rows(&mut self, statement: &str) -> Result<Vec<PastAnswerRow>, PastError> {
-        self.connection.query(statement).map_err(PastError::server("looking at its tables"))
+        self.connection.query(statement).map_err(PastError::server(LOOKING))
+    }
+
+    /// A column of the first row; an answer without it is an error.
+    pub(super) fn field(&mut self, statement: &str, index: usize) -> Result<String, PastError> {
+        let row = self.connection.first_row(statement).map_err(PastError::server(LOOKING))?;
+        Ok(row.text(index).map_err(PastError::server(LOOKING))?.to_owned())
     }
 
     pub(super) fn text(&mut self, statement: &str) -> Result<String, PastError> {
-        Ok(self.rows(statement)?.first().map(|row| column(row, 0)).unwrap_or_default())
+        self.field(statement, 0)
     }
 }
 

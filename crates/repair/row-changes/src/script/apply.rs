@@ -133,7 +133,7 @@ pub(super) fn apply<'o>(
         None => None,
     };
     let has_begun = journal.as_ref().is_some_and(Journal::has_begun);
-    let place = session.place();
+    let place = session.place().map_err(asking_for_log)?;
     let group = RowGroup::within(session.message_size_max());
     let mut sink = ApplySink {
         session,
@@ -171,6 +171,10 @@ pub(super) fn apply<'o>(
     Ok(applied)
 }
 
+fn asking_for_log(error: binlogz_source::Error) -> ApplyError {
+    ApplyError::server("asking where the server's binary log ends", error, NOTHING_YET)
+}
+
 /// Opens the journal and finds out whether a batch that a killed run had begun to commit was committed.
 fn journal(
     file: File,
@@ -179,8 +183,9 @@ fn journal(
     session: &mut ApplySession,
     connect: &ConnectOptions,
 ) -> Result<Journal, ApplyError> {
-    let server = session.server_uuid().unwrap_or_default();
-    if session.place().is_none() {
+    let asking_for_uuid = |error| ApplyError::server("asking which server it is", error, NOTHING_YET);
+    let server = session.server_uuid().map_err(asking_for_uuid)?.unwrap_or_default();
+    if session.place().map_err(asking_for_log)?.is_none() {
         return Err(ApplyError::Journal(
             "needs the server's binary log, and the right REPLICATION CLIENT to ask where it ends".to_owned(),
         ));
@@ -584,7 +589,10 @@ impl ApplySink<'_> {
         self.apply_group()?;
         self.check_unchecked()?;
         if let Some(journal) = &mut self.journal {
-            let place = self.session.place().ok_or_else(|| {
+            let place = self.session.place().map_err(|error| {
+                ApplyError::server("asking where the server's binary log ends", error, BATCH_TAKEN_BACK)
+            })?;
+            let place = place.ok_or_else(|| {
                 ApplyError::Journal(format!("the server's binary log can't be asked for; {BATCH_TAKEN_BACK}"))
             })?;
             journal.commit(self.seen, &place)?;

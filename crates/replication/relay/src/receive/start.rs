@@ -52,8 +52,8 @@ pub(crate) fn first_file(connection: &mut Connection, start: &StartAt) -> Result
 
 /// Whether a server lacks some of these GTIDs.
 pub(crate) fn lacks(connection: &mut Connection, gtids: &GtidSet) -> Result<bool> {
-    let rows = connection.query(&format!("SELECT GTID_SUBSET('{gtids}', @@GLOBAL.gtid_executed)"))?;
-    Ok(rows.iter().flatten().any(|cell| cell.as_deref() == Some(b"0")))
+    let has = connection.first_row(&format!("SELECT GTID_SUBSET('{gtids}', @@GLOBAL.gtid_executed)"))?;
+    Ok(!has.is_on(0)?)
 }
 
 /// Whether a server has `ours`, everything we store, and still has the transactions after it; `false` if we store nothing
@@ -69,14 +69,13 @@ pub(crate) fn check_server(ours: &GtidSet, connection: &mut Connection) -> Resul
     let asked = format!(
         "SELECT GTID_SUBSET('{ours}', @@GLOBAL.gtid_executed), GTID_SUBSET(@@GLOBAL.gtid_purged, '{ours}')"
     );
-    let rows = connection.query(&asked)?;
-    let mut answers = rows.iter().flatten().map(|cell| cell.as_deref() == Some(b"1"));
-    if answers.next() == Some(false) {
+    let answers = connection.first_row(&asked)?;
+    if !answers.is_on(0)? {
         return Err(Error::OfSource(
             "the server lacks transactions that are kept here: it is behind, or another source's".into(),
         ));
     }
-    if answers.next() == Some(false) {
+    if !answers.is_on(1)? {
         return Err(Error::OfSource("the server has purged transactions that are not kept here yet".into()));
     }
     Ok(true)

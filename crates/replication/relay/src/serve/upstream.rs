@@ -248,27 +248,18 @@ impl End {
 
 /// The transactions that the source has executed.
 fn executed(connection: &mut Connection) -> binlogz_source::Result<GtidSet> {
-    const STATEMENT: &str = "SELECT @@GLOBAL.gtid_executed";
-    let rows = connection.query(STATEMENT)?;
-    let text = rows.into_iter().flatten().flatten().next().unwrap_or_default();
-    let text = String::from_utf8_lossy(&text).replace('\n', "");
-    text.parse().map_err(|error| binlogz_source::Error::Option(format!("{STATEMENT}: {error}")))
+    connection.first_row("SELECT @@GLOBAL.gtid_executed")?.gtid_set(0)
 }
 
 /// Where the log of a source without GTIDs ends. The account needs REPLICATION CLIENT there.
 fn position(connection: &mut Connection) -> binlogz_source::Result<End> {
-    let rows = match connection.query("SHOW BINARY LOG STATUS") {
+    let row = match connection.first_row("SHOW BINARY LOG STATUS") {
         Err(error) if error.server_error().is_some_and(|error| error.code == PARSE_ERROR) => {
-            connection.query("SHOW MASTER STATUS")?
+            connection.first_row("SHOW MASTER STATUS")?
         }
-        rows => rows?,
+        row => row?,
     };
-    let mut cells = rows
-        .into_iter()
-        .flatten()
-        .map(|cell| String::from_utf8_lossy(&cell.unwrap_or_default()).into_owned());
-    let (name, position) = (cells.next().unwrap_or_default(), cells.next().unwrap_or_default());
-    Ok(End::Position(name, position.parse().unwrap_or_default()))
+    Ok(End::Position(row.text(0)?.to_owned(), row.parsed(1, "a position")?))
 }
 
 /// The error of a login or statement at the source, which says that it happened there.

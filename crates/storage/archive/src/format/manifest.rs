@@ -12,6 +12,8 @@ use crate::error::{Error, Result};
 use crate::log::sort_by_name;
 use crate::storage::{ArchiveStorage, COPY, ManifestBytes, ObjectName};
 
+/// The words for a place without an archive.
+pub(crate) const NO_MANIFEST: &str = "is no archive: it has no manifest.json";
 const FORMAT: &str = "binlogz archive";
 /// The version that is written; its objects may be of version 9, too. We also read 1, which had one object for each log,
 /// 2, which had no copy of the manifest, 3, 4, the first with logs that are kept in part, 5, 6, 7, the first with retired
@@ -131,6 +133,12 @@ impl Manifest {
     }
 
     /// Puts the logs of its parts before its own.
+    /// Reads the manifest of an archive that has to be there. Without a manifest it isn't known which objects hold logs: to take it for an
+    /// empty one would be to delete them all.
+    pub(crate) fn of_archive(storage: &dyn ArchiveStorage) -> Result<Manifest> {
+        Manifest::read(storage)?.ok_or(Error::NoArchive(NO_MANIFEST))
+    }
+
     fn read_parts(&mut self, storage: &dyn ArchiveStorage) -> Result<()> {
         if self.parts.is_empty() {
             return Ok(());

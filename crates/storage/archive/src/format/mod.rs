@@ -26,5 +26,6 @@ pub use file_entry::FileEntry;
 pub(crate) use file_entry::objects;
 pub use index::{BlockEntry, ContentsEntry, Index, LogEntry};
 pub use keys::Key;
+pub(crate) use manifest::NO_MANIFEST;
 pub use manifest::{Manifest, RetiredObject};
 pub use version::VERSION;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::format::Manifest;
+use crate::format::{Manifest, NO_MANIFEST};
 use crate::storage::{self, ArchiveStorage, KeySource, Manner};
 
 /// Opens the archive at a place; objects are stored in this manner.
@@ -20,7 +20,7 @@ pub fn open(place: &Path, manner: &Manner) -> Result<(Box<dyn ArchiveStorage>, M
         None if !place.to_string_lossy().contains("://") && !place.exists() => {
             Err(Error::NoArchive("there is no such folder, expected an archive"))
         }
-        None => Err(Error::NoArchive("is no archive: it has no manifest.json")),
+        None => Err(Error::NoArchive(NO_MANIFEST)),
     }
 }
 

@@ -147,7 +147,7 @@ fn plan_of(
 }
 
 fn read(storage: &dyn ArchiveStorage) -> Result<Manifest> {
-    let manifest = Manifest::read(storage)?.unwrap_or_default();
+    let manifest = Manifest::of_archive(storage)?;
     refuse_older(&manifest)?;
     Ok(manifest)
 }

@@ -86,7 +86,7 @@ pub fn remove(
 pub fn orphans(storage: &dyn ArchiveStorage, before: SystemTime) -> Result<Vec<ListedObject>> {
     // The manifest is read second: an object named meanwhile is not an orphan.
     let stored = storage.stored()?;
-    let manifest = Manifest::read(storage)?.unwrap_or_default();
+    let manifest = Manifest::of_archive(storage)?;
     refuse_older(&manifest)?;
     Ok(orphans_of(&stored, &manifest, before))
 }

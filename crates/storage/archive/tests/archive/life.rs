@@ -9,9 +9,9 @@ use std::time::{Duration, SystemTime};
 use binlogz_archive::create::Creator;
 use binlogz_archive::format::Manifest;
 use binlogz_archive::merge::{self, MergeOptions, MergeSummary, merge};
-use binlogz_archive::prune::{Keep, prune};
+use binlogz_archive::prune::{Keep, plan, prune};
 use binlogz_archive::storage::{ArchiveFolder, ArchiveStorage};
-use binlogz_archive::{Error, Level, Result, check, copy, restore};
+use binlogz_archive::{Error, Level, Result, check, copy, remove, restore};
 
 use crate::faults::{Failing, log, whole};
 
@@ -96,6 +96,22 @@ fn a_reader_that_has_begun_ends_and_a_late_one_is_told_why() {
     let text = String::from_utf8(folder.manifest().unwrap().unwrap().to_vec()).unwrap();
     assert!(text.contains("\"version\": 9") && !text.contains("retired"), "{text}");
     is_whole(&folder);
+}
+
+#[test]
+fn without_a_manifest_no_object_is_taken_for_one_that_holds_no_log() {
+    let dir = tempfile::tempdir().unwrap();
+    archive(&dir);
+    let folder = ArchiveFolder::new(dir.path().join("archive"));
+    let keep = keep(&folder);
+    fs::remove_file(dir.path().join("archive/manifest.json")).unwrap();
+    let objects = folder.stored().unwrap().len();
+    let in_a_week = SystemTime::now() + 7 * Duration::from_secs(86_400);
+    let refused = |why: String| assert_eq!(why, "is no archive: it has no manifest.json");
+    refused(plan(&folder, keep, GRACE, in_a_week).unwrap_err().to_string());
+    refused(prune(&folder, keep, GRACE, in_a_week).unwrap_err().to_string());
+    refused(remove::orphans(&folder, in_a_week).unwrap_err().to_string());
+    assert_eq!(folder.stored().unwrap().len(), objects);
 }
 
 #[test]

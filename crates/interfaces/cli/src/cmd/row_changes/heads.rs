@@ -9,7 +9,7 @@ use binlogz_binlog::{EventReader, EventType};
 use binlogz_encryption::Keyring;
 use binlogz_flow::{FactsUpTo, InOrder, Input, LogFacts, NotInSequence, check_sequence};
 use binlogz_row_changes::{ServerLogs, TableMoment};
-use binlogz_source::{ConnectOptions, Connection};
+use binlogz_source::{AnswerFields, ConnectOptions, Connection};
 
 use crate::failure::{CommandFailure, Result, warn};
 use crate::log_path::LogPath;
@@ -183,15 +183,17 @@ pub(super) fn of_server(connect: &ConnectOptions, moment: TableMoment) -> Result
 
 /// A server's logs with their sizes, in order.
 pub(super) fn list(connect: &ConnectOptions) -> Result<Vec<(String, u64)>> {
-    let rows = Connection::open(connect).and_then(|mut connection| connection.query("SHOW BINARY LOGS"));
-    let rows = rows.map_err(|error| CommandFailure::of(&connect.server(), error))?;
-    let text =
-        |value: &Option<Vec<u8>>| value.as_deref().map(|text| String::from_utf8_lossy(text).into_owned());
-    let log = |row: &Vec<Option<Vec<u8>>>| {
-        let size = row.get(1).and_then(text).and_then(|size| size.parse().ok());
-        Some((row.first().and_then(text)?, size.unwrap_or(0)))
+    const STATEMENT: &str = "SHOW BINARY LOGS";
+    let server = connect.server();
+    let rows = Connection::open(connect).and_then(|mut connection| connection.query(STATEMENT));
+    // Their errors name the server themselves.
+    let trouble = |error: binlogz_source::Error| CommandFailure::Line(error.to_string());
+    let rows = rows.map_err(|error| CommandFailure::of(&server, error))?;
+    let log = |row| {
+        let row = AnswerFields::first_of(&server, STATEMENT, vec![row])?;
+        Ok((row.text(0)?.to_owned(), row.parsed(1, "a size in bytes")?))
     };
-    Ok(rows.iter().filter_map(log).collect())
+    rows.into_iter().map(log).collect::<binlogz_source::Result<_>>().map_err(trouble)
 }
 
 /// Reads the heads of a server's logs, from the last one back to the first for which `may_be_first` is true. Returns that
