@@ -1,6 +1,6 @@
-//! Texts and names in statements.
+//! Texts and names in statements, for the SQL mode that [`TargetServer`](crate::TargetServer) gives its sessions.
 
-/// A text as a literal of SQL, whatever the session's sql_mode.
+/// A text as a literal of SQL.
 pub(crate) fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }

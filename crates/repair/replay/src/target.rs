@@ -59,7 +59,7 @@ impl TargetServer {
     pub fn connect(mut options: ConnectOptions, listener: Arc<dyn ReplayListener>) -> Result<TargetServer> {
         options.timeouts.answer = ANSWER_MAX;
         let name = options.server();
-        let mut connection = Connection::open(&options)?;
+        let mut connection = open(&options)?;
         let version = connection.first_row("SELECT @@GLOBAL.version")?.text(0)?.to_owned();
         let refused = |why: &str| Err(ReplayError::unfit(&name, format!("is version {version}: {why}")));
         let number = match Version::parse(&version) {
@@ -129,7 +129,7 @@ impl TargetServer {
         let until = Instant::now() + AWAY_MAX;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            match Connection::open(&self.options) {
+            match open(&self.options) {
                 Ok(connection) => {
                     self.connection = connection;
                     // The server may not have noticed yet that the earlier connection is gone.
@@ -191,6 +191,13 @@ impl TargetServer {
         let others = others.into_iter().flatten().collect();
         Ok(TargetFacts::of(&own, self.executed()?, others)?)
     }
+}
+
+/// Opens a session in which texts and names are what [`crate::quoting`] writes, and definitions are shown alike by any server.
+fn open(options: &ConnectOptions) -> Result<Connection, ServerError> {
+    let mut connection = Connection::open(options)?;
+    connection.plain_sql_mode()?;
+    Ok(connection)
 }
 
 impl TargetFacts {

@@ -60,6 +60,24 @@ impl Connection {
         AnswerFields::first_of(&self.options.server(), statement, rows)
     }
 
+    /// Gives the session an SQL mode in which texts and names are what our literals say, whatever the server's own mode is: with
+    /// NO_BACKSLASH_ESCAPES a doubled backslash would be two, with ANSI_QUOTES servers show names in double quotes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Connection::query`]; the session kept such a mode, as one that a proxy shares may.
+    pub fn plain_sql_mode(&mut self) -> Result<()> {
+        self.query("SET SESSION sql_mode = ''")?;
+        let mode = self.first_row("SELECT @@SESSION.sql_mode")?;
+        match ["NO_BACKSLASH_ESCAPES", "ANSI_QUOTES"]
+            .iter()
+            .any(|name| mode.text(0).is_ok_and(|text| text.contains(name)))
+        {
+            true => Err(mode.unexpected(0, "a mode without NO_BACKSLASH_ESCAPES and ANSI_QUOTES")),
+            false => Ok(()),
+        }
+    }
+
     /// Runs a statement and hands its rows to `each` as they come, some at a time; it returns whether to go on. If not, or
     /// after an error, the connection is no longer usable.
     ///

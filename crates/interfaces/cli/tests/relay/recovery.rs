@@ -241,6 +241,44 @@ fn filters_leave_out_and_rewrite() {
     is_free(&server, &settings);
 }
 
+/// A server may take backslashes for ordinary characters and double quotes for those of names.
+#[test]
+fn texts_and_names_are_the_same_whatever_the_servers_sql_mode() {
+    let mysql = require_tool!(Tool::Mysql);
+    let mode = "NO_BACKSLASH_ESCAPES,ANSI_QUOTES";
+    let source = mysql.sandbox().option("sql-mode", mode).start().unwrap();
+    source
+        .sql(
+            "CREATE DATABASE shop; CREATE DATABASE other; CREATE TABLE shop.a_b (id INT PRIMARY KEY, `o''\\` TEXT); \
+             CREATE TABLE shop.acb LIKE shop.a_b; CREATE TABLE shop.`q\"\\'` LIKE shop.a_b",
+        )
+        .unwrap();
+    let folder = Folder::new();
+    let dump = folder.path("dump.sql");
+    dump_to(mysql, &source, &dump);
+    let rows = "INSERT INTO shop.a_b VALUES (1, 'x'); INSERT INTO shop.acb VALUES (1, 'x')";
+    source.sql(&format!("FLUSH BINARY LOGS; {rows}")).unwrap();
+    let log = source.flush_binary_logs().unwrap();
+
+    let server = mysql.sandbox().option("sql-mode", mode).start().unwrap();
+    server.sql("RESET BINARY LOGS AND GTIDS").unwrap();
+    server.sql_file(&dump).unwrap();
+    let mut command = folder.binlogz(["recover", "--no-defaults", "--work-dir", "."]);
+    command.arg("--to").arg(format!("root@{}", server.socket().display())).arg("--from").arg(&log);
+    // An escaped underscore, which no other character is like.
+    command.args(["--replicate-wild-do-table", r"shop.a\_b"]);
+    ran(command).is_done();
+    let counts = "SELECT (SELECT COUNT(*) FROM shop.a_b), (SELECT COUNT(*) FROM shop.acb)";
+    assert_eq!(server.sql(counts).unwrap(), "1\t0\n");
+
+    // Definitions are compared as both servers show them in one mode.
+    let place = format!("root@{}", source.socket().display());
+    let mut command = folder.binlogz(["recover", "--no-defaults", "--work-dir", ".", "--verify", "--dump"]);
+    command.arg(&dump).args(["--source", &place, "--from"]).arg(&log);
+    let told = ran(command);
+    assert_eq!(told.code, Some(0), "{}\n{told:?}", told.text());
+}
+
 /// Stops the applier in the middle of its work by a lock on a row that it needs, until this is dropped or committed.
 struct Held {
     client: Running,

@@ -436,6 +436,26 @@ fn nothing_is_committed_on_a_replica_unless_that_is_said() -> Result<()> {
     Ok(())
 }
 
+/// A server may take backslashes for ordinary characters and double quotes for those of names.
+#[test]
+fn a_table_is_found_whatever_the_servers_sql_mode() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().option("sql-mode", "NO_BACKSLASH_ESCAPES,ANSI_QUOTES").start()?;
+    let folder = Folder::new();
+    let table = r"shop.`a\b'c`";
+    server.sql(&format!(
+        r"CREATE DATABASE shop; CREATE TABLE {table} (id INT PRIMARY KEY, v TEXT); INSERT INTO {table} VALUES (1, 'x\y')"
+    ))?;
+    server.flush_binary_logs()?;
+    let values = || server.sql(&format!("SELECT id, HEX(v) FROM {table}"));
+    let before = values()?;
+    server.sql(&format!("DELETE FROM {table}"))?;
+    let log = server.flush_binary_logs()?;
+    folder.run(undo(&server, &["--execute"], &log)).is_done();
+    assert_eq!(values()?, before);
+    Ok(())
+}
+
 #[test]
 fn a_redo_compares_only_what_was_logged() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);

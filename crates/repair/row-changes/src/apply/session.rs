@@ -35,6 +35,7 @@ impl ApplySession {
         connect.timeouts.answer = ANSWER_TIMEOUT;
         let trouble = |error| ApplyError::server("connecting", error, NOTHING_YET);
         let mut connection = Connection::open(&connect).map_err(trouble)?;
+        connection.plain_sql_mode().map_err(trouble)?;
         let takes_several = match connection.allow_several_statements() {
             // A proxy need not know the command.
             Err(error) if error.server_error().is_some() => false,

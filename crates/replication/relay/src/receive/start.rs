@@ -34,6 +34,9 @@ pub(crate) fn first_file(connection: &mut Connection, start: &StartAt) -> Result
         return Ok(names.into_iter().next().unwrap_or_default());
     };
     for name in names {
+        if name.contains('\\') {
+            connection.plain_sql_mode()?;
+        }
         let quoted = name.replace('\\', "\\\\").replace('\'', "''");
         let events = connection.query(&format!("SHOW BINLOG EVENTS IN '{quoted}' LIMIT 2"))?;
         let previous = events.iter().find(|row| text(row.get(2)) == "Previous_gtids");
