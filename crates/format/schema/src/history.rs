@@ -804,6 +804,15 @@ impl Sweep {
             Sweep::Unclear(Some(words)) => words.contains(table),
         }
     }
+
+    /// Whether it may have dropped or renamed tables of a database.
+    fn may_take_tables_of(&self, database: &str) -> bool {
+        match self {
+            Sweep::DroppedDatabase(dropped) => dropped == database,
+            Sweep::Unclear(None) => true,
+            Sweep::Unclear(Some(words)) => words.contains("rename") || words.contains("drop"),
+        }
+    }
 }
 
 /// A name that a token can be, in small letters.

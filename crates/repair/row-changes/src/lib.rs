@@ -40,8 +40,8 @@ pub use choose::{
 pub use life::{Life, LifeFormat, StatementsAhead};
 pub use pass::{CarryingKeys, Error};
 pub use past::{
-    CascadingParent, DumpPlace, DumpedTable, Forward, IsolatedTables, LiveTable, LoggedStatements, PastError,
-    PastFormat, PastSession, TableMoment, TouchedKeys, TouchedOutcome, TouchedRows, TouchedTable,
+    CascadingParent, DumpPlace, DumpedTable, Forward, LiveTable, LoggedStatements, PastError, PastFormat,
+    PastSession, TableMoment, TableRoutes, TouchedKeys, TouchedOutcome, TouchedRows,
 };
 pub use script::{AppliedChanges, ApplyOptions, Script, ScriptForm, ScriptSummary, TableSummary};
 pub use table::{ServerSchemaError, ServerTables, is_server, server_schema};

@@ -139,6 +139,33 @@ impl TableHistory {
         Ok(names)
     }
 
+    /// The tables of a database at a place, as far as statements name them: those that were there, and those that weren't.
+    ///
+    /// # Errors
+    ///
+    /// A later statement may have taken tables away without naming each.
+    pub fn tables_at(
+        &self,
+        place: HistoryPlace,
+        database: &str,
+    ) -> Result<(Vec<String>, Vec<String>), NoTableWay<'_>> {
+        let database = database.to_lowercase();
+        let is_later = |turn: TurnId| self.turns.get(turn).filter(|turn| turn.place > place);
+        let taking = self.sweeps.iter().filter(|(_, sweep)| sweep.may_take_tables_of(&database));
+        if let Some(turn) = taking.filter_map(|(turn, _)| is_later(*turn)).next() {
+            return Err(NoTableWay::UnknownBefore(turn));
+        }
+        let (mut there, mut gone) = (Vec::new(), Vec::new());
+        for name in self.names.keys().filter(|(own, _)| *own == database) {
+            let spelled = self.spellings.get(name).and_then(|spelled| spelled.iter().next()).unwrap_or(name);
+            match self.version_at(place, name) {
+                Some((_, None)) => gone.push(spelled.1.clone()),
+                Some((_, Some(_))) | None => there.push(spelled.1.clone()),
+            }
+        }
+        Ok((there, gone))
+    }
+
     /// The way of the table that had this name at a place, from there to now.
     ///
     /// # Errors

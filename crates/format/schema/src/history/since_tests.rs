@@ -164,3 +164,44 @@ fn a_column_that_was_defined_again_keeps_its_values_if_nothing_but_words_changed
         assert!(found.contains(expected), "{found}");
     }
 }
+
+/// The tables of `shop` after the first statement, as far as statements name them: those that were there, and those that weren't.
+fn tables(statements: &[&str]) -> String {
+    let mut history = TableHistory::default();
+    for (number, text) in statements.iter().enumerate() {
+        history.record(&RecordedStatement {
+            place: HistoryPlace { log: 1, offset: 100 * number as u64 + 100 },
+            database: "shop",
+            text,
+            quotes_names: false,
+            keeps_backslashes: false,
+            has_failed: false,
+        });
+    }
+    match history.tables_at(HistoryPlace { log: 1, offset: 150 }, "shop") {
+        Ok((mut there, mut gone)) => {
+            there.sort();
+            gone.sort();
+            format!("{}; not {}", there.join(" "), gone.join(" "))
+        }
+        Err(why) => shown(&why),
+    }
+}
+
+#[test]
+fn a_database_has_the_tables_of_the_place_as_far_as_statements_tell() {
+    for (statements, expected) in [
+        (&["CREATE TABLE a (id INT)", "CREATE TABLE B (id INT)"][..], "a; not B"),
+        (&["DROP TABLE a", "CREATE TABLE a (id INT)"], "; not a"),
+        (&["SELECT 1", "DROP TABLE a, other.b"], "a; not "),
+        (&["SELECT 1", "RENAME TABLE a TO other.a, other.b TO c"], "a; not c"),
+        (&["SELECT 1", "ALTER TABLE a ADD x INT, RENAME TO b"], "a; not b"),
+        (&["SELECT 1", "DROP DATABASE other"], "; not "),
+        (&["DROP DATABASE shop", "CREATE TABLE a (id INT)"], "; not a"),
+        (&["SELECT 1", "DROP DATABASE Shop"], "unknown before DROP DATABASE Shop"),
+        (&["SELECT 1", "RENAME TABLE a b"], "unknown before RENAME TABLE a b"),
+        (&["RENAME TABLE a b"], "; not "),
+    ] {
+        assert_eq!(tables(statements), expected, "{statements:?}");
+    }
+}

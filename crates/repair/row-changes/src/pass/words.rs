@@ -93,6 +93,21 @@ impl StatementWords {
             && self.words.iter().take(DEFINER_WORDS_MAX).any(|word| kinds.contains(&word.text.as_str()))
     }
 
+    /// Whether it is DDL in which a stored function may change tables: CREATE TEMPORARY TABLE … SELECT, TABLE or VALUES. Other tables
+    /// can't be filled by functions that change tables (error 1746).
+    pub(crate) fn fills_table(&self) -> bool {
+        if self.is_unknown {
+            return !self.defines_program();
+        }
+        let count = |word: &str| self.words.iter().filter(|own| own.text == word).count();
+        // Partitions have VALUES LESS THAN and VALUES IN.
+        let has_query = count("select") + count("row") > 0
+            || count("table") > 1
+            || count("values") > 0 && count("partition") == 0;
+        let temporary = (1..4).find(|place| self.at(*place) == "temporary");
+        self.is("create") && temporary.is_some_and(|place| self.at(place + 1) == "table") && has_query
+    }
+
     /// Whether it may add or remove a way from one table to another: DDL about a view, a trigger, a stored function or a foreign
     /// key, or a statement after which another table, or none, has a table's name.
     pub(crate) fn leads_elsewhere(&self) -> bool {
@@ -237,6 +252,32 @@ mod tests {
             ("UPDATE orders SET x = 1", false),
         ] {
             assert_eq!(StatementWords::of(text).redefines("shop", "shop", "orders"), redefines, "{text}");
+        }
+    }
+
+    #[test]
+    fn ddl_in_which_functions_may_change_tables_is_told_from_other_ddl() {
+        for (text, fills) in [
+            ("CREATE TEMPORARY TABLE a AS SELECT f(x) FROM b", true),
+            ("CREATE TABLE a AS SELECT f(x) FROM b", false),
+            ("CREATE TEMPORARY TABLE IF NOT EXISTS a TABLE b", true),
+            ("CREATE OR REPLACE TEMPORARY TABLE a (x INT) VALUES ROW(f(1))", true),
+            ("CREATE TEMPORARY TABLE event IGNORE SELECT 1", true),
+            ("CREATE TEMPORARY TABLE a (id INT)", false),
+            (
+                "CREATE TABLE a (id INT) PARTITION BY LIST (id) PARTITIONS 2 (PARTITION p VALUES IN (1))",
+                false,
+            ),
+            ("CREATE TABLE a LIKE b", false),
+            ("ALTER TABLE a PARTITION BY HASH (id) PARTITIONS 4", false),
+            ("CREATE VIEW a AS SELECT f(x) FROM b", false),
+            (
+                "CREATE DEFINER=`root`@`%` TRIGGER t AFTER INSERT ON a FOR EACH ROW CREATE TABLE b SELECT 1",
+                false,
+            ),
+            ("DROP TABLE a", false),
+        ] {
+            assert_eq!(StatementWords::of(text).fills_table(), fills, "{text}");
         }
     }
 

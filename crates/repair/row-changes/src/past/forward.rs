@@ -19,7 +19,7 @@ use super::dump::{DumpPlace, DumpedTable, literal, number};
 use super::indirect::{IndirectStatements, IsolatedTables};
 use super::key_record::{KeyRecord, KeyState, put_no_key, put_sized};
 use super::touched::TableMoment;
-use super::write::{LiveColumn, PastFormat, RowWriter};
+use super::write::{LiveColumn, PastFormat, RowWriter, begin_script, end_script};
 use crate::choose::{Operation, Range, RowSelection};
 use crate::digest::Digests;
 use crate::pass::{
@@ -98,8 +98,9 @@ impl<'o> Forward<'o> {
         let DumpedTable { names, stored, key, table, create, .. } = self.dumped;
         let columns: Vec<_> =
             stored.iter().filter_map(|place| names.get(*place)).map(|name| LiveColumn::named(name)).collect();
+        begin_script(title, out).map_err(PastError::Output)?;
         let mut writer = RowWriter::new(PastFormat::Sql, table, &columns, out);
-        writer.begin(title, create, &columns).map_err(PastError::Output)?;
+        writer.begin(create, &columns).map_err(PastError::Output)?;
         self.dumped.rows(dump, &mut |places, values| {
             let value = |place: &usize| {
                 let at = places.iter().position(|own| own == place)?;
@@ -122,8 +123,9 @@ impl<'o> Forward<'o> {
             let row = changes.load(text)?;
             writer.spelled(&[&row]).map_err(PastError::Output)?;
         }
-        writer.end().map_err(PastError::Output)?;
-        Ok(writer.rows)
+        let rows = writer.end().map_err(PastError::Output)?;
+        end_script(&[(table, rows)], out).map_err(PastError::Output)?;
+        Ok(rows)
     }
 }
 

@@ -5,6 +5,7 @@
 //! logs also define or drop a view, a trigger, a function or a foreign key, today's server can't tell, and they are refused as well.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use crate::pass::{StatementWords, changed_tables};
 
@@ -13,11 +14,13 @@ const GO_ON: &str = "--over-statements goes on as if it had not";
 
 /// Tables whose changes change no other table, as a server knows them.
 #[derive(Debug, Default, Clone)]
-pub struct IsolatedTables {
-    /// Databases and tables, in small letters.
-    pub(super) tables: HashSet<(String, String)>,
-    /// Stored functions and, where there are any, views, which may call them; in small letters.
-    pub(super) programs: HashSet<String>,
+pub(super) struct IsolatedTables {
+    /// Databases and tables without triggers, in small letters.
+    pub(super) tables: Arc<HashSet<(String, String)>>,
+    /// Those of them from which foreign keys lead to the table, and itself.
+    pub(super) leading: HashSet<(String, String)>,
+    /// Stored functions and, where there are any, views, which may call them; in small letters. `None`: they aren't known.
+    pub(super) programs: Option<Arc<HashSet<String>>>,
 }
 
 /// Statements logged as text that change other tables by name.
@@ -67,7 +70,7 @@ impl IndirectStatements {
             if words.leads_elsewhere() {
                 self.definition.get_or_insert_with(|| shown.to_owned());
             }
-            if !words.names_any(&self.isolated.programs) || words.defines_program() {
+            if !words.fills_table() || !self.may_run_programs(words) {
                 return self.both();
             }
         } else if self.is_isolated(text, words, current) {
@@ -88,11 +91,16 @@ impl IndirectStatements {
     fn is_isolated(&self, text: &str, words: &StatementWords, current: &str) -> bool {
         let is_isolated = |(database, table): (Option<String>, String)| {
             let database = database.unwrap_or_else(|| current.to_lowercase());
-            self.isolated.tables.contains(&(database, table))
+            let name = (database, table);
+            self.isolated.tables.contains(&name) && !self.isolated.leading.contains(&name)
         };
         let tables = changed_tables(text);
-        tables.is_some_and(|tables| tables.into_iter().all(is_isolated))
-            && !words.names_any(&self.isolated.programs)
+        tables.is_some_and(|tables| tables.into_iter().all(is_isolated)) && !self.may_run_programs(words)
+    }
+
+    /// Whether a stored function may run in a statement.
+    fn may_run_programs(&self, words: &StatementWords) -> bool {
+        self.isolated.programs.as_ref().is_none_or(|programs| words.names_any(programs))
     }
 
     fn both(&self) -> Option<String> {

@@ -11,7 +11,6 @@
 //!
 //! Where statements changed the table after the moment, [`LiveTable::follow`] gives it the columns that it had.
 
-use std::collections::HashSet;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -19,12 +18,10 @@ use binlogz_schema::SchemaFile;
 
 use super::PastError;
 use super::create::{ColumnsThen, create_then};
-use super::indirect::IsolatedTables;
 use super::logged_statements::LoggedStatements;
-use super::session::{PastAnswerRow, PastSession, TableInProgress, column};
+use super::session::{PastAnswerRow, PastSession, TableInProgress, column, names_of};
 use super::touched_rows::{SqlValues, TouchedRows};
-use super::write::{LiveColumn, PastFormat, RowWriter, quoted};
-use crate::sql::text::push_quoted;
+use super::write::{LiveColumn, PastFormat, RowWriter, begin_script, end_script, quoted};
 
 /// Bytes of rows in a statement, unless a row has more.
 const STATEMENT_SIZE_MAX: usize = 256 << 10;
@@ -79,29 +76,6 @@ pub(super) struct TableFollowed {
 struct KnownColumn {
     column: LiveColumn,
     is_generated: bool,
-}
-
-/// A table whose changes foreign keys carry on to another.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CascadingParent {
-    /// The database and the table.
-    pub(super) name: (String, String),
-    /// The columns that foreign keys refer to, by their places among all columns; none if the account may not see the table, and
-    /// then its own foreign keys are not known either.
-    pub(super) columns: Vec<usize>,
-}
-
-impl CascadingParent {
-    /// Whether the account may not see the table.
-    pub fn is_hidden(&self) -> bool {
-        self.columns.is_empty()
-    }
-}
-
-impl std::fmt::Display for CascadingParent {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}.{}", self.name.0, self.name.1)
-    }
 }
 
 impl LiveTable {
@@ -192,13 +166,18 @@ impl LiveTable {
         Ok(())
     }
 
-    /// Becomes the table that had a name at the moment, by the statements in the logs. They lead to the table of now.
+    /// Leads statements in the logs back from these tables, which are those of now.
+    pub fn settle(tables: &[LiveTable], logged: &mut LoggedStatements) {
+        logged.settle(SchemaFile::of_all(tables.iter().map(|table| &table.schema)));
+    }
+
+    /// Becomes the table that had a name at the moment, by the statements in the logs, which
+    /// [`LiveTable::settle`] led back from the tables of now.
     ///
     /// # Errors
     ///
     /// What it was can't be told: a column whose values aren't known, no key since then.
-    pub fn follow(&mut self, mut logged: LoggedStatements, asked: (&str, &str)) -> Result<(), PastError> {
-        logged.settle(self.schema.clone());
+    pub fn follow(&mut self, logged: &Arc<LoggedStatements>, asked: (&str, &str)) -> Result<(), PastError> {
         let way = logged.way(asked)?;
         let is_known = |known: &KnownColumn, name: &str| known.column.name.eq_ignore_ascii_case(name);
         for column in &way.columns {
@@ -242,7 +221,7 @@ impl LiveTable {
         self.key = key;
         self.create = if is_altered { format!("{ALTERED}\n{create}") } else { create };
         self.asked = (asked.0.to_owned(), asked.1.to_owned());
-        self.since = Some(TableFollowed { logged: Arc::new(logged), names, key: key_then, create_alone });
+        self.since = Some(TableFollowed { logged: Arc::clone(logged), names, key: key_then, create_alone });
         Ok(())
     }
 
@@ -267,102 +246,6 @@ impl LiveTable {
         Ok(now.table(names.0, names.1) == self.schema.table(names.0, names.1))
     }
 
-    /// The tables whose deleted rows or changed keys foreign keys carry on to this table, over any number of tables in between.
-    ///
-    /// # Errors
-    ///
-    /// A server that can't be asked.
-    pub fn cascading_parents(&self, session: &mut PastSession) -> Result<Vec<CascadingParent>, PastError> {
-        let rows = session.rows(
-            "SELECT k.table_schema, k.table_name, k.referenced_table_schema, k.referenced_table_name, c.ordinal_position FROM \
-             information_schema.referential_constraints r JOIN information_schema.key_column_usage k USING (constraint_schema, \
-             constraint_name, table_name) LEFT JOIN information_schema.columns c ON (c.table_schema, c.table_name, c.column_name) = \
-             (k.referenced_table_schema, k.referenced_table_name, k.referenced_column_name) WHERE r.delete_rule NOT IN \
-             ('RESTRICT', 'NO ACTION') OR r.update_rule NOT IN ('RESTRICT', 'NO ACTION')",
-        )?;
-        let mut reached = vec![(self.database.clone(), self.table.clone())];
-        let mut parents: Vec<CascadingParent> = Vec::new();
-        let mut next = 0;
-        while let Some(child) = reached.get(next).cloned() {
-            next += 1;
-            for row in rows.iter().filter(|row| (column(row, 0), column(row, 1)) == child) {
-                let name = (column(row, 2), column(row, 3));
-                let place = column(row, 4).parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-                match parents.iter_mut().find(|parent| parent.name == name) {
-                    Some(parent) => parent.columns.extend(place),
-                    None => {
-                        parents.push(CascadingParent { name: name.clone(), columns: Vec::from_iter(place) })
-                    }
-                }
-                if !reached.contains(&name) {
-                    reached.push(name);
-                }
-            }
-        }
-        Ok(parents)
-    }
-
-    /// The tables whose changes leave this one alone: base tables without triggers, from which no foreign key leads to this one or
-    /// to one with triggers. None for an account that may not see all triggers and stored functions.
-    ///
-    /// # Errors
-    ///
-    /// A server that can't be asked.
-    pub fn isolated_tables(&self, session: &mut PastSession) -> Result<IsolatedTables, PastError> {
-        let rights = session.pairs(
-            "SELECT privilege_type, '' FROM information_schema.user_privileges WHERE grantee = CONCAT('''', LEFT(CURRENT_USER(), \
-             CHAR_LENGTH(CURRENT_USER()) - CHAR_LENGTH(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)) - 1), '''@''', \
-             SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '''')",
-        )?;
-        let may = |right: &str| rights.iter().any(|(own, _)| own == right);
-        // With partial revokes a global right doesn't hold in every database.
-        let revokes = session.pairs("SHOW GLOBAL VARIABLES LIKE 'partial_revokes'")?;
-        let is_restricted = revokes.iter().any(|(_, value)| value == "on");
-        if is_restricted || !(may("trigger") && (may("select") || may("show_routine"))) {
-            return Ok(IsolatedTables::default());
-        }
-        let mut leading: HashSet<_> = session
-            .pairs("SELECT event_object_schema, event_object_table FROM information_schema.triggers")?
-            .into_iter()
-            .collect();
-        leading.insert((self.database.to_lowercase(), self.table.to_lowercase()));
-        let parents = session.rows(
-            "SELECT unique_constraint_schema, referenced_table_name, constraint_schema, table_name FROM \
-             information_schema.referential_constraints WHERE delete_rule NOT IN ('RESTRICT', 'NO ACTION') OR update_rule NOT \
-             IN ('RESTRICT', 'NO ACTION')",
-        )?;
-        let pair = |row: &PastAnswerRow, index| {
-            (column(row, index).to_lowercase(), column(row, index + 1).to_lowercase())
-        };
-        let parents: Vec<_> = parents.iter().map(|row| (pair(row, 0), pair(row, 2))).collect();
-        loop {
-            let found = parents.iter().filter(|(_, child)| leading.contains(child));
-            let found: Vec<_> =
-                found.map(|(parent, _)| parent.clone()).filter(|parent| !leading.contains(parent)).collect();
-            if found.is_empty() {
-                break;
-            }
-            leading.extend(found);
-        }
-        let views = session.pairs(
-            "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type <> 'BASE TABLE'",
-        )?;
-        leading.extend(views.iter().cloned());
-        let mut tables: HashSet<_> = session
-            .pairs("SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE'")?
-            .into_iter()
-            .collect();
-        tables.retain(|table| !leading.contains(table));
-        let functions = session.pairs(
-            "SELECT routine_name, '' FROM information_schema.routines WHERE routine_type = 'FUNCTION'",
-        )?;
-        let mut programs: HashSet<_> = functions.into_iter().map(|(name, _)| name).collect();
-        if !programs.is_empty() {
-            programs.extend(views.into_iter().map(|(_, name)| name));
-        }
-        Ok(IsolatedTables { tables, programs })
-    }
-
     /// Keeps others from changing its columns until the session's transaction ends.
     ///
     /// # Errors
@@ -376,19 +259,12 @@ impl LiveTable {
     ///
     /// # Errors
     ///
-    /// The server refuses it; the table exists.
+    /// The server refuses it.
     pub fn copy_into(
         &self,
         session: &mut PastSession,
         (database, table): (&str, &str),
     ) -> Result<(), PastError> {
-        let exists = format!(
-            "SELECT table_name FROM information_schema.tables WHERE (table_schema, table_name) = ({})",
-            names_of(database, table)
-        );
-        if !session.rows(&exists)?.is_empty() {
-            return Err(PastError::Refused(format!("--into {database}.{table}: there is such a table")));
-        }
         let kept: String = table.chars().take(NAME_LENGTH_MAX - UNFINISHED.len()).collect();
         let unfinished = format!("{kept}{UNFINISHED}");
         let place = format!("{}.{}", quoted(database), quoted(&unfinished));
@@ -431,7 +307,6 @@ impl LiveTable {
         &self,
         session: &mut PastSession,
         format: PastFormat,
-        title: &str,
         out: &mut dyn Write,
     ) -> Result<u64, PastError> {
         let expressions: Vec<_> = self.columns.iter().map(|column| column.expression(format)).collect();
@@ -444,7 +319,7 @@ impl LiveTable {
         );
         let past = format!("SELECT {expressions} FROM {}", self.temporary(PAST));
         let mut writer = RowWriter::new(format, &self.asked.1, &self.columns, out);
-        writer.begin(title, &self.create, &self.columns).map_err(PastError::Output)?;
+        writer.begin(&self.create, &self.columns).map_err(PastError::Output)?;
         for select in [unchanged, past] {
             let mut failed: Option<io::Error> = None;
             let asked = session.connection.query_each(&select, &mut |rows| {
@@ -456,8 +331,31 @@ impl LiveTable {
             }
             asked.map_err(PastError::server(format!("reading {}", self.shown())))?;
         }
-        writer.end().map_err(PastError::Output)?;
-        Ok(writer.rows)
+        writer.end().map_err(PastError::Output)
+    }
+
+    /// Writes a script of tables as they were, one after the other.
+    ///
+    /// # Errors
+    ///
+    /// As [`LiveTable::write`].
+    pub fn write_script(
+        tables: &[LiveTable],
+        session: &mut PastSession,
+        title: &str,
+        out: &mut dyn Write,
+    ) -> Result<(), PastError> {
+        begin_script(title, out).map_err(PastError::Output)?;
+        let mut counts = Vec::new();
+        for table in tables {
+            counts.push((&*table.asked.1, table.write(session, PastFormat::Sql, out)?));
+        }
+        end_script(&counts, out).map_err(PastError::Output)
+    }
+
+    /// What it was called at the moment: its database and its name.
+    pub fn asked(&self) -> (&str, &str) {
+        (&self.asked.0, &self.asked.1)
     }
 
     /// Makes its copy the table as it was, under a name of its own for now; returns how many rows it has.
@@ -573,12 +471,4 @@ fn insert(session: &mut PastSession, front: &str, values: &SqlValues) -> Result<
         }
     }
     Ok(())
-}
-
-fn names_of(database: &str, table: &str) -> String {
-    let mut names = Vec::new();
-    push_quoted(&mut names, database.as_bytes());
-    names.extend_from_slice(b", ");
-    push_quoted(&mut names, table.as_bytes());
-    String::from_utf8_lossy(&names).into_owned()
 }

@@ -44,7 +44,7 @@ impl LoggedStatements {
         self.history.has_statements_on(names, &other.history)
     }
 
-    /// Derives the tables of each place from those of now.
+    /// Derives the tables of each place from these, as they are now.
     pub(super) fn settle(&mut self, now: SchemaFile) {
         self.history.settle(now);
     }
@@ -65,6 +65,23 @@ impl LoggedStatements {
     pub fn names(&self, table: (&str, &str)) -> Result<Vec<(String, String)>, PastError> {
         let names = self.history.names_since(self.moment(), table.0, table.1);
         names.map_err(|why| self.unknown(table, why))
+    }
+
+    /// The tables that a database had at the moment, if these are those that it has now.
+    ///
+    /// # Errors
+    ///
+    /// Statements that may have touched any table.
+    pub fn tables_of(&self, database: &str, now: Vec<String>) -> Result<Vec<String>, PastError> {
+        let found = self.history.tables_at(self.moment(), database);
+        let (mut tables, gone) = found.map_err(|why| self.unknown((database, "*"), why))?;
+        let is_among =
+            |name: &String, among: &[String]| among.iter().any(|own| own.eq_ignore_ascii_case(name));
+        let others = now.into_iter().filter(|name| !is_among(name, &gone) && !is_among(name, &tables));
+        let others: Vec<_> = others.collect();
+        tables.extend(others);
+        tables.sort();
+        Ok(tables)
     }
 
     /// The way of a table from the moment to now.

@@ -1,4 +1,4 @@
-//! A table as it was: the live table, with all later changes taken back by key.
+//! Tables as they were: the live ones, with all later changes taken back by key.
 //!
 //! ```text
 //! logs → pass → touched: of each key that was changed after the moment, the row as it was before its first change there
@@ -9,7 +9,7 @@
 //! `forward`).
 //!
 //! * `touched` reads the changes;
-//! * `indirect` judges statements that name other tables;
+//! * `indirect` judges statements that name other tables, `routes` asks the server what leads from one table to another;
 //! * `logged_statements` follows a table through DDL after the moment, `create` writes its CREATE TABLE of then;
 //! * `session` asks the server as a whole, `live` for a table, and joins both there, in tables of the session;
 //! * `write` writes rows.
@@ -27,6 +27,7 @@ mod indirect;
 mod key_record;
 mod live;
 mod logged_statements;
+mod routes;
 mod session;
 mod touched;
 mod touched_rows;
@@ -38,11 +39,11 @@ use binlogz_source::Error as ServerError;
 
 pub use dump::{DumpPlace, DumpedTable};
 pub use forward::Forward;
-pub use indirect::IsolatedTables;
-pub use live::{CascadingParent, LiveTable};
+pub use live::LiveTable;
 pub use logged_statements::LoggedStatements;
+pub use routes::{CascadingParent, TableRoutes};
 pub use session::PastSession;
-pub use touched::{TableMoment, TouchedKeys, TouchedOutcome, TouchedTable};
+pub use touched::{TableMoment, TouchedKeys, TouchedOutcome};
 pub use touched_rows::TouchedRows;
 pub use write::PastFormat;
 

@@ -7,6 +7,7 @@ use binlogz_source::{ConnectOptions, Connection};
 
 use super::PastError;
 use super::write::{SETTINGS, quoted};
+use crate::sql::text::push_quoted;
 
 /// A copy of a table takes as long as it takes.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
@@ -125,6 +126,39 @@ impl PastSession {
         }
     }
 
+    /// The base tables of a database, sorted.
+    ///
+    /// # Errors
+    ///
+    /// A server that can't be asked.
+    pub fn tables(&mut self, database: &str) -> Result<Vec<String>, PastError> {
+        let mut text = Vec::new();
+        push_quoted(&mut text, database.as_bytes());
+        let rows = self.rows(&format!(
+            "SELECT table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE' AND table_schema = {}",
+            String::from_utf8_lossy(&text)
+        ))?;
+        let mut tables: Vec<_> = rows.iter().map(|row| column(row, 0)).collect();
+        tables.sort();
+        Ok(tables)
+    }
+
+    /// Refuses a name under which there is a table.
+    ///
+    /// # Errors
+    ///
+    /// There is one; a server that can't be asked.
+    pub fn check_free(&mut self, database: &str, table: &str) -> Result<(), PastError> {
+        let found = self.rows(&format!(
+            "SELECT table_name FROM information_schema.tables WHERE (table_schema, table_name) = ({})",
+            names_of(database, table)
+        ))?;
+        match found.is_empty() {
+            true => Ok(()),
+            false => Err(PastError::Refused(format!("--into {database}.{table}: there is such a table"))),
+        }
+    }
+
     /// Gives the tables that were made their names, all at once.
     ///
     /// # Errors
@@ -180,6 +214,15 @@ pub(super) fn logs_cascades(version: &str) -> bool {
     let mut numbers = version.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
     let number: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
     number >= (9, 6) && !version.contains("MariaDB")
+}
+
+/// A database and a table as two SQL strings, separated by a comma.
+pub(super) fn names_of(database: &str, table: &str) -> String {
+    let mut names = Vec::new();
+    push_quoted(&mut names, database.as_bytes());
+    names.extend_from_slice(b", ");
+    push_quoted(&mut names, table.as_bytes());
+    String::from_utf8_lossy(&names).into_owned()
 }
 
 /// A column of a row, as text.

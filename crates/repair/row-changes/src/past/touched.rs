@@ -15,13 +15,15 @@ use binlogz_binlog::put::PutFields;
 use binlogz_binlog::row::{Cell, Row, RowImage};
 use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
+use binlogz_payload::SpoolMemory;
 use binlogz_schema::{SchemaFile, TableWay, WayColumn};
 
 use super::PastError;
-use super::indirect::{IndirectStatements, IsolatedTables};
+use super::indirect::IndirectStatements;
 use super::key_record::{KeyRecord, KeyState, put_no_key, put_sized};
-use super::live::{CascadingParent, LiveTable};
+use super::live::LiveTable;
 use super::logged_statements::{LoggedStatements, place_of};
+use super::routes::{CascadingParent, TableRoutes};
 use super::touched_rows::{SqlValues, TouchedRows};
 use crate::choose::{Operation, Range, RowSelection};
 use crate::digest::Digests;
@@ -33,9 +35,9 @@ use crate::sql::literal::push_stored;
 use crate::sql::text::push;
 use crate::table::{Structure, WrittenTable, lacks};
 
-/// Memory for the rows as they were; the rest goes to a temporary file.
+/// Memory for the rows of all tables as they were; the rest goes to a temporary file.
 const ROWS_MEMORY: usize = 16 << 20;
-/// Memory for the keys; the rest goes to a temporary file.
+/// Memory for all keys; the rest goes to a temporary file.
 const KEYS_MEMORY: usize = 8 << 20;
 
 /// When the table is wanted.
@@ -52,58 +54,72 @@ pub enum TableMoment {
 pub struct TouchedKeys<'o> {
     selection: RowSelection,
     tables: Vec<TouchedTable<'o>>,
+    concerned: ConcernedTables,
     follower: Follower<FirstTouches>,
 }
 
 /// A table whose changes are looked for, and what the server says of it.
-pub struct TouchedTable<'o> {
-    /// The table.
-    pub table: &'o LiveTable,
+struct TouchedTable<'o> {
+    table: &'o LiveTable,
     /// The tables from which foreign keys carry changes on to it.
-    pub parents: Vec<CascadingParent>,
-    /// The tables whose changes leave it alone.
-    pub isolated: IsolatedTables,
+    parents: Vec<CascadingParent>,
 }
 
 /// What the logs told.
 pub enum TouchedOutcome {
-    /// Of each table the keys, in their order.
-    Rows(Vec<TouchedRows>),
+    /// Of each table the keys, in their order; and the statements that were met.
+    Rows(Vec<TouchedRows>, Box<LoggedStatements>),
     /// Statements changed tables after the moment in a way that wasn't known before the logs were read: tables are to be followed by these
     /// statements, and the logs to be read again.
     Altered(Box<LoggedStatements>),
 }
 
 impl<'o> TouchedKeys<'o> {
-    /// Nothing read yet. Statements that may have changed a table without naming it are refused, unless they are all `isolated`; or
+    /// Nothing read yet. Statements that may have changed a table without naming it by the ways that the server has are refused, or
     /// counted, if they are to be passed over.
-    pub fn new(tables: Vec<TouchedTable<'o>>, moment: TableMoment, passes_statements: bool) -> Self {
+    pub fn new(
+        tables: &'o [LiveTable],
+        routes: &TableRoutes,
+        moment: TableMoment,
+        passes_statements: bool,
+    ) -> Self {
         let mut listener = FirstTouches::new(moment);
+        let memory = (SpoolMemory::new(KEYS_MEMORY), SpoolMemory::new(ROWS_MEMORY));
         let mut selection = RowSelection::default();
-        for TouchedTable { table, parents, isolated } in &tables {
+        let mut concerned = ConcernedTables::default();
+        let mut touched = Vec::new();
+        for (number, table) in tables.iter().enumerate() {
             let own = (table.database.clone(), table.table.clone());
+            let parents = routes.cascading_parents(&own);
             let itself = parents.iter().find(|parent| parent.name == own);
             let own_references =
                 itself.map(|own| own.columns.iter().all(|column| table.key.contains(column)));
+            let indirect = IndirectStatements::new(routes.isolated_from(&own), passes_statements);
             let names = match &table.since {
                 Some(since) => since.names.clone(),
                 None => vec![own],
             };
-            selection.tables.extend(names.iter().cloned());
-            selection.tables.extend(parents.iter().map(|parent| parent.name.clone()));
-            let indirect = IndirectStatements::new(isolated.clone(), passes_statements);
-            listener.tables.push(TableTouches::new(names, indirect, own_references));
+            for name in names.iter().chain(parents.iter().map(|parent| &parent.name)) {
+                concerned.add(name, number);
+                selection.tables.push(name.clone());
+            }
+            listener.tables.push(TableTouches::new(&table.asked, names, indirect, own_references, &memory));
+            touched.push(TouchedTable { table, parents });
         }
         selection.tables.sort();
         selection.tables.dedup();
-        listener.followed =
-            tables.iter().find_map(|table| Some(Arc::clone(&table.table.since.as_ref()?.logged)));
-        TouchedKeys { selection, tables, follower: Follower::new(listener) }
+        listener.followed = tables.iter().find_map(|table| Some(Arc::clone(&table.since.as_ref()?.logged)));
+        TouchedKeys { selection, tables: touched, concerned, follower: Follower::new(listener) }
     }
 
     /// Looks at statements alone, since one of the tables isn't there now.
     pub fn of_statements(moment: TableMoment) -> Self {
-        let mut keys = TouchedKeys::new(Vec::new(), moment, false);
+        let mut keys = TouchedKeys {
+            selection: RowSelection::default(),
+            tables: Vec::new(),
+            concerned: ConcernedTables::default(),
+            follower: Follower::new(FirstTouches::new(moment)),
+        };
         // Without any it has all tables.
         keys.selection.tables.push((String::new(), String::new()));
         keys.follower.listener.is_altered = true;
@@ -125,7 +141,7 @@ impl<'o> TouchedKeys<'o> {
     ) -> Result<RunSummary, PastError> {
         let ways = self.tables.iter().map(TableColumns::of).collect::<Result<Vec<_>, _>>()?;
         let schema = SchemaFile::of_all(self.tables.iter().map(|table| &table.table.schema));
-        let renderer = Touches { tables: &self.tables, columns: &ways };
+        let renderer = Touches { tables: &self.tables, concerned: &self.concerned, columns: &ways };
         let followed = self.follower.listener.followed.clone();
         let history = followed.as_ref().map(|logged| HistoryUse { history: logged.history(), as_now: false });
         let search = Search {
@@ -149,6 +165,14 @@ impl<'o> TouchedKeys<'o> {
     /// before 9.6, and later ones with `innodb_native_foreign_keys`, do that below it.
     pub fn unlogged_cascades(&self) -> Vec<Option<String>> {
         self.follower.listener.tables.iter().map(|table| table.cascaded.clone()).collect()
+    }
+
+    /// Of each table one from which foreign keys carry changes on to it and which the account may not see.
+    pub fn hidden_parents(&self) -> Vec<Option<String>> {
+        let hidden = |table: &TouchedTable<'_>| {
+            table.parents.iter().find(|parent| parent.is_hidden()).map(ToString::to_string)
+        };
+        self.tables.iter().map(hidden).collect()
     }
 
     /// How many statements were passed over that may have changed a table.
@@ -195,7 +219,7 @@ impl<'o> TouchedKeys<'o> {
             rows: table.rows,
             row_count: table.row_count,
         });
-        Ok(TouchedOutcome::Rows(rows.collect()))
+        Ok(TouchedOutcome::Rows(rows.collect(), Box::new(touches.logged)))
     }
 }
 
@@ -229,6 +253,8 @@ struct FirstTouches {
 
 /// What happened to one table.
 struct TableTouches {
+    /// Its database and its name at the moment, for messages.
+    shown: String,
     /// All names that it had.
     names: Vec<(String, String)>,
     /// Keys, by their digests.
@@ -246,15 +272,18 @@ struct TableTouches {
 
 impl TableTouches {
     fn new(
+        (database, table): &(String, String),
         names: Vec<(String, String)>,
         indirect: IndirectStatements,
         own_references: Option<bool>,
+        (keys, rows): &(SpoolMemory, SpoolMemory),
     ) -> TableTouches {
         TableTouches {
+            shown: format!("{database}.{table}"),
             names,
             seen: HashSet::new(),
-            keys: SqlValues::new(KEYS_MEMORY),
-            rows: SqlValues::new(ROWS_MEMORY),
+            keys: SqlValues::new(keys),
+            rows: SqlValues::new(rows),
             row_count: 0,
             has_rows: false,
             indirect,
@@ -308,10 +337,12 @@ impl FirstTouches {
         }
     }
 
-    /// The first reason wins.
-    fn refuse(&mut self, why: impl FnOnce() -> String) {
+    /// The first reason wins. Of several tables it names the one that can't be told.
+    fn refuse(&mut self, number: usize, why: impl FnOnce() -> String) {
         if self.refused.is_none() {
-            self.refused = Some(why());
+            let table = self.tables.get(number).filter(|_| self.tables.len() > 1);
+            let why = why();
+            self.refused = Some(table.map_or_else(|| why.clone(), |table| format!("{}: {why}", table.shown)));
         }
     }
 
@@ -353,7 +384,7 @@ impl FirstTouches {
             table.may_cascade(transaction, row, "a row of the table, to which others of it refer");
         }
         if let Some(why) = refused {
-            self.refuse(|| format!("{}: {why}", place_of(transaction, row.offset)));
+            self.refuse(number, || format!("{}: {why}", place_of(transaction, row.offset)));
         }
         Ok(())
     }
@@ -427,14 +458,17 @@ impl ChoiceListener for FirstTouches {
         }
         let current = String::from_utf8_lossy(statement.database);
         let mut refused = None;
-        for table in &mut self.tables {
+        for (number, table) in self.tables.iter_mut().enumerate() {
             let is_of = |(database, name): &(String, String)| words.may_change(&current, database, name);
             let is_named = table.names.iter().any(is_of);
             if is_named && !words.is_ddl() {
                 let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
                 let place = place_of(transaction, transaction.offset);
                 refused.get_or_insert_with(|| {
-                    format!("{place}: a statement changed the table, which can't be taken back: {line}")
+                    (
+                        number,
+                        format!("{place}: a statement changed the table, which can't be taken back: {line}"),
+                    )
                 });
             } else if is_named && self.followed.is_none() {
                 self.is_altered = true;
@@ -442,11 +476,11 @@ impl ChoiceListener for FirstTouches {
             } else if let Some(why) =
                 table.indirect.take(&text, &words, &current, &transaction.changed_by(&text))
             {
-                refused.get_or_insert(why);
+                refused.get_or_insert((number, why));
             }
         }
-        if let Some(why) = refused {
-            self.refuse(|| why);
+        if let Some((number, why)) = refused {
+            self.refuse(number, || why);
         }
         Ok(())
     }
@@ -456,17 +490,20 @@ impl ChoiceListener for FirstTouches {
         if self.now != MomentPhase::After || !is_committed {
             return;
         }
-        match changed_before {
-            Some(changed) if !changed.contains(&true) => {}
-            Some(_) => self.refuse(|| {
+        let Some(changed) = changed_before else {
+            let line = format!(
+                "the XA transaction {xid} was prepared before the logs: it may have changed the table"
+            );
+            self.refused.get_or_insert(line);
+            return;
+        };
+        if let Some(number) = changed.iter().position(|is_changed| *is_changed) {
+            self.refuse(number, || {
                 format!(
                     "the XA transaction {xid} had changed the table at that moment, and was committed later: what it \
                      changed can't be told from what was there"
                 )
-            }),
-            None => self.refuse(|| {
-                format!("the XA transaction {xid} was prepared before the logs: it may have changed the table")
-            }),
+            });
         }
     }
 
@@ -556,9 +593,28 @@ impl<'o> TableColumns<'o> {
     }
 }
 
+/// Which of the tables the rows of each name may concern: as their own, or as those of a parent.
+#[derive(Default)]
+struct ConcernedTables(HashMap<Vec<u8>, HashMap<Vec<u8>, Vec<usize>>>);
+
+impl ConcernedTables {
+    fn add(&mut self, (database, table): &(String, String), number: usize) {
+        let of_database = self.0.entry(database.as_bytes().to_vec()).or_default();
+        let numbers = of_database.entry(table.as_bytes().to_vec()).or_default();
+        if !numbers.contains(&number) {
+            numbers.push(number);
+        }
+    }
+
+    fn of(&self, database: &[u8], table: &[u8]) -> &[usize] {
+        self.0.get(database).and_then(|tables| tables.get(table)).map_or(&[], Vec::as_slice)
+    }
+}
+
 /// Says what rows touch.
 struct Touches<'o> {
     tables: &'o [TouchedTable<'o>],
+    concerned: &'o ConcernedTables,
     columns: &'o [TableColumns<'o>],
 }
 
@@ -571,7 +627,10 @@ impl Renderer for Touches<'_> {
         out: &mut Vec<u8>,
     ) -> RowRendering {
         let mut records = Vec::new();
-        for (number, (own, columns)) in self.tables.iter().zip(self.columns).enumerate() {
+        for &number in self.concerned.of(&table.schema.database, &table.schema.table) {
+            let (Some(own), Some(columns)) = (self.tables.get(number), self.columns.get(number)) else {
+                continue;
+            };
             match &columns.way {
                 None => {
                     let names = (own.table.database.as_bytes(), own.table.table.as_bytes());

@@ -28,9 +28,9 @@ pub struct TouchedRows {
 pub(super) struct SqlValues(Spool);
 
 impl SqlValues {
-    /// No values yet; what exceeds `memory` goes to a temporary file.
-    pub(super) fn new(memory: usize) -> Self {
-        SqlValues(Spool::new(&SpoolMemory::new(memory), Vec::new()))
+    /// No values yet; what exceeds the memory that they share with others goes to a temporary file.
+    pub(super) fn new(memory: &SpoolMemory) -> Self {
+        SqlValues(Spool::new(memory, Vec::new()))
     }
 
     /// Adds the values of one more key or row.

@@ -122,16 +122,9 @@ impl<'o> RowWriter<'o> {
     }
 
     /// Writes the text before the rows.
-    pub(super) fn begin(&mut self, title: &str, create: &str, columns: &[LiveColumn]) -> io::Result<()> {
+    pub(super) fn begin(&mut self, create: &str, columns: &[LiveColumn]) -> io::Result<()> {
         match self.format {
-            PastFormat::Sql => {
-                writeln!(self.out, "-- {}", title.replace('\n', " "))?;
-                writeln!(self.out, "{CLIENT_CHARSET}")?;
-                let names = ["time_zone", "sql_mode", "foreign_key_checks"];
-                let saved = names.map(|name| format!("@binlogz_{name} = @@session.{name}"));
-                writeln!(self.out, "SET {};", saved.join(", "))?;
-                writeln!(self.out, "SET {SETTINGS};\n\n{create};\n")
-            }
+            PastFormat::Sql => writeln!(self.out, "\n{create};\n"),
             PastFormat::Csv => {
                 for (number, column) in columns.iter().enumerate() {
                     if number > 0 {
@@ -190,18 +183,10 @@ impl<'o> RowWriter<'o> {
         if self.text.len() > STATEMENT_SIZE_MAX { self.flush() } else { Ok(()) }
     }
 
-    /// Writes the text after the rows.
-    pub(super) fn end(&mut self) -> io::Result<()> {
+    /// Writes what is left; returns how many rows there were.
+    pub(super) fn end(&mut self) -> io::Result<u64> {
         self.flush()?;
-        if self.format == PastFormat::Sql {
-            writeln!(
-                self.out,
-                "\nSET time_zone = @binlogz_time_zone, sql_mode = @binlogz_sql_mode, foreign_key_checks = \
-                 @binlogz_foreign_key_checks;\n-- {} rows",
-                self.rows
-            )?;
-        }
-        self.out.flush()
+        Ok(self.rows)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -214,6 +199,33 @@ impl<'o> RowWriter<'o> {
         }
         Ok(())
     }
+}
+
+/// Writes the begin of a script, before its tables.
+pub(super) fn begin_script(title: &str, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "-- {}", title.replace('\n', " "))?;
+    writeln!(out, "{CLIENT_CHARSET}")?;
+    let names = ["time_zone", "sql_mode", "foreign_key_checks"];
+    let saved = names.map(|name| format!("@binlogz_{name} = @@session.{name}"));
+    writeln!(out, "SET {};", saved.join(", "))?;
+    writeln!(out, "SET {SETTINGS};")
+}
+
+/// Writes the end of a script, after its tables; of several each with its name.
+pub(super) fn end_script(tables: &[(&str, u64)], out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "\nSET time_zone = @binlogz_time_zone, sql_mode = @binlogz_sql_mode, foreign_key_checks = @binlogz_foreign_key_checks;"
+    )?;
+    match tables {
+        [(_, rows)] => writeln!(out, "-- {rows} rows")?,
+        tables => {
+            for (name, rows) in tables {
+                writeln!(out, "-- {}: {rows} rows", name.replace('\n', " "))?;
+            }
+        }
+    }
+    out.flush()
 }
 
 /// Values were stored already: none is refused, and none changed by a session's zone.
@@ -259,10 +271,16 @@ mod tests {
         ];
         let written = |format| {
             let mut out = Vec::new();
+            begin_script("title", &mut out).unwrap();
+            let begin = out.len();
             let mut writer = RowWriter::new(format, "t", &columns, &mut out);
-            writer.begin("title", "CREATE TABLE `t` (…)", &columns).unwrap();
+            writer.begin("CREATE TABLE `t` (…)", &columns).unwrap();
             rows.iter().for_each(|row| writer.row(row).unwrap());
-            writer.end().unwrap();
+            let count = writer.end().unwrap();
+            match format {
+                PastFormat::Sql => end_script(&[("t", count)], &mut out).unwrap(),
+                PastFormat::Csv => drop(out.drain(..begin)),
+            }
             String::from_utf8(out).unwrap()
         };
         assert_eq!(written(PastFormat::Csv), "id,\"a,b\",g,x\n1,\"it's \"\"x\"\"\n\",g,0x00ff\n2,\"\",,0x\n");

@@ -117,6 +117,9 @@ fn verdicts(server: ModelServer<'_>, seed: u64) -> Result<Vec<(Check, Verdict)>>
     }
     verdicts.extend(recovered::check(&mut world)?);
     verdicts.extend(back::check(&mut world)?);
+    if !world.is_mariadb {
+        verdicts.push(("table-at of several", past::check_several(&mut world)?));
+    }
     world.end()?;
     Ok(verdicts)
 }

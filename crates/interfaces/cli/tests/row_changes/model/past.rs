@@ -1,4 +1,4 @@
-//! `table-at`: a table at the moment of a snapshot has the rows that it had then.
+//! `table-at`: a table, several or all of a database have the rows at the moment of a snapshot that they had then.
 
 use std::fs::File;
 
@@ -10,6 +10,10 @@ use super::{Check, Verdict};
 
 /// How many pairs of a table and a snapshot are looked at.
 const PAIRS: usize = 2;
+/// How many tables are asked for at once.
+const SEVERAL: usize = 3;
+/// Of how many seeds one asks for the whole database.
+const WHOLE_EACH: usize = 4;
 
 pub(super) fn check(world: &mut World<'_>) -> Result<Vec<(Check, Verdict)>> {
     let mut verdicts = Vec::new();
@@ -18,32 +22,55 @@ pub(super) fn check(world: &mut World<'_>) -> Result<Vec<(Check, Verdict)>> {
         let snapshot = world.random.below(world.snapshots.len());
         let table = names[world.random.below(names.len())].clone();
         let is_into = world.random.below(2) == 0;
-        verdicts.push(("table-at", at(world, snapshot, &table, is_into, None)?));
+        verdicts.push(("table-at", at(world, snapshot, &[table], is_into, None)?));
     }
     if let Some(dump) = world.dump.clone() {
         let snapshot = 1 + world.random.below(world.snapshots.len() - 1);
         let names: Vec<String> = world.snapshots[0].tables.keys().cloned().collect();
         let table = names[world.random.below(names.len())].clone();
-        verdicts.push(("table-at --dump", at(world, snapshot, &table, false, dump.to_str())?));
+        verdicts.push(("table-at --dump", at(world, snapshot, &[table], false, dump.to_str())?));
     }
     Ok(verdicts)
 }
 
-/// From the live table, or forward from a dump.
+/// Some tables that have a key, or all of the database.
+pub(super) fn check_several(world: &mut World<'_>) -> Result<Verdict> {
+    let keyed = world.server.sql(&format!(
+        "SELECT DISTINCT table_name FROM information_schema.statistics WHERE table_schema = '{}' AND index_name = 'PRIMARY'",
+        world.database
+    ))?;
+    let mut tables: Vec<String> = keyed.lines().map(str::to_owned).collect();
+    if world.random.below(WHOLE_EACH) == 0 || tables.is_empty() {
+        tables = vec!["*".to_owned()];
+    }
+    while tables.len() > SEVERAL {
+        tables.swap_remove(world.random.below(tables.len()));
+    }
+    let snapshot = world.random.below(world.snapshots.len());
+    let is_into = world.random.below(2) == 0;
+    at(world, snapshot, &tables, is_into, None)
+}
+
+/// From the live tables, or forward from a dump.
 fn at(
     world: &mut World<'_>,
     number: usize,
-    table: &str,
+    tables: &[String],
     is_into: bool,
     dump: Option<&str>,
 ) -> Result<Verdict> {
-    let scratch = format!("s{}", world.seed);
-    let (name, place) = (format!("{}.{table}", world.database), world.place());
+    let (scratch, place) = (format!("s{}", world.seed), world.place());
+    let names: Vec<String> = tables.iter().map(|table| format!("{}.{table}", world.database)).collect();
     let gtid = world.snapshots[number].gtid.clone();
-    let what = format!("{table} at snapshot {number} ({gtid})");
+    let what = format!("{} at snapshot {number} ({gtid})", tables.join(", "));
     world.server.sql(&format!("CREATE DATABASE {scratch}"))?;
-    let into = format!("{scratch}.{table}");
-    let mut args = vec!["table-at", &name, "--at", &gtid];
+    let into = match tables {
+        [table] if table != "*" => format!("{scratch}.{table}"),
+        _ => scratch.clone(),
+    };
+    let mut args = vec!["table-at"];
+    args.extend(names.iter().map(String::as_str));
+    args.extend(["--at", &gtid]);
     args.extend(["--into", &into].iter().filter(|_| is_into));
     let ran = match dump {
         Some(dump) => {
@@ -56,45 +83,53 @@ fn at(
             world.command(&args, &[])
         }
     };
-    let mut verdict = None;
-    if ran.code != Some(0) {
-        verdict = Some(Verdict::Refused(format!("{what}: {}", reason(&ran))));
-    } else if !is_into {
-        let path = world.folder.put("past.sql", &ran.stdout);
-        let client = world.server.client().arg(&scratch).stdin(File::open(path).unwrap()).output().unwrap();
-        if !client.status.success() {
+    let verdict = match ran.code {
+        Some(0) if is_into => None,
+        Some(0) => {
+            let path = world.folder.put("past.sql", &ran.stdout);
+            let client =
+                world.server.client().arg(&scratch).stdin(File::open(path).unwrap()).output().unwrap();
             let error = String::from_utf8_lossy(&client.stderr).into_owned();
-            verdict = Some(Verdict::Different(format!("{what}: the script fails: {error}")));
+            (!client.status.success())
+                .then(|| Verdict::Different(format!("{what}: the script fails: {error}")))
         }
-    }
+        _ => Some(Verdict::Refused(format!("{what}: {}", reason(&ran)))),
+    };
     let verdict = match verdict {
         Some(verdict) => verdict,
         None => {
-            let mut found = snapshot::rows(world.server, &scratch)?;
-            let expected = world.snapshots[number].tables.get(table);
-            if let (Some(expected), Some(found)) = (expected, found.get(table))
-                && (&expected.columns, &expected.types) != (&found.columns, &found.types)
-            {
-                let columns = (&expected.columns, &found.columns);
-                let line = format!("{what}: the columns were {:?}, not {:?}", columns.0, columns.1);
-                drop_scratch(world, &scratch)?;
-                return Ok(Verdict::Different(line));
-            }
-            if let Some(found) = found.get_mut(table).filter(|_| !is_into) {
-                forget_what_texts_lose(found, dump.is_some());
-            }
-            match (expected, found.get(table)) {
-                (Some(expected), Some(found)) => match difference(expected, found) {
-                    None => Verdict::Equal,
-                    Some(difference) => Verdict::Different(format!("{what}: {difference}")),
-                },
-                (None, _) => Verdict::Different(format!("{what}: there was no such table")),
-                (_, None) => Verdict::Different(format!("{what}: nothing was made")),
-            }
+            let found = snapshot::rows(world.server, &scratch)?;
+            let expected = &world.snapshots[number].tables;
+            let of_text = (!is_into).then_some(dump.is_some());
+            let all = [expected, &found].map(|tables| tables.keys().cloned().collect::<Vec<_>>());
+            let wrong = match tables {
+                [table] if table == "*" && all[0] != all[1] => {
+                    Some(format!("the tables were {:?}, not {:?}", all[0], all[1]))
+                }
+                [table] if table == "*" => {
+                    all[0].iter().find_map(|table| unlike(expected.get(table), found.get(table), of_text))
+                }
+                _ => tables.iter().find_map(|table| unlike(expected.get(table), found.get(table), of_text)),
+            };
+            wrong.map_or(Verdict::Equal, |wrong| Verdict::Different(format!("{what}: {wrong}")))
         }
     };
     drop_scratch(world, &scratch)?;
     Ok(verdict)
+}
+
+/// What is wrong with a table that was made, if anything is. With `of_text` a script made it, forward from a dump or not.
+fn unlike(expected: Option<&TableRows>, found: Option<&TableRows>, of_text: Option<bool>) -> Option<String> {
+    let Some(expected) = expected else { return Some("there was no such table".to_owned()) };
+    let Some(found) = found else { return Some("nothing was made".to_owned()) };
+    if (&expected.columns, &expected.types) != (&found.columns, &found.types) {
+        return Some(format!("the columns were {:?}, not {:?}", expected.columns, found.columns));
+    }
+    let mut found = found.clone();
+    if let Some(is_of_dump) = of_text {
+        forget_what_texts_lose(&mut found, is_of_dump);
+    }
+    difference(expected, &found)
 }
 
 fn drop_scratch(world: &World<'_>, scratch: &str) -> Result<()> {

@@ -1,12 +1,14 @@
 //! `binlogz table-at`: a table as it was, from the live one and the logs since.
 
 mod dump;
+mod tables;
 mod unpacked;
 
 use std::fmt;
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use binlogz_binlog::gtid::Gtid;
@@ -14,8 +16,8 @@ use binlogz_figures::counted;
 use binlogz_flow::Input;
 use binlogz_flow::events::{RunSummary, UnreadChanges};
 use binlogz_row_changes::{
-    LiveTable, LoggedStatements, PastError, PastFormat, PastSession, TableMoment, TouchedKeys,
-    TouchedOutcome, TouchedTable,
+    LiveTable, LoggedStatements, PastError, PastFormat, PastSession, TableMoment, TableRoutes, TouchedKeys,
+    TouchedOutcome,
 };
 use binlogz_source::ConnectOptions;
 use clap::{Args, ValueEnum};
@@ -28,15 +30,16 @@ use crate::cmd::workers;
 use crate::failure::{CommandFailure, Result, complain, name_unread, warn, warn_cut};
 use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, resolve};
-use crate::output::{Destination, OutputTarget};
+use crate::output::{Destination, OpenOutput, OutputTarget};
 use crate::progress::WorkProgress;
 use crate::server_args::{ServerArgs, with_place};
 use crate::{time, units};
+use tables::{AskedTables, IntoPlace, PastTarget};
 
-/// Show a table as it was at a moment, without a backup or from a dump
+/// Show tables as they were at a moment, without a backup or from a dump
 ///
-/// Reads the live table in one consistent view, and takes back all changes since the moment, row by row, as the binary logs
-/// tell them. Writes SQL or CSV, or makes a new table on the server. The table itself is neither locked nor changed. What the
+/// Reads the live tables in one consistent view, and takes back all changes since the moment, row by row, as the binary logs
+/// tell them. Writes SQL or CSV, or makes new tables on the server. The tables themselves are neither locked nor changed. What the
 /// logs don't tell (a dropped column, a gap, images without all columns) is an error that names the place.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, disable_help_flag = true)]
@@ -59,10 +62,10 @@ pub(crate) struct TableAt {
     /// Output format [default: sql]
     #[arg(long, value_enum)]
     format: Option<FormatArg>,
-    /// Make this table on the server instead; it must not exist
-    #[arg(long, value_name = "DB.TABLE", value_parser = table, conflicts_with_all = ["format", "output"])]
-    into: Option<(String, String)>,
-    /// Write to this file, which appears once it is whole [default: standard output]
+    /// Make this table on the server instead, or the tables in this database; none of them may exist
+    #[arg(long, value_name = "DB.TABLE|DB", value_parser = IntoPlace::parse, conflicts_with_all = ["format", "output"])]
+    into: Option<IntoPlace>,
+    /// Write to this file, which appears once it is whole, or of several tables as CSV to files in this folder [default: standard output]
     #[arg(long, short, value_name = "FILE|-")]
     output: Option<Destination>,
     /// Replace a file that exists; never one that a server's *.index beside it lists
@@ -81,11 +84,13 @@ pub(crate) struct TableAt {
     keyring: KeyringArg,
     #[command(flatten)]
     connection: ServerArgs,
-    /// The table
+    /// The table; more of them may follow, and 'DB.*' means all tables of a database
     #[arg(value_name = "DB.TABLE", value_parser = table)]
     of: (String, String),
     /// Binary logs in their order, or an archive, that reach from the moment to now [default: the server's own logs]
-    #[arg(value_name = "FILE")]
+    ///
+    /// An argument before all files is one more table if it looks like DB.TABLE and there is no such file. binlog.000042 is a file.
+    #[arg(value_name = "DB.TABLE|FILE")]
     files: Vec<LogPath>,
 }
 
@@ -95,6 +100,8 @@ const ATTEMPTS: usize = 5;
 const EXAMPLES: &str = "Examples:
   binlogz table-at shop.orders --at '2026-11-22 23:10' --server db1:3306 | mysql scratch
   binlogz table-at shop.orders --at '2026-11-22 23:10' --server db1:3306 --into shop.orders_2310
+  binlogz table-at shop.orders shop.items --at '2026-11-22 23:10' --server db1:3306 --into shop_2310
+  binlogz table-at 'shop.*' --at '2026-11-22 23:10' --server db1:3306 | mysql scratch
   binlogz table-at shop.orders --at 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 -h db1 --format csv
   binlogz table-at shop.orders --at '2026-11-20 09:00' --server db1:3306 /backup/db1 binlog.000042
   binlogz table-at shop.orders --at '2026-11-20 09:00' --dump monday.sql /backup/db1 | mysql scratch
@@ -128,16 +135,28 @@ fn moment(text: &str) -> Result<GivenMoment, String> {
 impl TableAt {
     pub(in crate::cmd) fn run(mut self) -> Result<Exit> {
         self.check_time()?;
-        let target = match &self.output {
-            None | Some(Destination::Stdout) => OutputTarget::Stdout,
-            Some(destination) => destination.target(&self.files, self.force)?,
-        };
+        let asked = AskedTables::split(&self.of, &mut self.files);
+        let is_csv = self.format == Some(FormatArg::Csv);
+        let are_separate = asked.single().is_none() && is_csv;
+        let target = PastTarget::of(self.output.as_ref(), &self.files, (are_separate, self.force))?;
+        if asked.single().is_none() && matches!(self.into, Some(IntoPlace::Table(..))) {
+            let line = "--into DB.TABLE is for one table: --into DB makes several, under their own names";
+            return Err(CommandFailure::Line(line.to_owned()));
+        }
         resolve(&mut self.files)?;
+        let text = match &target {
+            PastTarget::Text(text) => text,
+            PastTarget::Folder(_) => &OutputTarget::Stdout,
+        };
         if let Some(dump) = &self.dump {
-            return self.ended(self.go_forward(dump, &target), &dump.display(), &target);
+            if asked.single().is_none() {
+                let line = "--dump is for one table: the logs go forward from its rows";
+                return Err(CommandFailure::Line(line.to_owned()));
+            }
+            return self.ended(self.go_forward(dump, text), &dump.display(), text);
         }
         let connect = self.connect()?;
-        self.ended(self.restore(&connect, &target), &connect.server(), &target)
+        self.ended(self.restore(&connect, (&asked, &target)), &connect.server(), text)
     }
 
     /// The exit of a run. Errors name `from`.
@@ -185,19 +204,20 @@ impl TableAt {
         }
     }
 
-    /// Statements that changed the table after the moment are only known when the logs were read: then they are read again.
-    fn restore(&self, connect: &ConnectOptions, target: &OutputTarget) -> Result<Exit, Trouble> {
+    /// Statements that changed tables after the moment are only known when the logs were read: then they are read again.
+    fn restore(
+        &self,
+        connect: &ConnectOptions,
+        (asked, target): (&AskedTables, &PastTarget),
+    ) -> Result<Exit, Trouble> {
         let mut logged = None;
         for _ in 0..ATTEMPTS {
-            match self.attempt(connect, target, logged.take())? {
+            match self.attempt(connect, (asked, target), logged.take())? {
                 Attempt::Done(exit) => return Ok(exit),
                 Attempt::Altered(statements) => logged = Some(statements),
             }
         }
-        let (database, name) = &self.of;
-        let line = format!(
-            "statements change {database}.{name}, or other tables, faster than the logs can be read: try again"
-        );
+        let line = format!("statements change {} faster than the logs can be read: try again", asked.shown());
         Err(Trouble::Past(PastError::Refused(line)))
     }
 
@@ -205,112 +225,124 @@ impl TableAt {
     fn attempt(
         &self,
         connect: &ConnectOptions,
-        target: &OutputTarget,
+        (asked, target): (&AskedTables, &PastTarget),
         logged: Option<Box<LoggedStatements>>,
     ) -> Result<Attempt, Trouble> {
-        let asked = (self.of.0.as_str(), self.of.1.as_str());
         let mut session = PastSession::open(connect)?;
-        let names = logged.as_ref().map(|logged| logged.names(asked)).transpose()?;
-        let now = names.and_then(|mut names| names.pop()).unwrap_or_else(|| self.of.clone());
-        let opened = LiveTable::open(&mut session, (&now.0, &now.1), 0)?;
-        let Some(mut live) = opened else {
-            if logged.is_some() {
-                let line =
-                    format!("{}.{} is not on the server, or this account may not see it", now.0, now.1);
-                return Err(Trouble::Past(PastError::Refused(line)));
-            }
-            // Perhaps it has another name now.
-            let needed = session.executed(!self.files.is_empty())?;
-            let mut keys = TouchedKeys::of_statements(self.at.moment);
-            self.read_logs(connect, &mut keys)?;
-            return match keys.finish(&needed)? {
-                TouchedOutcome::Altered(logged) => Ok(Attempt::Altered(logged)),
-                TouchedOutcome::Rows(_) => Ok(Attempt::Done(Exit::Done)),
-            };
+        let opened = match open_all(&mut session, asked, logged.as_deref()) {
+            // Perhaps a table has another name now, or came into its database later.
+            Err(PastError::Refused(_)) if logged.is_none() && asked.has_databases() => None,
+            opened => opened?,
         };
-        if let Some(logged) = logged {
-            live.follow(*logged, asked)?;
+        let Some((names, mut live)) = opened else { return self.look_for_statements(connect, &mut session) };
+        let targets = target.of_tables(&names, &self.files, self.force)?;
+        if let Some(mut logged) = logged {
+            LiveTable::settle(&live, &mut logged);
+            let logged: Arc<LoggedStatements> = Arc::from(logged);
+            for (table, (database, name)) in live.iter_mut().zip(&names) {
+                table.follow(&logged, (database, name))?;
+            }
         }
-        let parents = live.cascading_parents(&mut session)?;
-        let hidden = parents.iter().find(|parent| parent.is_hidden()).map(ToString::to_string);
-        let hidden = if session.logs_cascades()? { None } else { hidden };
-        live.make_temporary(&mut session)?;
+        live.iter().try_for_each(|table| table.make_temporary(&mut session))?;
         match &self.into {
-            Some((database, name)) => live.copy_into(&mut session, (database, name))?,
+            Some(into) => copy(&mut session, &live, into)?,
             None => {
                 session.hold()?;
-                live.keep_columns(&mut session)?;
+                live.iter().try_for_each(|table| table.keep_columns(&mut session))?;
             }
         }
-        // Asked first: a trigger dropped after this is in the logs that are needed.
-        let isolated = live.isolated_tables(&mut session)?;
+        // Asked first: a trigger or a foreign key dropped after this is in the logs that are needed.
+        let routes = TableRoutes::of(&mut session)?;
         let needed = session.executed(!self.files.is_empty())?;
-        let touched = TouchedTable { table: &live, parents, isolated };
-        let mut keys = TouchedKeys::new(vec![touched], self.at.moment, self.over_statements);
+        let mut keys = TouchedKeys::new(&live, &routes, self.at.moment, self.over_statements);
         let mut exit = self.read_logs(connect, &mut keys)?;
-        let (passed, cascades) = (keys.passed_statements(), keys.unlogged_cascades());
-        let touched = match keys.finish(&needed)? {
-            TouchedOutcome::Rows(touched) => touched,
+        let passed = keys.passed_statements();
+        let (hidden, cascades) = (keys.hidden_parents(), keys.unlogged_cascades());
+        let (touched, met) = match keys.finish(&needed)? {
+            TouchedOutcome::Rows(touched, met) => (touched, met),
             TouchedOutcome::Altered(logged) => return Ok(Attempt::Altered(logged)),
         };
-        if !live.is_unchanged(&mut session)? {
-            let line = "was changed by a statement while it was read: try again";
-            return Err(CommandFailure::of(&format_args!("{}.{}", now.0, now.1), line).into());
+        // A database may have had others.
+        if asked.at_moment(&mut session, Some(&met))? != names {
+            return Ok(Attempt::Altered(met));
+        }
+        for table in &live {
+            if !table.is_unchanged(&mut session)? {
+                let line = "was changed by a statement while it was read: try again";
+                return Err(CommandFailure::of(&shown(table), line).into());
+            }
         }
         exit = exit.max(passed_over(passed));
-        let (database, name) = asked;
-        if let Some(parent) = hidden {
-            warn(&format!(
-                "{database}.{name}: a foreign key refers to {parent}, which the account may not see: whether rows of the table were \
-                 changed below the log through it isn't known"
-            ));
-            exit = Exit::Negative;
+        let logs_cascades = session.logs_cascades()?;
+        let hidden = hidden.into_iter().map(|parent| parent.filter(|_| !logs_cascades));
+        for ((table, hidden), first) in live.iter().zip(hidden).zip(cascades) {
+            exit = exit.max(warn_of_cascades(table, hidden, first));
+            if let Some(what) = table.unlike_then() {
+                warn(&format!("{} {what}", shown(table)));
+            }
         }
-        for first in cascades.into_iter().flatten() {
-            warn(&format!(
-                "{database}.{name}: rows that foreign keys changed below the log are as they are now; since the moment, a change may \
-                 have been carried on like that first by {first}"
-            ));
-            exit = Exit::Negative;
-        }
-        if let Some(what) = live.unlike_then() {
-            warn(&format!("{database}.{name} {what}"));
-        }
-        let mut key_count = 0;
-        for touched in &touched {
-            live.take_back(&mut session, touched)?;
-            key_count += touched.key_count;
+        for (table, touched) in live.iter().zip(&touched) {
+            table.take_back(&mut session, touched)?;
         }
         match &self.into {
-            Some((database, name)) => {
-                let rows = live.finish_copy(&mut session, (database, name))?;
+            Some(into) => {
+                let mut lines = String::new();
+                for (table, touched) in live.iter().zip(&touched) {
+                    let (database, name) = into.of(table.asked().1);
+                    let rows = table.finish_copy(&mut session, (&database, &name))?;
+                    let (rows, keys) = (counted(rows, "rows"), counted(touched.key_count, "keys"));
+                    lines += &format!("{database}.{name}: {rows}; {keys} changed since\n");
+                }
                 session.name_copies()?;
-                let (rows, keys) = (counted(rows, "rows"), counted(key_count, "keys"));
-                writeln!(io::stdout(), "{database}.{name}: {rows}; {keys} changed since")
+                io::stdout()
+                    .write_all(lines.as_bytes())
                     .map_err(|error| CommandFailure::writing(&"standard output", &error))?;
             }
-            None => {
-                let when = match self.at.moment {
-                    TableMoment::After(_) => "after",
-                    TableMoment::Before(_) => "before",
-                };
-                let title = format!(
-                    "binlogz table-at: {database}.{name} of {} as it was {when} {}",
-                    connect.server(),
-                    self.at.text
-                );
-                let format = match self.format {
-                    Some(FormatArg::Csv) => PastFormat::Csv,
-                    Some(FormatArg::Sql) | None => PastFormat::Sql,
-                };
-                let mut output = target.create_printed()?;
-                let mut out = BufWriter::new(&mut output);
-                live.write(&mut session, format, &title, &mut out)?;
-                drop(out);
-                output.finish()?;
-            }
+            None => self.write(connect, &mut session, (asked, &live), &targets)?,
         }
         Ok(Attempt::Done(exit))
+    }
+
+    /// Goes through the logs for their statements alone.
+    fn look_for_statements(
+        &self,
+        connect: &ConnectOptions,
+        session: &mut PastSession,
+    ) -> Result<Attempt, Trouble> {
+        let needed = session.executed(!self.files.is_empty())?;
+        let mut keys = TouchedKeys::of_statements(self.at.moment);
+        self.read_logs(connect, &mut keys)?;
+        match keys.finish(&needed)? {
+            TouchedOutcome::Altered(logged) | TouchedOutcome::Rows(_, logged) => Ok(Attempt::Altered(logged)),
+        }
+    }
+
+    fn write(
+        &self,
+        connect: &ConnectOptions,
+        session: &mut PastSession,
+        (asked, live): (&AskedTables, &[LiveTable]),
+        targets: &[OutputTarget],
+    ) -> Result<(), Trouble> {
+        if self.format == Some(FormatArg::Csv) {
+            let written = live.iter().zip(targets).map(|(table, target)| write_csv(table, session, target));
+            // They appear when all of them are whole.
+            let outputs = written.collect::<Result<Vec<_>, _>>()?;
+            return Ok(outputs.into_iter().try_for_each(OpenOutput::finish)?);
+        }
+        let Some(target) = targets.first() else { return Ok(()) };
+        let when = match self.at.moment {
+            TableMoment::After(_) => "after",
+            TableMoment::Before(_) => "before",
+        };
+        let (tables, were) = (asked.shown(), if live.len() == 1 { "it was" } else { "they were" });
+        let title =
+            format!("binlogz table-at: {tables} of {} as {were} {when} {}", connect.server(), self.at.text);
+        let mut output = target.create_printed()?;
+        let mut out = BufWriter::new(&mut output);
+        LiveTable::write_script(live, session, &title, &mut out)?;
+        drop(out);
+        Ok(output.finish()?)
     }
 
     fn read_logs(&self, connect: &ConnectOptions, keys: &mut TouchedKeys<'_>) -> Result<Exit, Trouble> {
@@ -399,6 +431,83 @@ impl TableAt {
             _ => Ok(()),
         }
     }
+}
+
+/// The names of the moment, and their tables.
+type OpenedTables = (Vec<(String, String)>, Vec<LiveTable>);
+
+/// Opens the tables of the moment; `None`: one isn't there, and no statements are known that may tell why.
+fn open_all(
+    session: &mut PastSession,
+    asked: &AskedTables,
+    logged: Option<&LoggedStatements>,
+) -> Result<Option<OpenedTables>, PastError> {
+    let names = asked.at_moment(session, logged)?;
+    let mut live = Vec::new();
+    for (number, name) in names.iter().enumerate() {
+        let since = logged.map(|logged| logged.names((&name.0, &name.1))).transpose()?;
+        let now = since.as_ref().and_then(|names| names.last()).unwrap_or(name);
+        match LiveTable::open(session, (&now.0, &now.1), number)? {
+            Some(table) => live.push(table),
+            None if logged.is_none() => return Ok(None),
+            None => {
+                let (database, name) = now;
+                let line = format!("{database}.{name} is not on the server, or this account may not see it");
+                return Err(PastError::Refused(line));
+            }
+        }
+    }
+    Ok(Some((names, live)))
+}
+
+/// Copies the tables as they are now.
+fn copy(session: &mut PastSession, live: &[LiveTable], into: &IntoPlace) -> Result<(), PastError> {
+    let names: Vec<_> = live.iter().map(|table| into.of(table.asked().1)).collect();
+    for (database, name) in &names {
+        session.check_free(database, name)?;
+    }
+    for (table, (database, name)) in live.iter().zip(&names) {
+        table.copy_into(session, (database, name))?;
+    }
+    Ok(())
+}
+
+fn write_csv<'t>(
+    table: &LiveTable,
+    session: &mut PastSession,
+    target: &'t OutputTarget,
+) -> Result<OpenOutput<'t>, Trouble> {
+    let mut output = target.create_printed()?;
+    let mut out = BufWriter::new(&mut output);
+    table.write(session, PastFormat::Csv, &mut out)?;
+    out.flush().map_err(PastError::Output)?;
+    drop(out);
+    Ok(output)
+}
+
+fn shown(table: &LiveTable) -> String {
+    let (database, name) = table.asked();
+    format!("{database}.{name}")
+}
+
+/// Names what foreign keys may have changed below the log.
+fn warn_of_cascades(table: &LiveTable, hidden: Option<String>, first: Option<String>) -> Exit {
+    let (mut exit, shown) = (Exit::Done, shown(table));
+    if let Some(parent) = hidden {
+        warn(&format!(
+            "{shown}: a foreign key refers to {parent}, which the account may not see: whether rows of the table were changed below \
+             the log through it isn't known"
+        ));
+        exit = Exit::Negative;
+    }
+    if let Some(first) = first {
+        warn(&format!(
+            "{shown}: rows that foreign keys changed below the log are as they are now; since the moment, a change may have been \
+             carried on like that first by {first}"
+        ));
+        exit = Exit::Negative;
+    }
+    exit
 }
 
 /// Names statements that `--over-statements` passed over.
