@@ -31,6 +31,10 @@ use crate::status;
 /// The server ends a worker whose rows nobody takes.
 const PATIENCE: Duration = Duration::from_secs(365 * 86_400);
 
+/// The most bytes of a message of rows. Several rows are cut into messages of some megabytes, but one is not, and the server holds
+/// messages until their clients take them.
+const ROWS_SIZE_MAX: usize = 64 << 20;
+
 /// Someone who waits for the user tables that there are.
 type WaitsForTables = SyncSender<Result<Vec<u8>, String>>;
 
@@ -145,6 +149,10 @@ async fn answer(
             loop {
                 match data.try_next().await {
                     Ok(Some(data)) => {
+                        let size = data.encoded_len();
+                        if size > ROWS_SIZE_MAX {
+                            return Err(too_large(size));
+                        }
                         send(output, FrameKind::Rows, &[&data.encode_to_vec()]).await.map_err(lost)?;
                     }
                     Ok(None) => return send(output, FrameKind::End, &[]).await.map_err(lost),
@@ -162,6 +170,14 @@ async fn answer(
         | FrameKind::End
         | FrameKind::Failed => Err(Status::new(Code::Internal, "a request that is none")),
     }
+}
+
+fn too_large(size: usize) -> Status {
+    let (size, max) = (size >> 20, ROWS_SIZE_MAX >> 20);
+    Status::resource_exhausted(format!(
+        "a row takes {size} MiB as a message, expected at most {max} MiB: leave its large columns out, or ask binlogz sql, which has no \
+         such limit"
+    ))
 }
 
 async fn planned(output: &Output, query: &Query) -> Result<(), Status> {

@@ -20,7 +20,7 @@ use binlogz_flight::{FlightAccounts, FlightServer, StatementLimits, WorkerComman
 use binlogz_query::{Logs, QueryEngine, QueryOptions, memory};
 use binlogz_testkit::mutate;
 use datafusion::arrow::array::RecordBatch;
-use futures_util::StreamExt;
+use futures_util::{StreamExt, TryStreamExt};
 use prost::Message;
 use tokio::io::AsyncReadExt;
 use tokio::runtime::{Builder, Runtime};
@@ -157,9 +157,9 @@ async fn begin(client: &mut Client, query: &str) -> (FlightInfo, FlightRecordBat
     (info, rows)
 }
 
+/// How many rows come, up to the first error: after one of its own the client gives it again without end.
 async fn rows(rows: FlightRecordBatchStream) -> Result<usize, FlightError> {
-    let batches: Vec<_> = rows.collect().await;
-    batches.into_iter().map(|batch| batch.map(|batch: RecordBatch| batch.num_rows())).sum()
+    rows.try_fold(0, async |sum, batch: RecordBatch| Ok(sum + batch.num_rows())).await
 }
 
 /// Takes all rows of a query, or of the list of all tables with their columns.
@@ -572,15 +572,18 @@ fn an_honest_client_is_answered_among_hostile_ones() {
     });
 }
 
-/// Bytes of all processes that this one has started.
+/// Bytes of all processes that this one has started. One that doesn't run its own program yet shares this one's memory, and holds none.
 fn held_by_workers() -> u64 {
     let own = std::process::id().to_string();
+    let program = std::env::current_exe().unwrap();
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let children = processes.filter_map(|entry| {
         let number: u32 = entry.file_name().to_str()?.parse().ok()?;
         let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
         let parent = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.to_owned();
-        (parent == own).then(|| memory::held_by(Some(number))).flatten()
+        // From here on its memory is its own.
+        let is_worker = std::fs::read_link(entry.path().join("exe")).is_ok_and(|of| of != program);
+        (parent == own && is_worker).then(|| memory::held_by(Some(number))).flatten()
     });
     children.sum()
 }
@@ -618,6 +621,28 @@ fn a_query_beyond_its_memory_ends_and_nothing_else_does() {
             let is_bounded = ["--memory", "ended its process", "exceed", "overflow", "a fault in the program", "took longer"];
             assert!(is_bounded.iter().any(|word| error.contains(word)), "{query}: {error}");
             assert_eq!(one_row(&mut client).await, 1, "{query}");
+        }
+    });
+}
+
+/// The server holds messages until their clients take them, so they are bounded too.
+#[test]
+fn a_row_that_is_too_large_for_a_message_is_an_error() {
+    let serving = Serving::start(false, PATIENCE, 1);
+    serving.run(async {
+        let mut client = serving.client().await;
+        for (size, is_sent) in [(60_000_000, true), (70_000_000, false)] {
+            let query = format!("SELECT repeat('x', {size})");
+            let info = client.execute(query, None).await.map_err(trouble).unwrap();
+            let found = client.do_get(ticket(&info)).await.map_err(trouble).unwrap();
+            let error = rows(found).await.map_err(trouble).unwrap_err();
+            // A client takes as much as it was told to, by default 4 MB.
+            let expected = match is_sent {
+                true => "decoded message length too large",
+                false => "a row takes 66 MiB as a message, expected at most 64 MiB",
+            };
+            assert!(error.contains(expected), "{size}: {error}");
+            assert_eq!(one_row(&mut client).await, 1, "{size}");
         }
     });
 }
