@@ -69,6 +69,11 @@ pub(crate) trait Renderer {
         None
     }
 
+    /// Whether rows of tables that aren't chosen are to be counted, in statements on tables that are.
+    fn counts_others(&self) -> bool {
+        false
+    }
+
     /// Whether it is to be told of tables' maps.
     fn needs_table_maps(&self) -> bool {
         false
@@ -211,7 +216,9 @@ impl<'o, R: Renderer> Worker<'o, R> {
 
     /// Keeps a table map, without the number that the server gave the table.
     fn keep_map(&mut self, body: &[u8], post_header_length: u8) -> binlogz_binlog::Result<()> {
-        self.statement.map(body, post_header_length, self.selection)?;
+        if self.renderer.counts_others() {
+            self.statement.map(body, post_header_length, self.selection)?;
+        }
         if self.renderer.needs_table_maps() || self.renderer.followed().is_some() {
             let map = TableMapEvent::decode(body, post_header_length)?;
             let unnumbered = TableMapEvent { table_id: TableId(0), ..map };

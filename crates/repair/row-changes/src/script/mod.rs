@@ -538,6 +538,10 @@ impl Renderer for Rows {
         }
     }
 
+    fn counts_others(&self) -> bool {
+        true
+    }
+
     fn digests(&self) -> Option<&Digests> {
         self.digests.as_deref()
     }
