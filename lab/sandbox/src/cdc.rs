@@ -3,8 +3,10 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
+
+use parking_lot::Mutex;
 
 use crate::{Error, Result, Tool};
 
@@ -56,12 +58,12 @@ impl CdcClient {
     /// The last line of its error output, once it has ended; it only ends on an error.
     pub fn trouble(&mut self) -> Option<String> {
         self.process.try_wait().ok().flatten()?;
-        self.complaints.lock().unwrap_or_else(PoisonError::into_inner).last().cloned()
+        self.complaints.lock().last().cloned()
     }
 
     /// The names of the events it was given so far, as in `WriteRowsEvent`.
     pub fn events(&self) -> Vec<String> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.events.lock().clone()
     }
 }
 
@@ -71,7 +73,7 @@ fn collected(pipe: impl Read + Send + 'static) -> Arc<Mutex<Vec<String>>> {
     let collecting = Arc::clone(&lines);
     thread::spawn(move || {
         for line in BufReader::new(pipe).lines().map_while(std::result::Result::ok) {
-            collecting.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+            collecting.lock().push(line);
         }
     });
     lines

@@ -18,9 +18,10 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use binlogz_store::storage::{Storage, StorageFile};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::random::Random;
 
@@ -189,7 +190,7 @@ impl SimulatedDisk {
     }
 
     fn state(&self) -> MutexGuard<'_, DiskState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Operations so far that change something or sync.

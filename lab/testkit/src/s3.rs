@@ -5,10 +5,11 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tempfile::TempDir;
 
 use crate::server::free_port;
@@ -162,12 +163,12 @@ impl FaultProxy {
 
     /// The first lines of the requests so far.
     pub fn requests(&self) -> Vec<String> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.requests.lock().clone()
     }
 
     /// The requests so far, with their headers.
     pub fn heads(&self) -> Vec<String> {
-        self.heads.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.heads.lock().clone()
     }
 }
 
@@ -194,9 +195,9 @@ fn serve(
         }
     }
     let first = String::from_utf8_lossy(&head).lines().next().unwrap_or_default().to_owned();
-    heads.lock().unwrap_or_else(PoisonError::into_inner).push(String::from_utf8_lossy(&head).into_owned());
+    heads.lock().push(String::from_utf8_lossy(&head).into_owned());
     let number = {
-        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = seen.lock();
         seen.push(first.clone());
         seen.len() - 1
     };

@@ -5,13 +5,10 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-
-fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
-    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// An entry of the list, taken off when it is dropped.
 #[derive(Debug)]
@@ -23,7 +20,7 @@ impl UnfinishedEntry {
         begin: impl FnOnce() -> io::Result<T>,
         path: impl FnOnce(&T) -> &Path,
     ) -> io::Result<(T, UnfinishedEntry)> {
-        let mut list = unfinished();
+        let mut list = UNFINISHED.lock();
         let begun = begin()?;
         let path = path(&begun).to_owned();
         list.push(path.clone());
@@ -32,7 +29,7 @@ impl UnfinishedEntry {
 
     /// Gives it its place, while no signal ends the process.
     pub(crate) fn end<T>(self, end: impl FnOnce() -> T) -> T {
-        let list = unfinished();
+        let list = UNFINISHED.lock();
         let ended = end();
         drop(list);
         ended
@@ -41,7 +38,7 @@ impl UnfinishedEntry {
 
 impl Drop for UnfinishedEntry {
     fn drop(&mut self) {
-        unfinished().retain(|path| *path != self.0);
+        UNFINISHED.lock().retain(|path| *path != self.0);
     }
 }
 
@@ -55,7 +52,7 @@ pub struct NoneBegins {
 /// Removes the unfinished files and folders of this process, and lets no thread begin another one. For a process that ends
 /// now, and holds what this gives until then.
 pub fn remove_unfinished() -> NoneBegins {
-    let mut list = unfinished();
+    let mut list = UNFINISHED.lock();
     for path in list.drain(..) {
         // Nothing more can be done about one that can't be removed.
         let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };

@@ -9,9 +9,10 @@
 //! A map that names all columns (`binlog_row_metadata=FULL`) needs neither. A table whose columns aren't known is noted once.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use binlogz_binlog::row::{ColumnKind, TableSchema};
+use parking_lot::Mutex;
 
 use crate::forward::{TableByNow, TablesSoFar};
 use crate::history::{HistoryPlace, TableHistory, TableThen, TurningPoint};
@@ -111,7 +112,7 @@ impl TablesOfLogs {
     /// The next log begins, where they weren't read ahead.
     pub fn begin_log(&self, name: &str) {
         if self.is_forward() {
-            lock(&self.logs).push(name.to_owned());
+            self.logs.lock().push(name.to_owned());
         }
     }
 
@@ -186,7 +187,7 @@ impl TablesOfLogs {
             TableByNow::Untouched => {
                 let now = self.now.as_ref().and_then(|now| now.table(database.as_bytes(), table.as_bytes()));
                 let Some(now) = now else { return Ok(None) };
-                let mut assumed = lock(&self.assumed);
+                let mut assumed = self.assumed.lock();
                 if !assumed.iter().any(|(own, name)| own == database && name == table) {
                     assumed.insert((database.to_owned(), table.to_owned()));
                 }
@@ -201,7 +202,7 @@ impl TablesOfLogs {
 
     /// A statement, with its place.
     fn shown(&self, turn: &TurningPoint) -> String {
-        let logs = lock(&self.logs);
+        let logs = self.logs.lock();
         let index = usize::try_from(turn.place.log).ok().and_then(|number| number.checked_sub(1));
         let log = index.and_then(|index| logs.get(index)).map_or("a later log", |log| log);
         let words: Vec<_> = turn.statement.split_whitespace().collect();
@@ -216,7 +217,7 @@ impl TablesOfLogs {
         let [database, table] =
             [&map.database, &map.table].map(|name| String::from_utf8_lossy(name).into_owned());
         let line = format!("{database}.{table}: {problem}; its columns are @1, @2, …");
-        let mut notes = lock(&self.notes);
+        let mut notes = self.notes.lock();
         let is_new = !notes.contains_key(&(database.clone(), table.clone()));
         if let Some(tell) = self.tell.as_ref().filter(|_| is_new) {
             tell(&line);
@@ -231,8 +232,8 @@ impl TablesOfLogs {
     /// The lines to be told once all logs are read: tables that weren't known, and those that a schema named before a statement
     /// of the logs may have changed them.
     pub fn notes(&self, so_far: &TablesSoFar) -> Vec<String> {
-        let notes = lock(&self.notes).clone();
-        let assumed = lock(&self.assumed);
+        let notes = self.notes.lock().clone();
+        let assumed = self.assumed.lock();
         let changed = assumed.iter().filter_map(|(database, table)| {
             let turn = so_far.first_change(database, table)?;
             Some(format!(
@@ -247,7 +248,7 @@ impl TablesOfLogs {
 
     /// Whether a table wasn't known, of all notes so far.
     pub fn has_notes(&self) -> bool {
-        !lock(&self.notes).is_empty()
+        !self.notes.lock().is_empty()
     }
 }
 
@@ -321,8 +322,4 @@ impl ColumnFacts {
             kind => kind,
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

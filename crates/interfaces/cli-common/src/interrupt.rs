@@ -1,10 +1,10 @@
 //! An interrupted run leaves no files: unfinished ones are removed before a signal ends the process.
 
 use std::io;
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use binlogz_atomic_file::remove_unfinished;
+use parking_lot::Mutex;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
@@ -17,7 +17,7 @@ static BEFORE_THE_END: Mutex<Vec<Box<dyn FnOnce() + Send>>> = Mutex::new(Vec::ne
 
 /// Calls `act` before a signal ends the process, for example to restore a server's settings.
 pub fn before_the_end(act: impl FnOnce() + Send + 'static) {
-    BEFORE_THE_END.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(act));
+    BEFORE_THE_END.lock().push(Box::new(act));
 }
 
 /// The action that SIGHUP asks for instead of the end.
@@ -25,7 +25,7 @@ static ON_HANG_UP: Mutex<Option<Box<dyn Fn() + Send>>> = Mutex::new(None);
 
 /// From now on SIGHUP does this, and ends the process no longer.
 pub fn on_hang_up(act: impl Fn() + Send + 'static) {
-    *ON_HANG_UP.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(act));
+    *ON_HANG_UP.lock() = Some(Box::new(act));
 }
 
 /// Waits for signals from now on. The process still dies of them, as their sender expects,
@@ -39,13 +39,13 @@ pub fn watch() -> Result<()> {
             if signal == SIGINT && pager::is_open() {
                 continue;
             }
-            let hang_up = ON_HANG_UP.lock().unwrap_or_else(PoisonError::into_inner);
+            let hang_up = ON_HANG_UP.lock();
             if let Some(act) = hang_up.as_ref().filter(|_| signal == SIGHUP) {
                 act();
                 continue;
             }
             drop(hang_up);
-            let acts = std::mem::take(&mut *BEFORE_THE_END.lock().unwrap_or_else(PoisonError::into_inner));
+            let acts = std::mem::take(&mut *BEFORE_THE_END.lock());
             acts.into_iter().for_each(|act| act());
             let none_begins = remove_unfinished();
             let _ = emulate_default_handler(signal);

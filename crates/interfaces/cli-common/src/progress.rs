@@ -6,8 +6,8 @@
 
 use std::fmt::Display;
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use binlogz_binlog::printable;
@@ -15,6 +15,7 @@ use binlogz_figures::human_size;
 use binlogz_figures::progress::{OF_SIZE, OF_UNKNOWN_TIME, TICK};
 use binlogz_flow::{Input, ReadAt};
 use indicatif::{ProgressBar, ProgressStyle};
+use parking_lot::Mutex;
 
 use crate::program::name as name_of_program;
 
@@ -44,7 +45,7 @@ pub fn is_quiet() -> bool {
 
 /// Prints something above the bar, if there is one.
 pub fn above<R>(print: impl FnOnce() -> R) -> R {
-    let shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let shown = SHOWN.lock().clone();
     match shown {
         Some(bar) => bar.suspend(print),
         None => print(),
@@ -56,7 +57,7 @@ pub fn shown(bar: ProgressBar, template: &str) -> ProgressBar {
     let bar = if is_quiet() { ProgressBar::hidden() } else { bar };
     let bar = bar.with_style(style(template));
     if !bar.is_hidden() {
-        *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
+        *SHOWN.lock() = Some(bar.clone());
     }
     bar
 }
@@ -190,7 +191,7 @@ impl WorkProgress {
 impl Drop for WorkProgress {
     fn drop(&mut self) {
         if !self.bar.is_hidden() {
-            *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            *SHOWN.lock() = None;
         }
         self.bar.finish_and_clear();
         let bytes = if self.begun.is_some() { 0 } else { self.bar.position() };

@@ -6,12 +6,13 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener as StdListener};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::task::AtomicWaker;
 use futures_util::{Stream, stream};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, Sleep};
@@ -114,7 +115,7 @@ impl FlightListener {
 
     /// Makes room for a connection; `None`: there is none.
     fn add(&self, address: SocketAddr) -> Option<Arc<FlightConnection>> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         open.retain(|connection| connection.strong_count() > 0);
         let all: Vec<_> = open.iter().filter_map(Weak::upgrade).collect();
         let strangers = all

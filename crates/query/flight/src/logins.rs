@@ -11,9 +11,9 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// Between two comparisons, after the free ones.
@@ -74,14 +74,10 @@ fn source(address: IpAddr) -> IpAddr {
 }
 
 impl Logins {
-    fn known(&self) -> MutexGuard<'_, LoginQueues> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// When a login may be compared; `None`: too many wait.
     pub(crate) fn turn(&self, user: &str, address: IpAddr, now: Instant) -> Option<Instant> {
         let address = source(address);
-        let mut known = self.known();
+        let mut known = self.known.lock();
         let is_good = known.good.contains_key(&(user.to_owned(), address));
         let account = (!is_good).then(|| Guesser::Account(user.to_owned()));
         let guessers: Vec<_> = std::iter::once(Guesser::Address(address)).chain(account).collect();
@@ -103,7 +99,7 @@ impl Logins {
     /// Notes a login.
     pub(crate) fn accepted(&self, user: &str, address: IpAddr, now: Instant) {
         let place = source(address);
-        let mut known = self.known();
+        let mut known = self.known.lock();
         let key = (user.to_owned(), place);
         let account = (!known.good.contains_key(&key)).then(|| Guesser::Account(user.to_owned()));
         for guesser in std::iter::once(Guesser::Address(place)).chain(account) {
@@ -118,7 +114,7 @@ impl Logins {
 
     /// Notes a denial; returns a line about it, unless there was one a short time ago.
     pub(crate) fn denied(&self, address: IpAddr, now: Instant) -> Option<String> {
-        let mut known = self.known();
+        let mut known = self.known.lock();
         let queue = known.queue(&Guesser::Address(source(address)), now);
         if queue.told.is_some_and(|told| now < told + TOLD) {
             queue.untold += 1;
@@ -237,7 +233,7 @@ mod tests {
             logins.turn(&format!("user{number}"), IpAddr::from(Ipv4Addr::from_bits(number)), Instant::now());
             logins.accepted(&format!("user{number}"), HERE, Instant::now());
         }
-        let known = logins.known();
+        let known = logins.known.lock();
         assert!(known.queues.len() <= KNOWN_MAX && known.good.len() <= KNOWN_MAX);
     }
 }

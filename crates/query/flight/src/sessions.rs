@@ -3,11 +3,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use datafusion::arrow::datatypes::Schema;
 use futures_util::future::AbortHandle as BeginningStopper;
+use parking_lot::Mutex;
 use prost::bytes::Bytes;
 use tokio::task::AbortHandle;
 use tonic::Status;
@@ -160,10 +161,6 @@ pub(crate) fn secret() -> Result<String, Status> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl FlightSessions {
     pub(crate) fn new(accounts: FlightAccounts, idle: Duration) -> Self {
         let prepared = Charge::new(PREPARED_MAX, None);
@@ -182,7 +179,7 @@ impl FlightSessions {
         // Without accounts a name is nobody's.
         let account = if self.open.is_some() { "" } else { user };
         let charge = self.charge_of(account);
-        let mut all = locked(&self.all);
+        let mut all = self.all.lock();
         let of_account = all.values().filter(|session| session.account == account).count();
         if all.len() >= SESSIONS_MAX || of_account >= SESSIONS_OF_ACCOUNT_MAX {
             return Err(Status::resource_exhausted("there are too many sessions"));
@@ -193,7 +190,7 @@ impl FlightSessions {
 
     /// The counter for the prepared statements of an account.
     fn charge_of(&self, account: &str) -> Arc<Charge> {
-        let mut charges = locked(&self.of_accounts);
+        let mut charges = self.of_accounts.lock();
         if let Some(charge) = charges.get(account).and_then(Weak::upgrade) {
             return charge;
         }
@@ -204,15 +201,15 @@ impl FlightSessions {
 
     /// The session of a token, used now.
     pub(crate) fn find(&self, token: Option<&str>) -> Option<Arc<FlightSession>> {
-        let found = token.and_then(|token| locked(&self.all).get(token).map(Arc::clone));
+        let found = token.and_then(|token| self.all.lock().get(token).map(Arc::clone));
         let session = found.or_else(|| self.open.clone())?;
-        *locked(&session.used) = Instant::now();
+        *session.used.lock() = Instant::now();
         Some(session)
     }
 
     /// Ends a session.
     pub(crate) fn log_out(&self, session: &Arc<FlightSession>) {
-        locked(&self.all).retain(|_, other| !Arc::ptr_eq(other, session));
+        self.all.lock().retain(|_, other| !Arc::ptr_eq(other, session));
         if self.open.as_ref().is_none_or(|open| !Arc::ptr_eq(open, session)) {
             session.end();
         }
@@ -221,9 +218,9 @@ impl FlightSessions {
     /// Ends sessions and statements that were idle for too long.
     pub(crate) fn sweep(&self) {
         let is_idle = |used: Instant| used.elapsed() > self.idle;
-        let mut all = locked(&self.all);
+        let mut all = self.all.lock();
         all.retain(|_, session| {
-            let is_idle = is_idle(*locked(&session.used)) && locked(&session.running).all.is_empty();
+            let is_idle = is_idle(*session.used.lock()) && session.running.lock().all.is_empty();
             !is_idle
         });
         let sessions: Vec<_> = all.values().chain(&self.open).cloned().collect();
@@ -233,7 +230,7 @@ impl FlightSessions {
 
     /// Stops all queries.
     pub(crate) fn end_all(&self) {
-        locked(&self.all).drain().for_each(|(_, session)| session.end());
+        self.all.lock().drain().for_each(|(_, session)| session.end());
         if let Some(open) = &self.open {
             open.end();
         }
@@ -253,26 +250,26 @@ impl FlightSession {
     }
 
     fn end(&self) {
-        let mut running = locked(&self.running);
+        let mut running = self.running.lock();
         running.has_ended = true;
         let stoppers: Vec<_> = running.all.values().map(|running| running.stopper.clone()).collect();
         drop(running);
         stoppers.iter().for_each(Stopper::stop);
-        locked(&self.statements).clear();
+        self.statements.lock().clear();
     }
 
     /// Forgets statements that were idle for too long; one that runs isn't idle.
     fn sweep(&self, is_idle: impl Fn(Instant) -> bool) {
         let running: HashSet<_> =
-            locked(&self.running).all.values().filter_map(|running| running.statement.clone()).collect();
-        locked(&self.statements).retain(|name, statement| !is_idle(statement.used) || running.contains(name));
+            self.running.lock().all.values().filter_map(|running| running.statement.clone()).collect();
+        self.statements.lock().retain(|name, statement| !is_idle(statement.used) || running.contains(name));
     }
 
     /// Keeps a prepared statement; its name.
     pub(crate) fn prepare(&self, statement: String, planned: PlannedStatement) -> Result<String, Status> {
         let name = secret()?;
         let charged = self.charge.charged(statement.len() + planned.size())?;
-        let mut statements = locked(&self.statements);
+        let mut statements = self.statements.lock();
         if statements.len() >= STATEMENTS_MAX {
             return Err(Status::resource_exhausted("there are too many prepared statements, close some"));
         }
@@ -291,7 +288,7 @@ impl FlightSession {
 
     /// A prepared statement.
     pub(crate) fn prepared(&self, name: &[u8]) -> Result<PreparedStatement, Status> {
-        let mut statements = locked(&self.statements);
+        let mut statements = self.statements.lock();
         let Some(prepared) = statements.get_mut(name) else {
             return Err(Status::not_found(
                 "there is no such prepared statement; it was closed or not used for long",
@@ -305,14 +302,14 @@ impl FlightSession {
     pub(crate) fn bind(&self, name: &[u8], values: Bytes) -> Result<(), Status> {
         self.prepared(name)?;
         let charged = self.charge.charged(values.len())?;
-        if let Some(prepared) = locked(&self.statements).get_mut(name) {
+        if let Some(prepared) = self.statements.lock().get_mut(name) {
             (prepared.values, prepared._values_charged) = (values, Some(charged));
         }
         Ok(())
     }
 
     pub(crate) fn close(&self, name: &[u8]) {
-        locked(&self.statements).remove(name);
+        self.statements.lock().remove(name);
     }
 
     /// Notes a query that begins; a prepared one by its statement's name.
@@ -323,7 +320,7 @@ impl FlightSession {
         beginning: BeginningStopper,
     ) -> Result<Entry, Status> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut running = locked(&self.running);
+        let mut running = self.running.lock();
         if running.has_ended {
             return Err(Status::unauthenticated(SESSION_ENDED));
         }
@@ -338,7 +335,7 @@ impl FlightSession {
 
     /// Stops the queries that this ticket began; whether there was one.
     pub(crate) fn stop(&self, ticket: &[u8]) -> bool {
-        let running = locked(&self.running);
+        let running = self.running.lock();
         let asked = running.all.values().filter(|running| running.ticket == ticket);
         let stoppers: Vec<_> = asked.map(|running| running.stopper.clone()).collect();
         drop(running);
@@ -359,7 +356,7 @@ impl Stopper {
 impl Entry {
     /// Notes how the rows of the query are stopped, and stops them if it was stopped meanwhile.
     pub(crate) fn has_begun(&self, rows: AbortHandle) {
-        let mut running = locked(&self.session.running);
+        let mut running = self.session.running.lock();
         let Some(query) = running.all.get_mut(&self.number) else { return };
         query.stopper.rows = Some(rows);
         let stopper = query.stopper.clone();
@@ -373,13 +370,13 @@ impl Entry {
 impl Drop for Entry {
     fn drop(&mut self) {
         let now = Instant::now();
-        *locked(&self.session.used) = now;
+        *self.session.used.lock() = now;
         if let Some(name) = &self.statement
-            && let Some(statement) = locked(&self.session.statements).get_mut(name)
+            && let Some(statement) = self.session.statements.lock().get_mut(name)
         {
             statement.used = now;
         }
         // At last, so that the session never looks idle.
-        locked(&self.session.running).all.remove(&self.number);
+        self.session.running.lock().all.remove(&self.number);
     }
 }

@@ -5,13 +5,14 @@
 //!                                                                 └ detacher, for a signal meanwhile
 //! ```
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_relay::EndedLogs;
 use binlogz_source::ConnectOptions;
+use parking_lot::Mutex;
 
 use crate::channel::{self, ApplierThreads, ChannelSource, SavedSettings};
 use crate::embedded::{self, EmbeddedSourceOptions};
@@ -202,7 +203,7 @@ impl RunningRecovery<'_> {
     ///
     /// That of `followed`, or why the server keeps its channel.
     pub fn end(mut self, followed: Result<()>) -> Result<()> {
-        let _ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ending = self.ending.lock();
         if self.target.is_away {
             return followed;
         }
@@ -264,7 +265,7 @@ impl RecoveryDetacher {
     ///
     /// The server keeps its channel, which the next run removes.
     pub fn detach_for_good(self) -> Result<()> {
-        let alone = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = self.ending.lock();
         let detached = TargetServer::connect(self.options, self.listener).and_then(|mut target| {
             match channel::left(&mut target)? {
                 Some(_) => channel::detach(&mut target, &self.before).map_err(TargetTrouble::failure),

@@ -4,9 +4,10 @@
 //! targets as they were, with a row that says so.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::ask::ask_all;
 use crate::findings;
@@ -58,7 +59,7 @@ impl FleetRounds {
 
     /// The latest round; none before the first has ended. The next round waits while this is held.
     pub fn latest(&self) -> MutexGuard<'_, Option<FleetRound>> {
-        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+        self.latest.lock()
     }
 
     /// How old the latest round may be: an older one says that something hangs.

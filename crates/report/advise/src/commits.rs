@@ -6,7 +6,6 @@
 
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use binlogz_binlog::event::QueryEvent;
@@ -15,6 +14,7 @@ use binlogz_binlog::{EventHeader, EventType};
 use binlogz_flow::measure::{CompressionMeter, ServerSessions};
 use binlogz_payload::{CompressionLevel, Error};
 use binlogz_stats::size_class::CLASSES;
+use parking_lot::Mutex;
 
 use crate::Advice;
 use crate::large::SMALL_CLASSES;
@@ -56,7 +56,7 @@ impl Commits {
         if number >= limit.load(Ordering::Relaxed) {
             return;
         }
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = kept.lock();
         kept.push(KeptCommit { number, events: events.to_vec() });
         if kept.len() > KEPT {
             kept.pop();
@@ -93,7 +93,7 @@ impl Advice {
         let mut classes: Vec<_> = commits
             .classes
             .iter()
-            .map(|kept| std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner)).into_vec())
+            .map(|kept| std::mem::take(&mut *kept.lock()).into_vec())
             .enumerate()
             .filter(|(_, kept)| !kept.is_empty())
             .collect();
@@ -173,7 +173,7 @@ mod tests {
             commits.offer(2, number, &[number as u8]);
             commits.offer(CLASSES, number, b"none of the small ones");
         }
-        let mut kept: Vec<_> = commits.classes[2].lock().unwrap().drain().collect();
+        let mut kept: Vec<_> = commits.classes[2].lock().drain().collect();
         kept.sort();
         assert!(kept.iter().map(|kept| kept.number).eq(0..KEPT as u64));
     }

@@ -7,7 +7,7 @@
 
 use std::collections::BinaryHeap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use binlogz_flow::measure::{MARK_EVERY, Measure};
 use binlogz_payload::{
@@ -15,6 +15,7 @@ use binlogz_payload::{
 };
 use binlogz_stats::TableName;
 use binlogz_stats::size_class::{CLASSES, class_of};
+use parking_lot::Mutex;
 
 use crate::figures::AdviceFigures;
 use crate::large::LARGE;
@@ -125,17 +126,13 @@ impl Sampler {
 
     /// Drops the kept transactions of a log.
     pub fn forget(&self, log: u64) {
-        for kept in &mut self.store().classes {
+        for kept in &mut self.store.lock().classes {
             kept.units.retain(|unit| unit.log != log);
         }
     }
 
     pub(crate) fn into_store(self) -> SampleStore {
-        self.store.into_inner().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn store(&self) -> MutexGuard<'_, SampleStore> {
-        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+        self.store.into_inner()
     }
 
     /// The number of the transaction with this GTID event: seed and event, mixed.
@@ -148,12 +145,12 @@ impl Sampler {
     }
 
     fn is_kept(&self, class: usize, number: u64) -> bool {
-        self.store().classes.get(class).is_some_and(|kept| number < kept.limit)
+        self.store.lock().classes.get(class).is_some_and(|kept| number < kept.limit)
     }
 
     /// Keeps bytes of a unit.
     fn write(&self, bytes: &[u8], unit: &mut SampleUnit) -> Result<(), Error> {
-        let spool = &mut self.store().spool;
+        let spool = &mut self.store.lock().spool;
         let start = spool.size();
         spool.append(bytes)?;
         match unit.bytes.last_mut() {
@@ -164,7 +161,7 @@ impl Sampler {
     }
 
     fn keep(&self, class: usize, unit: SampleUnit) {
-        if let Some(kept) = self.store().classes.get_mut(class).filter(|kept| unit.number < kept.limit) {
+        if let Some(kept) = self.store.lock().classes.get_mut(class).filter(|kept| unit.number < kept.limit) {
             kept.bytes += unit.size();
             kept.units.push(unit);
             while kept.bytes > self.class_bytes || kept.units.len() > KEPT_MAX {

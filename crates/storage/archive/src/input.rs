@@ -8,12 +8,13 @@
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_flow::{Input, LogFacts};
+use parking_lot::Mutex;
 
 use crate::error::Error;
 use crate::format::{FileEntry, Manifest};
@@ -55,7 +56,7 @@ struct Archive {
 
 impl Archive {
     fn object(&self, name: &str) -> Result<Arc<ObjectContents>, Error> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         if let Some((_, told)) = last.as_ref().filter(|(there, _)| there == name) {
             return Ok(Arc::clone(told));
         }
@@ -117,7 +118,7 @@ pub fn find(path: &Path) -> io::Result<Option<ArchivedLog>> {
 
 /// Opens an archive again when it is named next: one that was opened long ago may have changed.
 pub fn forget(archive: &Path) {
-    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut opened = OPENED.lock();
     opened.retain(|(there, _)| there != archive);
 }
 
@@ -127,7 +128,7 @@ fn may_be_archive(path: &Path) -> bool {
 
 fn open(path: &Path) -> Result<Option<Arc<Archive>>, Error> {
     let place = {
-        let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = OPENED.lock();
         match opened.iter().find(|(there, _)| there == path) {
             Some((_, place)) => Arc::clone(place),
             None => {
@@ -137,7 +138,7 @@ fn open(path: &Path) -> Result<Option<Arc<Archive>>, Error> {
             }
         }
     };
-    let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut place = place.lock();
     if let Some(archive) = place.as_ref() {
         return Ok(Some(Arc::clone(archive)));
     }

@@ -3,10 +3,10 @@
 //! mysqld keeps one for each session; at level 3 that is a megabyte each, for 5,000 sessions five gigabytes.
 //! The bytes are the same.
 
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use binlogz_payload::{CompressionLevel, Compressor};
+use parking_lot::Mutex;
 
 use crate::error::Result;
 
@@ -23,10 +23,6 @@ impl Compressors {
         Compressors { idle: Mutex::new(Vec::new()), idle_max: 2 * cores }
     }
 
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Compressor>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Appends to `out` the frame of `transaction`.
     pub(crate) fn compress(
         &self,
@@ -35,7 +31,7 @@ impl Compressors {
         out: &mut Vec<u8>,
     ) -> Result<()> {
         let found = {
-            let mut idle = self.idle();
+            let mut idle = self.idle.lock();
             // The most recently used one: its tables are still in the processor's cache.
             let place = idle.iter().rposition(|compressor| compressor.level() == level);
             place.map(|place| idle.remove(place))
@@ -45,7 +41,7 @@ impl Compressors {
             None => Compressor::new(level)?,
         };
         compressor.compress(transaction, out)?;
-        let mut idle = self.idle();
+        let mut idle = self.idle.lock();
         if idle.len() >= self.idle_max {
             // It may have a level that is no longer in use.
             idle.remove(0);

@@ -1,6 +1,6 @@
 //! The engine: opens the log, hands out sessions, sets global variables, flushes once a second.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use binlogz_binlog::ChecksumAlgorithm;
@@ -10,6 +10,7 @@ use binlogz_encryption::Keyring;
 use binlogz_payload::statistics::{CompressionStats, LogType, TransactionFigures};
 use binlogz_store::{BinlogStore, RecoveryReport, Storage, StoreOptions};
 use binlogz_variables::{Rights, Variable, VariableValue, Warning};
+use parking_lot::{Condvar, Mutex};
 
 use crate::compressors::Compressors;
 use crate::error::{Error, Result};
@@ -207,7 +208,7 @@ impl Engine {
     }
 
     fn end_background(&mut self) {
-        *self.shared.stopping.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *self.shared.stopping.lock() = true;
         self.shared.stop.notify_all();
         if let Some(background) = self.background.take() {
             // It only panics if the engine is broken anyway.

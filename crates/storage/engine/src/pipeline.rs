@@ -12,11 +12,12 @@
 //! It joins the queue of the next stage before it leaves the previous one, so groups can't overtake each
 //! other.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use binlogz_store::BinlogStore;
+use parking_lot::{Condvar, Mutex};
 
 use crate::error::{Error, Result};
 use crate::log_state::{FileSettings, LogState, now_micros};
@@ -39,10 +40,6 @@ pub(crate) struct Pipeline {
     closed: AtomicBool,
     groups: AtomicU64,
     syncs: AtomicU64,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Pipeline {
@@ -86,8 +83,8 @@ impl Pipeline {
 
     /// Whether this thread leads the sync stage too.
     fn flush_stage(&self) -> bool {
-        let mut log = lock(&self.log);
-        let mut group = CommitGroup { tickets: std::mem::take(&mut *lock(&self.flush_queue)) };
+        let mut log = self.log.lock();
+        let mut group = CommitGroup { tickets: std::mem::take(&mut *self.flush_queue.lock()) };
         let policy = self.globals.flush_policy();
         if let Err(error) = self.flush(&mut log, &group, policy) {
             drop(log);
@@ -135,7 +132,7 @@ impl Pipeline {
     }
 
     fn sync_stage(&self) {
-        let mut groups_unsynced = lock(&self.syncing);
+        let mut groups_unsynced = self.syncing.lock();
         let group = self.take_for_sync(*groups_unsynced);
         *groups_unsynced += 1;
         let synced = if *groups_unsynced >= self.globals.sync_binlog() {
@@ -152,11 +149,9 @@ impl Pipeline {
     /// Takes the group that commits next. If it will be synced, waits for more to join, as long as configured.
     fn take_for_sync(&self, groups_unsynced: u32) -> CommitGroup {
         let (delay, enough) = (self.globals.sync_delay(), self.globals.sync_no_delay_count());
-        let mut queue = lock(&self.sync_queue);
+        let mut queue = self.sync_queue.lock();
         if !delay.is_zero() && groups_unsynced + 1 >= self.globals.sync_binlog() {
-            let waited =
-                self.joined.wait_timeout_while(queue, delay, |queue| enough == 0 || queue.len() < enough);
-            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.joined.wait_while_for(&mut queue, |queue| enough == 0 || queue.len() < enough, delay);
         }
         CommitGroup { tickets: std::mem::take(&mut *queue) }
     }
@@ -170,17 +165,17 @@ impl Pipeline {
     /// Writes and syncs committed transactions: once a second, under the policies that promise no more.
     pub(crate) fn write_and_sync(&self) -> Result<()> {
         {
-            let mut log = lock(&self.log);
+            let mut log = self.log.lock();
             log.write(&mut self.store.writer()?)?;
         }
-        let _syncing = lock(&self.syncing);
+        let _syncing = self.syncing.lock();
         self.syncs.fetch_add(1, Ordering::Relaxed);
         Ok(self.store.sync().map(drop)?)
     }
 
     /// Begins a new file, with these settings or the old ones.
     pub(crate) fn rotate(&self, settings: Option<FileSettings>) -> Result<()> {
-        let mut log = lock(&self.log);
+        let mut log = self.log.lock();
         if self.closed.load(Ordering::Acquire) {
             return Err(closed());
         }
@@ -190,7 +185,7 @@ impl Pipeline {
 
     /// Ends the log. Later commits fail.
     pub(crate) fn close(&self) -> Result<()> {
-        let mut log = lock(&self.log);
+        let mut log = self.log.lock();
         if self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
@@ -199,7 +194,7 @@ impl Pipeline {
 
     /// Reads or changes the flush stage's state.
     pub(crate) fn with_log<T>(&self, work: impl FnOnce(&mut LogState) -> T) -> T {
-        work(&mut lock(&self.log))
+        work(&mut self.log.lock())
     }
 }
 
@@ -209,7 +204,7 @@ fn closed() -> Error {
 
 /// Whether the queue was empty: then the caller leads it.
 fn join(queue: &Mutex<Vec<Arc<Ticket>>>, tickets: impl Iterator<Item = Arc<Ticket>>) -> bool {
-    let mut queue = lock(queue);
+    let mut queue = queue.lock();
     let leads = queue.is_empty();
     queue.extend(tickets);
     leads

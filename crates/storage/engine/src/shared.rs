@@ -1,10 +1,11 @@
 //! State that the sessions of an engine share.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use binlogz_binlog::ChecksumAlgorithm;
 use binlogz_variables::{Rights, Variable, VariableId, VariableScope, VariableValue, Warning};
+use parking_lot::{Condvar, Mutex};
 
 use crate::compressors::Compressors;
 use crate::error::Result;
@@ -41,15 +42,14 @@ impl EngineShared {
     }
 
     pub(crate) fn flush_in_background(&self) {
-        let mut stopping = self.stopping.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stopping = self.stopping.lock();
         while !*stopping {
-            stopping =
-                self.stop.wait_timeout(stopping, BACKGROUND_FLUSH).unwrap_or_else(PoisonError::into_inner).0;
+            self.stop.wait_for(&mut stopping, BACKGROUND_FLUSH);
             if !*stopping && self.globals.flush_policy() != FlushPolicy::SyncAtCommit {
                 drop(stopping);
                 // The store refuses from here on, and reports that to committers.
                 let _ = self.pipeline.write_and_sync();
-                stopping = self.stopping.lock().unwrap_or_else(PoisonError::into_inner);
+                stopping = self.stopping.lock();
             }
         }
     }

@@ -1,11 +1,12 @@
 //! A commit that waits in the pipeline: the transaction goes in, its outcome comes out.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 
 use binlogz_binlog::gtid::Gtid;
 use binlogz_store::Position;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::{Error, Result};
 use crate::prepared::{PreparedTransaction, TransactionForm};
@@ -39,7 +40,7 @@ pub(crate) struct Slot {
 
 impl Ticket {
     pub(crate) fn slot(&self) -> MutexGuard<'_, Slot> {
-        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
+        self.slot.lock()
     }
 
     /// Submits a transaction; the buffers of the last one come back in exchange.

@@ -11,11 +11,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
 
 use binlogz_binlog::event::IncidentEvent;
 use binlogz_binlog::row::TableSchema;
 use binlogz_binlog::{ChangeContent, Error as BinlogError, EventHeader, EventType, HeaderFlags};
+use parking_lot::Mutex;
 
 use crate::position::EventPosition;
 
@@ -210,30 +210,26 @@ impl UnreadNotes {
         why: String,
     ) {
         let key = Key::of(log, header, table, why);
-        self.lock().push(Note { key, place: UnreadPlace { position, timestamp: header.timestamp } });
+        self.0.lock().push(Note { key, place: UnreadPlace { position, timestamp: header.timestamp } });
     }
 
     /// Takes back the notes about an event.
     pub(crate) fn take_back(&self, position: EventPosition) {
-        self.lock().retain(|note| note.place.position != position);
+        self.0.lock().retain(|note| note.place.position != position);
     }
 
     /// Keeps the notes for which `keep` is true; it gets each as an entry of one event.
     pub(crate) fn retain(&self, mut keep: impl FnMut(&UnreadEvents<'_>) -> bool) {
-        self.lock().retain(|Note { key, place }| keep(&key.with(*place, 1)));
+        self.0.lock().retain(|Note { key, place }| keep(&key.with(*place, 1)));
     }
 
     /// Takes all notes out.
     pub(crate) fn take(&self) -> UnreadChanges {
         let mut unread = UnreadChanges::default();
-        for Note { key, place } in self.lock().drain(..) {
+        for Note { key, place } in self.0.lock().drain(..) {
             unread.add_entry(key, place, 1);
         }
         unread
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Note>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,10 +1,11 @@
 //! A reader of the binary log, like a replica: counts the bytes received while a step runs.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use binlogz_source::wire::session::{ClientProfile, DumpStart};
 use binlogz_source::{ConnectOptions, DumpOptions, RemoteLog};
+use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
 use crate::measure::counters::Snapshot;
@@ -36,7 +37,7 @@ impl RunningReader {
     pub(crate) fn end(self, session: &mut ServerSession) -> Result<u64> {
         session.run("FLUSH BINARY LOGS")?;
         let snapshot = Snapshot::take(session, None)?;
-        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = snapshot.current_log().map(str::to_owned);
+        *self.end.lock() = snapshot.current_log().map(str::to_owned);
         // It may already be waiting after the new file's first event.
         session.run("CREATE DATABASE IF NOT EXISTS sbtest")?;
         self.thread.join().unwrap_or_else(|_| Err(Error::Load("the consumer failed".to_owned())))
@@ -54,7 +55,7 @@ fn count(connect: &ConnectOptions, log: String, end: &Mutex<Option<String>>) -> 
     let mut remote = RemoteLog::open(connect, dump)?;
     let mut bytes = 0;
     while let Some(event) = remote.next_event()? {
-        let end = end.lock().unwrap_or_else(PoisonError::into_inner);
+        let end = end.lock();
         if end.as_deref().is_some_and(|end| end.as_bytes() == event.name) {
             break;
         }

@@ -4,11 +4,12 @@
 //! restoration.
 
 use std::process::{Child, ExitStatus};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
 use binlogz_source::ConnectOptions;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::{Error, Result};
 use crate::safety::restore::Restorer;
@@ -42,7 +43,7 @@ impl RunStopper {
     ///
     /// It is not, and the error says what to run.
     pub fn stop(&self) -> Result<()> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.stopped = true;
         if let Some(child) = &mut state.child {
             // It may have ended already.
@@ -57,7 +58,7 @@ impl RunStopper {
 
     /// Ends only the load. The run then ends for this reason and restores the server itself.
     pub(crate) fn end_load(&self, connect: &ConnectOptions, reason: String) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.cut_short.get_or_insert(reason);
         if let Some(child) = &mut state.child {
             // It may have ended already.
@@ -74,12 +75,12 @@ impl RunStopper {
 
     /// Why the load was ended.
     pub(crate) fn cut_short(&self) -> Option<String> {
-        self.state().cut_short.clone()
+        self.state.lock().cut_short.clone()
     }
 
     /// Restores the server at the end of a run that ended with `cause`, if it did not end well.
     pub(crate) fn restore(&self, cause: &Error) -> Result<()> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.sessions.clear();
         match state.restorer.take() {
             Some(restorer) => restorer.restore(&[], cause),
@@ -103,7 +104,7 @@ impl RunStopper {
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
-        self.state().stopped
+        self.state.lock().stopped
     }
 
     /// Registers a working session, which is killed when the run is ended.
@@ -113,7 +114,7 @@ impl RunStopper {
     }
 
     pub(crate) fn session_ends(&self, id: u64) {
-        self.state().sessions.retain(|known| *known != id);
+        self.state.lock().sessions.retain(|known| *known != id);
     }
 
     /// Waits for a program, which is killed when the run is ended.
@@ -139,11 +140,7 @@ impl RunStopper {
     }
 
     fn running(&self) -> Result<MutexGuard<'_, StopState>> {
-        let state = self.state();
+        let state = self.state.lock();
         if state.stopped { Err(Error::Interrupted) } else { Ok(state) }
-    }
-
-    fn state(&self) -> MutexGuard<'_, StopState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Cursor;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
@@ -14,6 +14,7 @@ use datafusion::catalog::{CatalogProvider, MemorySchemaProvider, SchemaProvider,
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::TableType;
 use futures_util::FutureExt;
+use parking_lot::Mutex;
 
 use crate::catalog::table::LogTable;
 use crate::error::LogError;
@@ -135,7 +136,7 @@ impl Catalog {
             LOG_SCHEMA => self.log_columns(table),
             _ => {
                 // A caller that looks for a table holds them; this caller doesn't wait.
-                let tables = self.found.tables.try_lock().ok()?;
+                let tables = self.found.tables.try_lock()?;
                 let known = tables.get(&(schema.to_owned(), table.to_owned()))?;
                 known.as_ref().map(|table| table.schema())
             }
@@ -203,7 +204,7 @@ impl FoundTables {
 
     fn all_names(&self) -> Result<&BTreeSet<(String, String)>, LogError> {
         // Two that ask at once would both read the logs.
-        let _one = self.reading_names.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.reading_names.lock();
         if let Some(known) = self.names.get() {
             return Ok(known);
         }
@@ -253,7 +254,7 @@ impl FoundTables {
             let fields = self.all_tables()?.get(&name).cloned();
             return Ok(fields.map(|fields| self.of_fields((database, table), fields)));
         }
-        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tables = self.tables.lock();
         if let Some(known) = tables.get(&name) {
             return Ok(known.clone());
         }

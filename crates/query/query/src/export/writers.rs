@@ -4,11 +4,12 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use datafusion::arrow::array::{RecordBatch, TimestampMicrosecondArray};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::{Date32Type, SchemaRef};
+use parking_lot::Mutex;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
@@ -368,7 +369,7 @@ impl Set {
     /// The encodings of the columns. They are not tried again unless this file has more than twice as many rows as were tried.
     fn choices(&self, first: &[RecordBatch], jobs: usize) -> Arc<[EncodingChoice]> {
         let rows = first.iter().map(RecordBatch::num_rows).sum::<usize>().min(encodings::ROWS_TRIED);
-        let mut tried = self.tried.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tried = self.tried.lock();
         if tried.rows * 2 < rows || tried.rows == 0 {
             *tried = TriedEncodings { rows, choices: encodings::choose(first, jobs).into() };
         }

@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::{panic, thread};
 
 use binlogz_archive::format::contents::ListedTable;
@@ -26,6 +26,7 @@ use binlogz_flow::events::{ReadSummary, RunSummary};
 use binlogz_flow::read::meter::{MeteredLog, MeteredPass, ReadMeter};
 use binlogz_flow::{CutEvent, Input, ReadAt};
 use binlogz_schema::{SchemaFile, SchemaFileError};
+use parking_lot::Mutex;
 
 use crate::error::{Error, LogError, Result};
 use crate::logs::piece::ReadPiece;
@@ -460,7 +461,7 @@ impl Logs {
             if self.unread_is_error {
                 return Err(LogError(line));
             }
-            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut told = self.told.lock();
             if told.len() < TOLD_MAX && told.insert(line.clone()) {
                 (self.warn)(&line);
             }
@@ -480,7 +481,7 @@ impl Logs {
     }
 
     fn ended_cut(&self, index: usize, cut: CutEvent) {
-        if self.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(index) {
+        if self.warned.lock().insert(index) {
             let path = self.logs.get(index).map_or("", |log| &log.path);
             let (offset, size) = (cut.offset, cut.size);
             (self.warn)(&format!(

@@ -1,9 +1,10 @@
 //! A server's own binary logs, from one on to the end, as inputs of a pass.
 
 use std::io::{self, Read};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use binlogz_source::{ConnectOptions, DumpOptions, Error as ServerError, RemoteFiles};
+use parking_lot::Mutex;
 
 /// The bytes of a log, as they come.
 pub type LogBytes = Box<dyn Read + Send>;
@@ -34,15 +35,11 @@ impl ServerLogs {
     ///
     /// The server refuses it.
     pub fn next_log(&self) -> Result<Option<(String, LogBytes)>, ServerError> {
-        let mut files = lock(&self.0);
+        let mut files = self.0.lock();
         let Some(file) = files.next_file()? else { return Ok(None) };
         let name = String::from_utf8_lossy(file.name()).into_owned();
         Ok(Some((name, Box::new(LogReader(Arc::clone(&self.0))))))
     }
-}
-
-fn lock(files: &Mutex<RemoteFiles>) -> std::sync::MutexGuard<'_, RemoteFiles> {
-    files.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The bytes of the current log.
@@ -50,6 +47,6 @@ struct LogReader(Arc<Mutex<RemoteFiles>>);
 
 impl Read for LogReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        lock(&self.0).current_file().map_or(Ok(0), |mut file| file.read(buffer))
+        self.0.lock().current_file().map_or(Ok(0), |mut file| file.read(buffer))
     }
 }

@@ -11,8 +11,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
-use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
+
+use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
 use crate::format::{FileEntry, Manifest, objects};
@@ -148,7 +149,7 @@ impl CopyPlan {
         let compared = self.compared();
         let all = self.objects.iter().map(|object| (object, false));
         let queue = Mutex::new(all.chain(compared.iter().map(|object| (object, true))));
-        let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let next = || queue.lock().next();
         let results = Mutex::new(CopyResults::default());
         std::thread::scope(|scope| {
             for _ in 0..workers.max(1) {
@@ -158,14 +159,14 @@ impl CopyPlan {
                             true => compare_object(from, to, &object.name, told),
                             false => copy_object(from, to, &object.name, told).map(|()| CopyOutcome::New),
                         };
-                        if !results.lock().unwrap_or_else(PoisonError::into_inner).add(object, done) {
+                        if !results.lock().add(object, done) {
                             break;
                         }
                     }
                 });
             }
         });
-        results.into_inner().unwrap_or_else(PoisonError::into_inner)
+        results.into_inner()
     }
 }
 

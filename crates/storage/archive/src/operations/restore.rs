@@ -2,12 +2,13 @@
 
 use std::io::{self, Write};
 use std::slice;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use binlogz_binlog::frame::set_end_log_pos;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::{Boundary, ChecksumAlgorithm, EventHeader, TransactionBoundaryParser};
 use binlogz_scratch_file::Scratch;
+use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
 use crate::format::index;
@@ -41,7 +42,7 @@ impl LastObject {
     ///
     /// As [`open`].
     pub fn open(&self, storage: &dyn ArchiveStorage, name: &str) -> Result<Arc<Object>> {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.lock();
         if let Some((_, object)) = last.as_ref().filter(|(there, _)| there == name) {
             return Ok(Arc::clone(object));
         }

@@ -1,6 +1,6 @@
 //! The memory that blocks in progress may take together, so that it does not depend on the number of threads.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Condvar, Mutex};
 
 /// How much of a limit is taken.
 #[derive(Debug)]
@@ -29,18 +29,19 @@ impl Budget {
         let full = |taken: &mut BudgetUse| {
             !taken.over && taken.bytes > 0 && taken.bytes.saturating_add(bytes) > self.max
         };
-        let taken = self.changed.wait_while(self.lock(), full);
-        !taken.unwrap_or_else(PoisonError::into_inner).over
+        let mut taken = self.taken.lock();
+        self.changed.wait_while(&mut taken, full);
+        !taken.over
     }
 
     /// Takes bytes, whether or not they are left.
     pub(crate) fn take(&self, bytes: usize) {
-        self.lock().bytes += bytes;
+        self.taken.lock().bytes += bytes;
     }
 
     /// Gives bytes back.
     pub(crate) fn give_back(&self, bytes: usize) {
-        let mut taken = self.lock();
+        let mut taken = self.taken.lock();
         taken.bytes = taken.bytes.saturating_sub(bytes);
         self.changed.notify_all();
     }
@@ -49,10 +50,6 @@ impl Budget {
     pub(crate) fn until_dropped(&self) -> BudgetEnd<'_> {
         BudgetEnd(self)
     }
-
-    fn lock(&self) -> MutexGuard<'_, BudgetUse> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Ends the waiting for a budget.
@@ -60,7 +57,7 @@ pub(crate) struct BudgetEnd<'a>(&'a Budget);
 
 impl Drop for BudgetEnd<'_> {
     fn drop(&mut self) {
-        self.0.lock().over = true;
+        self.0.taken.lock().over = true;
         self.0.changed.notify_all();
     }
 }

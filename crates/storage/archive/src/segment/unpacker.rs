@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use binlogz_flow::ordered;
+use parking_lot::Mutex;
 
 use crate::block;
 use crate::block::UnpackedBlock;
@@ -55,12 +56,12 @@ struct RecentBlocks {
 
 impl UnpackedBlocks {
     fn get(&self, number: u32) -> Option<Arc<UnpackedBlock>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(number)
+        self.0.lock().get(number)
     }
 
     /// Keeps a block, and drops the least recently used ones.
     pub(crate) fn put(&self, number: u32, block: Arc<UnpackedBlock>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).put(number, block);
+        self.0.lock().put(number, block);
     }
 }
 

@@ -19,9 +19,11 @@ mod place;
 use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, SystemTime};
+
+use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
 
@@ -123,20 +125,20 @@ const DELETED_AT_ONCE: usize = 8;
 /// Deletes objects by a call each. Returns those that can't be deleted.
 fn delete_each<S: ArchiveStorage + ?Sized>(storage: &S, names: &[&str]) -> Vec<(String, Error)> {
     let (left, failed) = (Mutex::new(names.iter()), Mutex::new(Vec::new()));
-    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let next = || left.lock().next();
     thread::scope(|scope| {
         for _ in 0..DELETED_AT_ONCE.min(names.len()) {
             scope.spawn(|| {
                 while let Some(name) = next() {
                     if let Err(error) = storage.delete(name) {
-                        let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                        let mut failed = failed.lock();
                         failed.push(((*name).to_owned(), error));
                     }
                 }
             });
         }
     });
-    failed.into_inner().unwrap_or_else(PoisonError::into_inner)
+    failed.into_inner()
 }
 
 impl<S: ArchiveStorage + ?Sized> ArchiveStorage for Box<S> {

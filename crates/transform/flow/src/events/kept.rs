@@ -5,10 +5,11 @@
 
 use std::io::{self, Read};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use binlogz_binlog::{EventFrame, EventHeader};
 use binlogz_payload::Spool;
+use parking_lot::Mutex;
 
 use super::event::{Event, StoredEvent};
 use super::log::InputLog;
@@ -154,7 +155,7 @@ impl KeptEvents {
             self.bytes = Bytes::Log(again, end - begin);
             return Ok(());
         }
-        let mut spool = file.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spool = file.0.lock();
         let begin = spool.size();
         let mut end = 0;
         let mut written: Range<usize> = 0..0;
@@ -208,7 +209,7 @@ impl KeptEvents {
                 buffer
             }
             Bytes::File(file, range) => {
-                let spool = file.0.lock().unwrap_or_else(PoisonError::into_inner);
+                let spool = file.0.lock();
                 fill(buffer, (range.end - range.start) as usize, spool.reader(range.clone()))?;
                 buffer
             }

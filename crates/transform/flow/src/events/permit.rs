@@ -1,6 +1,8 @@
 //! Permission to hold an event that is larger than a batch: only one holder at a time.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
 
 /// Hands out the one [`Permit`].
 #[derive(Debug, Clone, Default)]
@@ -16,8 +18,8 @@ impl Permits {
     /// Only the reading thread may wait: the permit is then with a worker, which can finish without it.
     pub(super) fn take(&self) -> Permit {
         let (taken, freed) = &*self.0;
-        let guard = taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut guard = freed.wait_while(guard, |taken| *taken).unwrap_or_else(PoisonError::into_inner);
+        let mut guard = taken.lock();
+        freed.wait_while(&mut guard, |taken| *taken);
         *guard = true;
         Permit(self.clone())
     }
@@ -26,7 +28,7 @@ impl Permits {
 impl Drop for Permit {
     fn drop(&mut self) {
         let (taken, freed) = &*self.0.0;
-        *taken.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        *taken.lock() = false;
         freed.notify_one();
     }
 }

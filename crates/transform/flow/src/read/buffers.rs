@@ -1,7 +1,9 @@
 //! Reused buffers: new ones would cost a page fault for every 4 KiB.
 
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// Keeps buffers for the next user, on any thread.
 #[derive(Debug, Clone)]
@@ -25,7 +27,7 @@ impl Buffers {
 
     /// An empty buffer: the most recent one, as its memory is likeliest to be in the cache.
     pub fn take(&self) -> Vec<u8> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+        self.kept.lock().pop().unwrap_or_default()
     }
 
     /// Keeps a buffer, unless there are enough.
@@ -33,7 +35,7 @@ impl Buffers {
         if buffer.capacity() == 0 {
             return;
         }
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         let memory: usize = kept.iter().map(Vec::capacity).sum();
         if memory + buffer.capacity() <= self.memory_max {
             buffer.clear();

@@ -4,8 +4,10 @@
 //! pass that begins while another goes on adds its bytes to that one; otherwise the count begins at zero.
 
 use std::io::{self, Read};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::read::input::{Input, ReadAt};
 
@@ -52,7 +54,7 @@ impl ReadMeter {
     }
 
     fn with<R>(&self, work: impl FnOnce(&mut PassCounts) -> R) -> R {
-        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut self.0.lock())
     }
 }
 

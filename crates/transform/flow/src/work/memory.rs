@@ -3,9 +3,8 @@
 //! Law 5 allows 64 MiB whatever a log holds: at most 12 for the batches under way and 32 for their results
 //! (the excess spills to temporary files). The rest is for the workers' own buffers and the program itself.
 
-use std::sync::{Mutex, PoisonError};
-
 use binlogz_payload::{Spool, SpoolMemory};
+use parking_lot::Mutex;
 
 use crate::read::BatchSize;
 use crate::work::ordered::in_flight_max;
@@ -61,13 +60,13 @@ impl Memory {
 
     /// A spool for the output of one piece.
     pub fn spool(&self) -> Spool {
-        let buffer = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let buffer = self.free.lock().pop();
         Spool::new(&self.spools, buffer.unwrap_or_default())
     }
 
     /// Keeps a buffer for the next spool.
     pub fn keep(&self, buffer: Vec<u8>) {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.free.lock();
         if free.len() < self.free_max && buffer.capacity() <= BATCH_MAX {
             free.push(buffer);
         }

@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,7 @@ use binlogz_experiments::published::published;
 use binlogz_figures::Quantiles;
 use binlogz_payload::CompressionLevel;
 use binlogz_store::FileStorage;
+use parking_lot::{Condvar, Mutex};
 
 /// The prefix of the name of the folder for a run's log.
 const FOLDER_PREFIX: &str = "binlogz-bench-";
@@ -201,13 +202,13 @@ struct Gate {
 
 impl Gate {
     fn open(&self) {
-        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *self.open.lock() = true;
         self.opened.notify_all();
     }
 
     fn pass(&self) {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(self.opened.wait_while(open, |open| !*open));
+        let mut open = self.open.lock();
+        self.opened.wait_while(&mut open, |open| !*open);
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use binlogz_archive::format::Manifest;
@@ -13,6 +13,7 @@ use binlogz_archive::storage::{self, ArchiveStorage, ListedObject, ManifestBytes
 use binlogz_archive::{Error, Result as ArchiveResult, check, last_check};
 use binlogz_figures::grouped;
 use clap::{Args, ValueEnum};
+use parking_lot::Mutex;
 
 use super::{failure, json, open, print};
 use crate::Exit;
@@ -234,7 +235,7 @@ impl ReadRange for WatchedObject {
 
     fn read(&self, offset: u64, size: usize) -> ArchiveResult<Vec<u8>> {
         let bytes = self.object.read(offset, size)?;
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = self.read.lock();
         self.progress.add(read.add(&self.name, offset..offset + bytes.len() as u64));
         Ok(bytes)
     }

@@ -5,7 +5,6 @@ mod targets;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -16,6 +15,7 @@ use binlogz_inspect::{
     write_text,
 };
 use clap::Args;
+use parking_lot::Mutex;
 
 use super::advise::{self, BUDGET};
 use crate::Exit;
@@ -188,12 +188,12 @@ fn examine_all(
                         }
                         Err(error) => ServerReport::failed(target.name.as_str(), error.as_str()),
                     };
-                    done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((number, report));
+                    done.lock().push((number, report));
                 }
             });
         }
     });
-    let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut done = done.into_inner();
     done.sort_by_key(|(number, _)| *number);
     done.into_iter().map(|(_, report)| report).collect()
 }

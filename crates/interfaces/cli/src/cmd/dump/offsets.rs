@@ -14,15 +14,16 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use binlogz_atomic_file::ExistingFile;
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_print::line_printer::FinishedTransactions;
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionread;
 use serde::{Deserialize, Serialize};
@@ -110,7 +111,7 @@ impl Offsets {
         let thread = thread::spawn(move || {
             // Lines that were taken are noted also while no more come.
             while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                lock(&in_thread).tick();
+                in_thread.lock().tick();
             }
         });
         Ok(Offsets { shared, stop: Some(stop), thread: Some(thread) })
@@ -118,12 +119,12 @@ impl Offsets {
 
     /// The transactions that were handed over before this run.
     pub(super) fn begun(&self) -> GtidSet {
-        lock(&self.shared).begun.clone()
+        self.shared.lock().begun.clone()
     }
 
     /// Notes transactions whose lines were written, up to this number of bytes.
     pub(super) fn written(&self, finished: FinishedTransactions, bytes: u64) -> Result<()> {
-        let mut shared = lock(&self.shared);
+        let mut shared = self.shared.lock();
         if finished.has_anonymous {
             return Err(CommandFailure::Line(
                 "--offsets: a transaction has no GTID, by which a later run would go on; gtid_mode=ON gives them".into(),
@@ -142,7 +143,7 @@ impl Offsets {
             // It does nothing that can panic.
             let _ = thread.join();
         }
-        let mut shared = lock(&self.shared);
+        let mut shared = self.shared.lock();
         while shared.output.unread() > 0 && shared.output.has_reader() {
             thread::sleep(INTERVAL / 20);
         }
@@ -230,8 +231,4 @@ impl Output {
     fn sync(&self) -> io::Result<()> {
         if self.kind == OutputKind::File { self.file.sync_data() } else { Ok(()) }
     }
-}
-
-fn lock(shared: &Mutex<SharedOffsets>) -> MutexGuard<'_, SharedOffsets> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

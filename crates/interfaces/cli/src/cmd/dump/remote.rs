@@ -4,12 +4,13 @@ use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use binlogz_binlog::EventFrame;
 use binlogz_flow::{Input, Live};
 use binlogz_source::wire::session::{ClientProfile, DumpStart};
 use binlogz_source::{ConnectOptions, DumpOptions, Error, RemoteFiles};
+use parking_lot::Mutex;
 
 use super::options::{DumpSettings, POSITION_MIN};
 use super::tell_line;
@@ -102,7 +103,7 @@ impl RemoteInputs {
 
     /// The next file that was asked for, and its name.
     pub(super) fn next_input(&self, options: &DumpSettings, log: &Path) -> Result<Option<(String, Input)>> {
-        let name = next_file(&mut lock(&self.0).files, options, log)?;
+        let name = next_file(&mut self.0.lock().files, options, log)?;
         let bytes = FileInput(Arc::clone(&self.0));
         let input = || match options.stop_never {
             true => Input::Live(Box::new(bytes)),
@@ -113,14 +114,14 @@ impl RemoteInputs {
 
     /// Shows the rotate event that the server sent before the file.
     pub(super) fn rotate<T>(&self, show: impl FnOnce(&EventFrame<'_>) -> T) -> Result<T> {
-        let stream = lock(&self.0);
+        let stream = self.0.lock();
         let rotate = stream.files.rotate();
         rotate.map(|rotate| show(&rotate)).map_err(|error| CommandFailure::Line(error.to_string()))
     }
 
     /// Why the file's bytes stopped coming, if they did.
     pub(super) fn failure(&self) -> Option<CommandFailure> {
-        lock(&self.0).failed.take().map(|error| failure(&error, true))
+        self.0.lock().failed.take().map(|error| failure(&error, true))
     }
 }
 
@@ -129,7 +130,7 @@ struct FileInput(Arc<Mutex<Stream>>);
 
 impl Read for FileInput {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut stream = lock(&self.0);
+        let mut stream = self.0.lock();
         let Stream { files, failed } = &mut *stream;
         if let Some(error) = failed {
             return Err(io::Error::other(error.to_string()));
@@ -162,15 +163,11 @@ impl Read for FileInput {
 
 impl Live for FileInput {
     fn is_drained(&self) -> bool {
-        lock(&self.0).files.current_file().is_none_or(|file| file.is_drained())
+        self.0.lock().files.current_file().is_none_or(|file| file.is_drained())
     }
 }
 
 /// Ends the whole process: a thread that waits for a server to send more can't be woken.
 pub(super) fn leave(failure: CommandFailure) -> ! {
     std::process::exit(super::tell(failure).into())
-}
-
-fn lock(stream: &Mutex<Stream>) -> MutexGuard<'_, Stream> {
-    stream.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -10,11 +10,12 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use binlogz_relay::{Relay, ReloadResult};
+use parking_lot::Mutex;
 
 use super::config::Config;
 use super::descriptors;
@@ -104,7 +105,7 @@ fn reload(
     // Its message was printed at the start.
     options.limits = descriptors::within(options.limits, options.sources.len());
     let mut reloaded = relay.reload(options).map_err(|error| error.to_string())?;
-    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = known.lock();
     let is_other_level = known.levels != log.levels;
     if known.format != log.format {
         reloaded.after_restart.push("format of [log]");

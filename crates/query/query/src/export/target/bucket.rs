@@ -16,8 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use binlogz_archive::Error as ArchiveError;
@@ -25,6 +25,7 @@ use binlogz_archive::storage::{ReadRange, S3Files};
 use binlogz_atomic_file::{self as atomic_file, TemporaryFolder};
 use bytes::Bytes;
 use datafusion::arrow::datatypes::SchemaRef;
+use parking_lot::Mutex;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
@@ -225,14 +226,14 @@ impl Bucket {
         let next = AtomicUsize::new(0);
         let trouble = Mutex::new(None);
         let work = || {
-            let has_failed = || trouble.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+            let has_failed = || trouble.lock().is_some();
             while let Some(file) = manifest.files.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let place = staging.join(file.staged.as_str());
                 let stored = File::open(&place)
                     .map_err(|error| Error::Target(format!("{}: {error}", place.display())))
                     .and_then(|mut bytes| self.files.put(file.path.as_str(), &mut bytes).map_err(failed));
                 if let Err(error) = stored {
-                    *trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    *trouble.lock() = Some(error);
                 }
                 if has_failed() {
                     return;
@@ -241,7 +242,7 @@ impl Bucket {
             }
         };
         thread::scope(|scope| (0..UPLOADS_MAX).for_each(|_| drop(scope.spawn(work))));
-        trouble.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+        trouble.into_inner().map_or(Ok(()), Err)
     }
 
     /// Writes the views of the files that count and are still there; tells how many are not.

@@ -1,7 +1,9 @@
 //! State shared by the workers: earlier blocks that others refer to, each picked by one worker while the others wait.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
 
 use crate::block::picked::PickedChanges;
 
@@ -67,19 +69,15 @@ pub(super) struct UnderWay<'s> {
 }
 
 impl PickerShared {
-    fn lock(&self) -> MutexGuard<'_, PickerState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn begin(&self, number: u32, turn: u64) -> UnderWay<'_> {
-        self.lock().under_way.insert(number, turn);
+        self.state.lock().under_way.insert(number, turn);
         UnderWay { shared: self, number }
     }
 
     /// The picked contents of an earlier block, by the job of this turn or by another. `None`: nobody has it. A job waits
     /// only for those whose turn was before, and these have begun: so no two wait for each other.
     pub(super) fn earlier(&self, number: u32, turn: u64) -> Option<Arc<PickedChanges>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             if let Some(picked) = state.kept.get(number) {
                 return Some(picked);
@@ -87,25 +85,25 @@ impl PickerShared {
             if state.is_over || state.under_way.get(&number).is_none_or(|&other| other >= turn) {
                 return None;
             }
-            state = self.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+            self.ended.wait(&mut state);
         }
     }
 
     pub(super) fn keep(&self, number: u32, picked: &Arc<PickedChanges>) {
-        self.lock().kept.put(number, picked);
+        self.state.lock().kept.put(number, picked);
     }
 }
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
-        self.0.lock().is_over = true;
+        self.0.state.lock().is_over = true;
         self.0.ended.notify_all();
     }
 }
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
-        self.shared.lock().under_way.remove(&self.number);
+        self.shared.state.lock().under_way.remove(&self.number);
         self.shared.ended.notify_all();
     }
 }

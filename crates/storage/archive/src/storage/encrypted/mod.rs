@@ -14,7 +14,9 @@ mod keys;
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 pub use keys::{KEY_FILE, KeySource};
 
@@ -90,7 +92,7 @@ impl<S: ArchiveStorage> EncryptedStorage<S> {
             return Err(Error::unexpected("manifest", "none", "an encrypted archive"));
         };
         let plain = self.open(&before)?;
-        let ArchiveEncryption::Key(former, data_key) = self.state().known.clone() else {
+        let ArchiveEncryption::Key(former, data_key) = self.state.lock().known.clone() else {
             return Err(Error::unexpected("archive", "not encrypted", "an encrypted one"));
         };
         let header = Header::new(&to.key()?, &data_key)?.after(former.generation());
@@ -98,20 +100,16 @@ impl<S: ArchiveStorage> EncryptedStorage<S> {
         self.inner.put_manifest(&anew, Some(&before))?;
         self.generations(&data_key)?.note(header.generation())?;
         self.put_copy(&header, &data_key, &plain)?;
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.owner = None;
         state.known = ArchiveEncryption::Nothing;
         state.read = None;
         Ok(())
     }
 
-    fn state(&self) -> MutexGuard<'_, ArchiveFacts> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The owner's key; `None`: none was given.
     fn owner(&self) -> Result<Option<Arc<OwnersKey>>> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.owner.is_none()
             && let Some(source) = &self.source
         {
@@ -122,7 +120,7 @@ impl<S: ArchiveStorage> EncryptedStorage<S> {
 
     /// The key that encrypts the archive, or will once it is there; `None`: it isn't encrypted.
     fn key(&self) -> Result<Option<(Header, DataKey)>> {
-        let known = self.state().known.clone();
+        let known = self.state.lock().known.clone();
         match known {
             ArchiveEncryption::Plain => return Ok(None),
             ArchiveEncryption::Key(header, key) | ArchiveEncryption::New(header, key) => {
@@ -131,7 +129,7 @@ impl<S: ArchiveStorage> EncryptedStorage<S> {
             ArchiveEncryption::Nothing => {}
         }
         if self.manifest()?.is_some() {
-            return match self.state().known.clone() {
+            return match self.state.lock().known.clone() {
                 ArchiveEncryption::Key(header, key) | ArchiveEncryption::New(header, key) => {
                     Ok(Some((header, key)))
                 }
@@ -141,7 +139,7 @@ impl<S: ArchiveStorage> EncryptedStorage<S> {
         let Some(owner) = self.owner()? else { return Ok(None) };
         let key = DataKey::new()?;
         let header = Header::new(&owner, &key)?;
-        self.state().known = ArchiveEncryption::New(header.clone(), key.clone());
+        self.state.lock().known = ArchiveEncryption::New(header.clone(), key.clone());
         Ok(Some((header, key)))
     }
 
@@ -154,14 +152,14 @@ impl<S: ArchiveStorage> EncryptedStorage<S> {
         let is_new = self.has_stored_anew();
         let (header, sealed) = Header::split(stored)?;
         let key = self.data_key(&header)?;
-        if is_new && !matches!(&self.state().known, ArchiveEncryption::New(_, new) if *new == key) {
+        if is_new && !matches!(&self.state.lock().known, ArchiveEncryption::New(_, new) if *new == key) {
             // Another run made the archive meanwhile, with another key: what this run has stored can't be in it.
             return Err(Error::Changed);
         }
         let name = header.sealed_name();
         let plain = read_whole(&DecryptedObject::new(&key, &name, Box::new(Bytes(sealed.to_vec())))?)?;
         self.generations(&key)?.check(header.generation())?;
-        self.state().known = ArchiveEncryption::Key(header, key);
+        self.state.lock().known = ArchiveEncryption::Key(header, key);
         Ok(plain)
     }
 
@@ -170,18 +168,18 @@ impl<S: ArchiveStorage> EncryptedStorage<S> {
         if self.has_stored_anew() {
             return Err(Error::Changed);
         }
-        self.state().known = ArchiveEncryption::Plain;
+        self.state.lock().known = ArchiveEncryption::Plain;
         Ok(())
     }
 
     /// Whether this run has stored objects under a data key of its own.
     fn has_stored_anew(&self) -> bool {
-        let state = self.state();
+        let state = self.state.lock();
         matches!(state.known, ArchiveEncryption::New(..)) && state.stored
     }
 
     fn data_key(&self, header: &Header) -> Result<DataKey> {
-        if let ArchiveEncryption::Key(known, key) = &self.state().known
+        if let ArchiveEncryption::Key(known, key) = &self.state.lock().known
             && known.has_keys_of(header)
         {
             return Ok(key.clone());
@@ -218,7 +216,7 @@ impl<S: ArchiveStorage> ArchiveStorage for EncryptedStorage<S> {
             write(&mut plain)?;
             return self.put_copy(&header, &key, &plain);
         }
-        self.state().stored = true;
+        self.state.lock().stored = true;
         self.inner.put(name, &mut |out| {
             let mut sealer = Sealer::new(&key, name, out)?;
             write(&mut sealer)?;
@@ -262,7 +260,7 @@ impl<S: ArchiveStorage> ArchiveStorage for EncryptedStorage<S> {
             self.note_plain()?;
             return Ok(Some(stored));
         }
-        let read = self.state().read.clone();
+        let read = self.state.lock().read.clone();
         if let Some((plain, _)) = read.filter(|(_, same)| *same == stored) {
             return Ok(Some(plain));
         }
@@ -271,13 +269,13 @@ impl<S: ArchiveStorage> ArchiveStorage for EncryptedStorage<S> {
             Err(Error::Damaged { .. }) => return Ok(Some(stored)),
             opened => Arc::new(opened?),
         };
-        self.state().read = Some((Arc::clone(&plain), stored));
+        self.state.lock().read = Some((Arc::clone(&plain), stored));
         Ok(Some(plain))
     }
 
     fn put_manifest(&self, manifest: &ManifestBytes, replaces: Option<&[u8]>) -> Result<()> {
         let Some((header, key)) = self.key()? else { return self.inner.put_manifest(manifest, replaces) };
-        let read = self.state().read.take();
+        let read = self.state.lock().read.take();
         let before = match (replaces, read) {
             (None, _) => None,
             (Some(plain), Some((read, stored))) if read.as_slice() == plain => Some(stored),
@@ -294,7 +292,7 @@ impl<S: ArchiveStorage> ArchiveStorage for EncryptedStorage<S> {
         let stored = Arc::new(sealed(&header, &key, manifest)?);
         self.inner.put_manifest(&stored, before.as_ref().map(|before| before.as_slice()))?;
         self.generations(&key)?.note(header.generation())?;
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.known = ArchiveEncryption::Key(header, key);
         state.read = Some((Arc::clone(manifest), stored));
         Ok(())
@@ -304,7 +302,7 @@ impl<S: ArchiveStorage> ArchiveStorage for EncryptedStorage<S> {
         if self.key()?.is_none() {
             return self.inner.copy_manifest(manifest);
         }
-        let read = self.state().read.clone();
+        let read = self.state.lock().read.clone();
         match read.filter(|(plain, _)| plain.as_slice() == manifest) {
             Some((_, stored)) => self.inner.copy_manifest(&stored),
             None => self.put(COPY, &mut |out| out.write_all(manifest).map_err(Error::writing)),
@@ -315,7 +313,7 @@ impl<S: ArchiveStorage> ArchiveStorage for EncryptedStorage<S> {
         if self.key().is_ok_and(|key| key.is_none()) {
             return self.inner.has_copy_of(manifest);
         }
-        let read = self.state().read.clone();
+        let read = self.state.lock().read.clone();
         read.is_some_and(|(plain, stored)| plain.as_slice() == manifest && self.inner.has_copy_of(&stored))
     }
 

@@ -19,8 +19,8 @@ use std::collections::HashSet;
 use std::error;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
@@ -32,6 +32,7 @@ use object_store::{
     Attribute, AttributeValue, Attributes, BackoffConfig, GetOptions, ObjectStore, ObjectStoreExt, PutMode,
     RetryConfig, UpdateVersion,
 };
+use parking_lot::Mutex;
 use tokio::io::AsyncWriteExt;
 use tokio::runtime::Runtime;
 
@@ -209,11 +210,11 @@ impl ObjectStorage {
     }
 
     fn remembered(&self) -> Option<TaggedManifest> {
-        self.remembered.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.remembered.lock().clone()
     }
 
     fn remember(&self, manifest: Option<TaggedManifest>) {
-        *self.remembered.lock().unwrap_or_else(PoisonError::into_inner) = manifest;
+        *self.remembered.lock() = manifest;
     }
 
     /// The manifest and the entity tag that came with it. One that is as it was is not sent again.

@@ -3,10 +3,10 @@
 //! the same time; [`super::ahead`] decides which ranges are requested together.
 
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectStoreExt};
+use parking_lot::Mutex;
 
 use super::ahead::{self, NextRead, RangeRequest, ReadAhead};
 use crate::error::{Error, Result};
@@ -58,12 +58,8 @@ impl StoredObject {
     /// The answer to a request, which others may wait for, too.
     fn answer<'r>(&self, request: &'r RangeRequest) -> &'r object_store::Result<Vec<u8>> {
         let answer = request.answer(|range| self.fetch(range));
-        self.ahead().trim();
+        self.ahead.lock().trim();
         answer
-    }
-
-    fn ahead(&self) -> MutexGuard<'_, ReadAhead> {
-        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -86,7 +82,7 @@ impl ReadRange for StoredObject {
             return Ok(bytes);
         }
         loop {
-            let next = self.ahead().request(&range, self.tail_at);
+            let next = self.ahead.lock().request(&range, self.tail_at);
             let request = match next {
                 NextRead::Take(request) => request,
                 NextRead::Wait(oldest) => {
@@ -109,6 +105,6 @@ impl ReadRange for StoredObject {
 
     fn expect(&self, ranges: &[Range<u64>]) {
         let within = ranges.iter().filter(|range| range.start < range.end && range.end <= self.size);
-        self.ahead().expect(within.cloned());
+        self.ahead.lock().expect(within.cloned());
     }
 }

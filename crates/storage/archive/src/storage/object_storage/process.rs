@@ -4,12 +4,13 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use jiff::Timestamp;
 use object_store::CredentialProvider;
 use object_store::aws::AwsCredential;
+use parking_lot::Mutex;
 use serde::Deserialize;
 
 use crate::storage::command;
@@ -42,7 +43,7 @@ impl CredentialProcess {
     }
 
     fn credential(&self) -> io::Result<Arc<AwsCredential>> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if let Some((credential, until)) = known.as_ref()
             && until.is_none_or(|until| Instant::now() < until)
         {

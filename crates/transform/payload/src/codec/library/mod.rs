@@ -9,9 +9,10 @@ mod protocol;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{env, fmt};
+
+use parking_lot::Mutex;
 
 pub(crate) use helper::LibraryHelper;
 
@@ -69,13 +70,13 @@ impl Library {
 
     /// Why its program was given up: it has ended, or did not answer. After ten minutes it is tried again.
     pub fn given_up(self) -> Option<String> {
-        let given_up = given_up();
+        let given_up = PROGRAMS_GIVEN_UP.lock();
         let (_, why) = given_up.get(self.version()).filter(|(at, _)| at.elapsed() < GIVEN_UP)?;
         Some(why.clone())
     }
 
     fn give_up(self, why: &str) {
-        given_up().insert(self.version(), (Instant::now(), why.to_owned()));
+        PROGRAMS_GIVEN_UP.lock().insert(self.version(), (Instant::now(), why.to_owned()));
     }
 }
 
@@ -84,10 +85,6 @@ const GIVEN_UP: Duration = Duration::from_secs(600);
 
 /// By version: when a program was given up, and why.
 static PROGRAMS_GIVEN_UP: Mutex<BTreeMap<&str, (Instant, String)>> = Mutex::new(BTreeMap::new());
-
-fn given_up() -> MutexGuard<'static, BTreeMap<&'static str, (Instant, String)>> {
-    PROGRAMS_GIVEN_UP.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 impl fmt::Display for Library {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
