@@ -14,14 +14,16 @@
 use std::io::Write as _;
 
 use binlogz_binlog::Result;
-use binlogz_binlog::row::{CellContent, Row, RowImage};
+use binlogz_binlog::row::{Row, RowImage};
 use binlogz_print::BufferedLines;
 
+use crate::fields::FieldPen;
 use crate::java::{Escapes, push_string};
 use crate::resolver::{MARK, orders};
 use crate::settings::ChangeSettings;
 use crate::table::ChangeTable;
-use crate::value::{self, debezium as values};
+use crate::value;
+use crate::value::debezium::DebeziumValues;
 
 /// Facts about an event that all of its rows share.
 #[derive(Debug)]
@@ -143,7 +145,8 @@ impl Envelope {
         settings: &ChangeSettings<'_>,
         apart: &mut Vec<u8>,
     ) -> Result<BufferedLines<'l>> {
-        let mut writer = Writer { row, table, settings, apart };
+        let pen = FieldPen { row, table, values: DebeziumValues(settings), apart };
+        let mut writer = Writer { pen, with_key: settings.with_key };
         if value::key_is_changed(row, table) {
             let (before, after) = (row.before, row.after);
             let mut lines = self.put(lines, (before, None), (b'd', number), &mut writer)?;
@@ -166,7 +169,7 @@ impl Envelope {
         (operation, number): (u8, u64),
         writer: &mut Writer<'_, '_, '_>,
     ) -> Result<BufferedLines<'l>> {
-        if writer.settings.with_key {
+        if writer.with_key {
             lines = writer.put_key(lines, after.as_ref().or(before.as_ref()))?;
             lines.step();
             lines.put(b"\t", 1);
@@ -189,10 +192,8 @@ impl Envelope {
 }
 
 struct Writer<'w, 'i, 'a> {
-    row: &'w Row<'i, 'a>,
-    table: &'w ChangeTable,
-    settings: &'w ChangeSettings<'w>,
-    apart: &'w mut Vec<u8>,
+    pen: FieldPen<'w, 'i, 'a, DebeziumValues<'w>>,
+    with_key: bool,
 }
 
 impl Writer<'_, '_, '_> {
@@ -201,15 +202,16 @@ impl Writer<'_, '_, '_> {
         lines: BufferedLines<'l>,
         image: Option<&RowImage<'_, '_>>,
     ) -> Result<BufferedLines<'l>> {
-        match (self.table.key.is_empty(), image) {
-            (false, Some(image)) => self.put_columns(lines, image, self.table.key.iter().copied()),
+        let key = &self.pen.table.key;
+        match (key.is_empty(), image) {
+            (false, Some(image)) => self.pen.put_object(lines, image, key.iter().copied()),
             _ => Ok(put_null(lines)),
         }
     }
 
     fn put_tombstone<'l>(&mut self, mut lines: BufferedLines<'l>) -> Result<BufferedLines<'l>> {
-        if self.settings.with_key {
-            let before = self.row.before;
+        if self.with_key {
+            let before = self.pen.row.before;
             lines = self.put_key(lines, before.as_ref())?;
             lines.step();
             lines.put(b"\tnull\n", 6);
@@ -223,46 +225,9 @@ impl Writer<'_, '_, '_> {
         image: Option<&RowImage<'_, '_>>,
     ) -> Result<BufferedLines<'l>> {
         match image {
-            Some(image) => self.put_columns(lines, image, 0..self.table.columns.len()),
+            Some(image) => self.pen.put_object(lines, image, 0..self.pen.table.columns.len()),
             None => Ok(put_null(lines)),
         }
-    }
-
-    fn put_columns<'l>(
-        &mut self,
-        mut lines: BufferedLines<'l>,
-        image: &RowImage<'_, '_>,
-        indexes: impl Iterator<Item = usize>,
-    ) -> Result<BufferedLines<'l>> {
-        let mut between = b'{';
-        for index in indexes {
-            let Some(column) = self.table.columns.get(index) else { continue };
-            lines.step();
-            lines.put(&[std::mem::replace(&mut between, b',')], 1);
-            lines.put_text(&column.field);
-            lines.step();
-            let cell = match value::cell(image, column, index) {
-                Ok(cell) => cell,
-                Err(error) => {
-                    lines.end();
-                    return Err(error);
-                }
-            };
-            if let CellContent::JsonDiffs(_) = cell.content {
-                let text = value::changed_document(self.row, index);
-                values::push_changed_document(lines.out(), &text?);
-                continue;
-            }
-            lines = value::put(lines, &cell, column, self.apart, |out| {
-                values::push(out, &cell, column, self.settings)
-            })?;
-        }
-        lines.step();
-        if between == b'{' {
-            lines.put(b"{", 1);
-        }
-        lines.put(b"}", 1);
-        Ok(lines)
     }
 }
 

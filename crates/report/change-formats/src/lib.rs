@@ -6,6 +6,7 @@
 //!                      ├─ value/          the columns of a row, in each format
 //!                      ├─ debezium.rs     a row's event, its key, what follows a delete
 //!                      ├─ maxwell.rs      a row's line
+//!                      ├─ fields.rs       columns as fields of an object, for both of these
 //!                      ├─ canal.rs        one message for the rows of an event; statements: statement.rs
 //!                      └─ java.rs         numbers, strings and documents as Java's libraries write them
 //! resolver/              what no worker knows alone: Maxwell's xid and commit, Debezium's order in a transaction
@@ -16,6 +17,7 @@
 
 mod canal;
 mod debezium;
+mod fields;
 mod java;
 mod maxwell;
 mod printer;

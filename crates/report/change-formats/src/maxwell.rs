@@ -4,14 +4,16 @@
 use std::io::Write as _;
 
 use binlogz_binlog::Result;
-use binlogz_binlog::row::{CellContent, Row, RowImage};
+use binlogz_binlog::row::{Row, RowImage};
 use binlogz_print::BufferedLines;
 
+use crate::fields::FieldPen;
 use crate::java::{Escapes, push_string};
 use crate::resolver::MARK;
 use crate::settings::ChangeSettings;
 use crate::table::ChangeTable;
-use crate::value::{self, maxwell as values};
+use crate::value;
+use crate::value::maxwell::MaxwellValues;
 
 /// The text that rows of an event have in common; a worker's is used again for all events.
 #[derive(Debug, Default)]
@@ -47,17 +49,20 @@ impl MaxwellHead {
         apart: &mut Vec<u8>,
     ) -> Result<BufferedLines<'l>> {
         let Some(data) = row.after.as_ref().or(row.before.as_ref()) else { return Ok(lines) };
+        let mut pen = FieldPen { row, table, values: MaxwellValues, apart };
         if settings.with_key {
-            lines = self.put_key(lines, (row, data), table, apart)?;
+            lines = self.put_key(lines, data, &mut pen)?;
         }
         lines.put_text(&self.line);
-        lines = put_columns(lines, (row, data), table, apart, |_| true)?;
+        let columns = 0..table.columns.len();
+        lines = pen.put_object(lines, data, columns.clone())?;
         if let (Some(before), Some(_)) = (&row.before, &row.after)
-            && (0..table.columns.len()).any(|index| value::is_changed(row, index))
+            && columns.clone().any(|index| value::is_changed(row, index))
         {
             lines.step();
             lines.put(b",\"old\":", 7);
-            lines = put_columns(lines, (row, before), table, apart, |index| value::is_changed(row, index))?;
+            let changed = columns.filter(|index| value::is_changed(row, *index));
+            lines = pen.put_object(lines, before, changed)?;
         }
         lines.step();
         lines.put(b"}\n", 2);
@@ -68,13 +73,12 @@ impl MaxwellHead {
     fn put_key<'l>(
         &self,
         mut lines: BufferedLines<'l>,
-        (row, data): (&Row<'_, '_>, &RowImage<'_, '_>),
-        table: &ChangeTable,
-        apart: &mut Vec<u8>,
+        data: &RowImage<'_, '_>,
+        pen: &mut FieldPen<'_, '_, '_, MaxwellValues>,
     ) -> Result<BufferedLines<'l>> {
         lines.put_text(&self.key);
-        for &index in &table.key {
-            let Some(column) = table.columns.get(index) else { continue };
+        for &index in &pen.table.key {
+            let Some(column) = pen.table.columns.get(index) else { continue };
             lines.step();
             lines.put(b",", 1);
             let mut name = Vec::new();
@@ -82,56 +86,10 @@ impl MaxwellHead {
             lines.put_text(&name);
             lines.step();
             lines.put(b":", 1);
-            lines = put_value(lines, (row, data), table, index, apart)?;
+            lines = pen.put_value(lines, data, index)?;
         }
         lines.step();
         lines.put(b"}\t", 2);
         Ok(lines)
     }
-}
-
-fn put_columns<'l>(
-    mut lines: BufferedLines<'l>,
-    (row, image): (&Row<'_, '_>, &RowImage<'_, '_>),
-    table: &ChangeTable,
-    apart: &mut Vec<u8>,
-    is_wanted: impl Fn(usize) -> bool,
-) -> Result<BufferedLines<'l>> {
-    let mut between = b'{';
-    for (index, column) in table.columns.iter().enumerate().filter(|(index, _)| is_wanted(*index)) {
-        lines.step();
-        lines.put(&[std::mem::replace(&mut between, b',')], 1);
-        lines.put_text(&column.field);
-        lines = put_value(lines, (row, image), table, index, apart)?;
-    }
-    lines.step();
-    if between == b'{' {
-        lines.put(b"{", 1);
-    }
-    lines.put(b"}", 1);
-    Ok(lines)
-}
-
-fn put_value<'l>(
-    mut lines: BufferedLines<'l>,
-    (row, image): (&Row<'_, '_>, &RowImage<'_, '_>),
-    table: &ChangeTable,
-    index: usize,
-    apart: &mut Vec<u8>,
-) -> Result<BufferedLines<'l>> {
-    let Some(column) = table.columns.get(index) else { return Ok(lines) };
-    lines.step();
-    let cell = match value::cell(image, column, index) {
-        Ok(cell) => cell,
-        Err(error) => {
-            lines.end();
-            return Err(error);
-        }
-    };
-    if let CellContent::JsonDiffs(_) = cell.content {
-        let text = value::changed_document(row, index);
-        values::push_changed_document(lines.out(), &text?);
-        return Ok(lines);
-    }
-    value::put(lines, &cell, column, apart, |out| values::push(out, &cell, column))
 }

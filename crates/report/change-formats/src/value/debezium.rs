@@ -21,8 +21,8 @@ use binlogz_binlog::{Error, Result};
 use binlogz_print::{push_signed, push_unsigned};
 
 use super::{
-    JACKSON, WHAT, datetime_microseconds, enum_member, lossy, push_vector, text, time_microseconds, unknown,
-    without_spaces,
+    FieldValues, JACKSON, WHAT, datetime_microseconds, enum_member, lossy, push_vector, text,
+    time_microseconds, unknown, without_spaces,
 };
 use crate::java::{push_base64, push_document, push_float, push_string};
 use crate::settings::{BigintUnsigned, ChangeSettings, Decimals};
@@ -33,8 +33,20 @@ const SRID_SIZE: usize = 4;
 /// A point in well-known binary: byte order, type, x, y.
 const POINT_SIZE: usize = 1 + 4 + 8 + 8;
 
-/// Appends a cell's value.
-pub(crate) fn push(
+/// Values by these settings.
+pub(crate) struct DebeziumValues<'s>(pub(crate) &'s ChangeSettings<'s>);
+
+impl FieldValues for DebeziumValues<'_> {
+    fn push(&self, out: &mut Vec<u8>, cell: &Cell<'_>, column: &ChangeColumn) -> Result<()> {
+        push(out, cell, column, self.0)
+    }
+
+    fn push_changed_document(&self, out: &mut Vec<u8>, text: &[u8]) {
+        push_string(out, &lossy(&without_spaces(text)), JACKSON);
+    }
+}
+
+fn push(
     out: &mut Vec<u8>,
     cell: &Cell<'_>,
     column: &ChangeColumn,
@@ -107,11 +119,6 @@ pub(crate) fn push(
         Value::JsonDiffs(_) => return Err(unknown(&value)),
     }
     Ok(())
-}
-
-/// Appends a document that was changed in part, from the server's text of it.
-pub(crate) fn push_changed_document(out: &mut Vec<u8>, text: &[u8]) {
-    push_string(out, &lossy(&without_spaces(text)), JACKSON);
 }
 
 fn push_or_epoch(out: &mut Vec<u8>, time: Option<i64>, column: &ChangeColumn) {

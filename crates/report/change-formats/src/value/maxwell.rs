@@ -8,15 +8,27 @@ use binlogz_binlog::{Error, Result};
 use binlogz_print::{push_signed, push_unsigned};
 
 use super::canal::push_local;
-use super::{JACKSON, WHAT, enum_member, push_vector, text, unknown, without_spaces};
+use super::{FieldValues, JACKSON, WHAT, enum_member, push_vector, text, unknown, without_spaces};
 use crate::java::{push_base64, push_decimal, push_document, push_float, push_string};
 use crate::table::ChangeColumn;
 
 /// Levels of collections in a geometry.
 const DEPTH_MAX: usize = 32;
 
-/// Appends a cell's value.
-pub(crate) fn push(out: &mut Vec<u8>, cell: &Cell<'_>, column: &ChangeColumn) -> Result<()> {
+/// Maxwell's values.
+pub(crate) struct MaxwellValues;
+
+impl FieldValues for MaxwellValues {
+    fn push(&self, out: &mut Vec<u8>, cell: &Cell<'_>, column: &ChangeColumn) -> Result<()> {
+        push(out, cell, column)
+    }
+
+    fn push_changed_document(&self, out: &mut Vec<u8>, text: &[u8]) {
+        out.extend_from_slice(&without_spaces(text));
+    }
+}
+
+fn push(out: &mut Vec<u8>, cell: &Cell<'_>, column: &ChangeColumn) -> Result<()> {
     let value = cell.value()?;
     match &value {
         Value::Null => out.extend_from_slice(b"null"),
@@ -56,11 +68,6 @@ pub(crate) fn push(out: &mut Vec<u8>, cell: &Cell<'_>, column: &ChangeColumn) ->
         Value::JsonDiffs(_) => return Err(unknown(&value)),
     }
     Ok(())
-}
-
-/// Appends a document that was changed in part, from the server's text of it.
-pub(crate) fn push_changed_document(out: &mut Vec<u8>, text: &[u8]) {
-    out.extend_from_slice(&without_spaces(text));
 }
 
 fn quoted(out: &mut Vec<u8>, text: &[u8]) {

@@ -15,6 +15,15 @@ use crate::table::{ChangeColumn, ChangeTable, Shortcut};
 
 const WHAT: &str = "row";
 
+/// How a format spells the values of an object's fields.
+pub(super) trait FieldValues {
+    /// Appends a cell's value.
+    fn push(&self, out: &mut Vec<u8>, cell: &Cell<'_>, column: &ChangeColumn) -> Result<()>;
+
+    /// Appends a document to which differences were applied; `text` is how the server writes it.
+    fn push_changed_document(&self, out: &mut Vec<u8>, text: &[u8]);
+}
+
 /// Writes the value of a cell, whose column is completed, with a short cut where there is one.
 #[inline]
 pub(super) fn put<'l>(
