@@ -10,6 +10,7 @@
 //! * [`corpus`] has the real binlogs that the repository ships, and [`real::every_binlog`] all of these;
 //! * [`builder`] builds logs by hand: of servers that are not available here, and with any false claim in
 //!   them;
+//! * [`spliced`] puts events into real logs, and takes others out;
 //! * [`mutate`] damages them, from a seed that is printed;
 //! * [`disk`] is a disk that loses, tears and refuses the writes of a store;
 //! * [`faults`] makes the system calls of a real process fail;
@@ -37,6 +38,7 @@ pub mod real;
 mod real_binlog;
 pub mod s3;
 mod setting;
+pub mod spliced;
 pub mod texts;
 pub mod tool;
 pub mod workload;

@@ -4,58 +4,27 @@ use std::fs;
 use std::path::Path;
 
 use binlogz_binlog::EventType;
-use binlogz_binlog::checksum::crc32;
-use binlogz_binlog::event::{Incident, IncidentEvent};
+use binlogz_testkit::spliced::{events_of, incident_like, log_of, type_of};
 use binlogz_testkit::{MysqlSandbox, Tool, require_tool};
 
 use crate::common::{Folder, Ran};
 use crate::recovery::{is_free, settings_of};
 
-/// Events of a log, each with its checksum.
-fn events(log: &[u8]) -> Vec<Vec<u8>> {
-    let (mut events, mut rest) = (Vec::new(), &log[4..]);
-    while !rest.is_empty() {
-        let size = u32::from_le_bytes(rest[9..13].try_into().unwrap()) as usize;
-        events.push(rest[..size].to_vec());
-        rest = &rest[size..];
-    }
-    events
-}
-
-fn incident(like: &[u8]) -> Vec<u8> {
-    let body = IncidentEvent { incident: Incident::LOST_EVENTS, message: b"no disk", inner_checksum: None };
-    let mut event = like[..19].to_vec();
-    event[4] = EventType::INCIDENT.0;
-    event.extend(body.encode().unwrap());
-    event.extend([0; 4]);
-    event
-}
-
 /// The log, with an incident before its fourth transaction, and one instead of what its sixth one did.
 fn with_incidents(log: &[u8]) -> Vec<u8> {
     let mut with = Vec::new();
     let mut transaction = 0;
-    for event in events(log) {
-        let event_type = EventType(event[4]);
-        let begins = event_type == EventType::GTID;
+    for event in events_of(log) {
+        let begins = type_of(event) == EventType::GTID;
         transaction += usize::from(begins);
         match (transaction, begins) {
-            (4, true) => with.extend([incident(&event), event]),
-            (6, true) => with.extend([event.clone(), incident(&event)]),
+            (4, true) => with.extend([incident_like(event), event.to_vec()]),
+            (6, true) => with.extend([event.to_vec(), incident_like(event)]),
             (6, false) => {}
-            _ => with.push(event),
+            _ => with.push(event.to_vec()),
         }
     }
-    let mut out = log[..4].to_vec();
-    for mut event in with {
-        let (size, end) = (event.len(), out.len() + event.len());
-        event[9..13].copy_from_slice(&(size as u32).to_le_bytes());
-        event[13..17].copy_from_slice(&(end as u32).to_le_bytes());
-        let sum = crc32(&event[..size - 4]);
-        event[size - 4..].copy_from_slice(&sum.to_le_bytes());
-        out.extend(event);
-    }
-    out
+    log_of(log, with)
 }
 
 fn recover(folder: &Folder, server: &MysqlSandbox, log: &Path, more: &[&str]) -> Ran {

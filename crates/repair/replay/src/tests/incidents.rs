@@ -2,12 +2,11 @@
 
 use std::fs;
 
-use binlogz_binlog::checksum::crc32;
-use binlogz_binlog::event::{Incident, IncidentEvent};
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::{EventType, gtid::Gtid};
 use binlogz_flow::Input;
 use binlogz_relay::StopAt;
+use binlogz_testkit::spliced::{events_of, incident_like, log_of, type_of};
 
 use super::{UUID, ended, gtids, samples};
 use crate::{CrossedIncidents, IncidentWalk, RecoveredLogs};
@@ -16,64 +15,27 @@ use crate::{CrossedIncidents, IncidentWalk, RecoveredLogs};
 const FIRST: u32 = 70;
 const LAST: u32 = 369;
 
-/// The events of a log.
-fn events(log: &[u8]) -> Vec<&[u8]> {
-    let (mut events, mut rest) = (Vec::new(), &log[4..]);
-    while !rest.is_empty() {
-        let (event, after) = rest.split_at(u32::from_le_bytes(rest[9..13].try_into().unwrap()) as usize);
-        events.push(event);
-        rest = after;
-    }
-    events
-}
-
-/// An incident with the header of another event.
-fn incident(like: &[u8]) -> Vec<u8> {
-    let body = IncidentEvent { incident: Incident::LOST_EVENTS, message: b"no disk", inner_checksum: None };
-    let mut event = like[..19].to_vec();
-    event[4] = EventType::INCIDENT.0;
-    event.extend(body.encode().unwrap());
-    event.extend([0; 4]);
-    event
-}
-
 /// The sample of deletes, with an incident before transaction 73 and one that is all of transaction 75; and one at its end, if
 /// it is asked for.
 fn with_incidents(at_the_end: bool) -> Vec<u8> {
     let log = fs::read(&samples([5])[0]).unwrap();
-    let mut out = log[..4].to_vec();
+    let mut with = Vec::new();
     let mut number = FIRST - 1;
-    let mut put = |event: &[u8]| {
-        let mut event = event.to_vec();
-        let (size, end) = (event.len(), out.len() + event.len());
-        event[9..13].copy_from_slice(&(size as u32).to_le_bytes());
-        event[13..17].copy_from_slice(&(end as u32).to_le_bytes());
-        let sum = crc32(&event[..size - 4]);
-        event[size - 4..].copy_from_slice(&sum.to_le_bytes());
-        out.extend(event);
-    };
-    for event in events(&log) {
-        let begins = EventType(event[4]) == EventType::GTID;
+    for event in events_of(&log) {
+        let begins = type_of(event) == EventType::GTID;
         number += u32::from(begins);
         match (number, begins) {
-            (73, true) => {
-                put(&incident(event));
-                put(event);
-            }
-            (75, true) => {
-                put(event);
-                put(&incident(event));
-            }
+            (73, true) => with.extend([incident_like(event), event.to_vec()]),
+            (75, true) => with.extend([event.to_vec(), incident_like(event)]),
             (75, false) => {}
-            _ if at_the_end && EventType(event[4]) == EventType::ROTATE => {
-                put(&incident(event));
-                put(event);
+            _ if at_the_end && type_of(event) == EventType::ROTATE => {
+                with.extend([incident_like(event), event.to_vec()]);
             }
-            _ => put(event),
+            _ => with.push(event.to_vec()),
         }
     }
     assert_eq!(number, LAST);
-    out
+    log_of(&log, with)
 }
 
 /// The incidents that a server crosses which has executed these.
