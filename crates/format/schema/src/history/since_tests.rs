@@ -1,17 +1,11 @@
+use super::tests::in_shop;
 use super::*;
 
 /// What became, since the first statement, of the table that was called `t`: the columns that kept their values, with their places now.
 fn way(statements: &[&str], now: &str) -> String {
     let mut history = TableHistory::default();
     for (number, text) in statements.iter().enumerate() {
-        history.record(&RecordedStatement {
-            place: HistoryPlace { log: 1, offset: 100 * number as u64 + 100 },
-            database: "shop",
-            text,
-            quotes_names: false,
-            keeps_backslashes: false,
-            has_failed: false,
-        });
+        history.record(&in_shop(HistoryPlace { log: 1, offset: 100 * number as u64 + 100 }, text));
     }
     history.settle(SchemaFile::parse(&format!("USE shop; {now}")).unwrap_or_default());
     // The first statements may make tables.

@@ -4,17 +4,22 @@ use super::*;
 fn history(statements: &[&str], now: &str) -> TableHistory {
     let mut history = TableHistory::default();
     for (number, text) in statements.iter().enumerate() {
-        history.record(&RecordedStatement {
-            place: HistoryPlace { log: number as u64 + 1, offset: 100 },
-            database: "shop",
-            text,
-            quotes_names: false,
-            keeps_backslashes: false,
-            has_failed: false,
-        });
+        history.record(&in_shop(HistoryPlace { log: number as u64 + 1, offset: 100 }, text));
     }
     history.settle(SchemaFile::parse(&format!("USE shop; {now}")).unwrap_or_default());
     history
+}
+
+/// A statement that succeeded, of a session in the database `shop` with the usual settings.
+pub(super) fn in_shop(place: HistoryPlace, text: &str) -> RecordedStatement<'_> {
+    RecordedStatement {
+        place,
+        database: "shop",
+        text,
+        quotes_names: false,
+        keeps_backslashes: false,
+        has_failed: false,
+    }
 }
 
 /// After so many statements, the columns of a table; or what isn't known.
