@@ -2,7 +2,6 @@
 
 use std::io;
 
-use binlogz_binlog::EventType;
 use binlogz_binlog::event::{
     AnyGtidEvent, ExecuteLoadQueryEvent, PreviousGtidsEvent, QueryEvent, StatusVariable, XaPrepareEvent,
 };
@@ -295,7 +294,13 @@ impl<L: ChoiceListener> Follower<L> {
         while let Some((kind, content)) = records.next()? {
             match kind {
                 RecordKind::Begin => self.begin(event_of(content)?, selection)?,
-                RecordKind::Query => self.query(event_of(content)?, selection)?,
+                RecordKind::Query => {
+                    self.query(&QueryEvent::decode(event_of(content)?.body)?, selection)?;
+                }
+                RecordKind::LoadQuery => {
+                    let load = ExecuteLoadQueryEvent::decode(event_of(content)?.body)?;
+                    self.query(&load.query, selection)?;
+                }
                 RecordKind::XaPrepare => {
                     let prepare = XaPrepareEvent::decode(event_of(content)?.body)?;
                     if let Some(open) = self.open.as_mut().filter(|_| !prepare.one_phase) {
@@ -424,12 +429,7 @@ impl<L: ChoiceListener> Follower<L> {
         Ok(())
     }
 
-    fn query(&mut self, event: EventAt<'_>, selection: &RowSelection) -> Result<(), Error> {
-        let query = match event.event_type {
-            // LOAD DATA, logged as a statement.
-            EventType::EXECUTE_LOAD_QUERY => ExecuteLoadQueryEvent::decode(event.body)?.query,
-            _ => QueryEvent::decode(event.body)?,
-        };
+    fn query(&mut self, query: &QueryEvent<'_>, selection: &RowSelection) -> Result<(), Error> {
         let Some(open) = &mut self.open else { return Ok(()) };
         if open.thread_id.is_none() {
             open.thread_id = Some(query.thread_id);
@@ -460,7 +460,12 @@ impl<L: ChoiceListener> Follower<L> {
                 };
                 self.listener.statement(open, &statement, open.is_chosen)?;
             }
-            _ => {}
+            StatementKind::Begin
+            | StatementKind::Commit
+            | StatementKind::Savepoint
+            | StatementKind::XaStart
+            | StatementKind::XaEnd
+            | StatementKind::XaPrepare => {}
         }
         Ok(())
     }

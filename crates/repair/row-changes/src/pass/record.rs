@@ -30,6 +30,8 @@ pub(super) enum RecordKind {
     /// The first event of a transaction.
     Begin = 1,
     Query,
+    /// A `LOAD DATA` that is logged as a statement.
+    LoadQuery,
     XaPrepare,
     RowsQuery,
     Table,
@@ -67,13 +69,14 @@ pub(super) enum RecordKind {
 impl RecordKind {
     fn of(code: u8) -> Option<Self> {
         use RecordKind::{
-            Begin, Carried, End, Image, ImagesTable, Keys, KeysBelow, Lacking, LostImages, PreviousGtids,
-            Query, Rotate, Row, RowPart, RowsQuery, StatementEnd, Table, TableMap, Together, XaPrepare,
+            Begin, Carried, End, Image, ImagesTable, Keys, KeysBelow, Lacking, LoadQuery, LostImages,
+            PreviousGtids, Query, Rotate, Row, RowPart, RowsQuery, StatementEnd, Table, TableMap, Together,
+            XaPrepare,
         };
         let of_rows = [Table, TableMap, Lacking, Row, RowPart, Keys];
         let of_images = [ImagesTable, Image, LostImages, KeysBelow, Carried];
         let of_statements = [Together, StatementEnd];
-        [Begin, Query, XaPrepare, RowsQuery, End, PreviousGtids, Rotate]
+        [Begin, Query, LoadQuery, XaPrepare, RowsQuery, End, PreviousGtids, Rotate]
             .into_iter()
             .chain(of_rows)
             .chain(of_images)

@@ -9,7 +9,7 @@ use binlogz_binlog::event::{
 };
 use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::row::{CellContent, Row, RowDecoder, RowImage, TableSchema};
-use binlogz_binlog::{Boundary, EventFrame, EventType};
+use binlogz_binlog::{Boundary, EventClass, EventFrame, EventType};
 use binlogz_flow::Error as FlowError;
 use binlogz_flow::events::{BatchItem, Event, EventBatch, TableEvent, WorkerTables};
 use binlogz_payload::{Spool, SpoolMemory};
@@ -249,27 +249,49 @@ impl<'o, R: Renderer> Worker<'o, R> {
             // Its statement may have changed the table.
             self.table.take_if(|_| self.history.is_some());
         }
-        match event_type {
-            EventType::TABLE_MAP => {
+        match event_type.class() {
+            EventClass::TableMap => {
                 self.keep_map(event.body, event.log.lengths.of(event_type))
                     .map_err(|error| event.error(error))?;
             }
-            EventType::QUERY | EventType::EXECUTE_LOAD_QUERY => {
-                record::put_event(records, RecordKind::Query, passed)?;
+            EventClass::Statement => record::put_event(records, RecordKind::Query, passed)?,
+            EventClass::LoadStatement => record::put_event(records, RecordKind::LoadQuery, passed)?,
+            EventClass::Commit => {
+                if event_type == EventType::XA_PREPARE {
+                    record::put_event(records, RecordKind::XaPrepare, passed)?;
+                }
             }
-            EventType::XA_PREPARE => record::put_event(records, RecordKind::XaPrepare, passed)?,
-            EventType::PREVIOUS_GTIDS => record::put(records, RecordKind::PreviousGtids, &[event.body])?,
-            EventType::ROTATE => {
-                let name = RotateEvent::decode(event.body).map_err(|error| event.error(error))?.name;
-                record::put(records, RecordKind::Rotate, &[name])?;
+            EventClass::File => put_event_of_file(event, records)?,
+            EventClass::RowsStatement => {
+                if event_type == EventType::ROWS_QUERY {
+                    let statement =
+                        RowsQueryEvent::decode(event.body).map_err(|error| event.error(error))?.statement;
+                    let statement = statement.get(..STATEMENT_SIZE_MAX).unwrap_or(statement);
+                    record::put(records, RecordKind::RowsQuery, &[statement])?;
+                }
             }
-            EventType::ROWS_QUERY => {
-                let statement =
-                    RowsQueryEvent::decode(event.body).map_err(|error| event.error(error))?.statement;
-                let statement = statement.get(..STATEMENT_SIZE_MAX).unwrap_or(statement);
-                record::put(records, RecordKind::RowsQuery, &[statement])?;
-            }
-            _ => {}
+            // What is compressed comes expanded.
+            EventClass::CompressedStatement
+            | EventClass::CompressedRows
+            | EventClass::Payload
+            // `table` has them.
+            | EventClass::Rows
+            // `boundary` has them.
+            | EventClass::Gtid
+            | EventClass::MariadbGtid
+            // A statement is told of without the values and the file that it needs.
+            | EventClass::StatementValue
+            | EventClass::LoadBlock
+            | EventClass::LoadEnd
+            // They change nothing, or the batch says that they can't be read.
+            | EventClass::FileNote
+            | EventClass::Heartbeat
+            | EventClass::Incident
+            | EventClass::GroupContext
+            | EventClass::GroupView
+            | EventClass::Ignorable
+            | EventClass::Dead
+            | EventClass::Unknown => {}
         }
         let is_followed = self.renderer.followed().is_some();
         if !open.is_chosen && !is_followed {
@@ -491,6 +513,18 @@ impl<'o, R: Renderer> Worker<'o, R> {
         }
         Ok(())
     }
+}
+
+/// Passes on what an event says of the order of the logs.
+fn put_event_of_file(event: &Event<'_>, records: &mut Spool) -> Result<(), Error> {
+    if event.header.event_type == EventType::PREVIOUS_GTIDS {
+        record::put(records, RecordKind::PreviousGtids, &[event.body])?;
+    }
+    if event.header.event_type == EventType::ROTATE {
+        let name = RotateEvent::decode(event.body).map_err(|error| event.error(error))?.name;
+        record::put(records, RecordKind::Rotate, &[name])?;
+    }
+    Ok(())
 }
 
 /// Whether foreign keys may have changed rows together with those of an event that are not in the log: InnoDB did so before 9.6.

@@ -4,7 +4,7 @@
 use binlogz_binlog::event::{QueryEvent, RotateEvent};
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::statement::StatementKind;
-use binlogz_binlog::{Boundary, EventHeader, EventType, Result, TransactionBoundaryParser};
+use binlogz_binlog::{Boundary, EventClass, EventHeader, EventType, Result, TransactionBoundaryParser};
 use binlogz_flow::events::Event;
 use binlogz_schema::{HistoryPlace, RecordedStatement, TablesOfLogs, TablesSoFar};
 
@@ -55,22 +55,51 @@ impl JsonState {
     /// one continues the other.
     #[inline]
     pub fn learn(&mut self, event: &Event<'_>, tables: &TablesOfLogs) {
-        match event.header.event_type {
-            // In payloads there is no DDL: the server doesn't compress it.
-            EventType::QUERY
-                if tables.is_forward() && !event.is_inside_payload() && !is_control(event.body) =>
-            {
-                self.record(event);
-            }
-            EventType::FORMAT_DESCRIPTION => {
-                self.tables.take_server(event.header.server_id, event.position.offset);
-            }
-            EventType::ROTATE if event.header.timestamp != 0 => {
-                if let Ok(rotate) = RotateEvent::decode(event.body) {
-                    self.tables.rotate_to(rotate.name);
+        match event.header.event_type.class() {
+            EventClass::Statement => {
+                // In payloads there is no DDL: the server doesn't compress it.
+                if tables.is_forward() && !event.is_inside_payload() && !is_control(event.body) {
+                    self.record(event);
                 }
             }
-            _ => {}
+            EventClass::File => self.learn_of_log(event),
+            // What is compressed comes expanded.
+            EventClass::CompressedStatement
+            | EventClass::CompressedRows
+            | EventClass::Payload
+            // They change rows, but no tables.
+            | EventClass::LoadStatement
+            | EventClass::StatementValue
+            | EventClass::LoadBlock
+            | EventClass::LoadEnd
+            | EventClass::RowsStatement
+            | EventClass::TableMap
+            | EventClass::Rows
+            | EventClass::Commit
+            // They change nothing, or the batch says that they can't be read.
+            | EventClass::FileNote
+            | EventClass::Heartbeat
+            | EventClass::Gtid
+            | EventClass::MariadbGtid
+            | EventClass::Incident
+            | EventClass::GroupContext
+            | EventClass::GroupView
+            | EventClass::Ignorable
+            | EventClass::Dead
+            | EventClass::Unknown => {}
+        }
+    }
+
+    fn learn_of_log(&mut self, event: &Event<'_>) {
+        let header = &event.header;
+        if header.event_type == EventType::FORMAT_DESCRIPTION {
+            self.tables.take_server(header.server_id, event.position.offset);
+        }
+        if header.event_type == EventType::ROTATE
+            && header.timestamp != 0
+            && let Ok(rotate) = RotateEvent::decode(event.body)
+        {
+            self.tables.rotate_to(rotate.name);
         }
     }
 
