@@ -14,7 +14,7 @@ use binlogz_binlog::event::{AnyGtidEvent, PreviousGtidsEvent};
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::reader::not_a_log;
-use binlogz_binlog::{Error, EventType, HeaderFlags, MAGIC};
+use binlogz_binlog::{Error, EventClass, EventType, HeaderFlags, MAGIC};
 
 use crate::read::header_walk::{HeaderStep, HeaderWalk};
 use crate::read::input::{ReadAt, bytes_at};
@@ -158,36 +158,12 @@ impl LogFacts {
     /// It certainly does not.
     pub fn follow(&self, before: &LogFacts) -> Result<Sequel, NotInSequence> {
         let (one, other) = (&before.name, &self.name);
-        let not = |why: String| Err(NotInSequence(why));
-        let reset = "they are logs of two servers, or the log was reset in between";
         let ((base, number), (own_base, own_number)) = (parts(one), parts(other));
         let is_same_base = base == own_base;
-        let is_next = match (number, own_number) {
-            (Some(number), Some(own)) if is_same_base && number == own => {
-                let is_same = (self.server_id, self.created, &self.previous, self.first)
-                    == (before.server_id, before.created, &before.previous, before.first);
-                return not(match is_same {
-                    true => format!("{other}: is there twice, as {one} too: each log is taken once"),
-                    false => format!("{other} and {one} have the same number: {reset}"),
-                });
-            }
-            (Some(number), Some(own)) if is_same_base && own < number => {
-                return not(format!("{other} comes before {one}: logs are taken in their order; or {reset}"));
-            }
-            (Some(number), Some(own)) if is_same_base && own > number + 1 => {
-                let missing = |number: u64| {
-                    let digits = file_name(one).rsplit('.').next().unwrap_or_default();
-                    format!("{base}.{number:0width$}", width = digits.len().min(6))
-                };
-                let (first, last) = (missing(number + 1), missing(own - 1));
-                return not(match first == last {
-                    true => format!("{first} is missing between {one} and {other}"),
-                    false => format!("{first} to {last} are missing between {one} and {other}"),
-                });
-            }
-            (Some(number), Some(own)) => own == number + 1,
-            (None, _) | (_, None) => false,
-        };
+        if let (Some(number), Some(own), true) = (number, own_number, is_same_base) {
+            self.follow_by_number(before, number, own)?;
+        }
+        let is_next = number.zip(own_number).is_some_and(|(number, own)| own == number + 1);
         if self.is_relay_log || before.is_relay_log {
             return Ok(Sequel::ByNumbers);
         }
@@ -206,10 +182,10 @@ impl LogFacts {
                 return Ok(Sequel::Lacking(missing));
             }
             Some(Sequel::Lacking(missing)) => {
-                return not(format!(
-                    "{other} does not continue {one}: {} are missing between them; {reset}",
+                return Err(NotInSequence(format!(
+                    "{other} does not continue {one}: {} are missing between them; {RESET}",
                     missing.brief()
-                ));
+                )));
             }
             // Nothing is wrong so far.
             Some(Sequel::ByNumbers) if is_next && is_same_base && is_same_server => {
@@ -219,23 +195,50 @@ impl LogFacts {
             None => {}
         }
         if !is_same_server {
-            let id = |facts: &LogFacts| facts.server_id.unwrap_or_default();
-            return not(format!(
+            return Err(NotInSequence(format!(
                 "{other} does not continue {one}: their server ids are {} and {}, and no GTIDs show that one continues the \
                  other; they are logs of two servers",
-                id(self),
-                id(before)
-            ));
+                self.server_id.unwrap_or_default(),
+                before.server_id.unwrap_or_default()
+            )));
         }
         if self.created < before.created {
-            return not(format!("{other} was begun before {one}: logs are taken in their order; or {reset}"));
+            return Err(NotInSequence(format!(
+                "{other} was begun before {one}: logs are taken in their order; or {RESET}"
+            )));
         }
         if !is_same_base && !is_next && number.is_some() && own_number.is_some() {
-            return not(format!(
+            return Err(NotInSequence(format!(
                 "{other} and {one} have other names and numbers, and no GTIDs that show whether one continues the other"
-            ));
+            )));
         }
         Ok(Sequel::ByNumbers)
+    }
+
+    /// Refuses a log of the same base name as `before` whose number isn't the next one.
+    fn follow_by_number(&self, before: &LogFacts, number: u64, own: u64) -> Result<(), NotInSequence> {
+        let (one, other) = (&before.name, &self.name);
+        if own == number {
+            let is_same = (self.server_id, self.created, &self.previous, self.first)
+                == (before.server_id, before.created, &before.previous, before.first);
+            return Err(NotInSequence(match is_same {
+                true => format!("{other}: is there twice, as {one} too: each log is taken once"),
+                false => format!("{other} and {one} have the same number: {RESET}"),
+            }));
+        }
+        if own < number {
+            return Err(NotInSequence(format!(
+                "{other} comes before {one}: logs are taken in their order; or {RESET}"
+            )));
+        }
+        if own > number + 1 {
+            let (first, last) = (with_number(one, number + 1), with_number(one, own - 1));
+            return Err(NotInSequence(match first == last {
+                true => format!("{first} is missing between {one} and {other}"),
+                false => format!("{first} to {last} are missing between {one} and {other}"),
+            }));
+        }
+        Ok(())
     }
 
     /// Whether GTIDs show that this log continues `before`. `had` and `has` are the transactions before the earlier log
@@ -245,18 +248,11 @@ impl LogFacts {
         before: &LogFacts,
         (had, has): (&GtidSet, &GtidSet),
     ) -> Result<Option<Sequel>, NotInSequence> {
-        let (one, other) = (&before.name, &self.name);
-        let not = |what: &str, lost: &GtidSet| {
-            Err(NotInSequence(format!(
-                "{other} does not continue {one}: {what} {}, of which {other} knows nothing; they are logs of two servers, or \
-                 the log was reset in between",
-                lost.brief()
-            )))
-        };
+        let one = &before.name;
         let mut lost = had.clone();
         lost.subtract(has);
         if !lost.is_empty() {
-            return not(&format!("before {one} came"), &lost);
+            return Err(self.knows_nothing(before, &format!("before {one} came"), &lost));
         }
         match &before.gtids {
             Some(gtids) => {
@@ -271,7 +267,7 @@ impl LogFacts {
                     });
                 }
                 if !lost.is_empty() {
-                    return not(&format!("{one} has"), &lost);
+                    return Err(self.knows_nothing(before, &format!("{one} has"), &lost));
                 }
                 let mut missing = has.clone();
                 missing.subtract(had);
@@ -288,7 +284,7 @@ impl LogFacts {
                 Some(first) if !has.contains(&first) => {
                     let mut lost = GtidSet::new();
                     lost.add(first);
-                    not(&format!("{one} has"), &lost)
+                    Err(self.knows_nothing(before, &format!("{one} has"), &lost))
                 }
                 Some(_) => Ok(Some(Sequel::ByNumbers)),
                 None if has == had => Ok(None),
@@ -296,28 +292,58 @@ impl LogFacts {
             },
         }
     }
+
+    /// The error of a log that doesn't know transactions of the time before it.
+    fn knows_nothing(&self, before: &LogFacts, what: &str, lost: &GtidSet) -> NotInSequence {
+        let (one, other) = (&before.name, &self.name);
+        NotInSequence(format!(
+            "{other} does not continue {one}: {what} {}, of which {other} knows nothing; {RESET}",
+            lost.brief()
+        ))
+    }
 }
+
+/// Two reasons for logs that don't fit each other.
+const RESET: &str = "they are logs of two servers, or the log was reset in between";
 
 /// Whether an event is of the file rather than of a transaction.
 fn is_of_file(event_type: EventType) -> bool {
-    const OF_FILES: [EventType; 11] = [
-        EventType::FORMAT_DESCRIPTION,
-        EventType::PREVIOUS_GTIDS,
-        EventType::ROTATE,
-        EventType::STOP,
-        EventType::HEARTBEAT,
-        EventType::HEARTBEAT_V2,
-        EventType::INCIDENT,
-        EventType::IGNORABLE,
-        EventType::MARIADB_BINLOG_CHECKPOINT,
-        EventType::MARIADB_GTID_LIST,
-        EventType::MARIADB_START_ENCRYPTION,
-    ];
-    OF_FILES.contains(&event_type)
+    match event_type.class() {
+        EventClass::File
+        | EventClass::FileNote
+        | EventClass::Heartbeat
+        | EventClass::Incident
+        | EventClass::Ignorable => true,
+        EventClass::Gtid
+        | EventClass::MariadbGtid
+        | EventClass::Statement
+        | EventClass::CompressedStatement
+        | EventClass::LoadStatement
+        | EventClass::StatementValue
+        | EventClass::LoadBlock
+        | EventClass::LoadEnd
+        | EventClass::RowsStatement
+        | EventClass::TableMap
+        | EventClass::Rows
+        | EventClass::CompressedRows
+        | EventClass::Commit
+        | EventClass::Payload
+        | EventClass::GroupContext
+        | EventClass::GroupView
+        | EventClass::Dead
+        | EventClass::Unknown => false,
+    }
 }
 
 fn file_name(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or_default()
+}
+
+/// The file name of a log with another number, which has as many digits, up to six.
+fn with_number(name: &str, number: u64) -> String {
+    let (base, _) = parts(name);
+    let digits = file_name(name).rsplit('.').next().unwrap_or_default();
+    format!("{base}.{number:0width$}", width = digits.len().min(6))
 }
 
 /// Base name and number of a log.
@@ -343,20 +369,15 @@ pub fn check_sequence<E: From<NotInSequence>>(
     let mut said = Vec::new();
     let mut by_numbers: Option<(String, String)> = None;
     for place in 1..logs.len() {
-        let pair = |logs: &[LogFacts]| match logs.get(place - 1..=place) {
-            Some([before, log]) => log.follow(before),
-            Some(_) | None => Ok(Sequel::ByGtids),
-        };
-        let mut sequel = pair(logs)?;
+        let mut sequel = sequel_at(logs, place)?;
         if sequel == Sequel::Unknown {
             let whole = all(place - 1)?;
             if let Some(before) = logs.get_mut(place - 1) {
                 *before = whole;
             }
-            sequel = pair(logs)?;
+            sequel = sequel_at(logs, place)?;
         }
-        let name = |place: usize| logs.get(place).map(|log| log.name.clone()).unwrap_or_default();
-        let (one, other) = (name(place - 1), name(place));
+        let (one, other) = (name_at(logs, place - 1), name_at(logs, place));
         match sequel {
             Sequel::ByGtids => {}
             Sequel::ByNumbers | Sequel::Unknown => {
@@ -376,6 +397,18 @@ pub fn check_sequence<E: From<NotInSequence>>(
         ));
     }
     Ok(said)
+}
+
+/// Whether the log at this place continues the one before it.
+fn sequel_at(logs: &[LogFacts], place: usize) -> Result<Sequel, NotInSequence> {
+    match logs.get(place - 1..=place) {
+        Some([before, log]) => log.follow(before),
+        Some(_) | None => Ok(Sequel::ByGtids),
+    }
+}
+
+fn name_at(logs: &[LogFacts], place: usize) -> String {
+    logs.get(place).map(|log| log.name.clone()).unwrap_or_default()
 }
 
 #[cfg(test)]
