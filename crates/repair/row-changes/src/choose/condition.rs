@@ -16,7 +16,7 @@ use sqlparser::tokenizer::{Token, Tokenizer};
 
 use super::grammar;
 use super::proof::{Doubt, bounded, compared, liked};
-use super::scalar::{Scalar, TextRule, is_like};
+use super::scalar::{Scalar, TextRule, is_date, is_like};
 use crate::table::{TableColumn, WrittenTable};
 
 /// A parsed condition, which uses only facts that a row has.
@@ -79,10 +79,6 @@ impl Condition {
     ///
     /// Text that is no condition on a row.
     pub fn parse(text: &str) -> Result<Self, ConditionError> {
-        let no_sql = |error: sqlparser::parser::ParserError| {
-            let text = error.to_string();
-            ConditionError::Text(text.strip_prefix("sql parser error: ").unwrap_or(&text).to_owned())
-        };
         let tokens = tokens(text)?;
         if let Some(expr) = grammar::read(&tokens) {
             check(&expr)?;
@@ -90,7 +86,7 @@ impl Condition {
         }
         // All other SQL is read only to say what isn't known here.
         let mut parser = Parser::new(&MySqlDialect {}).with_recursion_limit(DEPTH_MAX).with_tokens(tokens);
-        let expr = parser.parse_expr().map_err(no_sql)?;
+        let expr = parser.parse_expr().map_err(|error| no_sql(&error))?;
         if let Token::EOF = parser.peek_token().token {
             check(&expr)?;
             return Err(ConditionError::Unknown(format!(
@@ -114,6 +110,11 @@ impl Condition {
         }
         Ok(is_met)
     }
+}
+
+fn no_sql(error: &sqlparser::parser::ParserError) -> ConditionError {
+    let text = error.to_string();
+    ConditionError::Text(text.strip_prefix("sql parser error: ").unwrap_or(&text).to_owned())
 }
 
 /// The words of a condition, with literals as MySQL reads them.
@@ -396,13 +397,11 @@ impl<'a> Images<'_, 'a> {
     ) -> Result<(), ConditionError> {
         let kinds = [one, two].map(|expr| self.kind(expr));
         let are_known = *value != Scalar::Null && *other != Scalar::Null;
-        let is_hex_text = |expr: &Expr, bytes: &Scalar<'_>, text: &Scalar<'_>| {
-            is_hex(expr) && is_hex_of_another_text(bytes, text)
-        };
         let doubt = match kinds {
             [Some(_), Some(_)] if !self.are_comparable(one, two) => Some(Doubt::Collations),
             _ if !are_known => None,
-            _ if is_hex_text(one, value, other) || is_hex_text(two, other, value) => Some(Doubt::Hex),
+            _ if is_hex(one) && is_hex_of_another_text(value, other) => Some(Doubt::Hex),
+            _ if is_hex(two) && is_hex_of_another_text(other, value) => Some(Doubt::Hex),
             [Some(ColumnKind::Json { .. }), _] | [_, Some(ColumnKind::Json { .. })] => Some(Doubt::Json),
             [Some(ColumnKind::Year), None] if may_be_year(two, other) => Some(Doubt::Year),
             [None, Some(ColumnKind::Year)] if may_be_year(one, value) => Some(Doubt::Year),
@@ -446,13 +445,16 @@ impl<'a> Images<'_, 'a> {
             return Err(doubtful(expr, Doubt::Collations));
         }
         // Whether a number is taken for a year depends on the others.
-        let is_year = |expr: &Expr| matches!(self.kind(expr), Some(ColumnKind::Year));
-        if is_number(expr) && list.iter().any(is_year)
-            || is_year(expr) && list.iter().any(is_number) && !list.iter().all(is_number)
+        if is_number(expr) && list.iter().any(|one| self.is_year(one))
+            || self.is_year(expr) && list.iter().any(is_number) && !list.iter().all(is_number)
         {
             return Err(doubtful(expr, Doubt::Year));
         }
         Ok(())
+    }
+
+    fn is_year(&self, expr: &Expr) -> bool {
+        matches!(self.kind(expr), Some(ColumnKind::Year))
     }
 
     /// The collation of a column.
@@ -553,16 +555,11 @@ impl<'a> Images<'_, 'a> {
     /// The place of a column.
     fn index(&self, name: &str) -> Result<usize, ConditionError> {
         let columns = &self.table.columns;
-        let is_it = |own: &[u8]| String::from_utf8_lossy(own).to_lowercase() == name.to_lowercase();
-        let by_number = || {
-            name.strip_prefix('@')?
-                .parse::<usize>()
-                .ok()?
-                .checked_sub(1)
-                .filter(|index| *index < columns.len())
-        };
-        let named = columns.iter().position(|column| column.name.as_deref().is_some_and(is_it));
-        named.or_else(by_number).ok_or_else(|| {
+        let lower = name.to_lowercase();
+        let named = columns.iter().position(|column| {
+            column.name.as_deref().is_some_and(|own| String::from_utf8_lossy(own).to_lowercase() == lower)
+        });
+        named.or_else(|| by_number(name).filter(|index| *index < columns.len())).ok_or_else(|| {
             let table = self.table.shown();
             match self.table.has_names || name.starts_with('@') {
                 true => ConditionError::NoColumn { table, column: name.to_owned() },
@@ -572,7 +569,6 @@ impl<'a> Images<'_, 'a> {
     }
 
     fn column(&self, name: &str, side: Option<ConditionImage>) -> Result<Scalar<'a>, ConditionError> {
-        let columns = &self.table.columns;
         let index = self.index(name)?;
         let cell = match side {
             None => self.image.cell(index).or_else(|| self.other.and_then(|other| other.cell(index))),
@@ -589,21 +585,30 @@ impl<'a> Images<'_, 'a> {
             Some(ConditionImage::Before) => self.row.before.is_some(),
             Some(ConditionImage::After) => self.row.after.is_some(),
         };
-        let not_logged = |why| ConditionError::NotLogged {
-            table: self.table.shown(),
-            column: columns.get(index).map(TableColumn::shown).unwrap_or_default(),
-            why,
-        };
         match cell {
-            Some(cell) => Scalar::of(&cell, columns.get(index)).ok_or_else(|| {
-                not_logged("its value can't be told, as of a JSON document that changed in part")
+            Some(cell) => Scalar::of(&cell, self.table.columns.get(index)).ok_or_else(|| {
+                self.not_logged(index, "its value can't be told, as of a JSON document that changed in part")
             }),
-            None if has_image => Err(not_logged(
+            None if has_image => Err(self.not_logged(
+                index,
                 "the image lacks it (binlog_row_image=FULL writes all columns), so it can't be told",
             )),
             None => Ok(Scalar::Null),
         }
     }
+
+    fn not_logged(&self, index: usize, why: &'static str) -> ConditionError {
+        ConditionError::NotLogged {
+            table: self.table.shown(),
+            column: self.table.columns.get(index).map(TableColumn::shown).unwrap_or_default(),
+            why,
+        }
+    }
+}
+
+/// The place of a column that is called by its number, as `@3`.
+fn by_number(name: &str) -> Option<usize> {
+    name.strip_prefix('@')?.parse::<usize>().ok()?.checked_sub(1)
 }
 
 fn doubtful(expr: &Expr, doubt: Doubt) -> ConditionError {
@@ -638,25 +643,19 @@ fn is_hex_of_another_text(literal: &Scalar<'_>, text: &Scalar<'_>) -> bool {
 /// unless one of them is binary; of two sets that of Unicode counts.
 fn meet_by_rule(one: u64, two: u64) -> bool {
     let Some((one_name, two_name)) = collation_name(one).zip(collation_name(two)) else { return false };
-    let set = |name: &'static str| name.split('_').next().unwrap_or_default();
-    let rank = |name: &'static str| match set(name) {
-        "utf8mb4" => 2,
-        "utf8" | "utf8mb3" => 1,
-        _ => 0,
-    };
     // Unicode's other encodings count as Unicode, too: which of two the server takes, if any, isn't known here.
-    if [one_name, two_name].iter().any(|name| ["utf16", "utf16le", "ucs2", "utf32"].contains(&set(name))) {
+    if [one_name, two_name].iter().any(|name| ["utf16", "utf16le", "ucs2", "utf32"].contains(&set_of(name))) {
         return false;
     }
-    match (set(one_name), set(two_name)) {
-        ("binary", _) => rank(two_name) > 0,
-        (_, "binary") => rank(one_name) > 0,
+    match (set_of(one_name), set_of(two_name)) {
+        ("binary", two_set) => unicode_rank(two_set) > 0,
+        (one_set, "binary") => unicode_rank(one_set) > 0,
         (one_set, two_set) if one_set == two_set => {
             [one_name, two_name].iter().any(|name| name.ends_with("_bin"))
         }
-        _ => {
+        (one_set, two_set) => {
             let (one_rule, two_rule) = (TextRule::of(Some(one)), TextRule::of(Some(two)));
-            match rank(one_name).cmp(&rank(two_name)) {
+            match unicode_rank(one_set).cmp(&unicode_rank(two_set)) {
                 Ordering::Equal => false,
                 Ordering::Greater => one_rule >= two_rule,
                 Ordering::Less => two_rule >= one_rule,
@@ -665,11 +664,32 @@ fn meet_by_rule(one: u64, two: u64) -> bool {
     }
 }
 
+/// The character set in a collation's name.
+fn set_of(collation: &str) -> &str {
+    collation.split('_').next().unwrap_or_default()
+}
+
+/// Which of two character sets counts when columns of both are compared: the higher one.
+fn unicode_rank(set: &str) -> u8 {
+    match set {
+        "utf8mb4" => 2,
+        "utf8" | "utf8mb3" => 1,
+        _ => 0,
+    }
+}
+
 /// Whether a date or a time is true by itself: as a number. Fractions of a second alone are doubtful.
 fn is_not_zero(clock: &str) -> Result<bool, Doubt> {
-    let is_zero = |text: &str| !text.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
     let whole = clock.split('.').next().unwrap_or_default();
-    if is_zero(whole) == is_zero(clock) { Ok(!is_zero(clock)) } else { Err(Doubt::Clock) }
+    match has_number(whole) == has_number(clock) {
+        true => Ok(has_number(clock)),
+        false => Err(Doubt::Clock),
+    }
+}
+
+/// Whether a text has a digit other than 0.
+fn has_number(text: &str) -> bool {
+    text.bytes().any(|byte| matches!(byte, b'1'..=b'9'))
 }
 
 /// Whether the server may take something else than a column or a number for a year in short.
@@ -731,18 +751,24 @@ fn may_be_clock(number: &Scalar<'_>, clock: &Scalar<'_>) -> bool {
     if !matches!(number, Scalar::Number(_) | Scalar::Double(_)) {
         return false;
     }
-    let is_time_number = |number: f64| number.fract() == 0.0 && number.abs() <= TIME_NUMBER_MAX;
-    let is_no_date = |number: f64| number.abs() <= NO_DATE_MAX;
     let number = number.double();
     match clock {
         Scalar::Clock(text) => {
-            let has_date = text.get(1..).is_some_and(|rest| rest.contains('-')) && !text.starts_with("0000");
+            let has_date = is_date(text) && !text.starts_with("0000");
             !number.is_some_and(|number| is_time_number(number) || has_date && is_no_date(number))
         }
         Scalar::Moment(0, _) => !number.is_some_and(is_time_number),
         Scalar::Moment(..) => !number.is_some_and(is_no_date),
         _ => false,
     }
+}
+
+fn is_time_number(number: f64) -> bool {
+    number.fract() == 0.0 && number.abs() <= TIME_NUMBER_MAX
+}
+
+fn is_no_date(number: f64) -> bool {
+    number.abs() <= NO_DATE_MAX
 }
 
 /// Digits of a FLOAT that the server writes.

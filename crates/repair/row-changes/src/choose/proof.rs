@@ -12,8 +12,9 @@
 //! ```
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
-use super::scalar::{Scalar, TextRule, is_like};
+use super::scalar::{Scalar, TextRule, is_date, is_like};
 
 /// Why a comparison isn't certain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,11 +176,7 @@ pub(super) fn bounded<'s>(
         if has(|one| matches!(one, Bytes(_)) || matches!(one, Number(text) if text.len() > DIGITS_MAX)) {
             return Err(Doubt::Bounds);
         }
-        let double = |one: Scalar<'s>| match one {
-            Null => Ok(Null),
-            one => one.double().map(Double).ok_or(Doubt::Bounds),
-        };
-        return Ok((double(value)?, (double(low)?, double(high)?)));
+        return Ok((as_double(&value)?, (as_double(&low)?, as_double(&high)?)));
     }
     match has(|one| matches!(one, Bytes(_))) {
         // A text in one, a member's name in the other.
@@ -187,6 +184,13 @@ pub(super) fn bounded<'s>(
             Ok((value, (low, high)))
         }
         _ => Err(Doubt::Bounds),
+    }
+}
+
+fn as_double<'s>(one: &Scalar<'_>) -> Result<Scalar<'s>, Doubt> {
+    match one {
+        Scalar::Null => Ok(Scalar::Null),
+        one => one.double().map(Scalar::Double).ok_or(Doubt::Bounds),
     }
 }
 
@@ -274,15 +278,21 @@ fn texts_by_letters(one: &str, two: &str, is_order: bool) -> Result<(), Doubt> {
 /// digits, letters or spaces do, or one text ends. Letters beyond ASCII next to that place might change it.
 fn is_ordered(one: &str, two: &str) -> bool {
     let equal = one.bytes().zip(two.bytes()).take_while(|(one, two)| one == two).count();
-    let is_shown = |byte: &u8| matches!(byte, b' '..=b'~');
-    let is_known = |text: &str| text.bytes().take(equal + 2).all(|byte| is_shown(&byte));
-    let is_simple = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b' ';
     let differ = match (one.as_bytes().get(equal), two.as_bytes().get(equal)) {
-        (Some(one), Some(two)) => is_simple(one) && is_simple(two),
+        (Some(one), Some(two)) => is_simple(*one) && is_simple(*two),
         (Some(next), None) | (None, Some(next)) => *next != b' ',
         (None, None) => true,
     };
-    differ && is_known(one) && is_known(two)
+    differ && is_shown(one, equal + 2) && is_shown(two, equal + 2)
+}
+
+fn is_simple(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b' '
+}
+
+/// Whether the first bytes of a text are letters of ASCII that can be seen.
+fn is_shown(text: &str, count: usize) -> bool {
+    text.bytes().take(count).all(|byte| matches!(byte, b' '..=b'~'))
 }
 
 /// A letter of a text or a pattern.
@@ -305,16 +315,19 @@ fn is_distinct(letter: char) -> bool {
 }
 
 fn loose(text: &str, wildcards: Option<char>) -> Vec<Letter> {
-    let letter = |letter: char| match letter {
+    text.chars().map(|letter| loose_letter(letter, wildcards.is_some())).collect()
+}
+
+fn loose_letter(letter: char, has_wildcards: bool) -> Letter {
+    match letter {
         _ if is_distinct(letter) => Letter::Exact(letter),
         _ if !letter.is_ascii() => Letter::Loose,
         // A character that can't be seen may not count.
         _ if letter.is_ascii_control() => Letter::Loose,
-        '%' if wildcards.is_some() => Letter::Many,
-        '_' if wildcards.is_some() => Letter::One,
+        '%' if has_wildcards => Letter::Many,
+        '_' if has_wildcards => Letter::One,
         _ => Letter::Exact(letter.to_ascii_lowercase()),
-    };
-    text.chars().map(letter).collect()
+    }
 }
 
 fn pattern_of(pattern: &str, escape: Option<char>) -> Vec<Letter> {
@@ -332,47 +345,45 @@ fn pattern_of(pattern: &str, escape: Option<char>) -> Vec<Letter> {
 /// Whether two could be equal under some collation.
 fn may_match(one: &[Letter], two: &[Letter]) -> bool {
     // Which places of `two` are reached after so many letters of `one`.
-    let free = |letter: Option<&Letter>| matches!(letter, Some(Letter::Loose | Letter::Many));
-    let close = |reached: &mut Vec<bool>| {
-        for place in 0..two.len() {
-            if reached.get(place) == Some(&true)
-                && free(two.get(place))
-                && let Some(next) = reached.get_mut(place + 1)
-            {
-                *next = true;
-            }
-        }
-    };
     let mut reached = vec![false; two.len() + 1];
-    if let Some(first) = reached.first_mut() {
-        *first = true;
-    }
-    close(&mut reached);
+    reach(&mut reached, 0..=0);
+    pass_over_free(&mut reached, two);
     for letter in one {
         let mut next = vec![false; two.len() + 1];
-        let mut mark = |place: usize| {
-            if let Some(is) = next.get_mut(place) {
-                *is = true;
-            }
-        };
         for (place, _) in reached.iter().enumerate().filter(|(_, is)| **is) {
             match (letter, two.get(place)) {
                 // It may stand for nothing, or for up to three.
-                (Letter::Loose | Letter::Many, _) => (0..=3).for_each(|count| mark(place + count)),
-                (_, Some(Letter::Loose | Letter::Many)) => [place, place + 1].into_iter().for_each(&mut mark),
-                (_, Some(Letter::One)) => mark(place + 1),
-                (Letter::Exact(own), Some(Letter::Exact(other))) if own == other => mark(place + 1),
+                (Letter::Loose | Letter::Many, _) => reach(&mut next, place..=place + 3),
+                (_, Some(Letter::Loose | Letter::Many)) => reach(&mut next, place..=place + 1),
+                (_, Some(Letter::One)) => reach(&mut next, place + 1..=place + 1),
+                (Letter::Exact(own), Some(Letter::Exact(other))) if own == other => {
+                    reach(&mut next, place + 1..=place + 1);
+                }
                 _ => {}
             }
         }
-        close(&mut next);
+        pass_over_free(&mut next, two);
         reached = next;
     }
     reached.last() == Some(&true)
 }
 
-fn is_date(text: &str) -> bool {
-    text.get(1..).is_some_and(|rest| rest.contains('-'))
+/// Marks places as reached, as far as there are such places.
+fn reach(reached: &mut [bool], places: RangeInclusive<usize>) {
+    for place in places {
+        if let Some(is) = reached.get_mut(place) {
+            *is = true;
+        }
+    }
+}
+
+/// Reaches the place after each letter that may stand for nothing.
+fn pass_over_free(reached: &mut [bool], letters: &[Letter]) {
+    for (place, letter) in letters.iter().enumerate() {
+        if matches!(letter, Letter::Loose | Letter::Many) && reached.get(place) == Some(&true) {
+            reach(reached, place + 1..=place + 1);
+        }
+    }
 }
 
 /// `YYYY-MM-DD`, with a time after it or not, or a time alone.

@@ -77,10 +77,12 @@ impl TextRule {
 
     /// The rule of two texts, where it tells all of their letters.
     pub(super) fn for_letters_of(self, one: &str, two: &str) -> Self {
-        let are_known = || weights::are_known(one) && weights::are_known(two);
         match self {
-            TextRule::Weights if !are_known() => TextRule::Letters,
-            TextRule::Levels if !are_known() => TextRule::Capitals,
+            TextRule::Weights | TextRule::Levels if weights::are_known(one) && weights::are_known(two) => {
+                self
+            }
+            TextRule::Weights => TextRule::Letters,
+            TextRule::Levels => TextRule::Capitals,
             TextRule::Ascii if !(one.is_ascii() && two.is_ascii()) => TextRule::Letters,
             rule => rule,
         }
@@ -89,6 +91,15 @@ impl TextRule {
     /// Whether accents and capitals alone tell texts of known letters apart.
     pub(super) fn are_equal_but_for_levels(one: &str, two: &str) -> bool {
         weights::compare(one, two).is_eq()
+    }
+
+    /// The letters of a text, those that it calls equal made one.
+    fn fold(self, text: &str) -> Vec<char> {
+        match self {
+            TextRule::Letters | TextRule::Ascii | TextRule::Unknown => text.to_lowercase().chars().collect(),
+            TextRule::Weights => text.chars().map(weights::folded).collect(),
+            TextRule::Levels | TextRule::Capitals | TextRule::Codes => text.chars().collect(),
+        }
     }
 
     fn compare(self, one: &str, two: &str) -> Ordering {
@@ -103,18 +114,21 @@ impl TextRule {
 }
 
 impl<'a> Scalar<'a> {
+    fn number(number: impl ToString) -> Self {
+        Scalar::Number(Cow::Owned(number.to_string()))
+    }
+
     /// The value of a column. `None`: bytes that can't be read.
     pub(super) fn of(cell: &Cell<'a>, column: Option<&TableColumn>) -> Option<Self> {
-        let number = |text: String| Scalar::Number(Cow::Owned(text));
         let unsigned = column.and_then(|column| column.unsigned);
         Some(match cell.value().ok()? {
             Value::Int(value) if unsigned == Some(true) && cell.column.unsigned.is_none() => {
-                number((value as u64).to_string())
+                Self::number(value as u64)
             }
-            Value::Int(value) => number(value.to_string()),
-            Value::Uint(value) | Value::Bit(value) => number(value.to_string()),
-            Value::Year(value) => number(value.to_string()),
-            Value::Decimal(value) => number(value.to_string()),
+            Value::Int(value) => Self::number(value),
+            Value::Uint(value) | Value::Bit(value) => Self::number(value),
+            Value::Year(value) => Self::number(value),
+            Value::Decimal(value) => Self::number(value),
             // As the double that it is: 0.1 is a little more than 0.1, for the server too.
             Value::Float(value) => Scalar::Double(f64::from(value)),
             Value::Double(value) => Scalar::Double(value),
@@ -258,11 +272,14 @@ impl<'a> Scalar<'a> {
 /// Compares texts of ASCII by the codes of their capitals, the shorter one filled up with spaces.
 fn compare_padded(one: &str, two: &str) -> Ordering {
     let size = one.len().max(two.len());
-    let padded = |text: &str| {
-        let padding = std::iter::repeat_n(b' ', size.saturating_sub(text.len()));
-        text.to_ascii_uppercase().bytes().chain(padding).collect::<Vec<u8>>()
-    };
-    padded(one).cmp(&padded(two))
+    padded(one, size).cmp(&padded(two, size))
+}
+
+/// The capitals of a text, filled up with spaces.
+fn padded(text: &str, size: usize) -> Vec<u8> {
+    let mut padded = text.to_ascii_uppercase().into_bytes();
+    padded.resize(size, b' ');
+    padded
 }
 
 fn text_of<'a>(cell: &Cell<'_>, bytes: &'a [u8]) -> Cow<'a, str> {
@@ -288,8 +305,7 @@ fn bytes_of<'a>(cell: &Cell<'_>, bytes: Cow<'a, [u8]>) -> Scalar<'a> {
 /// The number that a text begins with, as the server converts it; 0 if it begins with none.
 fn leading_number(text: &str) -> f64 {
     let text = text.trim_start();
-    let is_part = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | 'e' | 'E');
-    let end = text.find(|c| !is_part(c)).unwrap_or(text.len());
+    let end = text.find(|c| !matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E')).unwrap_or(text.len());
     (0..=end).rev().find_map(|end| text.get(..end)?.parse().ok()).unwrap_or(0.0)
 }
 
@@ -322,31 +338,40 @@ impl<'t> Digits<'t> {
     }
 
     fn size(&self, other: &Digits<'_>) -> Ordering {
-        let key = |digits: &Digits<'t>| digits.whole.len();
-        let other_key = other.whole.len();
-        key(self).cmp(&other_key).then(self.whole.cmp(other.whole)).then(self.fraction.cmp(other.fraction))
+        let lengths = self.whole.len().cmp(&other.whole.len());
+        lengths.then(self.whole.cmp(other.whole)).then(self.fraction.cmp(other.fraction))
     }
 }
 
 /// Compares dates and times as text, each field filled up.
 fn compare_clocks(one: &str, two: &str) -> Ordering {
-    let is_date = |text: &str| text.get(1..).is_some_and(|rest| rest.contains('-'));
-    let full = |text: &str| {
-        let text = text.trim().replacen('T', " ", 1);
-        match is_date(&text) && !text.contains(':') {
-            true => format!("{text} 00:00:00"),
-            false => text,
-        }
-    };
-    let (one, two) = (full(one), full(two));
+    let (one, two) = (with_time(one), with_time(two));
     if !is_date(&one) && !is_date(&two) {
         return span(&one).cmp(&span(&two));
     }
-    let trim = |text: String| match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+    without_zeros(&one).cmp(without_zeros(&two))
+}
+
+/// Whether a text that stands for a date or a time has a date.
+pub(super) fn is_date(text: &str) -> bool {
+    text.get(1..).is_some_and(|rest| rest.contains('-'))
+}
+
+/// A date or a time, a date with a time after it.
+fn with_time(text: &str) -> String {
+    let text = text.trim().replacen('T', " ", 1);
+    match is_date(&text) && !text.contains(':') {
+        true => format!("{text} 00:00:00"),
         false => text,
-    };
-    trim(one).cmp(&trim(two))
+    }
+}
+
+/// A clock without zeros at the end of its fraction.
+fn without_zeros(clock: &str) -> &str {
+    match clock.contains('.') {
+        true => clock.trim_end_matches('0').trim_end_matches('.'),
+        false => clock,
+    }
 }
 
 /// A TIME in microseconds.
@@ -381,14 +406,7 @@ fn local(seconds: u32) -> Option<String> {
 /// Whether a text is LIKE a pattern.
 pub(super) fn is_like(text: &str, pattern: &str, escape: Option<char>, rule: TextRule) -> bool {
     let rule = rule.for_letters_of(text, pattern);
-    let fold = |text: &str| -> Vec<char> {
-        match rule {
-            TextRule::Letters | TextRule::Ascii | TextRule::Unknown => text.to_lowercase().chars().collect(),
-            TextRule::Weights => text.chars().map(weights::folded).collect(),
-            TextRule::Levels | TextRule::Capitals | TextRule::Codes => text.chars().collect(),
-        }
-    };
-    let (text, pattern) = (fold(text), fold(pattern));
+    let (text, pattern) = (rule.fold(text), rule.fold(pattern));
     // Where to go on when the rest doesn't match: the last %, and how much it took.
     let (mut at, mut rest, mut retry) = (0, 0, None);
     loop {
