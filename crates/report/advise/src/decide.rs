@@ -63,6 +63,14 @@ pub(crate) struct LevelAdvice {
     pub(crate) place: usize,
 }
 
+impl LevelAdvice {
+    /// Whether another answer advises the same. If compression stays off, the level makes no difference.
+    fn is_same(self, other: LevelAdvice) -> bool {
+        self.verdict == other.verdict
+            && (self.place == other.place || self.verdict == AdviceVerdict::LeaveOff)
+    }
+}
+
 /// The answer that the figures give, and the others they allow.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Decision {
@@ -106,6 +114,12 @@ impl Point {
         }
     }
 
+    /// Whether it saves enough more than another point for what it costs more. `off`: the error of a gain.
+    fn beats(&self, other: &Point, shift: Shift, off: f64) -> bool {
+        let gain = self.saved - other.saved + shift.gain * off;
+        gain >= worth(self.cost, other.cost, -shift.gain * DOUBLINGS_OFF)
+    }
+
     fn is_affordable(&self) -> bool {
         self.typical <= COMMIT_TYPICAL_MAX
             && self.slow <= COMMIT_MAX
@@ -128,30 +142,26 @@ impl Point {
 pub(crate) fn decide(points: &[Point], busy: bool) -> Option<Decision> {
     let expected = answer(points, NO_SHIFT)?;
     let factor = if busy { COST_FACTOR_BUSY } else { COST_FACTOR };
-    let possible_at = |costs: &[f64]| {
-        let mut possible = vec![expected];
-        for (cost, saved) in costs.iter().flat_map(|cost| [-1.0, 0.0, 1.0].map(|saved| (*cost, saved))) {
-            for gain in [-1.0, 0.0, 1.0] {
-                possible.extend(answer(points, Shift { saved, gain, cost }));
-            }
-        }
-        let mut seen = Vec::new();
-        // If compression stays off, the level makes no difference.
-        let same = |a: &LevelAdvice, b: &LevelAdvice| {
-            a.verdict == b.verdict && (a.place == b.place || a.verdict == AdviceVerdict::LeaveOff)
-        };
-        for answer in possible {
-            if !seen.iter().any(|known| same(known, &answer)) {
-                seen.push(answer);
-            }
-        }
-        seen
-    };
     Some(Decision {
         expected,
-        possible: possible_at(&[1.0 / factor, 1.0, factor]),
-        sizes_decide: possible_at(&[1.0]).len() > 1,
+        possible: possible_answers(points, expected, &[1.0 / factor, 1.0, factor]),
+        sizes_decide: possible_answers(points, expected, &[1.0]).len() > 1,
     })
+}
+
+/// The different answers, the expected one first, if sizes are off by as much as they may be, and costs by these factors.
+fn possible_answers(points: &[Point], expected: LevelAdvice, costs: &[f64]) -> Vec<LevelAdvice> {
+    let mut possible = vec![expected];
+    for (cost, saved) in costs.iter().flat_map(|cost| [-1.0, 0.0, 1.0].map(|saved| (*cost, saved))) {
+        for gain in [-1.0, 0.0, 1.0] {
+            if let Some(answer) = answer(points, Shift { saved, gain, cost })
+                && !possible.iter().any(|known| known.is_same(answer))
+            {
+                possible.push(answer);
+            }
+        }
+    }
+    possible
 }
 
 /// The rule: of the levels that cost little enough, the lowest that no other one of them beats, by
@@ -169,17 +179,12 @@ fn answer(points: &[Point], shift: Shift) -> Option<LevelAdvice> {
     // Levels compress the same transactions: the error of one's gain over another is at most that of the
     // least certain of all.
     let off = points.iter().map(|point| point.half_width).fold(0.0, f64::max);
-    let beats = |other: &Point, one: &Point| {
-        let gain = other.saved - one.saved + shift.gain * off;
-        gain >= worth(other.cost, one.cost, -shift.gain * DOUBLINGS_OFF)
-    };
-    let is_beaten =
-        |one: &Point| affordable.iter().any(|(_, other)| other.level > one.level && beats(other, one));
-    let chosen = affordable.iter().find(|(_, point)| !is_beaten(point)).map(|(place, _)| *place);
-    let place = chosen.or_else(|| {
-        let level = |place: &&usize| shifted.get(**place).map(|point| point.level);
-        let default = places.iter().find(|place| level(place) == Some(CompressionLevel::DEFAULT));
-        default.or(places.first()).copied()
+    let chosen = affordable.iter().find(|(_, one)| {
+        !affordable.iter().any(|(_, other)| other.level > one.level && other.beats(one, shift, off))
+    });
+    let place = chosen.map(|(place, _)| *place).or_else(|| {
+        let default = shifted.iter().position(|point| point.level == CompressionLevel::DEFAULT);
+        default.or(places.first().copied())
     })?;
     Some(LevelAdvice { verdict: shifted.get(place)?.verdict(), place })
 }

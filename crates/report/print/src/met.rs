@@ -125,9 +125,8 @@ impl UnmetRequest {
         occurs: impl Fn(usize) -> bool,
         (one, several, kind): (&str, &str, UnmetKind),
     ) -> Vec<Self> {
-        let given = |name: String| format!("{option}={name}");
         let absent = names.clone().enumerate().filter(|(place, _)| !occurs(*place));
-        let absent: Vec<String> = absent.map(|(_, name)| given(name)).collect();
+        let absent: Vec<String> = absent.map(|(_, name)| format!("{option}={name}")).collect();
         match absent.len() {
             0 => Vec::new(),
             1 if names.len() == 1 => vec![UnmetRequest::new(format!("{}: {one}", absent.join(" ")), kind)],
@@ -154,15 +153,22 @@ impl UnmetRequest {
         let names = rules
             .iter()
             .map(|(from, to)| format!("{}->{}", String::from_utf8_lossy(from), String::from_utf8_lossy(to)));
-        // Of rules for one database the last one applies.
-        let occurs = |place: usize| {
-            let name = |place: usize| rules.get(place).map(|(from, _)| from);
-            (0..rules.len()).any(|other| applied.contains(other) && name(other) == name(place))
-        };
+        let databases: Vec<&[u8]> = rules.iter().map(|(from, _)| from.as_slice()).collect();
         let said =
             ("nothing there concerns this database", "nothing there concerns these databases", Mysqlbinlogs);
-        UnmetRequest::names("--rewrite-db", names, occurs, said)
+        // Of rules for one database the last one applies.
+        UnmetRequest::names("--rewrite-db", names, |place| has_equal(applied, &databases, place), said)
     }
+}
+
+/// Whether one of the noted places has the name of this one.
+fn has_equal<T: PartialEq>(noted: OptionPlaces, names: &[T], place: usize) -> bool {
+    (0..names.len()).any(|other| noted.contains(other) && names.get(other) == names.get(place))
+}
+
+/// Whether a requested set has transactions that are among these.
+fn have_common(requested: Option<&GtidSet>, gtids: &GtidSet) -> bool {
+    requested.is_some_and(|set| !set.is_disjoint(gtids))
 }
 
 fn no_gtids(option: &str, set: &GtidSet) -> String {
@@ -178,8 +184,7 @@ impl MetRequests {
             return false;
         }
         let Ok(PreviousGtidsEvent { gtid_set, .. }) = PreviousGtidsEvent::decode(body) else { return false };
-        let is_before = |set: &GtidSet| !gtid_set.is_disjoint(set);
-        self.excluded |= selection.exclude_gtids.as_ref().is_some_and(is_before);
+        self.excluded |= have_common(selection.exclude_gtids.as_ref(), &gtid_set);
         self.is_too_late |= selection.stop_before_gtid.is_some_and(|stop| gtid_set.contains(&stop));
         self.is_too_late
     }
@@ -191,9 +196,8 @@ impl MetRequests {
 
     /// Notes which requests a transaction meets although it is not looked at, since nothing of it is shown.
     pub fn pass_over(&mut self, selection: &EventSelection, gtids: &GtidSet, are_in_time: bool) {
-        let has = |set: &Option<GtidSet>| set.as_ref().is_some_and(|set| !set.is_disjoint(gtids));
-        self.gtid |= has(&selection.include_gtids);
-        self.excluded |= has(&selection.exclude_gtids);
+        self.gtid |= have_common(selection.include_gtids.as_ref(), gtids);
+        self.excluded |= have_common(selection.exclude_gtids.as_ref(), gtids);
         self.time |= are_in_time;
     }
 
@@ -278,10 +282,9 @@ impl MetRequests {
         }
         let tables = selection.tables.iter().map(|(database, table)| (database.as_slice(), table.as_slice()));
         // A table that is named twice is noted once.
-        let is_same = |place: usize, other: usize| selection.tables.get(place) == selection.tables.get(other);
-        let occurs =
-            |place| (0..tables.len()).any(|other| self.tables.contains(other) && is_same(place, other));
-        unmet.extend(UnmetRequest::tables(tables.clone(), occurs));
+        let unmet_tables =
+            UnmetRequest::tables(tables, |place| has_equal(self.tables, &selection.tables, place));
+        unmet.extend(unmet_tables);
         unmet.extend(UnmetRequest::renames(renames, self.renames));
         unmet
     }
