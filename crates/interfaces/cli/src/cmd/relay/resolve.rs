@@ -40,9 +40,11 @@ impl Config {
                     let expected = "seed: expected in the [source.store] of one source";
                     return Err(CommandFailure::of(&"store", expected));
                 }
-                let form = listen.form;
-                let among = |source: Source| source.among(&directory, &store, archive.as_ref(), form);
-                sources.into_iter().map(among).collect::<Result<Vec<_>>>()?
+                let mut resolved = Vec::with_capacity(sources.len());
+                for source in sources {
+                    resolved.push(source.among(&directory, &store, archive.as_ref(), listen.form)?);
+                }
+                resolved
             }
         };
         Ok(RelayOptions {
@@ -90,8 +92,7 @@ impl Source {
     ) -> Result<SourceOptions> {
         let name =
             self.name.clone().ok_or_else(|| CommandFailure::of(&"[[source]]", "a source has no name"))?;
-        let is_fit = |letter: u8| matches!(letter, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
-        if name.is_empty() || name.len() > NAME_LENGTH_MAX || !name.bytes().all(is_fit) {
+        if !is_source_name(&name) {
             let expected = "expected 1 to 64 lower-case letters, digits, - and _";
             return Err(CommandFailure::of(&"[[source]]", format_args!("name {name:?}, {expected}")));
         }
@@ -131,6 +132,11 @@ impl Source {
             name: self.name.unwrap_or_default(),
         })
     }
+}
+
+fn is_source_name(name: &str) -> bool {
+    let is_fit = name.bytes().all(|letter| matches!(letter, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-'));
+    is_fit && !name.is_empty() && name.len() <= NAME_LENGTH_MAX
 }
 
 /// The rates that a section names.
@@ -189,13 +195,17 @@ impl Store {
     }
 }
 
+/// The error of a source.
+fn of_source(error: impl Display) -> CommandFailure {
+    CommandFailure::of(&"source", error)
+}
+
 impl Source {
     /// Option files first, then the options given here.
     fn connections(&self) -> Result<Vec<ConnectOptions>> {
-        let failed = |error: &dyn std::fmt::Display| CommandFailure::of(&"source", error);
         if self.servers.is_empty() {
-            return Err(failed(
-                &"servers is empty, expected at least one mysql://[USER@]HOST[:PORT] or [USER@]unix:/PATH",
+            return Err(of_source(
+                "servers is empty, expected at least one mysql://[USER@]HOST[:PORT] or [USER@]unix:/PATH",
             ));
         }
         let mut base = ConnectOptions::new(PROGRAM_NAME);
@@ -203,12 +213,12 @@ impl Source {
             defaults_file: self.defaults_file.clone(),
             ..option_files::OptionFiles::default()
         };
-        let defaults = files.read(&["client"]).map_err(|error| failed(&error))?;
+        let defaults = files.read(&["client"]).map_err(of_source)?;
         defaults.warnings.iter().for_each(|warning| warn(warning));
         // The group may also have options of other programs.
-        defaults.apply(&mut base).map_err(|error| failed(&error))?;
+        defaults.apply(&mut base).map_err(of_source)?;
         let password = secret::password(self.password_file.as_deref(), self.password_env.as_deref());
-        if let Some(password) = password.map_err(|error| failed(&error))? {
+        if let Some(password) = password.map_err(of_source)? {
             base.password = PasswordOption::Given(password);
         }
         let level = self.zstd_compression_level.map(|level| level.to_string());
@@ -218,7 +228,7 @@ impl Source {
             ("zstd-compression-level", &level),
         ] {
             if let Some(value) = value {
-                base.set(name, Some(value)).map_err(|error| failed(&error))?;
+                base.set(name, Some(value)).map_err(of_source)?;
             }
         }
         for (given, option) in [
@@ -232,18 +242,19 @@ impl Source {
             }
         }
         if let Some(key) = &self.server_public_key {
-            std::fs::File::open(key).map_err(|error| failed(&format_args!("{}: {error}", key.display())))?;
+            std::fs::File::open(key)
+                .map_err(|error| of_source(format_args!("{}: {error}", key.display())))?;
         }
         base.get_server_public_key |= self.get_server_public_key;
-        let connection = |url: &String| {
+        let mut connections = Vec::with_capacity(self.servers.len());
+        for url in &self.servers {
             let mut connection = base.clone();
-            connection.set_server(url).map(|()| connection).map_err(|error| failed(&error))
-        };
-        self.servers.iter().map(connection).collect()
+            connection.set_server(url).map_err(of_source)?;
+            connections.push(connection);
+        }
+        Ok(connections)
     }
-}
 
-impl Source {
     fn wait_for_replicas(&self) -> WaitForReplicas {
         let default = WaitForReplicas::default();
         WaitForReplicas {
@@ -336,16 +347,19 @@ impl Archive {
 
 impl Listen {
     fn tls(&self) -> Result<ListenTls> {
-        let failed = |what: &str| Err(CommandFailure::of(&"listen", what));
         match (self.tls, &self.ssl_cert, &self.ssl_key) {
             (true, Some(certificate), Some(key)) => {
                 Ok(ListenTls::Files { certificate: certificate.clone(), key: key.clone() })
             }
             (true, None, None) => Ok(ListenTls::Own),
-            (false, None, None) if self.require_tls => failed("require_tls needs tls"),
+            (false, None, None) if self.require_tls => {
+                Err(CommandFailure::of(&"listen", "require_tls needs tls"))
+            }
             (false, None, None) => Ok(ListenTls::Off),
-            (false, ..) => failed("tls is false: expected neither ssl_cert nor ssl_key"),
-            (true, ..) => failed("ssl_cert and ssl_key: expected both or none"),
+            (false, ..) => {
+                Err(CommandFailure::of(&"listen", "tls is false: expected neither ssl_cert nor ssl_key"))
+            }
+            (true, ..) => Err(CommandFailure::of(&"listen", "ssl_cert and ssl_key: expected both or none")),
         }
     }
 
@@ -367,26 +381,25 @@ impl Listen {
 
 impl Account {
     fn resolve(&self) -> Result<AccountOptions> {
-        let failed = |error: &dyn std::fmt::Display| {
-            CommandFailure::of(&format_args!("account {}", self.user.escape_debug()), error)
-        };
         let password = secret::password(self.password_file.as_deref(), self.password_env.as_deref())
-            .map_err(|error| failed(&error))?
-            .ok_or_else(|| failed(&"has no password: expected password_file or password_env"))?;
+            .map_err(|error| self.failure(error))?
+            .ok_or_else(|| self.failure("has no password: expected password_file or password_env"))?;
         let at_source =
             secret::password(self.source_password_file.as_deref(), self.source_password_env.as_deref())
-                .map_err(|error| failed(&format_args!("at the source: {error}")))?;
-        let network = |text: &String| {
+                .map_err(|error| self.failure(format_args!("at the source: {error}")))?;
+        let mut from = Vec::with_capacity(self.from.len());
+        for text in &self.from {
             let alone = text.parse().map(|address: std::net::IpAddr| address.into());
-            alone.or_else(|_| text.parse()).map_err(|_| {
-                failed(&format_args!("from {text:?}, expected an address or a network as in 10.0.0.0/8"))
-            })
-        };
+            let network = alone.or_else(|_| text.parse()).map_err(|_| {
+                self.failure(format_args!("from {text:?}, expected an address or a network as in 10.0.0.0/8"))
+            });
+            from.push(network?);
+        }
         let form = match (self.older_collations, self.form) {
             (true, None) => Some(FormName::Uncompressed),
             (true, Some(FormName::Received | FormName::Compressed)) => {
-                return Err(failed(
-                    &"has older_collations, expected form = \"uncompressed\": servers before 8.0 read no compressed \
+                return Err(self.failure(
+                    "has older_collations, expected form = \"uncompressed\": servers before 8.0 read no compressed \
                       transactions",
                 ));
             }
@@ -396,7 +409,7 @@ impl Account {
             source: self.source.clone(),
             form: form.map(FormName::form),
             connections_max: self.connections_max,
-            from: self.from.iter().map(network).collect::<Result<Vec<_>>>()?,
+            from,
             require_tls: self.require_tls,
             admin: self.admin,
             older_collations: self.older_collations,
@@ -406,5 +419,9 @@ impl Account {
             }),
             ..AccountOptions::new(self.user.clone(), password)
         })
+    }
+
+    fn failure(&self, error: impl Display) -> CommandFailure {
+        CommandFailure::of(&format_args!("account {}", self.user.escape_debug()), error)
     }
 }
