@@ -16,6 +16,9 @@ use crate::pass::{
 use crate::table::{Structure, WrittenTable};
 
 /// Reads the statements of logs, which tell what tables were at the time of their rows.
+///
+/// It isn't `flow`'s `record_statements`: a statement gets the place of its transaction here, since the pass over the rows
+/// records the statements again ([`StatementAt::record`]) and compares both histories.
 pub struct StatementsAhead {
     follower: Follower<StatementRecorder>,
 }
