@@ -16,7 +16,7 @@ use binlogz_archive::format::contents::KeyProbe;
 use binlogz_archive::format::{BlockHeader, Contents, Index, Key, VERSION, index_anew};
 use binlogz_archive::segment::Object;
 use binlogz_archive::storage::ReadRange;
-use binlogz_binlog::event::{AnyEvent, PostHeaderLengths, RowsEvent, TableMapEvent};
+use binlogz_binlog::event::{AnyEvent, PostHeaderLengths, RowsEvent, ServerFamily, TableMapEvent};
 use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::row::json::{JsonDiffs, JsonDocument, JsonTree};
@@ -115,7 +115,9 @@ pub fn table_map(bytes: &[u8]) {
     let Ok(event) = TableMapEvent::decode(bytes, 8) else { return };
     event.columns().for_each(drop);
     event.optional_metadata.iter().for_each(drop);
-    let _ = event.column_definitions();
+    for family in [ServerFamily::Mysql, ServerFamily::Mariadb, ServerFamily::Unknown] {
+        let _ = event.column_definitions(family);
+    }
     let encoded = event.encode(8).expect("it was just decoded");
     assert_eq!(TableMapEvent::decode(&encoded, 8).expect("it was just encoded"), event);
 }
@@ -134,7 +136,8 @@ pub fn payload(bytes: &[u8]) {
 /// read, as text too, and a copy of the row reads the same.
 pub fn rows(bytes: &[u8]) {
     let (map, event) = unpair(bytes);
-    let Ok(schema) = TableMapEvent::decode(map, 8).and_then(|map| TableSchema::new(&map)) else { return };
+    let schema = TableMapEvent::decode(map, 8).and_then(|map| TableSchema::new(&map, ServerFamily::Unknown));
+    let Ok(schema) = schema else { return };
     let Some((event_type, body)) = event.split_first() else { return };
     let event_type = EventType(*event_type);
     if !event_type.is_rows() {

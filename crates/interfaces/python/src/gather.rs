@@ -320,12 +320,12 @@ impl<'a> EventGatherer<'a> {
             let map = TableMapEvent::decode(body, length)?;
             let id = map.table_id;
             self.unreadable.retain(|(unreadable, _)| *unreadable != id);
-            let error = match self.schemas.note(body, length) {
+            let error = match self.schemas.note(body, &self.lengths) {
                 Ok(schema) => {
                     let schema = self.tables.complete(schema, position.offset);
                     return Ok(Some(EventContent::TableMap { id, schema }));
                 }
-                Err(error) if TableSchema::new(&map).is_ok() => return Err(error),
+                Err(error) if TableSchema::new(&map, self.lengths.family()).is_ok() => return Err(error),
                 Err(error) => error,
             };
             // It costs only its own rows.

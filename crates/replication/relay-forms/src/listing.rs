@@ -60,7 +60,7 @@ impl Listing {
         let mut list = List {
             name,
             framing: head.framing(),
-            lengths: PostHeaderLengths::new(&head.description.post_header_lengths),
+            lengths: PostHeaderLengths::from(&head.description),
             from: wanted.from.unwrap_or(0).max(MAGIC.len() as u64),
             skip: wanted.skip,
             left: wanted.count.unwrap_or(u64::MAX),

@@ -94,7 +94,7 @@ impl StoredHead {
     pub fn context(&self) -> LogContext {
         LogContext {
             framing: self.framing(),
-            post_header_lengths: PostHeaderLengths::new(&self.description.post_header_lengths),
+            post_header_lengths: PostHeaderLengths::from(&self.description),
             relay_log: false,
         }
     }

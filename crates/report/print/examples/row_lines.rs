@@ -101,7 +101,7 @@ impl RowLines {
         if event_type == EventType::FORMAT_DESCRIPTION {
             self.lengths = PostHeaderLengths::from(&FormatDescription::decode_frame(frame)?);
         } else if event_type == EventType::TABLE_MAP {
-            self.schemas.note(frame.body(), length)?;
+            self.schemas.note(frame.body(), &self.lengths)?;
         } else if event_type.is_rows() {
             let event = RowsEvent::decode(event_type, frame.body(), length)?;
             let schema = self.schemas.get(event.table_id)?;

@@ -354,9 +354,8 @@ impl Check<'_> {
 
     /// Takes a table map. One that can't be compiled costs its own table's rows.
     fn note(&mut self, map: &TableMapEvent<'_>, body: &[u8]) -> std::result::Result<(), String> {
-        let length = self.context.post_header_lengths.of(EventType::TABLE_MAP);
         self.unreadable.retain(|table_id| *table_id != map.table_id);
-        let Err(error) = self.schemas.note(body, length) else { return Ok(()) };
+        let Err(error) = self.schemas.note(body, &self.context.post_header_lengths) else { return Ok(()) };
         self.unreadable.push(map.table_id);
         let [database, table] = [map.database, map.table].map(String::from_utf8_lossy);
         Err(format!("the rows of {database}.{table} can't be decoded: {error}"))

@@ -50,7 +50,7 @@ fn decode_values(log: &[u8]) -> binlogz_binlog::Result<u64> {
             framing = Framing::of(&description);
             lengths = PostHeaderLengths::from(&description);
         } else if event_type == EventType::TABLE_MAP {
-            schemas.note(body, lengths.of(event_type))?;
+            schemas.note(body, &lengths)?;
         } else if event_type.is_rows() {
             let event = RowsEvent::decode(event_type, body, lengths.of(event_type))?;
             let mut rows = decoder.rows(schemas.get(event.table_id)?, &event)?;

@@ -20,7 +20,7 @@ pub use any_event::AnyEvent;
 pub use compressed::CompressedEvent;
 pub use file::{
     FormatDescription, HeartbeatEvent, HeartbeatV2Event, Incident, IncidentEvent, POST_HEADER_LENGTHS,
-    PostHeaderLengths, PreviousGtidsEvent, RotateEvent, SERVER_VERSION_SIZE, version_number,
+    PostHeaderLengths, PreviousGtidsEvent, RotateEvent, SERVER_VERSION_SIZE, ServerFamily, version_number,
 };
 pub use rows::{
     Bitmap, Column, ColumnDefinition, ColumnType, ExtraRowInfo, MetadataField, OptionalMetadata,

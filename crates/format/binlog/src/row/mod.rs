@@ -21,7 +21,7 @@
 //!     if event_type == EventType::FORMAT_DESCRIPTION {
 //!         lengths = PostHeaderLengths::from(&FormatDescription::decode_frame(&frame)?);
 //!     } else if event_type == EventType::TABLE_MAP {
-//!         schemas.note(body, lengths.of(event_type))?;
+//!         schemas.note(body, &lengths)?;
 //!     } else if event_type.is_rows() {
 //!         let event = RowsEvent::decode(event_type, body, lengths.of(event_type))?;
 //!         let mut rows = decoder.rows(schemas.get(event.table_id)?, &event)?;

@@ -61,7 +61,7 @@ impl OwnedImage {
 mod tests {
     use super::*;
     use crate::event::{
-        Bitmap, OptionalMetadata, RowsEvent, RowsFlags, TableId, TableMapEvent, TableMapFlags,
+        Bitmap, OptionalMetadata, RowsEvent, RowsFlags, ServerFamily, TableId, TableMapEvent, TableMapFlags,
     };
     use crate::event_type::EventType;
     use crate::row::{RowDecoder, Value};
@@ -78,7 +78,7 @@ mod tests {
             null_bitmap: Bitmap(&[0b10]),
             optional_metadata: OptionalMetadata(b""),
         };
-        let schema = Arc::new(TableSchema::new(&map).unwrap());
+        let schema = Arc::new(TableSchema::new(&map, ServerFamily::Unknown).unwrap());
         let event = RowsEvent {
             event_type: EventType::UPDATE_ROWS,
             table_id: TableId(1),

@@ -65,7 +65,7 @@ fn bits(set: impl Iterator<Item = bool>) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::event::{
-        Bitmap, OptionalMetadata, RowsEvent, RowsFlags, TableId, TableMapEvent, TableMapFlags,
+        Bitmap, OptionalMetadata, RowsEvent, RowsFlags, ServerFamily, TableId, TableMapEvent, TableMapFlags,
     };
     use crate::event_type::EventType;
     use crate::row::RowDecoder;
@@ -84,7 +84,7 @@ mod tests {
             null_bitmap: Bitmap(&[0b1110]),
             optional_metadata: OptionalMetadata(b""),
         };
-        let schema = TableSchema::new(&map).unwrap();
+        let schema = TableSchema::new(&map, ServerFamily::Unknown).unwrap();
         let (number, text, json) = (&[1, 2, 3, 4][..], &[b'x'; 280][..], b"\x04\x01".as_slice());
         let before = [Some(Value(number)), Some(Value(text)), Some(Null), Some(Value(json))];
         let after = [None, Some(Null), Some(Value(json)), Some(JsonDiffs(b"\0\x01$"))];

@@ -376,7 +376,7 @@ fn mark_diffs(schema: &TableSchema, diffs: Bitmap<'_>, spans: &mut [CellSpan]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{OptionalMetadata, RowsFlags, TableId, TableMapEvent, TableMapFlags};
+    use crate::event::{OptionalMetadata, RowsFlags, ServerFamily, TableId, TableMapEvent, TableMapFlags};
     use crate::row::Value;
 
     /// INT, VARCHAR(10), JSON.
@@ -391,7 +391,7 @@ mod tests {
             null_bitmap: Bitmap(&[0b110]),
             optional_metadata: OptionalMetadata(b"\x02\x01\x08"),
         };
-        TableSchema::new(&event).unwrap()
+        TableSchema::new(&event, ServerFamily::Unknown).unwrap()
     }
 
     fn event(event_type: EventType, columns: &'static [u8], rows: &'static [u8]) -> RowsEvent<'static> {

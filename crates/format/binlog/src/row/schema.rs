@@ -11,7 +11,10 @@ use std::sync::Arc;
 use super::kind::{ColumnKind, ColumnSize, Leap};
 use crate::charset::Charset;
 use crate::error::{Error, Result};
-use crate::event::{Column, ColumnDefinition, ColumnType, PrimaryKeyPart, TableId, TableMapEvent};
+use crate::event::{
+    Column, ColumnDefinition, ColumnType, PostHeaderLengths, PrimaryKeyPart, ServerFamily, TableId, TableMapEvent,
+};
+use crate::event_type::EventType;
 
 const WHAT: &str = "table map event";
 /// The most columns of a table (`MAX_FIELDS` in the server).
@@ -71,17 +74,17 @@ pub struct ColumnSchema {
 }
 
 impl TableSchema {
-    /// Compiles a table map.
+    /// Compiles a table map that a server of this family wrote.
     ///
     /// # Errors
     ///
     /// More columns than a table can have, a type that rows can't hold, metadata that don't fit it.
-    pub fn new(event: &TableMapEvent<'_>) -> Result<Self> {
+    pub fn new(event: &TableMapEvent<'_>, family: ServerFamily) -> Result<Self> {
         let count = event.column_count();
         if count > COLUMNS_MAX {
             return Err(Error::invalid(WHAT, "column count", count, "at most 4096"));
         }
-        let definitions = event.column_definitions();
+        let definitions = event.column_definitions(family);
         if definitions.is_err() {
             // The cause may be a type that isn't known, with which nothing after it is either.
             for (index, column) in event.columns().enumerate() {
@@ -106,6 +109,20 @@ impl TableSchema {
             has_old_temporals: columns.iter().any(|column| column.kind.is_old_temporal()),
             columns,
         })
+    }
+
+    /// Compiles a table map of which the family isn't known. `None`: the families mean different things by it.
+    ///
+    /// # Errors
+    ///
+    /// As [`TableSchema::new`].
+    pub fn of_any_family(event: &TableMapEvent<'_>) -> Result<Option<Self>> {
+        let schema = Self::new(event, ServerFamily::Mysql)?;
+        if !event.column_types.contains(&ColumnType::GEOMETRY.0) {
+            return Ok(Some(schema));
+        }
+        let is_alike = Self::new(event, ServerFamily::Mariadb)? == schema;
+        Ok(is_alike.then_some(schema))
     }
 
     /// Approximately the bytes that it takes.
@@ -270,6 +287,7 @@ pub struct TableSchemas {
 struct Entry {
     /// The event's body, to recognise it when it is repeated.
     body: Box<[u8]>,
+    family: ServerFamily,
     schema: Arc<TableSchema>,
     statement: u64,
 }
@@ -292,22 +310,25 @@ impl TableSchemas {
         TableSchemas { tables: HashMap::new(), bytes: 0, bytes_max, forget_at: bytes_max, statement: 0 }
     }
 
-    /// Notes a table map, given the event's body (without checksum) and the format description's
-    /// post-header length for its type. It is in force up to [`TableSchemas::end_statement`].
+    /// Notes a table map, given the event's body (without checksum) and what the format description announced. It is in force up to [`TableSchemas::end_statement`].
     ///
     /// # Errors
     ///
     /// A map that can't be compiled; more maps in one statement than any has.
-    pub fn note(&mut self, body: &[u8], post_header_length: u8) -> Result<Arc<TableSchema>> {
+    pub fn note(&mut self, body: &[u8], lengths: &PostHeaderLengths) -> Result<Arc<TableSchema>> {
+        let (post_header_length, family) = (lengths.of(EventType::TABLE_MAP), lengths.family());
         let table_id = TableMapEvent::decode_table_id(body, post_header_length)?;
         if let Some(entry) = self.tables.get_mut(&table_id)
+            && entry.family == family
             && *entry.body == *body
         {
             entry.statement = self.statement;
             return Ok(Arc::clone(&entry.schema));
         }
-        let schema = Arc::new(TableSchema::new(&TableMapEvent::decode(body, post_header_length)?)?);
-        let entry = Entry { body: body.into(), schema: Arc::clone(&schema), statement: self.statement };
+        let map = TableMapEvent::decode(body, post_header_length)?;
+        let schema = Arc::new(TableSchema::new(&map, family)?);
+        let entry =
+            Entry { body: body.into(), family, schema: Arc::clone(&schema), statement: self.statement };
         self.bytes += entry.weight();
         if let Some(replaced) = self.tables.insert(table_id, entry) {
             self.bytes -= replaced.weight();
@@ -362,7 +383,8 @@ fn unknown_table(table_id: TableId) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Bitmap, OptionalMetadata, TableMapFlags};
+    use crate::ChecksumAlgorithm;
+    use crate::event::{Bitmap, FormatDescription, OptionalMetadata, POST_HEADER_LENGTHS, SERVER_VERSION_SIZE, TableMapFlags};
 
     fn event(column_types: &'static [u8]) -> TableMapEvent<'static> {
         TableMapEvent {
@@ -380,7 +402,7 @@ mod tests {
 
     #[test]
     fn columns_are_compiled() {
-        let schema = TableSchema::new(&event(&[15, 16, 254, 19])).unwrap();
+        let schema = TableSchema::new(&event(&[15, 16, 254, 19]), ServerFamily::Unknown).unwrap();
         let [varchar, bit, member, time] = schema.columns() else { panic!("four columns") };
         assert_eq!((varchar.metadata, bit.metadata, member.metadata, time.metadata), (80, 260, 63233, 3));
         assert_eq!(bit.kind, ColumnKind::Bit { bits: 12 });
@@ -402,7 +424,7 @@ mod tests {
             optional_metadata: OptionalMetadata(b"\x03\x03\x3f\x08\x3f"),
             ..event(&[])
         };
-        let schema = TableSchema::new(&map).unwrap();
+        let schema = TableSchema::new(&map, ServerFamily::Unknown).unwrap();
         let [binary, text, varying] = schema.columns() else { panic!("three columns") };
         assert_eq!(&*binary.padded(b"a\0b"), b"a\0b\0");
         assert_eq!(&*binary.padded(b""), b"\0\0\0\0");
@@ -411,17 +433,17 @@ mod tests {
             assert!(matches!(other.padded(b"a"), Cow::Borrowed(b"a")));
         }
         let unknown = TableMapEvent { optional_metadata: OptionalMetadata(b""), ..map };
-        let unknown = TableSchema::new(&unknown).unwrap();
+        let unknown = TableSchema::new(&unknown, ServerFamily::Unknown).unwrap();
         assert!(unknown.columns().iter().all(|column| &*column.padded(b"a") == b"a"));
     }
 
     #[test]
     fn an_error_names_its_column() {
         let old = TableMapEvent { optional_metadata: OptionalMetadata(b""), ..event(&[15, 16, 0]) };
-        let error = TableSchema::new(&old).unwrap_err().to_string();
+        let error = TableSchema::new(&old, ServerFamily::Unknown).unwrap_err().to_string();
         assert_eq!(error, "column 3: table map event: column type is DECIMAL, expected one that rows hold");
         let wide = TableMapEvent { column_types: &[3; COLUMNS_MAX + 1], ..event(&[]) };
-        assert!(TableSchema::new(&wide).unwrap_err().to_string().contains("at most 4096"));
+        assert!(TableSchema::new(&wide, ServerFamily::Unknown).unwrap_err().to_string().contains("at most 4096"));
     }
 
     #[test]
@@ -429,15 +451,26 @@ mod tests {
         let body = event(&[15, 16, 254, 19]).encode(8).unwrap();
         let mut schemas = TableSchemas::new();
         assert!(schemas.get(TableId(90)).is_err());
-        let first = schemas.note(&body, 8).unwrap();
+        let first = schemas.note(&body, &PostHeaderLengths::default()).unwrap();
         assert!(Arc::ptr_eq(&first, schemas.get(TableId(90)).unwrap()));
         schemas.end_statement();
         let error = schemas.get(TableId(90)).unwrap_err().to_string();
         assert_eq!(error, "rows event: table id is 90, expected one that a table map of the statement gave");
-        assert!(Arc::ptr_eq(&first, &schemas.note(&body, 8).unwrap()));
+        assert!(Arc::ptr_eq(&first, &schemas.note(&body, &PostHeaderLengths::default()).unwrap()));
+
+        // The same bytes of another server may mean something else.
+        let of_mysql = PostHeaderLengths::from(&FormatDescription {
+            binlog_version: 4,
+            server_version: [b'9'; SERVER_VERSION_SIZE],
+            created: 0,
+            header_length: 19,
+            post_header_lengths: POST_HEADER_LENGTHS.to_vec(),
+            checksum_algorithm: ChecksumAlgorithm::NONE,
+        });
+        assert!(!Arc::ptr_eq(&first, &schemas.note(&body, &of_mysql).unwrap()));
 
         let other = TableMapEvent { table: b"u", ..event(&[15, 16, 254, 19]) }.encode(8).unwrap();
-        assert_eq!(&*schemas.note(&other, 8).unwrap().table, b"u");
+        assert_eq!(&*schemas.note(&other, &PostHeaderLengths::default()).unwrap().table, b"u");
         assert_eq!(&*first.table, b"t");
     }
 
@@ -452,7 +485,7 @@ mod tests {
                 optional_metadata: OptionalMetadata(b""),
                 ..event(&[])
             };
-            schemas.note(&event.encode(8).unwrap(), 8)?;
+            schemas.note(&event.encode(8).unwrap(), &PostHeaderLengths::default())?;
             between(schemas);
         }
         Ok(())

@@ -6,7 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use binlogz_binlog::event::{
-    AnyEvent, CompressionType, FormatDescription, MetadataField, PostHeaderLengths, StatusVariable,
+    AnyEvent, CompressionType, FormatDescription, MetadataField, PostHeaderLengths, ServerFamily,
+    StatusVariable,
 };
 use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventReader, EventType, MAGIC};
@@ -138,7 +139,7 @@ fn every_part_of_an_event_that_is_read_late_encodes_back_into_its_bytes() {
                 fields += 1;
             }
             assert_eq!(bytes, event.optional_metadata.0, "{place}");
-            let definitions = event.column_definitions().unwrap_or_else(|error| panic!("{place}: {error}"));
+            let definitions = event.column_definitions(ServerFamily::Unknown).unwrap_or_else(|error| panic!("{place}: {error}"));
             let metadata: Vec<u8> =
                 definitions.iter().flat_map(|column| column.column.metadata).copied().collect();
             assert_eq!(metadata, event.column_metadata, "{place}: all metadata are dealt out");
@@ -180,7 +181,7 @@ fn every_event_cut_anywhere_is_an_error_or_a_shorter_event() {
 fn read_late_parts(event: &AnyEvent<'_>) {
     match event {
         AnyEvent::Query(event) => event.status_variables.iter().for_each(drop),
-        AnyEvent::TableMap(event) => drop(event.column_definitions()),
+        AnyEvent::TableMap(event) => drop(event.column_definitions(ServerFamily::Unknown)),
         AnyEvent::Rows(event) => event.extra_row_info().for_each(drop),
         _ => {}
     }

@@ -30,7 +30,7 @@ fn each_rows_event(binlog: &RealBinlog, mut look: impl FnMut(&Arc<TableSchema>, 
         if event_type == EventType::FORMAT_DESCRIPTION {
             lengths = PostHeaderLengths::from(&FormatDescription::decode_frame(frame)?);
         } else if event_type == EventType::TABLE_MAP {
-            schemas.note(frame.body(), length)?;
+            schemas.note(frame.body(), &lengths)?;
         } else if event_type.is_rows() {
             let event = RowsEvent::decode(event_type, frame.body(), length)?;
             look(schemas.get(event.table_id)?, &event);

@@ -139,7 +139,7 @@ fn each_event_of(log: &Path, take: &mut impl FnMut(&Arc<TableSchema>, &RowsEvent
         if event_type == EventType::FORMAT_DESCRIPTION {
             lengths = PostHeaderLengths::from(&FormatDescription::decode_frame(&frame).unwrap());
         } else if event_type == EventType::TABLE_MAP {
-            schemas.note(body, lengths.of(event_type)).unwrap();
+            schemas.note(body, &lengths).unwrap();
         } else if event_type.is_rows() {
             let rows = RowsEvent::decode(event_type, body, lengths.of(event_type)).unwrap();
             take(schemas.get(rows.table_id).unwrap(), &rows);

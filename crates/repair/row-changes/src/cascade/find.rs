@@ -13,8 +13,8 @@ use std::io;
 use std::sync::Arc;
 
 use binlogz_binlog::EventType;
-use binlogz_binlog::event::{Bitmap, RowsEvent, RowsFlags, TableId, TableMapEvent};
-use binlogz_binlog::row::{CellContent, Row, RowDecoder, TableSchema};
+use binlogz_binlog::event::{Bitmap, RowsEvent, RowsFlags, TableId};
+use binlogz_binlog::row::{CellContent, Row, RowDecoder};
 use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
 use binlogz_schema::{ReferentialRule, SchemaFile};
@@ -26,7 +26,7 @@ use crate::cells::{ImageCells, cells_of, push_cells, read_cells};
 use crate::choose::{Operation, Range, RowSelection};
 use crate::pass::{
     Break, ChoiceListener, Error, FollowedTransaction, Follower, Renderer, RowAt, RowFlags, RowRendering,
-    Search, StatementAt, StatementWords, TABLE_MAP_POST_HEADER_LENGTH, TransactionEnding, broken, read_log,
+    Search, StatementAt, StatementWords, TransactionEnding, broken, read_log, schema_of_kept,
 };
 use crate::table::{Structure, WrittenTable};
 
@@ -175,7 +175,7 @@ impl<'o, R: Renderer> Families<'o, R> {
         let Some((database, name, structure)) = self.told.clone() else { return Ok(None) };
         let is_it = |own: &(String, String)| own.0.as_bytes() == database && own.1.as_bytes() == name;
         let Some(table) = self.family.tables.iter().position(is_it) else { return Ok(None) };
-        let schema = TableSchema::new(&TableMapEvent::decode(map, TABLE_MAP_POST_HEADER_LENGTH)?)?;
+        let schema = schema_of_kept(map)?;
         let known = WrittenTable::new(&Arc::new(schema), Some(self.schema));
         let column = |column: &String| {
             let is_it = |name: &Vec<u8>| name.eq_ignore_ascii_case(column.as_bytes());

@@ -13,7 +13,7 @@ use std::mem;
 use std::sync::Arc;
 
 use binlogz_binlog::EventType;
-use binlogz_binlog::event::{Bitmap, RowsEvent, RowsFlags, TableId, TableMapEvent};
+use binlogz_binlog::event::{Bitmap, RowsEvent, RowsFlags, TableId};
 use binlogz_binlog::row::json::{JsonDiffs, JsonDocument};
 use binlogz_binlog::row::{CellContent, RowDecoder, TableSchema};
 use binlogz_schema::{DefinedTable, HistoryPlace, ReferentialRule, SchemaFile, TableHistory, TableThen};
@@ -24,7 +24,7 @@ use crate::choose::Operation;
 use crate::digest::Digests;
 use crate::pass::{
     FollowedTransaction, HistoryUse, Renderer, RowFlags, RowRendering, StatementWords,
-    TABLE_MAP_POST_HEADER_LENGTH, TransactionEnding, broken, written_table,
+    TransactionEnding, broken, schema_of_kept, written_table,
 };
 use crate::table::{Structure, WrittenTable};
 
@@ -103,7 +103,7 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
         if self.history.is_none() && self.layout.as_ref().is_some_and(|layout| layout.map == map) {
             return Ok(());
         }
-        let schema = Arc::new(TableSchema::new(&TableMapEvent::decode(map, TABLE_MAP_POST_HEADER_LENGTH)?)?);
+        let schema = Arc::new(schema_of_kept(map)?);
         let [database, name] =
             [&schema.database, &schema.table].map(|name| String::from_utf8_lossy(name).into_owned());
         let table = self.images.table(&database, &name);

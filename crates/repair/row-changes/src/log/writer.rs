@@ -21,7 +21,7 @@ use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, HeaderFlags, MAG
 use binlogz_payload::{Spool, SpoolMemory};
 
 use super::images::Images;
-use crate::pass::TABLE_MAP_POST_HEADER_LENGTH;
+use crate::pass::{TABLE_MAP_POST_HEADER_LENGTH, map_of_kept};
 
 /// The version in the format description: the first that knows payloads, so that the log may be compressed.
 const VERSION: &str = "8.0.20-binlogz";
@@ -89,7 +89,7 @@ impl<'o> LogWriter<'o> {
         Ok(writer)
     }
 
-    /// A row of a table. `map` is the body of its map, `number` tells maps apart; `flags` are those of foreign keys.
+    /// A row of a table. `map` is its map as it was kept, `number` tells maps apart; `flags` are those of foreign keys.
     pub(crate) fn row(
         &mut self,
         (number, map): (usize, &[u8]),
@@ -117,8 +117,7 @@ impl<'o> LogWriter<'o> {
         let group = match &mut self.group {
             Some(group) => group,
             None => {
-                let map =
-                    TableMapEvent::decode(map, TABLE_MAP_POST_HEADER_LENGTH).map_err(io::Error::other)?;
+                let map = map_of_kept(map).map_err(io::Error::other)?;
                 if !fits {
                     let numbered = TableMapEvent { table_id: id_of(number), ..map };
                     let body = numbered.encode(TABLE_MAP_POST_HEADER_LENGTH).map_err(io::Error::other)?;

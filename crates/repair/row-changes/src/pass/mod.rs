@@ -10,6 +10,7 @@
 
 mod carried;
 mod follow;
+mod kept_map;
 mod order;
 mod record;
 mod targets;
@@ -31,13 +32,13 @@ pub(crate) use carried::content;
 pub(crate) use follow::{
     ChoiceListener, FollowedTransaction, Follower, StatementAt, TransactionEnding, shortened,
 };
+pub(crate) use kept_map::{TABLE_MAP_POST_HEADER_LENGTH, map_of_kept, schema_of_kept};
 pub(crate) use order::Break;
 pub(crate) use record::{RowAt, RowFlags, RowKeys, broken};
 pub(crate) use targets::changed_tables;
 pub(crate) use words::StatementWords;
 pub(crate) use work::{
-    FollowedTables, PassOnText, Renderer, RowRendering, TABLE_MAP_POST_HEADER_LENGTH, digests_of,
-    written_table,
+    FollowedTables, PassOnText, Renderer, RowRendering, digests_of, written_table,
 };
 
 /// Memory for the records of all batches under way.

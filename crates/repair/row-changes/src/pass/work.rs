@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use binlogz_binlog::event::{
-    AnyGtidEvent, RotateEvent, RowsEvent, RowsFlags, RowsQueryEvent, TableId, TableMapEvent,
+    AnyGtidEvent, PostHeaderLengths, RotateEvent, RowsEvent, RowsFlags, RowsQueryEvent, TableId,
 };
 use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::row::{CellContent, Row, RowDecoder, RowImage, TableSchema};
@@ -17,6 +17,7 @@ use binlogz_schema::{HistoryPlace, SchemaFile, TableThen, TurningPoint};
 
 use super::carried::CarryingKeys;
 use super::follow::shortened;
+use super::kept_map::kept_map;
 use super::record::{self, EventAt, RecordKind, RowAt, RowFlags};
 use super::together::StatementTables;
 use super::{Error, HistoryUse, OTHER_SCHEMA, Search};
@@ -25,8 +26,6 @@ use crate::choose::{Operation, Range, RowSelection};
 use crate::digest::Digests;
 use crate::table::{Structure, WrittenTable};
 
-/// Bytes of a table map's post-header since 5.1: the table's number has 6.
-pub(crate) const TABLE_MAP_POST_HEADER_LENGTH: u8 = 8;
 /// The most bytes of an original statement that are kept.
 const STATEMENT_SIZE_MAX: usize = 4 << 10;
 
@@ -196,9 +195,9 @@ impl<'o, R: Renderer> Worker<'o, R> {
         self.tables.begin(batch)?;
         self.maps.clear();
         self.statement = StatementTables::default();
-        let map_length = batch.log().lengths.of(EventType::TABLE_MAP);
+        let lengths = batch.log().lengths;
         for body in &batch.carried().table_maps {
-            self.keep_map(body, map_length)?;
+            self.keep_map(body, &lengths)?;
         }
         let carried = batch.carried().gtid.as_deref();
         let checksum_size = batch.log().context.framing.checksum().size();
@@ -214,15 +213,14 @@ impl<'o, R: Renderer> Worker<'o, R> {
         Ok(())
     }
 
-    /// Keeps a table map, without the number that the server gave the table.
-    fn keep_map(&mut self, body: &[u8], post_header_length: u8) -> binlogz_binlog::Result<()> {
+    /// Keeps a table map, if those are needed.
+    fn keep_map(&mut self, body: &[u8], lengths: &PostHeaderLengths) -> binlogz_binlog::Result<()> {
         if self.renderer.counts_others() {
-            self.statement.map(body, post_header_length, self.selection)?;
+            self.statement.map(body, lengths.of(EventType::TABLE_MAP), self.selection)?;
         }
         if self.renderer.needs_table_maps() || self.renderer.followed().is_some() {
-            let map = TableMapEvent::decode(body, post_header_length)?;
-            let unnumbered = TableMapEvent { table_id: TableId(0), ..map };
-            self.maps.insert(map.table_id, unnumbered.encode(TABLE_MAP_POST_HEADER_LENGTH)?);
+            let (table_id, kept) = kept_map(body, lengths)?;
+            self.maps.insert(table_id, kept);
         }
         Ok(())
     }
@@ -251,7 +249,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
         }
         match event_type.class() {
             EventClass::TableMap => {
-                self.keep_map(event.body, event.log.lengths.of(event_type))
+                self.keep_map(event.body, &event.log.lengths)
                     .map_err(|error| event.error(error))?;
             }
             EventClass::Statement => record::put_event(records, RecordKind::Query, passed)?,

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use binlogz_binlog::event::TableMapEvent;
+use binlogz_binlog::event::{ServerFamily, TableMapEvent};
 
 /// Where the values of an image are.
 #[derive(Debug, Default)]
@@ -37,7 +37,8 @@ pub(crate) fn is_set(walked: &[u8], bits: &Range<usize>, index: usize) -> bool {
 
 /// The columns of a table's key; the first column, if the log doesn't tell.
 pub(crate) fn key_columns(map: &TableMapEvent<'_>) -> Vec<usize> {
-    let columns = map.column_definitions().unwrap_or_default();
+    // Where keys stand is the same in all families.
+    let columns = map.column_definitions(ServerFamily::Unknown).unwrap_or_default();
     let of_key = columns.iter().enumerate().filter(|(_, column)| column.primary_key.is_some());
     let key: Vec<usize> = of_key.map(|(index, _)| index).collect();
     if key.is_empty() { vec![0] } else { key }

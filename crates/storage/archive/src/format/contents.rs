@@ -124,7 +124,8 @@ impl TableDefinition {
 }
 
 impl ListedTable {
-    /// The table as its table map described it; `None`: the contents don't have its columns.
+    /// The table as its table map described it; `None`: the contents don't have its columns, or only the log tells what they say of
+    /// them (MariaDB's tables with geometry columns).
     ///
     /// # Errors
     ///
@@ -132,7 +133,7 @@ impl ListedTable {
     pub fn schema(&self) -> Result<Option<TableSchema>> {
         let Some(TableDefinition(columns)) = &self.definition else { return Ok(None) };
         let body = [&TableDefinition::front(&self.database, &self.table), &**columns].concat();
-        Ok(Some(TableSchema::new(&TableMapEvent::decode(&body, TABLE_MAP_LENGTH)?)?))
+        Ok(TableSchema::of_any_family(&TableMapEvent::decode(&body, TABLE_MAP_LENGTH)?)?)
     }
 }
 
@@ -274,7 +275,7 @@ impl BlockFindings {
         let mut schemas = TableSchemas::new();
         let mut definitions = Definitions::default();
         for map in &piece.maps {
-            definitions.note(&mut schemas, map, lengths.of(EventType::TABLE_MAP))?;
+            definitions.note(&mut schemas, map, lengths)?;
         }
         let mut decoder = RowDecoder::new();
         let magic = if piece.offset == 0 && piece.log.starts_with(&MAGIC) { MAGIC.len() } else { 0 };
@@ -308,7 +309,7 @@ impl BlockFindings {
                     self.contents.has_loose |= tail.end != at && !tail.is_empty();
                     tail = if tail.end == at { tail.start..size } else { at..size };
                 }
-                EventClass::TableMap => definitions.note(&mut schemas, body, lengths.of(event_type))?,
+                EventClass::TableMap => definitions.note(&mut schemas, body, lengths)?,
                 EventClass::Statement => self.query(body, header.timestamp)?,
                 EventClass::Commit => {}
                 EventClass::RowsStatement if event_type == EventType::ROWS_QUERY => {}
@@ -510,8 +511,9 @@ struct Definitions(HashMap<TableId, (Arc<TableSchema>, Option<TableDefinition>)>
 
 impl Definitions {
     /// Takes a table map, which most of the time was there before.
-    fn note(&mut self, schemas: &mut TableSchemas, body: &[u8], post_header_length: u8) -> Option<()> {
-        let schema = schemas.note(body, post_header_length).ok()?;
+    fn note(&mut self, schemas: &mut TableSchemas, body: &[u8], lengths: &PostHeaderLengths) -> Option<()> {
+        let post_header_length = lengths.of(EventType::TABLE_MAP);
+        let schema = schemas.note(body, lengths).ok()?;
         let id = TableMapEvent::decode_table_id(body, post_header_length).ok()?;
         if self.0.get(&id).is_none_or(|(known, _)| !Arc::ptr_eq(known, &schema)) {
             self.0.insert(id, (schema, TableDefinition::of(body, post_header_length)));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use binlogz_binlog::event::{RowsEvent, RowsFlags, TableId, TableMapEvent};
+use binlogz_binlog::event::{PostHeaderLengths, RowsEvent, RowsFlags, TableId, TableMapEvent};
 use binlogz_binlog::row::{TableSchema, TableSchemas};
 use binlogz_binlog::{Error as BinlogError, EventType};
 
@@ -67,9 +67,8 @@ impl WorkerTables {
     fn take(&mut self, log: &InputLog, table_maps: &[Arc<[u8]>], offset: u64) -> Result<(), Error> {
         self.end_statement();
         self.ended = false;
-        let length = log.lengths.of(EventType::TABLE_MAP);
         for body in table_maps {
-            let noted = self.note(body, length);
+            let noted = self.note(body, &log.lengths);
             noted.map_err(|error| error.at(offset, Some(EventType::TABLE_MAP)))?;
         }
         Ok(())
@@ -81,8 +80,13 @@ impl WorkerTables {
     }
 
     /// Takes a table map. `None`: the table's rows can't be read.
-    fn note(&mut self, body: &[u8], length: u8) -> Result<Option<Arc<TableSchema>>, BinlogError> {
-        let error = match self.schemas.note(body, length) {
+    fn note(
+        &mut self,
+        body: &[u8],
+        lengths: &PostHeaderLengths,
+    ) -> Result<Option<Arc<TableSchema>>, BinlogError> {
+        let length = lengths.of(EventType::TABLE_MAP);
+        let error = match self.schemas.note(body, lengths) {
             Ok(schema) => {
                 if !self.unreadable.is_empty() {
                     let table_id = TableMapEvent::decode_table_id(body, length)?;
@@ -94,7 +98,7 @@ impl WorkerTables {
         };
         // A map whose names can't be read is damage; so is a statement with more maps than any has.
         let Ok(map) = TableMapEvent::decode(body, length) else { return Err(error) };
-        if TableSchema::new(&map).is_ok() || self.unreadable.len() >= UNREADABLE_MAX {
+        if TableSchema::new(&map, lengths.family()).is_ok() || self.unreadable.len() >= UNREADABLE_MAX {
             return Err(error);
         }
         let (database, table) = (map.database.into(), map.table.into());
@@ -129,7 +133,7 @@ impl WorkerTables {
             self.end_statement();
         }
         if event_type == EventType::TABLE_MAP {
-            let schema = self.note(event.body, event.log.lengths.of(event_type))?;
+            let schema = self.note(event.body, &event.log.lengths)?;
             return Ok(schema.map(TableEvent::Map));
         }
         if !event_type.is_rows() {

@@ -6,6 +6,7 @@ mod incident;
 mod post_header_lengths;
 mod previous_gtids;
 mod rotate;
+mod server_family;
 
 pub use format_description::{FormatDescription, POST_HEADER_LENGTHS, SERVER_VERSION_SIZE, version_number};
 pub use heartbeat::{HeartbeatEvent, HeartbeatV2Event};
@@ -13,3 +14,4 @@ pub use incident::{Incident, IncidentEvent};
 pub use post_header_lengths::PostHeaderLengths;
 pub use previous_gtids::PreviousGtidsEvent;
 pub use rotate::RotateEvent;
+pub use server_family::ServerFamily;

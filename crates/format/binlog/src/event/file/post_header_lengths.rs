@@ -1,41 +1,49 @@
-//! Bytes of each type's post-header, as the last format description announced them: the only thing needed to
-//! read a body besides its bytes.
+//! Bytes of each type's post-header, as the last format description announced them, and the family of the server that wrote it: the
+//! only things needed to read a body besides its bytes.
 
-use super::{FormatDescription, POST_HEADER_LENGTHS};
+use super::{FormatDescription, POST_HEADER_LENGTHS, ServerFamily};
 use crate::error::{Error, Result};
 use crate::event_type::{EventClass, EventType};
 
 /// Post-header lengths by type. Small and `Copy`: it travels with a batch of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PostHeaderLengths([u8; POST_HEADER_LENGTHS.len()]);
+pub struct PostHeaderLengths {
+    lengths: [u8; POST_HEADER_LENGTHS.len()],
+    family: ServerFamily,
+}
 
 impl Default for PostHeaderLengths {
     /// The post-header lengths of MySQL 9.7, for streams without a format description.
     fn default() -> Self {
-        PostHeaderLengths(POST_HEADER_LENGTHS)
+        PostHeaderLengths { lengths: POST_HEADER_LENGTHS, family: ServerFamily::Unknown }
     }
 }
 
 impl From<&FormatDescription> for PostHeaderLengths {
     fn from(description: &FormatDescription) -> Self {
-        Self::new(&description.post_header_lengths)
+        Self { family: description.into(), ..Self::new(&description.post_header_lengths) }
     }
 }
 
 impl PostHeaderLengths {
-    /// Takes the lengths announced for types from 1 on; types that are not announced have 0.
+    /// Takes the lengths announced for types from 1 on, by a server of any family; types that are not announced have 0.
     pub fn new(announced: &[u8]) -> Self {
         let mut lengths = [0; POST_HEADER_LENGTHS.len()];
         for (length, &announced) in lengths.iter_mut().zip(announced) {
             *length = announced;
         }
-        PostHeaderLengths(lengths)
+        PostHeaderLengths { lengths, family: ServerFamily::Unknown }
     }
 
     /// The post-header length of a type, in bytes; 0 for types beyond those of MySQL 9.7.
     #[inline]
     pub fn of(&self, event_type: EventType) -> u8 {
-        length_of(&self.0, event_type)
+        length_of(&self.lengths, event_type)
+    }
+
+    /// The family of the server that announced them.
+    pub fn family(&self) -> ServerFamily {
+        self.family
     }
 
     /// Refuses a length that would make us misread the type.

@@ -4,12 +4,14 @@
 //! The optional fields cover only some columns: signedness of the numeric ones (including YEAR), collations
 //! of the character ones (CHAR, VARCHAR, BLOB and TEXT, VECTOR; a binary one has 63) and, in fields of their
 //! own, of ENUM and SET. Anything the fields don't cover stays `None`. Which columns count was observed on a
-//! live MySQL 9.7.4. MariaDB 10.11 counts geometry columns among the character ones; see [`character_collations`].
+//! live MySQL 9.7.4. MariaDB 10.11 and 11.4 count geometry columns among the character ones: [`ServerFamily`] tells
+//! whose table map it is.
 
 use std::collections::BTreeMap;
 
 use super::table_map_metadata::{DefaultCharset, HighFirstBits, MetadataField, MetadataStrings};
 use super::{Column, ColumnType, TableMapEvent};
+use crate::event::ServerFamily;
 use crate::error::{Error, Result};
 
 const WHAT: &str = "optional metadata";
@@ -51,13 +53,13 @@ pub struct PrimaryKeyPart {
 }
 
 impl<'a> TableMapEvent<'a> {
-    /// The columns with all that the event says of them.
+    /// The columns with all that the event says of them, written by a server of this family.
     ///
     /// # Errors
     ///
     /// Metadata or optional fields that are cut, and fields that cover more columns than there are. Fields of
     /// unknown type are skipped.
-    pub fn column_definitions(&self) -> Result<Vec<ColumnDefinition<'a>>> {
+    pub fn column_definitions(&self, family: ServerFamily) -> Result<Vec<ColumnDefinition<'a>>> {
         let mut definitions = Vec::with_capacity(self.column_count());
         for (index, column) in self.columns().enumerate() {
             definitions.push(ColumnDefinition {
@@ -74,14 +76,18 @@ impl<'a> TableMapEvent<'a> {
             });
         }
         for field in self.optional_metadata.iter() {
-            deal_out(field?, &mut definitions)?;
+            deal_out(field?, family, &mut definitions)?;
         }
         Ok(definitions)
     }
 }
 
 /// Assigns the values of a field to the columns.
-fn deal_out<'a>(field: MetadataField<'a>, definitions: &mut [ColumnDefinition<'a>]) -> Result<()> {
+fn deal_out<'a>(
+    field: MetadataField<'a>,
+    family: ServerFamily,
+    definitions: &mut [ColumnDefinition<'a>],
+) -> Result<()> {
     let any = |_: ColumnType| true;
     match field {
         MetadataField::Signedness(bits) => {
@@ -94,7 +100,7 @@ fn deal_out<'a>(field: MetadataField<'a>, definitions: &mut [ColumnDefinition<'a
         }
         MetadataField::DefaultCharset(charset) => {
             let given = |to: &mut [_], of_kind: fn(ColumnType) -> bool| default_charset(to, of_kind, charset);
-            character_collations(definitions, given, |columns| is_most_frequent(columns, charset))
+            character_collations(definitions, family, given, |columns| is_most_frequent(columns, charset))
         }
         MetadataField::EnumAndSetDefaultCharset(charset) => {
             default_charset(definitions, ColumnType::is_enum_or_set, charset)
@@ -103,7 +109,7 @@ fn deal_out<'a>(field: MetadataField<'a>, definitions: &mut [ColumnDefinition<'a
             let given = |to: &mut [_], of_kind: fn(ColumnType) -> bool| {
                 each(to, of_kind, numbers.iter(), |to, it| to.collation = Some(it))
             };
-            character_collations(definitions, given, |_| true)
+            character_collations(definitions, family, given, |_| true)
         }
         MetadataField::EnumAndSetColumnCharset(numbers) => {
             each(definitions, ColumnType::is_enum_or_set, numbers.iter(), |to, it| to.collation = Some(it))
@@ -166,25 +172,30 @@ fn each_bit<'a>(
 
 /// Gives the character columns their collations.
 ///
-/// The event doesn't say which server wrote it. Where a table has geometry columns, MariaDB's reading is taken if MySQL's is
-/// impossible: the field is of more columns, or calls a collation the most frequent one that isn't; and if by MariaDB's reading
-/// all geometry columns are binary, as they are. Where both are possible, it is MySQL's.
+/// MariaDB counts geometry columns among them, whose collation is binary. Its own table maps are read so, those of MySQL by MySQL's
+/// rules. If that is impossible, the other reading is taken where it is possible: a server may call itself by a version of its
+/// choice. So it is where the family isn't known, which is MySQL's if both readings are possible.
 fn character_collations<'a>(
     definitions: &mut [ColumnDefinition<'a>],
+    family: ServerFamily,
     give: impl Fn(&mut [ColumnDefinition<'a>], fn(ColumnType) -> bool) -> Result<()>,
     is_possible: impl Fn(&[ColumnDefinition<'a>]) -> bool,
 ) -> Result<()> {
-    let is_geometry =
-        |definition: &&mut ColumnDefinition<'a>| definition.column.real_type() == ColumnType::GEOMETRY;
     let mut of_mysql = definitions.to_vec();
     let given = give(&mut of_mysql, ColumnType::is_character);
-    if given.is_err() || !is_possible(&of_mysql) {
+    let is_mysqls = given.is_ok() && is_possible(&of_mysql);
+    let tries_mariadb = match family {
+        ServerFamily::Mariadb => true,
+        ServerFamily::Mysql | ServerFamily::Unknown => !is_mysqls,
+    };
+    if tries_mariadb {
         let mut of_mariadb = definitions.to_vec();
         let is_given = give(&mut of_mariadb, |column_type| {
             column_type.is_character() || column_type == ColumnType::GEOMETRY
         })
         .is_ok();
-        let mut geometries = of_mariadb.iter_mut().filter(is_geometry);
+        let mut geometries =
+            of_mariadb.iter_mut().filter(|definition| definition.column.real_type() == ColumnType::GEOMETRY);
         if is_given && geometries.all(|column| column.collation.take() == Some(BINARY)) {
             definitions.copy_from_slice(&of_mariadb);
             return Ok(());
@@ -280,7 +291,7 @@ mod tests {
         put(12, &[0b0111_1111, 0b1000_0000]);
         put(13, &[4]);
         put(99, b"tomorrow");
-        let definitions = table(&metadata).column_definitions().unwrap();
+        let definitions = table(&metadata).column_definitions(ServerFamily::Unknown).unwrap();
         let column = |index: usize| definitions[index];
         assert_eq!(
             (column(0).unsigned, column(8).unsigned, column(1).unsigned),
@@ -309,7 +320,7 @@ mod tests {
                 optional_metadata: OptionalMetadata(optional),
                 ..table(&[])
             };
-            let definitions = map.column_definitions().unwrap();
+            let definitions = map.column_definitions(ServerFamily::Unknown).unwrap();
             definitions.iter().map(|definition| definition.collation).collect()
         };
         // GEOMETRY, TEXT: MariaDB lists both of them.
@@ -328,15 +339,36 @@ mod tests {
             collations(&types, &[4, 2, 2, 2], &[2, 3, 45, 0, 63]),
             [None, Some(63), Some(45), Some(45)]
         );
+        // GEOMETRY, TEXT, TEXT: both readings are possible. The first of MariaDB's three columns is binary, or of MySQL's two.
+        let types = [255, 252, 252];
+        let columns = |family: ServerFamily, optional: &[u8]| {
+            let map = TableMapEvent {
+                column_types: &types,
+                column_metadata: &[4, 2, 2],
+                null_bitmap: Bitmap(&[0]),
+                optional_metadata: OptionalMetadata(optional),
+                ..table(&[])
+            };
+            let definitions = map.column_definitions(family).unwrap();
+            definitions.iter().map(|definition| definition.collation).collect::<Vec<_>>()
+        };
+        let default = [2, 3, 45, 0, 63];
+        assert_eq!(columns(ServerFamily::Mariadb, &default), [None, Some(45), Some(45)]);
+        assert_eq!(columns(ServerFamily::Mysql, &default), [None, Some(63), Some(45)]);
+        // Of two columns only MySQL can speak, whatever the server calls itself, and of three only MariaDB.
+        for family in [ServerFamily::Mysql, ServerFamily::Mariadb, ServerFamily::Unknown] {
+            assert_eq!(columns(family, &[3, 2, 45, 33]), [None, Some(45), Some(33)]);
+            assert_eq!(columns(family, &[3, 3, 63, 45, 33]), [None, Some(45), Some(33)]);
+        }
         // One more than there are columns of both kinds.
         let map = table(&[3, 3, 63, 45, 45]);
         let map = TableMapEvent { column_types: &[255, 252], column_metadata: &[4, 2], ..map };
-        assert!(map.column_definitions().is_err());
+        assert!(map.column_definitions(ServerFamily::Unknown).is_err());
     }
 
     #[test]
     fn without_optional_metadata_only_types_are_known() {
-        let definitions = table(&[]).column_definitions().unwrap();
+        let definitions = table(&[]).column_definitions(ServerFamily::Unknown).unwrap();
         assert_eq!(definitions.len(), 9);
         assert!(definitions.iter().all(|definition| definition.name.is_none()));
     }
@@ -354,7 +386,7 @@ mod tests {
         ] {
             let mut metadata = Vec::new();
             MetadataField::Unknown { field_type, value }.encode(&mut metadata);
-            assert!(table(&metadata).column_definitions().is_err(), "{field_type}");
+            assert!(table(&metadata).column_definitions(ServerFamily::Unknown).is_err(), "{field_type}");
         }
     }
 }

@@ -155,7 +155,7 @@ impl Renamer {
         let frame = frame.ok_or(BinlogError::Truncated { needed: left + 1, left })?.verify()?;
         let description = FormatDescription::decode_frame(&frame)?;
         self.framing = Framing::of(&description);
-        self.lengths = PostHeaderLengths::new(&description.post_header_lengths);
+        self.lengths = PostHeaderLengths::from(&description);
         Ok(())
     }
 

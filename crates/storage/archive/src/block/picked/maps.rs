@@ -57,7 +57,8 @@ impl Maps {
         if map.database != pick.database || map.table != pick.table {
             return;
         }
-        let schema = TableSchema::new(&map).ok();
+        // A map that needs its log to be understood is read there.
+        let schema = TableSchema::of_any_family(&map).ok().flatten();
         let chosen = schema.and_then(|schema| (pick.columns)(&schema).map(|columns| (schema, columns)));
         match chosen {
             Some((schema, columns)) => {

@@ -45,8 +45,7 @@ impl WholeBlock<'_> {
         let WholeBlock { block, offset, lengths, before } = *self;
         let mut whole = OfWhole::new(pick, memory_max, part);
         let mut transactions = before.transactions.clone();
-        let map_length = lengths.of(EventType::TABLE_MAP);
-        before.maps.iter().try_for_each(|map| whole.map(map, map_length))?;
+        before.maps.iter().try_for_each(|map| whole.map(map, lengths))?;
         let mut decoder = RowDecoder::new();
         let mut expanded = Vec::new();
         for event in events::events(&block.log, offset) {
@@ -65,7 +64,7 @@ impl WholeBlock<'_> {
                 transactions.pass(frame.header(), frame.body())?;
             }
             if event_type == EventType::TABLE_MAP {
-                whole.map(body, map_length)?;
+                whole.map(body, lengths)?;
             } else if event_type.is_rows() {
                 let rows = RowsEvent::decode(event_type, body, lengths.of(event_type))?;
                 let around = pick.with_around.then(|| RowContext {
@@ -90,13 +89,12 @@ impl WholeBlock<'_> {
     pub(crate) fn images(&self, pick: &Pick<'_>) -> Result<PickedChanges> {
         let mut no_part = |_| false;
         let mut tables = OfWhole::new(pick, 0, &mut no_part);
-        let map_length = self.lengths.of(EventType::TABLE_MAP);
-        self.before.maps.iter().try_for_each(|map| tables.map(map, map_length))?;
+        self.before.maps.iter().try_for_each(|map| tables.map(map, self.lengths))?;
         for event in events::events(&self.block.log, self.offset) {
             if let Some(frame) = events::frame(event)
                 && frame.event_type() == EventType::TABLE_MAP
             {
-                tables.map(frame.body(), map_length)?;
+                tables.map(frame.body(), self.lengths)?;
             }
         }
         let mut picked = tables.picked;
@@ -137,14 +135,14 @@ impl<'w> OfWhole<'w> {
         OfWhole { pick, picked, by_id, memory: 0, memory_max, part, is_over: false }
     }
 
-    fn map(&mut self, body: &[u8], post_header_length: u8) -> Result<()> {
-        let map = TableMapEvent::decode(body, post_header_length)?;
+    fn map(&mut self, body: &[u8], lengths: &PostHeaderLengths) -> Result<()> {
+        let map = TableMapEvent::decode(body, lengths.of(EventType::TABLE_MAP))?;
         let name = body.get(6..).unwrap_or_default();
         let mut found = None;
         if map.database == self.pick.database && map.table == self.pick.table {
             found = self.picked.tables.iter().position(|table| table.name == name);
             if found.is_none() {
-                let schema = TableSchema::new(&map)?;
+                let schema = TableSchema::new(&map, lengths.family())?;
                 let columns = (self.pick.columns)(&schema);
                 let columns = columns.ok_or_else(|| {
                     Error::damaged("table", "other columns", "those that its archive tells")
