@@ -51,7 +51,7 @@ impl TablesByPlace {
 
     fn record(&mut self, offset: u64, body: &[u8]) {
         let Ok(query) = QueryEvent::decode(body) else { return };
-        if StatementKind::of(query.statement) == StatementKind::Other {
+        if StatementKind::of(query.statement) == StatementKind::Other && !query.is_alter_without_effect() {
             let database = String::from_utf8_lossy(query.database);
             let text = String::from_utf8_lossy(query.statement);
             let place = self.so_far.place(offset);

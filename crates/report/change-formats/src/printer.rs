@@ -159,7 +159,9 @@ impl<'o> ChangePrinter<'o> {
                         let time = Some(commit_time(event, state));
                         self.end_transaction(ChangesEnding { xid: None, time }, out);
                     }
-                    StatementKind::Other if is_selected => self.statement(event, &query, state, out),
+                    StatementKind::Other if is_selected && !query.is_alter_without_effect() => {
+                        self.statement(event, &query, state, out);
+                    }
                     _ => {}
                 }
             }

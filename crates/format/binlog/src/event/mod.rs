@@ -29,7 +29,7 @@ pub use rows::{
 };
 pub use statement::{
     DeleteFileEvent, DuplicateHandling, ExecuteLoadQueryEvent, Flags2, IntvarEvent, IntvarVariable,
-    LoadBlockEvent, OVER_MAX_UPDATED_DBS, QueryEvent, RandEvent, StatusVariable, StatusVariables,
+    LoadBlockEvent, MariaDbAlterStep, OVER_MAX_UPDATED_DBS, QueryEvent, RandEvent, StatusVariable, StatusVariables,
     UpdatedDatabases, UserVarEvent, UserVarType, UserVarValue,
 };
 pub use transaction::{

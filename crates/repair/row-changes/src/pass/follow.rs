@@ -447,6 +447,7 @@ impl<L: ChoiceListener> Follower<L> {
                 let xid = xid.strip_suffix(" ONE PHASE").unwrap_or(xid);
                 self.listener.decided(xid, kind == StatementKind::XaCommit);
             }
+            StatementKind::Other if query.is_alter_without_effect() => {}
             StatementKind::Other => {
                 let sql_mode = query.status_variables.iter().find_map(|variable| match variable {
                     Ok(StatusVariable::SqlMode(mode)) => Some(mode),

@@ -107,7 +107,7 @@ impl JsonState {
     fn record(&mut self, event: &Event<'_>) {
         // One that can't be read is an error where it is printed.
         let Ok(query) = QueryEvent::decode(event.body) else { return };
-        if StatementKind::of(query.statement) == StatementKind::Other {
+        if StatementKind::of(query.statement) == StatementKind::Other && !query.is_alter_without_effect() {
             let place = self.tables.place(event.position.offset + self.moved);
             let text = statement_text(&query).unwrap_or_else(|| String::from_utf8_lossy(query.statement));
             let database = String::from_utf8_lossy(query.database);

@@ -81,7 +81,7 @@ fn statements_of(batch: &mut EventBatch<'_>) -> StatementBodies {
         }
         match QueryEvent::decode(event.body) {
             Ok(query) if StatementKind::of(query.statement) != StatementKind::Other => {}
-            Ok(query) if TableHistory::is_of_rows(query.statement) => {}
+            Ok(query) if TableHistory::is_of_rows(query.statement) || query.is_alter_without_effect() => {}
             Ok(_) => statements.push((event.position.offset, event.body.into())),
             Err(error) => {
                 failed = Some(event.error(error));

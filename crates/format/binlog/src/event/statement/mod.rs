@@ -10,4 +10,6 @@ pub use query::QueryEvent;
 pub use session_variables::{
     IntvarEvent, IntvarVariable, RandEvent, UserVarEvent, UserVarType, UserVarValue,
 };
-pub use status_variables::{Flags2, OVER_MAX_UPDATED_DBS, StatusVariable, StatusVariables, UpdatedDatabases};
+pub use status_variables::{
+    Flags2, MariaDbAlterStep, OVER_MAX_UPDATED_DBS, StatusVariable, StatusVariables, UpdatedDatabases,
+};

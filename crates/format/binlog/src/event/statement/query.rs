@@ -71,6 +71,14 @@ impl QueryPostHeader {
 }
 
 impl<'a> QueryEvent<'a> {
+    /// Whether it is the start or the rollback of an ALTER in two phases, which MariaDB logs like the ALTER that commits.
+    pub fn is_alter_without_effect(&self) -> bool {
+        let mut variables = self.status_variables.iter();
+        variables.any(|variable| {
+            matches!(variable, Ok(StatusVariable::MariaDbAlterStep(step)) if step.changes_nothing())
+        })
+    }
+
     /// Reads a body without its checksum.
     pub fn decode(body: &'a [u8]) -> Result<Self> {
         decode_whole(body, WHAT, |cursor| {

@@ -24,6 +24,7 @@
 //!   21 enable_cascade_triggers    u8                        (since 9.7)
 //!  128 hrnow                      u24                       (MariaDB)
 //!  129 xid                        u64                       (MariaDB)
+//!  130 alter_step                 flags u8, the start's sequence number u64 if it isn't the start   (MariaDB 10.8)
 //! ```
 //!
 //! A code is one byte, followed by its value. There is no length, so nothing after an unknown code can be read: the rest
@@ -110,8 +111,39 @@ pub enum StatusVariable<'a> {
     HrNow(u32),
     /// The transaction number of atomic DDL, MariaDB.
     MariaDbXid(u64),
+    /// A step of an ALTER in two phases (`binlog_alter_two_phase`), MariaDB.
+    MariaDbAlterStep(MariaDbAlterStep),
     /// A code that is not known here, with all bytes after it; always the last item.
     Unknown(&'a [u8]),
+}
+
+/// Which step of an ALTER in two phases a statement is. MariaDB logs the whole statement at each of them: where it starts, and where it
+/// commits or is rolled back. Flags that aren't known survive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MariaDbAlterStep {
+    flags: u8,
+    /// The sequence number of the GTID of its start; none at the start itself.
+    start: Option<u64>,
+}
+
+impl MariaDbAlterStep {
+    const START: u8 = 0x02;
+    const COMMIT: u8 = 0x04;
+    const ROLLBACK: u8 = 0x08;
+
+    fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
+        let flags = cursor.u8("alter step")?;
+        let start = match flags & (Self::COMMIT | Self::ROLLBACK) {
+            0 => None,
+            _ => Some(cursor.u64("start of the alter")?),
+        };
+        Ok(MariaDbAlterStep { flags, start })
+    }
+
+    /// Whether the table stays as it is: the ALTER only starts, or is rolled back.
+    pub fn changes_nothing(self) -> bool {
+        self.flags & (Self::START | Self::ROLLBACK) != 0
+    }
 }
 
 /// Session options in the variable [`StatusVariable::Flags2`].
@@ -219,6 +251,7 @@ impl<'a> StatusVariable<'a> {
             21 => Self::EnableCascadeTriggers(cursor.u8("enable_cascade_triggers")?),
             128 => Self::HrNow(cursor.u24("hrnow")?),
             129 => Self::MariaDbXid(cursor.u64("xid")?),
+            130 => Self::MariaDbAlterStep(MariaDbAlterStep::read(cursor)?),
             _ => {
                 cursor.rest();
                 Self::Unknown(whole)
@@ -279,6 +312,12 @@ impl<'a> StatusVariable<'a> {
             Self::EnableCascadeTriggers(value) => put_coded(bytes, 21, u64::from(value), 1),
             Self::HrNow(value) => put_coded(bytes, 128, u64::from(value), 3),
             Self::MariaDbXid(xid) => put_coded(bytes, 129, xid, 8),
+            Self::MariaDbAlterStep(step) => {
+                put_coded(bytes, 130, u64::from(step.flags), 1);
+                if let Some(start) = step.start {
+                    bytes.put(&start.to_le_bytes());
+                }
+            }
             Self::Unknown(raw) => bytes.put(raw),
         }
         Ok(())
@@ -328,7 +367,10 @@ mod tests {
         \x14\x00\
         \x15\x01\
         \x80\x40\xe2\x01\
-        \x81\x2a\x00\x00\x00\x00\x00\x00\x00";
+        \x81\x2a\x00\x00\x00\x00\x00\x00\x00\
+        \x82\x02\
+        \x82\x04\x0b\x00\x00\x00\x00\x00\x00\x00\
+        \x82\x08\x09\x00\x00\x00\x00\x00\x00\x00";
 
     fn read(bytes: &[u8]) -> Vec<StatusVariable<'_>> {
         StatusVariables(bytes).iter().collect::<Result<_>>().unwrap()
@@ -337,10 +379,16 @@ mod tests {
     #[test]
     fn every_code_round_trips() {
         let variables = read(EVERY_CODE);
-        assert_eq!(variables.len(), 22);
+        assert_eq!(variables.len(), 25);
         assert_eq!(variables[11], StatusVariable::Invoker { user: b"root", host: b"localhost" });
         assert_eq!(variables[13], StatusVariable::Microseconds(123_456));
         assert_eq!(variables[19], StatusVariable::EnableCascadeTriggers(1));
+        let changes_nothing = |variable: &StatusVariable<'_>| match variable {
+            StatusVariable::MariaDbAlterStep(step) => step.changes_nothing(),
+            _ => panic!("a step of an ALTER"),
+        };
+        let steps: Vec<_> = variables[22..].iter().map(changes_nothing).collect();
+        assert_eq!(steps, [true, false, true], "start, commit, rollback");
         let StatusVariable::Flags2(flags) = variables[0] else { panic!("flags2 first") };
         assert!(flags.contains(Flags2::AUTO_IS_NULL) && flags.contains(Flags2::NO_FOREIGN_KEY_CHECKS));
         let StatusVariable::UpdatedDatabases(databases) = variables[12] else { panic!("databases") };
