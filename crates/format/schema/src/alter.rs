@@ -398,6 +398,12 @@ impl DefinedTable {
             key.columns = names.unwrap_or_default();
             is_kept
         });
+        // Those of a column that is dropped have to be dropped with it.
+        for column in self.foreign_keys.iter_mut().flat_map(|key| &mut key.columns) {
+            if let ColumnFate::Kept { name, .. } = AlterAction::fate(actions, column) {
+                *column = name.to_owned();
+            }
+        }
         for action in actions {
             match action {
                 AlterAction::DropPrimaryKey => self.defined.retain(|key| !key.is_primary),
@@ -430,6 +436,7 @@ impl DefinedTable {
                 }
                 AlterAction::Add { clause, .. } | AlterAction::Redefine { clause, .. } => {
                     self.defined.extend(clause.keys.iter().cloned());
+                    self.foreign_keys.extend(clause.foreign_key.clone());
                 }
                 _ => {}
             }

@@ -1,4 +1,4 @@
-//! A FOREIGN KEY clause of a CREATE TABLE statement.
+//! The foreign keys of a CREATE TABLE statement: a FOREIGN KEY clause, or REFERENCES at a column.
 
 use sqlparser::tokenizer::Token;
 
@@ -13,7 +13,7 @@ pub enum ReferentialRule {
     SetNull,
 }
 
-/// A FOREIGN KEY clause of a CREATE TABLE statement. Names are spelled as in the statement.
+/// A foreign key as a CREATE TABLE statement has it. Names are spelled as in the statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForeignKey {
     /// The foreign key's name.
@@ -24,43 +24,79 @@ pub struct ForeignKey {
     pub database: Option<String>,
     /// The parent's table.
     pub parent: String,
-    /// The parent's columns.
+    /// The parent's columns; none where the statement names none: they are those of the parent's primary key.
     pub referenced: Vec<String>,
     /// The rule for a parent's row that is deleted.
     pub on_delete: ReferentialRule,
     /// The rule for a parent's row whose columns change.
     pub on_update: ReferentialRule,
+    /// Whether it is written at its column. MySQL before 9.0 reads that and makes no key of it.
+    pub is_at_column: bool,
 }
 
 impl ForeignKey {
     /// `None`: another definition.
     ///
     /// ```text
-    /// [CONSTRAINT name] FOREIGN KEY [name] (column, …) REFERENCES [database.]table (column, …) [ON DELETE rule] [ON UPDATE rule]
+    /// [CONSTRAINT name] FOREIGN KEY [name] (column, …) reference
     /// ```
     pub(crate) fn of(item: &[Token]) -> Option<ForeignKey> {
         let place = item.windows(2).position(|pair| is(pair.first(), "FOREIGN") && is(pair.last(), "KEY"))?;
         let own_name = item.get(1).filter(|_| is(item.first(), "CONSTRAINT") && place > 1).and_then(word);
         let rest = item.get(place + 2..)?;
-        let (columns, rest) = list(rest)?;
-        let (first, rest) = rest.split_first()?;
+        let begin = rest.iter().position(|token| *token == Token::LParen)?;
+        let (columns, rest) = list(rest.get(begin..)?)?;
+        let name = own_name.unwrap_or_else(|| "without a name".to_owned());
+        Some(ForeignKey { name, columns, ..Self::reference(rest)? })
+    }
+
+    /// The foreign key at a column; `None`: the column has none.
+    ///
+    /// ```text
+    /// column type … reference …
+    /// ```
+    pub(crate) fn of_column(item: &[Token]) -> Option<ForeignKey> {
+        let mut depth = 0_usize;
+        // A word within parentheses is an expression's.
+        let begin = item.iter().position(|token| {
+            match token {
+                Token::LParen => depth += 1,
+                Token::RParen => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            depth == 0 && is(Some(token), "REFERENCES")
+        })?;
+        let columns = vec![word(item.first()?)?];
+        let name = format!("of the column {}", columns.concat());
+        Some(ForeignKey { name, columns, is_at_column: true, ..Self::reference(item.get(begin..)?)? })
+    }
+
+    /// ```text
+    /// REFERENCES [database.]table [(column, …)] [MATCH …] [ON DELETE rule] [ON UPDATE rule]
+    /// ```
+    fn reference(tokens: &[Token]) -> Option<ForeignKey> {
+        let (first, rest) = tokens.split_first()?;
         if !is(Some(first), "REFERENCES") {
             return None;
         }
-        let (database, parent) = match rest {
-            [database, Token::Period, table, ..] => (word(database), word(table)?),
-            [table, ..] => (None, word(table)?),
+        let (database, parent, rest) = match rest {
+            [database, Token::Period, table, rest @ ..] => (word(database), word(table)?, rest),
+            [table, rest @ ..] => (None, word(table)?, rest),
             [] => return None,
         };
-        let (referenced, rest) = list(rest)?;
+        let (referenced, rest) = match rest.first() {
+            Some(Token::LParen) => list(rest)?,
+            _ => (Vec::new(), rest),
+        };
         Some(ForeignKey {
-            name: own_name.unwrap_or_else(|| "without a name".to_owned()),
-            columns,
+            name: String::new(),
+            columns: Vec::new(),
             database,
             parent,
             referenced,
             on_delete: rule_of(rest, "DELETE"),
             on_update: rule_of(rest, "UPDATE"),
+            is_at_column: false,
         })
     }
 }
@@ -75,11 +111,10 @@ fn rule_of(tokens: &[Token], event: &str) -> ReferentialRule {
     }
 }
 
-/// The names of the first list in parentheses, and what follows it.
+/// The names of the list in parentheses with which the tokens begin, and what follows it.
 fn list(tokens: &[Token]) -> Option<(Vec<String>, &[Token])> {
-    let begin = tokens.iter().position(|token| *token == Token::LParen)?;
     let end = tokens.iter().position(|token| *token == Token::RParen)?;
-    let names = tokens.get(begin + 1..end)?.iter().filter_map(word).collect();
+    let names = tokens.get(1..end)?.iter().filter_map(word).collect();
     Some((names, tokens.get(end + 1..)?))
 }
 

@@ -149,6 +149,18 @@ impl SchemaFile {
         })
     }
 
+    /// The parent's columns of a foreign key whose child is in this database; none where the key names none and its parent, or the
+    /// parent's primary key, isn't told here.
+    pub fn referenced<'k>(&'k self, database: Option<&str>, key: &'k ForeignKey) -> &'k [String] {
+        if !key.referenced.is_empty() {
+            return &key.referenced;
+        }
+        let place = self.place(key.database.as_deref().or(database), &key.parent);
+        let parent = place.and_then(|(name, index)| self.tables.get(&name)?.get(index));
+        let primary = parent.and_then(|(_, table)| table.defined.iter().find(|key| key.is_primary));
+        primary.map(|key| &*key.columns).unwrap_or_default()
+    }
+
     /// The facts that a table's log lacks: its columns' names, and the columns of its primary key, or of the first unique one; `None`
     /// if the file doesn't have it, or has another structure of it.
     pub fn told(&self, schema: &TableSchema) -> Option<(Vec<String>, Vec<usize>)> {
@@ -289,6 +301,27 @@ CREATE TABLE `archive`.`orders` (a INT PRIMARY KEY, b VARCHAR(10) UNIQUE);
         assert_eq!((&*two.parent, two.database.as_deref()), ("orders", Some("old")));
         assert_eq!((two.on_delete, two.on_update), (ReferentialRule::Refuse, ReferentialRule::Cascade));
         assert_eq!((&*three.name, three.on_delete), ("without a name", ReferentialRule::Refuse));
+    }
+
+    #[test]
+    fn foreign_keys_at_columns_and_those_of_the_parents_primary_key_are_told() {
+        let file = SchemaFile::parse(
+            "USE shop; CREATE TABLE orders (x INT, y INT, PRIMARY KEY (y, x)); CREATE TABLE line (a INT REFERENCES orders (x) ON \
+             DELETE CASCADE, b INT CHECK (b > 1) NOT NULL REFERENCES old.orders MATCH FULL ON UPDATE SET NULL, c INT DEFAULT 1 \
+             COMMENT 'REFERENCES orders (x)', d INT, `references` INT, FOREIGN KEY (c, d) REFERENCES orders ON DELETE CASCADE); \
+             ALTER TABLE line ADD e INT REFERENCES orders (x) ON DELETE SET NULL, CHANGE d dd INT",
+        )
+        .unwrap();
+        let keys: Vec<_> = file.foreign_keys().map(|(_, _, key)| key).collect();
+        let [a, b, both, e] = keys[..] else { panic!("{keys:?}") };
+        assert_eq!((&*a.name, &*a.columns.concat(), a.is_at_column), ("of the column a", "a", true));
+        assert_eq!((&*a.referenced.concat(), a.on_delete), ("x", ReferentialRule::Cascade));
+        assert_eq!((b.database.as_deref(), &*b.parent, b.on_update), (Some("old"), "orders", ReferentialRule::SetNull));
+        // Its parent isn't told.
+        assert_eq!(file.referenced(Some("shop"), b), [""; 0]);
+        assert_eq!((&*both.columns.concat(), both.is_at_column), ("cdd", false));
+        assert_eq!(file.referenced(Some("shop"), both), ["y", "x"]);
+        assert_eq!((&*e.columns.concat(), e.is_at_column, e.on_delete), ("e", true, ReferentialRule::SetNull));
     }
 
     #[test]

@@ -232,6 +232,7 @@ pub(crate) struct ColumnClause {
     pub(crate) column: DefinedColumn,
     /// The keys that it makes of the column alone.
     pub(crate) keys: Vec<KeyDefinition>,
+    pub(crate) foreign_key: Option<ForeignKey>,
 }
 
 impl ColumnClause {
@@ -287,7 +288,8 @@ impl ColumnClause {
             columns: vec![name.value.clone()],
         };
         let keys = [is_primary.then(|| key(true)), is_unique.then(|| key(false))];
-        Some(ColumnClause { column, keys: keys.into_iter().flatten().collect() })
+        let keys = keys.into_iter().flatten().collect();
+        Some(ColumnClause { column, keys, foreign_key: ForeignKey::of_column(item) })
     }
 }
 
@@ -338,6 +340,7 @@ impl DefinedTable {
                 None => {
                     let clause = ColumnClause::of(&item)?;
                     table.columns.push(clause.column);
+                    table.foreign_keys.extend(clause.foreign_key);
                     table.defined.extend(clause.keys);
                 }
             }

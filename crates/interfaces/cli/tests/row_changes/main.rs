@@ -14,6 +14,7 @@ mod foreign_keys;
 mod from_server;
 mod indirect_statements;
 mod later_changes;
+mod mariadb;
 mod model;
 mod moments;
 mod moved_columns;

@@ -33,6 +33,27 @@ pub enum FamilyError {
         "doesn't say in which database {0} is, expected a USE statement: mysqldump --no-data --databases writes it"
     )]
     NoDatabase(String),
+    /// MySQL before 9.0 makes no key of it.
+    #[error(
+        "has REFERENCES at the column {column} of {table}, which MySQL before 9.0 makes no foreign key of: expected FOREIGN KEY \
+         ({column}) REFERENCES … if the server has it, else a column without it"
+    )]
+    AtColumn {
+        /// The child.
+        table: String,
+        /// Its column.
+        column: String,
+    },
+    /// The parent's primary key isn't told.
+    #[error("has foreign key {name} of {table}, and not the primary key of {parent}, to which it refers: expected CREATE TABLE {parent}")]
+    NoReferenced {
+        /// The foreign key.
+        name: String,
+        /// The child.
+        table: String,
+        /// The parent.
+        parent: String,
+    },
     /// There is nothing to find.
     #[error("has no foreign key with CASCADE or SET NULL")]
     NoCascades,
@@ -58,12 +79,21 @@ impl Family {
         for (database, table, key) in keys {
             let database = database.ok_or_else(|| FamilyError::NoDatabase(table.to_owned()))?;
             let parent = key.database.clone().unwrap_or_else(|| database.to_owned());
+            if key.is_at_column {
+                let column = key.columns.join(", ");
+                return Err(FamilyError::AtColumn { table: table.to_owned(), column });
+            }
+            let referenced = schema.referenced(Some(database), key).to_vec();
+            if referenced.is_empty() {
+                let (name, parent) = (key.name.clone(), key.parent.clone());
+                return Err(FamilyError::NoReferenced { name, table: table.to_owned(), parent });
+            }
             constraints.push(Constraint {
                 name: key.name.clone(),
                 child: (database.to_owned(), table.to_owned()),
                 columns: key.columns.clone(),
                 parent: (parent, key.parent.clone()),
-                referenced: key.referenced.clone(),
+                referenced,
                 on_delete: key.on_delete,
                 on_update: key.on_update,
             });

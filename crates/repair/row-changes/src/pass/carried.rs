@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use binlogz_binlog::event::FormatDescription;
 use binlogz_binlog::row::{CellContent, Row, RowImage};
 use binlogz_figures::counted;
 use binlogz_schema::{ReferentialRule, SchemaFile};
@@ -44,9 +45,11 @@ struct CarryingKey {
     name: String,
     child: TableOfKey,
     parent: TableOfKey,
+    /// None: the schema doesn't tell which columns of the parent they are.
     referenced: Vec<String>,
     on_delete: ReferentialRule,
     on_update: ReferentialRule,
+    is_at_column: bool,
 }
 
 impl CarryingKey {
@@ -90,9 +93,11 @@ impl CarryingKeys {
             let parent_database = key.database.clone().or_else(|| database.clone());
             let child = TableOfKey { database, table: table.to_owned() };
             let parent = TableOfKey { database: parent_database, table: key.parent.clone() };
-            let (name, referenced) = (key.name.clone(), key.referenced.clone());
+            let referenced = schema.referenced(database.as_deref(), key).to_vec();
+            let name = key.name.clone();
             let (on_delete, on_update) = (key.on_delete, key.on_update);
-            keys.push(CarryingKey { name, child, parent, referenced, on_delete, on_update });
+            let is_at_column = key.is_at_column;
+            keys.push(CarryingKey { name, child, parent, referenced, on_delete, on_update, is_at_column });
         }
         if !tables.is_empty() {
             let above = CarryingKey::tables_above(&keys, tables);
@@ -111,27 +116,37 @@ impl CarryingKeys {
         self.keys.iter().any(|key| key.parent.is(database, table))
     }
 
-    /// The keys, by number, that carried a change of a parent on, if it was made with foreign keys on and below the log.
+    /// The keys, by number, that carried a change of a parent on, if it was made with foreign keys on and below the log. `source` wrote
+    /// the log.
     pub(crate) fn carrying<'k>(
         &'k self,
+        source: &FormatDescription,
         table: &'k WrittenTable,
         operation: Operation,
         row: &'k Row<'_, '_>,
         is_row_chosen: bool,
     ) -> impl Iterator<Item = u32> + 'k {
+        let has_keys_at_columns = has_keys_at_columns(source);
         let carries = move |key: &CarryingKey| match operation {
+            _ if key.is_at_column && !has_keys_at_columns => false,
             Operation::Insert => false,
             Operation::Delete => key.on_delete != ReferentialRule::Refuse,
             Operation::Update => {
                 key.on_update != ReferentialRule::Refuse
                     && !(self.undoes && is_row_chosen && key.on_update == ReferentialRule::Cascade)
-                    && key.referenced.iter().any(|column| may_differ(table, row, column))
+                    && (key.referenced.is_empty()
+                        || key.referenced.iter().any(|column| may_differ(table, row, column)))
             }
         };
         let (database, name) = (&*table.schema.database, &*table.schema.table);
         let keys = (0u32..).zip(&self.keys);
         keys.filter(move |(_, key)| key.parent.is(database, name) && carries(key)).map(|(number, _)| number)
     }
+}
+
+/// Whether the server of a log makes a foreign key of REFERENCES at a column: MariaDB does, and MySQL since 9.0.
+fn has_keys_at_columns(source: &FormatDescription) -> bool {
+    source.is_mariadb() || source.server_version_number() >= 90_000
 }
 
 /// Whether an UPDATE may have changed a column: it did, or which column it is isn't known.

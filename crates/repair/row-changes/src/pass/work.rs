@@ -349,7 +349,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
         let place = (event.position.offset, event.position.inside.map(|inside| inside.index));
         while let Some(row) = decoded.next_row().map_err(|error| Error::Log(event.error(error)))? {
             let is_row_chosen = is_chosen && self.selection.has_row(&table, &row)?;
-            for key in keys.carrying(&table, operation, &row, is_row_chosen) {
+            for key in keys.carrying(&event.log.description, &table, operation, &row, is_row_chosen) {
                 record::put_carried(records, key, place)?;
             }
         }
