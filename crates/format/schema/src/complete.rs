@@ -25,6 +25,8 @@ const BINARY: u64 = 63;
 const UTF8MB4: u64 = 255;
 /// Tables that a worker remembers: more than a transaction usually has.
 const REMEMBERED: usize = 64;
+/// The most tables that a line names.
+const ASSUMED_SHOWN_MAX: usize = 3;
 /// The most characters of a statement in a line for a person.
 const STATEMENT_SHOWN_MAX: usize = 200;
 
@@ -51,8 +53,10 @@ pub struct TablesOfLogs {
     history: Option<TableHistory>,
     /// The names of the logs so far.
     logs: Mutex<Vec<String>>,
-    /// Tables that were taken as the schema has them, though statements may follow.
+    /// Tables whose columns were named as the schema has them, though statements may follow that aren't seen.
     assumed: Mutex<BTreeSet<(String, String)>>,
+    /// Why statements of the logs may be missing from the history, if they may.
+    gap: Option<String>,
     notes: Mutex<BTreeMap<(String, String), String>>,
     /// Statements may be left out between those that are recorded.
     has_gaps: bool,
@@ -80,6 +84,12 @@ impl TablesOfLogs {
             history: Some(history),
             ..TablesOfLogs::default()
         }
+    }
+
+    /// The logs of the history don't follow one another, for this reason: statements of others may have changed tables.
+    #[must_use]
+    pub fn with_gap(self, why: String) -> Self {
+        TablesOfLogs { gap: Some(why), ..self }
     }
 
     /// The statements that are recorded aren't all: no CREATE TABLE tells what its table is later.
@@ -134,7 +144,7 @@ impl TablesOfLogs {
         let is_named = map.columns().iter().all(|column| column.name.is_some());
         let plain =
             |problem| CompletedTable { schema: Arc::clone(map), key: Vec::new(), problem, is_told: false };
-        match self.known(map, place, so_far) {
+        match self.known((map, is_named), place, so_far) {
             Ok(Some(table)) => CompletedTable {
                 schema: Arc::new(table.completing(map)),
                 key: table.keys.first().cloned().unwrap_or_default(),
@@ -151,7 +161,7 @@ impl TablesOfLogs {
     /// `None`: nothing is told of it.
     fn known<'t>(
         &'t self,
-        map: &TableSchema,
+        (map, is_named): (&TableSchema, bool),
         place: HistoryPlace,
         so_far: &'t TablesSoFar,
     ) -> Result<Option<&'t DefinedTable>, String> {
@@ -163,7 +173,12 @@ impl TablesOfLogs {
         };
         if let Some(history) = &self.history {
             return match history.at(place, database, table) {
-                TableThen::Known(then) => fitting(then),
+                TableThen::Known(then) => {
+                    if self.gap.is_some() && !is_named {
+                        self.assume(database, table);
+                    }
+                    fitting(then)
+                }
                 TableThen::UnknownSince(turn) => {
                     Err(self.unknown("what columns it has here isn't known", turn))
                 }
@@ -187,13 +202,35 @@ impl TablesOfLogs {
             TableByNow::Untouched => {
                 let now = self.now.as_ref().and_then(|now| now.table(database.as_bytes(), table.as_bytes()));
                 let Some(now) = now else { return Ok(None) };
-                let mut assumed = self.assumed.lock();
-                if !assumed.iter().any(|(own, name)| own == database && name == table) {
-                    assumed.insert((database.to_owned(), table.to_owned()));
+                if !is_named {
+                    self.assume(database, table);
                 }
                 fitting(now)
             }
         }
+    }
+
+    fn assume(&self, database: &str, table: &str) {
+        let mut assumed = self.assumed.lock();
+        if !assumed.iter().any(|(own, name)| own == database && name == table) {
+            assumed.insert((database.to_owned(), table.to_owned()));
+        }
+    }
+
+    /// The line that names the tables whose columns were named as the schema has them, where statements that changed them since can't be
+    /// seen for this reason; `None`: there are no such tables.
+    pub fn unseen(&self, why: &str) -> Option<String> {
+        let assumed = self.assumed.lock();
+        let names: Vec<_> = assumed.iter().map(|(database, table)| format!("{database}.{table}")).collect();
+        let (shown, others) = names.split_at_checked(ASSUMED_SHOWN_MAX).unwrap_or((&names, &[]));
+        let shown = shown.join(", ");
+        let all = match others.len() {
+            0 => shown,
+            count => format!("{shown} and {count} other tables"),
+        };
+        (!names.is_empty()).then(|| {
+            format!("{all}: the columns have the names that --schema gives them now, and may have had others here: {why}")
+        })
     }
 
     fn unknown(&self, what: &str, turn: &TurningPoint) -> String {
@@ -243,7 +280,10 @@ impl TablesOfLogs {
             ))
         });
         let told = notes.into_values().filter(|_| self.tell.is_none());
-        told.chain(changed).collect()
+        let mut lines: Vec<String> = told.chain(changed).collect();
+        drop(assumed);
+        lines.extend(self.gap.as_ref().and_then(|why| self.unseen(why)));
+        lines
     }
 
     /// Whether a table wasn't known, of all notes so far.

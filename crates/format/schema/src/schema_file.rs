@@ -316,12 +316,18 @@ CREATE TABLE `archive`.`orders` (a INT PRIMARY KEY, b VARCHAR(10) UNIQUE);
         let [a, b, both, e] = keys[..] else { panic!("{keys:?}") };
         assert_eq!((&*a.name, &*a.columns.concat(), a.is_at_column), ("of the column a", "a", true));
         assert_eq!((&*a.referenced.concat(), a.on_delete), ("x", ReferentialRule::Cascade));
-        assert_eq!((b.database.as_deref(), &*b.parent, b.on_update), (Some("old"), "orders", ReferentialRule::SetNull));
+        assert_eq!(
+            (b.database.as_deref(), &*b.parent, b.on_update),
+            (Some("old"), "orders", ReferentialRule::SetNull)
+        );
         // Its parent isn't told.
         assert_eq!(file.referenced(Some("shop"), b), [""; 0]);
         assert_eq!((&*both.columns.concat(), both.is_at_column), ("cdd", false));
         assert_eq!(file.referenced(Some("shop"), both), ["y", "x"]);
-        assert_eq!((&*e.columns.concat(), e.is_at_column, e.on_delete), ("e", true, ReferentialRule::SetNull));
+        assert_eq!(
+            (&*e.columns.concat(), e.is_at_column, e.on_delete),
+            ("e", true, ReferentialRule::SetNull)
+        );
     }
 
     #[test]

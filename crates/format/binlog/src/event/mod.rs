@@ -29,8 +29,8 @@ pub use rows::{
 };
 pub use statement::{
     DeleteFileEvent, DuplicateHandling, ExecuteLoadQueryEvent, Flags2, IntvarEvent, IntvarVariable,
-    LoadBlockEvent, MariaDbAlterStep, OVER_MAX_UPDATED_DBS, QueryEvent, RandEvent, StatusVariable, StatusVariables,
-    UpdatedDatabases, UserVarEvent, UserVarType, UserVarValue,
+    LoadBlockEvent, MariaDbAlterStep, OVER_MAX_UPDATED_DBS, QueryEvent, RandEvent, StatusVariable,
+    StatusVariables, UpdatedDatabases, UserVarEvent, UserVarType, UserVarValue,
 };
 pub use transaction::{
     AnyGtidEvent, CommitTimestamps, CompressionType, DataSet, GtidEvent, GtidFlags, GtidTaggedEvent,

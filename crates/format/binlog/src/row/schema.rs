@@ -12,7 +12,8 @@ use super::kind::{ColumnKind, ColumnSize, Leap};
 use crate::charset::Charset;
 use crate::error::{Error, Result};
 use crate::event::{
-    Column, ColumnDefinition, ColumnType, PostHeaderLengths, PrimaryKeyPart, ServerFamily, TableId, TableMapEvent,
+    Column, ColumnDefinition, ColumnType, PostHeaderLengths, PrimaryKeyPart, ServerFamily, TableId,
+    TableMapEvent,
 };
 use crate::event_type::EventType;
 
@@ -384,7 +385,9 @@ fn unknown_table(table_id: TableId) -> Error {
 mod tests {
     use super::*;
     use crate::ChecksumAlgorithm;
-    use crate::event::{Bitmap, FormatDescription, OptionalMetadata, POST_HEADER_LENGTHS, SERVER_VERSION_SIZE, TableMapFlags};
+    use crate::event::{
+        Bitmap, FormatDescription, OptionalMetadata, POST_HEADER_LENGTHS, SERVER_VERSION_SIZE, TableMapFlags,
+    };
 
     fn event(column_types: &'static [u8]) -> TableMapEvent<'static> {
         TableMapEvent {
@@ -443,7 +446,9 @@ mod tests {
         let error = TableSchema::new(&old, ServerFamily::Unknown).unwrap_err().to_string();
         assert_eq!(error, "column 3: table map event: column type is DECIMAL, expected one that rows hold");
         let wide = TableMapEvent { column_types: &[3; COLUMNS_MAX + 1], ..event(&[]) };
-        assert!(TableSchema::new(&wide, ServerFamily::Unknown).unwrap_err().to_string().contains("at most 4096"));
+        assert!(
+            TableSchema::new(&wide, ServerFamily::Unknown).unwrap_err().to_string().contains("at most 4096")
+        );
     }
 
     #[test]

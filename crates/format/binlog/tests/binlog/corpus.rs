@@ -139,7 +139,9 @@ fn every_part_of_an_event_that_is_read_late_encodes_back_into_its_bytes() {
                 fields += 1;
             }
             assert_eq!(bytes, event.optional_metadata.0, "{place}");
-            let definitions = event.column_definitions(ServerFamily::Unknown).unwrap_or_else(|error| panic!("{place}: {error}"));
+            let definitions = event
+                .column_definitions(ServerFamily::Unknown)
+                .unwrap_or_else(|error| panic!("{place}: {error}"));
             let metadata: Vec<u8> =
                 definitions.iter().flat_map(|column| column.column.metadata).copied().collect();
             assert_eq!(metadata, event.column_metadata, "{place}: all metadata are dealt out");

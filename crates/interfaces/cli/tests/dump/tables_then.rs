@@ -157,6 +157,60 @@ fn a_log_of_a_gap_tells_nothing_of_later_ones() -> Result<()> {
     Ok(())
 }
 
+/// Where statements after the rows can't be seen, the names of now are named as such.
+#[test]
+fn names_of_now_are_told_where_later_statements_are_not_seen() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let folder = Folder::new();
+    let option = schema(&server);
+    let [_, before, _] = moved(&server, "ALTER TABLE t MODIFY owed INT AFTER id")?;
+    server.sql("INSERT INTO shop.t VALUES (3, 7, 300, 'new')")?;
+    let last = server.flush_binary_logs()?;
+    let is_named = |ran: &Ran, why: &str| {
+        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        let line = "the columns have the names that --schema gives them now, and may have had others here: ";
+        assert!(ran.stderr.contains(line) && ran.stderr.contains("shop.t"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains(why) && ran.stderr.matches("ERROR").count() == 1,
+            "{why}: {}",
+            ran.stderr
+        );
+    };
+    for format in FORMATS {
+        // The log in between has the statement.
+        let ran = dump(&folder, format, &[&option], &[before.clone(), last.clone()]);
+        is_named(&ran, ".0000");
+        assert_eq!(images(format, ran.text()).len(), 3);
+        let ran = dump(&folder, format, &[&option], &[last.clone()]);
+        assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{format}");
+
+        // A pipe of which not everything is read.
+        let format_option = format!("--format={format}");
+        let front = ["dump", "--no-defaults", "--no-login-paths", "--user=root", &format_option];
+        let bytes = fs::read(&before).unwrap();
+        let stop = format!("--stop-position={}", bytes.len() - 40);
+        let arguments =
+            front.map(OsStr::new).into_iter().chain([&*option, OsStr::new(&stop), OsStr::new("-")]);
+        is_named(&folder.run_with(arguments, &bytes), "--stop-");
+
+        // A server's log, after which it has others.
+        let name = |log: &PathBuf| PathBuf::from(log.file_name().unwrap());
+        let mut socket = OsString::from("--socket=");
+        socket.push(server.socket());
+        let remote = ["--read-from-remote-server".as_ref(), &*socket, &*option];
+        let ran = dump(&folder, format, &remote, &[name(&before)]);
+        is_named(&ran, "the server has logs after");
+        // The one that is written.
+        let current = server.sql("SHOW BINARY LOG STATUS")?;
+        let current = PathBuf::from(current.split('\t').next().unwrap());
+        server.sql("INSERT INTO shop.still VALUES (UUID_SHORT() % 1000000, 'x')")?;
+        let ran = dump(&folder, format, &remote, &[current]);
+        assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{format}");
+    }
+    Ok(())
+}
+
 /// Compares rows of logs without names with the same rows of logs with names; how many were known.
 fn compare(format: &str, ran: &Ran, named: &Ran, seed: u64) -> (usize, usize) {
     let (ours, theirs) = (images(format, ran.text()), images(format, named.text()));

@@ -89,10 +89,8 @@ fn an_alter_in_two_phases_counts_where_it_commits() -> Result<()> {
     server.sql("ALTER TABLE shop.two ADD d INT FIRST; ALTER TABLE shop.two DROP c")?;
     insert(&server, &mut last, 2)?;
     let log = server.flush_binary_logs()?;
-    let events = server.sql(&format!(
-        "SHOW BINLOG EVENTS IN '{}'",
-        log.file_name().unwrap().to_str().unwrap()
-    ))?;
+    let events =
+        server.sql(&format!("SHOW BINLOG EVENTS IN '{}'", log.file_name().unwrap().to_str().unwrap()))?;
     for step in ["START ALTER", "COMMIT ALTER", "ROLLBACK ALTER"] {
         assert!(events.contains(step), "{step}: {events}");
     }

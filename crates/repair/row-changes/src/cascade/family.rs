@@ -45,7 +45,9 @@ pub enum FamilyError {
         column: String,
     },
     /// The parent's primary key isn't told.
-    #[error("has foreign key {name} of {table}, and not the primary key of {parent}, to which it refers: expected CREATE TABLE {parent}")]
+    #[error(
+        "has foreign key {name} of {table}, and not the primary key of {parent}, to which it refers: expected CREATE TABLE {parent}"
+    )]
     NoReferenced {
         /// The foreign key.
         name: String,

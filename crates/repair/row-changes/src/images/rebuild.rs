@@ -23,8 +23,8 @@ use crate::cells::{ImageCells, push_cells, read_cells};
 use crate::choose::Operation;
 use crate::digest::Digests;
 use crate::pass::{
-    FollowedTransaction, HistoryUse, Renderer, RowFlags, RowRendering, StatementWords,
-    TransactionEnding, broken, schema_of_kept, written_table,
+    FollowedTransaction, HistoryUse, Renderer, RowFlags, RowRendering, StatementWords, TransactionEnding,
+    broken, schema_of_kept, written_table,
 };
 use crate::table::{Structure, WrittenTable};
 

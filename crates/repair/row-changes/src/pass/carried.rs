@@ -89,11 +89,11 @@ impl CarryingKeys {
             if (key.on_delete, key.on_update) == (ReferentialRule::Refuse, ReferentialRule::Refuse) {
                 continue;
             }
+            let referenced = schema.referenced(database, key).to_vec();
             let database = database.map(str::to_owned);
             let parent_database = key.database.clone().or_else(|| database.clone());
             let child = TableOfKey { database, table: table.to_owned() };
             let parent = TableOfKey { database: parent_database, table: key.parent.clone() };
-            let referenced = schema.referenced(database.as_deref(), key).to_vec();
             let name = key.name.clone();
             let (on_delete, on_update) = (key.on_delete, key.on_update);
             let is_at_column = key.is_at_column;

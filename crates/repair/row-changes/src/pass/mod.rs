@@ -37,9 +37,7 @@ pub(crate) use order::Break;
 pub(crate) use record::{RowAt, RowFlags, RowKeys, broken};
 pub(crate) use targets::changed_tables;
 pub(crate) use words::StatementWords;
-pub(crate) use work::{
-    FollowedTables, PassOnText, Renderer, RowRendering, digests_of, written_table,
-};
+pub(crate) use work::{FollowedTables, PassOnText, Renderer, RowRendering, digests_of, written_table};
 
 /// Memory for the records of all batches under way.
 const RECORDS_MEMORY: usize = 16 << 20;

@@ -249,8 +249,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
         }
         match event_type.class() {
             EventClass::TableMap => {
-                self.keep_map(event.body, &event.log.lengths)
-                    .map_err(|error| event.error(error))?;
+                self.keep_map(event.body, &event.log.lengths).map_err(|error| event.error(error))?;
             }
             EventClass::Statement => record::put_event(records, RecordKind::Query, passed)?,
             EventClass::LoadStatement => record::put_event(records, RecordKind::LoadQuery, passed)?,

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 use super::table_map_metadata::{DefaultCharset, HighFirstBits, MetadataField, MetadataStrings};
 use super::{Column, ColumnType, TableMapEvent};
-use crate::event::ServerFamily;
 use crate::error::{Error, Result};
+use crate::event::ServerFamily;
 
 const WHAT: &str = "optional metadata";
 /// The collation `binary`.

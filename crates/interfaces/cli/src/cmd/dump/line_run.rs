@@ -20,6 +20,7 @@ use binlogz_print::met::MetRequests;
 use binlogz_print::mysqlbinlog::TextMemory;
 use binlogz_print::{EventSelection, LogBounds};
 use binlogz_schema::TablesOfLogs;
+use binlogz_source::ConnectOptions;
 
 use super::growing::{self, GrowingLog};
 use super::lines::{AwaitedOutput, LineBatch, LineOutput, UnwrittenLines, at_hand};
@@ -29,6 +30,7 @@ use super::options::{DumpSettings, POSITION_MIN};
 use super::remote::{self, RemoteInputs};
 use super::{FAILED, tell_line, unmet};
 use crate::Exit;
+use crate::cmd::row_changes::list as server_logs;
 use crate::cmd::workers;
 use crate::failure::{CommandFailure, Result, name_unread, warn_cut};
 use crate::log_path::LogPath;
@@ -72,6 +74,7 @@ where
         unread: false,
         met: MetRequests::default(),
         passed: Some(CarriedLineState { state: P::State::default(), out: at_hand(out) }),
+        stopped: false,
     };
     let last = options.logs.len().saturating_sub(1);
     let mut looked_for = DumpSearch::new(options, selection).needing_statements(tables.is_forward());
@@ -108,7 +111,12 @@ where
         offsets.finish()?;
     }
     let so_far = run.passed.as_ref().map(|passed| passed.state.tables().clone()).unwrap_or_default();
-    let notes = tables.notes(&so_far);
+    let mut notes = tables.notes(&so_far);
+    if tables.is_forward()
+        && let Some(why) = run.unseen(connect.as_ref())
+    {
+        notes.extend(tables.unseen(&why));
+    }
     notes.iter().for_each(|note| tell_line("ERROR", note));
     run.unread |= !notes.is_empty() || tables.has_notes();
     // What is asked for may have been handed over before.
@@ -134,6 +142,8 @@ struct Run<'o, P: LinePrinter, N> {
     met: MetRequests,
     /// Held by the worker that has the turn; `None` once nothing more is shown.
     passed: Option<CarriedLineState<P::State>>,
+    /// Whether an option to stop ended the reading.
+    stopped: bool,
 }
 
 /// The state that passes from batch to batch.
@@ -204,6 +214,22 @@ impl<P: LinePrinter, N: Fn(&str, LogBounds, usize) -> P + Sync> Run<'_, P, N> {
         Ok(Flow::GoesOn)
     }
 
+    /// Why statements after what was read can't be seen, if they can't: reading stopped before the end, or the server has later logs.
+    fn unseen(&self, connect: Option<&ConnectOptions>) -> Option<String> {
+        if self.stopped {
+            return Some("what comes after the end of the reading isn't read (--stop-…)".to_owned());
+        }
+        let (connect, last) = connect.filter(|_| !self.options.to_last_log).zip(self.options.logs.last())?;
+        let last = last.file_name().unwrap_or_default().to_string_lossy();
+        match server_logs(connect) {
+            Ok(logs) if logs.last().is_some_and(|(name, _)| *name == last) => None,
+            Ok(_) => Some(format!(
+                "the server has logs after {last}, which aren't read (--to-last-log reads them)"
+            )),
+            Err(_) => Some(format!("the server doesn't tell whether it has logs after {last}")),
+        }
+    }
+
     fn log(&mut self, name: &str, input: Input, positions: LogBounds) -> Result<Flow> {
         let Some(mut passed) = self.passed.take() else { return Ok(Flow::Ends) };
         passed.state.begin_log(name);
@@ -269,6 +295,7 @@ impl<P: LinePrinter, N: Fn(&str, LogBounds, usize) -> P + Sync> Run<'_, P, N> {
             warn_cut(&name, cut, "");
         }
         self.passed = state;
+        self.stopped |= flow == Flow::Ends;
         // Tables and servers are looked at where lines are made, not where the state is passed on.
         self.met = match &self.passed {
             Some(passed) => with_names_of(met, passed.state.met()),

@@ -55,13 +55,21 @@ fn read_ahead(
         // Events that can't be read are named where they are printed.
         drop(read.map_err(|error| CommandFailure::reading(log, &error))?);
     }
-    // Statements tell what tables were if all of them are there, in their order.
-    if history.statements_before(HistoryPlace::END) > 0 {
-        follow_one_another(logs, keyring)?;
-    }
+    // Statements tell what tables were if all of them are there, in their order. Without any, tables may still have been changed by those
+    // of logs in between.
+    let gap = match follow_one_another(logs, keyring) {
+        Ok(()) => None,
+        Err(failure) if history.statements_before(HistoryPlace::END) > 0 => return Err(failure),
+        Err(CommandFailure::Line(line)) => Some(line),
+        Err(failure @ CommandFailure::ClosedPipe) => return Err(failure),
+    };
     history.settle(schema.clone());
     let names = logs.iter().map(ToString::to_string).collect();
-    Ok(TablesOfLogs::of_history(history, schema, names))
+    let tables = TablesOfLogs::of_history(history, schema, names);
+    Ok(match gap {
+        Some(why) => tables.with_gap(why),
+        None => tables,
+    })
 }
 
 fn path_of(log: &OsStr) -> LogPath {

@@ -182,7 +182,7 @@ pub(super) fn of_server(connect: &ConnectOptions, moment: TableMoment) -> Result
 }
 
 /// A server's logs with their sizes, in order.
-pub(super) fn list(connect: &ConnectOptions) -> Result<Vec<(String, u64)>> {
+pub(in crate::cmd) fn list(connect: &ConnectOptions) -> Result<Vec<(String, u64)>> {
     const STATEMENT: &str = "SHOW BINARY LOGS";
     let server = connect.server();
     let rows = Connection::open(connect).and_then(|mut connection| connection.query(STATEMENT));
