@@ -114,6 +114,12 @@ impl TablesOfLogs {
         self.history.as_ref().is_some_and(|history| history.statements_before(HistoryPlace::END) > 0)
     }
 
+    /// Whether statements of logs that were read ahead may have changed this table: what it is then depends on the place.
+    pub fn may_change(&self, database: &str, table: &str) -> bool {
+        let beginning = HistoryPlace::default();
+        self.history.as_ref().is_some_and(|history| history.touches(beginning, database, table))
+    }
+
     /// Whether a schema was given.
     pub fn has_schema(&self) -> bool {
         self.now.is_some()

@@ -215,6 +215,8 @@ pub struct TableHistory {
     /// Names that CREATE TABLE IF NOT EXISTS gave to no table, if there was one.
     conditional: Vec<(TurnId, HistoryName)>,
     now: SchemaFile,
+    /// The place at which the tables are those of now; `None`: the end.
+    now_at: Option<HistoryPlace>,
 }
 
 /// First words of statements that change rows at most.
@@ -564,12 +566,19 @@ impl TableHistory {
 
     /// Finds what can be known, with the tables as they are after all statements.
     pub fn settle(&mut self, now: SchemaFile) {
-        self.now = now;
-        let last = self.names.iter().filter_map(|(name, versions)| {
+        self.settle_at(now, None);
+    }
+
+    /// Finds what can be known, with the tables as they are at a place of the logs; `None`: at the end.
+    pub fn settle_at(&mut self, now: SchemaFile, now_at: Option<HistoryPlace>) {
+        (self.now, self.now_at) = (now, now_at);
+        let now_at = now_at.unwrap_or(HistoryPlace::END);
+        let last = self.names.keys().filter_map(|name| {
             let mut spelled = self.spellings.get(name)?.iter().chain([name]);
             let table = spelled
                 .find_map(|(database, table)| self.now.table(database.as_bytes(), table.as_bytes()))?;
-            Some((versions.last()?.1?, table.clone()))
+            let (_, version) = self.version_at(now_at, name)?;
+            Some((version?, table.clone()))
         });
         let last: Vec<(VersionId, DefinedTable)> = last.collect();
         for (id, table) in last {
@@ -582,11 +591,11 @@ impl TableHistory {
         // Forward and backward, as long as it tells more.
         while self.go_through() {}
         // A table that is gone by the statements can't be one of now: the schema is older than they are.
-        let gone = self.names.iter().filter(|((database, table), versions)| {
-            let is_gone = versions.last().is_some_and(|(_, version)| version.is_none());
+        let gone = self.names.keys().filter(|name @ (database, table)| {
+            let is_gone = self.version_at(now_at, name).is_some_and(|(_, version)| version.is_none());
             is_gone && self.now.table(database.as_bytes(), table.as_bytes()).is_some()
         });
-        for name in gone.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
+        for name in gone.cloned().collect::<Vec<_>>() {
             self.dispute(&name);
         }
         // By the server's settings these are one table or two.
@@ -759,9 +768,10 @@ impl TableHistory {
         period_at(self.names.get(name)?, |turn| self.turns.get(turn).is_some_and(|turn| turn.place < place))
     }
 
-    /// A statement after a place that may have changed a table which none of them names.
+    /// A statement after a place, or after the tables of now, that may have changed a table which none of them names.
     fn swept_after(&self, place: HistoryPlace, name: &HistoryName) -> Option<&TurningPoint> {
         let turns = self.sweeps.iter().filter(|(_, sweep)| sweep.touches(name));
+        let place = self.now_at.map_or(place, |now_at| place.min(now_at));
         turns.filter_map(|(turn, _)| self.turns.get(*turn)).find(|turn| turn.place > place)
     }
 

@@ -103,7 +103,7 @@ impl FollowArgs {
             Some(schema) => described(schema, exporter.tables())?,
             None => None,
         };
-        let exported = part.export(exporter, schema.as_deref())?;
+        let exported = part.export(exporter, schema.as_deref(), complain)?;
         match exported.run {
             Some(_) => tell(&exported, false, in_bytes)?,
             None => warn(&exported),

@@ -19,7 +19,7 @@ use binlogz_flight::{
     DEFAULT_PORT, FlightAccounts, FlightServer, StatementLimits, Tls, WorkerCommand, questions, work,
 };
 use binlogz_query::engine::STACK_SIZE;
-use binlogz_query::{Error, Logs, QueryEngine, QueryOptions};
+use binlogz_query::{Error, Logs, QueryEngine, QueryOptions, SchemaTime};
 use clap::Parser;
 use serde::Deserialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -43,6 +43,8 @@ const PLANNING_TIME: Duration = Duration::from_secs(10);
 const WORKER: &str = "BINLOGZ_SQL_WORKER";
 /// An environment variable for workers: the file with CREATE TABLE statements that the server read.
 const WORKER_SCHEMA: &str = "BINLOGZ_SQL_WORKER_SCHEMA";
+/// An environment variable for workers: the time of these statements, as the bytes of the last log before and after.
+const WORKER_SCHEMA_TIME: &str = "BINLOGZ_SQL_WORKER_SCHEMA_TIME";
 /// Threads for connections; queries have their own.
 const CONNECTION_THREADS: usize = 2;
 /// More than any file with a password or accounts.
@@ -207,7 +209,9 @@ impl ServeArgs {
         if let Some(path) = env::var_os(WORKER_SCHEMA).map(PathBuf::from) {
             let at = |error: &dyn std::fmt::Display| Error::Log(format!("{}: {error}", path.display()));
             let text = fs::read_to_string(&path).map_err(|error| at(&error))?;
-            logs = logs.with_schema(text).map_err(|error| at(&error))?;
+            let time = env::var(WORKER_SCHEMA_TIME).ok().and_then(|time| schema_time(&time));
+            let time = time.ok_or_else(|| at(&"its time is missing"))?;
+            logs = logs.with_schema_of(text, time).map_err(|error| at(&error))?;
         }
         // A fault of a statement is its client's to read.
         panic::set_hook(Box::new(|_| {}));
@@ -355,6 +359,12 @@ fn secret(path: &Path) -> Result<String, Error> {
     }
 }
 
+/// The time of a schema, as [`worker`] writes it.
+fn schema_time(text: &str) -> Option<SchemaTime> {
+    let (begin, end) = text.split_once(' ')?;
+    Some(SchemaTime { begin: begin.parse().ok()?, end: end.parse().ok()? })
+}
+
 /// How a worker is started: this program, with the same arguments.
 fn worker(logs: &Logs, folder: &Path) -> Result<WorkerCommand, Error> {
     let at = |path: &Path, error: &dyn std::fmt::Display| Error::Log(format!("{}: {error}", path.display()));
@@ -370,6 +380,9 @@ fn worker(logs: &Logs, folder: &Path) -> Result<WorkerCommand, Error> {
         let path = folder.join("schema.sql");
         fs::write(&path, text).map_err(|error| at(&path, &error))?;
         environment.push((WORKER_SCHEMA.into(), path.into_os_string()));
+        let SchemaTime { begin, end } = logs.schema_time();
+        environment.push((WORKER_SCHEMA_TIME.into(), format!("{begin} {end}").into()));
     }
-    Ok(WorkerCommand { program, arguments: env::args_os().skip(1).collect(), environment })
+    let arguments = env::args_os().skip(1).collect();
+    Ok(WorkerCommand { program, arguments, environment, is_for_one: logs.stay_as_they_are() })
 }

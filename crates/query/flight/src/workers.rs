@@ -70,6 +70,8 @@ pub struct WorkerCommand {
     pub arguments: Vec<OsString>,
     /// Variables of the worker's environment, in addition to the server's.
     pub environment: Vec<(OsString, OsString)>,
+    /// Whether each worker has one statement: logs that grow stay to it what they were at its first.
+    pub is_for_one: bool,
 }
 
 /// Limits on statements.
@@ -289,7 +291,7 @@ impl Workers {
             (self.tell)(&line);
             Status::unavailable(line)
         };
-        let WorkerCommand { program, arguments, environment } = &self.command;
+        let WorkerCommand { program, arguments, environment, is_for_one: _ } = &self.command;
         let mut command = Command::new(program);
         command.args(arguments).envs(environment.iter().cloned());
         // A Ctrl-C at the terminal is the server's.
@@ -555,6 +557,7 @@ impl TakenWorker {
         let held = held_by(Some(worker.seat.process)).unwrap_or_default();
         if held.saturating_sub(worker.seat.base.load(Ordering::Acquire)) > KEPT_MAX
             || worker.seat.is_too_large.load(Ordering::Acquire)
+            || self.workers.command.is_for_one
         {
             drop(worker.end(self.share.take(), Duration::ZERO));
             self.workers.start_spare();

@@ -30,7 +30,7 @@ pub use binlogz_flow::ReadMeter;
 pub use catalog::names::{Names, QualifiedName};
 pub use catalog::{AskTables, shipped};
 pub use error::{Error, Result};
-pub use logs::{Logs, Site};
+pub use logs::{Logs, SchemaTime, Site};
 pub use run::engine::{self, QueryEngine, QueryOptions, StatementStopper};
 pub use run::memory;
 pub use run::queries::{Queries, Query, QueryRows};

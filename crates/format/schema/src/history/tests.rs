@@ -303,3 +303,37 @@ fn many_statements_on_one_table_are_found_in_a_few_steps() {
         history(&[&["CREATE TABLE t (b INT)"][..], &statements].concat(), "CREATE TABLE t (a INT)");
     assert!(disputed.versions.iter().filter(|version| version.is_disputed).count() > MANY);
 }
+
+#[test]
+fn tables_of_now_may_be_those_of_a_place_with_statements_after_it() {
+    let statements = [
+        "ALTER TABLE t RENAME COLUMN a TO b",
+        "ALTER TABLE t MODIFY c INT FIRST",
+        "CREATE TABLE u LIKE t",
+        "DROP TABLE gone",
+        "ALTER TABLE v NONSENSE 7",
+    ];
+    let mut settled = history(&statements, "");
+    let now = "USE shop; CREATE TABLE t (b INT, c INT); CREATE TABLE gone (x INT); CREATE TABLE v (y INT)";
+    let now_at = HistoryPlace { log: 1, offset: 200 };
+    settled.settle_at(SchemaFile::parse(now).unwrap(), Some(now_at));
+    for (after, table, columns) in [
+        (0, "t", "a c"),
+        (1, "t", "b c"),
+        (2, "t", "c b"),
+        (3, "u", "c b"),
+        (3, "gone", "x"),
+        (4, "v", "y"),
+        (5, "v", "unknown since ALTER TABLE v NONSENSE 7"),
+    ] {
+        assert_eq!(then(&settled, after, table), columns, "{table} after {after}");
+    }
+}
+
+#[test]
+fn what_a_statement_after_the_tables_of_now_may_have_done_is_not_known() {
+    let mut settled = history(&["CREATE TABLE w (a INT)", "ALTER TABLE `n` NONSENSE 7"], "");
+    let now = SchemaFile::parse("USE shop; CREATE TABLE n (y INT)").unwrap();
+    settled.settle_at(now, Some(HistoryPlace { log: 1, offset: 200 }));
+    assert_eq!(then(&settled, 2, "n"), "unknown since ALTER TABLE `n` NONSENSE 7");
+}

@@ -72,6 +72,8 @@ if what == "all":
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
     print(found[0] == found[-1], len(found))
+elif what == "moved":
+    print(ask("SELECT after.id, after.paid, after.owed FROM shop.t ORDER BY 1"))
 elif what == "endless":
     with connect() as connection, connection.cursor() as cursor:
         stop = threading.Timer(1.0, cursor.adbc_cancel)

@@ -85,6 +85,7 @@ impl Serving {
             program: env!("CARGO_BIN_EXE_binlogz-sql").into(),
             arguments: ["serve", "--jobs", "2"].map(Into::into).into_iter().chain(logs).collect(),
             environment: vec![("BINLOGZ_SQL_WORKER".into(), temporary.path().into())],
+            is_for_one: false,
         };
         let engine = QueryEngine::new(Logs::new(paths.to_vec(), None, |_| {}).unwrap(), &options).unwrap();
         let mut accounts = FlightAccounts::default();

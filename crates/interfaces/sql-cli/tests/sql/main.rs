@@ -24,5 +24,6 @@ mod server_schema;
 #[path = "../../../cli/tests/common/small_disk.rs"]
 #[allow(dead_code)] // several test programs share it
 mod small_disk;
+mod tables_then;
 mod terminal;
 mod types;

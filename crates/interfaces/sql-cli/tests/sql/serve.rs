@@ -1,5 +1,6 @@
 //! Serving: a real client of Flight SQL, logins, TLS, statements that may not run, queries that are stopped.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -20,9 +21,14 @@ struct Serving {
 
 impl Serving {
     fn start(options: &[&str], password: Option<&str>) -> Self {
+        Serving::over(&SHAPES.plain, schema().as_os_str(), options, password)
+    }
+
+    /// A server over these logs, with a schema.
+    fn over(logs: &[PathBuf], schema: &OsStr, options: &[&str], password: Option<&str>) -> Self {
         let temporary = tempfile::tempdir().unwrap();
         let mut command = sql(["serve", "--listen", "127.0.0.1:0", "--schema"]);
-        command.arg(schema()).args(options).args(&SHAPES.plain).env("TMPDIR", temporary.path());
+        command.arg(schema).args(options).args(logs).env("TMPDIR", temporary.path());
         if let Some(password) = password {
             command.args(["--user", "reader"]).env("BINLOGZ_SQL_PASSWORD", password);
         }
@@ -113,6 +119,25 @@ fn a_client_asks_over_tls() {
         assert!(out.to_lowercase().contains(&expected.to_lowercase()), "{expected}: {out}");
     }
     assert!(lines.last().unwrap().contains("True 4"), "{out}");
+    serving.end();
+}
+
+#[test]
+fn rows_of_a_log_that_grows_have_the_columns_of_their_place() {
+    let python = require_tool!(Tool::FlightSql);
+    let server = require_tool!(Tool::Mysql).sandbox().start().unwrap();
+    server.sql("CREATE DATABASE shop; CREATE TABLE shop.t (id INT PRIMARY KEY, paid INT, owed INT)").unwrap();
+    server.flush_binary_logs().unwrap();
+    server.sql("INSERT INTO shop.t VALUES (1, 100, 5)").unwrap();
+    // The one that the server writes.
+    let log = server.binlogs().unwrap().pop().unwrap();
+    let place = format!("root@{}", server.socket().display());
+    let serving = Serving::over(&[log], place.as_ref(), &[], None);
+    assert_eq!(serving.client(python, "moved", ["", ""], None), "[(1, 100, 5)]\n");
+    server
+        .sql("ALTER TABLE shop.t MODIFY owed INT AFTER id; INSERT INTO shop.t (id, owed, paid) VALUES (2, 6, 200)")
+        .unwrap();
+    assert_eq!(serving.client(python, "moved", ["", ""], None), "[(1, 100, 5), (2, 200, 6)]\n");
     serving.end();
 }
 

@@ -78,6 +78,7 @@ fn answers() -> String {
             program: env::current_exe().unwrap(),
             arguments: Vec::new(),
             environment: vec![(WORKER.into(), "1".into())],
+            is_for_one: false,
         },
         limits: StatementLimits {
             memory: MEMORY,

@@ -10,6 +10,7 @@
 use std::io::Cursor;
 use std::sync::Arc;
 
+use binlogz_schema::TablesOfLogs;
 use datafusion::arrow::datatypes::{Fields, Schema, SchemaRef};
 use datafusion::arrow::ipc::reader::StreamReader;
 use datafusion::arrow::ipc::writer::StreamWriter;
@@ -21,9 +22,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::table::LogTable;
+use crate::error::LogError;
 use crate::logs::division::Division;
 use crate::logs::wanted::WantedLogs;
-use crate::logs::{Logs, Site};
+use crate::logs::{Logs, Site, apart};
 use crate::scan::ScanPlan;
 use crate::scan::pieces::PieceScan;
 use crate::tables::{MadeColumn, TableShape};
@@ -74,7 +76,7 @@ pub fn encode_table(table: &dyn TableProvider) -> Result<Option<Vec<u8>>> {
         return internal_err!("a table that this process reads can't be sent to others");
     };
     let (shape, fields) = named(shape);
-    let schema = schema_for(&shape, logs);
+    let schema = schema_for(&shape, logs, all)?;
     let shipped = ShippedTable { shape, all: all.clone(), division: division.clone(), schema };
     encode(&shipped, &[&Schema::new(fields)]).map(Some)
 }
@@ -103,7 +105,7 @@ pub fn encode_scan(plan: &dyn ExecutionPlan) -> Result<Option<Vec<u8>>> {
     let scan = plan.scan();
     let (shape, fields) = named(scan.reader.shape());
     let shipped = ShippedScan {
-        schema: schema_for(&shape, &scan.logs),
+        schema: schema_for(&shape, &scan.logs, &scan.wanted)?,
         shape,
         wanted: scan.wanted.clone(),
         outputs: scan.outputs.clone(),
@@ -140,10 +142,22 @@ pub fn decode_scan(
 }
 
 /// The CREATE TABLE statements that rows of this shape need.
-fn schema_for(shape: &ShapeName, logs: &Logs) -> Option<String> {
+///
+/// # Errors
+///
+/// Logs whose statements may have changed the tables that are wanted: parts of logs don't tell what a table was.
+fn schema_for(shape: &ShapeName, logs: &Logs, wanted: &WantedLogs) -> Result<Option<String>> {
+    let may_change = |tables: &TablesOfLogs| match wanted.one_table() {
+        Some((database, table)) => tables.may_change(database, table),
+        None => tables.has_statements(),
+    };
     match shape {
-        ShapeName::Changes | ShapeName::Table => logs.schema_text().map(str::to_owned),
-        ShapeName::Transactions | ShapeName::Events => None,
+        ShapeName::Changes | ShapeName::Table if apart(|| logs.tables())?.is_some_and(may_change) => {
+            let what = "the logs have DDL of these tables, which executors don't see; expected no --cluster with --schema there";
+            Err(LogError(what.to_owned()).into())
+        }
+        ShapeName::Changes | ShapeName::Table => Ok(logs.schema_text().map(str::to_owned)),
+        ShapeName::Transactions | ShapeName::Events => Ok(None),
     }
 }
 

@@ -126,13 +126,19 @@ impl ReceivedPart {
         self.logs.is_empty()
     }
 
-    /// Exports the received transactions. `schema`: CREATE TABLE statements for columns that the log doesn't name.
+    /// Exports the received transactions. `schema`: CREATE TABLE statements for columns that the log doesn't name. `warn` gets a line for
+    /// what can't be read or isn't known.
     ///
     /// # Errors
     ///
     /// As [`super::TableExport::run`].
-    pub fn export(self, exporter: &mut Exporter<'_>, schema: Option<&str>) -> Result<ExportSummary> {
-        let logs = Logs::of_received(self.logs);
+    pub fn export(
+        self,
+        exporter: &mut Exporter<'_>,
+        schema: Option<&str>,
+        warn: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<ExportSummary> {
+        let logs = Logs::of_received(self.logs, warn);
         let logs = match schema {
             Some(text) => logs.with_schema(text.to_owned()).map_err(|error| Error::Log(error.to_string()))?,
             None => logs,

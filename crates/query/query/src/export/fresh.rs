@@ -109,7 +109,7 @@ impl FreshTransactions {
             let input = input.map_err(|error| Error::Log(error.to_string()))?;
             let mut log = Log { name: logs.name(index), ..Log::default() };
             let mut trouble = None;
-            let ran = every.read(input, logs, logs.name(index), workers, &mut |part| {
+            let ran = every.read(input, logs, (index, logs.name(index)), workers, &mut |part| {
                 self.part(&mut log, part, sink).map_err(|error| stop(&mut trouble, error))
             });
             if let Some(error) = trouble {

@@ -18,14 +18,13 @@ use binlogz_archive::format::contents::ListedTable;
 use binlogz_archive::part::{BlockRun, PickedLog};
 use binlogz_archive::{Scratch, input, storage};
 use binlogz_binlog::reader::not_a_log;
-use binlogz_binlog::row::{ColumnSchema, TableSchema};
 use binlogz_binlog::{MAGIC, MAGIC_ENCRYPTED};
-use binlogz_encryption::{Error as EncryptionError, Keyring};
+use binlogz_encryption::{Error as EncryptionError, HEADER_SIZE, Keyring};
 use binlogz_flow::error::in_log;
 use binlogz_flow::events::{ReadSummary, RunSummary};
 use binlogz_flow::read::meter::{MeteredLog, MeteredPass, ReadMeter};
 use binlogz_flow::{CutEvent, Input, ReadAt};
-use binlogz_schema::{SchemaFile, SchemaFileError};
+use binlogz_schema::{SchemaFile, SchemaFileError, TablesOfLogs};
 use parking_lot::Mutex;
 
 use crate::error::{Error, LogError, Result};
@@ -42,6 +41,10 @@ pub struct Logs {
     logs: Vec<Log>,
     keyring: Option<Arc<Keyring>>,
     schema: Option<Arc<SchemaStatements>>,
+    /// When the tables were as the schema has them.
+    schema_time: SchemaTime,
+    /// The tables by the schema and the statements of the logs, once somebody asked.
+    tables: OnceLock<Result<TablesOfLogs, String>>,
     warn: TellLines,
     /// The logs whose end was reported.
     warned: Mutex<HashSet<usize>>,
@@ -62,6 +65,20 @@ pub(crate) struct SchemaStatements {
     text: String,
 }
 
+/// When the tables of a schema were what it says: after these many bytes of the last log, and before those. It may be in use meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SchemaTime {
+    /// Bytes of the last log before the schema was read.
+    pub begin: u64,
+    /// Bytes of it after that.
+    pub end: u64,
+}
+
+impl SchemaTime {
+    /// After all logs.
+    pub(super) const END: SchemaTime = SchemaTime { begin: u64::MAX, end: u64::MAX };
+}
+
 /// The settings with which an executor of a cluster reads: they are its own, and never sent.
 #[derive(Default)]
 pub struct Site {
@@ -80,6 +97,24 @@ struct Log {
     source: Source,
     /// The blocks that are read of an archived log: those that begin in these bytes of it; `None`: all.
     part: Option<Range<u64>>,
+    /// Bytes of a file when it was named.
+    size_then: Option<u64>,
+    /// Bytes of the file when it was first read: with a schema each pass reads these, whatever others write.
+    size_read: OnceLock<u64>,
+}
+
+/// The beginning of a file.
+struct FileFront {
+    file: File,
+    size: u64,
+}
+
+impl ReadAt for FileFront {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let left = usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let size = buffer.len().min(left);
+        ReadAt::read_at(&self.file, buffer.get_mut(..size).unwrap_or_default(), offset)
+    }
 }
 
 #[derive(Debug)]
@@ -128,6 +163,8 @@ impl Default for Logs {
             logs: Vec::new(),
             keyring: None,
             schema: None,
+            schema_time: SchemaTime::END,
+            tables: OnceLock::new(),
             warn: Box::new(|_| {}),
             warned: Mutex::default(),
             told: Mutex::default(),
@@ -183,15 +220,20 @@ impl Logs {
         Ok(Logs { logs, keyring, warn: Box::new(warn), ..Logs::default() })
     }
 
-    /// Logs that a server sent.
-    pub(crate) fn of_received(received: Vec<ReceivedParts>) -> Self {
+    /// Logs that a server sent; `warn` gets lines about what could not be read.
+    pub(crate) fn of_received(
+        received: Vec<ReceivedParts>,
+        warn: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Self {
         let logs = received.into_iter().map(|ReceivedParts { name, file, gaps }| Log {
             path: name.clone(),
             name,
             source: Source::Received(file, gaps),
             part: None,
+            size_then: None,
+            size_read: OnceLock::new(),
         });
-        Logs { logs: logs.collect(), ..Logs::default() }
+        Logs { logs: logs.collect(), warn: Box::new(warn), ..Logs::default() }
     }
 
     /// The logs of pieces of a query, as this executor finds them.
@@ -210,7 +252,18 @@ impl Logs {
         let logs = logs.filter_map(Result::transpose).collect::<Result<_, _>>()?;
         let keyring = site.keyring.clone();
         let warn = move |line: &str| site.tell(line);
-        Ok(Logs { logs, keyring, schema, warn: Box::new(warn), unread_is_error: true, ..Logs::default() })
+        // These are parts of logs: the statements of all of them were looked at where the query was planned.
+        let tables = schema.as_ref().map(|schema| TablesOfLogs::forward(Some(schema.file.clone())));
+        let tables = tables.map_or_else(OnceLock::new, |tables| OnceLock::from(Ok(tables)));
+        Ok(Logs {
+            logs,
+            keyring,
+            schema,
+            tables,
+            warn: Box::new(warn),
+            unread_is_error: true,
+            ..Logs::default()
+        })
     }
 
     /// Where a log is, and its size: for other machines, which can't read bytes that came from a pipe.
@@ -258,14 +311,35 @@ impl Logs {
         Ok(None)
     }
 
-    /// Takes names and keys of columns from this text of CREATE TABLE statements, where the logs lack them.
+    /// Takes names and keys of columns from this text of CREATE TABLE statements, where the logs lack them. Logs that grow stay what they
+    /// are when they are read first.
     ///
     /// # Errors
     ///
     /// A text that is no schema.
     pub fn with_schema(self, text: String) -> Result<Self, SchemaFileError> {
         let file = SchemaFile::parse(&text)?;
-        Ok(Logs { schema: Some(Arc::new(SchemaStatements { file, text })), ..self })
+        let schema_time = self.logs.last().and_then(Log::schema_time).unwrap_or(SchemaTime::END);
+        Ok(Logs { schema: Some(Arc::new(SchemaStatements { file, text })), schema_time, ..self })
+    }
+
+    /// Takes a schema that another process read, at a time that it tells.
+    ///
+    /// # Errors
+    ///
+    /// A text that is no schema.
+    pub fn with_schema_of(self, text: String, schema_time: SchemaTime) -> Result<Self, SchemaFileError> {
+        Ok(Logs { schema_time, ..self.with_schema(text)? })
+    }
+
+    /// Whether the last log may grow without being read further.
+    pub fn stay_as_they_are(&self) -> bool {
+        self.schema.is_some() && self.logs.last().is_some_and(|log| log.size_then.is_some())
+    }
+
+    /// When the schema was read.
+    pub fn schema_time(&self) -> SchemaTime {
+        self.schema_time
     }
 
     /// Counts the bytes that are read on this meter.
@@ -284,6 +358,35 @@ impl Logs {
     pub(crate) fn reading(&self, index: usize) -> Option<MeteredLog> {
         let meter = self.meter.as_ref()?;
         self.logs.get(index).map(|log| MeteredLog::new(Arc::clone(meter), log.size()))
+    }
+
+    pub(super) fn schema_file(&self) -> Option<&SchemaFile> {
+        self.schema.as_ref().map(|schema| &schema.file)
+    }
+
+    pub(super) fn read_once(
+        &self,
+        read: impl FnOnce() -> Result<TablesOfLogs, String>,
+    ) -> &Result<TablesOfLogs, String> {
+        self.tables.get_or_init(read)
+    }
+
+    /// The log as the user gave it.
+    pub(super) fn path(&self, index: usize) -> &str {
+        self.logs.get(index).map_or("", |log| &log.path)
+    }
+
+    /// Where a log is that isn't the contents of a pipe or of a connection.
+    pub(super) fn path_of(&self, index: usize) -> Option<&Path> {
+        match &self.logs.get(index)?.source {
+            Source::Path(path) => Some(path),
+            Source::Spooled(..) | Source::Received(..) => None,
+        }
+    }
+
+    /// Whether a server sent them.
+    pub(super) fn are_received(&self) -> bool {
+        self.logs.iter().any(|log| matches!(log.source, Source::Received(..)))
     }
 
     pub(crate) fn schema(&self) -> Option<Arc<SchemaStatements>> {
@@ -311,26 +414,6 @@ impl Logs {
         self.schema.as_ref().map(|schema| schema.text.as_str())
     }
 
-    /// The names of a table's columns, and which of them are its key: as the log tells, else as the schema file does. A
-    /// column without a name is `@1`, `@2`, as mysqlbinlog has it.
-    pub(crate) fn columns(&self, table: &TableSchema) -> (Vec<String>, Vec<usize>) {
-        let told = self.schema.as_ref().and_then(|schema| schema.file.told(table));
-        let (names, key) = told.unwrap_or_default();
-        let columns = table.columns().iter().enumerate();
-        let logged_key: Vec<_> = columns.clone().filter(|(_, column)| column.primary_key.is_some()).collect();
-        let name = |(index, column): (usize, &ColumnSchema)| match (&column.name, names.get(index)) {
-            (Some(name), _) => String::from_utf8_lossy(name).into_owned(),
-            (None, Some(name)) => name.clone(),
-            (None, None) => format!("@{}", index + 1),
-        };
-        let key = if logged_key.is_empty() {
-            key
-        } else {
-            logged_key.into_iter().map(|(index, _)| index).collect()
-        };
-        (columns.map(name).collect(), key)
-    }
-
     /// Whether a column of this name is the one of a table whose keys an archive knows.
     pub(crate) fn is_key(&self, table: &ListedTable, column: &str) -> bool {
         let Some(key) = &table.key else { return false };
@@ -338,6 +421,8 @@ impl Logs {
             (Some(name), _) => String::from_utf8_lossy(name) == column,
             // A table has either name, and nothing under the other.
             (None, _) if column == format!("@{}", key.index + 1) => true,
+            // Elsewhere in the logs another column may have the name.
+            (None, Some(_)) if self.may_change(&table.database, &table.table) => false,
             (None, Some(schema)) => schema
                 .file
                 .column(&table.database, &table.table, key.index)
@@ -387,7 +472,10 @@ impl Logs {
                 },
                 Source::Path(path) => match input::find(path)? {
                     Some(archived) => archived.input_of(is_wanted)?,
-                    None => Input::open(path)?,
+                    None => match self.schema.as_ref().and(log.size_then) {
+                        Some(_) => log.front_of_file(path)?,
+                        None => Input::open(path)?,
+                    },
                 },
             };
             let is_whole = !matches!(input, Input::Sparse { .. });
@@ -458,16 +546,7 @@ impl Logs {
         let path = self.logs.get(index).map_or("", |log| &log.path);
         for unread in unread.iter() {
             let line = format!("{path} {unread}; the answer lacks its changes");
-            if self.unread_is_error {
-                return Err(LogError(line));
-            }
-            let mut told = self.told.lock();
-            if told.len() < TOLD_MAX && told.insert(line.clone()) {
-                (self.warn)(&line);
-            }
-        }
-        if !unread.is_empty() {
-            self.unread.store(true, Ordering::Relaxed);
+            self.tell_once(line)?;
         }
         if let Some(cut) = *cut {
             self.ended_cut(index, cut);
@@ -475,7 +554,24 @@ impl Logs {
         Ok(())
     }
 
-    /// Whether changes were met that could not be read; it is set while queries run.
+    /// Tells once what could not be read or isn't known; [`Logs::unread`] says so.
+    ///
+    /// # Errors
+    ///
+    /// The line itself, where nobody sees lines.
+    pub(super) fn tell_once(&self, line: String) -> Result<(), LogError> {
+        if self.unread_is_error {
+            return Err(LogError(line));
+        }
+        self.unread.store(true, Ordering::Relaxed);
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.len() < TOLD_MAX && told.insert(line.clone()) {
+            (self.warn)(&line);
+        }
+        Ok(())
+    }
+
+    /// Whether changes were met that could not be read, or rows whose columns aren't known; it is set while queries run.
     pub fn unread(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.unread)
     }
@@ -533,7 +629,14 @@ impl Log {
                 return Err(io::Error::other("is a terminal, expected a binary log"));
             }
             let source = spooled(&mut stdin.lock())?;
-            return Ok(Log { path: "standard input".to_owned(), name: "-".to_owned(), source, part: None });
+            return Ok(Log {
+                path: "standard input".to_owned(),
+                name: "-".to_owned(),
+                source,
+                part: None,
+                size_then: None,
+                size_read: OnceLock::new(),
+            });
         }
         let shown = path.display().to_string();
         let name = path.file_name().map_or_else(|| shown.clone(), |name| name.to_string_lossy().into_owned());
@@ -557,11 +660,34 @@ impl Log {
                 None => return Err(error),
             },
         };
-        Ok(Log { path: shown, name, source, part: None })
+        let log = Log { path: shown, name, source, part: None, size_then: None, size_read: OnceLock::new() };
+        Ok(Log { size_then: log.file_size(), ..log })
     }
 }
 
 impl Log {
+    /// The time of a schema that was read since the log was named; `None`: the log doesn't tell.
+    fn schema_time(&self) -> Option<SchemaTime> {
+        // Statements have the offsets of the log, not of the encrypted file.
+        let header = if self.is_encrypted().ok()? { HEADER_SIZE as u64 } else { 0 };
+        let [begin, end] = [self.size_then?, self.file_size()?].map(|size| size.saturating_sub(header));
+        Some(SchemaTime { begin, end })
+    }
+
+    /// The beginning of its file, as it was when it was first read.
+    fn front_of_file(&self, path: &Path) -> io::Result<Input> {
+        let file = File::open(path)?;
+        let size = file.metadata()?.len();
+        let size = *self.size_read.get_or_init(|| size);
+        Ok(Input::Places(Arc::new(FileFront { file, size })))
+    }
+
+    /// Bytes of a file that others may write; `None`: it is none.
+    fn file_size(&self) -> Option<u64> {
+        let Source::Path(path) = &self.source else { return None };
+        std::fs::metadata(path).ok().filter(|metadata| metadata.is_file()).map(|metadata| metadata.len())
+    }
+
     /// Size of the log in bytes; 0: unknown.
     fn size(&self) -> u64 {
         match &self.source {
@@ -625,4 +751,27 @@ fn spooled(pipe: &mut dyn Read) -> io::Result<Source> {
     let mut file = Scratch::new()?;
     let size = io::copy(pipe, &mut file)?;
     Ok(Source::Spooled(Arc::new(file), size))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn with_a_schema_a_log_is_what_it_was_then() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&MAGIC).unwrap();
+        let logs = Logs::new(vec![file.path().to_owned()], None, |_| {}).unwrap();
+        file.write_all(b"while").unwrap();
+        let logs = logs.with_schema("USE shop; CREATE TABLE t (a INT)".to_owned()).unwrap();
+        assert_eq!(logs.schema_time(), SchemaTime { begin: 4, end: 9 });
+        for _ in 0..2 {
+            let input = logs.open(0, &mut |_| true).unwrap();
+            let Input::Places(places) = input else { panic!("expected a file") };
+            assert_eq!(places.fill_at(&mut [0; 64], 0).unwrap(), 9);
+            file.write_all(b"later").unwrap();
+        }
+    }
 }

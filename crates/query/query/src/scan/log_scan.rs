@@ -232,6 +232,7 @@ impl ScanPlan {
             };
             let job = ReadJob {
                 logs: &self.logs,
+                index,
                 log: self.logs.name(index),
                 wanted: &self.wanted,
                 outputs: &self.outputs,

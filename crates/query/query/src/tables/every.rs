@@ -64,7 +64,7 @@ impl EveryTable {
         &self,
         input: Input,
         logs: &Logs,
-        log: &str,
+        (index, log): (usize, &str),
         workers: usize,
         sink: &mut dyn FnMut(EveryPart) -> Result<(), Error>,
     ) -> Result<RunSummary, Error> {
@@ -76,7 +76,7 @@ impl EveryTable {
             Ok(Worker {
                 every: self,
                 logs,
-                log,
+                log: (index, log),
                 tables: WorkerTables::one_of(workers),
                 parts: parts.clone(),
                 makers: self.tables.iter().map(|_| None).collect(),
@@ -106,7 +106,7 @@ impl EveryTable {
 struct Worker<'a> {
     every: &'a EveryTable,
     logs: &'a Logs,
-    log: &'a str,
+    log: (usize, &'a str),
     tables: WorkerTables,
     parts: PartMaker,
     makers: Vec<Option<Maker<'a>>>,

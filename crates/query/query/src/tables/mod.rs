@@ -49,6 +49,8 @@ pub(crate) const ROWS_MAX: usize = 8192;
 pub(crate) struct ReadJob<'a> {
     /// The logs, which know the names of columns.
     pub(crate) logs: &'a Logs,
+    /// Which of them it is.
+    pub(crate) index: usize,
     /// The name of its file.
     pub(crate) log: &'a str,
     pub(crate) wanted: &'a WantedLogs,

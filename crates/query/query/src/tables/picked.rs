@@ -11,6 +11,7 @@ use binlogz_archive::part::PickedLog;
 use binlogz_arrow::ValueColumn;
 use binlogz_binlog::event::RowsKind;
 use binlogz_binlog::row::{Cell, TableSchema};
+use binlogz_schema::HistoryPlace;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::{Fields, SchemaRef};
@@ -67,11 +68,15 @@ impl NeededOutputs {
 
     /// The places of its fields in a table; `None`: one of them is a document.
     pub(super) fn places(&self, schema: &TableSchema, logs: &Logs, all: &Fields) -> Option<Vec<usize>> {
-        let (names, _) = logs.columns(schema);
+        let (told, _) = logs.told(&Arc::new(schema.clone()), HistoryPlace::default());
+        let names = told.names;
         let mut places = Vec::with_capacity(self.fields.len());
         for field in self.fields.iter().filter_map(|field| all.get(*field)) {
             let Some(place) = names.iter().position(|name| name == field.name()) else { continue };
-            if schema.columns().get(place).is_none_or(|column| column.is_json()) {
+            let column = schema.columns().get(place).filter(|column| !column.is_json())?;
+            // A schema may make another type of it, as of an ENUM whose members it tells.
+            let told = told.schema.columns().get(place)?;
+            if binlogz_arrow::of(told) != binlogz_arrow::of(column) {
                 return None;
             }
             places.push(place);
@@ -126,7 +131,6 @@ impl PickedRows<'_> {
     fn batches(&self, picked: &PickedChanges) -> binlogz_archive::Result<Vec<RecordBatch>> {
         let mut maker = BlockMaker {
             job: self.job,
-            fields: self.fields,
             columns: (self.columns)(),
             transaction: None,
             frame: TransactionFrame::default(),
@@ -135,14 +139,29 @@ impl PickedRows<'_> {
             done: Vec::new(),
             scratch: Vec::new(),
         };
+        let picks = picked.tables.iter().map(|table| self.picks(table));
+        let picks = picks.collect::<binlogz_archive::Result<Vec<_>>>()?;
         for run in &picked.runs {
-            let Some(table) = picked.tables.get(run.table) else { continue };
+            let (Some(table), Some(picks)) = (picked.tables.get(run.table), picks.get(run.table)) else {
+                continue;
+            };
             if self.job.wanted.has_kind(run.kind) {
-                maker.take(table, run)?;
+                maker.take(table, run, picks)?;
             }
         }
         maker.pass_on()?;
         Ok(maker.done)
+    }
+
+    /// Which of a table's picked columns each field is.
+    fn picks(&self, table: &PickedTable) -> binlogz_archive::Result<Vec<Option<usize>>> {
+        // No statement changed it.
+        let told = self.job.logs.told_of_rows(&table.schema, HistoryPlace::default()).map_err(failed)?;
+        let picks = self.fields.iter().map(|field| {
+            let place = told.names.iter().position(|name| name == field.name())?;
+            table.columns.iter().position(|column| *column == place)
+        });
+        Ok(picks.collect())
     }
 }
 
@@ -195,7 +214,6 @@ fn failed(error: impl std::fmt::Display) -> binlogz_archive::Error {
 /// Makes batches of a block.
 struct BlockMaker<'a> {
     job: &'a ReadJob<'a>,
-    fields: &'a Fields,
     columns: Vec<BuiltColumn>,
     /// The transaction of the last rows, and what columns have of it.
     transaction: Option<Arc<PickedTransaction>>,
@@ -207,23 +225,21 @@ struct BlockMaker<'a> {
 }
 
 impl BlockMaker<'_> {
-    fn take(&mut self, table: &PickedTable, run: &RowRun) -> binlogz_archive::Result<()> {
+    fn take(
+        &mut self,
+        table: &PickedTable,
+        run: &RowRun,
+        picks: &[Option<usize>],
+    ) -> binlogz_archive::Result<()> {
         if let Some(around) = &run.around {
             self.take_transaction(around.transaction.as_ref());
         }
-        let (names, _) = self.job.logs.columns(&table.schema);
-        // Which of the picked columns each field is.
-        let picks = self.fields.iter().map(|field| {
-            let place = names.iter().position(|name| name == field.name())?;
-            table.columns.iter().position(|column| *column == place)
-        });
-        let picks: Vec<Option<usize>> = picks.collect();
         let mut left = run.rows.clone();
         while !left.is_empty() {
             let rows = left.start..self.end_of_batch(table, left.clone());
             left.start = rows.end;
             self.rows += rows.len();
-            self.rows(table, run, rows, &picks)?;
+            self.rows(table, run, rows, picks)?;
             if self.rows >= ROWS_MAX || self.bytes > BYTES_MAX {
                 self.pass_on()?;
             }

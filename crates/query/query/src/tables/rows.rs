@@ -1,5 +1,6 @@
 //! A row for each row change: the table `changes`, with the images as JSON, and user tables, with typed columns.
 
+use std::io;
 use std::sync::Arc;
 
 use binlogz_arrow::ChangeSide;
@@ -9,6 +10,7 @@ use binlogz_binlog::row::{Row, RowDecoder, RowImage, TableSchema};
 use binlogz_flow::events::{self, BatchItem, Event, EventBatch, RunSummary, TableEvent, WorkerTables};
 use binlogz_flow::{Error, Input};
 use binlogz_print::jsonl::push_value;
+use binlogz_schema::HistoryPlace;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 
@@ -18,8 +20,9 @@ use super::frame::TransactionFrame;
 use super::picked::{self, NeededOutputs, PickedRows};
 use super::user::UserColumns;
 use super::{BatchSink, CountedColumn, MadeColumn, PickedPart, ROWS_MAX, ReadJob, TableReader, TableShape};
-use crate::logs::Logs;
+use crate::error::LogError;
 use crate::logs::wanted::WantedLogs;
+use crate::logs::{Logs, ToldTable};
 
 /// Bytes of row events after which a batch is passed on.
 const BYTES_MAX: usize = 4 << 20;
@@ -98,13 +101,14 @@ impl ChangesTable {
     fn maker<'a>(
         &'a self,
         logs: &'a Logs,
-        log: &'a str,
+        (index, log): (usize, &'a str),
         wanted: &'a WantedLogs,
         outputs: impl Iterator<Item = MadeColumn>,
         schema: SchemaRef,
     ) -> Maker<'a> {
         Maker {
             logs,
+            index,
             log,
             wanted,
             schema,
@@ -160,7 +164,12 @@ impl TableReader for ChangesTable {
         let source = |output: MadeColumn| self.sources.get(output.column()).map(|(source, _)| *source);
         let needed =
             (!self.fields.is_empty()).then(|| NeededOutputs::of(outputs, source, &self.fields)).flatten();
-        let (Some(needed), Some(_)) = (needed, wanted.one_table()) else { return Ok(None) };
+        let tables = logs.tables()?;
+        let (Some(needed), Some((database, table))) = (needed, wanted.one_table()) else { return Ok(None) };
+        // Columns alone don't tell their places in the log.
+        if tables.is_some_and(|tables| tables.may_change(database, table)) {
+            return Ok(None);
+        }
         let is_fit = |schema: &TableSchema| needed.places(schema, logs, &self.fields).is_some();
         let opened = picked::open(logs, index, wanted, &is_fit)?;
         Ok(opened.map(|(log, [blocks_read, blocks_skipped])| PickedPart {
@@ -184,9 +193,9 @@ impl TableReader for ChangesTable {
     }
 
     fn read(&self, job: ReadJob<'_>, input: Input, sink: BatchSink<'_>) -> Result<RunSummary, Error> {
-        let ReadJob { logs, log, wanted, outputs, schema, workers } = job;
+        let ReadJob { logs, index, log, wanted, outputs, schema, workers } = job;
         let new_worker = || {
-            let maker = self.maker(logs, log, wanted, outputs.iter().copied(), Arc::clone(schema));
+            let maker = self.maker(logs, (index, log), wanted, outputs.iter().copied(), Arc::clone(schema));
             Ok(Worker { tables: WorkerTables::one_of(workers), maker })
         };
         let work = |worker: &mut Worker<'_>, batch: &mut EventBatch<'_>| Ok(worker.batch(batch));
@@ -204,6 +213,8 @@ struct Worker<'a> {
 /// Makes rows of row events.
 pub(super) struct Maker<'a> {
     logs: &'a Logs,
+    /// Which of the logs it is, and its name.
+    index: usize,
     log: &'a str,
     wanted: &'a WantedLogs,
     schema: SchemaRef,
@@ -220,6 +231,10 @@ pub(super) struct Maker<'a> {
 
 /// A table as a table map describes it.
 struct Table {
+    map: Arc<TableSchema>,
+    /// The statements that came before it: after others it may have other columns.
+    era: usize,
+    /// The map with what it lacks.
     schema: Arc<TableSchema>,
     is_wanted: bool,
     database: String,
@@ -228,7 +243,7 @@ struct Table {
     /// The columns of its primary key, as far as it is known.
     key: Vec<usize>,
     /// Which of its columns each field of an image has.
-    map: Vec<Option<usize>>,
+    fields: Vec<Option<usize>>,
 }
 
 #[derive(Debug, Default)]
@@ -279,7 +294,7 @@ impl<'a> Maker<'a> {
     pub(super) fn new(
         changes: &'a ChangesTable,
         logs: &'a Logs,
-        log: &'a str,
+        log: (usize, &'a str),
         wanted: &'a WantedLogs,
     ) -> Self {
         let outputs = (0..changes.sources.len()).map(MadeColumn::Column);
@@ -294,7 +309,7 @@ impl<'a> Maker<'a> {
         schema: Arc<TableSchema>,
         rows: &RowsEvent<'_>,
     ) -> Result<(), Error> {
-        self.take_table(schema);
+        self.take_table(schema, Logs::place(self.index, event.position.offset))?;
         if self.table.as_ref().is_some_and(|table| table.is_wanted) && self.wanted.has_kind(rows.kind()) {
             self.event(frame, event, rows)?;
         }
@@ -307,11 +322,14 @@ impl<'a> Maker<'a> {
         Ok(std::mem::take(&mut self.done))
     }
 
-    fn take_table(&mut self, schema: Arc<TableSchema>) {
-        if self.table.as_ref().is_some_and(|table| Arc::ptr_eq(&table.schema, &schema)) {
-            return;
+    fn take_table(&mut self, map: Arc<TableSchema>, place: HistoryPlace) -> Result<(), Error> {
+        let era = self.logs.era(place);
+        if self.table.as_ref().is_some_and(|table| Arc::ptr_eq(&table.map, &map) && table.era == era) {
+            return Ok(());
         }
-        self.table = Some(Table::new(schema, self.logs, self.wanted, self.fields));
+        let table = Table::new(map, (place, era), self.logs, self.wanted, self.fields);
+        self.table = Some(table.map_err(|LogError(line)| Error::Input(io::Error::other(line).into()))?);
+        Ok(())
     }
 
     fn event(
@@ -361,9 +379,9 @@ impl<'a> Maker<'a> {
         for column in &mut self.columns {
             let side = ChangeSide { row, is_after: column.source == ValueSource::After };
             match &mut column.target {
-                ValueTarget::Image(image) => image.push(&side, &table.map, &mut self.scratch.bytes)?,
+                ValueTarget::Image(image) => image.push(&side, &table.fields, &mut self.scratch.bytes)?,
                 ValueTarget::Field(values, field) => {
-                    let place = table.map.get(*field).copied().flatten();
+                    let place = table.fields.get(*field).copied().flatten();
                     side.push(values, place, &mut self.scratch.bytes)?;
                 }
                 ValueTarget::Plain(builder) => {
@@ -421,18 +439,30 @@ fn value_of<'v>(
 }
 
 impl Table {
-    fn new(schema: Arc<TableSchema>, logs: &Logs, wanted: &WantedLogs, fields: &Fields) -> Self {
-        let (columns, key) = logs.columns(&schema);
+    fn new(
+        map: Arc<TableSchema>,
+        (place, era): (HistoryPlace, usize),
+        logs: &Logs,
+        wanted: &WantedLogs,
+        fields: &Fields,
+    ) -> Result<Self, LogError> {
+        let is_wanted = wanted.has_table(&map);
+        let ToldTable { schema, names: columns, key } = match is_wanted {
+            true => logs.told_of_rows(&map, place)?,
+            false => logs.told(&map, place).0,
+        };
         let place = |name: &String| columns.iter().position(|column| column == name);
-        Table {
-            is_wanted: wanted.has_table(&schema),
+        Ok(Table {
+            is_wanted,
             database: String::from_utf8_lossy(&schema.database).into_owned(),
             name: String::from_utf8_lossy(&schema.table).into_owned(),
             key,
-            map: fields.iter().map(|field| place(field.name())).collect(),
+            fields: fields.iter().map(|field| place(field.name())).collect(),
             columns,
             schema,
-        }
+            map,
+            era,
+        })
     }
 
     /// The primary key of a row.

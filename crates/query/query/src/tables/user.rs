@@ -15,10 +15,11 @@ use binlogz_flow::Error;
 use binlogz_flow::events::{
     self, BatchItem, EventBatch, RunSummary, TableEvent, UnreadChanges, WorkerTables,
 };
+use binlogz_schema::HistoryPlace;
 use datafusion::arrow::datatypes::Fields;
 
 use crate::error::LogError;
-use crate::logs::Logs;
+use crate::logs::{Logs, ToldTable};
 
 /// The columns of a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -47,9 +48,9 @@ impl UserColumns {
         self.all = all;
     }
 
-    fn add(&mut self, schema: &TableSchema, logs: &Logs) {
-        let (names, keys) = logs.columns(schema);
-        self.keys.extend(keys.iter().filter_map(|&key| names.get(key).cloned()));
+    fn add(&mut self, map: &Arc<TableSchema>, place: HistoryPlace, logs: &Logs) {
+        let (ToldTable { schema, names, key }, _) = logs.told(map, place);
+        self.keys.extend(key.iter().filter_map(|&key| names.get(key).cloned()));
         for (name, column) in names.into_iter().zip(schema.columns()) {
             self.all.add(name, binlogz_arrow::of(column));
         }
@@ -81,15 +82,15 @@ pub(crate) fn columns(
 /// All tables, by database and name.
 pub(crate) fn names(logs: &Logs, workers: usize) -> Result<BTreeSet<(String, String)>, LogError> {
     let mut found = BTreeSet::new();
-    let collect = |collector: &mut BTreeSet<(String, String)>, schema: &TableSchema| {
+    let collect = |collector: &mut BTreeSet<(String, String)>, schema: &Arc<TableSchema>, _| {
         collector.insert(name_of(&schema.database, &schema.table));
     };
-    let tell = |collector: &mut BTreeSet<(String, String)>, name: &ListedTable| {
+    let tell = |collector: &mut BTreeSet<(String, String)>, name: &ListedTable, _| {
         collector.insert(name_of(&name.database, &name.table));
         true
     };
     let has_rows = |_: usize, run: Option<&BlockRun<'_>>| run.is_none_or(|run| run.may_have_rows(&|_| true));
-    each_log(logs, workers, &has_rows, tell, collect, |part| found.extend(part))?;
+    each_log(logs, workers, &has_rows, &|_| 0, tell, collect, |part| found.extend(part))?;
     Ok(found)
 }
 
@@ -102,18 +103,32 @@ pub(crate) fn tables(
     has_table: &(dyn Fn(&str, &str) -> bool + Sync),
 ) -> Result<BTreeMap<(String, String), UserColumns>, LogError> {
     let mut found: BTreeMap<(String, String), UserColumns> = BTreeMap::new();
-    let collect = |collector: &mut BTreeMap<(String, String), UserColumns>, schema: &TableSchema| {
-        let (database, table) = name_of(&schema.database, &schema.table);
-        if has_table(&database, &table) {
-            collector.entry((database, table)).or_default().add(schema, logs);
-        }
-    };
-    let tell = |collector: &mut BTreeMap<(String, String), UserColumns>, name: &ListedTable| {
+    logs.tables()?;
+    let collect =
+        |collector: &mut BTreeMap<(String, String), UserColumns>, schema: &Arc<TableSchema>, place| {
+            let (database, table) = name_of(&schema.database, &schema.table);
+            if has_table(&database, &table) {
+                collector.entry((database, table)).or_default().add(schema, place, logs);
+            }
+        };
+    let tell = |collector: &mut BTreeMap<(String, String), UserColumns>, name: &ListedTable, place| {
         let (database, table) = name_of(&name.database, &name.table);
-        !has_table(&database, &table)
-            || told(name, |schema| collector.entry((database, table)).or_default().add(schema, logs))
+        if !has_table(&database, &table) {
+            return true;
+        }
+        let place = match logs.may_change(&name.database, &name.table) {
+            true => place,
+            false => Some(HistoryPlace::default()),
+        };
+        // Without one place of all its rows, the places of table maps tell its columns.
+        place.is_some_and(|place| {
+            told(name, |schema| {
+                let columns = collector.entry((database, table)).or_default();
+                columns.add(&Arc::new(schema), place, logs);
+            })
+        })
     };
-    each_log(logs, workers, is_wanted, tell, collect, |part| {
+    each_log(logs, workers, is_wanted, &|place| logs.era(place), tell, collect, |part| {
         part.into_iter().for_each(|(name, columns)| found.entry(name).or_default().join(columns));
     })?;
     Ok(found)
@@ -126,19 +141,21 @@ fn name_of(database: &[u8], table: &[u8]) -> (String, String) {
 }
 
 /// Passes on a table as an archive tells it; `false`: it doesn't.
-fn told(name: &ListedTable, take: impl FnOnce(&TableSchema)) -> bool {
+fn told(name: &ListedTable, take: impl FnOnce(TableSchema)) -> bool {
     // A definition that can't be read is in blocks too, whose error says more.
-    name.schema().ok().flatten().map(|schema| take(&schema)).is_some()
+    name.schema().ok().flatten().map(take).is_some()
 }
 
 /// Goes through the tables with rows in the logs and parts of logs that are wanted. `tell` takes those that an archive tells,
-/// unless it needs the table map; `collect` takes table maps.
+/// unless it needs the table map; `collect` takes table maps. Both get a place, again for each `era` in which the table may have other
+/// columns. `tell` gets none where blocks have rows of several.
 fn each_log<C: Default + Send>(
     logs: &Logs,
     workers: usize,
     is_wanted: &dyn Fn(usize, Option<&BlockRun<'_>>) -> bool,
-    tell: impl Fn(&mut C, &ListedTable) -> bool,
-    collect: impl Fn(&mut C, &TableSchema) + Sync,
+    era: &(dyn Fn(HistoryPlace) -> usize + Sync),
+    tell: impl Fn(&mut C, &ListedTable, Option<HistoryPlace>) -> bool,
+    collect: impl Fn(&mut C, &Arc<TableSchema>, HistoryPlace) + Sync,
     mut sink: impl FnMut(C),
 ) -> Result<(), LogError> {
     let _pass = logs.pass(|index| is_wanted(index, None));
@@ -151,16 +168,23 @@ fn each_log<C: Default + Send>(
             let Some(rows) = run.rows().filter(|_| is_wanted(index, Some(run))) else {
                 return is_wanted(index, Some(run));
             };
+            let begin = Logs::place(index, run.start());
+            let end = run.end().map(|end| Logs::place(index, end));
+            let eras = (era(begin), end.map(era));
+            let place = (eras.1 == Some(eras.0)).then_some(begin);
             // Blocks share the names of their tables, which are told once.
             !rows.iter().all(|rows| {
                 let name: *const ListedTable = rows.name;
-                names.contains(&name) || tell(&mut known, rows.name) && names.insert(name)
+                names.contains(&(name, eras))
+                    || tell(&mut known, rows.name, place) && names.insert((name, eras))
             })
         })?;
         sink(known);
         let work = |known: &mut KnownTables, batch: &mut EventBatch<'_>| {
             let mut part = C::default();
-            if let Err(error) = known.batch(batch, &mut |schema| collect(&mut part, schema)) {
+            let mut collect = |schema: &Arc<TableSchema>, place| collect(&mut part, schema, place);
+            let places = (index, era);
+            if let Err(error) = known.batch(batch, places, &mut collect) {
                 batch.fail(error);
             }
             Ok(part)
@@ -182,7 +206,7 @@ fn each_log<C: Default + Send>(
 /// The tables that a worker has seen in a batch: most come again and again.
 struct KnownTables {
     tables: WorkerTables,
-    seen: HashMap<usize, Arc<TableSchema>>,
+    seen: HashMap<(usize, usize), Arc<TableSchema>>,
 }
 
 impl KnownTables {
@@ -193,7 +217,8 @@ impl KnownTables {
     fn batch(
         &mut self,
         batch: &mut EventBatch<'_>,
-        collect: &mut dyn FnMut(&TableSchema),
+        (index, era): (usize, &(dyn Fn(HistoryPlace) -> usize + Sync)),
+        collect: &mut dyn FnMut(&Arc<TableSchema>, HistoryPlace),
     ) -> Result<(), Error> {
         self.seen.clear();
         self.tables.begin(batch)?;
@@ -202,8 +227,9 @@ impl KnownTables {
             let Some(TableEvent::Rows(schema, _)) = self.tables.event(&event)? else { continue };
             // While it is held here, no other has its address.
             let address = Arc::as_ptr(&schema) as usize;
-            if let Entry::Vacant(entry) = self.seen.entry(address) {
-                collect(&schema);
+            let place = Logs::place(index, event.position.offset);
+            if let Entry::Vacant(entry) = self.seen.entry((address, era(place))) {
+                collect(&schema, place);
                 entry.insert(schema);
             }
         }

@@ -34,6 +34,8 @@ pub struct EventBatch<'w> {
     failed: Option<Error>,
     /// Payloads are kept, one after the other, for a list.
     keeps: bool,
+    /// Payloads of the batch's events are left as they are.
+    leaves_payloads: bool,
 }
 
 /// The next step.
@@ -70,7 +72,16 @@ impl<'w> EventBatch<'w> {
             }
         };
         let transaction = batch.carried.transaction.clone();
-        EventBatch { batch, payloads, transaction, state, next, failed: None, keeps: false }
+        EventBatch {
+            batch,
+            payloads,
+            transaction,
+            state,
+            next,
+            failed: None,
+            keeps: false,
+            leaves_payloads: false,
+        }
     }
 
     /// The log that the events belong to.
@@ -102,6 +113,11 @@ impl<'w> EventBatch<'w> {
     /// Whether the run fails after the batch's results.
     pub fn has_failed(&self) -> bool {
         self.failed.is_some()
+    }
+
+    /// Leaves payloads unopened, but for those too large for a worker: for callers that look for what isn't in payloads.
+    pub(crate) fn leave_payloads(&mut self) {
+        self.leaves_payloads = true;
     }
 
     /// Keeps only those notes about changes that could not be read which the caller was asked for. It takes the events
@@ -195,8 +211,10 @@ impl<'w> EventBatch<'w> {
         self.next = range.end;
         let (checksum_size, event_type) = (frame.checksum_size(), header.event_type);
         if event_type == EventType::TRANSACTION_PAYLOAD {
-            let (event, end_log_pos) = (range.clone(), header.end_log_pos);
-            self.state = BatchState::SmallPayload { event, offset, end_log_pos };
+            if !self.leaves_payloads {
+                let (event, end_log_pos) = (range.clone(), header.end_log_pos);
+                self.state = BatchState::SmallPayload { event, offset, end_log_pos };
+            }
         } else if event_type.mariadb_expanded().is_some() {
             return Ok(Some(self.expand(range, checksum_size, unverified)));
         } else {

@@ -73,9 +73,10 @@ fn is_statement(class: EventClass) -> bool {
 fn statements_of(batch: &mut EventBatch<'_>) -> StatementBodies {
     let mut statements = StatementBodies::new();
     let mut failed = None;
+    // In payloads there is no DDL: the server doesn't compress it.
+    batch.leave_payloads();
     while let Some(item) = batch.next_item() {
         let BatchItem::Event(event) = item else { continue };
-        // In payloads there is no DDL: the server doesn't compress it.
         if !is_statement(event.header.event_type.class()) || event.is_inside_payload() {
             continue;
         }

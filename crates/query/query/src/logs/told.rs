@@ -1,0 +1,173 @@
+//! What `--schema` and the statements of the logs tell of tables, where the logs lack it.
+//!
+//! All statements are read before the first table is asked for: a table's columns at a place depend on those before and after it.
+
+use std::sync::Arc;
+
+use binlogz_archive::input;
+use binlogz_binlog::row::TableSchema;
+use binlogz_flow::passes::statements::record_statements;
+use binlogz_flow::{FactsUpTo, Input, LogFacts, NotInSequence, check_sequence};
+use binlogz_schema::{HistoryPlace, SchemaFile, TableHistory, TablesOfLogs, TablesSoFar};
+
+use super::inputs::{Logs, SchemaTime};
+use crate::error::LogError;
+
+/// A table at a place: its map, with what is told besides.
+#[derive(Debug, Clone)]
+pub(crate) struct ToldTable {
+    pub(crate) schema: Arc<TableSchema>,
+    /// The names of its columns. One without a name is `@1`, `@2`, as mysqlbinlog has it.
+    pub(crate) names: Vec<String>,
+    /// The columns of its primary key, as far as it is known.
+    pub(crate) key: Vec<usize>,
+}
+
+impl Logs {
+    /// The place of an offset in a log.
+    pub(crate) fn place(index: usize, offset: u64) -> HistoryPlace {
+        HistoryPlace { log: index as u64 + 1, offset }
+    }
+
+    /// The tables, if a schema is given. The first call reads the statements of all logs.
+    ///
+    /// # Errors
+    ///
+    /// Logs that can't be read, or have statements and don't continue one another.
+    pub(crate) fn tables(&self) -> Result<Option<&TablesOfLogs>, LogError> {
+        let Some(schema) = self.schema_file() else { return Ok(None) };
+        let tables = self.read_once(|| self.read_statements(schema).map_err(|LogError(line)| line));
+        tables.as_ref().map(Some).map_err(|line| LogError(line.clone()))
+    }
+
+    fn read_statements(&self, now: &SchemaFile) -> Result<TablesOfLogs, LogError> {
+        let _pass = self.pass(|_| true);
+        let mut history = TableHistory::default();
+        let workers = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut names = Vec::new();
+        for index in 0..self.len() {
+            let input = self.open(index, &mut |run| run.may_have_statements())?;
+            let number = Logs::place(index, 0).log;
+            // Events that can't be read are named where they are asked for.
+            drop(
+                record_statements(input, workers, number, &mut history)
+                    .map_err(|error| self.error(index, &error))?,
+            );
+            names.push(self.path(index).to_owned());
+        }
+        // They tell what tables were if all of them are there, in their order.
+        if history.statements_before(HistoryPlace::END) > 0 {
+            self.check_order()?;
+        }
+        let last = self.len().saturating_sub(1);
+        let SchemaTime { begin, end } = self.schema_time();
+        let [begin, end] = [begin, end].map(|offset| Logs::place(last, offset));
+        if history.statements_before(begin) != history.statements_before(end) {
+            let log = self.path(last);
+            return Err(LogError(format!(
+                "{log}: DDL was logged while the schema was read; repeat the command"
+            )));
+        }
+        history.settle_at(now.clone(), Some(end));
+        Ok(TablesOfLogs::of_history(history, now.clone(), names))
+    }
+
+    fn check_order(&self) -> Result<(), LogError> {
+        // A server sends its logs in their order.
+        if self.are_received() {
+            return Ok(());
+        }
+        let facts = (0..self.len()).map(|index| self.facts(index, FactsUpTo::FirstTransaction));
+        let mut facts = facts.collect::<Result<Vec<_>, _>>()?;
+        let whole = &mut |index: usize| self.facts(index, FactsUpTo::End).map_err(OrderError);
+        // Where only the logs' numbers tell, they tell enough.
+        check_sequence(&mut facts, whole).map(drop).map_err(|OrderError(LogError(line))| {
+            LogError(format!(
+                "{line}; --schema needs logs that continue one another, since their statements tell what tables were"
+            ))
+        })
+    }
+
+    fn facts(&self, index: usize, up_to: FactsUpTo) -> Result<LogFacts, LogError> {
+        let path = self.path(index).to_owned();
+        if let Some(file) = self.path_of(index)
+            && let Some(archived) = input::find(file).map_err(|error| LogError(format!("{path}: {error}")))?
+        {
+            return archived.facts(path.clone()).map_err(|error| LogError(format!("{path}: {error}")));
+        }
+        match self.open(index, &mut |_| true)? {
+            Input::Places(places) | Input::Seek { places, .. } => {
+                let facts = LogFacts::read(path.clone(), places.as_ref(), up_to);
+                facts.map_err(|error| LogError(format!("{path}: {error}")))
+            }
+            _ => Ok(LogFacts { name: path, ..LogFacts::default() }),
+        }
+    }
+
+    /// Whether statements of the logs may have changed a table, so that what it is depends on the place.
+    pub(crate) fn may_change(&self, database: &[u8], table: &[u8]) -> bool {
+        let [database, table] = [database, table].map(String::from_utf8_lossy);
+        match self.tables() {
+            Ok(None) => false,
+            Ok(Some(tables)) => tables.may_change(&database, &table),
+            Err(_) => true,
+        }
+    }
+
+    /// As long as this is the same, so are all tables.
+    pub(crate) fn era(&self, place: HistoryPlace) -> usize {
+        match self.tables() {
+            Ok(Some(tables)) => tables.era(place, &TablesSoFar::default()),
+            Ok(None) | Err(_) => 0,
+        }
+    }
+
+    /// The table of a map at a place, and why it isn't known, if it should be.
+    pub(crate) fn told(&self, map: &Arc<TableSchema>, place: HistoryPlace) -> (ToldTable, Option<String>) {
+        // An error ended the query before.
+        let tables = self.tables().ok().flatten();
+        let completed = tables.map(|tables| tables.complete(map, place, &TablesSoFar::default()));
+        let (schema, key, problem) = match completed {
+            Some(completed) => (completed.schema, completed.key, completed.problem),
+            None => (Arc::clone(map), Vec::new(), None),
+        };
+        let logged_key: Vec<_> = (map.columns().iter().enumerate())
+            .filter(|(_, column)| column.primary_key.is_some())
+            .map(|(index, _)| index)
+            .collect();
+        let key = if logged_key.is_empty() { key } else { logged_key };
+        let name = |(index, name): (usize, &Option<Box<[u8]>>)| match name {
+            Some(name) => String::from_utf8_lossy(name).into_owned(),
+            None => format!("@{}", index + 1),
+        };
+        let names = schema.columns().iter().map(|column| &column.name).enumerate().map(name).collect();
+        (ToldTable { schema, names, key }, problem)
+    }
+
+    /// The table of a map at a place where its rows are read: what isn't known is told once, and [`Logs::unread`] says so.
+    ///
+    /// # Errors
+    ///
+    /// What isn't known in a part of a query that another machine asked for: it sees no lines.
+    pub(crate) fn told_of_rows(
+        &self,
+        map: &Arc<TableSchema>,
+        place: HistoryPlace,
+    ) -> Result<ToldTable, LogError> {
+        let (table, problem) = self.told(map, place);
+        if let Some(problem) = problem {
+            let [database, name] = [&map.database, &map.table].map(|name| String::from_utf8_lossy(name));
+            self.tell_once(format!("{database}.{name}: {problem}; its columns are @1, @2, …"))?;
+        }
+        Ok(table)
+    }
+}
+
+/// Why logs are no sequence.
+struct OrderError(LogError);
+
+impl From<NotInSequence> for OrderError {
+    fn from(error: NotInSequence) -> Self {
+        OrderError(LogError(error.to_string()))
+    }
+}
