@@ -564,7 +564,7 @@ impl Logs {
             return Err(LogError(line));
         }
         self.unread.store(true, Ordering::Relaxed);
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.told.lock();
         if told.len() < TOLD_MAX && told.insert(line.clone()) {
             (self.warn)(&line);
         }
