@@ -139,6 +139,47 @@ impl TableHistory {
         Ok(names)
     }
 
+    /// The names since a place of the table that has this name now, as statements spell them, that of now the last; and whether
+    /// statements changed it since then.
+    ///
+    /// # Errors
+    ///
+    /// What it was isn't known since this statement.
+    pub fn names_of_now(
+        &self,
+        place: HistoryPlace,
+        database: &str,
+        table: &str,
+    ) -> Result<(Vec<(String, String)>, bool), &TurningPoint> {
+        let name = (database.to_lowercase(), table.to_lowercase());
+        let now = (database.to_owned(), table.to_owned());
+        let Some(periods) = self.names.get(&name) else {
+            return self.swept_after(place, &name).map_or(Ok((vec![now], false)), Err);
+        };
+        let mut versions = Vec::from_iter(periods.last().and_then(|(_, version)| *version));
+        while let Some(id) = versions.last().copied() {
+            let made_by = self.versions.get(id).and_then(|version| self.turns.get(version.made_by?));
+            let step = self.successions.iter().find(|step| step.to == id);
+            let (Some(turn), Some(step)) = (made_by.filter(|turn| turn.place > place), step) else { break };
+            match step.change {
+                Change::Altered(_) | Change::OtherRows => versions.push(step.from),
+                // It was made like another one.
+                Change::Like => break,
+                Change::Unclear => return Err(turn),
+            }
+        }
+        let mut names = Vec::new();
+        for (other, periods) in self.names.iter().filter(|(other, _)| **other != name) {
+            if periods.iter().any(|(_, id)| id.is_some_and(|id| versions.contains(&id))) {
+                let spelled = self.spellings.get(other).into_iter().flatten();
+                names.extend(spelled.cloned());
+            }
+        }
+        names.sort();
+        names.push(now);
+        Ok((names, versions.len() > 1))
+    }
+
     /// The tables of a database at a place, as far as statements name them: those that were there, and those that weren't.
     ///
     /// # Errors

@@ -159,8 +159,7 @@ fn a_column_that_was_defined_again_keeps_its_values_if_nothing_but_words_changed
     }
 }
 
-/// The tables of `shop` after the first statement, as far as statements name them: those that were there, and those that weren't.
-fn tables(statements: &[&str]) -> String {
+fn recorded(statements: &[&str]) -> TableHistory {
     let mut history = TableHistory::default();
     for (number, text) in statements.iter().enumerate() {
         history.record(&RecordedStatement {
@@ -172,7 +171,15 @@ fn tables(statements: &[&str]) -> String {
             has_failed: false,
         });
     }
-    match history.tables_at(HistoryPlace { log: 1, offset: 150 }, "shop") {
+    history
+}
+
+/// After the first statement.
+const SECOND: HistoryPlace = HistoryPlace { log: 1, offset: 150 };
+
+/// The tables of `shop` after the first statement, as far as statements name them: those that were there, and those that weren't.
+fn tables(statements: &[&str]) -> String {
+    match recorded(statements).tables_at(SECOND, "shop") {
         Ok((mut there, mut gone)) => {
             there.sort();
             gone.sort();
@@ -197,5 +204,28 @@ fn a_database_has_the_tables_of_the_place_as_far_as_statements_tell() {
         (&["RENAME TABLE a b"], "; not "),
     ] {
         assert_eq!(tables(statements), expected, "{statements:?}");
+    }
+}
+
+#[test]
+fn a_table_of_now_has_its_names_since_a_place() {
+    for (statements, expected) in [
+        (&["SELECT 1"][..], Ok("t, the same")),
+        (&["SELECT 1", "RENAME TABLE a TO b, b TO t"], Ok("a b t, the same")),
+        (&["RENAME TABLE b TO t", "ALTER TABLE t ADD x INT FIRST"], Ok("b t, altered")),
+        (&["ALTER TABLE t ADD x INT FIRST", "SELECT 1"], Ok("t, the same")),
+        (&["SELECT 1", "ALTER TABLE other.a ADD x INT, RENAME TO t"], Ok("a t, altered")),
+        (&["SELECT 1", "CREATE TABLE t LIKE b"], Ok("t, the same")),
+        (&["SELECT 1", "RENAME TABLE t b"], Err("RENAME TABLE t b")),
+        (&["RENAME TABLE t b", "SELECT 1"], Ok("t, the same")),
+    ] {
+        let history = recorded(statements);
+        let found = history.names_of_now(SECOND, "shop", "t");
+        let found = found.map(|(names, is_altered)| {
+            let names: Vec<_> = names.iter().map(|(_, table)| table.as_str()).collect();
+            format!("{}, {}", names.join(" "), if is_altered { "altered" } else { "the same" })
+        });
+        let found = found.as_ref().map(String::as_str).map_err(|turn| turn.statement.as_str());
+        assert_eq!(found, expected, "{statements:?}");
     }
 }

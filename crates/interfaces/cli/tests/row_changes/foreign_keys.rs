@@ -295,3 +295,46 @@ fn a_change_that_foreign_keys_carried_on_below_the_log_is_named_by_table_at() ->
     }
     Ok(())
 }
+
+/// Statements after the moment gave a parent another name or other places for its columns, or took a foreign key away.
+#[test]
+fn what_foreign_keys_of_the_moment_did_below_the_log_is_named_by_table_at() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    for (native, code) in [("ON", 1), ("OFF", 0)] {
+        let server = mysql.sandbox().option("innodb_native_foreign_keys", native).start()?;
+        server.sql(
+            "CREATE DATABASE f; USE f; CREATE TABLE p (id INT PRIMARY KEY, x INT);
+             CREATE TABLE c (id INT PRIMARY KEY, p INT, CONSTRAINT cp FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE ON UPDATE CASCADE);
+             INSERT INTO p VALUES (1, 0), (2, 0), (3, 0); INSERT INTO c VALUES (10, 1), (20, 2), (30, 3)",
+        )?;
+        let (folder, place) = (Folder::new(), place_of(&server));
+        let mut rows = vec!["(10, 1)", "(20, 2)", "(30, 3)"];
+        for (change, statement, is_key_gone) in [
+            (
+                "DELETE FROM f.p WHERE id = 1",
+                "RENAME TABLE f.p TO f.between_them, f.between_them TO f.q",
+                false,
+            ),
+            ("UPDATE f.q SET id = 22 WHERE id = 2", "ALTER TABLE f.q ADD first_one INT FIRST", false),
+            ("DELETE FROM f.q WHERE id = 3", "ALTER TABLE f.c DROP FOREIGN KEY cp", true),
+        ] {
+            let before = last_gtid(&server)?;
+            server.sql(change)?;
+            let changed = last_gtid(&server)?;
+            server.sql(statement)?;
+            let args =
+                ["table-at", "f.c", "--at", &before, "--no-defaults", "--user=root", "--server", &place];
+            let ran = folder.run(args);
+            assert_eq!(ran.code, Some(code), "{native}: {statement}: {}", ran.stderr);
+            let named = if is_key_gone { statement } else { &changed };
+            let is_named = ran.stderr.contains("below the log") && ran.stderr.contains(named);
+            assert_eq!(is_named, code == 1, "{native}: {statement}: {}", ran.stderr);
+            if code == 0 {
+                rows.iter().for_each(|row| assert!(ran.text().contains(row), "{statement}: {}", ran.text()));
+            }
+            // The row of this change is gone, or has another parent.
+            rows.remove(0);
+        }
+    }
+    Ok(())
+}

@@ -67,6 +67,16 @@ impl LoggedStatements {
         names.map_err(|why| self.unknown(table, why))
     }
 
+    /// The names since the moment of a table of now, and whether statements changed it.
+    ///
+    /// # Errors
+    ///
+    /// The statement that leaves open what it was, with its place.
+    pub(super) fn names_of_now(&self, table: (&str, &str)) -> Result<(Vec<(String, String)>, bool), String> {
+        let names = self.history.names_of_now(self.moment(), table.0, table.1);
+        names.map_err(|turn| self.placed(turn, &shortened(&turn.statement)))
+    }
+
     /// The tables that a database had at the moment, if these are those that it has now.
     ///
     /// # Errors
@@ -116,10 +126,14 @@ impl LoggedStatements {
 
     /// A statement with its place, and what is to be said of it.
     pub(super) fn line(&self, turn: &TurningPoint, what: &str) -> String {
+        self.placed(turn, &format!("{what}: {}", shortened(&turn.statement)))
+    }
+
+    fn placed(&self, turn: &TurningPoint, what: &str) -> String {
         let place = self.places.get(&(turn.place.log, turn.place.offset));
         let place =
             place.map_or_else(|| format!("log {} at {}", turn.place.log, turn.place.offset), Clone::clone);
-        format!("{place}: {what}: {}", shortened(&turn.statement))
+        format!("{place}: {what}")
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::PastError;
 use super::indirect::IsolatedTables;
+use super::logged_statements::LoggedStatements;
 use super::session::{PastAnswerRow, PastSession, column};
 
 /// A database and a table.
@@ -36,14 +37,29 @@ struct CascadingKey {
 /// A table whose changes foreign keys carry on to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CascadingParent {
-    /// The database and the table.
+    /// The database and the table, as it is called now.
     pub(super) name: RouteName,
+    /// All names that it had since the moment, as far as statements are known.
+    pub(super) names: Vec<RouteName>,
+    /// Whether statements changed it since the moment: its columns may have stood elsewhere.
+    pub(super) is_altered: bool,
     /// The columns that foreign keys refer to, by their places among all columns; none if the account may not see the table, and
     /// then its own foreign keys are not known either.
     pub(super) columns: Vec<usize>,
 }
 
 impl CascadingParent {
+    /// Takes what statements since the moment say of it: its names. Returns the first that leaves open what it was.
+    pub(super) fn follow(&mut self, logged: &LoggedStatements) -> Option<String> {
+        match logged.names_of_now((&self.name.0, &self.name.1)) {
+            Ok((names, is_altered)) => {
+                (self.names, self.is_altered) = (names, is_altered);
+                None
+            }
+            Err(line) => Some(line),
+        }
+    }
+
     /// Whether the account may not see the table.
     pub fn is_hidden(&self) -> bool {
         self.columns.is_empty()
@@ -128,7 +144,8 @@ impl TableRoutes {
                     Some(parent) => parent.columns.extend(key.referenced),
                     None => {
                         let columns = Vec::from_iter(key.referenced);
-                        parents.push(CascadingParent { name: key.parent.clone(), columns });
+                        let (name, names) = (key.parent.clone(), vec![key.parent.clone()]);
+                        parents.push(CascadingParent { name, names, is_altered: false, columns });
                     }
                 }
                 if !reached.contains(&&key.parent) {

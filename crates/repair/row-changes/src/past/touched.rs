@@ -90,7 +90,12 @@ impl<'o> TouchedKeys<'o> {
         let mut touched = Vec::new();
         for (number, table) in tables.iter().enumerate() {
             let own = (table.database.clone(), table.table.clone());
-            let parents = routes.cascading_parents(&own);
+            let mut parents = routes.cascading_parents(&own);
+            let mut doubt = None;
+            for parent in &mut parents {
+                let followed = table.since.as_ref().and_then(|since| parent.follow(&since.logged));
+                doubt = doubt.or(followed);
+            }
             let itself = parents.iter().find(|parent| parent.name == own);
             let own_references =
                 itself.map(|own| own.columns.iter().all(|column| table.key.contains(column)));
@@ -99,11 +104,14 @@ impl<'o> TouchedKeys<'o> {
                 Some(since) => since.names.clone(),
                 None => vec![own],
             };
-            for name in names.iter().chain(parents.iter().map(|parent| &parent.name)) {
+            let of_parents: Vec<_> = parents.iter().flat_map(|parent| &parent.names).cloned().collect();
+            for name in names.iter().chain(&of_parents) {
                 concerned.add(name, number);
                 selection.tables.push(name.clone());
             }
-            listener.tables.push(TableTouches::new(&table.asked, names, indirect, own_references, &memory));
+            let mut touches = TableTouches::new(&table.asked, (names, of_parents), indirect, &memory);
+            (touches.own_references, touches.doubt) = (own_references, doubt);
+            listener.tables.push(touches);
             touched.push(TouchedTable { table, parents });
         }
         selection.tables.sort();
@@ -167,6 +175,11 @@ impl<'o> TouchedKeys<'o> {
         self.follower.listener.tables.iter().map(|table| table.cascaded.clone()).collect()
     }
 
+    /// Of each table a statement after the moment because of which it isn't known what foreign keys carried on to it then.
+    pub fn doubtful_keys(&self) -> Vec<Option<String>> {
+        self.follower.listener.tables.iter().map(|table| table.doubt.clone()).collect()
+    }
+
     /// Of each table one from which foreign keys carry changes on to it and which the account may not see.
     pub fn hidden_parents(&self) -> Vec<Option<String>> {
         let hidden = |table: &TouchedTable<'_>| {
@@ -205,7 +218,11 @@ impl<'o> TouchedKeys<'o> {
                 missing.brief()
             )));
         }
-        let has_same = |table: &TableTouches, logged| touches.logged.has_statements_on(&table.names, logged);
+        let has_same = |table: &TableTouches, logged| {
+            [&table.names, &table.of_parents]
+                .iter()
+                .all(|names| touches.logged.has_statements_on(names, logged))
+        };
         let is_same = touches
             .followed
             .as_ref()
@@ -257,6 +274,8 @@ struct TableTouches {
     shown: String,
     /// All names that it had.
     names: Vec<(String, String)>,
+    /// All names that the tables had from which foreign keys carry changes on to it.
+    of_parents: Vec<(String, String)>,
     /// Keys, by their digests.
     seen: HashSet<u128>,
     keys: SqlValues,
@@ -266,6 +285,8 @@ struct TableTouches {
     has_rows: bool,
     indirect: IndirectStatements,
     cascaded: Option<String>,
+    /// The statement that leaves open which foreign keys carried changes on to it.
+    doubt: Option<String>,
     /// Whether a foreign key refers to the table itself, and then whether to its key alone.
     own_references: Option<bool>,
 }
@@ -273,14 +294,14 @@ struct TableTouches {
 impl TableTouches {
     fn new(
         (database, table): &(String, String),
-        names: Vec<(String, String)>,
+        (names, of_parents): (Vec<(String, String)>, Vec<(String, String)>),
         indirect: IndirectStatements,
-        own_references: Option<bool>,
         (keys, rows): &(SpoolMemory, SpoolMemory),
     ) -> TableTouches {
         TableTouches {
             shown: format!("{database}.{table}"),
             names,
+            of_parents,
             seen: HashSet::new(),
             keys: SqlValues::new(keys),
             rows: SqlValues::new(rows),
@@ -288,7 +309,8 @@ impl TableTouches {
             has_rows: false,
             indirect,
             cascaded: None,
-            own_references,
+            doubt: None,
+            own_references: None,
         }
     }
 
@@ -461,6 +483,10 @@ impl ChoiceListener for FirstTouches {
         for (number, table) in self.tables.iter_mut().enumerate() {
             let is_of = |(database, name): &(String, String)| words.may_change(&current, database, name);
             let is_named = table.names.iter().any(is_of);
+            let is_of_family = is_named || words.is_ddl() && table.of_parents.iter().any(is_of);
+            if is_of_family && words.drops_foreign_key() {
+                table.doubt.get_or_insert_with(|| transaction.changed_by(&text));
+            }
             if is_named && !words.is_ddl() {
                 let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
                 let place = place_of(transaction, transaction.offset);
@@ -470,7 +496,7 @@ impl ChoiceListener for FirstTouches {
                         format!("{place}: a statement changed the table, which can't be taken back: {line}"),
                     )
                 });
-            } else if is_named && self.followed.is_none() {
+            } else if is_of_family && self.followed.is_none() {
                 self.is_altered = true;
                 return Ok(());
             } else if let Some(why) =
@@ -723,11 +749,15 @@ fn parent_change(
     row: &Row<'_, '_>,
 ) -> bool {
     let name = (&*table.schema.database, &*table.schema.table);
-    let is_table = |parent: &&CascadingParent| (parent.name.0.as_bytes(), parent.name.1.as_bytes()) == name;
-    let Some(CascadingParent { columns, .. }) = parents.iter().find(is_table) else { return false };
+    let is_named = |own: &(String, String)| (own.0.as_bytes(), own.1.as_bytes()) == name;
+    let is_table = |parent: &&CascadingParent| parent.names.iter().any(is_named);
+    let Some(CascadingParent { columns, is_altered, .. }) = parents.iter().find(is_table) else {
+        return false;
+    };
     // A column that one image lacks wasn't changed.
     let is_changed = || {
         columns.is_empty()
+            || *is_altered
             || columns.iter().any(|index| match (content(row.before, *index), content(row.after, *index)) {
                 (Some(before), Some(after)) => before != after,
                 _ => false,

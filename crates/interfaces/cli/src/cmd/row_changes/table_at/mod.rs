@@ -257,7 +257,8 @@ impl TableAt {
         let mut keys = TouchedKeys::new(&live, &routes, self.at.moment, self.over_statements);
         let mut exit = self.read_logs(connect, &mut keys)?;
         let passed = keys.passed_statements();
-        let (hidden, cascades) = (keys.hidden_parents(), keys.unlogged_cascades());
+        let (hidden, doubtful) = (keys.hidden_parents(), keys.doubtful_keys());
+        let cascades = keys.unlogged_cascades();
         let (touched, met) = match keys.finish(&needed)? {
             TouchedOutcome::Rows(touched, met) => (touched, met),
             TouchedOutcome::Altered(logged) => return Ok(Attempt::Altered(logged)),
@@ -274,9 +275,9 @@ impl TableAt {
         }
         exit = exit.max(passed_over(passed));
         let logs_cascades = session.logs_cascades()?;
-        let hidden = hidden.into_iter().map(|parent| parent.filter(|_| !logs_cascades));
-        for ((table, hidden), first) in live.iter().zip(hidden).zip(cascades) {
-            exit = exit.max(warn_of_cascades(table, hidden, first));
+        for (((table, hidden), doubtful), first) in live.iter().zip(hidden).zip(doubtful).zip(cascades) {
+            let unknown = if logs_cascades { (None, None) } else { (hidden, doubtful) };
+            exit = exit.max(warn_of_cascades(table, unknown, first));
             if let Some(what) = table.unlike_then() {
                 warn(&format!("{} {what}", shown(table)));
             }
@@ -491,12 +492,22 @@ fn shown(table: &LiveTable) -> String {
 }
 
 /// Names what foreign keys may have changed below the log.
-fn warn_of_cascades(table: &LiveTable, hidden: Option<String>, first: Option<String>) -> Exit {
+fn warn_of_cascades(
+    table: &LiveTable,
+    (hidden, doubtful): (Option<String>, Option<String>),
+    first: Option<String>,
+) -> Exit {
     let (mut exit, shown) = (Exit::Done, shown(table));
     if let Some(parent) = hidden {
         warn(&format!(
             "{shown}: a foreign key refers to {parent}, which the account may not see: whether rows of the table were changed below \
              the log through it isn't known"
+        ));
+        exit = Exit::Negative;
+    }
+    if let Some(doubtful) = doubtful {
+        warn(&format!(
+            "{shown}: this statement after the moment changed foreign keys that led to the table, or a table that they refer to: whether rows              of the table were changed below the log before it isn't known: {doubtful}"
         ));
         exit = Exit::Negative;
     }
