@@ -7,20 +7,20 @@
 
 use sqlparser::tokenizer::Token;
 
+use crate::column_default::ColumnDefault;
 use crate::foreign_key::ForeignKey;
 use crate::key::KeyDefinition;
 use crate::table::{ColumnClause, DefinedTable};
 use crate::tokens::{TokenReader, is_same_name, is_word, name_of, without};
 
 /// First words of actions that leave columns and keys as they are.
-const HARMLESS: [&str; 21] = [
+const HARMLESS: [&str; 20] = [
     "ALGORITHM",
     "LOCK",
     "ENABLE",
     "DISABLE",
     "FORCE",
     "ORDER",
-    "ALTER",
     "PARTITION",
     "WITH",
     "WITHOUT",
@@ -104,6 +104,11 @@ pub(crate) enum AlterAction {
         from: String,
         to: String,
     },
+    /// ALTER COLUMN … SET DEFAULT and DROP DEFAULT.
+    SetDefault {
+        name: String,
+        default: ColumnDefault,
+    },
     AddKey(KeyDefinition, Option<ForeignKey>),
     DropPrimaryKey,
     /// DROP KEY, INDEX and CONSTRAINT.
@@ -161,6 +166,7 @@ impl AlterAction {
                 AlterAction::Redefine { old: name_of(old)?, clause, target }
             }
             "RENAME" => renamed(rest)?,
+            "ALTER" => default_set(rest)?,
             "EXCHANGE" => {
                 let with = rest.iter().position(|token| is_word(token, "WITH"))?;
                 let mut reader = TokenReader { tokens: rest.get(with + 2..)?.to_vec(), next: 0 };
@@ -175,6 +181,20 @@ impl AlterAction {
             _ => return None,
         };
         Some(vec![action])
+    }
+
+    /// Forgets the default that it gives a column, if that is meant.
+    pub(crate) fn forget_default(&mut self, is_meant: fn(&ColumnDefault) -> bool) {
+        let default = match self {
+            AlterAction::Add { clause, .. } | AlterAction::Redefine { clause, .. } => {
+                clause.column.facts.as_mut().map(|facts| &mut facts.default)
+            }
+            AlterAction::SetDefault { default, .. } => Some(default),
+            _ => None,
+        };
+        if let Some(default) = default.filter(|default| is_meant(default)) {
+            *default = ColumnDefault::Unknown;
+        }
     }
 
     /// What these actions make of a column of this name.
@@ -308,6 +328,17 @@ fn dropped(rest: &[Token]) -> Option<AlterAction> {
     }
 }
 
+/// What stands behind ALTER in an action: ALTER INDEX and ALTER CHECK are harmless.
+fn default_set(rest: &[Token]) -> Option<AlterAction> {
+    let (rest, _) = conditional(without(rest, &["COLUMN"]));
+    let [name, verb, what, words @ ..] = rest else { return Some(AlterAction::Harmless) };
+    if !is_word(what, "DEFAULT") {
+        return Some(AlterAction::Harmless);
+    }
+    let default = if is_word(verb, "SET") { ColumnDefault::of(words) } else { ColumnDefault::Absent };
+    Some(AlterAction::SetDefault { name: name_of(name)?, default })
+}
+
 fn renamed(rest: &[Token]) -> Option<AlterAction> {
     match rest {
         [what, from, to, new] if is_word(what, "COLUMN") && is_word(to, "TO") => {
@@ -326,6 +357,14 @@ fn renamed(rest: &[Token]) -> Option<AlterAction> {
     }
 }
 
+/// The default that the last of these actions sets for a column, by its name before them.
+fn default_of<'a>(actions: &'a [AlterAction], column: &str) -> Option<&'a ColumnDefault> {
+    actions.iter().rev().find_map(|action| match action {
+        AlterAction::SetDefault { name, default } if is_same_name(name, column) => Some(default),
+        _ => None,
+    })
+}
+
 impl DefinedTable {
     /// The table after these actions; `None`: they don't fit it.
     pub(crate) fn altered(&self, actions: &[AlterAction]) -> Option<DefinedTable> {
@@ -336,6 +375,7 @@ impl DefinedTable {
                 AlterAction::Drop { name, if_exists } => has(name) || *if_exists,
                 AlterAction::Redefine { old, .. } => has(old),
                 AlterAction::RenameColumn { from, .. } => has(from),
+                AlterAction::SetDefault { name, .. } => has(name),
                 _ => true,
             };
             if !fits {
@@ -352,7 +392,12 @@ impl DefinedTable {
                 }
                 _ => None,
             });
+            let is_redefined = redefined.is_some();
+            let old_name = &column.name;
             let mut column = redefined.unwrap_or_else(|| column.clone());
+            if let (Some(default), Some(facts)) = (default_of(actions, old_name), &mut column.facts) {
+                facts.default = if is_redefined { ColumnDefault::Unknown } else { default.clone() };
+            }
             name.clone_into(&mut column.name);
             table.columns.push(column);
         }
@@ -377,7 +422,11 @@ impl DefinedTable {
                 Some(ColumnTarget::First) => 0,
                 Some(ColumnTarget::After(name)) => table.position(name)? + 1,
             };
-            table.columns.insert(place, clause.column.clone());
+            let mut column = clause.column.clone();
+            if let (Some(_), Some(facts)) = (default_of(actions, &column.name), &mut column.facts) {
+                facts.default = ColumnDefault::Unknown;
+            }
+            table.columns.insert(place, column);
         }
         table.alter_keys(actions);
         Some(table)
@@ -477,6 +526,9 @@ impl DefinedTable {
             if let Some((_, old, knows_facts)) = old_name(&column.name) {
                 column.name.clone_from(old);
                 column.facts.take_if(|_| !knows_facts);
+            }
+            if let (Some(_), Some(facts)) = (default_of(actions, &column.name), &mut column.facts) {
+                facts.default = ColumnDefault::Unknown;
             }
             before.columns.push(column);
         }

@@ -353,7 +353,7 @@ impl DefinedTable {
 
 impl ColumnFacts {
     /// Whether it is a string of bytes.
-    pub(crate) fn is_binary(&self) -> bool {
+    pub fn is_binary(&self) -> bool {
         self.type_name.contains("BINARY") || self.type_name.contains("BLOB")
     }
 

@@ -237,7 +237,8 @@ impl TableDefinitions {
             | AlterAction::RenameColumn { .. }
             // Texts may get a type with more room.
             | AlterAction::ChangesCharset => true,
-            AlterAction::AddKey(..)
+            AlterAction::SetDefault { .. }
+            | AlterAction::AddKey(..)
             | AlterAction::DropPrimaryKey
             | AlterAction::DropKey(_)
             | AlterAction::DropForeignKey(_)

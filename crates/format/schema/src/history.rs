@@ -187,6 +187,8 @@ struct Version {
     made_by: Option<TurnId>,
     /// It is known from two sides that don't agree.
     is_disputed: bool,
+    /// Its two sides have columns with other defaults.
+    has_disputed_defaults: bool,
     /// Perhaps there is no such table.
     may_be_absent: bool,
 }
@@ -273,7 +275,12 @@ impl StatementEffect {
                 let is_named = !words.iter().any(|word| word.contains('\u{FFFD}'));
                 StatementEffect::Unclear(is_named.then_some(words))
             }
-            read => StatementEffect::Ddl(read),
+            mut read => {
+                if !statement.text.is_ascii() {
+                    read.forget_defaults();
+                }
+                StatementEffect::Ddl(read)
+            }
         }
     }
 }
@@ -603,7 +610,11 @@ impl TableHistory {
         for name in both_cases.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
             self.dispute(&name);
         }
-        self.spread_disputes();
+        self.spread(|version| &mut version.is_disputed);
+        self.spread(|version| &mut version.has_disputed_defaults);
+        for version in self.versions.iter_mut().filter(|version| version.has_disputed_defaults) {
+            version.table.iter_mut().for_each(|table| table.forget_defaults(|_| true));
+        }
     }
 
     /// Derives each version from its neighbours; `true`: something new is known.
@@ -642,20 +653,21 @@ impl TableHistory {
     /// A version is this table; `true`: that is new.
     fn learn(&mut self, id: VersionId, table: Option<DefinedTable>) -> bool {
         let (Some(version), Some(table)) = (self.versions.get_mut(id), table) else { return false };
-        match &version.table {
+        match &mut version.table {
             None => {
                 version.table = Some(table);
                 true
             }
             Some(known) => {
                 version.is_disputed |= !known.has_columns_of(&table);
+                version.has_disputed_defaults |= !known.learn_defaults(&table);
                 false
             }
         }
     }
 
     /// A table that is disputed anywhere is so in all its versions: which side is wrong isn't known.
-    fn spread_disputes(&mut self) {
+    fn spread(&mut self, flag: fn(&mut Version) -> &mut bool) {
         let mut neighbours: Vec<Vec<VersionId>> = vec![Vec::new(); self.versions.len()];
         let followed = self.successions.iter().filter(|one| !matches!(one.change, Change::Unclear));
         for Succession { from, to, .. } in followed {
@@ -665,13 +677,15 @@ impl TableHistory {
                 }
             }
         }
-        let disputed = self.versions.iter().enumerate().filter(|(_, version)| version.is_disputed);
-        let mut to_visit: Vec<VersionId> = disputed.map(|(id, _)| id).collect();
+        let disputed =
+            self.versions.iter_mut().enumerate().filter_map(|(id, version)| flag(version).then_some(id));
+        let mut to_visit: Vec<VersionId> = disputed.collect();
         while let Some(id) = to_visit.pop() {
             for neighbour in neighbours.get_mut(id).map(std::mem::take).unwrap_or_default() {
-                let version = self.versions.get_mut(neighbour).filter(|version| !version.is_disputed);
-                if let Some(version) = version {
-                    version.is_disputed = true;
+                let is_disputed =
+                    self.versions.get_mut(neighbour).map(flag).filter(|is_disputed| !**is_disputed);
+                if let Some(is_disputed) = is_disputed {
+                    *is_disputed = true;
                     to_visit.push(neighbour);
                 }
             }

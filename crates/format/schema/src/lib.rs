@@ -10,6 +10,7 @@
 //! what table the one of a table map is. No I/O: the caller hands the text.
 
 mod alter;
+mod column_default;
 mod complete;
 mod foreign_key;
 mod forward;
@@ -20,6 +21,7 @@ mod statement;
 mod table;
 mod tokens;
 
+pub use column_default::ColumnDefault;
 pub use complete::{CompletedTable, CompletedTables, TablesOfLogs};
 pub use foreign_key::{ForeignKey, ReferentialRule};
 pub use forward::{TableByNow, TablesSoFar};

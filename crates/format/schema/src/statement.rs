@@ -5,6 +5,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::Token;
 
 use crate::alter::AlterAction;
+use crate::column_default::ColumnDefault;
 use crate::foreign_key::ForeignKey;
 use crate::key::KeyDefinition;
 use crate::table::DefinedTable;
@@ -56,6 +57,28 @@ impl DdlStatement {
         reader.next = begin.max(reader.next);
         reader.skip_statement();
         statement
+    }
+
+    /// Forgets defaults whose bytes the client's character set decides over, which isn't known.
+    pub(crate) fn forget_defaults(&mut self) {
+        let is_doubtful = |default: &ColumnDefault| !default.is_plain();
+        match self {
+            DdlStatement::Create { definition: Some(table), .. } => table.forget_defaults(is_doubtful),
+            DdlStatement::Alter { actions: Some(actions), .. } => {
+                actions.iter_mut().for_each(|action| action.forget_default(is_doubtful));
+            }
+            DdlStatement::Create { definition: None, .. }
+            | DdlStatement::CreateLike { .. }
+            | DdlStatement::CreateTemporary { .. }
+            | DdlStatement::Alter { actions: None, .. }
+            | DdlStatement::Rename(_)
+            | DdlStatement::Drop(_)
+            | DdlStatement::Truncate(_)
+            | DdlStatement::DropDatabase(_)
+            | DdlStatement::Use(_)
+            | DdlStatement::Irrelevant
+            | DdlStatement::Unreadable => {}
+        }
     }
 }
 

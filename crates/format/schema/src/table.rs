@@ -4,6 +4,7 @@ use binlogz_binlog::row::{ColumnKind, ColumnSchema, TableSchema};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::Token;
 
+use crate::column_default::ColumnDefault;
 use crate::foreign_key::ForeignKey;
 use crate::key::KeyDefinition;
 use crate::tokens::{TokenReader, is_same_name};
@@ -49,6 +50,8 @@ pub struct ColumnFacts {
     pub is_nullable: bool,
     /// The character set of texts in small letters, where the definition names it; empty: not in words that we read.
     pub charset: Option<String>,
+    /// The value in a row of an INSERT that doesn't name it.
+    pub default: ColumnDefault,
 }
 
 impl ColumnFacts {
@@ -280,6 +283,7 @@ impl ColumnClause {
             members,
             is_nullable,
             charset,
+            default: if is_serial { ColumnDefault::Unknown } else { ColumnDefault::in_definition(rest) },
         };
         let column = DefinedColumn { name: name.value.clone(), facts: Some(facts) };
         let key = |is_primary| KeyDefinition {
@@ -368,6 +372,29 @@ impl DefinedTable {
     pub(crate) fn find_keys(&mut self) {
         self.defined.sort_by_key(|key| !key.is_primary);
         self.keys = self.defined.iter().filter_map(|key| self.key(key)).collect();
+    }
+
+    /// Takes another definition of the same columns: defaults that only that one tells. `false`: one of them contradicts.
+    pub(crate) fn learn_defaults(&mut self, other: &DefinedTable) -> bool {
+        let facts = self.columns.iter_mut().zip(&other.columns);
+        let facts = facts.filter_map(|(own, other)| own.facts.as_mut().zip(other.facts.as_ref()));
+        let mut agree = true;
+        for (own, other) in facts {
+            agree &= !own.default.contradicts(&other.default);
+            if own.default == ColumnDefault::Unknown {
+                own.default = other.default.clone();
+            }
+        }
+        agree
+    }
+
+    /// Forgets defaults, all of them or those that aren't the same in any character set.
+    pub(crate) fn forget_defaults(&mut self, is_meant: fn(&ColumnDefault) -> bool) {
+        for facts in self.columns.iter_mut().filter_map(|column| column.facts.as_mut()) {
+            if is_meant(&facts.default) {
+                facts.default = ColumnDefault::Unknown;
+            }
+        }
     }
 
     pub(crate) fn position(&self, name: &str) -> Option<usize> {

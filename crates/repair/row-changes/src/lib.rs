@@ -43,5 +43,7 @@ pub use past::{
     CascadingParent, DumpPlace, DumpedTable, Forward, LiveTable, LoggedStatements, PastError, PastFormat,
     PastSession, TableMoment, TableRoutes, TouchedKeys, TouchedOutcome, TouchedRows,
 };
-pub use script::{AppliedChanges, ApplyOptions, Script, ScriptForm, ScriptSummary, TableSummary};
+pub use script::{
+    AppliedChanges, ApplyOptions, ReadHistory, Script, ScriptForm, ScriptSummary, TableSummary,
+};
 pub use table::{ServerSchemaError, ServerTables, is_server, server_schema};

@@ -10,6 +10,7 @@ mod client_charsets;
 #[path = "../common/mod.rs"]
 mod common;
 mod conditions;
+mod defaults;
 mod foreign_keys;
 mod from_server;
 mod indirect_statements;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! change  the image before it                 the image after it
-//! INSERT  -                                   what it has; what it lacks got defaults
+//! INSERT  -                                   what it has; what it lacks, from the columns' defaults
 //! UPDATE  what it lacks, from earlier images  what it lacks, from before: the change left that alone
 //! DELETE  what it lacks, from earlier images  -
 //! ```
@@ -18,6 +18,7 @@ use binlogz_binlog::row::json::{JsonDiffs, JsonDocument};
 use binlogz_binlog::row::{CellContent, RowDecoder, TableSchema};
 use binlogz_schema::{DefinedTable, HistoryPlace, ReferentialRule, SchemaFile, TableHistory, TableThen};
 
+use super::defaults::{DefaultCell, default_cells};
 use super::earlier_images::{EarlierImages, KeyDigest};
 use crate::cells::{ImageCells, push_cells, read_cells};
 use crate::choose::Operation;
@@ -32,6 +33,8 @@ use crate::table::{Structure, WrittenTable};
 pub(crate) struct ImageRebuilder<'o, R> {
     schema: Option<&'o SchemaFile>,
     history: Option<&'o TableHistory>,
+    /// Tells the columns' defaults.
+    defaults: Option<&'o TableHistory>,
     renderer: R,
     decoder: RowDecoder,
     digests: Digests,
@@ -57,6 +60,8 @@ struct ImageLayout {
     is_logged_key: bool,
     /// Columns that foreign keys may change on account of other rows. `None`: it isn't known which.
     foreign: Option<Vec<usize>>,
+    /// What an INSERT leaves out, as far as it is known.
+    defaults: Vec<Option<DefaultCell>>,
 }
 
 /// The images of a row's change, with the columns that are known.
@@ -80,11 +85,13 @@ pub(crate) enum RebuiltRow {
 impl<'o, R: Renderer> ImageRebuilder<'o, R> {
     pub(crate) fn new(
         (schema, history): (Option<&'o SchemaFile>, Option<&'o TableHistory>),
+        defaults: Option<&'o TableHistory>,
         renderer: R,
     ) -> Self {
         ImageRebuilder {
             schema,
             history,
+            defaults,
             renderer,
             decoder: RowDecoder::new(),
             digests: Digests::default(),
@@ -126,9 +133,20 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
         // A history doesn't tell the foreign keys that statements dropped.
         let foreign =
             defined.filter(|_| then.unfit.is_none() && self.history.is_none()).and_then(foreign_columns);
-        self.layout =
-            Some(ImageLayout { table, map: map.to_vec(), key: then.key, is_logged_key, written, foreign });
+        let defaults = self.defaults_at(place, &schema);
+        let (map, key) = (map.to_vec(), then.key);
+        self.layout = Some(ImageLayout { table, map, key, is_logged_key, written, foreign, defaults });
         Ok(())
+    }
+
+    /// The defaults of a table's columns at a place of the logs.
+    fn defaults_at(&self, place: HistoryPlace, schema: &TableSchema) -> Vec<Option<DefaultCell>> {
+        let [database, table] = [&schema.database, &schema.table].map(|name| String::from_utf8_lossy(name));
+        let told = match self.defaults.map(|defaults| defaults.at(place, &database, &table)) {
+            Some(TableThen::Known(then)) => Some(then),
+            Some(TableThen::UnknownSince(_) | TableThen::Disagrees(_) | TableThen::NotTold) | None => None,
+        };
+        default_cells(schema, told)
     }
 
     /// A row of the table was changed, chosen or not: the operation, and its images.
@@ -147,14 +165,25 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
         let (operation, rest) = change.split_first().ok_or_else(broken)?;
         let (first, rest) = read_cells(rest).ok_or_else(broken)?;
         let second = if rest.is_empty() { None } else { Some(read_cells(rest).ok_or_else(broken)?.0) };
-        let (mut before, after) = match *operation {
+        let (mut before, mut after) = match *operation {
             operation if operation == Operation::Insert as u8 => (None, Some(first)),
             operation if operation == Operation::Delete as u8 => (Some(first), None),
             _ => (Some(first), second),
         };
-        let Some(key) = layout.key.as_deref() else { return Ok(None) };
-        let mut known = KnownImages { operation: *operation, before: None, after: None, why: String::new() };
         let mut is_inserted = before.is_none();
+        if let Some(after) = after.as_mut().filter(|_| is_inserted) {
+            let cells = after.iter_mut().zip(&layout.defaults).filter(|(cell, _)| cell.is_none());
+            cells.for_each(|(cell, default)| *cell = default.as_ref().map(DefaultCell::content));
+        }
+        let why = if is_inserted { INSERTED.to_owned() } else { String::new() };
+        let mut known = KnownImages { operation: *operation, before: None, after: None, why };
+        let Some(key) = layout.key.as_deref() else {
+            let Some(after) = after.filter(|_| is_inserted) else { return Ok(None) };
+            let mut cells = Vec::new();
+            push_cells(&mut cells, &after);
+            known.after = Some(cells);
+            return Ok(Some(known));
+        };
         let earlier;
         if let Some(before) = &mut before {
             let Some(id) = self.key_digest(table, key, before) else {
@@ -325,6 +354,11 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
         if words.leaves_rows_alone() {
             return;
         }
+        if let Some(schema) = self.layout.as_ref().map(|layout| Arc::clone(&layout.written.schema)) {
+            let place = HistoryPlace { log: transaction.log_number, offset: transaction.offset + 1 };
+            let defaults = self.defaults_at(place, &schema);
+            self.layout.iter_mut().for_each(|layout| layout.defaults.clone_from(&defaults));
+        }
         for number in 0..self.images.tables.len() {
             // What a statement changes through a view, a trigger or a foreign key it doesn't name.
             let is_about = !words.is_ddl()
@@ -361,7 +395,7 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
 }
 
 /// Why a column isn't known that an INSERT left out.
-const INSERTED: &str = "its INSERT left the rest to defaults, which the log doesn't have";
+const INSERTED: &str = "its INSERT left the rest to defaults, which neither the logs nor a schema tell (CREATE TABLE in the logs, --schema)";
 /// Why a column isn't known that a foreign key may have changed.
 const FOREIGN: &str = "foreign keys may have changed the rest below the log, as servers before 9.6 do; --schema tells which columns can't be";
 

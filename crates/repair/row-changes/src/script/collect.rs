@@ -137,8 +137,23 @@ pub(super) struct ScriptCollector<'o> {
     is_lacking: bool,
     /// The rows of tables with such rows, followed from the beginning of the logs.
     pub(super) images: Option<ImageRebuilder<'o, Rows>>,
-    /// The statements that were read, where a schema tells what they led to.
-    pub(super) history: Option<TableHistory>,
+    /// The statements that were read.
+    pub(super) history: TableHistory,
+    /// Whether statements may be missing between those that were read.
+    has_gaps: bool,
+    /// Whether statements may be missing between the logs and the schema.
+    is_cut_off: bool,
+}
+
+/// The history of tables as far as logs and schema tell it.
+#[derive(Debug)]
+pub struct ReadHistory {
+    /// The history.
+    pub history: TableHistory,
+    /// Whether a script with it has rows that one without it leaves: statements changed tables of rows that were read.
+    pub tells_tables: bool,
+    /// Whether it has all statements from the first log to the last, and tells tables as far as these and the schema do.
+    pub is_whole: bool,
 }
 
 impl<'o> ScriptCollector<'o> {
@@ -177,7 +192,9 @@ impl<'o> ScriptCollector<'o> {
             lacking: FollowedTables::new(),
             is_lacking: false,
             images: None,
-            history: None,
+            history: TableHistory::default(),
+            has_gaps: false,
+            is_cut_off: false,
         }
     }
 
@@ -229,9 +246,12 @@ impl<'o> ScriptCollector<'o> {
 
     /// The history of the tables, which are these now: if statements changed those that had rows, or make other tables of them,
     /// it tells what they were.
-    pub(super) fn take_history(&mut self, now: &SchemaFile) -> Option<TableHistory> {
-        let mut history = self.history.take()?;
-        history.settle(now.clone());
+    pub(super) fn take_history(&mut self, now: Option<&SchemaFile>, may_tell_tables: bool) -> ReadHistory {
+        let mut history = mem::take(&mut self.history);
+        if !may_tell_tables && self.lacking.is_empty() {
+            return ReadHistory { history, tells_tables: false, is_whole: false };
+        }
+        history.settle(now.filter(|_| !self.is_cut_off).cloned().unwrap_or_default());
         let tables = &self.collected.tables;
         let helps = tables.iter().any(|table| {
             let first = table.first_row.unwrap_or_default();
@@ -243,11 +263,13 @@ impl<'o> ScriptCollector<'o> {
                 || history.touches(first, &table.database, &table.table)
                 || is_disputed()
         });
-        (helps && !tables.iter().any(|table| table.is_unexplained)).then_some(history)
+        let is_explained = !tables.iter().any(|table| table.is_unexplained);
+        let tells_tables = may_tell_tables && !self.is_cut_off && helps && is_explained;
+        ReadHistory { history, tells_tables, is_whole: !self.has_gaps }
     }
 
     pub(super) fn columns_unknown(&mut self, why: &str) {
-        self.history = None;
+        self.is_cut_off = true;
         for table in self.collected.tables.iter_mut().filter(|table| !table.structure.has_names()) {
             table.borders.push(why.to_owned());
         }
@@ -415,6 +437,7 @@ impl ChoiceListener for ScriptCollector<'_> {
     fn breaks(&mut self, logs: &Break) -> Result<(), Error> {
         let is_irrelevant = !logs.missing.is_empty()
             && self.selection.gtids.as_ref().is_some_and(|chosen| chosen.is_disjoint(&logs.missing));
+        self.has_gaps = true;
         if let Some(images) = &mut self.images {
             images.lose(None, &logs.line);
         }
@@ -553,9 +576,7 @@ impl ChoiceListener for ScriptCollector<'_> {
         if self.is_after && transaction.id.as_ref().is_some_and(|gtid| self.seen.contains(gtid)) {
             return Ok(());
         }
-        if let Some(history) = &mut self.history {
-            statement.record(transaction, history);
-        }
+        statement.record(transaction, &mut self.history);
         let text = String::from_utf8_lossy(statement.text);
         let words = StatementWords::of(&text);
         if words.leaves_rows_alone() {

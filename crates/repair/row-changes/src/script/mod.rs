@@ -51,6 +51,7 @@ use crate::sql::text::push;
 use crate::table::WrittenTable;
 pub use apply::{AppliedChanges, ApplyOptions, TableSummary};
 use change::ScriptChange;
+pub use collect::ReadHistory;
 use collect::{CollectedChanges, ScriptCollector};
 use named::NamedTransactions;
 
@@ -90,11 +91,15 @@ pub struct Script<'o> {
     selection: &'o RowSelection,
     schema: Option<&'o SchemaFile>,
     history: Option<&'o TableHistory>,
+    /// The history that tells the columns' defaults.
+    defaults: Option<&'o TableHistory>,
     direction: Direction,
     form: ScriptForm,
     /// Whether rows from before a DDL statement on their table are written nevertheless.
     across_ddl: bool,
     follower: Follower<ScriptCollector<'o>>,
+    /// Whether the history of tables may tell what tables were.
+    uses_history: bool,
     finder: Option<EffectFinder<'o, Rows>>,
     /// Foreign keys of which nobody looks for what they did below the log.
     carrying: Option<&'o CarryingKeys>,
@@ -115,9 +120,6 @@ impl<'o> Script<'o> {
         across_ddl: bool,
     ) -> Self {
         let mut follower = Follower::new(ScriptCollector::new(selection, direction));
-        // An image of a log has its columns in their order then, and what is applied is compared with the table of now.
-        follower.listener.history =
-            schema.filter(|_| form == ScriptForm::Sql).map(|_| TableHistory::default());
         if form == ScriptForm::Apply {
             follower.listener.looks_for_repeated();
         }
@@ -131,10 +133,13 @@ impl<'o> Script<'o> {
             selection,
             schema,
             history: None,
+            defaults: None,
             direction,
             form,
             across_ddl,
             follower,
+            // An image of a log has its columns in their order then, and what is applied is compared with the table of now.
+            uses_history: schema.is_some() && form == ScriptForm::Sql,
             finder: None,
             carrying: None,
             digests,
@@ -150,12 +155,18 @@ impl<'o> Script<'o> {
         self
     }
 
-    /// Follows all rows of these tables, so that chosen ones get columns that their images lack from earlier images. The logs are to be
-    /// read from their beginning.
+    /// Follows all rows of these tables, so that chosen ones get columns that their images lack from earlier images, and from the
+    /// columns' defaults, as far as a history of tables tells them. The logs are to be read from their beginning.
     #[must_use]
-    pub fn with_images(mut self, tables: BTreeSet<(String, String)>) -> Self {
+    pub fn with_images(
+        mut self,
+        tables: BTreeSet<(String, String)>,
+        defaults: Option<&'o TableHistory>,
+    ) -> Self {
         let renderer = Rows::new(self.direction, self.form, None);
-        self.follower.listener.images = Some(ImageRebuilder::new((self.schema, self.history), renderer));
+        let tables_then = (self.schema, self.history);
+        self.follower.listener.images = Some(ImageRebuilder::new(tables_then, defaults, renderer));
+        self.defaults = defaults;
         self.followed = Some(Arc::new(tables));
         self
     }
@@ -168,14 +179,13 @@ impl<'o> Script<'o> {
 
     /// Whether the statements in the logs are those of its history, once all logs are read: logs in use may have more by then.
     pub fn is_of_its_history(&self) -> bool {
-        let read = self.follower.listener.history.as_ref();
-        self.history.is_none_or(|history| read.is_some_and(|read| read.has_statements_of(history)))
+        let read = &self.follower.listener.history;
+        self.history.or(self.defaults).is_none_or(|history| read.has_statements_of(history))
     }
 
-    /// The history of tables, once all logs are read. `None`: no statement changed tables of rows that were read, or it tells
-    /// nothing. With it a script of the same logs has rows that this one leaves.
-    pub fn take_history(&mut self) -> Option<TableHistory> {
-        self.follower.listener.take_history(self.schema?)
+    /// The history of tables, once all logs are read.
+    pub fn take_history(&mut self) -> ReadHistory {
+        self.follower.listener.take_history(self.schema, self.uses_history)
     }
 
     /// Names what these foreign keys did below the log, which isn't taken back.
@@ -193,7 +203,7 @@ impl<'o> Script<'o> {
     pub fn with_cascades(mut self, schema: &'o SchemaFile) -> Result<Self, FamilyError> {
         let renderer = Rows::new(self.direction, self.form, None);
         self.finder = Some(EffectFinder::new(schema, renderer)?);
-        self.follower.listener.history = None;
+        self.uses_history = false;
         Ok(self)
     }
 

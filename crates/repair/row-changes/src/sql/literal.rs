@@ -30,7 +30,7 @@ pub(crate) fn push_stored(
 ) -> Result<(), Unwritable> {
     match value(column, cell)? {
         Value::Enum(number) => {
-            match cell.column.member(number).and_then(|name| text(column_charset(cell), name)) {
+            match cell.column.member(number).and_then(|name| same_text(column_charset(cell), name)) {
                 Some(name) => push_quoted(out, name),
                 None => push(out, number),
             }
@@ -168,7 +168,7 @@ pub(crate) fn column_charset(cell: &Cell<'_>) -> Option<Charset> {
 }
 
 fn push_bytes(out: &mut Vec<u8>, charset: Option<Charset>, bytes: &[u8]) -> Result<(), Unwritable> {
-    match text(charset, bytes) {
+    match same_text(charset, bytes) {
         Some(text) => push_quoted(out, text),
         None => {
             let is_utf8 = charset.is_some_and(|charset| ["utf8mb3", "utf8mb4"].contains(&charset.name()));
@@ -185,7 +185,7 @@ fn push_bytes(out: &mut Vec<u8>, charset: Option<Charset>, bytes: &[u8]) -> Resu
 }
 
 /// Bytes that stand for the same text in the character set as in utf8mb4, and can be written between quotes.
-fn text(charset: Option<Charset>, bytes: &[u8]) -> Option<&[u8]> {
+pub(crate) fn same_text(charset: Option<Charset>, bytes: &[u8]) -> Option<&[u8]> {
     let plain =
         bytes.iter().all(|byte| *byte >= b' ' && *byte != 0x7f || matches!(byte, b'\n' | b'\t' | b'\r'));
     let same = match charset?.name() {
@@ -206,7 +206,7 @@ pub(crate) fn push_front(
 ) -> Result<(), Unwritable> {
     let front = |bytes| <[u8]>::get(bytes, ..size_max).unwrap_or(bytes);
     match value(column, cell)? {
-        Value::Bytes(bytes) => match text(column_charset(cell), bytes) {
+        Value::Bytes(bytes) => match same_text(column_charset(cell), bytes) {
             Some(text) => {
                 // A character isn't cut: bytes that go on with one begin with 10.
                 let rest = text.get(size_max..).unwrap_or_default();
@@ -226,7 +226,8 @@ pub(crate) fn push_front(
 fn push_set(out: &mut Vec<u8>, cell: &Cell<'_>, bits: u64) {
     let known = cell.column.members.as_ref().map_or(0, |members| members.len()) as u32;
     let charset = column_charset(cell);
-    let members: Option<Vec<&[u8]>> = cell.column.set_members(bits).map(|name| text(charset, name)).collect();
+    let members: Option<Vec<&[u8]>> =
+        cell.column.set_members(bits).map(|name| same_text(charset, name)).collect();
     match members {
         Some(members) if bits.checked_shr(known).unwrap_or(0) == 0 => push_quoted(out, &members.join(&b',')),
         _ => push(out, bits),
@@ -276,7 +277,7 @@ impl<'a> LargeLiteral<'a> {
             _ => return None,
         }
         match cell.value().ok()? {
-            Value::Bytes(bytes) => Some(match text(column_charset(cell), bytes) {
+            Value::Bytes(bytes) => Some(match same_text(column_charset(cell), bytes) {
                 Some(text) => LargeLiteral::Text(text),
                 None => LargeLiteral::Hex(bytes),
             }),

@@ -1,5 +1,5 @@
 //! If a log lacks columns' names, the server's present names are used. Its logs since then tell whether the columns were
-//! the same when the rows were logged. They also tell whether rows of tables without a key were changed in the same way since.
+//! the same when the rows were logged, and columns' defaults, where images leave these out. They also tell whether rows of tables without a key were changed in the same way since.
 
 use binlogz_flow::Input;
 use binlogz_row_changes::{Script, ServerLogs};
@@ -19,7 +19,9 @@ pub(super) fn look(
     workers: usize,
 ) -> Result<()> {
     let keyless = if sought.repeated { script.keyless_tables() } else { Vec::new() };
-    let looks_for_names = sought.names && !script.unnamed_tables().is_empty();
+    // A default of now may be another one than then.
+    let looks_for_names =
+        sought.names && !(script.unnamed_tables().is_empty() && script.lacking_tables().is_empty());
     if !looks_for_names && keyless.is_empty() {
         return Ok(());
     }

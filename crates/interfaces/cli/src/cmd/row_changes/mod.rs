@@ -22,7 +22,9 @@ use binlogz_encryption::Keyring;
 use binlogz_figures::counted;
 use binlogz_flow::Input;
 use binlogz_print::met::UnmetRequest;
-use binlogz_row_changes::{Direction, Error, Range, RowSelection, Script, ScriptForm, ScriptSummary};
+use binlogz_row_changes::{
+    Direction, Error, Range, ReadHistory, RowSelection, Script, ScriptForm, ScriptSummary,
+};
 use binlogz_source::ConnectOptions;
 use clap::{Args, ValueEnum};
 
@@ -211,13 +213,17 @@ impl ScriptArgs {
                 exit = exit.max(self.read(&mut script, &pass, &later_logs)?.exit);
             }
         }
-        let history = script.take_history().filter(|_| can_be_read_again && exit == Exit::Done);
+        let ReadHistory { history, tells_tables, is_whole } = script.take_history();
+        // Unread events may be statements.
+        let is_certain = exit == Exit::Done;
+        let defaults = Some(&history).filter(|_| is_whole && is_certain);
+        let history = Some(&history).filter(|_| tells_tables && can_be_read_again && is_certain);
         let lacking =
             Some(script.lacking_tables().clone()).filter(|tables| can_have_images && !tables.is_empty());
         if history.is_some() || lacking.is_some() {
             script = new_script();
             pass.is_again = true;
-            if let Some(history) = &history {
+            if let Some(history) = history {
                 script = script.with_history(history);
                 // The names of now tell nothing of what is in an archive.
                 pass.schema = None;
@@ -228,7 +234,7 @@ impl ScriptArgs {
                 self.read_ahead(&mut script, pass.logs, keyring.as_ref())?;
             }
             if let Some(lacking) = lacking {
-                script = script.with_images(lacking);
+                script = script.with_images(lacking, defaults);
                 pass.earlier = true;
             }
             exit = exit.max(self.read(&mut script, &pass, &later_logs)?.exit);

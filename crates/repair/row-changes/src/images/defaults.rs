@@ -1,0 +1,469 @@
+//! Constant defaults as a row image has them: what an INSERT with `binlog_row_image` MINIMAL or NOBLOB leaves out.
+//!
+//! A server leaves out of an INSERT's image the columns that the statement doesn't name, unless their values come from an
+//! expression, the clock, the next number or a trigger: it logs these. (Tried on 8.0.33 and 9.7.4: `DEFAULT (1 + 1)`,
+//! CURRENT_TIMESTAMP, AUTO_INCREMENT, generated columns, columns that a BEFORE INSERT trigger sets, whether it does so for this row or not,
+//! are in the image; `DEFAULT` in a list of values is a value that was named.) So the value of a column that is left out is
+//!
+//! ```text
+//! definition has       value
+//! DEFAULT constant     the constant, converted once when the table was made
+//! DEFAULT NULL         NULL
+//! no default           NULL where the column can be NULL; otherwise 0, an empty text, the first member of an ENUM: the
+//!                      session wasn't strict, or the statement INSERT IGNORE
+//! ```
+//!
+//! A constant counts only in the spelling in which SHOW CREATE TABLE writes it, or one that can't mean anything else. Not known
+//! are defaults
+//!
+//! - of TIMESTAMP, a moment in the zone of the session that made the table, or of the one that shows it;
+//! - of FLOAT and DOUBLE(m,d), other than 0: servers show six digits of a FLOAT;
+//! - that would be rounded or cut, texts that are not the same bytes in the column's character set as in UTF-8.
+
+use binlogz_binlog::charset::Charset;
+use binlogz_binlog::row::{CellContent, ColumnKind, ColumnSchema, DecimalFormat, TableSchema};
+use binlogz_schema::{ColumnDefault, ColumnFacts, DefinedTable};
+
+use crate::sql::literal::same_text;
+
+/// The value of a column that an INSERT leaves out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum DefaultCell {
+    Null,
+    Value(Vec<u8>),
+}
+
+impl DefaultCell {
+    pub(super) fn content(&self) -> CellContent<'_> {
+        match self {
+            DefaultCell::Null => CellContent::Null,
+            DefaultCell::Value(bytes) => CellContent::Value(bytes),
+        }
+    }
+}
+
+/// The defaults of a table's columns; `None`: not known.
+pub(super) fn default_cells(schema: &TableSchema, told: Option<&DefinedTable>) -> Vec<Option<DefaultCell>> {
+    let told = told.filter(|told| told.unfit(schema).is_none());
+    let columns = told.map_or(&[][..], |told| &told.columns);
+    let cell = |(column, told): (&ColumnSchema, &binlogz_schema::DefinedColumn)| {
+        default_cell(column, told.facts.as_ref()?)
+    };
+    let mut cells: Vec<_> = schema.columns().iter().zip(columns).map(cell).collect();
+    cells.resize(schema.columns().len(), None);
+    cells
+}
+
+fn default_cell(column: &ColumnSchema, facts: &ColumnFacts) -> Option<DefaultCell> {
+    if facts.is_generated {
+        return None;
+    }
+    let bytes = match &facts.default {
+        ColumnDefault::Unknown => return None,
+        ColumnDefault::Absent | ColumnDefault::Null if column.nullable => return Some(DefaultCell::Null),
+        ColumnDefault::Null => return None,
+        ColumnDefault::Absent => implicit(column)?,
+        ColumnDefault::Text(text) => of_text(column, facts, text, false)?,
+        ColumnDefault::Number(text) => of_text(column, facts, text, true)?,
+        ColumnDefault::Bits(digits) => {
+            of_bits(column, u64::from_str_radix(digits, 2).ok().filter(|_| is_digits(digits))?)?
+        }
+        ColumnDefault::Hex(digits) => of_hex(column, facts, digits)?,
+    };
+    Some(DefaultCell::Value(bytes))
+}
+
+/// The value of a column that can't be NULL and has no default.
+fn implicit(column: &ColumnSchema) -> Option<Vec<u8>> {
+    use ColumnKind as Kind;
+    match column.kind {
+        Kind::TinyInt { .. } | Kind::Year => Some(vec![0]),
+        Kind::SmallInt { .. } => Some(vec![0; 2]),
+        Kind::MediumInt { .. } => Some(vec![0; 3]),
+        Kind::Int { .. } | Kind::Float => Some(vec![0; 4]),
+        Kind::BigInt { .. } | Kind::Double => Some(vec![0; 8]),
+        Kind::Decimal(format) => decimal("0", format),
+        Kind::Bit { .. } => of_bits(column, 0),
+        Kind::Date => date("0000-00-00"),
+        Kind::Time { fraction_digits } => time("00:00:00", fraction_digits),
+        Kind::DateTime { fraction_digits } => datetime("0000-00-00", fraction_digits),
+        Kind::Timestamp { fraction_digits } => Some(vec![0; 4 + fraction_size(fraction_digits)]),
+        Kind::Enum { size } => number_of(1, size.into()),
+        Kind::Set { size } => number_of(0, size.into()),
+        Kind::Char { .. } | Kind::Varchar { .. } | Kind::Blob { .. } => Some(Vec::new()),
+        Kind::Null
+        | Kind::OldTime
+        | Kind::OldDateTime
+        | Kind::OldTimestamp
+        | Kind::Json { .. }
+        | Kind::Geometry { .. }
+        | Kind::Vector { .. }
+        | Kind::TypedArray => None,
+    }
+}
+
+fn of_text(column: &ColumnSchema, facts: &ColumnFacts, text: &str, is_number: bool) -> Option<Vec<u8>> {
+    use ColumnKind as Kind;
+    let is_unsigned = column.unsigned.unwrap_or(facts.is_unsigned);
+    match column.kind {
+        Kind::TinyInt { .. } => integer(text, 8, is_unsigned),
+        Kind::SmallInt { .. } => integer(text, 16, is_unsigned),
+        Kind::MediumInt { .. } => integer(text, 24, is_unsigned),
+        Kind::Int { .. } => integer(text, 32, is_unsigned),
+        Kind::BigInt { .. } => integer(text, 64, is_unsigned),
+        Kind::Decimal(format) => decimal(text, format),
+        Kind::Float => is_zero(text).then(|| vec![0; 4]),
+        Kind::Double if is_zero(text) => Some(vec![0; 8]),
+        Kind::Double if facts.parameters.is_empty() && !facts.is_unsigned => double(text),
+        Kind::Double => None,
+        Kind::Bit { .. } if is_number && is_digits(text) => of_bits(column, text.parse().ok()?),
+        Kind::Bit { .. } => None,
+        Kind::Year => year(text),
+        // What a number means as a moment isn't obvious.
+        Kind::Date | Kind::Time { .. } | Kind::DateTime { .. } | Kind::Timestamp { .. } if is_number => None,
+        Kind::Date => date(text),
+        Kind::Time { fraction_digits } => time(text, fraction_digits),
+        Kind::DateTime { fraction_digits } => datetime(text, fraction_digits),
+        Kind::Timestamp { fraction_digits } => {
+            let is_zero = text.bytes().all(|byte| matches!(byte, b'0' | b'-' | b' ' | b':' | b'.'));
+            (is_zero && text.starts_with("0000-00-00")).then(|| vec![0; 4 + fraction_size(fraction_digits)])
+        }
+        Kind::Enum { .. } | Kind::Set { .. } if is_number => None,
+        Kind::Enum { size } => {
+            let place = facts.members.iter().position(|member| member == text)?;
+            number_of(place as u64 + 1, size.into())
+        }
+        Kind::Set { size } => {
+            let mut bits = 0;
+            for member in text.split(',').filter(|_| !text.is_empty()) {
+                let place = facts.members.iter().position(|own| own == member)?;
+                bits |= 1_u64.checked_shl(u32::try_from(place).ok()?)?;
+            }
+            number_of(bits, size.into())
+        }
+        Kind::Char { .. } | Kind::Varchar { .. } | Kind::Blob { .. } => string(column, facts, text),
+        Kind::Null
+        | Kind::OldTime
+        | Kind::OldDateTime
+        | Kind::OldTimestamp
+        | Kind::Json { .. }
+        | Kind::Geometry { .. }
+        | Kind::Vector { .. }
+        | Kind::TypedArray => None,
+    }
+}
+
+/// The first bytes of a number, which has no more than these.
+fn number_of(number: u64, size: usize) -> Option<Vec<u8>> {
+    let bytes = number.to_le_bytes();
+    let (bytes, rest) = bytes.split_at_checked(size)?;
+    rest.iter().all(|byte| *byte == 0).then(|| bytes.to_vec())
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn is_zero(text: &str) -> bool {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    is_digits(whole)
+        && is_digits(fraction)
+        && whole.bytes().chain(fraction.bytes()).all(|digit| digit == b'0')
+}
+
+fn integer(text: &str, bits: u32, is_unsigned: bool) -> Option<Vec<u8>> {
+    if !is_digits(text.strip_prefix('-').unwrap_or(text)) {
+        return None;
+    }
+    let number: i128 = text.parse().ok()?;
+    let range = match is_unsigned {
+        true => 0..1_i128 << bits,
+        false => -(1_i128 << (bits - 1))..1_i128 << (bits - 1),
+    };
+    let bytes = number.to_le_bytes();
+    range.contains(&number).then(|| bytes.get(..bits as usize / 8).unwrap_or_default().to_vec())
+}
+
+fn double(text: &str) -> Option<Vec<u8>> {
+    let is_plain =
+        text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E'));
+    let number: f64 = text.parse().ok().filter(|_| is_plain)?;
+    // The sign of a zero.
+    (number.is_finite() && number != 0.0).then(|| number.to_le_bytes().to_vec())
+}
+
+/// See `binlogz_binlog::row::Decimal` for the bytes.
+fn decimal(text: &str, format: DecimalFormat) -> Option<Vec<u8>> {
+    let (is_negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+    if !is_digits(whole) || !is_digits(fraction) || is_negative && is_zero(digits) {
+        return None;
+    }
+    let (whole, fraction) = (whole.trim_start_matches('0'), fraction.trim_end_matches('0'));
+    let (scale, places) = (usize::from(format.scale()), usize::from(format.precision() - format.scale()));
+    if whole.len() > places || fraction.len() > scale {
+        return None;
+    }
+    let whole = format!("{whole:0>places$}");
+    let fraction = format!("{fraction:0<scale$}");
+    let mut bytes = Vec::new();
+    let (first, groups) = whole.split_at_checked(places % DECIMAL_GROUP)?;
+    let groups = [first].into_iter().chain(chunks(groups)).chain(chunks(&fraction));
+    for group in groups.filter(|group| !group.is_empty()) {
+        let size = *DECIMAL_GROUP_SIZE.get(group.len())?;
+        let number = group.parse::<u32>().ok()?.to_be_bytes();
+        bytes.extend_from_slice(number.get(number.len() - size..)?);
+    }
+    if is_negative {
+        bytes.iter_mut().for_each(|byte| *byte = !*byte);
+    }
+    *bytes.first_mut()? ^= 0x80;
+    Some(bytes)
+}
+
+const DECIMAL_GROUP: usize = 9;
+/// Bytes of a group by its digits.
+const DECIMAL_GROUP_SIZE: [usize; DECIMAL_GROUP + 1] = [0, 1, 1, 2, 2, 3, 3, 4, 4, 4];
+
+/// Digits in groups; the last has the rest.
+fn chunks(digits: &str) -> impl Iterator<Item = &str> {
+    let count = digits.len().div_ceil(DECIMAL_GROUP);
+    (0..count).filter_map(move |number| {
+        let start = number * DECIMAL_GROUP;
+        digits.get(start..digits.len().min(start + DECIMAL_GROUP))
+    })
+}
+
+fn of_bits(column: &ColumnSchema, value: u64) -> Option<Vec<u8>> {
+    let ColumnKind::Bit { bits } = column.kind else { return None };
+    if bits < 64 && value >> bits != 0 {
+        return None;
+    }
+    let size = usize::from(bits).div_ceil(8);
+    value.to_be_bytes().get(8 - size..).map(<[u8]>::to_vec)
+}
+
+fn of_hex(column: &ColumnSchema, facts: &ColumnFacts, digits: &str) -> Option<Vec<u8>> {
+    if let ColumnKind::Bit { .. } = column.kind {
+        return of_bits(column, u64::from_str_radix(digits, 16).ok()?);
+    }
+    if !is_binary(column, facts) {
+        return None;
+    }
+    let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
+    let byte = |pair: &[u8; 2]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let bytes: Option<Vec<u8>> = pairs.iter().map(byte).collect();
+    fitting(column, bytes.filter(|_| rest.is_empty())?, 0)
+}
+
+fn is_binary(column: &ColumnSchema, facts: &ColumnFacts) -> bool {
+    match column.charset() {
+        Some(charset) => charset == Charset::Binary,
+        None => column.collation.is_none() && facts.is_binary(),
+    }
+}
+
+fn string(column: &ColumnSchema, facts: &ColumnFacts, text: &str) -> Option<Vec<u8>> {
+    if is_binary(column, facts) {
+        return fitting(column, text.as_bytes().to_vec(), 0).filter(|_| text.is_ascii());
+    }
+    let is_same = text.is_empty() || same_text(column.charset(), text.as_bytes()).is_some();
+    fitting(column, text.as_bytes().to_vec(), b' ').filter(|_| is_same)
+}
+
+/// A string that its column holds. The log has none of the padding at the end of a CHAR or BINARY.
+fn fitting(column: &ColumnSchema, mut bytes: Vec<u8>, padding: u8) -> Option<Vec<u8>> {
+    let length_max = match column.kind {
+        ColumnKind::Char { length_max } => {
+            while bytes.last() == Some(&padding) {
+                bytes.pop();
+            }
+            usize::from(length_max)
+        }
+        ColumnKind::Varchar { length_max } => usize::from(length_max),
+        ColumnKind::Blob { .. } => usize::from(u16::MAX),
+        _ => return None,
+    };
+    (bytes.len() <= length_max).then_some(bytes)
+}
+
+fn year(text: &str) -> Option<Vec<u8>> {
+    let year: u16 = text.parse().ok().filter(|_| text.len() == 4 && is_digits(text))?;
+    match year {
+        0 => Some(vec![0]),
+        1901..=2155 => u8::try_from(year - 1900).ok().map(|year| vec![year]),
+        _ => None,
+    }
+}
+
+/// A number of exactly two digits, at most `max`.
+fn two_digits(text: &str, max: u32) -> Option<u32> {
+    text.parse().ok().filter(|number| text.len() == 2 && is_digits(text) && *number <= max)
+}
+
+/// Year, month and day of `YYYY-MM-DD`.
+fn date_parts(text: &str) -> Option<(u32, u32, u32)> {
+    let mut parts = text.split('-');
+    let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
+    let year_is_whole = year.len() == 4 && is_digits(year) && parts.next().is_none();
+    let year = year.parse().ok().filter(|_| year_is_whole)?;
+    Some((year, two_digits(month, 12)?, two_digits(day, 31)?))
+}
+
+fn date(text: &str) -> Option<Vec<u8>> {
+    let (year, month, day) = date_parts(text)?;
+    number_of(u64::from(year << 9 | month << 5 | day), 3)
+}
+
+/// Hours, minutes and seconds packed, and microseconds, of `hh:mm:ss[.fraction]`.
+fn clock_parts(text: &str, hours_max: u32, fraction_digits: u8) -> Option<(u64, u64)> {
+    let (clock, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let mut parts = clock.split(':');
+    let (hours, minutes, seconds) = (parts.next()?, parts.next()?, parts.next()?);
+    let hours_are_whole = is_digits(hours) && (2..=3).contains(&hours.len()) && parts.next().is_none();
+    let hours: u32 = hours.parse().ok().filter(|hours| hours_are_whole && *hours <= hours_max)?;
+    let packed = hours << 12 | two_digits(minutes, 59)? << 6 | two_digits(seconds, 59)?;
+    let kept = fraction.trim_end_matches('0');
+    let microseconds: u64 = format!("{kept:0<6}").parse().ok()?;
+    let fits = is_digits(fraction) && kept.len() <= usize::from(fraction_digits);
+    fits.then_some((packed.into(), microseconds))
+}
+
+/// Bytes of a fraction of a second.
+fn fraction_size(digits: u8) -> usize {
+    usize::from(digits).div_ceil(2)
+}
+
+/// A fraction as its bytes have it: an even number of digits.
+fn fraction(microseconds: u64, digits: u8) -> u64 {
+    let left_out = 6 - 2 * fraction_size(digits) as u32;
+    microseconds / 10_u64.pow(left_out)
+}
+
+/// The lowest bytes of a number, the highest of these first.
+fn big_endian(number: u64, size: usize) -> Option<Vec<u8>> {
+    number.to_be_bytes().get(8_usize.checked_sub(size)?..).map(<[u8]>::to_vec)
+}
+
+fn time(text: &str, fraction_digits: u8) -> Option<Vec<u8>> {
+    let (is_negative, clock) = match text.strip_prefix('-') {
+        Some(clock) => (true, clock),
+        None => (false, text),
+    };
+    let (packed, microseconds) = clock_parts(clock, 838, fraction_digits)?;
+    let size = fraction_size(fraction_digits);
+    let magnitude = (packed << (8 * size) | fraction(microseconds, fraction_digits)).cast_signed();
+    let signed = if is_negative { -magnitude } else { magnitude };
+    big_endian((signed + (0x80_0000 << (8 * size))).cast_unsigned(), 3 + size)
+}
+
+fn datetime(text: &str, fraction_digits: u8) -> Option<Vec<u8>> {
+    let (day, clock) = text.split_once(' ').unwrap_or((text, "00:00:00"));
+    let (year, month, day) = date_parts(day)?;
+    let (clock, microseconds) = clock_parts(clock, 23, fraction_digits)?;
+    let packed = u64::from((year * 13 + month) << 5 | day) << 17 | clock;
+    let mut bytes = big_endian(packed + 0x80_0000_0000, 5)?;
+    bytes.extend(big_endian(fraction(microseconds, fraction_digits), fraction_size(fraction_digits))?);
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use binlogz_binlog::event::{Bitmap, OptionalMetadata, TableId, TableMapEvent, TableMapFlags};
+    use binlogz_schema::SchemaFile;
+
+    use super::*;
+
+    /// A column of this type in a table map, and its definition.
+    fn cell(column_type: u8, metadata: &[u8], nullable: bool, definition: &str) -> Option<DefaultCell> {
+        let nulls = [u8::from(nullable)];
+        let map = TableMapEvent {
+            table_id: TableId(1),
+            flags: TableMapFlags::default(),
+            database: b"s",
+            table: b"t",
+            column_types: &[column_type],
+            column_metadata: metadata,
+            null_bitmap: Bitmap(&nulls),
+            optional_metadata: OptionalMetadata(b""),
+        };
+        let schema = TableSchema::new(&map).unwrap();
+        let file = SchemaFile::parse(&format!("CREATE TABLE t (a {definition})")).unwrap();
+        default_cells(&schema, file.table(b"s", b"t")).remove(0)
+    }
+
+    #[test]
+    fn constants_are_the_bytes_that_a_row_has() {
+        let value = |bytes: &[u8]| Some(DefaultCell::Value(bytes.to_vec()));
+        for (column_type, metadata, definition, expected) in [
+            (3, &[][..], "INT DEFAULT NULL", Some(DefaultCell::Null)),
+            (3, &[], "INT", Some(DefaultCell::Null)),
+            (3, &[], "int DEFAULT '-5'", value(&[0xfb, 0xff, 0xff, 0xff])),
+            (3, &[], "INT UNSIGNED DEFAULT 4294967295", value(&[0xff; 4])),
+            (3, &[], "INT DEFAULT 4294967295", None),
+            (3, &[], "INT DEFAULT 1.5", None),
+            (3, &[], "INT DEFAULT (5)", None),
+            (9, &[], "MEDIUMINT DEFAULT -1", value(&[0xff; 3])),
+            (8, &[], "bigint unsigned DEFAULT '18446744073709551615'", value(&[0xff; 8])),
+            (246, &[4, 2], "DECIMAL(4,2) DEFAULT 12.34", value(&[0x8c, 0x22])),
+            (246, &[4, 2], "DECIMAL(4,2) DEFAULT -12.34", value(&[0x73, 0xdd])),
+            (246, &[4, 2], "DECIMAL(4,2) DEFAULT 0", value(&[0x80, 0])),
+            (246, &[4, 2], "DECIMAL(4,2) DEFAULT 1.005", None),
+            (
+                246,
+                &[20, 10],
+                "DECIMAL(20,10) DEFAULT '1234567890.0000000001'",
+                value(&[0x81, 0x0d, 0xfb, 0x38, 0xd2, 0, 0, 0, 0, 1]),
+            ),
+            (4, &[4], "FLOAT DEFAULT '0.00'", value(&[0; 4])),
+            (4, &[4], "FLOAT DEFAULT '1.5'", None),
+            (5, &[8], "DOUBLE DEFAULT '1.5'", value(&1.5_f64.to_le_bytes())),
+            (5, &[8], "DOUBLE(7,2) DEFAULT '1.5'", None),
+            (5, &[8], "DOUBLE DEFAULT -0", None),
+            (16, &[4, 0], "BIT(4) DEFAULT b'101'", value(&[5])),
+            (16, &[4, 0], "BIT(4) DEFAULT 5", value(&[5])),
+            (16, &[4, 0], "BIT(4) DEFAULT 16", None),
+            (13, &[], "YEAR DEFAULT '2026'", value(&[126])),
+            (13, &[], "YEAR DEFAULT 26", None),
+            (10, &[], "DATE DEFAULT '2026-11-28'", value(&[0x7c, 0xd5, 0x0f])),
+            (10, &[], "DATE DEFAULT '2026-1-2'", None),
+            (19, &[3], "TIME(3) DEFAULT '-10:00:00.500'", value(&[0x7f, 0x5f, 0xff, 0xec, 0x78])),
+            (18, &[0], "DATETIME DEFAULT '2026-01-02 03:04:05'", value(&[0x99, 0xb9, 0x04, 0x31, 0x05])),
+            (18, &[2], "DATETIME(2) DEFAULT '2026-01-02'", value(&[0x99, 0xb9, 0x04, 0, 0, 0])),
+            (18, &[1], "DATETIME(1) DEFAULT '2026-01-02 00:00:00.25'", None),
+            (17, &[0], "TIMESTAMP NULL DEFAULT '2026-01-02 03:04:05'", None),
+            (17, &[0], "TIMESTAMP NULL DEFAULT '0000-00-00 00:00:00'", value(&[0; 4])),
+            (254, &[247, 1], "ENUM('a','b') DEFAULT 'b'", value(&[2])),
+            (254, &[247, 1], "ENUM('a','b') DEFAULT 'B'", None),
+            (254, &[248, 1], "SET('a','b','c') DEFAULT 'a,c'", value(&[5])),
+            (254, &[248, 1], "SET('a','b') DEFAULT ''", value(&[0])),
+            // Its character set isn't known.
+            (15, &[20, 0], "VARCHAR(5) DEFAULT 'a'", None),
+            (15, &[20, 0], "VARCHAR(5) DEFAULT ''", value(b"")),
+            (15, &[4, 0], "VARBINARY(4) DEFAULT 0x00FF00", value(&[0, 0xff, 0])),
+            (254, &[254, 4], "BINARY(4) DEFAULT 'ab\\0\\0'", value(b"ab")),
+            (245, &[4], "JSON", Some(DefaultCell::Null)),
+        ] {
+            assert_eq!(cell(column_type, metadata, true, definition), expected, "{definition}");
+        }
+    }
+
+    #[test]
+    fn a_column_without_a_default_that_cant_be_null_has_that_of_its_type() {
+        let value = |bytes: &[u8]| Some(DefaultCell::Value(bytes.to_vec()));
+        for (column_type, metadata, definition, expected) in [
+            (3, &[][..], "INT NOT NULL", value(&[0; 4])),
+            (246, &[4, 2], "DECIMAL(4,2) NOT NULL", value(&[0x80, 0])),
+            (254, &[247, 1], "ENUM('a','b') NOT NULL", value(&[1])),
+            (18, &[0], "DATETIME NOT NULL", value(&[0x80, 0, 0, 0, 0])),
+            (19, &[0], "TIME NOT NULL", value(&[0x80, 0, 0])),
+            (15, &[20, 0], "VARCHAR(5) NOT NULL", value(b"")),
+            (245, &[4], "JSON NOT NULL", None),
+        ] {
+            assert_eq!(cell(column_type, metadata, false, definition), expected, "{definition}");
+        }
+    }
+}
