@@ -686,6 +686,7 @@ mod tests {
             program: "/bin/sh".into(),
             arguments: vec!["-c".into(), SILENT_WORKER.into()],
             environment: Vec::new(),
+            is_for_one: false,
         };
         // One thread: what is spawned doesn't run before this test waits.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

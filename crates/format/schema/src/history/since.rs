@@ -99,6 +99,9 @@ impl TableWay<'_> {
     }
 }
 
+/// Names of a table, by database and name, and whether statements changed it.
+type NamesOfNow = (Vec<(String, String)>, bool);
+
 impl TableHistory {
     /// The databases and tables by whose names a table went from a place on that had this name then, as statements spell them. The last
     /// one is that of now.
@@ -150,7 +153,7 @@ impl TableHistory {
         place: HistoryPlace,
         database: &str,
         table: &str,
-    ) -> Result<(Vec<(String, String)>, bool), &TurningPoint> {
+    ) -> Result<NamesOfNow, &TurningPoint> {
         let name = (database.to_lowercase(), table.to_lowercase());
         let now = (database.to_owned(), table.to_owned());
         let Some(periods) = self.names.get(&name) else {

@@ -214,8 +214,7 @@ fn decimal(text: &str, format: DecimalFormat) -> Option<Vec<u8>> {
     let groups = [first].into_iter().chain(chunks(groups)).chain(chunks(&fraction));
     for group in groups.filter(|group| !group.is_empty()) {
         let size = *DECIMAL_GROUP_SIZE.get(group.len())?;
-        let number = group.parse::<u32>().ok()?.to_be_bytes();
-        bytes.extend_from_slice(number.get(number.len() - size..)?);
+        bytes.extend(big_endian(group.parse().ok()?, size));
     }
     if is_negative {
         bytes.iter_mut().for_each(|byte| *byte = !*byte);
@@ -243,7 +242,7 @@ fn of_bits(column: &ColumnSchema, value: u64) -> Option<Vec<u8>> {
         return None;
     }
     let size = usize::from(bits).div_ceil(8);
-    value.to_be_bytes().get(8 - size..).map(<[u8]>::to_vec)
+    Some(big_endian(value, size))
 }
 
 fn of_hex(column: &ColumnSchema, facts: &ColumnFacts, digits: &str) -> Option<Vec<u8>> {
@@ -344,8 +343,8 @@ fn fraction(microseconds: u64, digits: u8) -> u64 {
 }
 
 /// The lowest bytes of a number, the highest of these first.
-fn big_endian(number: u64, size: usize) -> Option<Vec<u8>> {
-    number.to_be_bytes().get(8_usize.checked_sub(size)?..).map(<[u8]>::to_vec)
+fn big_endian(number: u64, size: usize) -> Vec<u8> {
+    (0..size).rev().map(|place| (number >> (8 * place)) as u8).collect()
 }
 
 fn time(text: &str, fraction_digits: u8) -> Option<Vec<u8>> {
@@ -357,7 +356,7 @@ fn time(text: &str, fraction_digits: u8) -> Option<Vec<u8>> {
     let size = fraction_size(fraction_digits);
     let magnitude = (packed << (8 * size) | fraction(microseconds, fraction_digits)).cast_signed();
     let signed = if is_negative { -magnitude } else { magnitude };
-    big_endian((signed + (0x80_0000 << (8 * size))).cast_unsigned(), 3 + size)
+    Some(big_endian((signed + (0x80_0000 << (8 * size))).cast_unsigned(), 3 + size))
 }
 
 fn datetime(text: &str, fraction_digits: u8) -> Option<Vec<u8>> {
@@ -365,8 +364,8 @@ fn datetime(text: &str, fraction_digits: u8) -> Option<Vec<u8>> {
     let (year, month, day) = date_parts(day)?;
     let (clock, microseconds) = clock_parts(clock, 23, fraction_digits)?;
     let packed = u64::from((year * 13 + month) << 5 | day) << 17 | clock;
-    let mut bytes = big_endian(packed + 0x80_0000_0000, 5)?;
-    bytes.extend(big_endian(fraction(microseconds, fraction_digits), fraction_size(fraction_digits))?);
+    let mut bytes = big_endian(packed + 0x80_0000_0000, 5);
+    bytes.extend(big_endian(fraction(microseconds, fraction_digits), fraction_size(fraction_digits)));
     Some(bytes)
 }
 

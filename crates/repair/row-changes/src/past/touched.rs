@@ -291,10 +291,13 @@ struct TableTouches {
     own_references: Option<bool>,
 }
 
+/// Tables by database and name.
+type TableNames = Vec<(String, String)>;
+
 impl TableTouches {
     fn new(
         (database, table): &(String, String),
-        (names, of_parents): (Vec<(String, String)>, Vec<(String, String)>),
+        (names, of_parents): (TableNames, TableNames),
         indirect: IndirectStatements,
         (keys, rows): &(SpoolMemory, SpoolMemory),
     ) -> TableTouches {
