@@ -182,7 +182,7 @@ fn names_of_now_are_told_where_later_statements_are_not_seen() -> Result<()> {
         let ran = dump(&folder, format, &[&option], &[before.clone(), last.clone()]);
         is_named(&ran, ".0000");
         assert_eq!(images(format, ran.text()).len(), 3);
-        let ran = dump(&folder, format, &[&option], &[last.clone()]);
+        let ran = dump(&folder, format, &[&option], std::slice::from_ref(&last));
         assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{format}");
 
         // A pipe of which not everything is read.

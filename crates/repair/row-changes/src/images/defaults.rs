@@ -371,7 +371,9 @@ fn datetime(text: &str, fraction_digits: u8) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use binlogz_binlog::event::{Bitmap, OptionalMetadata, TableId, TableMapEvent, TableMapFlags};
+    use binlogz_binlog::event::{
+        Bitmap, OptionalMetadata, ServerFamily, TableId, TableMapEvent, TableMapFlags,
+    };
     use binlogz_schema::SchemaFile;
 
     use super::*;
@@ -389,7 +391,7 @@ mod tests {
             null_bitmap: Bitmap(&nulls),
             optional_metadata: OptionalMetadata(b""),
         };
-        let schema = TableSchema::new(&map).unwrap();
+        let schema = TableSchema::new(&map, ServerFamily::Mysql).unwrap();
         let file = SchemaFile::parse(&format!("CREATE TABLE t (a {definition})")).unwrap();
         default_cells(&schema, file.table(b"s", b"t")).remove(0)
     }
