@@ -16,8 +16,8 @@
 //! A constant counts only in the spelling in which SHOW CREATE TABLE writes it, or one that can't mean anything else. Not known
 //! are defaults
 //!
-//! - of TIMESTAMP, a moment in the zone of the session that made the table, or of the one that shows it;
-//! - of FLOAT and DOUBLE(m,d), other than 0: servers show six digits of a FLOAT;
+//! - of TIMESTAMP, a moment in the zone of the session that made the table, or of the one that shows it,
+//! - of FLOAT and `DOUBLE(m,d)`, other than 0: servers show six digits of a FLOAT,
 //! - that would be rounded or cut, texts that are not the same bytes in the column's character set as in UTF-8.
 
 use binlogz_binlog::charset::Charset;
