@@ -33,7 +33,7 @@ impl Logs {
     ///
     /// # Errors
     ///
-    /// Logs that can't be read, or have statements and don't continue one another.
+    /// Logs that can't be read, or have statements and don't continue one another in any order.
     pub(crate) fn tables(&self) -> Result<Option<&TablesOfLogs>, LogError> {
         let Some(schema) = self.schema_file() else { return Ok(None) };
         let tables = self.read_once(|| self.read_statements(schema).map_err(|LogError(line)| line));
@@ -56,8 +56,11 @@ impl Logs {
             names.push(self.path(index).to_owned());
         }
         // They tell what tables were if all of them are there, in their order.
-        if history.statements_before(HistoryPlace::END) > 0 {
-            self.check_order()?;
+        if history.statements_before(HistoryPlace::END) > 0 && !self.are_in_order()? {
+            let line = "the logs are not in their order, or some are there twice, so their statements don't tell what tables were: all \
+                        have the columns that --schema gives them";
+            self.tell_once(line.to_owned())?;
+            history = TableHistory::default();
         }
         let last = self.len().saturating_sub(1);
         let SchemaTime { begin, end } = self.schema_time();
@@ -72,14 +75,31 @@ impl Logs {
         Ok(TablesOfLogs::of_history(history, now.clone(), names))
     }
 
-    fn check_order(&self) -> Result<(), LogError> {
+    /// Whether the logs continue one another as they were given. An error: not in any order.
+    fn are_in_order(&self) -> Result<bool, LogError> {
         // A server sends its logs in their order.
         if self.are_received() {
-            return Ok(());
+            return Ok(true);
         }
-        let facts = (0..self.len()).map(|index| self.facts(index, FactsUpTo::FirstTransaction));
+        let given: Vec<usize> = (0..self.len()).collect();
+        if self.check_order(&given).is_ok() {
+            return Ok(true);
+        }
+        let name = |index: &usize| self.path(*index).rsplit('/').next().unwrap_or_default().to_owned();
+        let mut sorted = given;
+        sorted.sort_by_key(name);
+        sorted.dedup_by_key(|index| name(index));
+        self.check_order(&sorted).map(|()| false)
+    }
+
+    /// Whether these logs continue one another.
+    fn check_order(&self, logs: &[usize]) -> Result<(), LogError> {
+        let facts = logs.iter().map(|index| self.facts(*index, FactsUpTo::FirstTransaction));
         let mut facts = facts.collect::<Result<Vec<_>, _>>()?;
-        let whole = &mut |index: usize| self.facts(index, FactsUpTo::End).map_err(OrderError);
+        let whole = &mut |place: usize| {
+            let index = logs.get(place).copied().unwrap_or_default();
+            self.facts(index, FactsUpTo::End).map_err(OrderError)
+        };
         // Where only the logs' numbers tell, they tell enough.
         check_sequence(&mut facts, whole).map(drop).map_err(|OrderError(LogError(line))| {
             LogError(format!(
