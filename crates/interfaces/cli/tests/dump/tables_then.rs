@@ -167,6 +167,11 @@ fn names_of_now_are_told_where_later_statements_are_not_seen() -> Result<()> {
     let [_, before, _] = moved(&server, "ALTER TABLE t MODIFY owed INT AFTER id")?;
     server.sql("INSERT INTO shop.t VALUES (3, 7, 300, 'new')")?;
     let last = server.flush_binary_logs()?;
+    server.sql(
+        "INSERT INTO shop.t VALUES (4, 8, 400, 'new'); SET timestamp = UNIX_TIMESTAMP() + 86400; INSERT INTO shop.t VALUES (5, 9, 500, 'new')",
+    )?;
+    let late = server.flush_binary_logs()?;
+    let stop = server.sql("SELECT NOW() + INTERVAL 1 HOUR")?;
     let is_named = |ran: &Ran, why: &str| {
         assert_eq!(ran.code, Some(1), "{}", ran.stderr);
         let line = "the columns have the names that --schema gives them now, and may have had others here: ";
@@ -188,8 +193,8 @@ fn names_of_now_are_told_where_later_statements_are_not_seen() -> Result<()> {
         // A pipe of which not everything is read.
         let format_option = format!("--format={format}");
         let front = ["dump", "--no-defaults", "--no-login-paths", "--user=root", &format_option];
-        let bytes = fs::read(&before).unwrap();
-        let stop = format!("--stop-position={}", bytes.len() - 40);
+        let bytes = fs::read(&late).unwrap();
+        let stop = format!("--stop-datetime={}", stop.trim());
         let arguments =
             front.map(OsStr::new).into_iter().chain([&*option, OsStr::new(&stop), OsStr::new("-")]);
         is_named(&folder.run_with(arguments, &bytes), "--stop-");
