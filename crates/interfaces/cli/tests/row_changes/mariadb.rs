@@ -41,7 +41,11 @@ fn texts_beside_a_geometry_column_are_texts() -> Result<()> {
             let name = format!("arc/{}", log.file_name().unwrap().to_str().unwrap());
             assert_eq!(images_after(&folder, &name), images);
             // An image that lacks columns is rebuilt of the earlier one.
-            let script = folder.run(["undo", "--table", "shop.g", path]);
+            let definition =
+                "CREATE TABLE g (id INT PRIMARY KEY, p GEOMETRY, a TEXT, b TEXT) CHARSET utf8mb4";
+            let schema = folder.put("schema.sql", format!("USE shop; {definition};"));
+            let script =
+                folder.run(["undo", "--table", "shop.g", "--schema", schema.to_str().unwrap(), path]);
             assert!(script.text().contains("'ü', 'b')"), "{metadata}: {}\n{}", script.text(), script.stderr);
         }
     }
@@ -71,7 +75,7 @@ fn an_alter_in_two_phases_counts_where_it_commits() -> Result<()> {
     let folder = Folder::new();
     server.sql("CREATE DATABASE shop; CREATE TABLE shop.two (id INT PRIMARY KEY, a INT, b INT)")?;
     // Enough that an ALTER takes a while.
-    server.sql("SET sql_log_bin = 0; INSERT INTO shop.two SELECT seq, -1, 0 FROM seq_1001_to_150000")?;
+    server.sql("SET sql_log_bin = 0; USE shop; INSERT INTO two SELECT seq, -1, 0 FROM seq_1001_to_150000")?;
     let mut last = 0;
     insert(&server, &mut last, 2)?;
     let rolled_back = "ALTER TABLE shop.two MODIFY b INT FIRST, ADD UNIQUE KEY (a)";
