@@ -10,18 +10,18 @@ use crate::common::{SHAPES, ask, schema, sql};
 /// All that the program shows on a terminal of this many columns; `None`: there is no `script`.
 #[track_caller]
 fn shown(columns: usize, arguments: &str) -> Option<String> {
+    shown_without_schema(columns, &format!("{arguments} --schema '{}'", schema().display()))
+}
+
+/// The same without a schema, which logs that are there many times don't go with.
+fn shown_without_schema(columns: usize, arguments: &str) -> Option<String> {
     if !Path::new("/usr/bin/script").exists() {
         skip("script is not here, which makes a terminal");
         return None;
     }
     let program = env!("CARGO_BIN_EXE_binlogz-sql");
     let logs: Vec<_> = SHAPES.plain.iter().map(|log| format!("'{}'", log.display())).collect();
-    let schema = schema();
-    let line = format!(
-        "stty cols {columns} rows 50; exec {program} {arguments} --schema '{}' {}",
-        schema.display(),
-        logs.join(" ")
-    );
+    let line = format!("stty cols {columns} rows 50; exec {program} {arguments} {}", logs.join(" "));
     let mut script = Command::new("script");
     script.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
     script.env_remove("COLUMNS").env("SHELL", "/bin/sh").env("TERM", "xterm").env("TZ", "UTC");
@@ -116,7 +116,7 @@ fn progress_tells_how_far_it_is_and_how_much_longer_it_takes() {
     let counted = format!("\"SELECT count(*) FROM changes WHERE before LIKE '%a%b%c%'\" {logs}");
     let exported = format!("export --to {} {logs}", folder.path().display());
     for (arguments, name) in [(counted, "asking the logs "), (exported, "exporting ")] {
-        let Some(text) = shown(100, &arguments) else { return };
+        let Some(text) = shown_without_schema(100, &arguments) else { return };
         let is_bar = |line: &&String| {
             line.starts_with(name)
                 && line.contains("iB/")
