@@ -782,11 +782,13 @@ impl TableHistory {
         period_at(self.names.get(name)?, |turn| self.turns.get(turn).is_some_and(|turn| turn.place < place))
     }
 
-    /// A statement after a place, or after the tables of now, that may have changed a table which none of them names.
+    /// A statement between a place and the tables of now that may have changed a table which none of them names.
     fn swept_after(&self, place: HistoryPlace, name: &HistoryName) -> Option<&TurningPoint> {
         let turns = self.sweeps.iter().filter(|(_, sweep)| sweep.touches(name));
-        let place = self.now_at.map_or(place, |now_at| place.min(now_at));
-        turns.filter_map(|(turn, _)| self.turns.get(*turn)).find(|turn| turn.place > place)
+        let now_at = self.now_at.unwrap_or(HistoryPlace::END);
+        let (first, last) = (place.min(now_at), place.max(now_at));
+        let mut turns = turns.filter_map(|(turn, _)| self.turns.get(*turn));
+        turns.find(|turn| turn.place > first && turn.place < last)
     }
 
     /// The first statement after which a version, or one that came of it, isn't followed.
