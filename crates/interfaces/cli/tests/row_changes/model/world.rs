@@ -247,7 +247,7 @@ impl World<'_> {
     /// rows are in them. `has_gtids`: other options choose transactions.
     pub(super) fn since(&self, snapshot: usize, has_gtids: bool) -> (Vec<String>, Vec<PathBuf>) {
         let snapshot = &self.snapshots[snapshot];
-        if self.has_full_images || self.seed.is_multiple_of(4) {
+        if self.has_full_images || self.seed.is_multiple_of(4) || self.is_mariadb {
             let position = vec!["--start-position".to_owned(), snapshot.position.to_string()];
             return (position, self.logs[snapshot.log..].to_vec());
         }
