@@ -187,7 +187,7 @@ struct Version {
     made_by: Option<TurnId>,
     /// It is known from two sides that don't agree.
     is_disputed: bool,
-    /// Its two sides have columns with other defaults.
+    /// The logs and the schema give its columns different defaults.
     has_disputed_defaults: bool,
     /// Perhaps there is no such table.
     may_be_absent: bool,

@@ -179,7 +179,7 @@ impl Worker {
 /// A worker with a statement. Dropped before the statement has ended, it is killed.
 struct TakenWorker {
     worker: Option<Worker>,
-    /// What the statement was given, until its process waits for the next one or has ended.
+    /// The statement's turn and memory. It keeps them until its process is idle again or has ended.
     share: Option<WorkShare>,
     workers: Arc<Workers>,
 }

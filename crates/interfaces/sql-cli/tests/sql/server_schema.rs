@@ -154,7 +154,7 @@ fn exports_have_the_names_of_the_server() {
         .unwrap();
     assert_eq!(wait_for("shop/late"), ["number", "word"]);
 
-    // What isn't known is said: nothing that is new tells what the table was before its column moved.
+    // The new log alone doesn't tell what the table was before its column moved, and that is said.
     server
         .sql(
             "INSERT INTO shop.item VALUES (8, 'pot'); ALTER TABLE shop.item MODIFY name VARCHAR(20) FIRST; \

@@ -13,7 +13,7 @@ fn shown(columns: usize, arguments: &str) -> Option<String> {
     shown_without_schema(columns, &format!("{arguments} --schema '{}'", schema().display()))
 }
 
-/// The same without a schema, which logs that are there many times don't go with.
+/// The same without a schema: with one, a log that is given many times is warned of, with exit code 1.
 fn shown_without_schema(columns: usize, arguments: &str) -> Option<String> {
     if !Path::new("/usr/bin/script").exists() {
         skip("script is not here, which makes a terminal");

@@ -118,7 +118,7 @@ fn at(
     Ok(verdict)
 }
 
-/// What is wrong with a table that was made, if anything is. With `of_text` a script made it, forward from a dump or not.
+/// How a table that was made differs from the expected one, if it does. `of_text`: a script made it, and whether from a dump.
 fn unlike(expected: Option<&TableRows>, found: Option<&TableRows>, of_text: Option<bool>) -> Option<String> {
     let Some(expected) = expected else { return Some("there was no such table".to_owned()) };
     let Some(found) = found else { return Some("nothing was made".to_owned()) };
