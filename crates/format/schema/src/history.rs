@@ -157,7 +157,7 @@ type TurnId = usize;
 type NamePeriod = (Option<TurnId>, Option<VersionId>);
 
 /// How one version came from another.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Change {
     Altered(Vec<AlterAction>),
     /// CREATE TABLE … LIKE: another table, with the same columns.
@@ -168,7 +168,7 @@ enum Change {
     Unclear,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Succession {
     from: VersionId,
     to: VersionId,
@@ -176,7 +176,7 @@ struct Succession {
     change: Change,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Version {
     table: Option<DefinedTable>,
     /// The succession that ended it, as one of `successions`.
@@ -194,7 +194,7 @@ struct Version {
 }
 
 /// A statement that touched tables without naming each.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Sweep {
     DroppedDatabase(String),
     /// It may have done anything to tables of these names; `None`: of any name.
@@ -202,7 +202,7 @@ pub(crate) enum Sweep {
 }
 
 /// Which tables stood under which names, through the logs.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct TableHistory {
     turns: Vec<TurningPoint>,
     versions: Vec<Version>,

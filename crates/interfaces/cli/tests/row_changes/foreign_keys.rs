@@ -296,6 +296,32 @@ fn a_change_that_foreign_keys_carried_on_below_the_log_is_named_by_table_at() ->
     Ok(())
 }
 
+/// A parent that had another name when its row was deleted is still the parent; another table that has its name since isn't.
+#[test]
+fn a_renamed_parent_is_followed_below_the_log() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    for (native, code) in [("ON", 1), ("OFF", 0)] {
+        let server = mysql.sandbox().option("innodb_native_foreign_keys", native).start()?;
+        server.sql(
+            "CREATE DATABASE f; USE f; CREATE TABLE p (id INT PRIMARY KEY, x INT); INSERT INTO p VALUES (1, 0), (2, 0), (3, 0);
+             CREATE TABLE c (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE);
+             INSERT INTO c VALUES (10, 1), (20, 2), (30, 3); RESET BINARY LOGS AND GTIDS",
+        )?;
+        let (folder, place) = (Folder::new(), place_of(&server));
+        server.sql(
+            "USE f; UPDATE c SET p = 2 WHERE id = 10; DELETE FROM p WHERE id = 1; DELETE FROM p WHERE id = 2;
+             RENAME TABLE p TO q; CREATE TABLE p LIKE q; INSERT INTO p VALUES (9, 9); DELETE FROM p WHERE id = 9",
+        )?;
+        let note = "changed with 2 rows of f.q are in no log";
+        for command in [&["rows", "f.c"][..], &["undo", "--table", "f.c"]] {
+            let ran = folder.run([command, &["--no-defaults", "--user=root", "--server", &place]].concat());
+            assert_eq!(ran.stderr.contains(note), code == 1, "{native}: {command:?}: {}", ran.stderr);
+            assert_eq!(ran.code, Some(code), "{native}: {command:?}: {}", ran.stderr);
+        }
+    }
+    Ok(())
+}
+
 /// Statements after the moment gave a parent another name or other places for its columns, or took a foreign key away.
 #[test]
 fn what_foreign_keys_of_the_moment_did_below_the_log_is_named_by_table_at() -> Result<()> {

@@ -66,16 +66,14 @@ impl StatementsAhead {
         read_log(input, (name, whole), &search, &mut self.follower, progress).map(|(summary, _)| summary)
     }
 
-    /// The history of tables, if a statement may have changed one that is chosen.
-    pub fn finish(self, now: &SchemaFile, selection: &RowSelection) -> Option<TableHistory> {
+    /// The history of tables, and whether a statement may have changed one that is chosen.
+    pub fn finish(self, now: &SchemaFile, selection: &RowSelection) -> (TableHistory, bool) {
         let mut history = self.follower.listener.history;
         let touches =
             |(database, table): &(String, String)| history.touches(HistoryPlace::default(), database, table);
-        if !selection.tables.is_empty() && !selection.tables.iter().any(touches) {
-            return None;
-        }
+        let touches_chosen = selection.tables.is_empty() || selection.tables.iter().any(touches);
         history.settle(now.clone());
-        Some(history)
+        (history, touches_chosen)
     }
 }
 

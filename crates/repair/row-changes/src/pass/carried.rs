@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use binlogz_binlog::event::FormatDescription;
 use binlogz_binlog::row::{CellContent, Row, RowImage};
 use binlogz_figures::counted;
-use binlogz_schema::{ReferentialRule, SchemaFile};
+use binlogz_schema::{HistoryPlace, ReferentialRule, SchemaFile, TableHistory};
 
+use super::shortened;
 use crate::choose::{Direction, Operation};
 use crate::table::WrittenTable;
 
@@ -45,6 +46,9 @@ struct CarryingKey {
     name: String,
     child: TableOfKey,
     parent: TableOfKey,
+    /// What both were called in the logs before; none, if no history tells.
+    earlier_children: Vec<TableOfKey>,
+    earlier_parents: Vec<TableOfKey>,
     /// None: the schema doesn't tell which columns of the parent they are.
     referenced: Vec<String>,
     on_delete: ReferentialRule,
@@ -58,7 +62,7 @@ impl CarryingKey {
         let mut above: Vec<TableOfKey> = Vec::new();
         loop {
             let is_new = |key: &&CarryingKey| {
-                let is_reached = key.child.is_among(tables)
+                let is_reached = key.is_of_any(tables)
                     || keys.iter().any(|other| other.parent == key.child && above.contains(&other.child));
                 is_reached && !above.contains(&key.child)
             };
@@ -66,12 +70,75 @@ impl CarryingKey {
             above.push(key.child.clone());
         }
     }
+
+    /// Whether one of these tables is, or was, the one that has the key.
+    fn is_of_any(&self, tables: &[(String, String)]) -> bool {
+        std::iter::once(&self.child).chain(&self.earlier_children).any(|child| child.is_among(tables))
+    }
+
+    /// Whether one of these tables is, or was, the one that the key refers to.
+    fn refers_to_any(&self, tables: &[(String, String)]) -> bool {
+        std::iter::once(&self.parent).chain(&self.earlier_parents).any(|parent| parent.is_among(tables))
+    }
+
+    /// Whether the table that it refers to has, or had, this name.
+    fn may_refer_to(&self, database: &[u8], table: &[u8]) -> bool {
+        std::iter::once(&self.parent).chain(&self.earlier_parents).any(|parent| parent.is(database, table))
+    }
+
+    /// Whether the table that had this name at a place is the one that it refers to, or may be.
+    fn refers_to(
+        &self,
+        (database, table): (&[u8], &[u8]),
+        at: Option<(&TableHistory, HistoryPlace)>,
+    ) -> bool {
+        if !self.may_refer_to(database, table) {
+            return false;
+        }
+        let Some((history, place)) = at else { return true };
+        let [database_then, table_then] = [database, table].map(String::from_utf8_lossy);
+        let names = history.names_since(place, &database_then, &table_then);
+        let now = names.as_ref().ok().and_then(|names| names.last());
+        now.is_none_or(|(database, table)| self.parent.is(database.as_bytes(), table.as_bytes()))
+    }
+
+    /// Takes what both of its tables were called in the logs before; returns the statements that leave that open.
+    fn follow(&mut self, history: &TableHistory) -> Vec<String> {
+        let mut unclear = Vec::new();
+        let sides = [(&self.child, &mut self.earlier_children), (&self.parent, &mut self.earlier_parents)];
+        for (table, earlier) in sides {
+            let Some(database) = &table.database else { continue };
+            match history.names_of_now(HistoryPlace::default(), database, &table.table) {
+                Ok((names, _)) => {
+                    let names = names.into_iter().rev().skip(1);
+                    *earlier = names.map(|(database, table)| TableOfKey { database: Some(database), table }).collect();
+                }
+                Err(turn) => unclear.push(format!(
+                    "foreign key {}: what {table} was before a statement isn't known, so what the key changed below the log before it isn't \
+                     either: {}",
+                    self.name,
+                    shortened(&turn.statement)
+                )),
+            }
+        }
+        unclear
+    }
 }
 
 /// The foreign keys that may have changed rows of chosen tables below the log, or rows with those of chosen tables.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct CarryingKeys {
+    /// Of all tables.
+    all: Vec<CarryingKey>,
+    /// The tables that are chosen, or none for all.
+    tables: Vec<(String, String)>,
+    is_shown_only: bool,
+    /// Those that matter for the tables chosen.
     keys: Vec<CarryingKey>,
+    /// Which table had which name when.
+    history: Option<TableHistory>,
+    /// Keys that can't be followed through the logs, line by line.
+    unclear: Vec<String>,
     /// Whether the parents' changes that are chosen are taken back: the server then takes ON UPDATE CASCADE back by itself.
     undoes: bool,
 }
@@ -97,30 +164,74 @@ impl CarryingKeys {
             let name = key.name.clone();
             let (on_delete, on_update) = (key.on_delete, key.on_update);
             let is_at_column = key.is_at_column;
-            keys.push(CarryingKey { name, child, parent, referenced, on_delete, on_update, is_at_column });
-        }
-        if !tables.is_empty() {
-            let above = CarryingKey::tables_above(&keys, tables);
-            keys.retain(|key| {
-                above.contains(&key.child) || direction.is_some() && key.parent.is_among(tables)
+            let (earlier_children, earlier_parents) = (Vec::new(), Vec::new());
+            keys.push(CarryingKey {
+                name,
+                child,
+                parent,
+                earlier_children,
+                earlier_parents,
+                referenced,
+                on_delete,
+                on_update,
+                is_at_column,
             });
         }
         // The same order in every run.
         keys.sort_by_key(|key| (key.child.to_string(), key.name.clone()));
-        let undoes = direction == Some(Direction::Undo);
-        (!keys.is_empty()).then_some(CarryingKeys { keys, undoes })
+        let mut carrying = CarryingKeys {
+            all: keys,
+            tables: tables.to_vec(),
+            is_shown_only: direction.is_none(),
+            keys: Vec::new(),
+            history: None,
+            unclear: Vec::new(),
+            undoes: direction == Some(Direction::Undo),
+        };
+        carrying.choose();
+        (!carrying.all.is_empty()).then_some(carrying)
     }
 
-    /// Whether one of them refers to this table.
+    /// Finds the keys that matter for the tables chosen.
+    fn choose(&mut self) {
+        self.keys = self.all.clone();
+        if self.tables.is_empty() {
+            return;
+        }
+        let above = CarryingKey::tables_above(&self.all, &self.tables);
+        let (tables, is_shown_only) = (&self.tables, self.is_shown_only);
+        self.keys.retain(|key| above.contains(&key.child) || !is_shown_only && key.refers_to_any(tables));
+    }
+
+    /// The same keys under the names that their tables had at each place of the logs. `None`: the names were always those of now.
+    #[must_use]
+    pub fn through(&self, history: &TableHistory) -> Option<CarryingKeys> {
+        let mut keys = self.clone();
+        let unclear = keys.all.iter_mut().map(|key| key.follow(history)).collect::<Vec<_>>();
+        let has_earlier = |key: &CarryingKey| key.earlier_children.len() + key.earlier_parents.len() > 0;
+        if !keys.all.iter().any(has_earlier) && unclear.iter().all(Vec::is_empty) {
+            return None;
+        }
+        keys.choose();
+        let matters = |key: &CarryingKey| {
+            keys.keys.iter().any(|own| (&own.child, &own.name) == (&key.child, &key.name))
+        };
+        let lines = keys.all.iter().zip(unclear).filter(|(key, _)| matters(key));
+        keys.unclear = lines.flat_map(|(_, lines)| lines).collect();
+        keys.history = Some(history.clone());
+        Some(keys)
+    }
+
+    /// Whether one of them refers to this table, or to one that had its name.
     pub fn has_parent(&self, database: &[u8], table: &[u8]) -> bool {
-        self.keys.iter().any(|key| key.parent.is(database, table))
+        self.keys.iter().any(|key| key.may_refer_to(database, table))
     }
 
-    /// The keys, by number, that carried a change of a parent on, if it was made with foreign keys on and below the log. `source` wrote
-    /// the log.
+    /// The keys, by number, that carried a change of a parent on, if it was made with foreign keys on and below the log, at a place.
+    /// `source` wrote the log.
     pub(crate) fn carrying<'k>(
         &'k self,
-        source: &FormatDescription,
+        (source, place): (&FormatDescription, HistoryPlace),
         table: &'k WrittenTable,
         operation: Operation,
         row: &'k Row<'_, '_>,
@@ -138,9 +249,10 @@ impl CarryingKeys {
                         || key.referenced.iter().any(|column| may_differ(table, row, column)))
             }
         };
-        let (database, name) = (&*table.schema.database, &*table.schema.table);
+        let name = (&*table.schema.database, &*table.schema.table);
+        let at = self.history.as_ref().map(|history| (history, place));
         let keys = (0u32..).zip(&self.keys);
-        keys.filter(move |(_, key)| key.parent.is(database, name) && carries(key)).map(|(number, _)| number)
+        keys.filter(move |(_, key)| carries(key) && key.refers_to(name, at)).map(|(number, _)| number)
     }
 }
 
@@ -202,6 +314,6 @@ impl CarriedChanges {
                 counted(*count, "rows")
             ))
         };
-        numbered.filter_map(line).collect()
+        numbered.filter_map(line).chain(keys.unclear.iter().cloned()).collect()
     }
 }

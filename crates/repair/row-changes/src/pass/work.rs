@@ -334,8 +334,8 @@ impl<'o, R: Renderer> Worker<'o, R> {
             return Ok(());
         }
         let operation = Operation::of(rows.kind());
-        let place = HistoryPlace { log: self.log_number, offset: event.position.offset };
-        let table = written_table(schema, (self.schema, self.history), place);
+        let written_at = HistoryPlace { log: self.log_number, offset: event.position.offset };
+        let table = written_table(schema, (self.schema, self.history), written_at);
         let is_chosen = self.selection.has_operation(operation)
             && self.selection.has_table(&schema.database, &schema.table);
         let mut decoded = match self.decoder.rows(schema, rows) {
@@ -348,7 +348,9 @@ impl<'o, R: Renderer> Worker<'o, R> {
         let place = (event.position.offset, event.position.inside.map(|inside| inside.index));
         while let Some(row) = decoded.next_row().map_err(|error| Error::Log(event.error(error)))? {
             let is_row_chosen = is_chosen && self.selection.has_row(&table, &row)?;
-            for key in keys.carrying(&event.log.description, &table, operation, &row, is_row_chosen) {
+            for key in
+                keys.carrying((&event.log.description, written_at), &table, operation, &row, is_row_chosen)
+            {
                 record::put_carried(records, key, place)?;
             }
         }

@@ -164,10 +164,9 @@ impl ScriptArgs {
             }
             false => Ok(None),
         };
-        let keys_below = below.as_ref().ok().and_then(Option::as_ref);
-        let new_script = || {
-            Script::new(&selection, schema, (direction, form), self.across_ddl).with_keys_below(keys_below)
-        };
+        let keys_now = below.as_ref().ok().and_then(Option::as_ref);
+        let new_script =
+            || Script::new(&selection, schema, (direction, form), self.across_ddl).with_keys_below(keys_now);
         let mut script = new_script();
         if let Some((families, place)) = &cascades {
             let with = script.with_cascades(families);
@@ -187,7 +186,7 @@ impl ScriptArgs {
             logs: &logs,
             choose: &self.choose,
             selection: &selection,
-            keys_below,
+            keys_below: keys_now,
             schema,
             keyring: keyring.as_ref(),
             statements: true,
@@ -216,13 +215,18 @@ impl ScriptArgs {
         let ReadHistory { history, tells_tables, is_whole } = script.take_history();
         // Unread events may be statements.
         let is_certain = exit == Exit::Done;
+        let keys_then = keys_now.filter(|_| can_be_read_again).and_then(|keys| keys.through(&history));
         let defaults = Some(&history).filter(|_| is_whole && is_certain);
         let history = Some(&history).filter(|_| tells_tables && can_be_read_again && is_certain);
         let lacking =
             Some(script.lacking_tables().clone()).filter(|tables| can_have_images && !tables.is_empty());
-        if history.is_some() || lacking.is_some() {
+        if history.is_some() || lacking.is_some() || keys_then.is_some() {
             script = new_script();
             pass.is_again = true;
+            if keys_then.is_some() {
+                script = script.with_keys_below(keys_then.as_ref());
+                pass.keys_below = keys_then.as_ref();
+            }
             if let Some(history) = history {
                 script = script.with_history(history);
                 // The names of now tell nothing of what is in an archive.

@@ -81,12 +81,14 @@ impl RowsCommand {
         let logs = self.input.logs(log_server.as_ref(), (&self.choose, &selection), false)?;
         let keyring = self.keyring.open()?;
         follow_one_another(&logs, keyring.as_ref())?;
-        let history = match &schema {
+        let all_history = match &schema {
             Some(schema) if logs.iter().all(|log| !log.is_pipe()) => {
                 self.history(&logs, schema, &selection, keyring.as_ref())?
             }
             _ => None,
         };
+        let history =
+            all_history.as_ref().filter(|(_, touches_chosen)| *touches_chosen).map(|(history, _)| history);
         let format = match self.format {
             FormatArg::Text => LifeFormat::Text,
             FormatArg::Json => LifeFormat::Json,
@@ -96,8 +98,11 @@ impl RowsCommand {
         let mut out = Output { out: BufWriter::new(io::stdout().lock()), failed: None };
         let of = (schema.as_ref(), &*selection.tables);
         let below = self.schema.carrying_keys(of, None, &options, (None, log_server.as_ref()))?;
-        let keys_below = below.as_ref().ok().and_then(Option::as_ref);
-        let life = Life::new(&selection, schema.as_ref(), history.as_ref(), format, &mut out);
+        let keys_now = below.as_ref().ok().and_then(Option::as_ref);
+        let keys_then =
+            keys_now.zip(all_history.as_ref()).and_then(|(keys, (history, _))| keys.through(history));
+        let keys_below = keys_then.as_ref().or(keys_now);
+        let life = Life::new(&selection, schema.as_ref(), history, format, &mut out);
         let mut life = life.map_err(writing)?.with_keys_below(keys_below);
         let pass = LogPass {
             logs: &logs,
@@ -145,14 +150,14 @@ impl RowsCommand {
 }
 
 impl RowsCommand {
-    /// What the tables were, by the statements in all logs; `None`: what they are now, or that isn't known.
+    /// What the tables were, by the statements in all logs, and whether these are about chosen ones; `None`: that isn't known.
     fn history(
         &self,
         logs: &[RecoverLog],
         schema: &SchemaFile,
         selection: &RowSelection,
         keyring: Option<&Keyring>,
-    ) -> Result<Option<TableHistory>> {
+    ) -> Result<Option<(TableHistory, bool)>> {
         let mut statements = StatementsAhead::default();
         for (number, log) in logs.iter().enumerate() {
             let input = log.open_part(keyring, &mut |run| run.may_have_statements())?;
@@ -165,7 +170,7 @@ impl RowsCommand {
                 return Ok(None);
             }
         }
-        Ok(statements.finish(schema, selection))
+        Ok(Some(statements.finish(schema, selection)))
     }
 }
 
