@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use binlogz_figures::{
-    Card, Chart, FigureUnit, Page, Section, SparkRow, Sparks, TableCell, Tile, Tone, counted,
+    Card, Chart, FigureUnit, Page, Section, SparkRow, Sparks, TableCell, Tile, Tone, counted, utc_second,
 };
 use jiff::Timestamp;
 
@@ -117,7 +117,7 @@ pub fn write(rows: &[FleetRow], age: Duration, out: &mut impl Write) -> io::Resu
         red => format!("{red} of {} need somebody", rows.len()),
     };
     let asked = u64::from(now()).saturating_sub(age.as_secs());
-    let subtitle = format!("asked at {} UTC", utc(u32::try_from(asked).unwrap_or(u32::MAX)));
+    let subtitle = format!("asked at {}", utc_second(u32::try_from(asked).unwrap_or(u32::MAX)));
     let page = Page {
         title: "binlogz fleet",
         subtitle: &subtitle,
@@ -134,7 +134,7 @@ pub fn write(rows: &[FleetRow], age: Duration, out: &mut impl Write) -> io::Resu
             is_wide: true,
             chart: Chart::Sparks(sparks),
         }],
-        tables: &[table(rows, COLUMNS, utc)],
+        tables: &[table(rows, COLUMNS, utc_second)],
         figures: &[],
     };
     page.write(out)
@@ -195,7 +195,7 @@ fn spark(row: &FleetRow) -> SparkRow {
 }
 
 fn in_words(last: &Restorable) -> String {
-    let time = last.time.map(utc).unwrap_or_default();
+    let time = last.time.map(utc_second).unwrap_or_default();
     format!("restorable up to {time}, {}", last.log)
 }
 
@@ -209,12 +209,6 @@ fn ago(time: u32) -> String {
 
 fn now() -> u32 {
     u32::try_from(Timestamp::now().as_second()).unwrap_or(u32::MAX)
-}
-
-/// The page is read anywhere, so its times are UTC.
-fn utc(seconds: u32) -> String {
-    let timestamp = Timestamp::from_second(seconds.into()).unwrap_or_default();
-    timestamp.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Lays the figures out as tables. docs/reference/advise.md describes each column.
 
-use binlogz_figures::{Section, TableCell, utc};
+use binlogz_figures::{Section, TableCell};
 use binlogz_payload::Ineligible;
 use binlogz_stats::size_class::SizeClass;
 
@@ -118,8 +118,8 @@ impl Advice {
             self.figures.transactions().into(),
             self.figures.eligible().into(),
             self.payloads.into(),
-            commits.map(|(first, _)| utc(first)).into(),
-            commits.map(|(_, last)| utc(last)).into(),
+            commits.map(|(first, _)| TableCell::moment(first)).into(),
+            commits.map(|(_, last)| TableCell::moment(last)).into(),
             if self.sampled.is_some() { "sampled" } else { "exact" }.into(),
             self.sampled.as_ref().map(|sampled| sampled.units).into(),
             self.sampled.as_ref().map(|sampled| sampled.bytes).into(),
@@ -210,12 +210,9 @@ impl Advice {
         let mut rows = Vec::new();
         for (place, level) in self.places() {
             for (hour, figures) in &self.figures.hours {
-                let begin = utc(hour.saturating_mul(3_600_000_000));
                 let plain = figures.left + figures.plain.iter().sum::<u64>();
                 let size = figures.left + figures.levels.get(place).copied().unwrap_or(0);
-                // To the minute.
-                let begin = begin.get(..16).unwrap_or(&begin);
-                let mut cells = vec![level.clone(), begin.into(), figures.transactions.into()];
+                let mut cells = vec![level.clone(), TableCell::hour(*hour), figures.transactions.into()];
                 cells.extend(size_cells(plain, size));
                 rows.push(cells);
             }

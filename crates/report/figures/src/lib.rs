@@ -7,10 +7,11 @@
 //!
 //! The crates that measure the figures define their meaning. [`Quantiles`] holds the times of any number of
 //! transactions, [`grouped()`] writes a number as 1,234,567.
-//! Times are shown in UTC ([`utc()`]) or in the zone of the process ([`Zone`]).
+//! People read times in the zone of the process ([`moment()`], [`Zone`]), programs in UTC ([`utc()`]).
 
 mod duration;
 mod grouped;
+mod moment;
 mod page;
 pub mod progress;
 mod prometheus;
@@ -25,6 +26,7 @@ mod zone;
 
 pub use duration::duration;
 pub use grouped::{counted, grouped};
+pub use moment::{MomentDigits, moment, moment_of_second, utc_second};
 pub use page::{
     Bar, BarRow, Bars, Card, Chart, ChartLine, DotRow, Dots, FigureUnit, LineChart, Page, PageStep, Paint,
     Series, SparkRow, Sparks, Tile, Tone,

@@ -1,5 +1,7 @@
 //! A table of figures, independent of the format in which it is written.
 
+use crate::MomentDigits;
+
 /// A table with a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
@@ -20,13 +22,25 @@ pub enum TableCell {
     Number(i128),
     /// A number with this many decimal places, in units of its last one.
     Decimal(i128, u8),
-    /// A name or a time.
+    /// A name.
     Text(String),
+    /// A moment, in microseconds since 1970.
+    Moment(u64, MomentDigits),
     /// Not known, or not applicable.
     Null,
 }
 
 impl TableCell {
+    /// A moment in microseconds since 1970, shown with all of them.
+    pub fn moment(microseconds: u64) -> Self {
+        TableCell::Moment(microseconds, MomentDigits::Microseconds)
+    }
+
+    /// The begin of an hour since 1970, shown to the minute.
+    pub fn hour(hour: u64) -> Self {
+        TableCell::Moment(hour.saturating_mul(3_600_000_000), MomentDigits::Minutes)
+    }
+
     /// A number rounded to this many decimal places.
     pub fn decimal(value: f64, places: u8) -> Self {
         TableCell::Decimal((value * 10f64.powi(places.into())).round() as i128, places)

@@ -1,6 +1,9 @@
-//! Times in UTC, as the server prints them. Local times are a [`crate::Zone`]'s.
+//! Times in UTC, as the server prints them, for programs. People read moments with their zone: `moment.rs`.
 
 use jiff::Timestamp;
+
+/// A time to the second.
+pub(crate) const SECONDS: &str = "%Y-%m-%d %H:%M:%S";
 
 /// Microseconds since 1970 as the server prints a TIMESTAMP(6), in UTC; times after the year 9999 as its last
 /// moment.

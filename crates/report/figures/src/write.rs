@@ -71,6 +71,7 @@ fn value(cell: &TableCell) -> serde_json::Value {
         // The number is the one that the text shows.
         TableCell::Decimal(..) => shown(cell, "").parse::<f64>().map_or(serde_json::Value::Null, Into::into),
         TableCell::Text(text) => text.as_str().into(),
+        TableCell::Moment(microseconds, digits) => digits.utc(*microseconds).into(),
         TableCell::Null => serde_json::Value::Null,
     }
 }
@@ -98,13 +99,14 @@ impl TableCell {
         shown(self, "")
     }
 
-    /// As in tables for people, with thousands apart.
+    /// As on pages for people: with thousands apart, and moments in UTC, since a page is read anywhere.
     pub fn for_people(&self) -> String {
         match self {
             TableCell::Number(number) => {
                 let sign = if *number < 0 { "-" } else { "" };
                 format!("{sign}{}", grouped(number.unsigned_abs()))
             }
+            TableCell::Moment(microseconds, digits) => format!("{} UTC", digits.utc(*microseconds)),
             other => shown(other, "–"),
         }
     }
@@ -121,6 +123,7 @@ fn shown(cell: &TableCell, null: &str) -> String {
             format!("{sign}{whole}.{fraction}")
         }
         TableCell::Text(text) => text.clone(),
+        TableCell::Moment(microseconds, digits) => digits.utc(*microseconds),
         TableCell::Null => null.to_owned(),
     }
 }

@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use jiff::Timestamp;
-use jiff::civil::DateTime;
-use jiff::tz::{Offset, TimeZone, TimeZoneDatabase};
+use jiff::civil::{Date, DateTime};
+use jiff::tz::{AmbiguousOffset, Offset, TimeZone, TimeZoneDatabase};
 
 const LOCALTIME: &str = "/etc/localtime";
 const DATABASE: &str = "/usr/share/zoneinfo";
@@ -116,6 +116,21 @@ impl Zone {
         let info = self.zone.to_offset_info(timestamp);
         let name = self.name.as_deref().unwrap_or_else(|| info.abbreviation());
         (info.offset().to_datetime(timestamp), name.to_owned())
+    }
+
+    /// How far clocks of the zone are from Greenwich when they show this: once, twice, or never.
+    pub fn offsets(&self, time: DateTime) -> AmbiguousOffset {
+        self.zone.to_ambiguous_timestamp(time).offset()
+    }
+
+    /// When a day begins, which is not at midnight where clocks skip it. `None`: beyond all times.
+    pub fn start_of_day(&self, day: Date) -> Option<Timestamp> {
+        Some(day.to_zoned(self.zone.clone()).ok()?.start_of_day().ok()?.timestamp())
+    }
+
+    /// The zone that `TZ` set so would give.
+    pub fn named(tz: &str) -> Self {
+        Self::find(&Environment { tz: Some(tz.into()), database: None })
     }
 
     /// Whether clocks of the zone show this once: not twice, as when they are put back, and not never.

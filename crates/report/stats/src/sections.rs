@@ -1,6 +1,6 @@
 //! Lays the figures out as tables. docs/reference/stats.md describes each column.
 
-use binlogz_figures::{Section, TableCell, utc};
+use binlogz_figures::{Section, TableCell};
 use binlogz_payload::statistics::{COLUMNS, compression_percentage};
 
 use crate::counts::Totals;
@@ -133,7 +133,7 @@ impl Stats {
                     transaction.id.map_or_else(|| ANONYMOUS.to_owned(), |id| id.to_string()).into(),
                     transaction.compressed_bytes.into(),
                     transaction.uncompressed_bytes.into(),
-                    transaction.timestamp.map(utc).into(),
+                    transaction.timestamp.map(TableCell::moment).into(),
                 ]);
             }
             cells
@@ -177,7 +177,10 @@ impl Stats {
             cells.extend(row_cells(&file.totals));
             cells.extend(size_cells(&file.totals));
             let (first, last) = file.commits.unzip();
-            cells.extend::<[TableCell; 2]>([first.map(utc).into(), last.map(utc).into()]);
+            cells.extend::<[TableCell; 2]>([
+                first.map(TableCell::moment).into(),
+                last.map(TableCell::moment).into(),
+            ]);
             cells
         });
         Section { name: "files", title: "Files", columns: FILES, rows: rows.collect() }
@@ -214,7 +217,7 @@ impl Stats {
                 self.files.get(transaction.file).map(|file| file.name.as_str()).into(),
                 transaction.offset.into(),
                 transaction.id.map_or_else(|| ANONYMOUS.to_owned(), |id| id.to_string()).into(),
-                transaction.commit_timestamp.map(utc).into(),
+                transaction.commit_timestamp.map(TableCell::moment).into(),
                 transaction.tables.into(),
             ];
             cells.extend(row_cells(&transaction.totals));
@@ -240,9 +243,7 @@ impl Stats {
 
     fn hours(&self) -> Section {
         let rows = self.all.hours.iter().map(|(hour, totals)| {
-            let begin = utc(hour.saturating_mul(3_600_000_000));
-            // To the minute.
-            let mut cells: Vec<TableCell> = vec![begin.get(..16).unwrap_or(&begin).into()];
+            let mut cells: Vec<TableCell> = vec![TableCell::hour(*hour)];
             cells.extend(group_cells(totals));
             cells
         });

@@ -14,7 +14,7 @@ use crate::failure::{CommandFailure, Result, complain, warn};
 use crate::interrupt;
 use crate::keyring::KeyringArg;
 use crate::log;
-use crate::time;
+use crate::time::{self, GivenTime};
 use crate::units;
 
 /// Where to stop.
@@ -26,10 +26,10 @@ pub(super) struct StopArgs {
     /// Stop before this transaction
     #[arg(long, value_name = "GTID", group = "stop")]
     stop_before_gtid: Option<String>,
-    /// Stop before the first transaction, in the log's order, that was committed at this time or later: YYYY-MM-DD hh:mm:ss,
-    /// local time unless Z or an offset as +01:00 follows, or @SECONDS since 1970
-    #[arg(long, value_name = "TIME", group = "stop")]
-    until_datetime: Option<String>,
+    /// Stop before the first transaction, in the log's order, that was committed at this time or later: '2026-11-22 23:10',
+    /// 23:10, 'yesterday 23:10', -1h …
+    #[arg(long, value_name = "TIME", group = "stop", allow_hyphen_values = true)]
+    until_datetime: Option<GivenTime>,
 }
 
 impl StopArgs {
@@ -41,13 +41,7 @@ impl StopArgs {
         Ok(match (&self.until_gtid, &self.stop_before_gtid, &self.until_datetime) {
             (Some(text), ..) => StopAt::After(gtid("--until-gtid", text)?),
             (_, Some(text), _) => StopAt::Before(gtid("--stop-before-gtid", text)?),
-            (.., Some(text)) => {
-                let time = time::parse(text);
-                let time = time.map_err(|error| {
-                    CommandFailure::of(&"--until-datetime", format_args!("{text:?}: {error}"))
-                })?;
-                StopAt::Time(u64::try_from(time).unwrap_or(0))
-            }
+            (.., Some(time)) => StopAt::Time(u64::try_from(time.microseconds()).unwrap_or(0)),
             (None, None, None) => StopAt::End,
         })
     }

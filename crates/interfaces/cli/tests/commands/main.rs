@@ -25,4 +25,5 @@ mod stats;
 mod terminal;
 mod terminal_servers;
 mod terminal_serving;
+mod times;
 mod unread;

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 
 use binlogz_binlog::printable;
+use binlogz_figures::moment;
 use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
 use binlogz_payload::{Spool, SpoolMemory};
@@ -361,7 +362,7 @@ impl Writer<'_> {
         let out = &mut self.out;
         match self.format {
             LifeFormat::Text => {
-                let (time, zone) = transaction.local_time();
+                let time = moment(transaction.time);
                 let mut whole = Vec::new();
                 text.read_to_end(&mut whole)?;
                 let (what, columns) = split(&whole);
@@ -370,7 +371,7 @@ impl Writer<'_> {
                 if self.count > 0 {
                     writeln!(out)?;
                 }
-                writeln!(out, "{time} {zone}  {}", String::from_utf8_lossy(what))?;
+                writeln!(out, "{time}  {}", String::from_utf8_lossy(what))?;
                 write!(out, "  {gtid}, {thread}{} at ", printable(&transaction.log))?;
                 out.write_all(place)?;
                 writeln!(out)?;

@@ -8,7 +8,6 @@ use binlogz_binlog::event::{
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::printable;
 use binlogz_binlog::statement::StatementKind;
-use binlogz_figures::Zone;
 use binlogz_flow::events::UnreadChanges;
 use binlogz_payload::Spool;
 use binlogz_schema::{HistoryPlace, RecordedStatement, TableHistory};
@@ -57,14 +56,6 @@ impl FollowedTransaction {
         let by = self.gtid.as_deref().unwrap_or("a transaction without GTID");
         let FollowedTransaction { log, offset, .. } = self;
         format!("{by}, {log} at {offset}: {}", shortened(statement))
-    }
-
-    /// When it was committed, in local time with microseconds, and the zone's name.
-    pub(crate) fn local_time(&self) -> (String, String) {
-        let time =
-            jiff::Timestamp::from_microsecond(i64::try_from(self.time).unwrap_or(0)).unwrap_or_default();
-        let (time, zone) = Zone::of_process().local(time);
-        (time.strftime("%Y-%m-%d %H:%M:%S.%6f").to_string(), zone.to_string())
     }
 }
 

@@ -5,6 +5,7 @@ use std::io;
 use std::mem;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
+use binlogz_figures::moment;
 use binlogz_payload::{Spool, SpoolMemory};
 use binlogz_schema::{HistoryPlace, SchemaFile, TableHistory, TableThen};
 
@@ -638,8 +639,8 @@ impl ChoiceListener for ScriptCollector<'_> {
 
 /// GTID, time, session and place.
 fn describe(transaction: &FollowedTransaction) -> String {
-    let (time, zone) = transaction.local_time();
+    let time = moment(transaction.time);
     let gtid = transaction.gtid.as_deref().unwrap_or("no GTID");
     let thread = transaction.thread_id.map(|id| format!(", thread {id}")).unwrap_or_default();
-    format!("{gtid}, {time} {zone}{thread}, {} at {}", transaction.log, transaction.offset)
+    format!("{gtid}, {time}{thread}, {} at {}", transaction.log, transaction.offset)
 }

@@ -1,8 +1,8 @@
 //! The charts of the advice's page: the bytes saved, the costs, and the tables that profit.
 
 use binlogz_figures::{
-    Bar, BarRow, Bars, Card, Chart, ChartLine, DotRow, Dots, FigureUnit, LineChart, Paint, Series, counted,
-    human_size, utc,
+    Bar, BarRow, Bars, Card, Chart, ChartLine, DotRow, Dots, FigureUnit, LineChart, Paint, Series, TableCell,
+    counted, human_size,
 };
 use binlogz_stats::size_class::SizeClass;
 
@@ -170,8 +170,7 @@ impl Advice {
         let skipped = self.figures.hours.len().saturating_sub(HOURS_MAX);
         let (mut at, mut plain, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
         for (hour, figures) in self.figures.hours.iter().skip(skipped) {
-            let begin = utc(hour.saturating_mul(3_600_000_000));
-            at.push(begin.get(..16).unwrap_or(&begin).to_owned());
+            at.push(TableCell::hour(*hour).for_people());
             plain.push(Some((figures.left + figures.plain.iter().sum::<u64>()) as f64));
             let size = figures.left + figures.levels.get(place).copied().unwrap_or(0);
             bytes.push(Some(size as f64));

@@ -117,7 +117,10 @@ fn is_number(table: &Section, place: usize) -> bool {
     let of =
         |row: &Vec<TableCell>| matches!(row.get(place), Some(TableCell::Number(_) | TableCell::Decimal(..)));
     table.rows.iter().any(of)
-        && !table.rows.iter().any(|row| matches!(row.get(place), Some(TableCell::Text(_))))
+        && !table
+            .rows
+            .iter()
+            .any(|row| matches!(row.get(place), Some(TableCell::Text(_) | TableCell::Moment(..))))
 }
 
 fn write_cell(

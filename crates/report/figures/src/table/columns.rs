@@ -43,6 +43,7 @@ pub(super) fn width_of(columns: &[FigureColumn]) -> usize {
 fn text(cell: &TableCell, kind: NumberKind) -> String {
     match (cell, kind) {
         (TableCell::Text(text), _) => printable(text).into_owned(),
+        (TableCell::Moment(microseconds, digits), _) => digits.local(*microseconds),
         (TableCell::Null, _) => "-".to_owned(),
         (TableCell::Number(number), NumberKind::Size) if u64::try_from(*number).is_ok() => {
             human_size(number.unsigned_abs() as u64)

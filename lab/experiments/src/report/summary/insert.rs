@@ -173,7 +173,7 @@ fn chart(plot: &[Vec<TableCell>]) -> Option<Card> {
     let number = |cell: &TableCell| match cell {
         TableCell::Number(number) => Some(*number as f64),
         TableCell::Decimal(units, places) => Some(*units as f64 / 10f64.powi((*places).into())),
-        TableCell::Text(_) | TableCell::Null => None,
+        TableCell::Text(_) | TableCell::Moment(..) | TableCell::Null => None,
     };
     let lines = LINES.into_iter().enumerate().filter_map(|(place, (label, paint))| {
         let values: Vec<Option<f64>> = plot.iter().map(|row| row.get(place + 1).and_then(number)).collect();

@@ -22,19 +22,18 @@ use crate::failure::{CommandFailure, Result, complain, warn};
 use crate::format::ReportFormat;
 use crate::output::{self, OutputTarget};
 use crate::progress::WorkProgress;
-use crate::time;
+use crate::time::{GivenTime, NoTime};
 
 #[derive(Debug, Args)]
 struct Chosen {
     /// Only these transactions
     #[arg(long, value_name = "GTID_SET")]
     gtids: Option<GtidSet>,
-    /// Only transactions begun at this time or later: YYYY-MM-DD hh:mm:ss, local time unless Z or an offset as
-    /// +01:00 follows, or seconds since 1970
-    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    /// Only transactions begun at this time or later, in whole seconds: '2026-11-22 23:10', 23:10, 'yesterday 23:10', -1h …
+    #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
     start_datetime: Option<u32>,
     /// Only transactions begun before this time
-    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
     stop_datetime: Option<u32>,
     /// Only what stands before this transaction
     #[arg(long, value_name = "GTID")]
@@ -314,11 +313,13 @@ impl<W: Write> Write for SkippingWriter<W> {
     }
 }
 
-/// Reads a time into seconds since 1970; a plain number already is that.
+/// Reads a time into seconds since 1970. A plain number already is that, as in earlier versions, unless it is a date as well.
 fn seconds(text: &str) -> Result<u32, String> {
-    if let Ok(seconds) = text.parse() {
-        return Ok(seconds);
-    }
-    let seconds = time::parse_seconds(text).map_err(|no_time| format!("{no_time}, or seconds since 1970"))?;
+    let given = text.parse::<GivenTime>();
+    let seconds = match (given, text.parse::<u32>()) {
+        (Ok(_), Ok(_)) => return Err("may be a date or seconds since 1970: write @ before the seconds".to_owned()),
+        (Err(NoTime::Text | NoTime::Date { .. }), Ok(seconds)) => return Ok(seconds),
+        (given, _) => given.and_then(GivenTime::whole_seconds).map_err(|no_time| no_time.to_string())?,
+    };
     Ok(u32::try_from(seconds.max(0)).unwrap_or(u32::MAX))
 }

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::WHOLE_LOG;
 use crate::failure::{CommandFailure, Result};
-use crate::time;
+use crate::time::GivenTime;
 
 /// Which transactions and rows; all by default.
 #[derive(Debug, Args)]
@@ -25,12 +25,12 @@ pub(super) struct ChooseArgs {
     /// Only transactions that begin before this offset of the last log
     #[arg(long, value_name = "POS", hide_short_help = true)]
     stop_position: Option<u64>,
-    /// Only transactions committed at this time or later: YYYY-MM-DD hh:mm:ss, local time, or with Z or an offset
-    #[arg(long, value_name = "TIME", value_parser = moment)]
-    start_datetime: Option<i64>,
+    /// Only transactions committed at this time or later: '2026-11-22 23:10', 23:10, 'yesterday 23:10', -1h …
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    start_datetime: Option<GivenTime>,
     /// Only transactions committed before this time
-    #[arg(long, value_name = "TIME", value_parser = moment)]
-    stop_datetime: Option<i64>,
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    stop_datetime: Option<GivenTime>,
     /// Only transactions of this session, as SHOW PROCESSLIST called it; may be repeated
     #[arg(long, value_name = "N", hide_short_help = true)]
     thread_id: Vec<u32>,
@@ -65,8 +65,8 @@ impl ChooseArgs {
         };
         Ok(RowSelection {
             gtids: self.gtids.clone(),
-            start_time: self.start_datetime,
-            stop_time: self.stop_datetime,
+            start_time: self.start_datetime.map(GivenTime::microseconds),
+            stop_time: self.stop_datetime.map(GivenTime::microseconds),
             stop_before_gtid: self.stop_before_gtid,
             tables: self.table.clone(),
             operations: self.operation.iter().map(operation).collect(),
@@ -110,8 +110,4 @@ pub(super) fn table(text: &str) -> Result<(String, String), String> {
         (database, table) if database.is_empty() || table.is_empty() => Err(wrong()),
         names => Ok(names),
     }
-}
-
-fn moment(text: &str) -> Result<i64, String> {
-    time::parse(text).map_err(|error| error.to_string())
 }

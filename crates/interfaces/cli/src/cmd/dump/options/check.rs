@@ -4,6 +4,7 @@ use binlogz_binlog::gtid::GtidSet;
 
 use super::getopt::{Getopt, ParseStop};
 use super::{DumpFormat, DumpSettings, RemoteSource};
+use crate::time::{self, GivenTime, NoTime};
 
 /// The largest position that a dump by position can ask for.
 const REMOTE_POSITION_MAX: u64 = u32::MAX as u64;
@@ -38,6 +39,7 @@ fn check_options(options: &mut DumpSettings, told: &mut String) -> Result<(), St
         check_raw(options, told)?;
     }
     check_changes(options)?;
+    warn_of_local_times(options, told);
     options.include_gtids = gtid_set(options, "include-gtids")?;
     options.exclude_gtids = gtid_set(options, "exclude-gtids")?;
     // Told, but no reason to end.
@@ -132,6 +134,21 @@ fn check_raw(options: &DumpSettings, told: &mut String) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Names local times that clocks show twice or never, and the moments that mysqlbinlog takes them for.
+fn warn_of_local_times(options: &DumpSettings, told: &mut String) {
+    let times = [("start-datetime", options.start_datetime), ("stop-datetime", options.stop_datetime)];
+    for (name, seconds) in times {
+        let Some((text, seconds)) = options.given(name).zip(seconds) else { continue };
+        let text = text.to_string_lossy();
+        if let Err(no_time @ (NoTime::Twice(..) | NoTime::Never(_))) = text.parse::<GivenTime>() {
+            let taken = time::shown(u32::try_from(seconds).unwrap_or(u32::MAX));
+            told.push_str(&format!(
+                "WARNING: --{name}={text}: {no_time}; taken, as by mysqlbinlog: {taken}\n"
+            ));
+        }
+    }
 }
 
 fn gtid_set(options: &DumpSettings, name: &str) -> Result<Option<GtidSet>, String> {

@@ -12,7 +12,7 @@ use super::choice::choose;
 use super::definition::{OptionDefinition, OptionKind};
 use super::number::UnsignedLimits;
 use super::{Base64Choice, DumpFormat, DumpSettings, POSITION_MIN, RemoteSource, RewriteDb, TableOption};
-use crate::time::{self, NoTime};
+use crate::time::{GivenTime, NoTime};
 
 /// The groups of option files that concern this program.
 pub(super) const GROUPS: [&str; 2] = ["mysqlbinlog", "client"];
@@ -269,8 +269,7 @@ pub(super) const OPTIONS: &[OptionDefinition] = &[
             options.start_datetime = Some(datetime(value)?);
             Ok(())
         },
-        "Begin with the first event of this time or later, as in '2024-12-25 11:25:56', local time unless Z or an \
-         offset as +01:00 follows",
+        "Begin with the first event of this time or later, in whole seconds: '2026-11-22 23:10', 23:10, 'yesterday 23:10', -1h …",
     ),
     OptionDefinition::unsigned(
         "start-position",
@@ -515,11 +514,11 @@ fn set_gtids(_: &mut DumpSettings, _: &'static str, _: &OsStr) -> Result<(), Str
 
 fn datetime(value: &OsStr) -> Result<i64, String> {
     let text = value.to_string_lossy();
-    time::parse_seconds(&text).map_err(|no_time| match no_time {
+    let given = GivenTime::of_mysqlbinlog(&text).and_then(GivenTime::whole_seconds);
+    given.map_err(|no_time| match no_time {
+        // mysqlbinlog's words.
         NoTime::Text => format!("ERROR: Incorrect date and time argument: {text}"),
-        NoTime::Date { .. } | NoTime::Fraction | NoTime::TooFine => {
-            format!("ERROR: Incorrect date and time argument: {text}: {no_time}")
-        }
+        no_time => format!("ERROR: Incorrect date and time argument: {text}: {no_time}"),
     })
 }
 

@@ -33,7 +33,8 @@ use crate::log_path::{LogPath, resolve};
 use crate::output::{Destination, OpenOutput, OutputTarget};
 use crate::progress::WorkProgress;
 use crate::server_args::{ServerArgs, with_place};
-use crate::{time, units};
+use crate::time::{self, GivenTime};
+use crate::units;
 use tables::{AskedTables, IntoPlace, PastTarget};
 
 /// Show tables as they were at a moment, without a backup or from a dump
@@ -44,11 +45,11 @@ use tables::{AskedTables, IntoPlace, PastTarget};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, disable_help_flag = true)]
 pub(crate) struct TableAt {
-    /// The moment: YYYY-MM-DD hh:mm:ss, local time, or with Z or an offset; or a GTID
+    /// The moment: '2026-11-22 23:10', 23:10, 'yesterday 23:10', -1h …; or a GTID
     ///
     /// A time: before the first transaction, in the log's order, that was committed then or later. A GTID: just after this
     /// transaction.
-    #[arg(long, value_name = "TIME|GTID", value_parser = moment)]
+    #[arg(long, value_name = "TIME|GTID", value_parser = moment, allow_hyphen_values = true)]
     at: GivenMoment,
     /// The server that has the table: HOST:PORT or a socket
     #[arg(long, value_name = "SERVER")]
@@ -124,9 +125,9 @@ struct GivenMoment {
 }
 
 fn moment(text: &str) -> Result<GivenMoment, String> {
-    let moment = match (text.parse::<Gtid>(), time::parse(text)) {
+    let moment = match (text.parse::<Gtid>(), text.parse::<GivenTime>()) {
         (Ok(gtid), _) => TableMoment::After(gtid),
-        (_, Ok(micros)) => TableMoment::Before(micros),
+        (_, Ok(time)) => TableMoment::Before(time.microseconds()),
         (_, Err(error)) => return Err(format!("{error}; or a GTID, as UUID:23")),
     };
     Ok(GivenMoment { text: text.to_owned(), moment })
