@@ -30,7 +30,7 @@ done
 bench() {
     local words args
     read -ra words <<<"$1"
-    args=(--sandbox --out "$out/${words[0]}" "${settings[@]}")
+    args=(--sandbox --to "$out/${words[0]}" "${settings[@]}")
     [[ " $1 " == *" --scale "* ]] || args+=(--scale "${SCALE:-1}")
     [[ " $1 " == *" --repeat "* ]] || args+=(--repeat "${REPEAT:-1}")
     [[ " $1 " == *" --time "* ]] || args+=(--time "${TIME:-10}")

@@ -18,7 +18,7 @@ pub(crate) struct Bench {
 }
 
 const EXAMPLES: &str = "Examples:
-  binlogz bench space --sandbox --scale 0.1 --out space
+  binlogz bench space --sandbox --scale 0.1 --to space
   binlogz bench commit --committers 1,16 --time 5s --dir /var/lib/mysql
   binlogz bench compare before after";
 

@@ -66,7 +66,7 @@ pub(super) struct PresetOptions {
     #[arg(long, value_name = "N", default_value_t = SEED, hide_short_help = true)]
     seed: u64,
     /// Folder for results and report; an interrupted run continues there
-    #[arg(long, value_name = "DIR")]
+    #[arg(long = "to", value_name = "DIR", alias = "out")]
     out: PathBuf,
     #[command(flatten)]
     connection: ServerArgs,
@@ -86,8 +86,8 @@ const CONNECTIONS_MAX: i64 = 100_000;
 const KEEP_MAX: Duration = Duration::from_secs(20);
 
 const EXAMPLES: &str = "Examples:
-  binlogz bench space --sandbox --scale 0.1 --out space
-  binlogz bench levels --yes-load-this-server --allow user-schemas --out levels -u root -p db1
+  binlogz bench space --sandbox --scale 0.1 --to space
+  binlogz bench levels --yes-load-this-server --allow user-schemas --to levels -u root -p db1
 
 DIR/restore.sql holds the settings that were changed until they are restored: at the end, at an error, at Ctrl-C.";
 

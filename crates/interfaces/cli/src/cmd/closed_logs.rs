@@ -28,7 +28,7 @@ pub(super) struct StopArgs {
     stop_before_gtid: Option<String>,
     /// Stop before the first transaction, in the log's order, that was committed at this time or later: '2026-11-22 23:10',
     /// 23:10, 'yesterday 23:10', -1h …
-    #[arg(long, value_name = "TIME", group = "stop", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", group = "stop", allow_hyphen_values = true, alias = "stop-datetime")]
     until_datetime: Option<GivenTime>,
 }
 

@@ -11,6 +11,7 @@ mod common;
 mod companions;
 mod cut;
 mod demo;
+mod dictionary;
 mod doctor;
 mod encryption;
 mod feature;

@@ -27,13 +27,13 @@ use crate::time::{GivenTime, NoTime};
 #[derive(Debug, Args)]
 struct Chosen {
     /// Only these transactions
-    #[arg(long, value_name = "GTID_SET")]
+    #[arg(long, value_name = "GTID_SET", alias = "include-gtids")]
     gtids: Option<GtidSet>,
     /// Only transactions begun at this time or later, in whole seconds: '2026-11-22 23:10', 23:10, 'yesterday 23:10', -1h …
     #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
     start_datetime: Option<u32>,
     /// Only transactions begun before this time
-    #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true, alias = "until-datetime")]
     stop_datetime: Option<u32>,
     /// Only what stands before this transaction
     #[arg(long, value_name = "GTID")]

@@ -27,8 +27,8 @@ use rows::{EventRow, EventRowFormat, EventRowPrinter};
 #[command(after_help = EXAMPLES)]
 pub(crate) struct EventsCommand {
     /// Start at this offset in the first log; an event must begin there
-    #[arg(long, value_name = "POS")]
-    from: Option<u64>,
+    #[arg(long, value_name = "POS", alias = "from")]
+    start_position: Option<u64>,
     /// Stop after this many events
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
@@ -44,7 +44,7 @@ pub(crate) struct EventsCommand {
 
 const EXAMPLES: &str = "Examples:
   binlogz events binlog.000042 | less
-  binlogz events --from 15372 --limit 20 binlog.000042
+  binlogz events --start-position 15372 --limit 20 binlog.000042
   binlogz events --format json binlog.000042 | jq -r .info";
 
 /// Bodies are held up to this size, in bytes: law 5. Of larger ones only the beginning is looked at.
@@ -59,7 +59,7 @@ impl EventsCommand {
         let size_max = sizes.and_then(|sizes| sizes.into_iter().max());
         let mut rows = EventRowPrinter::new(self.format, &names, size_max)?;
         let mut exit = Exit::Done;
-        let mut from = self.from;
+        let mut from = self.start_position;
         let mut left = self.limit.unwrap_or(u64::MAX);
         for (log, name) in self.files.iter().zip(&names) {
             if left == 0 {

@@ -31,7 +31,7 @@ use crate::units;
 #[derive(Debug, Args)]
 pub(super) struct RewriteArgs {
     /// Folder (files keep their names), file, or - for standard output
-    #[arg(long, short, value_name = "DIR|FILE|-")]
+    #[arg(long, short, value_name = "DIR|FILE|-", alias = "to")]
     output: Destination,
     /// Threads that work at once [default: one for each core]
     #[arg(long, short, value_name = "N", value_parser = units::above_zero)]

@@ -14,7 +14,7 @@ use crate::time::GivenTime;
 #[command(next_help_heading = "Choosing transactions and rows")]
 pub(super) struct ChooseArgs {
     /// Only these transactions
-    #[arg(long, value_name = "SET")]
+    #[arg(long, value_name = "SET", alias = "include-gtids")]
     gtids: Option<GtidSet>,
     /// Nothing from this transaction on
     #[arg(long, value_name = "GTID", hide_short_help = true)]
@@ -29,7 +29,7 @@ pub(super) struct ChooseArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     start_datetime: Option<GivenTime>,
     /// Only transactions committed before this time
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, alias = "until-datetime")]
     stop_datetime: Option<GivenTime>,
     /// Only transactions of this session, as SHOW PROCESSLIST called it; may be repeated
     #[arg(long, value_name = "N", hide_short_help = true)]
@@ -38,7 +38,7 @@ pub(super) struct ChooseArgs {
     #[arg(long, value_name = "DB.TABLE", value_parser = table)]
     table: Vec<(String, String)>,
     /// Only rows that were changed so; may be repeated
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, ignore_case = true)]
     operation: Vec<OperationArg>,
     /// Only rows of which one image, before or after the change, meets this SQL condition
     ///

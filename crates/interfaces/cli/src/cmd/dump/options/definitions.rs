@@ -38,12 +38,13 @@ const SSL_MODES: [(&str, SslMode); 5] = [
     ("VERIFY_IDENTITY", SslMode::VerifyIdentity),
 ];
 const FIPS_MODES: [(&str, &str); 3] = [("OFF", "OFF"), ("ON", "ON"), ("STRICT", "STRICT")];
-const FORMATS: [(&str, DumpFormat); 5] = [
+const FORMATS: [(&str, DumpFormat); 6] = [
     ("sql", DumpFormat::Sql),
     ("jsonl", DumpFormat::Jsonl),
     ("debezium", DumpFormat::Debezium),
     ("maxwell", DumpFormat::Maxwell),
     ("canal", DumpFormat::Canal),
+    ("text", DumpFormat::Sql),
 ];
 const DECIMALS: [(&str, Decimals); 3] =
     [("precise", Decimals::Precise), ("string", Decimals::String), ("double", Decimals::Double)];
@@ -427,8 +428,7 @@ pub(super) const OPTIONS: &[OptionDefinition] = &[
             options.format = choose(name, &value.to_string_lossy(), &FORMATS)?;
             Ok(())
         },
-        "sql: as mysqlbinlog prints; jsonl: one JSON object a line, described in docs/reference/jsonl.md; debezium, maxwell \
-         or canal: row changes as these programs write them, described in docs/reference/formats.md",
+        "sql, jsonl, debezium, maxwell, canal or text; sql and text: as mysqlbinlog prints; jsonl: one JSON object a line; the others: row changes as these programs write them",
     ),
     OptionDefinition::text(
         "schema",

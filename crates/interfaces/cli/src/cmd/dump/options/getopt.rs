@@ -36,6 +36,12 @@ const PREFIXES: [(&str, Prefix); 5] = [
     ("loose", Prefix::Loose),
 ];
 
+/// Names that other commands have for options that mysqlbinlog calls otherwise.
+const ALIASES: [(&str, &str); 3] =
+    [("until-datetime", "stop-datetime"), ("gtids", "include-gtids"), (OUTPUT, "result-file")];
+/// With this name `-` is standard output, as in other commands.
+const OUTPUT: &str = "output";
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Prefix {
     Off,
@@ -187,6 +193,10 @@ impl<'a> Getopt<'a> {
                         }
                     },
                 };
+                if name == OUTPUT && value == "-" {
+                    self.options.result_file = None;
+                    return Ok(());
+                }
                 self.value(definition, value)
             }
         }
@@ -361,5 +371,6 @@ fn find(name: &str) -> FoundOption {
 }
 
 fn by_name(name: &str) -> Option<&'static OptionDefinition> {
+    let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, own)| own);
     OPTIONS.iter().find(|definition| definition.name == name)
 }

@@ -49,7 +49,7 @@ pub(crate) struct TableAt {
     ///
     /// A time: before the first transaction, in the log's order, that was committed then or later. A GTID: just after this
     /// transaction.
-    #[arg(long, value_name = "TIME|GTID", value_parser = moment, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME|GTID", value_parser = moment, allow_hyphen_values = true, aliases = ["until-datetime", "stop-datetime"])]
     at: GivenMoment,
     /// The server that has the table: HOST:PORT or a socket
     #[arg(long, value_name = "SERVER")]
