@@ -27,6 +27,19 @@ pub fn is_open() -> bool {
     OPEN.load(Ordering::SeqCst) > 0
 }
 
+/// The pager that a user named.
+pub fn named() -> Option<OsString> {
+    VARIABLES.into_iter().find_map(env::var_os)
+}
+
+/// Runs a program that has the terminal meanwhile, as a pager has it.
+pub fn hand_over<T>(run: impl FnOnce() -> T) -> T {
+    OPEN.fetch_add(1, Ordering::SeqCst);
+    let ran = run();
+    OPEN.fetch_sub(1, Ordering::SeqCst);
+    ran
+}
+
 /// A pager that shows the text written to it. When it is dropped, it waits for the user to leave it.
 #[derive(Debug)]
 pub struct Pager {
@@ -39,8 +52,7 @@ impl Pager {
         if !io::stdout().is_terminal() {
             return None;
         }
-        let named = VARIABLES.into_iter().find_map(env::var_os);
-        let pager = match named {
+        let pager = match named() {
             Some(pager) if pager.is_empty() || pager == "cat" => return None,
             Some(pager) => pager,
             None => is_installed(LESS).then(|| OsString::from(LESS))?,

@@ -62,5 +62,5 @@ fn main() -> ExitCode {
 
 /// The command line, with its help as users read it.
 fn command() -> clap::Command {
-    help::readable(Cli::command())
+    cmd::groups::grouped(help::readable(Cli::command()))
 }

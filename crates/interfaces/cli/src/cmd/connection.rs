@@ -15,7 +15,7 @@ use crate::server_args::ServerArgs;
 /// then the login file), then the command line, then SERVER itself. A password comes from an option file, a login path,
 /// MYSQL_PWD, or -p, which asks for it.
 #[derive(Debug, Args)]
-#[command(disable_help_flag = true)]
+#[command(disable_help_flag = true, override_usage = "binlogz <COMMAND> [OPTIONS]")]
 pub(crate) struct ConnectionArgs {
     #[command(flatten)]
     options: ServerArgs,

@@ -1,16 +1,21 @@
 //! `binlogz man`: manual pages from the same definitions as the help, one for each command and subcommand.
 
-use std::io::{self, Write};
+use std::fs;
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::process;
 
 use clap::{Args, CommandFactory};
 use clap_mangen::Man as Page;
 
 use crate::failure::{CommandFailure, Result};
 use crate::output;
+use crate::pager;
 use crate::{Cli, Exit};
 
-/// Print a manual page, or write all of them into a folder
+/// Show a manual page, or write all of them into a folder
+///
+/// On a terminal man(1) shows the page; into a file or pipe goes its roff.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Man {
@@ -25,8 +30,12 @@ pub(crate) struct Man {
     command: Vec<String>,
 }
 
+/// The program that shows manual pages.
+const MAN: &str = "man";
+
 const EXAMPLES: &str = "Examples:
-  binlogz man relay run | man -l -
+  binlogz man relay run
+  binlogz man relay run > binlogz-relay-run.1
   binlogz man --to ~/.local/share/man/man1";
 
 impl Man {
@@ -45,9 +54,33 @@ impl Man {
                 CommandFailure::of(name, format_args!("is no command of {}", command.get_name()))
             })?;
         }
-        let written = io::stdout().write_all(&roff(command));
+        let page = roff(command);
+        if io::stdout().is_terminal() && opened(&Page::new(command.clone()).get_filename(), &page)? {
+            return Ok(Exit::Done);
+        }
+        let written = io::stdout().write_all(&page);
         written.map_err(|error| CommandFailure::writing(&"standard output", &error))?;
         Ok(Exit::Done)
+    }
+}
+
+/// Shows a page with man(1); whether there is one.
+fn opened(name: &str, page: &[u8]) -> Result<bool> {
+    let in_folder = |error| CommandFailure::of(&"a folder for the page", error);
+    let folder = tempfile::Builder::new().prefix("binlogz-man-").tempdir().map_err(in_folder)?;
+    // A name with a slash is a file to every man(1).
+    let path = folder.path().join(name);
+    fs::write(&path, page).map_err(|error| CommandFailure::of(&path.display(), error))?;
+    let mut man = process::Command::new(MAN);
+    man.arg(&path);
+    if let Some(pager) = pager::named() {
+        man.env("MANPAGER", pager);
+    }
+    match pager::hand_over(|| man.status()) {
+        Ok(status) if status.success() => Ok(true),
+        Ok(status) => Err(CommandFailure::of(&MAN, status)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(CommandFailure::of(&MAN, error)),
     }
 }
 

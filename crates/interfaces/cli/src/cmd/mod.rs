@@ -12,6 +12,7 @@ pub(crate) mod dump;
 mod events;
 mod expand;
 mod fleet;
+pub(crate) mod groups;
 mod man;
 mod recover;
 mod relay;
@@ -52,6 +53,7 @@ pub(crate) enum CliCommand {
     Bench(companion::BenchArguments),
     Doctor(Box<doctor::DoctorCommand>),
     Demo(companion::DemoArguments),
+    #[command(hide = true)]
     Connection(Box<connection::ConnectionArgs>),
     Completions(completions::Completions),
     Man(man::Man),

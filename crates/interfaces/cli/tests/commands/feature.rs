@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, SystemTime};
 
+use crate::common::help::listed;
 use crate::common::{Folder, sample};
 use binlogz_testkit::corpus;
 
@@ -472,14 +473,9 @@ fn pages(folder: &Folder, command: &[&str], pages: &mut Vec<String>) {
         return;
     }
     let help = folder.run([command, &["--help"]].concat());
-    let listed =
-        help.text().split("\nCommands:\n").nth(1).into_iter().flat_map(|rest| rest.split("\n\n").next());
-    for line in listed.flat_map(str::lines).filter(|line| line.starts_with("  ") && !line.starts_with("   "))
-    {
-        let name = line.split_whitespace().next().unwrap();
-        if name != "help" {
-            self::pages(folder, &[command, &[name]].concat(), pages);
-        }
+    // A topic is no command.
+    for name in listed(help.text()).iter().filter(|name| *name != "connection") {
+        self::pages(folder, &[command, &[name.as_str()]].concat(), pages);
     }
 }
 

@@ -124,14 +124,8 @@ const RUNS: [&str; 32] = [
 pub(crate) fn commands(folder: &Folder) -> Vec<String> {
     let listed = |of: &str| -> Vec<String> {
         let ran = folder.run(["help"].into_iter().chain(of.split_whitespace()));
-        let lines = ran.text().lines().skip_while(|line| *line != "Commands:").skip(1);
-        let names = lines.take_while(|line| !line.is_empty()).filter(|line| !line.starts_with("   "));
-        let names: Vec<_> = names.filter_map(|line| line.split_whitespace().next()).collect();
-        names
-            .into_iter()
-            .filter(|name| *name != "help")
-            .map(|name| format!("{of} {name}").trim().to_owned())
-            .collect()
+        let names = crate::common::help::listed(ran.text());
+        names.into_iter().map(|name| format!("{of} {name}").trim().to_owned()).collect()
     };
     let commands = listed("");
     let below = ["archive", "relay"].into_iter().flat_map(listed);

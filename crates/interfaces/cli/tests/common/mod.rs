@@ -2,6 +2,7 @@
 #![allow(dead_code, unused_imports, reason = "no test uses all of it")]
 
 mod folder;
+pub(crate) mod help;
 pub(crate) mod proxy;
 pub(crate) mod relay;
 pub(crate) mod small_disk;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::common::Folder;
+pub(crate) use crate::common::help::listed;
 
 pub(crate) fn help(command: &str) -> String {
     let mut args = vec!["help"];
@@ -78,18 +79,6 @@ fn pop_empty_heading(kept: &mut Vec<Vec<&str>>) {
     if kept.last().is_some_and(|last| last.first() == Some(&"Options:")) {
         kept.pop();
     }
-}
-
-/// The commands that a help text lists.
-pub(crate) fn listed(help: &str) -> Vec<String> {
-    let lines =
-        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    names
-        .filter_map(|line| line.split_whitespace().next())
-        .filter(|name| *name != "help")
-        .map(String::from)
-        .collect()
 }
 
 /// A page with its blocks of help rewritten, and the commands in it. Each block stands after a line with the mark and the

@@ -35,7 +35,7 @@ const MYSQLBINLOG: &str = "mysqlbinlog";
 
 /// For users who write to a file as with our other commands.
 const OTHER_NAME_OF_OUTPUT: &str =
-    "dump has mysqlbinlog's options: --result-file=FILE (-r FILE) writes to a file, -o is --offset=N";
+    "dump has mysqlbinlog's options: --output=FILE (--result-file, -r) writes to a file, -o is --offset=N";
 
 /// The meaning of mysqlbinlog's exit codes.
 const FAILED: u8 = 1;
@@ -58,19 +58,14 @@ pub(crate) fn asked_for(mut command_line: impl Iterator<Item = OsString>) -> Opt
     }
     let command = command_line.next()?;
     (command == "dump").then(|| {
-        let mut arguments: Vec<_> = command_line.collect();
-        // A host that is not named is an error to mysqlbinlog. To everybody else `-h` is help.
-        if let Some(last) = arguments.last_mut().filter(|last| *last == "-h") {
-            *last = "--help".into();
-        }
+        let arguments = command_line.collect();
         DumpCall { program: format!("{shown} dump"), arguments, called_mysqlbinlog: false }
     })
 }
 
 /// Whether an argument that was refused is meant to name an output file.
 fn is_for_a_file(argument: &OsStr) -> bool {
-    let argument = argument.as_encoded_bytes();
-    argument.starts_with(b"-o") || argument.starts_with(b"--output")
+    argument.as_encoded_bytes().starts_with(b"-o")
 }
 
 impl DumpCall {
@@ -79,13 +74,22 @@ impl DumpCall {
         self.try_run().unwrap_or_else(tell)
     }
 
+    /// Whether a summary of the help is asked for. A host that is not named is an error to mysqlbinlog. To everybody else `-h`
+    /// is help.
+    fn is_for_summary(&self) -> bool {
+        !self.called_mysqlbinlog && self.arguments.last().is_some_and(|last| last == "-h")
+    }
+
     fn try_run(self) -> Result<u8> {
+        if self.is_for_summary() {
+            show(&options::summary())?;
+            return Ok(0);
+        }
         let ParsedArguments { told, outcome } = options::parse(&self.program, &self.arguments);
         let _ = io::stderr().write_all(told.as_bytes());
         match outcome {
             ArgumentsOutcome::Show(text, code) => {
-                let shown = io::stdout().write_all(text.as_bytes());
-                shown.map_err(|error| CommandFailure::writing(&"stdout", &error))?;
+                show(&text)?;
                 Ok(code)
             }
             ArgumentsOutcome::End(code) => {
@@ -107,6 +111,11 @@ impl DumpCall {
             }
         }
     }
+}
+
+fn show(text: &str) -> Result<()> {
+    let shown = io::stdout().write_all(text.as_bytes());
+    shown.map_err(|error| CommandFailure::writing(&"stdout", &error))
 }
 
 /// Tells of trouble on stderr, as mysqlbinlog does; the exit code.

@@ -57,6 +57,52 @@ pub(super) fn help(program: &str, options: &DumpSettings) -> String {
     text
 }
 
+/// The options that most users need, in the order in which they think of them.
+const SUMMARY: [&str; 21] = [
+    "verbose",
+    "base64-output",
+    "database",
+    "table",
+    "start-datetime",
+    "stop-datetime",
+    "start-position",
+    "stop-position",
+    "include-gtids",
+    "exclude-gtids",
+    "stop-before-gtid",
+    "format",
+    "schema",
+    "result-file",
+    "follow",
+    "read-from-remote-server",
+    "host",
+    "user",
+    "password",
+    "raw",
+    "keyring",
+];
+/// How much of an option's help the summary has: up to the first of these.
+const CLAUSE_ENDS: [&str; 3] = [";", " (", ": '"];
+
+/// What `-h` alone shows: one screen.
+pub(crate) fn summary() -> String {
+    let mut text = "Print logs as mysqlbinlog does: the same options, the same output\n\n\
+                    Usage: binlogz dump [OPTIONS] LOG...\n\n\
+                    Examples:\n  \
+                    binlogz dump -v binlog.000042\n  \
+                    binlogz dump --start-datetime 10:42 --database shop binlog.0000* | mysql\n  \
+                    binlogz dump --format jsonl archive | jq .table\n\nOptions:\n"
+        .to_owned();
+    let shown = SUMMARY.iter().filter_map(|name| OPTIONS.iter().find(|definition| definition.name == *name));
+    for definition in shown {
+        let ends = CLAUSE_ENDS.iter().filter_map(|end| definition.help.find(end));
+        let help = definition.help.get(..ends.min().unwrap_or(usize::MAX)).unwrap_or(definition.help);
+        add_option(&mut text, &OptionDefinition { help, kind: definition.kind.clone(), ..*definition });
+    }
+    text.push_str("\nAll options: binlogz dump --help\n");
+    text
+}
+
 fn add_option(text: &mut String, definition: &OptionDefinition) {
     let mut head = match definition.short {
         Some(short) => format!("  -{short}, --{}", definition.name),

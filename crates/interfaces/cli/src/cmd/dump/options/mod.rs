@@ -30,6 +30,7 @@ use binlogz_change_formats::{BigintUnsigned, ChangeFormat, Decimals};
 
 pub(crate) use self::clap::DumpCommand;
 pub(crate) use arguments::{ArgumentsOutcome, ParsedArguments, parse};
+pub(crate) use help::summary;
 
 /// Where the first event of every log stands: the least position.
 pub(crate) const POSITION_MIN: u64 = 4;
