@@ -1,5 +1,6 @@
 //! An error as one line: `FILE at OFFSET: what: found, expected`.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -34,6 +35,11 @@ impl CommandFailure {
     /// Trouble with a file.
     pub fn of(name: &dyn Display, what: impl Display) -> Self {
         CommandFailure::Line(format!("{name}: {what}"))
+    }
+
+    /// Trouble with a server, whose address the error may have already.
+    pub fn of_server(server: &str, what: impl Display) -> Self {
+        CommandFailure::Line(with_server(server, &what))
     }
 
     /// An archive that can't be read.
@@ -81,6 +87,14 @@ impl CommandFailure {
     }
 }
 
+/// Trouble with a server: its name, unless the words have its address already.
+pub fn with_server(server: &str, what: &dyn Display) -> String {
+    let what = what.to_string();
+    // A name may begin with the account.
+    let (_, address) = server.rsplit_once('@').unwrap_or(("", server));
+    if what.contains(address) { what } else { format!("{server}: {what}") }
+}
+
 /// Tells of trouble; the exit code.
 pub fn ended(ran: Result<Exit>) -> ExitCode {
     let exit = ran.unwrap_or_else(|failure| match failure {
@@ -95,7 +109,21 @@ pub fn ended(ran: Result<Exit>) -> ExitCode {
 
 /// Reports trouble on stderr. If even that is closed, the exit code must do.
 pub fn complain(line: &str) {
-    let _ = progress::above(|| writeln!(io::stderr(), "{}: {}", name(), printable(line)));
+    let line = with_way_to_password(line);
+    let _ = progress::above(|| writeln!(io::stderr(), "{}: {}", name(), printable(&line)));
+}
+
+/// What a server says that refuses a login.
+const LOGIN_REFUSED: &str = "server says 1045 ";
+/// The ways to give a password.
+const PASSWORD_WAYS: &str = "-p asks for a password; MYSQL_PWD and option files may have it too";
+
+/// A line of trouble; if a server refused the login, with the ways to give a password.
+pub fn with_way_to_password(line: &str) -> Cow<'_, str> {
+    match line.contains(LOGIN_REFUSED) {
+        true => Cow::Owned(format!("{line}; {PASSWORD_WAYS}")),
+        false => Cow::Borrowed(line),
+    }
 }
 
 /// Reports the activity of a command that runs until it is stopped. On a terminal, lines are broken between words.
@@ -127,4 +155,31 @@ pub fn warn_cut(log: &dyn Display, cut: CutEvent, came_of_it: &str) {
     warn(&format!(
         "{log} at {offset}: the log is in use and ends inside an event, of which {size} bytes are there{came_of_it}"
     ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_login_is_told_with_the_ways_to_give_a_password() {
+        let line = "db1:3306: logging in: server says 1045 (28000): Access denied for user 'root'@'localhost' (using password: NO)";
+        let told = with_way_to_password(line);
+        assert_eq!(
+            told,
+            format!("{line}; -p asks for a password; MYSQL_PWD and option files may have it too")
+        );
+        let other = "db1:3306: server says 1227 (42000): Access denied; you need the SUPER privilege";
+        assert_eq!(with_way_to_password(other), other);
+    }
+
+    #[test]
+    fn a_server_is_named_once() {
+        for what in ["connect to db1:3306: refused", "refused"] {
+            for server in ["db1:3306", "mysql://root@db1:3306"] {
+                let line = with_server(server, &what);
+                assert_eq!(line.matches("db1:3306").count(), 1, "{line}");
+            }
+        }
+    }
 }

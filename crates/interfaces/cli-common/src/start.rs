@@ -1,12 +1,14 @@
 //! The start of a program: its command line parsed, and the options that every command has.
 
 use std::env;
-use std::process::ExitCode;
+use std::io::{self, Write};
+use std::process::{self, ExitCode};
 
 use clap::{Args, Command, FromArgMatches};
 
 use crate::Exit;
 use crate::failure::complain;
+use crate::program::name;
 use crate::progress;
 use crate::server_args::{PASSWORD_HAS_VALUE, password_behind_p, with_h_alone_as_help};
 
@@ -50,6 +52,20 @@ pub fn parsed<C: FromArgMatches>(mut command: Command) -> Result<C, ExitCode> {
         complain(PASSWORD_HAS_VALUE);
         return Err(ExitCode::from(Exit::Trouble as u8));
     }
-    let matches = command.clone().get_matches_from(args);
-    Ok(C::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit()))
+    let matches = command.clone().try_get_matches_from(args).unwrap_or_else(|error| refuse(&error));
+    Ok(C::from_arg_matches(&matches).unwrap_or_else(|error| refuse(&error.format(&mut command))))
+}
+
+/// Ends the process with the help that was asked for, or with what is wrong about the command line, under the prefix that all errors
+/// have.
+pub fn refuse(error: &clap::Error) -> ! {
+    let text = error.render().to_string();
+    match text.strip_prefix("error: ").filter(|_| error.use_stderr()) {
+        Some(problem) => {
+            // If even stderr is closed, the exit code must do.
+            let _ = write!(io::stderr(), "{}: {problem}", name());
+            process::exit(error.exit_code())
+        }
+        None => error.exit(),
+    }
 }

@@ -6,6 +6,7 @@ use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 
 use binlogz_cli_common::help::{EXAMPLES_FIRST, HELP_WIDTH};
+use binlogz_cli_common::start::refuse;
 use binlogz_cli_common::units::{above_zero, workers};
 use binlogz_cluster::executor::{self, Executor};
 use binlogz_cluster::scheduler::{self, Scheduler};
@@ -119,10 +120,10 @@ pub(crate) fn asked_for(mut command_line: impl Iterator<Item = OsString>) -> Opt
     let command = command_line.next()?;
     let rest = std::iter::once(program).chain(command_line);
     if command == "scheduler" {
-        let scheduler = SchedulerArgs::parse_from(rest);
+        let scheduler = SchedulerArgs::try_parse_from(rest).unwrap_or_else(|error| refuse(&error));
         Some(Box::new(move || scheduler.run()))
     } else if command == "executor" {
-        let executor = ExecutorArgs::parse_from(rest);
+        let executor = ExecutorArgs::try_parse_from(rest).unwrap_or_else(|error| refuse(&error));
         Some(Box::new(move || executor.run()))
     } else {
         None

@@ -31,6 +31,7 @@ use std::time::Duration;
 use binlogz_cli_common::failure::complain;
 use binlogz_cli_common::help::{EXAMPLES_FIRST, HELP_WIDTH};
 use binlogz_cli_common::program::speak_as;
+use binlogz_cli_common::start::refuse;
 use binlogz_cli_common::terminal;
 use binlogz_cli_common::units::above_zero;
 use binlogz_query::engine::{STACK_SIZE, statements};
@@ -139,11 +140,12 @@ fn command() -> Run {
     // `binlogz export`: a word that is no statement.
     match export::asked_for(std::env::args_os()) {
         Some(command_line) => {
-            let export = export::ExportArgs::parse_from(command_line);
+            let export =
+                export::ExportArgs::try_parse_from(command_line).unwrap_or_else(|error| refuse(&error));
             Box::new(move || export.run())
         }
         None => {
-            let sql = Sql::parse();
+            let sql = Sql::try_parse().unwrap_or_else(|error| refuse(&error));
             Box::new(move || sql.run())
         }
     }

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use binlogz_cli_common::help::{EXAMPLES_FIRST, HELP_WIDTH};
+use binlogz_cli_common::start::refuse;
 use binlogz_cli_common::units::above_zero;
 use binlogz_flight::{
     DEFAULT_PORT, FlightAccounts, FlightServer, StatementLimits, Tls, WorkerCommand, questions, work,
@@ -134,7 +135,8 @@ pub(crate) fn asked_for(mut command_line: impl Iterator<Item = OsString>) -> Opt
     if command_line.next()? != COMMAND {
         return None;
     }
-    let args = ServeArgs::parse_from(std::iter::once(program).chain(command_line));
+    let command_line = std::iter::once(program).chain(command_line);
+    let args = ServeArgs::try_parse_from(command_line).unwrap_or_else(|error| refuse(&error));
     Some(Box::new(move || args.run()))
 }
 

@@ -10,6 +10,7 @@ use binlogz_replay::{ReplayError, ReplayListener, ReplayedLogs};
 use clap::Args;
 use tempfile::TempDir;
 
+use super::archive::end_of;
 use crate::failure::{CommandFailure, Result, complain, warn};
 use crate::interrupt;
 use crate::keyring::KeyringArg;
@@ -88,14 +89,15 @@ pub(super) fn open(
     folder: &Path,
 ) -> Result<Option<EndedLogs>> {
     let named = ReplayedLogs::named(paths).map_err(line)?;
-    let keyring = match named {
-        ReplayedLogs::Archive(_) => None,
-        ReplayedLogs::Files(_) => keyring.open()?,
+    let (keyring, archive) = match named {
+        ReplayedLogs::Archive(archive) => (None, Some(archive)),
+        ReplayedLogs::Files(_) => (keyring.open()?, None),
     };
     match named.ended(keyring, stop, folder, &StderrListener) {
         Ok(ended) => Ok(Some(ended)),
         Err(error @ ReplayError::Logs(LogError::Unmet(_))) => {
-            complain(&error.to_string());
+            let end = archive.filter(|_| matches!(stop, StopAt::Time(_))).and_then(end_of);
+            complain(&end.map_or(error.to_string(), |end| format!("{error}; {end}")));
             Ok(None)
         }
         Err(error) => Err(line(error)),

@@ -231,22 +231,22 @@ fn bad_usage() {
     folder.sample("plain", "binlog.000009");
     let before = folder.names();
     for (args, line) in [
-        (&["compress", "binlog.000009"][..], "error: the following required arguments were not provided:"),
-        (&["compress", "--output", "x"], "error: the following required arguments were not provided:"),
+        (&["compress", "binlog.000009"][..], "binlogz: the following required arguments were not provided:"),
+        (&["compress", "--output", "x"], "binlogz: the following required arguments were not provided:"),
         (
             &["compress", "--level", "23", "--output", "x", "binlog.000009"],
-            "error: invalid value '23' for '--level <1..22>': compression level is \"23\", expected 1 to 22",
+            "binlogz: invalid value '23' for '--level <1..22>': compression level is \"23\", expected 1 to 22",
         ),
         (
             &["compress", "--jobs", "0", "--output", "x", "binlog.000009"],
-            "error: invalid value '0' for '--jobs <N>': expected a number above 0\n",
+            "binlogz: invalid value '0' for '--jobs <N>': expected a number above 0\n",
         ),
         (
             &["verify", "--same", "binlog.000009"],
-            "error: the following required arguments were not provided:",
+            "binlogz: the following required arguments were not provided:",
         ),
-        (&["verify", "binlog.000009", "--", "binlog.000009"], "error: the following required arguments"),
-        (&["dance"], "error: unrecognized subcommand 'dance'"),
+        (&["verify", "binlog.000009", "--", "binlog.000009"], "binlogz: the following required arguments"),
+        (&["dance"], "binlogz: unrecognized subcommand 'dance'"),
         (&[], "Makes MySQL's binary log small"),
     ] {
         let ran = folder.run(args);

@@ -260,10 +260,11 @@ fn servers_that_cannot_be_looked_at_have_a_line_each() {
     let Some(fleet) = shared() else { return };
     let folder = Folder::new();
     let refused = "connect to 127.0.0.1:1: Connection refused (os error 111)";
-    doctor(&folder, ["monitor@127.0.0.1:1"]).fails(&format!("monitor@127.0.0.1:1: {refused}"));
+    doctor(&folder, ["monitor@127.0.0.1:1"]).fails(refused);
     let wrong = at("root", &fleet.source);
     let said = "logging in: server says 1045 (28000): Access denied for user 'root'@'127.0.0.1' (using password: YES)";
-    doctor(&folder, [wrong.as_str()]).fails(&format!("{wrong}: {said}"));
+    let ways = "-p asks for a password; MYSQL_PWD and option files may have it too";
+    doctor(&folder, [wrong.as_str()]).fails(&format!("{wrong}: {said}; {ways}"));
 
     // The same servers by ten names, one of which is bad.
     let port = fleet.source.port();
@@ -368,7 +369,7 @@ fn what_breaks_and_what_it_saves_make_one_answer() {
     doctor(&folder, ["--budget", "1s", "db1"]).is(
         2,
         "",
-        "error: the following required arguments were not provided:\n  --advise\n\nUsage: binlogz doctor --advise \
+        "binlogz: the following required arguments were not provided:\n  --advise\n\nUsage: binlogz doctor --advise \
          --budget <TIME> <SERVER>...\n\nFor more information, try '--help'.\n",
     );
 }

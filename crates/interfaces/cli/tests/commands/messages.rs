@@ -44,7 +44,7 @@ fn numbers_of_threads_begin_at_one() {
     ] {
         let ran = folder.run(command.iter().chain(&[option, "0", "binlog.000009"]));
         let said = format!(
-            "error: invalid value '0' for '{option} <N>': expected a number above 0\n\nFor more information, try \
+            "binlogz: invalid value '0' for '{option} <N>': expected a number above 0\n\nFor more information, try \
              '--help'.\n"
         );
         assert_eq!((ran.code, ran.text(), ran.stderr.as_str()), (Some(2), "", said.as_str()), "{command:?}");
@@ -86,6 +86,64 @@ fn advise_and_doctor_take_a_server_in_the_same_ways() {
         let said = format!("connect to {socket}: Connection refused (os error 111)\n");
         assert!(ran.stderr.ends_with(&said), "{command}: {}", ran.stderr);
     }
+}
+
+#[test]
+fn an_address_is_named_once() {
+    let folder = Folder::new();
+    folder.sample("plain", "binlog.000009");
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let schema = format!("mysql://x@{closed}");
+    for command in [
+        &["undo", "--no-defaults", "--server", &closed][..],
+        &["rows", "a.b", "--no-defaults", "--server", &closed],
+        &["rows", "a.b", "--no-defaults", "--schema", &schema, "binlog.000009"],
+        &["undo", "--no-defaults", "--apply", &closed, "binlog.000009"],
+        &["table-at", "a.b", "--no-defaults", "--at", "now", "--server", &closed],
+        &["recover", "--no-defaults", "--from", "binlog.000009", "--to", &closed],
+        &["advise", "--no-defaults", &closed],
+        &["doctor", "--no-defaults", &closed],
+    ] {
+        let ran = folder.run(command);
+        assert_eq!(ran.stderr.matches(&closed).count(), 1, "{command:?}: {}", ran.stderr);
+        let last = ran.stderr.lines().last().unwrap_or_default();
+        assert!(
+            last.starts_with("binlogz: ") && last.contains("Connection refused"),
+            "{command:?}: {}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
+fn an_archive_that_ends_too_early_says_where_it_ends() {
+    let folder = Folder::new();
+    folder.sample("plain", "binlog.000009");
+    secret(&folder, "password");
+    folder.run(["archive", "create", "--to", "kept", "binlog.000009"]).is_done();
+    let list = folder.run(["archive", "list", "kept"]).text().to_owned();
+    let end = list.lines().find_map(|line| line.strip_prefix("last restorable moment: ")).unwrap();
+    let end = end.split(',').next().unwrap();
+    let said =
+        format!("; the archive ends at {end}: FLUSH BINARY LOGS and create again, or --include-active\n");
+    let serve = ["archive", "serve", "--listen", "127.0.0.1:0", "--user", "x", "--password-file", "password"];
+    let serve = serve.iter().copied().chain(["--until-datetime", "2100-01-01", "kept"]);
+    for command in [
+        serve.collect::<Vec<_>>(),
+        vec!["archive", "cat", "--start-datetime", "2100-01-01", "kept"],
+        vec!["archive", "restore", "--to", "out", "--start-datetime", "2100-01-01", "kept"],
+    ] {
+        let ran = folder.run(&command);
+        assert_eq!(ran.code, Some(1), "{command:?}: {}", ran.stderr);
+        assert!(ran.stderr.ends_with(&said), "{command:?}: {}", ran.stderr);
+    }
+    // Before the archive begins, more of it doesn't help.
+    let ran = folder.run(["archive", "cat", "--stop-datetime", "2001-01-01", "kept"]);
+    assert!(ran.code == Some(1) && !ran.stderr.contains("FLUSH"), "{}", ran.stderr);
+}
+
+fn secret(folder: &Folder, name: &str) {
+    folder.put_secret(name, "a password\n");
 }
 
 #[test]

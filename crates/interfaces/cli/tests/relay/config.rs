@@ -23,7 +23,7 @@ fn secret(folder: &Folder, name: &str, text: &str) {
 fn what_init_writes_is_a_configuration_and_so_is_all_of_it() {
     let folder = folder();
     let said = "relay.toml: follows 127.0.0.1:3306, keeps its log in data, serves the source's account on \
-                127.0.0.1:3307\n";
+                127.0.0.1:3307\nretention: every file stays\n";
     folder.run(["relay", "check-config"]).is(0, said, "");
     folder.run(["relay", "init"]).fails("relay.toml: exists already; --force replaces it");
     // Text after a # is checked too; only one of the ways to give a password is meant.
@@ -130,6 +130,52 @@ fn what_is_wrong_is_said_with_its_place_and_without_the_password() {
 }
 
 #[test]
+fn places_and_ports_are_tried_and_rights_told() {
+    let folder = folder();
+    secret(&folder, "repl.password", "other\n");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap();
+    let check = |archive: &str, http: &str| {
+        folder.put(
+            "relay.toml",
+            format!(
+                "[source]\nservers = [\"mysql://repl@db1\"]\npassword_file = \"source.password\"\n\
+                 [store]\ndir = \"kept\"\nmax_age = \"7d\"\nmax_bytes = \"10G\"\n\
+                 [archive]\nto = \"{archive}\"\n[http]\naddress = \"{http}\"\n\
+                 [[account]]\nuser = \"repl\"\npassword_file = \"repl.password\"\n\
+                 [[account]]\nuser = \"boss\"\npassword_file = \"repl.password\"\nadmin = true\nrequire_tls = true\n\
+                 from = [\"10.0.0.0/8\"]\nconnections_max = 2\n"
+            ),
+        );
+        folder.run(["relay", "check-config"])
+    };
+    let said = |archive: &str, http: &str| {
+        format!(
+            "relay.toml: follows db1:3306, keeps its log in kept, serves repl, boss on 127.0.0.1:3307\n\
+             retention: files are removed that are older than 7 d, and the oldest above 10.0 GiB in all\n\
+             {archive}\n{http}\n\
+             account boss: connects from 10.0.0.0/8, over TLS alone, 2 connections at most, may purge files, and stop and start \
+             receiving\n"
+        )
+    };
+    let free = "http 127.0.0.1:0: free";
+    check("arc", "127.0.0.1:0").is(0, &said("archive arc: can be written, nothing there yet", free), "");
+    assert!(!folder.path("arc").exists() && !folder.path("kept").exists(), "nothing is changed");
+    folder.sample("plain", "binlog.000009");
+    folder.run(["archive", "create", "--to", "arc/a", "binlog.000009"]).is_done();
+    let used = format!("http {port}: in use, as it is while this relay runs");
+    check("arc", &port.to_string()).is(0, &said("archive arc: can be written, 1 archives there", &used), "");
+    check("repl.password", "127.0.0.1:0").fails("archive repl.password: is a file, expected a folder");
+    // An address of documentation, which no machine has.
+    let refused = check("arc", "192.0.2.1:3308");
+    assert!(
+        refused.code == Some(2) && refused.stderr.contains("http 192.0.2.1:3308: "),
+        "{}",
+        refused.stderr
+    );
+}
+
+#[test]
 fn several_sources_are_told_apart() {
     let folder = folder();
     secret(&folder, "repl.password", "other\n");
@@ -147,7 +193,8 @@ fn several_sources_are_told_apart() {
         (source("a", ""), source("b", "listen = \"127.0.0.1:3310\"\n[source.store]\ndir = \"elsewhere\""));
     let said = "several.toml: 2 sources, serves the sources' accounts on 127.0.0.1:3307\n\
                 source a: follows a:3306, keeps its log in kept/a\n\
-                source b: follows b:3306, keeps its log in elsewhere, listens on 127.0.0.1:3310\n";
+                source b: follows b:3306, keeps its log in elsewhere, listens on 127.0.0.1:3310\n\
+                source a: retention: every file stays\nsource b: retention: every file stays\n";
     check(&(a.clone() + &b)).is(0, said, "");
     assert!(!folder.path("kept").exists(), "nothing is changed");
     let archive = "[source.archive]\nto = \"arc\"";

@@ -52,7 +52,7 @@ pub(super) fn last_logs(
     rate_max: Option<u64>,
 ) -> Result<Vec<SampledServerLog>> {
     let connect = Arc::new(connect);
-    let trouble = |error| CommandFailure::of(&connect.server(), error);
+    let trouble = |error| CommandFailure::of_server(&connect.server(), error);
     let mut connection = Connection::open(&connect).map_err(trouble)?;
     let version: Option<Arc<str>> =
         connection.greeting().map(|greeting| greeting.server_version.as_str().into());

@@ -15,6 +15,7 @@ use binlogz_figures::counted;
 use binlogz_print::met::UnmetRequest;
 use clap::Args;
 
+use super::coverage::end_in_words;
 use super::{failure, json, open, print};
 use crate::Exit;
 use crate::cmd::workers;
@@ -122,7 +123,13 @@ impl Chosen {
             return Ok(Some(UnmetRequest::stop_before_gtid(&stop).line));
         }
         if !files.is_empty() && !files.iter().any(is_of_times) {
-            return Ok(Some(UnmetRequest::times("transaction").line));
+            let unmet = UnmetRequest::times("transaction").line;
+            let is_over = files
+                .iter()
+                .filter_map(|file| file.times)
+                .all(|(_, last)| self.start_datetime.is_some_and(|start| last < start));
+            let end = end_in_words(files).filter(|_| is_over && self.logs.is_empty());
+            return Ok(Some(end.map_or(unmet.clone(), |end| format!("{unmet}; {end}"))));
         }
         let Some(mut absent) = self.gtids.clone() else { return Ok(None) };
         if absent.is_disjoint(&there) {
@@ -317,7 +324,9 @@ impl<W: Write> Write for SkippingWriter<W> {
 fn seconds(text: &str) -> Result<u32, String> {
     let given = text.parse::<GivenTime>();
     let seconds = match (given, text.parse::<u32>()) {
-        (Ok(_), Ok(_)) => return Err("may be a date or seconds since 1970: write @ before the seconds".to_owned()),
+        (Ok(_), Ok(_)) => {
+            return Err("may be a date or seconds since 1970: write @ before the seconds".to_owned());
+        }
         (Err(NoTime::Text | NoTime::Date { .. }), Ok(seconds)) => return Ok(seconds),
         (given, _) => given.and_then(GivenTime::whole_seconds).map_err(|no_time| no_time.to_string())?,
     };

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 
 use super::advise::{self, BUDGET};
 use crate::Exit;
-use crate::failure::{CommandFailure, Result, complain};
+use crate::failure::{CommandFailure, Result, complain, with_server};
 use crate::format::ReportFormat;
 use crate::output;
 use crate::pager;
@@ -96,7 +96,7 @@ impl DoctorCommand {
         let mut report = InspectReport::new(examine_all(&targets, &recommended, &knowledge));
         for server in &report.servers {
             if let Some(error) = &server.error {
-                complain(&format!("{}: {error}", server.server));
+                complain(&with_server(&server.server, error));
             }
         }
         let is_default =

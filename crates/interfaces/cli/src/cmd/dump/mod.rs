@@ -25,7 +25,7 @@ use std::path::Path;
 pub(crate) use options::DumpCommand;
 use options::{ArgumentsOutcome, DumpFormat, DumpSettings, ParsedArguments};
 
-use crate::failure::{CommandFailure, Result};
+use crate::failure::{CommandFailure, Result, with_way_to_password};
 use binlogz_archive::input as archived;
 use binlogz_binlog::printable;
 use binlogz_figures::Zone;
@@ -131,7 +131,7 @@ fn tell(failure: CommandFailure) -> u8 {
 
 /// Tells on stderr; names that others chose can't write to the terminal. Where even that is closed, the exit code has to do.
 fn tell_line(kind: &str, line: &str) {
-    let _ = writeln!(io::stderr(), "{kind}: {}", printable(line));
+    let _ = writeln!(io::stderr(), "{kind}: {}", printable(&with_way_to_password(line)));
 }
 
 fn dump(options: &DumpSettings) -> Result<u8> {

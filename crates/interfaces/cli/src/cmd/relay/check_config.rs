@@ -1,4 +1,4 @@
-//! `relay check-config`: reads a configuration and everything that it names, and changes nothing.
+//! `relay check-config`: reads a configuration and everything that it names, and changes nothing. `tried.rs` tries places and ports.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -8,11 +8,12 @@ use binlogz_relay::SourceOptions;
 use clap::Args;
 
 use super::config::Config;
+use super::tried;
 use crate::Exit;
 use crate::failure::{CommandFailure, Result};
 use crate::terminal;
 
-/// Check a configuration, with the passwords and certificates that it names, and show what it means.
+/// Check a configuration, with what it names: passwords, certificates, archives, the HTTP port; and show what it means.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct CheckConfig {
@@ -54,6 +55,8 @@ impl CheckConfig {
                 format!("{name}: {sources}, serves {accounts} on {listen}\n{}", each.collect::<String>())
             }
         };
+        let tried = tried::tried(&options)?;
+        let said = tried.into_iter().fold(said, |said, line| said + &line + "\n");
         io::stdout()
             .write_all(terminal::within_width(&said).as_bytes())
             .map_err(|error| CommandFailure::writing(&"standard output", &error))?;

@@ -16,6 +16,7 @@ mod resolve;
 mod run;
 pub(in crate::cmd) mod secret;
 mod status;
+mod tried;
 
 use binlogz_relay::{Form, FormPolicy};
 use clap::{Args, Subcommand, ValueEnum};

@@ -70,7 +70,7 @@ impl ApplyArgs {
         let applied = script.apply(options, &mut out);
         // Lines that were reported before an error count as well.
         let flushed = out.flush();
-        let applied = applied.map_err(|error| CommandFailure::of(&connect.server(), error))?;
+        let applied = applied.map_err(|error| CommandFailure::of_server(&connect.server(), error))?;
         flushed
             .and_then(|()| self.tell(&mut out, &applied, direction))
             .map_err(|error| CommandFailure::writing(&"standard output", &error))?;

@@ -178,7 +178,7 @@ pub(super) fn of_server(connect: &ConnectOptions, moment: TableMoment) -> Result
     // Its begin was read: the log comes once more.
     let first = names.first().map(String::as_str).unwrap_or_default();
     let logs = ServerLogs::open(connect, first, LOG_BEGIN);
-    Ok((logs.map_err(|error| CommandFailure::of(&connect.server(), error))?, head))
+    Ok((logs.map_err(|error| CommandFailure::of_server(&connect.server(), error))?, head))
 }
 
 /// A server's logs with their sizes, in order.
@@ -188,7 +188,7 @@ pub(in crate::cmd) fn list(connect: &ConnectOptions) -> Result<Vec<(String, u64)
     let rows = Connection::open(connect).and_then(|mut connection| connection.query(STATEMENT));
     // Their errors name the server themselves.
     let trouble = |error: binlogz_source::Error| CommandFailure::Line(error.to_string());
-    let rows = rows.map_err(|error| CommandFailure::of(&server, error))?;
+    let rows = rows.map_err(|error| CommandFailure::of_server(&server.to_string(), error))?;
     let log = |row| {
         let row = AnswerFields::first_of(&server, STATEMENT, vec![row])?;
         Ok((row.text(0)?.to_owned(), row.parsed(1, "a size in bytes")?))
@@ -203,7 +203,7 @@ pub(super) fn from_last(
     connect: &ConnectOptions,
     may_be_first: &dyn Fn(&LogHead) -> bool,
 ) -> Result<Option<(Vec<String>, LogHead)>> {
-    let trouble = |error: binlogz_source::Error| CommandFailure::of(&connect.server(), error);
+    let trouble = |error: binlogz_source::Error| CommandFailure::of_server(&connect.server(), error);
     let mut first = None;
     for (place, name) in names.iter().enumerate().rev() {
         let logs = ServerLogs::open(connect, name, LOG_BEGIN).map_err(trouble)?;

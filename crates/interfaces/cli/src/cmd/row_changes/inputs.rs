@@ -217,7 +217,7 @@ impl RecoverLog {
 
 impl SentLog {
     fn open(&self) -> Result<Input> {
-        let trouble = |error: binlogz_source::Error| CommandFailure::of(&self.connect.server(), error);
+        let trouble = |error: binlogz_source::Error| CommandFailure::of_server(&self.connect.server(), error);
         let logs = ServerLogs::open(&self.connect, &self.name, heads::LOG_BEGIN).map_err(trouble)?;
         let log = logs.next_log().map_err(trouble)?.filter(|(name, _)| *name == self.name);
         let Some((_, bytes)) = log else {

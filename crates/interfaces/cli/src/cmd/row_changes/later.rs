@@ -86,7 +86,7 @@ fn read(
     keyless: &[(String, String)],
     workers: usize,
 ) -> Result<()> {
-    let trouble = |error: binlogz_source::Error| CommandFailure::of(&connect.server(), error);
+    let trouble = |error: binlogz_source::Error| CommandFailure::of_server(&connect.server(), error);
     while let Some((name, bytes)) = logs.next_log().map_err(trouble)? {
         let progress = WorkProgress::new(&name, None);
         let input = Input::Stream(bytes);

@@ -176,7 +176,7 @@ impl TableAt {
             }
             Err(Trouble::Past(PastError::Output(error))) => Err(CommandFailure::writing(target, &error)),
             Err(Trouble::Past(error @ (PastError::Server { .. } | PastError::Dump(_)))) => {
-                Err(CommandFailure::of(&from, error))
+                Err(CommandFailure::of_server(&from.to_string(), error))
             }
             Err(Trouble::Past(error)) => Err(CommandFailure::Line(error.to_string())),
         }
@@ -404,7 +404,7 @@ impl TableAt {
 
     fn read_server(&self, connect: &ConnectOptions, keys: &mut TouchedKeys<'_>) -> Result<Exit, Trouble> {
         let mut exit = Exit::Done;
-        let trouble = |error: binlogz_source::Error| CommandFailure::of(&connect.server(), error);
+        let trouble = |error: binlogz_source::Error| CommandFailure::of_server(&connect.server(), error);
         let (logs, head) = heads::of_server(connect, self.at.moment)?;
         self.check(&head)?;
         while let Some((name, bytes)) = logs.next_log().map_err(trouble)? {
