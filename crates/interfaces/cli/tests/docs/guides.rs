@@ -90,11 +90,23 @@ fn named(script: &str) -> impl Iterator<Item = String> {
     })
 }
 
-#[test]
-fn the_tour_shows_what_its_commands_print() {
-    let page = "docs/tour.md";
+/// Panics unless a tour shows what its commands print, or writes it with UPDATE_DOCS.
+#[track_caller]
+fn shows_real_output(page: &str) {
     let text = read(page);
     let anew = toured(page, &text);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(root().join(page), anew).unwrap();
+    } else if anew != text {
+        let differs = anew.lines().zip(text.lines()).find(|(anew, text)| anew != text);
+        panic!("{page}: {differs:?}: UPDATE_DOCS=1 cargo test -p binlogz --test docs output");
+    }
+}
+
+#[test]
+fn the_tour_shows_the_real_output_of_its_commands() {
+    let page = "docs/tour.md";
+    let text = read(page);
     assert!(text.matches("```sh tour").count() > 5, "{text}");
     let shown: BTreeSet<_> =
         text.split("```").filter_map(|block| block.strip_prefix("sh tour\n")).flat_map(named).collect();
@@ -102,11 +114,19 @@ fn the_tour_shows_what_its_commands_print() {
         shown.len() == 11 && text.contains("\nEleven commands "),
         "{page} counts its commands: {shown:?}"
     );
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(root().join(page), anew).unwrap();
-    } else if anew != text {
-        let differs = anew.lines().zip(text.lines()).find(|(anew, text)| anew != text);
-        panic!("{page}: {differs:?}: UPDATE_DOCS=1 cargo test -p binlogz --test docs tour");
+    shows_real_output(page);
+}
+
+#[test]
+fn the_readmes_show_the_real_output_of_three_commands() {
+    // The other languages have the same blocks: `translations` compares them.
+    let pages: &[_] = match std::env::var_os("UPDATE_DOCS") {
+        Some(_) => &["README.md", "README.zh.md", "README.ja.md"],
+        None => &["README.md"],
+    };
+    for page in pages {
+        assert_eq!(read(page).matches("```sh tour").count(), 3, "{page}");
+        shows_real_output(page);
     }
 }
 
