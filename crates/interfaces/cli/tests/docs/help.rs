@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use crate::help_blocks::{SHARED_PAGE, help, listed, shared_options, without_shared, written_anew};
+use crate::help_blocks::{
+    EarlierOptions, SHARED_PAGE, help, listed, shared_options, without_shared, written_anew,
+};
 use crate::pages::{read, root};
 
 /// The line before the help of a command.
@@ -48,13 +50,21 @@ fn the_reference_has_the_help_of_every_command() {
 #[test]
 fn options_of_several_commands_are_left_out_and_named() {
     let mut shared = BTreeMap::from([("-v, --verbose Say what was done".to_owned(), 0)]);
+    let mut earlier = EarlierOptions::new();
     let help = "What it does\n\nOptions:\n      --level <N>\n          How small\n\n          - 1: fast\n\n  -v, --verbose\n          Say what\n          was done\n";
     let expected = "What it does\n\nOptions:\n      --level <N>\n          How small\n\n          - 1: fast\n\nAs in several commands: --verbose\n";
-    assert_eq!(without_shared(help, &mut shared), expected);
+    assert_eq!(without_shared(help, "compress", &mut shared, &mut earlier), expected);
     let alone = "What it does\n\nOptions:\n  -v, --verbose\n          Say what was done\n\nConnection:\n  -x\n          X\n";
     assert_eq!(
-        without_shared(alone, &mut shared),
+        without_shared(alone, "doctor", &mut shared, &mut earlier),
         "What it does\n\nConnection:\n  -x\n          X\n\nAs in several commands: --verbose\n"
     );
     assert_eq!(shared.values().sum::<u32>(), 2);
+    let again = "What else\n\nHow:\n      --level <N>\n          How small\n\n          - 1: fast\n\nOptions:\n      --other\n          Another\n";
+    assert_eq!(
+        without_shared(again, "expand", &mut shared, &mut earlier),
+        "What else\n\nOptions:\n      --other\n          Another\n\nAs in compress: --level\n"
+    );
+    let differs = again.replace("How small", "How fast");
+    assert_eq!(without_shared(&differs, "expand", &mut shared, &mut EarlierOptions::new()), differs);
 }

@@ -1,5 +1,5 @@
 //! Blocks of a page that have the help of a command as the program prints it. Options that several commands have stand only on
-//! the page of all commands; each help names those that it leaves out.
+//! the page of all commands, and those of an earlier help on the same page only there; each help names those that it leaves out.
 
 use std::collections::BTreeMap;
 
@@ -49,36 +49,61 @@ pub(crate) fn shared_options(page: &str) -> BTreeMap<String, u32> {
     parts(options).iter().map(|part| (words(part), 0)).collect()
 }
 
-/// A help text as a page has it.
-pub(crate) fn without_shared(help: &str, shared: &mut BTreeMap<String, u32>) -> String {
-    let (mut kept, mut named) = (Vec::<Vec<&str>>::new(), Vec::new());
+/// The options of the helps that stand earlier on a page, by their words: the command whose help that is.
+pub(crate) type EarlierOptions = BTreeMap<String, String>;
+
+/// The help text of a command as a page has it.
+pub(crate) fn without_shared(
+    help: &str,
+    command: &str,
+    shared: &mut BTreeMap<String, u32>,
+    earlier: &mut EarlierOptions,
+) -> String {
+    let mut kept = Vec::<Vec<&str>>::new();
+    let mut left_out = BTreeMap::<String, Vec<String>>::new();
     for part in parts(help) {
         let words = words(&part);
-        if let Some(count) = shared.get_mut(&words) {
-            *count += 1;
-            named.extend(words.split([' ', '[']).find(|word| word.starts_with("--")).map(String::from));
+        let option = is_option(part.first().unwrap());
+        let place = match (shared.get_mut(&words), earlier.get(&words)) {
+            (Some(count), _) => {
+                *count += 1;
+                Some("several commands")
+            }
+            (None, place) => place.map(String::as_str),
+        };
+        if let Some(place) = place {
+            left_out.entry(place.to_owned()).or_default().extend(long_name(&words));
             continue;
         }
-        if !is_option(part.first().unwrap()) {
+        if option {
+            earlier.insert(words, command.to_owned());
+        } else {
             pop_empty_heading(&mut kept);
         }
         kept.push(part);
     }
     pop_empty_heading(&mut kept);
     let text = kept.concat().join("\n");
-    let also = if named.is_empty() {
-        String::new()
-    } else {
-        format!("\nAs in several commands: {}\n", named.join(" "))
-    };
-    format!("{}\n{also}", text.trim_end())
+    let named = left_out.iter().map(|(place, names)| format!("As in {place}: {}\n", names.join(" ")));
+    let named: String = named.collect();
+    let gap = if named.is_empty() { "" } else { "\n" };
+    format!("{}\n{gap}{named}", text.trim_end())
 }
 
-/// Takes the heading of the options away that has none left.
+/// The long name of an option, out of its words.
+fn long_name(words: &str) -> Option<String> {
+    words.split([' ', '[', ',']).find(|word| word.starts_with("--")).map(String::from)
+}
+
+/// Takes the heading of options away that has none left.
 fn pop_empty_heading(kept: &mut Vec<Vec<&str>>) {
-    if kept.last().is_some_and(|last| last.first() == Some(&"Options:")) {
+    if kept.last().is_some_and(|part| is_bare_heading(part)) {
         kept.pop();
     }
+}
+
+fn is_bare_heading(part: &[&str]) -> bool {
+    matches!(part, [line] if line.ends_with(':'))
 }
 
 /// A page with its blocks of help rewritten, and the commands in it. Each block stands after a line with the mark and the
@@ -89,6 +114,7 @@ pub(crate) fn written_anew(
     shared: &mut BTreeMap<String, u32>,
 ) -> (String, Vec<String>) {
     let (mut anew, mut commands) = (String::new(), Vec::new());
+    let mut earlier = EarlierOptions::new();
     let mut parts = page.split(mark);
     anew.push_str(parts.next().unwrap());
     for part in parts {
@@ -96,7 +122,7 @@ pub(crate) fn written_anew(
         let after =
             rest.strip_prefix("```text").and_then(|rest| rest.split_once("\n```\n")).map(|(_, after)| after);
         let after = after.unwrap_or_else(|| panic!("no fenced block follows the mark of {command}"));
-        let help = without_shared(&help(command), shared);
+        let help = without_shared(&help(command), command, shared, &mut earlier);
         anew.push_str(&format!("{mark}{command} -->\n```text\n{help}```\n{after}"));
         commands.push(command.to_owned());
     }

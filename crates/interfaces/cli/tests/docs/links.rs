@@ -14,7 +14,7 @@ const REPOSITORY: &str = "https://github.com/binlogz/binlogz/blob/main/";
 const FOLDERS: [&str; 4] = ["docs", "samples", "lab", "crates"];
 
 /// All pages, named from the checkout's root.
-fn pages() -> BTreeSet<PathBuf> {
+pub(crate) fn pages() -> BTreeSet<PathBuf> {
     let root = root();
     let (mut found, mut folders) = (BTreeSet::new(), Vec::from(FOLDERS.map(|folder| root.join(folder))));
     let top = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path());

@@ -1,4 +1,5 @@
-//! The pages are true: the ten questions run, and the reference has the program's own help.
+//! The pages are true: the ten questions run, and the reference has the program's own help. Options of `binlogz sql` that
+//! `export` and `serve` have too, by the same words, stand only on its page; the helps of these name them.
 
 use std::fs;
 
@@ -52,6 +53,8 @@ fn the_references_have_the_help() {
         let output = sql(arguments).output().unwrap();
         let help = String::from_utf8(output.stdout).unwrap();
         let help: String = help.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+        let help =
+            if ["sql-serve.md", "export.md"].contains(&page) { without_those_of_sql(&help) } else { help };
         let path = root().join("docs/reference").join(page);
         let there = fs::read_to_string(&path).unwrap();
         let (before, rest) = there.split_once(mark).unwrap();
@@ -63,4 +66,42 @@ fn the_references_have_the_help() {
         }
         assert!(anew == there, "{page}: UPDATE_DOCS=1 cargo test -p binlogz-sql docs");
     }
+}
+
+/// A help without the options that `binlogz sql` has too, and their names.
+fn without_those_of_sql(help: &str) -> String {
+    let output = sql(["--help"]).output().unwrap();
+    let of_sql = String::from_utf8(output.stdout).unwrap();
+    let of_sql: Vec<String> = paragraphs(&of_sql).iter().map(|option| words(option)).collect();
+    let (mut kept, mut named) = (String::new(), Vec::new());
+    for part in paragraphs(help) {
+        let words = words(&part);
+        match words.starts_with('-') && of_sql.contains(&words) {
+            true => {
+                named.extend(words.split([' ', '[']).find(|word| word.starts_with("--")).map(String::from))
+            }
+            false => kept.push_str(&part),
+        }
+    }
+    assert!(named.len() > 3, "{named:?}");
+    format!("{}\n\nAs in binlogz sql: {}\n", kept.trim_end(), named.join(" "))
+}
+
+/// The options of a help with their explanations, and what stands before them, each with the lines of its own.
+fn paragraphs(help: &str) -> Vec<String> {
+    let mut found = vec![String::new()];
+    for line in help.lines() {
+        if line.starts_with("  -") || line.starts_with("      -") {
+            found.push(String::new());
+        }
+        if let Some(last) = found.last_mut() {
+            last.push_str(line.trim_end());
+            last.push('\n');
+        }
+    }
+    found
+}
+
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
