@@ -16,7 +16,7 @@ use crate::common::Folder;
 use crate::pages::{read, root};
 
 /// The blocks of a page that are to be run, as one script.
-fn script(text: &str) -> String {
+pub(crate) fn script(text: &str) -> String {
     text.split("\n```sh ")
         .skip(1)
         .filter_map(|rest| rest.strip_prefix("test\n").or_else(|| rest.strip_prefix("server\n")))
@@ -27,7 +27,7 @@ fn script(text: &str) -> String {
 
 /// The output of a page's commands; a failure shows it.
 #[track_caller]
-fn run(page: &str, script: &str, variables: &[(&str, &str)]) -> String {
+pub(crate) fn run(page: &str, script: &str, variables: &[(&str, &str)]) -> String {
     assert!(!script.is_empty(), "{page} has nothing to run");
     let folder = Folder::new();
     std::os::unix::fs::symlink(root().join("samples"), folder.path("samples")).unwrap();
@@ -138,7 +138,7 @@ fn blocks_that_are_not_marked_are_not_run() {
 }
 
 /// A shop, whose order 42 somebody deleted.
-const SHOP: &str = "\
+pub(crate) const SHOP: &str = "\
 CREATE USER monitor@'%' IDENTIFIED BY 'repl';
 GRANT PROCESS, REPLICATION CLIENT, REPLICATION SLAVE ON *.* TO monitor@'%';
 GRANT SELECT ON performance_schema.* TO monitor@'%';
@@ -149,7 +149,7 @@ CREATE TABLE shop.visits (id INT PRIMARY KEY AUTO_INCREMENT, page VARCHAR(200));
 ";
 
 /// The statements of a working day: enough for a recommendation.
-fn day() -> String {
+pub(crate) fn day() -> String {
     let mut statements = String::from("USE shop;\n");
     for id in 1..=60 {
         let note = format!("order {id} of this customer, to be delivered; ").repeat(20);
@@ -230,7 +230,7 @@ fn answers(page: &str, expected: &[&str]) -> Result<(), Box<dyn std::error::Erro
     Ok(())
 }
 
-fn beside(source: &MysqlSandbox, script: &str) -> String {
+pub(crate) fn beside(source: &MysqlSandbox, script: &str) -> String {
     let port = source.port();
     let bin = source.installed().command("mysql").get_program().to_string_lossy().into_owned();
     let (bin, _) = bin.rsplit_once('/').unwrap();

@@ -11,5 +11,6 @@ mod help;
 mod help_blocks;
 mod length;
 mod links;
+mod managed;
 mod pages;
 mod translations;
