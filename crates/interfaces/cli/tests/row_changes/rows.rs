@@ -76,6 +76,28 @@ fn a_row_is_followed_from_insert_to_delete() -> Result<()> {
 }
 
 #[test]
+fn of_many_changes_the_first_are_shown_and_all_are_counted() {
+    let folder = Folder::new();
+    folder.sample("plain", "binlog.000005");
+    let rows = |options: &[&str]| {
+        let ran = folder.run(["rows", "sbtest.sbtest1", "binlog.000005"].iter().chain(options));
+        ran.is_done();
+        ran.text().to_owned()
+    };
+    let (first, all) = (rows(&[]), rows(&["--all"]));
+    let changes = rows(&["--format", "json"]).lines().count();
+    let heads = |text: &str| text.lines().filter(|line| line.ends_with(" sbtest.sbtest1")).count();
+    assert_eq!((heads(&first), heads(&all)), (100, changes));
+    let (shown, counted) = first.split_once(&format!("\n… {} more: --all\n\n", changes - 100)).unwrap();
+    assert!(all.starts_with(shown), "{shown}");
+    let counted: Vec<&str> = counted.lines().collect();
+    assert!(counted[0].starts_with(&format!("{changes} changes in ")), "{counted:?}");
+    assert!((3..=22).contains(&counted.len()), "{counted:?}");
+    let gtid = all.split("GTID ").nth(1).unwrap().split(',').next().unwrap();
+    assert!(counted[1].contains(&format!("  GTID {gtid}: ")), "{counted:?}");
+}
+
+#[test]
 fn a_place_to_stop_at_that_is_not_there_is_an_error() {
     let folder = Folder::new();
     let size = folder.sample("compressed", "binlog.000005").len();

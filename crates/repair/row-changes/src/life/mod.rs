@@ -6,6 +6,7 @@
 
 mod render;
 mod statements;
+mod summary;
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -27,6 +28,7 @@ use crate::sql::text::push;
 use crate::table::Structure;
 use render::{ChangeRenderer, push_csv};
 pub use statements::StatementsAhead;
+use summary::ChangeSummary;
 
 /// Memory for the rows of a transaction; the rest goes to a temporary file.
 const ROWS_MEMORY: usize = 4 << 20;
@@ -83,6 +85,7 @@ impl<'o> Life<'o> {
             has_names,
             tables: BTreeMap::new(),
             statements: history.map(|_| TableHistory::default()),
+            summary: None,
         };
         Ok(Life {
             selection,
@@ -98,6 +101,14 @@ impl<'o> Life<'o> {
     #[must_use]
     pub fn with_keys_below(mut self, keys: Option<&'o CarryingKeys>) -> Self {
         self.carrying = keys;
+        self
+    }
+
+    /// Shows only this many changes as text, the first ones; the others are counted, by transaction.
+    #[must_use]
+    pub fn with_shown_max(mut self, shown_max: u64) -> Self {
+        let is_text = self.changes.format == LifeFormat::Text;
+        self.follower.listener.summary = is_text.then(|| ChangeSummary::new(shown_max));
         self
     }
 
@@ -161,15 +172,19 @@ impl<'o> Life<'o> {
         tables.iter().filter_map(changed).chain(tables.keys().filter_map(disputed)).collect()
     }
 
-    /// Writes the rest; returns how many changes were written.
+    /// Writes the rest; returns how many changes there were.
     ///
     /// # Errors
     ///
     /// An output or a temporary file that fails.
     pub fn finish(mut self) -> io::Result<u64> {
         self.follower.finish()?;
-        self.follower.listener.out.flush()?;
-        Ok(self.follower.listener.count)
+        let Writer { out, count, summary, .. } = self.follower.listener;
+        if let Some(summary) = &summary {
+            summary.write(out)?;
+        }
+        out.flush()?;
+        Ok(count + summary.map_or(0, |summary| summary.hidden()))
     }
 }
 
@@ -191,6 +206,8 @@ struct Writer<'o> {
     tables: BTreeMap<(String, String), Option<String>>,
     /// The statements that were read, to be compared with those of a history.
     statements: Option<TableHistory>,
+    /// Counts the changes if only the first are written.
+    summary: Option<ChangeSummary>,
 }
 
 impl ChoiceListener for Writer<'_> {
@@ -212,6 +229,9 @@ impl ChoiceListener for Writer<'_> {
     }
 
     fn row(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> io::Result<()> {
+        if self.summary.as_mut().is_some_and(|summary| !summary.count(row.text)) {
+            return Ok(());
+        }
         let mut place = Vec::new();
         match self.format {
             LifeFormat::Text => {
@@ -279,6 +299,9 @@ impl ChoiceListener for Writer<'_> {
     fn decided(&mut self, _: &str, _: bool) {}
 
     fn end(&mut self, transaction: &FollowedTransaction, ending: TransactionEnding) -> io::Result<()> {
+        if let Some(summary) = &mut self.summary {
+            summary.end(transaction, ending);
+        }
         if self.rows.size() == 0 {
             return Ok(());
         }

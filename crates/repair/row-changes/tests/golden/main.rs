@@ -45,8 +45,21 @@ fn a_compressed_log_gives_the_statements_of_the_plain_one() {
 #[test]
 fn the_life_of_rows_is_what_it_was() {
     assert_golden(&golden("rows-account.txt"), &life("account", LifeFormat::Text));
+    assert_golden(&golden("rows-account-first.txt"), &first_of_life("account", LifeFormat::Text, 2));
     assert_golden(&golden("rows-numbers.jsonl"), &life("numbers", LifeFormat::Json));
     assert_golden(&golden("rows-times.csv"), &life("times", LifeFormat::Csv));
+}
+
+#[test]
+fn programs_get_all_changes_however_many_people_are_shown() {
+    for format in [LifeFormat::Json, LifeFormat::Csv] {
+        assert_eq!(first_of_life("account", format, 2), life("account", format));
+    }
+    // As many as there are.
+    let all = life("account", LifeFormat::Text);
+    let changes = all.matches("\n\n").count() as u64 + 1;
+    assert!(changes > 5, "{all}");
+    assert_eq!(first_of_life("account", LifeFormat::Text, changes), all);
 }
 
 fn script(log: &str, table: &str, direction: Direction) -> String {
@@ -70,9 +83,14 @@ fn statements(script: &str) -> Vec<&str> {
 }
 
 fn life(table: &str, format: LifeFormat) -> String {
+    first_of_life(table, format, u64::MAX)
+}
+
+fn first_of_life(table: &str, format: LifeFormat, shown_max: u64) -> String {
     let (selection, schema) = (selection(table), schema());
     let mut out = Vec::new();
-    let mut life = Life::new(&selection, Some(&schema), None, format, &mut out).unwrap();
+    let life = Life::new(&selection, Some(&schema), None, format, &mut out).unwrap();
+    let mut life = life.with_shown_max(shown_max);
     let (ran, _) = life.read(open(LOG), LOG, WHOLE, 2, &mut |_| ()).unwrap();
     assert!(ran.unread.is_empty(), "{:?}", ran.unread);
     life.finish().unwrap();

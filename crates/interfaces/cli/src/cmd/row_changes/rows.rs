@@ -21,8 +21,9 @@ use crate::units;
 
 /// Show the life of rows: each change, when, by which transaction and thread, before and after
 ///
-/// Reads binary logs and shows every change of the rows that were chosen, in the order of the logs. Of an archive only the
-/// blocks are read that can have such rows. Changes logged as statements have no rows and are not shown.
+/// Reads binary logs and shows the changes of the rows that were chosen, in the order of the logs: as text the first 100, then how
+/// many each transaction has. Of an archive only the blocks are read that can have such rows. Changes logged as statements have
+/// no rows and are not shown.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, disable_help_flag = true)]
 pub(crate) struct RowsCommand {
@@ -33,6 +34,9 @@ pub(crate) struct RowsCommand {
     /// Output format
     #[arg(long, value_enum, default_value_t = FormatArg::Text)]
     format: FormatArg,
+    /// Show every change as text, not only the first 100; JSON and CSV always have all of them
+    #[arg(long)]
+    all: bool,
     /// Threads that work at once [default: one for each core]
     #[arg(long, short, value_name = "N", value_parser = units::above_zero)]
     jobs: Option<NonZeroUsize>,
@@ -54,6 +58,9 @@ const EXAMPLES: &str = "Examples:
   binlogz rows shop.orders --where 'before.status != after.status' --format json binlog.000042 | jq -r .gtid
 
 Exit codes: 0 there are such changes, 1 there are none, 2 trouble.";
+
+/// People read no more changes than this: see `--all`.
+const SHOWN_MAX: u64 = 100;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FormatArg {
@@ -104,6 +111,9 @@ impl RowsCommand {
         let keys_below = keys_then.as_ref().or(keys_now);
         let life = Life::new(&selection, schema.as_ref(), history, format, &mut out);
         let mut life = life.map_err(writing)?.with_keys_below(keys_below);
+        if !self.all {
+            life = life.with_shown_max(SHOWN_MAX);
+        }
         let pass = LogPass {
             logs: &logs,
             choose: &self.choose,
