@@ -10,6 +10,9 @@ use clap::Args;
 /// Narrower tables read worse than broken lines.
 const WIDTH_MIN: usize = 40;
 
+/// The width of tables in files and pipes: what a terminal window of a laptop shows in one line, and a mail.
+pub const PIPE_WIDTH: usize = 120;
+
 /// How sizes are shown.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct SizesArg {
@@ -19,14 +22,9 @@ pub struct SizesArg {
 }
 
 impl SizesArg {
-    /// How tables on standard output are laid out.
+    /// How tables on standard output are laid out, as wide as they have to be where it is no terminal.
     pub fn layout(self) -> TableLayout {
         TableLayout { width: width(), exact_sizes: self.bytes }
-    }
-
-    /// How tables on this stream are laid out.
-    pub fn layout_on(self, stream: &(impl IsTerminal + AsFd)) -> TableLayout {
-        TableLayout { width: width_of(stream), exact_sizes: self.bytes }
     }
 
     /// A size in a sentence.
@@ -35,6 +33,34 @@ impl SizesArg {
             true => format!("{} bytes", binlogz_figures::grouped(bytes)),
             false => binlogz_figures::human_size(bytes),
         }
+    }
+}
+
+/// How tables for people are shown.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct TableArgs {
+    #[command(flatten)]
+    sizes: SizesArg,
+    /// Lines as long as they have to be: otherwise no longer than the terminal, in files and pipes than 120 characters
+    #[arg(long)]
+    wide: bool,
+}
+
+impl TableArgs {
+    /// How tables on standard output are laid out.
+    pub fn layout(self) -> TableLayout {
+        self.layout_on(&io::stdout())
+    }
+
+    /// How tables on this stream are laid out.
+    pub fn layout_on(self, stream: &(impl IsTerminal + AsFd)) -> TableLayout {
+        let width = (!self.wide).then(|| width_of(stream).unwrap_or(PIPE_WIDTH));
+        TableLayout { width, exact_sizes: self.sizes.bytes }
+    }
+
+    /// How sizes are shown.
+    pub fn sizes(self) -> SizesArg {
+        self.sizes
     }
 }
 

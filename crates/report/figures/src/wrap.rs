@@ -23,6 +23,17 @@ pub fn wrapped(text: &str, first: &str, next: &str, width: Option<usize>) -> Str
     lines + line.trim_end()
 }
 
+/// The front of a text that is no wider than this.
+pub(crate) fn front(text: &str, width: usize) -> &str {
+    let mut used = 0;
+    let fitting = text.char_indices().take_while(|(_, letter)| {
+        used += letter.width().unwrap_or(0);
+        used <= width
+    });
+    let end = fitting.last().map_or(0, |(at, letter)| at + letter.len_utf8());
+    text.get(..end).unwrap_or_default().trim_end()
+}
+
 /// A text in lines no wider than this: broken between words, or inside one that is wider.
 pub(crate) fn folded(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();

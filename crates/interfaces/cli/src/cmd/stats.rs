@@ -17,7 +17,7 @@ use crate::log_path::{LogPath, resolve};
 use crate::mariadb;
 use crate::pager;
 use crate::progress::WorkProgress;
-use crate::terminal::SizesArg;
+use crate::terminal::TableArgs;
 use crate::units;
 
 /// Count what binary logs hold: how well they compress, which tables change
@@ -44,7 +44,7 @@ pub(crate) struct StatsCommand {
     #[arg(long, short, value_name = "N", value_parser = units::above_zero)]
     jobs: Option<NonZeroUsize>,
     #[command(flatten)]
-    sizes: SizesArg,
+    table: TableArgs,
     #[command(flatten)]
     keyring: KeyringArg,
     /// Binary logs or relay logs; - is standard input
@@ -101,7 +101,7 @@ impl StatsCommand {
         if counted == 0 {
             return Ok(exit);
         }
-        pager::show(|out| self.format.writer(self.sizes.layout()).write(&self.sections(&figures), out))?;
+        pager::show(|out| self.format.writer(self.table.layout()).write(&self.sections(&figures), out))?;
         Ok(exit)
     }
 

@@ -215,7 +215,7 @@ fn one_rule_for_times_in_all_commands() {
         Ran::from(command.env("TZ", zone).output().unwrap())
     };
     let list = |zone: &str| {
-        let mut command = folder.binlogz(["archive", "list", "arc"]);
+        let mut command = folder.binlogz(["archive", "list", "--wide", "arc"]);
         Ran::from(command.env("TZ", zone).output().unwrap())
     };
     // The archive shows the times that its options take.

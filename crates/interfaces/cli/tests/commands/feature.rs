@@ -281,13 +281,21 @@ Verified
 fn events_are_listed_as_a_table() {
     let folder = Folder::new();
     folder.sample("compressed", "binlog.000009");
-    folder.run(["events", "--from", "413", "--limit", "4", "binlog.000009"]).is(
+    folder.run(["events", "--wide", "--from", "413", "--limit", "4", "binlog.000009"]).is(
         0,
         "  Log_name              Pos  Event_type              Server_id  End_log_pos  Info
   binlog.000009         413  Gtid                            1          492  SET @@SESSION.GTID_NEXT= '49fc2641-e565-11f1-8b9c-02fc00000001:467'
   binlog.000009         492  Transaction_payload             1          722  compression='ZSTD', decompressed_size=399 bytes
   binlog.000009         722  Query                           1          722  XA START X'74776f',X'',1
   binlog.000009         722  Table_map                       1          722  table_id: 168 (mix.xa)
+",
+        "",
+    );
+    folder.run(["events", "--from", "413", "--limit", "2", "binlog.000009"]).is(
+        0,
+        "         Pos  Event_type             End_log_pos  Info
+         413  Gtid                           492  SET @@SESSION.GTID_NEXT= '49fc2641-e565-11f1-8b9c-02fc00000001:467'
+         492  Transaction_payload            722  compression='ZSTD', decompressed_size=399 bytes
 ",
         "",
     );

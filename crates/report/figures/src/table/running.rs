@@ -6,10 +6,14 @@ use std::io::{self, Write};
 use super::columns::{self, FigureColumn, GAP, width_of};
 use super::{TableLayout, block_heading};
 use crate::section::TableCell;
-use crate::wrap::folded;
+use crate::wrap::{folded, front};
 
 /// With less room than this, a long text stands on lines of its own.
 const TEXT_WIDTH_MIN: usize = 20;
+/// After a text that is cut.
+const ELLIPSIS: &str = " …";
+/// The columns of a terminal that it takes.
+const ELLIPSIS_WIDTH: usize = 2;
 /// Before such a line.
 const INDENT: &str = "      ";
 
@@ -43,17 +47,44 @@ impl RunningTable {
         block_heading(&self.columns.iter().chain([&self.text]).collect::<Vec<_>>(), out)
     }
 
+    /// Writes a row on one line of at most this width, if the cells leave room for a text at all: it ends with an ellipsis where
+    /// it is longer.
+    ///
+    /// # Errors
+    ///
+    /// An error from `out`.
+    pub fn cut_row(
+        &self,
+        cells: &[TableCell],
+        text: &str,
+        width: usize,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let room = width.saturating_sub(width_of(&self.columns) + GAP.len());
+        let text = self.text.later(&TableCell::from(text));
+        if columns::width(&text) <= room {
+            return self.line(cells, &text, out);
+        }
+        self.line(cells, &format!("{}{ELLIPSIS}", front(&text, room.saturating_sub(ELLIPSIS_WIDTH))), out)
+    }
+
+    /// Writes cells and a text on a line.
+    fn line(&self, cells: &[TableCell], text: &str, out: &mut impl Write) -> io::Result<()> {
+        let mut line = String::new();
+        for (column, cell) in self.columns.iter().zip(cells) {
+            line.push_str(GAP);
+            column.put(&column.later(cell), &mut line);
+        }
+        line.extend([GAP, text]);
+        writeln!(out, "{}", line.trim_end())
+    }
+
     /// Writes a row: as many cells as columns, and its text.
     ///
     /// # Errors
     ///
     /// An error from `out`.
     pub fn row(&self, cells: &[TableCell], text: &str, out: &mut impl Write) -> io::Result<()> {
-        let mut line = String::new();
-        for (column, cell) in self.columns.iter().zip(cells) {
-            line.push_str(GAP);
-            column.put(&column.later(cell), &mut line);
-        }
         let text = self.text.later(&TableCell::from(text));
         let beside = self.width.map(|width| width.saturating_sub(width_of(&self.columns) + GAP.len()));
         let (first, rest, indent) = match (self.width, beside) {
@@ -67,8 +98,7 @@ impl RunningTable {
             }
             _ => (text, Vec::new(), String::new()),
         };
-        line.extend([GAP, &first]);
-        writeln!(out, "{}", line.trim_end())?;
+        self.line(cells, &first, out)?;
         rest.iter().try_for_each(|text| writeln!(out, "{indent}{text}"))
     }
 }
@@ -109,6 +139,26 @@ mod tests {
             "  Log_name          Pos  Info\n  binlog.000001       4\n      use `shop`; INSERT INTO orders\n      VALUES (1, \
              'customer')\n"
         );
+    }
+
+    #[test]
+    fn text_is_cut_where_a_row_is_one_line() {
+        let layout = TableLayout::default();
+        let table = RunningTable::new(&["Pos"], "Info", &[999_999u64.into()], layout);
+        let cut = |text: &str, width| {
+            let mut out = Vec::new();
+            table.cut_row(&[4u64.into()], text, width, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(cut("use shop; INSERT INTO", 32), "        4  use shop; INSERT INTO\n");
+        assert_eq!(cut("use shop; INSERT INTO", 31), "        4  use shop; INSERT I …\n");
+        for width in 13..32 {
+            let line = cut("use shop; INSERT INTO", width);
+            assert!(
+                line.trim_end().ends_with('…') && columns::width(line.trim_end()) <= width,
+                "{width}: {line}"
+            );
+        }
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::log_path::{LogPath, resolve};
 use crate::output::{self, OutputTarget};
 use crate::pager;
 use crate::server_args::{ServerArgs, with_place};
-use crate::terminal::SizesArg;
+use crate::terminal::TableArgs;
 use crate::units;
 use measured_log::MeasuredLog;
 use measuring::LevelMeasurement;
@@ -61,7 +61,7 @@ pub(crate) struct Advise {
     #[arg(long, requires = "html")]
     force: bool,
     #[command(flatten)]
-    sizes: SizesArg,
+    table: TableArgs,
     #[command(flatten)]
     keyring: KeyringArg,
     /// How many of a server's last logs to read [default: two, or more to reach 64 MiB]
@@ -162,7 +162,7 @@ impl Advise {
             FormatArg::Json => FigureFormat::Json.write(&advice.sections(), out),
             FormatArg::Text => {
                 let recommendation = advice.recommendation();
-                let layout = self.sizes.layout();
+                let layout = self.table.layout();
                 let said = printable(&recommendation.to_string()).into_owned();
                 writeln!(out, "{}", wrapped(&said, "Recommendation: ", "  ", layout.width))?;
                 for reason in &recommendation.reasons {

@@ -19,7 +19,7 @@ use crate::Exit;
 use crate::failure::{CommandFailure, Result, complain};
 use crate::format::WatchedFormat;
 use crate::pager;
-use crate::terminal::{self, SizesArg};
+use crate::terminal::TableArgs;
 use crate::time;
 
 /// List the logs of an archive, or all archives below a place
@@ -36,7 +36,7 @@ pub(super) struct List {
     #[arg(long)]
     archives: bool,
     #[command(flatten)]
-    sizes: SizesArg,
+    table: TableArgs,
     /// The archive, or a place that has some below it: a folder, or s3://BUCKET/PREFIX
     archive: PathBuf,
 }
@@ -71,10 +71,11 @@ impl List {
             rows: manifest.files.iter().map(row).collect(),
         };
         pager::show(|out| {
-            Table(self.sizes.layout()).write(&[logs], out)?;
+            Table(self.table.layout()).write(&[logs], out)?;
             writeln!(out)?;
             let lines = self.lines(&covered, checks);
-            let mut lines = lines.iter().map(|line| wrapped(&printable(line), "", "  ", terminal::width()));
+            let mut lines =
+                lines.iter().map(|line| wrapped(&printable(line), "", "  ", self.table.layout().width));
             lines.try_for_each(|line| writeln!(out, "{line}"))
         })?;
         Ok(Exit::Done)
@@ -82,7 +83,8 @@ impl List {
 
     /// An archive's coverage in words.
     fn lines(&self, covered: &Coverage, checks: &LastChecks) -> Vec<String> {
-        let (bytes, packed) = (self.sizes.in_words(covered.size), self.sizes.in_words(covered.packed_size));
+        let (bytes, packed) =
+            (self.table.sizes().in_words(covered.size), self.table.sizes().in_words(covered.packed_size));
         let mut lines = vec![format!("{}, {bytes}, packed {packed}", counted(covered.logs as u64, "logs"))];
         lines.extend(covered.last.iter().map(|last| format!("last restorable moment: {}", in_words(last))));
         lines.extend(covered.gaps.iter().map(ToString::to_string));
@@ -138,7 +140,7 @@ impl List {
                     ],
                     rows: covered.iter().map(archive_row).collect(),
                 };
-                pager::show(|out| Table(self.sizes.layout()).write(&[archives], out))?;
+                pager::show(|out| Table(self.table.layout()).write(&[archives], out))?;
             }
         }
         Ok(exit)

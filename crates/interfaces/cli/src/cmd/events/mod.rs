@@ -35,6 +35,9 @@ pub(crate) struct EventsCommand {
     /// table; tsv as `mysql --batch` prints it; json: one object a line
     #[arg(long, value_enum, default_value_t = EventRowFormat::Table)]
     format: EventRowFormat,
+    /// All of each line, in files and pipes too: otherwise lines end at 120 characters there, without Server_id and the name of a single log
+    #[arg(long)]
+    wide: bool,
     #[command(flatten)]
     keyring: KeyringArg,
     /// Binary logs or relay logs; - is standard input
@@ -57,7 +60,7 @@ impl EventsCommand {
         let names: Vec<_> = self.files.iter().map(log_name).collect();
         let sizes: Option<Vec<u64>> = self.files.iter().map(|log| log.size().ok().flatten()).collect();
         let size_max = sizes.and_then(|sizes| sizes.into_iter().max());
-        let mut rows = EventRowPrinter::new(self.format, &names, size_max)?;
+        let mut rows = EventRowPrinter::new(self.format, self.wide, &names, size_max)?;
         let mut exit = Exit::Done;
         let mut from = self.start_position;
         let mut left = self.limit.unwrap_or(u64::MAX);

@@ -35,6 +35,43 @@ pub(super) struct EventRow<'a> {
 /// Names of the columns.
 const COLUMNS: [&str; 6] = ["Log_name", "Pos", "Event_type", "Server_id", "End_log_pos", "Info"];
 
+/// The places of the columns that are left out where lines are short; the log's name only if all rows have the same.
+const LOG_NAME: usize = 0;
+const SERVER_ID: usize = 3;
+
+/// How long the lines of the table may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EventLines {
+    /// As long as they have to be.
+    Whole,
+    /// Folded at the width of the terminal.
+    Folded,
+    /// Cut at this many characters.
+    Cut { width: usize, has_one_log: bool },
+}
+
+impl EventLines {
+    fn of(wide: bool, logs: usize) -> Self {
+        match terminal::width() {
+            _ if wide => EventLines::Whole,
+            Some(_) => EventLines::Folded,
+            None => EventLines::Cut { width: terminal::PIPE_WIDTH, has_one_log: logs == 1 },
+        }
+    }
+
+    /// What is shown of the columns before the last.
+    fn shown<T>(self, mut cells: Vec<T>) -> Vec<T> {
+        let EventLines::Cut { has_one_log, .. } = self else { return cells };
+        let mut place = 0;
+        cells.retain(|_| {
+            let is_shown = place != SERVER_ID && (place != LOG_NAME || !has_one_log);
+            place += 1;
+            is_shown
+        });
+        cells
+    }
+}
+
 /// The longest name of a type.
 const TYPE_WIDTH: usize = 21;
 
@@ -45,6 +82,7 @@ const BUFFER_SIZE: usize = 256 << 10;
 pub(super) struct EventRowPrinter {
     out: BufWriter<File>,
     format: EventRowFormat,
+    lines: EventLines,
     table: RunningTable,
     /// Whether the heading is not printed yet: it comes with the first row, so that an error stands alone.
     heading_due: bool,
@@ -53,23 +91,30 @@ pub(super) struct EventRowPrinter {
 }
 
 impl EventRowPrinter {
-    /// Prints rows of logs with these names; `size_max` is the size of the largest log.
-    pub(super) fn new(format: EventRowFormat, names: &[String], size_max: Option<u64>) -> Result<Self> {
+    /// Prints rows of logs with these names; `size_max` is the size of the largest log. `wide`: whole lines, wherever they go.
+    pub(super) fn new(
+        format: EventRowFormat,
+        wide: bool,
+        names: &[String],
+        size_max: Option<u64>,
+    ) -> Result<Self> {
+        let lines = EventLines::of(wide, names.len());
         // Rows are printed before all of them are known.
         let longest = names.iter().max_by_key(|name| name.chars().count()).map_or("", String::as_str);
-        let layout = TableLayout { width: terminal::width(), exact_sizes: true };
+        let width = terminal::width().filter(|_| lines == EventLines::Folded);
+        let layout = TableLayout { width, exact_sizes: true };
         // Only a terminal lacks room for the widest position that there may be.
         let position_max = size_max.filter(|_| layout.width.is_some()).unwrap_or(u32::MAX.into());
         let position = TableCell::from(position_max.max(1));
-        let widest = [
+        let widest = vec![
             longest.into(),
             position.clone(),
             "x".repeat(TYPE_WIDTH).into(),
             u64::from(u32::MAX).into(),
             position,
         ];
-        let (columns, info) = (COLUMNS.get(..5).unwrap_or_default(), COLUMNS[5]);
-        let table = RunningTable::new(columns, info, &widest, layout);
+        let columns = lines.shown(COLUMNS.get(..5).unwrap_or_default().to_vec());
+        let table = RunningTable::new(&columns, COLUMNS[5], &lines.shown(widest), layout);
         let (pager, out) = match (format == EventRowFormat::Table).then(Pager::start).flatten() {
             Some((pager, out)) => (Some(pager), out),
             // Not std's stdout: that writes line by line.
@@ -79,7 +124,7 @@ impl EventRowPrinter {
             }
         };
         let out = BufWriter::with_capacity(BUFFER_SIZE, out);
-        Ok(EventRowPrinter { out, format, table, heading_due: true, _pager: pager })
+        Ok(EventRowPrinter { out, format, lines, table, heading_due: true, _pager: pager })
     }
 
     /// Prints the heading, if it is not printed yet.
@@ -114,8 +159,13 @@ impl EventRowPrinter {
     fn table_row(&mut self, row: &EventRow<'_>) -> io::Result<()> {
         let EventRow { log_name, pos, event_type, server_id, end_log_pos, info } = *row;
         let [server_id, end_log_pos] = [server_id, end_log_pos].map(u64::from);
-        let cells = [log_name.into(), pos.into(), event_type.into(), server_id.into(), end_log_pos.into()];
-        self.table.row(&cells, &String::from_utf8_lossy(info), &mut self.out)
+        let cells =
+            vec![log_name.into(), pos.into(), event_type.into(), server_id.into(), end_log_pos.into()];
+        let (cells, info) = (self.lines.shown(cells), String::from_utf8_lossy(info));
+        match self.lines {
+            EventLines::Cut { width, .. } => self.table.cut_row(&cells, &info, width, &mut self.out),
+            EventLines::Whole | EventLines::Folded => self.table.row(&cells, &info, &mut self.out),
+        }
     }
 
     fn tsv_row(&mut self, row: &EventRow<'_>) -> io::Result<()> {

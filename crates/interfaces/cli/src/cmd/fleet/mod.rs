@@ -24,7 +24,7 @@ use crate::failure::{CommandFailure, Result, warn};
 use crate::format::WatchedFormat;
 use crate::output;
 use crate::pager;
-use crate::terminal::{self, SizesArg};
+use crate::terminal::TableArgs;
 use crate::time;
 use crate::units;
 
@@ -62,7 +62,7 @@ pub(crate) struct Fleet {
     #[arg(long, value_name = "NAME", requires = "listen")]
     host: Vec<String>,
     #[command(flatten)]
-    sizes: SizesArg,
+    table: TableArgs,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -100,10 +100,10 @@ impl Fleet {
             WatchedFormat::Text => {
                 let table = page::text_table(&rows, time::shown);
                 pager::show(|out| {
-                    Table(self.sizes.layout()).write(&[table], out)?;
+                    Table(self.table.layout()).write(&[table], out)?;
                     // Relays and their clients chose some of it.
                     let lines = page::findings(&rows)
-                        .map(|line| wrapped(&printable(&line), "", "  ", terminal::width()));
+                        .map(|line| wrapped(&printable(&line), "", "  ", self.table.layout().width));
                     lines.zip(0..).try_for_each(|(line, number)| {
                         let blank = if number == 0 { "\n" } else { "" };
                         writeln!(out, "{blank}{line}")

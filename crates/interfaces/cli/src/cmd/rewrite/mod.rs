@@ -24,7 +24,7 @@ use crate::mariadb;
 use crate::output::{Destination, OutputTarget};
 use crate::progress::WorkProgress;
 use crate::report::{ResultReport, Verb};
-use crate::terminal::SizesArg;
+use crate::terminal::TableArgs;
 use crate::units;
 
 /// The arguments of both.
@@ -43,7 +43,7 @@ pub(super) struct RewriteArgs {
     #[arg(long)]
     salvage: bool,
     #[command(flatten)]
-    sizes: SizesArg,
+    table: TableArgs,
     #[command(flatten)]
     keyring: KeyringArg,
     #[command(flatten)]
@@ -89,8 +89,8 @@ impl RewriteArgs {
         let mut positions = positions.as_ref().map(PositionsFile::create).transpose()?;
         let names: Vec<_> = jobs.iter().map(|job| job.log.to_string()).collect();
         let (out, layout): (Box<dyn Write>, _) = match self.output.is_stdout() {
-            true => (Box::new(io::stderr()), self.sizes.layout_on(&io::stderr())),
-            false => (Box::new(io::stdout()), self.sizes.layout()),
+            true => (Box::new(io::stderr()), self.table.layout_on(&io::stderr())),
+            false => (Box::new(io::stdout()), self.table.layout()),
         };
         let mut report = ResultReport::new(out, self.format, layout, verb);
         let mut exit = Exit::Done;

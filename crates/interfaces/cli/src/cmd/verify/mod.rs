@@ -22,7 +22,7 @@ use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, resolve};
 use crate::progress::WorkProgress;
 use crate::report::CutReport;
-use crate::terminal::SizesArg;
+use crate::terminal::TableArgs;
 use crate::units;
 
 /// Check every byte of binary logs, or compare what two sequences of logs mean
@@ -45,7 +45,7 @@ pub(crate) struct Verify {
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     format: ReportFormat,
     #[command(flatten)]
-    sizes: SizesArg,
+    table: TableArgs,
     #[command(flatten)]
     keyring: KeyringArg,
     /// Binary logs or relay logs; - is standard input
@@ -105,7 +105,7 @@ impl Verify {
             // Each log that could not be read was named already.
             ReportFormat::Text if answers.iter().all(|answer| answer.error.is_some()) => {}
             ReportFormat::Text => {
-                let table = Table(self.sizes.layout());
+                let table = Table(self.table.layout());
                 print(|mut out| table.write(&[section(&answers)], &mut out))?;
             }
         }
