@@ -83,6 +83,11 @@ impl ByTable {
         Some(self.tables.len() - 1)
     }
 
+    /// Whether there is no table.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tables.is_empty() && self.others.is_none()
+    }
+
     /// Adds the figures of a later part.
     pub(crate) fn add(&mut self, other: &ByTable) {
         for (name, totals) in &other.tables {

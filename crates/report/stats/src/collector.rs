@@ -10,6 +10,7 @@ use binlogz_flow::events::{BatchItem, Event, EventBatch, TableEvent, WorkerTable
 
 use crate::by_table::TableName;
 use crate::figures::{StatsFigures, Writer};
+use crate::filter::StatsFilter;
 use crate::transaction::{CountedTransaction, TransactionEnd, size_without_checksum};
 
 /// A worker's counter, used for all its batches.
@@ -21,6 +22,7 @@ pub struct StatsCollector {
     named: Option<(Arc<TableSchema>, Arc<TableName>)>,
     top: usize,
     values: bool,
+    filter: Arc<StatsFilter>,
 }
 
 /// The figures of a batch.
@@ -38,6 +40,7 @@ pub struct BatchFigures {
 
 /// The transactions of a batch as they go by.
 struct Open {
+    filter: Arc<StatsFilter>,
     part: BatchFigures,
     writer: Writer,
     /// The open transaction, and whether it began before the batch.
@@ -54,7 +57,15 @@ impl StatsCollector {
             named: None,
             top,
             values,
+            filter: Arc::default(),
         }
+    }
+
+    /// Counts only what this filter chooses.
+    #[must_use]
+    pub fn filtered(mut self, filter: &Arc<StatsFilter>) -> Self {
+        self.filter = Arc::clone(filter);
+        self
     }
 
     /// Counts all events of a batch. Unreadable bytes fail the batch.
@@ -62,6 +73,7 @@ impl StatsCollector {
         let log = batch.log();
         let figures = StatsFigures::new(self.top);
         let mut open = Open {
+            filter: Arc::clone(&self.filter),
             part: BatchFigures { log: log.number, head: None, figures, tail: None },
             writer: Writer::of(log),
             transaction: None,
@@ -94,8 +106,11 @@ impl StatsCollector {
     #[inline]
     fn event(&mut self, event: &Event<'_>, open: &mut Open) -> Result<Option<EventType>, Error> {
         let event_type = event.header.event_type;
-        open.part.figures.events += 1;
+        if !self.filter.is_active() {
+            open.part.figures.events += 1;
+        }
         if event.is_inside_payload() {
+            open.transaction().events += 1;
             self.table_event(event, open.transaction())?;
             return Ok(None);
         }
@@ -107,8 +122,9 @@ impl StatsCollector {
             // Rows without BEGIN are in no transaction, but they are in a table.
             Boundary::Outside => {
                 let mut stray = CountedTransaction::default();
+                stray.events = 1;
                 self.table_event(event, &mut stray)?;
-                open.part.figures.stray(&stray);
+                open.filter.count_stray(&mut open.part.figures, &stray);
                 return Ok(None);
             }
             Boundary::Begin | Boundary::Single => open.begin(event)?,
@@ -118,6 +134,7 @@ impl StatsCollector {
             }
             Boundary::Inside | Boundary::End => open.transaction().event(event),
         }
+        open.transaction().events += 1;
         self.table_event(event, open.transaction())?;
         if event_type == EventType::TRANSACTION_PAYLOAD {
             // It ends with what is inside.
@@ -136,6 +153,9 @@ impl StatsCollector {
             Some(TableEvent::Rows(schema, rows)) => (schema, Some(rows)),
         };
         let name = self.name(&schema);
+        if !self.filter.has_table(&name) {
+            return Ok(());
+        }
         let totals = transaction.table(&name);
         totals.uncompressed_bytes += size_without_checksum(event);
         if let Some(rows) = rows {
@@ -203,7 +223,9 @@ impl Open {
     /// Ends the open transaction.
     fn end(&mut self, ending: TransactionEnd) {
         match self.transaction.take() {
-            Some((transaction, false)) => self.part.figures.count(self.writer, &transaction, &ending),
+            Some((transaction, false)) => {
+                self.filter.count(&mut self.part.figures, self.writer, &transaction, &ending);
+            }
             Some((transaction, true)) => self.part.head = Some((transaction, Some(ending))),
             None => self.part.head = Some((CountedTransaction::default(), Some(ending))),
         }

@@ -1,11 +1,14 @@
 //! The figures of a file, put together from its parts, and of all files.
 
+use std::sync::Arc;
+
 use binlogz_payload::ServerGeneration;
 use binlogz_payload::statistics::LogType;
 
 use crate::collector::BatchFigures;
 use crate::counts::Totals;
 use crate::figures::{Description, StatsFigures, Writer};
+use crate::filter::StatsFilter;
 use crate::transaction::{CountedTransaction, TransactionEnd};
 
 /// The figures of one file, while its parts come in.
@@ -16,13 +19,21 @@ pub struct FileStats {
     writer: Writer,
     /// The transaction that the last part left open.
     open: Option<CountedTransaction>,
+    filter: Arc<StatsFilter>,
 }
 
 impl FileStats {
     /// Empty figures; the `top` largest transactions will be kept.
     pub fn new(top: usize) -> Self {
         let writer = Writer { log_type: LogType::Binary, generation: ServerGeneration::default() };
-        FileStats { figures: StatsFigures::new(top), log: 0, writer, open: None }
+        FileStats { figures: StatsFigures::new(top), log: 0, writer, open: None, filter: Arc::default() }
+    }
+
+    /// Counts only what this filter chooses, which is that of the [`crate::StatsCollector`]s too.
+    #[must_use]
+    pub fn filtered(mut self, filter: &Arc<StatsFilter>) -> Self {
+        self.filter = Arc::clone(filter);
+        self
     }
 
     /// Adds the next part, in the order of the log.
@@ -49,7 +60,7 @@ impl FileStats {
 
     fn end(&mut self, ending: &TransactionEnd) {
         if let Some(transaction) = self.open.take() {
-            self.figures.count(self.writer, &transaction, ending);
+            self.filter.count(&mut self.figures, self.writer, &transaction, ending);
         }
     }
 
@@ -83,6 +94,11 @@ impl Stats {
     /// No files yet; the `top` largest transactions will be kept.
     pub fn new(top: usize) -> Self {
         Stats { files: Vec::new(), all: StatsFigures::new(top) }
+    }
+
+    /// Whether a transaction, or a row, was counted.
+    pub fn has_anything(&self) -> bool {
+        self.all.events > 0 && (self.all.totals.transactions > 0 || !self.all.tables.is_empty())
     }
 
     /// Adds a file of this size. The order of files decides which figures are first and last.

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! [`StatsCollector`] counts the events of a batch. Transactions that begin or end in another batch come out of it
-//! in pieces, which [`FileStats`] puts together, so the figures are the same however a log was cut. [`Stats`]
-//! adds files up. [`Stats::sections`] lays the figures out as tables, which [`binlogz_figures::FigureFormat`]
+//! in pieces, which [`FileStats`] puts together, so the figures are the same however a log was cut. A [`StatsFilter`]
+//! says what is counted at all. [`Stats`] adds files up. [`Stats::sections`] lays the figures out as tables, which [`binlogz_figures::FigureFormat`]
 //! writes. The caller reads the logs: no file is opened here.
 //!
 //! docs/reference/stats.md describes each column.
@@ -16,10 +16,12 @@ mod collector;
 mod counts;
 mod figures;
 mod file;
+mod filter;
 mod largest;
 mod reason;
 mod sections;
 pub mod size_class;
+mod summary;
 mod transaction;
 
 pub use binlogz_payload::statistics::{CompressionStats, LogType, TransactionFigures};
@@ -27,5 +29,6 @@ pub use by_table::TableName;
 pub use collector::{BatchFigures, StatsCollector};
 pub use counts::{RowCounts, Totals};
 pub use file::{FileStats, Stats};
+pub use filter::StatsFilter;
 pub use reason::Reason;
 pub use sections::StatsGrouping;

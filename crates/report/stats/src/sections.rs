@@ -186,6 +186,13 @@ impl Stats {
         Section { name: "files", title: "Files", columns: FILES, rows: rows.collect() }
     }
 
+    /// The largest tables, at most this many.
+    pub fn largest_tables(&self, top: usize) -> Section {
+        let mut section = Section { title: "Largest tables", ..self.tables() };
+        section.rows.truncate(top);
+        section
+    }
+
     fn tables(&self) -> Section {
         let largest_first = self.all.tables.largest_first();
         let all: u64 = largest_first.iter().map(|(_, totals)| totals.uncompressed_bytes).sum();
@@ -252,7 +259,7 @@ impl Stats {
 }
 
 /// The id of a transaction without GTID, as the server shows it.
-const ANONYMOUS: &str = "ANONYMOUS";
+pub(crate) const ANONYMOUS: &str = "ANONYMOUS";
 
 fn row_cells(totals: &Totals) -> [TableCell; 3] {
     [totals.rows.inserts.into(), totals.rows.updates.into(), totals.rows.deletes.into()]

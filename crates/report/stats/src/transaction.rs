@@ -23,6 +23,8 @@ const MICROSECONDS: u64 = 1_000_000;
 pub(crate) struct CountedTransaction {
     /// Where it begins; `None` if that is in an earlier batch.
     begin: Option<Begin>,
+    /// Its events, those inside payloads included.
+    pub(crate) events: u64,
     /// Bytes of the events after the GTID event, without checksums.
     event_bytes: u64,
     /// Bytes of all events as they are stored, including headers and checksums.
@@ -131,6 +133,7 @@ impl CountedTransaction {
 
     /// Adds the part of it in a later batch.
     pub(crate) fn join(&mut self, later: CountedTransaction) {
+        self.events += later.events;
         self.event_bytes += later.event_bytes;
         self.stored_bytes += later.stored_bytes;
         self.rows.add(&later.rows);
@@ -192,6 +195,11 @@ impl CountedTransaction {
             totals: self.totals(),
             tables: self.tables.len() as u64,
         }
+    }
+
+    /// Its GTID; `None`: it has none, or its beginning is not known.
+    pub(crate) fn id(&self) -> Option<Gtid> {
+        self.begin?.id
     }
 
     /// When it was committed, or begun if the log doesn't say: microseconds since 1970.

@@ -1,16 +1,21 @@
 //! `binlogz stats`: the contents of logs, in figures.
 
-use std::num::NonZeroUsize;
+mod filter;
 
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use binlogz_binlog::printable;
 use binlogz_encryption::Keyring;
-use binlogz_figures::Section;
+use binlogz_figures::{Section, wrapped};
 use binlogz_flow::events::{self, RunSummary};
-use binlogz_stats::{FileStats, Stats as Figures, StatsCollector, StatsGrouping};
+use binlogz_stats::{FileStats, Stats as Figures, StatsCollector, StatsFilter, StatsGrouping};
 use clap::{Args, ValueEnum};
 
 use super::workers;
 use crate::Exit;
-use crate::failure::{CommandFailure, Result, complain, name_unread, warn_cut};
+use crate::failure::{CommandFailure, Result, complain, name_unread, warn, warn_cut};
 use crate::format::TableFormat;
 use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, resolve};
@@ -19,19 +24,25 @@ use crate::pager;
 use crate::progress::WorkProgress;
 use crate::terminal::TableArgs;
 use crate::units;
+use filter::StatsFilterArgs;
 
 /// Count what binary logs hold: how well they compress, which tables change
 ///
-/// For any files the rows of performance_schema.binary_log_transaction_compression_stats, and what the
-/// server can't tell: why transactions are not compressed, figures by file, table and hour, the largest
-/// transactions. Several files are counted together.
+/// A summary and the largest tables. With --all, for any files, the rows of
+/// performance_schema.binary_log_transaction_compression_stats, and what the server can't tell: why transactions are not
+/// compressed, figures by file, table and hour, the largest transactions. Several files are counted together.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StatsCommand {
     /// Show only the figures by this
     #[arg(long, value_enum)]
     by: Option<ByArg>,
-    /// Number of the largest transactions and tables to show [default: 10; all tables with --by table]
+    /// Show all figures, not the summary; JSON and CSV have all of them
+    #[arg(long, conflicts_with = "by")]
+    all: bool,
+    #[command(flatten)]
+    filter: StatsFilterArgs,
+    /// Number of the largest tables and transactions to show [default: 5; 10 with --all; all tables with --by table]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     top: Option<u16>,
     /// Output format; csv without --by has the server's rows alone
@@ -69,23 +80,28 @@ enum ByArg {
 const EXAMPLES: &str = "Examples:
   binlogz stats binlog.0000*
   binlogz stats --by table --format csv binlog.000042 > tables.csv
+  binlogz stats --by hour --table shop.orders --start-datetime '2026-11-22 23:10' binlog.0000*
   ssh db1 cat /var/lib/mysql/binlog.000042 | binlogz stats -
 
 A file that fails is reported and left out; the others are counted, and the exit code is 2.
-Exit code 1: changes in a log could not be read; each is named.";
+Exit code 1: changes in a log could not be read, and each is named, or nothing in the logs is what was chosen.";
 
 /// How many of the largest are shown.
 const TOP: u16 = 10;
+
+/// How many tables the summary shows.
+const SUMMARY_TABLES: u16 = 5;
 
 impl StatsCommand {
     pub(super) fn run(mut self) -> Result<Exit> {
         resolve(&mut self.files)?;
         let keyring = self.keyring.open()?;
         let top = usize::from(self.top.unwrap_or(TOP));
+        let filter = Arc::new(self.filter.filter());
         let mut figures = Figures::new(top);
         let (mut exit, mut counted) = (Exit::Done, 0);
         for (log, number) in self.files.iter().zip(1..) {
-            match self.count(log, (number, self.files.len()), keyring.as_ref(), top) {
+            match self.count(log, (number, self.files.len()), keyring.as_ref(), (top, &filter)) {
                 Ok((file, RunSummary { read, unread })) => {
                     exit = exit.max(name_unread(log, &unread, "its rows are not counted"));
                     figures.add(log.to_string(), read.bytes_read, file);
@@ -101,7 +117,11 @@ impl StatsCommand {
         if counted == 0 {
             return Ok(exit);
         }
-        pager::show(|out| self.format.writer(self.table.layout()).write(&self.sections(&figures), out))?;
+        pager::show(|out| self.show(&figures, out))?;
+        if filter.is_active() && !figures.has_anything() {
+            warn("nothing in these logs is what was chosen");
+            return Ok(exit.max(Exit::Negative));
+        }
         Ok(exit)
     }
 
@@ -111,19 +131,19 @@ impl StatsCommand {
         log: &LogPath,
         number: (usize, usize),
         keyring: Option<&Keyring>,
-        top: usize,
+        (top, filter): (usize, &Arc<StatsFilter>),
     ) -> Result<(FileStats, RunSummary)> {
         let size = log.size()?;
         let input = log.open(keyring)?;
         mariadb::warn_of(log);
         let progress = WorkProgress::of(log, size, number);
         let input = progress.watch(input);
-        let mut file = FileStats::new(top);
+        let mut file = FileStats::new(top).filtered(filter);
         let (values, workers) = (self.values, workers(self.jobs));
         let ran = events::run(
             input,
             workers,
-            || Ok(StatsCollector::new(top, values, workers)),
+            || Ok(StatsCollector::new(top, values, workers).filtered(filter)),
             |collector, batch| Ok(collector.collect(batch)),
             |part| {
                 file.add(part);
@@ -136,6 +156,21 @@ impl StatsCommand {
             warn_cut(log, cut, "; they are left out");
         }
         Ok((file, ran))
+    }
+
+    /// The summary, or what was asked for.
+    fn show(&self, figures: &Figures, out: &mut impl Write) -> io::Result<()> {
+        let layout = self.table.layout();
+        if self.all || self.by.is_some() || self.format != TableFormat::Table {
+            return self.format.writer(layout).write(&self.sections(figures), out);
+        }
+        for line in figures.summary(layout.exact_sizes) {
+            writeln!(out, "{}", wrapped(&printable(&line), "", "  ", layout.width))?;
+        }
+        writeln!(out)?;
+        let tables = figures.largest_tables(self.top.unwrap_or(SUMMARY_TABLES).into());
+        self.format.writer(layout).write(&[tables], out)?;
+        writeln!(out, "\n{}", wrapped(MORE, "", "  ", layout.width))
     }
 
     fn sections(&self, figures: &Figures) -> Vec<Section> {
@@ -158,6 +193,9 @@ impl StatsCommand {
         vec![section]
     }
 }
+
+/// Where to look next.
+const MORE: &str = "More: --all, or --by file, table, transaction, size or hour. What compression would save: binlogz advise";
 
 impl From<ByArg> for StatsGrouping {
     fn from(by: ByArg) -> Self {

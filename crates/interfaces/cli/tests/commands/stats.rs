@@ -15,7 +15,7 @@ fn folder() -> Folder {
 
 #[test]
 fn tables_of_figures_for_people() {
-    let ran = folder().run(["stats", LOG]);
+    let ran = folder().run(["stats", "--all", LOG]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     let titles: Vec<_> =
         ran.text().lines().filter(|line| !line.starts_with(' ') && !line.is_empty()).collect();
@@ -32,6 +32,73 @@ fn tables_of_figures_for_people() {
         ]
     );
     folder().run(["stats", "--by", "size", LOG]).is(0, BY_SIZE, "");
+}
+
+#[test]
+fn a_summary_is_enough_at_first() {
+    folder().run(["stats", LOG]).is(0, SUMMARY, "");
+    let ran = folder().run(["stats", "--top=1", "--bytes", LOG]);
+    assert!(ran.text().contains("bytes of events stored in "), "{}", ran.text());
+    let tables: Vec<_> = ran.text().lines().filter(|line| line.starts_with("  mix ")).collect();
+    assert_eq!(tables.len(), 1, "{}", ran.text());
+}
+
+const SUMMARY: &str = "\
+1 file, 5.7 KiB, server 9.7.4-2
+22 transactions, 2026-11-21 04:37:45 to 2026-11-21 04:37:45 UTC
+16 rows changed in 2 tables: 13 inserted, 2 updated, 1 deleted
+4.9 KiB of events stored in 3.3 KiB, 34 % saved; 14 of the transactions compressed
+largest transaction: 531 B, 49fc2641-e565-11f1-8b9c-02fc00000001:474, binlog.000009 at 2173
+
+Largest tables
+  database  table  transactions  inserts  updates  deletes  uncompressed bytes  compressed bytes  saved %  share %
+  mix       gtids             7        6        1        1             1.1 KiB             653 B       42     53.2
+  mix       xa                7        7        1        0               991 B             554 B       44     46.8
+
+More: --all, or --by file, table, transaction, size or hour. What compression would save: binlogz advise
+";
+
+/// The figures of the transactions that were chosen.
+fn chosen(options: &[&str]) -> serde_json::Value {
+    let ran = folder().run(["stats", "--format=json", LOG].iter().chain(options));
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{options:?}");
+    serde_json::from_str(ran.text()).unwrap()
+}
+
+#[test]
+fn what_is_counted_can_be_chosen() {
+    let all = chosen(&[]);
+    let count = |document: &serde_json::Value, name: &str| document["files"][0][name].as_u64().unwrap();
+    // A filter that chooses everything changes nothing but the events outside of transactions.
+    let ever = chosen(&["--start-datetime=1970-01-02 00:00:00", "--stop-datetime=2100-01-01 00:00:00"]);
+    for name in ["tables", "transactions", "compression", "sizes", "hours", "not_compressed"] {
+        assert_eq!(ever[name], all[name], "{name}");
+    }
+    assert!(count(&ever, "events") < count(&all, "events"));
+
+    let of_table = chosen(&["--table=mix.xa"]);
+    assert_eq!(of_table["tables"].as_array().unwrap().len(), 1);
+    assert_eq!((count(&of_table, "transactions"), count(&of_table, "inserts")), (7, 7));
+
+    let largest = &all["transactions"][0];
+    let (gtid, commit) = (largest["transaction_id"].as_str().unwrap(), largest["commit"].as_str().unwrap());
+    let of_gtid = chosen(&["--include-gtids", gtid]);
+    assert_eq!(count(&of_gtid, "transactions"), 1);
+    assert_eq!(of_gtid["transactions"], serde_json::json!([largest]));
+    assert!(count(&of_gtid, "events") > 1 && count(&of_gtid, "events") < count(&ever, "events"));
+
+    // Every transaction lies before or after a moment.
+    let [before, after] = ["--stop-datetime", "--start-datetime"]
+        .map(|option| count(&chosen(&[option, &format!("{commit}Z")]), "transactions"));
+    assert!(before > 0 && after > 0, "{before} {after}");
+    assert_eq!(before + after, count(&all, "transactions"));
+    for jobs in ["--jobs=1", "--jobs=7"] {
+        assert_eq!(chosen(&["--table=mix.xa", jobs]), of_table);
+    }
+
+    let ran = folder().run(["stats", "--table=mix.no_such", LOG]);
+    assert_eq!(ran.code, Some(1));
+    assert_eq!(ran.stderr, "binlogz: warning: nothing in these logs is what was chosen\n");
 }
 
 const BY_SIZE: &str = "\

@@ -100,7 +100,7 @@ impl ChooseArgs {
 }
 
 /// `database.table`, each in backticks or not.
-pub(super) fn table(text: &str) -> Result<(String, String), String> {
+pub(in crate::cmd) fn table(text: &str) -> Result<(String, String), String> {
     let wrong = || "expected DB.TABLE, as shop.orders".to_owned();
     let (database, table) = text.split_once('.').ok_or_else(wrong)?;
     let bare = |name: &str| {

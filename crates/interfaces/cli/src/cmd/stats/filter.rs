@@ -1,0 +1,40 @@
+//! The options of `stats` that choose transactions and tables.
+
+use binlogz_binlog::gtid::GtidSet;
+use binlogz_stats::{StatsFilter, TableName};
+use clap::Args;
+
+use crate::cmd::row_changes::{moment, table};
+
+/// What is counted; everything by default.
+#[derive(Debug, Args)]
+pub(super) struct StatsFilterArgs {
+    /// Count only the rows of this table, and only transactions that have some; may be repeated
+    #[arg(long, value_name = "DB.TABLE", value_parser = table)]
+    table: Vec<(String, String)>,
+    /// Count only transactions committed at this time or later: YYYY-MM-DD hh:mm:ss, local time, or with Z or an offset
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    start_datetime: Option<i64>,
+    /// Count only transactions committed before this time
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    stop_datetime: Option<i64>,
+    /// Count only the transactions of this GTID set
+    #[arg(long, value_name = "SET")]
+    include_gtids: Option<GtidSet>,
+}
+
+impl StatsFilterArgs {
+    pub(super) fn filter(&self) -> StatsFilter {
+        let bytes = |name: &String| name.as_bytes().into();
+        let tables = self
+            .table
+            .iter()
+            .map(|(database, table)| TableName { database: bytes(database), table: bytes(table) });
+        StatsFilter {
+            tables: tables.collect(),
+            start_time: self.start_datetime,
+            stop_time: self.stop_datetime,
+            gtids: self.include_gtids.clone(),
+        }
+    }
+}
