@@ -25,9 +25,12 @@ truths=${BINLOGZ_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/binlogz}/advise-truth
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# levels ARGUMENT…: the rows of advise's table by level.
+# levels ARGUMENT…: the rows of advise's table by level, in the order of docs/reference/advise.md.
 levels() {
-    "$release/binlogz" advise "$@" | awk '/^By level/ { on = 1; next } /^$/ { on = 0 } on && $1 ~ /^[0-9]+$/'
+    "$release/binlogz" advise --format json "$@" | python3 -c 'import json, sys
+names = "level bytes half_width_percent saved_bytes saved_percent compress_s_per_gb p50_us p95_us p99_us expand_s_per_gb"
+for row in json.load(sys.stdin)["levels"]:
+    print(*("-" if row[name] is None else row[name] for name in names.split()))'
 }
 seconds() {
     local begin=$EPOCHREALTIME

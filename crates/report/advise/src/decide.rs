@@ -4,7 +4,8 @@
 //! levels that cost little enough ── the lowest that no other beats for its cost ── saves enough? ── Answer
 //! ```
 //!
-//! If the ends lead to different answers, the figures don't decide. `recommend.rs` names the answers and
+//! If the ends of the sizes' margins lead to different verdicts, the figures don't decide; if those of the times do, a trial on a
+//! replica is advised. `recommend.rs` names the answers and
 //! gives the reasons. docs/reference/advise.md has the same rule in words.
 
 use binlogz_payload::CompressionLevel;
@@ -78,14 +79,25 @@ pub(crate) struct Decision {
     pub(crate) expected: LevelAdvice,
     /// All answers within the figures' margins of error; if there are several, the figures don't decide.
     pub(crate) possible: Vec<LevelAdvice>,
-    /// Whether the error of the sizes alone, with times as measured, leaves several answers.
-    pub(crate) sizes_decide: bool,
+    /// Whether the error of the sizes alone, with times as measured, leaves several verdicts.
+    pub(crate) sizes_leave_open: bool,
 }
 
 impl Decision {
-    /// Whether the figures decide.
+    /// Whether all answers within the margins of error have the same verdict: which level is recommended matters less.
     pub(crate) fn is_clear(&self) -> bool {
-        self.possible.len() == 1
+        self.possible.iter().all(|answer| answer.verdict == self.expected.verdict)
+    }
+
+    /// The advice that is right whatever the errors of times are; `None` if the sizes leave several verdicts. Where times leave
+    /// several, a trial tells which.
+    pub(crate) fn advice(&self) -> Option<LevelAdvice> {
+        let is_settled = self.is_clear() || self.expected.verdict == AdviceVerdict::LeaveOff;
+        match is_settled {
+            _ if self.sizes_leave_open => None,
+            true => Some(self.expected),
+            false => Some(LevelAdvice { verdict: AdviceVerdict::TryOnReplica, ..self.expected }),
+        }
     }
 }
 
@@ -145,7 +157,10 @@ pub(crate) fn decide(points: &[Point], busy: bool) -> Option<Decision> {
     Some(Decision {
         expected,
         possible: possible_answers(points, expected, &[1.0 / factor, 1.0, factor]),
-        sizes_decide: possible_answers(points, expected, &[1.0]).len() > 1,
+        sizes_leave_open: points.iter().any(|point| point.half_width > 0.0)
+            && possible_answers(points, expected, &[1.0])
+                .iter()
+                .any(|answer| answer.verdict != expected.verdict),
     })
 }
 
@@ -289,7 +304,7 @@ mod tests {
             verdicts.contains(&AdviceVerdict::LeaveOff) && verdicts.contains(&AdviceVerdict::TurnOn),
             "{decision:?}"
         );
-        assert!(decision.sizes_decide);
+        assert!(decision.sizes_leave_open && decision.advice().is_none());
     }
 
     #[test]
@@ -298,11 +313,21 @@ mod tests {
         let points = curve([50.0, 51.0, 59.0, 59.5, 60.0, 60.0, 60.0], core);
         let decision = decide(&points, false).unwrap();
         assert_eq!(points[decision.expected.place].level.get(), 6);
-        assert!(!decision.is_clear() && !decision.sizes_decide, "{decision:?}");
+        assert!(decision.possible.len() > 1 && !decision.sizes_leave_open, "{decision:?}");
         // Far from the bound, a busy machine is good enough.
         let core = [0.1, 0.2, 0.9, 30.0, 90.0, 90.0, 90.0];
         let points = curve([50.0, 51.0, 59.0, 59.5, 60.0, 60.0, 60.0], core);
         assert!(decide(&points, true).unwrap().is_clear());
+    }
+
+    #[test]
+    fn where_times_leave_several_verdicts_a_trial_tells() {
+        // A tenth of a core is the bound for turning it on; with half the processor time it is, with twice as much it isn't.
+        let points = curve([50.0; 7], [9.0, 9.0, 30.0, 30.0, 90.0, 90.0, 90.0]);
+        let decision = decide(&points, true).unwrap();
+        assert!(!decision.is_clear(), "{decision:?}");
+        let advice = decision.advice().unwrap();
+        assert_eq!((advice.verdict, advice.place), (AdviceVerdict::TryOnReplica, decision.expected.place));
     }
 
     #[test]

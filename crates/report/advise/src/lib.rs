@@ -6,7 +6,8 @@
 //! ```
 //!
 //! [`ExactMeter`] compresses every transaction at every level. [`SampleMeter`] keeps some of them, and chunks
-//! of large ones, for [`Advice::measure_sample`]. Both keep a few small ones in [`Commits`], whose sessions
+//! of large ones, for [`Advice::measure_sample`]. The levels that decide come first; the figures of higher ones are measured
+//! beside them ([`Advice::of_levels`]) and put after them ([`Advice::append`]). Both meters keep a few small ones in [`Commits`], whose sessions
 //! compress them once more ([`Advice::measure_commits`]): times are scaled by the result.
 //! [`Advice::recommendation`] says what the figures mean for an operator of the server;
 //! docs/reference/advise.md describes each column.
@@ -16,6 +17,7 @@ mod decide;
 mod estimate;
 mod exact;
 mod figures;
+mod higher;
 mod large;
 mod page;
 mod plan;
@@ -27,8 +29,10 @@ mod sampled;
 mod sections;
 mod spent;
 mod strata;
+mod summary;
 mod table_walk;
 mod tables;
+mod unread;
 mod whole_file;
 
 use binlogz_figures::Quantiles;
@@ -37,9 +41,8 @@ use binlogz_payload::{CompressionLevel, ServerGeneration};
 
 pub use commits::Commits;
 pub use exact::ExactMeter;
-pub use recommend::READERS;
-pub use recommendation::{AdviceVerdict, Recommendation, TooLittle};
-pub use sample::{SampleMeter, Sampler};
+pub use recommendation::{AdviceVerdict, READERS, Recommendation, TooLittle};
+pub use sample::{DrawnSample, SampleMeter, Sampler};
 pub use sampled::SampleResult;
 
 use commits::Slowdowns;
@@ -48,6 +51,10 @@ use whole_file::WholeFile;
 
 /// The levels that are looked at where none are named.
 pub const LEVELS: [u8; 7] = [1, 3, 6, 9, 15, 19, 22];
+
+/// The highest level that decides what is recommended, where any as low was measured: higher ones cost ten times as much and
+/// more, in each commit.
+pub const DECIDING_MAX: u8 = 9;
 
 /// A meter's findings in a piece of a log.
 #[derive(Debug)]
@@ -63,6 +70,10 @@ pub struct Advice {
     bytes_read: u64,
     /// Bytes of the files for which there was no time; `None` if nobody knows how many.
     bytes_unread: Option<u64>,
+    /// The part of these in logs of which too little was read to tell what the rest is like.
+    bytes_unknown: Option<u64>,
+    /// The time from the first commit of each log to its last, as far as it was read, in microseconds.
+    spans: u64,
     /// Bytes outside of transactions with a GTID event: in the plain log, in the compressed one.
     outside: [u64; 2],
     payloads: u64,
@@ -84,6 +95,8 @@ impl Advice {
             files: 0,
             bytes_read: 0,
             bytes_unread: Some(0),
+            bytes_unknown: Some(0),
+            spans: 0,
             outside: [0; 2],
             payloads: 0,
             figures: AdviceFigures::default(),
@@ -105,16 +118,11 @@ impl Advice {
         }
     }
 
-    /// Adds the size of the part of a log that was left out because time was over: `None` if it is not known.
-    pub fn leave_out(&mut self, bytes: Option<u64>) {
-        self.bytes_unread = self.bytes_unread.zip(bytes).map(|(known, more)| known + more);
-    }
-
     /// Adds what another log gave.
     pub fn add(&mut self, log: &Advice) {
         self.files += log.files.max(1);
         self.bytes_read += log.bytes_read;
-        self.leave_out(log.bytes_unread);
+        self.add_unread(log);
         self.payloads += log.payloads;
         for (sum, outside) in self.outside.iter_mut().zip(log.outside) {
             *sum += outside;
@@ -133,18 +141,6 @@ impl Advice {
         let [_, outside] = self.outside;
         let size = self.figures.levels.get(level).map_or(0, |level| level.size);
         outside + self.figures.left_bytes() + size
-    }
-
-    /// The size that the log had without compression as far as it was not read. Nothing is known of that, so
-    /// it may become anything from nothing to this.
-    fn unread_bytes(&self) -> f64 {
-        let plain = self.plain_bytes() as f64;
-        match self.bytes_unread {
-            Some(0) => 0.0,
-            // Logs that are compressed already expand.
-            Some(bytes) => bytes as f64 * per(plain, self.bytes_read as f64).max(1.0),
-            None => plain.max(1.0),
-        }
     }
 
     /// Whether the machine was busy with something else, so that times are less certain.
@@ -173,7 +169,7 @@ impl Advice {
     /// Seconds from the first commit to the last; `None` if they are less than [`SECONDS_MIN`] apart.
     fn seconds(&self) -> Option<f64> {
         let (first, last) = self.figures.commits?;
-        let seconds = last.saturating_sub(first) as f64 / 1e6;
+        let seconds = self.read_span(last.saturating_sub(first)) as f64 / 1e6;
         (seconds >= SECONDS_MIN).then_some(seconds)
     }
 

@@ -1,13 +1,13 @@
 //! Makes the recommendation: whether the figures suffice, and the reasons, each with its figure. The rule is in `decide.rs`, the words
 //! are in `recommendation.rs`.
 
-use binlogz_figures::counted;
+use binlogz_figures::{counted, human_size};
 use binlogz_payload::{Ineligible, Library};
 use binlogz_stats::size_class::SizeClass;
 
-use crate::Advice;
 use crate::decide::{Decision, Point, decide};
-use crate::recommendation::{AdviceVerdict, Recommendation, TooLittle};
+use crate::recommendation::{AdviceVerdict, READERS, Recommendation, TooLittle};
+use crate::{Advice, DECIDING_MAX};
 
 /// With fewer bytes of transactions than this, no advice is given.
 const BYTES_MIN: u64 = 64 << 10;
@@ -25,10 +25,6 @@ const UNREAD_MAX: f64 = 0.05;
 /// A class of sizes that saves less than this, in percent, is mentioned: see [`Advice::who_pays`].
 const HARDLY_SHRINKS: f64 = 20.0;
 
-/// The reason to ask first who reads the log: superfluous where that was asked.
-pub const READERS: &str = "find out first what reads the binlog: replicas before 8.0.20 and MariaDB stop, and some CDC clients \
-                           lose rows without an error";
-
 impl Advice {
     /// The recommendation, and its reasons.
     pub fn recommendation(&self) -> Recommendation {
@@ -45,18 +41,25 @@ impl Advice {
                 reasons.push("no transaction in these logs would be compressed".to_owned());
                 verdict = AdviceVerdict::LeaveOff;
             }
-            Some(decision) if decision.is_clear() => {
-                verdict = decision.expected.verdict;
-                self.why(verdict, place, &mut reasons);
-            }
-            Some(decision) => {
-                between =
-                    decision.possible.iter().map(|answer| (answer.verdict, level_at(answer.place))).collect();
-                reasons.push(self.why_not(&decision));
-                self.costs(place, &mut reasons);
-            }
+            Some(decision) => match decision.advice() {
+                Some(advice) => {
+                    verdict = advice.verdict;
+                    reasons.extend(self.why_a_trial(&decision));
+                    self.why(verdict, place, &mut reasons);
+                }
+                None => {
+                    between = decision
+                        .possible
+                        .iter()
+                        .map(|answer| (answer.verdict, level_at(answer.place)))
+                        .collect();
+                    reasons.push(self.why_not(place));
+                    self.costs(place, &mut reasons);
+                }
+            },
             None => {}
         }
+        reasons.extend(self.beginnings_read());
         let only_level = self.generation.only_level();
         if let Some(level) = only_level {
             reasons.push(format!(
@@ -141,8 +144,8 @@ impl Advice {
 
     /// Why the logs that were read say too little about all: logs that were left out may be of another kind.
     fn too_much_unread(&self) -> Option<String> {
-        let (read, unread) = (self.plain_bytes() as f64, self.unread_bytes());
-        if unread <= UNREAD_MAX * (read + unread) {
+        let (read, unread, unknown) = (self.plain_bytes() as f64, self.unread_bytes(), self.unknown_bytes());
+        if unknown <= UNREAD_MAX * (read + unread) {
             return None;
         }
         let read = self.bytes_read;
@@ -153,14 +156,26 @@ impl Advice {
         ))
     }
 
+    /// That only the beginnings of logs were read, if more than a little is missing.
+    fn beginnings_read(&self) -> Option<String> {
+        let (read, unread) = (self.bytes_read, self.bytes_unread.filter(|unread| *unread > 0)?);
+        Some(format!(
+            "the beginnings of the logs were read, {} of {}, and the rest is taken to be like them",
+            human_size(read),
+            human_size(read + unread)
+        ))
+    }
+
     /// The place of the level that is shown: the one that the figures recommend.
     pub(crate) fn recommended_place(&self) -> usize {
         self.decision().map_or(0, |decision| decision.expected.place)
     }
 
-    /// The decision from the figures; `None` without levels.
+    /// The decision from the figures; `None` without levels. Levels are in order, so those that decide come first.
     pub(crate) fn decision(&self) -> Option<Decision> {
-        let points = self.levels.iter().enumerate().map(|(place, level)| {
+        let deciding = self.levels.iter().take_while(|level| level.get() <= DECIDING_MAX).count();
+        let deciding = if deciding > 0 { deciding } else { self.levels.len() };
+        let points = self.levels.iter().take(deciding).enumerate().map(|(place, level)| {
             let [typical, slow] = self.commit_milliseconds(place);
             Point {
                 level: *level,
@@ -177,7 +192,9 @@ impl Advice {
 
     /// The error of a level's saving, in points of the plain log.
     pub(crate) fn half_width_points(&self, place: usize) -> f64 {
-        100.0 * crate::per(self.half_width(place).unwrap_or(0.0), self.plain_bytes() as f64)
+        let sampled = self.sampled.as_ref().and_then(|sampled| sampled.half_widths.get(place));
+        let off = sampled.copied().unwrap_or(0.0) + self.unread_error();
+        100.0 * crate::per(off, self.plain_bytes() as f64)
     }
 
     /// The figures that support an answer.
@@ -189,7 +206,6 @@ impl Advice {
             ));
             return;
         }
-        reasons.push(format!("level {level} saves {saved:.1} % of the log"));
         self.costs(place, reasons);
         if verdict == AdviceVerdict::TryOnReplica && self.core_percent(place).is_none() {
             reasons.push(
@@ -198,24 +214,26 @@ impl Advice {
         }
     }
 
-    /// Why the figures don't decide, and how to get better ones.
-    fn why_not(&self, decision: &Decision) -> String {
-        let place = decision.expected.place;
+    /// Why the sizes don't decide, and how to get better ones.
+    fn why_not(&self, place: usize) -> String {
         let (saved, off) = (self.saved_percent(place), self.half_width_points(place));
         let level = self.levels.get(place).copied().unwrap_or_default();
-        if decision.sizes_decide {
-            return format!(
-                "level {level} saves {saved:.1} ± {off:.1} % of the log, which is not known well enough to decide: a longer \
-                 --budget, or --exact, will tell"
-            );
-        }
-        match self.is_of_busy_machine() {
+        format!(
+            "level {level} saves {saved:.1} ± {off:.1} % of the log, which is not known well enough to decide: a longer \
+             --budget, or --exact, will tell"
+        )
+    }
+
+    /// Why the times leave several verdicts, so that a trial is advised.
+    fn why_a_trial(&self, decision: &Decision) -> Option<String> {
+        let is_open = !decision.is_clear() && decision.expected.verdict != AdviceVerdict::LeaveOff;
+        is_open.then(|| match self.is_of_busy_machine() {
             true => "this machine was busy with something else, and processor time measured on it can be twice or half of \
                      the truth: measure again when it is idle"
                 .to_owned(),
             false => "the processor time that decides differs by a quarter from run to run: begin with the lower level"
                 .to_owned(),
-        }
+        })
     }
 
     /// The time that compressing adds to the typical commit, and to the second slowest of a hundred.
@@ -338,9 +356,10 @@ mod tests {
     fn what_was_not_read_may_be_of_another_kind() {
         let told = |unread| {
             let mut advice = advice(1 << 20, 10, 57);
-            (advice.files, advice.bytes_read) = (2, 1 << 20);
-            advice.leave_out(Some(0));
-            advice.leave_out(unread);
+            (advice.files, advice.bytes_read) = (1, 1 << 20);
+            let mut not_read = Advice::new(&[CompressionLevel::DEFAULT], 1, ServerGeneration::default());
+            not_read.leave_out(unread);
+            advice.add(&not_read);
             (advice.half_width_percent(0).unwrap(), advice.recommendation())
         };
         assert_eq!(told(Some(0)).1.verdict, AdviceVerdict::TryOnReplica);
@@ -361,12 +380,37 @@ mod tests {
     }
 
     #[test]
+    fn the_rest_of_a_log_is_like_its_beginning() {
+        let mut all = advice(1 << 20, 10, 57);
+        let told = |unread| {
+            let mut log = Advice::new(&[CompressionLevel::DEFAULT], 1, ServerGeneration::default());
+            (log.bytes_read, log.figures) = (1 << 20, all.figures.clone());
+            log.leave_out(Some(unread));
+            let mut advice = Advice::new(&[CompressionLevel::DEFAULT], 1, ServerGeneration::default());
+            advice.add(&log);
+            advice.sampled.clone_from(&all.sampled);
+            advice.recommendation()
+        };
+        let half = told(1 << 20);
+        assert_eq!(half.verdict, AdviceVerdict::TryOnReplica, "{half:?}");
+        // A tenth of a percent by the sample, and a twentieth of the half that was not read.
+        assert!(half.saved.is_some_and(|(saved, off)| saved > 56.9 && (off - 2.6).abs() < 0.01), "{half:?}");
+        let expected =
+            "the beginnings of the logs were read, 1.0 MiB of 2.0 MiB, and the rest is taken to be like them";
+        assert!(half.reasons.iter().any(|reason| reason == expected), "{half:?}");
+        // Of a log of which next to nothing was read, nobody knows what it is like.
+        assert_eq!(told(100 << 20).verdict, AdviceVerdict::CantTell);
+        all.sampled = None;
+    }
+
+    #[test]
     fn logs_that_were_not_read_are_not_logs_without_transactions() {
         let mut advice = Advice::new(&[CompressionLevel::DEFAULT], 1, ServerGeneration::default());
         advice.sampled =
             Some(SampleResult { seed: 1, units: 0, bytes: 0, half_widths: vec![0.0], busy: false });
         assert_eq!(advice.recommendation().verdict, AdviceVerdict::LeaveOff);
         advice.leave_out(Some(700));
+        advice.bytes_unknown = Some(700);
         let told = advice.recommendation();
         assert_eq!((told.verdict, told.too_little), (AdviceVerdict::CantTell, Some(TooLittle::Budget)));
         assert!(advice.half_width_percent(0).unwrap() >= 100.0);
@@ -390,9 +434,11 @@ mod tests {
             advice.recommendation()
         };
         for exact in [false, true] {
-            assert_eq!(told(false, exact).verdict, AdviceVerdict::TryOnReplica, "{exact}");
+            let idle = told(false, exact);
+            assert_eq!(idle.verdict, AdviceVerdict::TryOnReplica, "{exact}");
+            assert!(!idle.reasons[0].starts_with("this machine was busy"), "{idle:?}");
             let busy = told(true, exact);
-            assert_eq!(busy.verdict, AdviceVerdict::CantTell, "{exact}");
+            assert_eq!(busy.verdict, AdviceVerdict::TryOnReplica, "{exact}");
             assert!(busy.reasons[0].starts_with("this machine was busy with something else"), "{busy:?}");
         }
     }

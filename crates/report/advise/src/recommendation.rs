@@ -4,6 +4,10 @@ use std::fmt;
 
 use binlogz_payload::CompressionLevel;
 
+/// The reason to ask first who reads the log: superfluous where that was asked.
+pub const READERS: &str = "find out first what reads the binlog: replicas before 8.0.20 and MariaDB stop, and some CDC clients \
+                           lose rows without an error";
+
 /// The advice on `binlog_transaction_compression`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AdviceVerdict {
@@ -86,7 +90,18 @@ impl fmt::Display for Recommendation {
     }
 }
 
+/// People are given this many reasons first.
+const MAIN_REASONS: usize = 3;
+
 impl Recommendation {
+    /// The reasons that people are given first: the weightiest, and what to find out before compression is turned on.
+    pub fn main_reasons(&self) -> impl Iterator<Item = &str> {
+        let readers = self.reasons.iter().filter(|reason| *reason == READERS);
+        let others = self.reasons.iter().filter(|reason| *reason != READERS);
+        let others = others.take(MAIN_REASONS - readers.clone().count().min(MAIN_REASONS));
+        others.chain(readers).map(String::as_str)
+    }
+
     /// ` at level 1, 3 or 6`; nothing where there is no choice.
     fn at_levels(&self, levels: &[CompressionLevel]) -> String {
         if self.only_level { String::new() } else { format!(" at level {}", listed(levels)) }

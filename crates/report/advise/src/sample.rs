@@ -44,23 +44,31 @@ pub struct Sampler {
 
 /// The transactions that are kept.
 #[derive(Debug)]
-pub(crate) struct SampleStore {
-    pub(crate) classes: [KeptClass; CLASSES],
+struct SampleStore {
+    classes: [KeptClass; CLASSES],
+    spool: Spool,
+}
+
+/// The transactions that were drawn, in the order in which they are measured.
+#[derive(Debug)]
+pub struct DrawnSample {
+    pub(crate) seed: u64,
+    pub(crate) classes: [Vec<SampleUnit>; CLASSES],
     pub(crate) spool: Spool,
 }
 
 /// The transactions of a class of size that are kept.
 #[derive(Debug)]
-pub(crate) struct KeptClass {
+struct KeptClass {
     /// The one with the highest number on top.
-    pub(crate) units: BinaryHeap<SampleUnit>,
+    units: BinaryHeap<SampleUnit>,
     bytes: u64,
     /// Numbers from here on are no longer kept.
     limit: u64,
 }
 
 /// A transaction, or the beginning of a large one.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct SampleUnit {
     /// The unit's random number, which decides whether it is in the sample.
     number: u64,
@@ -77,7 +85,7 @@ pub(crate) struct SampleUnit {
 }
 
 /// A large transaction, as far as it is known.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct LargeSample {
     /// Bytes that the compressor gets.
     pub(crate) inner: u64,
@@ -120,10 +128,6 @@ impl Sampler {
         Sampler { seed, class_bytes, store: Mutex::new(store) }
     }
 
-    pub(crate) fn seed(&self) -> u64 {
-        self.seed
-    }
-
     /// Drops the kept transactions of a log.
     pub fn forget(&self, log: u64) {
         for kept in &mut self.store.lock().classes {
@@ -131,8 +135,10 @@ impl Sampler {
         }
     }
 
-    pub(crate) fn into_store(self) -> SampleStore {
-        self.store.into_inner()
+    /// What was drawn, once all logs were read.
+    pub fn into_drawn(self) -> DrawnSample {
+        let SampleStore { classes, spool } = self.store.into_inner();
+        DrawnSample { seed: self.seed, classes: classes.map(|kept| kept.units.into_sorted_vec()), spool }
     }
 
     /// The number of the transaction with this GTID event: seed and event, mixed.

@@ -18,7 +18,7 @@ use crate::Advice;
 use crate::estimate::{Estimator, MeasuredUnit, UnitMeasurement};
 use crate::large::SMALL_CLASSES;
 use crate::plan::{LevelPlan, Span, Spans};
-use crate::sample::{LargeSample, SampleStore, SampleUnit, Sampler};
+use crate::sample::{DrawnSample, LargeSample, SampleUnit};
 use crate::spent::MeasuringTime;
 use crate::strata::BUCKETS;
 use crate::table_walk::TableWalk;
@@ -99,7 +99,7 @@ struct Run<'a> {
     recipe: Recipe,
     workers: usize,
     watch: Watch,
-    spool: Spool,
+    spool: &'a Spool,
     plan: LevelPlan,
     /// Bytes of each large transaction that are compressed.
     beginning: u64,
@@ -116,13 +116,13 @@ impl Advice {
     /// A temporary file that can't be read, no memory for a context.
     pub fn measure_sample(
         &mut self,
-        sampler: Sampler,
+        sample: &DrawnSample,
         workers: usize,
         deadline: Instant,
         progress: &mut dyn FnMut(u64),
     ) -> Result<(), binlogz_flow::Error> {
-        let seed = sampler.seed();
-        let SampleStore { classes, spool } = sampler.into_store();
+        let DrawnSample { seed, classes, spool } = sample;
+        let (seed, classes) = (*seed, classes.clone());
         let levels = self.levels.clone();
         let large = self.figures.classes.iter().skip(SMALL_CLASSES);
         let large: u64 = large.map(|class| class.transactions).sum();
@@ -137,7 +137,7 @@ impl Advice {
             spent: [AtomicU64::new(0), AtomicU64::new(0)],
         };
         let mut estimator = Estimator::new(self.levels.len());
-        let (pilot, mut rest) = self.pilot(classes.map(|kept| kept.units.into_sorted_vec()));
+        let (pilot, mut rest) = self.pilot(classes);
         let mut rest = {
             run.measure(&pilot, &mut estimator, |_| false, progress)?;
             let weights = estimator.weights(&self.figures);
@@ -161,7 +161,7 @@ impl Advice {
             estimator.fill(&mut self.figures);
             let Estimator { units, bytes, .. } = estimator;
             self.sampled = Some(SampleResult { seed, units, bytes, half_widths, busy: run.was_disturbed() });
-            let is_open = self.decision().is_some_and(|decision| decision.sizes_decide);
+            let is_open = self.decision().is_some_and(|decision| decision.sizes_leave_open);
             if !is_open || rest.is_empty() || !run.watch.has_time() {
                 break;
             }

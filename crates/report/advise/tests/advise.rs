@@ -65,7 +65,9 @@ fn sampled(log: &RealBinlog, levels: &[CompressionLevel], workers: usize, seed: 
     .unwrap_or_else(|error| panic!("{}: {error}", log.name));
     // A deadline that is never reached: the run ends because the sample is large enough.
     let deadline = Instant::now() + Duration::from_secs(600);
-    advice.measure_sample(Arc::into_inner(sampler).unwrap(), workers, deadline, &mut |_| {}).unwrap();
+    advice
+        .measure_sample(&Arc::into_inner(sampler).unwrap().into_drawn(), workers, deadline, &mut |_| {})
+        .unwrap();
     advice
 }
 
@@ -250,7 +252,9 @@ fn logs_that_were_not_read_are_in_the_interval() {
             advice.add(&of_log);
         }
         let deadline = Instant::now() + Duration::from_secs(600);
-        advice.measure_sample(Arc::into_inner(sampler).unwrap(), 2, deadline, &mut |_| {}).unwrap();
+        advice
+            .measure_sample(&Arc::into_inner(sampler).unwrap().into_drawn(), 2, deadline, &mut |_| {})
+            .unwrap();
         let sections = advice.sections();
         let unread = numbers(section(&sections, "summary"), "unread_bytes")[0];
         let half_widths = by_level(&advice, "half_width_percent");

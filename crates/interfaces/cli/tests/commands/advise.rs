@@ -21,7 +21,7 @@ fn document(ran: &Ran) -> Value {
 
 #[test]
 fn a_recommendation_and_tables_for_people() {
-    let ran = folder().run(["advise", "--levels=3", LOG]);
+    let ran = folder().run(["advise", "--details", "--levels=3", LOG]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     let mut titles = ran.text().lines().filter(|line| !line.starts_with(' ') && !line.is_empty());
     assert!(titles.next().unwrap().starts_with("Recommendation: "));
@@ -38,6 +38,63 @@ fn a_recommendation_and_tables_for_people() {
             "By hour",
         ]
     );
+}
+
+/// All of its transactions are compressed, so a log of a few megabytes has an answer.
+#[test]
+fn every_sample_gets_an_answer_and_a_table() {
+    let folder = Folder::new();
+    let names: Vec<String> = (1..=9).map(|number| format!("binlog.00000{number}")).collect();
+    for of in ["plain", "compressed"] {
+        names.iter().for_each(|name| drop(folder.sample(of, name)));
+        let logs: Vec<Vec<&str>> = names
+            .iter()
+            .map(|name| vec![name.as_str()])
+            .chain([names.iter().map(String::as_str).collect()])
+            .collect();
+        for logs in logs {
+            let ran = folder.run(["advise"].iter().chain(&logs));
+            assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{logs:?}");
+            let mut lines = ran.text().lines();
+            let answer = lines.next().unwrap();
+            assert!(answer.starts_with("Recommendation: "), "{answer}");
+            // Ten transactions are too few, however they are measured.
+            let has_answer = !["can't tell", "budget too small"].iter().any(|words| answer.contains(words));
+            assert!(has_answer, "{of} {logs:?}: {}", ran.text());
+            let reasons = lines.by_ref().take_while(|line| !line.is_empty());
+            let reasons = reasons.filter(|line| line.starts_with("  - ")).count();
+            assert!((1..=3).contains(&reasons), "{}", ran.text());
+            assert!(lines.next().unwrap().starts_with("What each level saves"), "{}", ran.text());
+            let levels: Vec<_> = lines.by_ref().skip(1).take_while(|line| !line.is_empty()).collect();
+            let levels: Vec<_> = levels.iter().map(|line| line.split_whitespace().next().unwrap()).collect();
+            assert!(levels.ends_with(&["off", "1", "3", "6", "9"]), "{levels:?}: {}", ran.text());
+            let looked_at: Vec<_> = lines.collect();
+            assert!(looked_at[0].starts_with("Looked at: "), "{looked_at:?}");
+        }
+    }
+}
+
+/// Levels above 9 come in the time that is left, and change nothing of the answer.
+#[test]
+fn higher_levels_are_measured_last() {
+    let folder = folder();
+    let answer =
+        |options: &[&str]| document(&folder.run(["advise", "--format=json", LOG].iter().chain(options)));
+    let all = answer(&[]);
+    let levels: Vec<_> =
+        all["levels"].as_array().unwrap().iter().map(|row| row["level"].as_u64().unwrap()).collect();
+    assert_eq!(levels, [1, 3, 6, 9, 15, 19, 22]);
+    let low = answer(&["--levels=1,3,6,9"]);
+    for (all, low) in all["levels"].as_array().unwrap().iter().zip(low["levels"].as_array().unwrap()) {
+        assert_eq!((&all["bytes"], &all["half_width_percent"]), (&low["bytes"], &low["half_width_percent"]));
+    }
+    let exact = answer(&["--exact", "--no-whole-files"]);
+    for name in ["levels", "hours", "tables", "sizes"] {
+        let bytes = |report: &Value| -> Vec<Value> {
+            report[name].as_array().unwrap().iter().map(|row| row["bytes"].clone()).collect()
+        };
+        assert_eq!(bytes(&all), bytes(&exact), "{name}");
+    }
 }
 
 #[test]

@@ -1,19 +1,26 @@
-//! Measures logs: reads all of them, and compresses a sample of their transactions at each level, within the time
-//! allowed.
+//! Measures logs within the time allowed.
+//!
+//! ```text
+//! read all logs, or the beginning of each → a sample → levels that decide on it → on all transactions, if that fits
+//!                                                    → with details: higher levels on the sample → whole files
+//! ```
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use binlogz_advise::{Advice, Commits, ExactMeter, LEVELS, MeterPart, SampleMeter, Sampler};
+use binlogz_advise::{
+    Advice, AdviceVerdict, Commits, DECIDING_MAX, DrawnSample, ExactMeter, LEVELS, MeterPart, SampleMeter,
+    Sampler,
+};
 use binlogz_encryption::Keyring;
-use binlogz_flow::measure::{Measure, MeasureSummary, measure};
-use binlogz_flow::{Input, ReadAt};
+use binlogz_flow::measure::{Measure, measure};
+use binlogz_flow::{CutEvent, Input, ReadAt};
 use binlogz_payload::{CompressionLevel, ServerGeneration};
 use clap::Args;
 
 use super::measured_log::MeasuredLog;
-use super::{BUDGET, generation};
+use super::{BUDGET_TIME, generation};
 use crate::Exit;
 use crate::cmd::workers;
 use crate::failure::{CommandFailure, Result, complain, warn, warn_cut};
@@ -24,7 +31,7 @@ use crate::units;
 /// The levels measured, and for how long.
 #[derive(Debug, Clone, Args)]
 pub(super) struct LevelMeasurement {
-    /// Levels to measure, 1 to 22 [default: 1,3,6,9,15,19,22]
+    /// Levels to measure, 1 to 22 [default: 1,3,6,9; 15,19,22 too with --details, --html and JSON]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     levels: Vec<CompressionLevel>,
     /// Predict what this server would write, such as mysql-8.0.33 [default: the one whose logs they are]
@@ -36,9 +43,9 @@ pub(super) struct LevelMeasurement {
     /// Don't measure zstd on the whole files, which takes most of the time of an exact run of one level
     #[arg(long)]
     no_whole_files: bool,
-    /// Time for the whole run: 30s, 5m, or a number of seconds
-    #[arg(long, value_name = "TIME", default_value = BUDGET, value_parser = units::duration_or_seconds)]
-    budget: Duration,
+    /// Most time for the whole run: 30s, 5m, or a number of seconds [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = units::duration_or_seconds)]
+    budget: Option<Duration>,
     /// Seed of the sample; the same seed draws the same sample
     #[arg(long, value_name = "N", default_value_t = SEED)]
     seed: u64,
@@ -50,9 +57,21 @@ pub(super) struct LevelMeasurement {
     jobs: Option<NonZeroUsize>,
 }
 
-/// The part of the budget that may be spent on reading the logs, and on reading them and on whole files.
+/// What is measured besides the levels that decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AdviceDepth {
+    /// Nothing: the answer is wanted.
+    Answer,
+    /// Higher levels, and zstd on the whole files, in the time that is left.
+    Details,
+}
+
+/// The part of the budget that may be spent on reading the logs.
 const SCAN_SHARE: f64 = 0.4;
-const WHOLE_FILE_SHARE: f64 = 0.5;
+
+/// The part of the budget after which the levels that decide give way to higher ones, and those to whole files.
+const DECIDING_SHARE: f64 = 0.6;
+const HIGHER_SHARE: f64 = 0.9;
 
 /// The part of the budget that the sample gets at least, however long the rest took.
 const SAMPLE_SHARE: f64 = 0.4;
@@ -60,7 +79,13 @@ const SAMPLE_SHARE: f64 = 0.4;
 /// The share of the time, in an exact run of the time for compressing, that is spent on finding how much longer commits
 /// take; and how much of it is of any use.
 const COMMITS_SHARE: f64 = 0.1;
-const COMMITS_MAX: Duration = Duration::from_secs(2);
+const COMMITS_MAX: Duration = Duration::from_secs(1);
+
+/// Without --budget people wait this long for the sizes of all transactions, after a sample gave the answer.
+const EXACT_MAX: Duration = Duration::from_secs(6);
+
+/// Compressing takes about as long as the sample said, at most this many times as long.
+const EXACT_MARGIN: f64 = 1.3;
 
 /// Bytes to keep of each class of size for each second of the budget: more than can be compressed in it.
 const SAMPLE_BYTES_PER_SECOND: f64 = 2e6;
@@ -74,23 +99,36 @@ const SEED: u64 = 1;
 /// One source with one replica is the smallest common set-up.
 const REPLICAS: u32 = 1;
 
-/// The parts of a run in time.
+/// The budget of a run: when it began, and how long it may take.
 #[derive(Debug, Clone, Copy)]
-struct Deadlines {
-    scan: Instant,
-    whole_file: Instant,
-    all: Instant,
+struct RunBudget {
+    start: Instant,
+    all: Duration,
+}
+
+impl RunBudget {
+    fn at(self, share: f64) -> Instant {
+        self.start + self.all.mul_f64(share)
+    }
+}
+
+/// The logs of a run.
+#[derive(Clone, Copy)]
+struct MeasuredLogs<'l> {
+    logs: &'l [MeasuredLog],
+    keyring: Option<&'l Keyring>,
+    generation: ServerGeneration,
 }
 
 impl LevelMeasurement {
-    /// A sample at all levels, within this time.
+    /// A sample at the levels that decide, within this time.
     pub(super) fn within(budget: Duration) -> Self {
         LevelMeasurement {
             levels: Vec::new(),
             server: None,
             exact: false,
             no_whole_files: true,
-            budget,
+            budget: Some(budget),
             seed: SEED,
             replicas: REPLICAS,
             jobs: None,
@@ -99,90 +137,167 @@ impl LevelMeasurement {
 
     /// Measures the logs; `None`: none of them could be read. Logs that can't be read are reported and left out.
     pub(super) fn measure(
-        mut self,
+        &self,
         logs: &[MeasuredLog],
         keyring: Option<&Keyring>,
         start: Instant,
+        depth: AdviceDepth,
     ) -> Result<(Option<Advice>, Exit)> {
-        let part = |share| start + self.budget.mul_f64(share);
-        let deadlines =
-            Deadlines { scan: part(SCAN_SHARE), whole_file: part(WHOLE_FILE_SHARE), all: part(1.0) };
-        let mut exit = Exit::Done;
         let generation = self.server.unwrap_or_else(|| generation::of_logs(logs, keyring));
-        self.levels = self.levels_of(generation)?;
-        let levels = self.levels.clone();
-        let mut advice = Advice::new(&levels, self.replicas, generation);
-        let mut measured = 0;
-        let kept = (self.budget.as_secs_f64() * SAMPLE_BYTES_PER_SECOND) as u64;
-        let kept = kept.clamp(*SAMPLE_BYTES.start(), *SAMPLE_BYTES.end());
-        let sampler = Arc::new(Sampler::new(self.seed, kept));
+        let levels = self.levels_of(generation, depth)?;
+        let logs = MeasuredLogs { logs, keyring, generation };
+        if self.exact {
+            return self.measure_all(logs, &levels, start, depth);
+        }
+        let budget = RunBudget { start, all: self.budget.unwrap_or(BUDGET_TIME) };
+        // The highest level that decides, or, where only higher ones were named, all of them.
+        let deciding = levels.iter().take_while(|level| level.get() <= DECIDING_MAX).count();
+        let (deciding, higher) = levels.split_at(if deciding > 0 { deciding } else { levels.len() });
         let commits = Arc::new(Commits::default());
-        let mut files = Vec::new();
-        for (number, log) in logs.iter().enumerate() {
-            let number = number as u64;
-            let of_log = match self.exact {
-                true => {
-                    self.log(log, keyring, &|| false, || Ok(ExactMeter::new(&levels, generation, &commits)?))
-                }
-                false => self.log(log, keyring, &|| Instant::now() >= deadlines.scan, || {
-                    Ok(SampleMeter::new(&sampler, number, &commits)?)
-                }),
-            };
-            match of_log {
-                Ok((of_log, places)) => {
-                    advice.add(&of_log);
-                    measured += 1;
-                    files.extend(places);
-                }
-                Err(CommandFailure::Line(line)) => {
-                    sampler.forget(number);
-                    complain(&line);
-                    exit = Exit::Trouble;
-                }
-                Err(closed) => return Err(closed),
-            }
+        let (scanned, exit) = self.scan(logs, deciding, budget, &commits)?;
+        let Some(ScannedLogs { mut advice, sampler, files }) = scanned else { return Ok((None, exit)) };
+        let sampling = |error: binlogz_flow::Error| CommandFailure::reading(&"the sample", &error);
+        let time = budget.all.mul_f64(COMMITS_SHARE).min(COMMITS_MAX);
+        advice.measure_commits(&commits, true, time).map_err(|error| sampling(error.into()))?;
+        let sample = sampler.into_drawn();
+        let mut above = advice.of_levels(higher);
+        let share = if higher.is_empty() { 1.0 } else { DECIDING_SHARE };
+        let deadline = budget.at(share).max(Instant::now() + budget.all.mul_f64(SAMPLE_SHARE));
+        self.sample(&mut advice, &sample, deadline).map_err(sampling)?;
+        if let Some(exact) = self.exactly(&advice, logs, deciding, budget) {
+            advice.take_exact(&exact);
+        }
+        if !higher.is_empty() {
+            let deadline = budget.at(HIGHER_SHARE);
+            self.sample(&mut above, &sample, deadline).map_err(sampling)?;
+            advice.append(above);
+        }
+        self.whole_files(&mut advice, (logs.logs, &files), budget.at(1.0), depth).map_err(sampling)?;
+        Ok((Some(advice), exit))
+    }
+
+    /// Compresses every transaction at every level.
+    fn measure_all(
+        &self,
+        logs: MeasuredLogs<'_>,
+        levels: &[CompressionLevel],
+        start: Instant,
+        depth: AdviceDepth,
+    ) -> Result<(Option<Advice>, Exit)> {
+        let commits = Arc::new(Commits::default());
+        let mut advice = Advice::new(levels, self.replicas, logs.generation);
+        let (mut exit, mut measured, mut files) = (Exit::Done, 0, Vec::new());
+        for log in logs.logs {
+            let new_meter = || Ok(ExactMeter::new(levels, logs.generation, &commits)?);
+            let of_log = self.log(log, (logs.keyring, levels), &|| false, new_meter);
+            measured += u32::from(taken((log, of_log), &mut advice, &mut files, &mut exit)?);
         }
         if measured == 0 {
             return Ok((None, exit));
         }
-        let all_so_far = if self.exact { start.elapsed() } else { self.budget };
-        advice
-            .measure_commits(&commits, !self.exact, all_so_far.mul_f64(COMMITS_SHARE).min(COMMITS_MAX))
-            .map_err(|error| CommandFailure::reading(&"the sample", &error.into()))?;
-        // Input from a pipe or a server can't be read again.
-        let all_files = if files.len() == logs.len() { files.as_slice() } else { &[] };
-        self.measure_levels(&mut advice, sampler, all_files, deadlines)
-            .map_err(|error| CommandFailure::reading(&"the sample", &error))?;
+        let time = start.elapsed().mul_f64(COMMITS_SHARE).min(COMMITS_MAX);
+        let sampling = |error: binlogz_flow::Error| CommandFailure::reading(&"the sample", &error);
+        advice.measure_commits(&commits, false, time).map_err(|error| sampling(error.into()))?;
+        // There is no budget: only few pieces represent whole files.
+        let deadline = Instant::now() + EXACT_WHOLE_FILE;
+        self.whole_files(&mut advice, (logs.logs, &files), deadline, depth).map_err(sampling)?;
         Ok((Some(advice), exit))
     }
 
-    /// Measures the levels once all logs were read.
-    fn measure_levels(
+    /// Reads the logs and draws a sample; where they can't all be read in time, the beginning of each.
+    fn scan(
+        &self,
+        logs: MeasuredLogs<'_>,
+        levels: &[CompressionLevel],
+        budget: RunBudget,
+        commits: &Arc<Commits>,
+    ) -> Result<(Option<ScannedLogs>, Exit)> {
+        let kept = (budget.all.as_secs_f64() * SAMPLE_BYTES_PER_SECOND) as u64;
+        let kept = kept.clamp(*SAMPLE_BYTES.start(), *SAMPLE_BYTES.end());
+        let sampler = Arc::new(Sampler::new(self.seed, kept));
+        let mut advice = Advice::new(levels, self.replicas, logs.generation);
+        let (mut exit, mut measured, mut files) = (Exit::Done, 0, Vec::new());
+        let sizes: Vec<_> = logs.logs.iter().map(|log| log.size().ok().flatten()).collect();
+        for (place, log) in logs.logs.iter().enumerate() {
+            let number = place as u64;
+            let end = end_of_turn(budget.at(SCAN_SHARE), sizes.get(place..).unwrap_or_default());
+            let new_meter = || Ok(SampleMeter::new(&sampler, number, commits)?);
+            let of_log = self.log(log, (logs.keyring, levels), &|| Instant::now() >= end, new_meter);
+            match taken((log, of_log), &mut advice, &mut files, &mut exit)? {
+                true => measured += 1,
+                false => sampler.forget(number),
+            }
+        }
+        warn_unread(&advice);
+        // The workers have ended, so this is the only owner.
+        let sampler = Arc::into_inner(sampler).filter(|_| measured > 0);
+        Ok((sampler.map(|sampler| ScannedLogs { advice, sampler, files }), exit))
+    }
+
+    /// Compresses the sample until it is large enough, or time is over.
+    fn sample(
         &self,
         advice: &mut Advice,
-        sampler: Arc<Sampler>,
-        files: &[(Arc<dyn ReadAt>, u64)],
-        deadlines: Deadlines,
-    ) -> Result<(), binlogz_flow::Error> {
-        let workers = workers(self.jobs);
-        // An exact run has no budget: only few pieces represent whole files.
-        let deadline = if self.exact { Instant::now() + EXACT_WHOLE_FILE } else { deadlines.whole_file };
-        if !files.is_empty() && !self.no_whole_files {
-            let _progress = WorkProgress::waiting("trying zstd on the whole files");
-            advice.measure_whole_files(files, self.seed, workers, deadline)?;
+        sample: &DrawnSample,
+        deadline: Instant,
+    ) -> std::result::Result<(), binlogz_flow::Error> {
+        let progress = WorkProgress::until("trying levels on a sample", deadline);
+        advice.measure_sample(sample, workers(self.jobs), deadline, &mut |bytes| progress.at(bytes))
+    }
+
+    /// Compresses all transactions at the levels that decide, if that fits into the time that is left; `None` if it doesn't, or
+    /// would tell nothing new.
+    fn exactly(
+        &self,
+        sampled: &Advice,
+        logs: MeasuredLogs<'_>,
+        levels: &[CompressionLevel],
+        budget: RunBudget,
+    ) -> Option<Advice> {
+        let can_read_again = |log: &MeasuredLog| match log {
+            MeasuredLog::Path(path) => path.metadata().ok().flatten().is_some_and(|file| file.is_file()),
+            MeasuredLog::Server(_) => false,
+        };
+        let (_, unread) = sampled.read_and_unread();
+        if sampled.is_exact() || unread != Some(0) || !logs.logs.iter().all(can_read_again) {
+            return None;
         }
-        if self.exact {
+        let is_patient = self.budget.is_some() || sampled.recommendation().verdict == AdviceVerdict::CantTell;
+        let now = Instant::now();
+        let end = if is_patient { budget.at(1.0) } else { budget.at(1.0).min(now + EXACT_MAX) };
+        let needed = Duration::try_from_secs_f64(EXACT_MARGIN * sampled.exact_seconds(workers(self.jobs)));
+        if needed.map_or(true, |needed| now + needed > end) {
+            return None;
+        }
+        let mut exact = Advice::new(levels, self.replicas, logs.generation);
+        for log in logs.logs {
+            let commits = Arc::new(Commits::default());
+            let new_meter = || Ok(ExactMeter::new(levels, logs.generation, &commits)?);
+            let of_log = self.log(log, (logs.keyring, levels), &|| Instant::now() >= end, new_meter);
+            // A log that was read a moment ago is measured by its sample.
+            exact.add(&of_log.ok()?.advice);
+        }
+        sampled.is_of_same_logs(&exact).then_some(exact)
+    }
+
+    /// Tries zstd on the whole files, where they can be read again and that is of interest.
+    fn whole_files(
+        &self,
+        advice: &mut Advice,
+        (logs, files): (&[MeasuredLog], &[RereadFile]),
+        deadline: Instant,
+        depth: AdviceDepth,
+    ) -> std::result::Result<(), binlogz_flow::Error> {
+        // Input from a pipe or a server can't be read again.
+        if files.len() != logs.len() || self.no_whole_files || depth == AdviceDepth::Answer {
             return Ok(());
         }
-        // The workers have ended, so this is the only owner.
-        let Some(sampler) = Arc::into_inner(sampler) else { return Ok(()) };
-        let deadline = deadlines.all.max(Instant::now() + self.budget.mul_f64(SAMPLE_SHARE));
-        let progress = WorkProgress::until("trying levels on a sample", deadline);
-        advice.measure_sample(sampler, workers, deadline, &mut |bytes| progress.at(bytes))
+        let _progress = WorkProgress::waiting("trying zstd on the whole files");
+        advice.measure_whole_files(files, self.seed, workers(self.jobs), deadline)
     }
 
     /// The levels asked for, each once, the lowest first; of servers that have only one, that one.
-    fn levels_of(&self, generation: ServerGeneration) -> Result<Vec<CompressionLevel>> {
+    fn levels_of(&self, generation: ServerGeneration, depth: AdviceDepth) -> Result<Vec<CompressionLevel>> {
         let mut levels = self.levels.clone();
         if let Some(only) = generation.only_level() {
             return match levels.iter().find(|level| **level != only) {
@@ -194,7 +309,9 @@ impl LevelMeasurement {
             };
         }
         if levels.is_empty() {
-            levels.extend(LEVELS.map(|level| CompressionLevel::clamped(level.into())));
+            let wanted =
+                LEVELS.iter().filter(|level| depth == AdviceDepth::Details || **level <= DECIDING_MAX);
+            levels.extend(wanted.map(|level| CompressionLevel::clamped(i64::from(*level))));
         }
         levels.sort();
         levels.dedup();
@@ -205,19 +322,16 @@ impl LevelMeasurement {
     fn log<M: Measure<Part = MeterPart>>(
         &self,
         log: &MeasuredLog,
-        keyring: Option<&Keyring>,
+        (keyring, levels): (Option<&Keyring>, &[CompressionLevel]),
         stop: &(dyn Fn() -> bool + Sync),
-        new_meter: impl Fn() -> Result<M, binlogz_flow::Error> + Sync,
-    ) -> Result<(Advice, Option<RereadFile>)> {
+        new_meter: impl Fn() -> std::result::Result<M, binlogz_flow::Error> + Sync,
+    ) -> Result<OneLog> {
         let size = log.size()?;
         let input = log.open(keyring)?;
-        if let MeasuredLog::Path(path) = log {
-            mariadb::warn_of(path);
-        }
         let places = places(&input);
         let progress = WorkProgress::new(log, size);
         let input = progress.watch(input);
-        let mut advice = Advice::new(&self.levels, self.replicas, ServerGeneration::default());
+        let mut advice = Advice::new(levels, self.replicas, ServerGeneration::default());
         let add = |piece| {
             advice.add_piece(&piece);
             Ok(())
@@ -228,8 +342,24 @@ impl LevelMeasurement {
         if summary.stopped && summary.cut.is_none() {
             advice.leave_out(size.map(|size| size.saturating_sub(summary.bytes_read)));
         }
-        Ok((advice, read_to_end(log, &summary, size, places)))
+        let again = places.map(|places| (places, summary.bytes_read));
+        Ok(OneLog { advice, again, cut: summary.cut })
     }
+}
+
+/// A log that was read, and the file if it can be read again.
+struct OneLog {
+    advice: Advice,
+    again: Option<RereadFile>,
+    /// Where it ends inside an event.
+    cut: Option<CutEvent>,
+}
+
+/// What reading all logs gave.
+struct ScannedLogs {
+    advice: Advice,
+    sampler: Sampler,
+    files: Vec<RereadFile>,
 }
 
 /// A file that can be read again, and how much of it was read.
@@ -237,6 +367,57 @@ type RereadFile = (Arc<dyn ReadAt>, u64);
 
 /// The time of an exact run for the pieces that represent whole files.
 const EXACT_WHOLE_FILE: Duration = Duration::from_secs(60);
+
+/// Adds a log; what is wrong with it is reported. Returns whether it was read.
+fn taken(
+    (log, read): (&MeasuredLog, Result<OneLog>),
+    advice: &mut Advice,
+    files: &mut Vec<RereadFile>,
+    exit: &mut Exit,
+) -> Result<bool> {
+    match read {
+        Ok(OneLog { advice: of_log, again, cut }) => {
+            if let MeasuredLog::Path(path) = log {
+                mariadb::warn_of(path);
+            }
+            if let Some(cut) = cut {
+                warn_cut(log, cut, "; they are left out");
+            }
+            advice.add(&of_log);
+            files.extend(again);
+            Ok(true)
+        }
+        Err(CommandFailure::Line(line)) => {
+            complain(&line);
+            *exit = Exit::Trouble;
+            Ok(false)
+        }
+        Err(closed) => Err(closed),
+    }
+}
+
+/// When reading the first of these logs ends: each has a share of the time that is left, by its size, so that the beginning of each
+/// is read where there is no time for all. Where a size isn't known, as of a pipe, the first may take all of it.
+fn end_of_turn(end: Instant, sizes: &[Option<u64>]) -> Instant {
+    let now = Instant::now();
+    let all: Option<u64> = sizes.iter().copied().sum();
+    let share = match (sizes.first().copied().flatten(), all) {
+        (Some(size), Some(all)) if all > 0 => size as f64 / all as f64,
+        _ => 1.0,
+    };
+    now + end.saturating_duration_since(now).mul_f64(share.min(1.0))
+}
+
+/// Reports how much was not read, and why.
+fn warn_unread(advice: &Advice) {
+    let (read, unread) = advice.read_and_unread();
+    let of = match unread {
+        Some(0) => return,
+        Some(unread) => format!(" of {}", read + unread),
+        None => String::new(),
+    };
+    warn(&format!("the budget allowed for {read}{of} bytes, the rest was not looked at"));
+}
 
 fn places(input: &Input) -> Option<Arc<dyn ReadAt>> {
     match input {
@@ -247,22 +428,18 @@ fn places(input: &Input) -> Option<Arc<dyn ReadAt>> {
     }
 }
 
-/// Reports which part of a log was not read, and why.
-fn read_to_end(
-    log: &MeasuredLog,
-    summary: &MeasureSummary,
-    size: Option<u64>,
-    places: Option<Arc<dyn ReadAt>>,
-) -> Option<RereadFile> {
-    if let Some(cut) = summary.cut {
-        warn_cut(log, cut, "; they are left out");
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_log_has_a_turn() {
+        let now = Instant::now();
+        let end = now + Duration::from_secs(100);
+        let turn = |sizes: &[Option<u64>]| end_of_turn(end, sizes).duration_since(now).as_secs_f64().round();
+        assert_eq!(turn(&[Some(10), Some(20), Some(70)]), 10.0);
+        assert_eq!(turn(&[Some(70)]), 100.0);
+        assert_eq!(turn(&[Some(10), None]), 100.0);
+        assert_eq!(turn(&[Some(0)]), 100.0);
     }
-    if summary.stopped {
-        let of = size.map_or_else(String::new, |size| format!(" of {size}"));
-        warn(&format!(
-            "{log}: the budget allowed for {}{of} bytes, the rest was not looked at",
-            summary.bytes_read
-        ));
-    }
-    Some((places?, summary.bytes_read))
 }

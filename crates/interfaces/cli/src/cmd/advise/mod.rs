@@ -29,20 +29,21 @@ use crate::server_args::{ServerArgs, with_place};
 use crate::terminal::TableArgs;
 use crate::units;
 use measured_log::MeasuredLog;
-use measuring::LevelMeasurement;
+use measuring::{AdviceDepth, LevelMeasurement};
 use server::last_logs;
 
-/// People wait half a minute for an answer.
+/// People wait half a minute for an answer, if it takes that long.
 pub(super) const BUDGET: &str = "30s";
+const BUDGET_TIME: Duration = Duration::from_secs(30);
 
 /// Estimate what compressing the binary log would save and cost, and whether to turn it on
 ///
-/// For each level: the size that the server would have written, the processor time it takes, what it
-/// adds to a commit; by size of transaction, table and hour; what would stay as it is, and why. Several
-/// files are measured together. Logs that are compressed already are measured as if they were not.
+/// For each level: the size that the server would have written, and what it adds to a commit; with --details also by size of
+/// transaction, table and hour, and what would stay as it is, and why. Several files are measured together. Logs that are
+/// compressed already are measured as if they were not.
 ///
-/// All transactions are read, but only a sample is compressed, within the budget; sizes come with their
-/// margin of error.
+/// All transactions are read. Levels up to 9 are tried on a sample, and on all transactions if that takes a few seconds or fits
+/// into --budget; higher ones on a sample. Sizes of a sample come with their margin of error.
 ///
 /// Of a server the last logs are read, as a replica reads them; nothing is changed there. That needs the
 /// rights REPLICATION CLIENT and REPLICATION SLAVE.
@@ -51,6 +52,9 @@ pub(super) const BUDGET: &str = "30s";
 pub(crate) struct Advise {
     #[command(flatten)]
     measuring: LevelMeasurement,
+    /// Show all reasons and figures, by size, table and hour too, and measure higher levels in the time that is left
+    #[arg(long)]
+    details: bool,
     /// Output format
     #[arg(long, value_enum, default_value_t = FormatArg::Text)]
     format: FormatArg,
@@ -102,7 +106,7 @@ impl Advise {
         let keyring = self.keyring.open()?;
         let page = self.page()?;
         let (logs, mut exit) = self.logs()?;
-        let (advice, measured) = self.measuring.clone().measure(&logs, keyring.as_ref(), start)?;
+        let (advice, measured) = self.measuring.measure(&logs, keyring.as_ref(), start, self.depth())?;
         exit = exit.max(measured);
         let Some(advice) = advice else { return Ok(exit) };
         if let Some(page) = &page {
@@ -113,6 +117,13 @@ impl Advise {
         }
         pager::show(|out| self.tell(&advice, out))?;
         Ok(exit)
+    }
+
+    fn depth(&self) -> AdviceDepth {
+        match self.format {
+            FormatArg::Text if !self.details && self.html.is_none() => AdviceDepth::Answer,
+            FormatArg::Text | FormatArg::Json => AdviceDepth::Details,
+        }
     }
 
     /// Where the page goes, if it may go there.
@@ -165,11 +176,19 @@ impl Advise {
                 let layout = self.table.layout();
                 let said = printable(&recommendation.to_string()).into_owned();
                 writeln!(out, "{}", wrapped(&said, "Recommendation: ", "  ", layout.width))?;
-                for reason in &recommendation.reasons {
+                let reasons: Vec<_> = match self.details {
+                    true => recommendation.reasons.iter().map(String::as_str).collect(),
+                    false => recommendation.main_reasons().collect(),
+                };
+                for reason in reasons {
                     writeln!(out, "{}", wrapped(&printable(reason), "  - ", "    ", layout.width))?;
                 }
                 writeln!(out)?;
-                FigureFormat::Table(layout).write(&advice.shown(TOP), out)
+                if self.details {
+                    return FigureFormat::Table(layout).write(&advice.shown(TOP), out);
+                }
+                FigureFormat::Table(layout).write(&[advice.levels_summary()], out)?;
+                writeln!(out, "\n{}", wrapped(&advice.looked_at(), "", "  ", layout.width))
             }
         }
     }
@@ -184,7 +203,7 @@ pub(super) fn of_server(
     let start = Instant::now();
     let logs = last_logs(server, None, max_rate)?;
     let logs: Vec<_> = logs.into_iter().map(|log| MeasuredLog::Server(Box::new(log))).collect();
-    let (advice, _) = LevelMeasurement::within(budget).measure(&logs, None, start)?;
+    let (advice, _) = LevelMeasurement::within(budget).measure(&logs, None, start, AdviceDepth::Answer)?;
     Ok(advice.map(|advice| advice.recommendation()))
 }
 

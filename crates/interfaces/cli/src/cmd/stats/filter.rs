@@ -4,7 +4,8 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_stats::{StatsFilter, TableName};
 use clap::Args;
 
-use crate::cmd::row_changes::{moment, table};
+use crate::cmd::row_changes::table;
+use crate::time::GivenTime;
 
 /// What is counted; everything by default.
 #[derive(Debug, Args)]
@@ -13,11 +14,11 @@ pub(super) struct StatsFilterArgs {
     #[arg(long, value_name = "DB.TABLE", value_parser = table)]
     table: Vec<(String, String)>,
     /// Count only transactions committed at this time or later: YYYY-MM-DD hh:mm:ss, local time, or with Z or an offset
-    #[arg(long, value_name = "TIME", value_parser = moment)]
-    start_datetime: Option<i64>,
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    start_datetime: Option<GivenTime>,
     /// Count only transactions committed before this time
-    #[arg(long, value_name = "TIME", value_parser = moment)]
-    stop_datetime: Option<i64>,
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, alias = "until-datetime")]
+    stop_datetime: Option<GivenTime>,
     /// Count only the transactions of this GTID set
     #[arg(long, value_name = "SET")]
     include_gtids: Option<GtidSet>,
@@ -32,8 +33,8 @@ impl StatsFilterArgs {
             .map(|(database, table)| TableName { database: bytes(database), table: bytes(table) });
         StatsFilter {
             tables: tables.collect(),
-            start_time: self.start_datetime,
-            stop_time: self.stop_datetime,
+            start_time: self.start_datetime.map(GivenTime::microseconds),
+            stop_time: self.stop_datetime.map(GivenTime::microseconds),
             gtids: self.include_gtids.clone(),
         }
     }
