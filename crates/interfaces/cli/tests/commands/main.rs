@@ -28,3 +28,4 @@ mod terminal_servers;
 mod terminal_serving;
 mod times;
 mod unread;
+mod widths;

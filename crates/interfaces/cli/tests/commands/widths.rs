@@ -1,0 +1,84 @@
+//! What people are shown in a pipe fits on a screen: lines of at most 120 characters, and at most 60 of them where a command answers a
+//! question. `dump`, `events` and `rows` list what is in the logs.
+
+use crate::common::{Folder, Ran};
+
+const WIDTH_MAX: usize = 120;
+const LINES_MAX: usize = 60;
+
+/// A folder with all samples, and an archive of them.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    for number in 1..=9 {
+        for of in ["plain", "compressed"] {
+            let name = format!("binlog.{number:06}");
+            let bytes = folder.sample(of, &name);
+            folder.put(&format!("{of}/{name}"), bytes);
+        }
+    }
+    folder.run(["archive", "create", "--to", "arc", "plain/binlog.000001", "plain/binlog.000002"]).is_done();
+    let targets = "[[archive]]\nname = \"nightly\"\nto = \"arc\"\n";
+    folder.put("fleet.toml", targets);
+    folder
+}
+
+fn widest(ran: &Ran) -> (usize, String) {
+    let lines = ran.text().lines().map(|line| (line.chars().count(), line.to_owned()));
+    lines.max().unwrap_or_default()
+}
+
+#[track_caller]
+fn assert_fits(folder: &Folder, args: &[&str], lines_max: usize) {
+    let ran = folder.run(args);
+    assert_ne!(ran.code, Some(2), "{args:?}: {}", ran.stderr);
+    let (width, line) = widest(&ran);
+    assert!(width > 0 && width <= WIDTH_MAX, "{args:?}: {width} characters: {line}");
+    let lines = ran.text().lines().count();
+    assert!(lines <= lines_max, "{args:?}: {lines} lines:\n{}", ran.text());
+}
+
+#[test]
+fn answers_fit_on_a_screen() {
+    let folder = folder();
+    let all: Vec<String> = ["plain", "compressed"]
+        .iter()
+        .flat_map(|of| (1..=9).map(move |number| format!("{of}/binlog.{number:06}")))
+        .collect();
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    let of_all = |command: &[&'static str]| [command, &all].concat();
+    for args in [
+        of_all(&["stats"]),
+        of_all(&["stats", "--by", "file"]),
+        of_all(&["stats", "--by", "table"]),
+        of_all(&["stats", "--by", "transaction"]),
+        of_all(&["verify"]),
+        of_all(&["advise"]),
+        vec!["archive", "list", "arc"],
+        vec!["archive", "list", "--archives", "arc"],
+        vec!["archive", "check", "arc"],
+        vec!["fleet", "--targets", "fleet.toml"],
+    ] {
+        assert_fits(&folder, &args, LINES_MAX);
+    }
+    for log in all {
+        assert_fits(&folder, &["stats", log], LINES_MAX);
+        assert_fits(&folder, &["verify", log], LINES_MAX);
+        // Each is long.
+        assert_fits(&folder, &["stats", "--all", log], usize::MAX);
+        assert_fits(&folder, &["events", log], usize::MAX);
+    }
+    assert_fits(&folder, &["advise", "--details", "plain/binlog.000009"], usize::MAX);
+}
+
+#[test]
+fn wide_lines_have_everything() {
+    let folder = folder();
+    let log = "plain/binlog.000001";
+    let whole = folder.run(["events", "--wide", log]);
+    assert!(widest(&whole).0 > WIDTH_MAX && whole.text().contains("Server_id"));
+    let short = folder.run(["events", log]);
+    assert_eq!(short.text().lines().count(), whole.text().lines().count());
+    assert!(short.text().contains(" …\n") && !short.text().contains("Server_id"));
+    let table = folder.run(["stats", "--by", "file", "--wide", log]);
+    assert!(widest(&table).0 > WIDTH_MAX, "{}", table.text());
+}
