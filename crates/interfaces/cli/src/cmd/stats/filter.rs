@@ -13,7 +13,7 @@ pub(super) struct StatsFilterArgs {
     /// Count only the rows of this table, and only transactions that have some; may be repeated
     #[arg(long, value_name = "DB.TABLE", value_parser = table)]
     table: Vec<(String, String)>,
-    /// Count only transactions committed at this time or later: YYYY-MM-DD hh:mm:ss, local time, or with Z or an offset
+    /// Count only transactions committed at this time or later: '2026-11-22 23:10', 23:10, 'yesterday 23:10', -1h …
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     start_datetime: Option<GivenTime>,
     /// Count only transactions committed before this time
