@@ -8,7 +8,7 @@
 use std::io::{self, Write};
 
 use binlogz_binlog::printable;
-use binlogz_figures::{counted, grouped};
+use binlogz_figures::{counted, grouped, moment};
 
 use crate::choose::Operation;
 use crate::pass::{FollowedTransaction, TransactionEnding};
@@ -118,7 +118,7 @@ impl ChangeSummary {
 
 /// A transaction's line.
 fn line(transaction: &FollowedTransaction, ending: TransactionEnding, counts: ChangeCounts) -> String {
-    let (time, zone) = transaction.local_time();
+    let time = moment(transaction.time);
     let name = match &transaction.gtid {
         Some(gtid) => format!("GTID {gtid}"),
         None => format!("no GTID, {} at {}", printable(&transaction.log), transaction.offset),
@@ -130,5 +130,5 @@ fn line(transaction: &FollowedTransaction, ending: TransactionEnding, counts: Ch
         TransactionEnding::PartlyRolledBack => " (partly rolled back)",
         TransactionEnding::Cut => " (cut off by the log's end)",
     };
-    format!("{time} {zone}  {name}: {}{doubt}", counts.in_words())
+    format!("{time}  {name}: {}{doubt}", counts.in_words())
 }

@@ -12,7 +12,7 @@ mod rows;
 mod schema;
 mod table_at;
 
-pub(in crate::cmd) use choose::{moment, table};
+pub(in crate::cmd) use choose::table;
 pub(in crate::cmd) use heads::{follow_one_another, list};
 pub(in crate::cmd) use schema::read_schema;
 
