@@ -45,7 +45,7 @@ impl GivenTime {
     ///
     /// Why the text is no moment.
     pub fn of_mysqlbinlog(text: &str) -> Result<Self, NoTime> {
-        read(text, Now::of_process(), LocalRule::Mysqlbinlog)
+        read(text, PresentMoment::of_process(), LocalRule::Mysqlbinlog)
     }
 
     /// Since 1970.
@@ -80,7 +80,7 @@ impl FromStr for GivenTime {
     type Err = NoTime;
 
     fn from_str(text: &str) -> Result<Self, NoTime> {
-        read(text, Now::of_process(), LocalRule::Exact)
+        read(text, PresentMoment::of_process(), LocalRule::Exact)
     }
 }
 
@@ -95,19 +95,19 @@ enum LocalRule {
 
 /// What relative times are relative to: one moment for a whole run.
 #[derive(Debug, Clone, Copy)]
-struct Now<'z> {
+struct PresentMoment<'z> {
     timestamp: Timestamp,
     zone: &'z Zone,
 }
 
-impl Now<'static> {
+impl PresentMoment<'static> {
     fn of_process() -> Self {
         static NOW: OnceLock<Timestamp> = OnceLock::new();
-        Now { timestamp: *NOW.get_or_init(Timestamp::now), zone: Zone::of_process() }
+        PresentMoment { timestamp: *NOW.get_or_init(Timestamp::now), zone: Zone::of_process() }
     }
 }
 
-impl Now<'_> {
+impl PresentMoment<'_> {
     /// The day that calendars show there.
     fn today(&self, zone: WrittenZone<'_>) -> Date {
         match zone {
@@ -117,7 +117,7 @@ impl Now<'_> {
     }
 }
 
-fn read(text: &str, now: Now<'_>, rule: LocalRule) -> Result<GivenTime, NoTime> {
+fn read(text: &str, now: PresentMoment<'_>, rule: LocalRule) -> Result<GivenTime, NoTime> {
     let text = text.trim_ascii();
     if text.eq_ignore_ascii_case("now") {
         return Ok(GivenTime { microseconds: now.timestamp.as_microsecond() });

@@ -18,7 +18,7 @@ fn parse_seconds(text: &str) -> Result<i64, NoTime> {
 }
 
 fn in_zone(text: &str, zone: &Zone, rule: LocalRule) -> Result<i64, NoTime> {
-    let now = Now { timestamp: Timestamp::from_microsecond(NOW).unwrap(), zone };
+    let now = PresentMoment { timestamp: Timestamp::from_microsecond(NOW).unwrap(), zone };
     read(text, now, rule).map(GivenTime::microseconds)
 }
 

@@ -152,7 +152,7 @@ fn places_and_ports_are_tried_and_rights_told() {
     let said = |archive: &str, http: &str| {
         format!(
             "relay.toml: follows db1:3306, keeps its log in kept, serves repl, boss on 127.0.0.1:3307\n\
-             retention: files are removed that are older than 7 d, and the oldest above 10.0 GiB in all\n\
+             retention: files are removed that are older than 7 days, and the oldest above 10.0 GiB in all\n\
              {archive}\n{http}\n\
              account boss: connects from 10.0.0.0/8, over TLS alone, 2 connections at most, may purge files, and stop and start \
              receiving\n"
@@ -164,7 +164,7 @@ fn places_and_ports_are_tried_and_rights_told() {
     folder.sample("plain", "binlog.000009");
     folder.run(["archive", "create", "--to", "arc/a", "binlog.000009"]).is_done();
     let used = format!("http {port}: in use, as it is while this relay runs");
-    check("arc", &port.to_string()).is(0, &said("archive arc: can be written, 1 archives there", &used), "");
+    check("arc", &port.to_string()).is(0, &said("archive arc: can be written, 1 archive there", &used), "");
     check("repl.password", "127.0.0.1:0").fails("archive repl.password: is a file, expected a folder");
     // An address of documentation, which no machine has.
     let refused = check("arc", "192.0.2.1:3308");
