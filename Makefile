@@ -35,7 +35,7 @@ check: ## for the daily work: formatting, clippy, names and imports, tests that 
 	cargo clippy $(CRATES) --all-targets -- --deny warnings
 	scripts/run-tests.sh --quiet $(CRATES) --lib --bins --test golden --test recorded
 
-lint: ## formatting, clippy and docs without warnings, scripts, code in comments, imports, names (Python 3), links of the pages
+lint: ## formatting, clippy and docs without warnings, scripts, code in comments, imports, names (Python 3), Kubernetes' manifests, links of the pages
 	cargo fmt --all --check
 	cargo clippy $(CRATES) --all-targets -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings --allow rustdoc::private-intra-doc-links" \
@@ -46,6 +46,7 @@ lint: ## formatting, clippy and docs without warnings, scripts, code in comments
 	scripts/lint-names.py --check
 	scripts/package-crates.sh --no-verify --allow-dirty
 	scripts/check-dependencies.sh
+	scripts/check-kubernetes.sh
 	scripts/run-tests.sh --quiet $(CRATES) --test docs links
 
 docs: ## the pages of docs/ as a book, in target/docs

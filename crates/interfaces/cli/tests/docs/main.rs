@@ -9,6 +9,7 @@ mod glossary;
 mod guides;
 mod help;
 mod help_blocks;
+mod kubernetes;
 mod length;
 mod links;
 mod managed;
