@@ -1,4 +1,4 @@
-//! Rows whose images lack columns: `undo` takes these from the rows' earlier images in the logs, and names what can't be known.
+//! Rows whose images lack columns: `undo` and `rows` take these from the rows' earlier images in the logs, and name what can't be known.
 //!
 //! `PARTIAL_IMAGES_SEEDS` says how many seeds of random changes, `SEED=N` begins at N.
 
@@ -143,6 +143,10 @@ impl PartialWorkload {
 
     fn change(&mut self) -> String {
         let own = self.table();
+        self.change_of(own)
+    }
+
+    fn change_of(&mut self, own: (&str, &[&str], &[&str])) -> String {
         let (table, key, others) = own;
         let first = key.first().unwrap_or(&"a");
         let chosen = format!("{first} = {}", self.of(table, first));
@@ -459,5 +463,175 @@ fn columns_that_foreign_keys_change_below_the_log_are_not_taken() -> Result<()> 
     assert!(ran.text().contains("DELETE of a row in w.d: the logged image lacks p"), "{}", ran.text());
     // A time of a commit may have these digits too.
     assert!(!ran.text().contains("= 50") && !ran.text().contains(", 50"), "{}", ran.text());
+    Ok(())
+}
+
+const TWIN_SEEDS: u64 = 3;
+const TWIN_STATEMENTS: usize = 60;
+const K: (&str, &[&str], &[&str]) = ("k", &["id"], &["n", "v", "t", "b", "j", "d", "e", "at", "f", "x"]);
+/// Conditions on columns that images lack.
+const CONDITIONS: [&str; 6] = [
+    "n > 500",
+    "before.n < 300 AND id < 6",
+    "after.d IS NULL OR before.e = 2",
+    "id = 3 OR t LIKE 'text 1%'",
+    "NOT (before.n <=> after.n)",
+    "id IN (1, 2) AND d > 100",
+];
+
+/// The same changes, of one table with images that lack columns and of one with whole ones: what is shown of both is the same.
+#[test]
+fn rows_are_those_of_whole_images() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let first = setting("SEED", 1);
+    let server = mysql.sandbox().start()?;
+    for seed in first..first + setting("PARTIAL_IMAGES_SEEDS", TWIN_SEEDS) {
+        println!("SEED={seed}");
+        twins(&server, seed)?;
+    }
+    Ok(())
+}
+
+fn twins(server: &MysqlSandbox, seed: u64) -> Result<()> {
+    let folder = Folder::new();
+    let mut workload = PartialWorkload { random: Random::new(seed), has_defaults: seed.is_multiple_of(2) };
+    let metadata = workload.one_of(&["FULL", "MINIMAL"]);
+    let compression = workload.one_of(&["ON", "OFF"]);
+    server.sql(&format!(
+        "SET GLOBAL binlog_row_metadata = {metadata}, GLOBAL binlog_transaction_compression = {compression};
+         CREATE DATABASE w; USE w;{TABLES} CREATE TABLE l LIKE k"
+    ))?;
+    let begin = server.flush_binary_logs()?;
+    let count = server.binlogs()?.iter().position(|log| *log == begin).unwrap() + 1;
+    let mut sql = "USE w;\n".to_owned();
+    for number in 0..TWIN_STATEMENTS {
+        let image = workload.one_of(&["MINIMAL", "MINIMAL", "NOBLOB", "FULL"]);
+        let json = workload.one_of(&["", "PARTIAL_JSON"]);
+        let statement = workload.change_of(K);
+        let time = 1_795_000_000 + number;
+        sql += &format!(
+            "SET timestamp = {time}, binlog_row_image = {image}, binlog_row_value_options = '{json}';\n{statement}"
+        );
+        let whole = statement.replace(" k ", " l ");
+        sql += &format!("SET binlog_row_image = FULL, binlog_row_value_options = '';\n{whole}");
+    }
+    run(server, &folder, &sql);
+    server.flush_binary_logs()?;
+    let logs = server.binlogs()?.split_off(count);
+    let logs = &logs[..logs.len() - 1];
+    let schema = format!("--schema={}", schema_of(server, &folder, "w")?.display());
+    let command = |options: &[&str]| {
+        let logs = logs.iter().map(|log| log.as_os_str());
+        folder.run(options.iter().map(AsRef::as_ref).chain([schema.as_ref()]).chain(logs))
+    };
+    for condition in [None].into_iter().chain(CONDITIONS.map(Some)) {
+        let what = format!("SEED={seed} {condition:?}");
+        let condition = condition.map(|condition| format!("--where={condition}"));
+        let options = |front: &[&'static str]| -> Vec<String> {
+            front.iter().map(|option| (*option).to_owned()).chain(condition.clone()).collect()
+        };
+        let of = |front: &[&'static str]| {
+            let options = options(front);
+            command(&options.iter().map(String::as_str).collect::<Vec<_>>())
+        };
+        let [lean, whole] = ["w.k", "w.l"].map(|table| of(&["rows", table, "--format", "json"]));
+        assert_eq!((lean.code, &*lean.stderr), (whole.code, &*whole.stderr), "{what}");
+        assert_eq!(shown(&lean), shown(&whole), "{what}");
+        assert!(condition.is_some() || lean.text().contains("\"rebuilt\""), "{what}");
+        assert!(!whole.text().contains("\"rebuilt\""), "{what}");
+        let [lean, whole] = ["w.k", "w.l"].map(|table| of(&["undo", "--table", table]));
+        assert_eq!((lean.code, statement_heads(&lean)), (whole.code, statement_heads(&whole)), "{what}");
+    }
+    server.sql("DROP DATABASE w")?;
+    Ok(())
+}
+
+/// What a history tells of rows, apart from places, times, tables, and where a value comes from.
+fn shown(ran: &Ran) -> Vec<serde_json::Value> {
+    let parts = |line: &str| {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        serde_json::json!([
+            line["operation"],
+            line["before"],
+            line["after"],
+            line["changed"],
+            line["unknown"]
+        ])
+    };
+    ran.text().lines().map(parts).collect()
+}
+
+/// The statements of a script, up to their conditions.
+fn statement_heads(ran: &Ran) -> Vec<String> {
+    let text = ran.text();
+    let lines = text.lines().filter(|line| line.contains("`w`.`k`") || line.contains("`w`.`l`"));
+    let head = |line: &str| {
+        let head = line.split(" WHERE ").next().unwrap_or_default();
+        head.replace("`w`.`l`", "`w`.`k`")
+    };
+    lines.map(head).collect()
+}
+
+#[test]
+fn rows_name_what_nothing_tells() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().option("binlog_row_metadata", "FULL").start()?;
+    let folder = Folder::new();
+    server.sql(
+        "CREATE DATABASE w; USE w; CREATE TABLE t (id INT PRIMARY KEY, a INT, b TEXT, c INT); CREATE TABLE n (a INT, b INT);
+         INSERT INTO t VALUES (1, 1, 'old', 5), (2, 2, 'two', 6); INSERT INTO n VALUES (1, 1)",
+    )?;
+    server.flush_binary_logs()?;
+    server.sql(
+        "USE w; SET binlog_row_image = MINIMAL; UPDATE t SET b = 'new' WHERE id = 1; UPDATE t SET b = 'newer' WHERE id = 1;
+         DELETE FROM t WHERE id = 2",
+    )?;
+    let log = server.flush_binary_logs()?;
+    let rows = |options: &[&str]| {
+        folder.run(["rows", "w.t"].iter().chain(options).map(AsRef::as_ref).chain([log.as_os_str()]))
+    };
+    let text = rows(&[]);
+    let note = "binlogz: w.t: 3 changes that lack columns in the log, which nothing else tells; the output names them\n";
+    assert_eq!((text.code, &*text.stderr), (Some(1), note));
+    let why = "no earlier image of the row in the given logs tells the rest";
+    let lines = [
+        "  * b   (not known) → 'new'".to_owned(),
+        format!("  not known: a, b, c: {why}"),
+        "    id  1".to_owned(),
+        "  * b   'new' (rebuilt) → 'newer'".to_owned(),
+        format!("  not known: a, c: {why}"),
+        "  - id  2".to_owned(),
+    ];
+    for line in lines {
+        assert!(text.text().lines().any(|own| own == line), "{line}\n{}", text.text());
+    }
+    let json = rows(&["--format", "json"]);
+    assert_eq!((json.code, &*json.stderr), (Some(1), note));
+    let second: serde_json::Value = serde_json::from_str(json.text().lines().nth(1).unwrap()).unwrap();
+    assert_eq!(second["rebuilt"], serde_json::json!({"before": ["b"], "after": ["id"]}));
+    assert_eq!(
+        (&second["unknown"], &second["unknown_why"]),
+        (&serde_json::json!(["a", "c"]), &serde_json::json!(why))
+    );
+    // CSV is what is logged.
+    let csv = rows(&["--format", "csv"]);
+    csv.is_done();
+    assert_eq!(csv.text().matches("'new'").count(), 1, "{}", csv.text());
+
+    // A condition is decided where it can be, and otherwise an error.
+    let known = rows(&["--where", "before.b = 'new' AND id = 1"]);
+    let refused = "binlogz: --where: w.t: b: the image lacks it (binlog_row_image=FULL writes all columns), so it can't be told: ";
+    assert_eq!((known.code, &*known.stderr), (Some(2), &*format!("{refused}{why}\n")), "{}", known.text());
+    let known = rows(&["--where", "before.b = 'new' AND id = 1", "--format", "csv", "--operation", "delete"]);
+    assert_eq!((known.code, known.text().lines().count()), (Some(1), 1), "{}", known.stderr);
+    let undone = folder
+        .run(["undo", "--where", "c = 5 AND id = 1"].iter().map(AsRef::as_ref).chain([log.as_os_str()]));
+    assert_eq!(undone.code, Some(2), "{}", undone.text());
+    assert!(undone.stderr.contains("--where: w.t: c: the image lacks it"), "{}", undone.stderr);
+
+    // What can be read only once is shown as it was logged.
+    let piped = folder.run_with(["rows", "w.t", "-"], &std::fs::read(&log).unwrap());
+    assert!(piped.text().contains("  * b   (not logged) → 'newer'"), "{}", piped.text());
+    assert_eq!((piped.code, &*piped.stderr), (Some(1), note));
     Ok(())
 }

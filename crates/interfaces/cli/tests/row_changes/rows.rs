@@ -42,7 +42,7 @@ fn a_row_is_followed_from_insert_to_delete() -> Result<()> {
         "  + state  'new'",
         "  * state  'new' → 'paid'",
         "    id     42",
-        "  * total  (not logged) → 21.00",
+        "  * total  20.00 (rebuilt) → 21.00",
         "  - more   7",
         "  - total  21.00",
         "  statement: UPDATE orders SET state = 'paid' WHERE id = 42",
@@ -59,7 +59,14 @@ fn a_row_is_followed_from_insert_to_delete() -> Result<()> {
     assert_eq!(changed.len(), 2);
     assert_eq!(changed[0]["changed"], serde_json::json!(["state"]));
     assert_eq!(changed[0]["before"]["state"], "new");
-    assert_eq!(changed[1]["after"], serde_json::json!({"total": "21.00"}));
+    let whole = serde_json::json!({"id": 42, "state": "paid", "total": "21.00", "note": null});
+    assert_eq!(changed[1]["after"], whole);
+    let rebuilt = serde_json::json!({"before": ["state", "total", "note"], "after": ["id", "state", "note"]});
+    assert_eq!(changed[1]["rebuilt"], rebuilt);
+    assert_eq!(
+        (&changed[0]["rebuilt"], &changed[1]["unknown"]),
+        (&serde_json::Value::Null, &serde_json::Value::Null)
+    );
     assert_eq!(changed[1]["ending"], "committed");
 
     let csv = rows(&["--format", "csv", "--operation", "delete"]);

@@ -101,14 +101,20 @@ impl Condition {
 
     /// Whether a row meets it, in one of its images.
     pub(crate) fn is_met(&self, table: &WrittenTable, row: &Row<'_, '_>) -> Result<bool, ConditionError> {
-        let mut is_met = false;
-        for (image, other) in [(row.after, row.before), (row.before, row.after)] {
-            if let Some(image) = image {
-                let images = Images { table, row, image, other };
-                is_met |= images.is_true(&self.0)? == Some(true);
+        let (mut is_met, mut lacking) = (false, None);
+        // What the image after an update lacks, the update left alone; of the one before it the other tells nothing.
+        for (image, other) in [(row.after, row.before), (row.before, None)] {
+            let Some(image) = image else { continue };
+            match (Images { table, row, image, other }).is_true(&self.0) {
+                Ok(is) => is_met |= is == Some(true),
+                Err(error @ ConditionError::NotLogged { .. }) => lacking = lacking.or(Some(error)),
+                Err(error) => return Err(error),
             }
         }
-        Ok(is_met)
+        match lacking {
+            Some(error) if !is_met => Err(error),
+            _ => Ok(is_met),
+        }
     }
 }
 
@@ -240,7 +246,7 @@ pub(super) fn side_of(parts: &[sqlparser::ast::Ident]) -> Option<(ConditionImage
     }
 }
 
-/// A row whose columns are looked up in one image; columns that the image lacks were not changed by an update.
+/// A row whose columns are looked up in one image, and in the other where that tells what the image lacks.
 struct Images<'r, 'a> {
     table: &'r WrittenTable,
     row: &'r Row<'r, 'a>,
@@ -254,20 +260,8 @@ impl<'a> Images<'_, 'a> {
         Ok(match expr {
             Expr::Nested(expr) => self.is_true(expr)?,
             Expr::UnaryOp { op: UnaryOperator::Not, expr } => self.is_true(expr)?.map(|is| !is),
-            Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
-                match (self.is_true(left)?, self.is_true(right)?) {
-                    (Some(false), _) | (_, Some(false)) => Some(false),
-                    (Some(true), Some(true)) => Some(true),
-                    _ => None,
-                }
-            }
-            Expr::BinaryOp { left, op: BinaryOperator::Or, right } => {
-                match (self.is_true(left)?, self.is_true(right)?) {
-                    (Some(true), _) | (_, Some(true)) => Some(true),
-                    (Some(false), Some(false)) => Some(false),
-                    _ => None,
-                }
-            }
+            Expr::BinaryOp { left, op: BinaryOperator::And, right } => self.joined(left, right, false)?,
+            Expr::BinaryOp { left, op: BinaryOperator::Or, right } => self.joined(left, right, true)?,
             Expr::BinaryOp { left, op: BinaryOperator::Xor, right } => {
                 self.is_true(left)?.zip(self.is_true(right)?).map(|(one, two)| one != two)
             }
@@ -359,6 +353,22 @@ impl<'a> Images<'_, 'a> {
                 value.compare(&zero).map(|order| order.is_ne())
             }
         })
+    }
+
+    /// AND, which one false side decides, or OR, which one true side decides: even where the log lacks what the other needs.
+    fn joined(&self, left: &Expr, right: &Expr, deciding: bool) -> Result<Option<bool>, ConditionError> {
+        let lacks = |side: &Result<Option<bool>, ConditionError>| {
+            matches!(side, Err(ConditionError::NotLogged { .. }))
+        };
+        match (self.is_true(left), self.is_true(right)) {
+            (Ok(Some(is)), right) if is == deciding && lacks(&right) => Ok(Some(deciding)),
+            (left, Ok(Some(is))) if is == deciding && lacks(&left) => Ok(Some(deciding)),
+            (left, right) => Ok(match (left?, right?) {
+                (Some(is), _) | (_, Some(is)) if is == deciding => Some(deciding),
+                (Some(_), Some(_)) => Some(!deciding),
+                _ => None,
+            }),
+        }
     }
 
     fn compare(
@@ -572,10 +582,8 @@ impl<'a> Images<'_, 'a> {
         let index = self.index(name)?;
         let cell = match side {
             None => self.image.cell(index).or_else(|| self.other.and_then(|other| other.cell(index))),
-            // An update's image lacks what it left alone.
-            Some(ConditionImage::Before) => self.row.before.and_then(|before| {
-                before.cell(index).or_else(|| self.row.after.and_then(|after| after.cell(index)))
-            }),
+            Some(ConditionImage::Before) => self.row.before.and_then(|before| before.cell(index)),
+            // An update left alone what its image lacks.
             Some(ConditionImage::After) => self.row.after.and_then(|after| {
                 after.cell(index).or_else(|| self.row.before.and_then(|before| before.cell(index)))
             }),
@@ -819,6 +827,14 @@ pub(super) fn literal(value: &Literal) -> Option<Scalar<'_>> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use binlogz_binlog::EventType;
+    use binlogz_binlog::event::{
+        Bitmap, OptionalMetadata, RowsEvent, RowsFlags, ServerFamily, TableId, TableMapEvent, TableMapFlags,
+    };
+    use binlogz_binlog::row::{CellContent, RowDecoder, TableSchema};
+
     use super::*;
 
     #[test]
@@ -862,6 +878,68 @@ mod tests {
             "NOT a = 1 AND b IS NULL",
         ] {
             Condition::parse(text).unwrap();
+        }
+    }
+
+    /// Whether an update of a row of three INT columns meets a condition; a column without a number isn't logged.
+    fn is_met(text: &str, before: [Option<u8>; 3], after: [Option<u8>; 3]) -> Result<bool, ConditionError> {
+        let map = TableMapEvent {
+            table_id: TableId(1),
+            flags: TableMapFlags::default(),
+            database: b"s",
+            table: b"t",
+            column_types: &[3; 3],
+            column_metadata: &[],
+            null_bitmap: Bitmap(&[0]),
+            optional_metadata: OptionalMetadata(b""),
+        };
+        let schema = Arc::new(TableSchema::new(&map, ServerFamily::Mysql).unwrap());
+        let mut images = Vec::new();
+        let [columns, columns_after] = [before, after].map(|cells| {
+            let values = cells.map(|cell| cell.map(|number| [number, 0, 0, 0]));
+            let cells = values.each_ref().map(|value| value.as_ref().map(|bytes| CellContent::Value(bytes)));
+            schema.put_image(&cells, false, &mut images).unwrap()
+        });
+        let event = RowsEvent {
+            event_type: EventType::UPDATE_ROWS,
+            table_id: TableId(1),
+            flags: RowsFlags(0),
+            extra_data: b"",
+            width: 3,
+            columns: Bitmap(&columns),
+            columns_after: Some(Bitmap(&columns_after)),
+            rows: &images,
+        };
+        let mut decoder = RowDecoder::new();
+        let mut rows = decoder.rows(&schema, &event).unwrap();
+        let row = rows.next_row().unwrap().unwrap();
+        Condition::parse(text)?.is_met(&WrittenTable::new(&schema, None), &row)
+    }
+
+    #[test]
+    fn a_column_that_an_image_lacks_is_taken_for_no_other_and_counts_only_where_it_decides() {
+        let (before, after) = ([Some(1), None, None], [None, Some(5), None]);
+        for (text, expected) in [
+            ("@1 = 1", Some(true)),
+            ("@1 = 2", Some(false)),
+            // Of the value before nothing is known, so it may be 4.
+            ("@2 = 5", Some(true)),
+            ("@2 = 4", None),
+            ("@3 IS NULL", None),
+            ("@1 = 1 AND @3 = 9", None),
+            ("@1 = 2 AND @3 = 9", Some(false)),
+            ("@3 = 9 AND @1 = 2", Some(false)),
+            ("@1 = 1 OR @3 = 9", Some(true)),
+            ("@3 = 9 OR @1 = 1", Some(true)),
+            ("@1 = 2 OR @3 = 9", None),
+            ("NOT (@1 = 1 OR @3 = 9)", Some(false)),
+            ("@1 = 1 XOR @3 = 9", None),
+        ] {
+            match (is_met(text, before, after), expected) {
+                (Ok(is), Some(expected)) if is == expected => {}
+                (Err(ConditionError::NotLogged { .. }), None) => {}
+                (other, _) => panic!("{text}: {other:?}"),
+            }
         }
     }
 

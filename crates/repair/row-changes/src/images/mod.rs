@@ -14,4 +14,4 @@ mod defaults;
 mod earlier_images;
 mod rebuild;
 
-pub(crate) use rebuild::{ImageRebuilder, RebuiltRow};
+pub(crate) use rebuild::{ImageRebuilder, RebuiltRow, text_of_document};

@@ -15,24 +15,24 @@ use std::sync::Arc;
 use binlogz_binlog::EventType;
 use binlogz_binlog::event::{Bitmap, RowsEvent, RowsFlags, TableId};
 use binlogz_binlog::row::json::{JsonDiffs, JsonDocument};
-use binlogz_binlog::row::{CellContent, RowDecoder, TableSchema};
+use binlogz_binlog::row::{CellContent, Row, RowDecoder, TableSchema};
 use binlogz_schema::{DefinedTable, HistoryPlace, ReferentialRule, SchemaFile, TableHistory, TableThen};
 
 use super::defaults::{DefaultCell, default_cells};
 use super::earlier_images::{EarlierImages, KeyDigest};
 use crate::cells::{ImageCells, push_cells, read_cells};
-use crate::choose::Operation;
+use crate::choose::{Condition, ConditionError, Operation};
 use crate::digest::Digests;
 use crate::pass::{
-    FollowedTransaction, HistoryUse, Renderer, RowFlags, RowRendering, StatementWords, TransactionEnding,
-    broken, schema_of_kept, written_table,
+    Error, FollowedTransaction, HistoryUse, RebuiltColumns, Renderer, RowRendering, StatementWords,
+    TransactionEnding, broken, schema_of_kept, written_table,
 };
 use crate::table::{Structure, WrittenTable};
 
 /// Follows all rows of tables, and renders chosen ones with the columns that they lack.
 pub(crate) struct ImageRebuilder<'o, R> {
     schema: Option<&'o SchemaFile>,
-    history: Option<&'o TableHistory>,
+    history: Option<HistoryUse<'o>>,
     /// Tells the columns' defaults.
     defaults: Option<&'o TableHistory>,
     renderer: R,
@@ -70,8 +70,60 @@ struct KnownImages {
     /// As [`push_cells`] writes them.
     before: Option<Vec<u8>>,
     after: Option<Vec<u8>>,
+    /// For each column of an image, whether the log has it as a whole.
+    logged_before: Vec<bool>,
+    logged_after: Vec<bool>,
     /// Why the others aren't.
     why: String,
+}
+
+impl ImageLayout {
+    fn is_of(&self, database: &str, table: &str) -> bool {
+        let schema = &self.written.schema;
+        (&*schema.database, &*schema.table) == (database.as_bytes(), table.as_bytes())
+    }
+}
+
+impl KnownImages {
+    /// Hands over the row, decoded as an event of its own. `None`: there is none.
+    fn decoded<T>(
+        &self,
+        layout: &ImageLayout,
+        decoder: &mut RowDecoder,
+        take: impl FnOnce(Operation, &Row<'_, '_>) -> T,
+    ) -> io::Result<Option<T>> {
+        let schema = &layout.written.schema;
+        let (mut images, mut bitmaps) = (Vec::new(), Vec::new());
+        let mut is_partial = false;
+        for (number, bytes) in [&self.before, &self.after].into_iter().enumerate() {
+            let Some(bytes) = bytes else { continue };
+            let (cells, _) = read_cells(bytes).ok_or_else(broken)?;
+            let has_options =
+                number == 1 && cells.iter().any(|cell| matches!(cell, Some(CellContent::JsonDiffs(_))));
+            is_partial |= has_options;
+            let bitmap = schema.put_image(&cells, has_options, &mut images);
+            bitmaps.push(bitmap.map_err(io::Error::other)?);
+        }
+        let (operation, event_type) = match self.operation {
+            operation if operation == Operation::Insert as u8 => (Operation::Insert, EventType::WRITE_ROWS),
+            operation if operation == Operation::Delete as u8 => (Operation::Delete, EventType::DELETE_ROWS),
+            _ if is_partial => (Operation::Update, EventType::PARTIAL_UPDATE_ROWS),
+            _ => (Operation::Update, EventType::UPDATE_ROWS),
+        };
+        let event = RowsEvent {
+            event_type,
+            table_id: TableId(0),
+            flags: RowsFlags(0),
+            extra_data: b"",
+            width: schema.columns().len() as u64,
+            columns: Bitmap(bitmaps.first().map_or(&[][..], Vec::as_slice)),
+            columns_after: bitmaps.get(1).map(|bitmap| Bitmap(bitmap)),
+            rows: &images,
+        };
+        let mut rows = decoder.rows(schema, &event).map_err(io::Error::other)?;
+        let row = rows.next_row().map_err(io::Error::other)?;
+        Ok(row.map(|row| take(operation, &row)))
+    }
 }
 
 /// How a row is rendered with the columns that are known.
@@ -84,7 +136,7 @@ pub(crate) enum RebuiltRow {
 
 impl<'o, R: Renderer> ImageRebuilder<'o, R> {
     pub(crate) fn new(
-        (schema, history): (Option<&'o SchemaFile>, Option<&'o TableHistory>),
+        (schema, history): (Option<&'o SchemaFile>, Option<HistoryUse<'o>>),
         defaults: Option<&'o TableHistory>,
         renderer: R,
     ) -> Self {
@@ -121,14 +173,15 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
         if differs {
             self.images.lose(table, "its columns in the log became others");
         }
-        let of_history = |as_now| self.history.map(|history| HistoryUse { history, as_now });
-        let written = written_table(&schema, (self.schema, of_history(true)), place);
-        let then = written_table(&schema, (self.schema, of_history(false)), place);
-        let defined: Option<&DefinedTable> = match self.history.map(|it| it.at(place, &database, &name)) {
-            Some(TableThen::Known(then)) => Some(then),
-            Some(_) => None,
-            None => self.schema.and_then(|schema| schema.table(database.as_bytes(), name.as_bytes())),
-        };
+        let then = self.history.map(|HistoryUse { history, .. }| HistoryUse { history, as_now: false });
+        let written = written_table(&schema, (self.schema, self.history), place);
+        let then = written_table(&schema, (self.schema, then), place);
+        let defined: Option<&DefinedTable> =
+            match self.history.map(|it| it.history.at(place, &database, &name)) {
+                Some(TableThen::Known(then)) => Some(then),
+                Some(_) => None,
+                None => self.schema.and_then(|schema| schema.table(database.as_bytes(), name.as_bytes())),
+            };
         let is_logged_key = schema.columns().iter().any(|column| column.primary_key.is_some());
         // A history doesn't tell the foreign keys that statements dropped.
         let foreign =
@@ -165,6 +218,7 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
         let (operation, rest) = change.split_first().ok_or_else(broken)?;
         let (first, rest) = read_cells(rest).ok_or_else(broken)?;
         let second = if rest.is_empty() { None } else { Some(read_cells(rest).ok_or_else(broken)?.0) };
+        let [logged_first, logged_second] = [Some(&first), second.as_ref()].map(logged_columns);
         let (mut before, mut after) = match *operation {
             operation if operation == Operation::Insert as u8 => (None, Some(first)),
             operation if operation == Operation::Delete as u8 => (Some(first), None),
@@ -175,20 +229,25 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
             let cells = after.iter_mut().zip(&layout.defaults).filter(|(cell, _)| cell.is_none());
             cells.for_each(|(cell, default)| *cell = default.as_ref().map(DefaultCell::content));
         }
-        let why = if is_inserted { INSERTED.to_owned() } else { String::new() };
-        let mut known = KnownImages { operation: *operation, before: None, after: None, why };
-        let Some(key) = layout.key.as_deref() else {
-            let Some(after) = after.filter(|_| is_inserted) else { return Ok(None) };
-            let mut cells = Vec::new();
-            push_cells(&mut cells, &after);
-            known.after = Some(cells);
-            return Ok(Some(known));
+        let (logged_before, logged_after) = match is_inserted {
+            true => (Vec::new(), logged_first),
+            false => (logged_first, logged_second),
         };
+        let mut known = KnownImages {
+            operation: *operation,
+            before: before.as_ref().map(bytes_of),
+            after: after.as_ref().map(bytes_of),
+            logged_before,
+            logged_after,
+            why: if is_inserted { INSERTED } else { KEYLESS }.to_owned(),
+        };
+        let Some(key) = layout.key.as_deref() else { return Ok(Some(known)) };
         let earlier;
         if let Some(before) = &mut before {
             let Some(id) = self.key_digest(table, key, before) else {
                 self.images.lose(table, "a change whose images lack the key of its row");
-                return Ok(None);
+                known.why = self.images.why_unknown(table);
+                return Ok(Some(known));
             };
             earlier = self.images.load(table, id)?;
             known.why = self.images.why_unknown(table);
@@ -209,9 +268,7 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
                 }
                 self.images.remove(table, id);
             }
-            let mut cells = Vec::new();
-            push_cells(&mut cells, before);
-            known.before = Some(cells);
+            known.before = Some(bytes_of(before));
         }
         if let Some(mut after) = after {
             if let Some(before) = &before {
@@ -219,16 +276,15 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
             }
             let Ok(documents) = documents(before.as_ref(), &after) else {
                 self.images.lose(table, "differences that don't fit the document that they are for");
-                return Ok(None);
+                known.why = self.images.why_unknown(table);
+                return Ok(Some(known));
             };
             for (cell, document) in after.iter_mut().zip(&documents) {
                 if let Some(document) = document {
                     *cell = Some(CellContent::Value(document));
                 }
             }
-            let mut cells = Vec::new();
-            push_cells(&mut cells, &after);
-            known.after = Some(cells);
+            known.after = Some(bytes_of(&after));
             let kept: ImageCells<'_> = after
                 .into_iter()
                 .map(|cell| cell.filter(|cell| !matches!(cell, CellContent::JsonDiffs(_))))
@@ -282,49 +338,39 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
     /// The row of the last image, with the columns that are known, if it is of this table. `None`: it has no more than its images.
     pub(crate) fn rebuilt(&mut self, database: &str, table: &str) -> io::Result<Option<RebuiltRow>> {
         let (Some(row), Some(layout)) = (self.row.take(), &self.layout) else { return Ok(None) };
-        let schema = &layout.written.schema;
-        if (&*schema.database, &*schema.table) != (database.as_bytes(), table.as_bytes()) {
+        if !layout.is_of(database, table) {
             return Ok(None);
         }
-        let (mut images, mut bitmaps) = (Vec::new(), Vec::new());
-        let mut is_partial = false;
-        for (number, bytes) in [&row.before, &row.after].into_iter().enumerate() {
-            let Some(bytes) = bytes else { continue };
-            let (cells, _) = read_cells(bytes).ok_or_else(broken)?;
-            let has_options =
-                number == 1 && cells.iter().any(|cell| matches!(cell, Some(CellContent::JsonDiffs(_))));
-            is_partial |= has_options;
-            let bitmap = schema.put_image(&cells, has_options, &mut images);
-            bitmaps.push(bitmap.map_err(io::Error::other)?);
-        }
-        let (operation, event_type) = match row.operation {
-            operation if operation == Operation::Insert as u8 => (Operation::Insert, EventType::WRITE_ROWS),
-            operation if operation == Operation::Delete as u8 => (Operation::Delete, EventType::DELETE_ROWS),
-            _ if is_partial => (Operation::Update, EventType::PARTIAL_UPDATE_ROWS),
-            _ => (Operation::Update, EventType::UPDATE_ROWS),
-        };
-        let event = RowsEvent {
-            event_type,
-            table_id: TableId(0),
-            flags: RowsFlags(0),
-            extra_data: b"",
-            width: schema.columns().len() as u64,
-            columns: Bitmap(bitmaps.first().map_or(&[][..], Vec::as_slice)),
-            columns_after: bitmaps.get(1).map(|bitmap| Bitmap(bitmap)),
-            rows: &images,
-        };
-        let mut rows = self.decoder.rows(schema, &event).map_err(io::Error::other)?;
-        let Some(decoded) = rows.next_row().map_err(io::Error::other)? else { return Ok(None) };
+        let renderer = &self.renderer;
         let mut text = Vec::new();
-        Ok(Some(match self.renderer.render(&layout.written, operation, &decoded, &mut text) {
-            RowRendering::Text(flags) => RebuiltRow::Text(flags, text),
-            RowRendering::Lacking(flags) => {
-                text.extend_from_slice(b"; ");
-                text.extend_from_slice(row.why.as_bytes());
-                RebuiltRow::Text(flags | RowFlags::MISSING, text)
-            }
+        let rendering = row.decoded(layout, &mut self.decoder, |operation, decoded| {
+            let KnownImages { logged_before, logged_after, why, .. } = &row;
+            let columns = RebuiltColumns { logged_before, logged_after, why };
+            renderer.render_rebuilt(&layout.written, operation, decoded, &columns, &mut text)
+        })?;
+        Ok(rendering.map(|rendering| match rendering {
+            RowRendering::Text(flags) | RowRendering::Lacking(flags) => RebuiltRow::Text(flags, text),
             RowRendering::Nothing => RebuiltRow::Nothing,
         }))
+    }
+
+    /// Whether the row of the last image meets a condition, with the columns that are known, if it is of this table. `None`: it has no
+    /// more than its images. An error says why a column isn't known.
+    pub(crate) fn meets(
+        &mut self,
+        (database, table): (&str, &str),
+        condition: &Condition,
+    ) -> Result<Option<bool>, Error> {
+        let (Some(row), Some(layout)) = (&self.row, &self.layout) else { return Ok(None) };
+        if !layout.is_of(database, table) {
+            return Ok(None);
+        }
+        let is_met =
+            row.decoded(layout, &mut self.decoder, |_, decoded| condition.is_met(&layout.written, decoded))?;
+        is_met.transpose().map_err(|error| match error {
+            ConditionError::NotLogged { .. } => Error::Refused(format!("{error}: {}", row.why)),
+            error => error.into(),
+        })
     }
 
     /// What rows of a table held, or of all, isn't known any more.
@@ -394,10 +440,26 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
     }
 }
 
+/// Why a column isn't known of a row without a key.
+const KEYLESS: &str = "neither the log nor a schema tells a key of its table by which its rows could be followed (binlog_row_metadata=FULL, --schema)";
 /// Why a column isn't known that an INSERT left out.
 const INSERTED: &str = "its INSERT left the rest to defaults, which neither the logs nor a schema tell (CREATE TABLE in the logs, --schema)";
 /// Why a column isn't known that a foreign key may have changed.
 const FOREIGN: &str = "foreign keys may have changed the rest below the log, as servers before 9.6 do; --schema tells which columns can't be";
+
+/// For each column of an image, whether it has it as a whole.
+fn logged_columns(cells: Option<&ImageCells<'_>>) -> Vec<bool> {
+    let is_whole =
+        |cell: &Option<CellContent<'_>>| cell.is_some_and(|cell| !matches!(cell, CellContent::JsonDiffs(_)));
+    cells.into_iter().flatten().map(is_whole).collect()
+}
+
+/// An image as [`push_cells`] writes it.
+fn bytes_of(cells: &ImageCells<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    push_cells(&mut bytes, cells);
+    bytes
+}
 
 /// The documents that differences make of those in the image before, for each column.
 fn documents(
@@ -438,7 +500,8 @@ fn contradicts(schema: &TableSchema, one: &ImageCells<'_>, other: &ImageCells<'_
     })
 }
 
-fn text_of_document(bytes: &[u8]) -> Option<Vec<u8>> {
+/// The text of a document; `None`: it can't be read.
+pub(crate) fn text_of_document(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     JsonDocument::new(bytes).write_text(&mut text).ok()?;
     Some(text)

@@ -10,19 +10,23 @@ mod summary;
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::mem;
+use std::sync::Arc;
 
 use binlogz_binlog::printable;
-use binlogz_figures::moment;
+use binlogz_figures::{counted, moment};
 use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
 use binlogz_payload::{Spool, SpoolMemory};
 use binlogz_print::jsonl::push_string;
 use binlogz_schema::{HistoryPlace, SchemaFile, TableHistory, TableThen};
 
-use crate::choose::{Range, RowSelection};
+use crate::choose::{Condition, Range, RowSelection};
+use crate::images::{ImageRebuilder, RebuiltRow};
 use crate::pass::{
-    CarryingKeys, ChoiceListener, Error, FollowedTransaction, Follower, HistoryUse, OTHER_SCHEMA, RowAt,
-    Search, StatementAt, StatementWords, TransactionEnding, read_log, shortened,
+    Break, CarryingKeys, ChoiceListener, Error, FollowedTables, FollowedTransaction, Follower, HistoryUse,
+    OTHER_SCHEMA, RowAt, RowFlags, Search, StatementAt, StatementWords, TransactionEnding, early_end,
+    read_log, shortened,
 };
 use crate::sql::text::push;
 use crate::table::Structure;
@@ -51,6 +55,8 @@ pub struct Life<'o> {
     selection: &'o RowSelection,
     schema: Option<&'o SchemaFile>,
     history: Option<&'o TableHistory>,
+    /// The history that tells the columns' defaults.
+    defaults: Option<&'o TableHistory>,
     /// The foreign keys that may have changed the table's rows below the log.
     carrying: Option<&'o CarryingKeys>,
     changes: ChangeRenderer,
@@ -82,19 +88,78 @@ impl<'o> Life<'o> {
             rows,
             parts,
             count: 0,
+            written_before: 0,
             has_names,
             tables: BTreeMap::new(),
             statements: history.map(|_| TableHistory::default()),
             summary: None,
+            images: None,
+            may_look_back: false,
+            needs_images: false,
+            is_lacking: false,
+            table: Default::default(),
+            incomplete: BTreeMap::new(),
         };
         Ok(Life {
             selection,
             schema,
             history,
+            defaults: None,
             carrying: None,
-            changes: ChangeRenderer { format },
+            changes: ChangeRenderer { format, followed: None, defers_conditions: false },
             follower: Follower::new(writer),
         })
+    }
+
+    /// Ends the pass at the first chosen row whose images lack columns, so that [`Life::with_images`] can show it whole; without this it
+    /// is shown as it was logged, and a condition on such a column is an error.
+    #[must_use]
+    pub fn looking_back(mut self) -> Self {
+        self.follower.listener.may_look_back = true;
+        self.changes.defers_conditions = true;
+        self
+    }
+
+    /// Whether the pass ended at a row whose images lack columns: the logs are to be read once more, with [`Life::with_images`].
+    pub fn needs_images(&self) -> bool {
+        self.follower.listener.needs_images
+    }
+
+    /// Follows all rows of the chosen tables, so that rows get columns that their images lack from earlier images, and from the
+    /// columns' defaults, as far as a history of tables tells them. All logs are to be read from their beginning; changes that were
+    /// written aren't written again.
+    #[must_use]
+    pub fn with_images(self, history: Option<&'o TableHistory>, defaults: Option<&'o TableHistory>) -> Self {
+        let tables: FollowedTables = self.selection.tables.iter().cloned().collect();
+        let changes = ChangeRenderer { followed: Some(Arc::new(tables)), ..self.changes };
+        let tables_then = (self.schema, history.map(|history| HistoryUse { history, as_now: false }));
+        let images = ImageRebuilder::new(tables_then, defaults, changes.clone());
+        let last = self.follower.listener;
+        let writer = Writer {
+            rows: Spool::new(&SpoolMemory::new(ROWS_MEMORY), Vec::new()),
+            parts: Spool::on_disk(),
+            written_before: last.count,
+            // All are counted again.
+            summary: last.summary.as_ref().map(ChangeSummary::anew),
+            tables: BTreeMap::new(),
+            statements: history.or(defaults).map(|_| TableHistory::default()),
+            images: Some(images),
+            needs_images: false,
+            is_lacking: false,
+            ..last
+        };
+        Life { history, defaults, changes, follower: Follower::new(writer), ..self }
+    }
+
+    /// The tables with rows that are shown without some of their columns, line by line, once all logs are read.
+    pub fn incomplete_notes(&self) -> Vec<String> {
+        let line = |((database, table), count): (&(String, String), &u64)| {
+            format!(
+                "{database}.{table}: {} that lack columns in the log, which nothing else tells; the output names them",
+                counted(*count, "changes")
+            )
+        };
+        self.follower.listener.incomplete.iter().map(line).collect()
     }
 
     /// Names what these foreign keys did to the rows below the log.
@@ -141,13 +206,17 @@ impl<'o> Life<'o> {
             workers,
         };
         let (ran, goes_on) = read_log(input, (name, range), &search, &mut self.follower, progress)?;
+        // The log is read once more, and tells then what can't be read.
+        let ran = if self.needs_images() { RunSummary::default() } else { ran };
         Ok((ran, goes_on && !self.follower.is_over))
     }
 
     /// Whether the statements in the logs are those of its history, once all logs are read: logs in use may have more by then.
     pub fn is_of_its_history(&self) -> bool {
         let read = self.follower.listener.statements.as_ref();
-        self.history.is_none_or(|history| read.is_some_and(|read| read.has_statements_of(history)))
+        self.history
+            .or(self.defaults)
+            .is_none_or(|history| read.is_some_and(|read| read.has_statements_of(history)))
     }
 
     /// The tables whose columns' names were not those of the rows perhaps, line by line, once all logs are read: the log has none,
@@ -199,7 +268,10 @@ struct Writer<'o> {
     rows: Spool,
     /// The fronts of long texts.
     parts: Spool,
+    /// Changes that were written, by this pass or the one before.
     count: u64,
+    /// Changes that come which the pass before wrote.
+    written_before: u64,
     /// Whether names come from elsewhere where the log has none.
     has_names: bool,
     /// The tables that had rows whose columns' names the log lacks, and the first statement that changed each since.
@@ -208,20 +280,73 @@ struct Writer<'o> {
     statements: Option<TableHistory>,
     /// Counts the changes if only the first are written.
     summary: Option<ChangeSummary>,
+    /// The rows of the chosen tables, followed from the beginning of the logs.
+    images: Option<ImageRebuilder<'o, ChangeRenderer>>,
+    /// Whether the pass ends where they are needed.
+    may_look_back: bool,
+    needs_images: bool,
+    /// Whether the row that follows lacks columns.
+    is_lacking: bool,
+    /// The table of the rows that come, by database and name.
+    table: (String, String),
+    /// How many changes were shown without some columns, by table.
+    incomplete: BTreeMap<(String, String), u64>,
 }
 
 impl ChoiceListener for Writer<'_> {
     /// A statement after the chosen part of the logs may have changed the tables of its rows.
     fn wants_statements_after(&self) -> bool {
-        self.has_names
+        self.has_names || self.statements.is_some()
+    }
+
+    fn breaks(&mut self, logs: &Break) -> Result<(), Error> {
+        self.lost_images(None, &logs.line);
+        Ok(())
     }
 
     fn table(&mut self, database: &[u8], table: &[u8], structure: Structure) -> io::Result<()> {
+        let [database, table] = [database, table].map(|name| String::from_utf8_lossy(name).into_owned());
+        self.table = (database, table);
         if self.has_names && !structure.has_names() && !structure.is_settled {
-            let [database, table] = [database, table].map(|name| String::from_utf8_lossy(name).into_owned());
-            self.tables.entry((database, table)).or_default();
+            self.tables.entry(self.table.clone()).or_default();
         }
         Ok(())
+    }
+
+    fn lacking(&mut self) {
+        self.is_lacking = true;
+    }
+
+    fn decide(&mut self, condition: Option<&Condition>, why: &str) -> Result<bool, Error> {
+        let (Some(images), Some(condition)) = (&mut self.images, condition) else {
+            self.needs_images = true;
+            return Err(early_end().into());
+        };
+        let is_met = images.meets((&self.table.0, &self.table.1), condition)?;
+        is_met.ok_or_else(|| Error::Refused(why.to_owned()))
+    }
+
+    fn images_table(&mut self, place: HistoryPlace, map: &[u8]) -> Result<(), Error> {
+        match &mut self.images {
+            Some(images) => Ok(images.table(place, map)?),
+            None => Ok(()),
+        }
+    }
+
+    fn image(&mut self, change: &[u8]) -> io::Result<()> {
+        self.images.as_mut().map_or(Ok(()), |images| images.image(change))
+    }
+
+    fn lost_images(&mut self, table: Option<(&str, &str)>, why: &str) {
+        self.images.iter_mut().for_each(|images| images.lose(table, why));
+    }
+
+    fn keys_below(&mut self) {
+        self.images.iter_mut().for_each(ImageRebuilder::keys_below);
+    }
+
+    fn passed(&mut self, transaction: &FollowedTransaction, ending: TransactionEnding) {
+        self.images.iter_mut().for_each(|images| images.passed(transaction, ending));
     }
 
     fn row_part(&mut self, text: &[u8]) -> io::Result<()> {
@@ -229,9 +354,16 @@ impl ChoiceListener for Writer<'_> {
     }
 
     fn row(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> io::Result<()> {
-        if self.summary.as_mut().is_some_and(|summary| !summary.count(row.text)) {
+        let is_shown = self.summary.as_mut().is_none_or(|summary| summary.count(row.text));
+        if !is_shown && self.images.is_none() {
+            self.is_lacking = false;
             return Ok(());
         }
+        let rebuilt = self.rebuilt()?;
+        if !is_shown {
+            return Ok(());
+        }
+        let text = rebuilt.as_deref().unwrap_or(row.text);
         let mut place = Vec::new();
         match self.format {
             LifeFormat::Text => {
@@ -260,14 +392,14 @@ impl ChoiceListener for Writer<'_> {
                 place.extend_from_slice(format!("{},{inside},{}", row.offset, row.row).as_bytes());
             }
         }
-        for part in [&place[..], row.text] {
+        for part in [&place[..], text] {
             let size =
                 u32::try_from(part.len()).map_err(|_| io::Error::other("a row takes more than 4 GiB"))?;
             self.rows.append(&size.to_le_bytes())?;
         }
         self.rows.append(&self.parts.size().to_le_bytes())?;
         self.rows.append(&place)?;
-        self.rows.append(row.text)
+        self.rows.append(text)
     }
 
     fn statement(
@@ -279,11 +411,15 @@ impl ChoiceListener for Writer<'_> {
         if let Some(statements) = &mut self.statements {
             statement.record(transaction, statements);
         }
-        if self.tables.is_empty() {
+        if self.tables.is_empty() && self.images.is_none() {
             return Ok(());
         }
         let text = String::from_utf8_lossy(statement.text);
         let words = StatementWords::of(&text);
+        if let Some(images) = &mut self.images {
+            let database = String::from_utf8_lossy(statement.database);
+            images.statement(transaction, (&text, &database), &words);
+        }
         if words.leaves_rows_alone() || !words.is_ddl() {
             return Ok(());
         }
@@ -296,7 +432,9 @@ impl ChoiceListener for Writer<'_> {
         Ok(())
     }
 
-    fn decided(&mut self, _: &str, _: bool) {}
+    fn decided(&mut self, xid: &str, is_committed: bool) {
+        self.images.iter_mut().for_each(|images| images.decided(xid, is_committed));
+    }
 
     fn end(&mut self, transaction: &FollowedTransaction, ending: TransactionEnding) -> io::Result<()> {
         if let Some(summary) = &mut self.summary {
@@ -305,8 +443,8 @@ impl ChoiceListener for Writer<'_> {
         if self.rows.size() == 0 {
             return Ok(());
         }
-        let rows = std::mem::replace(&mut self.rows, Spool::new(&SpoolMemory::new(ROWS_MEMORY), Vec::new()));
-        let parts = std::mem::replace(&mut self.parts, Spool::on_disk());
+        let rows = mem::replace(&mut self.rows, Spool::new(&SpoolMemory::new(ROWS_MEMORY), Vec::new()));
+        let parts = mem::replace(&mut self.parts, Spool::on_disk());
         let mut reader = BufReader::new(rows.reader(0..rows.size()));
         let mut left = rows.size();
         let mut parts_begin = 0;
@@ -325,8 +463,13 @@ impl ChoiceListener for Writer<'_> {
             // A value may be larger than all the rest: it is not held.
             let front = BufReader::new(parts.reader(parts_begin..parts_end));
             let mut text = front.chain((&mut reader).take(text_size.into()));
-            self.change(transaction, outcome, &place, &mut text)?;
             parts_begin = parts_end;
+            if self.written_before > 0 {
+                self.written_before -= 1;
+                io::copy(&mut text, &mut io::sink())?;
+                continue;
+            }
+            self.change(transaction, outcome, &place, &mut text)?;
             self.count += 1;
         }
         Ok(())
@@ -351,6 +494,30 @@ fn outcome(transaction: &FollowedTransaction, ending: TransactionEnding) -> (&'s
 }
 
 impl Writer<'_> {
+    /// The text of the row that comes, if its images lack columns and others tell more of it.
+    fn rebuilt(&mut self) -> io::Result<Option<Vec<u8>>> {
+        if !mem::take(&mut self.is_lacking) {
+            return Ok(None);
+        }
+        if self.images.is_none() && self.may_look_back {
+            self.needs_images = true;
+            return Err(early_end());
+        }
+        let (database, table) = (&self.table.0, &self.table.1);
+        let rebuilt = match &mut self.images {
+            Some(images) => images.rebuilt(database, table)?,
+            None => None,
+        };
+        let (flags, text) = match rebuilt {
+            Some(RebuiltRow::Text(flags, text)) => (RowFlags(flags), Some(text)),
+            Some(RebuiltRow::Nothing) | None => (RowFlags(RowFlags::MISSING), None),
+        };
+        if flags.has(RowFlags::MISSING) {
+            *self.incomplete.entry(self.table.clone()).or_default() += 1;
+        }
+        Ok(text)
+    }
+
     /// The front of a line, up to what its row tells.
     fn begin_line(
         &mut self,

@@ -1,6 +1,7 @@
 //! Writes a row's change as text, JSON or CSV. The listener adds the fields of the transaction.
 
 use std::io;
+use std::sync::Arc;
 
 use binlogz_binlog::printable;
 use binlogz_binlog::row::{Cell, CellContent, Row, RowImage};
@@ -8,7 +9,10 @@ use binlogz_print::jsonl::{LargeValue, push_string, push_value};
 
 use super::LifeFormat;
 use crate::choose::Operation;
-use crate::pass::{PassOnText, Renderer, RowRendering};
+use crate::images::text_of_document;
+use crate::pass::{
+    FollowedTables, PassOnText, RebuiltColumns, Renderer, RowFlags, RowRendering, lacks_columns,
+};
 use crate::sql::literal::{LargeLiteral, push_front};
 use crate::sql::text::{HEX_BEGIN, push, push_hex, push_hex_digits, push_shown, push_shown_characters};
 use crate::table::{TableColumn, WrittenTable};
@@ -21,8 +25,13 @@ const VALUE_SIZE_MAX: usize = 4 * VALUE_LENGTH_MAX + 4;
 const NAME_WIDTH_MAX: usize = 30;
 
 /// Renders changes.
+#[derive(Debug, Clone)]
 pub(super) struct ChangeRenderer {
     pub(super) format: LifeFormat,
+    /// Tables of which all rows are followed.
+    pub(super) followed: Option<Arc<FollowedTables>>,
+    /// Whether a condition that a row's own images can't decide is decided later.
+    pub(super) defers_conditions: bool,
 }
 
 impl Renderer for ChangeRenderer {
@@ -34,7 +43,7 @@ impl Renderer for ChangeRenderer {
         out: &mut Vec<u8>,
     ) -> RowRendering {
         // Nothing fails that keeps the text.
-        let _ = self.write(table, operation, row, out, &mut |_| Ok(()));
+        let _ = self.write(table, (operation, row, None), out, &mut |_| Ok(()));
         RowRendering::Text(0)
     }
 
@@ -46,8 +55,34 @@ impl Renderer for ChangeRenderer {
         out: &mut Vec<u8>,
         pass_on: &mut PassOnText<'_>,
     ) -> io::Result<RowRendering> {
-        self.write(table, operation, row, out, pass_on)?;
+        // CSV shows what is logged.
+        if self.format != LifeFormat::Csv && lacks_columns(table, row) {
+            // Another text may take the place of this one.
+            self.write(table, (operation, row, None), out, &mut |_| Ok(()))?;
+            return Ok(RowRendering::Lacking(0));
+        }
+        self.write(table, (operation, row, None), out, pass_on)?;
         Ok(RowRendering::Text(0))
+    }
+
+    fn render_rebuilt(
+        &self,
+        table: &WrittenTable,
+        operation: Operation,
+        row: &Row<'_, '_>,
+        columns: &RebuiltColumns<'_>,
+        out: &mut Vec<u8>,
+    ) -> RowRendering {
+        let _ = self.write(table, (operation, row, Some(columns)), out, &mut |_| Ok(()));
+        RowRendering::Text(if lacks_columns(table, row) { RowFlags::MISSING } else { 0 })
+    }
+
+    fn defers_conditions(&self) -> bool {
+        self.defers_conditions
+    }
+
+    fn followed(&self) -> Option<&FollowedTables> {
+        self.followed.as_deref()
     }
 }
 
@@ -55,14 +90,13 @@ impl ChangeRenderer {
     fn write(
         &self,
         table: &WrittenTable,
-        operation: Operation,
-        row: &Row<'_, '_>,
+        (operation, row, columns): (Operation, &Row<'_, '_>, Option<&RebuiltColumns<'_>>),
         out: &mut Vec<u8>,
         pass_on: &mut PassOnText<'_>,
     ) -> io::Result<()> {
         match self.format {
-            LifeFormat::Text => text(table, operation, row, out),
-            LifeFormat::Json => json(table, operation, row, out, pass_on)?,
+            LifeFormat::Text => text(table, (operation, row, columns), out),
+            LifeFormat::Json => json(table, (operation, row, columns), out, pass_on)?,
             LifeFormat::Csv => csv(table, operation, row, out, pass_on)?,
         }
         Ok(())
@@ -72,35 +106,84 @@ impl ChangeRenderer {
 /// A column of a change.
 struct Change<'t> {
     column: &'t TableColumn,
-    before: Option<Vec<u8>>,
-    after: Option<Vec<u8>>,
+    before: Option<ShownValue>,
+    after: Option<ShownValue>,
     is_changed: bool,
 }
 
+/// A value as text.
+struct ShownValue {
+    /// As SQL writes it.
+    text: Vec<u8>,
+    /// Whether the image in the log lacks it.
+    is_rebuilt: bool,
+}
+
+impl ShownValue {
+    fn short(&self) -> String {
+        format!("{}{}", short(&self.text), if self.is_rebuilt { " (rebuilt)" } else { "" })
+    }
+}
+
 /// The columns that have a value in the log, as SQL writes them; of long values at least this many bytes.
-fn changes<'t>(table: &'t WrittenTable, row: &Row<'_, '_>, size_max: usize) -> Vec<Change<'t>> {
-    let shown = |image: Option<RowImage<'_, '_>>, column: &TableColumn| {
+fn changes<'t>(
+    table: &'t WrittenTable,
+    (row, rebuilt): (&Row<'_, '_>, Option<&RebuiltColumns<'_>>),
+    size_max: usize,
+) -> Vec<Change<'t>> {
+    let shown = |image: Option<RowImage<'_, '_>>, column: &TableColumn, logged: Option<&[bool]>| {
         let cell = image?.cell(column.index)?;
-        Some(value(column, row, &cell, size_max))
+        let text = value(column, row, &cell, size_max);
+        Some(ShownValue { text, is_rebuilt: is_rebuilt(&cell, logged) })
     };
     let columns = table.columns.iter().map(|column| Change {
         column,
-        before: shown(row.before, column),
-        after: shown(row.after, column),
-        is_changed: is_changed(column, row),
+        before: shown(row.before, column, rebuilt.map(|rebuilt| rebuilt.logged_before)),
+        after: shown(row.after, column, rebuilt.map(|rebuilt| rebuilt.logged_after)),
+        is_changed: is_changed(column, row, rebuilt.is_some()),
     });
     columns.filter(|change| change.before.is_some() || change.after.is_some()).collect()
 }
 
-/// Whether an update gave a column another value; it left alone those that its image lacks.
-fn is_changed(column: &TableColumn, row: &Row<'_, '_>) -> bool {
+/// Whether a value is there that the image in the log lacks, or has only in part.
+fn is_rebuilt(cell: &Cell<'_>, logged: Option<&[bool]>) -> bool {
+    let is_whole = !matches!(cell.content, CellContent::JsonDiffs(_));
+    is_whole && logged.is_some_and(|logged| logged.get(cell.index) == Some(&false))
+}
+
+/// The columns that an image still lacks.
+fn unknown_columns<'t>(
+    table: &'t WrittenTable,
+    row: &'t Row<'_, '_>,
+) -> impl Iterator<Item = &'t TableColumn> {
+    let is_known = |image: &RowImage<'_, '_>, column: &TableColumn| {
+        let cell = image.cell(column.index);
+        cell.is_some_and(|cell| !matches!(cell.content, CellContent::JsonDiffs(_)))
+    };
+    let images: Vec<_> = [row.before, row.after].into_iter().flatten().collect();
+    table.columns.iter().filter(move |column| !images.iter().all(|image| is_known(image, column)))
+}
+
+/// Whether an update gave a column another value; it left alone those that its image lacks. Bytes of a document that was rebuilt may be in
+/// another order.
+fn is_changed(column: &TableColumn, row: &Row<'_, '_>, is_rebuilt: bool) -> bool {
     let [before, after] =
         [row.before, row.after].map(|image| image.and_then(|image| image.cell(column.index)));
     match (before.map(|cell| cell.content), after.map(|cell| cell.content)) {
         (_, None) => false,
         (Some(_), Some(CellContent::JsonDiffs(diffs))) => !diffs.is_empty(),
+        (Some(CellContent::Value(one)), Some(CellContent::Value(two)))
+            if is_rebuilt && one != two && is_json(column, row) =>
+        {
+            let texts = (text_of_document(one), text_of_document(two));
+            texts.0.is_none() || texts.0 != texts.1
+        }
         (before, after) => before != after,
     }
+}
+
+fn is_json(column: &TableColumn, row: &Row<'_, '_>) -> bool {
+    row.before.and_then(|image| image.cell(column.index)).is_some_and(|cell| cell.column.is_json())
 }
 
 fn value(column: &TableColumn, row: &Row<'_, '_>, cell: &Cell<'_>, size_max: usize) -> Vec<u8> {
@@ -128,15 +211,20 @@ fn value(column: &TableColumn, row: &Row<'_, '_>, cell: &Cell<'_>, size_max: usi
     out
 }
 
-fn text(table: &WrittenTable, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) {
+fn text(
+    table: &WrittenTable,
+    (operation, row, rebuilt): (Operation, &Row<'_, '_>, Option<&RebuiltColumns<'_>>),
+    out: &mut Vec<u8>,
+) {
     push(out, format_args!("{} {}\n", operation.name(), printable(&table.shown())));
-    let changes = changes(table, row, VALUE_SIZE_MAX);
+    let changes = changes(table, (row, rebuilt), VALUE_SIZE_MAX);
     let width = |change: &Change<'_>| change.column.shown().chars().count();
     let width = changes.iter().map(width).max().unwrap_or(0).min(NAME_WIDTH_MAX);
     for change in &changes {
         let name = change.column.shown();
-        let short = |value: &Option<Vec<u8>>| match value {
-            Some(value) => short(value),
+        let short = |value: &Option<ShownValue>| match value {
+            Some(value) => value.short(),
+            None if rebuilt.is_some() => "(not known)".to_owned(),
             None => "(not logged)".to_owned(),
         };
         let (mark, value) = match operation {
@@ -149,6 +237,14 @@ fn text(table: &WrittenTable, operation: Operation, row: &Row<'_, '_>, out: &mut
         };
         push(out, format_args!("  {mark} {:width$}  {value}\n", printable(&name)));
     }
+    let Some(rebuilt) = rebuilt else { return };
+    let unknown: Vec<String> = unknown_columns(table, row).map(TableColumn::shown).collect();
+    if !unknown.is_empty() {
+        push(
+            out,
+            format_args!("  not known: {}: {}\n", printable(&unknown.join(", ")), printable(rebuilt.why)),
+        );
+    }
 }
 
 fn short(value: &[u8]) -> String {
@@ -160,8 +256,7 @@ fn short(value: &[u8]) -> String {
 
 fn json(
     table: &WrittenTable,
-    operation: Operation,
-    row: &Row<'_, '_>,
+    (operation, row, rebuilt): (Operation, &Row<'_, '_>, Option<&RebuiltColumns<'_>>),
     out: &mut Vec<u8>,
     pass_on: &mut PassOnText<'_>,
 ) -> io::Result<()> {
@@ -195,17 +290,47 @@ fn json(
         }
         out.push(b'}');
     }
-    push(out, ",\"changed\":[");
-    let changed =
-        table.columns.iter().filter(|column| operation == Operation::Update && is_changed(column, row));
-    for (number, column) in changed.enumerate() {
+    push(out, ",\"changed\":");
+    let is_update = operation == Operation::Update;
+    let is_listed = |column: &&TableColumn| is_update && is_changed(column, row, rebuilt.is_some());
+    push_names(out, table.columns.iter().filter(is_listed));
+    if let Some(rebuilt) = rebuilt {
+        push_origins(out, table, row, rebuilt);
+    }
+    Ok(())
+}
+
+/// Appends a list of columns.
+fn push_names<'t>(out: &mut Vec<u8>, columns: impl Iterator<Item = &'t TableColumn>) {
+    out.push(b'[');
+    for (number, column) in columns.enumerate() {
         if number > 0 {
             out.push(b',');
         }
         push_string(out, &column.shown());
     }
     out.push(b']');
-    Ok(())
+}
+
+/// Appends which columns were rebuilt, and which aren't known.
+fn push_origins(out: &mut Vec<u8>, table: &WrittenTable, row: &Row<'_, '_>, columns: &RebuiltColumns<'_>) {
+    push(out, ",\"rebuilt\":{");
+    let images = [("before", row.before, columns.logged_before), ("after", row.after, columns.logged_after)];
+    let images = images.into_iter().filter_map(|(name, image, logged)| Some((name, image?, logged)));
+    for (number, (name, image, logged)) in images.enumerate() {
+        let is_listed = |column: &&TableColumn| {
+            image.cell(column.index).is_some_and(|cell| is_rebuilt(&cell, Some(logged)))
+        };
+        push(out, format_args!("{}\"{name}\":", if number > 0 { "," } else { "" }));
+        push_names(out, table.columns.iter().filter(is_listed));
+    }
+    out.push(b'}');
+    if unknown_columns(table, row).next().is_some() {
+        push(out, ",\"unknown\":");
+        push_names(out, unknown_columns(table, row));
+        push(out, ",\"unknown_why\":");
+        push_string(out, columns.why);
+    }
 }
 
 /// A line for each column.
@@ -235,7 +360,7 @@ fn csv(
                 None => push_csv(out, b""),
             }
         }
-        let is_changed = operation == Operation::Update && is_changed(column, row);
+        let is_changed = operation == Operation::Update && is_changed(column, row, false);
         push(out, format_args!(",{}\n", u8::from(is_changed)));
     }
     Ok(())

@@ -10,8 +10,8 @@ use binlogz_schema::{HistoryPlace, SchemaFile, TableHistory};
 
 use crate::choose::{Operation, Range, RowSelection};
 use crate::pass::{
-    ChoiceListener, Error, FollowedTransaction, Follower, Renderer, RowAt, RowRendering, Search, StatementAt,
-    TransactionEnding, read_log,
+    Break, ChoiceListener, Error, FollowedTransaction, Follower, Renderer, RowAt, RowRendering, Search,
+    StatementAt, TransactionEnding, read_log,
 };
 use crate::table::{Structure, WrittenTable};
 
@@ -26,6 +26,8 @@ pub struct StatementsAhead {
 #[derive(Default)]
 struct StatementRecorder {
     history: TableHistory,
+    /// Whether statements may be missing between those that were read.
+    has_gaps: bool,
 }
 
 impl Default for StatementsAhead {
@@ -75,6 +77,14 @@ impl StatementsAhead {
         history.settle(now.clone());
         (history, touches_chosen)
     }
+
+    /// The history of tables by which columns' defaults are known, as far as the logs and the tables of now tell them. `None`: statements
+    /// may be missing.
+    pub fn defaults(self, now: Option<&SchemaFile>) -> Option<TableHistory> {
+        let StatementRecorder { mut history, has_gaps } = self.follower.listener;
+        history.settle(now.cloned().unwrap_or_default());
+        (!has_gaps).then_some(history)
+    }
 }
 
 struct NoRows;
@@ -88,6 +98,11 @@ impl Renderer for NoRows {
 impl ChoiceListener for StatementRecorder {
     fn wants_statements_after(&self) -> bool {
         true
+    }
+
+    fn breaks(&mut self, _: &Break) -> Result<(), Error> {
+        self.has_gaps = true;
+        Ok(())
     }
 
     fn table(&mut self, _: &[u8], _: &[u8], _: Structure) -> io::Result<()> {

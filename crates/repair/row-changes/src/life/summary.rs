@@ -72,6 +72,11 @@ impl ChangeSummary {
         }
     }
 
+    /// One that counts from the beginning.
+    pub(super) fn anew(&self) -> Self {
+        ChangeSummary::new(self.shown_max)
+    }
+
     /// Counts a change of the open transaction by its text, which begins with the operation. Returns whether it is shown.
     pub(super) fn count(&mut self, text: &[u8]) -> bool {
         let mut operations = [Operation::Insert, Operation::Update, Operation::Delete].into_iter();

@@ -19,7 +19,7 @@ use super::record::{
     EventAt, RecordKind, Records, RowAt, RowKeys, broken, carried_of, event_of, keys_of, row_of, together_of,
 };
 use super::together::ChangesTogether;
-use crate::choose::{Range, RowSelection};
+use crate::choose::{Condition, Range, RowSelection};
 use crate::table::Structure;
 
 /// A transaction, as far as it has passed.
@@ -147,6 +147,11 @@ pub(crate) trait ChoiceListener {
     /// The row that comes next lacks columns that it would need.
     fn lacking(&mut self) {}
 
+    /// Whether the row that comes next meets the condition, for which its own images don't have enough; `why` says so.
+    fn decide(&mut self, _condition: Option<&Condition>, why: &str) -> Result<bool, Error> {
+        Err(Error::Refused(why.to_owned()))
+    }
+
     /// A row.
     fn row(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> io::Result<()>;
 
@@ -208,6 +213,8 @@ pub(crate) struct Follower<L> {
     pub(crate) together: ChangesTogether,
     /// The place of the current table.
     table: Option<usize>,
+    /// Whether the listener takes the row that comes next, if it was asked.
+    decision: Option<bool>,
 }
 
 impl<L: ChoiceListener> Follower<L> {
@@ -226,6 +233,7 @@ impl<L: ChoiceListener> Follower<L> {
             carried: CarriedChanges::default(),
             together: ChangesTogether::default(),
             table: None,
+            decision: None,
         }
     }
 
@@ -315,13 +323,23 @@ impl<L: ChoiceListener> Follower<L> {
                     self.listener.table(database, table, structure)?;
                 }
                 RecordKind::TableMap => self.listener.table_map(content)?,
-                RecordKind::Lacking => self.listener.lacking(),
+                RecordKind::Lacking if self.takes_row() => self.listener.lacking(),
+                RecordKind::Lacking => {}
+                RecordKind::Undecided => {
+                    let is_open = self.open.as_ref().is_some_and(|open| open.is_chosen);
+                    let why = String::from_utf8_lossy(content);
+                    let condition = selection.condition.as_ref();
+                    self.decision = Some(is_open && self.listener.decide(condition, &why)?);
+                }
                 RecordKind::ImagesTable => {
                     let (offset, map) = content.split_first_chunk().ok_or_else(broken)?;
                     let place = HistoryPlace { log: self.log_number, offset: u64::from_le_bytes(*offset) };
                     self.listener.images_table(place, map)?;
                 }
-                RecordKind::Image => self.listener.image(content)?,
+                RecordKind::Image => {
+                    self.decision = None;
+                    self.listener.image(content)?;
+                }
                 RecordKind::LostImages => {
                     let text = String::from_utf8_lossy(content);
                     let mut parts = text.splitn(3, '\0');
@@ -345,22 +363,21 @@ impl<L: ChoiceListener> Follower<L> {
                 }
                 RecordKind::StatementEnd => self.together.end_statement(),
                 RecordKind::Row => {
-                    if let Some(open) = self.open.as_ref().filter(|open| open.is_chosen) {
+                    let is_left = self.decision.take() == Some(false);
+                    if let Some(open) = self.open.as_ref().filter(|open| open.is_chosen && !is_left) {
                         let met = self.table.and_then(|place| self.tables_met.get_mut(place));
                         met.into_iter().for_each(|met| *met = true);
                         self.together.chosen_row();
                         self.listener.row(open, &row_of(content)?)?;
                     }
                 }
-                RecordKind::RowPart => {
-                    if self.open.as_ref().is_some_and(|open| open.is_chosen) {
-                        self.listener.row_part(content)?;
-                    }
-                }
+                RecordKind::RowPart if self.takes_row() => self.listener.row_part(content)?,
+                RecordKind::RowPart => {}
                 RecordKind::Keys => {
                     if let Some(open) = &self.open {
                         let keys = keys_of(content)?;
-                        self.listener.keys(open, &keys, keys.is_chosen && open.is_chosen);
+                        let is_chosen = keys.is_chosen && open.is_chosen && self.decision != Some(false);
+                        self.listener.keys(open, &keys, is_chosen);
                     }
                 }
                 RecordKind::End => self.end()?,
@@ -377,6 +394,11 @@ impl<L: ChoiceListener> Follower<L> {
         Ok(())
     }
 
+    /// Whether the listener gets the row that comes next.
+    fn takes_row(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| open.is_chosen) && self.decision != Some(false)
+    }
+
     fn begin(&mut self, event: EventAt<'_>, selection: &RowSelection) -> Result<(), Error> {
         // It was cut off, as by a crash: what the log has of it was never committed.
         self.finish()?;
@@ -387,7 +409,7 @@ impl<L: ChoiceListener> Follower<L> {
         let time = time.unwrap_or(u64::from(event.timestamp) * 1_000_000);
         if event.offset >= self.range.stop || gtid.is_some() && gtid == selection.stop_before_gtid {
             if !self.listener.wants_statements_after() {
-                return Err(Error::Io(io::Error::other(EarlyEnd)));
+                return Err(Error::Io(early_end()));
             }
             self.is_over = true;
         }
@@ -494,6 +516,11 @@ fn place_of(log: &str, offset: u64, inside: Option<u64>) -> String {
 #[derive(Debug, thiserror::Error)]
 #[error("nothing more was asked for")]
 struct EarlyEnd;
+
+/// The error by which a listener ends a pass: nothing more is needed of it.
+pub(crate) fn early_end() -> io::Error {
+    io::Error::other(EarlyEnd)
+}
 
 /// Whether an error is the way out.
 pub(super) fn is_end(error: &io::Error) -> bool {

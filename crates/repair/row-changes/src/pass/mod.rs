@@ -30,14 +30,17 @@ use crate::choose::{ConditionError, Range, RowSelection};
 pub use carried::CarryingKeys;
 pub(crate) use carried::content;
 pub(crate) use follow::{
-    ChoiceListener, FollowedTransaction, Follower, StatementAt, TransactionEnding, shortened,
+    ChoiceListener, FollowedTransaction, Follower, StatementAt, TransactionEnding, early_end, shortened,
 };
 pub(crate) use kept_map::{TABLE_MAP_POST_HEADER_LENGTH, map_of_kept, schema_of_kept};
 pub(crate) use order::Break;
 pub(crate) use record::{RowAt, RowFlags, RowKeys, broken};
 pub(crate) use targets::changed_tables;
 pub(crate) use words::StatementWords;
-pub(crate) use work::{FollowedTables, PassOnText, Renderer, RowRendering, digests_of, written_table};
+pub(crate) use work::{
+    FollowedTables, PassOnText, RebuiltColumns, Renderer, RowRendering, digests_of, lacks_columns,
+    written_table,
+};
 
 /// Memory for the records of all batches under way.
 const RECORDS_MEMORY: usize = 16 << 20;

@@ -16,6 +16,7 @@
 //!                  carried: the foreign key's number u32, offset u64, index in the payload u64 as above
 //!                  together: how many rows u64 (u64::MAX: they can't be counted), offset u64, index in the payload u64 as above, `database`,
 //!                  NUL, `table`
+//!                  undecided: why, as text
 //!                  lost images: `database`, NUL, `table`, NUL, why; end, lacking, keys below, statement end: nothing
 //! ```
 
@@ -64,6 +65,8 @@ pub(super) enum RecordKind {
     Together,
     /// The last rows of a statement that may have chosen ones have passed.
     StatementEnd,
+    /// Whether the row after it is chosen can't be told by its own images.
+    Undecided,
 }
 
 impl RecordKind {
@@ -71,10 +74,10 @@ impl RecordKind {
         use RecordKind::{
             Begin, Carried, End, Image, ImagesTable, Keys, KeysBelow, Lacking, LoadQuery, LostImages,
             PreviousGtids, Query, Rotate, Row, RowPart, RowsQuery, StatementEnd, Table, TableMap, Together,
-            XaPrepare,
+            Undecided, XaPrepare,
         };
         let of_rows = [Table, TableMap, Lacking, Row, RowPart, Keys];
-        let of_images = [ImagesTable, Image, LostImages, KeysBelow, Carried];
+        let of_images = [ImagesTable, Image, LostImages, KeysBelow, Carried, Undecided];
         let of_statements = [Together, StatementEnd];
         [Begin, Query, LoadQuery, XaPrepare, RowsQuery, End, PreviousGtids, Rotate]
             .into_iter()

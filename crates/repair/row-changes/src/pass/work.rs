@@ -8,7 +8,7 @@ use binlogz_binlog::event::{
     AnyGtidEvent, PostHeaderLengths, RotateEvent, RowsEvent, RowsFlags, RowsQueryEvent, TableId,
 };
 use binlogz_binlog::gtid::Gtid;
-use binlogz_binlog::row::{CellContent, Row, RowDecoder, RowImage, TableSchema};
+use binlogz_binlog::row::{Cell, CellContent, Row, RowDecoder, RowImage, TableSchema};
 use binlogz_binlog::{Boundary, EventClass, EventFrame, EventType};
 use binlogz_flow::Error as FlowError;
 use binlogz_flow::events::{BatchItem, Event, EventBatch, TableEvent, WorkerTables};
@@ -22,7 +22,7 @@ use super::record::{self, EventAt, RecordKind, RowAt, RowFlags};
 use super::together::StatementTables;
 use super::{Error, HistoryUse, OTHER_SCHEMA, Search};
 use crate::cells::{cells_with_differences, push_cells};
-use crate::choose::{Operation, Range, RowSelection};
+use crate::choose::{ConditionError, Operation, Range, RowSelection};
 use crate::digest::Digests;
 use crate::table::{Structure, WrittenTable};
 
@@ -51,6 +51,30 @@ pub(crate) trait Renderer {
         _pass_on: &mut PassOnText<'_>,
     ) -> io::Result<RowRendering> {
         Ok(self.render(table, operation, row, out))
+    }
+
+    /// Appends a row with columns that its images in the log lack.
+    fn render_rebuilt(
+        &self,
+        table: &WrittenTable,
+        operation: Operation,
+        row: &Row<'_, '_>,
+        columns: &RebuiltColumns<'_>,
+        out: &mut Vec<u8>,
+    ) -> RowRendering {
+        match self.render(table, operation, row, out) {
+            RowRendering::Lacking(flags) => {
+                out.extend_from_slice(b"; ");
+                out.extend_from_slice(columns.why.as_bytes());
+                RowRendering::Text(flags | RowFlags::MISSING)
+            }
+            other => other,
+        }
+    }
+
+    /// Whether a condition that a row's own images can't decide is left to the listener, which may know more of the row.
+    fn defers_conditions(&self) -> bool {
+        false
     }
 
     /// Makes digests of all rows' keys, where it needs them: also of rows and transactions that aren't chosen.
@@ -84,6 +108,16 @@ pub(crate) type PassOnText<'p> = dyn FnMut(&mut Vec<u8>) -> io::Result<()> + 'p;
 
 /// Tables of which all rows are followed, by database and name.
 pub(crate) type FollowedTables = BTreeSet<(String, String)>;
+
+/// The origin of a row's columns where its images in the log lack some.
+pub(crate) struct RebuiltColumns<'r> {
+    /// For each column of the image before, whether it was logged as a whole.
+    pub(crate) logged_before: &'r [bool],
+    /// The same of the image after.
+    pub(crate) logged_after: &'r [bool],
+    /// Why columns that are still missing aren't known.
+    pub(crate) why: &'r str,
+}
 
 /// How a row was rendered.
 pub(crate) enum RowRendering {
@@ -347,7 +381,8 @@ impl<'o, R: Renderer> Worker<'o, R> {
         };
         let place = (event.position.offset, event.position.inside.map(|inside| inside.index));
         while let Some(row) = decoded.next_row().map_err(|error| Error::Log(event.error(error)))? {
-            let is_row_chosen = is_chosen && self.selection.has_row(&table, &row)?;
+            let choice = choice_of(self.selection, self.renderer, &table, &row);
+            let is_row_chosen = is_chosen && matches!(choice?, RowChoice::Chosen);
             for key in
                 keys.carrying((&event.log.description, written_at), &table, operation, &row, is_row_chosen)
             {
@@ -470,11 +505,11 @@ impl<'o, R: Renderer> Worker<'o, R> {
         };
         let mut number = 0;
         while let Some(row) = decoded.next_row().map_err(unreadable)? {
-            let is_row_chosen = is_chosen && self.selection.has_row(table, &row)?;
-            if let Some(digests) = digests {
-                let of_row = self.renderer.digests_of_row(digests, table, &row);
-                record::put_keys(records, is_row_chosen, &of_row, (&schema.database, &schema.table))?;
-            }
+            let choice = match is_chosen {
+                true => choice_of(self.selection, self.renderer, table, &row)?,
+                false => RowChoice::Left,
+            };
+            let is_row_chosen = !matches!(choice, RowChoice::Left);
             if is_followed {
                 self.text.clear();
                 self.text.push(operation as u8);
@@ -482,6 +517,13 @@ impl<'o, R: Renderer> Worker<'o, R> {
                     push_cells(&mut self.text, &cells_with_differences(&image, schema.columns().len()));
                 }
                 record::put(records, RecordKind::Image, &[&self.text])?;
+            }
+            if let RowChoice::Undecided(why) = choice {
+                record::put(records, RecordKind::Undecided, &[why.as_bytes()])?;
+            }
+            if let Some(digests) = digests {
+                let of_row = self.renderer.digests_of_row(digests, table, &row);
+                record::put_keys(records, is_row_chosen, &of_row, (&schema.database, &schema.table))?;
             }
             if is_row_chosen {
                 self.text.clear();
@@ -512,6 +554,40 @@ impl<'o, R: Renderer> Worker<'o, R> {
         }
         Ok(())
     }
+}
+
+/// Whether a row is one of those asked for, if its transaction is.
+enum RowChoice {
+    Chosen,
+    Left,
+    /// Its images lack what the condition needs; the error says so.
+    Undecided(String),
+}
+
+fn choice_of<R: Renderer>(
+    selection: &RowSelection,
+    renderer: &R,
+    table: &WrittenTable,
+    row: &Row<'_, '_>,
+) -> Result<RowChoice, Error> {
+    match selection.has_row(table, row) {
+        Ok(true) => Ok(RowChoice::Chosen),
+        Ok(false) => Ok(RowChoice::Left),
+        Err(error @ ConditionError::NotLogged { .. }) if renderer.defers_conditions() => {
+            Ok(RowChoice::Undecided(error.to_string()))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether an image of a row lacks columns, or has only the differences of a document.
+pub(crate) fn lacks_columns(table: &WrittenTable, row: &Row<'_, '_>) -> bool {
+    [row.before, row.after].into_iter().flatten().any(|image| {
+        let is_whole = |cell: Option<Cell<'_>>| {
+            cell.is_some_and(|cell| !matches!(cell.content, CellContent::JsonDiffs(_)))
+        };
+        !table.columns.iter().all(|column| is_whole(image.cell(column.index)))
+    })
 }
 
 /// Passes on what an event says of the order of the logs.

@@ -14,7 +14,7 @@ use super::kept::{ChangeKind, put};
 use super::later::LaterChanges;
 use super::repeated::{ChangeNumber, RepeatedChanges};
 use crate::cascade::{Cascades, RowPlace};
-use crate::choose::{Direction, RowSelection};
+use crate::choose::{Condition, Direction, RowSelection};
 use crate::images::{ImageRebuilder, RebuiltRow};
 use crate::pass::{
     Break, ChoiceListener, Error, FollowedTables, FollowedTransaction, RowAt, RowFlags, RowKeys, StatementAt,
@@ -493,6 +493,17 @@ impl ChoiceListener for ScriptCollector<'_> {
 
     fn lacking(&mut self) {
         self.is_lacking = true;
+    }
+
+    fn decide(&mut self, condition: Option<&Condition>, why: &str) -> Result<bool, Error> {
+        let Some(SeenTable { database, table, .. }) = self.collected.tables.get(self.table) else {
+            return Ok(false);
+        };
+        // A later pass has the images.
+        self.lacking.insert((database.clone(), table.clone()));
+        let (Some(images), Some(condition)) = (&mut self.images, condition) else { return Ok(false) };
+        let is_met = images.meets((database, table), condition)?;
+        is_met.ok_or_else(|| Error::Refused(why.to_owned()))
     }
 
     fn row(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> io::Result<()> {

@@ -43,7 +43,7 @@ use crate::images::ImageRebuilder;
 use crate::log::images::push_images;
 use crate::pass::{
     CarryingKeys, Error, FollowedTables, Follower, HistoryUse, Renderer, RowFlags, RowRendering, Search,
-    digests_of, read_log,
+    digests_of, lacks_columns, read_log,
 };
 use crate::sql::literal::push_equal;
 use crate::sql::statement::{RowOutcome, push_statement};
@@ -107,6 +107,7 @@ pub struct Script<'o> {
     digests: Option<Arc<Digests>>,
     /// Tables of which all rows are followed.
     followed: Option<Arc<FollowedTables>>,
+    defers_conditions: bool,
     /// The last log and where it ended.
     last_read: Option<(String, u64)>,
 }
@@ -144,6 +145,7 @@ impl<'o> Script<'o> {
             carrying: None,
             digests,
             followed: None,
+            defers_conditions: false,
             last_read: None,
         }
     }
@@ -164,10 +166,19 @@ impl<'o> Script<'o> {
         defaults: Option<&'o TableHistory>,
     ) -> Self {
         let renderer = Rows::new(self.direction, self.form, None);
-        let tables_then = (self.schema, self.history);
+        let history = self.history.map(|history| HistoryUse { history, as_now: true });
+        let tables_then = (self.schema, history);
         self.follower.listener.images = Some(ImageRebuilder::new(tables_then, defaults, renderer));
         self.defaults = defaults;
         self.followed = Some(Arc::new(tables));
+        self
+    }
+
+    /// Leaves rows of which the condition can't be decided by their own images to a pass with [`Script::with_images`], whose tables
+    /// [`Script::lacking_tables`] then tells. Without it such a row is an error.
+    #[must_use]
+    pub fn deferring_conditions(mut self, defers: bool) -> Self {
+        self.defers_conditions = defers;
         self
     }
 
@@ -291,6 +302,7 @@ impl<'o> Script<'o> {
         }
         let renderer = Rows {
             followed: self.followed.clone(),
+            defers_conditions: self.defers_conditions,
             ..Rows::new(self.direction, self.form, self.digests.clone())
         };
         let history = self.history.map(|history| HistoryUse { history, as_now: true });
@@ -481,11 +493,13 @@ struct Rows {
     /// Of keys' values, of which two rows of one event after the other are compared.
     keys: Digests,
     followed: Option<Arc<FollowedTables>>,
+    defers_conditions: bool,
 }
 
 impl Rows {
     fn new(direction: Direction, form: ScriptForm, digests: Option<Arc<Digests>>) -> Self {
-        Rows { direction, form, digests, keys: Digests::default(), followed: None }
+        let keys = Digests::default();
+        Rows { direction, form, digests, keys, followed: None, defers_conditions: false }
     }
 
     /// The digest of what a row has in the columns of all keys; 0: that isn't known.
@@ -552,6 +566,10 @@ impl Renderer for Rows {
         true
     }
 
+    fn defers_conditions(&self) -> bool {
+        self.defers_conditions
+    }
+
     fn digests(&self) -> Option<&Digests> {
         self.digests.as_deref()
     }
@@ -572,16 +590,6 @@ impl Renderer for Rows {
     fn needs_table_maps(&self) -> bool {
         self.form == ScriptForm::Log
     }
-}
-
-/// Whether an image of a row lacks columns, or has only the differences of a document.
-fn lacks_columns(table: &WrittenTable, row: &Row<'_, '_>) -> bool {
-    [row.before, row.after].into_iter().flatten().any(|image| {
-        let is_whole = |cell: Option<Cell<'_>>| {
-            cell.is_some_and(|cell| !matches!(cell.content, CellContent::JsonDiffs(_)))
-        };
-        !table.columns.iter().all(|column| is_whole(image.cell(column.index)))
-    })
 }
 
 fn push_name(out: &mut Vec<u8>, table: &WrittenTable, operation: Operation, row: &Row<'_, '_>) {

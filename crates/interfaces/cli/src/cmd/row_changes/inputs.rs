@@ -266,8 +266,8 @@ pub(super) struct LogPass<'p> {
     pub(super) later: bool,
     /// Whether rows are followed from the beginning, so that all else matters as well.
     pub(super) earlier: bool,
-    /// Whether the logs were read before, so that what is wrong with them was said.
-    pub(super) is_again: bool,
+    /// Of how many logs, from the first, it was said before what is wrong with them.
+    pub(super) told: usize,
 }
 
 /// The result of a pass, apart from the rows.
@@ -322,10 +322,11 @@ impl LogPass<'_> {
             let (input, name) = (progress.watch(input), log.name());
             let (RunSummary { read, unread }, goes_on) =
                 read(OpenedLog { log, input, name, range, archived_gtids, looked_for, progress })?;
-            if !self.is_again {
+            let is_told = number < self.told;
+            if !is_told {
                 exit = exit.max(name_unread(log, &unread, UNREAD));
             }
-            if let Some(cut) = read.cut.filter(|_| !self.is_again) {
+            if let Some(cut) = read.cut.filter(|_| !is_told) {
                 warn_cut(log, cut, "; they are left out");
             }
             is_over |= !goes_on;

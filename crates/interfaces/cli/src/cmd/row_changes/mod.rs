@@ -166,8 +166,14 @@ impl ScriptArgs {
             false => Ok(None),
         };
         let keys_now = below.as_ref().ok().and_then(Option::as_ref);
-        let new_script =
-            || Script::new(&selection, schema, (direction, form), self.across_ddl).with_keys_below(keys_now);
+        let can_be_read_again = logs.iter().all(|log| !log.is_pipe());
+        // A row from before a DDL statement isn't certain to be of the table's present key.
+        let can_have_images = can_be_read_again && !self.across_ddl;
+        let new_script = || {
+            Script::new(&selection, schema, (direction, form), self.across_ddl)
+                .with_keys_below(keys_now)
+                .deferring_conditions(can_have_images)
+        };
         let mut script = new_script();
         if let Some((families, place)) = &cascades {
             let with = script.with_cascades(families);
@@ -193,22 +199,19 @@ impl ScriptArgs {
             statements: true,
             later: direction == Direction::Undo && form == ScriptForm::Sql || form == ScriptForm::Apply,
             earlier: false,
-            is_again: false,
+            told: 0,
         };
         let PassFindings { unmet, mut exit } = self.read(&mut script, &pass, &later_logs)?;
         if !unmet.is_empty() {
             unmet.iter().for_each(|unmet| complain(&unmet.line));
             return Ok(Exit::Negative);
         }
-        let can_be_read_again = logs.iter().all(|log| !log.is_pipe());
-        // A row from before a DDL statement isn't certain to be of the table's present key.
-        let can_have_images = can_be_read_again && !self.across_ddl;
         let all_logs;
         if can_have_images && !script.lacking_tables().is_empty() && log_server.is_some() {
             all_logs = self.input.logs(log_server.as_ref(), (&self.choose, &selection), true)?;
             if all_logs.len() > logs.len() {
                 // A history counts the logs, so it is made of all of them.
-                (pass.logs, pass.is_again) = (&all_logs, true);
+                (pass.logs, pass.told) = (&all_logs, usize::MAX);
                 script = new_script();
                 exit = exit.max(self.read(&mut script, &pass, &later_logs)?.exit);
             }
@@ -223,7 +226,7 @@ impl ScriptArgs {
             Some(script.lacking_tables().clone()).filter(|tables| can_have_images && !tables.is_empty());
         if history.is_some() || lacking.is_some() || keys_then.is_some() {
             script = new_script();
-            pass.is_again = true;
+            pass.told = usize::MAX;
             if keys_then.is_some() {
                 script = script.with_keys_below(keys_then.as_ref());
                 pass.keys_below = keys_then.as_ref();

@@ -4,6 +4,7 @@ use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
 
 use binlogz_encryption::Keyring;
+use binlogz_flow::events::RunSummary;
 use binlogz_row_changes::{Life, LifeFormat, RowSelection, StatementsAhead};
 use binlogz_schema::{SchemaFile, TableHistory};
 use clap::{Args, ValueEnum};
@@ -114,7 +115,11 @@ impl RowsCommand {
         if !self.all {
             life = life.with_shown_max(SHOWN_MAX);
         }
-        let pass = LogPass {
+        let can_be_read_again = logs.iter().all(|log| !log.is_pipe());
+        if can_be_read_again {
+            life = life.looking_back();
+        }
+        let mut pass = LogPass {
             logs: &logs,
             choose: &self.choose,
             selection: &selection,
@@ -125,14 +130,48 @@ impl RowsCommand {
             statements: schema.is_some(),
             later: false,
             earlier: false,
-            is_again: false,
+            told: 0,
         };
-        let read = pass.run(&mut |OpenedLog { log, input, name, range, progress, .. }| {
-            let read = life.read(input, &name, range, workers(self.jobs), &mut |bytes| progress.at(bytes));
-            read.map_err(|error| log.failure(error))
-        });
+        let mut read = self.read(&mut life, &pass);
+        let (all_logs, earlier_history, defaults);
+        if let Ok((_, told)) = &read
+            && life.needs_images()
+        {
+            let of_server = log_server.as_ref().filter(|_| self.input.files.is_empty());
+            all_logs = match of_server {
+                Some(server) => self.input.logs(Some(server), (&self.choose, &selection), true)?,
+                None => Vec::new(),
+            };
+            if all_logs.len() > logs.len() {
+                pass.logs = &all_logs;
+            }
+            earlier_history = match (&history, pass.logs.len() > logs.len(), &schema) {
+                // A history counts the logs, so it is made of all of them.
+                (Some(_), true, Some(schema)) => {
+                    self.history(pass.logs, schema, &selection, keyring.as_ref())?
+                }
+                _ => None,
+            };
+            let history = earlier_history.as_ref().map(|(history, _)| history).or(history);
+            // Of a server that may have later logs, the defaults of now may be others.
+            let is_of_the_end = match self.schema.is_given() {
+                true => !self.schema.is_server(),
+                false => of_server.is_some(),
+            };
+            let now = schema.as_ref().filter(|_| is_of_the_end);
+            let statements = self.statements(pass.logs, keyring.as_ref())?;
+            defaults = statements.and_then(|statements| statements.defaults(now));
+            life = life.with_images(history, defaults.as_ref());
+            pass.told = pass.logs.len().saturating_sub(logs.len()) + told;
+            (pass.statements, pass.earlier) = (true, true);
+            let first = read;
+            read = self.read(&mut life, &pass).and_then(|(second, told)| {
+                let (PassFindings { exit, .. }, _) = first?;
+                Ok((PassFindings { exit: exit.max(second.exit), ..second }, told))
+            });
+        }
         let PassFindings { unmet, exit } = match read {
-            Ok(passed) => passed,
+            Ok((passed, _)) => passed,
             Err(failure) => {
                 drop(life);
                 return Err(out.failed.map_or(failure, |kind| writing(kind.into())));
@@ -141,6 +180,7 @@ impl RowsCommand {
         let is_of_its_history = life.is_of_its_history();
         let mut notes = life.name_notes();
         notes.extend(life.keys_below_notes());
+        notes.extend(life.incomplete_notes());
         notes.extend(below.as_ref().err().cloned());
         let written = life.finish().map_err(writing)?;
         if !is_of_its_history {
@@ -160,6 +200,20 @@ impl RowsCommand {
 }
 
 impl RowsCommand {
+    /// Reads the logs, up to a row that needs earlier images; how many were read to their end.
+    fn read(&self, life: &mut Life<'_>, pass: &LogPass<'_>) -> Result<(PassFindings, usize)> {
+        let mut whole = 0;
+        let findings = pass.run(&mut |OpenedLog { log, input, name, range, progress, .. }| {
+            if life.needs_images() {
+                return Ok((RunSummary::default(), false));
+            }
+            let read = life.read(input, &name, range, workers(self.jobs), &mut |bytes| progress.at(bytes));
+            whole += usize::from(!life.needs_images());
+            read.map_err(|error| log.failure(error))
+        })?;
+        Ok((findings, whole))
+    }
+
     /// What the tables were, by the statements in all logs, and whether these are about chosen ones; `None`: that isn't known.
     fn history(
         &self,
@@ -168,6 +222,12 @@ impl RowsCommand {
         selection: &RowSelection,
         keyring: Option<&Keyring>,
     ) -> Result<Option<(TableHistory, bool)>> {
+        let statements = self.statements(logs, keyring)?;
+        Ok(statements.map(|statements| statements.finish(schema, selection)))
+    }
+
+    /// The statements in all logs; `None`: some can't be read.
+    fn statements(&self, logs: &[RecoverLog], keyring: Option<&Keyring>) -> Result<Option<StatementsAhead>> {
         let mut statements = StatementsAhead::default();
         for (number, log) in logs.iter().enumerate() {
             let input = log.open_part(keyring, &mut |run| run.may_have_statements())?;
@@ -180,7 +240,7 @@ impl RowsCommand {
                 return Ok(None);
             }
         }
-        Ok(Some(statements.finish(schema, selection)))
+        Ok(Some(statements))
     }
 }
 
