@@ -13,6 +13,7 @@ mod events;
 mod expand;
 mod fleet;
 pub(crate) mod groups;
+mod incident;
 mod man;
 mod recover;
 mod relay;
@@ -43,6 +44,7 @@ pub(crate) enum CliCommand {
     Export(companion::ExportArguments),
     Undo(Box<row_changes::Undo>),
     Redo(Box<row_changes::Redo>),
+    Incident(Box<incident::IncidentCommand>),
     Rows(Box<row_changes::RowsCommand>),
     TableAt(Box<row_changes::TableAt>),
     Recover(Box<recover::Recover>),
@@ -78,6 +80,7 @@ impl CliCommand {
             }
             CliCommand::Undo(command) => command.run(),
             CliCommand::Redo(command) => command.run(),
+            CliCommand::Incident(command) => command.run(),
             CliCommand::Rows(command) => command.run(),
             CliCommand::TableAt(command) => command.run(),
             CliCommand::Recover(command) => command.run(),

@@ -15,6 +15,7 @@ mod dictionary;
 mod doctor;
 mod encryption;
 mod feature;
+mod incident;
 mod interrupt;
 mod mariadb;
 mod messages;

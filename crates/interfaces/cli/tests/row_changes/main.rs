@@ -13,6 +13,7 @@ mod conditions;
 mod defaults;
 mod foreign_keys;
 mod from_server;
+mod incident;
 mod indirect_statements;
 mod later_changes;
 mod mariadb;

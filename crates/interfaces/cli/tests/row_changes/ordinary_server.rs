@@ -15,7 +15,7 @@ use Children::{Follow, Go, Stay};
 use WayBack::{Binlog, Script};
 
 /// Four generations that go with their parent, one that stays without it, and one that counts itself.
-const CLINIC: &str = "CREATE DATABASE clinic; USE clinic;
+pub(crate) const CLINIC: &str = "CREATE DATABASE clinic; USE clinic;
     CREATE TABLE wards (id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY, name VARCHAR(40) NOT NULL, kind ENUM('surgery', 'children', '眼科') NOT NULL, chief INT UNSIGNED,
       CONSTRAINT under FOREIGN KEY (chief) REFERENCES wards (id) ON DELETE SET NULL);
     CREATE TABLE patients (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, ward INT UNSIGNED NOT NULL, name VARCHAR(60) CHARACTER SET latin1, born DATE, owed DECIMAL(12,2) NOT NULL DEFAULT 0,
@@ -37,9 +37,10 @@ const CLINIC: &str = "CREATE DATABASE clinic; USE clinic;
     INSERT INTO drugs SELECT id, 1, CONCAT('drug ', id), id / 7 FROM visits; INSERT INTO drugs SELECT id, 2, X'00FF5C27', NULL FROM visits WHERE id % 2;
     INSERT INTO letters (visit, text) SELECT id, CONCAT('about ', id) FROM visits WHERE id % 3 = 0;
     ALTER TABLE patients ADD KEY (born), MODIFY name VARCHAR(60) CHARACTER SET latin1 NOT NULL;";
-const ALTER: &str = "ALTER TABLE clinic.visits ADD COLUMN room SMALLINT NOT NULL DEFAULT 7 AFTER patient;
+pub(crate) const ALTER: &str =
+    "ALTER TABLE clinic.visits ADD COLUMN room SMALLINT NOT NULL DEFAULT 7 AFTER patient;
     UPDATE clinic.visits SET room = id % 50 WHERE id % 5 = 0;";
-const RENTALS: &str = include_str!("rentals.sql");
+pub(crate) const RENTALS: &str = include_str!("rentals.sql");
 
 /// How a mistake is taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,8 +62,8 @@ enum Children {
 }
 
 /// A mistake.
-struct Mistake {
-    statement: &'static str,
+pub(crate) struct Mistake {
+    pub(crate) statement: &'static str,
     /// The table that one looks at, and what was done to its rows.
     table: &'static str,
     operation: &'static str,
@@ -79,7 +80,7 @@ const fn mistake(
     Mistake { statement, table, operation, way_back, children }
 }
 
-const MISTAKES: [Mistake; 9] = [
+pub(crate) const MISTAKES: [Mistake; 9] = [
     mistake("DELETE FROM clinic.wards WHERE kind = '眼科'", ("clinic.wards", "delete"), Script, Go),
     mistake("UPDATE clinic.patients SET owed = 0", ("clinic.patients", "update"), Script, Stay),
     mistake("UPDATE clinic.wards SET id = id + 10 WHERE id > 1", ("clinic.wards", "update"), Script, Follow),

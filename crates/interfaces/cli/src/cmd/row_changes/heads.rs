@@ -1,6 +1,7 @@
 //! The first events of logs: they tell which logs may have changes after a moment, or certain transactions. They are files
 //! and archives that the user names, or a server's own.
 
+use std::fmt::Display;
 use std::io::{BufReader, Read};
 
 use binlogz_binlog::event::PreviousGtidsEvent;
@@ -73,8 +74,13 @@ impl LogHead {
     }
 
     fn of(log: &LogPath, keyring: Option<&Keyring>) -> Result<LogHead> {
+        LogHead::of_input(log.open(keyring)?, log)
+    }
+
+    /// The head of an opened log with this name.
+    pub(super) fn of_input(input: Input, log: &dyn Display) -> Result<LogHead> {
         let name = log.to_string();
-        match log.open(keyring)? {
+        match input {
             Input::Places(places) | Input::Seek { places, .. } => LogHead::read(InOrder::new(places), &name),
             Input::Stream(stream) | Input::Sparse { stream, .. } => LogHead::read(stream, &name),
             _ => Err(CommandFailure::of(

@@ -32,7 +32,7 @@ use crate::server_args::{ServerArgs, with_place};
 /// The options that name the logs to read: files and archives, or a server.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Logs")]
-pub(super) struct InputArgs {
+pub(in crate::cmd) struct InputArgs {
     /// Read the binary logs of this server, HOST:PORT or a socket; FILE is then the name of one of them
     ///
     /// Without FILE all are read that can have what was chosen. Columns and keys are those of the server, unless --schema is
@@ -51,7 +51,7 @@ impl InputArgs {
     }
 
     /// How to reach the server that has the logs, if one has them.
-    pub(super) fn server(&self, connection: &ServerArgs) -> Result<Option<ConnectOptions>> {
+    pub(in crate::cmd) fn server(&self, connection: &ServerArgs) -> Result<Option<ConnectOptions>> {
         if !self.is_server(connection) {
             return Ok(None);
         }
@@ -89,23 +89,45 @@ impl InputArgs {
             }
             false => self.files.iter().map(ToString::to_string).collect(),
         };
-        let log = |name: String| match all.iter().find(|(known, _)| *known == name) {
-            Some((_, size)) => {
-                let end = Arc::new(AtomicU64::new(u64::MAX));
-                Ok(RecoverLog::OfServer(Box::new(SentLog {
-                    connect: connect.clone(),
-                    name,
-                    size: *size,
-                    end,
-                })))
-            }
-            None => Err(CommandFailure::of(&connect.server(), has_no(&name, &all))),
-        };
-        match names.is_empty() {
-            true => Err(CommandFailure::of(&connect.server(), "has no binary log")),
-            false => names.into_iter().map(log).collect(),
-        }
+        sent_logs(connect, names, &all)
     }
+
+    /// Those that the user names so.
+    pub(in crate::cmd) fn of(server: Option<String>, files: Vec<LogPath>) -> Self {
+        InputArgs { server, files }
+    }
+
+    /// The logs: all of an archive or a server, unless some of a server's are named.
+    pub(in crate::cmd) fn all_logs(&self, server: Option<&ConnectOptions>) -> Result<Vec<RecoverLog>> {
+        let Some(connect) = server else {
+            let mut files = self.files.clone();
+            resolve(&mut files)?;
+            return Ok(files.into_iter().map(RecoverLog::Path).collect());
+        };
+        let all = heads::list(connect)?;
+        let names = match self.files.is_empty() {
+            true => all.iter().map(|(name, _)| name.clone()).collect(),
+            false => self.files.iter().map(ToString::to_string).collect(),
+        };
+        sent_logs(connect, names, &all)
+    }
+}
+
+/// The logs of a server with these names, which are among all that it has.
+fn sent_logs(connect: &ConnectOptions, names: Vec<String>, all: &[(String, u64)]) -> Result<Vec<RecoverLog>> {
+    if names.is_empty() {
+        return Err(CommandFailure::of(&connect.server(), "has no binary log"));
+    }
+    let mut logs = Vec::new();
+    for name in names {
+        let Some((_, size)) = all.iter().find(|(known, _)| *known == name) else {
+            return Err(CommandFailure::of(&connect.server(), has_no(&name, all)));
+        };
+        let end = Arc::new(AtomicU64::new(u64::MAX));
+        let log = SentLog { connect: connect.clone(), name, size: *size, end };
+        logs.push(RecoverLog::OfServer(Box::new(log)));
+    }
+    Ok(logs)
 }
 
 /// The logs from the one on before which nothing was chosen.
@@ -145,14 +167,14 @@ pub(super) fn follow_one_another(logs: &[RecoverLog], keyring: Option<&Keyring>)
 }
 
 /// A log that is read.
-pub(super) enum RecoverLog {
+pub(in crate::cmd) enum RecoverLog {
     /// A file, a log in an archive, or standard input.
     Path(LogPath),
     OfServer(Box<SentLog>),
 }
 
 /// A log that a server sends.
-pub(super) struct SentLog {
+pub(in crate::cmd) struct SentLog {
     connect: ConnectOptions,
     name: String,
     size: u64,
@@ -171,7 +193,7 @@ impl fmt::Display for RecoverLog {
 
 impl RecoverLog {
     /// Opens it.
-    pub(super) fn open(&self, keyring: Option<&Keyring>) -> Result<Input> {
+    pub(in crate::cmd) fn open(&self, keyring: Option<&Keyring>) -> Result<Input> {
         self.open_part(keyring, &mut |_| true)
     }
 
@@ -186,8 +208,16 @@ impl RecoverLog {
         }
     }
 
+    /// When its server began it, in seconds since 1970; `None`: it can be read only once.
+    pub(in crate::cmd) fn begun(&self, keyring: Option<&Keyring>) -> Result<Option<u32>> {
+        if self.is_pipe() {
+            return Ok(None);
+        }
+        Ok(Some(LogHead::of_input(self.open(keyring)?, self)?.created))
+    }
+
     /// Whether it can be read only once.
-    pub(super) fn is_pipe(&self) -> bool {
+    pub(in crate::cmd) fn is_pipe(&self) -> bool {
         match self {
             RecoverLog::Path(path) => !matches!(path.size(), Ok(Some(_))),
             RecoverLog::OfServer(_) => false,
@@ -195,7 +225,7 @@ impl RecoverLog {
     }
 
     /// The log's name in output, without its folder or its server.
-    pub(super) fn name(&self) -> String {
+    pub(in crate::cmd) fn name(&self) -> String {
         match self {
             RecoverLog::Path(path) => super::file_name(path),
             RecoverLog::OfServer(log) => log.name.clone(),
@@ -203,7 +233,7 @@ impl RecoverLog {
     }
 
     /// The bar of reading it.
-    pub(super) fn progress(&self, place: (usize, usize)) -> Result<WorkProgress> {
+    pub(in crate::cmd) fn progress(&self, place: (usize, usize)) -> Result<WorkProgress> {
         Ok(match self {
             RecoverLog::Path(path) => WorkProgress::of(path, path.size()?, place),
             RecoverLog::OfServer(log) => WorkProgress::of(&log.name, Some(log.size), place),

@@ -14,6 +14,7 @@ mod table_at;
 
 pub(in crate::cmd) use choose::table;
 pub(in crate::cmd) use heads::{follow_one_another, list};
+pub(in crate::cmd) use inputs::{InputArgs, RecoverLog};
 pub(in crate::cmd) use schema::read_schema;
 
 use std::fmt::Display;
@@ -38,7 +39,7 @@ use crate::server_args::{ServerArgs, with_place};
 use crate::units;
 use apply::ApplyArgs;
 use choose::ChooseArgs;
-use inputs::{InputArgs, LogPass, OpenedLog, PassFindings, RecoverLog};
+use inputs::{LogPass, OpenedLog, PassFindings};
 use later::Sought;
 use output::OutputArgs;
 pub(crate) use rows::RowsCommand;

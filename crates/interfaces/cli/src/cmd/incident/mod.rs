@@ -1,0 +1,216 @@
+//! `binlogz incident`: what happened? The unusual changes of a window, the worst first.
+//!
+//! This file checks the options and goes through the logs; [`logs`] finds those that are needed.
+
+mod logs;
+
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use binlogz_encryption::Keyring;
+use binlogz_figures::{Zone, counted, grouped, utc, wrapped};
+use binlogz_flow::events::{self, RunSummary};
+use binlogz_triage::{ChangeLines, RankedChange, Triage, TriageCollector, TriageWindow, change_json};
+use clap::Args;
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::row_changes::{InputArgs, RecoverLog};
+use super::workers;
+use crate::Exit;
+use crate::failure::{CommandFailure, Result, name_unread, warn, warn_cut};
+use crate::format::ReportFormat;
+use crate::keyring::KeyringArg;
+use crate::log_path::LogPath;
+use crate::server_args::ServerArgs;
+use crate::{pager, terminal, time, units};
+
+/// Show what happened: the unusual changes of the last hour, the worst first
+///
+/// Reads binary logs and lists mass DELETE and UPDATE, TRUNCATE, DROP, ALTER, transactions much larger than the usual, and a table's
+/// first DELETE, each with its time, GTID, session, and rows by table. What is usual is learned from the same logs. No
+/// row is decoded for it.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, disable_help_flag = true)]
+pub(crate) struct IncidentCommand {
+    /// The window: so long before the last transaction of the logs, as 30m, 2h or 7d
+    #[arg(long, value_name = "DURATION", default_value = WINDOW, value_parser = units::duration, conflicts_with_all = ["start_datetime", "stop_datetime"])]
+    last: Duration,
+    /// Only transactions committed at this time or later: YYYY-MM-DD hh:mm:ss, local time, or with Z or an offset
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    start_datetime: Option<u64>,
+    /// Only transactions committed before this time
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    stop_datetime: Option<u64>,
+    /// Number of changes to show
+    #[arg(long, value_name = "N", default_value_t = TOP, value_parser = clap::value_parser!(u16).range(1..))]
+    top: u16,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
+    /// Threads that work at once [default: one for each core]
+    #[arg(long, short, value_name = "N", value_parser = units::above_zero)]
+    jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    keyring: KeyringArg,
+    /// Read the binary logs of this server, HOST:PORT or a socket; FILE is then the name of one of them
+    #[arg(long, value_name = "SERVER")]
+    server: Option<String>,
+    /// Binary logs or relay logs, in their order; an archive; a folder with the index of logs, as a relay's; - is standard input
+    #[arg(value_name = "FILE|-", required_unless_present_any = ["server", "host", "port", "socket"])]
+    files: Vec<LogPath>,
+    #[command(flatten)]
+    connection: ServerArgs,
+}
+
+/// The window: what a person on call asks about.
+const WINDOW: &str = "1h";
+/// How many changes are shown: with their statements they fit on a screen of 60 lines.
+const TOP: u16 = 20;
+/// Characters of a line where standard output is no terminal.
+const WIDTH: usize = 120;
+const EXAMPLES: &str = "Examples:
+  binlogz incident binlog.0000*
+  binlogz incident --server db1:3306 -u monitor
+  binlogz incident --last 3h /backup/db1
+  binlogz incident --start-datetime '2026-11-22 22:00' --stop-datetime '2026-11-22 23:30' --format json binlog.0000*
+
+Exit codes: 0 done, 1 changes in the logs could not be read, each is named, or the window has no transaction, 2 trouble.";
+
+fn moment(text: &str) -> Result<u64, String> {
+    time::parse(text).map(|micros| u64::try_from(micros).unwrap_or(0)).map_err(|error| error.to_string())
+}
+
+impl IncidentCommand {
+    pub(super) fn run(self) -> Result<Exit> {
+        let input = InputArgs::of(self.server.clone(), logs::with_folders(&self.files)?);
+        let server = input.server(&self.connection)?;
+        let keyring = self.keyring.open()?;
+        let window = self.window();
+        let logs = logs::needed(input.all_logs(server.as_ref())?, window, keyring.as_ref())?;
+        let mut triage = Triage::new(window);
+        let mut exit = Exit::Done;
+        for (number, log) in logs.iter().enumerate() {
+            exit = exit.max(self.read(log, (number + 1, logs.len()), keyring.as_ref(), &mut triage)?);
+        }
+        let names: Vec<String> = logs.iter().map(ToString::to_string).collect();
+        let changes = triage.ranked();
+        match self.format {
+            ReportFormat::Json => pager::show(|out| self.write_json(&triage, &changes, &names, out))?,
+            ReportFormat::Text => pager::show(|out| self.write_text(&triage, &changes, &names, out))?,
+        }
+        if triage.span().is_none_or(|(first, last)| first > last) {
+            warn("no transaction of these logs is in the window");
+            return Ok(exit.max(Exit::Negative));
+        }
+        Ok(exit)
+    }
+
+    fn window(&self) -> TriageWindow {
+        match (self.start_datetime, self.stop_datetime) {
+            (None, None) => TriageWindow::Last(u64::try_from(self.last.as_micros()).unwrap_or(u64::MAX)),
+            (start, stop) => TriageWindow::Between(start.unwrap_or(0), stop.unwrap_or(u64::MAX)),
+        }
+    }
+
+    /// Reads a log. Negative: changes could not be read. They were named.
+    fn read(
+        &self,
+        log: &RecoverLog,
+        place: (usize, usize),
+        keyring: Option<&Keyring>,
+        triage: &mut Triage,
+    ) -> Result<Exit> {
+        let progress = log.progress(place)?;
+        let input = progress.watch(log.open(keyring)?);
+        let (window, workers) = (self.window(), workers(self.jobs));
+        let ran = events::run(
+            input,
+            workers,
+            || Ok(TriageCollector::new(window, workers)),
+            |collector, batch| Ok(collector.collect(batch)),
+            |batch| {
+                triage.add(batch);
+                Ok(())
+            },
+            &mut |bytes| progress.at(bytes),
+        );
+        let RunSummary { read, unread } = ran.map_err(|error| CommandFailure::reading(log, &error))?;
+        triage.end_log();
+        if let Some(cut) = read.cut {
+            warn_cut(log, cut, "; they are left out");
+        }
+        Ok(name_unread(log, &unread, "its changes may be missing here"))
+    }
+
+    fn write_text(
+        &self,
+        triage: &Triage,
+        changes: &[RankedChange],
+        logs: &[String],
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let width = terminal::width().unwrap_or(WIDTH).min(WIDTH);
+        let shown = changes.get(..usize::from(self.top)).unwrap_or(changes);
+        writeln!(out, "{}", wrapped(&head(triage, changes.len(), logs), "", "  ", Some(width)))?;
+        let lines = ChangeLines::of(shown, logs, width);
+        for (change, number) in shown.iter().zip(1..) {
+            lines.lines(number, change, logs).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        }
+        match changes.len() - shown.len() {
+            0 => Ok(()),
+            more => writeln!(out, "and {}: --top {}", counted(more as u64, "changes"), changes.len()),
+        }
+    }
+
+    fn write_json(
+        &self,
+        triage: &Triage,
+        changes: &[RankedChange],
+        logs: &[String],
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let shown = changes.iter().take(usize::from(self.top));
+        let document = json!({
+            "logs": logs,
+            "from": triage.span().map(|(first, _)| utc(first)),
+            "to": triage.span().map(|(_, last)| utc(last)),
+            "transactions": triage.transactions(),
+            "usual_rows": triage.usual_rows(),
+            "unusual": changes.len(),
+            "changes": shown.map(|change| change_json(change, logs)).collect::<Vec<_>>(),
+        });
+        serde_json::to_writer_pretty(&mut *out, &document)?;
+        writeln!(out)
+    }
+}
+
+/// The line above the changes: what was read, and which part of it is shown.
+fn head(triage: &Triage, unusual: usize, logs: &[String]) -> String {
+    let names = match logs {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first, .., last] => format!("{first} to {last}"),
+    };
+    let transactions = counted(triage.transactions(), "transactions");
+    let Some((first, last)) = triage.span().filter(|(first, last)| first <= last) else {
+        return format!("{names}: {transactions}, none in the window");
+    };
+    let (from, _) = local(first);
+    let (to, zone) = local(last);
+    let changes = match unusual {
+        0 => "nothing unusual".to_owned(),
+        1 => "1 unusual change".to_owned(),
+        more => format!("{} unusual changes, the worst first", grouped(more as u64)),
+    };
+    format!("{names}: {transactions}; from {from} to {to} {zone}: {changes}")
+}
+
+/// A moment in the zone of the process, and the zone.
+fn local(micros: u64) -> (String, String) {
+    let timestamp =
+        Timestamp::from_microsecond(i64::try_from(micros).unwrap_or(i64::MAX)).unwrap_or_default();
+    let (time, zone) = Zone::of_process().local(timestamp);
+    (time.strftime("%Y-%m-%d %H:%M:%S").to_string(), zone)
+}

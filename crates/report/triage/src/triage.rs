@@ -1,0 +1,85 @@
+//! What is known of all logs that were read: the usual, and the changes that may be none of it.
+
+use std::mem;
+
+use crate::figures::{BatchTriage, TriageFigures, TriageWindow};
+use crate::largest::{LargeChange, OperationOnTable};
+use crate::transaction::OpenTransaction;
+
+/// The changes of logs, while they are read.
+#[derive(Debug)]
+pub struct Triage {
+    pub(crate) window: TriageWindow,
+    pub(crate) figures: TriageFigures,
+    /// Which log of the input is read.
+    log: u64,
+    /// The transaction that the last batch left open.
+    open: Option<OpenTransaction>,
+    /// The number of logs that were read before.
+    logs: usize,
+}
+
+impl Triage {
+    /// Nothing read yet.
+    pub fn new(window: TriageWindow) -> Self {
+        Triage { window, figures: TriageFigures::new(window), log: 0, open: None, logs: 0 }
+    }
+
+    /// Adds the next batch, in the order of the log.
+    pub fn add(&mut self, mut batch: BatchTriage) {
+        if batch.log != self.log {
+            self.open = None;
+            self.log = batch.log;
+        }
+        if let Some((head, has_ended)) = batch.head.take() {
+            self.open.get_or_insert_default().join(head);
+            if has_ended {
+                self.end();
+            }
+        }
+        batch.whole.set_log(self.logs);
+        self.figures.join(batch.whole);
+        if batch.tail.is_some() {
+            self.open = batch.tail;
+        }
+    }
+
+    /// Says that the input has ended: the next batch is of another log. A transaction that is cut off by its end is not counted,
+    /// since it may not have been committed.
+    pub fn end_log(&mut self) {
+        self.open = None;
+        self.log = 0;
+        self.logs += 1;
+    }
+
+    fn end(&mut self) {
+        if let Some(open) = mem::take(&mut self.open) {
+            self.figures.log = self.logs;
+            self.figures.take(open);
+        }
+    }
+
+    /// The number of transactions in all logs that were read.
+    pub fn transactions(&self) -> u64 {
+        self.figures.transactions
+    }
+
+    /// The first and the last moment that is shown, in microseconds since 1970; `None`: the logs have no transaction.
+    pub fn span(&self) -> Option<(u64, u64)> {
+        let (first, last) = self.figures.times?;
+        Some(match self.window {
+            TriageWindow::Last(length) => (first.max(last.saturating_sub(length)), last),
+            TriageWindow::Between(start, stop) => (start.max(first), stop.saturating_sub(1).min(last)),
+        })
+    }
+
+    /// The changes of the window, as far as they are kept.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = (&OperationOnTable, &LargeChange)> {
+        let shown = self.span();
+        self.figures.largest().filter(move |(_, change)| self.shows(shown, change.transaction.time))
+    }
+
+    pub(crate) fn shows(&self, shown: Option<(u64, u64)>, time: u64) -> bool {
+        shown.is_some_and(|(first, last)| (first..=last).contains(&time))
+    }
+}
