@@ -24,7 +24,8 @@ use crate::format::ReportFormat;
 use crate::keyring::KeyringArg;
 use crate::log_path::LogPath;
 use crate::server_args::ServerArgs;
-use crate::{pager, terminal, time, units};
+use crate::time::GivenTime;
+use crate::{pager, terminal, units};
 
 /// Show what happened: the unusual changes of the last hour, the worst first
 ///
@@ -37,12 +38,12 @@ pub(crate) struct IncidentCommand {
     /// The window: so long before the last transaction of the logs, as 30m, 2h or 7d
     #[arg(long, value_name = "DURATION", default_value = WINDOW, value_parser = units::duration, conflicts_with_all = ["start_datetime", "stop_datetime"])]
     last: Duration,
-    /// Only transactions committed at this time or later: YYYY-MM-DD hh:mm:ss, local time, or with Z or an offset
-    #[arg(long, value_name = "TIME", value_parser = moment)]
-    start_datetime: Option<u64>,
+    /// Only transactions committed at this time or later: '2026-11-22 23:10', 23:10, 'yesterday 23:10', -1h …
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    start_datetime: Option<GivenTime>,
     /// Only transactions committed before this time
-    #[arg(long, value_name = "TIME", value_parser = moment)]
-    stop_datetime: Option<u64>,
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, alias = "until-datetime")]
+    stop_datetime: Option<GivenTime>,
     /// Number of changes to show
     #[arg(long, value_name = "N", default_value_t = TOP, value_parser = clap::value_parser!(u16).range(1..))]
     top: u16,
@@ -78,10 +79,6 @@ const EXAMPLES: &str = "Examples:
 
 Exit codes: 0 done, 1 changes in the logs could not be read, each is named, or the window has no transaction, 2 trouble.";
 
-fn moment(text: &str) -> Result<u64, String> {
-    time::parse(text).map(|micros| u64::try_from(micros).unwrap_or(0)).map_err(|error| error.to_string())
-}
-
 impl IncidentCommand {
     pub(super) fn run(self) -> Result<Exit> {
         let input = InputArgs::of(self.server.clone(), logs::with_folders(&self.files)?);
@@ -108,7 +105,8 @@ impl IncidentCommand {
     }
 
     fn window(&self) -> TriageWindow {
-        match (self.start_datetime, self.stop_datetime) {
+        let micros = |time: GivenTime| u64::try_from(time.microseconds()).unwrap_or(0);
+        match (self.start_datetime.map(micros), self.stop_datetime.map(micros)) {
             (None, None) => TriageWindow::Last(u64::try_from(self.last.as_micros()).unwrap_or(u64::MAX)),
             (start, stop) => TriageWindow::Between(start.unwrap_or(0), stop.unwrap_or(u64::MAX)),
         }
