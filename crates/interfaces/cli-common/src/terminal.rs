@@ -58,6 +58,11 @@ impl TableArgs {
         TableLayout { width, exact_sizes: self.sizes.bytes }
     }
 
+    /// Whether columns that people seldom need are shown too.
+    pub fn is_wide(self) -> bool {
+        self.wide
+    }
+
     /// How sizes are shown.
     pub fn sizes(self) -> SizesArg {
         self.sizes

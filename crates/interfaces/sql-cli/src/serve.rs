@@ -81,10 +81,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE", requires = "user")]
     password_file: Option<PathBuf>,
     /// Certificate for TLS, as PEM
-    #[arg(long, value_name = "FILE.pem", requires = "tls_key", alias = "listen-ssl-cert")]
+    #[arg(long, value_name = "FILE.pem", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
     /// Private key of the certificate, as PEM
-    #[arg(long, value_name = "FILE.pem", requires = "tls_cert", alias = "listen-ssl-key")]
+    #[arg(long, value_name = "FILE.pem", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
     /// TLS with a certificate of its own, made once and kept in this folder as sql-cert.pem
     #[arg(long, value_name = "DIR", conflicts_with = "tls_cert")]

@@ -381,7 +381,7 @@ mod tests {
 
     #[test]
     fn the_rest_of_a_log_is_like_its_beginning() {
-        let mut all = advice(1 << 20, 10, 57);
+        let all = advice(1 << 20, 10, 57);
         let told = |unread| {
             let mut log = Advice::new(&[CompressionLevel::DEFAULT], 1, ServerGeneration::default());
             (log.bytes_read, log.figures) = (1 << 20, all.figures.clone());
@@ -400,7 +400,6 @@ mod tests {
         assert!(half.reasons.iter().any(|reason| reason == expected), "{half:?}");
         // Of a log of which next to nothing was read, nobody knows what it is like.
         assert_eq!(told(100 << 20).verdict, AdviceVerdict::CantTell);
-        all.sampled = None;
     }
 
     #[test]

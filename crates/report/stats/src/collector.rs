@@ -121,8 +121,7 @@ impl StatsCollector {
         match boundary {
             // Rows without BEGIN are in no transaction, but they are in a table.
             Boundary::Outside => {
-                let mut stray = CountedTransaction::default();
-                stray.events = 1;
+                let mut stray = CountedTransaction::of_stray();
                 self.table_event(event, &mut stray)?;
                 open.filter.count_stray(&mut open.part.figures, &stray);
                 return Ok(None);

@@ -68,6 +68,11 @@ pub(crate) enum TransactionEnd {
 }
 
 impl CountedTransaction {
+    /// An event outside of transactions, to be counted as if it were one.
+    pub(crate) fn of_stray() -> Self {
+        CountedTransaction { events: 1, ..CountedTransaction::default() }
+    }
+
     /// Takes its first event.
     ///
     /// # Errors

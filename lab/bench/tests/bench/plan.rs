@@ -35,7 +35,7 @@ fn a_plan_is_printed_without_a_server() {
     let select = plan_of(&["point-select", "--repeat=1"]);
     let of = |place: usize| select[place].last().unwrap().parse::<f64>().unwrap();
     assert!(of(0) > 3.0 * of(1), "{select:?}");
-    let unknown = folder.run(["bench", "updates", "--plan", "--setting=level 4", "--out=out"]);
+    let unknown = folder.run(["bench", "updates", "--plan", "--setting=level 4", "--to=out"]);
     unknown.fails("there is no setting \"level 4\", but these: off; level 3; level 22");
     assert!(folder.names().is_empty());
 }

@@ -157,7 +157,7 @@ impl Experimenter {
 
     fn other_results(&self) -> Error {
         Error::Refused(format!(
-            "{}: holds results of another server, or of other options: name another folder with --out",
+            "{}: holds results of another server, or of other options: name another folder with --to",
             self.folder.display()
         ))
     }

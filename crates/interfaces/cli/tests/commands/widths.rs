@@ -16,7 +16,9 @@ fn folder() -> Folder {
             folder.put(&format!("{of}/{name}"), bytes);
         }
     }
-    folder.run(["archive", "create", "--to", "arc", "plain/binlog.000001", "plain/binlog.000002"]).is_done();
+    // The last one has GTID sets with tags, which are longer than any line.
+    let archived = (1..=8).map(|number| format!("plain/binlog.{number:06}"));
+    folder.run(["archive", "create", "--to", "arc"].map(str::to_owned).into_iter().chain(archived)).is_done();
     let targets = "[[archive]]\nname = \"nightly\"\nto = \"arc\"\n";
     folder.put("fleet.toml", targets);
     folder
@@ -79,6 +81,12 @@ fn wide_lines_have_everything() {
     let short = folder.run(["events", log]);
     assert_eq!(short.text().lines().count(), whole.text().lines().count());
     assert!(short.text().contains(" …\n") && !short.text().contains("Server_id"));
+    let list =
+        |options: &[&str]| folder.run(["archive", "list", "arc"].iter().chain(options)).text().to_owned();
+    let (short, whole) = (list(&[]), list(&["--wide"]));
+    let heading =
+        |text: &str| text.lines().nth(1).unwrap().split("  ").filter(|word| !word.is_empty()).count();
+    assert_eq!((heading(&short), heading(&whole)), (5, 6), "{short}{whole}");
     let table = folder.run(["stats", "--by", "file", "--wide", log]);
     assert!(widest(&table).0 > WIDTH_MAX, "{}", table.text());
 }

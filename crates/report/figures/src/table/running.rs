@@ -150,9 +150,9 @@ mod tests {
             table.cut_row(&[4u64.into()], text, width, &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
-        assert_eq!(cut("use shop; INSERT INTO", 32), "        4  use shop; INSERT INTO\n");
-        assert_eq!(cut("use shop; INSERT INTO", 31), "        4  use shop; INSERT I …\n");
-        for width in 13..32 {
+        assert_eq!(cut("use shop; INSERT INTO", 31), "       4  use shop; INSERT INTO\n");
+        assert_eq!(cut("use shop; INSERT INTO", 30), "       4  use shop; INSERT I …\n");
+        for width in 12..31 {
             let line = cut("use shop; INSERT INTO", width);
             assert!(
                 line.trim_end().ends_with('…') && columns::width(line.trim_end()) <= width,

@@ -46,6 +46,11 @@ const EXAMPLES: &str = "Examples:
   binlogz archive list --format json s3://bucket/db1
   binlogz archive list /backup                  # a row for each archive below it";
 
+/// The columns of logs and of archives that are always shown, in the order of the table: GTID sets are as long as lines are.
+const LOG_COLUMNS: &[&str] = &["log", "bytes", "packed_bytes", "from", "to"];
+const ARCHIVE_COLUMNS: &[&str] =
+    &["archive", "logs", "bytes", "from", "last_restorable", "gaps", "checked", "check"];
+
 impl List {
     pub(super) fn run(self) -> Result<Exit> {
         let storage = storage_at(&self.archive)?;
@@ -71,7 +76,7 @@ impl List {
             rows: manifest.files.iter().map(row).collect(),
         };
         pager::show(|out| {
-            Table(self.table.layout()).write(&[logs], out)?;
+            Table(self.table.layout()).write(&[self.shown(logs, LOG_COLUMNS)], out)?;
             writeln!(out)?;
             let lines = self.lines(&covered, checks);
             let mut lines =
@@ -79,6 +84,19 @@ impl List {
             lines.try_for_each(|line| writeln!(out, "{line}"))
         })?;
         Ok(Exit::Done)
+    }
+
+    /// The table with these columns, or with all.
+    fn shown(&self, section: Section, columns: &'static [&'static str]) -> Section {
+        if self.table.is_wide() {
+            return section;
+        }
+        let all = section.columns;
+        let short = |row: Vec<_>| {
+            let cells = row.into_iter().zip(all).filter(|(_, column)| columns.contains(column));
+            cells.map(|(cell, _)| cell).collect()
+        };
+        Section { columns, rows: section.rows.into_iter().map(short).collect(), ..section }
     }
 
     /// An archive's coverage in words.
@@ -140,7 +158,9 @@ impl List {
                     ],
                     rows: covered.iter().map(archive_row).collect(),
                 };
-                pager::show(|out| Table(self.table.layout()).write(&[archives], out))?;
+                pager::show(|out| {
+                    Table(self.table.layout()).write(&[self.shown(archives, ARCHIVE_COLUMNS)], out)
+                })?;
             }
         }
         Ok(exit)
