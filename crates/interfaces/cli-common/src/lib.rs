@@ -13,6 +13,7 @@ pub mod pager;
 pub mod program;
 pub mod progress;
 pub mod server_args;
+pub mod similar;
 pub mod start;
 pub mod terminal;
 pub mod time;

@@ -35,7 +35,8 @@ mod table;
 pub use apply::{ApplyError, LogBytes, ServerLogs};
 pub use cascade::FamilyError;
 pub use choose::{
-    Condition, ConditionError, Direction, Doubt, KeySpan, Operation, Range, RowSelection, WantedKeys,
+    Condition, ConditionError, Direction, Doubt, KeySpan, Operation, PassedTables, Range, RowSelection,
+    WantedKeys,
 };
 pub use life::{Life, LifeFormat, StatementsAhead};
 pub use pass::{CarryingKeys, Error};

@@ -89,6 +89,29 @@ fn advise_and_doctor_take_a_server_in_the_same_ways() {
 }
 
 #[test]
+fn a_table_that_is_not_there_names_its_likely_neighbours() {
+    let folder = Folder::new();
+    folder.sample("plain", "binlog.000004");
+    let said = "binlogz: warning: sbtest.sbtset1: no such table is in these logs; there are sbtest.sbtest1, sbtest.sbtest2 and \
+                sbtest.sbtest3\n";
+    let asked = "sbtest.sbtset1";
+    for command in [&["rows", asked][..], &["undo", "--table", asked], &["redo", "--table", asked]] {
+        let ran = folder.run(command.iter().chain(&["binlog.000004"]));
+        assert!(ran.code == Some(1) && ran.stderr.ends_with(said), "{command:?}: {}", ran.stderr);
+    }
+    for (command, code) in [
+        // It is there; none is like it.
+        (&["rows", "sbtest.sbtest1", "--where", "@1 = -1"][..], 1),
+        (&["rows", "shop.invoices"], 1),
+        (&["undo", "--table", "sbtest.sbtest1", "--operation", "DELETE"], 1),
+    ] {
+        let ran = folder.run(command.iter().chain(&["binlog.000004"]));
+        assert!(!ran.stderr.contains("no such table"), "{command:?}: {}", ran.stderr);
+        assert!(ran.code == Some(code) || ran.code == Some(0), "{command:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn an_address_is_named_once() {
     let folder = Folder::new();
     folder.sample("plain", "binlog.000009");

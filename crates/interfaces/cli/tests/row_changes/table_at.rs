@@ -197,6 +197,8 @@ fn what_cannot_be_told_is_refused_with_its_place() -> Result<()> {
     );
     refused(run("shop.old", &moment, &[]), 2, "shop.old has the engine MyISAM, which has no transactions");
     refused(run("shop.none", &moment, &[]), 2, "shop.none is not on the server");
+    let likely = "shop.order is not on the server, or this account may not see it; there is shop.orders\n";
+    refused(run("shop.order", &moment, &[]), 2, likely);
     refused(run("shop.orders", &moment, &["--into", "shop.notes"]), 2, "there is such a table");
 
     server.sql("SET binlog_row_image = MINIMAL; UPDATE shop.orders SET state = 'x' WHERE id = 1")?;

@@ -3,6 +3,7 @@
 mod condition;
 mod grammar;
 mod keys;
+mod passed;
 mod proof;
 mod scalar;
 mod weights;
@@ -13,6 +14,7 @@ use binlogz_binlog::row::Row;
 
 pub use condition::{Condition, ConditionError};
 pub use keys::{KeySpan, WantedKeys};
+pub use passed::PassedTables;
 pub use proof::Doubt;
 
 use crate::table::WrittenTable;
@@ -75,6 +77,8 @@ pub struct RowSelection {
     pub thread_ids: Vec<u32>,
     /// Only rows that meet this.
     pub condition: Option<Condition>,
+    /// The tables that passed, where some were named.
+    pub passed: PassedTables,
 }
 
 /// Where to begin and to end in one log: a transaction is in the range if it begins there.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use binlogz_binlog::event::{
     AnyGtidEvent, PostHeaderLengths, RotateEvent, RowsEvent, RowsFlags, RowsQueryEvent, TableId,
+    TableMapEvent,
 };
 use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::row::{Cell, CellContent, Row, RowDecoder, RowImage, TableSchema};
@@ -152,6 +153,8 @@ pub(super) struct Worker<'o, R> {
     statement: StatementTables,
     /// The table maps in force, where they are needed.
     maps: HashMap<TableId, Vec<u8>>,
+    /// The table map that passed last, of which the name is known.
+    last_map: Vec<u8>,
     text: Vec<u8>,
 }
 
@@ -183,6 +186,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
             has_told_images: false,
             statement: StatementTables::default(),
             maps: HashMap::new(),
+            last_map: Vec::new(),
             text: Vec::new(),
         }
     }
@@ -259,6 +263,17 @@ impl<'o, R: Renderer> Worker<'o, R> {
         Ok(())
     }
 
+    /// Remembers the table of a map that passes, if tables were named.
+    fn note_table(&mut self, body: &[u8], lengths: &PostHeaderLengths) -> binlogz_binlog::Result<()> {
+        if self.selection.tables.is_empty() || self.last_map == body {
+            return Ok(());
+        }
+        let map = TableMapEvent::decode(body, lengths.of(EventType::TABLE_MAP))?;
+        self.selection.passed.add(map.database, map.table);
+        body.clone_into(&mut self.last_map);
+        Ok(())
+    }
+
     fn may_have(&self, gtid: Option<&Gtid>) -> bool {
         self.selection.gtids.as_ref().is_none_or(|set| gtid.is_some_and(|gtid| set.contains(gtid)))
     }
@@ -284,6 +299,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
         match event_type.class() {
             EventClass::TableMap => {
                 self.keep_map(event.body, &event.log.lengths).map_err(|error| event.error(error))?;
+                self.note_table(event.body, &event.log.lengths).map_err(|error| event.error(error))?;
             }
             EventClass::Statement => record::put_event(records, RecordKind::Query, passed)?,
             EventClass::LoadStatement => record::put_event(records, RecordKind::LoadQuery, passed)?,

@@ -2,7 +2,7 @@
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_print::met::UnmetRequest;
-use binlogz_row_changes::{Condition, Operation, Range, RowSelection};
+use binlogz_row_changes::{Condition, Operation, PassedTables, Range, RowSelection};
 use clap::{Args, ValueEnum};
 
 use super::WHOLE_LOG;
@@ -71,6 +71,7 @@ impl ChooseArgs {
             tables: self.table.clone(),
             operations: self.operation.iter().map(operation).collect(),
             thread_ids: self.thread_id.clone(),
+            passed: PassedTables::default(),
             condition: condition.map_err(|error| CommandFailure::Line(error.to_string()))?,
         })
     }

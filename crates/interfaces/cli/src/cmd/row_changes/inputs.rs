@@ -173,6 +173,13 @@ pub(in crate::cmd) enum RecoverLog {
     OfServer(Box<SentLog>),
 }
 
+impl RecoverLog {
+    /// Whether it is in an archive, of which only needed parts are read.
+    pub(super) fn is_archived(&self) -> bool {
+        matches!(self, RecoverLog::Path(path) if path.archived_gtids().is_some())
+    }
+}
+
 /// A log that a server sends.
 pub(in crate::cmd) struct SentLog {
     connect: ConnectOptions,

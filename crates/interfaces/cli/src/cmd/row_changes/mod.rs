@@ -7,6 +7,7 @@ mod heads;
 mod inputs;
 mod later;
 mod looked_for;
+mod neighbours;
 mod output;
 mod rows;
 mod schema;
@@ -41,6 +42,7 @@ use apply::ApplyArgs;
 use choose::ChooseArgs;
 use inputs::{LogPass, OpenedLog, PassFindings};
 use later::Sought;
+use neighbours::name_likely_tables;
 use output::OutputArgs;
 pub(crate) use rows::RowsCommand;
 use schema::{CascadesArg, SchemaArg};
@@ -285,7 +287,11 @@ impl ScriptArgs {
         if summary.statements > 0 {
             without_rows.iter().for_each(|unmet| warn(&unmet.line));
         }
-        Ok(tell(&summary, &selection, direction).max(exit).max(ahead).max(doubtful))
+        let told = tell(&summary, &selection, direction);
+        if !without_rows.is_empty() {
+            name_likely_tables(&selection, &logs);
+        }
+        Ok(told.max(exit).max(ahead).max(doubtful))
     }
 
     /// Reads the logs, and the server's logs after them.

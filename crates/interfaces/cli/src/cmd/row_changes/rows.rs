@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum};
 
 use super::choose::{ChooseArgs, table};
 use super::inputs::{InputArgs, LogPass, OpenedLog, PassFindings, RecoverLog, follow_one_another};
+use super::neighbours::name_likely_tables;
 use super::schema::SchemaArg;
 use super::{OTHER_STATEMENTS, PROGRAM_NAME};
 use crate::Exit;
@@ -193,6 +194,7 @@ impl RowsCommand {
         notes.iter().for_each(|note| complain(note));
         if written == 0 {
             warn("no such row was changed in these logs");
+            name_likely_tables(&selection, &logs);
             return Ok(Exit::Negative);
         }
         Ok(if notes.is_empty() { exit } else { exit.max(Exit::Negative) })

@@ -37,7 +37,10 @@ fn of_table(world: &mut World<'_>, table: &str) -> Verdict {
         &logs,
     );
     let is_none = !ran.stderr.is_empty()
-        && ran.stderr.lines().all(|line| line.ends_with(": no such row was changed in these logs"));
+        && ran.stderr.lines().all(|line| {
+            line.ends_with(": no such row was changed in these logs")
+                || line.contains(": no such table is in these logs; there ")
+        });
     if ran.code != Some(0) && !is_none {
         return Verdict::Refused(format!("{table}: {}", reason(&ran)));
     }

@@ -33,6 +33,7 @@ use crate::log_path::{LogPath, resolve};
 use crate::output::{Destination, OpenOutput, OutputTarget};
 use crate::progress::WorkProgress;
 use crate::server_args::{ServerArgs, with_place};
+use crate::similar::likely;
 use crate::time::{self, GivenTime};
 use crate::units;
 use tables::{AskedTables, IntoPlace, PastTarget};
@@ -455,7 +456,11 @@ fn open_all(
             None => {
                 let (database, name) = now;
                 let line = format!("{database}.{name} is not on the server, or this account may not see it");
-                return Err(PastError::Refused(line));
+                let there = session.tables(database)?.into_iter().map(|table| format!("{database}.{table}"));
+                let likely = likely(&format!("{database}.{name}"), there);
+                return Err(PastError::Refused(
+                    likely.map_or(line.clone(), |likely| format!("{line}; {likely}")),
+                ));
             }
         }
     }
