@@ -3,6 +3,8 @@
 
 #[path = "../../../../crates/interfaces/cli/tests/common/folder.rs"]
 mod folder;
+#[path = "../../../../crates/interfaces/cli/tests/common/help.rs"]
+pub(crate) mod help;
 #[path = "../../../../crates/interfaces/cli/tests/common/small_disk.rs"]
 pub(crate) mod small_disk;
 #[path = "../../../../crates/interfaces/cli/tests/common/terminal.rs"]
