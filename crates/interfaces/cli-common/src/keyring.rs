@@ -18,6 +18,11 @@ pub struct KeyringArg {
 }
 
 impl KeyringArg {
+    /// The option as words, if it is given.
+    pub fn words(&self) -> Vec<String> {
+        self.keyring.iter().map(|path| format!("--keyring={}", path.display())).collect()
+    }
+
     /// Reads the keyring, where one was named.
     pub fn open(&self) -> Result<Option<Keyring>> {
         let open = |path: &PathBuf| {

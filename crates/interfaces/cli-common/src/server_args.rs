@@ -140,6 +140,31 @@ impl ServerArgs {
         self.host.is_some() || self.port.is_some() || self.socket.is_some()
     }
 
+    /// The options given that say which option files are read, as words: other programs want them first.
+    pub fn file_words(&self) -> Vec<String> {
+        let path = |name: &str, path: &Option<PathBuf>| {
+            path.as_ref().map(|path| format!("--{name}={}", path.display()))
+        };
+        let text = |name: &str, text: &Option<String>| text.as_ref().map(|text| format!("--{name}={text}"));
+        let words = [
+            self.no_defaults.then(|| "--no-defaults".to_owned()),
+            path("defaults-file", &self.defaults_file),
+            path("defaults-extra-file", &self.defaults_extra_file),
+            text("defaults-group-suffix", &self.defaults_group_suffix),
+            text("login-path", &self.login_path),
+        ];
+        words.into_iter().flatten().collect()
+    }
+
+    /// The other options given, as words; those that name the server only if asked for. A password is asked for again.
+    pub fn option_words(&self, with_place: bool) -> Vec<String> {
+        let place = ["host", "port", "socket", "protocol"];
+        let given = self.given().into_iter().filter(|(name, _)| with_place || !place.contains(name));
+        let given = given.filter_map(|(name, value)| Some(format!("--{name}={}", value?)));
+        let key = self.get_server_public_key.then(|| "--get-server-public-key".to_owned());
+        given.chain(key).chain(self.password.is_some().then(|| "-p".to_owned())).collect()
+    }
+
     fn option_files(&self) -> OptionFiles {
         OptionFiles {
             defaults_file: self.defaults_file.clone(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use binlogz_binlog::event::{QueryEvent, RowsEvent, RowsFlags, RowsQueryEvent};
+use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::row::{RowDecoder, TableSchema};
 use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::{Boundary, Error as BinlogError, EventType};
@@ -17,6 +18,7 @@ use crate::transaction::OpenTransaction;
 #[derive(Debug)]
 pub struct TriageCollector {
     window: TriageWindow,
+    sought: Option<Gtid>,
     tables: WorkerTables,
     decoder: RowDecoder,
     /// The table of the previous event, and its name.
@@ -34,12 +36,21 @@ impl TriageCollector {
     /// A teller of the transactions in this window; it is one of so many workers.
     pub fn new(window: TriageWindow, workers: usize) -> Self {
         let (tables, decoder) = (WorkerTables::one_of(workers), RowDecoder::new());
-        TriageCollector { window, tables, decoder, named: None }
+        TriageCollector { window, sought: None, tables, decoder, named: None }
+    }
+
+    /// Looks for this transaction, too.
+    #[must_use]
+    pub fn seeking(self, gtid: Gtid) -> Self {
+        TriageCollector { sought: Some(gtid), ..self }
     }
 
     /// Takes all events of a batch. Unreadable bytes fail the batch.
     pub fn collect(&mut self, batch: &mut EventBatch<'_>) -> BatchTriage {
-        let whole = TriageFigures::new(self.window);
+        let mut whole = TriageFigures::new(self.window);
+        if let Some(gtid) = self.sought {
+            whole.seek(gtid);
+        }
         let of_batch = BatchTriage { log: batch.log().number, head: None, whole, tail: None };
         let mut passing = PassingBatch { batch: of_batch, open: None };
         if let Err(error) = self.tables.begin(batch) {

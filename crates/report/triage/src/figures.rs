@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use binlogz_binlog::gtid::Gtid;
 use binlogz_figures::Quantiles;
 use binlogz_stats::TableName;
 
@@ -88,6 +89,38 @@ pub(crate) struct TableDeletes {
     pub(crate) first: Option<Box<TriagedTransaction>>,
 }
 
+/// The one transaction that is looked for, and the one before it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SoughtGtid {
+    gtid: Option<Gtid>,
+    pub(crate) transaction: Option<Box<TriagedTransaction>>,
+    /// The transaction before it; until it is there, the last one.
+    pub(crate) previous: Option<Gtid>,
+}
+
+impl SoughtGtid {
+    fn take(&mut self, transaction: &TriagedTransaction) {
+        match (self.gtid, transaction.gtid) {
+            (Some(sought), Some(gtid)) if self.transaction.is_none() => match sought == gtid {
+                true => self.transaction = Some(Box::new(transaction.clone())),
+                false => self.previous = Some(gtid),
+            },
+            _ => {}
+        }
+    }
+
+    fn join(&mut self, later: SoughtGtid) {
+        if self.transaction.is_none() {
+            self.transaction = later.transaction;
+            self.previous = later.previous.or(self.previous);
+        }
+    }
+
+    fn set_log(&mut self, log: usize) {
+        self.transaction.iter_mut().for_each(|transaction| transaction.log = log);
+    }
+}
+
 /// What some transactions add up to.
 #[derive(Debug, Clone)]
 pub(crate) struct TriageFigures {
@@ -99,6 +132,7 @@ pub(crate) struct TriageFigures {
     pub(crate) frequency: ChangeFrequency,
     pub(crate) deletes: HashMap<Arc<TableName>, TableDeletes>,
     changes: WindowChanges,
+    pub(crate) sought: SoughtGtid,
     /// Which of the logs they are in.
     pub(crate) log: usize,
 }
@@ -112,6 +146,7 @@ impl TriageFigures {
             frequency: ChangeFrequency::default(),
             deletes: HashMap::new(),
             changes: WindowChanges { window, spans: BTreeMap::new() },
+            sought: SoughtGtid::default(),
             log: 0,
         }
     }
@@ -121,11 +156,17 @@ impl TriageFigures {
         self.changes.spans.values().flat_map(LargestChanges::iter)
     }
 
+    /// Looks for this transaction, too.
+    pub(crate) fn seek(&mut self, gtid: Gtid) {
+        self.sought.gtid = Some(gtid);
+    }
+
     /// Takes a transaction that has ended, after all others.
     pub(crate) fn take(&mut self, open: OpenTransaction) {
         let Some(transaction) = open.end() else { return };
         let transaction = TriagedTransaction { log: self.log, ..transaction };
         self.transactions += 1;
+        self.sought.take(&transaction);
         let time = transaction.time;
         let (first, last) = self.times.unwrap_or((time, time));
         self.times = Some((first.min(time), last.max(time)));
@@ -174,6 +215,7 @@ impl TriageFigures {
             }
         }
         self.changes.join(later.changes);
+        self.sought.join(later.sought);
     }
 
     /// Says that all transactions are of the log with this number.
@@ -184,5 +226,6 @@ impl TriageFigures {
         for changes in self.changes.spans.values_mut() {
             changes.set_log(log);
         }
+        self.sought.set_log(log);
     }
 }

@@ -15,6 +15,7 @@
 //! of how often the logs have as large a change of the same kind on the same table: what is done every minute is usual. Changes
 //! are ranked by the quotient. docs/reference/incident.md has all rules.
 
+mod change;
 mod collector;
 mod figures;
 mod largest;
@@ -24,10 +25,10 @@ mod statement;
 mod transaction;
 mod triage;
 
+pub use change::{RankedChange, UnusualReason};
 pub use collector::TriageCollector;
 pub use figures::{BatchTriage, TriageWindow};
-pub use rank::{RankedChange, UnusualReason};
 pub use report::{ChangeLines, change_json};
 pub use statement::{DdlEffect, StatementTableName, UnusualStatement};
 pub use transaction::{TableChanges, TriagedTransaction};
-pub use triage::Triage;
+pub use triage::{SoughtTransaction, Triage};

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
+use crate::change::{RankedChange, UnusualReason};
 use crate::largest::{LARGE_ROWS_MIN, LargeChange, OperationOnTable, ROWS_MIN};
 use crate::statement::DdlEffect;
 use crate::transaction::TriagedTransaction;
@@ -18,52 +19,6 @@ const EARLIER_MIN: u64 = 20;
 const EARLIER_WEIGHT_MAX: u64 = 500;
 /// Changes that weigh less are not shown.
 const WEIGHT_MIN: f64 = 5.0;
-
-/// Why a change is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum UnusualReason {
-    /// A statement that may lose data, or changes tables.
-    Statement(DdlEffect),
-    /// At least five rows, and five times those of the median transaction, were deleted or updated, most of them deleted.
-    MassDelete,
-    /// The same, most of them updated.
-    MassUpdate,
-    /// At least 100 rows, and 20 times those of the 99th percentile.
-    LargeTransaction,
-    /// The first DELETE of a table after so many transactions that changed it, at least 20.
-    FirstDelete(u64),
-}
-
-impl UnusualReason {
-    /// The word for it in JSON.
-    pub fn word(self) -> &'static str {
-        match self {
-            UnusualReason::Statement(DdlEffect::DropDatabase) => "drop_database",
-            UnusualReason::Statement(DdlEffect::DropTable) => "drop_table",
-            UnusualReason::Statement(DdlEffect::Truncate) => "truncate",
-            UnusualReason::Statement(DdlEffect::LosesPart) => "drop_part",
-            UnusualReason::Statement(DdlEffect::ChangesAllRows) => "all_rows",
-            UnusualReason::Statement(DdlEffect::Redefines) => "ddl",
-            UnusualReason::MassDelete => "mass_delete",
-            UnusualReason::MassUpdate => "mass_update",
-            UnusualReason::LargeTransaction => "large_transaction",
-            UnusualReason::FirstDelete(_) => "first_delete",
-        }
-    }
-}
-
-/// An unusual change.
-#[derive(Debug, Clone)]
-pub struct RankedChange {
-    /// Its transaction.
-    pub transaction: TriagedTransaction,
-    /// Why it is unusual, the main reason first.
-    pub reasons: Vec<UnusualReason>,
-    /// How often the logs have as large a change of this kind, this one counted.
-    pub as_large: u64,
-    /// Its weight, divided by the square of that: the order in which changes are shown.
-    pub severity: f64,
-}
 
 /// What is usual in the logs, in rows.
 struct UsualRows {

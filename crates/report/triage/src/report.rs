@@ -8,12 +8,12 @@
 //! No line is wider than asked for: what doesn't fit ends with `…`.
 
 use binlogz_binlog::printable;
-use binlogz_figures::{Zone, grouped, utc};
+use binlogz_figures::{Zone, grouped, utc, wrapped};
 use binlogz_stats::{RowCounts, TableName};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::rank::{RankedChange, UnusualReason};
+use crate::change::{RankedChange, UnusualReason};
 use crate::statement::{DdlEffect, StatementTableName};
 use crate::transaction::{TableChanges, TriagedTransaction};
 
@@ -42,6 +42,33 @@ impl ChangeLines {
             id_width: widest(transactions.iter().map(|transaction| id_of(transaction, logs))),
             session_width: widest(transactions.iter().map(|transaction| session_of(transaction))),
         }
+    }
+
+    /// The change alone: its transaction, what it did, its statement.
+    pub fn paragraph(&self, change: &RankedChange, logs: &[String]) -> Vec<String> {
+        let transaction = &change.transaction;
+        let (day, time) = local(transaction.time);
+        let log = logs.get(transaction.log).map(String::as_str).unwrap_or_default();
+        let first = format!(
+            "{}  {day} {time} {}  session {}, {} at {}",
+            id_of(transaction, logs),
+            zone_at(transaction.time),
+            session_of(transaction),
+            printable(log),
+            transaction.offset
+        );
+        let statement = transaction.statement.as_deref().map(|statement| {
+            let line = statement.split_whitespace().collect::<Vec<_>>().join(" ");
+            format!("{INDENT}{}", printable(&line))
+        });
+        let lines = [first, format!("{INDENT}{}", what(change))].into_iter().chain(statement);
+        let wrap = |line: String| {
+            let text = wrapped(line.trim_start(), "", INDENT, Some(self.width.saturating_sub(INDENT.len())));
+            let front = if line.starts_with(INDENT) { INDENT } else { "" };
+            let lines: Vec<_> = text.lines().map(|part| format!("{front}{part}")).collect();
+            lines
+        };
+        lines.flat_map(wrap).collect()
     }
 
     /// The change with this number: a line, and another with its statement, if that is logged and tells more.
@@ -93,7 +120,7 @@ pub fn change_json(change: &RankedChange, logs: &[String]) -> Value {
         "user": account.map(|(user, _)| user),
         "host": account.map(|(_, host)| host),
         "reasons": reasons,
-        "severity": severity.round(),
+        "severity": severity.round() as u64,
         "as_large": as_large,
         "rolled_back": transaction.is_rolled_back,
         "bytes": transaction.bytes,
@@ -124,6 +151,12 @@ fn local(time: u64) -> (String, String) {
     let timestamp = Timestamp::from_microsecond(i64::try_from(time).unwrap_or(i64::MAX)).unwrap_or_default();
     let (time, _) = Zone::of_process().local(timestamp);
     (time.strftime("%Y-%m-%d").to_string(), time.strftime("%H:%M:%S").to_string())
+}
+
+/// What the zone of the process is called then.
+fn zone_at(time: u64) -> String {
+    let timestamp = Timestamp::from_microsecond(i64::try_from(time).unwrap_or(i64::MAX)).unwrap_or_default();
+    Zone::of_process().local(timestamp).1
 }
 
 /// How a transaction is called: by its GTID, or its place.

@@ -2,9 +2,21 @@
 
 use std::mem;
 
-use crate::figures::{BatchTriage, TriageFigures, TriageWindow};
+use binlogz_binlog::gtid::Gtid;
+
+use crate::change::RankedChange;
+use crate::figures::{BatchTriage, SoughtGtid, TriageFigures, TriageWindow};
 use crate::largest::{LargeChange, OperationOnTable};
-use crate::transaction::OpenTransaction;
+use crate::transaction::{OpenTransaction, TriagedTransaction};
+
+/// A transaction that was looked for.
+#[derive(Debug, Clone)]
+pub struct SoughtTransaction {
+    /// What it changed. Whether that is unusual isn't known.
+    pub change: RankedChange,
+    /// The transaction before it in the logs, if that has a GTID.
+    pub previous: Option<Gtid>,
+}
 
 /// The changes of logs, while they are read.
 #[derive(Debug)]
@@ -23,6 +35,21 @@ impl Triage {
     /// Nothing read yet.
     pub fn new(window: TriageWindow) -> Self {
         Triage { window, figures: TriageFigures::new(window), log: 0, open: None, logs: 0 }
+    }
+
+    /// Looks for this transaction alone.
+    pub fn seeking(gtid: Gtid) -> Self {
+        let mut triage = Triage::new(TriageWindow::Between(0, 0));
+        triage.figures.seek(gtid);
+        triage
+    }
+
+    /// The transaction that is looked for, once it was read.
+    pub fn sought(&self) -> Option<SoughtTransaction> {
+        let SoughtGtid { transaction, previous, .. } = &self.figures.sought;
+        let transaction = TriagedTransaction::clone(transaction.as_deref()?);
+        let change = RankedChange { transaction, reasons: Vec::new(), as_large: 1, severity: 0.0 };
+        Some(SoughtTransaction { change, previous: *previous })
     }
 
     /// Adds the next batch, in the order of the log.

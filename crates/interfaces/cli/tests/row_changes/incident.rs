@@ -1,9 +1,12 @@
 //! `incident` on an ordinary server: somebody makes mistakes amid the usual work, and each is among the first lines.
 
+use std::path::Path;
+use std::process::Command;
+
 use binlogz_testkit::{MysqlSandbox, Result, Tool, require_tool};
 
-use crate::common::{Folder, Ran};
-use crate::ordinary_server::{ALTER, CLINIC, MISTAKES, RENTALS};
+use crate::common::{Folder, PROGRAM, Ran};
+use crate::ordinary_server::{ALTER, CLINIC, MISTAKES, RENTALS, state};
 use crate::round_trip::place_of;
 use crate::table_at::last_gtid;
 
@@ -49,6 +52,20 @@ impl Ward<'_> {
             .into()
     }
 
+    /// Runs a command that was printed, as it was printed.
+    fn paste(&self, command: &str) {
+        let client = self.server.client();
+        let folders =
+            [Path::new(PROGRAM), Path::new(client.get_program())].map(|program| program.parent().unwrap());
+        let path =
+            std::env::join_paths(folders.into_iter().chain([Path::new("/usr/bin"), Path::new("/bin")]))
+                .unwrap();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("set -e; {command}")]).current_dir(self.folder.path("")).env("PATH", path);
+        let ran = shell.output().unwrap();
+        assert!(ran.status.success(), "{command}: {}", String::from_utf8_lossy(&ran.stderr));
+    }
+
     /// Makes the mistakes; the GTID of each.
     fn mistakes(&self) -> Result<Vec<(&'static str, String)>> {
         let statements = MISTAKES.iter().map(|mistake| mistake.statement).chain(LOSSES);
@@ -60,13 +77,33 @@ impl Ward<'_> {
     }
 }
 
+/// The command that is printed for a purpose, which was checked to work.
+fn printed(ran: &Ran, purpose: &str) -> String {
+    fits_a_screen(ran);
+    let mut lines = ran.text().lines().skip_while(|line| !line.starts_with(purpose));
+    assert_eq!(lines.next(), Some(&*format!("{purpose} (checked):")), "{}", ran.text());
+    let mut command = String::new();
+    for line in lines {
+        command += line;
+        command.push('\n');
+        if !line.ends_with('\\') {
+            break;
+        }
+    }
+    command
+}
+
+fn fits_a_screen(ran: &Ran) {
+    assert_eq!(ran.code, Some(0), "{} {}", ran.text(), ran.stderr);
+    assert!(ran.text().lines().count() <= 60, "{}", ran.text());
+    assert!(ran.text().lines().all(|line| line.chars().count() <= 120), "{}", ran.text());
+}
+
 /// Each mistake has a line; none is too wide, and there are not too many.
 fn are_listed(ran: &Ran, mistakes: &[(&str, String)]) {
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let lines: Vec<_> = ran.text().lines().collect();
-    assert!(lines.len() <= 60, "{}", ran.text());
-    assert!(lines.iter().all(|line| line.chars().count() <= 120), "{}", ran.text());
-    let numbered: Vec<_> = lines.iter().filter(|line| !line.starts_with("    ")).skip(1).take(TOP).collect();
+    fits_a_screen(ran);
+    let lines = ran.text().lines();
+    let numbered: Vec<_> = lines.filter(|line| !line.starts_with("    ")).skip(1).take(TOP).collect();
     for (statement, gtid) in mistakes {
         let wanted = format!(" {gtid} ");
         assert!(numbered.iter().any(|line| line.contains(&wanted)), "{statement}: {gtid}\n{}", ran.text());
@@ -107,4 +144,69 @@ fn mistakes_are_in_the_first_lines_on_an_ordinary_8_0() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql80);
     let server = mysql.sandbox().option("default-time-zone", "-05:00").start()?;
     lists_all(&server, false)
+}
+
+#[test]
+fn the_printed_command_brings_the_rows_back() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().option("default-time-zone", "-05:00").start()?;
+    let (ward, place) = (Ward::new(&server)?, place_of(&server));
+    // One whose children go with it, and one on a table with triggers.
+    for number in [0, 6] {
+        let statement = MISTAKES[number].statement;
+        let before = state(&server)?;
+        server.sql(statement)?;
+        let gtid = last_gtid(&server)?;
+        let shown = ward.run(&["incident", &gtid, "--server", &place]);
+        ward.paste(&printed(&shown, "take it back"));
+        assert_eq!(state(&server)?, before, "{statement}: {}", shown.text());
+    }
+    Ok(())
+}
+
+#[test]
+fn what_came_after_on_the_same_rows_is_told() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().option("default-time-zone", "-05:00").start()?;
+    let (ward, place) = (Ward::new(&server)?, place_of(&server));
+    server.sql("UPDATE clinic.patients SET owed = 0 WHERE id < 40")?;
+    let gtid = last_gtid(&server)?;
+    server.sql(
+        "UPDATE clinic.patients SET owed = 1 WHERE id = 9; UPDATE clinic.patients SET owed = 1 WHERE id = 90",
+    )?;
+    let shown = ward.run(&["incident", &gtid, "--server", &place]);
+    let after: Vec<_> = shown.text().lines().skip_while(|line| !line.starts_with("After it,")).collect();
+    assert!(after[1].starts_with("  1 row of clinic.patients by "), "{}", shown.text());
+    assert!(after[2].is_empty(), "{}", shown.text());
+    assert!(shown.text().contains("take it back (checked, and does not do all):"), "{}", shown.text());
+    assert!(shown.text().contains("UPDATE clinic.patients (10 of "), "{}", shown.text());
+    Ok(())
+}
+
+#[test]
+fn the_printed_commands_lead_to_the_moment_before() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().option("default-time-zone", "-05:00").start()?;
+    let restored = mysql.sandbox().option("default-time-zone", "-05:00").start()?;
+    let ward = Ward::new(&server)?;
+    let before = state(&server)?;
+    server.sql("UPDATE clinic.wards SET name = CONCAT(name, '!')")?;
+    let gtid = last_gtid(&server)?;
+    server.sql("UPDATE clinic.wards SET name = 'later'")?;
+    server.flush_binary_logs()?;
+    let (place, to) = (place_of(&server), place_of(&restored));
+    let logs = server.binlogs()?;
+    let logs = logs.iter().map(|log| log.to_str().unwrap());
+    let args: Vec<_> = ["incident", &gtid, "--schema", &place, "--to", &to].into_iter().chain(logs).collect();
+    let shown = ward.run(&args);
+    ward.paste(&printed(&shown, "its tables as they were before it"));
+    ward.paste(&printed(&shown, "a restored server, brought forward to before it"));
+    assert_eq!(state(&restored)?.1, before.1, "{}", shown.text());
+    server.sql("CREATE DATABASE scratch")?;
+    let script = std::fs::File::open(ward.folder.path("before.sql")).unwrap();
+    let loaded = server.client().arg("scratch").stdin(script).output().unwrap();
+    assert!(loaded.status.success(), "{}", String::from_utf8_lossy(&loaded.stderr));
+    let rows = "SELECT GROUP_CONCAT(id, name, kind ORDER BY id) FROM";
+    assert_eq!(server.sql(&format!("{rows} scratch.wards"))?, restored.sql(&format!("{rows} clinic.wards"))?);
+    Ok(())
 }

@@ -113,9 +113,9 @@ pub(crate) const MISTAKES: [Mistake; 9] = [
 ];
 
 /// Rows as text, by table; with the tables' checksums.
-type State = (BTreeMap<String, BTreeSet<String>>, Vec<(String, String)>);
+pub(crate) type State = (BTreeMap<String, BTreeSet<String>>, Vec<(String, String)>);
 
-fn state(server: &MysqlSandbox) -> Result<State> {
+pub(crate) fn state(server: &MysqlSandbox) -> Result<State> {
     let (mut rows, mut sums) = (BTreeMap::new(), Vec::new());
     for database in ["clinic", "rentals"] {
         sums.extend(server.checksum_tables(database)?);

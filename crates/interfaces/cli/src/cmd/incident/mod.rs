@@ -1,29 +1,35 @@
 //! `binlogz incident`: what happened? The unusual changes of a window, the worst first.
 //!
-//! This file checks the options and goes through the logs; [`logs`] finds those that are needed.
+//! This file checks the options and goes through the logs; [`logs`] finds those that are needed, [`one`] shows one transaction,
+//! and [`commands`] the way back.
 
+mod commands;
 mod logs;
+mod one;
+mod row_lines;
 
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
+use binlogz_binlog::gtid::Gtid;
 use binlogz_encryption::Keyring;
 use binlogz_figures::{Zone, counted, grouped, utc, wrapped};
 use binlogz_flow::events::{self, RunSummary};
+use binlogz_source::ConnectOptions;
 use binlogz_triage::{ChangeLines, RankedChange, Triage, TriageCollector, TriageWindow, change_json};
 use clap::Args;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::row_changes::{InputArgs, RecoverLog};
+use super::row_changes::{InputArgs, RecoverLog, is_schema_server};
 use super::workers;
 use crate::Exit;
 use crate::failure::{CommandFailure, Result, name_unread, warn, warn_cut};
 use crate::format::ReportFormat;
 use crate::keyring::KeyringArg;
 use crate::log_path::LogPath;
-use crate::server_args::ServerArgs;
+use crate::server_args::{ServerArgs, with_place};
 use crate::time::GivenTime;
 use crate::{pager, terminal, units};
 
@@ -53,13 +59,21 @@ pub(crate) struct IncidentCommand {
     /// Threads that work at once [default: one for each core]
     #[arg(long, short, value_name = "N", value_parser = units::above_zero)]
     jobs: Option<NonZeroUsize>,
+    /// With a GTID: take column names and keys, where the log lacks them, from a file of CREATE TABLE statements or from a server
+    #[arg(long, value_name = "FILE.sql|SERVER")]
+    schema: Option<String>,
+    /// With a GTID: the server into which a backup was restored, for the recover command
+    #[arg(long, value_name = "SERVER")]
+    to: Option<String>,
     #[command(flatten)]
     keyring: KeyringArg,
     /// Read the binary logs of this server, HOST:PORT or a socket; FILE is then the name of one of them
     #[arg(long, value_name = "SERVER")]
     server: Option<String>,
     /// Binary logs or relay logs, in their order; an archive; a folder with the index of logs, as a relay's; - is standard input
-    #[arg(value_name = "FILE|-", required_unless_present_any = ["server", "host", "port", "socket"])]
+    ///
+    /// A GTID before them: that transaction alone, its rows, what came after on these, and the commands that lead back.
+    #[arg(value_name = "GTID|FILE|-", required_unless_present_any = ["server", "host", "port", "socket"])]
     files: Vec<LogPath>,
     #[command(flatten)]
     connection: ServerArgs,
@@ -71,17 +85,26 @@ const WINDOW: &str = "1h";
 const TOP: u16 = 20;
 /// Characters of a line where standard output is no terminal.
 const WIDTH: usize = 120;
+/// The program's name for itself at servers.
+const PROGRAM_NAME: &str = "binlogz";
+
 const EXAMPLES: &str = "Examples:
   binlogz incident binlog.0000*
   binlogz incident --server db1:3306 -u monitor
   binlogz incident --last 3h /backup/db1
+  binlogz incident 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 --server db1:3306 -u monitor
   binlogz incident --start-datetime '2026-11-22 22:00' --stop-datetime '2026-11-22 23:30' --format json binlog.0000*
 
-Exit codes: 0 done, 1 changes in the logs could not be read, each is named, or the window has no transaction, 2 trouble.";
+Exit codes: 0 done, 1 changes in the logs could not be read, each is named, or the
+window has no transaction, or the logs lack the GTID, 2 trouble.";
 
 impl IncidentCommand {
     pub(super) fn run(self) -> Result<Exit> {
-        let input = InputArgs::of(self.server.clone(), logs::with_folders(&self.files)?);
+        let (gtid, files) = self.asked();
+        let input = InputArgs::of(self.server.clone(), logs::with_folders(files)?);
+        if let Some(gtid) = gtid {
+            return self.show_one(gtid, &input);
+        }
         let server = input.server(&self.connection)?;
         let keyring = self.keyring.open()?;
         let window = self.window();
@@ -102,6 +125,63 @@ impl IncidentCommand {
             return Ok(exit.max(Exit::Negative));
         }
         Ok(exit)
+    }
+
+    /// The transaction that is asked for, if one is, and the logs.
+    fn asked(&self) -> (Option<Gtid>, &[LogPath]) {
+        match self.files.split_first() {
+            Some((LogPath::File(path), files)) if !path.exists() => {
+                match path.to_str().and_then(|text| text.parse().ok()) {
+                    Some(gtid) => (Some(gtid), files),
+                    None => (None, &self.files),
+                }
+            }
+            _ => (None, &self.files),
+        }
+    }
+
+    /// The logs as they were given, a folder's by their names.
+    fn logs_given(&self) -> Result<Vec<String>> {
+        Ok(logs::with_folders(self.asked().1)?.iter().map(ToString::to_string).collect())
+    }
+
+    /// The options for a command that reads the same logs.
+    fn log_words(&self) -> Vec<String> {
+        let server = self.server.iter().flat_map(|server| ["--server".to_owned(), server.clone()]);
+        let schema = self.schema.iter().flat_map(|schema| ["--schema".to_owned(), schema.clone()]);
+        server.chain(schema).chain(self.keyring.words()).chain(self.connection_words()).collect()
+    }
+
+    fn connection_words(&self) -> Vec<String> {
+        [self.connection.file_words(), self.connection.option_words(true)].concat()
+    }
+
+    /// The options of an account, without the server.
+    fn account_words(&self) -> Vec<String> {
+        [self.connection.file_words(), self.connection.option_words(false)].concat()
+    }
+
+    /// The mysql client, for the same server and account.
+    fn mysql_client(&self, connect: &ConnectOptions) -> Vec<String> {
+        let place = match connect.socket_path() {
+            Some(path) => vec![format!("--socket={}", path.display())],
+            None => {
+                let (host, port) = connect.address();
+                vec![format!("--host={host}"), format!("--port={port}"), "--protocol=TCP".to_owned()]
+            }
+        };
+        let words = ["mysql".to_owned()].into_iter().chain(self.connection.file_words());
+        words.chain(place).chain(self.connection.option_words(false)).collect()
+    }
+
+    /// The server of --schema, if it is one.
+    fn schema_server(&self) -> Result<Option<(String, ConnectOptions)>> {
+        let Some(place) = self.schema.as_deref().filter(|place| is_schema_server(place)) else {
+            return Ok(None);
+        };
+        let options = self.connection.connect_options(PROGRAM_NAME)?;
+        let connect = with_place(&options, place).map_err(CommandFailure::Line)?;
+        Ok(Some((place.to_owned(), connect)))
     }
 
     fn window(&self) -> TriageWindow {

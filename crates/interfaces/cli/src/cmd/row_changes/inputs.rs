@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use binlogz_archive::part::BlockRun;
-use binlogz_binlog::gtid::GtidSet;
+use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_encryption::Keyring;
 use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
@@ -95,6 +95,21 @@ impl InputArgs {
     /// Those that the user names so.
     pub(in crate::cmd) fn of(server: Option<String>, files: Vec<LogPath>) -> Self {
         InputArgs { server, files }
+    }
+
+    /// The logs that can have this transaction; of files, all.
+    pub(in crate::cmd) fn logs_with(
+        &self,
+        server: Option<&ConnectOptions>,
+        gtid: Gtid,
+    ) -> Result<Vec<RecoverLog>> {
+        let Some(connect) = server.filter(|_| self.files.is_empty()) else { return self.all_logs(server) };
+        let mut gtids = GtidSet::new();
+        gtids.add(gtid);
+        let selection = RowSelection { gtids: Some(gtids), ..RowSelection::default() };
+        let all = heads::list(connect)?;
+        let names = all.iter().map(|(name, _)| name.clone()).collect();
+        sent_logs(connect, with_chosen(names, connect, &selection)?, &all)
     }
 
     /// The logs: all of an archive or a server, unless some of a server's are named.

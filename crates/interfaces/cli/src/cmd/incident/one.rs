@@ -1,0 +1,166 @@
+//! `binlogz incident GTID`: one transaction: its tables and rows, what came after on the same rows, and the commands that lead back.
+//!
+//! The rows and the later changes are those that `binlogz rows` and `binlogz undo` tell: this command runs them, as it prints them.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use binlogz_binlog::gtid::Gtid;
+use binlogz_encryption::Keyring;
+use binlogz_figures::{utc, wrapped};
+use binlogz_flow::events;
+use binlogz_triage::{
+    ChangeLines, RankedChange, SoughtTransaction, Triage, TriageCollector, TriageWindow, change_json,
+};
+use serde_json::{Value, json};
+
+use super::commands::{IncidentPlace, PrintedCommand};
+use super::row_lines::{ROWS_MAX, RowSample};
+use super::{IncidentCommand, WIDTH};
+use crate::Exit;
+use crate::cmd::row_changes::{InputArgs, RecoverLog};
+use crate::cmd::workers;
+use crate::failure::{CommandFailure, Result, complain, name_unread};
+use crate::format::ReportFormat;
+use crate::{pager, terminal};
+
+/// Lines of a screen, and those that all but the rows take.
+const LINES_MAX: usize = 60;
+const OTHER_LINES: usize = 30;
+/// How long a command may run to be checked.
+const CHECK_TIME: Duration = Duration::from_secs(20);
+/// Later changes that are shown.
+const LATER_MAX: usize = 5;
+
+/// What is told of a transaction.
+struct IncidentView {
+    change: RankedChange,
+    logs: Vec<String>,
+    rows: RowSample,
+    later: Vec<String>,
+    commands: Vec<PrintedCommand>,
+}
+
+impl IncidentCommand {
+    /// Shows the transaction.
+    pub(super) fn show_one(&self, gtid: Gtid, input: &InputArgs) -> Result<Exit> {
+        let server = input.server(&self.connection)?;
+        let keyring = self.keyring.open()?;
+        let logs = input.logs_with(server.as_ref(), gtid)?;
+        if logs.iter().any(RecoverLog::is_pipe) {
+            let line =
+                "a transaction is read more than once: expected files, an archive or a server, not a pipe";
+            return Err(CommandFailure::Line(line.to_owned()));
+        }
+        let (sought, mut exit) = self.seek(gtid, &logs, keyring.as_ref())?;
+        let Some(SoughtTransaction { change, previous }) = sought else {
+            complain(&format!("{gtid} is not in these logs"));
+            return Ok(exit.max(Exit::Negative));
+        };
+        let place = IncidentPlace {
+            gtid,
+            previous,
+            time: change.transaction.is_commit_time.then_some(change.transaction.time),
+            tables: change.tables(),
+            has_rows: change.transaction.rows().total() > 0,
+            files: self.logs_given()?,
+            server: server.as_ref(),
+            schema: self.schema_server()?,
+        };
+        let (mut rows, mut commands, mut later) = (RowSample::default(), Vec::new(), Vec::new());
+        if place.has_rows {
+            rows = RowSample::of(&place.rows(self, self.format == ReportFormat::Json))?;
+            exit = exit.max(rows.exit);
+            commands.push(place.checked_undo(self, CHECK_TIME, &mut later)?);
+        }
+        commands.push(place.checked_table_at(self, CHECK_TIME)?);
+        commands.push(place.checked_recover(self, CHECK_TIME)?);
+        let logs = logs.iter().map(ToString::to_string).collect();
+        let view = IncidentView { change, logs, rows, later, commands };
+        match self.format {
+            ReportFormat::Json => pager::show(|out| view.write_json(out))?,
+            ReportFormat::Text => pager::show(|out| view.write_text(out))?,
+        }
+        Ok(exit)
+    }
+
+    /// The transaction, and the one before it.
+    fn seek(
+        &self,
+        gtid: Gtid,
+        logs: &[RecoverLog],
+        keyring: Option<&Keyring>,
+    ) -> Result<(Option<SoughtTransaction>, Exit)> {
+        let window = TriageWindow::Between(0, 0);
+        let mut triage = Triage::seeking(gtid);
+        let (mut exit, workers) = (Exit::Done, workers(self.jobs));
+        for (number, log) in logs.iter().enumerate() {
+            let progress = log.progress((number + 1, logs.len()))?;
+            let input = progress.watch(log.open(keyring)?);
+            let ran = events::run(
+                input,
+                workers,
+                || Ok(TriageCollector::new(window, workers).seeking(gtid)),
+                |collector, batch| Ok(collector.collect(batch)),
+                |batch| {
+                    triage.add(batch);
+                    Ok(())
+                },
+                &mut |bytes| progress.at(bytes),
+            );
+            let ran = ran.map_err(|error| CommandFailure::reading(log, &error))?;
+            triage.end_log();
+            exit = exit.max(name_unread(log, &ran.unread, "its changes may be missing here"));
+            if triage.sought().is_some() {
+                break;
+            }
+        }
+        Ok((triage.sought(), exit))
+    }
+}
+
+impl IncidentView {
+    fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
+        let width = terminal::width().unwrap_or(WIDTH).min(WIDTH);
+        let one = std::slice::from_ref(&self.change);
+        for line in ChangeLines::of(one, &self.logs, width).paragraph(&self.change, &self.logs) {
+            writeln!(out, "{line}")?;
+        }
+        let tables = self.rows.tables.len().max(1);
+        let of_each = (LINES_MAX.saturating_sub(OTHER_LINES) / tables).saturating_sub(2).clamp(1, ROWS_MAX);
+        for table in self.rows.tables.iter().take(LINES_MAX.saturating_sub(OTHER_LINES) / 3) {
+            writeln!(out)?;
+            table.lines(of_each, width).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        }
+        for note in &self.rows.notes {
+            writeln!(out, "{}", wrapped(note, "  ", "    ", Some(width)))?;
+        }
+        if !self.later.is_empty() {
+            writeln!(out, "\nAfter it, on the same rows:")?;
+            for line in self.later.iter().take(LATER_MAX) {
+                writeln!(out, "{}", wrapped(line, "  ", "    ", Some(width)))?;
+            }
+            if self.later.len() > LATER_MAX {
+                writeln!(out, "  and {} more", self.later.len() - LATER_MAX)?;
+            }
+        }
+        for command in &self.commands {
+            writeln!(out)?;
+            command.lines(width).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        }
+        Ok(())
+    }
+
+    fn write_json(&self, out: &mut impl Write) -> io::Result<()> {
+        let rows: Vec<&Value> = self.rows.tables.iter().flat_map(|table| &table.values).collect();
+        let document = json!({
+            "change": change_json(&self.change, &self.logs),
+            "time": utc(self.change.transaction.time),
+            "rows": rows,
+            "later": self.later,
+            "commands": self.commands.iter().map(PrintedCommand::json).collect::<Vec<_>>(),
+        });
+        serde_json::to_writer_pretty(&mut *out, &document)?;
+        writeln!(out)
+    }
+}
