@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! digest   digests of keys and values
+//! owned_gtids  GTIDs of transactions that are being committed
 //! cells    the columns of a row image as bytes
 //! table    what is known of a table: its map in the log, a schema file, a server
 //! choose   which transactions and rows
@@ -26,6 +27,7 @@ mod digest;
 mod images;
 mod life;
 mod log;
+mod owned_gtids;
 mod pass;
 mod past;
 mod script;
@@ -38,6 +40,7 @@ pub use choose::{
     Condition, ConditionError, Direction, Doubt, KeySpan, Operation, PassedTables, Range, RowSelection,
     WantedKeys,
 };
+pub use images::LiveRows;
 pub use life::{Life, LifeFormat, StatementsAhead};
 pub use pass::{CarryingKeys, Error};
 pub use past::{

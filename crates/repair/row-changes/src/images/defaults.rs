@@ -26,7 +26,7 @@ use binlogz_schema::{ColumnDefault, ColumnFacts, DefinedTable};
 
 use crate::sql::literal::same_text;
 
-/// The value of a column that an INSERT leaves out.
+/// The value of a column that an image lacks: of an INSERT the default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum DefaultCell {
     Null,
@@ -102,7 +102,12 @@ fn implicit(column: &ColumnSchema) -> Option<Vec<u8>> {
     }
 }
 
-fn of_text(column: &ColumnSchema, facts: &ColumnFacts, text: &str, is_number: bool) -> Option<Vec<u8>> {
+pub(super) fn of_text(
+    column: &ColumnSchema,
+    facts: &ColumnFacts,
+    text: &str,
+    is_number: bool,
+) -> Option<Vec<u8>> {
     use ColumnKind as Kind;
     let is_unsigned = column.unsigned.unwrap_or(facts.is_unsigned);
     match column.kind {
@@ -154,13 +159,13 @@ fn of_text(column: &ColumnSchema, facts: &ColumnFacts, text: &str, is_number: bo
 }
 
 /// The first bytes of a number, which has no more than these.
-fn number_of(number: u64, size: usize) -> Option<Vec<u8>> {
+pub(super) fn number_of(number: u64, size: usize) -> Option<Vec<u8>> {
     let bytes = number.to_le_bytes();
     let (bytes, rest) = bytes.split_at_checked(size)?;
     rest.iter().all(|byte| *byte == 0).then(|| bytes.to_vec())
 }
 
-fn is_digits(text: &str) -> bool {
+pub(super) fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
@@ -236,7 +241,7 @@ fn chunks(digits: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn of_bits(column: &ColumnSchema, value: u64) -> Option<Vec<u8>> {
+pub(super) fn of_bits(column: &ColumnSchema, value: u64) -> Option<Vec<u8>> {
     let ColumnKind::Bit { bits } = column.kind else { return None };
     if bits < 64 && value >> bits != 0 {
         return None;
@@ -258,7 +263,7 @@ fn of_hex(column: &ColumnSchema, facts: &ColumnFacts, digits: &str) -> Option<Ve
     fitting(column, bytes.filter(|_| rest.is_empty())?, 0)
 }
 
-fn is_binary(column: &ColumnSchema, facts: &ColumnFacts) -> bool {
+pub(super) fn is_binary(column: &ColumnSchema, facts: &ColumnFacts) -> bool {
     match column.charset() {
         Some(charset) => charset == Charset::Binary,
         None => column.collation.is_none() && facts.is_binary(),
@@ -332,18 +337,18 @@ fn clock_parts(text: &str, hours_max: u32, fraction_digits: u8) -> Option<(u64, 
 }
 
 /// Bytes of a fraction of a second.
-fn fraction_size(digits: u8) -> usize {
+pub(super) fn fraction_size(digits: u8) -> usize {
     usize::from(digits).div_ceil(2)
 }
 
 /// A fraction as its bytes have it: an even number of digits.
-fn fraction(microseconds: u64, digits: u8) -> u64 {
+pub(super) fn fraction(microseconds: u64, digits: u8) -> u64 {
     let left_out = 6 - 2 * fraction_size(digits) as u32;
     microseconds / 10_u64.pow(left_out)
 }
 
 /// The lowest bytes of a number, the highest of these first.
-fn big_endian(number: u64, size: usize) -> Vec<u8> {
+pub(super) fn big_endian(number: u64, size: usize) -> Vec<u8> {
     (0..size).rev().map(|place| (number >> (8 * place)) as u8).collect()
 }
 

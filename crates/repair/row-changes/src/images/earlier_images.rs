@@ -1,13 +1,15 @@
 //! The rows of tables as they are at a place of the logs, as far as their images tell: by their keys, an image of each in a spool. In
 //! memory is about 60 bytes for each row.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Read};
 
+use binlogz_binlog::row::CellContent;
 use binlogz_payload::{Spool, SpoolMemory};
 
 use crate::cells::{ImageCells, push_cells};
+use crate::digest::Digests;
 use crate::table::Structure;
 
 /// Memory for images; the rest goes to a temporary file.
@@ -17,6 +19,9 @@ const ROWS_MAX: usize = 1 << 20;
 
 /// A digest of the row's key.
 pub(super) type KeyDigest = u128;
+
+/// The number of a followed row: counted from the first, in the order in which they come up, whatever their keys are later.
+pub(super) type RowNumber = u64;
 
 /// The rows of tables at a place of the logs.
 pub(super) struct EarlierImages {
@@ -44,6 +49,7 @@ pub(super) struct EarlierRows {
 struct ImageSpan {
     start: u64,
     size: u32,
+    row: RowNumber,
     /// Whether the INSERT of the row was seen, so that what isn't known is what that left out.
     is_inserted: bool,
 }
@@ -54,6 +60,7 @@ pub(super) struct EarlierImage {
     pub(super) cells: Vec<u8>,
     /// Where it stands among all that were kept.
     pub(super) start: u64,
+    pub(super) row: RowNumber,
     pub(super) is_inserted: bool,
 }
 
@@ -100,10 +107,19 @@ impl EarlierImages {
 
     pub(super) fn load(&self, table: usize, key: KeyDigest) -> io::Result<Option<EarlierImage>> {
         let span = self.tables.get(table).and_then(|rows| rows.rows.get(&key));
-        let Some(&ImageSpan { start, size, is_inserted }) = span else { return Ok(None) };
+        let Some(&ImageSpan { start, size, row, is_inserted }) = span else { return Ok(None) };
         let mut cells = Vec::with_capacity(size as usize);
         self.images.reader(start..start + u64::from(size)).read_to_end(&mut cells)?;
-        Ok(Some(EarlierImage { cells, start, is_inserted }))
+        Ok(Some(EarlierImage { cells, start, row, is_inserted }))
+    }
+
+    /// The keys of these rows, as far as they are in the table, in the order of their numbers.
+    pub(super) fn keys_of(&self, table: usize, rows: &BTreeSet<RowNumber>) -> Vec<KeyDigest> {
+        let spans = self.tables.get(table).into_iter().flat_map(|table| &table.rows);
+        let of_rows = spans.filter(|(_, span)| rows.contains(&span.row));
+        let mut keys: Vec<_> = of_rows.map(|(key, span)| (span.row, *key)).collect();
+        keys.sort_unstable();
+        keys.into_iter().map(|(_, key)| key).collect()
     }
 
     pub(super) fn remove(&mut self, table: usize, key: KeyDigest) {
@@ -117,7 +133,7 @@ impl EarlierImages {
         table: usize,
         key: KeyDigest,
         cells: &ImageCells<'_>,
-        is_inserted: bool,
+        (row, is_inserted): (RowNumber, bool),
     ) -> io::Result<bool> {
         let Some(rows) = self.tables.get_mut(table) else { return Ok(true) };
         let entry = rows.rows.entry(key);
@@ -128,7 +144,7 @@ impl EarlierImages {
         }
         self.bytes.clear();
         push_cells(&mut self.bytes, cells);
-        let span = ImageSpan { start: self.images.size(), size: self.bytes.len() as u32, is_inserted };
+        let span = ImageSpan { start: self.images.size(), size: self.bytes.len() as u32, row, is_inserted };
         self.images.append(&self.bytes)?;
         entry.insert_entry(span);
         self.count += usize::from(!is_there);
@@ -148,13 +164,26 @@ impl EarlierImages {
     }
 }
 
+/// The digest of a row's key; `None`: the cells lack it.
+pub(super) fn key_digest(
+    digests: &Digests,
+    table: usize,
+    key: &[usize],
+    cells: &ImageCells<'_>,
+) -> Option<KeyDigest> {
+    let value = |index: &usize| match cells.get(*index) {
+        Some(Some(CellContent::Value(bytes))) => Some(*bytes),
+        _ => None,
+    };
+    let values: Option<Vec<_>> = key.iter().map(value).collect();
+    Some(digests.of((table, values?)))
+}
+
 /// Why a column isn't known that no image had.
 const NO_EARLIER_IMAGE: &str = "no earlier image of the row in the given logs tells the rest";
 
 #[cfg(test)]
 mod tests {
-    use binlogz_binlog::row::CellContent;
-
     use super::*;
 
     #[test]
@@ -164,17 +193,19 @@ mod tests {
         assert_eq!((images.table("s", "u"), images.table("s", "t")), (1, table));
         let cells = |text| vec![Some(CellContent::Value(text)), None];
         let (one, two) = (cells(b"1"), cells(b"2"));
-        assert!(images.put(table, 7, &one, true).unwrap());
-        assert!(!images.put(table, 7, &two, false).unwrap());
+        assert!(images.put(table, 7, &one, (1, true)).unwrap());
+        assert!(!images.put(table, 7, &two, (2, false)).unwrap());
         let found = images.load(table, 7).unwrap().unwrap();
         assert_eq!(crate::cells::read_cells(&found.cells).unwrap().0, two);
-        assert_eq!((found.is_inserted, images.count), (false, 1));
+        assert_eq!((found.row, found.is_inserted, images.count), (2, false, 1));
+        assert_eq!(images.keys_of(table, &BTreeSet::from([1, 2])), [7]);
+        assert!(images.keys_of(table, &BTreeSet::from([1])).is_empty());
         assert!(images.load(1, 7).unwrap().is_none());
         assert_eq!(images.why_unknown(table), NO_EARLIER_IMAGE);
         images.lose(table, "then");
         assert!(images.load(table, 7).unwrap().is_none());
         assert_eq!(images.why_unknown(table), "its earlier images count no longer since then");
-        images.put(table, 7, &one, true).unwrap();
+        images.put(table, 7, &one, (1, true)).unwrap();
         images.remove(table, 7);
         images.remove(table, 7);
         assert_eq!(images.count, 0);

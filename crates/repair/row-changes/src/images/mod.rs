@@ -4,6 +4,7 @@
 //! ```text
 //! defaults        constant defaults, which an INSERT leaves out
 //! earlier_images  the rows of a table as they are at a place of the logs, as far as their images tell
+//! live_rows       columns that no image has, from the server's rows of now; live_values: their bytes
 //! rebuild         follows all rows of tables in the order of the logs, and renders chosen ones with the columns that they lack
 //! ```
 //!
@@ -12,6 +13,9 @@
 
 mod defaults;
 mod earlier_images;
+mod live_rows;
+mod live_values;
 mod rebuild;
 
+pub use live_rows::LiveRows;
 pub(crate) use rebuild::{ImageRebuilder, RebuiltRow, text_of_document};

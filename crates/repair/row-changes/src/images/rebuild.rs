@@ -7,25 +7,28 @@
 //! DELETE  what it lacks, from earlier images  -
 //! ```
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::mem;
 use std::sync::Arc;
 
 use binlogz_binlog::EventType;
 use binlogz_binlog::event::{Bitmap, RowsEvent, RowsFlags, TableId};
+use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::row::json::{JsonDiffs, JsonDocument};
 use binlogz_binlog::row::{CellContent, Row, RowDecoder, TableSchema};
 use binlogz_schema::{DefinedTable, HistoryPlace, ReferentialRule, SchemaFile, TableHistory, TableThen};
+use binlogz_source::ConnectOptions;
 
 use super::defaults::{DefaultCell, default_cells};
-use super::earlier_images::{EarlierImages, KeyDigest};
+use super::earlier_images::{EarlierImages, RowNumber, key_digest};
+use super::live_rows::{LiveRowTable, LiveRows};
 use crate::cells::{ImageCells, push_cells, read_cells};
 use crate::choose::{Condition, ConditionError, Operation};
 use crate::digest::Digests;
 use crate::pass::{
     Error, FollowedTransaction, HistoryUse, RebuiltColumns, Renderer, RowRendering, StatementWords,
-    TransactionEnding, broken, schema_of_kept, written_table,
+    TransactionEnding, broken, lacks_columns, schema_of_kept, written_table,
 };
 use crate::table::{Structure, WrittenTable};
 
@@ -47,13 +50,21 @@ pub(crate) struct ImageRebuilder<'o, R> {
     /// Tables that the open transaction changed, and those of prepared ones.
     changed: BTreeSet<usize>,
     prepared: HashMap<String, BTreeSet<usize>>,
+    /// How many rows came up so far.
+    rows: RowNumber,
+    /// The rows that were chosen and lack columns.
+    incomplete: BTreeSet<RowNumber>,
+    /// The tables of the rows, as they are last, with the columns of their keys.
+    last: BTreeMap<usize, (Arc<WrittenTable>, Vec<usize>)>,
+    /// What the server's rows of now tell of columns that no image has.
+    live: Option<LiveRows>,
 }
 
 /// The table of the images that come.
 struct ImageLayout {
     table: usize,
     map: Vec<u8>,
-    written: WrittenTable,
+    written: Arc<WrittenTable>,
     /// The columns of the key that it had then.
     key: Option<Vec<usize>>,
     /// Whether the log itself says so.
@@ -67,6 +78,8 @@ struct ImageLayout {
 /// The images of a row's change, with the columns that are known.
 struct KnownImages {
     operation: u8,
+    /// The number of the row, if it could be followed.
+    row: Option<RowNumber>,
     /// As [`push_cells`] writes them.
     before: Option<Vec<u8>>,
     after: Option<Vec<u8>>,
@@ -153,6 +166,56 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
             below: None,
             changed: BTreeSet::new(),
             prepared: HashMap::new(),
+            rows: 0,
+            incomplete: BTreeSet::new(),
+            last: BTreeMap::new(),
+            live: None,
+        }
+    }
+
+    /// Takes columns that no image has from these.
+    pub(crate) fn with_live(mut self, live: Option<LiveRows>) -> Self {
+        self.live = live;
+        self
+    }
+
+    /// Whether rows that were chosen lack columns which their images don't tell.
+    pub(crate) fn has_incomplete_rows(&self) -> bool {
+        !self.incomplete.is_empty()
+    }
+
+    /// Asks the server for the rows that lack columns, at the end of all logs. `read` are the transactions of the logs, and all before them.
+    pub(crate) fn live_rows(&self, connect: &ConnectOptions, read: &GtidSet) -> io::Result<LiveRows> {
+        let mut tables = Vec::new();
+        for (&number, (written, key)) in &self.last {
+            let told = self.schema.and_then(|schema| {
+                let names = &written.schema;
+                schema.table(&names.database, &names.table).filter(|told| told.unfit(names).is_none())
+            });
+            // Foreign keys may have changed columns that no image has.
+            let Some(told) = told.filter(|told| self.below.is_none() && told.keys.contains(key)) else {
+                continue;
+            };
+            let rows = self.images.keys_of(number, &self.incomplete);
+            if written.has_names && !rows.is_empty() {
+                tables.push(LiveRowTable { number, written, key, told, rows });
+            }
+        }
+        LiveRows::of_server(connect, read, (&self.images, &self.digests), &tables)
+    }
+
+    /// The number of a row that comes up, and what the server's row of now tells of it.
+    fn next_row(&mut self) -> io::Result<(RowNumber, Option<Vec<u8>>)> {
+        self.rows += 1;
+        let told = self.live.as_ref().map(|live| live.load(self.rows)).transpose()?;
+        Ok((self.rows, told.flatten()))
+    }
+
+    /// Why columns of a row aren't known.
+    fn why(&self, row: &KnownImages) -> String {
+        match &self.live {
+            Some(live) => format!("{}; {}", row.why, live.why),
+            None => row.why.clone(),
         }
     }
 
@@ -174,7 +237,7 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
             self.images.lose(table, "its columns in the log became others");
         }
         let then = self.history.map(|HistoryUse { history, .. }| HistoryUse { history, as_now: false });
-        let written = written_table(&schema, (self.schema, self.history), place);
+        let written = Arc::new(written_table(&schema, (self.schema, self.history), place));
         let then = written_table(&schema, (self.schema, then), place);
         let defined: Option<&DefinedTable> =
             match self.history.map(|it| it.history.at(place, &database, &name)) {
@@ -188,6 +251,11 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
             defined.filter(|_| then.unfit.is_none() && self.history.is_none()).and_then(foreign_columns);
         let defaults = self.defaults_at(place, &schema);
         let (map, key) = (map.to_vec(), then.key);
+        match &key {
+            Some(key) => drop(self.last.insert(table, (Arc::clone(&written), key.clone()))),
+            // Its rows aren't followed from here on.
+            None => self.images.lose(table, "images of its table without a known key"),
+        }
         self.layout = Some(ImageLayout { table, map, key, is_logged_key, written, foreign, defaults });
         Ok(())
     }
@@ -235,6 +303,7 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
         };
         let mut known = KnownImages {
             operation: *operation,
+            row: None,
             before: before.as_ref().map(bytes_of),
             after: after.as_ref().map(bytes_of),
             logged_before,
@@ -243,13 +312,23 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
         };
         let Some(key) = layout.key.as_deref() else { return Ok(Some(known)) };
         let earlier;
+        let (told_after, told_before);
+        let mut number = 0;
+        if is_inserted {
+            (number, told_after) = self.next_row()?;
+            if let (Some(told), Some(after)) = (&told_after, &mut after) {
+                overlay(after, &read_cells(told).ok_or_else(broken)?.0);
+                known.after = Some(bytes_of(after));
+            }
+        }
         if let Some(before) = &mut before {
-            let Some(id) = self.key_digest(table, key, before) else {
+            let Some(id) = key_digest(&self.digests, table, key, before) else {
                 self.images.lose(table, "a change whose images lack the key of its row");
                 known.why = self.images.why_unknown(table);
                 return Ok(Some(known));
             };
             earlier = self.images.load(table, id)?;
+            let mut is_new = true;
             known.why = self.images.why_unknown(table);
             if let Some(earlier) = &earlier {
                 let (mut cells, _) = read_cells(&earlier.cells).ok_or_else(broken)?;
@@ -259,6 +338,7 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
                     known.why = self.images.why_unknown(table);
                 } else {
                     overlay(before, &cells);
+                    (number, is_new) = (earlier.row, false);
                     is_inserted = earlier.is_inserted && is_certain;
                     known.why = match (is_certain, earlier.is_inserted) {
                         (false, _) => FOREIGN.to_owned(),
@@ -268,8 +348,15 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
                 }
                 self.images.remove(table, id);
             }
+            if is_new {
+                (number, told_before) = self.next_row()?;
+                if let Some(told) = &told_before {
+                    overlay(before, &read_cells(told).ok_or_else(broken)?.0);
+                }
+            }
             known.before = Some(bytes_of(before));
         }
+        known.row = Some(number);
         if let Some(mut after) = after {
             if let Some(before) = &before {
                 overlay(&mut after, before);
@@ -289,9 +376,9 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
                 .into_iter()
                 .map(|cell| cell.filter(|cell| !matches!(cell, CellContent::JsonDiffs(_))))
                 .collect();
-            match self.key_digest(table, key, &kept) {
+            match key_digest(&self.digests, table, key, &kept) {
                 Some(id) => {
-                    let is_new = self.images.put(table, id, &kept, is_inserted)?;
+                    let is_new = self.images.put(table, id, &kept, (number, is_inserted))?;
                     // Of what is said to be a key, one of the log is certain. Below the log rows may be gone.
                     if !is_new && !layout.is_logged_key && self.below.is_none() {
                         self.images.lose(table, "a second row with the same key, which isn't one then");
@@ -326,28 +413,22 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
         }
     }
 
-    fn key_digest(&self, table: usize, key: &[usize], cells: &ImageCells<'_>) -> Option<KeyDigest> {
-        let value = |index: &usize| match cells.get(*index) {
-            Some(Some(CellContent::Value(bytes))) => Some(*bytes),
-            _ => None,
-        };
-        let values: Option<Vec<_>> = key.iter().map(value).collect();
-        Some(self.digests.of((table, values?)))
-    }
-
     /// The row of the last image, with the columns that are known, if it is of this table. `None`: it has no more than its images.
     pub(crate) fn rebuilt(&mut self, database: &str, table: &str) -> io::Result<Option<RebuiltRow>> {
         let (Some(row), Some(layout)) = (self.row.take(), &self.layout) else { return Ok(None) };
         if !layout.is_of(database, table) {
             return Ok(None);
         }
-        let renderer = &self.renderer;
+        let (renderer, why) = (&self.renderer, self.why(&row));
         let mut text = Vec::new();
+        let mut is_incomplete = false;
         let rendering = row.decoded(layout, &mut self.decoder, |operation, decoded| {
-            let KnownImages { logged_before, logged_after, why, .. } = &row;
-            let columns = RebuiltColumns { logged_before, logged_after, why };
+            let KnownImages { logged_before, logged_after, .. } = &row;
+            let columns = RebuiltColumns { logged_before, logged_after, why: &why };
+            is_incomplete = lacks_columns(&layout.written, decoded);
             renderer.render_rebuilt(&layout.written, operation, decoded, &columns, &mut text)
         })?;
+        self.incomplete.extend(row.row.filter(|_| is_incomplete));
         Ok(rendering.map(|rendering| match rendering {
             RowRendering::Text(flags) | RowRendering::Lacking(flags) => RebuiltRow::Text(flags, text),
             RowRendering::Nothing => RebuiltRow::Nothing,
@@ -367,10 +448,14 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
         }
         let is_met =
             row.decoded(layout, &mut self.decoder, |_, decoded| condition.is_met(&layout.written, decoded))?;
-        is_met.transpose().map_err(|error| match error {
-            ConditionError::NotLogged { .. } => Error::Refused(format!("{error}: {}", row.why)),
-            error => error.into(),
-        })
+        match is_met.transpose() {
+            Err(error @ ConditionError::NotLogged { .. }) => {
+                let text = format!("{error}: {}", self.why(row));
+                self.incomplete.extend(row.row);
+                Err(Error::Refused(text))
+            }
+            is_met => Ok(is_met?),
+        }
     }
 
     /// What rows of a table held, or of all, isn't known any more.

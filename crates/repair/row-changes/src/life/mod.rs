@@ -13,6 +13,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::mem;
 use std::sync::Arc;
 
+use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::printable;
 use binlogz_figures::{counted, moment};
 use binlogz_flow::Input;
@@ -20,9 +21,10 @@ use binlogz_flow::events::RunSummary;
 use binlogz_payload::{Spool, SpoolMemory};
 use binlogz_print::jsonl::push_string;
 use binlogz_schema::{HistoryPlace, SchemaFile, TableHistory, TableThen};
+use binlogz_source::ConnectOptions;
 
 use crate::choose::{Condition, Range, RowSelection};
-use crate::images::{ImageRebuilder, RebuiltRow};
+use crate::images::{ImageRebuilder, LiveRows, RebuiltRow};
 use crate::pass::{
     Break, CarryingKeys, ChoiceListener, Error, FollowedTables, FollowedTransaction, Follower, HistoryUse,
     OTHER_SCHEMA, RowAt, RowFlags, Search, StatementAt, StatementWords, TransactionEnding, early_end,
@@ -99,6 +101,8 @@ impl<'o> Life<'o> {
             is_lacking: false,
             table: Default::default(),
             incomplete: BTreeMap::new(),
+            looks_ahead: false,
+            read: GtidSet::new(),
         };
         Ok(Life {
             selection,
@@ -129,11 +133,16 @@ impl<'o> Life<'o> {
     /// columns' defaults, as far as a history of tables tells them. All logs are to be read from their beginning; changes that were
     /// written aren't written again.
     #[must_use]
-    pub fn with_images(self, history: Option<&'o TableHistory>, defaults: Option<&'o TableHistory>) -> Self {
+    pub fn with_images(
+        self,
+        history: Option<&'o TableHistory>,
+        defaults: Option<&'o TableHistory>,
+        live: Option<LiveRows>,
+    ) -> Self {
         let tables: FollowedTables = self.selection.tables.iter().cloned().collect();
         let changes = ChangeRenderer { followed: Some(Arc::new(tables)), ..self.changes };
         let tables_then = (self.schema, history.map(|history| HistoryUse { history, as_now: false }));
-        let images = ImageRebuilder::new(tables_then, defaults, changes.clone());
+        let images = ImageRebuilder::new(tables_then, defaults, changes.clone()).with_live(live);
         let last = self.follower.listener;
         let writer = Writer {
             rows: Spool::new(&SpoolMemory::new(ROWS_MEMORY), Vec::new()),
@@ -146,9 +155,33 @@ impl<'o> Life<'o> {
             images: Some(images),
             needs_images: false,
             is_lacking: false,
+            looks_ahead: false,
+            read: GtidSet::new(),
+            incomplete: BTreeMap::new(),
             ..last
         };
         Life { history, defaults, changes, follower: Follower::new(writer), ..self }
+    }
+
+    /// Writes nothing in this pass, which only learns which rows lack columns after all: [`Life::live_rows`].
+    #[must_use]
+    pub fn looking_ahead(mut self) -> Self {
+        self.follower.listener.looks_ahead = true;
+        self
+    }
+
+    /// Asks the server that has the logs, up to their end, for the rows of which the images don't tell all columns, once all logs are
+    /// read. `None`: there are none.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that fails.
+    pub fn live_rows(&mut self, connect: &ConnectOptions) -> io::Result<Option<LiveRows>> {
+        // A transaction that is cut off was rolled back, or its end is to come.
+        self.follower.finish()?;
+        let Writer { images, read, .. } = &self.follower.listener;
+        let images = images.as_ref().filter(|images| images.has_incomplete_rows());
+        images.map(|images| images.live_rows(connect, read)).transpose()
     }
 
     /// The tables with rows that are shown without some of their columns, line by line, once all logs are read.
@@ -291,12 +324,24 @@ struct Writer<'o> {
     table: (String, String),
     /// How many changes were shown without some columns, by table.
     incomplete: BTreeMap<(String, String), u64>,
+    /// Whether nothing is written yet.
+    looks_ahead: bool,
+    /// The transactions that were read, and all before them.
+    read: GtidSet,
 }
 
 impl ChoiceListener for Writer<'_> {
     /// A statement after the chosen part of the logs may have changed the tables of its rows.
     fn wants_statements_after(&self) -> bool {
         self.has_names || self.statements.is_some()
+    }
+
+    fn follows(&mut self, previous: &GtidSet) {
+        self.read.union(previous);
+    }
+
+    fn begin(&mut self, gtid: Option<&Gtid>, _: u64) {
+        gtid.into_iter().for_each(|gtid| self.read.add(*gtid));
     }
 
     fn breaks(&mut self, logs: &Break) -> Result<(), Error> {
@@ -322,8 +367,12 @@ impl ChoiceListener for Writer<'_> {
             self.needs_images = true;
             return Err(early_end().into());
         };
-        let is_met = images.meets((&self.table.0, &self.table.1), condition)?;
-        is_met.ok_or_else(|| Error::Refused(why.to_owned()))
+        let is_met = images.meets((&self.table.0, &self.table.1), condition);
+        // The row of now may tell.
+        if self.looks_ahead && matches!(is_met, Err(Error::Refused(_))) {
+            return Ok(false);
+        }
+        is_met?.ok_or_else(|| Error::Refused(why.to_owned()))
     }
 
     fn images_table(&mut self, place: HistoryPlace, map: &[u8]) -> Result<(), Error> {
@@ -464,8 +513,8 @@ impl ChoiceListener for Writer<'_> {
             let front = BufReader::new(parts.reader(parts_begin..parts_end));
             let mut text = front.chain((&mut reader).take(text_size.into()));
             parts_begin = parts_end;
-            if self.written_before > 0 {
-                self.written_before -= 1;
+            if self.looks_ahead || self.written_before > 0 {
+                self.written_before = self.written_before.saturating_sub(1);
                 io::copy(&mut text, &mut io::sink())?;
                 continue;
             }

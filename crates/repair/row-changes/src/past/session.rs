@@ -7,6 +7,7 @@ use binlogz_source::{ConnectOptions, Connection};
 
 use super::PastError;
 use super::write::{SETTINGS, quoted};
+use crate::owned_gtids::without_owners;
 use crate::sql::text::push_quoted;
 
 /// A copy of a table takes as long as it takes.
@@ -233,19 +234,6 @@ pub(super) fn column(row: &PastAnswerRow, index: usize) -> String {
 
 fn gtids(text: String) -> Result<GtidSet, PastError> {
     text.parse().map_err(|error| PastError::Refused(format!("GTIDs of the server: {error}")))
-}
-
-/// `UUID:5#12:7#13,UUID:1#2` without the sessions that own them.
-fn without_owners(owned: &str) -> String {
-    let mut set = String::with_capacity(owned.len());
-    let mut in_owner = false;
-    for letter in owned.chars() {
-        in_owner = letter == '#' || in_owner && letter.is_ascii_digit();
-        if !in_owner {
-            set.push(letter);
-        }
-    }
-    set
 }
 
 #[cfg(test)]

@@ -162,14 +162,22 @@ impl RowsCommand {
             let now = schema.as_ref().filter(|_| is_of_the_end);
             let statements = self.statements(pass.logs, keyring.as_ref())?;
             defaults = statements.and_then(|statements| statements.defaults(now));
-            life = life.with_images(history, defaults.as_ref());
+            life = life.with_images(history, defaults.as_ref(), None);
             pass.told = pass.logs.len().saturating_sub(logs.len()) + told;
             (pass.statements, pass.earlier) = (true, true);
-            let first = read;
-            read = self.read(&mut life, &pass).and_then(|(second, told)| {
-                let (PassFindings { exit, .. }, _) = first?;
-                Ok((PassFindings { exit: exit.max(second.exit), ..second }, told))
-            });
+            let mut exit = read.as_ref().map_or(Exit::Done, |(first, _)| first.exit);
+            // The rows of now are those of the logs' end, if the logs are all that the server has.
+            if let Some(server) = of_server.filter(|_| !self.schema.is_given()) {
+                life = life.looking_ahead();
+                exit = exit.max(self.read(&mut life, &pass)?.0.exit);
+                pass.told = usize::MAX;
+                let live = life.live_rows(server);
+                let live = live.map_err(|error| CommandFailure::of(&"temporary file", error))?;
+                life = life.with_images(history, defaults.as_ref(), live);
+            }
+            read = self
+                .read(&mut life, &pass)
+                .map(|(last, told)| (PassFindings { exit: exit.max(last.exit), ..last }, told));
         }
         let PassFindings { unmet, exit } = match read {
             Ok((passed, _)) => passed,
