@@ -691,6 +691,8 @@ fn rows_of_a_server_have_what_its_rows_have_now() -> Result<()> {
     let objects = |ran: &Ran| -> Vec<serde_json::Value> {
         ran.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     };
+    // As on a server that was made from a copy.
+    server.sql("SET GLOBAL gtid_purged = '+3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5'")?;
     let (lean, whole) = (rows("w.k", &[]), rows("w.l", &[]));
     assert_eq!((lean.code, whole.code), (Some(1), Some(0)), "{}{}", lean.stderr, whole.stderr);
     let (lean, whole) = (objects(&lean), objects(&whole));

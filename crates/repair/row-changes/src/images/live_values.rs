@@ -97,8 +97,8 @@ mod tests {
 
     #[test]
     fn moments_and_bytes_are_those_of_an_image() {
-        assert_eq!(timestamp("1795309323.25", 2), Some(vec![0x6b, 0x02, 0x4b, 0x0b, 25]));
-        assert_eq!(timestamp("1795309323.250", 3), Some(vec![0x6b, 0x02, 0x4b, 0x0b, 0x09, 0xc4]));
+        assert_eq!(timestamp("1795309323.25", 2), Some(vec![0x6b, 0x02, 0x3f, 0x0b, 25]));
+        assert_eq!(timestamp("1795309323.250", 3), Some(vec![0x6b, 0x02, 0x3f, 0x0b, 0x09, 0xc4]));
         assert_eq!(timestamp("0", 0), Some(vec![0; 4]));
         assert_eq!((timestamp("-1", 0), timestamp("4294967296", 0), timestamp("1.x", 1)), (None, None, None));
         assert_eq!(unhex("00fF"), Some(vec![0, 255]));
