@@ -45,7 +45,7 @@ impl MomentDigits {
     }
 
     /// In UTC, without a zone.
-    pub(crate) fn utc(self, microseconds: u64) -> String {
+    pub fn utc(self, microseconds: u64) -> String {
         let text = utc(microseconds);
         match self {
             MomentDigits::Microseconds => text,

@@ -119,6 +119,7 @@ fn counted_rows(files: Vec<PathBuf>) -> (Vec<&'static str>, Vec<Vec<String>>) {
     let text = |cell: &TableCell| match cell {
         TableCell::Number(number) => number.to_string(),
         TableCell::Text(text) => text.clone(),
+        TableCell::Moment(microseconds, digits) => digits.utc(*microseconds),
         TableCell::Decimal(..) => panic!("the server has no decimals"),
         TableCell::Null => "NULL".to_owned(),
     };
