@@ -1,7 +1,8 @@
 //! `incident` on an ordinary server: somebody makes mistakes amid the usual work, and each is among the first lines.
 
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use binlogz_testkit::{MysqlSandbox, Result, Tool, require_tool};
 
@@ -161,6 +162,34 @@ fn the_printed_command_brings_the_rows_back() -> Result<()> {
         ward.paste(&printed(&shown, "take it back"));
         assert_eq!(state(&server)?, before, "{statement}: {}", shown.text());
     }
+    Ok(())
+}
+
+#[test]
+fn the_account_of_a_session_that_still_lives_is_told() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let (ward, place) = (Ward::new(&server)?, place_of(&server));
+    server.sql("UPDATE clinic.patients SET owed = 1")?;
+    let gone = last_gtid(&server)?;
+    let mut living =
+        server.client().arg("--unbuffered").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = living.stdin.take().unwrap();
+    input.write_all(b"DELETE FROM clinic.drugs; SELECT 'deleted';\n").unwrap();
+    let mut line = String::new();
+    BufReader::new(living.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "deleted\n");
+    let lives = last_gtid(&server)?;
+    let listed = ward.run(&["incident", "--server", &place]);
+    fits_a_screen(&listed);
+    for (gtid, is_told) in [(&lives, true), (&gone, false)] {
+        let told = listed.text().lines().find(|line| line.contains(&format!(" {gtid} "))).unwrap_or_default();
+        assert_eq!(told.contains(" root@localhost "), is_told, "{gtid}: {}", listed.text());
+    }
+    let shown = ward.run(&["incident", &lives, "--server", &place]);
+    assert!(shown.text().contains(" root@localhost,"), "{}", shown.text());
+    drop(input);
+    living.wait().unwrap();
     Ok(())
 }
 

@@ -7,6 +7,7 @@ mod commands;
 mod logs;
 mod one;
 mod row_lines;
+mod sessions;
 
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
@@ -115,7 +116,10 @@ impl IncidentCommand {
             exit = exit.max(self.read(log, (number + 1, logs.len()), keyring.as_ref(), &mut triage)?);
         }
         let names: Vec<String> = logs.iter().map(ToString::to_string).collect();
-        let changes = triage.ranked();
+        let mut changes = triage.ranked();
+        if let Some(connect) = &server {
+            sessions::add_accounts(connect, &mut changes);
+        }
         match self.format {
             ReportFormat::Json => pager::show(|out| self.write_json(&triage, &changes, &names, out))?,
             ReportFormat::Text => pager::show(|out| self.write_text(&triage, &changes, &names, out))?,

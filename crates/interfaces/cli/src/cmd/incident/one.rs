@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::commands::{IncidentPlace, PrintedCommand};
 use super::row_lines::{ROWS_MAX, RowSample};
-use super::{IncidentCommand, WIDTH};
+use super::{IncidentCommand, WIDTH, sessions};
 use crate::Exit;
 use crate::cmd::row_changes::{InputArgs, RecoverLog};
 use crate::cmd::workers;
@@ -53,10 +53,13 @@ impl IncidentCommand {
             return Err(CommandFailure::Line(line.to_owned()));
         }
         let (sought, mut exit) = self.seek(gtid, &logs, keyring.as_ref())?;
-        let Some(SoughtTransaction { change, previous }) = sought else {
+        let Some(SoughtTransaction { mut change, previous }) = sought else {
             complain(&format!("{gtid} is not in these logs"));
             return Ok(exit.max(Exit::Negative));
         };
+        if let Some(connect) = &server {
+            sessions::add_accounts(connect, std::slice::from_mut(&mut change));
+        }
         let place = IncidentPlace {
             gtid,
             previous,
