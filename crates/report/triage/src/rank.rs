@@ -82,7 +82,7 @@ impl Triage {
             places.map(|(number, change)| (place_of(&change.transaction), number)).collect();
         let shown = self.span();
         let mut firsts: Vec<_> = self.figures.deletes.iter().collect();
-        firsts.sort_by(|(one, _), (other, _)| one.cmp(other));
+        firsts.sort_by_key(|(name, _)| *name);
         for (_, deletes) in firsts {
             let Some(first) = &deletes.first else { continue };
             if deletes.earlier < EARLIER_MIN || !self.shows(shown, first.time) {
