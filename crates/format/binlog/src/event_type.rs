@@ -61,6 +61,39 @@ pub enum EventClass {
     Unknown,
 }
 
+impl EventClass {
+    /// Whether its events are statements that may change tables: make, alter, rename or drop them. Compressed ones count after they
+    /// were expanded, as [`EventClass::Statement`].
+    #[inline]
+    pub fn may_change_tables(self) -> bool {
+        match self {
+            EventClass::Statement => true,
+            EventClass::CompressedStatement | EventClass::CompressedRows | EventClass::Payload => false,
+            // They change rows, but no tables.
+            EventClass::LoadStatement
+            | EventClass::StatementValue
+            | EventClass::LoadBlock
+            | EventClass::LoadEnd
+            | EventClass::RowsStatement
+            | EventClass::TableMap
+            | EventClass::Rows
+            | EventClass::Commit => false,
+            // They change nothing, or nothing here can read them.
+            EventClass::File
+            | EventClass::FileNote
+            | EventClass::Heartbeat
+            | EventClass::Gtid
+            | EventClass::MariadbGtid
+            | EventClass::Incident
+            | EventClass::GroupContext
+            | EventClass::GroupView
+            | EventClass::Ignorable
+            | EventClass::Dead
+            | EventClass::Unknown => false,
+        }
+    }
+}
+
 /// Whether events of a type may change data, and whether this crate can read the change: the answer of
 /// [`EventType::changes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -55,38 +55,14 @@ impl JsonState {
     /// one continues the other.
     #[inline]
     pub fn learn(&mut self, event: &Event<'_>, tables: &TablesOfLogs) {
-        match event.header.event_type.class() {
-            EventClass::Statement => {
-                // In payloads there is no DDL: the server doesn't compress it.
-                if tables.is_forward() && !event.is_inside_payload() && !is_control(event.body) {
-                    self.record(event);
-                }
+        let class = event.header.event_type.class();
+        // In payloads there is no DDL: the server doesn't compress it.
+        if class.may_change_tables() {
+            if tables.is_forward() && !event.is_inside_payload() && !is_control(event.body) {
+                self.record(event);
             }
-            EventClass::File => self.learn_of_log(event),
-            // What is compressed comes expanded.
-            EventClass::CompressedStatement
-            | EventClass::CompressedRows
-            | EventClass::Payload
-            // They change rows, but no tables.
-            | EventClass::LoadStatement
-            | EventClass::StatementValue
-            | EventClass::LoadBlock
-            | EventClass::LoadEnd
-            | EventClass::RowsStatement
-            | EventClass::TableMap
-            | EventClass::Rows
-            | EventClass::Commit
-            // They change nothing, or the batch says that they can't be read.
-            | EventClass::FileNote
-            | EventClass::Heartbeat
-            | EventClass::Gtid
-            | EventClass::MariadbGtid
-            | EventClass::Incident
-            | EventClass::GroupContext
-            | EventClass::GroupView
-            | EventClass::Ignorable
-            | EventClass::Dead
-            | EventClass::Unknown => {}
+        } else if class == EventClass::File {
+            self.learn_of_log(event);
         }
     }
 

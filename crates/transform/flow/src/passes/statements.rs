@@ -2,7 +2,6 @@
 //!
 //! Statements that begin or end transactions are left out. What the others do to tables is [`TableHistory`]'s to know.
 
-use binlogz_binlog::EventClass;
 use binlogz_binlog::event::QueryEvent;
 use binlogz_binlog::statement::StatementKind;
 use binlogz_schema::{HistoryPlace, RecordedStatement, TableHistory};
@@ -39,36 +38,6 @@ pub fn record_statements(
     events::run(input, workers, || Ok(()), |(), batch| Ok(statements_of(batch)), sink, &mut |_| {})
 }
 
-/// Whether events of a class are statements that may change tables.
-fn is_statement(class: EventClass) -> bool {
-    match class {
-        EventClass::Statement => true,
-        // What is compressed comes expanded.
-        EventClass::CompressedStatement | EventClass::CompressedRows | EventClass::Payload => false,
-        // They change rows, but no tables.
-        EventClass::LoadStatement
-        | EventClass::StatementValue
-        | EventClass::LoadBlock
-        | EventClass::LoadEnd
-        | EventClass::RowsStatement
-        | EventClass::TableMap
-        | EventClass::Rows
-        | EventClass::Commit => false,
-        // They change nothing, or the batch says that they can't be read.
-        EventClass::File
-        | EventClass::FileNote
-        | EventClass::Heartbeat
-        | EventClass::Gtid
-        | EventClass::MariadbGtid
-        | EventClass::Incident
-        | EventClass::GroupContext
-        | EventClass::GroupView
-        | EventClass::Ignorable
-        | EventClass::Dead
-        | EventClass::Unknown => false,
-    }
-}
-
 /// What can't be read fails the batch.
 fn statements_of(batch: &mut EventBatch<'_>) -> StatementBodies {
     let mut statements = StatementBodies::new();
@@ -77,7 +46,7 @@ fn statements_of(batch: &mut EventBatch<'_>) -> StatementBodies {
     batch.leave_payloads();
     while let Some(item) = batch.next_item() {
         let BatchItem::Event(event) = item else { continue };
-        if !is_statement(event.header.event_type.class()) || event.is_inside_payload() {
+        if !event.header.event_type.class().may_change_tables() || event.is_inside_payload() {
             continue;
         }
         match QueryEvent::decode(event.body) {
