@@ -6,25 +6,27 @@
 //!  1  n  body of the table map, its number 0
 //! ```
 
-use binlogz_binlog::event::{PostHeaderLengths, ServerFamily, TableId, TableMapEvent};
+use binlogz_binlog::Result;
+use binlogz_binlog::event::{ServerFamily, TableId, TableMapEvent};
 use binlogz_binlog::row::TableSchema;
-use binlogz_binlog::{EventType, Result};
 
 /// Bytes of a table map's post-header since 5.1: the table's number has 6.
 pub(crate) const TABLE_MAP_POST_HEADER_LENGTH: u8 = 8;
 
-/// The number of the table whose map this is, and the map to be kept.
-pub(super) fn kept_map(body: &[u8], lengths: &PostHeaderLengths) -> Result<(TableId, Vec<u8>)> {
-    let map = TableMapEvent::decode(body, lengths.of(EventType::TABLE_MAP))?;
-    let family = match lengths.family() {
-        ServerFamily::Mysql => 0,
+/// Stands first in the map of a table of MySQL.
+const FAMILY_MYSQL: u8 = 0;
+
+/// The map to be kept of one that a server of this family wrote.
+pub(crate) fn kept_map(map: &TableMapEvent<'_>, family: ServerFamily) -> Result<Vec<u8>> {
+    let family = match family {
+        ServerFamily::Mysql => FAMILY_MYSQL,
         ServerFamily::Mariadb => 1,
         ServerFamily::Unknown => 2,
     };
     let mut kept = vec![family];
-    let unnumbered = TableMapEvent { table_id: TableId(0), ..map };
+    let unnumbered = TableMapEvent { table_id: TableId(0), ..*map };
     kept.extend(unnumbered.encode(TABLE_MAP_POST_HEADER_LENGTH)?);
-    Ok((map.table_id, kept))
+    Ok(kept)
 }
 
 /// The table map that was kept.
@@ -35,7 +37,7 @@ pub(crate) fn map_of_kept(kept: &[u8]) -> Result<TableMapEvent<'_>> {
 /// The table of a map that was kept.
 pub(crate) fn schema_of_kept(kept: &[u8]) -> Result<TableSchema> {
     let family = match kept.first() {
-        Some(0) => ServerFamily::Mysql,
+        Some(&FAMILY_MYSQL) => ServerFamily::Mysql,
         Some(1) => ServerFamily::Mariadb,
         _ => ServerFamily::Unknown,
     };

@@ -9,7 +9,6 @@
 use std::collections::BTreeMap;
 use std::mem;
 
-use binlogz_binlog::Result;
 use binlogz_binlog::event::{RowsEvent, RowsFlags, TableMapEvent};
 use binlogz_figures::counted;
 
@@ -23,23 +22,12 @@ pub(super) struct StatementTables {
 }
 
 impl StatementTables {
-    /// A table map passes.
-    pub(super) fn map(
-        &mut self,
-        body: &[u8],
-        post_header_length: u8,
-        selection: &RowSelection,
-    ) -> Result<()> {
-        // Without names of tables all are chosen.
-        if selection.tables.is_empty() {
-            return Ok(());
-        }
+    /// A table map passes, where tables were named.
+    pub(super) fn map(&mut self, map: &TableMapEvent<'_>, selection: &RowSelection) {
         if self.has_ended {
             *self = StatementTables::default();
         }
-        let map = TableMapEvent::decode(body, post_header_length)?;
         self.has_chosen |= selection.has_table(map.database, map.table);
-        Ok(())
     }
 
     /// Rows pass; whether tables were named, and it may have rows of one.

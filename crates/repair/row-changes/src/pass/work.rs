@@ -235,7 +235,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
         self.statement = StatementTables::default();
         let lengths = batch.log().lengths;
         for body in &batch.carried().table_maps {
-            self.keep_map(body, &lengths)?;
+            self.take_map(body, &lengths)?;
         }
         let carried = batch.carried().gtid.as_deref();
         let checksum_size = batch.log().context.framing.checksum().size();
@@ -251,14 +251,20 @@ impl<'o, R: Renderer> Worker<'o, R> {
         Ok(())
     }
 
-    /// Keeps a table map, if those are needed.
-    fn keep_map(&mut self, body: &[u8], lengths: &PostHeaderLengths) -> binlogz_binlog::Result<()> {
-        if self.renderer.counts_others() {
-            self.statement.map(body, lengths.of(EventType::TABLE_MAP), self.selection)?;
+    /// Takes a table map, if those are needed: for the tables of its statement, and to be kept.
+    fn take_map(&mut self, body: &[u8], lengths: &PostHeaderLengths) -> binlogz_binlog::Result<()> {
+        // Without names of tables all are chosen.
+        let counts_others = self.renderer.counts_others() && !self.selection.tables.is_empty();
+        let is_kept = self.renderer.needs_table_maps() || self.renderer.followed().is_some();
+        if !counts_others && !is_kept {
+            return Ok(());
         }
-        if self.renderer.needs_table_maps() || self.renderer.followed().is_some() {
-            let (table_id, kept) = kept_map(body, lengths)?;
-            self.maps.insert(table_id, kept);
+        let map = TableMapEvent::decode(body, lengths.of(EventType::TABLE_MAP))?;
+        if counts_others {
+            self.statement.map(&map, self.selection);
+        }
+        if is_kept {
+            self.maps.insert(map.table_id, kept_map(&map, lengths.family())?);
         }
         Ok(())
     }
@@ -298,7 +304,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
         }
         match event_type.class() {
             EventClass::TableMap => {
-                self.keep_map(event.body, &event.log.lengths).map_err(|error| event.error(error))?;
+                self.take_map(event.body, &event.log.lengths).map_err(|error| event.error(error))?;
                 self.note_table(event.body, &event.log.lengths).map_err(|error| event.error(error))?;
             }
             EventClass::Statement => record::put_event(records, RecordKind::Query, passed)?,
